@@ -25,9 +25,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from solkit.collect import recorded
+from solkit.collect import recorded_workloads
 from solkit.collect.collector import NEAR_SHARE
-from solkit.collect.sampling import ENOUGH_NEAR, NEAR, ConfigSampler
+from solkit.collect.config_sampler import ENOUGH_NEAR, NEAR, ConfigSampler
 from solkit.core import Configuration, Outcome
 from solkit.errors import SolkitError
 from solkit.measure.benches import HANDFUL, RecordedBench
@@ -50,7 +50,7 @@ def spaces(path: Path, device: str | None = None) -> Iterator[Space]:
 
 def searched(space: Space, seed: str) -> list[float]:
     """The times in the order in which a collection finds them."""
-    (cell,) = recorded(space)
+    (cell,) = recorded_workloads(space)
     bench, chooser = RecordedBench(space), ConfigSampler(cell.space, {}, seed)
     found: list[float] = []
     while len(found) < min(max(TRIALS), len(space)):

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pynvml
 
-from solkit.collect import Limits, Progress, collect, surveyed
+from solkit.collect import Limits, Progress, collect, survey_kernels
 from solkit.datasets.kernels import select
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.datasets.store import RIGHT
@@ -80,7 +80,7 @@ def main() -> int:
             Ahead(device, options.workers) as ahead,
             TrustedBench(ahead, log, kernels, print) as bench,
         ):
-            cells = surveyed(kernels, ahead, print)
+            cells = survey_kernels(kernels, ahead, print)
             progress = collect(cells, bench, limits, run_id=log.run_id, show=show)
     if not shares:
         print("nothing was timed")

@@ -30,7 +30,7 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
-from solkit.collect.sampling import ENOUGH_NEAR, NEAR
+from solkit.collect.config_sampler import ENOUGH_NEAR, NEAR
 from solkit.core import CONFIGURATION, Device
 from solkit.datasets.card import repeats
 from solkit.datasets.kernels import select

@@ -46,7 +46,7 @@ from solkit.surrogate.plan import Forecast
 from solkit.surrogate.table import Table, table_of_stores
 from solkit.surrogate.trees import Forecasts
 from solkit.tuner.evolution import Point
-from solkit.tuner.evolution.evolution_search import EvolutionSearch, Found, Ranking
+from solkit.tuner.evolution.evolution_search import EvolutionSearch, Ranking, VariantOutcome
 
 WITHIN = 1.05
 LEAST_KERNELS, LEAST_POINTS = 4, 24
@@ -95,12 +95,12 @@ class Pool:
         where = Configuration(variant.id, "kernel", {}, params)
         return Point.of(variant.id, where, forecast, otherwise_ms)
 
-    def measure(self, point: Point, variant: Variant) -> Found:
+    def measure(self, point: Point, variant: Variant) -> VariantOutcome:
         del variant
         self.counted += 1
         row = self._row[point.key]
         kind = str(self.table.about["implementation"][row])
-        return Found(Verdict.CORRECT, float(self.table.time_ms[row]), (kind,))
+        return VariantOutcome(Verdict.CORRECT, float(self.table.time_ms[row]), (kind,))
 
     def expect(self, variants: Sequence[tuple[Variant, Brief]]) -> None:
         """Nothing is checked here."""
@@ -142,8 +142,8 @@ def needed(pool: Pool, order: Order, seed: int) -> int:
     reached: list[int] = []
 
     class Watched(EvolutionSearch):
-        def _measure(self, point: Point) -> None:
-            super()._measure(point)
+        def _measure_point(self, point: Point) -> None:
+            super()._measure_point(point)
             best_ms = self.archive.best.time_ms
             if not reached and best_ms is not None and best_ms <= enough:
                 reached.append(self.measured)

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from solkit.collect.refill import Progress, fresh_facts, groups_of
+from solkit.collect.refill import Progress, fresh_facts, group_rows
 from solkit.core import ROW_KEY, Facts, Outcome, Source
 from solkit.datasets.facts import facts_from_json, made_with, nvrtc_release
 from solkit.datasets.store import Store, shipped
@@ -84,7 +84,7 @@ def compared(
         for row in rows.values()
     ]
     with tempfile.TemporaryDirectory() as folder:
-        groups = groups_of(here, list(sources.values()), Path(folder), Progress())
+        groups = group_rows(here, list(sources.values()), Path(folder), Progress())
         for group, text, why in fresh_facts(groups, workers):
             row = rows[group.rows[0]]
             source = sources[row.source_sha256 or ""].text

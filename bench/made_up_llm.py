@@ -19,7 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from solkit.datasets.kernels import ZOO
-from solkit.tuner.evolution.writing import with_params
+from solkit.tuner.evolution.default_params import with_params
 
 SOFTMAX = ZOO / "softmax"
 

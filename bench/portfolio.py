@@ -25,9 +25,9 @@ from dataclasses import dataclass, replace
 from solkit.core import Outcome, TuneSettings, canonical
 from solkit.datasets.store import shipped
 from solkit.measure.benches import RecordedBench
-from solkit.pipeline.tuning_context import Ground, recorded_ground
-from solkit.tuner.driver import drive, first_open
-from solkit.tuner.portfolio import PortfolioSettings, portfolio, round_robin
+from solkit.pipeline.tuning_context import TuningContext, recorded_ground
+from solkit.tuner.bench_driver import drive_bench, first_open
+from solkit.tuner.portfolio import PortfolioSettings, choose_round_robin, portfolio_choice
 from solkit.tuner.tuning_problem import TuningProblem
 
 
@@ -35,13 +35,13 @@ from solkit.tuner.tuning_problem import TuningProblem
 class Cell:
     """A recorded kernel at a shape, with its calls."""
 
-    ground: Ground
+    ground: TuningContext
     calls: float
     default_ms: float
     least_ms: float
 
 
-def grounds_of(rows: Sequence[Outcome], least: int) -> list[Ground]:
+def grounds_of(rows: Sequence[Outcome], least: int) -> list[TuningContext]:
     """Kernels and shapes with enough configurations."""
     cells: dict[tuple[str, str], list[Outcome]] = {}
     for row in rows:
@@ -55,7 +55,7 @@ def grounds_of(rows: Sequence[Outcome], least: int) -> list[Ground]:
 
 
 def weighed(
-    grounds: Sequence[Ground], rows: Sequence[Outcome], chance: random.Random
+    grounds: Sequence[TuningContext], rows: Sequence[Outcome], chance: random.Random
 ) -> list[Cell]:
     """Cells with 1 to 1000 calls, log-uniform."""
     times: dict[tuple[str, str], dict[str, float]] = {}
@@ -88,15 +88,15 @@ Policy = Callable[[RecordedBench, Sequence[TuningProblem], float], object]
 
 def equal_shares(bench: RecordedBench, tasks: Sequence[TuningProblem], budget_s: float) -> None:
     for task in tasks:
-        drive(bench, [task], budget_s / len(tasks))
+        drive_bench(bench, [task], budget_s / len(tasks))
 
 
 POLICIES: dict[str, Policy] = {
-    "portfolio": lambda b, t, s: drive(b, t, s, portfolio()),
-    "greedy": lambda b, t, s: drive(b, t, s, portfolio(PortfolioSettings(turn=0))),
-    "round robin": lambda b, t, s: drive(b, t, s, round_robin),
+    "portfolio": lambda b, t, s: drive_bench(b, t, s, portfolio_choice()),
+    "greedy": lambda b, t, s: drive_bench(b, t, s, portfolio_choice(PortfolioSettings(turn=0))),
+    "round robin": lambda b, t, s: drive_bench(b, t, s, choose_round_robin),
     "equal shares": equal_shares,
-    "one by one": lambda b, t, s: drive(b, t, s, first_open),
+    "one by one": lambda b, t, s: drive_bench(b, t, s, first_open),
 }
 
 

@@ -41,11 +41,11 @@ from rich.console import Console
 from rich.table import Table
 
 from solkit.errors import SolkitError
-from solkit.tuner import replay as replaying
-from solkit.tuner.replay import METHODS, RecordedSpace
+from solkit.tuner import search_replay as replaying
 from solkit.tuner.search import Recordings, Search
 from solkit.tuner.search.encoding import Encoding
 from solkit.tuner.search.priors import point_key
+from solkit.tuner.search_replay import METHODS, RecordedSpace
 
 KERNEL_TUNER = ("adaptive_tabu_greywolf", "pso", "genetic_algorithm")
 WITHIN = 1.02
@@ -215,7 +215,7 @@ def run(job):
     def seeded(given, told, _):
         return made(given, told, seed)
 
-    found = replaying.replay(space, budgets, 1, (name, seeded), prior)
+    found = replaying.replay_method(space, budgets, 1, (name, seeded), prior)
     values = {budget: each[0] for budget, each in found.fractions.items()}
     return space.name, name, values, time.perf_counter() - start
 
@@ -335,7 +335,7 @@ def needed(space, asks):
 
 
 def own_sets(count, depth, names, seed=0):
-    spaces = [each for name in ("h100", "h200") for each in replaying.read(name)]
+    spaces = [each for name in ("h100", "h200") for each in replaying.read_spaces(name)]
     spaces = random.Random(seed).sample(spaces, min(count or len(spaces), len(spaces)))
     known = forecasts(depth)
     found = defaultdict(list)
@@ -399,11 +399,11 @@ def read(paths, sets, count):
     found: list[RecordedSpace] = []
     for file in files:
         try:
-            found += replaying.read(file)
+            found += replaying.read_spaces(file)
         except SolkitError as error:
             print(f"left out: {error}", file=sys.stderr)
     for name in sets:
-        spaces = replaying.read(name)
+        spaces = replaying.read_spaces(name)
         found += random.Random(0).sample(spaces, min(count or len(spaces), len(spaces)))
     return found
 

@@ -23,7 +23,7 @@ import solkit
 from solkit.core import Brief, Proposal, Result
 from solkit.errors import SolkitError
 from solkit.roofline import devices
-from solkit.tuner.proposers.checking import Checker
+from solkit.tuner.interpreter_check import Checker
 from solkit.tuner.proposers.rewriter import Rewriter
 
 

@@ -52,11 +52,12 @@ from solkit.datasets.outcomelog import OutcomeLog
 from solkit.measure.benches import HANDFUL
 from solkit.measure.benches.trusted import Ahead, TrustedBench
 from solkit.pipeline import tuning_context
-from solkit.pipeline.target import target
+from solkit.pipeline.target import target_device
 from solkit.pipeline.tuning_context import live_ground
 from solkit.report.tuning import as_json
-from solkit.tuner.driver import drive
-from solkit.tuner.tuning_problem import TaskSettings, TuningProblem
+from solkit.tuner.bench_driver import drive_bench
+from solkit.tuner.early_stopping import TaskSettings
+from solkit.tuner.tuning_problem import TuningProblem
 
 HERE = Path(__file__).parent
 ZOO = "datasets/zoo"
@@ -205,7 +206,7 @@ def opened(options):
     with (
         empty_caches() as folder,
         OutcomeLog(folder / "log.jsonl") as log,
-        Ahead(target(None), options.workers, facts=False) as ahead,
+        Ahead(target_device(None), options.workers, facts=False) as ahead,
         TrustedBench(ahead, log) as bench,
     ):
         yield bench
@@ -260,7 +261,7 @@ def swept(ground, options):
     with opened(options) as bench:
         task = TuningProblem("sweep", ground.default, ground.space, settings=WHOLE,
                     search=Asked(InOrder(points)))  # fmt: skip
-        drive(bench, [task], 1e9, heard=watch.heard)
+        drive_bench(bench, [task], 1e9, heard=watch.heard)
         waited_s = bench.waited_s
         yield watch.course, waited_s, lambda chosen: in_turns(bench, ground.default, chosen)
 
@@ -279,13 +280,13 @@ def in_turns(bench, default, chosen):
 
 def by_tpe(ground, wall_s, options):
     """Optuna's TPE on a bench of its own."""
-    from solkit.tuner.studies import Sampled
+    from solkit.tuner.optuna_samplers import OptunaSearch
 
     watch = Watch()
     with opened(options) as bench:
-        asks = Asked(Sampled.tpe(ground.space, None, options.seed), wall_s)
+        asks = Asked(OptunaSearch.tpe_sampler(ground.space, None, options.seed), wall_s)
         task = TuningProblem("tpe", ground.default, ground.space, settings=WHOLE, search=asks)
-        drive(bench, [task], 1e9, heard=watch.heard)
+        drive_bench(bench, [task], 1e9, heard=watch.heard)
     return watch.course
 
 
@@ -338,7 +339,7 @@ def read(name):
 def rank(options):
     """Write what is believed of each problem before the first measurement."""
     plans = {}
-    with Analyser(target(options.device)) as analyser:
+    with Analyser(target_device(options.device)) as analyser:
         for name in options.problems:
             ground = live_ground(analyser, read(name)[0], None, read(name)[1], TuneSettings())
             points = list(ground.space.walk())
@@ -352,13 +353,13 @@ def rank(options):
 @contextlib.contextmanager
 def planned(listed):
     """Tune with a prior that was made elsewhere."""
-    kept = tuning_context._planned
+    kept = tuning_context._plan_prior
     if listed is not None:
-        tuning_context._planned = lambda *_: Told(listed)
+        tuning_context._plan_prior = lambda *_: Told(listed)
     try:
         yield
     finally:
-        tuning_context._planned = kept
+        tuning_context._plan_prior = kept
 
 
 def compared(name, analyser, options):
@@ -491,7 +492,7 @@ def main() -> int:
         return 0
     options.plans = json.loads(options.plans.read_text()) if options.plans else {}
     results, failed = known(options.json), 0
-    with Analyser(target(None, MeasureSettings())) as analyser:
+    with Analyser(target_device(None, MeasureSettings())) as analyser:
         failed = run(analyser, options, results)
     print(table(results), flush=True)
     return 1 if failed else 0

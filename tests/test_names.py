@@ -22,11 +22,8 @@ ALLOWED = {
     ("solkit/kernelfiles/_source.py", "left"),
     ("surrogate/online_gp.py", "left"),
     ("tuner/proposers/rewriter/_lift.py", "left"),
-    ("tuner/proposers/rewriter/_lift_body.py", "left"),
-    ("tuner/proposers/rewriter/_places.py", "left"),
-    ("tuner/proposers/rewriter/_products.py", "left"),
     ("tuner/proposers/rewriter/_values.py", "left"),
-    ("tuner/proposers/rewriter/masks.py", "left"),
+    ("tuner/proposers/rewriter/mask_removal.py", "left"),
     # the left edge of a plot
     ("solkit/service/curves.py", "left"),
 }

@@ -122,7 +122,6 @@ OPTIONAL = {
     "service": ("solkit.service",),
     "language regressor": ("solkit.surrogate.language",),
     "rewriting": (
-        "solkit.pipeline.evolution_validation",
         "solkit.pipeline.evolving",
         "solkit.pipeline.kernel_evaluator",
         "solkit.tuner.evolution",

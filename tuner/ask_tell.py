@@ -6,17 +6,18 @@ The plan's candidates come first. Then a `Search` decides, which starts from the
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from solkit.core import Configuration, Params, Space, canonical
 from solkit.errors import InputError
+from solkit.surrogate.features import Array
 from solkit.surrogate.plan import Action, Forecast, Plan, Ranked
-from solkit.tuner.planned_prior import Planned
 from solkit.tuner.search import Search
 
-__all__ = ["AskTell"]
+__all__ = ["AskTell", "PlanPrior"]
 
 _KERNEL = "kernel file"  # the parameter that tells several kernels apart
 _NINETY = 1.645  # standard deviations on either side of the mean of a 90 % interval
@@ -32,7 +33,9 @@ class AskTell:
 
     def __init__(self, plan: Plan, seed: int = 0) -> None:
         self.plan, self._seed = plan, seed
-        self._places = {_key(ranked.configuration): at for at, ranked in enumerate(plan.ranked)}
+        self._places = {
+            _candidate_key(ranked.configuration): at for at, ranked in enumerate(plan.ranked)
+        }
         self._points = _points_of(plan)
         self._by_point = {canonical(point): at for at, point in enumerate(self._points)}
         self._asked: set[int] = set()
@@ -43,7 +46,7 @@ class AskTell:
     def ask(self, number: int = 1) -> list[Ranked]:
         """Return what to measure next: none twice, and fewer only if no more are left."""
         chosen: list[Ranked] = []
-        while len(chosen) < number and (ranked := self._next()) is not None:
+        while len(chosen) < number and (ranked := self._next_candidate()) is not None:
             chosen.append(ranked)
         return chosen
 
@@ -61,7 +64,7 @@ class AskTell:
             raise InputError(f"the plan has no candidate with {canonical(configuration.params)}")
         if time_ms is not None and not (math.isfinite(time_ms) and time_ms > 0):
             raise InputError(f"time_ms is {time_ms!r}; expected a positive number, or None")
-        place = self._places[_key(configuration)]
+        place = self._places[_candidate_key(configuration)]
         self._asked.add(place)
         self._told[place] = time_ms
         if self._search is not None and place in self._able:
@@ -69,7 +72,7 @@ class AskTell:
 
     def knows(self, configuration: Configuration) -> bool:
         """Tell whether the plan has this candidate."""
-        return _key(configuration) in self._places
+        return _candidate_key(configuration) in self._places
 
     @property
     def best(self) -> tuple[Ranked, float] | None:
@@ -87,23 +90,23 @@ class AskTell:
 
     # ----------------------------------------------------------------------------------- answers
 
-    def _next(self) -> Ranked | None:
+    def _next_candidate(self) -> Ranked | None:
         rest = [at for at in range(len(self.plan.ranked)) if at not in self._asked]
         planned = [at for at in rest if self.plan.ranked[at].action is not Action.SKIP]
         if planned:
             answer = self.plan.ranked[planned[0]]
-        elif (guided := self._guided()) is not None:
+        elif (guided := self._ask_search()) is not None:
             answer = guided
         elif rest:  # forecasts of failure may be wrong
             answer = self.plan.ranked[rest[0]]
         else:
             return None
-        self._asked.add(self._places[_key(answer.configuration)])
+        self._asked.add(self._places[_candidate_key(answer.configuration)])
         return answer
 
-    def _guided(self) -> Ranked | None:
+    def _ask_search(self) -> Ranked | None:
         """Return what the search asks for, with its forecast."""
-        search = self._followed()
+        search = self._informed_search()
         points = search.ask()
         if not points:
             return None
@@ -120,14 +123,14 @@ class AskTell:
         reason = "It is expected to gain most, by its forecast or by how unsure that is."
         return replace(ranked, forecast=forecast, action=Action.MEASURE, reason=reason, pushes=())
 
-    def _followed(self) -> Search:
+    def _informed_search(self) -> Search:
         """Return the search, which knows what was asked for and told."""
         if self._search is None:
             able = [at for at, ranked in enumerate(self.plan.ranked) if ranked.forecast.p_fail < 1]
             points = [self._points[at] for at in able]
             self._able = set(able)
             self._search = Search(
-                Space.of_points(points), prior=Planned(self._believed()), seed=self._seed
+                Space.of_points(points), prior=PlanPrior(self._forecast_points()), seed=self._seed
             )
             for place in sorted(self._asked & self._able):
                 self._search.expect(self._points[place])
@@ -135,7 +138,7 @@ class AskTell:
                 self._search.tell(self._points[place], self._told[place])
         return self._search
 
-    def _believed(self) -> Plan:
+    def _forecast_points(self) -> Plan:
         """Return the plan, of the search's points."""
         ranked = tuple(
             replace(ranked, configuration=replace(ranked.configuration, params=point))
@@ -146,22 +149,60 @@ class AskTell:
 
 def _points_of(plan: Plan) -> list[Params]:
     """Return each candidate's parameters; of several kernels also which, and None for others'."""
-    kernels = {_kernel(ranked.configuration) for ranked in plan.ranked}
+    kernels = {_kernel_identity(ranked.configuration) for ranked in plan.ranked}
     if len(kernels) < 2:
         return [ranked.configuration.params for ranked in plan.ranked]
     names = dict.fromkeys(name for ranked in plan.ranked for name in ranked.configuration.params)
     return [
         {
-            _KERNEL: _kernel(ranked.configuration),
+            _KERNEL: _kernel_identity(ranked.configuration),
             **{name: ranked.configuration.params.get(name) for name in names},
         }
         for ranked in plan.ranked
     ]
 
 
-def _kernel(configuration: Configuration) -> str:
+def _kernel_identity(configuration: Configuration) -> str:
     return f"{configuration.path}:{configuration.entry_point}"
 
 
-def _key(configuration: Configuration) -> tuple[str, str, str]:
+def _candidate_key(configuration: Configuration) -> tuple[str, str, str]:
     return configuration.path, configuration.entry_point, canonical(configuration.params)
+
+
+_UNSURE = 1.0  # in log2: where a forecast has no interval, or is the kernel model's
+
+
+class PlanPrior:
+    """The forecasts of a plan; nothing is known of other points.
+
+    Args:
+        plan: for one shape.
+
+    Attributes:
+        plan: as given.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._of = {canonical(e.configuration.params): e.forecast for e in plan.ranked}
+
+    def log2_ms(self, points: Sequence[Params]) -> tuple[Array, Array]:
+        """Return mean and sd of log2(time / ms), each (points,); nan where unknown."""
+        pairs = [_log2_forecast(self._of.get(canonical(point))) for point in points]
+        mean, sd = np.array(pairs, float).reshape(-1, 2).T
+        return mean, sd
+
+    def fails(self, points: Sequence[Params]) -> Array:
+        """Return the chance that each fails, (points,); 0 where unknown."""
+        forecasts = [self._of.get(canonical(point)) for point in points]
+        return np.array([0.0 if forecast is None else forecast.p_fail for forecast in forecasts])
+
+
+def _log2_forecast(forecast: Forecast | None) -> tuple[float, float]:
+    if forecast is None or forecast.time_ms is None:
+        return np.nan, np.nan
+    mean = float(np.log2(forecast.time_ms))
+    if forecast.abstains or forecast.low_ms is None or forecast.high_ms is None:
+        return mean, _UNSURE
+    return mean, float(np.log2(forecast.high_ms / forecast.low_ms)) / (2 * _NINETY)

@@ -18,7 +18,7 @@ from solkit import userdata
 from solkit.core import Outcome, Params, Source, StoredFacts, Value
 from solkit.errors import InputError
 from solkit.tuner.transfer_prior import TransferPrior
-from solkit.tuner.tuning_results import TuningResult, counts, findings
+from solkit.tuner.tuning_results import TuningResult, results_of_runs, time_counts
 
 if TYPE_CHECKING:
     from solkit.datasets.store import Added, Store
@@ -54,8 +54,8 @@ class Database:
 
     Args:
         place: a folder, made on the first `add`; a server that several machines share, as in
-            ``"postgresql://host/name"`` (`solkit.tuner.shared`); another `DatabaseLocation`; by
-            default `default_folder`.
+            ``"postgresql://host/name"`` (`solkit.tuner.shared_database`); another
+            `DatabaseLocation`; by default `default_folder`.
 
     Raises:
         InputError: the folder holds something else.
@@ -63,7 +63,7 @@ class Database:
     """
 
     def __init__(self, place: str | os.PathLike[str] | DatabaseLocation | None = None) -> None:
-        self.place = _placed(default_folder() if place is None else place)
+        self.place = _location_of(default_folder() if place is None else place)
 
     def add(
         self,
@@ -108,7 +108,7 @@ class Database:
             device: on this GPU.
         """
         rows = self.place.rows_of(kernel_id, device)
-        return findings(row for row in rows if shape is None or has_shape(row, shape))
+        return results_of_runs(row for row in rows if shape is None or has_shape(row, shape))
 
     def known(
         self,
@@ -134,7 +134,7 @@ class Database:
         """Yield every time of a kernel at one shape on one GPU, oldest first."""
         rows = sorted(self.place.rows_of(kernel_id, device), key=lambda row: row.created)
         for row in rows:
-            if counts(row) and row.time_ms is not None and has_shape(row, shape):
+            if time_counts(row) and row.time_ms is not None and has_shape(row, shape):
                 yield row.params, row.time_ms
 
 
@@ -143,9 +143,9 @@ def has_shape(row: Outcome, shape: Mapping[str, Value]) -> bool:
     return all(name in row.shape and row.shape[name] == value for name, value in shape.items())
 
 
-def _placed(place: str | os.PathLike[str] | DatabaseLocation) -> DatabaseLocation:
+def _location_of(place: str | os.PathLike[str] | DatabaseLocation) -> DatabaseLocation:
     if isinstance(place, str) and "://" in place:
-        from solkit.tuner.shared import SharedPlace
+        from solkit.tuner.shared_database import SharedPlace
 
         return SharedPlace(place)
     return _Folder(Path(place)) if isinstance(place, (str, os.PathLike)) else place
@@ -157,7 +157,7 @@ class _Folder:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         if folder.exists():
-            self._store()
+            self._open_store()
 
     def add(
         self,
@@ -169,21 +169,21 @@ class _Folder:
             self._folder.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"cannot create {self._folder}: {error.strerror}") from error
-        return self._store().add(rows, sources, facts)
+        return self._open_store().add(rows, sources, facts)
 
     def rows_of(self, kernel_id: str | None = None, device: str | None = None) -> Iterator[Outcome]:
         if not self._folder.exists():
             return
         from solkit.datasets.tables import polars_module
 
-        pl, store = polars_module(), self._store()
+        pl, store = polars_module(), self._open_store()
         frame = store.scan()
         for name, value in (("kernel_id", kernel_id), ("device", device)):
             if value is not None:
                 frame = frame.filter(pl.col(name) == value)
         yield from store.rows(frame)
 
-    def _store(self) -> Store:
+    def _open_store(self) -> Store:
         from solkit.datasets import store  # which polars comes with
 
         return store.Store(self._folder, create=True)

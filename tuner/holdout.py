@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from solkit.core import Configuration, Difference, Final, HeldOut, Value
-from solkit.tuner.final import Judge, JudgeAll
-from solkit.tuner.transfer_prior import distance
+from solkit.tuner.head_to_head import Judge, JudgeAll
+from solkit.tuner.transfer_prior import shape_distance
 
-__all__ = ["SLACK", "Winner", "gate", "gates", "nearest"]
+__all__ = ["SLACK", "Winner", "nearest_shape", "pass_gate", "pass_gates"]
 
 SLACK = 0.01
 """Share by which slower counts as equal, if no difference is shown: the likeness of two builds."""
@@ -37,12 +37,12 @@ class Winner:
     held_out: Sequence[tuple[Mapping[str, Value], bool]]
 
 
-def nearest(shape: Mapping[str, Value], shapes: Sequence[Mapping[str, Value]]) -> int:
+def nearest_shape(shape: Mapping[str, Value], shapes: Sequence[Mapping[str, Value]]) -> int:
     """Return the place of the nearest shape, in doublings of sizes; the first of equal ones."""
-    return min(range(len(shapes)), key=lambda place: distance(shapes[place], shape))
+    return min(range(len(shapes)), key=lambda place: shape_distance(shapes[place], shape))
 
 
-def gate(
+def pass_gate(
     base: Configuration,
     rival: Configuration,
     held_out: Sequence[tuple[Mapping[str, Value], bool]],
@@ -60,11 +60,11 @@ def gate(
         SolkitError: the bench failed.
     """
     winner = Winner(base, rival, held_out)
-    return gates([winner], lambda pairs: [judge(*pair) for pair in pairs])[0]
+    return pass_gates([winner], lambda pairs: [judge(*pair) for pair in pairs])[0]
 
 
-def gates(winners: Sequence[Winner], judge: JudgeAll) -> list[tuple[HeldOut, ...]]:
-    """Return `gate` of several winners, which are compared together.
+def pass_gates(winners: Sequence[Winner], judge: JudgeAll) -> list[tuple[HeldOut, ...]]:
+    """Return `pass_gate` of several winners, which are compared together.
 
     Args:
         winners: each at its held-out shapes.
@@ -80,17 +80,17 @@ def gates(winners: Sequence[Winner], judge: JudgeAll) -> list[tuple[HeldOut, ...
     ]
     outcomes = iter(judge(pairs) if pairs else [])
     return [
-        tuple(_held(next(outcomes), shape, strict) for shape, strict in winner.held_out)
+        tuple(_held_out_result(next(outcomes), shape, strict) for shape, strict in winner.held_out)
         for winner in winners
     ]
 
 
-def _held(outcome: Final, shape: Mapping[str, Value], strict: bool) -> HeldOut:
-    passed, why = _verdict(outcome, strict)
+def _held_out_result(outcome: Final, shape: Mapping[str, Value], strict: bool) -> HeldOut:
+    passed, why = _verdict_of_outcome(outcome, strict)
     return HeldOut(shape, passed, outcome.difference, outcome.ratio, why)
 
 
-def _verdict(outcome: Final, strict: bool) -> tuple[bool, str]:
+def _verdict_of_outcome(outcome: Final, strict: bool) -> tuple[bool, str]:
     if outcome.difference is Difference.NOT_COMPARED or outcome.ratio is None:
         return False, " ".join(outcome.evidence) or "It could not be compared."
     times = f"{outcome.ratio.value:.3f} times what is in use takes"

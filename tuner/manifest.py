@@ -32,15 +32,25 @@ from typing import Any, Literal, Union
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from solkit.core import Value
+from solkit.core import Profile, ProfiledKernel, ProfiledOp, Value
 from solkit.errors import InputError
+
+__all__ = [
+    "LEAST_SHARE",
+    "Limits",
+    "Manifest",
+    "ManifestEntry",
+    "Workload",
+    "parse_manifest",
+    "profiled_manifest",
+    "read_manifest",
+    "write_manifest",
+]
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
-
-__all__ = ["Limits", "Manifest", "ManifestEntry", "Workload", "parse", "read", "written"]
 
 HeldOut = Literal["nearest", "all"]
 
@@ -128,7 +138,7 @@ class Manifest:
     limits: Limits = field(default_factory=Limits)
     device: str | None = None
 
-    def usable(self) -> tuple[ManifestEntry, ...]:
+    def tunable_kernels(self) -> tuple[ManifestEntry, ...]:
         """Return the kernels that have a file, each with the shapes whose sizes are known.
 
         Raises:
@@ -209,7 +219,7 @@ class _File(_Record):
     device: Union[str, None] = None
 
 
-def read(path: str | os.PathLike[str]) -> Manifest:
+def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     """Read a manifest; files in it are relative to its folder.
 
     Raises:
@@ -221,22 +231,24 @@ def read(path: str | os.PathLike[str]) -> Manifest:
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"cannot read {file}: {why}") from error
-    return parse(text, str(path), file.parent)
+    return parse_manifest(text, str(path), file.parent)
 
 
-def parse(text: str, path: str = "manifest", folder: Path = Path()) -> Manifest:
-    """Return the manifest in a text; see `read`."""
+def parse_manifest(text: str, path: str = "manifest", folder: Path = Path()) -> Manifest:
+    """Return the manifest in a text; see `read_manifest`."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError(_syntax(path, str(error))) from error
-    places = _places(text)
+        raise InputError(_syntax_message(path, str(error))) from error
+    places = _line_numbers(text)
     try:
         file = _File.model_validate(document)
     except ValidationError as error:
         first = min(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
-        raise InputError(_misfit(path, first["loc"], first["msg"], document, places)) from error
-    kernels = [_entry(kernel, n, folder, places) for n, kernel in enumerate(file.kernels)]
+        raise InputError(
+            _misfit_message(path, first["loc"], first["msg"], document, places)
+        ) from error
+    kernels = [_parse_entry(kernel, n, folder, places) for n, kernel in enumerate(file.kernels)]
     _check_distinct(kernels, path)
     limits = Limits(**file.limits.model_dump())
     return Manifest(path, tuple(kernels), limits, file.device)
@@ -245,25 +257,25 @@ def parse(text: str, path: str = "manifest", folder: Path = Path()) -> Manifest:
 _Place = tuple[Union[str, int], ...]
 
 
-def _entry(
+def _parse_entry(
     kernel: _Kernel, number: int, folder: Path, places: Mapping[_Place, int]
 ) -> ManifestEntry:
     return ManifestEntry(
-        path=_resolved(kernel.path, folder),
+        path=_resolve_path(kernel.path, folder),
         name=kernel.name,
         entry_point=kernel.entry_point,
-        reference=None if kernel.reference is None else _resolved(kernel.reference, folder),
+        reference=None if kernel.reference is None else _resolve_path(kernel.reference, folder),
         shapes=tuple(
             Workload(shape.sizes, shape.calls, tuple(shape.tensors), shape.time_ms)
             for shape in kernel.shapes
         ),
         held_out=None if kernel.held_out is None else tuple(kernel.held_out),
         emit=tuple(kernel.emit),
-        line=_line(("kernels", number), places),
+        line=_nearest_line(("kernels", number), places),
     )
 
 
-def _resolved(path: str, folder: Path) -> str:
+def _resolve_path(path: str, folder: Path) -> str:
     """Resolve a file beside the manifest; leave other names, which a recording may know."""
     beside = folder / path
     return str(beside) if path and (beside.exists() or path.endswith(".py")) else path
@@ -286,7 +298,7 @@ def _check_distinct(kernels: Sequence[ManifestEntry], path: str) -> None:
             seen[key] = kernel.line
 
 
-def _syntax(path: str, message: str) -> str:
+def _syntax_message(path: str, message: str) -> str:
     """Return a parser's message with the line in front."""
     match = re.search(r"\s*\(at line (\d+), column \d+\)", message)
     if match is None:
@@ -294,20 +306,20 @@ def _syntax(path: str, message: str) -> str:
     return f"{path}:{match[1]}: this is not TOML: {message.replace(match[0], '')}"
 
 
-def _misfit(
+def _misfit_message(
     path: str,
     place: _Place,
     message: str,
     document: Mapping[str, Any],
     places: Mapping[_Place, int],
 ) -> str:
-    place = _in_file(place, document)
-    line = _line(place, places)
-    hint = _known(place, message)
-    return f"{path}:{line or 1}: {_spelled(place)}: {_lowered(message)}{hint}"
+    place = _place_in_file(place, document)
+    line = _nearest_line(place, places)
+    hint = _valid_keys(place, message)
+    return f"{path}:{line or 1}: {_spell_place(place)}: {_lower_first_letter(message)}{hint}"
 
 
-def _in_file(place: _Place, value: Any) -> _Place:
+def _place_in_file(place: _Place, value: Any) -> _Place:
     """Return the part of pydantic's place that the file has, without the branches of unions."""
     kept: list[str | int] = []
     for step in place:
@@ -320,7 +332,7 @@ def _in_file(place: _Place, value: Any) -> _Place:
     return tuple(kept)
 
 
-def _known(place: _Place, message: str) -> str:
+def _valid_keys(place: _Place, message: str) -> str:
     """Return the valid keys, if the message is about an unknown one."""
     if not message.startswith("Extra inputs"):
         return ""
@@ -330,14 +342,14 @@ def _known(place: _Place, message: str) -> str:
     return f"; the keys here are: {', '.join(record.model_fields)}"
 
 
-def _spelled(place: _Place) -> str:
+def _spell_place(place: _Place) -> str:
     text = ""
     for step in place:
         text += f"[{step}]" if isinstance(step, int) else f".{step}"
     return text.removeprefix(".") or "the file"
 
 
-def _lowered(message: str) -> str:
+def _lower_first_letter(message: str) -> str:
     return message[:1].lower() + message[1:]
 
 
@@ -345,21 +357,21 @@ _HEADER = re.compile(r"\s*\[(\[)?\s*([\w.\s-]+?)\s*\]?\]\s*(?:#.*)?$")
 _KEY = re.compile(r"\s*([\w-]+)(?:\s*\.\s*[\w-]+)*\s*=")
 
 
-def _places(text: str) -> dict[_Place, int]:
+def _line_numbers(text: str) -> dict[_Place, int]:
     """Return line numbers by place, as far as lines begin with a table's header or a key."""
     lines: dict[_Place, int] = {}
     table: _Place = ()
     counts: dict[_Place, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if header := _HEADER.match(line):
-            table = _opened(header[2].split("."), bool(header[1]), counts)
+            table = _header_place(header[2].split("."), bool(header[1]), counts)
             lines.setdefault(table, number)
         elif key := _KEY.match(line):
             lines.setdefault((*table, key[1]), number)
     return lines
 
 
-def _opened(names: Sequence[str], in_list: bool, counts: dict[_Place, int]) -> _Place:
+def _header_place(names: Sequence[str], in_list: bool, counts: dict[_Place, int]) -> _Place:
     """Return the place of a table's header: lists of tables are counted."""
     place: _Place = ()
     for depth, name in enumerate(names):
@@ -372,7 +384,7 @@ def _opened(names: Sequence[str], in_list: bool, counts: dict[_Place, int]) -> _
     return place
 
 
-def _line(place: _Place, places: Mapping[_Place, int]) -> int:
+def _nearest_line(place: _Place, places: Mapping[_Place, int]) -> int:
     """Return the line of a place, or of the nearest that encloses it; 0 if none is known."""
     while place and place not in places:
         place = place[:-1]
@@ -382,18 +394,22 @@ def _line(place: _Place, places: Mapping[_Place, int]) -> int:
 # --------------------------------------------------------------------------------------- writing
 
 
-def written(manifest: Manifest, notes: Sequence[str] = ()) -> str:
+def write_manifest(manifest: Manifest, notes: Sequence[str] = ()) -> str:
     """Return a manifest as TOML, with `notes` as comments at the top."""
     lines = [f"# {note}" for note in notes]
     if manifest.device is not None:
-        lines += ["", f"device = {_toml(manifest.device)}"]
+        lines += ["", f"device = {_format_toml(manifest.device)}"]
     limits = {
         name: value
         for name, value in vars(manifest.limits).items()
         if value != getattr(Limits(), name)
     }
     if limits:
-        lines += ["", "[limits]", *(f"{name} = {_toml(value)}" for name, value in limits.items())]
+        lines += [
+            "",
+            "[limits]",
+            *(f"{name} = {_format_toml(value)}" for name, value in limits.items()),
+        ]
     for entry in manifest.kernels:
         lines += ["", "[[kernels]]", *_entry_lines(entry)]
     return "\n".join(lines).lstrip("\n") + "\n"
@@ -401,39 +417,93 @@ def written(manifest: Manifest, notes: Sequence[str] = ()) -> str:
 
 def _entry_lines(entry: ManifestEntry) -> Iterator[str]:
     if entry.name:
-        yield f"name = {_toml(entry.name)}"
-    yield f"path = {_toml(entry.path)}"
+        yield f"name = {_format_toml(entry.name)}"
+    yield f"path = {_format_toml(entry.path)}"
     if entry.entry_point != "kernel":
-        yield f"entry_point = {_toml(entry.entry_point)}"
+        yield f"entry_point = {_format_toml(entry.entry_point)}"
     if entry.reference is not None:
-        yield f"reference = {_toml(entry.reference)}"
+        yield f"reference = {_format_toml(entry.reference)}"
     if entry.emit:
-        yield f"emit = {_toml(list(entry.emit))}"
+        yield f"emit = {_format_toml(list(entry.emit))}"
     if entry.held_out is not None:
-        yield f"held_out = {_toml(list(entry.held_out))}"
+        yield f"held_out = {_format_toml(list(entry.held_out))}"
     if entry.shapes:
         yield "shapes = ["
-        yield from (f"  {_toml(_told(shape))}," for shape in entry.shapes)
+        yield from (f"  {_format_toml(_shape_fields(shape))}," for shape in entry.shapes)
         yield "]"
 
 
-def _told(shape: Workload) -> dict[str, Any]:
+def _shape_fields(shape: Workload) -> dict[str, Any]:
     values: dict[str, Any] = {"sizes": shape.sizes, "calls": shape.calls, "time_ms": shape.time_ms}
     values["tensors"] = list(shape.tensors) or None
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _toml(value: Any) -> str:
+def _format_toml(value: Any) -> str:
     """Return a value as TOML; JSON's strings are TOML's, but for the character DEL."""
     if isinstance(value, Mapping):
-        inside = ", ".join(f"{_key(name)} = {_toml(item)}" for name, item in value.items())
+        inside = ", ".join(
+            f"{_format_key(name)} = {_format_toml(item)}" for name, item in value.items()
+        )
         return f"{{ {inside} }}" if inside else "{}"
     if isinstance(value, list):
-        return f"[{', '.join(map(_toml, value))}]"
+        return f"[{', '.join(map(_format_toml, value))}]"
     if isinstance(value, float) and value.is_integer():
         return str(int(value)) if abs(value) < 1e15 else repr(value)
     return json.dumps(value).replace("\x7f", "\\u007f")
 
 
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else _toml(name)
+def _format_key(name: str) -> str:
+    return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else _format_toml(name)
+
+
+# ------------------------------------------------------------------------------- of a profile
+
+LEAST_SHARE = 0.005
+"""The share of the run that an op must be able to save, or a kernel without a bound must take."""
+
+_NOT_KERNELS = ("a copy that leaves the GPU", "communication between GPUs")
+
+_NOTES = (
+    "Of each kernel, fill in `path`: a kernel file that SolKit can run (docs/kernel_files.md).",
+    "Of each shape, fill in `sizes`: the arguments of the file's inputs() that give these tensors.",
+    "`calls` and `time_ms` (of one call) are the profile's. What is not filled in is left out.",
+)
+
+
+def profiled_manifest(profile: Profile) -> str:
+    """Return the manifest as TOML: ops by possible saving, then kernels without a bound by time."""
+    entries = (*_entries_of_ops(profile), *_entries_of_kernels(profile))
+    notes = [f"Written by `solkit profile` from {profile.path}, on {profile.device.name}.", *_NOTES]
+    if not entries:
+        notes.append(f"Nothing in it would save {LEAST_SHARE:.1%} of the run.")
+    return write_manifest(Manifest("", entries, device=profile.device.key), notes)
+
+
+def _entries_of_ops(profile: Profile) -> Iterator[ManifestEntry]:
+    """Yield an entry for each op, with a shape for each kind of inputs."""
+    worth = [op for op in profile.ops if op.saving_ms >= LEAST_SHARE * profile.span_ms]
+    for name in dict.fromkeys(op.name for op in worth):
+        yield ManifestEntry(
+            "", name, shapes=tuple(_profiled_workload(op) for op in worth if op.name == name)
+        )
+
+
+def _profiled_workload(op: ProfiledOp) -> Workload:
+    return Workload(None, op.calls, op.inputs, _round_time(op.time_ms / op.calls))
+
+
+def _entries_of_kernels(profile: Profile) -> Iterator[ManifestEntry]:
+    """Yield an entry for each kernel without a bound, such as a user's: no tensors are recorded."""
+    for kernel in profile.unbounded:
+        if kernel.time_ms >= LEAST_SHARE * profile.span_ms and _is_kernel(kernel):
+            shape = Workload(None, kernel.calls, (), _round_time(kernel.time_ms / kernel.calls))
+            yield ManifestEntry("", kernel.name, shapes=(shape,))
+
+
+def _is_kernel(kernel: ProfiledKernel) -> bool:
+    return kernel.reason not in _NOT_KERNELS and not kernel.name.startswith(("Memcpy", "Memset"))
+
+
+def _round_time(time_ms: float) -> float | None:
+    return float(f"{time_ms:.4g}") or None

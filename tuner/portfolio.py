@@ -30,7 +30,13 @@ from typing import Protocol, TypeVar
 
 from solkit.measure.benches.recorded import Cost
 
-__all__ = ["Contender", "PortfolioSettings", "chosen", "portfolio", "round_robin"]
+__all__ = [
+    "Contender",
+    "PortfolioSettings",
+    "choose_round_robin",
+    "choose_task",
+    "portfolio_choice",
+]
 
 
 class Contender(Protocol):
@@ -72,49 +78,51 @@ class PortfolioSettings:
     cores: int = 8
 
 
-def portfolio(settings: PortfolioSettings | None = None) -> Callable[[Sequence[T]], T]:
-    """Return a `solkit.tuner.driver.Choose` with these settings."""
+def portfolio_choice(settings: PortfolioSettings | None = None) -> Callable[[Sequence[T]], T]:
+    """Return a `solkit.tuner.bench_driver.Choose` with these settings."""
     how = settings or PortfolioSettings()
-    return lambda tasks: chosen(tasks, how)
+    return lambda tasks: choose_task(tasks, how)
 
 
-def chosen(tasks: Sequence[T], settings: PortfolioSettings) -> T:
+def choose_task(tasks: Sequence[T], settings: PortfolioSettings) -> T:
     """Return the task that gets the next measurement.
 
     Args:
         tasks: those that go on, the most promising first; at least one.
         settings: how the budget is shared out.
     """
-    fewest = round_robin(tasks)
-    if _count(fewest) < settings.fair:
+    fewest = choose_round_robin(tasks)
+    if _count_outcomes(fewest) < settings.fair:
         return fewest
-    total = sum(map(_count, tasks))
+    total = sum(map(_count_outcomes, tasks))
     if settings.turn and total % settings.turn == 0:
         return fewest
-    costs_s = [_cost_s(task, settings.cores) for task in tasks]
+    costs_s = [_measurement_cost_s(task, settings.cores) for task in tasks]
     positive = [cost_s for cost_s in costs_s if cost_s > 0]
     usual_s = median(positive) if positive else 1.0
-    rates = [_rate(task, cost_s or usual_s) for task, cost_s in zip(tasks, costs_s, strict=True)]
+    rates = [
+        _saving_rate(task, cost_s or usual_s) for task, cost_s in zip(tasks, costs_s, strict=True)
+    ]
     best = max(range(len(tasks)), key=rates.__getitem__)
     return tasks[best] if rates[best] > 0 else fewest
 
 
-def round_robin(tasks: Sequence[T]) -> T:
+def choose_round_robin(tasks: Sequence[T]) -> T:
     """Return the task with the fewest measurements; the first of them."""
-    return min(tasks, key=_count)
+    return min(tasks, key=_count_outcomes)
 
 
-def _count(task: Contender) -> int:
+def _count_outcomes(task: Contender) -> int:
     return task.measured + task.pending
 
 
-def _cost_s(task: Contender, cores: int) -> float:
+def _measurement_cost_s(task: Contender, cores: int) -> float:
     """Return seconds of the budget that a measurement costs; 0 if unknown."""
     cost = task.cost
     return 0.0 if cost is None else max(cost.gpu_s, cost.compile_s / cores)
 
 
-def _rate(task: Contender, cost_s: float) -> float:
+def _saving_rate(task: Contender, cost_s: float) -> float:
     """Return milliseconds of all calls saved per second of budget; 0 where nothing has run yet."""
     saving_ms = task.expected_saving_ms()
     if not math.isfinite(saving_ms):

@@ -81,20 +81,21 @@ def open_storage(url: str | None = None, patience_s: float = _PATIENCE_S) -> Pat
         UnsupportedError: the database's driver is not installed; says how to install it.
         StorageError: the database does not answer.
     """
-    place = _parsed(default_url() if url is None else url)
+    place = _parse_url(default_url() if url is None else url)
     with_driver = place.render_as_string(hide_password=False)
     try:
         return PatientStorage(with_driver, patience_s)
     except ImportError as error:
         driver = place.get_driver_name()
+        remedy = _PIP.get(driver, f"pip install {driver}")
         raise UnsupportedError(
-            f"{_shown(place)} needs {driver}: {_PIP.get(driver, f'pip install {driver}')}"
+            f"{_url_without_password(place)} needs {driver}: {remedy}"
         ) from error
     except RuntimeError as error:  # tables of another Optuna
-        raise InputError(f"{_shown(place)}: {error}") from error
+        raise InputError(f"{_url_without_password(place)}: {error}") from error
 
 
-def _parsed(url: str) -> URL:
+def _parse_url(url: str) -> URL:
     """Return the place that a URL names.
 
     Raises:
@@ -107,19 +108,23 @@ def _parsed(url: str) -> URL:
         if place.drivername in ("postgresql", "postgres"):
             place = place.set(drivername="postgresql+psycopg")
         if place.get_backend_name() not in ("sqlite", "postgresql"):
-            raise InputError(f"no such kind of database: {_shown(place)}; expected {_FORMS}")
+            raise InputError(
+                f"no such kind of database: {_url_without_password(place)}; expected {_FORMS}"
+            )
     except (ArgumentError, NoSuchModuleError, ValueError) as error:
         raise InputError(f"{url!r} is not a database's URL: expected {_FORMS}") from error
     file = place.database
     is_file = place.get_backend_name() == "sqlite" and file not in (None, "", ":memory:")
     if is_file and not Path(str(file)).resolve().parent.is_dir():
-        raise InputError(f"{_shown(place)}: no folder {Path(str(file)).resolve().parent}")
+        raise InputError(
+            f"{_url_without_password(place)}: no folder {Path(str(file)).resolve().parent}"
+        )
     if not is_file and place.get_backend_name() == "postgresql" and not place.database:
-        raise InputError(f"{_shown(place)} names no database: expected {_FORMS}")
+        raise InputError(f"{_url_without_password(place)} names no database: expected {_FORMS}")
     return place
 
 
-def _shown(place: URL) -> str:
+def _url_without_password(place: URL) -> str:
     """Return the URL without its password."""
     return place.render_as_string(hide_password=True)
 
@@ -140,7 +145,7 @@ class PatientStorage(RDBStorage):
 
     def __init__(self, url: str, patience_s: float = _PATIENCE_S) -> None:
         place = sqlalchemy.engine.make_url(url)
-        self.place, self._patience_s = _shown(place), patience_s
+        self.place, self._patience_s = _url_without_password(place), patience_s
         how: dict[str, Any] = {"timeout": patience_s}  # SQLite waits for other writers by itself
         if place.get_backend_name() == "postgresql":
             how = {"connect_timeout": max(round(min(_CONNECT_S, patience_s)), 1)}
@@ -177,7 +182,7 @@ class PatientStorage(RDBStorage):
             raise InputError(f"{self.place} refuses: {said}") from error
         faults = sqlalchemy.exc.OperationalError, sqlalchemy.exc.InterfaceError
         is_lost = isinstance(fault, faults) or getattr(fault, "connection_invalidated", False)
-        if not (is_lost or self._is_race(said)):
+        if not (is_lost or self._is_creation_race(said)):
             raise error
         if is_late:
             raise StorageError(
@@ -185,7 +190,7 @@ class PatientStorage(RDBStorage):
                 "before is stored"
             ) from error
 
-    def _is_race(self, said: str) -> bool:
+    def _is_creation_race(self, said: str) -> bool:
         """Tell whether another process makes the tables of a new database at this moment."""
         is_opening = not hasattr(self, "_version_manager")
         return is_opening and "already exists" in said
@@ -224,7 +229,7 @@ class PatientStorage(RDBStorage):
         return self._patiently(lambda: tell(trial_id, state, values), again)
 
 
-def _patient(name: str) -> Callable[..., Any]:
+def _patient_method(name: str) -> Callable[..., Any]:
     """Return a method of `RDBStorage` that waits."""
     method = getattr(RDBStorage, name)
 
@@ -249,4 +254,4 @@ _QUERIES = (
 )
 for _name in _QUERIES:
     if hasattr(RDBStorage, _name):  # some are private: other versions of Optuna may lack them
-        setattr(PatientStorage, _name, _patient(_name))
+        setattr(PatientStorage, _name, _patient_method(_name))

@@ -28,7 +28,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from solkit.core import Outcome, Params, Value, canonical
-from solkit.tuner.tuning_results import counts
+from solkit.tuner.tuning_results import time_counts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["CompositePrior", "TransferPrior", "distance"]
+__all__ = ["CompositePrior", "TransferPrior", "shape_distance"]
 
 _NOISE = 0.02
 """Standard deviation of log2 of a time that was measured at the target: 1.4 %."""
@@ -63,7 +63,7 @@ class _Cell:
         if row.comparison is not None:
             return
         self.bound_ms = self.bound_ms or row.bound_ms
-        if counts(row) and row.time_ms:
+        if time_counts(row) and row.time_ms:
             self.times_ms.setdefault(params, []).append(row.time_ms)
             self.failed.setdefault(params, []).append(False)
         elif row.verdict.is_failure:
@@ -98,14 +98,14 @@ class TransferPrior:
         for row in rows:
             where, params = (canonical(row.shape), row.device), canonical(row.params)
             if where not in cells:
-                doublings, other = distance(row.shape, shape), row.device != device
+                doublings, other = shape_distance(row.shape, shape), row.device != device
                 variance = _NOISE**2 + _OTHER_GPU**2 * other + _A_DOUBLING**2 * doublings
                 cells[where] = _Cell(variance, doublings == 0 and not other)
             cells[where].take(row, params)
             self._points.setdefault(params, dict(row.params))
         self._cells = sorted(cells.values(), key=lambda cell: cell.variance)
-        self._mean, self._variance = _fitted(self._cells, bound_ms)
-        self._chances, self._chance = _failures(self._cells)
+        self._mean, self._variance = _fit_two_way(self._cells, bound_ms)
+        self._chances, self._chance = _failure_chances(self._cells)
 
     def __len__(self) -> int:
         """Return the number of configurations with a time."""
@@ -195,27 +195,27 @@ class CompositePrior:
         return np.where(tried, self._measured.fails(points), self._other.fails(points))
 
 
-def distance(shape: Mapping[str, Value], other: Mapping[str, Value]) -> float:
+def shape_distance(shape: Mapping[str, Value], other: Mapping[str, Value]) -> float:
     """Return how far apart two shapes are, in doublings; only sizes that `other` names count.
 
     Another dtype or flag, or a size that `shape` lacks, counts as two doublings.
     """
-    return math.fsum(_apart(shape.get(name), value) for name, value in other.items())
+    return math.fsum(_value_distance(shape.get(name), value) for name, value in other.items())
 
 
-def _apart(one: Value, other: Value) -> float:
+def _value_distance(one: Value, other: Value) -> float:
     if one == other:
         return 0.0
-    if _is_size(one) and _is_size(other):
+    if _is_size_value(one) and _is_size_value(other):
         return abs(math.log2(one / other))  # type: ignore[operator]
     return _OTHER_WORD
 
 
-def _is_size(value: Value) -> bool:
+def _is_size_value(value: Value) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
 
 
-def _fitted(
+def _fit_two_way(
     cells: Sequence[_Cell], bound_ms: float | None
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Return mean and variance of log2 ms at the target, by point; `cells` nearest first."""
@@ -232,14 +232,14 @@ def _fitted(
     points: dict[str, float] = {}
     for _ in range(_PASSES if len(times) > 1 else 1):
         points = {
-            params: _mean(
+            params: _weighted_mean(
                 [times[c][1][params] - levels[c] for c in among], [weights[c] for c in among]
             )
             for params, among in held.items()
         }
         # a cell that shares no point with others keeps its level: nothing ties it to them
         levels = [
-            _mean(
+            _weighted_mean(
                 [y - points[params] for params, y in log2_ms.items()],
                 [len(held[p]) - 1 for p in log2_ms],
             )
@@ -257,7 +257,7 @@ def _fitted(
     return mean, variance
 
 
-def _failures(cells: Sequence[_Cell]) -> tuple[dict[str, float], float]:
+def _failure_chances(cells: Sequence[_Cell]) -> tuple[dict[str, float], float]:
     """Return the chance of failing at the target by point, and the mean share."""
     every = [failed for cell in cells for outcomes in cell.failed.values() for failed in outcomes]
     share = sum(every) / len(every) if every else 0.0
@@ -273,5 +273,5 @@ def _failures(cells: Sequence[_Cell]) -> tuple[dict[str, float], float]:
     return {params: failed / rows for params, (failed, rows) in counts_by_params.items()}, share
 
 
-def _mean(values: Sequence[float], weights: Sequence[float]) -> float:
+def _weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
     return math.fsum(v * w for v, w in zip(values, weights, strict=True)) / math.fsum(weights)

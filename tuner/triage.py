@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from solkit.core import Triaged, Value, Worth, canonical
 from solkit.surrogate.plan import Forecast, Plan
 
-__all__ = ["LEAST_SHARE", "TriageInputs", "triaged"]
+__all__ = ["LEAST_SHARE", "TriageInputs", "triage_kernel"]
 
 LEAST_SHARE = 0.02
 """The share of a call that must seem to be saved. Less is within what the surrogate errs by."""
@@ -41,7 +41,7 @@ class TriageInputs:
     least_ms: float | None = None
 
 
-def triaged(
+def triage_kernel(
     kernel: str,
     shape: Mapping[str, Value],
     calls: float,
@@ -57,18 +57,18 @@ def triaged(
         evidence: what is known of it.
         stop_at: the share of the speed of light that is enough.
     """
-    now_ms, source = _now(evidence)
+    now_ms, source = _current_time(evidence)
     reachable_ms = _reachable(evidence, now_ms, source)
     saving_ms = None
     if now_ms is not None and reachable_ms is not None:
         saving_ms = calls * max(now_ms - reachable_ms, 0.0)
-    worth, why = _worth(evidence, now_ms, source, reachable_ms, stop_at)
+    worth, why = _judge_worth(evidence, now_ms, source, reachable_ms, stop_at)
     return Triaged(
         kernel, shape, calls, worth, why, evidence.sol_ms, now_ms, source, reachable_ms, saving_ms
     )
 
 
-def _now(evidence: TriageInputs) -> tuple[float | None, str | None]:
+def _current_time(evidence: TriageInputs) -> tuple[float | None, str | None]:
     """Return the time with the parameters in use, and where it is from."""
     if evidence.measured_ms is not None:
         return evidence.measured_ms, "measured"
@@ -114,7 +114,7 @@ def _best_forecast_ms(plan: Plan | None) -> float | None:
     return min(trusted or every, default=None)
 
 
-def _worth(
+def _judge_worth(
     evidence: TriageInputs,
     now_ms: float | None,
     source: str | None,

@@ -1,7 +1,7 @@
 """One kernel at one shape: what was measured of it, what to measure next, and when to stop.
 
 A task has no bench and no files, so it can be tested alone. A driver asks it for configurations
-and tells it their outcomes (`solkit.tuner.driver`).
+and tells it their outcomes (`solkit.tuner.bench_driver`).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from solkit.core.tuning import Stopped, TimedParams, TuneProgress
 from solkit.measure.benches import HANDFUL
 from solkit.measure.benches.recorded import Cost, cost_of
 from solkit.measure.timing.median_interval import median_interval
+from solkit.tuner.early_stopping import EarlyStopping, TaskSettings
 from solkit.tuner.search import Prior, Search
 
 __all__ = [
     "DEFAULT",
     "REPEAT",
     "SEARCH",
-    "TaskSettings",
     "TrialSummary",
     "TuningProblem",
     "identity_of",
@@ -34,26 +34,6 @@ DEFAULT, SEARCH, REPEAT = "default", "search", "repeat"
 
 _TRIES = 2  # of a configuration that could not be measured, without being at fault
 _NEAR = 0.01  # contenders without an interval are those within this share of the best
-
-
-@dataclass(frozen=True)
-class TaskSettings:
-    """Limits at which a task ends.
-
-    Attributes:
-        stop_at: the share of the speed of light that is enough, 0 to 1; above 1 it never is.
-        least_gain: the expected saving of the next measurement, as a share of the best time, under
-            which going on is not worth it.
-        patience: configurations that are measured before `least_gain` counts.
-        calm: outcomes in a row after which the expected saving was so small.
-        seed: of the search.
-    """
-
-    stop_at: float = 0.95
-    least_gain: float = 1e-4
-    patience: int = 16
-    calm: int = 8
-    seed: int = 0
 
 
 @dataclass
@@ -78,7 +58,7 @@ class TrialSummary:
     @property
     def time_ms(self) -> float | None:
         """The median of all samples, or of all times; ``None`` if it failed."""
-        return self._interval()[0]
+        return self._pooled_interval()[0]
 
     @property
     def samples(self) -> int:
@@ -99,11 +79,11 @@ class TrialSummary:
     def timed_params(self) -> TimedParams:
         """Return the trial as a record."""
         message = next((e.message for e in reversed(self.outcomes) if e.message), None)
-        time_ms, low_ms, high_ms = self._interval()
+        time_ms, low_ms, high_ms = self._pooled_interval()
         failed = message if time_ms is None else None
         return TimedParams(self.configuration.params, time_ms, low_ms, high_ms, failed)
 
-    def _interval(self) -> tuple[float | None, float | None, float | None]:
+    def _pooled_interval(self) -> tuple[float | None, float | None, float | None]:
         """Return the time and its interval; the samples of all outcomes are pooled."""
         timed = self.timed
         if len(timed) < 2:
@@ -162,7 +142,7 @@ class TuningProblem:
         self._in_vain: dict[str, int] = {}
         self._asked_default = False
         self._gain: float | None = None
-        self._calm = 0  # outcomes in a row after which the expected saving was too small
+        self._stopping = EarlyStopping(self.settings)
         self.trajectory: list[TuneProgress] = []
 
     # ------------------------------------------------------------------------------ ask and tell
@@ -178,7 +158,8 @@ class TuningProblem:
             configurations.append(self._again.popleft())
         if len(configurations) < number:
             configurations += [
-                self._configured(point) for point in self._search.ask(number - len(configurations))
+                self._configure_point(point)
+                for point in self._search.ask(number - len(configurations))
             ]
         self._pending.update(
             {canonical(configuration.params): configuration for configuration in configurations}
@@ -208,12 +189,8 @@ class TuningProblem:
         if configuration.params in self.space:
             self._search.tell(configuration.params, standing.time_ms, standing.cost_s)
         self._gain = None
-        self._follow(gpu_s)
-        is_calm = (
-            self.measured >= self.settings.patience
-            and self.expected_gain() < self.settings.least_gain
-        )
-        self._calm = self._calm + 1 if is_calm else 0
+        self._extend_trajectory(gpu_s)
+        self._stopping.note_outcome(self.measured, self.expected_gain)
 
     def withdraw(self) -> None:
         """Ask again for pending configurations, which the bench dropped."""
@@ -257,7 +234,7 @@ class TuningProblem:
         best = ranked[0].timed_params()
         assert best.time_ms is not None
         limit_ms = best.time_ms * (1 + _NEAR) if best.high_ms is None else best.high_ms
-        near = [e for e in ranked if _low_ms(e) <= max(limit_ms, best.time_ms)]
+        near = [e for e in ranked if _lower_bound_ms(e) <= max(limit_ms, best.time_ms)]
         return near[:most]
 
     @property
@@ -316,18 +293,13 @@ class TuningProblem:
         """Reason for the task's end; ``None`` if it goes on."""
         if self.owes_default:
             return None
-        gap, settings = self.gap, self.settings
-        if gap is not None and gap * settings.stop_at <= 1:
-            return Stopped.SPEED_OF_LIGHT
-        if self._search.exhausted and not self._again and not self._pending:
-            return Stopped.EXHAUSTED
-        if len(self._in_vain) >= HANDFUL and not self.ranked():
-            return Stopped.NOTHING_RUNS
-        return Stopped.EXPECTED_GAIN if self._calm >= settings.calm else None
+        is_exhausted = self._search.exhausted and not self._again and not self._pending
+        nothing_runs = len(self._in_vain) >= HANDFUL and not self.ranked()
+        return self._stopping.stop_reason(self.gap, is_exhausted, nothing_runs)
 
     # ----------------------------------------------------------------------------------- details
 
-    def _configured(self, params: Params) -> Configuration:
+    def _configure_point(self, params: Params) -> Configuration:
         how = DEFAULT if canonical(params) == self._own else SEARCH
         best_ms = self.trajectory[-1].best_ms if self.trajectory else None
         hopeless_ms = None if best_ms is None or how is DEFAULT else HOPELESS * best_ms
@@ -341,7 +313,7 @@ class TuningProblem:
         self._again.append(configuration)
         return True
 
-    def _follow(self, gpu_s: float) -> None:
+    def _extend_trajectory(self, gpu_s: float) -> None:
         """Extend the trajectory if the best time fell."""
         best = self.best
         if best is None or best.time_ms is None:
@@ -361,7 +333,7 @@ def identity_of(outcome: Outcome) -> tuple[object, ...]:
     )
 
 
-def _low_ms(standing: TrialSummary) -> float:
+def _lower_bound_ms(standing: TrialSummary) -> float:
     timed = standing.timed_params()
     assert timed.time_ms is not None
     return timed.time_ms if timed.low_ms is None else timed.low_ms

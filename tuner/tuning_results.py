@@ -1,8 +1,8 @@
 """Results of tuning runs: read off their outcomes, never stored beside them.
 
 A run tunes a kernel at a shape on a GPU. Its rows are ordinary `Outcome`s: everything measured, and
-one *decision*: the best against the one in use, a row with a `comparison` (`decision`). `findings`
-groups rows and says for each run which parameters to use.
+one *decision*: the best against the one in use, a row with a `comparison` (`decision_row`).
+`results_of_runs` groups rows and says for each run which parameters to use.
 
 ::
 
@@ -39,13 +39,13 @@ from solkit.measure.timing.median_interval import median_interval
 __all__ = [
     "Key",
     "TuningResult",
-    "agreed",
-    "by_key",
-    "counts",
-    "decision",
+    "agreed_results",
+    "decision_row",
     "finding_of",
-    "findings",
-    "timed",
+    "results_by_key",
+    "results_of_runs",
+    "time_configuration",
+    "time_counts",
 ]
 
 DECISION = "tuning"
@@ -124,19 +124,19 @@ class TuningResult:
         return self.winner if changed else self.incumbent
 
 
-def counts(row: Outcome) -> bool:
+def time_counts(row: Outcome) -> bool:
     """Tell whether a row's time counts: it is correct, or another tool timed it unchecked."""
     right = row.verdict.is_right or row.verdict is Verdict.NOT_MEASURED
     return right and row.time_ms is not None and row.comparison is None
 
 
-def timed(rows: Iterable[Outcome]) -> TimedParams | None:
+def time_configuration(rows: Iterable[Outcome]) -> TimedParams | None:
     """Return the time of one configuration: its rows' median, in the outer ends of their intervals.
 
     Args:
         rows: of one configuration; ``None`` is returned if no time of theirs counts.
     """
-    held = [row for row in rows if counts(row)]
+    held = [row for row in rows if time_counts(row)]
     times_ms = [row.time_ms for row in held if row.time_ms is not None]
     if not times_ms:
         return None
@@ -148,7 +148,7 @@ def timed(rows: Iterable[Outcome]) -> TimedParams | None:
 # -------------------------------------------------------------------------------- writing them
 
 
-def decision(
+def decision_row(
     winner: Outcome,
     incumbent: Outcome,
     final: Final,
@@ -194,7 +194,7 @@ _OF_A_TIMING = (
 # -------------------------------------------------------------------------------- reading them
 
 
-def findings(rows: Iterable[Outcome]) -> tuple[TuningResult, ...]:
+def results_of_runs(rows: Iterable[Outcome]) -> tuple[TuningResult, ...]:
     """Return what each run found for each key, oldest first; where nothing worked there is none.
 
     Args:
@@ -202,12 +202,16 @@ def findings(rows: Iterable[Outcome]) -> tuple[TuningResult, ...]:
     """
     runs: dict[tuple[Key, str], list[Outcome]] = {}
     for row in sorted(rows, key=lambda row: row.created):
-        runs.setdefault((_key(row), row.run_id), []).append(row)
-    results = (finding for (key, run), held in runs.items() for finding in _split(key, run, held))
+        runs.setdefault((_result_key(row), row.run_id), []).append(row)
+    results = (
+        finding
+        for (key, run), held in runs.items()
+        for finding in _split_by_protocol(key, run, held)
+    )
     return tuple(sorted(results, key=lambda finding: finding.ended))
 
 
-def by_key(findings: Iterable[TuningResult]) -> dict[Key, tuple[TuningResult, ...]]:
+def results_by_key(findings: Iterable[TuningResult]) -> dict[Key, tuple[TuningResult, ...]]:
     """Group findings by key, oldest first. Their winners may differ: all are kept."""
     keys: dict[Key, list[TuningResult]] = {}
     for finding in findings:
@@ -215,7 +219,9 @@ def by_key(findings: Iterable[TuningResult]) -> dict[Key, tuple[TuningResult, ..
     return {key: tuple(group) for key, group in keys.items()}
 
 
-def agreed(findings: Iterable[TuningResult]) -> tuple[tuple[TuningResult, ...], tuple[str, ...]]:
+def agreed_results(
+    findings: Iterable[TuningResult],
+) -> tuple[tuple[TuningResult, ...], tuple[str, ...]]:
     """Return one finding per kernel, shape and GPU; a sentence where confirmed ones disagree.
 
     The newest versions count: those of the last run there. Of several runs with them a confirmed
@@ -229,10 +235,10 @@ def agreed(findings: Iterable[TuningResult]) -> tuple[tuple[TuningResult, ...], 
     taken, notes = [], []
     for held in places.values():
         newest = [finding for finding in held if finding.key == held[-1].key]
-        best = min(newest, key=lambda finding: (not finding.confirmed, _time_ms(finding)))
+        best = min(newest, key=lambda finding: (not finding.confirmed, _best_time_ms(finding)))
         taken.append(best)
         confirmed = [finding for finding in newest if finding.confirmed]
-        if len({_text(finding) for finding in confirmed}) > 1:
+        if len({_describe_result(finding) for finding in confirmed}) > 1:
             notes.append(_disagreement(confirmed, best))
     return tuple(taken), tuple(notes)
 
@@ -245,8 +251,8 @@ def finding_of(tuned: Tuned, rows: Iterable[Outcome] = ()) -> TuningResult:
         rows: of its log, if at hand: they say what else was timed, and the GPU's own name.
     """
     mine = [r for r in rows if (r.kernel_id, r.problem_id) == (tuned.kernel_id, tuned.problem_id)]
-    times = _times(mine)
-    row = next((row for row in reversed(mine) if counts(row)), None)
+    times = _median_times(mine)
+    row = next((row for row in reversed(mine) if time_counts(row)), None)
     now = datetime.now(timezone.utc)
     versions = {f"{name}_version": tuned.environment.get(name) for name in _VERSIONS}
     protocol = None if row is None else row.protocol
@@ -279,49 +285,55 @@ def finding_of(tuned: Tuned, rows: Iterable[Outcome] = ()) -> TuningResult:
 _VERSIONS = ("triton", "torch", "cuda", "solkit")
 
 
-def _key(row: Outcome) -> Key:
+def _result_key(row: Outcome) -> Key:
     """Return the key without the protocol, which rows of failures do not have."""
     versions = (getattr(row, f"{name}_version") for name in _VERSIONS)
     return Key(row.kernel_id, row.problem_id, row.device, None, *versions)
 
 
-def _split(key: Key, run_id: str, rows: Sequence[Outcome]) -> Iterator[TuningResult]:
+def _split_by_protocol(key: Key, run_id: str, rows: Sequence[Outcome]) -> Iterator[TuningResult]:
     """Yield one finding per protocol. Failures count with the protocol that most rows have."""
     protocols = Counter(
-        row.protocol for row in rows if row.samples_ms or row.time_ms is not None or _is_told(row)
+        row.protocol
+        for row in rows
+        if row.samples_ms or row.time_ms is not None or _is_untimed_choice(row)
     )
     usual = max(protocols, key=protocols.__getitem__, default=None)
     for protocol in protocols:
         also = {None} if protocol == usual else set()
         same = [row for row in rows if row.protocol in {protocol} | also]
-        finding = _finding(replace(key, protocol=protocol), run_id, same)
+        finding = _result_of_run(replace(key, protocol=protocol), run_id, same)
         if finding is not None:
             yield finding
 
 
-def _times(rows: Iterable[Outcome]) -> dict[str, TimedParams]:
+def _median_times(rows: Iterable[Outcome]) -> dict[str, TimedParams]:
     configurations: dict[str, list[Outcome]] = {}
     for row in rows:
         configurations.setdefault(canonical(row.params), []).append(row)
-    return {text: timing for text, held in configurations.items() if (timing := timed(held))}
+    return {
+        text: timing
+        for text, held in configurations.items()
+        if (timing := time_configuration(held))
+    }
 
 
-def _finding(key: Key, run_id: str, rows: Sequence[Outcome]) -> TuningResult | None:
-    times = _times(rows)
+def _result_of_run(key: Key, run_id: str, rows: Sequence[Outcome]) -> TuningResult | None:
+    times = _median_times(rows)
     first = next((row for row in rows if row.chosen_by == "default" and not row.comparison), None)
     last = next((row for row in reversed(rows) if row.comparison is not None), None)
     incumbent = None if first is None else times.get(canonical(first.params))
     reported = next(
-        (TimedParams(dict(row.params)) for row in reversed(rows) if _is_told(row)), None
+        (TimedParams(dict(row.params)) for row in reversed(rows) if _is_untimed_choice(row)), None
     )
-    winner = min(times.values(), key=_ms, default=reported)
+    winner = min(times.values(), key=_choice_ms, default=reported)
     verdict, ratio = TuneVerdict.KEEP, None
     if last is not None and last.comparison is not None:
         base = last.comparison
         is_faster = base.difference is Difference.FASTER
         verdict, ratio = TuneVerdict.FASTER if is_faster else TuneVerdict.KEEP, base.ratio
-        winner = _compared(last.params, last.samples_ms, times)
-        incumbent = _compared(base.params, base.samples_ms, times)
+        winner = _compared_params(last.params, last.samples_ms, times)
+        incumbent = _compared_params(base.params, base.samples_ms, times)
     if winner is None and incumbent is None:
         return None
     told_s = [row.gpu_s for row in rows if row.gpu_s is not None]
@@ -336,23 +348,23 @@ def _finding(key: Key, run_id: str, rows: Sequence[Outcome]) -> TuningResult | N
         verdict,
         confirmed=last is not None,
         ratio=ratio,
-        why="" if last is None else _why(last),
+        why="" if last is None else _failure_reason(last),
         times=times,
         measured=len(tried),
         gpu_s=math.fsum(told_s) if told_s else None,
         begun=rows[0].created,
         ended=rows[-1].created,
-        row=next((row for row in reversed(rows) if counts(row)), rows[-1]),
+        row=next((row for row in reversed(rows) if time_counts(row)), rows[-1]),
     )
 
 
-def _is_told(row: Outcome) -> bool:
+def _is_untimed_choice(row: Outcome) -> bool:
     """Tell whether another tool chose this configuration and its file has no times."""
     is_bare = row.verdict is Verdict.NOT_MEASURED and row.time_ms is None
     return is_bare and row.chosen_by == "tuned" and row.comparison is None
 
 
-def _compared(
+def _compared_params(
     params: Mapping[str, Value], samples_ms: Sequence[float], times: Mapping[str, TimedParams]
 ) -> TimedParams | None:
     """Return a configuration with its time in the turns, else as measured before."""
@@ -362,28 +374,28 @@ def _compared(
     return TimedParams(dict(params), interval.median, interval.low, interval.high)
 
 
-def _why(row: Outcome) -> str:
+def _failure_reason(row: Outcome) -> str:
     basis = row.extra.get(DECISION)
     evidence = basis.get("evidence", ()) if isinstance(basis, Mapping) else row.evidence
     return " ".join(map(str, evidence))
 
 
-def _ms(choice: TimedParams) -> float:
+def _choice_ms(choice: TimedParams) -> float:
     return math.inf if choice.time_ms is None else choice.time_ms
 
 
-def _time_ms(finding: TuningResult) -> float:
-    return math.inf if finding.chosen is None else _ms(finding.chosen)
+def _best_time_ms(finding: TuningResult) -> float:
+    return math.inf if finding.chosen is None else _choice_ms(finding.chosen)
 
 
-def _text(finding: TuningResult) -> str:
+def _describe_result(finding: TuningResult) -> str:
     return "" if finding.chosen is None else canonical(finding.chosen.params)
 
 
 def _disagreement(findings: Sequence[TuningResult], taken: TuningResult) -> str:
     listed = "; ".join(
-        f"run {finding.run_id} of {finding.ended:%Y-%m-%d} {_text(finding)} at "
-        f"{_time_ms(finding):.6g} ms"
+        f"run {finding.run_id} of {finding.ended:%Y-%m-%d} {_describe_result(finding)} at "
+        f"{_best_time_ms(finding):.6g} ms"
         for finding in findings
     )
     where = f"{taken.kernel}, {taken.key.problem_id} on {taken.key.device}"

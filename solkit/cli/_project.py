@@ -105,9 +105,9 @@ def shape(option: str | None, near: str) -> dict[str, Value] | None:
 
 def announce(device: str | None) -> None:
     """Say on stderr for which GPU bounds are, if this machine has none and none is named."""
-    from solkit.pipeline.target import NO_GPU, target
+    from solkit.pipeline.target import NO_GPU, target_device
 
-    if device is None and NO_GPU in target(None).notes:
+    if device is None and NO_GPU in target_device(None).notes:
         _base.complain(NO_GPU)
 
 

@@ -83,7 +83,7 @@ def collect(
     """
     with exit_codes.failures_as_exit_codes(verbose), _base.stdout_kept_for_the_report():
         seconds = _budget_s(gpu_seconds, gpu_minutes)
-        from solkit.collect import Limits, surveyed
+        from solkit.collect import Limits, survey_kernels
         from solkit.collect import collect as collecting
         from solkit.datasets.kernels import part_of, select
         from solkit.datasets.outcomelog import OutcomeLog
@@ -105,7 +105,7 @@ def collect(
             earlier = [row for row in [*earlier, *_rows(log)] if row.kernel_id in kernel_ids]
             _base.complain(f"{len(kernels)} kernels on {gpu.name}; {len(earlier)} earlier rows")
             report = partial(_report, limits.gpu_s, bench)
-            cells = surveyed(kernels, ahead, _base.complain)
+            cells = survey_kernels(kernels, ahead, _base.complain)
             report(collecting(cells, bench, limits, earlier, run.run_id, _base.paced(report)))
 
 

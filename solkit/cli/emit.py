@@ -89,11 +89,13 @@ def emit(
         _base.check_readable(None if "://" in result else result)
         _base.check_writable(json)
         from solkit.tuner import emitters
-        from solkit.tuner.emitters import reading
+        from solkit.tuner.emitters import logged_results
 
-        chosen = emitters.emitter(form)
+        chosen = emitters.emitter_named(form)
         labels = _key(device)
-        findings = _selected(reading.read(result, labels, kernel), kernel, shape, labels)
+        findings = _selected(
+            logged_results.read_results(result, labels, kernel), kernel, shape, labels
+        )
         written = emitters.emit(
             findings,
             chosen.name,

@@ -302,7 +302,7 @@ def _proposers(llm_options: _Asked, seed: int, rewriter: bool) -> Iterator[Seque
 def _model(chat: Chat, llm_options: _Asked, seed: int) -> Proposer:
     """Return the proposer that asks a model; the costs in an exchanges file count as spent."""
     from solkit.llm.budget import Budget
-    from solkit.llm.transcript import Exchanges, read_exchanges
+    from solkit.llm.transcript import Transcript, read_exchanges
     from solkit.tuner.proposers.llm import LanguageModel, Sampling
 
     earlier: tuple[Exchange, ...] = ()
@@ -313,7 +313,7 @@ def _model(chat: Chat, llm_options: _Asked, seed: int) -> Proposer:
     return LanguageModel(
         chat,
         budget=Budget(*llm_options.budget, spent_cost=cost, spent_tokens=tokens),
-        exchanges=Exchanges(llm_options.exchanges),
+        exchanges=Transcript(llm_options.exchanges),
         sampling=Sampling(seed=seed + len(earlier)),  # the same request gets another answer
         tell=_base.complain,
     )
@@ -322,11 +322,11 @@ def _model(chat: Chat, llm_options: _Asked, seed: int) -> Proposer:
 def _chat(llm_options: _Asked) -> Chat | None:
     """Open the model, whichever way it is reached; ``None`` if none was requested."""
     if llm_options.answers is not None:
-        from solkit.llm.transcript import Replayed
+        from solkit.llm.transcript import ReplayedChat
 
         if llm_options.llm or llm_options.model:
             raise InputError("--answers replaces a model: leave out --llm and --model")
-        return Replayed(llm_options.answers)
+        return ReplayedChat(llm_options.answers)
     if llm_options.llm is not None:
         from solkit.llm.endpoint import DEFAULT_KEY_VARIABLE, Endpoint
 
@@ -402,7 +402,7 @@ def _write_winner(evolved: Evolved, kernel: str, reference: str | None, out: str
     """Write the winner's file; if nothing was faster, only what was made of a reference alone."""
     from solkit.core import TuneVerdict
     from solkit.datasets.kernels import kernel_at
-    from solkit.tuner.evolution.writing import with_params
+    from solkit.tuner.evolution.default_params import with_params
 
     is_kept = evolved.verdict is not TuneVerdict.FASTER
     if out is None or (is_kept and evolved.winner.variant.source == Path(kernel).read_text()):

@@ -10,7 +10,7 @@ import typer
 from solkit.cli import _base, _options, exit_codes
 
 if TYPE_CHECKING:
-    from solkit.pipeline.starting import Started
+    from solkit.pipeline.starting import StartedFile
 
 __all__ = ["init"]
 
@@ -64,7 +64,7 @@ def _beside(file: str) -> str:
     return str(path.parent / f"{path.stem.replace('-', '_')}_solkit.py")
 
 
-def _said(started: Started, file: str, target: str) -> list[str]:
+def _said(started: StartedFile, file: str, target: str) -> list[str]:
     if not started.text:
         return [f"{file} {started.why}: nothing to do", f"Next: {started.command}"]
     lines = [f"{target}: a kernel file for {started.chosen} of {file}"]

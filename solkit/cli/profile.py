@@ -96,7 +96,7 @@ def profile(
         render = partial(page.render, result, complete=show_all)
         _base.show(json, render, lambda: page.dumps(result))
         if manifest is not None:
-            from solkit.tuner.profiled import profiled_manifest
+            from solkit.tuner.manifest import profiled_manifest
 
             _base.write(manifest, lambda: profiled_manifest(result).rstrip("\n"), "--manifest")
     raise typer.Exit(Exit.BAD_INPUT if result.failure else Exit.REPORTED)

@@ -62,7 +62,7 @@ def refill(
     rank kernels that are not compiled. This takes a fifth of the time. CUDA C++ is compiled.
     """
     with exit_codes.failures_as_exit_codes(verbose):
-        from solkit.collect.refill import refill as refilling
+        from solkit.collect.refill import refill_facts as refilling
         from solkit.core import Depth
         from solkit.datasets import outcomelog
 

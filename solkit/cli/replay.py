@@ -10,7 +10,7 @@ import typer
 from solkit.cli import _base, _options, exit_codes
 
 if TYPE_CHECKING:
-    from solkit.tuner.replay import Replay
+    from solkit.tuner.search_replay import Replay
 
 __all__ = ["replay"]
 
@@ -71,17 +71,19 @@ def replay(
 
         # small matrices: more threads of BLAS would only wait for each other
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        from solkit.tuner import replay as replaying
+        from solkit.tuner import search_replay as replaying
 
         budgets = _budgets(budget)
         replaying.method_named(method)
-        spaces = replaying.read(file, where, least)
+        spaces = replaying.read_spaces(file, where, least)
         _base.complain(f"{file}: {_counted(len(spaces), 'recorded space')}")
         replays: list[Replay] = []
         with _base.working("replaying"):
             for space in spaces:
-                transfer_prior = replaying.prior_of(space, prior or ())
-                replays.append(replaying.replay(space, budgets, seeds, method, transfer_prior))
+                transfer_prior = replaying.prior_from_recordings(space, prior or ())
+                replays.append(
+                    replaying.replay_method(space, budgets, seeds, method, transfer_prior)
+                )
         if json != "-":
             _render(replays, [len(space.points) for space in spaces])
         indent = 2 if len(replays) == 1 else None

@@ -161,7 +161,7 @@ def _chosen(
     from solkit.tuner.emitters import best_config
 
     key = None if device is None else find(device).key
-    return {**best_config.read(params_file, shapes, key), **(overrides or {})}
+    return {**best_config.read_best_configs(params_file, shapes, key), **(overrides or {})}
 
 
 @dataclass(frozen=True)
@@ -223,9 +223,9 @@ class _Page:
             report = run(candidate, reference=problem, shapes=shapes)
             notes: tuple[str, ...] = ()
             if self.checking:
-                from solkit.pipeline.interpreting import checked
+                from solkit.pipeline.interpreting import check_unmeasured
 
-                report, notes = checked(report)
+                report, notes = check_unmeasured(report)
         for note in notes:
             _base.complain(f"{candidate}: {note}")
         took_s = time.perf_counter() - start
@@ -237,13 +237,13 @@ class _Page:
 
     def _hints(self, report: Report, took_s: float) -> dict[int, Hint]:
         """Better configurations that are expected, after showing them."""
-        from solkit.pipeline.hinting import hinted
+        from solkit.pipeline.hinting import hints_for_report
         from solkit.report import terminal
 
         if not self.hinting:  # what nobody trusts runs once
             return {}
         with _base.stdout_kept_for_the_report(), _base.working("looking for better ones"):
-            hint = hinted(report, took_s)
+            hint = hints_for_report(report, took_s)
         if hint and not self.outputs.silent:
             terminal.render_hint(report, hint, _base.console())
         return hint

@@ -249,10 +249,10 @@ def _run(settings: ServiceSettings, tokens: list[str], host: str, port: int, is_
     import uvicorn
 
     from solkit.service.app import make_app
-    from solkit.service.queue import held
+    from solkit.service.queue import hold_folder
 
     app = make_app(settings, tokens)
-    held(settings.state).close()  # its errors are clearer here than in the server
+    hold_folder(settings.state).close()  # its errors are clearer here than in the server
     config = uvicorn.Config(
         app,
         host=host,

@@ -38,7 +38,7 @@ def tuned(
     with exit_codes.failures_as_exit_codes(verbose, "tune"):
         _base.check_writable(json)
         from solkit.tuner.database import Database
-        from solkit.tuner.tuning_results import agreed, by_key
+        from solkit.tuner.tuning_results import agreed_results, results_by_key
 
         shapes = _options.parse_shapes(shape)
         if place is not None and "://" not in place:
@@ -48,10 +48,10 @@ def tuned(
             for finding in Database(place).findings()
             if shapes is None or any(sizes.items() <= finding.shape.items() for sizes in shapes)
         ]
-        taken, _ = agreed(findings)
+        taken, _ = agreed_results(findings)
         if json != "-":
             console = _base.console()
-            for key, runs in by_key(findings).items():
+            for key, runs in results_by_key(findings).items():
                 for line in _lines(key, runs, taken):
                     console.print(line, soft_wrap=True)
             if not findings:

@@ -62,7 +62,7 @@ def watch(
             worker.start()  # it keeps torch and triton loaded
             from solkit import pipeline
             from solkit.core import MeasureSettings
-            from solkit.pipeline.target import target
+            from solkit.pipeline.target import target_device
 
         settings = MeasureSettings(
             on=on,
@@ -78,7 +78,7 @@ def watch(
             kernel, reference=reference, device=device, shapes=_project.shapes(shape, kernel),
             params=_options.parse_params(params), settings=settings,
         )  # fmt: skip
-        here = target(device, settings).source == "nvml"
+        here = target_device(device, settings).source == "nvml"
         modes = (False, measure) if measure or (measure is None and here) else (False,)
         page = _Page([partial(run, measure=mode) for mode in modes], _base.console(), verbose)
         try:

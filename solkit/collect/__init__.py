@@ -12,6 +12,6 @@
 from __future__ import annotations
 
 from solkit.collect.collector import Limits, Progress, collect
-from solkit.collect.workloads import Workload, recorded, surveyed
+from solkit.collect.workloads import Workload, recorded_workloads, survey_kernels
 
-__all__ = ["Limits", "Progress", "Workload", "collect", "recorded", "surveyed"]
+__all__ = ["Limits", "Progress", "Workload", "collect", "recorded_workloads", "survey_kernels"]

@@ -21,7 +21,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from solkit.collect.sampling import NEAR_BEST, REPEAT, Chosen, ConfigSampler, is_sparse, lacks_draws
+from solkit.collect.config_sampler import (
+    NEAR_BEST,
+    REPEAT,
+    Chosen,
+    ConfigSampler,
+    is_sparsely_good,
+    lacks_draws,
+)
 from solkit.collect.workloads import Workload
 from solkit.core import Configuration, Outcome, Params, Verdict, canonical
 from solkit.measure.benches import HANDFUL, Bench
@@ -64,21 +71,23 @@ class _Problem:
     def __init__(self) -> None:
         self._times_ms: dict[tuple[str, str], float] = {}
         self._drawn: set[tuple[str, str]] = set()
-        self._known: _Standing | None = None  # of the times as they are
+        self._known: _ProblemSummary | None = None  # of the times as they are
 
     @property
-    def standing(self) -> _Standing:
+    def standing(self) -> _ProblemSummary:
         """The conclusion from the times."""
         if self._known is None:
             times_ms = list(self._times_ms.values())
             drawn_ms = [self._times_ms[name] for name in self._drawn]
             best_ms = min(times_ms, default=None)
-            self._known = _Standing(best_ms, is_sparse(times_ms), lacks_draws(times_ms, drawn_ms))
+            self._known = _ProblemSummary(
+                best_ms, is_sparsely_good(times_ms), lacks_draws(times_ms, drawn_ms)
+            )
         return self._known
 
     def note(self, outcome: Outcome) -> None:
         """Record an outcome."""
-        if (time_ms := _good(outcome)) is not None:
+        if (time_ms := _good_time_ms(outcome)) is not None:
             name = outcome.kernel_id, canonical(outcome.params)
             self._times_ms[name] = min(time_ms, self._times_ms.get(name, time_ms))
             if outcome.chosen_by not in (NEAR_BEST, REPEAT):
@@ -87,7 +96,7 @@ class _Problem:
 
 
 @dataclass(frozen=True)
-class _Standing:
+class _ProblemSummary:
     """State of a problem, as far as is known."""
 
     best_ms: float | None  # the shortest time so far; ``None`` if nothing was correct
@@ -96,7 +105,7 @@ class _Standing:
 
 
 @dataclass
-class _Tried:
+class _WorkloadTrials:
     """A cell, and what was tried of it."""
 
     cell: Workload  # the kernel at a shape
@@ -108,7 +117,7 @@ class _Tried:
     has_run: bool = False  # whether any configuration ran to its end
     in_vain: set[str] = field(default_factory=set)  # configurations that could not be measured
 
-    def is_due(self, most: int) -> bool:
+    def has_due_work(self, most: int) -> bool:
         """Tell whether there is something to repeat, or something new and not yet `most`."""
         if not self.has_run and len(self.in_vain) >= HANDFUL:
             return False  # the next ones would fail too
@@ -119,16 +128,16 @@ class _Tried:
         self.has_run |= outcome.verdict not in _NEVER_RAN
         if outcome.verdict is Verdict.NOT_MEASURED:
             self.in_vain.add(canonical(outcome.params))
-        self.chooser.note(outcome.params, _good(outcome))
+        self.chooser.note(outcome.params, _good_time_ms(outcome))
         self.problem.note(outcome)
 
     def next(self, most: int) -> list[Configuration]:
         """Return the next handful."""
-        chosen = self._chosen(most)
+        chosen = self._choose_next(most)
         self.awaited = len(chosen)
         return [replace(self.cell.default, params=p, chosen_by=how) for p, how in chosen]
 
-    def _chosen(self, most: int) -> list[Chosen]:
+    def _choose_next(self, most: int) -> list[Chosen]:
         if self.again:
             repeated = [(params, REPEAT) for params in self.again[:HANDFUL]]
             del self.again[:HANDFUL]
@@ -175,11 +184,11 @@ def collect(
         SolkitError: the bench failed.
     """
     earlier = [row for row in earlier if row.device == bench.device.key] if earlier else ()
-    history = _Known(earlier, run_id, limits.repeats)
+    history = _EarlierTrials(earlier, run_id, limits.repeats)
     return _Collector(cells, bench, history, limits, show).run()
 
 
-class _Known:
+class _EarlierTrials:
     """Results of earlier outcomes: times, and configurations to repeat."""
 
     def __init__(self, rows: Sequence[Outcome], run_id: str, share: float) -> None:
@@ -196,18 +205,18 @@ class _Known:
             self._problems[row.problem_id].note(row)
         self._run_id, self._share = run_id, share
 
-    def tried(self, cell: Workload) -> _Tried:
+    def tried(self, cell: Workload) -> _WorkloadTrials:
         """Return a cell and what was tried of it."""
         rows = self._rows[cell.kernel_id, cell.problem_id]
         chooser = ConfigSampler(cell.space, cell.default.params, f"{cell.name} {cell.problem_id}")
         count = len({canonical(row.params) for row in rows})
         problem = self._problems[cell.problem_id]
-        tried = _Tried(cell, problem, chooser, self._again(cell, rows), count)
+        tried = _WorkloadTrials(cell, problem, chooser, self._params_to_repeat(cell, rows), count)
         for row in rows:
             tried.note(row)
         return tried
 
-    def _again(self, cell: Workload, rows: Sequence[Outcome]) -> list[Params]:
+    def _params_to_repeat(self, cell: Workload, rows: Sequence[Outcome]) -> list[Params]:
         """Return random correct configurations of other runs that this run has not yet repeated.
 
         Whole handfuls are drawn: a single configuration would cost almost as much.
@@ -222,12 +231,12 @@ class _Known:
         return [by_name[name] for name in drawn if name not in ours]
 
 
-def _good(outcome: Outcome) -> float | None:
+def _good_time_ms(outcome: Outcome) -> float | None:
     """Return the time of a configuration worth following up; ``None`` if it was not correct."""
     return outcome.time_ms if outcome.verdict.is_right else None
 
 
-def _place(configuration: Configuration) -> tuple[str, str]:
+def _cell_key(configuration: Configuration) -> tuple[str, str]:
     """Return the key of a configuration's cell."""
     return configuration.path, canonical(configuration.shape)
 
@@ -239,14 +248,14 @@ class _Collector:
         self,
         cells: Iterator[Workload | None],
         bench: Bench,
-        history: _Known,
+        history: _EarlierTrials,
         limits: Limits,
         show: Callable[[Progress], None],
     ) -> None:
         self._cells, self._bench, self._known = cells, bench, history
         self._limits, self._show = limits, show
-        self._by_place: dict[tuple[str, str], _Tried] = {}
-        self._orders = self._chosen()
+        self._by_place: dict[tuple[str, str], _WorkloadTrials] = {}
+        self._orders = self._choose_handfuls()
         self._is_surveying, self._is_over = True, False
         self._begun_s = bench.clock.now_s()
         self._progress = Progress()
@@ -254,8 +263,8 @@ class _Collector:
     def run(self) -> Progress:
         """Run until a limit is met or nothing is left."""
         clock = self._bench.clock
-        while (left_s := self._left_s()) > 0:
-            self._fill()
+        while (left_s := self._remaining_s()) > 0:
+            self._fill_bench()
             if not self._bench.pending:
                 if self._is_over:
                     break
@@ -263,18 +272,18 @@ class _Collector:
                 continue
             wait_s = min(_POLL_S, left_s) if self._is_surveying else left_s
             for configuration, outcome in self._bench.outcomes(clock.now_s() + wait_s):
-                self._note(configuration, outcome)
-                if self._left_s() > 0:
-                    self._fill()
+                self._note_outcome(configuration, outcome)
+                if self._remaining_s() > 0:
+                    self._fill_bench()
         self._bench.discard()
         return self._progress
 
-    def _left_s(self) -> float:
+    def _remaining_s(self) -> float:
         """Return seconds left of the budget; until the GPU is held, wall time counts."""
         clock = self._bench.clock
         return self._limits.gpu_s - (clock.gpu_s() or clock.now_s() - self._begun_s)
 
-    def _fill(self) -> None:
+    def _fill_bench(self) -> None:
         """Submit enough to keep the bench busy, as far as known."""
         while not self._is_over and self._bench.pending < self._bench.capacity:
             order = next(self._orders, ())
@@ -284,8 +293,8 @@ class _Collector:
             if order:
                 self._bench.submit(order)
 
-    def _note(self, configuration: Configuration, outcome: Outcome) -> None:
-        tried = self._by_place[_place(configuration)]
+    def _note_outcome(self, configuration: Configuration, outcome: Outcome) -> None:
+        tried = self._by_place[_cell_key(configuration)]
         tried.awaited -= 1
         tried.note(replace(outcome, chosen_by=configuration.chosen_by))
         self._progress.rows[outcome.verdict.value] += 1
@@ -293,39 +302,39 @@ class _Collector:
         self._progress.now = tried.cell.name
         self._show(self._progress)
 
-    def _chosen(self) -> Iterator[Sequence[Configuration] | None]:
+    def _choose_handfuls(self) -> Iterator[Sequence[Configuration] | None]:
         """Yield a handful of each cell, then more where it matters most; see this module.
 
         A cell's next handful is chosen when the times of the last one are known; ``None`` means to
         wait for such times or for kernels that are being surveyed.
         """
-        cells: list[_Tried] = []
-        meanwhile = self._rounds(cells, self._is_sought)
+        cells: list[_WorkloadTrials] = []
+        meanwhile = self._rounds_of_cells(cells, self._may_fill_gap)
         for cell in self._cells:
             if cell is not None:
                 tried = self._known.tried(cell)
                 cells.append(tried)
-                self._by_place[_place(cell.default)] = tried
-                yield from self._served(tried, HANDFUL)
+                self._by_place[_cell_key(cell.default)] = tried
+                yield from self._serve_cell(tried, HANDFUL)
                 continue
             order = next(meanwhile, ())
             yield order or None
             if order == ():
-                meanwhile = self._rounds(cells, self._is_sought)
+                meanwhile = self._rounds_of_cells(cells, self._may_fill_gap)
         self._is_surveying = False
-        yield from self._rounds(cells, self._is_sought)
-        yield from self._rounds(cells, self._contends)
-        yield from self._rounds(cells, lambda _: True)
+        yield from self._rounds_of_cells(cells, self._may_fill_gap)
+        yield from self._rounds_of_cells(cells, self._contends_for_best)
+        yield from self._rounds_of_cells(cells, lambda _: True)
 
-    def _rounds(
-        self, cells: Sequence[_Tried], is_wanted: Callable[[_Tried], bool]
+    def _rounds_of_cells(
+        self, cells: Sequence[_WorkloadTrials], is_wanted: Callable[[_WorkloadTrials], bool]
     ) -> Iterator[Sequence[Configuration] | None]:
         """Yield a handful of each wanted cell, then another; late cells catch up first."""
         most, per_cell = HANDFUL, self._limits.per_cell
-        while due := [cell for cell in cells if cell.is_due(per_cell) and is_wanted(cell)]:
+        while due := [cell for cell in cells if cell.has_due_work(per_cell) and is_wanted(cell)]:
             served = False
             for cell in filter(is_wanted, due):  # checked again at its turn
-                for order in self._served(cell, most):
+                for order in self._serve_cell(cell, most):
                     served = True
                     yield order
             if served:
@@ -335,24 +344,24 @@ class _Collector:
             else:  # a few that take long to compile do not delay the others
                 most += HANDFUL
 
-    def _is_sought(self, cell: _Tried) -> bool:
+    def _may_fill_gap(self, cell: _WorkloadTrials) -> bool:
         """Tell whether it may have good configurations that its problem lacks."""
         standing = cell.problem.standing
         is_lacking = standing.is_sparse or standing.lacks_draws
-        return is_lacking and self._is_within(_MAY_HOLD_BEST, cell)
+        return is_lacking and self._is_within_factor(_MAY_HOLD_BEST, cell)
 
-    def _contends(self, cell: _Tried) -> bool:
+    def _contends_for_best(self, cell: _WorkloadTrials) -> bool:
         """Tell whether it has come near the best of its problem, or may yet do so."""
-        return self._is_within(_CONTENDS, cell)
+        return self._is_within_factor(_CONTENDS, cell)
 
-    def _is_within(self, factor: float, cell: _Tried) -> bool:
+    def _is_within_factor(self, factor: float, cell: _WorkloadTrials) -> bool:
         own_ms, best_ms = cell.chooser.best_ms, cell.problem.standing.best_ms
         if own_ms is None or best_ms is None:
             return cell.awaited > 0
         return own_ms <= factor * best_ms
 
-    def _served(self, cell: _Tried, most: int) -> Iterator[Sequence[Configuration]]:
+    def _serve_cell(self, cell: _WorkloadTrials, most: int) -> Iterator[Sequence[Configuration]]:
         """Yield the next handful of a cell, if one is due."""
         most = min(most, self._limits.per_cell)
-        if not cell.awaited and cell.is_due(most) and (chosen := cell.next(most)):
+        if not cell.awaited and cell.has_due_work(most) and (chosen := cell.next(most)):
             yield chosen

@@ -25,7 +25,7 @@ from solkit.datasets.outcomelog import Contents, OutcomeLog, RowKey
 from solkit.errors import UnknownDeviceError
 from solkit.roofline.devices import find
 
-__all__ = ["Group", "Progress", "fresh_facts", "groups_of", "refill"]
+__all__ = ["Group", "Progress", "fresh_facts", "group_rows", "refill_facts"]
 
 _BATCH = 32
 _ROUND = 4  # configurations of a kernel and shape: with fewer, files change too often
@@ -56,7 +56,7 @@ class Group:
     depth: Depth = Depth.COMPILED  # of the facts
 
 
-def refill(
+def refill_facts(
     rows: Iterable[Outcome],
     sources: Sequence[Source],
     log: OutcomeLog,
@@ -86,26 +86,26 @@ def refill(
     progress = Progress()
     facts_ids = {entry.id for entry in held.facts}
     with tempfile.TemporaryDirectory(prefix="solkit-refill-") as folder:
-        groups = groups_of(rows, sources, Path(folder), progress, held.facts_of, depth)
+        groups = group_rows(rows, sources, Path(folder), progress, held.facts_of, depth)
         kept = [(group, None) for group in groups if group.facts_id in facts_ids]
-        _write(log, kept, progress)
+        _write_batch(log, kept, progress)
         batch: list[tuple[Group, str | None]] = []
         unknown = [group for group in groups if group.facts_id not in facts_ids]
         for group, text, why in fresh_facts(unknown, workers, depth):
             if text is None:
                 progress.failed += len(group.rows)
-                progress.why = (*progress.why, f"{_name(group)}: {why}")[:5]
+                progress.why = (*progress.why, f"{_group_name(group)}: {why}")[:5]
             else:
                 batch.append((group, text))
             if len(batch) == _BATCH:
-                _write(log, batch, progress)
+                _write_batch(log, batch, progress)
                 batch = []
                 show(progress)
-        _write(log, batch, progress)
+        _write_batch(log, batch, progress)
     return progress
 
 
-def groups_of(
+def group_rows(
     rows: Iterable[Outcome],
     sources: Sequence[Source],
     folder: Path,
@@ -127,7 +127,7 @@ def groups_of(
     for row in rows:
         file, on = files.of(row), _with_target(row)
         if file is None or on is None or row.triton_version != triton:
-            progress.left_out[_reason(row, triton, on)] += 1
+            progress.left_out[_skip_reason(row, triton, on)] += 1
             continue
         theirs = made_with(file.text, row.torch_version, row.cuda_version)
         ours = made_with(file.text, torch, cuda)
@@ -145,10 +145,10 @@ def groups_of(
             )
             groups[key] = Group(configuration, row.device, key, [], reached(file.text, depth))
         groups[key].rows.append((row.run_id, row.sequence))
-    return _in_rounds(groups.values())
+    return _order_in_rounds(groups.values())
 
 
-def _in_rounds(groups: Iterable[Group]) -> list[Group]:
+def _order_in_rounds(groups: Iterable[Group]) -> list[Group]:
     cells: defaultdict[tuple[str, str], list[Group]] = defaultdict(list)
     for group in sorted(groups, key=lambda group: group.facts_id):  # a hash: a random order
         cells[group.configuration.path, canonical(group.configuration.shape)].append(group)
@@ -182,11 +182,11 @@ def fresh_facts(
                 configurations = (group.configuration for group in those)
                 for number, analysed in enumerate(analyser.analysed(configurations, depth), 1):
                     if number % _TRIMMED_EVERY == 0:
-                        _trim(Path(folder))
-                    yield of[id(analysed.configuration)], *_told(analysed)
+                        _trim_cache(Path(folder))
+                    yield of[id(analysed.configuration)], *_facts_and_reason(analysed)
 
 
-def _told(analysed: Analysed) -> tuple[str | None, str]:
+def _facts_and_reason(analysed: Analysed) -> tuple[str | None, str]:
     analysis = analysed.analysis
     if analysis is None:
         return None, str(analysed.error)
@@ -199,7 +199,7 @@ def _told(analysed: Analysed) -> tuple[str | None, str]:
     return facts_to_json([kernel.facts for kernel in analysis.kernels]), ""
 
 
-def _trim(folder: Path) -> None:
+def _trim_cache(folder: Path) -> None:
     """Remove kernels from Triton's cache that no worker uses any more."""
     oldest = time.time() - _KEPT_S
     for entry in folder.iterdir():
@@ -218,13 +218,13 @@ def _with_target(row: Outcome) -> Outcome | None:
     return replace(row, compute_capability=device.compute_capability, sm_count=device.sm_count)
 
 
-def _reason(row: Outcome, triton: str, on: Outcome | None) -> str:
+def _skip_reason(row: Outcome, triton: str, on: Outcome | None) -> str:
     if row.triton_version != triton:
         return f"compiled by Triton {row.triton_version}, not {triton}"
     return "not a whole GPU of the catalogue" if on is None else "the source is not known"
 
 
-def _write(
+def _write_batch(
     log: OutcomeLog,
     batch: Sequence[tuple[Group, str | None]],
     progress: Progress,
@@ -237,7 +237,7 @@ def _write(
         progress.done += sum(len(group.rows) for group, _ in batch)
 
 
-def _name(group: Group) -> str:
+def _group_name(group: Group) -> str:
     config = group.configuration
     return f"{Path(config.path).name} {dict(config.params)} at {dict(config.shape)}"
 
@@ -265,10 +265,10 @@ class _Files:
     def of(self, row: Outcome) -> _File | None:
         """Return a row's kernel file; ``None`` if it is unknown."""
         if row.kernel_id not in self._known:
-            self._known[row.kernel_id] = self._written(row)
+            self._known[row.kernel_id] = self._write_files(row)
         return self._known[row.kernel_id]
 
-    def _written(self, row: Outcome) -> _File | None:
+    def _write_files(self, row: Outcome) -> _File | None:
         paths, texts = [], []
         for place, sha256 in enumerate((row.source_sha256, row.problem_sha256)):
             source = self._sources.get(sha256 or "")

@@ -15,7 +15,7 @@ from solkit.errors import WorkerError
 from solkit.measure.benches.recorded import configuration_of
 from solkit.measure.benches.trusted import Ahead, toolchain
 
-__all__ = ["Workload", "recorded", "surveyed"]
+__all__ = ["Workload", "recorded_workloads", "survey_kernels"]
 
 _SURVEYED = 32  # kernels, ahead of the one that is wanted next; those that build do not count
 
@@ -31,7 +31,7 @@ class Workload:
     space: Space  # what may be chosen instead
 
 
-def surveyed(
+def survey_kernels(
     kernels: Sequence[Kernel], ahead: Ahead, tell: Callable[[str], None]
 ) -> Iterator[Workload | None]:
     """Yield every kernel at every shape with valid configurations, families mixed.
@@ -42,7 +42,9 @@ def surveyed(
     Yields:
         A cell, or ``None`` while none is known yet.
     """
-    remaining = _buildable(kernels, toolchain.missing({**os.environ, **ahead.environment}), tell)
+    remaining = _buildable_kernels(
+        kernels, toolchain.missing({**os.environ, **ahead.environment}), tell
+    )
     random.Random(0).shuffle(remaining)
     surveys: list[tuple[Kernel, Future[list[dict[str, Any]]]]] = []
     while remaining or surveys:
@@ -61,10 +63,10 @@ def surveyed(
             continue
         for entry in shapes:
             if entry["valid"]:
-                yield _cell(kernel, entry)
+                yield _workload_of_entry(kernel, entry)
 
 
-def _buildable(
+def _buildable_kernels(
     kernels: Sequence[Kernel], missing: str, tell: Callable[[str], None]
 ) -> list[Kernel]:
     """Return the kernels whose extensions, if any, can be built here."""
@@ -74,14 +76,14 @@ def _buildable(
     return [kernel for kernel in kernels if kernel not in left_out]
 
 
-def _cell(kernel: Kernel, entry: dict[str, Any]) -> Workload:
+def _workload_of_entry(kernel: Kernel, entry: dict[str, Any]) -> Workload:
     path, shape = str(kernel.path), entry["shape"]
     default = Configuration(path, kernel.entry_point, shape, entry["default"])
     problem, space = kernel.problem_id(shape), Space.of_points(entry["valid"])
     return Workload(kernel.kernel_id, problem, kernel.name, default, space)
 
 
-def recorded(outcomes: Iterable[Outcome]) -> Iterator[Workload]:
+def recorded_workloads(outcomes: Iterable[Outcome]) -> Iterator[Workload]:
     """Yield every kernel and shape of a recording; the default is the first one recorded."""
     cells: dict[tuple[str, str], list[Outcome]] = {}
     for row in outcomes:

@@ -17,7 +17,7 @@ from solkit.adapters.live_calls import RequestedLaunch
 from solkit.core.parsing import syntax_tree
 from solkit.errors import UnsupportedError
 
-__all__ = ["Grids", "text_of"]
+__all__ = ["Grids", "kernel_file_text"]
 
 _MOST_LISTED = 4096  # integers that are written into the file as they are
 _KEPT = (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.FunctionDef)
@@ -77,7 +77,9 @@ def kernel({parameters}, *, {defaults}):
 '''
 
 
-def text_of(launch: RequestedLaunch, space: Mapping[str, Sequence[int]], grids: Grids) -> str:
+def kernel_file_text(
+    launch: RequestedLaunch, space: Mapping[str, Sequence[int]], grids: Grids
+) -> str:
     """Return the kernel file of a launch.
 
     Args:
@@ -95,9 +97,9 @@ def text_of(launch: RequestedLaunch, space: Mapping[str, Sequence[int]], grids: 
     outputs = tuple(name for name in tensors if launch.may_write(name))
     if not outputs:
         raise UnsupportedError(f"{launch.name} writes to no tensor that it is given")
-    imports, function = _origin(launch)
-    fixed = {n: _literal(launch, n, v) for n, v in launch.values.items() if n not in tensors}
-    fixed |= {n: _literal(launch, n, v) for n, v in launch.options.items()}
+    imports, function = _kernel_origin(launch)
+    fixed = {n: _literal_text(launch, n, v) for n, v in launch.values.items() if n not in tensors}
+    fixed |= {n: _literal_text(launch, n, v) for n, v in launch.options.items()}
     passed = [f"{n}={n}" for n in tensors]
     passed += [f"{n}={n}" if n in space else f"{n}={text}" for n, text in fixed.items()]
     return _HEAD.format(
@@ -108,20 +110,20 @@ def text_of(launch: RequestedLaunch, space: Mapping[str, Sequence[int]], grids: 
         grids=dict(grids.table),
         grid_names=", ".join(grids.names) or "nothing: it is always the same",
         parameters=", ".join(tensors),
-        inputs="\n".join(f"    {line}" for line in _inputs(tensors)),
-        point=_tuple(f'params["{n}"]' for n in grids.names),
-        key=_tuple(grids.names),
+        inputs="\n".join(f"    {line}" for line in _inputs_text(tensors)),
+        point=_tuple_text(f'params["{n}"]' for n in grids.names),
+        key=_tuple_text(grids.names),
         defaults=", ".join(f"{n}={listed[0]}" for n, listed in space.items()),
         function=function,
         passed=",\n        ".join(passed),
     )
 
 
-def _tuple(parts: Iterable[str]) -> str:
+def _tuple_text(parts: Iterable[str]) -> str:
     return "(" + "".join(f"{part}, " for part in parts) + ")"
 
 
-def _literal(launch: RequestedLaunch, name: str, value: Any) -> str:
+def _literal_text(launch: RequestedLaunch, name: str, value: Any) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -148,14 +150,14 @@ def _language_name(dtype: str) -> str:
 # ------------------------------------------------------------------------------------------ inputs
 
 
-def _inputs(tensors: Mapping[str, torch.Tensor]) -> Iterator[str]:
+def _inputs_text(tensors: Mapping[str, torch.Tensor]) -> Iterator[str]:
     """Yield a line per argument; those that are one tensor, or share a storage, still do."""
     whole: dict[int, str] = {}
     for name, tensor in tensors.items():
         storage = tensor.untyped_storage().data_ptr()
         owner = whole.setdefault(storage, name)
         if owner == name:
-            yield f"{name} = {_drawn(tensor)}"
+            yield f"{name} = {_random_integers(tensor)}"
             continue
         first = tensors[owner]
         same = first.dtype, first.shape, first.stride(), first.storage_offset()
@@ -166,10 +168,10 @@ def _inputs(tensors: Mapping[str, torch.Tensor]) -> Iterator[str]:
         yield f"{name} = {owner}"
 
 
-def _drawn(tensor: torch.Tensor) -> str:
+def _random_integers(tensor: torch.Tensor) -> str:
     layout = f"{tuple(tensor.shape)}, {tuple(tensor.stride())}, {tensor.dtype}"
     if tensor.dtype.is_floating_point:
-        mean, std = _moments(tensor)
+        mean, std = _mean_and_deviation(tensor)
         return f"floats({layout}, {mean!r}, {std!r})"
     if tensor.dtype.is_complex:
         raise UnsupportedError("complex tensors are not supported")
@@ -180,7 +182,7 @@ def _drawn(tensor: torch.Tensor) -> str:
     return f"integers({layout}, {low}, {high})"
 
 
-def _moments(tensor: torch.Tensor) -> tuple[float, float]:
+def _mean_and_deviation(tensor: torch.Tensor) -> tuple[float, float]:
     """Mean and standard deviation; 0 and 1 if they are not finite, as of memory never written."""
     values = tensor.detach().double() if tensor.numel() else torch.zeros(1)
     mean, std = float(values.mean()), float(values.std(correction=0))
@@ -192,7 +194,7 @@ def _moments(tensor: torch.Tensor) -> tuple[float, float]:
 # ---------------------------------------------------------------------------------- the kernel
 
 
-def _origin(launch: RequestedLaunch) -> tuple[str, str]:
+def _kernel_origin(launch: RequestedLaunch) -> tuple[str, str]:
     """Return the lines that import the kernel or copy it from a script, and its name there."""
     python = launch.kernel.fn
     module, name = python.__module__, python.__qualname__
@@ -204,11 +206,11 @@ def _origin(launch: RequestedLaunch) -> tuple[str, str]:
     except ImportError:
         wrapped = None
     if wrapped is launch.kernel:
-        return _imported(module, name), "jit_function"
-    return _copied(launch), launch.name
+        return _imported_kernel(module, name), "jit_function"
+    return _copied_definitions(launch), launch.name
 
 
-def _imported(module: str, name: str) -> str:
+def _imported_kernel(module: str, name: str) -> str:
     return (
         f"from {module} import {name} as jit_function\n"
         "\nwhile type(jit_function).__name__ in ('Autotuner', 'Heuristics'):\n"
@@ -216,7 +218,7 @@ def _imported(module: str, name: str) -> str:
     )
 
 
-def _copied(launch: RequestedLaunch) -> str:
+def _copied_definitions(launch: RequestedLaunch) -> str:
     """Return the definitions at a script's top level that a kernel can use."""
     try:
         file = inspect.getsourcefile(launch.kernel.fn)
@@ -229,12 +231,12 @@ def _copied(launch: RequestedLaunch) -> str:
     kept = [
         statement
         for statement in statements
-        if isinstance(statement, _KEPT) and _is_plain(statement)
+        if isinstance(statement, _KEPT) and _is_plain_statement(statement)
     ]
     return "\n\n".join(ast.unparse(statement) for statement in kept)
 
 
-def _is_plain(statement: ast.stmt) -> bool:
+def _is_plain_statement(statement: ast.stmt) -> bool:
     """Return an import, a constant, or a ``@triton.jit`` function without autotuning."""
     if isinstance(statement, ast.FunctionDef):
         jit = [d for d in statement.decorator_list if "jit" in ast.unparse(d)]

@@ -31,7 +31,7 @@ import torch
 from solkit.adapters.live_calls import RequestedLaunch, asked_launches
 from solkit.core import Tuned, TuneSettings, TuneStatus
 from solkit.errors import InputError
-from solkit.integrations._call_file import Grids, text_of
+from solkit.integrations._call_file import Grids, kernel_file_text
 from solkit.measure.benches import Bench
 from solkit.pipeline.tuning import tune
 
@@ -121,14 +121,14 @@ def call_file(
     """
     with asked_launches(runs=torch.cuda.is_available()) as launches:
         launch(*args, **(kwargs or {}))
-    chosen = _chosen(launches, kernel)
-    space = _space(chosen)
-    text = text_of(chosen, space, _grids(chosen, space))
+    chosen = _choose_launch(launches, kernel)
+    space = _launch_space(chosen)
+    text = kernel_file_text(chosen, space, _grids_of_launch(chosen, space))
     Path(path).write_text(text, encoding="utf-8")
     return chosen
 
 
-def _chosen(launches: Sequence[RequestedLaunch], kernel: str | None) -> RequestedLaunch:
+def _choose_launch(launches: Sequence[RequestedLaunch], kernel: str | None) -> RequestedLaunch:
     """Return the last launch of the kernel that is meant: after any autotuning."""
     by_name = {launch.name: launch for launch in launches}
     if not by_name:
@@ -144,37 +144,37 @@ def _chosen(launches: Sequence[RequestedLaunch], kernel: str | None) -> Requeste
 # -------------------------------------------------------------------------------------- the space
 
 
-def _space(launch: RequestedLaunch) -> dict[str, list[int]]:
+def _launch_space(launch: RequestedLaunch) -> dict[str, list[int]]:
     """Return the parameters that may vary, with their values, the launch's own first."""
     varied = {
-        "num_warps": _own_first(launch.options["num_warps"], _WARPS),
-        "num_stages": _own_first(launch.options["num_stages"], _STAGES),
+        "num_warps": _own_value_first(launch.options["num_warps"], _WARPS),
+        "num_stages": _own_value_first(launch.options["num_stages"], _STAGES),
     }
     if callable(launch.grid):
         read = _read_by_grid(launch)
         for name in launch.constants:
             value = launch.values[name]
-            if _is_block(value) and (name in read or _is_free(name, value, launch)):
-                varied[name] = _own_first(value, _powers(value))
+            if _is_block_size(value) and (name in read or _is_free_parameter(name, value, launch)):
+                varied[name] = _own_value_first(value, _powers_of_two(value))
     return varied
 
 
-def _own_first(own: int, others: Sequence[int]) -> list[int]:
+def _own_value_first(own: int, others: Sequence[int]) -> list[int]:
     return [own, *(other for other in others if other != own)]
 
 
-def _is_block(value: Any) -> bool:
+def _is_block_size(value: Any) -> bool:
     return type(value) is int and 0 < value <= _MOST_BLOCK and value & (value - 1) == 0
 
 
-def _is_free(name: str, value: int, launch: RequestedLaunch) -> bool:
+def _is_free_parameter(name: str, value: int, launch: RequestedLaunch) -> bool:
     """Tell whether it is named like a block and does not follow from the data's sizes."""
     sizes = {size for value in launch.values.values() for size in getattr(value, "shape", ())}
     covering = {1 << (size - 1).bit_length() for size in sizes if size > 0}
     return _BLOCK.search(name) is not None and (value not in covering or value <= 1)
 
 
-def _powers(value: int) -> list[int]:
+def _powers_of_two(value: int) -> list[int]:
     least = min(value, 16) if value > 1 else 1
     near = [value * 2**step for step in range(-_REACH, _REACH + 1)] if value > 1 else [1, 2, 4, 8]
     powers = (math.floor(power) for power in near)
@@ -204,26 +204,26 @@ def _read_by_grid(launch: RequestedLaunch) -> set[str]:
     return meta.read
 
 
-def _grids(launch: RequestedLaunch, space: Mapping[str, Sequence[int]]) -> Grids:
+def _grids_of_launch(launch: RequestedLaunch, space: Mapping[str, Sequence[int]]) -> Grids:
     if not callable(launch.grid):
-        return Grids((), {(): _whole(launch.grid)})
+        return Grids((), {(): _whole_grid(launch.grid)})
     read = _read_by_grid(launch)
     names = tuple(name for name in space if name in read)
-    return Grids(names, dict(_answers(launch, names, space)))
+    return Grids(names, dict(_grid_answers(launch, names, space)))
 
 
-def _answers(
+def _grid_answers(
     launch: RequestedLaunch, names: tuple[str, ...], space: Mapping[str, Sequence[int]]
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Yield a grid that raises leaves its choice out."""
     for chosen in itertools.product(*(space[name] for name in names)):
         meta = {**launch.values, **launch.options, **dict(zip(names, chosen, strict=True))}
         try:
-            yield chosen, _whole(launch.grid(meta))
+            yield chosen, _whole_grid(launch.grid(meta))
         except (ArithmeticError, AssertionError, LookupError, ValueError):
             continue
 
 
-def _whole(grid: Any) -> tuple[int, ...]:
+def _whole_grid(grid: Any) -> tuple[int, ...]:
     listed = (grid,) if isinstance(grid, int) else tuple(grid)
     return tuple(map(int, listed))

@@ -16,7 +16,15 @@ from solkit.measure.distrust.source_suspicion import suspicions
 from solkit.pipeline.evaluation import Given, Text
 from solkit.pipeline.preparing import Preparation
 
-__all__ = ["Key", "ReadCandidate", "Reader", "key_of", "named", "refused", "text_of"]
+__all__ = [
+    "Key",
+    "ReadCandidate",
+    "Reader",
+    "candidate_key",
+    "hide_private_path",
+    "refused_grade",
+    "source_text",
+]
 
 Params = Mapping[str, Value]
 
@@ -24,7 +32,7 @@ Key = tuple[str, str]
 """Tells candidates apart: the file, and the parameters as canonical text."""
 
 
-def key_of(configuration: Configuration) -> Key:
+def candidate_key(configuration: Configuration) -> Key:
     """Return the key of a configuration."""
     return configuration.path, canonical(configuration.params)
 
@@ -43,8 +51,8 @@ class ReadCandidate:
 
     @property
     def key(self) -> Key:
-        """See `key_of`."""
-        return key_of(self.configuration)
+        """See `candidate_key`."""
+        return candidate_key(self.configuration)
 
 
 @dataclass(frozen=True)
@@ -65,30 +73,30 @@ class Reader:
 
     def read(self, sources: Iterable[Given]) -> list[ReadCandidate | Graded]:
         """Read candidates, several at once; an unusable one is graded."""
-        descriptions = [(source, self._described(source)) for source in sources]
+        descriptions = [(source, self._describe_file(source)) for source in sources]
         return [self._understood(source, future) for source, future in descriptions]
 
-    def _described(self, source: Given) -> Future[KernelFile] | Graded:
+    def _describe_file(self, source: Given) -> Future[KernelFile] | Graded:
         """Describe a file, unless its text tells that it cannot be used."""
         try:
-            text = text_of(source.path if isinstance(source, Configuration) else source)
+            text = source_text(source.path if isinstance(source, Configuration) else source)
             proofs = [
                 suspicion for suspicion in suspicions(text, "candidate.py") if suspicion.is_proof
             ]
         except SyntaxError as error:
             why = f"It is no Python: line {error.lineno}: {error.msg}."
-            return refused(Verdict.DOES_NOT_COMPILE, why)
+            return refused_grade(Verdict.DOES_NOT_COMPILE, why)
         except (InputError, ValueError, RecursionError, MemoryError) as error:
-            return refused(Verdict.DOES_NOT_COMPILE, f"It cannot be read: {error}.")
+            return refused_grade(Verdict.DOES_NOT_COMPILE, f"It cannot be read: {error}.")
         if proofs:
-            return refused(Verdict.CHEATING, *(f"{proof.evidence}." for proof in proofs))
-        path = self._path(source)
-        return self.prepared.analyser.describe(path, self._reference(path))
+            return refused_grade(Verdict.CHEATING, *(f"{proof.evidence}." for proof in proofs))
+        path = self._source_path(source)
+        return self.prepared.analyser.describe(path, self._reference_path(path))
 
-    def _path(self, source: Given) -> str:
+    def _source_path(self, source: Given) -> str:
         return self.prepared.path(source.path if isinstance(source, Configuration) else source)
 
-    def _reference(self, path: str) -> str | None:
+    def _reference_path(self, path: str) -> str | None:
         return None if path == self.problem else self.problem
 
     def _understood(
@@ -96,21 +104,21 @@ class Reader:
     ) -> ReadCandidate | Graded:
         if isinstance(description, Graded):
             return description
-        path = self._path(source)
+        path = self._source_path(source)
         try:
             file = description.result()
             if file.candidate is None:
                 raise InputError("It holds no kernel.")
-            return self._of_file(source, path, file)
+            return self._read_file(source, path, file)
         except NotRecordedError as error:
-            return refused(NOT_RECORDED, str(error))
+            return refused_grade(NOT_RECORDED, str(error))
         except JobDiedError as error:
             verdict = Verdict.TIMED_OUT if error.timed_out else Verdict.CRASHED
-            return refused(verdict, f"Reading it failed: {named(error, path)}.")
+            return refused_grade(verdict, f"Reading it failed: {hide_private_path(error, path)}.")
         except InputError as error:
-            return refused(Verdict.DOES_NOT_COMPILE, named(error, path))
+            return refused_grade(Verdict.DOES_NOT_COMPILE, hide_private_path(error, path))
 
-    def _of_file(self, source: Given, path: str, file: KernelFile) -> ReadCandidate:
+    def _read_file(self, source: Given, path: str, file: KernelFile) -> ReadCandidate:
         candidate = file.candidate
         assert candidate is not None
         configuration = source if isinstance(source, Configuration) else None
@@ -118,23 +126,23 @@ class Reader:
         points: list[Params] = [{**candidate.params, **overrides}]
         if self.recording is not None:
             shape = {**file.problem.sizes, **self.shape}
-            text, points = self.recording.matched(text_of(path), file, shape, overrides)
-            path = path if text == text_of(path) else self.prepared.path(text)
+            text, points = self.recording.match_candidate(source_text(path), file, shape, overrides)
+            path = path if text == source_text(path) else self.prepared.path(text)
         how = "search" if configuration is None else configuration.chosen_by
-        reference = self._reference(path)
+        reference = self._reference_path(path)
         name = candidate.name
         return ReadCandidate(
             Configuration(path, name, self.shape, points[0], reference, how), points
         )
 
 
-def refused(verdict: Verdict | str, *reasons: str, params: Params | None = None) -> Graded:
+def refused_grade(verdict: Verdict | str, *reasons: str, params: Params | None = None) -> Graded:
     """Return the grade of a candidate that is not measured."""
     name = verdict.value if isinstance(verdict, Verdict) else verdict
     return Graded(name, Stage.REFUSED, 0.0, params or {}, reasons=reasons)
 
 
-def text_of(source: Text) -> str:
+def source_text(source: Text) -> str:
     """Return the text of a source: it has more than one line, or it is a path.
 
     Raises:
@@ -149,6 +157,6 @@ def text_of(source: Text) -> str:
         raise InputError(f"cannot read {text}: {error}") from error
 
 
-def named(what: SolkitError | str, path: str) -> str:
+def hide_private_path(what: SolkitError | str, path: str) -> str:
     """Return a message, with ``candidate.py`` for the private path of a text."""
     return str(what).replace(path, "candidate.py")

@@ -19,7 +19,7 @@ from solkit.core.codec import from_json
 from solkit.errors import InputError, WorkerError
 from solkit.integrations.grading import FEATURES, Graded
 
-__all__ = ["Client", "Send", "graded_of"]
+__all__ = ["Client", "Send", "grade_from_json"]
 
 Send = Callable[[str, str, "Mapping[str, Any] | None"], Mapping[str, Any]]
 """Takes a method, a path and a body; gives the service's JSON. Replace it to test a loop."""
@@ -76,30 +76,32 @@ class Client:
             "stage": stage,
             "search": search,
         }
-        answer = self._finished(self._send("POST", "/v1/evaluate", body))
+        answer = self._await_job(self._send_request("POST", "/v1/evaluate", body))
         try:
-            grades = [graded_of(grade) for grade in answer["result"]["results"]]
+            grades = [grade_from_json(grade) for grade in answer["result"]["results"]]
         except (KeyError, TypeError, ValueError) as error:
             raise WorkerError(f"{self.url} gave an answer of another form: {error!r}") from error
         if len(grades) != len(sources):
             raise WorkerError(f"{self.url} gave {len(grades)} grades; expected {len(sources)}")
         return grades
 
-    def _send(self, method: str, path: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
-        return (self.send or self._patiently)(method, path, body)
+    def _send_request(
+        self, method: str, path: str, body: Mapping[str, Any] | None
+    ) -> Mapping[str, Any]:
+        return (self.send or self._send_patiently)(method, path, body)
 
-    def _finished(self, job: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _await_job(self, job: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the job, once it is over."""
         ends_s = time.monotonic() + self.limit_s
         while job.get("status") in ("queued", "running"):
             if time.monotonic() > ends_s:
                 raise WorkerError(f"{self.url} did not answer within {self.limit_s:.0f} s")
-            job = self._send("GET", f"/v1/jobs/{job['job']}?wait_s={_WAIT_S}", None)
+            job = self._send_request("GET", f"/v1/jobs/{job['job']}?wait_s={_WAIT_S}", None)
         if job.get("status") != "done":
-            raise _fault(job, f"{self.url}: the job is {job.get('status')!r}")
+            raise _error_of_answer(job, f"{self.url}: the job is {job.get('status')!r}")
         return job
 
-    def _patiently(
+    def _send_patiently(
         self, method: str, path: str, body: Mapping[str, Any] | None
     ) -> Mapping[str, Any]:
         """Ask by HTTP; again if the connection is lost, or the service has too much to do.
@@ -116,11 +118,11 @@ class Client:
             try:
                 request = urllib.request.Request(address, data, headers, method=method)
                 with urllib.request.urlopen(request, timeout=_TALK_S) as answer:
-                    return _mapping(answer.read())
+                    return _answer_object(answer.read())
             except urllib.error.HTTPError as error:
                 if error.code != _TOO_MANY or time.monotonic() > ends_s:
                     why = f"{address}: HTTP {error.code}"
-                    raise _fault(_mapping(error.read()), why, error.code) from error
+                    raise _error_of_answer(_answer_object(error.read()), why, error.code) from error
             except (OSError, ValueError) as error:
                 lost += 1
                 if lost == _TRIES:
@@ -128,7 +130,7 @@ class Client:
             time.sleep(_AGAIN_S)
 
 
-def graded_of(answer: Mapping[str, Any]) -> Graded:
+def grade_from_json(answer: Mapping[str, Any]) -> Graded:
     """Return a grade from the service's JSON; fields of newer services are left out.
 
     Raises:
@@ -138,7 +140,7 @@ def graded_of(answer: Mapping[str, Any]) -> Graded:
     return replace(graded, features={**dict.fromkeys(FEATURES, 0.0), **graded.features})
 
 
-def _mapping(answer: bytes) -> Mapping[str, Any]:
+def _answer_object(answer: bytes) -> Mapping[str, Any]:
     """Return an answer's JSON object; an empty one if it is none."""
     try:
         decoded = json.loads(answer)
@@ -147,7 +149,9 @@ def _mapping(answer: bytes) -> Mapping[str, Any]:
     return decoded if isinstance(decoded, dict) else {}
 
 
-def _fault(answer: Mapping[str, Any], why: str, status: int = 500) -> InputError | WorkerError:
+def _error_of_answer(
+    answer: Mapping[str, Any], why: str, status: int = 500
+) -> InputError | WorkerError:
     """Return the error that an answer tells of."""
     fault = answer.get("error")
     if isinstance(fault, Mapping):

@@ -40,10 +40,10 @@ from solkit.integrations.candidates import (
     Key,
     ReadCandidate,
     Reader,
-    key_of,
-    named,
-    refused,
-    text_of,
+    candidate_key,
+    hide_private_path,
+    refused_grade,
+    source_text,
 )
 from solkit.integrations.forecasting import Forecaster, optimistic
 from solkit.integrations.grading import NOT_RECORDED, PASSED_SCORE, Advise, Graded, Reward, Stage
@@ -56,7 +56,7 @@ from solkit.roofline.score import sol_score
 from solkit.surrogate.model import Surrogate
 from solkit.surrogate.plan import Ranked
 from solkit.surrogate.ranking import RankSettings
-from solkit.tuner.proposers.checking import Checker
+from solkit.tuner.interpreter_check import Checker
 
 __all__ = ["Evaluator", "Graded", "Grading", "Reward", "Stage"]
 
@@ -149,11 +149,11 @@ class Evaluator:
             path = self._prepared.path(problem)
             file = describe(self._prepared.analyser, path)
             sizes = {**file.problem.shapes[0], **(shape or {})}
-            recording = self._recording()
+            recording = self._lab_recording()
             self._baseline_ms = self._how.baseline_ms
             if recording is not None and self._baseline_ms is None:
                 whole = {**file.problem.sizes, **sizes}
-                self._baseline_ms = recording.baseline_ms(text_of(path), whole)
+                self._baseline_ms = recording.baseline_ms(source_text(path), whole)
             self._reader = Reader(self._prepared, path, sizes, recording)
             self._forecasts = Forecaster(self._prepared, path, sizes, surrogate)
             self._checker = stack.enter_context(Checker()) if recording is None else None
@@ -186,7 +186,7 @@ class Evaluator:
         Raises:
             InputError: it is no store, or has no rows of this problem.
         """
-        recording = recorded_problem(store, text_of(problem), device)
+        recording = recorded_problem(store, source_text(problem), device)
         grading_options = replace(how or Grading(), sources=recording.texts)
         return cls(
             problem, bench=recording.bench, shape=shape, budget_s=budget_s, how=grading_options
@@ -217,7 +217,7 @@ class Evaluator:
         """GPU seconds that measuring took."""
         return self._spent_s
 
-    def _recording(self) -> Recording | None:
+    def _lab_recording(self) -> Recording | None:
         """Return the recording that the Lab looks up; ``None`` if it measures, or cannot."""
         shared = self.lab._bench
         if shared is None or not isinstance(shared.bench, RecordedBench):
@@ -236,7 +236,7 @@ class Evaluator:
         Raises:
             WorkerError: SolKit's own part failed.
         """
-        (graded,) = self._forecast(self._reader.read([source]))
+        (graded,) = self._forecast_grades(self._reader.read([source]))
         return graded
 
     def stage2(self, source: Given) -> Graded:
@@ -248,8 +248,8 @@ class Evaluator:
         Raises:
             GpuBusyError, TraceError, WorkerError: as for `solkit.Lab.measure`.
         """
-        read = self._forecasts.settled(self._reader.read([source]))
-        return self._measured(read)[0]
+        read = self._forecasts.settle_choices(self._reader.read([source]))
+        return self._measure_grades(read)[0]
 
     def evaluate(self, source: Given) -> Graded:
         """Run both stages; what the forecast rejects is not measured.
@@ -279,21 +279,21 @@ class Evaluator:
             GpuBusyError, TraceError, WorkerError: as for `solkit.Lab.measure`.
         """
         self._measure_incumbent()
-        read = self._forecasts.settled(self._reader.read(sources))
-        grades = self._forecast(read)
-        order = sorted(range(len(grades)), key=lambda place: _hope(grades[place]))
+        read = self._forecasts.settle_choices(self._reader.read(sources))
+        grades = self._forecast_grades(read)
+        order = sorted(range(len(grades)), key=lambda place: _measuring_order(grades[place]))
         remaining = [place for place in order if grades[place].stage is Stage.PASSED][:most]
-        while remaining and not self._is_spent:
+        while remaining and not self._is_budget_spent:
             now, remaining = remaining[:_TOGETHER], remaining[_TOGETHER:]
             candidates = [
                 candidate for place in now if isinstance(candidate := read[place], ReadCandidate)
             ]
-            for place, graded in zip(now, self._measured(candidates), strict=True):
+            for place, graded in zip(now, self._measure_grades(candidates), strict=True):
                 grades[place] = _with_forecast(graded, grades[place])
             for place in remaining:
                 grades[place] = self._against_best(grades[place])
             remaining = [place for place in remaining if grades[place].stage is Stage.PASSED]
-        if self._is_spent:
+        if self._is_budget_spent:
             for place in remaining:
                 grades[place] = _unaffordable(grades[place])
         return grades
@@ -312,11 +312,11 @@ class Evaluator:
         Raises:
             GpuBusyError, TraceError, WorkerError: as for `solkit.Lab.measure`.
         """
-        read = self._forecasts.settled(self._reader.read(sources))
+        read = self._forecasts.settle_choices(self._reader.read(sources))
         distinct = {
             candidate.key: candidate for candidate in read if isinstance(candidate, ReadCandidate)
         }
-        graded = dict(zip(distinct, self._measured(list(distinct.values())), strict=True))
+        graded = dict(zip(distinct, self._measure_grades(list(distinct.values())), strict=True))
         return [
             Reward.of(graded[candidate.key] if isinstance(candidate, ReadCandidate) else candidate)
             for candidate in read
@@ -331,10 +331,10 @@ class Evaluator:
             if incumbent is not None:
                 self.stage2(incumbent)
 
-    def _forecast(self, read: Sequence[ReadCandidate | Graded]) -> list[Graded]:
+    def _forecast_grades(self, read: Sequence[ReadCandidate | Graded]) -> list[Graded]:
         """Return grades of stage 1: the cheap forecast first, the deep one for what it leaves."""
         self._measure_incumbent()
-        read = self._forecasts.settled(read)
+        read = self._forecasts.settle_choices(read)
         usable = {
             candidate.key: candidate.configuration
             for candidate in read
@@ -345,7 +345,7 @@ class Evaluator:
         for depth in dict.fromkeys((Depth.CAPTURED, Depth(self._how.depth))):
             ranked = self._forecasts.ranked(list(remaining.values()), depth)
             for key, configuration in remaining.items():
-                grades[key] = self._graded(configuration, ranked.get(key))
+                grades[key] = self._grade_forecast(configuration, ranked.get(key))
             remaining = {
                 key: configuration
                 for key, configuration in remaining.items()
@@ -358,7 +358,7 @@ class Evaluator:
             for candidate in read
         ]
 
-    def _graded(self, configuration: Configuration, ranked: Ranked | None) -> Graded:
+    def _grade_forecast(self, configuration: Configuration, ranked: Ranked | None) -> Graded:
         """Return the grade that a forecast gives."""
         graded = Graded(
             Verdict.NOT_MEASURED.value, Stage.PASSED, PASSED_SCORE, configuration.params
@@ -397,17 +397,18 @@ class Evaluator:
         try:
             _, prospect = self._prepared.analysed(configuration, None, None, None)
         except InputError as error:
-            why = named(error, configuration.path)
-            return refused(Verdict.DOES_NOT_COMPILE, why, params=configuration.params)
+            why = hide_private_path(error, configuration.path)
+            return refused_grade(Verdict.DOES_NOT_COMPILE, why, params=configuration.params)
         kind, wrong = self._interpreted(configuration)
         if kind is Checked.WRONG:
-            why = f"It is wrong in Triton's interpreter, {named(wrong, configuration.path)}."
-            return refused(Verdict.WRONG, why, params=configuration.params)
+            where = hide_private_path(wrong, configuration.path)
+            why = f"It is wrong in Triton's interpreter, {where}."
+            return refused_grade(Verdict.WRONG, why, params=configuration.params)
         result = prospect.result
         if result.verdict is Verdict.DOES_NOT_COMPILE:
-            errors = (named(error, configuration.path) for error in result.errors)
-            return refused(result.verdict, *errors, params=configuration.params)
-        return self._explained(graded, result, configuration.path)
+            errors = (hide_private_path(error, configuration.path) for error in result.errors)
+            return refused_grade(result.verdict, *errors, params=configuration.params)
+        return self._explain_grade(graded, result, configuration.path)
 
     def _interpreted(self, configuration: Configuration) -> tuple[Checked, str]:
         """Run a candidate at small sizes, without a GPU; a recording knows what is right."""
@@ -416,19 +417,19 @@ class Evaluator:
         files = configuration.path, configuration.reference
         return self._checker.check_alone(*files, configuration.params, configuration.shape)
 
-    def _explained(self, graded: Graded, result: Result, path: str) -> Graded:
-        characteristics = grading.known_of(result.analysis, self.device)
+    def _explain_grade(self, graded: Graded, result: Result, path: str) -> Graded:
+        characteristics = grading.known_fields(result.analysis, self.device)
         advice = grading.reasons_of(result, self.device, self._how.advise)
-        reasons = (*graded.reasons, *(named(reason, path) for reason in advice))
+        reasons = (*graded.reasons, *(hide_private_path(reason, path) for reason in advice))
         return replace(graded, sol_ms=result.bound.time_ms, reasons=reasons, **characteristics)  # type: ignore[arg-type]
 
     # ----------------------------------------------------------------------------------- measuring
 
     @property
-    def _is_spent(self) -> bool:
+    def _is_budget_spent(self) -> bool:
         return self._budget_s is not None and self._spent_s >= self._budget_s
 
-    def _measured(self, candidates: Sequence[ReadCandidate | Graded]) -> list[Graded]:
+    def _measure_grades(self, candidates: Sequence[ReadCandidate | Graded]) -> list[Graded]:
         """Return grades of stage 2, in the order given."""
         grades: dict[Key, Graded] = {}
         new: dict[Key, Configuration] = {}
@@ -441,7 +442,7 @@ class Evaluator:
         for _ in range(_TRIES):
             for evaluation in self.lab.evaluate_all(self._affordable(new.values())):
                 assert isinstance(evaluation.candidate, Configuration)
-                grades[key_of(evaluation.candidate)] = self._judged(
+                grades[candidate_key(evaluation.candidate)] = self._grade_measurement(
                     evaluation.candidate, evaluation
                 )
             new = {k: e for k, e in new.items() if k in grades and _is_unstable(grades[k])}
@@ -462,11 +463,11 @@ class Evaluator:
     def _affordable(self, configurations: Iterable[Configuration]) -> Iterator[Configuration]:
         """Yield candidates, as long as the budget lasts."""
         for configuration in configurations:
-            if self._is_spent:
+            if self._is_budget_spent:
                 return
             yield configuration
 
-    def _judged(self, configuration: Configuration, evaluation: Evaluation) -> Graded:
+    def _grade_measurement(self, configuration: Configuration, evaluation: Evaluation) -> Graded:
         """Return the grade of a candidate that was measured, or could not be."""
         params, outcome = configuration.params, evaluation.outcome
         if evaluation.error is not None or outcome is None:
@@ -477,15 +478,15 @@ class Evaluator:
             and outcome.time_ms is not None
             and evaluation.result is not None
         ):
-            graded = self._timed(graded, evaluation.result, outcome.time_ms)
+            graded = self._grade_timed(graded, evaluation.result, outcome.time_ms)
         if outcome.verdict is Verdict.UNSTABLE:
             graded = replace(graded, stage=Stage.PASSED, combined_score=PASSED_SCORE)
         if evaluation.result is not None:
-            graded = self._explained(graded, evaluation.result, configuration.path)
-        self._note(key_of(configuration), graded, outcome)
+            graded = self._explain_grade(graded, evaluation.result, configuration.path)
+        self._note_measurement(candidate_key(configuration), graded, outcome)
         return graded
 
-    def _timed(self, graded: Graded, result: Result, time_ms: float) -> Graded:
+    def _grade_timed(self, graded: Graded, result: Result, time_ms: float) -> Graded:
         """Return the grade of a correct candidate."""
         sol_ms = result.bound.time_ms
         score = None if result.score is None else result.score.sol_score
@@ -502,18 +503,18 @@ class Evaluator:
     def _unmeasured(self, configuration: Configuration, evaluation: Evaluation) -> Graded:
         error = evaluation.error
         if isinstance(error, NotRecordedError):
-            return refused(NOT_RECORDED, str(error), params=configuration.params)
+            return refused_grade(NOT_RECORDED, str(error), params=configuration.params)
         if isinstance(error, InputError):
-            why = named(error, configuration.path)
-            return refused(Verdict.DOES_NOT_COMPILE, why, params=configuration.params)
+            why = hide_private_path(error, configuration.path)
+            return refused_grade(Verdict.DOES_NOT_COMPILE, why, params=configuration.params)
         why = str(error or f"{self.device.name} is not in this machine, so nothing is measured.")
         verdict = Verdict.NOT_MEASURED.value
         graded = Graded(verdict, Stage.PASSED, PASSED_SCORE, configuration.params, reasons=(why,))
         if evaluation.result is None:
             return graded
-        return self._explained(graded, evaluation.result, configuration.path)
+        return self._explain_grade(graded, evaluation.result, configuration.path)
 
-    def _note(self, key: Key, graded: Graded, outcome: Outcome) -> None:
+    def _note_measurement(self, key: Key, graded: Graded, outcome: Outcome) -> None:
         """Remember a measurement."""
         cost_s = cost_of(outcome, outcome.time_ms or 0.0).gpu_s
         with self._lock:
@@ -527,7 +528,7 @@ class Evaluator:
                 self._best_ms = graded.time_ms if best_ms is None else min(best_ms, graded.time_ms)
 
 
-def _hope(graded: Graded) -> float:
+def _measuring_order(graded: Graded) -> float:
     """Return the lower, the sooner it is measured; what has no forecast comes last."""
     return float("inf") if graded.forecast_ms is None else graded.forecast_ms
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from solkit.core import Configuration, Depth, Value
 from solkit.errors import InputError, JobDiedError
-from solkit.integrations.candidates import Key, ReadCandidate, key_of
+from solkit.integrations.candidates import Key, ReadCandidate, candidate_key
 from solkit.integrations.grading import Graded
 from solkit.pipeline.preparing import Preparation
-from solkit.pipeline.shipped_surrogate import shipped
+from solkit.pipeline.shipped_surrogate import shipped_model
 from solkit.surrogate.model import Surrogate
 from solkit.surrogate.plan import Forecast, Ranked
 from solkit.surrogate.ranking import RankSettings, Request, rank
@@ -49,47 +49,53 @@ class Forecaster:
         if not configurations:
             return {}
         try:
-            forecasts = self._plan(configurations, depth)
+            forecasts = self._plan_at_depth(configurations, depth)
         except (InputError, JobDiedError):
             if len(configurations) == 1:
                 return {}
             alone = [self.ranked([configuration], depth) for configuration in configurations]
             return {key: forecast for forecasts in alone for key, forecast in forecasts.items()}
-        return {key_of(e.configuration): e for e in forecasts if e.forecast.time_ms is not None}
+        return {
+            candidate_key(e.configuration): e for e in forecasts if e.forecast.time_ms is not None
+        }
 
-    def settled(self, read: Sequence[ReadCandidate | Graded]) -> list[ReadCandidate | Graded]:
+    def settle_choices(
+        self, read: Sequence[ReadCandidate | Graded]
+    ) -> list[ReadCandidate | Graded]:
         """List candidates with one choice of parameters each: the one forecast fastest."""
         return [
-            self._chosen(candidate)
+            self._choose_best(candidate)
             if isinstance(candidate, ReadCandidate) and len(candidate.points) > 1
             else candidate
             for candidate in read
         ]
 
-    def _chosen(self, read: ReadCandidate) -> ReadCandidate:
+    def _choose_best(self, read: ReadCandidate) -> ReadCandidate:
         every = [replace(read.configuration, params=params) for params in read.points]
         ranked = self.ranked(every, Depth.CAPTURED)
         times = [
-            (_time(ranked.get(key_of(configuration))), place)
+            (_forecast_time(ranked.get(candidate_key(configuration))), place)
             for place, configuration in enumerate(every)
         ]
         best = every[min(times)[1]]
         return ReadCandidate(best, (best.params,))
 
-    def _plan(self, configurations: Sequence[Configuration], depth: Depth) -> tuple[Ranked, ...]:
+    def _plan_at_depth(
+        self, configurations: Sequence[Configuration], depth: Depth
+    ) -> tuple[Ranked, ...]:
         points: dict[str, list[Mapping[str, Value]]] = {}
         for configuration in configurations:
             points.setdefault(configuration.path, []).append(configuration.params)
         reference = None if points.keys() == {self._problem} else self._problem
         settings = RankSettings(depth, explained=0)
         request = Request(list(points), reference, [self._shape], points, 1, settings)
-        (plan,) = rank(request, self._prepared.analyser, self._surrogate())
+        (plan,) = rank(request, self._prepared.analyser, self._shipped_surrogate())
         return plan.ranked
 
-    def _surrogate(self) -> Surrogate | None:
+    def _shipped_surrogate(self) -> Surrogate | None:
         with self._lock:
             if not self._is_loaded:
-                self._model, self._is_loaded = shipped(), True
+                self._model, self._is_loaded = shipped_model(), True
             return self._model
 
 
@@ -100,7 +106,7 @@ def optimistic(forecast: Forecast) -> float | None:
     return forecast.time_ms / _NO_INTERVAL if forecast.low_ms is None else forecast.low_ms
 
 
-def _time(ranked: Ranked | None) -> float:
+def _forecast_time(ranked: Ranked | None) -> float:
     """Return the forecast; what has none comes last."""
     time_ms = None if ranked is None else ranked.forecast.time_ms
     return math.inf if time_ms is None else time_ms

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from solkit.core import Analysis, Device, Gap, KernelAnalysis, Result, Value, Verdict
-from solkit.tuner.evolution.archive import behaviour_of
+from solkit.tuner.evolution.population_archive import behaviour_of
 
 __all__ = ["FEATURES", "Advise", "Graded", "Reward", "Stage", "features_of", "reasons_of"]
 
@@ -152,11 +152,11 @@ def features_of(analysis: Analysis, device: Device) -> Mapping[str, float]:
     """Return numbers that tell kernels apart, by the names in `FEATURES`."""
     if not analysis.kernels:
         return dict(_NOTHING)
-    main = longest(analysis)
+    main = longest_launch(analysis)
     blocks, facts = math.prod(main.launch.grid), main.facts
     values = (
         float(min(len(analysis.kernels), 3)),
-        float(_place(limiter_of(analysis))),
+        float(_limiter_place(limiter_of(analysis))),
         math.log2(max(blocks, 1)),
         min(blocks / (device.sm_count or 1), 64.0),
         (facts.shared_bytes or 0) / 1024,
@@ -166,19 +166,19 @@ def features_of(analysis: Analysis, device: Device) -> Mapping[str, float]:
     return dict(zip(FEATURES, values, strict=True))
 
 
-def longest(analysis: Analysis) -> KernelAnalysis:
+def longest_launch(analysis: Analysis) -> KernelAnalysis:
     """Return the launch with the longest modelled time."""
     return max(analysis.kernels, key=lambda kernel: kernel.model.time_ms if kernel.model else 0.0)
 
 
 def limiter_of(analysis: Analysis) -> str:
     """Return the limiter of the longest launch; empty if unknown."""
-    if not analysis.kernels or (model := longest(analysis).model) is None:
+    if not analysis.kernels or (model := longest_launch(analysis).model) is None:
         return ""
     return model.limiter
 
 
-def known_of(analysis: Analysis, device: Device) -> dict[str, object]:
+def known_fields(analysis: Analysis, device: Device) -> dict[str, object]:
     """Return fields of `Graded` that analysis gives."""
     return {
         "limiter": limiter_of(analysis),
@@ -189,10 +189,10 @@ def known_of(analysis: Analysis, device: Device) -> dict[str, object]:
 
 def reasons_of(result: Result, device: Device, advise: Advise) -> tuple[str, ...]:
     """Return what is wrong, what the gap is made of, and advice."""
-    return (*result.errors, *_factors(result.gap), *advise(result, device))
+    return (*result.errors, *_largest_factors(result.gap), *advise(result, device))
 
 
-def _factors(gap: Gap | None) -> list[str]:
+def _largest_factors(gap: Gap | None) -> list[str]:
     """Return the largest factors of a gap, each with its evidence."""
     if gap is None:
         return []
@@ -201,6 +201,6 @@ def _factors(gap: Gap | None) -> list[str]:
     return [f"{e.name} costs {e.factor:.2f}x: {e.evidence}" for e in telling[:_MOST_FACTORS]]
 
 
-def _place(limiter: str) -> int:
+def _limiter_place(limiter: str) -> int:
     name = limiter.split(".")[0]
     return _LIMITERS.index(name) if name in _LIMITERS else 0

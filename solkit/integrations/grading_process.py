@@ -27,11 +27,11 @@ from typing import Any
 from solkit.core import Value
 from solkit.core.codec import from_json, to_json
 from solkit.errors import InputError, SolkitError, WorkerError
-from solkit.integrations.candidates import text_of
-from solkit.integrations.client import graded_of
+from solkit.integrations.candidates import source_text
+from solkit.integrations.client import grade_from_json
 from solkit.integrations.grading import Graded
 
-__all__ = ["LIMIT_S", "GradingProcess", "Where"]
+__all__ = ["LIMIT_S", "GradingProcess", "GradingTarget"]
 
 LIMIT_S = 270.0
 """Seconds that a grade may take: less than the 300 that OpenEvolve waits by default."""
@@ -40,7 +40,7 @@ _READY = b"ready\n"
 
 
 @dataclass(frozen=True)
-class Where:
+class GradingTarget:
     """Task and place for which candidates are graded.
 
     Attributes:
@@ -68,7 +68,7 @@ class Where:
     limit_s: float = LIMIT_S
 
     def __post_init__(self) -> None:
-        text_of(self.problem)
+        source_text(self.problem)
         _ = self.sizes
         own = (self.recorded, self.device, self.budget_s)
         if self.url is not None and any(value is not None for value in own):
@@ -107,7 +107,7 @@ class _Started:
     @property
     def address(self) -> str:
         """Socket of the process."""
-        return _address(self.folder)
+        return _socket_address(self.folder)
 
 
 class GradingProcess:
@@ -117,11 +117,11 @@ class GradingProcess:
         where: what candidates are graded for.
     """
 
-    def __init__(self, where: Where) -> None:
+    def __init__(self, where: GradingTarget) -> None:
         self._where = where
         self._started: _Started | None = None
         self._lock = threading.Lock()
-        os.register_at_fork(after_in_child=self._forked)
+        os.register_at_fork(after_in_child=self._serve_in_fork)
 
     def grade(self, source: str, stage: str) -> Graded:
         """Return the grade of a text, at a stage: ``"1"``, ``"2"`` or ``"both"``.
@@ -129,12 +129,12 @@ class GradingProcess:
         Raises:
             WorkerError: the process failed, or did not answer in time.
         """
-        started = self._running()
+        started = self._running_process()
         try:
             with Dialled(started.address, "AF_UNIX", authkey=started.key) as connection:
-                return self._answer(connection, {"source": source, "stage": stage})
+                return self._ask_process(connection, {"source": source, "stage": stage})
         except (OSError, EOFError) as error:
-            self._forget(started)
+            self._forget_process(started)
             raise WorkerError(f"the grading process is gone: {error!r}") from error
 
     def close(self) -> None:
@@ -142,35 +142,35 @@ class GradingProcess:
         with self._lock:
             started, self._started = self._started, None
         if started is not None:
-            _ended(started)
+            _end_process(started)
 
-    def _answer(self, connection: Connection, question: Mapping[str, str]) -> Graded:
+    def _ask_process(self, connection: Connection, question: Mapping[str, str]) -> Graded:
         connection.send_bytes(json.dumps(question).encode())
         if not connection.poll(self._where.limit_s):
             raise WorkerError(f"no grade within {self._where.limit_s:.0f} s")
         answer = json.loads(connection.recv_bytes())
         if "error" in answer:
             raise WorkerError(answer["error"])
-        return graded_of(answer)
+        return grade_from_json(answer)
 
-    def _running(self) -> _Started:
+    def _running_process(self) -> _Started:
         with self._lock:
             if self._started is None:
-                self._started = _start(self._where)
+                self._started = _start_process(self._where)
             return self._started
 
-    def _forget(self, started: _Started) -> None:
+    def _forget_process(self, started: _Started) -> None:
         """Start another process at the next question."""
         with self._lock:
             if self._started is started:
                 self._started = None
 
-    def _forked(self) -> None:
+    def _serve_in_fork(self) -> None:
         """Serve in a forked process: the parent's process serves on; its threads are not here."""
         self._lock = threading.Lock()
 
 
-def _start(where: Where) -> _Started:
+def _start_process(where: GradingTarget) -> _Started:
     """Start a process.
 
     Raises:
@@ -194,7 +194,7 @@ def _start(where: Where) -> _Started:
     return _Started(process, folder, key)
 
 
-def _ended(started: _Started) -> None:
+def _end_process(started: _Started) -> None:
     process = started.process
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
@@ -205,17 +205,17 @@ def _ended(started: _Started) -> None:
         shutil.rmtree(started.folder, ignore_errors=True)
 
 
-def _address(folder: str) -> str:
+def _socket_address(folder: str) -> str:
     return os.path.join(folder, "socket")  # noqa: PTH118 - a socket's address is text
 
 
 # ------------------------------------------------------------------------- within the process
 
 
-class _Desk:
+class _GradingServer:
     """Answers questions; the evaluator is opened for the first, and tried again if that fails."""
 
-    def __init__(self, where: Where) -> None:
+    def __init__(self, where: GradingTarget) -> None:
         self._where, self._lock = where, threading.Lock()
         self._stack = contextlib.ExitStack()
         self._evaluator: Any = None
@@ -230,23 +230,23 @@ class _Desk:
         with connection, contextlib.suppress(OSError, EOFError):
             question = json.loads(connection.recv_bytes())
             try:
-                answer = to_json(self._graded(question["source"], question["stage"]))
+                answer = to_json(self._grade_source(question["source"], question["stage"]))
             except Exception as error:  # it is the asker who must know
                 if not isinstance(error, SolkitError):
                     traceback.print_exc()
                 answer = {"error": f"{type(error).__name__}: {error}"}
             connection.send_bytes(json.dumps(answer).encode())
 
-    def _graded(self, source: str, stage: str) -> Graded:
+    def _grade_source(self, source: str, stage: str) -> Graded:
         with self._lock:
             if self._evaluator is None:
-                self._evaluator = self._stack.enter_context(_opened(self._where))
+                self._evaluator = self._stack.enter_context(_open_evaluator(self._where))
         doing = {"1": self._evaluator.stage1, "2": self._evaluator.stage2}
         graded: Graded = doing.get(stage, self._evaluator.evaluate)(source)
         return graded
 
 
-def _opened(where: Where) -> Any:
+def _open_evaluator(where: GradingTarget) -> Any:
     """Return the evaluator."""
     from solkit.datasets.store import shipped
     from solkit.integrations.evaluator import Evaluator
@@ -263,7 +263,7 @@ def _opened(where: Where) -> Any:
     )
 
 
-def _serve(listener: Listener, desk: _Desk) -> None:
+def _serve_questions(listener: Listener, desk: _GradingServer) -> None:
     """Answer whoever knows the key, each in a thread."""
     while True:
         try:
@@ -276,10 +276,13 @@ def _serve(listener: Listener, desk: _Desk) -> None:
 def main() -> None:
     """Serve until standard input ends."""
     folder, setup = sys.argv[1], json.loads(sys.stdin.buffer.readline())
-    desk, key = _Desk(from_json(Where, setup["where"])), bytes.fromhex(setup["key"])
+    desk, key = (
+        _GradingServer(from_json(GradingTarget, setup["where"])),
+        bytes.fromhex(setup["key"]),
+    )
     try:
-        with Listener(_address(folder), "AF_UNIX", backlog=64, authkey=key) as listener:
-            threading.Thread(target=_serve, args=(listener, desk), daemon=True).start()
+        with Listener(_socket_address(folder), "AF_UNIX", backlog=64, authkey=key) as listener:
+            threading.Thread(target=_serve_questions, args=(listener, desk), daemon=True).start()
             os.write(1, _READY)
             os.dup2(2, 1)  # what candidates print must not fill a pipe that nobody reads
             sys.stdin.buffer.read()

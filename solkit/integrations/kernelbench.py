@@ -161,8 +161,8 @@ def evaluate_generations(
         GpuBusyError, TraceError, WorkerError: as for `solkit.Lab.evaluate`.
     """
     path = Path(folder, RESULTS) if out is None else Path(out)
-    samples, results = generations(folder, level), _read(path)
-    remaining = [sample for sample in samples if not _has(results, sample)]
+    samples, results = generations(folder, level), _read_results(path)
+    remaining = [sample for sample in samples if not _has_result(results, sample)]
     samples_by_path = {
         str(sample.path): (sample, str(problem_of(checkout, level, sample.problem_id)))
         for sample in remaining
@@ -174,8 +174,8 @@ def evaluate_generations(
         assert isinstance(evaluation.candidate, Configuration)
         sample, _ = samples_by_path[evaluation.candidate.path]
         result = result_of(evaluation, lab.device)
-        results.setdefault(str(sample.problem_id), []).append(_entry(sample, result))
-        _write(path, results)
+        results.setdefault(str(sample.problem_id), []).append(_sample_entry(sample, result))
+        _write_results(path, results)
         yield sample, result
 
 
@@ -183,20 +183,20 @@ def result_of(evaluation: Evaluation, device: Device) -> KernelExecResult:
     """KernelBench's record for an evaluation."""
     hardware = device.name
     metadata = {"hardware": hardware, "device": device.key, "solkit": solkit_of(evaluation)}
-    metadata |= _errors_of(evaluation)
+    metadata |= _error_entries(evaluation)
     outcome, verdict = evaluation.outcome, evaluation.verdict
     if outcome is None:
-        return KernelExecResult(compiled=_compiles(evaluation), metadata=metadata)
+        return KernelExecResult(compiled=_all_kernels_compile(evaluation), metadata=metadata)
     is_right = verdict.is_right
-    stats = _stats(outcome.samples_ms, metadata) if is_right else {}
-    reference = _stats(outcome.reference_samples_ms, metadata) if is_right else {}
+    stats = _time_statistics(outcome.samples_ms, metadata) if is_right else {}
+    reference = _time_statistics(outcome.reference_samples_ms, metadata) if is_right else {}
     return KernelExecResult(
         compiled=verdict is not Verdict.DOES_NOT_COMPILE,
         correctness=is_right or verdict in _TIMELESS,
         metadata=metadata,
-        runtime=_first(stats.get("mean"), outcome.time_ms if is_right else None),
+        runtime=_first_number(stats.get("mean"), outcome.time_ms if is_right else None),
         runtime_stats=stats,
-        ref_runtime=_first(outcome.reference_ms if is_right else None),
+        ref_runtime=_first_number(outcome.reference_ms if is_right else None),
         ref_runtime_stats=reference,
     )
 
@@ -204,10 +204,10 @@ def result_of(evaluation: Evaluation, device: Device) -> KernelExecResult:
 def solkit_of(evaluation: Evaluation) -> dict[str, Any]:
     """Return what SolKit adds: verdict, bound, and what there is of time, gap and SOL score."""
     record: dict[str, Any] = {
-        "verdict": _verdict(evaluation).value,
+        "verdict": _evaluation_verdict(evaluation).value,
         "measured": evaluation.outcome is not None,
         "time_ms": evaluation.time_ms,
-        "reasons": _reasons(evaluation),
+        "reasons": _missing_reasons(evaluation),
     }
     result = evaluation.result
     if result is None:
@@ -218,14 +218,14 @@ def solkit_of(evaluation: Evaluation) -> dict[str, Any]:
     return record
 
 
-def _verdict(evaluation: Evaluation) -> Verdict:
+def _evaluation_verdict(evaluation: Evaluation) -> Verdict:
     """Return the verdict; a file that cannot be used does not compile."""
     if evaluation.outcome is None and isinstance(evaluation.error, InputError):
         return Verdict.DOES_NOT_COMPILE
     return evaluation.verdict
 
 
-def _reasons(evaluation: Evaluation) -> list[str]:
+def _missing_reasons(evaluation: Evaluation) -> list[str]:
     """Return the reasons for the lack of a better verdict."""
     if evaluation.error is not None:
         return [str(evaluation.error)]
@@ -235,27 +235,27 @@ def _reasons(evaluation: Evaluation) -> list[str]:
     return [*errors, "Not measured: the target is not in this machine."]
 
 
-def _errors_of(evaluation: Evaluation) -> dict[str, str]:
+def _error_entries(evaluation: Evaluation) -> dict[str, str]:
     """Return the keys under which KernelBench tells errors."""
-    verdict, why = evaluation.verdict, " ".join(_reasons(evaluation))
+    verdict, why = evaluation.verdict, " ".join(_missing_reasons(evaluation))
     if evaluation.error is not None and evaluation.outcome is None:
-        return _error("compilation_error", why, type(evaluation.error).__name__)
+        return _error_entry("compilation_error", why, type(evaluation.error).__name__)
     if verdict is Verdict.NOT_MEASURED:
         return {"not_measured": why}
     if verdict is Verdict.DOES_NOT_COMPILE:
-        return _error("compilation_error", why, verdict.value)
+        return _error_entry("compilation_error", why, verdict.value)
     if verdict in _RUNTIME_ERRORS:
-        return _error("runtime_error", why, verdict.value)
+        return _error_entry("runtime_error", why, verdict.value)
     if verdict.is_right or verdict in _TIMELESS:
         return {}
-    return _error("correctness_issue", why, verdict.value)
+    return _error_entry("correctness_issue", why, verdict.value)
 
 
-def _error(key: str, why: str, name: str) -> dict[str, str]:
+def _error_entry(key: str, why: str, name: str) -> dict[str, str]:
     return {key: why, f"{key}_name": name}
 
 
-def _compiles(evaluation: Evaluation) -> bool:
+def _all_kernels_compile(evaluation: Evaluation) -> bool:
     """Tell whether every kernel of a candidate that was not run is known to compile."""
     result: Result | None = evaluation.result
     if (
@@ -267,7 +267,7 @@ def _compiles(evaluation: Evaluation) -> bool:
     return result.analysis.status is AnalysisStatus.COMPLETE
 
 
-def _stats(samples_ms: tuple[float, ...], metadata: Mapping[str, Any]) -> dict[str, Any]:
+def _time_statistics(samples_ms: tuple[float, ...], metadata: Mapping[str, Any]) -> dict[str, Any]:
     """KernelBench's statistics; empty without times."""
     if not samples_ms:
         return {}
@@ -282,7 +282,7 @@ def _stats(samples_ms: tuple[float, ...], metadata: Mapping[str, Any]) -> dict[s
     }
 
 
-def _first(*times_ms: float | None) -> float:
+def _first_number(*times_ms: float | None) -> float:
     """Return the first time that is known."""
     return next((time_ms for time_ms in times_ms if time_ms is not None), NOT_MEASURED_MS)
 
@@ -291,7 +291,7 @@ Told = dict[str, list[dict[str, Any]]]
 """Content of the results file: samples, by the problem's number."""
 
 
-def _entry(sample: Sample, result: KernelExecResult) -> dict[str, Any]:
+def _sample_entry(sample: Sample, result: KernelExecResult) -> dict[str, Any]:
     """Return a sample as KernelBench writes it: the reference's time is not in its file."""
     return {
         "sample_id": sample.sample_id,
@@ -303,12 +303,12 @@ def _entry(sample: Sample, result: KernelExecResult) -> dict[str, Any]:
     }
 
 
-def _has(results: Told, sample: Sample) -> bool:
+def _has_result(results: Told, sample: Sample) -> bool:
     entries = results.get(str(sample.problem_id), [])
     return any(entry.get("sample_id") == sample.sample_id for entry in entries)
 
 
-def _read(path: Path) -> Told:
+def _read_results(path: Path) -> Told:
     """Return the results so far.
 
     Raises:
@@ -323,7 +323,7 @@ def _read(path: Path) -> Told:
         raise InputError(f"{path} is no {RESULTS} of KernelBench: {error}") from error
 
 
-def _write(path: Path, results: Told) -> None:
+def _write_results(path: Path, results: Told) -> None:
     """Write all results: a killed run leaves a whole file."""
     ordered = {key: results[key] for key in sorted(results, key=int)}
     beside = path.with_suffix(".tmp")
@@ -340,7 +340,7 @@ def main(arguments: list[str] | None = None) -> int:
     Returns:
         The exit status.
     """
-    options = _parser().parse_args(arguments)
+    options = _argument_parser().parse_args(arguments)
     settings = MeasureSettings(sandbox=options.sandbox)
     try:
         with Lab(options.device, settings=settings) as lab:
@@ -348,21 +348,21 @@ def main(arguments: list[str] | None = None) -> int:
                 options.checkout, options.generations, options.level, lab, options.out
             )
             for sample, result in run:
-                print(_line(sample, result), flush=True)
+                print(_result_line(sample, result), flush=True)
     except SolkitError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def _line(sample: Sample, result: KernelExecResult) -> str:
+def _result_line(sample: Sample, result: KernelExecResult) -> str:
     record = result.metadata["solkit"]
     time_ms = record["time_ms"]
     timing = "not measured" if time_ms is None else f"{time_ms:.4g} ms, gap {record['gap']:.3f}"
     return f"{sample.path.name}: {record['verdict']}, {timing}"
 
 
-def _parser() -> argparse.ArgumentParser:
+def _argument_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "solkit.integrations.kernelbench", description="Evaluate generations for KernelBench."
     )

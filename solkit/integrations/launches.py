@@ -31,7 +31,7 @@ from solkit.surrogate.plan import Action, plan_actions
 from solkit.surrogate.table import Entry, table_of_entries
 from solkit.surrogate.trees import Forecasts
 
-__all__ = ["Launch", "compile_ahead", "promising"]
+__all__ = ["Launch", "compile_ahead", "promising_launches"]
 
 LOWERED_PER_KEPT = 6
 """Launches that are lowered for each one that is kept: lowering takes 0.1 s, timing 0.5 s with the
@@ -58,7 +58,7 @@ class Launch:
     params: Mapping[str, Value]
 
 
-def promising(
+def promising_launches(
     launches: Sequence[Launch], device: Device, surrogate: Surrogate, number: int
 ) -> list[int]:
     """Return the places of the launches to time, ascending; the first launch is always among them.
@@ -78,40 +78,40 @@ def promising(
     able = [place for place, launch in enumerate(launches) if launch.captured is not None]
     if not able:
         raise SolkitError("no configuration could be captured")
-    facts = _probed(launches, able, device)
-    forecasts = _forecast(launches, facts, device, surrogate)
-    order = sorted(able, key=lambda place: _score(float(forecasts.time_ms[place])))
+    facts = _probe_launches(launches, able, device)
+    forecasts = _forecast_launches(launches, facts, device, surrogate)
+    order = sorted(able, key=lambda place: _sortable_time(float(forecasts.time_ms[place])))
     most = max(LOWERED_PER_KEPT * number, number)
     more = [place for place in order[:most] if place not in facts]
-    facts |= dict(zip(more, _lowered([launches[place] for place in more], device)))
-    forecasts = _forecast(launches, facts, device, surrogate)
+    facts |= dict(zip(more, _lower_launches([launches[place] for place in more], device)))
+    forecasts = _forecast_launches(launches, facts, device, surrogate)
     fails = np.array(
         [
             launch.captured is None or _cannot_run(facts.get(place), device)
             for place, launch in enumerate(launches)
         ]
     )
-    return _chosen(forecasts, fails, number)
+    return _choose_launches(forecasts, fails, number)
 
 
 def compile_ahead(launches: Sequence[Launch], device: Device) -> None:
     """Compile launches into Triton's cache, at once on several cores. Errors are left to Triton."""
     calls = [
-        partial(_compiled, launch.captured, device)
+        partial(_compile_captured, launch.captured, device)
         for launch in launches
         if launch.captured is not None
     ]
-    if _may_fork() and min(_cores(), len(calls)) > 1:
+    if _may_fork_process() and min(_usable_cores(), len(calls)) > 1:
         prepare()
-        forked(calls, lambda _: None, _jobs(len(calls)), _LIMIT_S)
+        forked(calls, lambda _: None, _job_count(len(calls)), _LIMIT_S)
 
 
-def _compiled(captured: CapturedLaunch, device: Device) -> None:
+def _compile_captured(captured: CapturedLaunch, device: Device) -> None:
     with contextlib.suppress(Exception):
         fill_cache(captured.kernel, device)
 
 
-def _chosen(forecasts: Forecasts, fails: Array, number: int) -> list[int]:
+def _choose_launches(forecasts: Forecasts, fails: Array, number: int) -> list[int]:
     order, acts = plan_actions(forecasts.time_ms, forecasts.low_ms, fails, [0], number)
     kept = {place for place, (action, _) in enumerate(acts) if action is not Action.SKIP}
     kept.add(0)
@@ -125,33 +125,33 @@ def _chosen(forecasts: Forecasts, fails: Array, number: int) -> list[int]:
 # -------------------------------------------------------------------------------------- lowering
 
 
-def _probed(
+def _probe_launches(
     launches: Sequence[Launch], able: Sequence[int], device: Device
 ) -> dict[int, Facts | None]:
     """Return the facts of the first launch that can be lowered, and of those before it."""
     facts_by_place: dict[int, Facts | None] = {}
     for place in able[:_PROBES]:
-        facts_by_place[place] = _lowered([launches[place]], device)[0]
+        facts_by_place[place] = _lower_launches([launches[place]], device)[0]
         facts = facts_by_place[place]
         if facts is not None and facts.requests is not None:
             break
     return facts_by_place
 
 
-def _lowered(launches: Sequence[Launch], device: Device) -> list[Facts | None]:
+def _lower_launches(launches: Sequence[Launch], device: Device) -> list[Facts | None]:
     """Lowered facts of each; ``None`` where its process ended."""
     if not launches:
         return []
     prepare()
-    if not _may_fork():
-        return _share(launches, device)
-    jobs = _jobs(len(launches))
+    if not _may_fork_process():
+        return _share_facts(launches, device)
+    jobs = _job_count(len(launches))
     shares = [launches[place::jobs] for place in range(jobs)]
 
     def failed(_: str) -> list[Facts | None]:
         return []
 
-    calls = [partial(_share, share, device) for share in shares]
+    calls = [partial(_share_facts, share, device) for share in shares]
     facts_of_shares = forked(calls, failed, jobs, _LIMIT_S)
     all_facts: list[Facts | None] = [None] * len(launches)
     for place, facts in enumerate(facts_of_shares):
@@ -159,7 +159,7 @@ def _lowered(launches: Sequence[Launch], device: Device) -> list[Facts | None]:
     return all_facts
 
 
-def _share(launches: Sequence[Launch], device: Device) -> list[Facts | None]:
+def _share_facts(launches: Sequence[Launch], device: Device) -> list[Facts | None]:
     facts: list[Facts | None] = []
     for launch in launches:
         assert launch.captured is not None
@@ -168,23 +168,23 @@ def _share(launches: Sequence[Launch], device: Device) -> list[Facts | None]:
     return facts
 
 
-def _may_fork() -> bool:
+def _may_fork_process() -> bool:
     """Python lets daemonic processes, such as workers of a serving engine, have no children."""
     return not multiprocessing.current_process().daemon
 
 
-def _jobs(number: int) -> int:
-    return max(min(_cores(), number, _MOST_JOBS), 1)
+def _job_count(number: int) -> int:
+    return max(min(_usable_cores(), number, _MOST_JOBS), 1)
 
 
-def _cores() -> int:
+def _usable_cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
 # ------------------------------------------------------------------------------------ forecasting
 
 
-def _forecast(
+def _forecast_launches(
     launches: Sequence[Launch],
     facts: Mapping[int, Facts | None],
     device: Device,
@@ -196,8 +196,8 @@ def _forecast(
     else the kind that errs to the low side would win.
     """
     able = [place for place, launch in enumerate(launches) if launch.captured is not None]
-    problem = _problem(launches[able[0]], list(facts.values()), device)
-    shallow = _told(launches, dict.fromkeys(able), problem, device, surrogate)
+    problem = _launch_problem(launches[able[0]], list(facts.values()), device)
+    shallow = _forecast_known(launches, dict.fromkeys(able), problem, device, surrogate)
     deep = {
         place: lowered
         for place, lowered in facts.items()
@@ -205,7 +205,7 @@ def _forecast(
     }
     if not deep:
         return shallow
-    lowered = _told(launches, deep, problem, device, surrogate)
+    lowered = _forecast_known(launches, deep, problem, device, surrogate)
     places = np.array(sorted(deep))
     ratios = lowered.time_ms[places] / shallow.time_ms[places]
     scale = float(np.exp(np.nanmedian(np.log(ratios)))) if not np.isnan(ratios).all() else 1.0
@@ -218,7 +218,7 @@ def _forecast(
     return scaled.with_(places, lowered[places])
 
 
-def _told(
+def _forecast_known(
     launches: Sequence[Launch],
     facts: Mapping[int, Facts | None],
     problem: Problem,
@@ -232,7 +232,7 @@ def _told(
         captured = launches[place].captured
         assert captured is not None
         launch_facts = facts[place] or Facts(captured.launch, Depth.CAPTURED)
-        params, source = launches[place].params, _source(captured)
+        params, source = launches[place].params, _kernel_source(captured)
         kernel = described(launch_facts, device)
         entries.append(Entry(problem, device, [kernel], params, {}, source=source))
     depth = Depth.LOWERED if any(facts.values()) else Depth.CAPTURED
@@ -240,7 +240,7 @@ def _told(
     return forecasts.with_(np.array(places), surrogate.forecast(table_of_entries(entries), depth))
 
 
-def _source(captured: CapturedLaunch) -> str:
+def _kernel_source(captured: CapturedLaunch) -> str:
     """Return the text of the kernel's file; empty if it is not at hand."""
     try:
         return "".join(inspect.findsource(captured.kernel.function.fn)[0])
@@ -252,14 +252,14 @@ def _cannot_run(facts: Facts | None, device: Device) -> bool:
     return facts is not None and described(facts, device).error is not None
 
 
-def _score(time_ms: float) -> float:
+def _sortable_time(time_ms: float) -> float:
     return np.inf if np.isnan(time_ms) else time_ms
 
 
 # --------------------------------------------------------------------------------------- problem
 
 
-def _problem(launch: Launch, facts: Sequence[Facts | None], device: Device) -> Problem:
+def _launch_problem(launch: Launch, facts: Sequence[Facts | None], device: Device) -> Problem:
     """Return the kernel's own work: the least that any lowered launch asks for."""
     assert launch.captured is not None
     tensors = {
@@ -277,24 +277,24 @@ def _problem(launch: Launch, facts: Sequence[Facts | None], device: Device) -> P
         read = min(amounts.read for amounts in traffic)
         wrote = min(amounts.written for amounts in traffic)
     else:
-        sizes = {tensor.storage: _bytes(tensor) for tensor in tensors.values()}
+        sizes = {tensor.storage: _distinct_bytes(tensor) for tensor in tensors.values()}
         outputs = {t.storage for name, t in tensors.items() if written(launch.captured, name)}
         wrote = float(sum(size for storage, size in sizes.items() if storage in outputs))
         read = float(sum(size for storage, size in sizes.items() if storage not in outputs))
-    times = {pipe: _ms(device, pipe, amount) for pipe, amount in operations.items()}
-    times["dram"] = _ms(device, "dram", read + wrote)
+    times = {pipe: _pipe_time_ms(device, pipe, amount) for pipe, amount in operations.items()}
+    times["dram"] = _pipe_time_ms(device, "dram", read + wrote)
     limiter = max(times, key=lambda pipe: times[pipe])
     sizes_of = sorted({size for tensor in tensors.values() for size in tensor.shape if size > 1})
     shape = {f"size_{place}": size for place, size in enumerate(reversed(sizes_of))}
     return Problem(max(times[limiter], 1e-6), limiter, operations, read, wrote, shape)
 
 
-def _bytes(tensor: TensorArgument) -> int:
+def _distinct_bytes(tensor: TensorArgument) -> int:
     """Return distinct bytes of a tensor's elements."""
     distinct = [n for n, step in zip(tensor.shape, tensor.strides) if step]
     return int(np.prod(distinct, dtype=object)) * tensor.element_bytes
 
 
-def _ms(device: Device, pipe: str, amount: float) -> float:
+def _pipe_time_ms(device: Device, pipe: str, amount: float) -> float:
     ceiling = device.ceilings.get(pipe)
     return 0.0 if ceiling is None else 1e3 * amount / ceiling.value

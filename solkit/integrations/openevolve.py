@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from solkit.core import Value
 from solkit.integrations.grading import FEATURES, Graded
 from solkit.integrations.grading_process import LIMIT_S
-from solkit.integrations.sessions import METRICS, Session, facts_of, numbers_of, session
+from solkit.integrations.sessions import METRICS, Session, describe_grade, numbers_of, session
 
 __all__ = ["DIMENSIONS", "Functions", "evaluator", "functions_of", "result_of"]
 
@@ -122,4 +122,4 @@ def result_of(graded: Graded) -> Any:
         )
     except ImportError:
         return metrics
-    return EvaluationResult(metrics=metrics, artifacts=facts_of(graded))
+    return EvaluationResult(metrics=metrics, artifacts=describe_grade(graded))

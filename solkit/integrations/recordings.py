@@ -14,7 +14,7 @@ from solkit.datasets.store import Store
 from solkit.datasets.tables import records_of
 from solkit.errors import InputError, NotRecordedError
 from solkit.measure.benches import RecordedBench
-from solkit.tuner.evolution.writing import with_params
+from solkit.tuner.evolution.default_params import with_params
 
 __all__ = ["Recording", "recorded_problem"]
 
@@ -34,7 +34,7 @@ class Recording:
     bench: RecordedBench
     texts: Sequence[str] = ()
 
-    def matched(
+    def match_candidate(
         self, text: str, file: KernelFile, shape: Params, overrides: Params
     ) -> tuple[str, list[Params]]:
         """Return the recorded text that a candidate is, and the parameters that it may have.
@@ -54,20 +54,20 @@ class Recording:
         assert file.candidate is not None
         own = {**file.candidate.params, **overrides}
         kernel = kernel_of(file)
-        if points := self._points(kernel.kernel_id, shape):
+        if points := self._recorded_points(kernel.kernel_id, shape):
             if canonical(own) in points:
                 return text, [own]
             if not overrides:
                 return text, list(points.values())
-            raise _without(own)
+            raise _not_recorded_error(own)
         for recorded in self.texts:
-            if _alike(text, recorded, file.candidate.name, file.candidate.params):
-                source = replace(kernel.source, sha256=digest(recorded))
-                points = self._points(replace(kernel, source=source).kernel_id, shape)
+            if _differ_in_defaults(text, recorded, file.candidate.name, file.candidate.params):
+                source = replace(kernel.source, sha256=text_digest(recorded))
+                points = self._recorded_points(replace(kernel, source=source).kernel_id, shape)
                 if canonical(own) in points:
                     return recorded, [own]
                 if points:
-                    raise _without(own)
+                    raise _not_recorded_error(own)
         raise NotRecordedError("The recording has no such source at this shape.")
 
     def baseline_ms(self, problem: str, shape: Params) -> float | None:
@@ -77,20 +77,20 @@ class Recording:
             problem: the text of the file with the reference.
             shape: every size.
         """
-        sha256 = digest(problem)
+        sha256 = text_digest(problem)
         times = [
             row.time_ms
-            for row in self._rows(shape)
+            for row in self._rows_at_shape(shape)
             if row.problem_sha256 == sha256 and row.time_ms is not None and row.verdict.is_right
         ]
         return median(times) if times else None
 
-    def _points(self, kernel_id: str, shape: Params) -> dict[str, Params]:
+    def _recorded_points(self, kernel_id: str, shape: Params) -> dict[str, Params]:
         """Return the recorded parameters of a kernel, by their canonical text."""
-        rows = [row for row in self._rows(shape) if row.kernel_id == kernel_id]
+        rows = [row for row in self._rows_at_shape(shape) if row.kernel_id == kernel_id]
         return {canonical(row.params): row.params for row in rows}
 
-    def _rows(self, shape: Params) -> list[Outcome]:
+    def _rows_at_shape(self, shape: Params) -> list[Outcome]:
         key = canonical(shape)
         return [row for row in self.bench.recording if canonical(row.shape) == key]
 
@@ -109,7 +109,7 @@ def recorded_problem(
         InputError: it is no store, or has no rows of this problem.
     """
     opened = Store(store)
-    rows = list(opened.rows(opened.where(f"problem_sha256 = '{digest(problem)}'")))
+    rows = list(opened.rows(opened.where(f"problem_sha256 = '{text_digest(problem)}'")))
     if not rows:
         raise InputError(f"{store} has no rows of this problem")
     digests = {row.source_sha256 for row in rows}
@@ -118,17 +118,17 @@ def recorded_problem(
     return Recording(RecordedBench(rows, device), texts)
 
 
-def digest(text: str) -> str:
+def text_digest(text: str) -> str:
     """Return the SHA-256 of a file's text, as in rows."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _without(params: Params) -> NotRecordedError:
+def _not_recorded_error(params: Params) -> NotRecordedError:
     settings = ", ".join(f"{name}={value}" for name, value in params.items()) or "its default"
     return NotRecordedError(f"The recording has this source, but not with {settings}.")
 
 
-def _alike(text: str, recorded: str, entry_point: str, params: Params) -> bool:
+def _differ_in_defaults(text: str, recorded: str, entry_point: str, params: Params) -> bool:
     """Tell whether two files differ only in the defaults of their kernel's parameters."""
     try:
         return with_params(text, entry_point, params) == with_params(recorded, entry_point, params)

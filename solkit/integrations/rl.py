@@ -22,7 +22,13 @@ from solkit.integrations.evaluator import Evaluator
 from solkit.integrations.grading import Reward
 from solkit.pipeline.evaluation import Given
 
-__all__ = ["Completion", "RewardFunction", "as_reward_function", "code_of", "text_of"]
+__all__ = [
+    "Completion",
+    "RewardFunction",
+    "as_reward_function",
+    "completion_code",
+    "completion_text",
+]
 
 Completion = str | Sequence[Mapping[str, Any]]
 """A text, or the messages of a conversation: `TRL's two forms of data <https://hf.co/docs/trl>`."""
@@ -53,19 +59,21 @@ def as_reward_function(
     Args:
         evaluator: it stays open.
         read: gives the candidate in a completion's text, or ``None`` if there is none; the fenced
-            code by default (`code_of`).
+            code by default (`completion_code`).
         tell: receives each batch's rewards with verdicts, gaps and reasons, for a log.
 
     Returns:
         A function. It raises what `Evaluator.reward` raises.
     """
-    reading = read or code_of
+    reading = read or completion_code
 
     def solkit_reward(
         prompts: Sequence[Any], completions: Sequence[Completion], **columns: Any
     ) -> list[float]:
         del prompts, columns
-        rewards = _rewards(evaluator, [reading(text_of(completion)) for completion in completions])
+        rewards = _candidate_rewards(
+            evaluator, [reading(completion_text(completion)) for completion in completions]
+        )
         if tell is not None:
             tell(rewards)
         return [reward.value for reward in rewards]
@@ -73,32 +81,37 @@ def as_reward_function(
     return solkit_reward
 
 
-def text_of(completion: Completion) -> str:
+def completion_text(completion: Completion) -> str:
     """Return a completion's text; of a conversation the last message's."""
     if isinstance(completion, str):
         return completion
     return str(completion[-1].get("content") or "") if completion else ""
 
 
-def code_of(text: str) -> str | None:
+def completion_code(text: str) -> str | None:
     """Return the last fenced block of an answer, else the whole answer; ``None`` if it is blank."""
     blocks: list[str] = _FENCED.findall(text)
     code = (blocks[-1] if blocks else text).strip("\n")
     return f"{code}\n" if code.strip() else None  # a text without a line break would be a path
 
 
-def _rewards(evaluator: Evaluator, candidates: Sequence[Given | None]) -> list[Reward]:
+def _candidate_rewards(evaluator: Evaluator, candidates: Sequence[Given | None]) -> list[Reward]:
     """Return the rewards in order; no candidate earns nothing.
 
     A model that has learnt gives the same answer many times: equal ones are read once.
     """
-    distinct = {_key(candidate): candidate for candidate in candidates if candidate is not None}
+    distinct = {
+        _candidate_key(candidate): candidate for candidate in candidates if candidate is not None
+    }
     rewards = dict(zip(distinct, evaluator.reward(distinct.values()), strict=True))
     nothing = Reward(0.0, "does_not_compile", reasons=("The answer holds no candidate.",))
-    return [nothing if candidate is None else rewards[_key(candidate)] for candidate in candidates]
+    return [
+        nothing if candidate is None else rewards[_candidate_key(candidate)]
+        for candidate in candidates
+    ]
 
 
-def _key(candidate: Given) -> str:
+def _candidate_key(candidate: Given) -> str:
     """Tells candidates apart."""
     if not isinstance(candidate, Configuration):
         return str(candidate)

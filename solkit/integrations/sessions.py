@@ -14,12 +14,20 @@ from pathlib import Path
 from typing import Protocol
 
 from solkit.core import Value, Verdict, canonical
-from solkit.integrations.candidates import refused, text_of
+from solkit.integrations.candidates import refused_grade, source_text
 from solkit.integrations.client import Client
 from solkit.integrations.grading import PASSED_SCORE, Graded, Stage
-from solkit.integrations.grading_process import LIMIT_S, GradingProcess, Where
+from solkit.integrations.grading_process import LIMIT_S, GradingProcess, GradingTarget
 
-__all__ = ["METRICS", "Session", "Where", "facts_of", "numbers_of", "plain", "session"]
+__all__ = [
+    "METRICS",
+    "GradingTarget",
+    "Session",
+    "describe_grade",
+    "numbers_of",
+    "session",
+    "without_markers",
+]
 
 METRICS = ("combined_score", "measured", "sol_score")
 """Numbers of every grade, beside those of `solkit.integrations.grading.FEATURES`."""
@@ -42,13 +50,13 @@ class _Grader(Protocol):
 class _Service:
     """Grades by a service."""
 
-    where: Where
+    where: GradingTarget
 
     def grade(self, source: str, stage: str) -> Graded:
         where = self.where
         assert where.url is not None
         client = Client(where.url, os.environ.get(TOKEN, ""), where.limit_s)
-        problem, sizes = text_of(where.problem), where.sizes
+        problem, sizes = source_text(where.problem), where.sizes
         return client.evaluate(problem, [source], shape=sizes, stage=stage, search=where.search)[0]
 
     def close(self) -> None:
@@ -65,13 +73,13 @@ class Session:
         where: as given.
     """
 
-    def __init__(self, where: Where) -> None:
+    def __init__(self, where: GradingTarget) -> None:
         self.where = where
         self._grader: _Grader = _Service(where) if where.url is not None else GradingProcess(where)
 
     def stage1(self, path: str | os.PathLike[str]) -> Graded:
         """Grade a file without a GPU; see `Evaluator.stage1`."""
-        return self._graded(path, "1")
+        return self._grade_file(path, "1")
 
     def stage2(self, path: str | os.PathLike[str]) -> Graded:
         """Check and time a file; see `Evaluator.stage2`.
@@ -79,27 +87,29 @@ class Session:
         If that fails and the candidate is not to blame, it has passed stage 1 and no more.
         """
         passed = Graded(Verdict.NOT_MEASURED.value, Stage.PASSED, PASSED_SCORE)
-        return self._graded(path, "2", passed)
+        return self._grade_file(path, "2", passed)
 
     def evaluate(self, path: str | os.PathLike[str]) -> Graded:
         """Run both stages; see `Evaluator.evaluate`."""
-        return self._graded(path, "both")
+        return self._grade_file(path, "both")
 
     def close(self) -> None:
         """End its processes."""
         self._grader.close()
 
-    def _graded(
+    def _grade_file(
         self, path: str | os.PathLike[str], stage: str, otherwise: Graded | None = None
     ) -> Graded:
         """Grade a file's text: the files of loops are gone before the next candidate."""
         try:
-            return self._grader.grade(plain(Path(path).read_text(encoding="utf-8")), stage)
+            return self._grader.grade(
+                without_markers(Path(path).read_text(encoding="utf-8")), stage
+            )
         except Exception as error:  # a loop would try it again
-            return _failed(error, otherwise)
+            return _failed_grade(error, otherwise)
 
 
-_SESSIONS: dict[Where, Session] = {}
+_SESSIONS: dict[GradingTarget, Session] = {}
 _SESSIONS_LOCK = threading.Lock()
 
 
@@ -133,19 +143,19 @@ def session(
     """
     store = None if recorded is None else os.fspath(recorded)
     path, sizes = os.fspath(problem), canonical(shape or {})
-    where = Where(path, sizes, device, store, url, search, budget_s, limit_s)
+    where = GradingTarget(path, sizes, device, store, url, search, budget_s, limit_s)
     with _SESSIONS_LOCK:
         if where not in _SESSIONS:
             _SESSIONS[where] = Session(where)
         return _SESSIONS[where]
 
 
-def plain(text: str) -> str:
+def without_markers(text: str) -> str:
     """Return a candidate's text without the markers of loops, as recordings have it.
 
     It ends with a line break, so that it cannot be taken for a path.
     """
-    lines = [line for line in text.splitlines() if not _is_marker(line)]
+    lines = [line for line in text.splitlines() if not _is_marker_line(line)]
     return "\n".join(lines).strip("\n") + "\n"
 
 
@@ -159,15 +169,17 @@ def numbers_of(graded: Graded) -> dict[str, float]:
     }
 
 
-def facts_of(graded: Graded) -> dict[str, str]:
+def describe_grade(graded: Graded) -> dict[str, str]:
     """Return a grade in words; what is not known is left out."""
     facts = {
         "verdict": graded.verdict,
         "stage": graded.stage.value,
-        "time": _times(graded.time_ms),
+        "time": _time_interval(graded.time_ms),
         "gap": "" if graded.gap is None else f"{graded.gap:.3f} times the speed of light",
-        "forecast": _times(graded.forecast_ms, graded.forecast_low_ms, graded.forecast_high_ms),
-        "speed of light": _times(graded.sol_ms),
+        "forecast": _time_interval(
+            graded.forecast_ms, graded.forecast_low_ms, graded.forecast_high_ms
+        ),
+        "speed of light": _time_interval(graded.sol_ms),
         "limiter": graded.limiter,
         "parameters": ", ".join(f"{name}={value}" for name, value in graded.params.items()),
         "reasons": "\n".join(graded.reasons),
@@ -175,7 +187,9 @@ def facts_of(graded: Graded) -> dict[str, str]:
     return {name: text for name, text in facts.items() if text}
 
 
-def _times(time_ms: float | None, low_ms: float | None = None, high_ms: float | None = None) -> str:
+def _time_interval(
+    time_ms: float | None, low_ms: float | None = None, high_ms: float | None = None
+) -> str:
     if time_ms is None:
         return ""
     if low_ms is None or high_ms is None:
@@ -183,14 +197,14 @@ def _times(time_ms: float | None, low_ms: float | None = None, high_ms: float | 
     return f"{time_ms:.4g} ms, between {low_ms:.4g} and {high_ms:.4g}"
 
 
-def _is_marker(line: str) -> bool:
+def _is_marker_line(line: str) -> bool:
     """Tell whether a line holds one of a loop's markers and nothing else."""
     return line.strip().lstrip("#").strip() in _MARKERS
 
 
-def _failed(error: Exception, graded: Graded | None = None) -> Graded:
+def _failed_grade(error: Exception, graded: Graded | None = None) -> Graded:
     """Return the grade where grading failed."""
     why = f"It was not measured: {type(error).__name__}: {error}"
     if graded is None:
-        return refused(Verdict.NOT_MEASURED, why)
+        return refused_grade(Verdict.NOT_MEASURED, why)
     return Graded(graded.verdict, graded.stage, graded.combined_score, reasons=(why,))

@@ -21,9 +21,9 @@ from typing import Any
 
 from solkit.errors import SolkitError
 from solkit.integrations.grading import Graded
-from solkit.integrations.sessions import TOKEN, facts_of, numbers_of, session
+from solkit.integrations.sessions import TOKEN, describe_grade, numbers_of, session
 
-__all__ = ["correct_of", "main", "metrics_of", "write"]
+__all__ = ["correct_of", "main", "metrics_of", "write_results"]
 
 _PUBLIC = ("time_ms", "gap", "sol_score", "forecast_ms", "sol_ms")
 
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit status: 1 if the candidate could not be graded and is not to blame.
     """
-    options = _parser().parse_args(arguments)
+    options = _argument_parser().parse_args(arguments)
     try:
         where = session(
             options.problem,
@@ -52,24 +52,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     graded = where.evaluate(options.program_path)
     where.close()
-    write(options.results_dir, graded)
+    write_results(options.results_dir, graded)
     print(f"{graded.verdict}, {graded.stage.value}: {graded.combined_score:.4f}")
     return 0
 
 
-def write(results_dir: str | os.PathLike[str], graded: Graded) -> None:
+def write_results(results_dir: str | os.PathLike[str], graded: Graded) -> None:
     """Write ``metrics.json`` and ``correct.json``."""
     folder = Path(results_dir)
     folder.mkdir(parents=True, exist_ok=True)
-    _put(folder / "metrics.json", metrics_of(graded))
-    _put(folder / "correct.json", correct_of(graded))
+    _write_json(folder / "metrics.json", metrics_of(graded))
+    _write_json(folder / "correct.json", correct_of(graded))
 
 
 def metrics_of(graded: Graded) -> dict[str, Any]:
     """Return the content of ``metrics.json``: the model sees ``public``, but not ``private``."""
     times = {name: getattr(graded, name) for name in _PUBLIC}
     public = {name: value for name, value in times.items() if value is not None}
-    facts = facts_of(graded)
+    facts = describe_grade(graded)
     return {
         "combined_score": float(graded.combined_score),
         "public": {"verdict": graded.verdict, **public},
@@ -91,20 +91,20 @@ def correct_of(graded: Graded) -> dict[str, Any]:
 def _write_failure(results_dir: str, error: Exception) -> None:
     """Leave files that say why nothing was graded."""
     from solkit.core import Verdict
-    from solkit.integrations.candidates import refused
+    from solkit.integrations.candidates import refused_grade
 
-    write(results_dir, refused(Verdict.NOT_MEASURED, f"SolKit cannot grade: {error}"))
+    write_results(results_dir, refused_grade(Verdict.NOT_MEASURED, f"SolKit cannot grade: {error}"))
     print(f"error: {error}", file=sys.stderr)
 
 
-def _put(path: Path, content: dict[str, Any]) -> None:
+def _write_json(path: Path, content: dict[str, Any]) -> None:
     """Write JSON at once: a killed process leaves a whole file or none."""
     beside = path.with_suffix(".tmp")
     beside.write_text(json.dumps(content, indent=2, allow_nan=False), encoding="utf-8")
     beside.replace(path)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _argument_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("solkit.integrations.shinka", description="Grade a candidate.")
     parser.add_argument("--program_path", required=True, help="the candidate")
     parser.add_argument("--results_dir", required=True, help="folder for the two files")

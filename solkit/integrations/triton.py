@@ -29,7 +29,7 @@ from typing import Any
 from solkit.adapters import live_autotuner
 from solkit.core import Device
 from solkit.errors import InputError
-from solkit.integrations.launches import Launch, compile_ahead, promising
+from solkit.integrations.launches import Launch, compile_ahead, promising_launches
 from solkit.roofline import nvml
 from solkit.roofline.calibration import calibrated
 from solkit.surrogate.model import Surrogate
@@ -56,7 +56,7 @@ def attach(kernel: Any, top_k: int = TOP_K, surrogate: _Model = None) -> Any:
     Raises:
         InputError: the kernel is not autotuned, or `top_k` is not a positive number.
     """
-    live_autotuner.wrap(kernel, _Pruner(_checked(top_k), surrogate))
+    live_autotuner.wrap(kernel, _Pruner(_check_top_k(top_k), surrogate))
     return kernel
 
 
@@ -79,7 +79,7 @@ def install(top_k: int = TOP_K, surrogate: _Model = None) -> None:
     Raises:
         InputError: `top_k` is not a positive number.
     """
-    live_autotuner.wrap_all(_Pruner(_checked(top_k), surrogate))
+    live_autotuner.wrap_all(_Pruner(_check_top_k(top_k), surrogate))
 
 
 def uninstall() -> None:
@@ -87,7 +87,7 @@ def uninstall() -> None:
     live_autotuner.unwrap_all()
 
 
-def _checked(top_k: int) -> int:
+def _check_top_k(top_k: int) -> int:
     if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
         raise InputError(f"top_k is {top_k!r}; expected how many to time, at least 1")
     return top_k
@@ -113,7 +113,7 @@ class _Pruner:
             return configs
         try:
             with self.lock:
-                return self._kept(call, configs)
+                return self._keep_promising(call, configs)
         except Exception as error:  # the user's tuning goes on, whatever went wrong
             if not self.warned & {"", call.kernel}:
                 self.warned.add(call.kernel if isinstance(self.model, Surrogate) else "")
@@ -125,17 +125,17 @@ class _Pruner:
                 )
             return configs
 
-    def _kept(self, call: live_autotuner.Call, configs: Sequence[Any]) -> Sequence[Any]:
+    def _keep_promising(self, call: live_autotuner.Call, configs: Sequence[Any]) -> Sequence[Any]:
         if not isinstance(self.model, Surrogate):
             self.model = Surrogate.load(self.model)
-        device = _device(live_autotuner.device_index())
-        launches = [_launch(call, config) for config in configs]
-        kept = promising(launches, device, self.model, self.top_k)
+        device = _live_device(live_autotuner.device_index())
+        launches = [_config_launch(call, config) for config in configs]
+        kept = promising_launches(launches, device, self.model, self.top_k)
         compile_ahead([launches[place] for place in kept], device)
         return [configs[place] for place in kept]
 
 
-def _launch(call: live_autotuner.Call, config: Any) -> Launch:
+def _config_launch(call: live_autotuner.Call, config: Any) -> Launch:
     """Return a configuration's launch; Triton will tell why if it cannot be captured."""
     params = live_autotuner.params_of(config)
     try:
@@ -145,5 +145,5 @@ def _launch(call: live_autotuner.Call, config: Any) -> Launch:
 
 
 @functools.cache
-def _device(index: int) -> Device:
+def _live_device(index: int) -> Device:
     return calibrated(nvml.live_device(index), nvml.driver_version())

@@ -24,22 +24,22 @@ def main(descriptor: int) -> None:
     channel = Channel.of(descriptor, trusting=True)
     try:
         settings = channel.receive().header
-        answer = _loaded(settings)
+        answer = _load_model(settings)
         channel.send({"ok": isinstance(answer, _Model), "why": str(answer)})
         while isinstance(answer, _Model):
-            channel.send(_generated(answer, channel.receive().header))
+            channel.send(_generate_or_error(answer, channel.receive().header))
     except ClosedError:
         return
 
 
-def _generated(model: _Model, request: dict[str, Any]) -> dict[str, Any]:
+def _generate_or_error(model: _Model, request: dict[str, Any]) -> dict[str, Any]:
     try:
         return model.generate(request)
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"[:500]}
 
 
-def _loaded(settings: dict[str, Any]) -> _Model | str:
+def _load_model(settings: dict[str, Any]) -> _Model | str:
     """Return the model, or why there is none."""
     if settings["local_files_only"]:
         os.environ["HF_HUB_OFFLINE"] = "1"
@@ -79,8 +79,8 @@ class _Model:
         """Return the answer to a request: its text, tokens, and why it ended."""
         import torch
 
-        ids = self._encoded(request["messages"]).to(self._model.device)
-        room = self._room(ids.shape[1])
+        ids = self._encode_messages(request["messages"]).to(self._model.device)
+        room = self._remaining_context(ids.shape[1])
         if room < 1:
             return {"error": f"the prompt has {ids.shape[1]} tokens, more than the model reads"}
         clock = _Clock(request["limit_s"])
@@ -101,17 +101,17 @@ class _Model:
             "text": self._tokenizer.decode(new, skip_special_tokens=True),
             "tokens_in": int(ids.shape[1]),
             "tokens_out": int(new.shape[0]),
-            "finish": "time" if clock.is_over else self._finish(new, request["max_tokens"]),
+            "finish": "time" if clock.is_over else self._finish_reason(new, request["max_tokens"]),
         }
 
-    def _finish(self, new: Any, most: int) -> str:
+    def _finish_reason(self, new: Any, most: int) -> str:
         return "length" if new.shape[0] >= most else "stop"
 
-    def _room(self, used: int) -> int:
+    def _remaining_context(self, used: int) -> int:
         context = getattr(self._model.config, "max_position_embeddings", None) or 1 << 20
         return int(context) - used
 
-    def _encoded(self, messages: list[dict[str, str]]) -> Any:
+    def _encode_messages(self, messages: list[dict[str, str]]) -> Any:
         """Token ids: by the tokenizer's chat template, or as plain text if it has none."""
         if self._tokenizer.chat_template:
             text = self._tokenizer.apply_chat_template(

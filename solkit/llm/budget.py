@@ -96,9 +96,9 @@ class Budget:
         Raises:
             BudgetSpentError: it is more than is left.
         """
-        worst = Reservation(tokens_in, tokens_out, self._price(tokens_in, tokens_out))
+        worst = Reservation(tokens_in, tokens_out, self._price_of_tokens(tokens_in, tokens_out))
         with self._lock:
-            self._check(worst)
+            self._check_worst_case(worst)
             self._held_cost += worst.cost
             self._held_tokens += tokens_in + tokens_out
         return worst
@@ -108,9 +108,9 @@ class Budget:
         is_estimate = tokens_in is None or tokens_out is None
         used_in = held.tokens_in if tokens_in is None else tokens_in
         used_out = held.tokens_out if tokens_out is None else tokens_out
-        cost = self._price(used_in, used_out)
+        cost = self._price_of_tokens(used_in, used_out)
         with self._lock:
-            self._free(held)
+            self._free_reservation(held)
             self._cost += cost
             self._tokens += used_in + used_out
         return Spent(used_in, used_out, float(cost), is_estimate)
@@ -118,17 +118,17 @@ class Budget:
     def release(self, held: Reservation) -> Spent:
         """Give back what was set aside for a call that cost nothing."""
         with self._lock:
-            self._free(held)
+            self._free_reservation(held)
         return Spent()
 
-    def _free(self, held: Reservation) -> None:
+    def _free_reservation(self, held: Reservation) -> None:
         self._held_cost -= held.cost
         self._held_tokens -= held.tokens_in + held.tokens_out
 
-    def _price(self, tokens_in: int, tokens_out: int) -> Fraction:
+    def _price_of_tokens(self, tokens_in: int, tokens_out: int) -> Fraction:
         return (tokens_in * self._prices[0] + tokens_out * self._prices[1]) / _MILLION
 
-    def _check(self, worst: Reservation) -> None:
+    def _check_worst_case(self, worst: Reservation) -> None:
         cost = self._cost + self._held_cost + worst.cost
         if self._most_cost is not None and cost > self._most_cost:
             raise BudgetSpentError(

@@ -21,7 +21,7 @@ __all__ = [
     "Reply",
     "Request",
     "Trouble",
-    "is_here",
+    "is_this_machine",
     "without_thought",
 ]
 
@@ -156,7 +156,7 @@ class Chat(Protocol):
         """Free what it holds."""
 
 
-def is_here(host: str) -> bool:
+def is_this_machine(host: str) -> bool:
     """Tell whether a host, with or without a port, is this machine."""
     return any(host == name or host.startswith(f"{name}:") for name in _LOOPBACK)
 

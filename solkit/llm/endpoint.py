@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from solkit.errors import InputError
 from solkit.extras import library
-from solkit.llm.client import Answered, Failure, Reply, Request, Trouble, is_here
+from solkit.llm.client import Answered, Failure, Reply, Request, Trouble, is_this_machine
 from solkit.llm.keys import Key, take_key
 
 __all__ = ["DEFAULT_KEY_VARIABLE", "Endpoint", "Limits"]
@@ -70,11 +70,11 @@ class Endpoint:
         key_variable: str | None = DEFAULT_KEY_VARIABLE,
         limits: Limits | None = None,
     ) -> None:
-        self.host = _host_of(base_url)
+        self.host = _host_of_url(base_url)
         self.name = model
         self._url, self._limits = base_url, limits or Limits()
-        self._key = _key_for(key_variable, self.host)
-        self._openai = _imported()
+        self._key = _key_for_host(key_variable, self.host)
+        self._openai = library("openai")
         self._client: Any = None
         self._limit_name = "max_tokens"
 
@@ -88,13 +88,15 @@ class Endpoint:
         headers byte by byte can keep it for longer, but nobody waits for it.
         """
         box: list[Answered] = []
-        thread = threading.Thread(target=lambda: box.append(self._attempt(request)), daemon=True)
+        thread = threading.Thread(
+            target=lambda: box.append(self._attempt_request(request)), daemon=True
+        )
         thread.start()
         thread.join(self._limits.attempt_s + 1.0)
         if box:
             return box[0]
         self._client = None  # the thread left behind still uses its connections
-        return self._too_slow()
+        return self._timeout_failure()
 
     def close(self) -> None:
         """Close the connections."""
@@ -102,14 +104,14 @@ class Endpoint:
         if client is not None:
             client.close()
 
-    def _attempt(self, request: Request) -> Answered:
+    def _attempt_request(self, request: Request) -> Answered:
         """Nothing of the client's leaves here, since its exceptions hold the key's header."""
         try:
-            return _reply_in(self._body(request), self._mask)
+            return _parse_reply(self._response_body(request), self._mask_key)
         except Exception as error:  # whatever the client raises, the answer is a failure
-            return self._failure(error)
+            return self._failure_of_error(error)
 
-    def _body(self, request: Request) -> str:
+    def _response_body(self, request: Request) -> str:
         settings: dict[str, Any] = {
             "model": request.model,
             "messages": [{"role": m.role, "content": m.content} for m in request.messages],
@@ -117,20 +119,20 @@ class Endpoint:
             "seed": request.seed,
             self._limit_name: request.max_tokens,
         }
-        create = self._connected().chat.completions.with_raw_response.create
+        create = self._connect_client().chat.completions.with_raw_response.create
         # raw: the body is parsed here, strictly, and not into half-filled objects
         body = create(**settings, extra_headers={"Accept-Encoding": "identity"}).content
         return bytes(body).decode("utf-8", "replace")
 
-    def _connected(self) -> Any:
+    def _connect_client(self) -> Any:
         if self._client is None:
             http = self._openai.DefaultHttpxClient(
                 timeout=self._limits.attempt_s,
                 follow_redirects=False,
-                event_hooks={"response": [self._limited]},
+                event_hooks={"response": [self._limit_response]},
             )
             self._client = self._openai.OpenAI(
-                api_key=_NO_KEY if self._key is None else self._key.reveal(),
+                api_key=_NO_KEY if self._key is None else self._key.reveal_key(),
                 base_url=self._url,
                 max_retries=0,
                 timeout=self._limits.attempt_s,
@@ -138,7 +140,7 @@ class Endpoint:
             )
         return self._client
 
-    def _limited(self, response: Any) -> None:
+    def _limit_response(self, response: Any) -> None:
         """Put the limits on a response before its body is read."""
         coding = response.headers.get("content-encoding", "identity")
         if coding not in ("", "identity"):
@@ -148,22 +150,22 @@ class Endpoint:
         limits = self._limits
         response.stream = _limited_stream(response, limits.body_bytes, limits.attempt_s)
 
-    def _failure(self, error: BaseException) -> Failure:
-        cut = _cause(error, _CutError)
+    def _failure_of_error(self, error: BaseException) -> Failure:
+        cut = _cause_of_kind(error, _CutError)
         if isinstance(cut, _CutError):
             return cut.failure
         if isinstance(error, self._openai.APITimeoutError):
-            return self._too_slow()
+            return self._timeout_failure()
         if isinstance(error, self._openai.APIStatusError):
-            return self._refusal(error)
+            return self._refusal_of_status(error)
         if isinstance(error, self._openai.APIConnectionError):
-            why = self._hide(str(error.__cause__ or error))
+            why = self._hide_key(str(error.__cause__ or error))
             return Failure(Trouble.UNREACHABLE, f"{self.host} cannot be reached: {why}")
-        return Failure(Trouble.NONSENSE, self._hide(f"{type(error).__name__}: {error}"))
+        return Failure(Trouble.NONSENSE, self._hide_key(f"{type(error).__name__}: {error}"))
 
-    def _refusal(self, error: Any) -> Failure:
+    def _refusal_of_status(self, error: Any) -> Failure:
         status, text = int(error.status_code), str(error.message)
-        why = self._hide(f"{self.host} answered {status}: {text}")
+        why = self._hide_key(f"{self.host} answered {status}: {text}")
         if status == 400 and "max_completion_tokens" in text and self._limit_name == "max_tokens":
             self._limit_name = "max_completion_tokens"  # newer models know only this name
             return Failure(Trouble.SERVER, why, 0.0)
@@ -172,15 +174,15 @@ class Endpoint:
             return Failure(Trouble.RATE_LIMIT, why, wait_s)
         return Failure(Trouble.SERVER if status >= 500 else Trouble.REFUSED, why, wait_s)
 
-    def _too_slow(self) -> Failure:
+    def _timeout_failure(self) -> Failure:
         text = f"{self.host} did not answer within {self._limits.attempt_s:g} s"
         return Failure(Trouble.TIME_OUT, text)
 
-    def _hide(self, text: str) -> str:
+    def _hide_key(self, text: str) -> str:
         """Return a text of the other side, short, on one line and without the key."""
-        return _short(self._mask(text))
+        return _shorten_text(self._mask_key(text))
 
-    def _mask(self, text: str) -> str:
+    def _mask_key(self, text: str) -> str:
         return text if self._key is None else self._key.hide_in(text)
 
 
@@ -223,12 +225,12 @@ class _Usage(BaseModel):
     completion_tokens: int = Field(ge=0, lt=10**12)
 
 
-class _Said(BaseModel):
+class _ChoiceMessage(BaseModel):
     content: str
 
 
 class _Choice(BaseModel):
-    message: _Said
+    message: _ChoiceMessage
     finish_reason: str | None = None
 
 
@@ -243,25 +245,25 @@ class _Completion(BaseModel):
     usage: Any = None
 
 
-def _reply_in(body: str, mask: Callable[[str], str]) -> Answered:
+def _parse_reply(body: str, mask: Callable[[str], str]) -> Answered:
     """Return a completion's text; a failure if the body is not one."""
     try:
         completion = _Completion.model_validate_json(body)
     except (ValidationError, RecursionError) as error:
-        why = _short(mask(_first(error)))
+        why = _shorten_text(mask(_first_problem(error)))
         return Failure(Trouble.NONSENSE, f"the answer is no chat completion: {why}")
-    usage = _usage_in(completion.usage)
+    usage = _parse_usage(completion.usage)
     choice = completion.choices[0]
     return Reply(
         text=mask(choice.message.content),
         tokens_in=None if usage is None else usage.prompt_tokens,
         tokens_out=None if usage is None else usage.completion_tokens,
-        model=_short(mask(completion.model)),
-        finish=_short(mask(choice.finish_reason or "")),
+        model=_shorten_text(mask(completion.model)),
+        finish=_shorten_text(mask(choice.finish_reason or "")),
     )
 
 
-def _usage_in(usage: Any) -> _Usage | None:
+def _parse_usage(usage: Any) -> _Usage | None:
     """Read the reported tokens; ``None`` if they are missing or absurd, and must be estimated."""
     try:
         return _Usage.model_validate(usage)
@@ -269,11 +271,11 @@ def _usage_in(usage: Any) -> _Usage | None:
         return None
 
 
-def _short(text: str) -> str:
+def _shorten_text(text: str) -> str:
     return " ".join(text.split())[:_MOST_CHARACTERS]
 
 
-def _first(error: Exception) -> str:
+def _first_problem(error: Exception) -> str:
     if not isinstance(error, ValidationError):
         return type(error).__name__
     first = error.errors(include_input=False, include_url=False)[0]
@@ -281,7 +283,7 @@ def _first(error: Exception) -> str:
     return f"{place}: {first['msg']}" if place else str(first["msg"])
 
 
-def _cause(error: BaseException | None, kind: type[BaseException]) -> BaseException | None:
+def _cause_of_kind(error: BaseException | None, kind: type[BaseException]) -> BaseException | None:
     while error is not None and not isinstance(error, kind):
         error = error.__cause__ or error.__context__
     return error
@@ -299,7 +301,7 @@ def _retry_after(text: str) -> float | None:
     return max(wait_s, 0.0) if wait_s < float("inf") else None
 
 
-def _host_of(url: str) -> str:
+def _host_of_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
@@ -315,17 +317,13 @@ def _host_of(url: str) -> str:
     return host if parts.port is None else f"{host}:{parts.port}"
 
 
-def _key_for(variable: str | None, host: str) -> Key | None:
+def _key_for_host(variable: str | None, host: str) -> Key | None:
     if variable is None:
         return None
     key = take_key(variable)
-    if key is None and not (is_here(host) and variable == DEFAULT_KEY_VARIABLE):
+    if key is None and not (is_this_machine(host) and variable == DEFAULT_KEY_VARIABLE):
         raise InputError(
             f"{variable} is not set: put the key for {host} there, name another variable, or none "
             "if the endpoint takes no key"
         )
     return key
-
-
-def _imported() -> Any:
-    return library("openai")

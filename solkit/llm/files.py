@@ -11,7 +11,7 @@ from typing import Any
 
 from solkit.errors import InputError
 
-__all__ = ["check_path", "is_gguf", "read_once", "source_of"]
+__all__ = ["check_path", "is_gguf_file", "read_once", "source_of"]
 
 
 def check_path(path: str) -> None:
@@ -27,12 +27,12 @@ def check_path(path: str) -> None:
 def source_of(path: str, *, local_files_only: bool = True) -> tuple[str, dict[str, Any]]:
     """Return name and options for `from_pretrained`; code of a model never runs."""
     options = {"local_files_only": local_files_only, "trust_remote_code": False}
-    if not is_gguf(path):
+    if not is_gguf_file(path):
         return path, options
     return str(Path(path).parent), {**options, "gguf_file": Path(path).name}
 
 
-def is_gguf(path: str) -> bool:
+def is_gguf_file(path: str) -> bool:
     """Tell whether it is a GGUF file."""
     return Path(path).suffix == ".gguf" and Path(path).is_file()
 
@@ -47,7 +47,7 @@ def read_once(path: str) -> Iterator[None]:
     Raises:
         ImportError: the package gguf is missing.
     """
-    if not is_gguf(path):
+    if not is_gguf_file(path):
         yield
         return
     gguf = importlib.import_module("gguf")

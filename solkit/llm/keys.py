@@ -30,7 +30,7 @@ class Key:
     def __init__(self, text: str) -> None:
         self._text = text
 
-    def reveal(self) -> str:
+    def reveal_key(self) -> str:
         """Return the key itself: for the request's header alone."""
         return self._text
 
@@ -58,14 +58,14 @@ def take_key(variable: str) -> Key | None:
     """
     text = os.environ.get(variable, "").strip()
     if text:
-        _erase(variable)
+        _erase_variable(variable)
         if not (text.isascii() and text.isprintable()):
             raise InputError(f"the key in {variable} has characters that no HTTP header may have")
         _taken[variable] = Key(text)
     return _taken.get(variable)
 
 
-def _erase(variable: str) -> None:
+def _erase_variable(variable: str) -> None:
     with contextlib.suppress(OSError, AttributeError, ValueError):
         libc = ctypes.CDLL(None)
         libc.getenv.restype = ctypes.c_void_p

@@ -67,7 +67,7 @@ class LocalModel:
         Raises:
             UnsupportedError: transformers is missing, or the model cannot be loaded.
         """
-        host, limit_s = self._host or self._started(), self._limit_s + _GRACE_S
+        host, limit_s = self._host or self._start_process(), self._limit_s + _GRACE_S
         try:
             message = {**asdict(request), "limit_s": self._limit_s}
             answer = host.call(message, limit_s=limit_s).header
@@ -76,7 +76,7 @@ class LocalModel:
             if death.timed_out:
                 return Failure(Trouble.TIME_OUT, f"no text within {limit_s:g} s")
             return Failure(Trouble.SERVER, f"the model is gone: {death}")
-        return self._answered(answer)
+        return self._parse_answer(answer)
 
     def close(self) -> None:
         """End the process."""
@@ -84,7 +84,7 @@ class LocalModel:
         if host is not None:
             host.close()
 
-    def _answered(self, answer: Mapping[str, Any]) -> Answered:
+    def _parse_answer(self, answer: Mapping[str, Any]) -> Answered:
         if "error" in answer:
             return Failure(Trouble.REFUSED, str(answer["error"]))
         return Reply(
@@ -95,7 +95,7 @@ class LocalModel:
             finish=answer["finish"],
         )
 
-    def _started(self) -> Host[Program]:
+    def _start_process(self) -> Host[Program]:
         """Return a new process with the model loaded."""
         env = {**os.environ, **_QUIET, "PYTHONPATH": python_path()}
 

@@ -15,12 +15,12 @@ from typing import Generic, TypeVar
 
 from solkit.errors import ModelGoneError
 from solkit.llm.budget import Budget, Reservation, Spent
-from solkit.llm.client import Answered, Chat, Failure, Reply, Request, Trouble, is_here
+from solkit.llm.client import Answered, Chat, Failure, Reply, Request, Trouble, is_this_machine
 from solkit.llm.endpoint import DEFAULT_KEY_VARIABLE, Endpoint, Limits
 from solkit.llm.local import LocalModel
-from solkit.llm.transcript import Exchange, Exchanges
+from solkit.llm.transcript import Exchange, Transcript
 
-__all__ = ["Asking", "ParsedAnswer", "Retries", "Unread", "chat_for"]
+__all__ = ["ParsedAnswer", "Retries", "RetryingChat", "UnreadableAnswer", "open_chat"]
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _MOST_WORDLESS = 3  # such answers in a row
@@ -44,7 +44,7 @@ class Retries:
 
 
 @dataclass(frozen=True)
-class Unread:
+class UnreadableAnswer:
     """An answer that is refused.
 
     Attributes:
@@ -63,7 +63,7 @@ class ParsedAnswer(Generic[T]):
     value: T
 
 
-class Asking:
+class RetryingChat:
     """Asks a `Chat`.
 
     Args:
@@ -82,7 +82,7 @@ class Asking:
         prompt: str,
         *,
         budget: Budget | None = None,
-        exchanges: Exchanges | None = None,
+        exchanges: Transcript | None = None,
         retries: Retries | None = None,
         tell: Callable[[str], None] = lambda _text: None,
         sleep: Callable[[float], None] = time.sleep,
@@ -90,7 +90,7 @@ class Asking:
         self.name = chat.name
         self._chat, self._prompt, self._tell, self._sleep = chat, prompt, tell, sleep
         self._budget = budget or Budget()
-        self._exchanges, self._retries = exchanges or Exchanges(), retries or Retries()
+        self._exchanges, self._retries = exchanges or Transcript(), retries or Retries()
         self._told: set[str] = set()
         self._wordless = 0  # answers in a row that held no text
 
@@ -103,7 +103,9 @@ class Asking:
         """Close the connection, or end the local model."""
         self._chat.close()
 
-    def ask(self, request: Request, read: Callable[[str], ParsedAnswer[T] | Unread]) -> T | None:
+    def ask(
+        self, request: Request, read: Callable[[str], ParsedAnswer[T] | UnreadableAnswer]
+    ) -> T | None:
         """Return one answer, after as many attempts as it takes; ``None`` if it is refused.
 
         Args:
@@ -115,19 +117,19 @@ class Asking:
             ModelGoneError: no attempt gave text.
         """
         for attempt in range(self._retries.attempts):
-            answered, spent = self._attempt(request)
+            answered, spent = self._attempt_and_pay(request)
             if isinstance(answered, Reply):
                 self._wordless = 0
-                return self._read(request, answered, spent, read)
-            self._record(request, answered, spent)
+                return self._read_reply(request, answered, spent, read)
+            self._record_exchange(request, answered, spent)
             is_last = attempt + 1 == self._retries.attempts
             if is_last or not answered.trouble.may_pass:
-                self._give_up(answered)
+                self._give_up_answer(answered)
                 return None
-            self._wait(answered, attempt, request.seed)
+            self._wait_before_retry(answered, attempt, request.seed)
         return None
 
-    def _give_up(self, failure: Failure) -> None:
+    def _give_up_answer(self, failure: Failure) -> None:
         """Leave one answer out if the next may be better.
 
         Raises:
@@ -139,7 +141,7 @@ class Asking:
             raise ModelGoneError(f"{self.name}: {failure.why}")
         self._tell(f"An answer of {self.name} is refused: {failure.why}")
 
-    def _attempt(self, request: Request) -> tuple[Answered, Spent]:
+    def _attempt_and_pay(self, request: Request) -> tuple[Answered, Spent]:
         """Make one attempt, and pay for it."""
         self._tell_host()
         held = self._budget.reserve(request.most_tokens_in, request.max_tokens)
@@ -148,9 +150,9 @@ class Asking:
         except BaseException:
             self._budget.release(held)
             raise
-        return _clean(answered), self._settle(held, answered)
+        return _without_surrogates(answered), self._settle_cost(held, answered)
 
-    def _settle(self, held: Reservation, answered: Answered) -> Spent:
+    def _settle_cost(self, held: Reservation, answered: Answered) -> Spent:
         if isinstance(answered, Reply):
             spent = self._budget.settle(held, answered.tokens_in, answered.tokens_out)
         elif answered.trouble.may_cost:
@@ -162,22 +164,22 @@ class Asking:
             self._tell_once(f"{self.name} {text}")
         return spent
 
-    def _read(
+    def _read_reply(
         self,
         request: Request,
         reply: Reply,
         spent: Spent,
-        read: Callable[[str], ParsedAnswer[T] | Unread],
+        read: Callable[[str], ParsedAnswer[T] | UnreadableAnswer],
     ) -> T | None:
         reading = read(reply.text)
         if isinstance(reading, ParsedAnswer):
-            self._record(request, reply, spent)
+            self._record_exchange(request, reply, spent)
             return reading.value
-        self._record(request, reply, spent, f"{reading.reason}: {reading.why}")
+        self._record_exchange(request, reply, spent, f"{reading.reason}: {reading.why}")
         self._tell(f"An answer of {self.name} is refused: {reading.why}")
         return None
 
-    def _record(
+    def _record_exchange(
         self, request: Request, answered: Answered, spent: Spent, refused: str = ""
     ) -> None:
         self._exchanges.add(
@@ -192,7 +194,7 @@ class Asking:
             )
         )
 
-    def _wait(self, failure: Failure, attempt: int, seed: int) -> None:
+    def _wait_before_retry(self, failure: Failure, attempt: int, seed: int) -> None:
         """Wait before the next attempt, as long as the server wants.
 
         Raises:
@@ -210,7 +212,7 @@ class Asking:
     def _tell_host(self) -> None:
         host = self._chat.host
         if host:
-            where = "on this machine" if is_here(host) else "so they leave this machine"
+            where = "on this machine" if is_this_machine(host) else "so they leave this machine"
             self._tell_once(f"Kernel sources and facts are sent to {host}, {where}.")
 
     def _tell_once(self, text: str) -> None:
@@ -219,7 +221,7 @@ class Asking:
             self._tell(text)
 
 
-def chat_for(
+def open_chat(
     model: str,
     url: str | None = None,
     *,
@@ -246,7 +248,7 @@ def chat_for(
     return LocalModel(model, local_files_only=not may_download, limit_s=attempt_s)
 
 
-def _clean(answered: Answered) -> Answered:
+def _without_surrogates(answered: Answered) -> Answered:
     """Replace what UTF-8 cannot hold in an answer by U+FFFD, which no code may have."""
     if isinstance(answered, Reply):
         return replace(answered, text=_SURROGATES.sub("\ufffd", answered.text))

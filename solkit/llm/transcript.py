@@ -17,7 +17,7 @@ from solkit.errors import InputError, TraceError
 from solkit.llm.budget import Spent
 from solkit.llm.client import Answered, Failure, Reply, Request
 
-__all__ = ["Exchange", "Exchanges", "Replayed", "read_exchanges"]
+__all__ = ["Exchange", "ReplayedChat", "Transcript", "read_exchanges"]
 
 
 class Exchange(BaseModel):
@@ -46,7 +46,7 @@ class Exchange(BaseModel):
     refused: str = ""
 
 
-class Exchanges:
+class Transcript:
     """Appends exchanges to a file; the folder must exist.
 
     Args:
@@ -95,11 +95,11 @@ def read_exchanges(path: str | Path) -> tuple[Exchange, ...]:
     return tuple(exchanges)
 
 
-class Replayed:
+class ReplayedChat:
     """A chat that answers from a record: the same answers in the same order, failures too.
 
     Args:
-        path: a file of `Exchanges`.
+        path: a file of `Transcript`.
 
     Raises:
         InputError: the file cannot be read.

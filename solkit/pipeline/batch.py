@@ -55,16 +55,16 @@ from solkit.errors import (
     WorkerError,
 )
 from solkit.measure.benches import Bench, RecordedBench
-from solkit.pipeline.batch_work import Work, looked_at
+from solkit.pipeline.batch_work import Work, survey_manifest
 from solkit.pipeline.environment import environment
-from solkit.pipeline.history import keep
-from solkit.pipeline.target import target
-from solkit.pipeline.tuning import SPENT, Searched, TuneLog, tuned_of
+from solkit.pipeline.history import keep_in_database
+from solkit.pipeline.target import target_device
+from solkit.pipeline.tuning import SPENT, SearchOutcome, TuneLog, tuned_result
 
 if TYPE_CHECKING:
-    from solkit.pipeline.remote_gpus import Elsewhere
+    from solkit.pipeline.remote_gpus import RemoteGpus
     from solkit.tuner.database import Database
-    from solkit.tuner.final import Pair
+    from solkit.tuner.head_to_head import Pair
     from solkit.tuner.manifest import Manifest
     from solkit.tuner.tuning_problem import TuningProblem
 
@@ -119,7 +119,9 @@ def batch(
     """
     from solkit.tuner import manifest as manifests
 
-    parsed = manifest if isinstance(manifest, manifests.Manifest) else manifests.read(manifest)
+    parsed = (
+        manifest if isinstance(manifest, manifests.Manifest) else manifests.read_manifest(manifest)
+    )
     how = settings or BatchSettings()
     minutes = parsed.limits.gpu_minutes if gpu_minutes is None else gpu_minutes
     if not triage and not (minutes and minutes > 0):
@@ -138,42 +140,48 @@ class _Batch:
     show: Show
     notes: list[str] = field(default_factory=list)
     interrupted: bool = False
-    place: Elsewhere | None = None  # several GPUs
+    place: RemoteGpus | None = None  # several GPUs
     workers: Bench | None = None  # the bench there
     stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)  # closes it
 
     def run(self, device: str | Device | None, bench: Bench | None, triage: bool) -> Batch:
         if bench is None and not triage and (self.how.gpus or self.how.ray):
-            return self._elsewhere(device or self.manifest.device)
+            return self._run_elsewhere(device or self.manifest.device)
         limits = MeasureSettings(on=self.how.on)
-        to = bench.device if bench is not None else target(device or self.manifest.device, limits)
+        to = (
+            bench.device
+            if bench is not None
+            else target_device(device or self.manifest.device, limits)
+        )
         if bench is None and not triage and to.source != "nvml":
             raise UnsupportedError(
                 f"cannot time on {to.name}: it is not in this machine; --triage and a recording "
                 "(--recorded FILE, or bench=RecordedBench.read(FILE)) need no GPU"
             )
-        return self._looked(to, bench, triage)
+        return self._triage_and_run(to, bench, triage)
 
-    def _elsewhere(self, device: str | Device | None) -> Batch:
+    def _run_elsewhere(self, device: str | Device | None) -> Batch:
         """Run on several GPUs of this machine, or on those of a cluster, all of one model."""
-        from solkit.pipeline.remote_gpus import Elsewhere
+        from solkit.pipeline.remote_gpus import RemoteGpus
 
-        self.place = Elsewhere(self._tune_settings(), device, self._tell)
+        self.place = RemoteGpus(self._tune_settings(), device, self._add_note)
         with contextlib.ExitStack() as self.stack:
-            self.workers = self.stack.enter_context(self.place.opened())
-            return self._looked(self.workers.device, None, triage=False)
+            self.workers = self.stack.enter_context(self.place.open_workers())
+            return self._triage_and_run(self.workers.device, None, triage=False)
 
-    def _looked(self, to: Device, bench: Bench | None, triage: bool) -> Batch:
+    def _triage_and_run(self, to: Device, bench: Bench | None, triage: bool) -> Batch:
         """Return the triage, and what follows it."""
-        database = self._database(bench)
+        database = self._open_database(bench)
         self.show(BatchStatus("looking", budget_s=self.budget_s))
-        works = looked_at(self.manifest, to, bench, self._tune_settings(), database, self.notes)
+        works = survey_manifest(
+            self.manifest, to, bench, self._tune_settings(), database, self.notes
+        )
         triaged = sorted((work.triaged for work in works), key=lambda e: -(e.saving_ms or 0.0))
         result = Batch(
             self.manifest.path, to.key, tuple(triaged), budget_s=self.budget_s,
             notes=tuple(self.notes), environment=environment(),
         )  # fmt: skip
-        return result if triage else self._tuned(result, works, to, bench, database)
+        return result if triage else self._tune_works(result, works, to, bench, database)
 
     def _tune_settings(self) -> TuneSettings:
         limits = self.manifest.limits
@@ -182,7 +190,7 @@ class _Batch:
         where = {"gpus": how.gpus, "ray": how.ray, "workers": how.workers, "on": how.on}
         return TuneSettings(stop_at=stop_at, seed=how.seed, prior=how.prior, **where)  # type: ignore[arg-type]
 
-    def _database(self, bench: Bench | None) -> Database | None:
+    def _open_database(self, bench: Bench | None) -> Database | None:
         """Return the tuning database; recordings are not merged into the user's own."""
         if not self.how.use_database or (
             isinstance(bench, RecordedBench) and self.how.database is None
@@ -192,14 +200,14 @@ class _Batch:
 
         return Database(self.how.database)
 
-    def _place(self) -> str:
+    def _database_folder(self) -> str:
         from solkit.tuner.database import default_folder
 
         return os.fspath(self.how.database or default_folder())
 
     # --------------------------------------------------------------------------------- measuring
 
-    def _tuned(
+    def _tune_works(
         self,
         result: Batch,
         works: Sequence[Work],
@@ -217,25 +225,25 @@ class _Batch:
             course = _Course(self, works, log, keeps)
             course.resume()
             try:
-                with self._searching(gpu, bench, log) as on:
+                with self._open_bench(gpu, bench, log) as on:
                     course.search(on)
-                with self._searching(gpu, bench, log, seed=1) as on:
+                with self._open_bench(gpu, bench, log, seed=1) as on:
                     course.judge(on)
             finally:
-                self._merge(database, log)
-        items = self._emitted(works, course.items(gpu, log))
+                self._merge_into_database(database, log)
+        items = self._write_emitted(works, course.items(gpu, log))
         return replace(
             result,
             items=tuple(items),
             gpu_s=course.spent_s,
             interrupted=self.interrupted,
             log=None if log is None else str(log.path),
-            database=None if database is None else self._place(),
+            database=None if database is None else self._database_folder(),
             notes=tuple(self.notes),
         )
 
     @contextlib.contextmanager
-    def _searching(
+    def _open_bench(
         self, gpu: Device, bench: Bench | None, log: OutcomeLog | None, seed: int = 0
     ) -> Iterator[Bench]:
         """Yield the bench; for the finals a new one, whose inputs are others (`seed`)."""
@@ -249,29 +257,29 @@ class _Batch:
                 with self.stack:  # they are there since the kernels were looked at
                     yield self.workers
                 return
-            with self.place.opened(seed, gpus=1) as on:
+            with self.place.open_workers(seed, gpus=1) as on:
                 yield on
             return
         from solkit.measure.benches.trusted import Ahead, TrustedBench
 
         with (
             Ahead(gpu, self.how.workers, facts=False) as ahead,
-            TrustedBench(ahead, log, tell=self._tell, seed=seed) as on,
+            TrustedBench(ahead, log, tell=self._add_note, seed=seed) as on,
         ):
             yield on
 
-    def _tell(self, note: str) -> None:
+    def _add_note(self, note: str) -> None:
         if note not in self.notes:
             self.notes.append(note)
 
     # --------------------------------------------------------------------------------- afterwards
 
-    def _merge(self, database: Database | None, log: OutcomeLog | None) -> None:
+    def _merge_into_database(self, database: Database | None, log: OutcomeLog | None) -> None:
         """Add the run to the tuning database. If that fails, the log still has everything."""
-        if database is not None and log is not None and (note := keep(database, log)):
-            self._tell(note)
+        if database is not None and log is not None and (note := keep_in_database(database, log)):
+            self._add_note(note)
 
-    def _emitted(self, works: Sequence[Work], items: Sequence[BatchItem]) -> list[BatchItem]:
+    def _write_emitted(self, works: Sequence[Work], items: Sequence[BatchItem]) -> list[BatchItem]:
         """Write the forms that the manifest asks for: each entry's results together."""
         from solkit.tuner.emitters import emit, parse_target
 
@@ -285,7 +293,7 @@ class _Batch:
                 try:
                     written = emit(tuned, target.form, folder / target.path)
                 except InputError as error:
-                    self._tell(f"{entry.title}: {target_text} was not written: {error}")
+                    self._add_note(f"{entry.title}: {target_text} was not written: {error}")
                     continue
                 self.notes.extend(written.notes)
                 paths = tuple(map(str, written.paths))
@@ -335,13 +343,13 @@ class _Course:
                 continue
             self.spent_s = max(self.spent_s, float(row.extra.get(SPENT, 0.0)))
             if place is not None:
-                self._retell(place, row)
+                self._retell_row(place, row)
 
-    def _retell(self, place: int, row: Outcome) -> None:
+    def _retell_row(self, place: int, row: Outcome) -> None:
         if row.comparison is not None:
-            self.decided[place] = _decided(row)
+            self.decided[place] = _read_decision(row)
             return
-        self._written.add(self._identity(row))
+        self._written.add(self._row_identity(row))
         configuration = replace(self.works[place].ground.default, params=row.params)
         self.tasks[place].tell(replace(configuration, chosen_by=row.chosen_by), row, self.spent_s)
         self.took_s[place] += row.gpu_s or 0.0
@@ -350,47 +358,51 @@ class _Course:
 
     def search(self, bench: Bench) -> None:
         """Search, then let contenders race."""
-        from solkit.tuner.driver import drive, race
-        from solkit.tuner.portfolio import PortfolioSettings, portfolio
+        from solkit.tuner.bench_driver import drive_bench
+        from solkit.tuner.portfolio import PortfolioSettings, portfolio_choice
+        from solkit.tuner.racing import race_contenders
 
         order = sorted(
             range(len(self.tasks)), key=lambda n: -(self.works[n].triaged.saving_ms or 0.0)
         )
         tasks = [self.tasks[n] for n in order]
         cores = max(bench.capacity // 24, 1)
-        choose = portfolio(PortfolioSettings(cores=cores))
+        choose = portfolio_choice(PortfolioSettings(cores=cores))
         racing_s = _RACE_SHARE * self.batch.budget_s
-        until_s = self.batch.budget_s - self._kept_s() - racing_s
+        until_s = self.batch.budget_s - self._reserved_s() - racing_s
         try:
-            self._again(
-                lambda: drive(bench, tasks, until_s, choose, self._heard, self.spent_s), bench
+            self._retry_bench(
+                lambda: drive_bench(
+                    bench, tasks, until_s, choose, self._record_outcome, self.spent_s
+                ),
+                bench,
             )
-            for task in filter(_has_won, tasks):
-                racing = partial(race, heard=self._heard, spent_s=self.spent_s)
-                self._again(partial(racing, bench, task, racing_s / len(tasks)), bench)
+            for task in filter(_beats_default, tasks):
+                racing = partial(race_contenders, heard=self._record_outcome, spent_s=self.spent_s)
+                self._retry_bench(partial(racing, bench, task, racing_s / len(tasks)), bench)
         except KeyboardInterrupt:
             self.batch.interrupted = True
             bench.discard()
 
-    def _kept_s(self) -> float:
+    def _reserved_s(self) -> float:
         """Return seconds of the budget that finals and held-out shapes are likely to take."""
         comparisons = sum(1 + len(work.held_out) for work in self.works)
         return min(_FINAL_S * comparisons, _FINAL_SHARE * self.batch.budget_s)
 
-    def _heard(
+    def _record_outcome(
         self, task: TuningProblem, _: Configuration, outcome: Outcome, spent_s: float
     ) -> None:
         self.spent_s = max(self.spent_s, spent_s)
         place = self._of[id(task)]
         self.took_s[place] += outcome.gpu_s or 0.0
         if self.keeps and self.log is not None:
-            self._saved(outcome)
-        self.batch.show(self._status("searching", self.works[place].name))
+            self._save_outcome(outcome)
+        self.batch.show(self._batch_status("searching", self.works[place].name))
 
-    def _saved(self, outcome: Outcome) -> None:
+    def _save_outcome(self, outcome: Outcome) -> None:
         """Write an outcome of a recording; a full disk is tried again."""
         assert self.log is not None
-        if (identity := self._identity(outcome)) in self._written:
+        if (identity := self._row_identity(outcome)) in self._written:
             return  # a recording starts again after its last repeat
         self._written.add(identity)
         for tries_left in reversed(range(_TRIES)):
@@ -402,29 +414,29 @@ class _Course:
                     raise
 
     @staticmethod
-    def _identity(outcome: Outcome) -> tuple[object, ...]:
+    def _row_identity(outcome: Outcome) -> tuple[object, ...]:
         from solkit.tuner.tuning_problem import identity_of
 
         return outcome.kernel_id, outcome.problem_id, *identity_of(outcome)
 
-    def _again(self, call: Callable[[], T], bench: Bench) -> T | None:
+    def _retry_bench(self, call: Callable[[], T], bench: Bench) -> T | None:
         """Call, and again if the bench fails, unless nothing is measured in between."""
         failures = 0
         while True:
-            before = self._measured()
+            before = self._count_outcomes()
             try:
                 return call()
             except _MENDABLE as error:
                 bench.discard()
-                failures = 1 if self._measured() > before else failures + 1
-                self.batch._tell(f"Measuring failed and was taken up again: {error}")
+                failures = 1 if self._count_outcomes() > before else failures + 1
+                self.batch._add_note(f"Measuring failed and was taken up again: {error}")
                 if failures >= _TRIES:
                     raise
 
-    def _measured(self) -> int:
+    def _count_outcomes(self) -> int:
         return sum(len(s.outcomes) for task in self.tasks for s in task.standings)
 
-    def _status(self, stage: str, now: str = "") -> BatchStatus:
+    def _batch_status(self, stage: str, now: str = "") -> BatchStatus:
         return BatchStatus(
             stage,
             now,
@@ -433,7 +445,7 @@ class _Course:
             sum(task.measured for task in self.tasks),
             sum(task.stopped is None for task in self.tasks),
             len(self.tasks),
-            sum(map(_saving_ms, self.tasks)),
+            sum(map(_total_saving_ms, self.tasks)),
         )
 
     # ------------------------------------------------------------------------------------ finals
@@ -443,30 +455,32 @@ class _Course:
 
         Some are judged together: the bench prepares some while it times others.
         """
-        order = sorted(range(len(self.tasks)), key=lambda place: -_saving_ms(self.tasks[place]))
+        order = sorted(
+            range(len(self.tasks)), key=lambda place: -_total_saving_ms(self.tasks[place])
+        )
         order = [place for place in order if not self._is_decided(place)]
         begun_s, before_s = bench.clock.gpu_s(), self.spent_s
 
-        def spent() -> float:
+        def spent_since() -> float:
             return before_s + bench.clock.gpu_s() - begun_s
 
         if self.log is not None:
-            self.log.spent = spent
+            self.log.spent = spent_since
         try:
             for first in range(0, len(order), _TOGETHER):
-                unjudged = sum(_has_won(self.tasks[place]) for place in order[first:])
+                unjudged = sum(_beats_default(self.tasks[place]) for place in order[first:])
                 if first and unjudged and self.spent_s >= self.batch.budget_s:
-                    self.batch._tell(f"The budget ended before {unjudged} finals: none counts.")
+                    self.batch._add_note(f"The budget ended before {unjudged} finals: none counts.")
                     break
-                judged = self._concluded(order[first : first + _TOGETHER], bench)
+                judged = self._conclude_tasks(order[first : first + _TOGETHER], bench)
                 for place in judged:
-                    self.final_s[place] = (spent() - self.spent_s) / len(judged)
-                self.spent_s = spent()
+                    self.final_s[place] = (spent_since() - self.spent_s) / len(judged)
+                self.spent_s = spent_since()
         except KeyboardInterrupt:
             self.batch.interrupted = True
-            self.batch._tell("The finals were interrupted: winners without one are not used.")
+            self.batch._add_note("The finals were interrupted: winners without one are not used.")
             bench.discard()
-        self.spent_s = max(self.spent_s, spent())
+        self.spent_s = max(self.spent_s, spent_since())
 
     def _is_decided(self, place: int) -> bool:
         """Tell whether the resumed run has judged a task's best already."""
@@ -478,14 +492,14 @@ class _Course:
         self.finals[place] = earlier
         return True
 
-    def _concluded(self, places: Sequence[int], bench: Bench) -> list[int]:
+    def _conclude_tasks(self, places: Sequence[int], bench: Bench) -> list[int]:
         """Conclude tasks' finals, then their winners' gates; return the tasks with a gate."""
-        from solkit.tuner.final import finals
-        from solkit.tuner.holdout import Winner, gates
+        from solkit.tuner.head_to_head import judge_bests
+        from solkit.tuner.holdout import Winner, pass_gates
 
-        judge = partial(self._judged, bench)
-        self.batch.show(self._status("final", self._named(places)))
-        results = finals([self.tasks[n] for n in places], judge)
+        judge = partial(self._judge_pairs, bench)
+        self.batch.show(self._batch_status("final", self._name_tasks(places)))
+        results = judge_bests([self.tasks[n] for n in places], judge)
         finals_by_place = {
             place: final for place, final in zip(places, results, strict=True) if final is not None
         }
@@ -497,52 +511,52 @@ class _Course:
         for place, final in finals_by_place.items():
             if place not in won:  # a winner counts once it has held at its held-out shapes
                 self.finals[place] = final
-                self._decide(place)
+                self._write_decision(place)
         if won:
-            self.batch.show(self._status("held out", self._named(won)))
+            self.batch.show(self._batch_status("held out", self._name_tasks(won)))
         bases = [self.tasks[place].default for place in won]
         winners = [
             Winner(base, replace(base, params=finals_by_place[n].params), self.works[n].held_out)
             for n, base in zip(won, bases, strict=True)
         ]
-        self.held.update(zip(won, gates(winners, judge), strict=True))
+        self.held.update(zip(won, pass_gates(winners, judge), strict=True))
         for place in won:
             self.finals[place] = finals_by_place[place]
-            self._decide(place)
+            self._write_decision(place)
         return list(finals_by_place)
 
-    def _named(self, places: Sequence[int]) -> str:
+    def _name_tasks(self, places: Sequence[int]) -> str:
         """Return the name of some tasks, for people."""
         more = f" and {len(places) - 1} more" if len(places) > 1 else ""
         return f"{self.works[places[0]].name}{more}"
 
-    def _judged(self, bench: Bench, pairs: Sequence[Pair]) -> list[Final]:
+    def _judge_pairs(self, bench: Bench, pairs: Sequence[Pair]) -> list[Final]:
         """Return the comparisons of pairs; those that cannot be made decide nothing.
 
         If the bench fails for all together, each pair is compared alone.
         """
-        from solkit.tuner.final import heads_to_heads
+        from solkit.tuner.head_to_head import heads_to_heads
 
         how = "recorded" if self.keeps else "turns"
         try:
             if len(pairs) > 1:
                 return heads_to_heads(bench, pairs, how=how)
-            results = self._again(lambda: heads_to_heads(bench, pairs, how=how), bench)
+            results = self._retry_bench(lambda: heads_to_heads(bench, pairs, how=how), bench)
             assert results is not None
             return results
         except SolkitError as error:
             bench.discard()
             if len(pairs) > 1:
-                return [result for pair in pairs for result in self._judged(bench, [pair])]
+                return [result for pair in pairs for result in self._judge_pairs(bench, [pair])]
             why = f"They could not be compared: {error}"
             rival = pairs[0][1]
             return [Final(rival.params, Difference.NOT_COMPARED, None, "none", (why,))]
 
-    def _decide(self, place: int) -> None:
+    def _write_decision(self, place: int) -> None:
         """Write what was decided, so that the log and the database say it."""
         if self.log is None:
             return
-        from solkit.tuner.tuning_results import decision
+        from solkit.tuner.tuning_results import decision_row
 
         task, final = self.tasks[place], self.finals[place]
         failed = [check for check in self.held.get(place, ()) if not check.passed]
@@ -552,27 +566,27 @@ class _Course:
         rows = {canonical(e.configuration.params): e.outcomes[-1] for e in task.standings}
         winner = rows[canonical(final.params)]
         incumbent = rows[canonical(task.default.params)]
-        self.log.append([decision(winner, incumbent, final)])
+        self.log.append([decision_row(winner, incumbent, final)])
 
     # ------------------------------------------------------------------------------------ results
 
     def items(self, gpu: Device, log: OutcomeLog | None) -> list[BatchItem]:
         """Return the results, in the order of the manifest."""
-        return [self._item(place, gpu, log) for place in range(len(self.works))]
+        return [self._batch_item(place, gpu, log) for place in range(len(self.works))]
 
-    def _item(self, place: int, gpu: Device, log: OutcomeLog | None) -> BatchItem:
+    def _batch_item(self, place: int, gpu: Device, log: OutcomeLog | None) -> BatchItem:
         work, task = self.works[place], self.tasks[place]
         stopped = task.stopped or (
             Stopped.INTERRUPTED if self.batch.interrupted else Stopped.BUDGET
         )
-        searched = Searched(task, self.took_s[place], stopped)
+        searched = SearchOutcome(task, self.took_s[place], stopped)
         notes, last = list(work.ground.notes), self.finals.get(place)
-        tuned = tuned_of(searched, work.ground, gpu, last, log, notes, self.final_s[place])
+        tuned = tuned_result(searched, work.ground, gpu, last, log, notes, self.final_s[place])
         held = self.held.get(place, ())
-        return BatchItem(_gated(tuned, held), work.triaged.calls, held)
+        return BatchItem(_taken_back_if_failed(tuned, held), work.triaged.calls, held)
 
 
-def _decided(row: Outcome) -> Final:
+def _read_decision(row: Outcome) -> Final:
     """Read from a row what an earlier part of the run decided."""
     from solkit.tuner.tuning_results import DECISION
 
@@ -583,7 +597,7 @@ def _decided(row: Outcome) -> Final:
     return Final(row.params, row.comparison.difference, row.comparison.ratio, how, evidence)
 
 
-def _gated(tuned: Tuned, held: Sequence[HeldOut]) -> Tuned:
+def _taken_back_if_failed(tuned: Tuned, held: Sequence[HeldOut]) -> Tuned:
     """Return the original stays if the winner fails at a held-out shape."""
     failed = [check for check in held if not check.passed]
     if not failed:
@@ -592,11 +606,11 @@ def _gated(tuned: Tuned, held: Sequence[HeldOut]) -> Tuned:
     return replace(tuned, verdict=TuneVerdict.KEEP, notes=(*tuned.notes, *why))
 
 
-def _has_won(task: TuningProblem) -> bool:
+def _beats_default(task: TuningProblem) -> bool:
     return task.best not in (None, task.incumbent)
 
 
-def _saving_ms(task: TuningProblem) -> float:
+def _total_saving_ms(task: TuningProblem) -> float:
     """Return what all calls would save with the best so far."""
     best, now = task.best, task.incumbent
     if best is None or now is None or best.time_ms is None or now.time_ms is None:

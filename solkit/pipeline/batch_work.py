@@ -23,14 +23,14 @@ from solkit.errors import InputError, ShapeError
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.pipeline.history import remembered
 from solkit.pipeline.studying import analyser_for
-from solkit.pipeline.tuning_context import Ground, live_ground, recorded_ground
+from solkit.pipeline.tuning_context import TuningContext, live_ground, recorded_ground
 
 if TYPE_CHECKING:
     from solkit.tuner.database import Database
     from solkit.tuner.manifest import Manifest, ManifestEntry, Workload
     from solkit.tuner.tuning_problem import TuningProblem
 
-__all__ = ["Work", "looked_at"]
+__all__ = ["Work", "survey_manifest"]
 
 _DESCRIBED = 16  # kernels whose files are read at once: to import one takes seconds
 _TOGETHER = 4  # shapes that are looked at at once, or one for each core: they wait for each other
@@ -51,7 +51,7 @@ class Work:
     """
 
     entry: ManifestEntry
-    ground: Ground
+    ground: TuningContext
     triaged: Triaged
     held_out: tuple[tuple[Shape, bool], ...] = ()
     first: tuple[Params, ...] = ()
@@ -67,7 +67,7 @@ class Work:
         return self.ground.task(how, self.triaged.calls, self.first)
 
 
-def looked_at(
+def survey_manifest(
     manifest: Manifest,
     device: Device,
     bench: Bench | None,
@@ -82,33 +82,39 @@ def looked_at(
     """
     from solkit.tuner.emitters import parse_target
 
-    entries = manifest.usable()
+    entries = manifest.tunable_kernels()
     for entry in entries:
         for target in entry.emit:
             parse_target(target)
     notes.extend(manifest.left_out())
     if isinstance(bench, RecordedBench):
-        cases = _all(entries, lambda entry: _recorded(bench, entry, how), notes, together=1)
+        cases = _survey_entries(
+            entries, lambda entry: _recorded_shapes(bench, entry, how), notes, together=1
+        )
     else:
         with analyser_for(device, MeasureSettings()) as analyser:
             together = max(_TOGETHER, usable_cores())
-            cases = _all(entries, lambda entry: _live(analyser, entry, how), notes, together)
+            cases = _survey_entries(
+                entries, lambda entry: _live_shapes(analyser, entry, how), notes, together
+            )
     if not cases:
         raise InputError(f"{manifest.path}: no kernel can be tuned. {' '.join(notes)}")
-    looked = _Look(manifest, device, how, database, notes)
+    looked = _Survey(manifest, device, how, database, notes)
     shapes: dict[int, list[Shape]] = {}
     for entry, (_, ground, _) in cases:
         shapes.setdefault(entry.line, []).append(ground.default.shape)
     return [looked.work(entry, case, shapes[entry.line]) for entry, case in cases]
 
 
-Found = tuple["Workload", Ground, tuple[Shape, ...]]
+Found = tuple["Workload", TuningContext, tuple[Shape, ...]]
 """A shape, its ground, and the held-out shapes of the kernel."""
 
 
-def _all(
+def _survey_entries(
     entries: Sequence[ManifestEntry],
-    look: Callable[[ManifestEntry], list[tuple[Workload, Callable[[], Ground], tuple[Shape, ...]]]],
+    look: Callable[
+        [ManifestEntry], list[tuple[Workload, Callable[[], TuningContext], tuple[Shape, ...]]]
+    ],
     notes: list[str],
     together: int,
 ) -> list[tuple[ManifestEntry, Found]]:
@@ -123,9 +129,9 @@ def _all(
             notes.append(f"{entry.title} is left out: {error}")
     done = 0
 
-    def ground(
-        shape_look: tuple[Workload, Callable[[], Ground], tuple[Shape, ...]],
-    ) -> Ground | str:
+    def survey_shape(
+        shape_look: tuple[Workload, Callable[[], TuningContext], tuple[Shape, ...]],
+    ) -> TuningContext | str:
         nonlocal done
         try:
             return shape_look[1]()
@@ -139,7 +145,7 @@ def _all(
 
     cases = []
     with ThreadPoolExecutor(together, thread_name_prefix="solkit-batch") as pool:
-        grounds = pool.map(ground, [shape_look for _, shape_look in pending])
+        grounds = pool.map(survey_shape, [shape_look for _, shape_look in pending])
         for (entry, (shape, _, held_out)), outcome in zip(pending, grounds, strict=True):
             if isinstance(outcome, str):
                 notes.append(f"{entry.title} at {canonical(shape.sizes)} is left out: {outcome}")
@@ -148,34 +154,34 @@ def _all(
     return cases
 
 
-Looks = list[tuple["Workload", Callable[[], Ground], tuple[Shape, ...]]]
+Looks = list[tuple["Workload", Callable[[], TuningContext], tuple[Shape, ...]]]
 
 
-def _live(analyser: Analyser, entry: ManifestEntry, how: TuneSettings) -> Looks:
+def _live_shapes(analyser: Analyser, entry: ManifestEntry, how: TuneSettings) -> Looks:
     from solkit.tuner.manifest import Workload
 
     file = analyser.describe(entry.path, entry.reference).result()
     shapes = entry.shapes or tuple(Workload(dict(sizes)) for sizes in file.problem.shapes)
     held_out = file.problem.held_out_shapes if entry.held_out is None else entry.held_out
 
-    def looking(shape: Workload) -> Callable[[], Ground]:
+    def survey_later(shape: Workload) -> Callable[[], TuningContext]:
         return lambda: live_ground(analyser, entry.path, entry.reference, shape.sizes, how)
 
-    return [(shape, looking(shape), tuple(held_out)) for shape in shapes]
+    return [(shape, survey_later(shape), tuple(held_out)) for shape in shapes]
 
 
-def _recorded(bench: RecordedBench, entry: ManifestEntry, how: TuneSettings) -> Looks:
+def _recorded_shapes(bench: RecordedBench, entry: ManifestEntry, how: TuneSettings) -> Looks:
     from solkit.tuner.manifest import Workload
 
-    def looking(sizes: Shape | None) -> Callable[[], Ground]:
+    def survey_later(sizes: Shape | None) -> Callable[[], TuningContext]:
         return lambda: recorded_ground(bench, entry.path, entry.reference, sizes, how)
 
     shapes = entry.shapes or (Workload({}),)
-    return [(shape, looking(shape.sizes), entry.held_out or ()) for shape in shapes]
+    return [(shape, survey_later(shape.sizes), entry.held_out or ()) for shape in shapes]
 
 
 @dataclass(frozen=True)
-class _Look:
+class _Survey:
     """Knowledge of the grounds besides themselves."""
 
     manifest: Manifest
@@ -187,12 +193,12 @@ class _Look:
     def work(self, entry: ManifestEntry, case: Found, tuned: Sequence[Shape]) -> Work:
         """Return a shape of an entry, which is tuned at some shapes."""
         from solkit.tuner import triage
-        from solkit.tuner.planned_prior import Planned
+        from solkit.tuner.ask_tell import PlanPrior
 
         shape, ground, held_out = case
-        plan = ground.prior.plan if isinstance(ground.prior, Planned) else None
+        plan = ground.prior.plan if isinstance(ground.prior, PlanPrior) else None
         measured: dict[str, float] = {}
-        ground, first = self._warmed(ground, measured)
+        ground, first = self._warm_start(ground, measured)
         facts = triage.TriageInputs(
             own=ground.default.params,
             choices=ground.space.size if ground.space.points is None else len(ground.space.points),
@@ -202,14 +208,14 @@ class _Look:
             profiled_ms=shape.time_ms,
             least_ms=min(measured.values(), default=None),
         )
-        triaged = triage.triaged(
+        triaged = triage.triage_kernel(
             entry.title, ground.default.shape, shape.calls, facts, self.how.stop_at
         )
-        return Work(entry, ground, triaged, self._checks(ground, held_out, tuned), first)
+        return Work(entry, ground, triaged, self._held_out_checks(ground, held_out, tuned), first)
 
-    def _warmed(
-        self, ground: Ground, measured: dict[str, float]
-    ) -> tuple[Ground, tuple[Params, ...]]:
+    def _warm_start(
+        self, ground: TuningContext, measured: dict[str, float]
+    ) -> tuple[TuningContext, tuple[Params, ...]]:
         """Return the ground with what the database knows, and what to measure first."""
         if self.database is None:
             return ground, ()
@@ -219,12 +225,12 @@ class _Look:
         measured.update((canonical(params), ms) for params, ms in history.measured)
         return history.ground, history.first
 
-    def _checks(
-        self, ground: Ground, held_out: tuple[Shape, ...], tuned: Sequence[Shape]
+    def _held_out_checks(
+        self, ground: TuningContext, held_out: tuple[Shape, ...], tuned: Sequence[Shape]
     ) -> tuple[tuple[Shape, bool], ...]:
         """Return the held-out shapes, each with whether this shape's winner would be used there."""
-        from solkit.tuner.holdout import nearest
+        from solkit.tuner.holdout import nearest_shape
 
         strict = self.manifest.limits.held_out == "all"
         mine = tuned.index(ground.default.shape)
-        return tuple((sizes, strict or nearest(sizes, tuned) == mine) for sizes in held_out)
+        return tuple((sizes, strict or nearest_shape(sizes, tuned) == mine) for sizes in held_out)

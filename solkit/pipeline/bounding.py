@@ -13,12 +13,12 @@ from solkit.pipeline.studying import (
     STUDY_LIMIT_S,
     Shape,
     Source,
-    files_of,
     first_case,
-    plan_of,
-    studied,
+    plan_study,
+    problem_files,
+    study_plan,
 )
-from solkit.pipeline.target import named_device, target
+from solkit.pipeline.target import named_device, target_device
 from solkit.processes import jobs as worker
 from solkit.roofline.cases import bound_of_case, fusion_of_case, unmeasured
 
@@ -51,8 +51,8 @@ def bound(
         InputError: the file, the device, the shape, the precision or the protocol is invalid.
     """
     to = named_device(device)
-    plan = plan_of(source, reference, _one(shape), analysing=False)
-    case = first_case(studied(plan, to))
+    plan = plan_study(source, reference, _single_shape(shape), analysing=False)
+    case = first_case(study_plan(plan, to))
     return bound_of_case(case, to, precision, protocol)
 
 
@@ -82,8 +82,8 @@ def fusion(
         InputError: as for `bound`, or `groups` is invalid.
     """
     to = named_device(device)
-    plan = plan_of(source, reference, _one(shape), analysing=False, groups=groups or "")
-    case = first_case(studied(plan, to))
+    plan = plan_study(source, reference, _single_shape(shape), analysing=False, groups=groups or "")
+    case = first_case(study_plan(plan, to))
     return fusion_of_case(case, bound_of_case(case, to, precision, protocol), to, precision)
 
 
@@ -113,9 +113,9 @@ def bounds(
     Raises:
         InputError: as for `fusion`.
     """
-    to = target(device)
-    plan = plan_of(path, reference, shapes, analysing=False, groups=groups or "")
-    study = studied(plan, to, STUDY_LIMIT_S if time_limit_s is None else time_limit_s)
+    to = target_device(device)
+    plan = plan_study(path, reference, shapes, analysing=False, groups=groups or "")
+    study = study_plan(plan, to, STUDY_LIMIT_S if time_limit_s is None else time_limit_s)
     results = tuple(unmeasured(case, to, precision, protocol) for case in study.cases)
     return Report(environment(), study.kernel, to, results, study.failed)
 
@@ -147,8 +147,8 @@ def symbolic_bound(
     """
     from solkit.roofline import symbolic  # imports sympy
 
-    to = target(device)
-    path, other = files_of(source, reference)
+    to = target_device(device)
+    path, other = problem_files(source, reference)
     job = "solkit.analysis.symbolic_study:symbolic_work", path, other, to, shape, tuple(names)
     limit_s = STUDY_LIMIT_S if time_limit_s is None else time_limit_s
     try:
@@ -158,5 +158,5 @@ def symbolic_bound(
     return symbolic.symbolic_bound(traced, to, precision)
 
 
-def _one(shape: Shape | None) -> tuple[Shape, ...] | None:
+def _single_shape(shape: Shape | None) -> tuple[Shape, ...] | None:
     return None if shape is None else (shape,)

@@ -28,9 +28,14 @@ from solkit.measure.benches.guarded import GuardedBench
 from solkit.measure.outcomes import PreparedCandidate, protocol_of, scored
 from solkit.measure.timing import protocols
 from solkit.pipeline.environment import environment
-from solkit.pipeline.measuring import bench_for, configuration_of, outcomes_of, wants_measurement
-from solkit.pipeline.studying import Shape, Source, analyser_for, plan_of
-from solkit.pipeline.target import target
+from solkit.pipeline.measuring import (
+    configuration_of,
+    open_bench_for,
+    outcomes_of,
+    wants_measurement,
+)
+from solkit.pipeline.studying import Shape, Source, analyser_for, plan_study
+from solkit.pipeline.target import target_device
 from solkit.roofline.cases import unmeasured
 
 __all__ = ["compare"]
@@ -68,23 +73,27 @@ def compare(
     """
     how = settings or MeasureSettings()
     protocols.find(how.protocol)
-    to = target(device, settings)
+    to = target_device(device, settings)
     chosen = [base_params or {}, *[params or {} for _ in candidates]]
     plans = [
-        plan_of(source, None, shapes, params=own)
+        plan_study(source, None, shapes, params=own)
         for source, own in zip((base, *candidates), chosen, strict=True)
     ]
     with analyser_for(to, how) as analyser:
-        studies = _rivals(analyser, plans, reference)
-    groups = [list(_at(case.shape, studies, chosen, to, how)) for case in studies[0].cases]
-    with bench_for(to, how, [pair for group in groups for pair in group]) as bench:
-        comparisons = [comparison for group in groups for comparison in _compared(bench, group)]
+        studies = _study_rivals(analyser, plans, reference)
+    groups = [
+        list(_prepare_at_shape(case.shape, studies, chosen, to, how)) for case in studies[0].cases
+    ]
+    with open_bench_for(to, how, [pair for group in groups for pair in group]) as bench:
+        comparisons = [
+            comparison for group in groups for comparison in _compare_prepared(bench, group)
+        ]
     first, *others = (study.kernel for study in studies)
     failed = tuple(failure for study in studies for failure in study.failed)
     return ComparisonReport(environment(), first, tuple(others), to, tuple(comparisons), failed)
 
 
-def _at(
+def _prepare_at_shape(
     shape: Shape,
     studies: Sequence[Study],
     params: Sequence[Mapping[str, Value]],
@@ -104,7 +113,7 @@ def _at(
 _Known = tuple[Configuration, PreparedCandidate]
 
 
-def _compared(bench: GuardedBench, prospects: Sequence[_Known]) -> Iterator[Comparison]:
+def _compare_prepared(bench: GuardedBench, prospects: Sequence[_Known]) -> Iterator[Comparison]:
     """Measure each candidate on its own, then in turns with the first one."""
     configurations = [configuration for configuration, _ in prospects]
     outcomes = outcomes_of(bench, configurations)
@@ -136,7 +145,7 @@ def _comparison(file: KernelFile, base: Result, candidate: Result, turns: Outcom
     )
 
 
-def _rivals(
+def _study_rivals(
     analyser: Analyser, plans: Sequence[StudyPlan], reference: str | os.PathLike[str] | None
 ) -> list[Study]:
     """Study several candidates, for the first one's problem and at its shapes."""

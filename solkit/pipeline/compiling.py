@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from solkit.core import Depth, Device, Value, canonical
 from solkit.errors import InputError
 from solkit.pipeline.studying import Shape
-from solkit.pipeline.target import target
+from solkit.pipeline.target import target_device
 from solkit.processes import jobs
 
 if TYPE_CHECKING:
     from solkit.analysis.analyser import Analyser
 
-__all__ = ["FirstParent", "chosen", "first_parent", "peer"]
+__all__ = ["FirstParent", "choose_configurations", "first_parent", "write_compile_peer"]
 
 _LIMIT_S = 900.0
 
@@ -61,7 +61,7 @@ def first_parent(
     text, notes, choices = jobs.call(
         "solkit.analysis.compiled_reference:write_reference",
         os.fspath(path),
-        target(device),
+        target_device(device),
         sizes,
         dict(settings or {}),
         timeout_s=_LIMIT_S,
@@ -69,7 +69,7 @@ def first_parent(
     return FirstParent(text, tuple(notes), tuple(map(tuple, choices)))
 
 
-def chosen(
+def choose_configurations(
     choices: Sequence[Sequence[Mapping[str, int]]],
     params: Mapping[str, Value],
     of: tuple[str, str, Shape],
@@ -97,10 +97,10 @@ def chosen(
         return {}
     times_ms = {canonical(e.configuration.params): e.forecast.time_ms for e in plan.ranked}
 
-    def time_ms(choice: dict[str, int]) -> float:
+    def modelled_time_ms(choice: dict[str, int]) -> float:
         return times_ms.get(canonical({**params, **choice})) or math.inf
 
-    fastest = [min(map(dict, kernel), key=time_ms) for kernel in choices]
+    fastest = [min(map(dict, kernel), key=modelled_time_ms) for kernel in choices]
     return {name: value for choice in fastest for name, value in choice.items()}
 
 
@@ -129,7 +129,7 @@ def kernel(*args, **kwargs):
 """
 
 
-def peer(path: str | os.PathLike[str], kind: str) -> str:
+def write_compile_peer(path: str | os.PathLike[str], kind: str) -> str:
     """Return a kernel file in which `torch.compile` itself runs the reference, on a real GPU.
 
     Args:

@@ -17,15 +17,15 @@ def environment() -> dict[str, str | None]:
     return {
         "solkit": solkit.__version__,
         "python": platform.python_version(),
-        "torch": _version("torch"),
-        "triton": _version("triton"),
+        "torch": _package_version("torch"),
+        "triton": _package_version("triton"),
         "cuda": nvrtc_release(),
         "driver": nvml.driver_version(),
         "platform": platform.platform(),
     }
 
 
-def _version(package: str) -> str | None:
+def _package_version(package: str) -> str | None:
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

@@ -46,23 +46,23 @@ from solkit.datasets import outcomelog
 from solkit.datasets.kernels import kernel_of
 from solkit.errors import InputError, SolkitError, UnsupportedError
 from solkit.measure.benches import Bench, RecordedBench
-from solkit.pipeline.compiling import first_parent, peer
+from solkit.pipeline.compiling import first_parent, write_compile_peer
 from solkit.pipeline.environment import environment
-from solkit.pipeline.evolution_validation import Practice
 from solkit.pipeline.kernel_evaluator import (
     LINEAGE,
     Advise,
     Check,
     EvolveLog,
-    EvolveWorld,
+    KernelEvaluator,
     Original,
-    unchecked,
+    Practice,
+    leave_unchecked,
     variant_of,
 )
 from solkit.pipeline.preparing import Preparation
-from solkit.pipeline.shipped_surrogate import shipped
+from solkit.pipeline.shipped_surrogate import shipped_model
 from solkit.pipeline.studying import Shape
-from solkit.pipeline.target import target
+from solkit.pipeline.target import target_device
 from solkit.pipeline.tuning import guarded_final
 from solkit.roofline.calibration import calibrated
 
@@ -151,28 +151,30 @@ def evolve(
     if not gpu_seconds > 0:
         raise InputError(f"gpu_seconds is {gpu_seconds!r}; expected a budget above 0")
     how, supplied = settings or EvolveSettings(), parts or EvolveParts()
-    limits, final = _limits(how, gpu_seconds)
-    to = _place(device, limits, bench)
+    limits, final = _measure_limits(how, gpu_seconds)
+    to = _device_for_search(device, limits, bench)
     what = os.fspath(path), os.fspath(path if reference is None else reference), shape
     with contextlib.ExitStack() as stack:
         prepared = stack.enter_context(contextlib.closing(Preparation(to, final)))
         original = Original.read(prepared, *what, how)
         if isinstance(bench, RecordedBench):
             original = original.recorded(bench, how)
-        world = EvolveWorld(prepared, to, original, how, supplied.surrogate or shipped())
-        world.checks = supplied.check or _checks(stack, bench, world)
+        world = KernelEvaluator(prepared, to, original, how, supplied.surrogate or shipped_model())
+        world.checks = supplied.check or _make_check(stack, bench, world)
         stack.callback(world.close)
         world.advise = supplied.advise
-        world.log = log = _log(stack, bench, original, gpu_seconds, how)
+        world.log = log = _open_log(stack, bench, original, gpu_seconds, how)
         run = _Run(world, original, gpu_seconds, how, supplied.show)
-        proposers = _proposers(supplied, original, to, bench, how)
-        with _opened(bench, world, limits, log) as world.bench:
+        proposers = _make_proposers(supplied, original, to, bench, how)
+        with _open_bench(bench, world, limits, log) as world.bench:
             breeding, stopped = run.search(proposers)
         gate = run.gate(breeding, bench, final)
-        return run.concluded(breeding, stopped, gate)
+        return run.conclude_search(breeding, stopped, gate)
 
 
-def _limits(how: EvolveSettings, gpu_seconds: float) -> tuple[MeasureSettings, MeasureSettings]:
+def _measure_limits(
+    how: EvolveSettings, gpu_seconds: float
+) -> tuple[MeasureSettings, MeasureSettings]:
     """Return the limits of the search, and those of the gate."""
     final = MeasureSettings(how.on, custom_kernel=how.custom_kernel, study_limit_s=_COMPILE_S)
     checks_s = max(_LEAST_CHECKS_S, _CHECKS_SHARE * gpu_seconds)
@@ -181,11 +183,13 @@ def _limits(how: EvolveSettings, gpu_seconds: float) -> tuple[MeasureSettings, M
     return replace(final, checks_limit_s=checks_s, time_limit_s=whole_s), final
 
 
-def _place(device: str | Device | None, limits: MeasureSettings, bench: Bench | None) -> Device:
+def _device_for_search(
+    device: str | Device | None, limits: MeasureSettings, bench: Bench | None
+) -> Device:
     """Return the GPU to search for."""
     if bench is not None:
         return calibrated(bench.device)
-    to = target(device, limits)
+    to = target_device(device, limits)
     if to.source != "nvml":
         raise UnsupportedError(
             f"cannot measure on {to.name}: it is not in this machine; a recording can be replayed "
@@ -194,7 +198,7 @@ def _place(device: str | Device | None, limits: MeasureSettings, bench: Bench | 
     return to
 
 
-def _proposers(
+def _make_proposers(
     parts: EvolveParts, original: Original, to: Device, bench: Bench | None, how: EvolveSettings
 ) -> Sequence[Proposer]:
     """Return the proposers; for a reference alone Inductor's other settings come first."""
@@ -207,17 +211,17 @@ def _proposers(
     if (path := original.compiled) is None or isinstance(bench, RecordedBench):
         return proposers
 
-    def compiled(settings: Mapping[str, Any]) -> str:
+    def compile_with(settings: Mapping[str, Any]) -> str:
         return first_parent(path, to, original.shape, settings).text
 
-    return [InductorSettings(original.variant.source, compiled, to.sm_count), *proposers]
+    return [InductorSettings(original.variant.source, compile_with, to.sm_count), *proposers]
 
 
-def _checks(stack: contextlib.ExitStack, bench: Bench | None, world: EvolveWorld) -> Check:
+def _make_check(stack: contextlib.ExitStack, bench: Bench | None, world: KernelEvaluator) -> Check:
     """Return the check that tells right sources from wrong ones: of a recording that is known."""
     if isinstance(bench, RecordedBench):
-        return unchecked
-    from solkit.tuner.proposers.checking import Checker
+        return leave_unchecked
+    from solkit.tuner.interpreter_check import Checker
 
     if why := world.uninterpretable:
         return lambda *_: (Checked.UNCHECKED, why)
@@ -226,7 +230,7 @@ def _checks(stack: contextlib.ExitStack, bench: Bench | None, world: EvolveWorld
     return checker.check
 
 
-def _log(
+def _open_log(
     stack: contextlib.ExitStack,
     bench: Bench | None,
     original: Original,
@@ -251,8 +255,8 @@ def _log(
 
 
 @contextlib.contextmanager
-def _opened(
-    bench: Bench | None, world: EvolveWorld, limits: MeasureSettings, log: EvolveLog | None
+def _open_bench(
+    bench: Bench | None, world: KernelEvaluator, limits: MeasureSettings, log: EvolveLog | None
 ) -> Iterator[Bench]:
     """Yield the bench of the search."""
     if bench is not None:
@@ -273,7 +277,7 @@ def _opened(
 class _Run:
     """One run of `evolve`."""
 
-    world: EvolveWorld
+    world: KernelEvaluator
     original: Original
     budget_s: float
     how: EvolveSettings
@@ -297,7 +301,7 @@ class _Run:
         breeding = EvolutionSearch(
             self.world,
             proposers,
-            (variant, self._first()),
+            (variant, self._first_point()),
             self.budget_s,
             self.how,
             self._sol_ms(),
@@ -308,12 +312,12 @@ class _Run:
         if self.world.log is not None:
             self.world.log.spent = self.world.spent_s
             if self.how.resume:
-                self._resume(breeding, self.world.log)
+                self._resume_from_log(breeding, self.world.log)
         stopped = breeding.run()
         self.finalists = self.practice.run(breeding)
         return breeding, stopped
 
-    def _first(self) -> Point:
+    def _first_point(self) -> Point:
         from solkit.tuner.evolution.acquisition import Point
 
         return Point(self.original.variant.id, self.original.configuration, 0.0, 0.0)
@@ -325,7 +329,7 @@ class _Run:
             self.notes.append(f"The problem has no speed of light: {error}")
             return None
 
-    def _resume(self, breeding: EvolutionSearch, log: EvolveLog) -> None:
+    def _resume_from_log(self, breeding: EvolutionSearch, log: EvolveLog) -> None:
         """Take over what the log's run measured."""
         from solkit.tuner.evolution.acquisition import Point
 
@@ -346,7 +350,7 @@ class _Run:
             path = self.world.path(variant)
             configuration = self.original.of(path, row.params, row.chosen_by)
             log.variants[name] = variant
-            breeding.adopt(
+            breeding.adopt_measurement(
                 variant,
                 Point(name, configuration, 0.0, 0.0),
                 self.world.judged(self.world.prospect_of(configuration), row),
@@ -358,7 +362,7 @@ class _Run:
         self, breeding: EvolutionSearch, bench: Bench | None, limits: MeasureSettings
     ) -> Gate | None:
         """Judge whether the winner holds; ``None`` if the original is the best, or nothing runs."""
-        best = self._winner(breeding)
+        best = self._choose_winner(breeding)
         is_original = best.variant.id == self.original.variant.id
         same = is_original and canonical(best.params) == canonical(self.original.params)
         if best.time_ms is None or same:
@@ -370,20 +374,20 @@ class _Run:
             limits = replace(limits, time_limit_s=_PEER_S)
         judge = partial(guarded_final, self.world.device, limits)
         if bench is not None:
-            from solkit.tuner.final import head_to_head
+            from solkit.tuner.head_to_head import head_to_head
 
             judge = partial(
                 head_to_head, bench, how="recorded" if isinstance(bench, RecordedBench) else "turns"
             )
         try:
-            base = self._peer() if meets_peer else self.original.configuration
-            return self._gate(judge, base, rival)
+            base = self._compile_peer() if meets_peer else self.original.configuration
+            return self._judge_at_gate(judge, base, rival)
         except KeyboardInterrupt:
             return Gate(False, None, why="The gate was interrupted.")
         except (SolkitError, OSError) as error:  # e.g. the reference was moved meanwhile
             return Gate(False, None, why=f"The gate could not be run: {error}")
 
-    def _peer(self) -> Configuration:
+    def _compile_peer(self) -> Configuration:
         """Return what `torch.compile` itself runs: it chooses configurations by timing them.
 
         A file that calls compiled code delegates its work, which a custom kernel may not: then the
@@ -392,23 +396,23 @@ class _Run:
         own, reference = self.original, self.original.compiled
         if self.how.custom_kernel or reference is None:
             return own.configuration
-        path = self.world.prepared.path(peer(reference, own.file.problem.format))
+        path = self.world.prepared.path(write_compile_peer(reference, own.file.problem.format))
         file = self.world.prepared.analyser.describe(path, reference).result()
         assert file.candidate is not None
         return Configuration(path, file.candidate.name, own.shape, {}, reference, "default")
 
-    def _winner(self, breeding: EvolutionSearch) -> Bred:
+    def _choose_winner(self, breeding: EvolutionSearch) -> Bred:
         """Return the variant that meets the original at the gate."""
         taken = [finalist.id for finalist in self.finalists if finalist.taken]
         return breeding.archive[taken[0]] if taken else breeding.archive.best
 
-    def _gate(
+    def _judge_at_gate(
         self,
         judge: Callable[[Configuration, Configuration], Final],
         base: Configuration,
         rival: Configuration,
     ) -> Gate:
-        from solkit.tuner.holdout import gate
+        from solkit.tuner.holdout import pass_gate
 
         last = judge(base, rival)
         others = [
@@ -420,7 +424,9 @@ class _Run:
         if last.difference is not Difference.FASTER:
             why = " ".join(last.evidence) or "It was not shown to be faster on fresh inputs."
             return Gate(False, last, (), alone, why)
-        held: tuple[HeldOut, ...] = gate(base, rival, [(other, True) for other in others], judge)
+        held: tuple[HeldOut, ...] = pass_gate(
+            base, rival, [(other, True) for other in others], judge
+        )
         failed = [check for check in held if not check.passed]
         if failed:
             at = ", ".join(f"{name}={value}" for name, value in failed[0].shape.items())
@@ -428,10 +434,12 @@ class _Run:
         where = "no other shape is held out" if alone else f"and at {len(held)} shapes it never saw"
         return Gate(True, last, held, alone, f"It is faster on fresh inputs; {where}.")
 
-    def concluded(self, breeding: EvolutionSearch, stopped: Stopped, gate: Gate | None) -> Evolved:
+    def conclude_search(
+        self, breeding: EvolutionSearch, stopped: Stopped, gate: Gate | None
+    ) -> Evolved:
         """Return the result."""
         archive, world = breeding.archive, self.world
-        original, best = archive[archive.original], self._winner(breeding)
+        original, best = archive[archive.original], self._choose_winner(breeding)
         passed = gate is not None and gate.passed
         taken = best if passed else original
         own = TimedParams(self.original.params, breeding.first_ms, message=original.why or None)
@@ -439,7 +447,7 @@ class _Run:
         budgets = {id(b): b for p in breeding.proposers if (b := getattr(p, "budget", None))}
         return Evolved(
             kernel=self.original.compiled or self.original.path,
-            problem_id=self._problem_id(),
+            problem_id=kernel_of(self.original.file).problem_id(self.original.whole_shape),
             shape=self.original.whole_shape,
             device=world.device.key,
             sol_ms=self._sol_ms(),
@@ -461,6 +469,3 @@ class _Run:
             environment=environment(),
             finalists=self.finalists,
         )
-
-    def _problem_id(self) -> str:
-        return kernel_of(self.original.file).problem_id(self.original.whole_shape)

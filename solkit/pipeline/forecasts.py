@@ -19,7 +19,7 @@ from solkit.core import Depth, Device, Forecast, KernelFile, Result
 from solkit.core.codec import from_json, to_json
 from solkit.datasets.kernels import Kernel, kernel_of
 from solkit.errors import SolkitError
-from solkit.pipeline.shipped_surrogate import model_file, shipped
+from solkit.pipeline.shipped_surrogate import model_file, shipped_model
 from solkit.surrogate.candidate_forecasts import (
     common_depth,
     entry_of_analysis,
@@ -41,42 +41,45 @@ def with_forecasts(file: KernelFile, results: Sequence[Result], device: Device) 
     except (SolkitError, OSError):  # a score stands without a forecast
         return list(results)
     return [
-        replace(result, forecast=_forecast(kernel, result, device, identity)) for result in results
+        replace(result, forecast=_forecast_result(kernel, result, device, identity))
+        for result in results
     ]
 
 
-def _forecast(kernel: Kernel, result: Result, device: Device, identity: str) -> Forecast | None:
+def _forecast_result(
+    kernel: Kernel, result: Result, device: Device, identity: str
+) -> Forecast | None:
     """Forecast a result's candidate; ``None`` if its launches are not all known."""
     depth = common_depth(result.analysis)
     if depth is None or result.gap is None or not result.analysis.is_whole:
         return None
     problem = problem_from(result.bound, result.work, result.shape)
     query = entry_of_analysis(problem, device, kernel, result.shape, result.params, result.analysis)
-    path = _path(query, depth, identity)
-    forecast = _read(path)
+    path = _cache_path(query, depth, identity)
+    forecast = _read_cached(path)
     if forecast is None:
-        model = shipped()
+        model = shipped_model()
         if model is None:
             return None
         forecast = forecast_candidate(query, depth, model.without_language())
-        _write(path, forecast)
+        _write_cached(path, forecast)
     return forecast
 
 
-def _path(query: Entry, depth: Depth, identity: str) -> Path:
+def _cache_path(query: Entry, depth: Depth, identity: str) -> Path:
     rests_on = (identity, depth.value, query)
     name = hashlib.sha256(repr(rests_on).encode()).hexdigest()
     return userdata.cache_folder("forecasts") / f"{name[:32]}.json"
 
 
-def _read(path: Path) -> Forecast | None:
+def _read_cached(path: Path) -> Forecast | None:
     try:
         return from_json(Forecast, json.loads(path.read_text("utf-8")))
     except (OSError, ValueError):
         return None
 
 
-def _write(path: Path, forecast: Forecast) -> None:
+def _write_cached(path: Path, forecast: Forecast) -> None:
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(f".{os.getpid()}")

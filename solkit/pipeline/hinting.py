@@ -35,12 +35,12 @@ from solkit.datasets.facts import reached
 from solkit.datasets.kernels import kernel_of
 from solkit.errors import SolkitError
 from solkit.pipeline.shipped_surrogate import model_file
-from solkit.pipeline.studying import files_of
+from solkit.pipeline.studying import problem_files
 from solkit.surrogate.model import Surrogate
 from solkit.surrogate.plan import Plan, Ranked
 from solkit.surrogate.ranking import RankSettings, Request, rank
 
-__all__ = ["LIMIT_S", "Hint", "better", "hinted"]
+__all__ = ["LIMIT_S", "Hint", "hints_for_report", "surely_better"]
 
 LIMIT_S = 2.0
 """Looking takes this long at the most, but for a step that has begun."""
@@ -73,7 +73,7 @@ class Hint:
     depth: str
 
 
-def hinted(report: Report, took_s: float) -> dict[int, Hint]:
+def hints_for_report(report: Report, took_s: float) -> dict[int, Hint]:
     """Return hints for the shapes of a report, by place; empty if there is nothing to say.
 
     Args:
@@ -85,15 +85,15 @@ def hinted(report: Report, took_s: float) -> dict[int, Hint]:
     if os.environ.get(_OFF) == "0" or candidate is None or not candidate.space.values:
         return {}
     hints: dict[int, Hint] = {}
-    look = _Look(report, time.perf_counter() + LIMIT_S)
+    look = _HintSearch(report, time.perf_counter() + LIMIT_S)
     with contextlib.suppress(SolkitError, OSError):  # a score stands without a hint
         identity = model_file()
         for place, result in enumerate(report.results):
-            path = _path(report, result, identity)
-            hint, is_known = _read(path)
+            path = _hint_path(report, result, identity)
+            hint, is_known = _read_hint(path)
             if not is_known and took_s > LIMIT_S and not result.verdict.is_failure:
                 hint = look.at(result)
-                _write(path, hint)
+                _write_hint(path, hint)
             if hint is not None:
                 hints[place] = hint
     return hints
@@ -104,7 +104,7 @@ class _LateError(SolkitError):
 
 
 @dataclass(frozen=True)
-class _Look:
+class _HintSearch:
     report: Report
     deadline: float
 
@@ -118,11 +118,11 @@ class _Look:
         if reached(kernel_of(self.report.kernel).source.text, Depth.LOWERED) is Depth.COMPILED:
             raise _LateError("compiling CUDA C++ takes too long for a hint")
         model = Surrogate.load().without_language()  # to load a language model takes too long
-        path, reference = files_of(self.report.kernel, None)
+        path, reference = problem_files(self.report.kernel, None)
         own = dict(result.params)
         with Analyser(self.report.device, limit_s=_STEP_S, run_limit_s=_STEP_S / 2) as analyser:
 
-            def planned(depth: Depth, candidates: Sequence[Params]) -> Plan:
+            def plan_at_depth(depth: Depth, candidates: Sequence[Params]) -> Plan:
                 settings = RankSettings(depth, everything=True, incumbent=own, explained=0)
                 points = {path: [own, *candidates]}
                 request = Request(
@@ -131,23 +131,23 @@ class _Look:
                 return rank(request, analyser, model)[0]
 
             points = analyser.points(path, reference, result.shape, _CAPTURED).result()
-            first = _others(planned(Depth.CAPTURED, points), own)
+            first = _other_candidates(plan_at_depth(Depth.CAPTURED, points), own)
             self._check_time(LIMIT_S / 2)
             chosen = [ranked.configuration.params for ranked in first[:_LOWERED]]
-            return better(planned(Depth.LOWERED, chosen), own, model)
+            return surely_better(plan_at_depth(Depth.LOWERED, chosen), own, model)
 
     def _check_time(self, needed_s: float) -> None:
         if time.perf_counter() > self.deadline - needed_s:
             raise _LateError("no time is left to look for better configurations")
 
 
-def _others(plan: Plan, own: Params) -> list[Ranked]:
+def _other_candidates(plan: Plan, own: Params) -> list[Ranked]:
     """Return a plan's candidates, best first, without one of them."""
     kept = canonical(own)
     return [ranked for ranked in plan.ranked if canonical(ranked.configuration.params) != kept]
 
 
-def better(plan: Plan, own: Params, model: Surrogate) -> Hint | None:
+def surely_better(plan: Plan, own: Params, model: Surrogate) -> Hint | None:
     """Return a plan's fastest candidate, if its forecast is surely below a configuration's.
 
     Args:
@@ -160,7 +160,7 @@ def better(plan: Plan, own: Params, model: Surrogate) -> Hint | None:
         for ranked in plan.ranked
         if canonical(ranked.configuration.params) == canonical(own) and _is_trusted(ranked)
     ]
-    others = [ranked for ranked in _others(plan, own) if _is_trusted(ranked)]
+    others = [ranked for ranked in _other_candidates(plan, own) if _is_trusted(ranked)]
     if not mine or not others:
         return None
     best = min(others, key=lambda ranked: ranked.forecast.time_ms or math.inf)
@@ -194,9 +194,9 @@ def _log2_width(ranked: Ranked) -> float:
 # ------------------------------------------------------------------------------------- on disk
 
 
-def _path(report: Report, result: Result, identity: str) -> Path:
+def _hint_path(report: Report, result: Result, identity: str) -> Path:
     """Return the file of a hint: all that it rests on makes its name."""
-    files = [path for path in files_of(report.kernel, None) if path is not None]
+    files = [path for path in problem_files(report.kernel, None) if path is not None]
     content = [hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in files]
     versions = sorted((name, str(value)) for name, value in report.environment.items())
     request = canonical(dict(result.shape)), canonical(dict(result.params)), report.device.key
@@ -204,7 +204,7 @@ def _path(report: Report, result: Result, identity: str) -> Path:
     return userdata.cache_folder("hints") / f"{name[:32]}.json"
 
 
-def _read(path: Path) -> tuple[Hint | None, bool]:
+def _read_hint(path: Path) -> tuple[Hint | None, bool]:
     """Return a hint from before, and whether anything was found out."""
     try:
         stored = json.loads(path.read_text("utf-8"))
@@ -213,7 +213,7 @@ def _read(path: Path) -> tuple[Hint | None, bool]:
         return None, False
 
 
-def _write(path: Path, hint: Hint | None) -> None:
+def _write_hint(path: Path, hint: Hint | None) -> None:
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(f".{os.getpid()}")

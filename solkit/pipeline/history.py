@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 from solkit.core import Params
 from solkit.datasets import outcomelog
 from solkit.datasets.outcomelog import OutcomeLog
-from solkit.pipeline.tuning_context import Ground
+from solkit.pipeline.tuning_context import TuningContext
 from solkit.tuner.database import Database
 
-__all__ = ["SEEDS", "Remembered", "keep", "remembered"]
+__all__ = ["SEEDS", "GroundHistory", "keep_in_database", "remembered"]
 
 SEEDS = 3
 """So many of the configurations that promise most are measured right after the default."""
 
 
 @dataclass(frozen=True)
-class Remembered:
+class GroundHistory:
     """A ground with what is known of it.
 
     Attributes:
@@ -28,15 +28,15 @@ class Remembered:
         note: why nothing could be read; empty if it could.
     """
 
-    ground: Ground
+    ground: TuningContext
     first: tuple[Params, ...] = ()
     measured: tuple[tuple[Params, float], ...] = ()
     note: str = ""
 
 
 def remembered(
-    ground: Ground, database: str | os.PathLike[str] | Database | None, device: str
-) -> Remembered:
+    ground: TuningContext, database: str | os.PathLike[str] | Database | None, device: str
+) -> GroundHistory:
     """Return what a tuning database holds of a kernel at a shape.
 
     A database that cannot be read is no reason to tune nothing: the note says so.
@@ -49,20 +49,20 @@ def remembered(
     from solkit.tuner.transfer_prior import CompositePrior
 
     if database is None:
-        return Remembered(ground)
+        return GroundHistory(ground)
     try:
         held = database if isinstance(database, Database) else Database(database)
         history = held.known(ground.kernel_id, ground.shape, device, ground.sol_ms)
         first = tuple(params for params in history.seeds(SEEDS) if params in ground.space)
     except Exception as error:  # it may be a server, with errors of its own
-        return Remembered(ground, note=f"The tuning database cannot be read: {error}")
+        return GroundHistory(ground, note=f"The tuning database cannot be read: {error}")
     if not first:
-        return Remembered(ground, measured=history.measured)
+        return GroundHistory(ground, measured=history.measured)
     prior = history if ground.prior is None else CompositePrior(history, ground.prior)
-    return Remembered(replace(ground, prior=prior), first, history.measured)
+    return GroundHistory(replace(ground, prior=prior), first, history.measured)
 
 
-def keep(database: str | os.PathLike[str] | Database, log: OutcomeLog | None) -> str:
+def keep_in_database(database: str | os.PathLike[str] | Database, log: OutcomeLog | None) -> str:
     """Add a run to a tuning database.
 
     Args:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from solkit.core import Checked, Report, Result, Verdict
-from solkit.pipeline.studying import files_of
-from solkit.tuner.proposers.checking import Checker
+from solkit.pipeline.studying import problem_files
+from solkit.tuner.interpreter_check import Checker
 
-__all__ = ["checked"]
+__all__ = ["check_unmeasured"]
 
 
-def checked(report: Report) -> tuple[Report, tuple[str, ...]]:
+def check_unmeasured(report: Report) -> tuple[Report, tuple[str, ...]]:
     """Check what was not measured; what the interpreter finds plainly wrong is `wrong`.
 
     Returns:
@@ -19,7 +19,7 @@ def checked(report: Report) -> tuple[Report, tuple[str, ...]]:
     """
     if report.kernel.candidate is None:
         return report, ()
-    kernel, problem = files_of(report.kernel, None)
+    kernel, problem = problem_files(report.kernel, None)
     results: list[Result] = []
     sentences: list[str] = []
     with Checker() as checker:

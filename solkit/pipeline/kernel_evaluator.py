@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from solkit.core import (
     Configuration,
     Device,
     EvolveSettings,
+    Finalist,
     KernelFile,
     Outcome,
     Result,
@@ -32,11 +34,11 @@ from solkit.core import (
 from solkit.datasets import outcomelog
 from solkit.datasets.kernels import kernel_of
 from solkit.datasets.outcomelog import OutcomeLog
-from solkit.errors import InputError, NotRecordedError
+from solkit.errors import InputError, NotRecordedError, SolkitError
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.measure.distrust.source_suspicion import suspicions
 from solkit.measure.outcomes import PreparedCandidate, scored
-from solkit.pipeline.compiling import chosen, first_parent
+from solkit.pipeline.compiling import choose_configurations, first_parent
 from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.studying import Shape
 from solkit.pipeline.tuning_context import recorded_default
@@ -44,16 +46,17 @@ from solkit.pipeline.tuning_context import recorded_default
 if TYPE_CHECKING:
     from solkit.surrogate.model import Surrogate
     from solkit.tuner.evolution.acquisition import Point
-    from solkit.tuner.evolution.evolution_search import Found, Ranking
+    from solkit.tuner.evolution.evolution_search import EvolutionSearch, Ranking, VariantOutcome
 
 __all__ = [
     "LINEAGE",
     "Advise",
     "Check",
     "EvolveLog",
-    "EvolveWorld",
+    "KernelEvaluator",
     "Original",
-    "unchecked",
+    "Practice",
+    "leave_unchecked",
     "variant_of",
 ]
 
@@ -77,7 +80,7 @@ _TRIES = 2
 """Times that a candidate is measured if the conditions were unreliable."""
 
 
-def unchecked(_source: str, _brief: Brief) -> tuple[Checked, str]:
+def leave_unchecked(_source: str, _brief: Brief) -> tuple[Checked, str]:
     """Nothing is checked: the bench decides."""
     return Checked.UNCHECKED, "It was not checked before it was measured."
 
@@ -144,7 +147,7 @@ class Original:
         parent = first_parent(path, prepared.device, shape)
         original = Original.read(prepared, prepared.path(parent.text), path, shape, how)
         of = original.path, path, original.shape
-        params = chosen(parent.choices, original.params, of, prepared.analyser)
+        params = choose_configurations(parent.choices, original.params, of, prepared.analyser)
         note = (
             f"{path} holds no kernel: the search starts from what torch.compile would run, written "
             "as a kernel file (`solkit inductor`). It fits this shape alone."
@@ -204,7 +207,7 @@ class Original:
 
         There are none if none is held out: the search's shape is the only one that counts then.
         """
-        from solkit.tuner.evolution.validation import shapes_like
+        from solkit.tuner.evolution.evolution_search import shapes_like
 
         others, problem = self.others(how), self.file.problem
         if not others:
@@ -230,10 +233,12 @@ class EvolveLog(OutcomeLog):
         facts_of: Mapping[outcomelog.RowKey, str] | None = None,
     ) -> tuple[Outcome, ...]:
         """As for `OutcomeLog`."""
-        with_lineage = [replace(row, extra={**row.extra, LINEAGE: self._of(row)}) for row in rows]
+        with_lineage = [
+            replace(row, extra={**row.extra, LINEAGE: self._lineage_of_row(row)}) for row in rows
+        ]
         return super().append(with_lineage, sources, facts, facts_of)
 
-    def _of(self, row: Outcome) -> dict[str, Any]:
+    def _lineage_of_row(self, row: Outcome) -> dict[str, Any]:
         lineage: dict[str, Any] = {"spent_s": round(self.spent(), 3)}
         if (variant := self.variants.get((row.source_sha256 or "")[:12])) is not None:
             names = ("parent", "kind", "intent", "proposer", "why")
@@ -243,7 +248,7 @@ class EvolveLog(OutcomeLog):
 
 
 @dataclass
-class EvolveWorld:
+class KernelEvaluator:
     """Ranking and measuring of variants, as the `VariantEvaluator` of a search.
 
     Attributes:
@@ -266,7 +271,7 @@ class EvolveWorld:
     surrogate: Surrogate | None
     bench: Bench = None  # type: ignore[assignment] # it asks this for prospects
     log: EvolveLog | None = None
-    checks: Check = unchecked
+    checks: Check = leave_unchecked
     advise: Advise = lambda *_: ()
     earlier_s: float = 0.0
     _own_s: float = 0.0
@@ -302,7 +307,7 @@ class EvolveWorld:
         points = {}
         for variant in variants:
             try:
-                points[self.path(variant)] = self._points(variant)
+                points[self.path(variant)] = self._params_to_rank(variant)
             except InputError as error:
                 refused[variant.id] = str(error)
         if not points:
@@ -326,10 +331,10 @@ class EvolveWorld:
             )
             for ranked in plan.ranked
         ]
-        refused |= _unable(candidates)
-        return Ranking(_foremost(candidates), refused)
+        refused |= _unusable_variants(candidates)
+        return Ranking(_foremost_points(candidates), refused)
 
-    def _points(self, variant: Variant) -> list[Mapping[str, Value]]:
+    def _params_to_rank(self, variant: Variant) -> list[Mapping[str, Value]]:
         """Return parameters of a variant: its own, and a sample of its space.
 
         Raises:
@@ -364,7 +369,7 @@ class EvolveWorld:
                 return False
         return True
 
-    def accepts(self, shape: Mapping[str, Value]) -> bool:
+    def accepts_shape(self, shape: Mapping[str, Value]) -> bool:
         """Tell whether the original runs at a shape within the GPU's memory, as far as is known.
 
         Copies of the inputs take a multiple of the problem's bytes. So a shape may need as many as
@@ -378,21 +383,23 @@ class EvolveWorld:
         fails = there.result.analysis.failure not in (None, here.result.analysis.failure)
         return not fails and there.result.work.dram_bytes <= most
 
-    def measure(self, point: Point, variant: Variant) -> Found:
+    def measure(self, point: Point, variant: Variant) -> VariantOutcome:
         """Check a candidate and time it; again if the conditions were unreliable."""
-        from solkit.tuner.evolution.evolution_search import Found
+        from solkit.tuner.evolution.evolution_search import VariantOutcome
 
         if self.log is not None:
             self.log.variants[variant.id] = variant
         try:
             configuration, prospect = self.prepared.analysed(point.configuration, None, None, None)
         except InputError as error:
-            return Found(Verdict.NOT_MEASURED, why=str(error))
+            return VariantOutcome(Verdict.NOT_MEASURED, why=str(error))
         if self._takes_too_long(prospect):
-            return Found(Verdict.TIMED_OUT, why="Analysing and compiling it takes too long.")
+            return VariantOutcome(
+                Verdict.TIMED_OUT, why="Analysing and compiling it takes too long."
+            )
         configuration = replace(configuration, hopeless_ms=point.configuration.hopeless_ms)
         for _ in range(_TRIES):
-            result = self._measured(configuration, prospect)
+            result = self._measure_safely(configuration, prospect)
             if result.verdict is not Verdict.UNSTABLE:
                 break
         return result
@@ -405,13 +412,15 @@ class EvolveWorld:
         own = self.prospect_of(self.original.configuration)
         return own is not None and own.result.analysis.failure != timed_out
 
-    def _measured(self, configuration: Configuration, prospect: PreparedCandidate) -> Found:
-        from solkit.tuner.evolution.evolution_search import Found
+    def _measure_safely(
+        self, configuration: Configuration, prospect: PreparedCandidate
+    ) -> VariantOutcome:
+        from solkit.tuner.evolution.evolution_search import VariantOutcome
 
         try:
-            return self.judged(prospect, self._outcome(configuration, prospect))
+            return self.judged(prospect, self._await_outcome(configuration, prospect))
         except InputError as error:  # e.g. it is not recorded
-            return Found(Verdict.NOT_MEASURED, why=str(error))
+            return VariantOutcome(Verdict.NOT_MEASURED, why=str(error))
 
     def prospect_of(self, configuration: Configuration) -> PreparedCandidate | None:
         """Return what is known of a configuration without a GPU; ``None`` if it is unusable."""
@@ -420,14 +429,14 @@ class EvolveWorld:
         except InputError:
             return None
 
-    def judged(self, prospect: PreparedCandidate | None, outcome: Outcome) -> Found:
+    def judged(self, prospect: PreparedCandidate | None, outcome: Outcome) -> VariantOutcome:
         """Return what an outcome says of a candidate."""
-        from solkit.tuner.evolution.archive import behaviour_of
-        from solkit.tuner.evolution.evolution_search import Found
+        from solkit.tuner.evolution.evolution_search import VariantOutcome
+        from solkit.tuner.evolution.population_archive import behaviour_of
 
         counts = outcome.verdict.is_right
         result = None if prospect is None else scored(prospect.result, outcome, self.device)
-        return Found(
+        return VariantOutcome(
             outcome.verdict,
             outcome.time_ms if counts else None,
             () if result is None else behaviour_of(result.analysis, self.device, outcome.verdict),
@@ -435,7 +444,7 @@ class EvolveWorld:
             "" if counts else (outcome.message or outcome.verdict.value),
         )
 
-    def _outcome(self, configuration: Configuration, prospect: PreparedCandidate) -> Outcome:
+    def _await_outcome(self, configuration: Configuration, prospect: PreparedCandidate) -> Outcome:
         """Return the outcome of one measurement, whose seconds are counted."""
         bench = self.bench
         self._prospects[id(configuration)] = prospect
@@ -526,14 +535,14 @@ def _suspicions(variant: Variant) -> Sequence[Any]:
         raise InputError(f"it is no Python: line {error.lineno}: {error.msg}") from None
 
 
-def _unable(points: Sequence[Point]) -> dict[str, str]:
+def _unusable_variants(points: Sequence[Point]) -> dict[str, str]:
     """Return the variants without a candidate that can run, with the reason."""
     able = {point.variant for point in points if point.p_fail < 1}
     why = "no choice of its parameters can run on this GPU"
     return {point.variant: why for point in points if point.variant not in able}
 
 
-def _foremost(points: Sequence[Point]) -> list[Point]:
+def _foremost_points(points: Sequence[Point]) -> list[Point]:
     """Return each variant's points with the lowest forecasts; what will hardly run comes last."""
     by_variant: dict[str, list[Point]] = {}
     for point in sorted(points, key=lambda point: (point.p_fail, point.mean)):
@@ -553,3 +562,108 @@ def variant_of(name: str, text: str, lineage: Mapping[str, Any]) -> Variant:
         Checked(lineage.get("checked", Checked.UNCHECKED)),
         lineage.get("why", ""),
     )
+
+
+_KEPT_SHARE, _KEPT_S = 0.2, 15.0  # of the budget, and at most: some ten measurements
+
+
+@dataclass
+class Practice:
+    """Times finalists at practice shapes, within the budget of the search.
+
+    Attributes:
+        world: measures.
+        budget_s: GPU seconds of the search and the practice.
+        notes: what limits the result, each a sentence.
+    """
+
+    world: KernelEvaluator
+    budget_s: float
+    notes: list[str] = field(default_factory=list)
+    _known: dict[tuple[str, str, str], list[VariantOutcome]] = field(default_factory=dict)
+
+    def shapes(self) -> list[Mapping[str, Value]]:
+        """Return shapes to practise at, but for those that a recording lacks."""
+        original = self.world.original
+        every = original.practice(self.world.how)
+        return [e for e in every if self.world.holds(replace(original.configuration, shape=e))]
+
+    def kept_s(self) -> float:
+        """GPU seconds that the search leaves."""
+        return min(_KEPT_SHARE * self.budget_s, _KEPT_S) if self.shapes() else 0.0
+
+    def take(self, name: str, outcome: Outcome) -> None:
+        """Take over what an earlier run measured of a variant."""
+        if outcome.verdict is not Verdict.UNSTABLE:  # it was measured again
+            key = name, canonical(outcome.params), canonical(outcome.shape)
+            self._known.setdefault(key, []).append(self.world.judged(None, outcome))
+
+    def run(self, breeding: EvolutionSearch) -> tuple[Finalist, ...]:
+        """Return the finalists that were tried; empty if there is nothing to choose.
+
+        An interrupt (Ctrl-C) ends it, and the fastest goes to the gate.
+        """
+        from solkit.tuner.evolution.evolution_search import (
+            MOST_SHAPES,
+            finalists,
+            practise_finalists,
+        )
+
+        rivals = finalists(breeding.archive, breeding.first_ms)
+        if len(rivals) < 2:
+            return ()
+        first = breeding.archive[breeding.archive.original]
+        original = replace(first, params=self.world.original.params, time_ms=breeding.first_ms)
+        breeding.tell("practice")
+        try:
+            shapes = list(
+                itertools.islice(filter(self.world.accepts_shape, self.shapes()), MOST_SHAPES)
+            )
+            practised = (
+                practise_finalists(original, rivals, shapes, self._measure_once) if shapes else ()
+            )
+        except KeyboardInterrupt:
+            self.notes.append("The practice was interrupted: the fastest variant went to the gate.")
+            return ()
+        except SolkitError as error:
+            self.notes.append(f"The practice could not be finished: {error}")
+            return ()
+        self._note_choice(breeding, practised)
+        return practised
+
+    def _measure_once(self, bred: Bred, shape: Mapping[str, Value], turn: int) -> VariantOutcome:
+        """Return a variant's time at a shape in a turn; nothing is measured beyond the budget."""
+        from solkit.tuner.evolution.evolution_search import VariantOutcome
+
+        key = bred.variant.id, canonical(bred.params), canonical(shape)
+        timings = self._known.setdefault(key, [])
+        if turn < len(timings):
+            return timings[turn]
+        if self.world.spent_s() >= self.budget_s:
+            return VariantOutcome(Verdict.NOT_MEASURED)
+        timings.append(self._time_at_shape(bred, shape))
+        return timings[-1]
+
+    def _time_at_shape(self, bred: Bred, shape: Mapping[str, Value]) -> VariantOutcome:
+        from solkit.tuner.evolution.acquisition import Point
+
+        original, path = self.world.original, self.world.path(bred.variant)
+        in_use = path == original.path and canonical(bred.params) == canonical(original.params)
+        how = "default" if in_use else "search"
+        configuration = replace(original.of(path, bred.params, how), shape=shape)
+        return self.world.measure(Point(bred.variant.id, configuration, 0.0, 0.0), bred.variant)
+
+    def _note_choice(self, breeding: EvolutionSearch, practised: tuple[Finalist, ...]) -> None:
+        """Say so if another than the fastest was taken."""
+        if not practised or practised[0].taken:
+            return
+        taken = next(finalist for finalist in practised if finalist.taken)
+        kind = breeding.archive[taken.id].variant.kind
+        lost = practised[0].practised[-1]
+        at = ", ".join(f"{name}={value}" for name, value in lost.shape.items())
+        outcome = (
+            lost.verdict.value if lost.ratio is None else f"{lost.ratio:.2f} times the original"
+        )
+        self.notes.append(
+            f"The fastest variant did not hold in practice ({outcome} at {at}): {kind} was taken."
+        )

@@ -20,7 +20,7 @@ from solkit.measure.outcomes import PreparedCandidate, scored
 from solkit.pipeline.environment import environment
 from solkit.pipeline.evaluation import Evaluation, Given, Text
 from solkit.pipeline.preparing import Preparation, Studied, Values
-from solkit.pipeline.target import target
+from solkit.pipeline.target import target_device
 from solkit.roofline.calibration import calibrated
 
 __all__ = ["Lab"]
@@ -71,14 +71,16 @@ class Lab:
         self._how = how if on is None else replace(how, on=on)
         if self._how.counters:
             raise InputError("counters: a Lab takes none; `solkit score --ncu` does")
-        self.device = target(device, self._how) if bench is None else calibrated(bench.device)
+        self.device = (
+            target_device(device, self._how) if bench is None else calibrated(bench.device)
+        )
         self._prospects: dict[int, PreparedCandidate] = {}
         with contextlib.ExitStack() as stack:
             preparation = Preparation(self.device, self._how)
             self._prepared = stack.enter_context(contextlib.closing(preparation))
             if bench is None and self.device.source == "nvml":
                 log = stack.enter_context(OutcomeLog(self._how.log, {"what": "solkit.Lab"}))
-                bench = stack.enter_context(self._guarded(log))
+                bench = stack.enter_context(self._guarded_bench(log))
             self._bench = None if bench is None else SharedBench(bench)
             self._stack = stack.pop_all()
 
@@ -145,9 +147,9 @@ class Lab:
             WorkerError: SolKit's own part failed.
         """
         prepared = self._prepared.analysed(candidate, problem, shape, params)
-        future = self._submitted(*prepared)
+        future = self._submit_prepared(*prepared)
         try:
-            return self._shared().first([future]).result()
+            return self._shared_bench().first([future]).result()
         finally:
             self._prospects.pop(id(prepared[0]), None)
 
@@ -189,7 +191,7 @@ class Lab:
         remaining, width = iter(candidates), usable_cores() + 1
         studying: set[Future[Studied]] = set()
         begun: set[Future[Any]] = set()
-        study = self._prepared.studied
+        study = self._prepared.study_candidate
         measuring: dict[Future[Outcome], Evaluation] = {}
         pool = ThreadPoolExecutor(width, thread_name_prefix="solkit-lab")
         try:
@@ -199,43 +201,43 @@ class Lab:
                     studying.add(pool.submit(study, candidate, problem, shape, params, begun))
                 if not studying and not measuring:
                     return
-                for job in _done(studying, wait_for_one=not measuring):
+                for job in _take_finished(studying, wait_for_one=not measuring):
                     evaluation, prospect = job.result()
-                    evaluation, future = self._begun(evaluation, prospect)
+                    evaluation, future = self._begin_measuring(evaluation, prospect)
                     if future is None:
                         yield evaluation
                     else:
                         measuring[future] = evaluation
                 if measuring:
-                    future = self._shared().first(measuring)
-                    yield self._finished(measuring.pop(future), future)
+                    future = self._shared_bench().first(measuring)
+                    yield self._finish_evaluation(measuring.pop(future), future)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
             for pending in tuple(begun):
                 pending.cancel()
             if measuring:
-                self._shared().withdraw(measuring)
+                self._shared_bench().withdraw(measuring)
             for evaluation in measuring.values():
                 self._prospects.pop(id(evaluation.configuration), None)
 
-    def _guarded(self, log: OutcomeLog) -> GuardedBench:
+    def _guarded_bench(self, log: OutcomeLog) -> GuardedBench:
         def prospect(configuration: Configuration) -> PreparedCandidate:
             return self._prospects[id(configuration)]
 
         return GuardedBench(self.device, prospect, log, self._how, environment())
 
-    def _begun(
+    def _begin_measuring(
         self, evaluation: Evaluation, prospect: PreparedCandidate | None
     ) -> tuple[Evaluation, Future[Outcome] | None]:
         """Return the future outcome; ``None``, perhaps with the reason, if there will be none."""
         if self._bench is None or prospect is None or evaluation.configuration is None:
             return evaluation, None
         try:
-            return evaluation, self._submitted(evaluation.configuration, prospect)
+            return evaluation, self._submit_prepared(evaluation.configuration, prospect)
         except UnsupportedError as error:
             return replace(evaluation, error=error), None
 
-    def _shared(self) -> SharedBench:
+    def _shared_bench(self) -> SharedBench:
         """Return the bench; raises `UnsupportedError` if there is none."""
         if self._bench is None:
             raise UnsupportedError(
@@ -243,16 +245,16 @@ class Lab:
             )
         return self._bench
 
-    def _submitted(
+    def _submit_prepared(
         self, configuration: Configuration, prospect: PreparedCandidate
     ) -> Future[Outcome]:
-        bench = self._shared()
+        bench = self._shared_bench()
         if prospect.file.problem.reference is None:
             raise UnsupportedError(f"cannot measure {configuration.path}: it has no reference")
         self._prospects[id(configuration)] = prospect
         return bench.submit(configuration)
 
-    def _finished(self, evaluation: Evaluation, future: Future[Outcome]) -> Evaluation:
+    def _finish_evaluation(self, evaluation: Evaluation, future: Future[Outcome]) -> Evaluation:
         self._prospects.pop(id(evaluation.configuration), None)
         error = future.exception()
         if isinstance(error, InputError):  # e.g. it is not recorded
@@ -264,7 +266,7 @@ class Lab:
         )
 
 
-def _done(jobs: set[Future[Studied]], wait_for_one: bool) -> set[Future[Studied]]:
+def _take_finished(jobs: set[Future[Studied]], wait_for_one: bool) -> set[Future[Studied]]:
     """Remove the finished jobs, and return them."""
     finished = wait(jobs, timeout=None if wait_for_one else 0, return_when=FIRST_COMPLETED).done
     jobs -= finished

@@ -21,7 +21,7 @@ from solkit.measure.benches.guarded import GuardedBench
 from solkit.measure.outcomes import PreparedCandidate
 from solkit.pipeline.environment import environment
 
-__all__ = ["bench_for", "configuration_of", "outcomes_of", "wants_measurement"]
+__all__ = ["configuration_of", "open_bench_for", "outcomes_of", "wants_measurement"]
 
 
 def wants_measurement(measure: bool | None, device: Device, study: Study) -> bool:
@@ -52,7 +52,7 @@ def configuration_of(
 
 
 @contextlib.contextmanager
-def bench_for(
+def open_bench_for(
     device: Device,
     settings: MeasureSettings,
     analysed: Sequence[tuple[Configuration, PreparedCandidate]],

@@ -63,7 +63,7 @@ class Preparation:
         (case,) = study(self.analyser, plan).cases
         return bound_of_case(case, self.device, self._precision, self._l2)
 
-    def studied(
+    def study_candidate(
         self,
         candidate: Given,
         problem: Text | None,
@@ -82,7 +82,7 @@ class Preparation:
         configuration, prospect = pair
         return Evaluation(candidate, configuration, prospect.result), prospect
 
-    def _wanted(
+    def _requested_configuration(
         self, candidate: Given, problem: Text | None, shape: Values | None, params: Values | None
     ) -> Configuration:
         """Return the requested configuration, with files for texts; the first shape by default."""
@@ -116,7 +116,7 @@ class Preparation:
         Raises:
             InputError: a file, the shape or a parameter is invalid.
         """
-        requested = self._wanted(candidate, problem, shape, params)
+        requested = self._requested_configuration(candidate, problem, shape, params)
         plan = StudyPlan(requested.path, requested.reference, [requested.shape], requested.params)
         studied = study(self.analyser, plan, begun)
         if studied.kernel.candidate is None:

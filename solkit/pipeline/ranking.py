@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from solkit.core import Configuration, Device, MeasureSettings, Value
 from solkit.errors import InputError
-from solkit.pipeline.shipped_surrogate import shipped
+from solkit.pipeline.shipped_surrogate import shipped_model
 from solkit.pipeline.studying import Shape, analyser_for
-from solkit.pipeline.target import target
+from solkit.pipeline.target import target_device
 from solkit.surrogate.model import Surrogate
 from solkit.surrogate.plan import Plan
 from solkit.surrogate.ranking import RankSettings, Request, ranked_pools
@@ -57,10 +57,10 @@ def rank(
     Raises:
         InputError: a file, shape or parameter is invalid, or nothing can be captured.
     """
-    request = _request(candidates, reference, budget, shapes, settings)
+    request = _rank_request(candidates, reference, budget, shapes, settings)
     limits = MeasureSettings()
-    with analyser_for(target(device, limits), limits) as analyser:
-        return ranked(request, analyser, surrogate or shipped())
+    with analyser_for(target_device(device, limits), limits) as analyser:
+        return ranked(request, analyser, surrogate or shipped_model())
 
 
 def ask_tell(
@@ -92,17 +92,17 @@ def ask_tell(
     from solkit.tuner.ask_tell import AskTell  # it needs scipy
 
     shapes = None if shape is None else [shape]
-    request = _request(candidates, reference, budget, shapes, settings)
-    model = surrogate or shipped()
+    request = _rank_request(candidates, reference, budget, shapes, settings)
+    model = surrogate or shipped_model()
     limits = MeasureSettings()
-    with analyser_for(target(device, limits), limits) as analyser:
+    with analyser_for(target_device(device, limits), limits) as analyser:
         if shape is None:
             described = analyser.describe(request.files[0], request.reference).result()
             request = replace(request, shapes=described.problem.shapes[:1])
         return AskTell(ranked_pools(request, analyser, model)[0].plan, seed)
 
 
-def _request(
+def _rank_request(
     candidates: _Candidate | Sequence[_Candidate],
     reference: str | os.PathLike[str] | None,
     budget: int,
@@ -110,7 +110,7 @@ def _request(
     settings: RankSettings | None,
 ) -> Request:
     single = isinstance(candidates, (str, os.PathLike, Configuration))
-    files, points = _by_file([candidates] if single else candidates)  # type: ignore[list-item,arg-type]
+    files, points = _points_by_file([candidates] if single else candidates)  # type: ignore[list-item,arg-type]
     if not isinstance(budget, int) or budget < 1:
         raise InputError(f"budget is {budget!r}; expected how many may be measured, at least 1")
     if not files:
@@ -119,7 +119,7 @@ def _request(
     return Request(files, problem, shapes, points, budget, settings or RankSettings())
 
 
-def _by_file(
+def _points_by_file(
     candidates: Sequence[_Candidate],
 ) -> tuple[list[str], dict[str, list[Mapping[str, Value]]] | None]:
     """Return the files, and the points of each if configurations are given."""

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from solkit.measure.benches.multi_gpu import ManyBench
     from solkit.measure.benches.remote import RemoteBench
 
-__all__ = ["Elsewhere"]
+__all__ = ["RemoteGpus"]
 
 
-class Places(Protocol):
+class GpuPlaces(Protocol):
     """Settings that name GPUs: `TuneSettings`, `BatchSettings`."""
 
     @property
@@ -30,7 +30,7 @@ class Places(Protocol):
     def ray(self) -> str | None: ...
 
 
-class Elsewhere:
+class RemoteGpus:
     """Opens the bench that settings name; its GPUs are all of one model.
 
     Args:
@@ -43,14 +43,14 @@ class Elsewhere:
     """
 
     def __init__(
-        self, how: Places, model: str | Device | None, tell: Callable[[str], None]
+        self, how: GpuPlaces, model: str | Device | None, tell: Callable[[str], None]
     ) -> None:
         self._how, self._tell = how, tell
         self._model = find(model).key if isinstance(model, str) else model and model.key
         self.log: OutcomeLog | None = None
 
     @contextlib.contextmanager
-    def opened(self, seed: int = 0, gpus: int | None = None) -> Iterator[Bench]:
+    def open_workers(self, seed: int = 0, gpus: int | None = None) -> Iterator[Bench]:
         """Yield the bench of new workers.
 
         Args:
@@ -63,7 +63,7 @@ class Elsewhere:
         """
         from solkit.measure.benches.multi_gpu import OneModel
 
-        with self._workers(seed, gpus) as bench:
+        with self._start_workers(seed, gpus) as bench:
             models = [device.key for device in bench.devices]
             if self._model is None and len(models) > 1:
                 raise InputError(
@@ -74,12 +74,12 @@ class Elsewhere:
 
     def head_to_head(self, seed: int, base: Configuration, rival: Configuration) -> Final:
         """Time two in turns on one GPU, in a new process and on other inputs."""
-        from solkit.tuner.final import head_to_head
+        from solkit.tuner.head_to_head import head_to_head
 
-        with self.opened(seed, gpus=None if self._model else 1) as bench:
+        with self.open_workers(seed, gpus=None if self._model else 1) as bench:
             return head_to_head(bench, base, rival)
 
-    def _workers(self, seed: int, gpus: int | None) -> ManyBench | RemoteBench:
+    def _start_workers(self, seed: int, gpus: int | None) -> ManyBench | RemoteBench:
         from solkit.measure.benches.hosting import Trusted
         from solkit.measure.benches.local import gpus_named, local_bench
         from solkit.measure.benches.ray import ray_bench

@@ -22,9 +22,14 @@ from solkit.measure.outcomes import PreparedCandidate, scored
 from solkit.measure.timing import protocols
 from solkit.pipeline.environment import environment
 from solkit.pipeline.forecasts import with_forecasts
-from solkit.pipeline.measuring import bench_for, configuration_of, outcomes_of, wants_measurement
-from solkit.pipeline.studying import Shape, Source, analyser_for, plan_of
-from solkit.pipeline.target import target
+from solkit.pipeline.measuring import (
+    configuration_of,
+    open_bench_for,
+    outcomes_of,
+    wants_measurement,
+)
+from solkit.pipeline.studying import Shape, Source, analyser_for, plan_study
+from solkit.pipeline.target import target_device
 from solkit.roofline.cases import unmeasured
 
 __all__ = ["score"]
@@ -65,22 +70,22 @@ def score(
     if how.counters and how.sandbox:
         raise InputError("--ncu and --sandbox: Nsight Compute cannot count inside the sandbox")
     l2 = protocols.find(how.protocol).l2
-    to = target(device, settings)
-    plan = plan_of(path, reference, shapes, params=params, groups="")
+    to = target_device(device, settings)
+    plan = plan_study(path, reference, shapes, params=params, groups="")
     with analyser_for(to, how) as analyser:
         study = study_of(analyser, plan)
     results = [unmeasured(case, to, precision or how.precision, l2) for case in study.cases]
     results = with_forecasts(study.kernel, results, to)
     failed = study.failed
     if wants_measurement(measure, to, study):
-        results, unmeasurable = _measured(study.kernel, results, to, how, params or {})
+        results, unmeasurable = _measure_shapes(study.kernel, results, to, how, params or {})
         failed += unmeasurable
     if how.counters:
         results = [counted(study.kernel, result, to, how.time_limit_s) for result in results]
     return Report(environment(), study.kernel, to, tuple(results), failed)
 
 
-def _measured(
+def _measure_shapes(
     file: KernelFile,
     results: Sequence[Result],
     device: Device,
@@ -93,7 +98,7 @@ def _measured(
         (configuration, PreparedCandidate(file, result))
         for configuration, result in zip(configurations, results, strict=True)
     ]
-    with bench_for(device, settings, prospects) as bench:
+    with open_bench_for(device, settings, prospects) as bench:
         outcomes = outcomes_of(bench, configurations)
     scored_results: list[Result] = []
     failed: list[FailedShape] = []

@@ -8,10 +8,10 @@ from solkit.errors import UnsupportedError
 from solkit.surrogate.model import Surrogate
 from solkit.surrogate.shipped import shipped_trees_file
 
-__all__ = ["model_file", "shipped"]
+__all__ = ["model_file", "shipped_model"]
 
 
-def shipped() -> Surrogate | None:
+def shipped_model() -> Surrogate | None:
     """Return the shipped model; ``None`` if there is none: the kernel model speaks then."""
     with contextlib.suppress(UnsupportedError):
         return Surrogate.load()

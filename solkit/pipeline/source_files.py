@@ -24,13 +24,13 @@ class Texts:
     def path(self, source: str | os.PathLike[str]) -> str:
         """Return the file of a source: a path, or a text, which has more than one line."""
         text = os.fspath(source)
-        return text if "\n" not in text else self._written(text)
+        return text if "\n" not in text else self._write_text(text)
 
     def close(self) -> None:
         """Remove all of them."""
         self._folder.cleanup()
 
-    def _written(self, text: str) -> str:
+    def _write_text(self, text: str) -> str:
         data = text.encode()
         name = hashlib.sha256(data).hexdigest()[:_DIGITS]
         folder = Path(self._folder.name) / name

@@ -18,11 +18,11 @@ __all__ = [
     "Source",
     "analyse",
     "analyser_for",
-    "files_of",
     "first_case",
     "load",
-    "plan_of",
-    "studied",
+    "plan_study",
+    "problem_files",
+    "study_plan",
 ]
 
 STUDY_LIMIT_S = 180.0
@@ -56,7 +56,7 @@ def load(
         KernelFileError: the file cannot be used; names the line and what was expected.
     """
     with Analyser(DEFAULT_DEVICE) as analyser:
-        return describe(analyser, *files_of(path, reference))
+        return describe(analyser, *problem_files(path, reference))
 
 
 def analyse(
@@ -80,11 +80,11 @@ def analyse(
         InputError: the file, the device, the shape or a parameter is invalid.
     """
     shapes = None if shape is None else [shape]
-    plan = plan_of(source, reference, shapes, params=params)
-    return first_case(studied(plan, named_device(device))).analysis
+    plan = plan_study(source, reference, shapes, params=params)
+    return first_case(study_plan(plan, named_device(device))).analysis
 
 
-def plan_of(
+def plan_study(
     source: Source,
     reference: str | os.PathLike[str] | None,
     shapes: Sequence[Shape] | None,
@@ -94,11 +94,11 @@ def plan_of(
     groups: str | None = None,
 ) -> StudyPlan:
     """Plan what to study of a kernel file or its path; see `StudyPlan`."""
-    path, other = files_of(source, reference)
+    path, other = problem_files(source, reference)
     return StudyPlan(path, other, shapes, dict(params or {}), analysing, groups)
 
 
-def studied(plan: StudyPlan, device: Device, limit_s: float = STUDY_LIMIT_S) -> Study:
+def study_plan(plan: StudyPlan, device: Device, limit_s: float = STUDY_LIMIT_S) -> Study:
     """Study a kernel file; see `solkit.analysis.study`. `limit_s` is for each shape."""
     with Analyser(device, limit_s=limit_s) as analyser:
         return study_of(analyser, plan)
@@ -116,7 +116,9 @@ def first_case(study: Study) -> Case:
     return study.cases[0]
 
 
-def files_of(source: Source, reference: str | os.PathLike[str] | None) -> tuple[str, str | None]:
+def problem_files(
+    source: Source, reference: str | os.PathLike[str] | None
+) -> tuple[str, str | None]:
     """Return the candidate's file, and the problem's if that is a different one."""
     reference = None if reference is None else os.fspath(reference)
     if not isinstance(source, KernelFile):

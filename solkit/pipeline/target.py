@@ -10,7 +10,7 @@ from solkit.roofline import devices as catalogue
 from solkit.roofline import nvml
 from solkit.roofline.calibration import calibrated
 
-__all__ = ["DEFAULT_DEVICE", "NO_GPU", "devices", "named_device", "target"]
+__all__ = ["DEFAULT_DEVICE", "NO_GPU", "devices", "named_device", "target_device"]
 
 DEFAULT_DEVICE = "h100-sxm"
 """The target if none is named and the machine has no GPU."""
@@ -37,7 +37,7 @@ def named_device(device: str | Device) -> Device:
     return calibrated(catalogue.find(device))
 
 
-def target(device: str | Device | None, settings: MeasureSettings | None = None) -> Device:
+def target_device(device: str | Device | None, settings: MeasureSettings | None = None) -> Device:
     """Return the requested device, with live figures if this machine has that GPU.
 
     Args:

@@ -42,17 +42,17 @@ from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import InputError, SolkitError, UnsupportedError
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.pipeline.environment import environment
-from solkit.pipeline.history import keep, remembered
+from solkit.pipeline.history import keep_in_database, remembered
 from solkit.pipeline.studying import Shape, analyser_for
-from solkit.pipeline.target import target
-from solkit.pipeline.tuning_context import Ground, live_ground, recorded_ground
+from solkit.pipeline.target import target_device
+from solkit.pipeline.tuning_context import TuningContext, live_ground, recorded_ground
 
 if TYPE_CHECKING:
     from solkit.measure.benches.trusted import Ahead
-    from solkit.tuner.final import Judge
+    from solkit.tuner.head_to_head import Judge
     from solkit.tuner.tuning_problem import TuningProblem
 
-__all__ = ["SPENT", "Searched", "TuneLog", "guarded_final", "tune", "tuned_of"]
+__all__ = ["SPENT", "SearchOutcome", "TuneLog", "guarded_final", "tune", "tuned_result"]
 
 Show = Callable[[TuneStatus], None]
 
@@ -109,7 +109,7 @@ def tune(
     if bench is None and (how.gpus or how.ray):
         return run.elsewhere(what, device)
     limits = MeasureSettings(on=how.on)
-    to = target(device, limits) if bench is None else bench.device
+    to = target_device(device, limits) if bench is None else bench.device
     if bench is None and to.source != "nvml":
         raise UnsupportedError(
             f"cannot time on {to.name}: it is not in this machine; a recording can be replayed "
@@ -153,33 +153,33 @@ class _Run:
     how: TuneSettings
     show: Show
 
-    def here(self, gpu: Device, ground: Ground) -> Tuned:
+    def here(self, gpu: Device, ground: TuningContext) -> Tuned:
         """Tune on this machine's GPU."""
         from solkit.measure.benches.trusted import Ahead, TrustedBench
 
         notes: list[str] = []
-        log = self._log(ground)
+        log = self._open_log(ground)
         with log, Ahead(gpu, self.how.workers, facts=False) as ahead:
             with TrustedBench(ahead, log, tell=notes.append) as bench:
-                searched = self._searched(bench, ground, log)
+                searched = self._search_and_race(bench, ground, log)
             judge: Judge = partial(_in_new_process, ahead, log)
             if self.how.final == "guarded":
                 # it logs on its own, as a run: this one, which may be resumed, stays alone
                 judge = partial(guarded_final, gpu, MeasureSettings(on=self.how.on))
-            return self._concluded(searched, ground, gpu, judge, log, notes)
+            return self._conclude_run(searched, ground, gpu, judge, log, notes)
 
-    def on(self, bench: Bench, ground: Ground) -> Tuned:
+    def on(self, bench: Bench, ground: TuningContext) -> Tuned:
         """Tune on a bench. A recorded one writes no log: this does, if one is named."""
-        from solkit.tuner.final import head_to_head
+        from solkit.tuner.head_to_head import head_to_head
 
         is_recorded = isinstance(bench, RecordedBench)
         with contextlib.ExitStack() as stack:
-            log = None if self.how.log is None else self._log(ground)
+            log = None if self.how.log is None else self._open_log(ground)
             if log is not None:
                 stack.enter_context(log)
-            searched = self._searched(bench, ground, log, keeps=is_recorded)
+            searched = self._search_and_race(bench, ground, log, keeps=is_recorded)
             judge = partial(head_to_head, bench, how="recorded" if is_recorded else "turns")
-            tuned = self._concluded(searched, ground, bench.device, judge, log, [])
+            tuned = self._conclude_run(searched, ground, bench.device, judge, log, [])
         if not isinstance(bench, RecordedBench):
             return tuned
         rows = (row for row in bench.recording if row.kernel_id == tuned.kernel_id)
@@ -189,25 +189,25 @@ class _Run:
         self, what: tuple[str, str | None, Shape | None], device: str | Device | None
     ) -> Tuned:
         """Tune on several GPUs of this machine, or on those of a cluster, all of one model."""
-        from solkit.pipeline.remote_gpus import Elsewhere
+        from solkit.pipeline.remote_gpus import RemoteGpus
 
         notes: list[str] = []
-        place = Elsewhere(self.how, device, notes.append)
+        place = RemoteGpus(self.how, device, notes.append)
         with contextlib.ExitStack() as stack:
-            with place.opened() as bench:
+            with place.open_workers() as bench:
                 self.show(TuneStatus("ranking"))
                 with analyser_for(bench.device, MeasureSettings()) as analyser:
                     ground = live_ground(analyser, *what, self.how)
-                place.log = log = self._log(ground)
+                place.log = log = self._open_log(ground)
                 stack.enter_context(log)
-                searched = self._searched(bench, ground, log)
+                searched = self._search_and_race(bench, ground, log)
                 gpu = bench.device
             judge = partial(place.head_to_head, _FINAL_SEED)
-            return self._concluded(searched, ground, gpu, judge, log, notes)
+            return self._conclude_run(searched, ground, gpu, judge, log, notes)
 
     # ------------------------------------------------------------------------------------ steps
 
-    def _log(self, ground: Ground) -> TuneLog:
+    def _open_log(self, ground: TuningContext) -> TuneLog:
         about = {
             "what": "solkit tune",
             "kernel": ground.name,
@@ -217,17 +217,18 @@ class _Run:
         }
         return TuneLog(self.how.log, about, resume=self.how.resume)
 
-    def _searched(
-        self, bench: Bench, ground: Ground, log: TuneLog | None, keeps: bool = False
-    ) -> Searched:
+    def _search_and_race(
+        self, bench: Bench, ground: TuningContext, log: TuneLog | None, keeps: bool = False
+    ) -> SearchOutcome:
         """Return the search and the race; `keeps` if the log is written here, not by the bench."""
-        from solkit.tuner.driver import drive, race
+        from solkit.tuner.bench_driver import drive_bench
+        from solkit.tuner.racing import race_contenders
 
         history = remembered(ground, self.how.database, bench.device.key)
         task = history.ground.task(self.how, first=history.first)
-        earlier_s = self._resumed(task, ground, log)
+        earlier_s = self._resume_from_log(task, ground, log)
         begun_s = bench.clock.gpu_s()
-        searched = Searched(task, earlier_s, note=history.note)
+        searched = SearchOutcome(task, earlier_s, note=history.note)
 
         def spent() -> float:
             return earlier_s + bench.clock.gpu_s() - begun_s
@@ -239,20 +240,22 @@ class _Run:
             searched.gpu_s = spent_s
             if keeps and log is not None:
                 log.append([outcome])
-            self.show(_status("searching", task, spent_s, self.budget_s))
+            self.show(_tune_status("searching", task, spent_s, self.budget_s))
 
         kept_s = min(_RACE_SHARE * self.budget_s, _RACE_S)
         try:
-            drive(bench, [task], self.budget_s - kept_s, heard=heard, spent_s=earlier_s)
+            drive_bench(bench, [task], self.budget_s - kept_s, heard=heard, spent_s=earlier_s)
             searched.stopped = task.stopped or Stopped.BUDGET
-            race(bench, task, self.budget_s - spent(), heard=heard, spent_s=spent())
+            race_contenders(bench, task, self.budget_s - spent(), heard=heard, spent_s=spent())
         except KeyboardInterrupt:
             searched.stopped = Stopped.INTERRUPTED
             bench.discard()
         searched.gpu_s = max(searched.gpu_s, spent())
         return searched
 
-    def _resumed(self, task: TuningProblem, ground: Ground, log: TuneLog | None) -> float:
+    def _resume_from_log(
+        self, task: TuningProblem, ground: TuningContext, log: TuneLog | None
+    ) -> float:
         """Tell the task what the log's run measured; the GPU seconds that this took."""
         if log is None or not self.how.resume:
             return 0.0
@@ -265,38 +268,38 @@ class _Run:
             task.tell(configuration, row, spent_s)
         return spent_s
 
-    def _concluded(
+    def _conclude_run(
         self,
-        searched: Searched,
-        ground: Ground,
+        searched: SearchOutcome,
+        ground: TuningContext,
         device: Device,
         judge: Judge,
         log: OutcomeLog | None,
         notes: Sequence[str],
     ) -> Tuned:
         """Return the result, after the final."""
-        from solkit.tuner.final import final
+        from solkit.tuner.head_to_head import judge_best
 
         task, begun_s = searched.task, time.monotonic()
         notes = [*ground.notes, *notes, *filter(None, [searched.note])]
         last: Final | None = None
-        self.show(_status("final", task, searched.gpu_s, self.budget_s))
+        self.show(_tune_status("final", task, searched.gpu_s, self.budget_s))
         try:
-            last = final(task, judge)
+            last = judge_best(task, judge)
         except KeyboardInterrupt:
             notes.append("The final was interrupted: nothing shows that the best is faster.")
         except SolkitError as error:
             notes.append(f"The final could not be run: {error}")
         final_s = time.monotonic() - begun_s
         if log is not None and last is not None:
-            log.append([_decision(task, last)])
+            log.append([_decision_of_run(task, last)])
         if self.how.database is not None:
-            notes += filter(None, [keep(self.how.database, log)])
-        return tuned_of(searched, ground, device, last, log, notes, final_s)
+            notes += filter(None, [keep_in_database(self.how.database, log)])
+        return tuned_result(searched, ground, device, last, log, notes, final_s)
 
 
 @dataclass
-class Searched:
+class SearchOutcome:
     """A task whose search is over."""
 
     task: TuningProblem
@@ -305,16 +308,16 @@ class Searched:
     note: str = ""  # what limits it
 
 
-def _decision(task: TuningProblem, last: Final) -> Outcome:
+def _decision_of_run(task: TuningProblem, last: Final) -> Outcome:
     """Return the row that tells readers of the log what the final showed."""
-    from solkit.tuner.tuning_results import decision
+    from solkit.tuner.tuning_results import decision_row
 
     rival = next(e for e in task.ranked() if e.configuration.params == last.params)
     assert task.incumbent is not None
-    return decision(rival.outcomes[-1], task.incumbent.outcomes[-1], last)
+    return decision_row(rival.outcomes[-1], task.incumbent.outcomes[-1], last)
 
 
-def _status(stage: str, task: TuningProblem, gpu_s: float, budget_s: float) -> TuneStatus:
+def _tune_status(stage: str, task: TuningProblem, gpu_s: float, budget_s: float) -> TuneStatus:
     best = task.best
     return TuneStatus(
         stage=stage,
@@ -324,11 +327,11 @@ def _status(stage: str, task: TuningProblem, gpu_s: float, budget_s: float) -> T
         failed=task.failed,
         best_ms=None if best is None else best.time_ms,
         gap=task.gap,
-        expected_gain=_known(task.expected_gain()),
+        expected_gain=_finite_or_none(task.expected_gain()),
     )
 
 
-def _known(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
@@ -337,7 +340,7 @@ def _in_new_process(
 ) -> Final:
     """Time two in turns in a new process, on other inputs than the search's."""
     from solkit.measure.benches.trusted import TrustedBench
-    from solkit.tuner.final import head_to_head
+    from solkit.tuner.head_to_head import head_to_head
 
     with TrustedBench(ahead, log, seed=_FINAL_SEED) as bench:
         return head_to_head(bench, base, rival)
@@ -382,9 +385,9 @@ def _recorded_with(tuned: Tuned, rows: Iterable[Outcome]) -> dict[str, str | Non
     }
 
 
-def tuned_of(
-    searched: Searched,
-    ground: Ground,
+def tuned_result(
+    searched: SearchOutcome,
+    ground: TuningContext,
     device: Device,
     last: Final | None,
     log: OutcomeLog | None,
@@ -420,7 +423,7 @@ def tuned_of(
         final_s=final_s,
         stopped=searched.stopped,
         trajectory=tuple(task.trajectory),
-        expected_gain=_known(task.expected_gain()),
+        expected_gain=_finite_or_none(task.expected_gain()),
         log=None if log is None else str(log.path),
         notes=tuple(notes),
         environment=environment(),

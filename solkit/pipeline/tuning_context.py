@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from solkit.analysis.analyser import Analyser
-from solkit.collect import Workload, recorded
+from solkit.collect import Workload, recorded_workloads
 from solkit.core import (
     Configuration,
     KernelFile,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from solkit.tuner.search import Prior
     from solkit.tuner.tuning_problem import TuningProblem
 
-__all__ = ["Ground", "live_ground", "recorded_default", "recorded_ground"]
+__all__ = ["TuningContext", "live_ground", "recorded_default", "recorded_ground"]
 
 _MOST_LISTED = 8
 _PLANNED = 24
@@ -36,7 +36,7 @@ _PLANNED = 24
 
 
 @dataclass(frozen=True)
-class Ground:
+class TuningContext:
     """One kernel at one shape, before any measurement.
 
     Attributes:
@@ -64,7 +64,8 @@ class Ground:
         self, how: TuneSettings, weight: float = 1.0, first: Sequence[Mapping[str, Value]] = ()
     ) -> TuningProblem:
         """Return the task to tune it; `first` is measured right after the default."""
-        from solkit.tuner.tuning_problem import TaskSettings, TuningProblem
+        from solkit.tuner.early_stopping import TaskSettings
+        from solkit.tuner.tuning_problem import TuningProblem
 
         settings = TaskSettings(stop_at=how.stop_at, least_gain=how.least_gain, seed=how.seed)
         return TuningProblem(
@@ -85,7 +86,7 @@ class Ground:
 
 def live_ground(
     analyser: Analyser, path: str, reference: str | None, shape: Shape | None, how: TuneSettings
-) -> Ground:
+) -> TuningContext:
     """Return the ground of a kernel file, for the analyser's device.
 
     Raises:
@@ -94,7 +95,7 @@ def live_ground(
     from solkit.surrogate.ranking import MOST_POINTS
 
     file = analyser.describe(path, reference).result()
-    own = _in_use(file, path, how.params)
+    own = _params_in_use(file, path, how.params)
     notes: list[str] = []
     if shape is None:
         shape = file.problem.shapes[0]
@@ -108,28 +109,28 @@ def live_ground(
         notes.append(f"{path} has no SPACE, so there is nothing to choose: declare one.")
     kernel = kernel_of(file)
     whole = {**file.problem.sizes, **shape}
-    default = Configuration(path, file.candidate.name, shape, own, _apart(file))  # type: ignore[union-attr]
-    ground = Ground(
+    default = Configuration(path, file.candidate.name, shape, own, _separate_reference(file))  # type: ignore[union-attr]
+    ground = TuningContext(
         name=path,
         kernel_id=kernel.kernel_id,
         problem_id=kernel.problem_id(whole),
         shape=whole,
         default=default,
         space=space,
-        sol_ms=_sol_ms(analyser, path, reference, shape, notes),
+        sol_ms=_speed_of_light_ms(analyser, path, reference, shape, notes),
     )
     ranks = how.prior and space.size > 1 and ground.sol_ms is not None
-    prior = _planned(analyser, ground, reference, notes) if ranks else None
+    prior = _plan_prior(analyser, ground, reference, notes) if ranks else None
     return replace(ground, prior=prior, notes=tuple(notes))
 
 
-def _apart(file: KernelFile) -> str | None:
+def _separate_reference(file: KernelFile) -> str | None:
     """Return the file with the reference, if that is another one."""
     assert file.candidate is not None
     return file.problem.path if file.candidate.path != file.problem.path else None
 
 
-def _in_use(file: KernelFile, path: str, params: Shape) -> dict[str, Value]:
+def _params_in_use(file: KernelFile, path: str, params: Shape) -> dict[str, Value]:
     if file.candidate is None:
         raise InputError(f"{path} holds no kernel to tune")
     own = dict(file.candidate.params)
@@ -140,7 +141,7 @@ def _in_use(file: KernelFile, path: str, params: Shape) -> dict[str, Value]:
     return {**own, **params}
 
 
-def _sol_ms(
+def _speed_of_light_ms(
     analyser: Analyser, path: str, reference: str | None, shape: Shape, notes: list[str]
 ) -> float | None:
     why = "its reference does nothing that can be counted"
@@ -156,24 +157,24 @@ def _sol_ms(
     return None
 
 
-def _planned(
-    analyser: Analyser, ground: Ground, reference: str | None, notes: list[str]
+def _plan_prior(
+    analyser: Analyser, ground: TuningContext, reference: str | None, notes: list[str]
 ) -> Prior | None:
     """Return the surrogate's plan, or else the kernel model's; ``None`` if neither has one."""
-    from solkit.pipeline.shipped_surrogate import shipped
+    from solkit.pipeline.shipped_surrogate import shipped_model
     from solkit.surrogate.ranking import Request, rank
-    from solkit.tuner.planned_prior import Planned
+    from solkit.tuner.ask_tell import PlanPrior
 
     path = ground.default.path
     points = {path: list(ground.space.walk())}
     request = Request([path], reference, [ground.default.shape], points, _PLANNED)
     try:
-        (plan,) = rank(request, analyser, shipped())
+        (plan,) = rank(request, analyser, shipped_model())
     except InputError as error:
         notes.append(f"Nothing is known before the first measurement: {error}")
         return None
     notes.extend(plan.notes)
-    return Planned(plan)
+    return PlanPrior(plan)
 
 
 # -------------------------------------------------------------------------------------- recordings
@@ -181,7 +182,7 @@ def _planned(
 
 def recorded_ground(
     bench: RecordedBench, what: str, reference: str | None, shape: Shape | None, how: TuneSettings
-) -> Ground:
+) -> TuningContext:
     """Return the ground of a recorded kernel.
 
     Args:
@@ -195,14 +196,14 @@ def recorded_ground(
         NotRecordedError: there is no such kernel or shape, or there are several.
         ParamsError: the parameters in use are not recorded.
     """
-    cells = list(recorded(bench.recording))
+    cells = list(recorded_workloads(bench.recording))
     kernels = {cell.kernel_id: cell.name for cell in cells}
-    kernel_id = _kernel_id(what, reference, kernels)
-    cell = _at(shape, [cell for cell in cells if cell.kernel_id == kernel_id])
-    rows = [row for row in bench.recording if _is_of(row, cell)]
+    kernel_id = _recorded_kernel_id(what, reference, kernels)
+    cell = _cell_at_shape(shape, [cell for cell in cells if cell.kernel_id == kernel_id])
+    rows = [row for row in bench.recording if _is_row_of(row, cell)]
     bound_ms = next((row.bound_ms for row in rows if row.bound_ms is not None), None)
     default = replace(cell.default, params=recorded_default(rows, cell.space, how.params))
-    return Ground(
+    return TuningContext(
         name=what,
         kernel_id=cell.kernel_id,
         problem_id=cell.problem_id,
@@ -213,7 +214,7 @@ def recorded_ground(
     )
 
 
-def _kernel_id(what: str, reference: str | None, kernels: Mapping[str, str]) -> str:
+def _recorded_kernel_id(what: str, reference: str | None, kernels: Mapping[str, str]) -> str:
     if what in kernels:
         return what
     named = [kernel_id for kernel_id, name in kernels.items() if name == what]
@@ -221,12 +222,12 @@ def _kernel_id(what: str, reference: str | None, kernels: Mapping[str, str]) -> 
         named = [k for k in [kernel_at(what, reference=reference).kernel_id] if k in kernels]
     if len(named) != 1:
         why = f"{len(named)} kernels are called {what!r}" if named else f"no kernel {what!r}"
-        names = _listed([f"{name} ({kernel_id})" for kernel_id, name in kernels.items()])
+        names = _list_values([f"{name} ({kernel_id})" for kernel_id, name in kernels.items()])
         raise NotRecordedError(f"{why}; recorded: {names}")
     return named[0]
 
 
-def _at(shape: Shape | None, cells: Sequence[Workload]) -> Workload:
+def _cell_at_shape(shape: Shape | None, cells: Sequence[Workload]) -> Workload:
     """Return the cell at a shape, which may be given in part."""
     sizes = shape or {}
     fits = [
@@ -237,12 +238,12 @@ def _at(shape: Shape | None, cells: Sequence[Workload]) -> Workload:
     ]
     if len(fits) == 1:
         return fits[0]
-    why = "several shapes are recorded" if fits else f"{_told(sizes)} is not recorded"
-    shapes = _listed([_told(cell.default.shape) for cell in cells])
+    why = "several shapes are recorded" if fits else f"{_describe_values(sizes)} is not recorded"
+    shapes = _list_values([_describe_values(cell.default.shape) for cell in cells])
     raise NotRecordedError(f"{why}; choose one with --shape: {shapes}")
 
 
-def _is_of(row: Outcome, cell: Workload) -> bool:
+def _is_row_of(row: Outcome, cell: Workload) -> bool:
     return row.kernel_id == cell.kernel_id and canonical(row.shape) == canonical(cell.default.shape)
 
 
@@ -261,17 +262,17 @@ def recorded_default(rows: Sequence[Outcome], space: Space, params: Shape) -> Ma
     chosen = {**named.params, **params}
     if chosen not in space:
         values = "; ".join(
-            f"{name} of {_listed(list(listed))}" for name, listed in space.values.items()
+            f"{name} of {_list_values(list(listed))}" for name, listed in space.values.items()
         )
-        raise ParamsError(f"{_told(chosen)} is not recorded; recorded: {values}")
+        raise ParamsError(f"{_describe_values(chosen)} is not recorded; recorded: {values}")
     return chosen
 
 
-def _told(values: Mapping[str, Value]) -> str:
+def _describe_values(values: Mapping[str, Value]) -> str:
     return ", ".join(f"{name}={value}" for name, value in values.items()) or "the default shape"
 
 
-def _listed(values: Sequence[object]) -> str:
+def _list_values(values: Sequence[object]) -> str:
     shown = "; ".join(map(str, values[:_MOST_LISTED]))
     hidden = len(values) - _MOST_LISTED
     return f"{shown}; and {hidden} more" if hidden > 0 else shown

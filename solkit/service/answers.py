@@ -22,8 +22,8 @@ __all__ = [
     "EvaluateAnswer",
     "QueueAnswer",
     "ScoreAnswer",
-    "answer_of",
-    "error_of",
+    "error_answer",
+    "job_answer",
 ]
 
 T = TypeVar("T")
@@ -140,7 +140,7 @@ class QueueAnswer(BaseModel):
     jobs: list[Answer[None]]
 
 
-def answer_of(job: Job, with_result: bool = True) -> str:
+def job_answer(job: Job, with_result: bool = True) -> str:
     """Return a job as JSON; its result goes in as it is."""
     document: dict[str, Any] = {
         "job": job.id,
@@ -148,21 +148,21 @@ def answer_of(job: Job, with_result: bool = True) -> str:
         "status": job.status.value,
         "queue": job.queue,
         "progress": job.progress,
-        "created": _time(job.created_s),
-        "started": _time(job.started_s),
-        "finished": _time(job.finished_s),
+        "created": _format_time(job.created_s),
+        "started": _format_time(job.started_s),
+        "finished": _format_time(job.finished_s),
         "error": None if job.error is None else json.loads(job.error),
     }
     result = job.result if with_result and job.result is not None else "null"
     return f'{json.dumps(document)[:-1]}, "result": {result}}}'
 
 
-def error_of(kind: str, message: str) -> str:
+def error_answer(kind: str, message: str) -> str:
     """Return an error as JSON."""
     return json.dumps({"error": {"type": kind, "message": message}})
 
 
-def _time(seconds: float | None) -> str | None:
+def _format_time(seconds: float | None) -> str | None:
     if seconds is None:
         return None
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="milliseconds")

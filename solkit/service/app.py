@@ -17,9 +17,9 @@ import solkit
 from solkit.errors import InputError, UnsupportedError
 from solkit.extras import needed
 from solkit.service import answers, page, reports, requests
-from solkit.service.answers import STATUS_OF, answer_of, error_of
+from solkit.service.answers import STATUS_OF, error_answer, job_answer
 from solkit.service.authentication import COOKIE, Authenticator
-from solkit.service.idempotency import Remembered
+from solkit.service.idempotency import IdempotentAnswers
 from solkit.service.queue import REUSED, JobQueue
 from solkit.service.settings import ServiceSettings
 from solkit.service.store import ConflictError, Job, QueueFullError, Status
@@ -58,7 +58,7 @@ class _Call:
     state: Any
 
 
-async def _call(
+async def _call_of_request(
     request: Request,
     wait_s: Annotated[
         float | None,
@@ -78,7 +78,7 @@ async def _call(
     )
 
 
-_CallOf = Annotated[_Call, Depends(_call)]
+_CallOf = Annotated[_Call, Depends(_call_of_request)]
 
 
 def make_app(settings: ServiceSettings, tokens: Collection[str]) -> Authenticator:
@@ -111,13 +111,13 @@ def make_app(settings: ServiceSettings, tokens: Collection[str]) -> Authenticato
     _add_kinds(app)
     _add_jobs(app)
     _add_pages(app)
-    return Authenticator(Remembered(app), tokens, settings.max_body, settings.rate)
+    return Authenticator(IdempotentAnswers(app), tokens, settings.max_body, settings.rate)
 
 
 # ------------------------------------------------------------------------------------------- kinds
 
 
-def _described(answer: type[Any]) -> dict[str, Any]:
+def _describe_answer(answer: type[Any]) -> dict[str, Any]:
     """Arguments of a route: what it may answer with."""
     fault = {"model": answers.ErrorAnswer}
     return {
@@ -130,48 +130,48 @@ def _described(answer: type[Any]) -> dict[str, Any]:
 
 
 def _add_kinds(app: FastAPI) -> None:
-    @app.post("/v1/bound", **_described(answers.BoundAnswer))
+    @app.post("/v1/bound", **_describe_answer(answers.BoundAnswer))
     async def bound(body: requests.Bound, call: _CallOf) -> Response:
         """Return the speed of light of a problem."""
-        return await _asked("bound", body, call)
+        return await _answer_request("bound", body, call)
 
-    @app.post("/v1/analyse", **_described(answers.ScoreAnswer))
+    @app.post("/v1/analyse", **_describe_answer(answers.ScoreAnswer))
     async def analyse(body: requests.Analyse, call: _CallOf) -> Response:
         """What a kernel launches, what that compiles to, and its gap; nothing is measured."""
-        return await _asked("analyse", body, call)
+        return await _answer_request("analyse", body, call)
 
-    @app.post("/v1/score", **_described(answers.ScoreAnswer))
+    @app.post("/v1/score", **_describe_answer(answers.ScoreAnswer))
     async def score(body: requests.Score, call: _CallOf) -> Response:
         """Bound, analysis, verdict, time and score of a kernel."""
-        return await _asked("score", body, call)
+        return await _answer_request("score", body, call)
 
-    @app.post("/v1/rank", **_described(answers.Answer[dict[str, Any]]))
+    @app.post("/v1/rank", **_describe_answer(answers.Answer[dict[str, Any]]))
     async def rank(body: requests.Rank, call: _CallOf) -> Response:
         """Which candidates deserve GPU time; the result is solkit.rank/1."""
-        return await _asked("rank", body, call)
+        return await _answer_request("rank", body, call)
 
-    @app.post("/v1/compare", **_described(answers.CompareAnswer))
+    @app.post("/v1/compare", **_describe_answer(answers.CompareAnswer))
     async def compare(body: requests.Compare, call: _CallOf) -> Response:
         """Which of several kernels is faster."""
-        return await _asked("compare", body, call)
+        return await _answer_request("compare", body, call)
 
-    @app.post("/v1/evaluate", **_described(answers.EvaluateAnswer))
+    @app.post("/v1/evaluate", **_describe_answer(answers.EvaluateAnswer))
     async def evaluate(body: requests.Evaluate, call: _CallOf) -> Response:
         """Grades or rewards of candidates, for a search loop."""
-        return await _asked("evaluate", body, call)
+        return await _answer_request("evaluate", body, call)
 
-    @app.post("/v1/tune", **_described(answers.Answer[dict[str, Any]]))
+    @app.post("/v1/tune", **_describe_answer(answers.Answer[dict[str, Any]]))
     async def tune(body: requests.Tune, call: _CallOf) -> Response:
         """Faster parameters for a kernel; the result is solkit.tune/1."""
-        return await _asked("tune", body, call)
+        return await _answer_request("tune", body, call)
 
-    @app.post("/v1/evolve", **_described(answers.Answer[dict[str, Any]]))
+    @app.post("/v1/evolve", **_describe_answer(answers.Answer[dict[str, Any]]))
     async def evolve(body: requests.Evolve, call: _CallOf) -> Response:
         """Faster variants of a kernel; the result is solkit.evolve/1."""
-        return await _asked("evolve", body, call)
+        return await _answer_request("evolve", body, call)
 
 
-async def _asked(kind: str, ask: requests.Ask, call: _Call) -> Response:
+async def _answer_request(kind: str, ask: requests.Ask, call: _Call) -> Response:
     """Return the answer to a request: its result, if that comes in time."""
     requests.refuse_paths(ask)
     job = await call.desk.submit(kind, ask, call.owner, call.key)
@@ -181,38 +181,38 @@ async def _asked(kind: str, ask: requests.Ask, call: _Call) -> Response:
     if not job.status.is_over and wait_s > 0:
         job = await call.desk.wait(job.id, wait_s)
     call.state.keeps = job.kind in REUSED and job.status is Status.DONE
-    return _answered(job, fails=True)
+    return _answer_job(job, fails=True)
 
 
-def _answered(job: Job, fails: bool = False) -> Response:
+def _answer_job(job: Job, fails: bool = False) -> Response:
     """Return a job as a response; `fails` if a failed job is a failed request."""
     code = 200 if job.status.is_over else 202
     if fails and job.status is Status.FAILED and job.error is not None:
         code = STATUS_OF.get(json.loads(job.error)["type"], 500)
     headers = {"location": f"/v1/jobs/{job.id}"}
-    return Response(answer_of(job), code, headers, "application/json")
+    return Response(job_answer(job), code, headers, "application/json")
 
 
 # -------------------------------------------------------------------------------------------- jobs
 
 
 def _add_jobs(app: FastAPI) -> None:
-    @app.get("/v1/jobs/{name}", **_described(answers.Answer[dict[str, Any]]))
+    @app.get("/v1/jobs/{name}", **_describe_answer(answers.Answer[dict[str, Any]]))
     async def job(name: str, call: _CallOf) -> Response:
         """Return a job of yours; wait_s waits until it is over."""
-        return _answered(await call.desk.wait(name, call.wait_s or 0.0, call.owner))
+        return _answer_job(await call.desk.wait(name, call.wait_s or 0.0, call.owner))
 
-    @app.delete("/v1/jobs/{name}", **_described(answers.Answer[dict[str, Any]]))
+    @app.delete("/v1/jobs/{name}", **_describe_answer(answers.Answer[dict[str, Any]]))
     async def cancel(name: str, call: _CallOf) -> Response:
         """Cancel a job of yours; one that is over stays as it is."""
-        return _answered(await call.desk.cancel(name, call.owner))
+        return _answer_job(await call.desk.cancel(name, call.owner))
 
     @app.get("/v1/queue", response_model=answers.QueueAnswer)
     async def queue(call: _CallOf) -> Response:
         """All queues, and your newest jobs."""
         jobs = call.desk.store.latest(_MOST_LISTED, call.owner)
-        listed = [json.loads(answer_of(job, with_result=False)) for job in jobs]
-        listing = {"queues": _queues(call.desk), "jobs": listed}
+        listed = [json.loads(job_answer(job, with_result=False)) for job in jobs]
+        listing = {"queues": _queue_states(call.desk), "jobs": listed}
         return Response(json.dumps(listing), media_type="application/json")
 
     @app.get("/v1/health")
@@ -223,7 +223,7 @@ def _add_jobs(app: FastAPI) -> None:
         return {"status": "ok" if works else "starting", "version": solkit.__version__}
 
 
-def _queues(desk: JobQueue) -> list[dict[str, Any]]:
+def _queue_states(desk: JobQueue) -> list[dict[str, Any]]:
     counts = desk.store.counts()
     return [
         {
@@ -249,7 +249,7 @@ def _add_pages(app: FastAPI) -> None:
         desk: JobQueue = request.app.state.desk
         jobs = desk.store.latest(_MOST_LISTED, request.state.owner)
         points = {job.id: desk.store.points(job) for job in jobs}
-        text = page.overview(_queues(desk), jobs, solkit.__version__, points)
+        text = page.overview_page(_queue_states(desk), jobs, solkit.__version__, points)
         return HTMLResponse(text, headers=page.HEADERS)
 
     @app.get("/jobs/{name}", include_in_schema=False)
@@ -267,7 +267,7 @@ def _add_pages(app: FastAPI) -> None:
         store = request.app.state.desk.store
         try:
             job = store.get(name, request.state.owner)
-            text = await asyncio.to_thread(reports.report_of, job, store)
+            text = await asyncio.to_thread(reports.report_page, job, store)
         except (InputError, UnsupportedError) as error:
             return HTMLResponse(page.missing_page(str(error)), 404, page.HEADERS)
         return HTMLResponse(text, headers=reports.HEADERS)
@@ -279,35 +279,39 @@ def _add_pages(app: FastAPI) -> None:
 def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:
-        return _refused(422, "InputError", "; ".join(map(_fault, error.errors()[:5])))
+        return _refuse_request(
+            422, "InputError", "; ".join(map(_describe_fault, error.errors()[:5]))
+        )
 
     @app.exception_handler(QueueFullError)
     async def full(_: Request, error: QueueFullError) -> Response:
-        return _refused(429, "QueueFullError", str(error), {"retry-after": str(_RETRY_S)})
+        return _refuse_request(429, "QueueFullError", str(error), {"retry-after": str(_RETRY_S)})
 
     @app.exception_handler(ConflictError)
     async def conflict(_: Request, error: ConflictError) -> Response:
-        return _refused(409, "ConflictError", str(error))
+        return _refuse_request(409, "ConflictError", str(error))
 
     @app.exception_handler(InputError)
     async def wrong(request: Request, error: InputError) -> Response:
         is_missing = request.url.path.startswith("/v1/jobs/")
-        return _refused(404 if is_missing else 422, "InputError", str(error))
+        return _refuse_request(404 if is_missing else 422, "InputError", str(error))
 
     @app.exception_handler(HTTPException)
     async def http(_: Request, error: HTTPException) -> Response:
-        return _refused(error.status_code, "HTTPError", str(error.detail), error.headers)
+        return _refuse_request(error.status_code, "HTTPError", str(error.detail), error.headers)
 
     @app.exception_handler(Exception)
     async def failed(_: Request, error: Exception) -> Response:
-        return _refused(500, "WorkerError", f"SolKit failed: {type(error).__name__}: {error}")
+        return _refuse_request(
+            500, "WorkerError", f"SolKit failed: {type(error).__name__}: {error}"
+        )
 
 
-def _refused(code: int, kind: str, why: str, headers: Any = None) -> Response:
-    return Response(error_of(kind, why), code, dict(headers or {}), "application/json")
+def _refuse_request(code: int, kind: str, why: str, headers: Any = None) -> Response:
+    return Response(error_answer(kind, why), code, dict(headers or {}), "application/json")
 
 
-def _fault(error: Any) -> str:
+def _describe_fault(error: Any) -> str:
     """Return the place in a request that is wrong, and the reason."""
     place = ".".join(str(part) for part in error["loc"] if part != "body") or "the request"
     return f"{place}: {error['msg']}"

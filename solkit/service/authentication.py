@@ -11,9 +11,9 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs
 
-from solkit.service.answers import error_of
+from solkit.service.answers import error_answer
 
-__all__ = ["COOKIE", "App", "Authenticator", "Message", "Receive", "Send", "owner_of"]
+__all__ = ["COOKIE", "App", "Authenticator", "Message", "Receive", "Send", "owner_of_token"]
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -31,7 +31,7 @@ _BURST_S = 10.0
 """The rate is a mean over so many seconds."""
 
 
-def owner_of(token: str) -> str:
+def owner_of_token(token: str) -> str:
     """Return the name of a token in the jobs, from which it cannot be found."""
     return hashlib.sha256(token.encode()).hexdigest()[:16]
 
@@ -58,26 +58,28 @@ class Authenticator:
         if scope["type"] != "http" or scope["path"] in OPEN:
             await self._app(scope, receive, send)
             return
-        token = self._token(scope)
+        token = self._valid_token(scope)
         if token is None:
             why = "a valid access token is needed: Authorization: Bearer <token>"
-            await _refuse(send, 401, "Unauthorised", why, {"www-authenticate": "Bearer"})
+            await _send_refusal(send, 401, "Unauthorised", why, {"www-authenticate": "Bearer"})
             return
-        owner = owner_of(token)
-        if (wait_s := self._wait_s(owner)) > 0:
+        owner = owner_of_token(token)
+        if (wait_s := self._rate_limit_wait_s(owner)) > 0:
             why = f"more than {self._rate:g} requests a second; try again later"
-            await _refuse(send, 429, "TooManyRequests", why, {"retry-after": str(int(wait_s) + 1)})
+            await _send_refusal(
+                send, 429, "TooManyRequests", why, {"retry-after": str(int(wait_s) + 1)}
+            )
             return
         scope.setdefault("state", {})["owner"] = owner
         scope["state"]["token"] = token
         if scope["method"] in ("GET", "HEAD", "DELETE"):
             await self._app(scope, receive, send)
             return
-        body = await self._body(scope, receive, send)
+        body = await self._read_body(scope, receive, send)
         if body is not None:
-            await self._app(scope, _replayed(body, receive), send)
+            await self._app(scope, _replay_body(body, receive), send)
 
-    def _token(self, scope: Mapping[str, Any]) -> str | None:
+    def _valid_token(self, scope: Mapping[str, Any]) -> str | None:
         """Return the valid token of a request; ``None`` if it has none."""
         headers = dict(scope["headers"])
         kind, _, credentials = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
@@ -88,7 +90,7 @@ class Authenticator:
         matches = [token for token in self._tokens if hmac.compare_digest(token.encode(), data)]
         return matches[0] if matches else None
 
-    def _wait_s(self, owner: str) -> float:
+    def _rate_limit_wait_s(self, owner: str) -> float:
         """Return seconds until this owner may ask again; 0 if it is now."""
         if self._rate is None:
             return 0.0
@@ -100,23 +102,27 @@ class Authenticator:
         self._spent[owner] = (count + is_allowed, now_s)
         return 0.0 if is_allowed else (count + 1 - most) / self._rate
 
-    async def _body(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> bytes | None:
+    async def _read_body(
+        self, scope: Mapping[str, Any], receive: Receive, send: Send
+    ) -> bytes | None:
         """Return the whole body; ``None`` if it was refused."""
         length = dict(scope["headers"]).get(b"content-length", b"0")
         if not length.isdigit() or int(length) > self._max_body:
-            await self._too_large(send)
+            await self._refuse_too_large(send)
             return None
         try:
-            body = await asyncio.wait_for(self._received(receive), _READ_S)
+            body = await asyncio.wait_for(self._receive_body(receive), _READ_S)
         except asyncio.TimeoutError:
-            await _refuse(send, 408, "Timeout", f"the request took more than {_READ_S:g} s to send")
+            await _send_refusal(
+                send, 408, "Timeout", f"the request took more than {_READ_S:g} s to send"
+            )
             return None
         if body is not None and len(body) > self._max_body:
-            await self._too_large(send)
+            await self._refuse_too_large(send)
             return None
         return body
 
-    async def _received(self, receive: Receive) -> bytes | None:
+    async def _receive_body(self, receive: Receive) -> bytes | None:
         """Return the body, or its beginning if it is too large; ``None`` if the client left."""
         body = bytearray()
         while len(body) <= self._max_body:
@@ -128,9 +134,9 @@ class Authenticator:
                 break
         return bytes(body)
 
-    async def _too_large(self, send: Send) -> None:
+    async def _refuse_too_large(self, send: Send) -> None:
         why = f"the request is larger than {self._max_body:,} bytes"
-        await _refuse(send, 413, "TooLarge", why, {"connection": "close"})
+        await _send_refusal(send, 413, "TooLarge", why, {"connection": "close"})
 
 
 def _of_browser(scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> str:
@@ -148,7 +154,7 @@ def _of_browser(scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> str
     return cookie[COOKIE].value if COOKIE in cookie else ""
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
+def _replay_body(body: bytes, receive: Receive) -> Receive:
     """Receives a body that was read already, then whatever comes."""
     sent = False
 
@@ -162,10 +168,10 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     return again
 
 
-async def _refuse(
+async def _send_refusal(
     send: Send, status: int, kind: str, why: str, headers: Mapping[str, str] | None = None
 ) -> None:
-    body = error_of(kind, why).encode()
+    body = error_answer(kind, why).encode()
     fields = {
         "content-type": "application/json",
         "content-length": str(len(body)),

@@ -34,10 +34,10 @@ from solkit.pipeline.environment import environment
 from solkit.pipeline.evaluation import Evaluation
 from solkit.pipeline.evolving import EvolveParts, evolve
 from solkit.pipeline.lab import Lab
-from solkit.pipeline.shipped_surrogate import shipped
+from solkit.pipeline.shipped_surrogate import shipped_model
 from solkit.pipeline.source_files import Texts
-from solkit.pipeline.studying import analyser_for, plan_of
-from solkit.pipeline.target import target
+from solkit.pipeline.studying import analyser_for, plan_study
+from solkit.pipeline.target import target_device
 from solkit.pipeline.tuning import tune
 from solkit.profiling import profile
 from solkit.report import bounds as bounds_page
@@ -51,14 +51,14 @@ from solkit.report.advice import advise
 from solkit.roofline.cases import unmeasured
 from solkit.service import requests
 from solkit.service.requests import KINDS
-from solkit.service.sessions import Labs, measure_settings
+from solkit.service.sessions import LabSessions, measure_settings
 from solkit.service.settings import QueueSettings
 from solkit.service.store import Point
 from solkit.surrogate.model import Surrogate
 from solkit.surrogate.ranking import RankSettings, Request, rank
-from solkit.tuner.final import head_to_head
+from solkit.tuner.head_to_head import head_to_head
 
-__all__ = ["Done", "Tell", "Workshop"]
+__all__ = ["JobAnswer", "JobHandlers", "Tell"]
 
 Tell = Callable[[str, Point | None], None]
 """Receives how far a job is, in words and numbers; raises if nobody wants it any more."""
@@ -70,7 +70,7 @@ _SHOWN = 20  # candidates of a ranking's report
 
 
 @dataclass(frozen=True)
-class Done:
+class JobAnswer:
     """The answer to a request.
 
     Attributes:
@@ -111,7 +111,7 @@ class _Job:
         return text
 
 
-class Workshop:
+class JobHandlers:
     """Does what requests ask for; any number of threads may use it.
 
     Args:
@@ -120,20 +120,20 @@ class Workshop:
 
     def __init__(self, how: QueueSettings) -> None:
         self._how = how
-        self._labs, self._texts = Labs(how), Texts()
+        self._labs, self._texts = LabSessions(how), Texts()
         self._lock = threading.Lock()
         self._surrogate: Surrogate | None = None
         self._is_loaded = False
         self._doing: dict[str, Callable[[Any, _Job], str]] = {
-            "bound": self._bound,
-            "analyse": self._analyse,
-            "score": self._score,
-            "rank": self._rank,
-            "compare": self._compare,
-            "evaluate": self._evaluate,
-            "tune": self._tune,
-            "evolve": self._evolve,
-            "profile": self._profile,
+            "bound": self._handle_bound,
+            "analyse": self._handle_analyse,
+            "score": self._handle_score,
+            "rank": self._handle_rank,
+            "compare": self._handle_compare,
+            "evaluate": self._handle_evaluate,
+            "tune": self._handle_tune,
+            "evolve": self._handle_evolve,
+            "profile": self._handle_profile,
         }
 
     def close(self) -> None:
@@ -141,7 +141,7 @@ class Workshop:
         self._labs.close()
         self._texts.close()
 
-    def perform(self, kind: str, request: str, owner: str, tell: Tell) -> Done:
+    def perform(self, kind: str, request: str, owner: str, tell: Tell) -> JobAnswer:
         """Return the answer to a request.
 
         Args:
@@ -156,8 +156,8 @@ class Workshop:
         ask = KINDS[kind].model_validate_json(request)
         job = _Job(owner, tell)
         try:
-            result = _compact(job.named(self._doing[kind](ask, job)))
-            return Done(result, None if job.page is None else job.named(job.page))
+            result = _compact_json(job.named(self._doing[kind](ask, job)))
+            return JobAnswer(result, None if job.page is None else job.named(job.page))
         except InputError as error:
             if not job.names or job.named(str(error)) == str(error):
                 raise
@@ -165,17 +165,17 @@ class Workshop:
 
     # ---------------------------------------------------------------------------- without a GPU
 
-    def _bound(self, ask: requests.Bound, job: _Job) -> str:
-        path = self._path(ask.problem, "problem.py", job)
-        to = target(ask.device or self._how.device)
-        plan = plan_of(path, None, ask.shapes, analysing=False, groups="")
+    def _handle_bound(self, ask: requests.Bound, job: _Job) -> str:
+        path = self._text_path(ask.problem, "problem.py", job)
+        to = target_device(ask.device or self._how.device)
+        plan = plan_study(path, None, ask.shapes, analysing=False, groups="")
         with analyser_for(to, measure_settings(self._how)) as analyser:
             study = study_of(analyser, plan)
         results = tuple(unmeasured(case, to, ask.precision, _COLD) for case in study.cases)
         return bounds_page.dumps(Report(environment(), study.kernel, to, results, study.failed))
 
-    def _analyse(self, ask: requests.Analyse, job: _Job) -> str:
-        path, reference = self._files(ask, job)
+    def _handle_analyse(self, ask: requests.Analyse, job: _Job) -> str:
+        path, reference = self._request_files(ask, job)
         report = pipeline.score(
             path,
             device=ask.device or self._how.device,
@@ -185,19 +185,19 @@ class Workshop:
             settings=replace(measure_settings(self._how), on=None),
             measure=False,
         )
-        return _report(report)
+        return _report_json(report)
 
-    def _rank(self, ask: requests.Rank, job: _Job) -> str:
-        problem = None if ask.problem is None else self._path(ask.problem, "problem.py", job)
+    def _handle_rank(self, ask: requests.Rank, job: _Job) -> str:
+        problem = None if ask.problem is None else self._text_path(ask.problem, "problem.py", job)
         paths = [
-            self._path(candidate.source, f"candidates[{at}].py", job)
+            self._text_path(candidate.source, f"candidates[{at}].py", job)
             for at, candidate in enumerate(ask.candidates)
         ]
         points: dict[str, list[Settings]] = {}
         for path, candidate in zip(paths, ask.candidates, strict=True):
             points.setdefault(path, []).append(candidate.params)
         how = RankSettings(ask.depth, everything=not ask.whole_spaces, explained=3)
-        to = target(ask.device or self._how.device)
+        to = target_device(ask.device or self._how.device)
         with analyser_for(to, measure_settings(self._how)) as analyser:
             file = describe(analyser, paths[0], problem)
             request = Request(
@@ -208,15 +208,15 @@ class Workshop:
                 ask.budget,
                 how,
             )
-            (plan,) = rank(request, analyser, self._model())
+            (plan,) = rank(request, analyser, self._shipped_model())
         plan = replace(plan, ranked=plan.ranked[: ask.most])
-        job.keep(lambda: html.ranking_page([plan], _SHOWN, written=_now()))
+        job.keep(lambda: html.ranking_page([plan], _SHOWN, written=_now_utc()))
         return ranking_page.dumps([plan])
 
     # ------------------------------------------------------------------------------- in a Lab
 
-    def _score(self, ask: requests.Score, job: _Job) -> str:
-        path, reference = self._files(ask, job)
+    def _handle_score(self, ask: requests.Score, job: _Job) -> str:
+        path, reference = self._request_files(ask, job)
         with self._labs.of(ask.problem or ask.source) as bench:
             lab = bench.lab
             file = lab._prepared.analyser.describe(path, reference).result()
@@ -228,13 +228,13 @@ class Workshop:
                 Configuration(path, file.candidate.name, shape, params, reference, "default")
                 for shape in shapes
             ]
-            results, failed = _results(configurations, lab)
-        return _report(Report(environment(), file, lab.device, results, failed))
+            results, failed = _results_by_shape(configurations, lab)
+        return _report_json(Report(environment(), file, lab.device, results, failed))
 
-    def _evaluate(self, ask: requests.Evaluate, job: _Job) -> str:
+    def _handle_evaluate(self, ask: requests.Evaluate, job: _Job) -> str:
         with self._labs.of(ask.problem) as bench:
             evaluator = bench.evaluator(ask, job.owner)
-            candidates = [_given(candidate) for candidate in ask.candidates]
+            candidates = [_requested_candidate(candidate) for candidate in ask.candidates]
             document: dict[str, Any] = {
                 "schema": "solkit.evaluate/1",
                 "device": bench.lab.device.key,
@@ -253,19 +253,19 @@ class Workshop:
             document |= {"best_ms": evaluator.best_ms, "gpu_s": evaluator.spent_s}
         return json.dumps(document, allow_nan=False)
 
-    def _compare(self, ask: requests.Compare, job: _Job) -> str:
+    def _handle_compare(self, ask: requests.Compare, job: _Job) -> str:
         problem = ask.problem or ask.base.source
         if self._how.recorded is None:
-            return self._compared(ask, job)
+            return self._compare_on_gpu(ask, job)
         with self._labs.of(problem) as bench:
             assert bench.recording is not None
             report = self._compared_in(ask, job, bench.lab, bench.recording.bench)
         return comparison_page.dumps(report)
 
-    def _compared(self, ask: requests.Compare, job: _Job) -> str:
+    def _compare_on_gpu(self, ask: requests.Compare, job: _Job) -> str:
         """Compare on this machine's GPU, which no Lab holds meanwhile."""
-        paths = self._rivals(ask, job)
-        reference = None if ask.problem is None else self._path(ask.problem, "problem.py", job)
+        paths = self._rival_paths(ask, job)
+        reference = None if ask.problem is None else self._text_path(ask.problem, "problem.py", job)
         params = [dict(candidate.params) for candidate in ask.candidates]
         if any(settings != params[0] for settings in params):
             raise InputError("candidates: on a GPU they share their params; got several")
@@ -285,8 +285,8 @@ class Workshop:
         self, ask: requests.Compare, job: _Job, lab: Lab, recorded: RecordedBench
     ) -> ComparisonReport:
         """Compare in a recording."""
-        paths = self._rivals(ask, job)
-        reference = None if ask.problem is None else self._path(ask.problem, "problem.py", job)
+        paths = self._rival_paths(ask, job)
+        reference = None if ask.problem is None else self._text_path(ask.problem, "problem.py", job)
         describe = lab._prepared.analyser.describe
         files = [describe(path, reference or paths[0]).result() for path in paths]
         shape = ask.shape or files[0].problem.shapes[0]
@@ -299,7 +299,7 @@ class Workshop:
             configurations.append(
                 Configuration(path, file.candidate.name, shape, params, other, "default")
             )
-        results = [_measured(configuration, lab) for configuration in configurations]
+        results = [_measure_candidate(configuration, lab) for configuration in configurations]
         fresh = RecordedBench(recorded.recording)
         finals = [
             head_to_head(fresh, configurations[0], rival, how="recorded")
@@ -322,12 +322,12 @@ class Workshop:
 
     # -------------------------------------------------------------------------------- searches
 
-    def _tune(self, ask: requests.Tune, job: _Job) -> str:
-        path, reference = self._files(ask, job)
-        bench = self._replayed(ask.problem or ask.source)
+    def _handle_tune(self, ask: requests.Tune, job: _Job) -> str:
+        path, reference = self._request_files(ask, job)
+        bench = self._replay_bench(ask.problem or ask.source)
         log = None if bench is not None else self._how.log
         settings = TuneSettings(seed=ask.seed, params=ask.params, on=self._how.on, log=log)
-        with self._alone(bench):
+        with self._hold_gpu(bench):
             tuned = tune(
                 path,
                 gpu_seconds=ask.gpu_seconds,
@@ -340,17 +340,17 @@ class Workshop:
             )
         return tuning_page.dumps(tuned)
 
-    def _evolve(self, ask: requests.Evolve, job: _Job) -> str:
-        path, reference = self._files(ask, job)
-        bench = self._replayed(ask.problem or ask.source)
+    def _handle_evolve(self, ask: requests.Evolve, job: _Job) -> str:
+        path, reference = self._request_files(ask, job)
+        bench = self._replay_bench(ask.problem or ask.source)
         log = None if bench is not None else self._how.log
         settings = EvolvingSettings(seed=ask.seed, params=ask.params, on=self._how.on, log=log)
         parts = EvolveParts(
             advise=advise,
-            surrogate=self._model(),
+            surrogate=self._shipped_model(),
             show=lambda status: job.show(evolution_page.line(status), status),
         )
-        with self._alone(bench):
+        with self._hold_gpu(bench):
             evolved = evolve(
                 path,
                 gpu_seconds=ask.gpu_seconds,
@@ -361,15 +361,15 @@ class Workshop:
                 settings=settings,
                 parts=parts,
             )
-        job.keep(lambda: html.lineage_page(evolved, written=_now()))
+        job.keep(lambda: html.lineage_page(evolved, written=_now_utc()))
         return evolution_page.dumps(evolved)
 
-    def _profile(self, ask: requests.Profile, _: _Job) -> str:
+    def _handle_profile(self, ask: requests.Profile, _: _Job) -> str:
         runs = ask.path.endswith(".py")  # on the GPU
         with self._labs.without() if runs else contextlib.nullcontext():
             return profile_page.dumps(profile(ask.path, ask.arguments, device=ask.device))
 
-    def _replayed(self, problem: str) -> RecordedBench | None:
+    def _replay_bench(self, problem: str) -> RecordedBench | None:
         """Return the recording of a problem for one search alone; ``None`` on a GPU.
 
         Raises:
@@ -384,55 +384,55 @@ class Workshop:
             assert bench.recording is not None
             return RecordedBench(bench.recording.bench.recording)
 
-    def _alone(self, bench: RecordedBench | None) -> contextlib.AbstractContextManager[None]:
+    def _hold_gpu(self, bench: RecordedBench | None) -> contextlib.AbstractContextManager[None]:
         """Return a search on a GPU has it to itself."""
         return self._labs.without() if bench is None else contextlib.nullcontext()
 
     # ----------------------------------------------------------------------------------- files
 
-    def _model(self) -> Surrogate | None:
+    def _shipped_model(self) -> Surrogate | None:
         with self._lock:
             if not self._is_loaded:
-                self._surrogate, self._is_loaded = shipped(), True
+                self._surrogate, self._is_loaded = shipped_model(), True
             return self._surrogate
 
-    def _path(self, text: str, name: str, job: _Job) -> str:
+    def _text_path(self, text: str, name: str, job: _Job) -> str:
         """Return the file of a text."""
         path = self._texts.path(text)
         if path != text:
             job.names.setdefault(path, name)
         return path
 
-    def _files(self, ask: Any, job: _Job) -> tuple[str, str | None]:
-        path = self._path(ask.source, "candidate.py", job)
-        reference = None if ask.problem is None else self._path(ask.problem, "problem.py", job)
+    def _request_files(self, ask: Any, job: _Job) -> tuple[str, str | None]:
+        path = self._text_path(ask.source, "candidate.py", job)
+        reference = None if ask.problem is None else self._text_path(ask.problem, "problem.py", job)
         return path, None if reference == path else reference
 
-    def _rivals(self, ask: requests.Compare, job: _Job) -> list[str]:
-        base = self._path(ask.base.source, "base.py", job)
+    def _rival_paths(self, ask: requests.Compare, job: _Job) -> list[str]:
+        base = self._text_path(ask.base.source, "base.py", job)
         others = [
-            self._path(candidate.source, f"candidates[{at}].py", job)
+            self._text_path(candidate.source, f"candidates[{at}].py", job)
             for at, candidate in enumerate(ask.candidates)
         ]
         return [base, *others]
 
 
-def _now() -> datetime:
+def _now_utc() -> datetime:
     return datetime.now(timezone.utc)
 
 
-def _compact(text: str) -> str:
+def _compact_json(text: str) -> str:
     """JSON without its indents."""
     return json.dumps(json.loads(text), separators=(",", ":"))
 
 
-def _given(candidate: requests.Candidate) -> str | Configuration:
+def _requested_candidate(candidate: requests.Candidate) -> str | Configuration:
     if not candidate.params:
         return candidate.source
     return Configuration(candidate.source, "kernel", params=candidate.params, chosen_by="search")
 
 
-def _results(
+def _results_by_shape(
     configurations: Sequence[Configuration], lab: Lab
 ) -> tuple[tuple[Result, ...], tuple[FailedShape, ...]]:
     """Return results in the order of the shapes, and the shapes that could not be measured."""
@@ -452,13 +452,13 @@ def _results(
     return tuple(results), tuple(failed)
 
 
-def _measured(configuration: Configuration, lab: Lab) -> Result:
+def _measure_candidate(configuration: Configuration, lab: Lab) -> Result:
     evaluation = lab.evaluate(configuration)
     if isinstance(evaluation.error, NotRecordedError) or evaluation.result is None:
         raise InputError(str(evaluation.error))
     return evaluation.result
 
 
-def _report(report: Report) -> str:
+def _report_json(report: Report) -> str:
     """Return a report without the sources: who asks has them."""
     return schema.text_of(schema.to_model(report).model_copy(update={"sources": []}), None)

@@ -10,13 +10,13 @@ from typing import Any
 from solkit.service.authentication import App, Message, Receive, Send
 from solkit.service.queue import REUSED
 
-__all__ = ["Remembered"]
+__all__ = ["IdempotentAnswers"]
 
 _PATHS = tuple(f"/v1/{kind}" for kind in REUSED)
 _MOST_BYTES = 64 << 20
 
 
-class Remembered:
+class IdempotentAnswers:
     """Answers a request as it answered an equal one of the same owner.
 
     A request with an id of its own is not looked up: its job decides.
@@ -39,7 +39,7 @@ class Remembered:
             await self._app(scope, receive, send)
             return
         request = await receive()
-        key = _key(scope, request)
+        key = _request_key(scope, request)
         if (messages := self._known.get(key)) is not None:
             self._known.move_to_end(key)
             for message in messages:
@@ -51,11 +51,11 @@ class Remembered:
             answer.append(message)
             await send(message)
 
-        await self._app(scope, _first(request, receive), heard)
+        await self._app(scope, _replay_first(request, receive), heard)
         if scope["state"].get("keeps") and len(answer) == 2 and not answer[1].get("more_body"):
-            self._keep(key, (answer[0], answer[1]))
+            self._keep_answer(key, (answer[0], answer[1]))
 
-    def _keep(self, key: bytes, answer: tuple[Message, Message]) -> None:
+    def _keep_answer(self, key: bytes, answer: tuple[Message, Message]) -> None:
         if key in self._known:
             return
         self._known[key] = answer
@@ -65,12 +65,12 @@ class Remembered:
             self._bytes -= len(body["body"])
 
 
-def _key(scope: MutableMapping[str, Any], request: Message) -> bytes:
+def _request_key(scope: MutableMapping[str, Any], request: Message) -> bytes:
     prefix = f"{scope['state']['owner']} {scope['path']}\n".encode()
     return hashlib.sha256(prefix + request.get("body", b"")).digest()
 
 
-def _first(request: Message, receive: Receive) -> Receive:
+def _replay_first(request: Message, receive: Receive) -> Receive:
     """Receives what was taken already, then the rest."""
     requests = [request]
 

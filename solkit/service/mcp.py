@@ -18,7 +18,7 @@ from solkit.service import requests
 from solkit.service.queue import JobQueue
 from solkit.service.requests import Ask, Candidate
 from solkit.service.store import Job, Status
-from solkit.service.summaries import MOST_CHARACTERS, facts_of, shortened, summary
+from solkit.service.summaries import MOST_CHARACTERS, result_facts, shorten_text, summarize_result
 
 with needed("mcp"):
     from mcp.server.mcpserver import MCPServer
@@ -88,8 +88,13 @@ def _add_quick(server: MCPServer[Any], desk: JobQueue) -> None:
         problem: Source, shape: Settings = None, device: DeviceName = None
     ) -> CallToolResult:
         """The speed of light of a problem: the least time of any kernel, and what limits it."""
-        return await _now(
-            desk, "bound", requests.Bound, problem=problem, shapes=_one(shape), device=device
+        return await _answer_now(
+            desk,
+            "bound",
+            requests.Bound,
+            problem=problem,
+            shapes=_single_shape(shape),
+            device=device,
         )
 
     @server.tool(annotations=_READS)
@@ -101,13 +106,13 @@ def _add_quick(server: MCPServer[Any], desk: JobQueue) -> None:
         device: DeviceName = None,
     ) -> CallToolResult:
         """Why a kernel is slow, without running it: launches, registers, modelled time, advice."""
-        return await _now(
+        return await _answer_now(
             desk,
             "analyse",
             requests.Analyse,
             source=source,
             problem=problem,
-            shapes=_one(shape),
+            shapes=_single_shape(shape),
             params=params or {},
             device=device,
         )
@@ -117,13 +122,13 @@ def _add_quick(server: MCPServer[Any], desk: JobQueue) -> None:
         source: Source, problem: Problem = None, shape: Settings = None, params: Params = None
     ) -> CallToolResult:
         """Check and time a kernel on the GPU: verdict, time, gap to the speed of light, advice."""
-        return await _now(
+        return await _answer_now(
             desk,
             "score",
             requests.Score,
             source=source,
             problem=problem,
-            shapes=_one(shape),
+            shapes=_single_shape(shape),
             params=params or {},
         )
 
@@ -136,8 +141,8 @@ def _add_quick(server: MCPServer[Any], desk: JobQueue) -> None:
         device: DeviceName = None,
     ) -> CallToolResult:
         """Which op of a model is worth working on; a trace needs no GPU, a script does."""
-        file = _existing(path)
-        return await _now(
+        file = _existing_path(path)
+        return await _answer_now(
             desk, "profile", requests.Profile, path=file, arguments=arguments or [], device=device
         )
 
@@ -152,7 +157,7 @@ def _add_candidates(server: MCPServer[Any], desk: JobQueue) -> None:
         device: DeviceName = None,
     ) -> CallToolResult:
         """Which configurations of one or several kernels deserve a measurement; without a GPU."""
-        return await _now(
+        return await _answer_now(
             desk,
             "rank",
             requests.Rank,
@@ -171,7 +176,7 @@ def _add_candidates(server: MCPServer[Any], desk: JobQueue) -> None:
         most: Annotated[int | None, Field(description="Measured at the most.")] = None,
     ) -> CallToolResult:
         """Grade candidates for a search: forecasts reject the hopeless, the rest is measured."""
-        return await _now(
+        return await _answer_now(
             desk,
             "evaluate",
             requests.Evaluate,
@@ -189,11 +194,11 @@ def _add_candidates(server: MCPServer[Any], desk: JobQueue) -> None:
         shape: Settings = None,
     ) -> CallToolResult:
         """Which kernel is faster, timed in turns on the GPU, with a confidence interval."""
-        return await _now(
+        return await _answer_now(
             desk,
             "compare",
             requests.Compare,
-            base=Candidate(source=_given(base)),
+            base=Candidate(source=_resolve_source(base)),
             candidates=_candidates(candidates),
             problem=problem,
             shape=shape,
@@ -210,7 +215,7 @@ def _add_long(server: MCPServer[Any], desk: JobQueue) -> None:
         gpu_seconds: GpuSeconds = 60.0,
     ) -> CallToolResult:
         """Search faster parameters for a kernel; gives a job id at once."""
-        return await _later(
+        return await _answer_later(
             desk,
             "tune",
             requests.Tune,
@@ -230,7 +235,7 @@ def _add_long(server: MCPServer[Any], desk: JobQueue) -> None:
         gpu_seconds: GpuSeconds = 120.0,
     ) -> CallToolResult:
         """Search faster rewrites of a kernel; gives a job id at once."""
-        return await _later(
+        return await _answer_later(
             desk,
             "evolve",
             requests.Evolve,
@@ -259,14 +264,14 @@ def _add_jobs(server: MCPServer[Any], desk: JobQueue) -> None:
         except InputError as error:
             raise ToolError(str(error)) from error
         if part == "summary" or job.result is None:
-            return _answer(job)
-        return _part(job, _whole(job) if part == "json" else _source(job), offset)
+            return _job_summary(job)
+        return _text_part(job, _whole_result(job) if part == "json" else _best_source(job), offset)
 
     @server.tool()
     async def cancel(id: str) -> CallToolResult:  # noqa: A002 - its name for clients
         """Cancel a job."""
         try:
-            return _answer(await desk.cancel(id, _OWNER))
+            return _job_summary(await desk.cancel(id, _OWNER))
         except InputError as error:
             raise ToolError(str(error)) from error
 
@@ -274,37 +279,41 @@ def _add_jobs(server: MCPServer[Any], desk: JobQueue) -> None:
 # ------------------------------------------------------------------------------------------ asking
 
 
-async def _now(desk: JobQueue, kind: str, model: type[Ask], **fields: Any) -> CallToolResult:
+async def _answer_now(desk: JobQueue, kind: str, model: type[Ask], **fields: Any) -> CallToolResult:
     """The answer, if it comes in time; else the job's id."""
-    job = await _submitted(desk, kind, model, fields)
-    return _answer(await desk.wait(job.id, _QUICK_S))
+    job = await _submit_request(desk, kind, model, fields)
+    return _job_summary(await desk.wait(job.id, _QUICK_S))
 
 
-async def _later(desk: JobQueue, kind: str, model: type[Ask], **fields: Any) -> CallToolResult:
+async def _answer_later(
+    desk: JobQueue, kind: str, model: type[Ask], **fields: Any
+) -> CallToolResult:
     """The job's id."""
-    return _answer(await _submitted(desk, kind, model, fields))
+    return _job_summary(await _submit_request(desk, kind, model, fields))
 
 
-async def _submitted(desk: JobQueue, kind: str, model: type[Ask], fields: dict[str, Any]) -> Job:
+async def _submit_request(
+    desk: JobQueue, kind: str, model: type[Ask], fields: dict[str, Any]
+) -> Job:
     try:
         for name in ("source", "problem"):
             if fields.get(name) is not None:
-                fields[name] = _given(fields[name])
+                fields[name] = _resolve_source(fields[name])
         return await desk.submit(kind, model(**fields), _OWNER)
     except SolkitError as error:
         raise ToolError(str(error)) from error
 
 
-def _given(source: str) -> str:
+def _resolve_source(source: str) -> str:
     """A source: a text as it is, a path made absolute.
 
     Raises:
         ToolError: there is no such file.
     """
-    return source if "\n" in source else _existing(source)
+    return source if "\n" in source else _existing_path(source)
 
 
-def _existing(path: str) -> str:
+def _existing_path(path: str) -> str:
     existing = Path(path).expanduser()
     if not existing.exists():
         raise ToolError(
@@ -314,37 +323,41 @@ def _existing(path: str) -> str:
 
 
 def _candidates(sources: Sequence[str]) -> list[Candidate]:
-    return [Candidate(source=_given(source)) for source in sources]
+    return [Candidate(source=_resolve_source(source)) for source in sources]
 
 
-def _one(shape: dict[str, Setting] | None) -> list[dict[str, Setting]] | None:
+def _single_shape(shape: dict[str, Setting] | None) -> list[dict[str, Setting]] | None:
     return None if shape is None else [shape]
 
 
 # ----------------------------------------------------------------------------------------- answers
 
 
-def _answer(job: Job) -> CallToolResult:
+def _job_summary(job: Job) -> CallToolResult:
     """A job in words, and its few numbers."""
     facts: dict[str, Any] = {"job": job.id, "kind": job.kind, "status": job.status.value}
     if job.status is Status.FAILED and job.error is not None:
         fault = json.loads(job.error)
-        return _told(f"{job.kind} failed: {fault['message']}", {**facts, "error": fault}, True)
+        return _tool_result(
+            f"{job.kind} failed: {fault['message']}", {**facts, "error": fault}, True
+        )
     if job.status is Status.DONE and job.result is not None:
         result = json.loads(job.result)
-        return _told(summary(job.kind, result), {**facts, **facts_of(job.kind, result)})
+        return _tool_result(
+            summarize_result(job.kind, result), {**facts, **result_facts(job.kind, result)}
+        )
     if job.status is Status.CANCELLED:
-        return _told(f"Job {job.id} ({job.kind}) is cancelled.", facts)
+        return _tool_result(f"Job {job.id} ({job.kind}) is cancelled.", facts)
     doing = f": {job.progress}" if job.progress else ""
     text = f'Job {job.id} ({job.kind}) is {job.status.value}{doing}. Ask again: job(id="{job.id}").'
-    return _told(text, {**facts, "progress": job.progress})
+    return _tool_result(text, {**facts, "progress": job.progress})
 
 
-def _whole(job: Job) -> str:
+def _whole_result(job: Job) -> str:
     return json.dumps(json.loads(job.result or "null"), indent=1)
 
 
-def _source(job: Job) -> str:
+def _best_source(job: Job) -> str:
     """The text of the best variant.
 
     Raises:
@@ -357,16 +370,16 @@ def _source(job: Job) -> str:
     raise ToolError(f"job {job.id} ({job.kind}) has no source; evolve has")
 
 
-def _part(job: Job, text: str, offset: int) -> CallToolResult:
+def _text_part(job: Job, text: str, offset: int) -> CallToolResult:
     """A piece of a long text, and where it goes on."""
     room = MOST_CHARACTERS - 200
     piece, ends = text[offset : offset + room], offset + room
     goes_on = ends < len(text)
     more = f"\n... {len(text) - ends:,} characters follow: offset={ends}" if goes_on else ""
     facts = {"job": job.id, "characters": len(text), "next_offset": ends if goes_on else None}
-    return _told(piece + more, facts)
+    return _tool_result(piece + more, facts)
 
 
-def _told(text: str, facts: dict[str, Any], is_error: bool = False) -> CallToolResult:
-    content = [TextContent(type="text", text=shortened(text))]
+def _tool_result(text: str, facts: dict[str, Any], is_error: bool = False) -> CallToolResult:
+    content = [TextContent(type="text", text=shorten_text(text))]
     return CallToolResult(content=list(content), structured_content=facts, is_error=is_error)

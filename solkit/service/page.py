@@ -10,13 +10,13 @@ from datetime import datetime, timezone
 from html import escape
 from typing import Any
 
-from solkit.service.curves import curve, sparkline
-from solkit.service.naming import headline, title
+from solkit.service.curves import best_time_curve, sparkline
+from solkit.service.job_naming import job_headline, job_title
 from solkit.service.reports import has_report
 from solkit.service.store import Job, Point, Status
-from solkit.service.summaries import summary
+from solkit.service.summaries import summarize_result
 
-__all__ = ["HEADERS", "job_page", "missing_page", "overview"]
+__all__ = ["HEADERS", "job_page", "missing_page", "overview_page"]
 
 _MOST_JSON = 200_000
 _OVERVIEW_S, _JOB_S = 5, 3
@@ -74,7 +74,7 @@ HEADERS = {
 """Headers of every page: nothing is loaded, run or embedded."""
 
 
-def overview(
+def overview_page(
     queues: Sequence[Mapping[str, Any]],
     jobs: Sequence[Job],
     version: str,
@@ -90,21 +90,21 @@ def overview(
     """
     names = ("queued", "running", "done", "failed", "cancelled")
     rows = [
-        [escape(queue["name"]), *(str(queue[name]) for name in names), _worker(queue)]
+        [escape(queue["name"]), *(str(queue[name]) for name in names), _worker_state(queue)]
         for queue in queues
     ]
     heads = ["kernel", "kind", "status", "answer", "report", "created", "took", "queue"]
     listed = (
-        _table(heads, (_row(job, points.get(job.id, ())) for job in jobs), wide=(0, 3))
+        _html_table(heads, (_job_row(job, points.get(job.id, ())) for job in jobs), wide=(0, 3))
         if jobs
         else "<p>There are none yet.</p>"
     )
     body = (
         f"<h1>SolKit {escape(version)}</h1>"
-        f"<h2>Queues</h2>{_table(['queue', *names, 'worker'], rows, numbers=range(1, 6))}"
-        f"<h2>Jobs</h2>{listed}{_again(_OVERVIEW_S)}"
+        f"<h2>Queues</h2>{_html_table(['queue', *names, 'worker'], rows, numbers=range(1, 6))}"
+        f"<h2>Jobs</h2>{listed}{_refresh_note(_OVERVIEW_S)}"
     )
-    return _page("SolKit", body, _OVERVIEW_S)
+    return _html_page("SolKit", body, _OVERVIEW_S)
 
 
 def job_page(job: Job, points: Sequence[Point]) -> str:
@@ -115,21 +115,21 @@ def job_page(job: Job, points: Sequence[Point]) -> str:
         points: how far it was, if it is a search.
     """
     rows = [
-        ["status", _status(job)],
-        ["created", _when(job.created_s)],
+        ["status", _status_badge(job)],
+        ["created", _format_when(job.created_s)],
         ["queue", escape(job.queue)],
     ]
-    rows += [["took", _took(job)]] if _took(job) else []
+    rows += [["took", _format_duration(job)]] if _format_duration(job) else []
     rows += [["progress", escape(job.progress)]] if job.progress else []
     if has_report(job):
         rows.append(["report", _report_link(job)])
-    name = title(job)
+    name = job_title(job)
     parts = [
         f"<h1>{escape(job.kind)}: {escape(name)}</h1>",
         f'<p class="muted">Job {escape(job.id)}</p>',
-        _facts(rows),
+        _facts_table(rows),
     ]
-    if figure := curve(points):
+    if figure := best_time_curve(points):
         parts.append(f"<h2>Best time so far</h2>{figure}")
     if job.error is not None:
         fault = json.loads(job.error)
@@ -137,20 +137,22 @@ def job_page(job: Job, points: Sequence[Point]) -> str:
     if job.result is not None:
         result = json.loads(job.result)
         whole = json.dumps(result, indent=2)[:_MOST_JSON]
-        parts.append(f'<h2 id="result">Result</h2><pre>{escape(summary(job.kind, result))}</pre>')
+        parts.append(
+            f'<h2 id="result">Result</h2><pre>{escape(summarize_result(job.kind, result))}</pre>'
+        )
         parts.append(f"<details><summary>JSON</summary><pre>{escape(whole)}</pre></details>")
     parts.append('<p><a href="/">All jobs</a></p>')
     again_s = None if job.status.is_over else _JOB_S
-    parts.append("" if again_s is None else _again(again_s))
-    return _page(f"{job.kind}: {name}", "".join(parts), again_s)
+    parts.append("" if again_s is None else _refresh_note(again_s))
+    return _html_page(f"{job.kind}: {name}", "".join(parts), again_s)
 
 
 def missing_page(message: str) -> str:
     """Return a page that says what is missing."""
-    return _page("SolKit", f'<h1>{escape(message)}</h1><p><a href="/">All jobs</a></p>', None)
+    return _html_page("SolKit", f'<h1>{escape(message)}</h1><p><a href="/">All jobs</a></p>', None)
 
 
-def _page(name: str, body: str, refresh_s: int | None) -> str:
+def _html_page(name: str, body: str, refresh_s: int | None) -> str:
     again = "" if refresh_s is None else f'<meta http-equiv="refresh" content="{refresh_s}">'
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -160,11 +162,11 @@ def _page(name: str, body: str, refresh_s: int | None) -> str:
     )
 
 
-def _again(refresh_s: int) -> str:
+def _refresh_note(refresh_s: int) -> str:
     return f'<p class="muted">This page refreshes itself every {refresh_s} s.</p>'
 
 
-def _table(
+def _html_table(
     heads: Sequence[str],
     rows: Iterable[Sequence[str]],
     numbers: Container[int] = (),
@@ -181,11 +183,11 @@ def _table(
     kinds = [
         "number" if at in numbers else "" if at in wide else "short" for at in range(len(heads))
     ]
-    head = "".join(_cell("th", kind, escape(name)) for kind, name in zip(kinds, heads))
+    head = "".join(_html_cell("th", kind, escape(name)) for kind, name in zip(kinds, heads))
     lines = "".join(
         "<tr>"
         + "".join(
-            _cell("td", kind, cell, name if kind else "")
+            _html_cell("td", kind, cell, name if kind else "")
             for kind, name, cell in zip(kinds, heads, row)
         )
         + "</tr>"
@@ -194,28 +196,28 @@ def _table(
     return f'<table class="cards"><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>'
 
 
-def _cell(tag: str, kind: str, cell: str, head: str = "") -> str:
+def _html_cell(tag: str, kind: str, cell: str, head: str = "") -> str:
     attributes = (f' class="{kind}"' if kind else "") + (
         f' data-head="{escape(head)}"' if head else ""
     )
     return f"<{tag}{attributes}>{cell}</{tag}>"
 
 
-def _facts(rows: Iterable[Sequence[str]]) -> str:
+def _facts_table(rows: Iterable[Sequence[str]]) -> str:
     lines = "".join(f"<tr><td>{name}</td><td>{cell}</td></tr>" for name, cell in rows)
     return f'<table class="facts"><tbody>{lines}</tbody></table>'
 
 
-def _row(job: Job, points: Sequence[Point]) -> list[str]:
-    link = f'<a href="/jobs/{escape(job.id)}">{escape(title(job))}</a>'
+def _job_row(job: Job, points: Sequence[Point]) -> list[str]:
+    link = f'<a href="/jobs/{escape(job.id)}">{escape(job_title(job))}</a>'
     report = "" if job.result is None else _report_link(job)
-    line = [link, escape(job.kind), _status(job), _answer(job, points), report]
-    return [*line, _when(job.created_s), _took(job), escape(job.queue)]
+    line = [link, escape(job.kind), _status_badge(job), _job_answer(job, points), report]
+    return [*line, _format_when(job.created_s), _format_duration(job), escape(job.queue)]
 
 
-def _answer(job: Job, points: Sequence[Point]) -> str:
+def _job_answer(job: Job, points: Sequence[Point]) -> str:
     """Return the answer in short, or how far a search is, or why there is none."""
-    note = headline(job) or job.progress
+    note = job_headline(job) or job.progress
     if job.error:
         note = json.loads(job.error)["message"][:80]
     return escape(note) + sparkline(points)
@@ -227,21 +229,21 @@ def _report_link(job: Job) -> str:
     return f'<a href="/jobs/{escape(job.id)}{place}">report</a>'
 
 
-def _status(job: Job) -> str:
+def _status_badge(job: Job) -> str:
     return f'<span class="{job.status.value}">{job.status.value}</span>'
 
 
-def _worker(queue: Mapping[str, Any]) -> str:
+def _worker_state(queue: Mapping[str, Any]) -> str:
     deaths = queue["worker_deaths"]
     state = "starting" if queue["worker_pid"] is None else "running"
     return state if not deaths else f"{state}, replaced {deaths} times"
 
 
-def _when(seconds: float) -> str:
+def _format_when(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def _took(job: Job) -> str:
+def _format_duration(job: Job) -> str:
     if job.status is Status.QUEUED or job.started_s is None or job.finished_s is None:
         return ""
     return f"{job.finished_s - job.started_s:.2f} s"

@@ -29,7 +29,7 @@ from solkit.service.settings import (
 )
 from solkit.service.store import Job, JobStore, Status, new_job
 
-__all__ = ["REUSED", "JobQueue", "QueueState", "held"]
+__all__ = ["REUSED", "JobQueue", "QueueState", "hold_folder"]
 
 T = TypeVar("T")
 
@@ -86,12 +86,12 @@ class JobQueue:
         self._lock: IO[str] | None = None
 
     async def __aenter__(self) -> JobQueue:
-        self._lock = held(self.settings.state)
+        self._lock = hold_folder(self.settings.state)
         self.store.prune(86400 * self.settings.keep_days)
         self.store.recover(list(self.queues))
         for queue in self.queues.values():
-            self._tasks.append(asyncio.create_task(self._supervise(queue)))
-        self._tasks.append(asyncio.create_task(self._tidy()))
+            self._tasks.append(asyncio.create_task(self._supervise_worker(queue)))
+        self._tasks.append(asyncio.create_task(self._prune_jobs()))
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -124,9 +124,9 @@ class JobQueue:
         request = ask.model_dump_json()
         digest = hashlib.sha256(f"{solkit.__version__} {kind} {request}".encode()).hexdigest()
         limits = self.settings.max_queue, self.settings.max_queue_each
-        job = new_job(owner, kind, self._queue_for(kind, ask), digest, request)
-        reuses = kind in REUSED and _is_text(ask)
-        stored = await _aside(lambda: self.store.submit(job, key, limits, reuses))
+        job = new_job(owner, kind, self._least_loaded_queue(kind, ask), digest, request)
+        reuses = kind in REUSED and _is_self_contained(ask)
+        stored = await _call_in_thread(lambda: self.store.submit(job, key, limits, reuses))
         if stored.status is Status.QUEUED:
             self.queues[stored.queue].wake()
         return stored
@@ -139,14 +139,14 @@ class JobQueue:
         """
         ends_s = time.monotonic() + seconds
         while True:
-            future = self._future(name)
-            job = await _aside(lambda: self.store.get(name, owner))
+            future = self._future_of_job(name)
+            job = await _call_in_thread(lambda: self.store.get(name, owner))
             left_s = ends_s - time.monotonic()
             if job.status.is_over or left_s <= 0:
-                self._forget(name, future)
+                self._forget_future(name, future)
                 return job
             await asyncio.wait([future], timeout=min(left_s, _POLL_S))
-            self._forget(name, future)
+            self._forget_future(name, future)
 
     async def cancel(self, name: str, owner: str | None = None) -> Job:
         """Cancel a job; a running one is given up, and its answer dropped.
@@ -154,11 +154,11 @@ class JobQueue:
         Raises:
             InputError: there is no such job.
         """
-        job = await _aside(lambda: self.store.cancel(name, owner))
-        self._tell(name)
+        job = await _call_in_thread(lambda: self.store.cancel(name, owner))
+        self._wake_waiting(name)
         return job
 
-    def _queue_for(self, kind: str, ask: Ask) -> str:
+    def _least_loaded_queue(self, kind: str, ask: Ask) -> str:
         """Return the queue with the fewest jobs that can do this."""
         own = [name for name in self.queues if name != CPU]
         runs = isinstance(ask, Profile) and ask.path.endswith(".py")
@@ -175,19 +175,19 @@ class JobQueue:
 
     # ------------------------------------------------------------------------------------ waiting
 
-    def _future(self, name: str) -> asyncio.Future[None]:
+    def _future_of_job(self, name: str) -> asyncio.Future[None]:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._over.setdefault(name, []).append(future)
         return future
 
-    def _forget(self, name: str, future: asyncio.Future[None]) -> None:
+    def _forget_future(self, name: str, future: asyncio.Future[None]) -> None:
         waiting = self._over.get(name, [])
         if future in waiting:
             waiting.remove(future)
         if not waiting:
             self._over.pop(name, None)
 
-    def _tell(self, name: str) -> None:
+    def _wake_waiting(self, name: str) -> None:
         """Wake those who wait for a job."""
         for future in self._over.pop(name, []):
             if not future.done():
@@ -195,30 +195,32 @@ class JobQueue:
 
     # ------------------------------------------------------------------------------------ workers
 
-    async def _supervise(self, queue: QueueState) -> None:
+    async def _supervise_worker(self, queue: QueueState) -> None:
         """Keep a queue's worker running, until the desk closes."""
         backoff_s = _FIRST_BACKOFF_S
         while True:
             began_s = time.monotonic()
-            async with _process(queue) as process:
+            async with _worker_process(queue) as process:
                 assert process.stdout is not None
                 async for line in process.stdout:
-                    self._tell(line.decode().strip())
+                    self._wake_waiting(line.decode().strip())
             queue.deaths += 1
-            for name in await _aside(lambda: self.store.release(queue.how.name, died=True)):
-                self._tell(name)
+            for name in await _call_in_thread(
+                lambda: self.store.release(queue.how.name, died=True)
+            ):
+                self._wake_waiting(name)
             lasted = time.monotonic() - began_s > _HEALTHY_S
             backoff_s = _FIRST_BACKOFF_S if lasted else min(2 * backoff_s, _LAST_BACKOFF_S)
             await asyncio.sleep(backoff_s)
 
-    async def _tidy(self) -> None:
+    async def _prune_jobs(self) -> None:
         while True:
             await asyncio.sleep(_PRUNED_EVERY_S)
-            await _aside(lambda: self.store.prune(86400 * self.settings.keep_days))
+            await _call_in_thread(lambda: self.store.prune(86400 * self.settings.keep_days))
 
 
 @contextlib.asynccontextmanager
-async def _process(queue: QueueState) -> AsyncIterator[asyncio.subprocess.Process]:
+async def _worker_process(queue: QueueState) -> AsyncIterator[asyncio.subprocess.Process]:
     """Yield a queue's worker."""
     settings = json.dumps(to_json(queue.how))
     temporary = tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True)
@@ -236,11 +238,11 @@ async def _process(queue: QueueState) -> AsyncIterator[asyncio.subprocess.Proces
     finally:
         queue.pid = queue.process = None
         if process.returncode is None:
-            await _end(process)
+            await _end_worker(process)
         temporary.cleanup()
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _end_worker(process: asyncio.subprocess.Process) -> None:
     """End a worker: it leaves when its standard input ends, else it is killed."""
     if process.stdin is not None:
         process.stdin.close()
@@ -252,7 +254,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
         await process.wait()
 
 
-def _is_text(ask: Ask) -> bool:
+def _is_self_contained(ask: Ask) -> bool:
     """Tell whether a request says it all: what a path names may change."""
     try:
         refuse_paths(ask)
@@ -261,7 +263,7 @@ def _is_text(ask: Ask) -> bool:
     return True
 
 
-def held(folder: Path) -> IO[str]:
+def hold_folder(folder: Path) -> IO[str]:
     """Hold a folder of jobs; the system lets go of it when the process ends.
 
     Raises:
@@ -277,6 +279,6 @@ def held(folder: Path) -> IO[str]:
     return file
 
 
-async def _aside(call: Callable[[], T]) -> T:
+async def _call_in_thread(call: Callable[[], T]) -> T:
     """Call what waits for the disk without holding up others."""
     return await asyncio.to_thread(call)

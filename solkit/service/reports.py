@@ -10,7 +10,7 @@ from solkit.report import html, schema
 from solkit.report.overview import named
 from solkit.service.store import Job, JobStore
 
-__all__ = ["HEADERS", "has_report", "report_of"]
+__all__ = ["HEADERS", "has_report", "report_page"]
 
 _FROM_RESULT = ("score", "analyse")
 _KEPT = ("rank", "evolve")
@@ -30,7 +30,7 @@ def has_report(job: Job) -> bool:
     return job.result is not None and job.kind in (*_FROM_RESULT, *_KEPT)
 
 
-def report_of(job: Job, store: JobStore) -> str:
+def report_page(job: Job, store: JobStore) -> str:
     """Return the report as a page of HTML.
 
     Raises:

@@ -184,7 +184,7 @@ def refuse_paths(ask: Ask) -> None:
     Raises:
         InputError: one has a single line, as no kernel file has.
     """
-    for name, text in _sources(ask):
+    for name, text in _request_sources(ask):
         if "\n" not in text:
             raise InputError(
                 f"{name}: expected the text of a kernel file, which has several lines; "
@@ -192,13 +192,13 @@ def refuse_paths(ask: Ask) -> None:
             )
 
 
-def _sources(ask: Ask, place: str = "") -> Iterator[tuple[str, str]]:
+def _request_sources(ask: Ask, place: str = "") -> Iterator[tuple[str, str]]:
     for name in type(ask).model_fields:
         value = getattr(ask, name)
         if name in ("source", "problem") and value is not None:
             yield f"{place}{name}", value
         elif isinstance(value, Ask):
-            yield from _sources(value, f"{place}{name}.")
+            yield from _request_sources(value, f"{place}{name}.")
         elif name == "candidates":
             for at, candidate in enumerate(value):
-                yield from _sources(candidate, f"{place}candidates[{at}].")
+                yield from _request_sources(candidate, f"{place}candidates[{at}].")

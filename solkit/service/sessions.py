@@ -12,16 +12,16 @@ from pathlib import Path
 
 from solkit.core import MeasureSettings, canonical
 from solkit.errors import InputError
-from solkit.integrations.candidates import text_of
+from solkit.integrations.candidates import source_text
 from solkit.integrations.evaluator import Evaluator, Grading
-from solkit.integrations.recordings import Recording, digest, recorded_problem
+from solkit.integrations.recordings import Recording, recorded_problem, text_digest
 from solkit.measure.benches import RecordedBench
 from solkit.pipeline.lab import Lab
 from solkit.report.advice import advise
 from solkit.service.requests import Evaluate
 from solkit.service.settings import QueueSettings
 
-__all__ = ["Bench", "Labs", "measure_settings"]
+__all__ = ["Bench", "LabSessions", "measure_settings"]
 
 _MOST_LABS = 4
 """Problems of a recording whose processes stay warm."""
@@ -52,7 +52,7 @@ class Bench:
     def evaluator(self, request: Evaluate, owner: str) -> Evaluator:
         """Return the evaluator of a search, which remembers the best so far."""
         shape = dict(request.shape or {})
-        key = (owner, request.search, digest(request.problem), canonical(shape))
+        key = (owner, request.search, text_digest(request.problem), canonical(shape))
         with self._lock:
             if key not in self._evaluators:
                 texts = () if self.recording is None else self.recording.texts
@@ -66,7 +66,7 @@ class Bench:
             return self._evaluators[key]
 
 
-class Labs:
+class LabSessions:
     """Opens Labs when they are needed; threads share it.
 
     Args:
@@ -94,21 +94,21 @@ class Labs:
             InputError: a recording has no rows of it.
             UnsupportedError: this machine cannot run the sandbox.
         """
-        key = "" if self._how.recorded is None else digest(text_of(problem))
+        key = "" if self._how.recorded is None else text_digest(source_text(problem))
         with self._changed:
             self._changed.wait_for(lambda: not self._is_kept)
             if key not in self._open:
-                self._open[key] = self._opened(problem)
+                self._open[key] = self._open_session(problem)
             bench = self._open[key]
             self._open.move_to_end(key)
             bench.users += 1
-            self._close_old()
+            self._close_oldest()
         try:
             yield bench
         finally:
             with self._changed:
                 bench.users -= 1
-                self._close_old()
+                self._close_oldest()
                 self._changed.notify_all()
 
     @contextlib.contextmanager
@@ -128,7 +128,7 @@ class Labs:
                 self._is_kept = False
                 self._changed.notify_all()
 
-    def _recording(self, problem: str) -> Recording | None:
+    def _recording_of(self, problem: str) -> Recording | None:
         """Return the recording of a problem; ``None`` on a GPU.
 
         Raises:
@@ -137,22 +137,22 @@ class Labs:
         path = self._how.recorded
         if path is None:
             return None
-        text = text_of(problem)
+        text = source_text(problem)
         if Path(path).is_dir():
             try:
                 return recorded_problem(path, text, self._how.device)
             except InputError as error:  # who asks need not know where it lies
                 raise InputError(str(error).replace(path, "the recording")) from error
-        return Recording(_read(path, self._how.device, digest(text)))
+        return Recording(_read_recording(path, self._how.device, text_digest(text)))
 
-    def _opened(self, problem: str) -> Bench:
-        recording = self._recording(problem)
+    def _open_session(self, problem: str) -> Bench:
+        recording = self._recording_of(problem)
         if recording is None:
             return Bench(Lab(self._how.device, settings=measure_settings(self._how)))
         own = MeasureSettings(sandbox=self._how.sandbox)
         return Bench(Lab(settings=own, bench=recording.bench), recording)
 
-    def _close_old(self) -> None:
+    def _close_oldest(self) -> None:
         """Close those that were not used for longest, if there are too many."""
         for key in [key for key, bench in self._open.items() if bench.users == 0]:
             if len(self._open) <= _MOST_LABS:
@@ -160,7 +160,9 @@ class Labs:
             self._open.pop(key).lab.close()
 
 
-def _read(path: str | os.PathLike[str], device: str | None, problem_sha256: str) -> RecordedBench:
+def _read_recording(
+    path: str | os.PathLike[str], device: str | None, problem_sha256: str
+) -> RecordedBench:
     """Return the rows of a file; of this problem, if it names problems."""
     rows = RecordedBench.read(path, device=device).recording
     own = [row for row in rows if row.problem_sha256 in (None, problem_sha256)]

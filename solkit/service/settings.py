@@ -69,9 +69,9 @@ class ServiceSettings:
     def queues(self) -> tuple[QueueSettings, ...]:
         """One for what needs no GPU, and one for each GPU or for the recording."""
         own = self.gpus or ((RECORDED,) if self.recorded is not None else ())
-        return tuple(self._queue(name) for name in (CPU, *own))
+        return tuple(self._queue_settings(name) for name in (CPU, *own))
 
-    def _queue(self, name: str) -> QueueSettings:
+    def _queue_settings(self, name: str) -> QueueSettings:
         is_gpu = name not in (CPU, RECORDED)
         return QueueSettings(
             name,

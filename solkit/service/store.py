@@ -198,8 +198,8 @@ class JobStore:
             ConflictError: the key was used for another request.
             QueueFullError: there are too many unfinished jobs.
         """
-        with self._writing() as connection:
-            earlier = self._known(connection, job, key, reuses)
+        with self._write_transaction() as connection:
+            earlier = self._earlier_job(connection, job, key, reuses)
             if earlier is None:
                 self._refuse_more(connection, job.owner, limits)
                 values = [getattr(job, name) for name in _FIELDS if name != "number"]
@@ -217,7 +217,7 @@ class JobStore:
         Raises:
             InputError: there is none.
         """
-        rows = self._query("SELECT {} FROM jobs WHERE id = ?", (name,))
+        rows = self._query_jobs("SELECT {} FROM jobs WHERE id = ?", (name,))
         if not rows or (owner is not None and rows[0].owner != owner):
             raise InputError(f"there is no job {name!r}")
         return rows[0]
@@ -225,7 +225,7 @@ class JobStore:
     def latest(self, most: int = 50, owner: str | None = None) -> list[Job]:
         """Return the newest jobs, newest first."""
         where, values = ("", ()) if owner is None else ("WHERE owner = ?", (owner,))
-        return self._query(
+        return self._query_jobs(
             f"SELECT {{}} FROM jobs {where} ORDER BY number DESC LIMIT ?", (*values, most)
         )
 
@@ -271,21 +271,21 @@ class JobStore:
             InputError: there is no such job.
         """
         self.get(name, owner)
-        self._finished(name, None, Status.CANCELLED, None, None)
+        self._finish_job(name, None, Status.CANCELLED, None, None)
         return self.get(name, owner)
 
     # --------------------------------------------------------------------------------- for workers
 
     def claim(self, queue: str) -> Job | None:
         """Return the next job of a queue, which is the caller's now; ``None`` if there is none."""
-        with self._writing() as connection:
+        with self._write_transaction() as connection:
             row = connection.execute(
                 "UPDATE jobs SET status = 'running', attempt = attempt + 1, started_s = ?, "
                 "progress = '' WHERE number = (SELECT number FROM jobs WHERE status = 'queued' "
                 f"AND queue = ? ORDER BY number LIMIT 1) RETURNING {_COLUMNS}",
                 (time.time(), queue),
             ).fetchone()
-        return None if row is None else _job(row)
+        return None if row is None else _job_of_row(row)
 
     def tell(self, job: Job, progress: str, point: Point | None = None) -> bool:
         """Say how far a job is; whether it is still wanted, and still the caller's.
@@ -295,27 +295,29 @@ class JobStore:
             progress: in words.
             point: in numbers, of a search; kept where the best time changes, and the latest.
         """
-        with self._writing() as connection:
+        with self._write_transaction() as connection:
             done = connection.execute(
                 "UPDATE jobs SET progress = ? WHERE id = ? AND status = 'running' AND attempt = ?",
                 (progress, job.id, job.attempt),
             )
             is_wanted = done.rowcount == 1
             if is_wanted and point is not None:
-                _add_point(connection, job, point)
+                _insert_point(connection, job, point)
             return is_wanted
 
     def finish(self, job: Job, result: str, page: str | None = None) -> bool:
         """Answer a job, with its report if there is one; whether the answer counts."""
-        counts = self._finished(job.id, job.attempt, Status.DONE, result, None)
+        counts = self._finish_job(job.id, job.attempt, Status.DONE, result, None)
         if counts and page is not None:
-            with self._writing() as connection:
+            with self._write_transaction() as connection:
                 connection.execute("INSERT OR REPLACE INTO pages VALUES (?, ?)", (job.id, page))
         return counts
 
     def fail(self, job: Job, kind: str, message: str) -> bool:
         """Say why a job has no answer; whether that counts."""
-        return self._finished(job.id, job.attempt, Status.FAILED, None, _error(kind, message))
+        return self._finish_job(
+            job.id, job.attempt, Status.FAILED, None, _error_json(kind, message)
+        )
 
     def release(self, queue: str, died: bool) -> list[str]:
         """Queue again what a queue's worker was on; the ids of jobs that are given up instead.
@@ -324,7 +326,7 @@ class JobStore:
             queue: whose worker is gone.
             died: whether the jobs may be why; one on which several died is given up.
         """
-        with self._writing() as connection:
+        with self._write_transaction() as connection:
             if died:
                 connection.execute(
                     "UPDATE jobs SET deaths = deaths + 1 WHERE queue = ? AND status = 'running'",
@@ -334,7 +336,7 @@ class JobStore:
             given_up = connection.execute(
                 "UPDATE jobs SET status = 'failed', error = ?, finished_s = ? WHERE queue = ? AND "
                 "status = 'running' AND deaths >= ? RETURNING id",
-                (_error("WorkerError", why), time.time(), queue, _MOST_DEATHS),
+                (_error_json("WorkerError", why), time.time(), queue, _MOST_DEATHS),
             ).fetchall()
             connection.execute(
                 "UPDATE jobs SET status = 'queued', progress = '' WHERE queue = ? AND "
@@ -349,7 +351,7 @@ class JobStore:
         Args:
             queues: those that there are now; jobs of others go to the last one.
         """
-        with self._writing() as connection:
+        with self._write_transaction() as connection:
             connection.execute(
                 "UPDATE jobs SET status = 'queued', progress = '' WHERE status = 'running'"
             )
@@ -361,7 +363,7 @@ class JobStore:
 
     def prune(self, older_s: float) -> None:
         """Forget jobs that finished so many seconds ago, with their request ids."""
-        with self._writing() as connection:
+        with self._write_transaction() as connection:
             connection.execute(
                 f"DELETE FROM jobs WHERE status NOT IN {_UNFINISHED} AND finished_s < ?",
                 (time.time() - older_s,),
@@ -371,15 +373,15 @@ class JobStore:
 
     # ------------------------------------------------------------------------------------- insides
 
-    def _writing(self) -> _Transaction:
+    def _write_transaction(self) -> _Transaction:
         return _Transaction(self._connection, self._lock)
 
-    def _query(self, sql: str, values: Iterable[Any]) -> list[Job]:
+    def _query_jobs(self, sql: str, values: Iterable[Any]) -> list[Job]:
         with self._lock:
             rows = self._connection.execute(sql.format(_COLUMNS), tuple(values)).fetchall()
-        return [_job(row) for row in rows]
+        return [_job_of_row(row) for row in rows]
 
-    def _known(
+    def _earlier_job(
         self, connection: sqlite3.Connection, job: Job, key: str | None, reuses: bool
     ) -> Job | None:
         if key is not None:
@@ -389,10 +391,10 @@ class JobStore:
             if row is not None:
                 if row[0] != job.digest:
                     raise ConflictError(f"the request id {key!r} was used for another request")
-                return _first(connection, "id = ?", (row[1],))
+                return _first_job(connection, "id = ?", (row[1],))
         if not reuses:
             return None
-        return _first(
+        return _first_job(
             connection,
             "owner = ? AND digest = ? AND status IN ('queued', 'running', 'done') ORDER BY number",
             (job.owner, job.digest),
@@ -409,7 +411,7 @@ class JobStore:
         if (own or 0) >= limits[1]:
             raise QueueFullError(f"{own} jobs of yours are unfinished; try again later")
 
-    def _finished(
+    def _finish_job(
         self,
         name: str,
         attempt: int | None,
@@ -419,7 +421,7 @@ class JobStore:
     ) -> bool:
         """End an unfinished job; of an attempt, only if it is the latest."""
         latest = f"status IN {_UNFINISHED}" if attempt is None else "status = 'running'"
-        with self._writing() as connection:
+        with self._write_transaction() as connection:
             done = connection.execute(
                 "UPDATE jobs SET status = ?, result = ?, error = ?, finished_s = ?, progress = '' "
                 f"WHERE id = ? AND {latest} AND attempt = COALESCE(?, attempt)",
@@ -459,7 +461,7 @@ def new_job(owner: str, kind: str, queue: str, digest: str, request: str) -> Job
     return Job(*values, 0, 0, "", None, None, now_s, None, None, 0)
 
 
-def _add_point(connection: sqlite3.Connection, job: Job, point: Point) -> None:
+def _insert_point(connection: sqlite3.Connection, job: Job, point: Point) -> None:
     """Add a point; the one before it goes if neither its best time nor the one before differs."""
     last = connection.execute(
         "SELECT rowid, best_ms FROM points WHERE job = ? AND attempt = ? "
@@ -472,16 +474,16 @@ def _add_point(connection: sqlite3.Connection, job: Job, point: Point) -> None:
     connection.execute("INSERT INTO points VALUES (?, ?, ?, ?, ?, ?)", values)
 
 
-def _first(connection: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> Job | None:
+def _first_job(connection: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> Job | None:
     row = connection.execute(f"SELECT {_COLUMNS} FROM jobs WHERE {where} LIMIT 1", values)
     record = row.fetchone()
-    return None if record is None else _job(record)
+    return None if record is None else _job_of_row(record)
 
 
-def _job(row: Sequence[Any]) -> Job:
+def _job_of_row(row: Sequence[Any]) -> Job:
     named = dict(zip(_FIELDS, row, strict=True))
     return Job(**{**named, "status": Status(named["status"])})
 
 
-def _error(kind: str, message: str) -> str:
+def _error_json(kind: str, message: str) -> str:
     return json.dumps({"type": kind, "message": message})

@@ -10,7 +10,7 @@ from typing import Any
 
 from solkit.report.units import duration, settings
 
-__all__ = ["MOST_CHARACTERS", "facts_of", "shortened", "summary"]
+__all__ = ["MOST_CHARACTERS", "result_facts", "shorten_text", "summarize_result"]
 
 MOST_CHARACTERS = 4000
 _MOST_SHAPES = 6
@@ -23,7 +23,7 @@ _MOST_LINE = 400
 Json = Mapping[str, Any]
 
 
-def summary(kind: str, result: Json) -> str:
+def summarize_result(kind: str, result: Json) -> str:
     """Return a result in words, at most `MOST_CHARACTERS` of them.
 
     Args:
@@ -34,10 +34,10 @@ def summary(kind: str, result: Json) -> str:
         line if len(line) <= _MOST_LINE else f"{line[:_MOST_LINE]}..."
         for line in _LINES[kind](result)
     )
-    return shortened("\n".join(lines))
+    return shorten_text("\n".join(lines))
 
 
-def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
+def shorten_text(text: str, most: int = MOST_CHARACTERS) -> str:
     """Leave the end of a long text out, and say so."""
     if len(text) <= most:
         return text
@@ -45,7 +45,7 @@ def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
     return text[: most - len(end)] + end
 
 
-def facts_of(kind: str, result: Json) -> dict[str, Any]:
+def result_facts(kind: str, result: Json) -> dict[str, Any]:
     """Return the few numbers of a result that a program wants."""
     return _FACTS[kind](result)
 
@@ -53,77 +53,77 @@ def facts_of(kind: str, result: Json) -> dict[str, Any]:
 # ------------------------------------------------------------------------------- bound and score
 
 
-def _bound(result: Json) -> Iterator[str]:
+def _bound_lines(result: Json) -> Iterator[str]:
     device = result["device"]
     for row in result["results"][:_MOST_SHAPES]:
         bound, work = row["bound"], row["work"]
         yield (
             f"{settings(row['shape'])}: the speed of light on {device['name']} is "
-            f"{_time(bound['time_ms'])}, limited by {bound['limiter']}; no correct kernel takes "
-            f"less than {_time(bound['at']['hard'])}."
+            f"{_format_time(bound['time_ms'])}, limited by {bound['limiter']}; no correct kernel "
+            f"takes less than {_format_time(bound['at']['hard'])}."
         )
         yield (
             f"  it must read {work['dram_read_bytes']:,} and write {work['dram_write_bytes']:,} "
             f"bytes of DRAM, and compute {work['flops']:,} operations."
         )
-        yield f"  each resource alone: {_resources(bound['resources'])}"
+        yield f"  each resource alone: {_resource_times(bound['resources'])}"
         if row["fusion"] is not None and row["fusion"]["unfused_kernels"] > 1:
             fusion = row["fusion"]
             yield (
                 f"  one kernel per op ({fusion['unfused_kernels']}) takes "
-                f"{_time(fusion['unfused_ms'])} at the least."
+                f"{_format_time(fusion['unfused_ms'])} at the least."
             )
         if work["unmodelled"]:
             yield f"  not modelled, so counted as nothing: {', '.join(work['unmodelled'])}"
         yield from (f"  assumed: {line}" for line in bound["assumptions"][:3])
-    yield from _left(result["results"], _MOST_SHAPES, "shapes")
-    yield from _failed(result)
+    yield from _remainder_line(result["results"], _MOST_SHAPES, "shapes")
+    yield from _failure_lines(result)
 
 
-def _resources(resources: Json) -> str:
+def _resource_times(resources: Json) -> str:
     named = sorted(resources.items(), key=lambda item: -(item[1]["time_ms"] or 0.0))
-    return ", ".join(f"{name} {_time(resource['time_ms'])}" for name, resource in named[:5])
+    return ", ".join(f"{name} {_format_time(resource['time_ms'])}" for name, resource in named[:5])
 
 
-def _score(result: Json) -> Iterator[str]:
+def _score_lines(result: Json) -> Iterator[str]:
     yield f"{result['kernel']['name']} on {result['device']['name']}"
     for row in result["results"][:_MOST_SHAPES]:
-        yield from _shape(row)
-    yield from _left(result["results"], _MOST_SHAPES, "shapes")
-    yield from _failed(result)
+        yield from _shape_lines(row)
+    yield from _remainder_line(result["results"], _MOST_SHAPES, "shapes")
+    yield from _failure_lines(result)
 
 
-def _shape(row: Json) -> Iterator[str]:
+def _shape_lines(row: Json) -> Iterator[str]:
     bound, timed, score, gap = (row[name] for name in ("bound", "measurement", "score", "gap"))
-    sol = f"speed of light {_time(bound['time_ms'])} ({bound['limiter']})"
+    sol = f"speed of light {_format_time(bound['time_ms'])} ({bound['limiter']})"
     head = f"{settings({**row['shape'], **row['params']})}: {row['verdict']}"
     if timed is not None and score is not None:
         head += (
-            f", {_time(timed['median_ms'])}, gap {score['gap']:.2f}, SOL score "
-            f"{score['sol_score']:.2f}, reference {_time(timed['reference_ms'])}"
+            f", {_format_time(timed['median_ms'])}, gap {score['gap']:.2f}, SOL score "
+            f"{score['sol_score']:.2f}, reference {_format_time(timed['reference_ms'])}"
         )
     elif gap is not None and gap["time_ms"] is not None:
         how = "measured" if gap["measured"] else "modelled, not measured"
-        head += f", {_time(gap['time_ms'])} ({how})"
+        head += f", {_format_time(gap['time_ms'])} ({how})"
     yield f"{head}; {sol}."
     yield from (f"  error: {line}" for line in row["errors"][:3])
     if gap is not None:
-        yield from _factors(gap["factors"])
+        yield from _factor_lines(gap["factors"])
     yield from (f"  advice: {line}" for line in row["advice"])
     for launch in row["launches"][:_MOST_KERNELS]:
-        yield f"  launch: {_launch(launch)}"
-    yield from _left(row["launches"], _MOST_KERNELS, "launches")
+        yield f"  launch: {_launch_line(launch)}"
+    yield from _remainder_line(row["launches"], _MOST_KERNELS, "launches")
     yield from (f"  note: {line}" for line in row["analysis"]["notes"][:2])
 
 
-def _factors(factors: Sequence[Json]) -> Iterator[str]:
+def _factor_lines(factors: Sequence[Json]) -> Iterator[str]:
     telling = [factor for factor in factors if (factor["factor"] or 0) >= _TELLING]
     telling.sort(key=lambda factor: -factor["factor"])
     for factor in telling[:_MOST_FACTORS]:
         yield f"  gap: {factor['name']} costs {factor['factor']:.2f}x. {factor['evidence']}"
 
 
-def _launch(launch: Json) -> str:
+def _launch_line(launch: Json) -> str:
     facts = {
         "grid": launch.get("grid"),
         "warps": launch.get("num_warps"),
@@ -135,7 +135,7 @@ def _launch(launch: Json) -> str:
     return f"{launch.get('name')}: {words}"
 
 
-def _failed(result: Json) -> Iterator[str]:
+def _failure_lines(result: Json) -> Iterator[str]:
     for failure in result.get("failed", [])[:3]:
         yield f"failed at {settings(failure['shape'])}: {failure['error']}"
 
@@ -143,40 +143,42 @@ def _failed(result: Json) -> Iterator[str]:
 # ----------------------------------------------------------------------------- rank and evaluate
 
 
-def _rank(result: Json) -> Iterator[str]:
+def _rank_lines(result: Json) -> Iterator[str]:
     for plan in result["results"]:
-        yield f"{settings(plan['shape'])}: speed of light {_time(plan['sol_ms'])}"
+        yield f"{settings(plan['shape'])}: speed of light {_format_time(plan['sol_ms'])}"
         if plan["enough"] is not None:
             yield f"measuring the first {plan['enough']} finds one within 2 % of the best, by 90 %."
         yield from plan["notes"][:3]
         for place, entry in enumerate(plan["ranking"][:_MOST_PLACES], 1):
             forecast = entry["forecast"]
-            interval = f"{_time(forecast['low_ms'])} to {_time(forecast['high_ms'])}"
+            interval = f"{_format_time(forecast['low_ms'])} to {_format_time(forecast['high_ms'])}"
             yield (
                 f"{place}. {entry['action']}: {entry['file']} {settings(entry['params'])}: "
-                f"{_time(forecast['time_ms'])} ({interval}). {entry['reason']}"
+                f"{_format_time(forecast['time_ms'])} ({interval}). {entry['reason']}"
             )
-        yield from _left(plan["ranking"], _MOST_PLACES, "candidates")
+        yield from _remainder_line(plan["ranking"], _MOST_PLACES, "candidates")
 
 
-def _evaluate(result: Json) -> Iterator[str]:
+def _evaluation_lines(result: Json) -> Iterator[str]:
     if result["best_ms"] is not None:
-        yield f"The best of this search takes {_time(result['best_ms'])}."
+        yield f"The best of this search takes {_format_time(result['best_ms'])}."
     for at, row in enumerate((result.get("results") or [])[:_MOST_PLACES]):
         head = f"candidate {at}: {row['verdict']}, {row['stage']}, {row['combined_score']:.3f}"
         if row["time_ms"] is not None:
-            head += f", {_time(row['time_ms'])}, gap {_number(row['gap'])}"
+            head += f", {_format_time(row['time_ms'])}, gap {_format_number(row['gap'])}"
         elif row["forecast_ms"] is not None:
-            head += f", forecast {_time(row['forecast_ms'])}"
+            head += f", forecast {_format_time(row['forecast_ms'])}"
         yield f"{head}; limited by {row['limiter'] or 'something unknown'}."
         yield from (f"  {line}" for line in row["reasons"][:4])
     for at, row in enumerate((result.get("rewards") or [])[:_MOST_PLACES]):
         yield f"candidate {at}: reward {row['value']:.3f}, {row['verdict']}"
         yield from (f"  {line}" for line in row["reasons"][:2])
-    yield from _left(result.get("results") or result.get("rewards") or [], _MOST_PLACES, "others")
+    yield from _remainder_line(
+        result.get("results") or result.get("rewards") or [], _MOST_PLACES, "others"
+    )
 
 
-def _compare(result: Json) -> Iterator[str]:
+def _comparison_lines(result: Json) -> Iterator[str]:
     for comparison in result["comparisons"]:
         ratio = comparison["ratio"]
         words = comparison["difference"].replace("_", " ")
@@ -189,76 +191,77 @@ def _compare(result: Json) -> Iterator[str]:
         yield f"{head}."
         for role in ("base", "candidate"):
             rival = comparison[role]
-            yield f"  {role}: {rival['verdict']}, {_time(rival['median_ms'])}"
+            yield f"  {role}: {rival['verdict']}, {_format_time(rival['median_ms'])}"
             yield from (f"    {line}" for line in rival["errors"][:2])
         yield from (f"  evidence: {line}" for line in comparison["errors"][:3])
-    yield from _failed(result)
+    yield from _failure_lines(result)
 
 
 # -------------------------------------------------------------------------------------- searches
 
 
-def _tune(result: Json) -> Iterator[str]:
+def _tuning_lines(result: Json) -> Iterator[str]:
     default, best = result["default"], result["best"]
-    yield f"{settings(result['shape'])} on {result['device']}: {_verdict(result)}"
-    yield f"in use: {settings(default['params'])}: {_time(default['time_ms'])}"
+    yield f"{settings(result['shape'])} on {result['device']}: {_verdict_line(result)}"
+    yield f"in use: {settings(default['params'])}: {_format_time(default['time_ms'])}"
     if best is not None:
-        yield f"best: {settings(best['params'])}: {_time(best['time_ms'])}"
-    yield from _search(result)
+        yield f"best: {settings(best['params'])}: {_format_time(best['time_ms'])}"
+    yield from _search_lines(result)
 
 
-def _evolve(result: Json) -> Iterator[str]:
+def _evolution_lines(result: Json) -> Iterator[str]:
     original, best = result["original"], result["best"]
-    yield f"{settings(result['shape'])} on {result['device']}: {_verdict(result)}"
-    yield f"original: {settings(original['params'])}: {_time(original['time_ms'])}"
-    yield f"best: variant {best['id']} {settings(best['params'])}: {_time(best['time_ms'])}"
+    yield f"{settings(result['shape'])} on {result['device']}: {_verdict_line(result)}"
+    yield f"original: {settings(original['params'])}: {_format_time(original['time_ms'])}"
+    yield f"best: variant {best['id']} {settings(best['params'])}: {_format_time(best['time_ms'])}"
     for variant in result["variants"]:
         if variant["id"] == best["id"] and variant["intent"]:
             yield f"  {variant['kind']}: {variant['intent']}"
     if result["gate"] is not None:
         yield f"gate: {result['gate']['why']}"
-    yield from _search(result)
+    yield from _search_lines(result)
     tried = sorted(result["variants"], key=lambda variant: variant["time_ms"] or float("inf"))
     for variant in tried[:_MOST_PLACES]:
         took = (
-            _time(variant["time_ms"])
+            _format_time(variant["time_ms"])
             if variant["time_ms"] is not None
             else variant["why"] or "untimed"
         )
         yield f"  {variant['id']} {variant['kind']}: {took}"
 
 
-def _verdict(result: Json) -> str:
+def _verdict_line(result: Json) -> str:
     speedup = result["speedup"]
     if speedup is None:
         return f"{result['verdict']}."
-    low, high = (_number(speedup[name]) for name in ("low", "high"))
+    low, high = (_format_number(speedup[name]) for name in ("low", "high"))
     return f"{result['verdict']}, {speedup['value']:.3f} times as fast ({low} to {high})."
 
 
-def _search(result: Json) -> Iterator[str]:
+def _search_lines(result: Json) -> Iterator[str]:
     yield (
         f"{result['measured']} configurations measured, {result['failed']} failed, "
         f"{result['gpu_s']:.1f} GPU s; it stopped: {result['stopped']}."
     )
     if result["sol_ms"] is not None:
-        yield f"speed of light: {_time(result['sol_ms'])}"
+        yield f"speed of light: {_format_time(result['sol_ms'])}"
     yield from (f"note: {line}" for line in result["notes"][:4])
 
 
-def _profile(result: Json) -> Iterator[str]:
+def _profile_lines(result: Json) -> Iterator[str]:
+    span, busy, saving = (_format_time(result[f"{of}_ms"]) for of in ("span", "busy", "saving"))
+    times = _format_number(result["speedup"])
     yield (
-        f"{result['steps']} steps on {result['device']['name']} take {_time(result['span_ms'])}; "
-        f"its kernels run for {_time(result['busy_ms'])}. Closing every gap saves "
-        f"{_time(result['saving_ms'])}: {_number(result['speedup'])} times as fast."
+        f"{result['steps']} steps on {result['device']['name']} take {span}; its kernels run for "
+        f"{busy}. Closing every gap saves {saving}: {times} times as fast."
     )
     for op in result["ops"][:_MOST_PLACES]:
         yield (
             f"{op['name']} ({', '.join(op['inputs'][:4])}), {op['calls']} calls: "
-            f"{_time(op['time_ms'])}, gap {_number(op['gap'])}, limited by "
-            f"{op['bound']['limiter']}; closing the gap saves {_time(op['saving_ms'])}"
+            f"{_format_time(op['time_ms'])}, gap {_format_number(op['gap'])}, limited by "
+            f"{op['bound']['limiter']}; closing the gap saves {_format_time(op['saving_ms'])}"
         )
-    yield from _left(result["ops"], _MOST_PLACES, "ops")
+    yield from _remainder_line(result["ops"], _MOST_PLACES, "ops")
     yield from (f"note: {line}" for line in result["notes"][:4])
     if result["failure"]:
         yield f"failure: {result['failure']}"
@@ -339,15 +342,15 @@ def _facts_of_profile(result: Json) -> dict[str, Any]:
 
 
 _LINES: Mapping[str, Callable[[Json], Iterator[str]]] = {
-    "bound": _bound,
-    "analyse": _score,
-    "score": _score,
-    "rank": _rank,
-    "evaluate": _evaluate,
-    "compare": _compare,
-    "tune": _tune,
-    "evolve": _evolve,
-    "profile": _profile,
+    "bound": _bound_lines,
+    "analyse": _score_lines,
+    "score": _score_lines,
+    "rank": _rank_lines,
+    "evaluate": _evaluation_lines,
+    "compare": _comparison_lines,
+    "tune": _tuning_lines,
+    "evolve": _evolution_lines,
+    "profile": _profile_lines,
 }
 
 _FACTS: Mapping[str, Callable[[Json], dict[str, Any]]] = {
@@ -363,18 +366,18 @@ _FACTS: Mapping[str, Callable[[Json], dict[str, Any]]] = {
 }
 
 
-def _cut(line: str) -> str:
+def _cut_line(line: str) -> str:
     return line if len(line) <= _MOST_LINE else f"{line[:_MOST_LINE]}..."
 
 
-def _left(every: Sequence[Any], most: int, what: str) -> Iterator[str]:
+def _remainder_line(every: Sequence[Any], most: int, what: str) -> Iterator[str]:
     if len(every) > most:
         yield f"... and {len(every) - most} more {what}"
 
 
-def _time(time_ms: float | None) -> str:
+def _format_time(time_ms: float | None) -> str:
     return "no time" if time_ms is None else duration(time_ms)
 
 
-def _number(value: Any) -> str:
+def _format_number(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -23,7 +23,7 @@ from typing import NoReturn
 
 from solkit.core.codec import from_json
 from solkit.errors import SolkitError
-from solkit.service.handlers import Workshop
+from solkit.service.handlers import JobHandlers
 from solkit.service.settings import TEMPORARY, QueueSettings
 from solkit.service.store import Job, JobStore, Point
 
@@ -42,23 +42,23 @@ class _Worker:
 
     def __init__(self, how: QueueSettings, answers: int) -> None:
         self._how, self._answers = how, answers
-        self._store, self._workshop = JobStore(how.state), Workshop(how)
+        self._store, self._workshop = JobStore(how.state), JobHandlers(how)
         self._queued = threading.Condition()
 
     def start(self) -> None:
         for number in range(self._how.threads):
-            threading.Thread(target=self._work, name=f"job-{number}", daemon=True).start()
+            threading.Thread(target=self._work_on_jobs, name=f"job-{number}", daemon=True).start()
 
     def wake(self) -> None:
         with self._queued:
             self._queued.notify()
 
-    def _work(self) -> None:
+    def _work_on_jobs(self) -> None:
         while True:
             try:
                 job = self._store.claim(self._how.name)
                 if job is not None:
-                    self._do(job)
+                    self._perform_job(job)
                     os.write(self._answers, f"{job.id}\n".encode())
                     continue
             except Exception:  # the disk is full, or the file locked: a thread must not end
@@ -66,7 +66,7 @@ class _Worker:
             with self._queued:
                 self._queued.wait(_POLL_S)
 
-    def _do(self, job: Job) -> None:
+    def _perform_job(self, job: Job) -> None:
         def tell(progress: str, point: Point | None) -> None:
             if not self._store.tell(job, progress, point):
                 raise _UnwantedError
@@ -77,13 +77,13 @@ class _Worker:
         except _UnwantedError:
             pass  # it was cancelled: nobody waits for an answer
         except SolkitError as error:
-            self._store.fail(job, _kind(error), str(error))
+            self._store.fail(job, _error_kind(error), str(error))
         except Exception as error:
             traceback.print_exc()
             self._store.fail(job, "WorkerError", f"{type(error).__name__}: {error}")
 
 
-def _kind(error: SolkitError) -> str:
+def _error_kind(error: SolkitError) -> str:
     """Return the most general name that says who is at fault."""
     from solkit.errors import GpuBusyError, InputError, UnsupportedError
 
@@ -103,13 +103,13 @@ def main(settings: str) -> NoReturn:
     os.dup2(2, 1)  # whatever else prints must not answer
     worker = _Worker(from_json(QueueSettings, json.loads(settings)), answers)
     worker.start()
-    signal.signal(signal.SIGTERM, lambda *_: _leave())
+    signal.signal(signal.SIGTERM, lambda *_: _leave_with_children())
     for _ in sys.stdin:
         worker.wake()
-    _leave()
+    _leave_with_children()
 
 
-def _leave() -> NoReturn:
+def _leave_with_children() -> NoReturn:
     """End with all children; what they were on is queued again.
 
     The folder for temporary files is this process's own, if a desk started it. It is removed here

@@ -18,7 +18,7 @@ from torch import nn
 
 from solkit.errors import InputError, UnsupportedError
 from solkit.extras import library
-from solkit.llm.files import check_path, is_gguf, read_once, source_of
+from solkit.llm.files import check_path, is_gguf_file, read_once, source_of
 from solkit.surrogate.language.tokens import transformers
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def load_backbone(path: str, *, local_files_only: bool = True) -> Backbone:
         raise InputError(f"{path} cannot be loaded: {error}") from error
     if not tokenizer.is_fast:
         raise InputError(f"{path} has no fast tokenizer, which tells where tokens come from")
-    if is_gguf(path):
+    if is_gguf_file(path):
         module = _copy_unquantised(module)
     if getattr(module.config, "use_cache", False):
         module.config.use_cache = False  # no text goes on: keys and values are of no use later

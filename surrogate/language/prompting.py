@@ -23,7 +23,7 @@ from solkit.core import Device, KernelAnalysis, canonical
 from solkit.core.quantities import binary_bytes, duration, significant
 from solkit.errors import InputError
 from solkit.llm.client import Message, Request, without_thought
-from solkit.llm.retry import Asking, ParsedAnswer, Unread
+from solkit.llm.retry import ParsedAnswer, RetryingChat, UnreadableAnswer
 from solkit.surrogate.features import Array, Problem
 from solkit.surrogate.language.kernel_text import kernel_text
 from solkit.surrogate.table import Entry
@@ -126,11 +126,11 @@ class Calibration:
 # ------------------------------------------------------------------------------------- answers
 
 
-def read_answer(text: str) -> ParsedAnswer[Array] | Unread:
+def read_answer(text: str) -> ParsedAnswer[Array] | UnreadableAnswer:
     """Return an answer's probabilities, (bins,); it raises for no text."""
     text = without_thought(text).strip()
     if len(text) > _MOST_ANSWER:
-        return Unread("oversized", f"the answer has {len(text)} characters")
+        return UnreadableAnswer("oversized", f"the answer has {len(text)} characters")
     try:
         answer = json.loads(
             _strip_code_fence(text),
@@ -138,15 +138,16 @@ def read_answer(text: str) -> ParsedAnswer[Array] | Unread:
             parse_constant=_reject_constant,
         )
     except (ValueError, RecursionError) as error:
-        return Unread("no_json", f"the answer is not one JSON object: {error}")
+        return UnreadableAnswer("no_json", f"the answer is not one JSON object: {error}")
     names = [bucket.name for bucket in BINS]
     if not isinstance(answer, dict) or set(answer) != set(names):
-        return Unread("other_keys", "the answer's keys are not the bins")
+        return UnreadableAnswer("other_keys", "the answer's keys are not the bins")
     values = [answer[name] for name in names]
     if any(isinstance(v, bool) or not isinstance(v, int | float) for v in values):
-        return Unread("no_numbers", "a probability is no number")
+        return UnreadableAnswer("no_numbers", "a probability is no number")
     if any(not 0 <= v <= 1 for v in values) or abs(sum(values) - 1) > _SUM_OFF:
-        return Unread("no_probabilities", "the values are no probabilities that add up to 1")
+        why = "the values are no probabilities that add up to 1"
+        return UnreadableAnswer("no_probabilities", why)
     probabilities = np.array(values, float)
     return ParsedAnswer(probabilities / probabilities.sum())
 
@@ -209,7 +210,7 @@ class PromptedForecaster:
         version: of the prompts.
     """
 
-    asking: Asking
+    asking: RetryingChat
     calibration: Calibration = field(default_factory=Calibration)
     both: bool = True
     max_tokens: int = 4096

@@ -23,7 +23,7 @@ from solkit.core import (
 from solkit.datasets.kernels import ZOO
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.datasets.store import shipped
-from solkit.tuner.evolution.writing import with_params
+from solkit.tuner.evolution.default_params import with_params
 
 RUN = CliRunner()
 FOLDER = ZOO / "softmax"

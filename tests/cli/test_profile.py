@@ -68,7 +68,7 @@ def test_json_to_stdout_is_alone(trace):
 def test_a_manifest_for_a_batch_is_written(trace, tmp_path):
     out = tmp_path / "batch.toml"
     assert run(trace, "--device", "h100", "--manifest", str(out)).exit_code == 0
-    (entry,) = manifest.read(out).kernels
+    (entry,) = manifest.read_manifest(out).kernels
     assert (entry.name, entry.path) == ("aten::relu", "")
     assert [(each.calls, each.tensors) for each in entry.shapes] == [(1, ("f32[4096, 4096]",))]
     trace_out = run(trace, "--trace-out", str(out), "--manifest", str(out))

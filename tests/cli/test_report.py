@@ -195,7 +195,7 @@ def test_a_solution_is_for_one_problem(pipeline):
 @pytest.mark.usefixtures("pipeline")
 def test_a_hint_is_a_line_and_a_field(monkeypatch, tmp_path):
     hint = Hint({"BLOCK": 128, "num_warps": 8}, 2.04, 1.5, "lowered")
-    monkeypatch.setattr(hinting, "hinted", lambda *_: {0: hint})
+    monkeypatch.setattr(hinting, "hints_for_report", lambda *_: {0: hint})
     outcome = solkit("score", "softmax.py", "--json", tmp_path / "it.json")
     words = " ".join(outcome.stdout.split())
     assert "Hint: BLOCK=128, num_warps=8 is expected to be 2.0 times as fast" in words
@@ -218,6 +218,6 @@ def test_without_a_hint_the_field_is_null(tmp_path):
 
 
 def test_code_that_nobody_trusts_is_not_looked_at(monkeypatch, pipeline):
-    monkeypatch.setattr(hinting, "hinted", lambda *_: pytest.fail("it looked"))
+    monkeypatch.setattr(hinting, "hints_for_report", lambda *_: pytest.fail("it looked"))
     assert solkit("score", "softmax.py", "--sandbox").exit_code == 0
     assert pipeline.asked

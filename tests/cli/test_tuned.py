@@ -20,7 +20,7 @@ from tuning_rows import row
 from solkit.core import Difference, Final, Ratio
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.tuner.database import VARIABLE, Database
-from solkit.tuner.tuning_results import decision
+from solkit.tuner.tuning_results import decision_row
 
 RUN = CliRunner()
 
@@ -32,7 +32,7 @@ def tuned(folder, name, block, time_ms, difference):
             [row({"B": 64}, 1.0, chosen_by="default"), row({"B": block}, time_ms, 1)]
         )
         ratio = Ratio(time_ms, time_ms - 0.01, time_ms + 0.01, 0.004, 9)
-        log.append([decision(best, first, Final({}, difference, ratio, "turns"))])
+        log.append([decision_row(best, first, Final({}, difference, ratio, "turns"))])
     Database(folder / "db").merge(log.path)
     return log.run_id
 

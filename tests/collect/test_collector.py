@@ -14,8 +14,8 @@ import pytest
 from fakes import VALID
 from recordings import outcome
 
-from solkit.collect import Limits, Workload, collect, recorded, surveyed, workloads
-from solkit.collect.sampling import NEAR_BEST, REPEAT
+from solkit.collect import Limits, Workload, collect, recorded_workloads, survey_kernels, workloads
+from solkit.collect.config_sampler import NEAR_BEST, REPEAT
 from solkit.core import Configuration, Space, Verdict
 from solkit.datasets import outcomelog
 from solkit.datasets.kernels import select
@@ -66,7 +66,7 @@ def run(tmp_path, fakes_, kernels):
         tell = options.pop("lost", lambda _: None)
         ahead = fakes_[0]
         with OutcomeLog(path, resume=True) as log, TrustedBench(ahead, log, kernels, tell) as bench:
-            found = surveyed(kernels, ahead, tell)
+            found = survey_kernels(kernels, ahead, tell)
             known = [*earlier, *before]
             run.progress = collect(found, bench, limits, known, log.run_id, **options)
         return outcomelog.read(path).rows[len(before) :]
@@ -404,7 +404,7 @@ def test_extensions_are_built_where_there_are_the_tools(fakes_, tmp_path, monkey
     kernels, told = select([str(tmp_path)]), []
 
     def names():
-        return {cell.name for cell in surveyed(kernels, fakes_[0], told.append) if cell}
+        return {cell.name for cell in survey_kernels(kernels, fakes_[0], told.append) if cell}
 
     assert (names(), told) == ({"c", "d"}, [])
     monkeypatch.setattr(workloads.toolchain, "missing", lambda _: "nvcc")
@@ -422,7 +422,7 @@ def test_kernels_whose_extensions_build_hold_up_no_others(fakes_, tmp_path, monk
     monkeypatch.setattr(
         fakes_[0], "space", lambda k: built if k.name.startswith("builds") else space(k)
     )
-    found = surveyed(select([str(tmp_path)]), fakes_[0], lambda _: None)
+    found = survey_kernels(select([str(tmp_path)]), fakes_[0], lambda _: None)
     seen = {cell.name for cell in itertools.islice(found, 20) if cell is not None}
     assert seen == {"a", "z"}
 
@@ -491,7 +491,7 @@ def recording(sizes=(100, 200)):
 
 def test_a_recorded_bench_is_driven_like_any_other():
     bench = RecordedBench(recording(), cores=2)
-    progress = collect(recorded(bench.recording), bench, Limits(1e6, per_cell=24))
+    progress = collect(recorded_workloads(bench.recording), bench, Limits(1e6, per_cell=24))
     assert progress.rows == {"correct": 48}
     assert progress.gpu_s == bench.clock.gpu_s() > 24.0  # two cores compiled 48 of them
 
@@ -505,7 +505,7 @@ def test_a_replayed_search_looks_near_the_best():
             super().submit(configurations)
 
     bench = Watched(recording(), cores=1)
-    collect(recorded(bench.recording), bench, Limits(1e6, per_cell=16))
+    collect(recorded_workloads(bench.recording), bench, Limits(1e6, per_cell=16))
     assert {each.chosen_by for each in asked[:16]} == {"default", "latin_hypercube"}
     near = [each.params["BLOCK"] for each in asked if each.chosen_by == NEAR_BEST]
     assert len(near) == 12  # three quarters of each cell's second handful
@@ -514,7 +514,7 @@ def test_a_replayed_search_looks_near_the_best():
 
 def test_a_budget_is_of_virtual_seconds():
     bench = RecordedBench(recording(), cores=1)
-    progress = collect(recorded(bench.recording), bench, Limits(30.0))
+    progress = collect(recorded_workloads(bench.recording), bench, Limits(30.0))
     # handfuls are compiled after 8, 16 and 24 s, the fourth only after 32 s
     assert progress.rows.total() == 24
     assert bench.clock.gpu_s() <= 30.0 + 1e-6
@@ -525,12 +525,12 @@ def test_rows_of_a_recording_that_are_known_are_not_asked_for_again():
     rows = recording()
     bench = RecordedBench(rows, cores=1)
     limits = Limits(1e6, per_cell=40, repeats=0.0)
-    progress = collect(recorded(bench.recording), bench, limits, rows[:30], "another run")
+    progress = collect(recorded_workloads(bench.recording), bench, limits, rows[:30], "another run")
     assert progress.rows.total() == 50
 
 
 def test_the_cells_of_a_recording():
-    first, second = recorded(recording())
+    first, second = recorded_workloads(recording())
     assert isinstance(first, Workload)
     assert (first.kernel_id, first.problem_id) == ("k" * 16, "softmax/N=100")
     assert (first.name, first.space.count().exact) == ("softmax/rows", True)

@@ -17,7 +17,7 @@ from polars.testing import assert_frame_equal
 from typer.testing import CliRunner
 
 from solkit import cli, pipeline
-from solkit.collect.refill import Progress, groups_of
+from solkit.collect.refill import Progress, group_rows
 from solkit.core import Depth, Outcome, StoredFacts, Verdict
 from solkit.datasets import outcomelog
 from solkit.datasets.facts import facts_from_json, nvrtc_release
@@ -174,7 +174,7 @@ def test_the_first_round_has_a_few_configurations_of_each_kernel_and_shape(tmp_p
         for n in sizes
         for block in many
     ]
-    groups = groups_of(rows, [SOURCE], tmp_path, Progress())
+    groups = group_rows(rows, [SOURCE], tmp_path, Progress())
     assert len(groups) == 60
     first = [group.configuration.shape["N"] for group in groups[:12]]
     assert {n: first.count(n) for n in sizes} == dict.fromkeys(sizes, 4)
@@ -193,7 +193,7 @@ def test_cuda_that_is_lowered_gets_compiled_facts(tmp_path):
 
     def groups(rows, depth):
         asked = [replace(each, sequence=place) for place, each in enumerate(rows)]
-        found = groups_of(asked, [SOURCE, source], tmp_path, Progress(), depth=depth)
+        found = group_rows(asked, [SOURCE, source], tmp_path, Progress(), depth=depth)
         return {(each.facts_id, each.depth) for each in found}
 
     assert groups([row], Depth.LOWERED) == groups([row], Depth.COMPILED)

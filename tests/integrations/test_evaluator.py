@@ -18,7 +18,7 @@ from solkit.integrations.evaluator import Evaluator, Graded, Grading, Stage
 from solkit.integrations.grading import FEATURES
 from solkit.measure.benches import RecordedBench
 from solkit.report.advice import advise
-from solkit.tuner.evolution.writing import with_params
+from solkit.tuner.evolution.default_params import with_params
 
 pytest.importorskip("xgboost", reason="the surrogate needs solkit[surrogate]")
 
@@ -93,11 +93,11 @@ def test_both_stages_of_a_recorded_source(evaluator, rows):
 
 
 def advise_of(evaluator, text):
-    from solkit.integrations.candidates import named
+    from solkit.integrations.candidates import hide_private_path
 
     found = evaluator.lab.evaluate(text, PROBLEM, shape=SHAPE, params=evaluator.stage2(text).params)
     path = found.configuration.path
-    return [named(each, path) for each in advise(found.result, evaluator.device)]
+    return [hide_private_path(each, path) for each in advise(found.result, evaluator.device)]
 
 
 def test_what_cannot_be_used_is_refused_and_raises_nothing(evaluator):

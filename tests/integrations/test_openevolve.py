@@ -14,7 +14,7 @@ from solkit.datasets.kernels import ZOO
 from solkit.integrations import openevolve
 from solkit.integrations.grading import FEATURES, Graded, Stage
 from solkit.integrations.openevolve import DIMENSIONS, functions_of, result_of
-from solkit.integrations.sessions import plain
+from solkit.integrations.sessions import without_markers
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "openevolve"
 GRADES = {
@@ -106,7 +106,7 @@ def test_openevolves_own_evaluator_runs_the_cascade(tmp_path):
 
 def test_the_example_starts_from_a_recorded_source_and_uses_known_dimensions():
     yaml = pytest.importorskip("yaml")
-    text = plain((EXAMPLE / "initial_program.py").read_text())
+    text = without_markers((EXAMPLE / "initial_program.py").read_text())
     assert text == (ZOO / "softmax/three_pass.py").read_text()
     config = yaml.safe_load((EXAMPLE / "config.yaml").read_text())
     assert config["evaluator"]["cascade_thresholds"] == [0.5]

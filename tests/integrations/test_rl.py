@@ -8,7 +8,7 @@ import pytest
 
 from solkit.core import Configuration
 from solkit.integrations.grading import Reward
-from solkit.integrations.rl import as_reward_function, code_of, text_of
+from solkit.integrations.rl import as_reward_function, completion_code, completion_text
 
 CODE = "def kernel(x):\n    return x\n"
 FENCED = f"I rewrote it.\n```python\nold = 1\n```\nBetter:\n```python\n{CODE}```\nDone."
@@ -45,11 +45,14 @@ def test_equal_candidates_are_read_once():
 
 def test_conversations_and_texts_are_read():
     messages = [{"role": "user", "content": "no"}, {"role": "assistant", "content": FENCED}]
-    assert text_of(messages) == text_of(FENCED) == FENCED
-    assert (text_of([]), text_of([{"role": "assistant", "content": None}])) == ("", "")
-    assert code_of(FENCED) == CODE
-    assert code_of("/etc/passwd") == "/etc/passwd\n"  # a text, not a path
-    assert code_of("\n \n") is None
+    assert completion_text(messages) == completion_text(FENCED) == FENCED
+    assert (completion_text([]), completion_text([{"role": "assistant", "content": None}])) == (
+        "",
+        "",
+    )
+    assert completion_code(FENCED) == CODE
+    assert completion_code("/etc/passwd") == "/etc/passwd\n"  # a text, not a path
+    assert completion_code("\n \n") is None
 
 
 def test_a_reader_of_ones_own_gives_configurations():

@@ -12,10 +12,10 @@ import pytest
 from solkit.datasets.kernels import ZOO
 from solkit.errors import InputError, WorkerError
 from solkit.integrations import client as clients
-from solkit.integrations.client import Client, graded_of
+from solkit.integrations.client import Client, grade_from_json
 from solkit.integrations.grading import FEATURES, Graded, Stage
-from solkit.integrations.grading_process import Where
-from solkit.integrations.sessions import METRICS, Session, numbers_of, plain, session
+from solkit.integrations.grading_process import GradingTarget
+from solkit.integrations.sessions import METRICS, Session, numbers_of, session, without_markers
 
 PROBLEM = ZOO / "softmax" / "problem.py"
 SHAPE = {"M": 8192, "N": 4096, "dtype": "bfloat16"}
@@ -144,18 +144,18 @@ def test_wrong_places_are_named():
     with pytest.raises(InputError, match="cannot read nothing"):
         session("nothing.py")
     with pytest.raises(InputError, match="no JSON"):
-        Where(str(PROBLEM), "{")
+        GradingTarget(str(PROBLEM), "{")
     with pytest.raises(InputError, match="expected a JSON object"):
-        Where(str(PROBLEM), "[1]")
+        GradingTarget(str(PROBLEM), "[1]")
     with pytest.raises(InputError, match="the service has its own"):
         session(PROBLEM, url="http://127.0.0.1:9", recorded="h100")
 
 
 def test_a_text_is_plain_and_never_a_path():
-    assert plain("# EVOLVE-BLOCK-START\nx = 1\n#  EVOLVE-BLOCK-END\n") == "x = 1\n"
-    assert plain("/etc/passwd") == "/etc/passwd\n"
-    assert plain("") == "\n"
-    assert plain('s = "EVOLVE-BLOCK-START"\n') == 's = "EVOLVE-BLOCK-START"\n'
+    assert without_markers("# EVOLVE-BLOCK-START\nx = 1\n#  EVOLVE-BLOCK-END\n") == "x = 1\n"
+    assert without_markers("/etc/passwd") == "/etc/passwd\n"
+    assert without_markers("") == "\n"
+    assert without_markers('s = "EVOLVE-BLOCK-START"\n') == 's = "EVOLVE-BLOCK-START"\n'
 
 
 def test_every_grade_has_every_number():
@@ -163,7 +163,7 @@ def test_every_grade_has_every_number():
     told = numbers_of(graded)
     assert told.keys() == {*METRICS, *FEATURES}
     assert all(type(each) is float for each in told.values())
-    assert numbers_of(graded_of(TOLD))["sol_score"] == 0.5
+    assert numbers_of(grade_from_json(TOLD))["sol_score"] == 0.5
 
 
 def in_a_fork(call):
@@ -181,7 +181,7 @@ def in_a_fork(call):
 @pytest.mark.slow
 def test_forks_share_the_process_of_a_session(tmp_path):
     pytest.importorskip("xgboost", reason="the surrogate needs solkit[surrogate]")
-    by = Session(Where(str(PROBLEM), json.dumps(SHAPE), recorded="h100"))
+    by = Session(GradingTarget(str(PROBLEM), json.dumps(SHAPE), recorded="h100"))
     fast, slow, bad = (tmp_path / f"{name}.py" for name in ("fast", "slow", "bad"))
     fast.write_text((ZOO / "softmax" / "whole_row.py").read_text().rstrip())
     slow.write_text((ZOO / "softmax" / "four_kernels.py").read_text())
@@ -200,7 +200,7 @@ def test_forks_share_the_process_of_a_session(tmp_path):
 
 
 def test_a_process_that_cannot_open_its_recording_says_why(tmp_path):
-    by = Session(Where(str(PROBLEM), "{}", recorded=str(tmp_path)))
+    by = Session(GradingTarget(str(PROBLEM), "{}", recorded=str(tmp_path)))
     path = tmp_path / "candidate.py"
     path.write_text("x = 1\n")
     try:

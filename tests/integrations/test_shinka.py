@@ -9,8 +9,8 @@ import pytest
 
 from solkit.datasets.kernels import ZOO
 from solkit.integrations.grading import FEATURES, Graded, Stage
-from solkit.integrations.sessions import METRICS, plain
-from solkit.integrations.shinka import correct_of, main, metrics_of, write
+from solkit.integrations.sessions import METRICS, without_markers
+from solkit.integrations.shinka import correct_of, main, metrics_of, write_results
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "shinka"
 RIGHT = Graded("correct", Stage.MEASURED, 0.8, {"num_warps": 4}, 0.05, 1.5, 0.6, reasons=("why",))
@@ -27,7 +27,7 @@ def read(folder):
 
 @pytest.mark.parametrize("graded", [RIGHT, REJECTED, PASSED, WRONG])
 def test_both_files_are_written_with_their_keys(tmp_path, graded):
-    write(tmp_path / "new" / "results", graded)
+    write_results(tmp_path / "new" / "results", graded)
     correct, metrics = read(tmp_path / "new" / "results")
     assert correct.keys() == {"correct", "error"}
     assert metrics.keys() == {"combined_score", "public", "private", "text_feedback"}
@@ -76,7 +76,7 @@ def test_a_missing_candidate_is_graded(tmp_path):
 
 def test_shinkas_own_reader_reads_them(tmp_path):
     utils = pytest.importorskip("shinka.utils", reason="ShinkaEvolve is not installed")
-    write(tmp_path, RIGHT)
+    write_results(tmp_path, RIGHT)
     told = utils.load_results(str(tmp_path))
     assert told["correct"] == correct_of(RIGHT)
     assert told["metrics"] == metrics_of(RIGHT)
@@ -85,7 +85,7 @@ def test_shinkas_own_reader_reads_them(tmp_path):
 def test_the_example_starts_from_a_recorded_source():
     text = (EXAMPLE / "initial.py").read_text()
     assert text.startswith("# EVOLVE-BLOCK-START\n")
-    assert plain(text) == (ZOO / "softmax/three_pass.py").read_text()
+    assert without_markers(text) == (ZOO / "softmax/three_pass.py").read_text()
     yaml = pytest.importorskip("yaml")
     config = yaml.safe_load((EXAMPLE / "config.yaml").read_text())
     assert config["evo"]["embedding_model"] is None

@@ -75,7 +75,7 @@ def gpu(monkeypatch, tmp_path):
     """A GPU whose launches do nothing; `JITFunction.run` tells what would have been launched."""
     launched = []
     monkeypatch.setattr(triton_driver, "_active", fake_triton._driver(H100))
-    monkeypatch.setattr(integration, "_device", lambda _: H100)
+    monkeypatch.setattr(integration, "_live_device", lambda _: H100)
     monkeypatch.setattr(JITFunction, "run", lambda _, *__, **told: launched.append(told))
     monkeypatch.setattr(launches, "fill_cache", lambda *_: None)
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
@@ -281,7 +281,7 @@ def test_kept_configurations_are_compiled_ahead(gpu, monkeypatch, tmp_path):
         (tmp_path / f"compiled-{kernel.constexprs[3,]}").touch()  # in a process of its own
 
     monkeypatch.setattr(launches, "fill_cache", compiled)
-    monkeypatch.setattr(launches, "_cores", lambda: 2)
+    monkeypatch.setattr(launches, "_usable_cores", lambda: 2)
     kernel, tried = tuner(gpu)
     integration.install(top_k=3, surrogate=model())
     run(kernel)
@@ -297,7 +297,7 @@ def test_triton_finds_what_was_compiled_ahead_in_its_cache(monkeypatch, tmp_path
     asked = call(kernel, (4,), x, x, 4096)
     told = [launches.Launch(live_autotuner.captured(asked, each), {}) for each in configs]
     monkeypatch.setattr(launches, "fill_cache", triton_compiler.fill_cache)
-    monkeypatch.setattr(launches, "_cores", lambda: 2)
+    monkeypatch.setattr(launches, "_usable_cores", lambda: 2)
     launches.compile_ahead(told[:1] * 2, H100)
     assert list(tmp_path.rglob("*.cubin"))
     seconds = [triton_compiler.compile_for(each.captured.kernel, H100).seconds for each in told]
@@ -357,9 +357,9 @@ def test_the_blocks_of_tma_descriptors_are_those_that_the_hook_sets():
         "tensordesc<fp16[32, 64]>",
         "tensordesc<fp16[128, 64]>",
     ]
-    (facts,) = launches._lowered([launches.Launch(found[1], {})], H100)
+    (facts,) = launches._lower_launches([launches.Launch(found[1], {})], H100)
     assert facts.error is None
-    problem = launches._problem(launches.Launch(found[1], {}), [facts], H100)
+    problem = launches._launch_problem(launches.Launch(found[1], {}), [facts], H100)
     assert problem.read_bytes == 2 * 256 * 256
 
 
@@ -371,8 +371,8 @@ def test_the_problem_is_the_kernels_own_work():
     c = torch.zeros((m, n))
     asked = call(kernel, lambda meta: (m // meta["BLOCK"], n // meta["BLOCK"]), a, b, c, k)
     told = [launches.Launch(live_autotuner.captured(asked, each), {}) for each in configs]
-    facts = launches._lowered(told, H100)
-    found = launches._problem(told[0], facts, H100)
+    facts = launches._lower_launches(told, H100)
+    found = launches._launch_problem(told[0], facts, H100)
     assert found.operations["tensor.fp16"] == 2 * m * n * k
     assert found.read_bytes == 2 * (m * k + k * n)
     assert found.write_bytes == 4 * m * n
@@ -380,7 +380,7 @@ def test_the_problem_is_the_kernels_own_work():
     dram_ms = 1e3 * (found.read_bytes + found.write_bytes) / H100.ceilings["dram"].value
     tensor_ms = 1e3 * 2 * m * n * k / H100.ceilings["tensor.fp16"].value
     assert found.sol_ms == pytest.approx(max(dram_ms, tensor_ms))
-    blind = launches._problem(told[0], [], H100)  # nothing could be lowered
+    blind = launches._launch_problem(told[0], [], H100)  # nothing could be lowered
     assert (blind.read_bytes, blind.write_bytes) == (found.read_bytes, found.write_bytes)
     assert blind.limiter == "dram"
 
@@ -399,7 +399,7 @@ def test_a_process_that_dies_costs_its_share_alone(monkeypatch):
         return real(kernel, device)
 
     monkeypatch.setattr(launches, "lower_for", crash)
-    monkeypatch.setattr(launches, "_cores", lambda: 2)
-    found = launches._lowered(told, H100)
+    monkeypatch.setattr(launches, "_usable_cores", lambda: 2)
+    found = launches._lower_launches(told, H100)
     assert [each is None for each in found] == [False, True] * 3
     assert [each.launch.constants["BLOCK"] for each in found[::2]] == list(BLOCKS[::2])

@@ -16,7 +16,7 @@ from model_fakes import REQUEST, brief_of, random_llama
 from solkit.errors import InputError, UnsupportedError
 from solkit.llm.client import Reply, Trouble
 from solkit.llm.local import LocalModel
-from solkit.llm.transcript import Exchanges, read_exchanges
+from solkit.llm.transcript import Transcript, read_exchanges
 from solkit.tuner.proposers.llm import LanguageModel, Sampling
 
 SMALL = replace(REQUEST, max_tokens=12)
@@ -125,7 +125,7 @@ def test_smollm2_answers_a_brief_end_to_end(tmp_path):
     model = LocalModel(str(gguf()), device="cpu", limit_s=60.0)
     log = tmp_path / "log.jsonl"
     sampling = Sampling(samples=1, max_tokens=8)
-    asking = LanguageModel(model, exchanges=Exchanges(log), sampling=sampling)
+    asking = LanguageModel(model, exchanges=Transcript(log), sampling=sampling)
     started = time.monotonic()
     try:
         found = list(asking.propose(brief_of(answers.PARENT)))

@@ -18,9 +18,9 @@ from solkit.core import BatchSettings, Difference, Stopped, TuneVerdict, Worth, 
 from solkit.datasets import outcomelog
 from solkit.errors import InputError, UnsupportedError, WorkerError
 from solkit.tuner.database import Database
-from solkit.tuner.final import heads_to_heads
+from solkit.tuner.head_to_head import heads_to_heads
 from solkit.tuner.manifest import Limits
-from solkit.tuner.tuning_results import findings
+from solkit.tuner.tuning_results import results_of_runs
 
 STEEP, FLAT = TuneVerdict.FASTER, TuneVerdict.KEEP
 
@@ -125,7 +125,7 @@ def test_pairs_that_fail_together_are_compared_alone(found, monkeypatch):
             raise WorkerError("the process ended")
         return real(bench, pairs, **how)
 
-    monkeypatch.setattr("solkit.tuner.final.heads_to_heads", failing)
+    monkeypatch.setattr("solkit.tuner.head_to_head.heads_to_heads", failing)
     alone = run()
     assert asked[0] > 1
     assert set(asked[1:]) == {1}
@@ -152,7 +152,7 @@ def test_a_winner_whose_held_out_shapes_were_interrupted_does_not_count(monkeypa
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("solkit.tuner.holdout.gates", interrupted)
+    monkeypatch.setattr("solkit.tuner.holdout.pass_gates", interrupted)
     told = run(recorded.manifest(held_out=[{"M": 4096}]))
     assert told.interrupted
     assert TuneVerdict.FASTER not in {each.tuned.verdict for each in told.items}
@@ -175,14 +175,14 @@ def test_every_outcome_and_decision_is_in_the_log(tmp_path):
         ]
         assert len({canonical(row.params) for row in of}) == each.tuned.measured
     assert len(tried) == 3
-    read_back = {each.key.problem_id: each.chosen.params for each in findings(rows)}
+    read_back = {each.key.problem_id: each.chosen.params for each in results_of_runs(rows)}
     assert read_back == {each.tuned.problem_id: each.tuned.params for each in found.items}
 
 
 def test_a_winner_taken_back_is_so_in_the_log(tmp_path):
     log = tmp_path / "run.jsonl"
     run(recorded.manifest(held_out=[{"M": 7}]), settings=BatchSettings(log=log))
-    read_back = {each.key.problem_id: each for each in findings(outcomelog.read(log).rows)}
+    read_back = {each.key.problem_id: each for each in results_of_runs(outcomelog.read(log).rows)}
     steep = read_back["softmax/M=64,N=32"]
     assert (steep.verdict, steep.chosen.params) == (TuneVerdict.KEEP, spaces.DEFAULT)
     assert "At held-out" in steep.why
@@ -272,7 +272,7 @@ def test_a_budget_is_needed():
 
 
 def test_without_a_gpu_it_says_what_works(monkeypatch):
-    monkeypatch.setattr("solkit.pipeline.batch.target", lambda *_: solkit.devices()[0])
+    monkeypatch.setattr("solkit.pipeline.batch.target_device", lambda *_: solkit.devices()[0])
     with pytest.raises(UnsupportedError, match="--triage and a recording"):
         solkit.batch(recorded.manifest(), gpu_minutes=1)
 

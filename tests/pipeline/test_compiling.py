@@ -13,7 +13,7 @@ from solkit import pipeline
 from solkit.cli import app
 from solkit.core import AnalysisStatus, EvolveSettings, MeasureSettings
 from solkit.errors import InputError
-from solkit.pipeline.compiling import first_parent, peer
+from solkit.pipeline.compiling import first_parent, write_compile_peer
 from solkit.pipeline.evolving import _Run
 from solkit.pipeline.kernel_evaluator import Original
 from solkit.pipeline.preparing import Preparation
@@ -136,7 +136,7 @@ def test_of_what_inductor_would_time_the_fastest_by_the_model_is_in_use(folder):
 
 
 def test_torch_compile_itself_runs_the_reference_at_the_gate(folder):
-    text = peer(folder / "problem.py", "native")
+    text = write_compile_peer(folder / "problem.py", "native")
     space = {}
     exec(text.replace("torch.compile(", "compiled("), {"compiled": lambda f: f}, space)
     assert set(space) >= {"reference", "inputs", "kernel"}
@@ -150,10 +150,10 @@ def test_the_gate_of_a_reference_is_torch_compile_with_the_references_shape(fold
         run.original = Original.read(prepared, path, path, None, EvolveSettings())
         run.world = SimpleNamespace(prepared=prepared)
         run.how = EvolveSettings()
-        found = run._peer()
-        assert Path(found.path).read_text() == peer(path, "native")
+        found = run._compile_peer()
+        assert Path(found.path).read_text() == write_compile_peer(path, "native")
         described = prepared.analyser.describe(found.path, path).result().candidate
         run.how = EvolveSettings(custom_kernel=True)  # compiled code would count as delegated
-        assert run._peer() == run.original.configuration
+        assert run._compile_peer() == run.original.configuration
     assert (found.entry_point, found.params, found.reference) == (described.name, {}, path)
     assert found.shape == {"M": 64, "N": 96}

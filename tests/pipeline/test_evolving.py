@@ -23,7 +23,7 @@ from solkit.datasets.kernels import ZOO
 from solkit.datasets.store import shipped
 from solkit.errors import InputError, UnsupportedError, WorkerError
 from solkit.measure.benches import RecordedBench
-from solkit.pipeline.evolving import EvolveParts, _limits, evolve
+from solkit.pipeline.evolving import EvolveParts, _measure_limits, evolve
 from solkit.report import evolution as page
 from solkit.report.html import lineage_page
 
@@ -409,6 +409,6 @@ def test_bad_input_is_named(rows, told, message):
 
 @pytest.mark.parametrize(("budget_s", "most_s"), [(20, 45), (120, 60), (1000, 120)])
 def test_one_candidate_takes_a_part_of_the_budget(budget_s, most_s):
-    search, gate = _limits(EvolveSettings(), budget_s)
+    search, gate = _measure_limits(EvolveSettings(), budget_s)
     assert search.time_limit_s == most_s
     assert gate.time_limit_s == 120  # the gate is outside the budget

@@ -16,7 +16,7 @@ from cli_reports import NOT_MEASURED, report_of
 from solkit.core import Candidate, Configuration, Depth, Space
 from solkit.errors import UnsupportedError
 from solkit.pipeline import hinting
-from solkit.pipeline.hinting import Hint, better, hinted
+from solkit.pipeline.hinting import Hint, hints_for_report, surely_better
 from solkit.surrogate.plan import Action, Forecast, Plan, Ranked
 
 OWN = {"BLOCK": 64}
@@ -45,24 +45,24 @@ def plan(*candidates):
 def test_the_gain_must_exceed_what_equals_differ_by():
     sd = 0.5 * math.hypot(0.2, 0.2)  # sqrt(rest) of two expected errors
     least = 2 ** (sd * NormalDist().inv_cdf(0.9))
-    sure = better(plan(ranked(128, 1.0), ranked(64, 1.01 * least)), OWN, MODEL)
+    sure = surely_better(plan(ranked(128, 1.0), ranked(64, 1.01 * least)), OWN, MODEL)
     assert sure == Hint({"BLOCK": 128}, 1.01 * least, pytest.approx(least), "lowered")
-    assert better(plan(ranked(128, 1.0), ranked(64, 0.99 * least)), OWN, MODEL) is None
+    assert surely_better(plan(ranked(128, 1.0), ranked(64, 0.99 * least)), OWN, MODEL) is None
 
 
 def test_more_candidates_must_gain_more():
-    few = better(plan(ranked(128, 1.0), ranked(64, 9.0)), OWN, MODEL)
+    few = surely_better(plan(ranked(128, 1.0), ranked(64, 9.0)), OWN, MODEL)
     many = [ranked(128 + place, 1.0 + place) for place in range(8)]
-    found = better(plan(*many, ranked(64, 9.0)), OWN, MODEL)
+    found = surely_better(plan(*many, ranked(64, 9.0)), OWN, MODEL)
     assert found.params == {"BLOCK": 128}
     assert found.speedup == few.speedup
     assert found.least_speedup > few.least_speedup
 
 
 def test_what_is_doubted_gives_no_hint():
-    assert better(plan(ranked(128, 1.0), ranked(64, 9.0, abstains=True)), OWN, MODEL) is None
-    assert better(plan(ranked(128, 1.0, abstains=True), ranked(64, 9.0)), OWN, MODEL) is None
-    assert better(plan(ranked(64, 9.0)), OWN, MODEL) is None
+    assert surely_better(plan(ranked(128, 1.0), ranked(64, 9.0, abstains=True)), OWN, MODEL) is None
+    assert surely_better(plan(ranked(128, 1.0, abstains=True), ranked(64, 9.0)), OWN, MODEL) is None
+    assert surely_better(plan(ranked(64, 9.0)), OWN, MODEL) is None
 
 
 @pytest.fixture
@@ -88,31 +88,31 @@ def looks(monkeypatch):
         seen.append(result)
         return HINT
 
-    monkeypatch.setattr(hinting._Look, "at", look)
+    monkeypatch.setattr(hinting._HintSearch, "at", look)
     return seen
 
 
 def test_a_score_from_disk_waits_for_no_hint(report, looks):
-    assert hinted(report, took_s=0.5) == {}
+    assert hints_for_report(report, took_s=0.5) == {}
     assert looks == []
-    assert hinted(report, took_s=9.0) == {0: HINT}
+    assert hints_for_report(report, took_s=9.0) == {0: HINT}
     assert len(looks) == 1
-    assert hinted(report, took_s=0.5) == {0: HINT}  # it is known by now
-    assert hinted(report, took_s=9.0) == {0: HINT}
+    assert hints_for_report(report, took_s=0.5) == {0: HINT}  # it is known by now
+    assert hints_for_report(report, took_s=9.0) == {0: HINT}
     assert len(looks) == 1
 
 
 def test_hints_can_be_turned_off(report, looks, monkeypatch):
     monkeypatch.setenv("SOLKIT_HINTS", "0")
-    assert hinted(report, took_s=9.0) == {}
+    assert hints_for_report(report, took_s=9.0) == {}
     assert looks == []
 
 
 def test_an_edit_forgets_the_hint(report, looks):
-    hinted(report, took_s=9.0)
+    hints_for_report(report, took_s=9.0)
     Path(report.kernel.path).write_text("# another kernel")
-    assert hinted(report, took_s=0.5) == {}
-    assert hinted(report, took_s=9.0) == {0: HINT}
+    assert hints_for_report(report, took_s=0.5) == {}
+    assert hints_for_report(report, took_s=9.0) == {0: HINT}
     assert len(looks) == 2
 
 
@@ -120,15 +120,15 @@ def test_without_a_model_or_a_space_nothing_is_said(report, monkeypatch):
     def absent(_):
         raise UnsupportedError("no xgboost")
 
-    monkeypatch.setattr(hinting._Look, "at", lambda *_: absent(None))
-    assert hinted(report, took_s=9.0) == {}
+    monkeypatch.setattr(hinting._HintSearch, "at", lambda *_: absent(None))
+    assert hints_for_report(report, took_s=9.0) == {}
     monkeypatch.setattr(hinting, "model_file", lambda: absent(None))
-    assert hinted(report, took_s=9.0) == {}
-    assert hinted(report_of(NOT_MEASURED), took_s=9.0) == {}  # nothing can be tuned
+    assert hints_for_report(report, took_s=9.0) == {}
+    assert hints_for_report(report_of(NOT_MEASURED), took_s=9.0) == {}  # nothing can be tuned
 
 
 def test_there_is_no_time_to_look(report):
-    late = hinting._Look(report, deadline=0.0)
+    late = hinting._HintSearch(report, deadline=0.0)
     with pytest.raises(hinting._LateError, match="no time is left"):
         late.at(report.results[0])
 
@@ -136,6 +136,6 @@ def test_there_is_no_time_to_look(report):
 def test_cuda_is_not_compiled_for_a_hint(report, monkeypatch):
     monkeypatch.setattr(hinting, "Analyser", None)  # nothing is analysed
     Path(report.kernel.path).write_text('CUDA = "__global__ void f() {}"\n')
-    look = hinting._Look(report, deadline=math.inf)
+    look = hinting._HintSearch(report, deadline=math.inf)
     with pytest.raises(hinting._LateError, match="too long"):
         look.at(report.results[0])

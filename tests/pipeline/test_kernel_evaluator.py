@@ -12,8 +12,8 @@ import pytest
 from solkit.core import Checked, EvolveSettings, Variant
 from solkit.errors import InputError
 from solkit.measure.benches import RecordedBench
-from solkit.pipeline.evolving import _checks
-from solkit.pipeline.kernel_evaluator import EvolveWorld, Original
+from solkit.pipeline.evolving import _make_check
+from solkit.pipeline.kernel_evaluator import KernelEvaluator, Original
 from solkit.roofline.devices import find
 
 H100 = find("h100")
@@ -68,14 +68,14 @@ def world(**failures):
         analysis = SimpleNamespace(failure=failure)
         return configuration, SimpleNamespace(result=SimpleNamespace(work=work, analysis=analysis))
 
-    made = EvolveWorld(SimpleNamespace(analysed=analysed), H100, original([FIRST]), NOW, None)
+    made = KernelEvaluator(SimpleNamespace(analysed=analysed), H100, original([FIRST]), NOW, None)
     made.close()
     return made
 
 
 def accepted(made, first, shape):
     made.original = replace(made.original, shape={"M": first})
-    return made.accepts({"M": shape})
+    return made.accepts_shape({"M": shape})
 
 
 def test_a_shape_may_need_what_the_searchs_does_or_a_sixteenth_of_the_memory():
@@ -146,7 +146,7 @@ def test_the_original_is_run_in_the_interpreter_before_any_variant_asks():
 def test_what_fits_one_large_shape_alone_is_not_tried_in_the_interpreter():
     made, _ = checking(3, compiled="reference.py")
     with contextlib.ExitStack() as stack:
-        check = _checks(stack, None, made)
+        check = _make_check(stack, None, made)
     checked, why = check("variant", SimpleNamespace())
     assert checked is Checked.UNCHECKED
     assert "too slow for this problem" in why

@@ -11,7 +11,7 @@ import pytest
 import solkit
 from solkit.core import AnalysisStatus, MeasureSettings
 from solkit.errors import InputError, KernelFileError
-from solkit.pipeline.target import target
+from solkit.pipeline.target import target_device
 from solkit.roofline import devices, nvml
 
 PROBLEM = """
@@ -101,11 +101,11 @@ def two_gpus(monkeypatch):
 
 @pytest.mark.usefixtures("two_gpus")
 def test_what_is_measured_on_is_the_target():
-    assert target(None).uuid == "h100"
-    assert target(None, MeasureSettings(on="cuda:1")).uuid == "h200"
-    assert target("h200").uuid == "h200"
-    assert target("h200", MeasureSettings(on="cuda:1")).uuid == "h200"
+    assert target_device(None).uuid == "h100"
+    assert target_device(None, MeasureSettings(on="cuda:1")).uuid == "h200"
+    assert target_device("h200").uuid == "h200"
+    assert target_device("h200", MeasureSettings(on="cuda:1")).uuid == "h200"
     with pytest.raises(InputError, match=r"cuda:1 is NVIDIA H200.*, not the target NVIDIA H100"):
-        target("h100", MeasureSettings(on="cuda:1"))
+        target_device("h100", MeasureSettings(on="cuda:1"))
     with pytest.raises(InputError, match="on: expected a GPU such as 'cuda:1', got 'h100'"):
-        target(None, MeasureSettings(on="h100"))
+        target_device(None, MeasureSettings(on="h100"))

@@ -26,7 +26,7 @@ from solkit.datasets.kernels import kernel_at
 from solkit.errors import InputError, UnknownDeviceError
 from solkit.measure.benches import local, multi_gpu
 from solkit.measure.benches.hosting import Recorded
-from solkit.pipeline.remote_gpus import Elsewhere
+from solkit.pipeline.remote_gpus import RemoteGpus
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "bias_gelu.py"
 SHAPE = {"M": 64, "N": 512}
@@ -89,13 +89,13 @@ def test_gpus_of_several_models_must_be_chosen_from(gpus):
     gpus("h100-sxm", "a100-sxm-80gb")
     with (
         pytest.raises(InputError, match=r"several models \(h100-sxm, a100-sxm-80gb\)"),
-        Elsewhere(TuneSettings(gpus="2"), None, print).opened(),
+        RemoteGpus(TuneSettings(gpus="2"), None, print).open_workers(),
     ):
         pass
     asked = Configuration(str(EXAMPLE), "kernel", SHAPE, next(rows("")).params)
-    place = Elsewhere(TuneSettings(gpus="2"), "a100-sxm-80gb", print)
+    place = RemoteGpus(TuneSettings(gpus="2"), "a100-sxm-80gb", print)
     place.log = Log()
-    with place.opened() as bench:
+    with place.open_workers() as bench:
         assert bench.device.key == "a100-sxm-80gb"
         bench.submit([asked])
         assert [got.device for _, got in bench.outcomes()] == ["a100-sxm-80gb"]
@@ -105,7 +105,7 @@ def test_gpus_of_several_models_must_be_chosen_from(gpus):
 
 def test_the_final_is_run_by_one_new_worker(gpus):
     gpus("h100-sxm", "h100-sxm")
-    place = Elsewhere(TuneSettings(gpus="2"), None, print)
+    place = RemoteGpus(TuneSettings(gpus="2"), None, print)
     place.log = Log()
     slow, quick = ({"BLOCK_M": m, "BLOCK_N": 512, "num_warps": 4} for m in (16, 4))
     pair = [Configuration(str(EXAMPLE), "kernel", SHAPE, each) for each in (slow, quick)]

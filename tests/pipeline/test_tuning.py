@@ -144,7 +144,7 @@ def test_a_second_interrupt_skips_the_final(monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("solkit.tuner.final.head_to_head", interrupted)
+    monkeypatch.setattr("solkit.tuner.head_to_head.head_to_head", interrupted)
     told = tuned(seconds=1000.0, show=interrupting(17))
     assert (told.final, told.verdict) == (None, TuneVerdict.KEEP)
     assert told.best.time_ms < told.default.time_ms
@@ -272,7 +272,7 @@ def test_an_error_of_the_final_loses_nothing(monkeypatch):
     def failing(*_, **__):
         raise UnsupportedError("no GPU")
 
-    monkeypatch.setattr("solkit.tuner.final.head_to_head", failing)
+    monkeypatch.setattr("solkit.tuner.head_to_head.head_to_head", failing)
     told = tuned()
     assert told.verdict is TuneVerdict.KEEP
     assert told.notes == ("The final could not be run: no GPU",)

@@ -18,7 +18,7 @@ def recording(tmp_path_factory):
 
     from solkit.core import Source
     from solkit.datasets.store import Store, shipped
-    from solkit.integrations.recordings import digest
+    from solkit.integrations.recordings import text_digest
 
     whole = shipped("h100")
     names = ("softmax/whole_row", "softmax/three_pass")
@@ -29,7 +29,7 @@ def recording(tmp_path_factory):
     ]
     texts = {"problem.py": PROBLEM, "whole_row.py": FAST, "three_pass.py": SLOW}
     folder = tmp_path_factory.mktemp("recording") / "store"
-    sources = [Source(digest(text), name, text) for name, text in texts.items()]
+    sources = [Source(text_digest(text), name, text) for name, text in texts.items()]
     Store(folder, create=True).add(rows, sources)
     return folder
 

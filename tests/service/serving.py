@@ -143,7 +143,7 @@ async def _worker_here(state: queue.QueueState) -> AsyncIterator[SimpleNamespace
 def workers_here() -> Iterator[None]:
     """Let queues that open meanwhile have workers in this process."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(queue, "_process", _worker_here)
+        patch.setattr(queue, "_worker_process", _worker_here)
         yield
 
 

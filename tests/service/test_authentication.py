@@ -8,7 +8,7 @@ import pytest
 
 httpx = pytest.importorskip("httpx")
 
-from solkit.service.authentication import COOKIE, Authenticator, owner_of  # noqa: E402 - httpx may be missing
+from solkit.service.authentication import COOKIE, Authenticator, owner_of_token  # noqa: E402 - httpx may be missing
 
 TOKEN = "a-token"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
@@ -57,9 +57,9 @@ def test_a_token_names_its_owner():
         ("POST", "/v1/bound", {"headers": BEARER, "content": b"abc"}),
         ("GET", "/v1/queue", {"headers": {"authorization": "bearer other"}}),
     )
-    assert told.text == f"{owner_of(TOKEN)} 3"
-    assert other.text.split()[0] == owner_of("other")
-    assert TOKEN not in owner_of(TOKEN)
+    assert told.text == f"{owner_of_token(TOKEN)} 3"
+    assert other.text.split()[0] == owner_of_token("other")
+    assert TOKEN not in owner_of_token(TOKEN)
 
 
 def test_a_browser_has_the_token_in_a_cookie_for_pages_alone():

@@ -133,12 +133,12 @@ def test_a_row_without_a_run_is_refused(tmp_path):
 
 def test_a_url_is_a_server_and_results_can_be_emitted_from_it(tmp_path):
     pytest.importorskip("optuna")
-    from solkit.tuner.emitters import reading
+    from solkit.tuner.emitters import logged_results
 
     url = f"sqlite:///{tmp_path / 'shared.sqlite'}"
     rows = [row({"B": 1}, 1.0, 0), row({"B": 2}, 0.5, 1), row({"B": 2}, 0.4, 2, device="h200")]
     assert Database(url).add(rows).rows == 3
     assert [each.winner.time_ms for each in Database(url).findings()] == [0.5, 0.4]
     assert Database(url).known("k", SHAPE, "h200").seeds(1) == [{"B": 2}]
-    (found,) = reading.read(url, device="h200")
+    (found,) = logged_results.read_results(url, device="h200")
     assert found.chosen.time_ms == 0.4

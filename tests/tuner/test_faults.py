@@ -25,7 +25,7 @@ from solkit.datasets import outcomelog
 from solkit.errors import GpuBusyError, TraceError, WorkerError
 from solkit.measure.benches import RecordedBench
 from solkit.tuner.database import Database
-from solkit.tuner.tuning_results import findings
+from solkit.tuner.tuning_results import results_of_runs
 
 MINUTES = 3.0
 GPU_ERROR = "CUDA error: an illegal memory access was encountered"
@@ -99,7 +99,9 @@ def check(found, winners, log):
         tuned = each.tuned
         mine = [row for row in searched if (row.kernel_id, row.problem_id) == _key(tuned)]
         assert len({canonical(row.params) for row in mine}) == tuned.measured
-    read_back = {(e.key.kernel_id, e.key.problem_id): e.chosen.params for e in findings(rows)}
+    read_back = {
+        (e.key.kernel_id, e.key.problem_id): e.chosen.params for e in results_of_runs(rows)
+    }
     assert read_back == {_key(e.tuned): e.tuned.params for e in found.items}
 
 

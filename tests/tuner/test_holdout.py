@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from solkit.core import Configuration, Difference, Final, Ratio
-from solkit.tuner.holdout import Winner, gate, gates, nearest
+from solkit.tuner.holdout import Winner, nearest_shape, pass_gate, pass_gates
 
 BASE = Configuration("k.py", "kernel", {"M": 64}, {"BLOCK": 16})
 RIVAL = Configuration("k.py", "kernel", {"M": 64}, {"BLOCK": 32})
@@ -20,7 +20,7 @@ def held(difference, value=None, strict=True):
         ratio = None if value is None else Ratio(value, value / 1.01, value * 1.01, 0.001, 9)
         return Final(rival.params, difference, ratio, "turns", ("evidence.",))
 
-    (found,) = gate(BASE, RIVAL, [({"M": 7}, strict)], judge)
+    (found,) = pass_gate(BASE, RIVAL, [({"M": 7}, strict)], judge)
     assert [(b.shape, b.params, r.shape, r.params) for b, r in seen] == [
         ({"M": 7}, BASE.params, {"M": 7}, RIVAL.params)
     ]
@@ -51,10 +51,10 @@ def test_where_another_winner_is_nearer_it_need_only_be_correct():
 
 def test_the_nearest_shape_is_so_in_doublings():
     shapes = [{"M": 16, "dtype": "bf16"}, {"M": 1024, "dtype": "bf16"}]
-    assert nearest({"M": 100, "dtype": "bf16"}, shapes) == 0  # 2.6 doublings against 3.4
-    assert nearest({"M": 200, "dtype": "bf16"}, shapes) == 1
+    assert nearest_shape({"M": 100, "dtype": "bf16"}, shapes) == 0  # 2.6 doublings against 3.4
+    assert nearest_shape({"M": 200, "dtype": "bf16"}, shapes) == 1
     other = [{"M": 16, "dtype": "bf16"}, {"M": 16, "dtype": "fp8"}]
-    assert nearest({"M": 16, "dtype": "fp8"}, other) == 1
+    assert nearest_shape({"M": 16, "dtype": "fp8"}, other) == 1
 
 
 def test_several_winners_are_compared_at_once():
@@ -76,7 +76,7 @@ def test_several_winners_are_compared_at_once():
         Winner(BASE, other, []),
         Winner(BASE, other, [({"M": 8}, True)]),
     ]
-    found = gates(winners, judge)
+    found = pass_gates(winners, judge)
     assert asked == [[(7, 32), (9, 32), (8, 64)]]
     assert [[(e.shape["M"], e.passed) for e in each] for each in found] == [
         [(7, True), (9, False)],

@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from solkit.errors import InputError
-from solkit.tuner.manifest import Limits, Manifest, ManifestEntry, Workload, parse, read, written
+from solkit.tuner.manifest import (
+    Limits,
+    Manifest,
+    ManifestEntry,
+    Workload,
+    parse_manifest,
+    read_manifest,
+    write_manifest,
+)
 
 FULL = """\
 device = "h100"
@@ -38,7 +46,7 @@ calls = 2.5
 def test_a_manifest_is_read(tmp_path):
     file = tmp_path / "batch.toml"
     file.write_text(FULL)
-    found = read(file)
+    found = read_manifest(file)
     first, second = found.kernels
     assert (found.device, found.limits) == ("h100", Limits(30, held_out="all"))
     assert (first.path, first.reference) == (
@@ -56,7 +64,7 @@ def test_a_manifest_is_read(tmp_path):
 
 
 def test_a_kernel_without_shapes_uses_those_of_its_file():
-    (entry,) = parse('[[kernels]]\npath = "a.py"').usable()
+    (entry,) = parse_manifest('[[kernels]]\npath = "a.py"').tunable_kernels()
     assert entry.shapes == ()
 
 
@@ -83,17 +91,17 @@ def test_a_kernel_without_shapes_uses_those_of_its_file():
 def test_a_mistake_is_named_with_its_place(wrong, right, message):
     assert wrong in FULL
     with pytest.raises(InputError, match=message):
-        parse(FULL.replace(wrong, right, 1), "m.toml")
+        parse_manifest(FULL.replace(wrong, right, 1), "m.toml")
 
 
 def test_an_empty_manifest_is_refused():
     with pytest.raises(InputError, match=r"m\.toml:1: kernels: field required"):
-        parse("", "m.toml")
+        parse_manifest("", "m.toml")
 
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(InputError, match=r"cannot read .*none\.toml: No such file"):
-        read(tmp_path / "none.toml")
+        read_manifest(tmp_path / "none.toml")
 
 
 PROFILED = """\
@@ -108,8 +116,8 @@ shapes = [{ calls = 3, tensors = ["f32[8]"] }, { sizes = { M = 8 } }]
 
 
 def test_what_a_profile_cannot_know_is_left_out_by_name():
-    found = parse(PROFILED, "m.toml")
-    (entry,) = found.usable()
+    found = parse_manifest(PROFILED, "m.toml")
+    (entry,) = found.tunable_kernels()
     assert (entry.path, entry.shapes) == ("a.py", (Workload({"M": 8}),))
     assert list(found.left_out()) == [
         "m.toml:1: aten::mm is left out: its path is empty; name its kernel file.",
@@ -119,7 +127,7 @@ def test_what_a_profile_cannot_know_is_left_out_by_name():
 
 def test_a_manifest_of_which_nothing_can_be_tuned_says_what_is_missing():
     with pytest.raises(InputError, match=r"no kernel can be tuned. m.toml:1: aten::mm is left out"):
-        parse(PROFILED.partition("[[kernels]]\npath")[0], "m.toml").usable()
+        parse_manifest(PROFILED.partition("[[kernels]]\npath")[0], "m.toml").tunable_kernels()
 
 
 def test_what_is_written_is_read_back():
@@ -129,8 +137,8 @@ def test_what_is_written_is_read_back():
     )
     kernel = ManifestEntry("k.py", "aten::mm", "run", "r.py", shapes, ({"M": 2},), ("vllm",))
     whole = Manifest("m.toml", (kernel, ManifestEntry("")), Limits(1.5, 0.9, 40, "all"), "h200")
-    text = written(whole, ["A note."])
-    found = parse(text, "m.toml", Path())
+    text = write_manifest(whole, ["A note."])
+    found = parse_manifest(text, "m.toml", Path())
     assert text.startswith("# A note.\n")
     assert [vars(e) | {"line": 0} for e in found.kernels] == [vars(e) for e in whole.kernels]
     assert (found.limits, found.device) == (whole.limits, whole.device)

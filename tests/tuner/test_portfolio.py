@@ -13,9 +13,15 @@ from solkit.core import Configuration, Space
 from solkit.datasets.identifiers import problem_id
 from solkit.measure.benches import RecordedBench
 from solkit.measure.benches.recorded import Cost
-from solkit.tuner.driver import drive
-from solkit.tuner.portfolio import PortfolioSettings, chosen, portfolio, round_robin
-from solkit.tuner.tuning_problem import TaskSettings, TuningProblem
+from solkit.tuner.bench_driver import drive_bench
+from solkit.tuner.early_stopping import TaskSettings
+from solkit.tuner.portfolio import (
+    PortfolioSettings,
+    choose_round_robin,
+    choose_task,
+    portfolio_choice,
+)
+from solkit.tuner.tuning_problem import TuningProblem
 
 A_SECOND = Cost(0.0, 1.0)
 
@@ -38,7 +44,7 @@ GREEDY = PortfolioSettings(fair=3, turn=0)
 
 
 def picked(*kernels, settings=GREEDY):
-    return kernels.index(chosen(kernels, settings))
+    return kernels.index(choose_task(kernels, settings))
 
 
 @pytest.mark.parametrize(
@@ -105,14 +111,14 @@ def recorded(calls):
 
 def saved(choose, calls, budget_s):
     bench, tasks = recorded(calls)
-    drive(bench, tasks, budget_s, choose)
+    drive_bench(bench, tasks, budget_s, choose)
     return sum(t.weight * (t.incumbent.time_ms - t.best.time_ms) for t in tasks), tasks
 
 
 def test_it_saves_more_than_taking_turns():
     calls, budget_s = [1.0, 1000.0, 1.0, 1.0], 16.0
-    ours, tasks = saved(portfolio(), calls, budget_s)
-    turns, _ = saved(round_robin, calls, budget_s)
+    ours, tasks = saved(portfolio_choice(), calls, budget_s)
+    turns, _ = saved(choose_round_robin, calls, budget_s)
     assert ours > 1.05 * turns
     counts = Counter({task.name: task.measured for task in tasks})
     assert counts.most_common(1)[0][0] == "1"

@@ -7,8 +7,7 @@ import pytest
 from solkit.core import Bound, IdleTime, Profile, ProfiledKernel, ProfiledOp
 from solkit.errors import InputError
 from solkit.roofline import devices
-from solkit.tuner.manifest import Workload, parse
-from solkit.tuner.profiled import profiled_manifest
+from solkit.tuner.manifest import Workload, parse_manifest, profiled_manifest
 
 
 @pytest.fixture
@@ -44,7 +43,7 @@ def profile():
 
 
 def test_ops_and_kernels_worth_working_on_are_listed_with_their_calls(profile):
-    found = parse(profiled_manifest(profile), "m.toml")
+    found = parse_manifest(profiled_manifest(profile), "m.toml")
     assert found.device == "h100-sxm"
     assert [each.name for each in found.kernels] == ["aten::mm", "aten::relu", "_rms_norm_kernel"]
     assert {each.path for each in found.kernels} == {""}
@@ -56,15 +55,15 @@ def test_ops_and_kernels_worth_working_on_are_listed_with_their_calls(profile):
 
 
 def test_nothing_can_be_tuned_before_files_are_filled_in(profile):
-    found = parse(profiled_manifest(profile), "m.toml")
+    found = parse_manifest(profiled_manifest(profile), "m.toml")
     with pytest.raises(InputError, match="aten::mm is left out: its path is empty"):
-        found.usable()
+        found.tunable_kernels()
 
 
 def test_a_kernel_that_is_filled_in_can_be_tuned(profile):
     text = profiled_manifest(profile).replace('path = ""', 'path = "norm.py"')
     text = text.replace("calls = 8", "sizes = { M = 4096 }, calls = 8")
-    (entry,) = parse(text, "m.toml").usable()
+    (entry,) = parse_manifest(text, "m.toml").tunable_kernels()
     assert (entry.name, entry.shapes) == (
         "_rms_norm_kernel",
         (Workload({"M": 4096}, 8, (), 1.5),),

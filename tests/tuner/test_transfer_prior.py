@@ -7,7 +7,7 @@ import pytest
 from tuning_rows import SHAPE, row
 
 from solkit.core import Verdict
-from solkit.tuner.transfer_prior import CompositePrior, TransferPrior, distance
+from solkit.tuner.transfer_prior import CompositePrior, TransferPrior, shape_distance
 
 SMALL, LARGE = {"M": 1024}, {"M": 4096}
 
@@ -108,7 +108,7 @@ def test_nothing_known_is_nothing_believed():
     ],
 )
 def test_distance_is_in_doublings(shape, other, doublings):
-    assert distance(shape, other) == doublings
+    assert shape_distance(shape, other) == doublings
 
 
 class Flat:

@@ -6,7 +6,7 @@ import pytest
 
 from solkit.core import Configuration, Depth, Worth
 from solkit.surrogate.plan import Action, Forecast, Plan, Ranked
-from solkit.tuner.triage import TriageInputs, triaged
+from solkit.tuner.triage import TriageInputs, triage_kernel
 
 OWN = {"BLOCK": 16}
 
@@ -27,7 +27,7 @@ def plan(times_ms, abstains=False, fails=()):
 
 
 def told(calls=10, stop_at=0.95, **known):
-    return triaged(
+    return triage_kernel(
         "k", {}, calls, TriageInputs(**{"own": OWN, "choices": 9, "sol_ms": 1.0, **known}), stop_at
     )
 

@@ -9,7 +9,8 @@ import pytest
 import spaces
 
 from solkit.core import Configuration, Space, Stopped, Verdict
-from solkit.tuner.tuning_problem import DEFAULT, SEARCH, TaskSettings, TuningProblem
+from solkit.tuner.early_stopping import TaskSettings
+from solkit.tuner.tuning_problem import DEFAULT, SEARCH, TuningProblem
 
 CHANCE = np.random.default_rng(0)
 ON = Configuration("softmax/rows", "kernel", spaces.SHAPE, spaces.DEFAULT)

@@ -17,7 +17,15 @@ from solkit.core import (
     Verdict,
 )
 from solkit.core.codec import from_json, to_json
-from solkit.tuner.tuning_results import Key, agreed, by_key, decision, finding_of, findings, timed
+from solkit.tuner.tuning_results import (
+    Key,
+    agreed_results,
+    decision_row,
+    finding_of,
+    results_by_key,
+    results_of_runs,
+    time_configuration,
+)
 
 FASTER = Ratio(0.8, 0.78, 0.82, 0.004, 12)
 WON = Final({"B": 256}, Difference.FASTER, FASTER, "turns")
@@ -33,7 +41,7 @@ def run(name="run", start=0, best=0.8, **told):
         best_row,
         row({"B": 512}, None, start + 3, run=name, **told),
         replace(
-            decision(best_row, first, WON, (0.81, 0.79, 0.8), (1.0, 1.02, 1)),
+            decision_row(best_row, first, WON, (0.81, 0.79, 0.8), (1.0, 1.02, 1)),
             run_id=name,
             sequence=start + 4,
             created=first.created,
@@ -42,7 +50,7 @@ def run(name="run", start=0, best=0.8, **told):
 
 
 def test_a_run_with_a_win_says_what_it_found_and_what_it_cost():
-    (found,) = findings(run())
+    (found,) = results_of_runs(run())
     assert found.verdict is TuneVerdict.FASTER
     assert found.confirmed
     assert found.incumbent.params == {"B": 64}
@@ -68,7 +76,7 @@ def test_a_run_with_a_win_says_what_it_found_and_what_it_cost():
 def test_without_a_shown_win_the_incumbent_is_kept(difference):
     rows = run()
     rows[-1] = replace(rows[-1], comparison=replace(rows[-1].comparison, difference=difference))
-    (found,) = findings(rows)
+    (found,) = results_of_runs(rows)
     assert found.verdict is TuneVerdict.KEEP
     assert found.confirmed
     assert found.chosen.params == {"B": 64}
@@ -79,15 +87,15 @@ def test_a_later_decision_takes_an_earlier_one_back_and_says_why():
     rows = run()
     why = "it is slower at M=3"
     taken_back = Final({"B": 256}, Difference.NOT_SHOWN, FASTER, "turns", (why,))
-    back = decision(rows[2], rows[0], taken_back)
+    back = decision_row(rows[2], rows[0], taken_back)
     rows.append(replace(back, run_id="run", sequence=9))
-    (found,) = findings(rows)
+    (found,) = results_of_runs(rows)
     assert found.chosen.params == {"B": 64}
     assert (found.verdict, found.why) == (TuneVerdict.KEEP, why)
 
 
 def test_a_run_that_was_stopped_before_the_decision_keeps_the_incumbent():
-    (found,) = findings(run()[:-1])
+    (found,) = results_of_runs(run()[:-1])
     assert not found.confirmed
     assert found.chosen.params == {"B": 64}
     assert found.winner.params == {"B": 256}
@@ -95,7 +103,7 @@ def test_a_run_that_was_stopped_before_the_decision_keeps_the_incumbent():
 
 
 def test_without_any_incumbent_the_fastest_is_chosen():
-    (found,) = findings(run()[1:4])
+    (found,) = results_of_runs(run()[1:4])
     assert found.incumbent is None
     assert found.chosen.params == {"B": 256}
 
@@ -104,7 +112,7 @@ def test_wrong_and_impossible_times_win_nothing():
     rows = run()[:-1]
     rows.append(row({"B": 8}, 0.1, 7, verdict=Verdict.WRONG))
     rows.append(row({"B": 16}, 0.01, 8, verdict=Verdict.IMPOSSIBLE))
-    (found,) = findings(rows)
+    (found,) = results_of_runs(rows)
     assert found.winner.params == {"B": 256}
     assert found.measured == 6
 
@@ -114,12 +122,12 @@ def test_repeats_of_a_configuration_are_one_with_their_median_and_outer_interval
         row({"B": 1}, time_ms, place, low_ms=time_ms - 0.1, high_ms=time_ms + 0.1)
         for place, time_ms in enumerate((0.5, 0.9, 0.6))
     ]
-    found = timed(rows)
+    found = time_configuration(rows)
     assert (found.time_ms, found.low_ms, found.high_ms) == (0.6, 0.4, 1.0)
-    (whole,) = findings(rows)
+    (whole,) = results_of_runs(rows)
     assert whole.measured == 1
     assert whole.gpu_s == 1.5
-    assert timed([row({"B": 1}, None)]) is None
+    assert time_configuration([row({"B": 1}, None)]) is None
 
 
 @pytest.mark.parametrize(
@@ -134,8 +142,8 @@ def test_repeats_of_a_configuration_are_one_with_their_median_and_outer_interval
     ],
 )
 def test_what_was_measured_under_other_conditions_is_kept_apart(other):
-    found = findings([*run(), *run("later", 10, best=0.5, **other)])
-    assert len(by_key(found)) == 2
+    found = results_of_runs([*run(), *run("later", 10, best=0.5, **other)])
+    assert len(results_by_key(found)) == 2
     assert [each.winner.time_ms for each in found] == [0.8, 0.8]  # of each run's own turns
     assert [each.measured for each in found] == [4, 4]  # failures, which have no protocol, too
 
@@ -143,7 +151,7 @@ def test_what_was_measured_under_other_conditions_is_kept_apart(other):
 def test_runs_that_disagree_stay_side_by_side_with_their_dates():
     second = [replace(each, params={"B": 1024}) if each.params["B"] == 256 else each
               for each in run("second", 100)]  # fmt: skip
-    ((key, found),) = by_key(findings([*second, *run()])).items()
+    ((key, found),) = results_by_key(results_of_runs([*second, *run()])).items()
     assert key.device == "h100-sxm"
     assert [each.run_id for each in found] == ["run", "second"]
     assert [each.winner.params["B"] for each in found] == [256, 1024]
@@ -152,19 +160,19 @@ def test_runs_that_disagree_stay_side_by_side_with_their_dates():
 
 def test_two_protocols_in_one_run_are_two_findings():
     rows = [*run()[:-1], *run("run", 50, best=0.3, protocol="warm")[:-1]]
-    found = {each.key.protocol: each for each in findings(rows)}
+    found = {each.key.protocol: each for each in results_of_runs(rows)}
     assert found["cold"].winner.time_ms == 0.8
     assert found["warm"].winner.time_ms == 0.3
 
 
 def test_a_cost_that_no_row_tells_is_unknown():
-    (found,) = findings([row({"B": 1}, 1.0, gpu_s=None)])
+    (found,) = results_of_runs([row({"B": 1}, 1.0, gpu_s=None)])
     assert found.gpu_s is None
 
 
 def test_nothing_with_a_time_is_no_result():
-    assert findings([row({"B": 1}, None)]) == ()
-    assert findings([]) == ()
+    assert results_of_runs([row({"B": 1}, None)]) == ()
+    assert results_of_runs([]) == ()
 
 
 def test_a_decision_survives_a_log():
@@ -180,7 +188,7 @@ def test_of_runs_that_disagree_the_fastest_confirmed_choice_is_taken_and_all_are
              for e in run("later", 100)]  # fmt: skip
     later[-1] = replace(later[-1], samples_ms=(0.7,) * 6)
     unconfirmed = [row({"B": 2}, 0.1, 200, run="third", chosen_by="default")]
-    taken, notes = agreed(findings([*run(), *later, *unconfirmed]))
+    taken, notes = agreed_results(results_of_runs([*run(), *later, *unconfirmed]))
     assert [each.run_id for each in taken] == ["later"]
     (note,) = notes
     for told in ("run run of 2024-05-01", '{"B":256} at 0.8 ms', '{"B":1024} at 0.7 ms'):
@@ -191,7 +199,7 @@ def test_of_runs_that_disagree_the_fastest_confirmed_choice_is_taken_and_all_are
 def test_the_newest_versions_count():
     newer = run("newer", 100, best=0.9, triton_version="3.7.1")
     newer[-1] = replace(newer[-1], created=newer[2].created, samples_ms=(0.9,) * 6)
-    taken, notes = agreed(findings([*newer, *run()]))
+    taken, notes = agreed_results(results_of_runs([*newer, *run()]))
     assert [each.key.triton_version for each in taken] == ["3.7.1"]
     assert notes == ()
 

@@ -16,10 +16,10 @@ from solkit.core import Tuned, Value
 from solkit.errors import InputError
 from solkit.tuner.emitters import best_config, flashinfer_bench, sglang, triton_autotune, vllm
 from solkit.tuner.emitters._base import Emitter, File, Request
-from solkit.tuner.emitters.reading import logged
-from solkit.tuner.tuning_results import TuningResult, agreed, finding_of
+from solkit.tuner.emitters.logged_results import logged_rows
+from solkit.tuner.tuning_results import TuningResult, agreed_results, finding_of
 
-__all__ = ["EMITTERS", "Emitted", "Emitter", "Target", "emit", "emitter", "parse_target"]
+__all__ = ["EMITTERS", "Emitted", "Emitter", "Target", "emit", "emitter_named", "parse_target"]
 
 EMITTERS: dict[str, Emitter] = {
     form.name: form
@@ -57,7 +57,7 @@ class Target:
     path: str
 
 
-def emitter(form: str) -> Emitter:
+def emitter_named(form: str) -> Emitter:
     """Return a form by its name; ``_`` may stand for ``-``.
 
     Raises:
@@ -81,7 +81,7 @@ def parse_target(text: str) -> Target:
         raise InputError(
             f"{text!r} is not FORMAT:PATH, as in best-config:best.json; formats: {names}"
         )
-    return Target(emitter(form).name, path)
+    return Target(emitter_named(form).name, path)
 
 
 def emit(
@@ -114,8 +114,11 @@ def emit(
         InputError: nothing was found, it is several kernels', a size or parameter is missing, or a
             file cannot be written. No file is written then, or not all.
     """
-    chosen, form_of = emitter(form), Request(names or {}, constants or {}, frozenset(drop), thin)
-    held, notes = agreed(_findings(results))
+    chosen, form_of = (
+        emitter_named(form),
+        Request(names or {}, constants or {}, frozenset(drop), thin),
+    )
+    held, notes = agreed_results(_collect_results(results))
     if not held:
         raise InputError(f"{chosen.name}: there are no parameters to write")
     kernels = {finding.key.kernel_id: finding.kernel for finding in held}
@@ -123,19 +126,23 @@ def emit(
         listed = ", ".join(f"{name} ({which})" for which, name in kernels.items())
         raise InputError(f"{chosen.name} holds one kernel, and there are {len(kernels)}: {listed}")
     rendered = chosen.files(held, form_of)
-    paths = [(_place(Path(out), file, rendered.files), file.text) for file in rendered.files]
+    paths = [
+        (_destination_of(Path(out), file, rendered.files), file.text) for file in rendered.files
+    ]
     for path, text in paths:
-        _write(path, text)
-    notes = (*notes, *rendered.notes, *_renamed(Path(out), rendered.files))
+        _write_in_place(path, text)
+    notes = (*notes, *rendered.notes, *_renaming_note(Path(out), rendered.files))
     return Emitted(tuple(path for path, _ in paths), notes)
 
 
-def _findings(results: Iterable[TuningResult | Tuned]) -> Iterable[TuningResult]:
+def _collect_results(results: Iterable[TuningResult | Tuned]) -> Iterable[TuningResult]:
     for result in results:
-        yield result if isinstance(result, TuningResult) else finding_of(result, logged(result))
+        yield (
+            result if isinstance(result, TuningResult) else finding_of(result, logged_rows(result))
+        )
 
 
-def _place(out: Path, file: File, files: Sequence[File]) -> Path:
+def _destination_of(out: Path, file: File, files: Sequence[File]) -> Path:
     """Return the path of a file: in `out`, or `out` itself."""
     if not file.path:
         if out.is_dir():
@@ -149,14 +156,14 @@ def _place(out: Path, file: File, files: Sequence[File]) -> Path:
     return out
 
 
-def _renamed(out: Path, files: Sequence[File]) -> list[str]:
+def _renaming_note(out: Path, files: Sequence[File]) -> list[str]:
     """Return a sentence if a file has another name than its reader looks for."""
     name = Path(files[0].path).name
     is_other = name and out.is_file() and out.name != name
     return [f"{out}: its reader looks for the name {name}"] if is_other else []
 
 
-def _write(path: Path, text: str) -> None:
+def _write_in_place(path: Path, text: str) -> None:
     """Write a draft beside the file, then move it into place."""
     from solkit.datasets import outcomelog
 

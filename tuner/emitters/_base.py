@@ -16,7 +16,7 @@ __all__ = [
     "Files",
     "Request",
     "chosen_of",
-    "gpu_name",
+    "gpu_driver_name",
     "looked_up",
     "shape_text",
     "source_of",
@@ -99,7 +99,7 @@ def shape_text(finding: TuningResult) -> str:
     return ", ".join(f"{name}={value}" for name, value in finding.shape.items()) or "its only shape"
 
 
-def gpu_name(finding: TuningResult) -> str:
+def gpu_driver_name(finding: TuningResult) -> str:
     """Return the GPU's name from its driver, if it is recorded, else from the catalogue."""
     if finding.row is not None and finding.row.device_name:
         return finding.row.device_name

@@ -5,7 +5,8 @@
     {"schema": "solkit.best_config/1", "kernel": "softmax.py", "kernel_id": "...",
      "configs": [{"shape": {"M": 4096}, "params": {"BLOCK": 1024}, "device": "h200", ...}]}
 
-`solkit score --params-file best_config.json` uses it, and `read` finds the entry for a shape.
+`solkit score --params-file best_config.json` uses it, and `read_best_configs` finds the entry for
+a shape.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from typing import Any
 from solkit.core import TimedParams, Value, canonical
 from solkit.core.codec import json_value
 from solkit.errors import InputError
-from solkit.tuner.emitters._base import Emitter, File, Files, Request, chosen_of, gpu_name
+from solkit.tuner.emitters._base import Emitter, File, Files, Request, chosen_of, gpu_driver_name
 from solkit.tuner.tuning_results import TuningResult
 
-__all__ = ["BEST_CONFIG", "SCHEMA", "read"]
+__all__ = ["BEST_CONFIG", "SCHEMA", "read_best_configs"]
 
 SCHEMA = "solkit.best_config/1"
 
 
-def _files(findings: Sequence[TuningResult], request: Request) -> Files:
+def _best_config_files(findings: Sequence[TuningResult], request: Request) -> Files:
     if request.names or request.constants or request.drop:
         raise InputError(
             f"{BEST_CONFIG.name} keeps the kernel's own names: it takes no --map, --set or --drop"
@@ -36,23 +37,23 @@ def _files(findings: Sequence[TuningResult], request: Request) -> Files:
         "schema": SCHEMA,
         "kernel": findings[0].kernel,
         "kernel_id": findings[0].key.kernel_id,
-        "configs": [_entry(finding) for finding in findings],
+        "configs": [_config_entry(finding) for finding in findings],
     }
     return Files((File("", json.dumps(document, indent=2, allow_nan=False) + "\n"),))
 
 
-def _entry(finding: TuningResult) -> dict[str, Any]:
+def _config_entry(finding: TuningResult) -> dict[str, Any]:
     """Return one configuration; times in ms."""
     key, row = finding.key, finding.row
     return {
         "shape": json_value(dict(finding.shape)),
         "params": json_value(dict(chosen_of(finding).params)),
         "device": key.device,
-        "device_name": gpu_name(finding),
-        **_time(chosen_of(finding)),
+        "device_name": gpu_driver_name(finding),
+        **_format_time(chosen_of(finding)),
         "verdict": finding.verdict.value if finding.confirmed else "unconfirmed",
         "ratio": None if finding.ratio is None else json_value(finding.ratio),
-        "in_use": None if finding.incumbent is None else _in_use(finding.incumbent),
+        "in_use": None if finding.incumbent is None else _format_params_in_use(finding.incumbent),
         "measured": finding.measured,
         "gpu_s": None if finding.gpu_s is None else round(finding.gpu_s, 3),
         "date": finding.ended.isoformat(timespec="seconds"),
@@ -69,15 +70,15 @@ def _entry(finding: TuningResult) -> dict[str, Any]:
     }
 
 
-def _time(timed: TimedParams) -> dict[str, float | None]:
+def _format_time(timed: TimedParams) -> dict[str, float | None]:
     return {"time_ms": timed.time_ms, "low_ms": timed.low_ms, "high_ms": timed.high_ms}
 
 
-def _in_use(timed: TimedParams) -> dict[str, Any]:
-    return {"params": json_value(dict(timed.params)), **_time(timed)}
+def _format_params_in_use(timed: TimedParams) -> dict[str, Any]:
+    return {"params": json_value(dict(timed.params)), **_format_time(timed)}
 
 
-def read(
+def read_best_configs(
     path: str | os.PathLike[str],
     shapes: Sequence[Mapping[str, Value]] | None = None,
     device: str | None = None,
@@ -92,14 +93,14 @@ def read(
     Raises:
         InputError: the file cannot be read, lacks a shape, or has different parameters for them.
     """
-    entries = _entries(Path(path))
+    entries = _read_entries(Path(path))
     mine = [entry for entry in entries if entry["device"] == device] or entries
     queries = [{}] if shapes is None else shapes
-    matches = [entry["params"] for shape in queries for entry in _at(path, mine, shape)]
+    matches = [entry["params"] for shape in queries for entry in _entries_at(path, mine, shape)]
     chosen = {canonical(params): params for params in matches}
     if len(chosen) != 1:
         listed = "; ".join(
-            f"{_told(entry['shape'])}: {canonical(entry['params'])}" for entry in mine
+            f"{_format_shape(entry['shape'])}: {canonical(entry['params'])}" for entry in mine
         )
         raise InputError(
             f"{path} has {len(chosen)} choices of parameters: give --shape, one of: {listed}"
@@ -107,22 +108,22 @@ def read(
     return dict(next(iter(chosen.values())))
 
 
-def _at(
+def _entries_at(
     path: object, entries: Sequence[Mapping[str, Any]], shape: Mapping[str, Value]
 ) -> list[Mapping[str, Any]]:
     """Return entries whose shape has these sizes."""
     matches = [entry for entry in entries if shape.items() <= entry["shape"].items()]
     if not matches:
-        valid = "; ".join(_told(entry["shape"]) for entry in entries)
-        raise InputError(f"{path} has no parameters for {_told(shape)}; it has: {valid}")
+        valid = "; ".join(_format_shape(entry["shape"]) for entry in entries)
+        raise InputError(f"{path} has no parameters for {_format_shape(shape)}; it has: {valid}")
     return matches
 
 
-def _told(shape: Mapping[str, Value]) -> str:
+def _format_shape(shape: Mapping[str, Value]) -> str:
     return ", ".join(f"{name}={value}" for name, value in shape.items()) or "its default"
 
 
-def _entries(path: Path) -> list[Mapping[str, Any]]:
+def _read_entries(path: Path) -> list[Mapping[str, Any]]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -142,4 +143,6 @@ def _entries(path: Path) -> list[Mapping[str, Any]]:
     return entries
 
 
-BEST_CONFIG = Emitter("best-config", "best_config.json: for `solkit score --params-file`", _files)
+BEST_CONFIG = Emitter(
+    "best-config", "best_config.json: for `solkit score --params-file`", _best_config_files
+)

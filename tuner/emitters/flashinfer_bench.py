@@ -25,7 +25,7 @@ from solkit.tuner.emitters._base import (
     Files,
     Request,
     chosen_of,
-    gpu_name,
+    gpu_driver_name,
     shape_text,
 )
 from solkit.tuner.tuning_results import TuningResult
@@ -33,25 +33,32 @@ from solkit.tuner.tuning_results import TuningResult
 __all__ = ["TRACES"]
 
 
-def _files(findings: Sequence[TuningResult], request: Request) -> Files:
+def _trace_files(findings: Sequence[TuningResult], request: Request) -> Files:
     untimed = [finding for finding in findings if chosen_of(finding).time_ms is None]
     if untimed:
         raise InputError(
             f"{TRACES.name}: {untimed[0].kernel} at {shape_text(untimed[0])} has no time, and a "
             "trace tells one"
         )
-    lines = [json.dumps(_trace(finding, request), separators=(",", ":")) for finding in findings]
+    lines = [
+        json.dumps(_trace_of_result(finding, request), separators=(",", ":"))
+        for finding in findings
+    ]
     return Files((File("", "\n".join(lines) + "\n"),))
 
 
-def _trace(finding: TuningResult, request: Request) -> dict[str, Any]:
+def _trace_of_result(finding: TuningResult, request: Request) -> dict[str, Any]:
     return {
-        "definition": str(request.constants.get("definition", _family(finding))),
-        "workload": {"axes": _axes(finding, request), "inputs": {}, "uuid": _uuid(finding)},
-        "solution": str(request.constants.get("solution", _solution(finding))),
+        "definition": str(request.constants.get("definition", _definition_family(finding))),
+        "workload": {
+            "axes": _definition_axes(finding, request),
+            "inputs": {},
+            "uuid": _solution_uuid(finding),
+        },
+        "solution": str(request.constants.get("solution", _solution_of_result(finding))),
         "evaluation": {
             "status": "PASSED",
-            "environment": {"hardware": gpu_name(finding), "libs": _libraries(finding)},
+            "environment": {"hardware": gpu_driver_name(finding), "libs": _libraries(finding)},
             "timestamp": finding.ended.isoformat(),
             "log": "",
             "correctness": _correctness(finding),
@@ -60,32 +67,35 @@ def _trace(finding: TuningResult, request: Request) -> dict[str, Any]:
     }
 
 
-def _family(finding: TuningResult) -> str:
+def _definition_family(finding: TuningResult) -> str:
     return finding.key.problem_id.split("/", 1)[0] if finding.row is None else finding.row.family
 
 
-def _axes(finding: TuningResult, request: Request) -> dict[str, int]:
+def _definition_axes(finding: TuningResult, request: Request) -> dict[str, int]:
     named = {source: name for name, source in request.names.items()}
     for name, source in request.names.items():
-        if not _is_axis(finding.shape.get(source)):
+        if not _is_axis_value(finding.shape.get(source)):
             raise InputError(
                 f"{TRACES.name}: --map {name}={source}: {finding.kernel} has no integer size "
                 f"{source!r}; its shape is {shape_text(finding)}"
             )
-    sizes = {n: v for n, v in finding.shape.items() if _is_axis(v) and n not in request.drop}
-    return {named.get(name, name): int(value) for name, value in sizes.items() if _is_axis(value)}  # type: ignore[arg-type]
+    sizes = {n: v for n, v in finding.shape.items() if _is_axis_value(v) and n not in request.drop}
+    return {
+        named.get(name, name): int(value)  # type: ignore[arg-type]
+        for name, value in sizes.items()
+    }
 
 
-def _is_axis(value: Value) -> bool:
+def _is_axis_value(value: Value) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _uuid(finding: TuningResult) -> str:
+def _solution_uuid(finding: TuningResult) -> str:
     workload = None if finding.row is None else finding.row.extra.get("workload")
     return str(workload or uuid.uuid5(uuid.NAMESPACE_URL, f"solkit:{finding.key.problem_id}"))
 
 
-def _solution(finding: TuningResult) -> str:
+def _solution_of_result(finding: TuningResult) -> str:
     params = ",".join(f"{name}={value}" for name, value in chosen_of(finding).params.items())
     return f"{finding.kernel}[{params}]" if params else finding.kernel
 
@@ -116,5 +126,8 @@ def _performance(finding: TuningResult) -> dict[str, float]:
 
 
 TRACES = Emitter(
-    "flashinfer-bench", "FlashInfer-Bench's traces: a file of JSON Lines", _files, one_kernel=False
+    "flashinfer-bench",
+    "FlashInfer-Bench's traces: a file of JSON Lines",
+    _trace_files,
+    one_kernel=False,
 )

@@ -22,14 +22,14 @@ from collections.abc import Sequence
 
 from solkit.datasets.formats._tuned_files import PARAMS, file_name, folder_name
 from solkit.errors import InputError
-from solkit.tuner.emitters._base import Emitter, Files, Request, gpu_name, shape_text
-from solkit.tuner.emitters._tables import (
+from solkit.tuner.emitters._base import Emitter, Files, Request, gpu_driver_name, shape_text
+from solkit.tuner.emitters._batch_size_tables import (
     Table,
+    batch_size_files,
     block_shape,
     device_word,
     dtype_word,
     size_text,
-    tables,
 )
 from solkit.tuner.tuning_results import TuningResult
 
@@ -40,14 +40,14 @@ _NAMES = ("device_name", "dtype", "block_shape", "triton_version")
 _FLAGS = ("per_channel_quant", "projection")
 
 
-def _moe(findings: Sequence[TuningResult], request: Request) -> Files:
+def _fused_moe_files(findings: Sequence[TuningResult], request: Request) -> Files:
     request.check(MOE.name, ("M", "E", "N", *PARAMS, *_NAMES, *_FLAGS))
 
-    def place(finding: TuningResult) -> Table:
+    def table_path(finding: TuningResult) -> Table:
         settings = {
             "E": size_text(MOE.name, finding, "E", request),
             "N": size_text(MOE.name, finding, "N", request),
-            "device_name": _device(finding, request),
+            "device_name": _device_word(finding, request),
         }
         if dtype := dtype_word(MOE.name, finding, request):
             settings["dtype"] = dtype
@@ -57,33 +57,33 @@ def _moe(findings: Sequence[TuningResult], request: Request) -> Files:
         if flags.get("per_channel_quant") is True:
             settings["per_channel_quant"] = "True"
         name = file_name(settings, down=flags.get("projection") == "down")
-        return Table(f"configs/{folder_name(_version(finding, request))}/{name}")
+        return Table(f"configs/{folder_name(_triton_version(finding, request))}/{name}")
 
-    return tables(MOE.name, findings, request, place)
+    return batch_size_files(MOE.name, findings, request, table_path)
 
 
-def _fp8(findings: Sequence[TuningResult], request: Request) -> Files:
+def _fp8_gemm_files(findings: Sequence[TuningResult], request: Request) -> Files:
     request.check(FP8.name, ("M", "N", "K", *PARAMS, *_NAMES))
 
-    def place(finding: TuningResult) -> Table:
+    def table_path(finding: TuningResult) -> Table:
         blocks = block_shape(finding, request) or _BLOCK
         settings = {
             "N": size_text(FP8.name, finding, "N", request),
             "K": size_text(FP8.name, finding, "K", request),
-            "device_name": _device(finding, request),
+            "device_name": _device_word(finding, request),
             "dtype": str(request.constants.get("dtype", "fp8_w8a8")),
             "block_shape": f"[{blocks[0]}, {blocks[1]}]",
         }
         return Table(f"configs/{file_name(settings)}")
 
-    return tables(FP8.name, findings, request, place)
+    return batch_size_files(FP8.name, findings, request, table_path)
 
 
-def _device(finding: TuningResult, request: Request) -> str:
-    return device_word(str(request.constants.get("device_name", gpu_name(finding))))
+def _device_word(finding: TuningResult, request: Request) -> str:
+    return device_word(str(request.constants.get("device_name", gpu_driver_name(finding))))
 
 
-def _version(finding: TuningResult, request: Request) -> str:
+def _triton_version(finding: TuningResult, request: Request) -> str:
     version = request.constants.get("triton_version", finding.key.triton_version)
     if version is None:
         raise InputError(
@@ -94,8 +94,12 @@ def _version(finding: TuningResult, request: Request) -> str:
 
 
 MOE = Emitter(
-    "sglang-moe", "SGLang's fused MoE: a folder with configs/triton_X_Y_Z/E=...json", _moe
+    "sglang-moe",
+    "SGLang's fused MoE: a folder with configs/triton_X_Y_Z/E=...json",
+    _fused_moe_files,
 )
 FP8 = Emitter(
-    "sglang-fp8", "SGLang's block-fp8 products: a folder with configs/N=..,K=...json", _fp8
+    "sglang-fp8",
+    "SGLang's block-fp8 products: a folder with configs/N=..,K=...json",
+    _fp8_gemm_files,
 )

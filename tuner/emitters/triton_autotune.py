@@ -25,7 +25,7 @@ from solkit.tuner.emitters._base import (
     Files,
     Request,
     chosen_of,
-    gpu_name,
+    gpu_driver_name,
     shape_text,
 )
 from solkit.tuner.tuning_results import TuningResult
@@ -33,15 +33,15 @@ from solkit.tuner.tuning_results import TuningResult
 __all__ = ["AUTOTUNE"]
 
 
-def _files(findings: Sequence[TuningResult], request: Request) -> Files:
+def _autotune_files(findings: Sequence[TuningResult], request: Request) -> Files:
     listed: dict[str, tuple[dict[str, Value], list[TuningResult]]] = {}
     for finding in findings:
-        params = _renamed(finding, request)
+        params = _rename_params(finding, request)
         listed.setdefault(canonical(params), (params, []))[1].append(finding)
-    lines = [line for params, chosen in listed.values() for line in _lines(params, chosen)]
+    lines = [line for params, chosen in listed.values() for line in _config_lines(params, chosen)]
     text = "\n".join(
         [
-            f'"""Configurations of {_word(findings[0].kernel)} that SolKit tuned."""',
+            f'"""Configurations of {_quotable_text(findings[0].kernel)} that SolKit tuned."""',
             "",
             "import triton",
             "",
@@ -49,14 +49,14 @@ def _files(findings: Sequence[TuningResult], request: Request) -> Files:
             *lines,
             "]",
             "",
-            f"KEY = {_key(findings)!r}",
+            f"KEY = {_varying_sizes(findings)!r}",
             "",
         ]
     )
     return Files((File("", text),))
 
 
-def _renamed(finding: TuningResult, request: Request) -> dict[str, Value]:
+def _rename_params(finding: TuningResult, request: Request) -> dict[str, Value]:
     """Return the parameters under the names of the user's `--map NAME=KERNEL'S`."""
     params = chosen_of(finding).params
     for name, source in request.names.items():
@@ -70,27 +70,27 @@ def _renamed(finding: TuningResult, request: Request) -> dict[str, Value]:
     return {**kept, **request.constants}
 
 
-def _lines(params: dict[str, Value], chosen: Sequence[TuningResult]) -> list[str]:
+def _config_lines(params: dict[str, Value], chosen: Sequence[TuningResult]) -> list[str]:
     constants = {name: value for name, value in params.items() if name not in OPTIONS}
     options = [f"{name}={params[name]!r}" for name in OPTIONS if params.get(name) is not None]
     return [
-        *(f"    # {_word(_told(finding))}" for finding in chosen),
+        *(f"    # {_quotable_text(_describe_result(finding))}" for finding in chosen),
         f"    triton.Config({', '.join([repr(constants), *options])}),",
     ]
 
 
-def _told(finding: TuningResult) -> str:
+def _describe_result(finding: TuningResult) -> str:
     time_ms = chosen_of(finding).time_ms
     timed = "" if time_ms is None else f": {time_ms:.6g} ms"
-    return f"{shape_text(finding)} on {gpu_name(finding)}{timed}"
+    return f"{shape_text(finding)} on {gpu_driver_name(finding)}{timed}"
 
 
-def _word(text: str) -> str:
+def _quotable_text(text: str) -> str:
     """Return text that ends neither a comment nor a docstring."""
     return " ".join(text.split()).replace("\\", "/").replace('"', "'")
 
 
-def _key(findings: Sequence[TuningResult]) -> list[str]:
+def _varying_sizes(findings: Sequence[TuningResult]) -> list[str]:
     """Return the sizes that differ; all numbers if there is one shape."""
     shapes = [finding.shape for finding in findings]
     sizes = [
@@ -103,5 +103,7 @@ def _key(findings: Sequence[TuningResult]) -> list[str]:
 
 
 AUTOTUNE = Emitter(
-    "triton-autotune", "a list of triton.Config: a Python file with CONFIGS and KEY", _files
+    "triton-autotune",
+    "a list of triton.Config: a Python file with CONFIGS and KEY",
+    _autotune_files,
 )

@@ -23,14 +23,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from solkit.datasets.formats._tuned_files import PARAMS, file_name
-from solkit.tuner.emitters._base import Emitter, Files, Request, gpu_name
-from solkit.tuner.emitters._tables import (
+from solkit.tuner.emitters._base import Emitter, Files, Request, gpu_driver_name
+from solkit.tuner.emitters._batch_size_tables import (
     Table,
+    batch_size_files,
     block_shape,
     device_word,
     dtype_word,
     size_text,
-    tables,
 )
 from solkit.tuner.tuning_results import TuningResult
 
@@ -41,11 +41,11 @@ _BLOCK = (128, 128)
 _NAMES = ("device_name", "dtype", "block_shape", "triton_version")
 
 
-def _moe(findings: Sequence[TuningResult], request: Request) -> Files:
+def _fused_moe_files(findings: Sequence[TuningResult], request: Request) -> Files:
     request.check(MOE.name, ("M", "E", "N", *PARAMS, *_NAMES))
 
-    def place(finding: TuningResult) -> Table:
-        device = device_word(str(request.constants.get("device_name", gpu_name(finding))))
+    def table_path(finding: TuningResult) -> Table:
+        device = device_word(str(request.constants.get("device_name", gpu_driver_name(finding))))
         settings = {
             "E": size_text(MOE.name, finding, "E", request),
             "N": size_text(MOE.name, finding, "N", request),
@@ -57,15 +57,15 @@ def _moe(findings: Sequence[TuningResult], request: Request) -> Files:
             settings["block_shape"] = f"[{blocks[0]},{blocks[1]}]"
         return Table(file_name(settings), version=True)
 
-    return tables(MOE.name, findings, request, place)
+    return batch_size_files(MOE.name, findings, request, table_path)
 
 
-def _fp8(findings: Sequence[TuningResult], request: Request) -> Files:
+def _fp8_gemm_files(findings: Sequence[TuningResult], request: Request) -> Files:
     request.check(FP8.name, ("M", "N", "K", *PARAMS, *_NAMES))
 
-    def place(finding: TuningResult) -> Table:
+    def table_path(finding: TuningResult) -> Table:
         blocks = block_shape(finding, request) or _BLOCK
-        device = str(request.constants.get("device_name", gpu_name(finding)))
+        device = str(request.constants.get("device_name", gpu_driver_name(finding)))
         settings = {
             "N": size_text(FP8.name, finding, "N", request),
             "K": size_text(FP8.name, finding, "K", request),
@@ -75,8 +75,10 @@ def _fp8(findings: Sequence[TuningResult], request: Request) -> Files:
         }
         return Table(file_name(settings))
 
-    return tables(FP8.name, findings, request, place)
+    return batch_size_files(FP8.name, findings, request, table_path)
 
 
-MOE = Emitter("vllm-moe", "vLLM's fused MoE: a folder of E=..,N=..,device_name=...json", _moe)
-FP8 = Emitter("vllm-fp8", "vLLM's block-fp8 products: a folder of N=..,K=...json", _fp8)
+MOE = Emitter(
+    "vllm-moe", "vLLM's fused MoE: a folder of E=..,N=..,device_name=...json", _fused_moe_files
+)
+FP8 = Emitter("vllm-fp8", "vLLM's block-fp8 products: a folder of N=..,K=...json", _fp8_gemm_files)

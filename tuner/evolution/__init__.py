@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from solkit.tuner.evolution.acquisition import Frontier, Point, Shares
-from solkit.tuner.evolution.archive import Archive
 from solkit.tuner.evolution.bandit import Bandit
+from solkit.tuner.evolution.population_archive import Archive
 
 __all__ = ["Archive", "Bandit", "Frontier", "Point", "Shares"]

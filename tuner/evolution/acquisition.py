@@ -192,7 +192,7 @@ class Frontier:
         if not remaining:
             return None
         self._choices += 1
-        point = self._chosen(remaining)
+        point = self._choose_best(remaining)
         self._asked.add(point.key)
         return point
 
@@ -204,24 +204,24 @@ class Frontier:
         if not measured:
             return mean, sd
         residual = np.array([math.log2(self._times[point.key]) - point.mean for point in measured])
-        process = GaussianProcess(self._likeness(measured, measured), _NOISE_LOG2**2)
-        cross = self._likeness(points, measured).T
+        process = GaussianProcess(self._likeness_matrix(measured, measured), _NOISE_LOG2**2)
+        cross = self._likeness_matrix(points, measured).T
         shift, variance = process.posterior(residual, cross, sd**2)
         return mean + shift, np.sqrt(np.maximum(variance, 1e-12))
 
     # ------------------------------------------------------------------------------------- choice
 
-    def _chosen(self, remaining: list[Point]) -> Point:
+    def _choose_best(self, remaining: list[Point]) -> Point:
         if self._order is Order.RANDOM:
             return self._random.choice(remaining)
-        if self._choices % _EXPLORE_EVERY == 0 and (new := self._unseen(remaining)):
+        if self._choices % _EXPLORE_EVERY == 0 and (new := self._best_of_unmeasured(remaining)):
             return self._random.choice(new)
         if self.best_ms is None:
             mean, _ = self.believed(remaining)
             return remaining[int(np.argmin(mean))]
         return remaining[int(np.argmax(self._improvements(remaining)))]
 
-    def _unseen(self, remaining: list[Point]) -> list[Point]:
+    def _best_of_unmeasured(self, remaining: list[Point]) -> list[Point]:
         """Return the best candidate of each variant of which nothing was measured."""
         seen = {variant for variant, _ in self._asked}
         best: dict[str, Point] = {}
@@ -238,10 +238,10 @@ class Frontier:
         ahead = math.log2(self.best_ms) - mean
         z = ahead / sd
         density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
-        works = np.array([self._works(point) for point in remaining])
+        works = np.array([self._works_chance(point) for point in remaining])
         return np.asarray(works * (ahead * self._ndtr(z) + sd * density))
 
-    def _works(self, point: Point) -> float:
+    def _works_chance(self, point: Point) -> float:
         """Return the chance that a candidate works: less, the more of its variant failed.
 
         Laplace's rule of succession, with a success and no failure known beforehand.
@@ -250,7 +250,7 @@ class Frontier:
         worked = sum(variant == point.variant for variant, _ in self._times) if failed else 0
         return (1 - point.p_fail) * (worked + 1) / (worked + failed + 1)
 
-    def _likeness(self, one: Sequence[Point], other: Sequence[Point]) -> Array:
+    def _likeness_matrix(self, one: Sequence[Point], other: Sequence[Point]) -> Array:
         """Return the kernel matrix k(i, j), (one, other)."""
         sizes = np.outer([point.sd for point in one], [point.sd for point in other])
         shares = self._shares

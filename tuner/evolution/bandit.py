@@ -53,12 +53,12 @@ class Bandit:
 
         A proposer yields what it thinks best first, which counts as well.
         """
-        drawn = {kind: self._draw(kind) for kind in dict.fromkeys(p.kind for p in proposals)}
+        drawn = {kind: self._draw_chance(kind) for kind in dict.fromkeys(p.kind for p in proposals)}
         order = sorted(
             range(len(proposals)), key=lambda at: _PLACE * at - drawn[proposals[at].kind]
         )
         return [proposals[at] for at in sorted(order[:number])]
 
-    def _draw(self, kind: str) -> float:
+    def _draw_chance(self, kind: str) -> float:
         paid, tried = self._paid[kind], self._tried[kind]
         return self._random.betavariate(_PRIOR[0] + paid, _PRIOR[1] + tried - paid)

@@ -1,4 +1,4 @@
-"""The search over variants of one kernel at one shape: propose, rank, measure, keep.
+"""The search over variants of one kernel at one shape: propose, rank, measure, keep, practise.
 
 ::
 
@@ -10,12 +10,22 @@
 
 What ranks and what measures comes from outside (`VariantEvaluator`), so the loop is the same on a
 GPU and on a recording. It reads no clock of its own.
+
+Then the practice: the fastest variant may be fast at the shape of the search alone. So finalists
+are timed, beside the original, at practice shapes, which are neither the search's nor the gate's::
+
+    archive ─► finalists, the fastest first ─► slower than the original somewhere? ─ no ─► the gate
+                          ▲                                     │ yes
+                          └───────────── the next one ──────────┘
+
+If each is slower somewhere, the one that loses least goes to the gate. The gate alone decides
+whether it replaces the original.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -26,24 +36,35 @@ from solkit.core import (
     Checked,
     EvolveSettings,
     EvolveStatus,
+    Finalist,
     Order,
+    Practised,
     Proposal,
     Result,
     Stopped,
     Tried,
     TuneProgress,
+    Value,
     Variant,
     Verdict,
     variant_id,
 )
 from solkit.errors import SolkitError
 from solkit.tuner.evolution.acquisition import Frontier, Point, Shares
-from solkit.tuner.evolution.archive import Archive
 from solkit.tuner.evolution.bandit import Bandit
-from solkit.tuner.evolution.validation import finalists
+from solkit.tuner.evolution.population_archive import Archive
 from solkit.tuner.proposers import Proposer
 
-__all__ = ["EvolutionSearch", "Found", "Ranking", "VariantEvaluator"]
+__all__ = [
+    "MOST_SHAPES",
+    "EvolutionSearch",
+    "Ranking",
+    "VariantEvaluator",
+    "VariantOutcome",
+    "finalists",
+    "practise_finalists",
+    "shapes_like",
+]
 
 _PER_ROUND = 6
 """Measurements after which new proposals are asked for, though some of the old are left."""
@@ -55,13 +76,13 @@ _BLAMED = (Verdict.WRONG, Verdict.CHEATING, Verdict.IMPOSSIBLE)
 
 
 @dataclass(frozen=True)
-class Found:
+class VariantOutcome:
     """Outcome of measuring a candidate.
 
     Attributes:
         verdict: of the bench.
         time_ms: ``None`` if it failed, or its time does not count.
-        behaviour: as `solkit.tuner.evolution.archive.behaviour_of` tells.
+        behaviour: as `solkit.tuner.evolution.population_archive.behaviour_of` tells.
         result: its bound, its analysis, and its gap taken apart; ``None`` if it is unusable.
         why: why it failed, a sentence.
     """
@@ -71,6 +92,11 @@ class Found:
     behaviour: tuple[str, ...] = ()
     result: Result | None = None
     why: str = ""
+
+
+Shape = Mapping[str, Value]
+Measure = Callable[[Bred, Shape, int], VariantOutcome]
+"""Times a variant at a shape, for the first time (0) or the second (1)."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +118,7 @@ class VariantEvaluator(Protocol):
     def rank(self, variants: Sequence[Variant], otherwise_ms: float) -> Ranking:
         """Return what is expected of variants; `otherwise_ms` where nothing is known."""
 
-    def measure(self, point: Point, variant: Variant) -> Found:
+    def measure(self, point: Point, variant: Variant) -> VariantOutcome:
         """Check a candidate and time it."""
 
     def expect(self, variants: Sequence[tuple[Variant, Brief]]) -> None:
@@ -170,63 +196,63 @@ class EvolutionSearch:
     def run(self) -> Stopped:
         """Search until something ends it; an interrupt (Ctrl-C) does as well."""
         try:
-            return self._run()
+            return self._run_search()
         except KeyboardInterrupt:
             return Stopped.INTERRUPTED
 
-    def adopt(self, variant: Variant, point: Point, result: Found) -> None:
+    def adopt_measurement(self, variant: Variant, point: Point, result: VariantOutcome) -> None:
         """Take over what an earlier run measured."""
         self.archive.add(variant)
-        self._told(point, variant, result)
+        self._learn_measurement(point, variant, result)
 
     # --------------------------------------------------------------------------------- the course
 
-    def _run(self) -> Stopped:
-        self._begin()
+    def _run_search(self) -> Stopped:
+        self._measure_original()
         if self.archive.best.time_ms is None:
             return Stopped.NOTHING_RUNS
-        while (stopped := self._over()) is None:
+        while (stopped := self._stop_reason()) is None:
             if self._wants_proposals():
-                self._propose()
+                self._propose_round()
             if (point := self._frontier.choose()) is None:
                 if not self._can_propose():
                     return Stopped.EXHAUSTED
                 continue
-            self._measure(point)
+            self._measure_point(point)
         return stopped
 
-    def _begin(self) -> None:
+    def _measure_original(self) -> None:
         """Measure the original, and rank what else the parameters of what is known may be."""
         original = self.archive[self.archive.original]
         if original.measured == 0:
             self.tell("original")
-            self._measure(self._first)
+            self._measure_point(self._first)
         if (time_ms := self.archive[self.archive.original].time_ms) is not None:
             timed = [bred.variant for bred in self.archive if bred.time_ms is not None]
-            self._rank(timed, time_ms)
+            self._rank_variants(timed, time_ms)
 
-    def _over(self) -> Stopped | None:
+    def _stop_reason(self) -> Stopped | None:
         best_ms = self.archive.best.time_ms
         if self._sol_ms is not None and best_ms and self._sol_ms / best_ms >= self._how.stop_at:
             return Stopped.SPEED_OF_LIGHT
-        if self._world.spent_s() >= self._budget_s - self._kept_s():
+        if self._world.spent_s() >= self._budget_s - self._practice_budget_s():
             return Stopped.BUDGET
-        if not self._promises() and not self._can_propose():
+        if not self._promises_gain() and not self._can_propose():
             return Stopped.EXPECTED_GAIN if self._frontier.remaining() else Stopped.EXHAUSTED
         return None
 
-    def _kept_s(self) -> float:
+    def _practice_budget_s(self) -> float:
         has_choice = self.kept_s > 0 and len(finalists(self.archive, self.first_ms)) > 1
         return self.kept_s if has_choice else 0.0
 
-    def _promises(self) -> bool:
+    def _promises_gain(self) -> bool:
         """Tell whether what is left is worth a measurement."""
         if self._how.order is Order.RANDOM:
             return bool(self._frontier.remaining())
         return self._frontier.gain() > self._how.least_gain
 
     def _wants_proposals(self) -> bool:
-        due = self._since_round >= _PER_ROUND or not self._promises()
+        due = self._since_round >= _PER_ROUND or not self._promises_gain()
         return due and self._can_propose()
 
     def _can_propose(self) -> bool:
@@ -234,7 +260,7 @@ class EvolutionSearch:
 
     # ---------------------------------------------------------------------------------- proposing
 
-    def _propose(self) -> None:
+    def _propose_round(self) -> None:
         """Run one round: proposals for one parent, ranked. They are checked when measured."""
         self._since_round = 0
         parent = self.archive.parent()
@@ -243,16 +269,22 @@ class EvolutionSearch:
         self.rounds += 1
         self.tell("proposing")
         name = parent.variant.id
-        brief = self._world.brief(parent, self.results.get(name), self._tried(parent))
+        brief = self._world.brief(parent, self.results.get(name), self._earlier_attempts(parent))
         self._briefs[name] = brief
-        new = [variant for variant in self._asked(brief, name) if variant.id not in self.archive]
+        new = [
+            variant
+            for variant in self._ask_proposers(brief, name)
+            if variant.id not in self.archive
+        ]
         if not new:
-            self.archive.dry(name)
+            self.archive.mark_barren(name)
         for variant in new:
             self.archive.add(variant)
-        self._rank([variant for variant in new if not self._refused(variant)], parent.time_ms)
+        self._rank_variants(
+            [variant for variant in new if not self._refuse_if_wrong(variant)], parent.time_ms
+        )
 
-    def _asked(self, brief: Brief, parent: str) -> Iterator[Variant]:
+    def _ask_proposers(self, brief: Brief, parent: str) -> Iterator[Variant]:
         """Yield what proposers make of a brief."""
         for proposer in list(self._open):
             try:
@@ -262,14 +294,16 @@ class EvolutionSearch:
                 self.notes.append(f"{proposer.name} was not asked again: {error}")
                 self._open.remove(proposer)
                 continue
-            for proposal in self._bandit.chosen(self._new(proposals), self._how.proposals):
-                yield _variant(proposal, parent, proposer.name)
+            for proposal in self._bandit.chosen(
+                self._new_proposals(proposals), self._how.proposals
+            ):
+                yield _variant_of_proposal(proposal, parent, proposer.name)
 
-    def _new(self, proposals: Sequence[Proposal]) -> list[Proposal]:
+    def _new_proposals(self, proposals: Sequence[Proposal]) -> list[Proposal]:
         distinct = {variant_id(proposal.source): proposal for proposal in proposals}
         return [proposal for name, proposal in distinct.items() if name not in self.archive]
 
-    def _refused(self, variant: Variant) -> bool:
+    def _refuse_if_wrong(self, variant: Variant) -> bool:
         """Tell whether a variant is known to be wrong before it is measured."""
         if variant.checked is not Checked.WRONG:
             return False
@@ -277,7 +311,7 @@ class EvolutionSearch:
         self._bandit.tell(variant.kind, None)
         return True
 
-    def _rank(self, variants: Sequence[Variant], otherwise_ms: float | None) -> None:
+    def _rank_variants(self, variants: Sequence[Variant], otherwise_ms: float | None) -> None:
         if not variants or otherwise_ms is None:
             return
         self.tell("ranking")
@@ -295,42 +329,44 @@ class EvolutionSearch:
                 changes["params"] = best.configuration.params
             self.archive.note(name, **changes)
         ranked = [self.archive[name].variant for name in best_of]
-        self._world.expect([(v, b) for v in ranked if (b := self._unchecked(v)) is not None])
+        self._world.expect([(v, b) for v in ranked if (b := self._brief_to_check(v)) is not None])
 
-    def _tried(self, parent: Bred) -> list[Tried]:
+    def _earlier_attempts(self, parent: Bred) -> list[Tried]:
         """Return what was made of a parent, and what led to it, oldest first."""
         children = self.archive.children(parent.variant.id)
         while parent.variant.parent is not None:
             children.insert(0, parent)
             parent = self.archive[parent.variant.parent]
-        return [self._attempt(bred) for bred in children][-_MOST_TOLD:]
+        return [self._describe_attempt(bred) for bred in children][-_MOST_TOLD:]
 
-    def _attempt(self, bred: Bred) -> Tried:
+    def _describe_attempt(self, bred: Bred) -> Tried:
         verdict = None if bred.measured == 0 else bred.verdict
         gain = self.archive.gain(bred)
         return Tried(bred.variant.kind, bred.variant.intent, verdict, bred.gap, gain, bred.why)
 
     # ---------------------------------------------------------------------------------- measuring
 
-    def _measure(self, point: Point) -> None:
-        variant = self._checked(self.archive[point.variant].variant)
-        if self._refused(variant):
+    def _measure_point(self, point: Point) -> None:
+        variant = self._check_once(self.archive[point.variant].variant)
+        if self._refuse_if_wrong(variant):
             self._frontier.drop(variant.id)
             return
-        self._told(point, variant, self._world.measure(self._limited(point), variant))
+        self._learn_measurement(
+            point, variant, self._world.measure(self._limit_hopeless(point), variant)
+        )
         self._since_round += 1
         self.tell("measuring")
 
-    def _limited(self, point: Point) -> Point:
+    def _limit_hopeless(self, point: Point) -> Point:
         """Limit a candidate to the time beyond which it is hopeless; it still counts as slow."""
         if (best_ms := self._frontier.best_ms) is None:
             return point
         limited = replace(point.configuration, hopeless_ms=HOPELESS * best_ms)
         return replace(point, configuration=limited)
 
-    def _checked(self, variant: Variant) -> Variant:
+    def _check_once(self, variant: Variant) -> Variant:
         """Return the variant with what is known of its results, which is found out once."""
-        if (brief := self._unchecked(variant)) is None:
+        if (brief := self._brief_to_check(variant)) is None:
             return variant
         self._looked.add(variant.id)
         self.tell("checking")
@@ -338,13 +374,13 @@ class EvolutionSearch:
         self.archive.note(variant.id, variant=variant)
         return variant
 
-    def _unchecked(self, variant: Variant) -> Brief | None:
+    def _brief_to_check(self, variant: Variant) -> Brief | None:
         """Return the brief of a variant that is to be checked; ``None`` if it is not."""
         if variant.checked is not Checked.UNCHECKED or variant.id in self._looked:
             return None
         return None if variant.parent is None else self._briefs.get(variant.parent)
 
-    def _told(self, point: Point, variant: Variant, result: Found) -> None:
+    def _learn_measurement(self, point: Point, variant: Variant, result: VariantOutcome) -> None:
         """Learn from a measurement."""
         self.measured += 1
         self.failed += result.time_ms is None
@@ -354,12 +390,12 @@ class EvolutionSearch:
         if result.verdict in _BLAMED:
             self._frontier.drop(variant.id)
         before = self.archive[variant.id]
-        self._keep(before, point, result)
+        self._keep_result(before, point, result)
         after = self.archive[variant.id]
         if before.measured == 0 and variant.parent is not None:
             self._bandit.tell(variant.kind, self.archive.gain(after))
 
-    def _keep(self, before: Bred, point: Point, result: Found) -> None:
+    def _keep_result(self, before: Bred, point: Point, result: VariantOutcome) -> None:
         name, best_ms = before.variant.id, self.archive.best.time_ms
         self.archive.note(name, measured=before.measured + 1)
         is_better = result.time_ms is not None and (
@@ -400,7 +436,7 @@ class EvolutionSearch:
         )
 
 
-def _variant(proposal: Proposal, parent: str, proposer: str) -> Variant:
+def _variant_of_proposal(proposal: Proposal, parent: str, proposer: str) -> Variant:
     return Variant(
         variant_id(proposal.source),
         proposal.source,
@@ -411,3 +447,137 @@ def _variant(proposal: Proposal, parent: str, proposer: str) -> Variant:
         proposal.checked,
         proposal.why,
     )
+
+
+# --------------------------------------------------------------------------------------- practice
+
+MOST_SHAPES = 3
+"""Shapes to practise at."""
+_MOST_FINALISTS = 4
+_SLACK, _CLEAR = 0.02, 0.1
+"""A ratio of two single times that is further above 1 is a loss if a second look agrees; from the
+larger on without one. Of 5,898 configurations that the shipped H100 set holds twice, 16 % differ by
+more than 2 %, and 0.3 % by more than 10 %."""
+_LARGE = 256
+"""Sizes below it stay as they are: a head's dimension, groups, the k of a top-k."""
+
+_SAYS_NOTHING = (Verdict.NOT_MEASURED, Verdict.UNSTABLE, Verdict.DEGENERATE_PROBLEM)
+"""Verdicts that speak neither for nor against a finalist."""
+
+
+def shapes_like(shape: Shape) -> list[Shape]:
+    """Return shapes that differ from one in kind, the most telling first; no two alike.
+
+    Uneven ones; ones whose longest side is short and whose shortest is long; and the reverse. Those
+    that follow are tamer, for kernels that accept few sizes. Most have fewer elements.
+    """
+    every = {name: value for name, value in shape.items() if type(value) is int and value > 1}
+    least = min(_LARGE, max(every.values(), default=0))
+    sizes = sorted((n for n, value in every.items() if value >= least), key=lambda n: -every[n])
+    if not sizes:
+        return []
+    first, last = sizes[0], sizes[-1]
+    changes = [
+        {name: 5 * every[name] // 8 | 1 for name in sizes},
+        {last: 4 * every[last], first: every[first] // 8},
+        {last: every[last] // 8, first: 2 * every[first]},
+        {name: every[name] // 2 for name in sizes},
+        *({name: every[name] // 2} for name in sizes),
+    ]
+    shapes: list[Shape] = []
+    for change in changes:
+        varied = {**shape, **change}
+        if min(change.values()) > 0 and varied != shape and varied not in shapes:
+            shapes.append(varied)
+    return shapes
+
+
+def finalists(archive: Archive, first_ms: float | None) -> list[Bred]:
+    """Return variants that may go to the gate, the fastest first; empty if nothing was timed.
+
+    The best one always is among them. The others are faster than the original beyond noise; the
+    fastest of each behaviour come first, since variants that resemble each other fail together.
+
+    Args:
+        archive: of the search.
+        first_ms: what the original takes with the parameters in use; ``None`` if it fails.
+    """
+    timed = sorted((bred for bred in archive if bred.time_ms is not None), key=_timed_ms)
+    faster = [e for e in timed if first_ms is None or _timed_ms(e) * (1 + _SLACK) < first_ms]
+    elites = {elite.variant.id for elite in archive.behaviour_elites()}
+    faster.sort(key=lambda bred: bred.variant.id not in elites)
+    distinct = {bred.variant.id: bred for bred in (*timed[:1], *faster)}
+    return sorted(list(distinct.values())[:_MOST_FINALISTS], key=_timed_ms)
+
+
+def practise_finalists(
+    original: Bred, rivals: Sequence[Bred], shapes: Iterable[Shape], measure: Measure
+) -> tuple[Finalist, ...]:
+    """Time finalists at practice shapes until one is not slower than the original at any.
+
+    A shape says nothing where the original fails, or where either was not measured.
+
+    Args:
+        original: with the parameters in use.
+        rivals: the finalists, in the order in which they are tried.
+        shapes: to practise at.
+        measure: times a variant with its parameters at a shape, for the first time (0) or the
+            second (1). It is asked for the original again for each finalist.
+
+    Returns:
+        Those that were tried; one of them is taken.
+    """
+    order = list(shapes)
+    finalists: list[Finalist] = []
+    for rival in rivals:
+        tried = _practise_finalist(original, rival, order, measure)
+        finalists.append(tried)
+        if not _is_slower(tried.loss):
+            break
+        worst = tried.practised[-1].shape  # the next one may well be slower there, too
+        order.sort(key=lambda shape: shape is not worst)
+    taken = min(finalists, key=lambda finalist: finalist.loss)
+    return tuple(replace(finalist, taken=finalist is taken) for finalist in finalists)
+
+
+def _practise_finalist(
+    original: Bred, rival: Bred, shapes: Sequence[Shape], measure: Measure
+) -> Finalist:
+    """Return a finalist at practice shapes, up to the first at which it is slower."""
+    practised: list[Practised] = []
+    for shape in shapes:
+        if (outcome := _compare_at_shape(original, rival, shape, measure)) is None:
+            continue
+        practised.append(outcome)
+        if _is_slower(outcome.loss):
+            break
+    return Finalist(rival.variant.id, rival.params, _timed_ms(rival), tuple(practised))
+
+
+def _compare_at_shape(
+    original: Bred, rival: Bred, shape: Shape, measure: Measure
+) -> Practised | None:
+    """Return a finalist beside the original at a shape; ``None`` if that says nothing."""
+    base_ms = measure(original, shape, 0).time_ms
+    if base_ms is None:
+        return None
+    outcome = measure(rival, shape, 0)
+    if outcome.verdict in _SAYS_NOTHING:
+        return None
+    if outcome.time_ms is None:
+        return Practised(shape, outcome.verdict, None)
+    ratio = outcome.time_ms / base_ms
+    if 1 + _SLACK < ratio < 1 + _CLEAR:
+        again_ms, base_again_ms = (measure(e, shape, 1).time_ms for e in (rival, original))
+        if again_ms is not None and base_again_ms is not None:  # what disturbs only adds time
+            ratio = min(outcome.time_ms, again_ms) / min(base_ms, base_again_ms)
+    return Practised(shape, outcome.verdict, ratio)
+
+
+def _is_slower(loss: float) -> bool:
+    return loss > 1 + _SLACK
+
+
+def _timed_ms(bred: Bred) -> float:
+    assert bred.time_ms is not None
+    return bred.time_ms

@@ -15,11 +15,11 @@ from typing import Union
 from solkit.core.syntax import jitted, used_by
 from solkit.llm.client import without_thought
 from solkit.measure.distrust.source_suspicion import suspicions
-from solkit.tuner.proposers.problem import Kept, Original, unified
-from solkit.tuner.proposers.reading import Reason, RefusedError
+from solkit.tuner.proposers.protected_problem import Kept, Original, unify_line_ends
 from solkit.tuner.proposers.safety import check_safe
+from solkit.tuner.proposers.untrusted_source import Reason, RefusedError
 
-__all__ = ["Answer", "Reader", "Reason", "Refused"]
+__all__ = ["Answer", "Reader", "Reason", "Refusal"]
 
 MOST_ANSWER_BYTES = 512 << 10
 _MOST_INTENT = 200  # characters
@@ -41,7 +41,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Refused:
+class Refusal:
     """An answer that is none.
 
     Attributes:
@@ -77,19 +77,19 @@ class Reader:
             return "def kernel"
         return " or ".join(f"def {name}" for name in sorted(jitted(self._original.tree)))
 
-    def read(self, text: str) -> Union[Answer, Refused]:
+    def read(self, text: str) -> Union[Answer, Refusal]:
         """Return an answer's file and intent, or why it is refused. It raises for no text."""
         try:
-            return self._read(text)
+            return self._read_answer(text)
         except RefusedError as error:
-            return Refused(error.reason, error.why)
+            return Refusal(error.reason, error.why)
         except (RecursionError, MemoryError):
-            return Refused(Reason.NESTING, "the code nests too deeply to be read")
+            return Refusal(Reason.NESTING, "the code nests too deeply to be read")
 
-    def _read(self, text: str) -> Answer:
-        block, rest = _block(without_thought(_checked(text)))
-        intent = _intent(rest)
-        kept = self._original.keep(unified(block))
+    def _read_answer(self, text: str) -> Answer:
+        block, rest = _only_block(without_thought(_check_length(text)))
+        intent = _read_intent(rest)
+        kept = self._original.keep(unify_line_ends(block))
         self._check_entry(kept.tree)
         self._check_kernels(kept)
         check_safe(kept.own, kept.tree, self._original.imports)
@@ -118,7 +118,7 @@ class Reader:
             raise RefusedError(Reason.NO_JIT, text)
 
 
-def _checked(text: str) -> str:
+def _check_length(text: str) -> str:
     if not text.strip():
         raise RefusedError(Reason.EMPTY, "the answer is empty")
     size = len(text.encode("utf-8", "replace"))
@@ -127,7 +127,7 @@ def _checked(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _block(text: str) -> tuple[str, list[str]]:
+def _only_block(text: str) -> tuple[str, list[str]]:
     """Return the one block, and the lines outside of it."""
     blocks: list[tuple[str, list[str]]] = []
     rest: list[str] = []
@@ -144,10 +144,10 @@ def _block(text: str) -> tuple[str, list[str]]:
             blocks.append((match[2].strip().lower(), []))
         else:
             rest.append(line)
-    return _only(blocks, bool(fence)), rest
+    return _require_one_block(blocks, bool(fence)), rest
 
 
-def _only(blocks: list[tuple[str, list[str]]], is_open: bool) -> str:
+def _require_one_block(blocks: list[tuple[str, list[str]]], is_open: bool) -> str:
     if not blocks:
         raise RefusedError(Reason.NO_CODE, "the answer has no fenced block of Python")
     if len(blocks) > 1:
@@ -164,7 +164,7 @@ def _only(blocks: list[tuple[str, list[str]]], is_open: bool) -> str:
     return "\n".join(lines)
 
 
-def _intent(lines: list[str]) -> str:
+def _read_intent(lines: list[str]) -> str:
     intents = [line.strip() for line in lines if line.strip().startswith("INTENT:")]
     if len(intents) != 1:
         text = f"the answer has {len(intents)} lines that start with INTENT:; one is expected"

@@ -95,7 +95,7 @@ class InductorSettings:
         all_settings = [{**own, **choice.settings} for choice in open_to]
         pool = ThreadPoolExecutor(len(CHOICES))  # each thread waits for a process of its own
         try:
-            texts = list(pool.map(self._compiled, all_settings))
+            texts = list(pool.map(self._compile_settings, all_settings))
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
         seen: set[str] = {brief.source, self.first}
@@ -105,7 +105,7 @@ class InductorSettings:
                 self._settings.setdefault(text, settings)
                 yield Proposal(text, choice.kind, choice.intent)
 
-    def _compiled(self, settings: Mapping[str, Any]) -> str | None:
+    def _compile_settings(self, settings: Mapping[str, Any]) -> str | None:
         """Return the file of some settings, made once; ``None`` if there is none."""
         key = repr(sorted(settings.items()))
         if key not in self._texts:

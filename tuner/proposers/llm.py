@@ -14,11 +14,11 @@ from solkit.core import Brief, Proposal
 from solkit.errors import InputError
 from solkit.llm.budget import Budget
 from solkit.llm.client import Chat, Request
-from solkit.llm.retry import Asking, ParsedAnswer, Retries, Unread
-from solkit.llm.transcript import Exchanges
+from solkit.llm.retry import ParsedAnswer, Retries, RetryingChat, UnreadableAnswer
+from solkit.llm.transcript import Transcript
 from solkit.tuner.proposers.answers import Answer, Reader
-from solkit.tuner.proposers.briefing import PROMPT_VERSION, messages_for
-from solkit.tuner.proposers.reading import RefusedError
+from solkit.tuner.proposers.prompt_briefing import PROMPT_VERSION, messages_for
+from solkit.tuner.proposers.untrusted_source import RefusedError
 
 __all__ = ["LanguageModel", "Sampling"]
 
@@ -67,7 +67,7 @@ class LanguageModel:
         chat: Chat,
         *,
         budget: Budget | None = None,
-        exchanges: Exchanges | None = None,
+        exchanges: Transcript | None = None,
         sampling: Sampling | None = None,
         retries: Retries | None = None,
         prompt: str = PROMPT_VERSION,
@@ -76,7 +76,7 @@ class LanguageModel:
     ) -> None:
         self.name = chat.name
         self._prompt, self._sampling = prompt, sampling or Sampling()
-        self._asking = Asking(
+        self._asking = RetryingChat(
             chat,
             prompt,
             budget=budget,
@@ -106,7 +106,7 @@ class LanguageModel:
             ModelGoneError: the model gives no text.
             InputError: the brief's file cannot be read by rule.
         """
-        reader = _reader(brief)
+        reader = _answer_reader(brief)
         messages = messages_for(brief, reader.entry, self._prompt)
         seen: set[str] = set()
         for number in range(self._sampling.samples):
@@ -117,26 +117,26 @@ class LanguageModel:
                 temperature=self._sampling.temperature,
                 seed=(self._sampling.seed + number) % _FIRST_SEED,
             )
-            answer = self._asking.ask(request, lambda text: _read(reader, text))
+            answer = self._asking.ask(request, lambda text: _read_or_none(reader, text))
             if answer is not None and answer.source not in seen:
                 seen.add(answer.source)
-                yield self._proposal(answer, request)
+                yield self._proposal_of_answer(answer, request)
 
-    def _proposal(self, answer: Answer, request: Request) -> Proposal:
+    def _proposal_of_answer(self, answer: Answer, request: Request) -> Proposal:
         origin = f"prompt {self._prompt}, exchange {request.digest[:12]}"
         why = f"Written by {self.name} ({origin}); nothing has run it."
         return Proposal(answer.source, "llm", answer.intent, why=why)
 
 
-def _reader(brief: Brief) -> Reader:
+def _answer_reader(brief: Brief) -> Reader:
     try:
         return Reader(brief.source, brief.reference)
     except RefusedError as error:
         raise InputError(f"{brief.name}: no model can be asked about it: {error.why}") from None
 
 
-def _read(reader: Reader, text: str) -> ParsedAnswer[Answer] | Unread:
+def _read_or_none(reader: Reader, text: str) -> ParsedAnswer[Answer] | UnreadableAnswer:
     answer = reader.read(text)
     if isinstance(answer, Answer):
         return ParsedAnswer(answer)
-    return Unread(answer.reason.value, answer.why)
+    return UnreadableAnswer(answer.reason.value, answer.why)

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from solkit.core.syntax import Meanings, dotted, imports
-from solkit.tuner.proposers.reading import Reason, RefusedError, read
+from solkit.tuner.proposers.untrusted_source import Reason, RefusedError, read_untrusted
 
 __all__ = ["ALLOWED_IMPORTS", "check_safe"]
 
@@ -82,19 +82,19 @@ def check_safe(own: Iterable[ast.stmt], tree: ast.Module, meanings: Meanings) ->
     Raises:
         RefusedError: one of them may do what no kernel needs.
     """
-    seen = _Seen(tree, meanings)
+    seen = _FileMeanings(tree, meanings)
     for name, fulls in seen.meaning.items():
         if len(fulls) > _MOST_MEANINGS:  # each use is checked under each
             raise RefusedError(Reason.UNSAFE, f"imports bind {name} to {len(fulls)} things")
     for statement in own:
         for problem in _at_import(statement):
-            _refuse(statement, problem)
-        for node in _nodes(statement, seen):
-            for problem in _problems(node, seen):
-                _refuse(node, problem)
+            _refuse_node(statement, problem)
+        for node in _nodes_to_check(statement, seen):
+            for problem in _problems_of_node(node, seen):
+                _refuse_node(node, problem)
 
 
-class _Seen:
+class _FileMeanings:
     """Meanings of a file's names, and names that may be imported."""
 
     def __init__(self, tree: ast.Module, meanings: Meanings) -> None:
@@ -107,12 +107,12 @@ class _Seen:
         calls = [node for node in nodes if isinstance(node, ast.Call)]
         self.called = {id(call.func) for call in calls}
         self.bases = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
-        self.bases |= {id(call.args[0]) for call in calls if _lookup(call)}
+        self.bases |= {id(call.args[0]) for call in calls if _lookup_function(call)}
         modules = {*ALLOWED_IMPORTS, *(full.partition(".")[0] for full in self.known)}
         self.allowed = modules - _FORBIDDEN_MODULES
 
 
-def _refuse(node: ast.AST, problem: str) -> None:
+def _refuse_node(node: ast.AST, problem: str) -> None:
     raise RefusedError(Reason.UNSAFE, f"line {getattr(node, 'lineno', 1)} {problem}")
 
 
@@ -129,20 +129,20 @@ def _at_import(statement: ast.stmt) -> Iterator[str]:
         yield "runs code at import: a kernel file only defines things"
 
 
-def _nodes(statement: ast.stmt, seen: _Seen) -> Iterator[ast.AST]:
+def _nodes_to_check(statement: ast.stmt, seen: _FileMeanings) -> Iterator[ast.AST]:
     """Yield all nodes, also of annotations in quotes, since some libraries evaluate them."""
     for node in ast.walk(statement):
         yield node
         for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
             for inner in ast.walk(annotation) if isinstance(annotation, ast.AST) else ():
                 if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
-                    yield from _quoted(inner.value, seen)
+                    yield from _quoted_nodes(inner.value, seen)
 
 
-def _quoted(text: str, seen: _Seen) -> Iterator[ast.AST]:
+def _quoted_nodes(text: str, seen: _FileMeanings) -> Iterator[ast.AST]:
     """Yield the nodes of code in quotes; none if it is not code, e.g. in ``Literal["one two"]``."""
     try:
-        tree = read(text.strip())
+        tree = read_untrusted(text.strip())
     except RefusedError as error:
         if error.reason is not Reason.SYNTAX:
             raise
@@ -151,19 +151,19 @@ def _quoted(text: str, seen: _Seen) -> Iterator[ast.AST]:
     seen.bases |= {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
     for node in nodes:
         if isinstance(node, ast.Call):
-            _refuse(node, "calls something in a quoted annotation")
+            _refuse_node(node, "calls something in a quoted annotation")
         yield node
 
 
-def _problems(node: ast.AST, seen: _Seen) -> Iterator[str]:
+def _problems_of_node(node: ast.AST, seen: _FileMeanings) -> Iterator[str]:
     if isinstance(node, (ast.Import, ast.ImportFrom)):
-        yield from _of_import(node, seen)
+        yield from _problems_of_import(node, seen)
     elif isinstance(node, ast.Name):
-        yield from _of_name(node, seen)
+        yield from _problems_of_name(node, seen)
     elif isinstance(node, ast.Attribute):
-        yield from _of_attribute(node, seen)
+        yield from _problems_of_attribute(node, seen)
     elif isinstance(node, ast.Call):
-        yield from _of_lookup(node, seen)
+        yield from _problems_of_lookup(node, seen)
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
         if any(trick in node.value for trick in _TRICKS):
             yield "names an internal attribute in a string"
@@ -180,7 +180,7 @@ def _is_dunder(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
 
 
-def _of_import(node: ast.Import | ast.ImportFrom, seen: _Seen) -> Iterator[str]:
+def _problems_of_import(node: ast.Import | ast.ImportFrom, seen: _FileMeanings) -> Iterator[str]:
     if isinstance(node, ast.ImportFrom) and node.level:
         yield "imports relative to the file"
         return
@@ -192,10 +192,10 @@ def _of_import(node: ast.Import | ast.ImportFrom, seen: _Seen) -> Iterator[str]:
         elif full.partition(".")[0] not in seen.allowed:
             yield f"imports {full}; allowed are {', '.join(ALLOWED_IMPORTS)}"
         elif full not in seen.known:
-            yield from _of_full(full)
+            yield from _problems_of_full_name(full)
 
 
-def _of_name(node: ast.Name, seen: _Seen) -> Iterator[str]:
+def _problems_of_name(node: ast.Name, seen: _FileMeanings) -> Iterator[str]:
     is_internal = _is_dunder(node.id) and node.id not in _ALLOWED_DUNDERS
     if node.id in _FORBIDDEN_NAMES or is_internal:
         yield f"uses {node.id}"
@@ -208,19 +208,19 @@ def _of_name(node: ast.Name, seen: _Seen) -> Iterator[str]:
         yield f"uses the module {node.id} as a value"  # by another name it could not be followed
 
 
-def _of_attribute(node: ast.Attribute, seen: _Seen) -> Iterator[str]:
+def _problems_of_attribute(node: ast.Attribute, seen: _FileMeanings) -> Iterator[str]:
     if _is_dunder(node.attr) and node.attr not in _ALLOWED_DUNDERS:
         yield f"uses the internal attribute {node.attr}"
     if node.attr in _FORBIDDEN_ATTRIBUTES:
         yield f"uses .{node.attr}"
     for full in dotted(node, seen.meaning):
         if full.partition(".")[0] in seen.roots:
-            yield from _of_full(full)
+            yield from _problems_of_full_name(full)
             if not isinstance(node.ctx, ast.Load):
                 yield f"sets {full} for everybody"
 
 
-def _of_full(full: str) -> Iterator[str]:
+def _problems_of_full_name(full: str) -> Iterator[str]:
     """Yield a full name within an allowed module."""
     parts = full.split(".")[1:]
     if any(part in _FORBIDDEN_ATTRIBUTES or part == "numpy" for part in parts):
@@ -238,15 +238,15 @@ def _is_within(full: str, part: str) -> bool:
     return full == part or full.startswith(f"{part}.")
 
 
-def _lookup(node: ast.AST) -> str:
+def _lookup_function(node: ast.AST) -> str:
     """Return ``getattr`` or ``hasattr`` if it is a call of one; else empty."""
     called = node.func if isinstance(node, ast.Call) and node.args else None
     return called.id if isinstance(called, ast.Name) and called.id in _LOOKUPS else ""
 
 
-def _of_lookup(call: ast.Call, seen: _Seen) -> Iterator[str]:
+def _problems_of_lookup(call: ast.Call, seen: _FileMeanings) -> Iterator[str]:
     """Yield why ``getattr`` or ``hasattr`` may not take its name: it must be allowed with a dot."""
-    name = _lookup(call)
+    name = _lookup_function(call)
     attribute = call.args[1] if name and len(call.args) > 1 else None
     if not name:
         return
@@ -255,4 +255,6 @@ def _of_lookup(call: ast.Call, seen: _Seen) -> Iterator[str]:
     elif attribute.value.startswith("_"):
         yield f"looks up the private {attribute.value}"
     else:
-        yield from _of_attribute(ast.Attribute(call.args[0], attribute.value, ast.Load()), seen)
+        yield from _problems_of_attribute(
+            ast.Attribute(call.args[0], attribute.value, ast.Load()), seen
+        )

@@ -42,9 +42,9 @@ class Candidates:
         self._free: Array = np.zeros(0, bool)
         self._at: dict[int, int] = {}
         if self.listed:
-            self._learn(encoding.places(list(space.walk())))
+            self._add_points(encoding.places(list(space.walk())))
 
-    def _learn(self, places: Places) -> None:
+    def _add_points(self, places: Places) -> None:
         """Take up more known points."""
         keys = self._encoding.keys(places)
         self._at.update(zip(map(int, keys), range(len(self._every), len(self._every) + len(keys))))
@@ -79,7 +79,7 @@ class Candidates:
             number = max(int(most * _NEW), most - int(self._free.sum()))
             drawn = list(itertools.islice(self._fresh, number))
             self._spent = len(drawn) < number
-            self._learn(self._encoding.places(drawn))
+            self._add_points(self._encoding.places(drawn))
         free = np.flatnonzero(self._free)
         if len(free) > most:
             free = np.sort(self._chance.choice(free, most, replace=False))
@@ -88,19 +88,19 @@ class Candidates:
     def around(self, centres: Places, most: int) -> Places:
         """Free points that differ from a centre in one parameter, or two if there is room."""
         if not self.listed:
-            return self._untaken(self._varied(centres, most))
+            return self._untaken_points(self._vary_centres(centres, most))
         free = np.flatnonzero(self._free)
         differing = (self._every[free][:, None] != centres[None]).sum(2).min(1)
         order = np.argsort(differing + self._chance.random(len(free)), kind="stable")
         return self._every[free[order[:most]]]
 
-    def _varied(self, centres: Places, most: int) -> Iterator[Places]:
+    def _vary_centres(self, centres: Places, most: int) -> Iterator[Places]:
         """Yield legal points a parameter away from a centre, each centre and parameter in turns."""
         sizes = [len(values) for values in self._space.values.values()]
         tried = 0
         for centre in centres:
             for at, size in enumerate(sizes):
-                for other in self._others(int(centre[at]), size):
+                for other in self._other_places(int(centre[at]), size):
                     if tried >= most:
                         return
                     places = centre.copy()
@@ -109,7 +109,7 @@ class Candidates:
                     if self._space.is_legal(self._encoding.point(places)):
                         yield places
 
-    def _others(self, own: int, size: int) -> list[int]:
+    def _other_places(self, own: int, size: int) -> list[int]:
         """Return other places of a parameter: all, or the nearest and some at random."""
         if size <= _VALUES_TRIED:
             return [other for other in range(size) if other != own]
@@ -118,7 +118,7 @@ class Candidates:
         far = map(int, self._chance.integers(0, size, half))
         return [other for other in dict.fromkeys((*near, *far)) if other != own]
 
-    def _untaken(self, rows: Iterable[Places]) -> Places:
+    def _untaken_points(self, rows: Iterable[Places]) -> Places:
         """Return the points not taken, each once."""
         listed = list(rows)
         if not listed:

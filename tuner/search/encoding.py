@@ -54,7 +54,7 @@ class Encoding:
         self._tables: dict[int, Array] = {}
         scales: list[int] = []
         for at in self._varying:
-            blocks = _columns(listed[at], named)
+            blocks = _feature_columns(listed[at], named)
             for block in blocks:
                 scales += [max(scales, default=-1) + 1] * block.shape[1]
             self._tables[at] = np.hstack(blocks)
@@ -90,29 +90,29 @@ class Encoding:
             return (mixed * self._weights[::-1]).sum(axis=1, dtype=np.uint64)
 
 
-def _columns(values: Sequence[Value], named: int) -> list[Array]:
+def _feature_columns(values: Sequence[Value], named: int) -> list[Array]:
     """Return features of a parameter's values: blocks (values, columns), one length scale each."""
     if len(values) == 2:
         return [np.array([[0.0], [1.0]])]
     if any(isinstance(value, (str, bool, type(None))) for value in values):
-        return [_equality(len(values))]
+        return [_equality_columns(len(values))]
     numbers = np.array(values, float)
     positive = bool((numbers > 0).all())
-    blocks = [_unit(np.log2(numbers) if positive else numbers)]
+    blocks = [_unit_interval(np.log2(numbers) if positive else numbers)]
     if positive and all(isinstance(value, int) for value in values):
         twos = np.log2(np.gcd(np.array(values, np.int64), 1 << 62))
         if not (np.exp2(twos) == numbers).all() and np.ptp(twos) > 0:
-            blocks.append(_unit(twos))
+            blocks.append(_unit_interval(twos))
     if len(values) <= (named if positive else max(named, _MOST_CODES)):
-        blocks.append(_equality(len(values)))
+        blocks.append(_equality_columns(len(values)))
     return blocks
 
 
-def _unit(numbers: Array) -> Array:
+def _unit_interval(numbers: Array) -> Array:
     low, high = float(numbers.min()), float(numbers.max())
     return ((numbers - low) / (high - low))[:, None]
 
 
-def _equality(count: int) -> Array:
+def _equality_columns(count: int) -> Array:
     """Return features with one column a value: different values are 1 apart."""
     return np.eye(count) * math.sqrt(0.5)

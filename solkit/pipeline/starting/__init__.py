@@ -11,10 +11,10 @@ from pathlib import Path
 
 from solkit.errors import InputError, KernelFileError
 from solkit.pipeline.starting import _texts
-from solkit.pipeline.starting._source import Source, read
+from solkit.pipeline.starting._source import Source, read_source
 from solkit.pipeline.starting._tensors import tensors_of
 
-__all__ = ["Started", "Todo", "check_new", "start"]
+__all__ = ["StartedFile", "Todo", "check_new", "start"]
 
 
 _TODO = re.compile(r"TODO[:,]? ([^\"]*)")
@@ -35,7 +35,7 @@ class Todo:
 
 
 @dataclass(frozen=True)
-class Started:
+class StartedFile:
     """Result of starting from a file.
 
     Attributes:
@@ -55,7 +55,7 @@ class Started:
     command: str = ""
 
 
-def start(path: str, out: str, function: str | None = None) -> Started:
+def start(path: str, out: str, function: str | None = None) -> StartedFile:
     """Return the kernel file that a Python file lacks. Nothing of the file runs.
 
     Args:
@@ -66,47 +66,51 @@ def start(path: str, out: str, function: str | None = None) -> Started:
     Raises:
         KernelFileError: the file cannot be parsed, or has nothing of that kind; names what it has.
     """
-    source = read(path)
-    if function is None and (whole := _whole(source)) is not None:
+    source = read_source(path)
+    if function is None and (whole := _complete_file(source)) is not None:
         return whole
-    candidates = _found(source)
-    chosen = _chosen(source, candidates, function)
+    candidates = _list_candidates(source)
+    chosen = _choose_candidate(source, candidates, function)
     if chosen in source.kernels:
-        parts = _texts.described(source, chosen)
+        parts = _texts.description_text(source, chosen)
     elif chosen in source.classes and not source.is_function(source.classes[chosen]):
-        parts = _texts.module(source, chosen)
+        parts = _texts.module_text(source, chosen)
     else:
-        parts = _texts.launched(source, chosen)
-    text = _written(source, Path(out), parts)
+        parts = _texts.launched_text(source, chosen)
+    text = _write_parts(source, Path(out), parts)
     others = tuple(candidate for candidate in candidates if candidate != chosen)
-    return Started(text, chosen, others, _todos(text), command=f"solkit score {out}")
+    return StartedFile(text, chosen, others, _todo_lines(text), command=f"solkit score {out}")
 
 
-def _whole(source: Source) -> Started | None:
+def _complete_file(source: Source) -> StartedFile | None:
     """Return the answer for a file that lacks nothing."""
     bound = source.bound.keys() - source.kernels.keys()
     path = source.path
     if "LAUNCH" in bound or Path(path).with_suffix(".launch.toml").is_file():
-        return Started(why="has a launch description", command=f"solkit score {path}")
+        return StartedFile(why="has a launch description", command=f"solkit score {path}")
     if {"reference", "inputs", "kernel"} <= bound:
-        return Started(why="has reference(), inputs() and kernel()", command=f"solkit score {path}")
+        return StartedFile(
+            why="has reference(), inputs() and kernel()", command=f"solkit score {path}"
+        )
     if {"reference", "inputs"} <= bound and not source.kernels:
-        return Started(why="is a problem without a kernel", command=f"solkit bound {path}")
+        return StartedFile(why="is a problem without a kernel", command=f"solkit bound {path}")
     if {"Model", "get_inputs", "ModelNew"} <= bound:
         why = "is in KernelBench's form, with Model and ModelNew"
-        return Started(why=why, command=f"solkit score {path}")
+        return StartedFile(why=why, command=f"solkit score {path}")
     if {"Model", "get_inputs"} <= bound:
-        return Started(why="is a problem in KernelBench's form", command=f"solkit bound {path}")
+        return StartedFile(why="is a problem in KernelBench's form", command=f"solkit bound {path}")
     if "ModelNew" in bound and "Model" not in bound:
         why = "is a candidate in KernelBench's form"
-        return Started(why=why, command=f"solkit score {path} --reference PROBLEM.py")
+        return StartedFile(why=why, command=f"solkit score {path} --reference PROBLEM.py")
     return None
 
 
-def _found(source: Source) -> list[str]:
+def _list_candidates(source: Source) -> list[str]:
     """List what a kernel file can be for, the likeliest first: launchers, classes, bare kernels."""
     functions = [name for name in source.functions if name in source.launching]
-    launchers = _topmost(source, [e for e in functions if tensors_of(source, source.functions[e])])
+    launchers = _topmost_functions(
+        source, [e for e in functions if tensors_of(source, source.functions[e])]
+    )
     launchers.sort(key=lambda name: (name != "kernel", name.startswith("_")))
     classes = [name for name, node in source.classes.items() if source.forward(node)[0] is not None]
     in_use = [name for name in classes if name in source.launching]
@@ -121,7 +125,7 @@ def _found(source: Source) -> list[str]:
     return [*launchers, *autograd, *modules, *bare]
 
 
-def _topmost(source: Source, names: list[str]) -> list[str]:
+def _topmost_functions(source: Source, names: list[str]) -> list[str]:
     """Return functions that none of the others calls; all if they call each other."""
     called = {
         node.id
@@ -132,41 +136,41 @@ def _topmost(source: Source, names: list[str]) -> list[str]:
     return [name for name in names if name not in called] or names
 
 
-def _chosen(source: Source, candidates: list[str], function: str | None) -> str:
+def _choose_candidate(source: Source, candidates: list[str], function: str | None) -> str:
     if function is not None:
-        if _can_be(source, function):
+        if _can_be_started(source, function):
             return function
         raise KernelFileError(
             f"has no function, kernel or class with forward() named {function!r}; it has: "
-            f"{_listed(source) or 'none'}",
+            f"{_list_usable(source) or 'none'}",
             source.path,
         )
     if candidates:
         return candidates[0]
     raise KernelFileError(
         "has no @triton.jit function, no function or class that launches one, and no torch module; "
-        f"name what to score with --function: {_listed(source) or 'the file defines none'}",
+        f"name what to score with --function: {_list_usable(source) or 'the file defines none'}",
         source.path,
     )
 
 
-def _listed(source: Source) -> str:
+def _list_usable(source: Source) -> str:
     every = (*source.functions, *source.classes, *source.entries)
-    usable = [name for name in every if _can_be(source, name)]
+    usable = [name for name in every if _can_be_started(source, name)]
     return ", ".join(usable[:_MOST_LISTED]) + (", …" if len(usable) > _MOST_LISTED else "")
 
 
-def _can_be(source: Source, name: str) -> bool:
+def _can_be_started(source: Source, name: str) -> bool:
     if name in source.classes:
         return source.forward(source.classes[name])[0] is not None
     return name in source.functions or name in source.kernels
 
 
-def _written(source: Source, out: Path, parts: _texts.Parts) -> str:
+def _write_parts(source: Source, out: Path, parts: _texts.Parts) -> str:
     """Return the whole file: what it is, imports, and its body."""
     name = Path(source.path).name
     title = f"Kernel file for {name}: fill in each TODO, then run `solkit score {out.name}`."
-    own, plain, paths = _imports(source, out, parts)
+    own, plain, paths = _needed_imports(source, out, parts)
     lines = [f'"""{title}"""', ""]
     lines += [*paths[0], ""] if paths[0] else []
     lines += [*sorted({"import torch", *plain}), "", *paths[1], *own, "", ""]
@@ -176,7 +180,7 @@ def _written(source: Source, out: Path, parts: _texts.Parts) -> str:
 _Names = list[str | tuple[str, str]]
 
 
-def _imports(
+def _needed_imports(
     source: Source, out: Path, parts: _texts.Parts
 ) -> tuple[list[str], set[str], tuple[list[str], list[str]]]:
     """Return the imports from the user's file, those of packages, and what finds the file."""
@@ -194,7 +198,7 @@ def _imports(
     ]
     if not words:
         return [], plain, ([], [])
-    where = _place(source.path, out)
+    where = _module_place(source.path, out)
     return [f"from {where.module} import {', '.join(words)}"], plain, (where.header, where.setup)
 
 
@@ -207,14 +211,14 @@ def _of_package(source: Source, name: str) -> str | None:
     if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and not node.level):
         for alias in node.names:
             bound = alias.asname or alias.name.partition(".")[0]
-            if bound == name and not _is_beside(source.path, node, alias.name):
+            if bound == name and not _is_beside_file(source.path, node, alias.name):
                 text = f"{alias.name} as {alias.asname}" if alias.asname else alias.name
                 before = f"from {node.module} " if isinstance(node, ast.ImportFrom) else ""
                 return f"{before}import {text}"
     return None
 
 
-def _is_beside(path: str, node: ast.Import | ast.ImportFrom, name: str) -> bool:
+def _is_beside_file(path: str, node: ast.Import | ast.ImportFrom, name: str) -> bool:
     """Tell if an import is of a module beside the file, which another folder does not have."""
     full = (node.module or "") if isinstance(node, ast.ImportFrom) else name
     top = Path(path).resolve().parent / full.partition(".")[0]
@@ -236,7 +240,7 @@ class _Place:
     setup: list[str]
 
 
-def _place(path: str, out: Path) -> _Place:
+def _module_place(path: str, out: Path) -> _Place:
     file, target = Path(path).resolve(), out.resolve().parent
     stem = file.stem
     package: list[str] = []
@@ -267,7 +271,7 @@ def _place(path: str, out: Path) -> _Place:
     return _Place(name, ["import importlib.util", *header], setup)
 
 
-def _todos(text: str) -> tuple[Todo, ...]:
+def _todo_lines(text: str) -> tuple[Todo, ...]:
     todos = []
     for number, line in enumerate(text.splitlines(), 1):
         if number > 1 and (match := _TODO.search(line)) is not None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from solkit.pipeline.starting._source import Definition, Launch, Source, parameters
 
-__all__ = ["Tunable", "copied", "tunable"]
+__all__ = ["Tunable", "copy_launcher", "tunable_constants"]
 
 _OPTIONS = {"num_warps": 4, "num_stages": 3}  # Triton's defaults on NVIDIA GPUs
 _CHOICES = {"num_warps": (2, 4, 8), "num_stages": (2, 3, 4)}
@@ -40,16 +40,16 @@ class Tunable:
 
     def space(self) -> dict[str, list[int]]:
         """Return the values to try, by parameter."""
-        return {name: _values(name, value) for name, value in self.defaults.items()}
+        return {name: _values_to_try(name, value) for name, value in self.defaults.items()}
 
 
-def tunable(source: Source, node: Definition) -> Tunable:
+def tunable_constants(source: Source, node: Definition) -> Tunable:
     """Return the constants of a function's own launches that may vary."""
     finder = _Finder(source, node)
     launches = list(source.launches(node))
     for launch in launches:
         for name, value in launch.arguments.items():
-            if _may_vary(launch, name):
+            if _may_vary_option(launch, name):
                 finder.add(name, value)
     if len(launches) == 1 and launches[0].jit is not None:
         finder.add_options(launches[0])
@@ -61,7 +61,7 @@ def tunable(source: Source, node: Definition) -> Tunable:
 class _Finder:
     def __init__(self, source: Source, node: Definition) -> None:
         self._source, self._node = source, node
-        self._own_defaults = _defaults(node)
+        self._own_defaults = dict(_default_pairs(node))
         self.defaults: dict[str, int] = {}
         self.own: set[str] = set()
         self.locals: dict[str, ast.Assign] = {}
@@ -72,7 +72,9 @@ class _Finder:
         """Note where an argument of a launch comes from, if that is a number in the text."""
         if isinstance(value, ast.Name):
             self._add_name(value.id)
-        elif (number := _number(value)) is not None and self._is_alone(name, value, number):
+        elif (number := _tile_number(value)) is not None and self._is_unique_number(
+            name, value, number
+        ):
             self.literals[name] = value
             self.defaults[name] = number
 
@@ -82,18 +84,18 @@ class _Finder:
         if is_open or launch.jit is None or launch.jit.is_autotuned or not launch.call.args:
             return
         for name, default in _OPTIONS.items():
-            is_taken = name in launch.arguments or name in self._names()
+            is_taken = name in launch.arguments or name in self._names_in_use()
             if not is_taken and (name == "num_warps" or launch.jit.has_loop):
                 self.added[name] = launch
                 self.defaults[name] = default
 
     def _add_name(self, name: str) -> None:
         if name in self._own_defaults:
-            if (number := _number(self._own_defaults[name])) is not None:
+            if (number := _tile_number(self._own_defaults[name])) is not None:
                 self.own.add(name)
                 self.defaults[name] = number
             return
-        bindings = [node for node in ast.walk(self._node) if _binds(node, name)]
+        bindings = [node for node in ast.walk(self._node) if _binds_name(node, name)]
         if len(bindings) == 1:
             for statement in self._node.body:
                 is_it = isinstance(statement, ast.Assign) and bindings[0] in statement.targets
@@ -102,18 +104,18 @@ class _Finder:
         elif not bindings and name not in {parameter.arg for parameter in parameters(self._node)}:
             at_top = self._source.bound.get(name, [])
             only = at_top[0] if len(at_top) == 1 else None
-            number = _number(only.value) if isinstance(only, ast.Assign) else None
+            number = _tile_number(only.value) if isinstance(only, ast.Assign) else None
             if number is not None:
                 self.defaults[name] = number  # the parameter hides the global
 
     def _add_local(self, name: str, statement: ast.Assign) -> None:
-        if (number := _number(statement.value)) is not None:
+        if (number := _tile_number(statement.value)) is not None:
             self.locals[name] = statement
             self.defaults[name] = number
 
-    def _is_alone(self, name: str, value: ast.expr, number: int) -> bool:
+    def _is_unique_number(self, name: str, value: ast.expr, number: int) -> bool:
         """No other place of the launcher has the number: it might mean the same."""
-        if name in self._names() or name in self.defaults:
+        if name in self._names_in_use() or name in self.defaults:
             return False
         others = (
             constant for constant in ast.walk(self._node) if isinstance(constant, ast.Constant)
@@ -123,12 +125,14 @@ class _Finder:
             constant.value == number and constant is not value for constant in others
         )
 
-    def _names(self) -> set[str]:
+    def _names_in_use(self) -> set[str]:
         used = {node.id for node in ast.walk(self._node) if isinstance(node, ast.Name)}
         return used | {parameter.arg for parameter in parameters(self._node)}
 
 
-def copied(source: Source, node: Definition, knobs: Tunable, name: str) -> tuple[str, set[str]]:
+def copy_launcher(
+    source: Source, node: Definition, knobs: Tunable, name: str
+) -> tuple[str, set[str]]:
     """Copy a launcher under another name, with constants as parameters, and list what it uses.
 
     Returns:
@@ -139,16 +143,16 @@ def copied(source: Source, node: Definition, knobs: Tunable, name: str) -> tuple
     body = [statement for statement in node.body if statement not in knobs.locals.values()]
     if not body or any(isinstance(part, (ast.Global, ast.Nonlocal)) for part in ast.walk(node)):
         return "", set()
-    text = _edited(source, node, knobs)
-    header = f"def {name}({_signature(node, knobs)}):\n"
+    text = _edited_body(source, node, knobs)
+    header = f"def {name}({_copied_signature(node, knobs)}):\n"
     try:
         ast.parse(header + text)
     except SyntaxError:
         return "", set()
-    return header + text, _needs(source, node, knobs)
+    return header + text, _needed_names(source, node, knobs)
 
 
-def _signature(node: Definition, knobs: Tunable) -> str:
+def _copied_signature(node: Definition, knobs: Tunable) -> str:
     """Return the parameters, with those that may vary by keyword only."""
     positional = [*node.args.posonlyargs, *node.args.args]
     first = len(positional) - len(node.args.defaults)
@@ -156,25 +160,25 @@ def _signature(node: Definition, knobs: Tunable) -> str:
     for i, parameter in enumerate(positional):
         if parameter.arg not in knobs.own:
             default = node.args.defaults[i - first] if i >= first else None
-            parts.append(_parameter(parameter, default))
+            parts.append(_parameter_text(parameter, default))
     parts.append(f"*{node.args.vararg.arg}" if node.args.vararg else "*")
     for parameter, maybe in zip(node.args.kwonlyargs, node.args.kw_defaults):
         if parameter.arg not in knobs.own:
-            parts.append(_parameter(parameter, maybe))
+            parts.append(_parameter_text(parameter, maybe))
     parts += [f"{name}={value}" for name, value in knobs.defaults.items()]
     if node.args.kwarg:
         parts.append(f"**{node.args.kwarg.arg}")
     return ", ".join(parts)
 
 
-def _parameter(argument: ast.arg, default: ast.expr | None) -> str:
+def _parameter_text(argument: ast.arg, default: ast.expr | None) -> str:
     text = ast.unparse(argument)
     if default is None:
         return text
     return f"{text} = {ast.unparse(default)}" if ":" in text else f"{text}={ast.unparse(default)}"
 
 
-def _edited(source: Source, node: Definition, knobs: Tunable) -> str:
+def _edited_body(source: Source, node: Definition, knobs: Tunable) -> str:
     """Return the body's lines, without the locals that became parameters."""
     lines = [line.encode() for line in source.text.splitlines(keepends=True)]
     edits = [
@@ -202,7 +206,7 @@ def _edited(source: Source, node: Definition, knobs: Tunable) -> str:
     return text if text.endswith("\n") else text + "\n"
 
 
-def _needs(source: Source, node: Definition, knobs: Tunable) -> set[str]:
+def _needed_names(source: Source, node: Definition, knobs: Tunable) -> set[str]:
     used = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
     own = {part.arg for part in ast.walk(node) if isinstance(part, ast.arg)}
     used -= own | set(knobs.defaults)
@@ -220,7 +224,7 @@ def _needs(source: Source, node: Definition, knobs: Tunable) -> set[str]:
     return needed
 
 
-def _may_vary(launch: Launch, name: str) -> bool:
+def _may_vary_option(launch: Launch, name: str) -> bool:
     """Return an option, or a constant that is not merely a switch of the kernel."""
     if name in _OPTIONS:
         return True
@@ -236,20 +240,16 @@ def _may_vary(launch: Launch, name: str) -> bool:
     )
 
 
-def _binds(node: ast.AST, name: str) -> bool:
+def _binds_name(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load)
 
 
-def _number(node: ast.expr) -> int | None:
+def _tile_number(node: ast.expr) -> int | None:
     """Return a power of two from two on: what a tile or an option is."""
     value = node.value if isinstance(node, ast.Constant) else None
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         return None
     return value if value & (value - 1) == 0 or value < 8 else None
-
-
-def _defaults(node: Definition) -> dict[str, ast.expr]:
-    return dict(_default_pairs(node))
 
 
 def _default_pairs(node: Definition) -> Iterator[tuple[str, ast.expr]]:
@@ -262,7 +262,7 @@ def _default_pairs(node: Definition) -> Iterator[tuple[str, ast.expr]]:
             yield parameter.arg, maybe
 
 
-def _values(name: str, value: int) -> list[int]:
+def _values_to_try(name: str, value: int) -> list[int]:
     if name in _CHOICES:
         return sorted({*_CHOICES[name], value})
     least = min(value, _LEAST_TILE) if value >= _LEAST_TILE else 1

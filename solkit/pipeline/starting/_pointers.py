@@ -49,7 +49,7 @@ class _Reader:
     ) -> None:
         arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
         self._names = {argument.arg for argument in arguments}
-        self._scalars = set(_scalars(node))
+        self._scalars = set(_scalar_parameters(node))
         self._helpers, self._imported, self._within = helpers, imported, (*within, node.name)
         self._roots: dict[str, str] = {}
         self._loaded: dict[str, set[str]] = {}
@@ -62,84 +62,86 @@ class _Reader:
         )
         for _ in range(2):  # what a loop assigns holds from its start
             for step in ordered:
-                self._see(step)
+                self._read_node(step)
 
-    def _see(self, node: ast.stmt | ast.Call) -> None:
+    def _read_node(self, node: ast.stmt | ast.Call) -> None:
         if isinstance(node, ast.Call):
-            self._see_call(node)
+            self._read_call(node)
         elif isinstance(node, ast.Assign):
             for target in node.targets:
-                self._bind(target, node.value)
+                self._bind_pointer(target, node.value)
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            self._bind(node.target, node.value)
+            self._bind_pointer(node.target, node.value)
         elif isinstance(node, ast.AugAssign):
-            self._mark(node.target, node.value)
+            self._mark_local(node.target, node.value)
 
-    def _bind(self, target: ast.expr, value: ast.expr) -> None:
+    def _bind_pointer(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
             for target_part, value_part in zip(target.elts, value.elts):
-                self._bind(target_part, value_part)
+                self._bind_pointer(target_part, value_part)
             return
-        self._mark(target, value)
-        pointer = self._root(value)
+        self._mark_local(target, value)
+        pointer = self._root_parameter(value)
         if isinstance(target, ast.Name) and pointer:
             self._roots[target.id] = pointer
             self._note_indices(value)
 
-    def _mark(self, target: ast.expr, value: ast.expr) -> None:
+    def _mark_local(self, target: ast.expr, value: ast.expr) -> None:
         """Note from which pointers a local's value was loaded."""
-        pointers = self._sources(value)
+        pointers = self._source_pointers(value)
         for part in ast.walk(target):
             if isinstance(part, ast.Name) and pointers:
                 self._loaded.setdefault(part.id, set()).update(pointers)
 
-    def _sources(self, value: ast.expr) -> set[str]:
+    def _source_pointers(self, value: ast.expr) -> set[str]:
         pointers: set[str] = set()
         for part in ast.walk(value):
             if isinstance(part, ast.Name):
                 pointers |= self._loaded.get(part.id, set())
-            elif isinstance(part, ast.Call) and self._language(part) in _READS:
-                pointers |= {pointer} if (pointer := self._accessed(part)) else set()
+            elif isinstance(part, ast.Call) and self._language_function(part) in _READS:
+                pointers |= {pointer} if (pointer := self._accessed_pointer(part)) else set()
         return pointers
 
-    def _root(self, node: ast.expr | None) -> str:
+    def _root_parameter(self, node: ast.expr | None) -> str:
         """Return the parameter that an address starts from; empty if none."""
         if isinstance(node, ast.Name):
             own = node.id in self._names and node.id not in self._scalars
             return self._roots.get(node.id, node.id if own else "")
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
-            return self._root(node.left) or self._root(node.right)
+            return self._root_parameter(node.left) or self._root_parameter(node.right)
         if isinstance(node, ast.IfExp):
-            return self._root(node.body) or self._root(node.orelse)
+            return self._root_parameter(node.body) or self._root_parameter(node.orelse)
         if isinstance(node, ast.Subscript):
-            return self._root(node.value)
+            return self._root_parameter(node.value)
         if isinstance(node, ast.Call):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else root(node.func)
             if called in _MAKERS:
-                return self._accessed(node)
+                return self._accessed_pointer(node)
         return ""
 
-    def _language(self, call: ast.Call) -> str:
+    def _language_function(self, call: ast.Call) -> str:
         """Name the function of Triton's language that a call names; for a descriptor its method."""
         for full in dotted(call.func, self._imported):
             if full.startswith(_LANGUAGE):
                 return full.removeprefix(_LANGUAGE)
-        is_method = isinstance(call.func, ast.Attribute) and self._root(call.func.value)
+        is_method = isinstance(call.func, ast.Attribute) and self._root_parameter(call.func.value)
         return call.func.attr if is_method and isinstance(call.func, ast.Attribute) else ""
 
-    def _accessed(self, call: ast.Call) -> str:
+    def _accessed_pointer(self, call: ast.Call) -> str:
         named = {keyword.arg: keyword.value for keyword in call.keywords}
-        if isinstance(call.func, ast.Attribute) and (root := self._root(call.func.value)):
+        if isinstance(call.func, ast.Attribute) and (root := self._root_parameter(call.func.value)):
             return root
         first = call.args[0] if call.args else named.get("pointer", named.get("base"))
-        return self._root(first)
+        return self._root_parameter(first)
 
-    def _see_call(self, call: ast.Call) -> None:
-        name = self._language(call)
-        if name in _READS and (pointer := self._accessed(call)):
+    def _read_call(self, call: ast.Call) -> None:
+        name = self._language_function(call)
+        if name in _READS and (pointer := self._accessed_pointer(call)):
             self.read.add(pointer)
             self._note_indices(*call.args[:1])
-        elif (name in _WRITES or name.startswith("atomic_")) and (pointer := self._accessed(call)):
+        elif (name in _WRITES or name.startswith("atomic_")) and (
+            pointer := self._accessed_pointer(call)
+        ):
             self.written.add(pointer)
             self._note_indices(*call.args[:1])
         elif isinstance(call.func, ast.Name) and call.func.id in self._helpers:
@@ -147,8 +149,8 @@ class _Reader:
 
     def _note_indices(self, *addresses: ast.expr) -> None:
         for address in addresses:
-            mine = self._root(address)
-            self.indices |= {name for name in self._sources(address) if name != mine}
+            mine = self._root_parameter(address)
+            self.indices |= {name for name in self._source_pointers(address) if name != mine}
 
     def _see_helper(self, call: ast.Call, helper: ast.FunctionDef) -> None:
         if helper.name in self._within:
@@ -159,10 +161,12 @@ class _Reader:
         handed |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
         pairs = ((self.read, inner.read), (self.written, inner.written))
         for mine, theirs in (*pairs, (self.indices, inner.indices)):
-            mine |= {root for n in theirs if n in handed and (root := self._root(handed[n]))}
+            mine |= {
+                root for n in theirs if n in handed and (root := self._root_parameter(handed[n]))
+            }
 
 
-def _scalars(node: ast.FunctionDef) -> Iterator[str]:
+def _scalar_parameters(node: ast.FunctionDef) -> Iterator[str]:
     """Yield parameters that are multiplied, divided or compared: no pointer is."""
     factors = (ast.Mult, ast.Div, ast.FloorDiv, ast.Mod)
     for part in ast.walk(node):

@@ -13,7 +13,7 @@ from solkit.core.syntax import Meanings, bound_by, dotted, imports, jitted, used
 from solkit.errors import KernelFileError
 from solkit.pipeline.starting._pointers import Pointers, pointers_of
 
-__all__ = ["Jit", "Launch", "Source", "parameters", "read"]
+__all__ = ["Jit", "Launch", "Source", "parameters", "read_source"]
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -96,16 +96,22 @@ class Source:
         self.path, self.text, self.tree = path, text, tree
         self.imported: Meanings = imports(ast.walk(tree))
         self.bound: dict[str, list[ast.stmt]] = {}
-        for statement in _top(tree.body):
+        for statement in _top_level_statements(tree.body):
             for name in bound_by(statement):
                 self.bound.setdefault(name, []).append(statement)
         compiled = self.kernels.keys() | {jit.node.name for jit in self.kernels.values()}
-        defined = [statement for statement in _top(tree.body) if isinstance(statement, Definition)]
+        defined = [
+            statement
+            for statement in _top_level_statements(tree.body)
+            if isinstance(statement, Definition)
+        ]
         self.functions = {
             definition.name: definition for definition in defined if definition.name not in compiled
         }
         classes = (
-            statement for statement in _top(tree.body) if isinstance(statement, ast.ClassDef)
+            statement
+            for statement in _top_level_statements(tree.body)
+            if isinstance(statement, ast.ClassDef)
         )
         self.classes = {owner.name: owner for owner in classes}
 
@@ -116,17 +122,17 @@ class Source:
         every = (node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef))
         nodes = {node.name: node for node in every}
         definitions = {name: (nodes[name], nodes[name].decorator_list) for name in names}
-        for statement in _top(self.tree.body):
+        for statement in _top_level_statements(self.tree.body):
             if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
-                wrappers, inner = self._unwrapped(statement.value)
-                if inner in nodes and (inner in names or self._is_jit(wrappers)):
+                wrappers, inner = self._unwrap_calls(statement.value)
+                if inner in nodes and (inner in names or self._is_jit_wrapper(wrappers)):
                     for target in statement.targets:
                         if isinstance(target, ast.Name):
                             definitions[target.id] = (nodes[inner], wrappers)
         helpers = {name: node for name, (node, _) in definitions.items()}
         ordered = sorted(definitions.items(), key=lambda item: (item[1][0].lineno, item[0]))
         return {
-            name: self._jit(name, node, [*wrappers, *node.decorator_list], helpers)
+            name: self._jit_of_definition(name, node, [*wrappers, *node.decorator_list], helpers)
             for name, (node, wrappers) in ordered
         }
 
@@ -147,7 +153,7 @@ class Source:
         """Yield the launches in a piece of code."""
         for part in ast.walk(node):
             if isinstance(part, ast.Call) and isinstance(part.func, ast.Subscript):
-                name = self._launched(part.func.value)
+                name = self._launched_kernel(part.func.value)
                 if name is not None:
                     yield Launch(name, self.kernels.get(name), part)
 
@@ -181,15 +187,16 @@ class Source:
     def is_function(self, owner: ast.ClassDef) -> bool:
         """Tell if a class derives from ``torch.autograd.Function``."""
         return any(
-            full.split(".")[-1] == "Function" or (full != owner.name and self._derives(full))
+            full.split(".")[-1] == "Function"
+            or (full != owner.name and self._derives_from_function(full))
             for base in owner.bases
             for full in dotted(base, self.imported)
         )
 
-    def _derives(self, name: str) -> bool:
+    def _derives_from_function(self, name: str) -> bool:
         return name in self.classes and self.is_function(self.classes[name])
 
-    def _launched(self, value: ast.expr) -> str | None:
+    def _launched_kernel(self, value: ast.expr) -> str | None:
         if isinstance(value, ast.Call) and value.args:  # wrap_triton(kernel)[grid](...)
             value = value.args[0]
         if not isinstance(value, ast.Name):
@@ -199,7 +206,7 @@ class Source:
     def _is_from_elsewhere(self, name: str) -> bool:
         return any(isinstance(binding, ast.ImportFrom) for binding in self.bound.get(name, ()))
 
-    def _unwrapped(self, value: ast.expr) -> tuple[list[ast.expr], str]:
+    def _unwrap_calls(self, value: ast.expr) -> tuple[list[ast.expr], str]:
         """Return the calls around a function, outermost first, and its name."""
         wrappers: list[ast.expr] = []
         while isinstance(value, ast.Call) and value.args:
@@ -207,7 +214,7 @@ class Source:
             value = value.args[0]
         return wrappers, value.id if isinstance(value, ast.Name) else ""
 
-    def _is_jit(self, wrappers: list[ast.expr]) -> bool:
+    def _is_jit_wrapper(self, wrappers: list[ast.expr]) -> bool:
         called = [
             wrapper.func if isinstance(wrapper, ast.Call) else wrapper for wrapper in wrappers
         ]
@@ -215,7 +222,7 @@ class Source:
             full == "triton.jit" for wrapper in called for full in dotted(wrapper, self.imported)
         )
 
-    def _jit(
+    def _jit_of_definition(
         self,
         name: str,
         node: ast.FunctionDef,
@@ -223,26 +230,27 @@ class Source:
         helpers: Mapping[str, ast.FunctionDef],
     ) -> Jit:
         calls = [wrapper for wrapper in wrappers if isinstance(wrapper, ast.Call)]
-        tuners = [call for call in calls if self._is_tuner(call)]
+        tuners = [call for call in calls if self._is_tuner_call(call)]
         named = {parameter.arg for parameter in parameters(node)}
-        heuristics = [call for call in calls if self._ends(call, "heuristics")]
+        heuristics = [call for call in calls if self._ends_in_name(call, "heuristics")]
         return Jit(
             name,
             node,
-            frozenset(key for tuner in tuners for key in self._keys(tuner)) & named,
-            frozenset(key for heuristic in heuristics for key in self._keys(heuristic)) & named,
+            frozenset(key for tuner in tuners for key in self._keys_of_dicts(tuner)) & named,
+            frozenset(key for heuristic in heuristics for key in self._keys_of_dicts(heuristic))
+            & named,
             bool(tuners),
             pointers_of(node, helpers, self.imported),
         )
 
-    def _is_tuner(self, call: ast.Call) -> bool:
+    def _is_tuner_call(self, call: ast.Call) -> bool:
         has_configs = any(keyword.arg == "configs" for keyword in call.keywords)
-        return has_configs or self._ends(call, "autotune")
+        return has_configs or self._ends_in_name(call, "autotune")
 
-    def _ends(self, call: ast.Call, name: str) -> bool:
+    def _ends_in_name(self, call: ast.Call, name: str) -> bool:
         return any(full.split(".")[-1] == name for full in dotted(call.func, self.imported))
 
-    def _keys(self, call: ast.Call) -> set[str]:
+    def _keys_of_dicts(self, call: ast.Call) -> set[str]:
         """Return the texts that are keys in a call's dicts, and in those of what it names."""
         nodes: list[ast.AST] = [call]
         for name in used_by(call) & self.bound.keys():
@@ -257,7 +265,7 @@ class Source:
         }
 
 
-def read(path: str) -> Source:
+def read_source(path: str) -> Source:
     """Parse a file; nothing of it runs.
 
     Raises:
@@ -286,14 +294,14 @@ def parameters(node: Definition) -> list[ast.arg]:
     return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
 
 
-def _top(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+def _top_level_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """Top-level statements, those under ``if``, ``try`` and ``with`` as well."""
     for statement in body:
         if isinstance(statement, (ast.If, ast.Try, ast.With)):
             for field in ("body", "orelse", "finalbody"):
-                yield from _top(getattr(statement, field, []))
+                yield from _top_level_statements(getattr(statement, field, []))
             for handler in getattr(statement, "handlers", []):
-                yield from _top(handler.body)
+                yield from _top_level_statements(handler.body)
         else:
             yield statement
 

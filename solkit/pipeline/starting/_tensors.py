@@ -117,7 +117,7 @@ def tensors_of(
                 tensor.is_index |= parameter in pointers.indices
                 tensor.is_written |= parameter in pointers.written
                 tensor.is_read |= parameter in pointers.read
-    for name, theirs in _handed_on(source, node, (*within, node.name)):
+    for name, theirs in _tensors_handed_on(source, node, (*within, node.name)):
         if name in tensors:
             used.add(name)
             tensors[name].at_least(theirs.rank, theirs.is_exact)
@@ -136,7 +136,7 @@ def named_sizes(node: Definition, tensors: Mapping[str, Tensor]) -> Sizes:
     _unknown_like_first(tensors)
     for part in ast.walk(node):
         if isinstance(part, ast.Assign) and len(part.targets) == 1:
-            for local, dim in _assigned(part.targets[0], part.value, tensors):
+            for local, dim in _assigned_dimensions(part.targets[0], part.value, tensors):
                 groups.join(dim, local)
         elif isinstance(part, ast.Compare) and isinstance(part.ops[0], (ast.Eq, ast.NotEq)):
             _join_compared(groups, part.left, part.comparators[0], tensors)
@@ -147,7 +147,7 @@ def named_sizes(node: Definition, tensors: Mapping[str, Tensor]) -> Sizes:
     for item in {groups.root(item) for item in groups.parent if isinstance(item, str)}:
         if isinstance(item, str) and item not in tensors and item not in _RESERVED:
             names[item] = item
-    return _numbered(groups, names, tensors)
+    return _number_dimensions(groups, names, tensors)
 
 
 def _join_like_first(groups: _Groups, tensors: Mapping[str, Tensor]) -> None:
@@ -158,7 +158,9 @@ def _join_like_first(groups: _Groups, tensors: Mapping[str, Tensor]) -> None:
                 groups.join((other.name, i), (first.name, i))
 
 
-def _numbered(groups: _Groups, names: dict[object, str], tensors: Mapping[str, Tensor]) -> Sizes:
+def _number_dimensions(
+    groups: _Groups, names: dict[object, str], tensors: Mapping[str, Tensor]
+) -> Sizes:
     taken = {*names.values(), *tensors}
     fresh = itertools.chain(
         (name for name in _NAMES if name not in taken), (f"D{i}" for i in itertools.count())
@@ -172,13 +174,13 @@ def _numbered(groups: _Groups, names: dict[object, str], tensors: Mapping[str, T
             group = groups.root((tensor.name, i))
             name = names[group] if group in names else names.setdefault(group, next(fresh))
             called.append(name)
-            value = _typical(tensor.rank, i, most)
+            value = _typical_dimension(tensor.rank, i, most)
             defaults[name] = min(defaults.get(name, value), value)
         dims[tensor.name] = tuple(called)
     return Sizes(dims, defaults)
 
 
-def _typical(rank: int, place: int, most: int) -> int:
+def _typical_dimension(rank: int, place: int, most: int) -> int:
     """Return a dimension of a tensor, where `most` is the rank of the largest."""
     if most == 1:
         return _VECTOR
@@ -208,14 +210,14 @@ def _says_tensor(argument: ast.arg) -> bool:
 def _note_rank(node: ast.AST, tensors: Mapping[str, Tensor]) -> None:
     """Note what an unpacking, an index, a comparison or ``numel()`` says about a rank."""
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
-        tensor, dims = _shape_of(node.value, tensors), node.targets[0].elts
+        tensor, dims = _shaped_tensor(node.value, tensors), node.targets[0].elts
         if tensor is not None and not any(isinstance(dim, ast.Starred) for dim in dims):
             tensor.at_least(len(dims), exact=True)
     elif isinstance(node, (ast.Subscript, ast.Call)):
-        if (dim := _dim(node, tensors, ranks_known=False)) is not None:
+        if (dim := _dimension_of(node, tensors, ranks_known=False)) is not None:
             tensors[dim[0]].at_least(dim[1] + 1 if dim[1] >= 0 else -dim[1])
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            tensor = _named(node.func.value, tensors)
+            tensor = _named_tensor(node.func.value, tensors)
             if tensor is not None and node.func.attr == "numel" and not tensor.rank:
                 tensor.at_least(1, exact=True)
     elif isinstance(node, ast.Compare) and len(node.ops) == 1:
@@ -225,7 +227,7 @@ def _note_rank(node: ast.AST, tensors: Mapping[str, Tensor]) -> None:
 def _note_compared(lhs: ast.expr, rhs: ast.expr, tensors: Mapping[str, Tensor]) -> None:
     if isinstance(lhs, ast.Call):  # x.dim() == 2
         lhs = lhs.func
-    tensor = _named(lhs.value, tensors) if isinstance(lhs, ast.Attribute) else None
+    tensor = _named_tensor(lhs.value, tensors) if isinstance(lhs, ast.Attribute) else None
     if tensor is None or not isinstance(lhs, ast.Attribute):
         return
     is_number = isinstance(rhs, ast.Constant) and isinstance(rhs.value, int)
@@ -235,11 +237,11 @@ def _note_compared(lhs: ast.expr, rhs: ast.expr, tensors: Mapping[str, Tensor]) 
         tensor.dtype = rhs.attr
 
 
-def _named(node: ast.expr, tensors: Mapping[str, Tensor]) -> Tensor | None:
+def _named_tensor(node: ast.expr, tensors: Mapping[str, Tensor]) -> Tensor | None:
     return tensors.get(node.id) if isinstance(node, ast.Name) else None
 
 
-def _shape_of(node: ast.expr, tensors: Mapping[str, Tensor]) -> Tensor | None:
+def _shaped_tensor(node: ast.expr, tensors: Mapping[str, Tensor]) -> Tensor | None:
     """Return the tensor in ``x.shape`` or ``x.size()``."""
     if isinstance(node, ast.Call) and not node.args and not node.keywords:
         node = node.func
@@ -247,11 +249,13 @@ def _shape_of(node: ast.expr, tensors: Mapping[str, Tensor]) -> Tensor | None:
     else:
         attributes = ("shape", "")
     if isinstance(node, ast.Attribute) and node.attr in attributes:
-        return _named(node.value, tensors)
+        return _named_tensor(node.value, tensors)
     return None
 
 
-def _dim(node: ast.expr, tensors: Mapping[str, Tensor], ranks_known: bool = True) -> _Dim | None:
+def _dimension_of(
+    node: ast.expr, tensors: Mapping[str, Tensor], ranks_known: bool = True
+) -> _Dim | None:
     """Return the dimension in ``x.shape[1]``, ``x.size(1)`` or ``x.stride(1)``.
 
     Args:
@@ -261,10 +265,10 @@ def _dim(node: ast.expr, tensors: Mapping[str, Tensor], ranks_known: bool = True
     """
     tensor, index, is_size = None, None, True
     if isinstance(node, ast.Subscript):
-        tensor, index = _shape_of(node.value, tensors), node.slice
+        tensor, index = _shaped_tensor(node.value, tensors), node.slice
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
         is_known = node.func.attr in ("size", "stride")
-        tensor, index = _named(node.func.value, tensors) if is_known else None, node.args[0]
+        tensor, index = _named_tensor(node.func.value, tensors) if is_known else None, node.args[0]
         is_size = node.func.attr == "size"
     if tensor is None or index is None or (ranks_known and not is_size):
         return None
@@ -279,33 +283,35 @@ def _dim(node: ast.expr, tensors: Mapping[str, Tensor], ranks_known: bool = True
     return (tensor.name, place) if not ranks_known or 0 <= place < tensor.rank else None
 
 
-def _assigned(
+def _assigned_dimensions(
     target: ast.expr, value: ast.expr, tensors: Mapping[str, Tensor]
 ) -> Iterator[tuple[str, _Dim]]:
     """Local names that an assignment gives to dimensions."""
-    if isinstance(target, ast.Name) and (dim := _dim(value, tensors)) is not None:
+    if isinstance(target, ast.Name) and (dim := _dimension_of(value, tensors)) is not None:
         yield target.id, dim
     elif isinstance(target, ast.Name) and isinstance(value, ast.Call):
         tensor = (
-            _named(value.func.value, tensors) if isinstance(value.func, ast.Attribute) else None
+            _named_tensor(value.func.value, tensors)
+            if isinstance(value.func, ast.Attribute)
+            else None
         )
         if tensor is not None and tensor.rank == 1 and ast.unparse(value.func).endswith(".numel"):
             yield target.id, (tensor.name, 0)
     elif isinstance(target, ast.Tuple):
-        tensor = _shape_of(value, tensors)
+        tensor = _shaped_tensor(value, tensors)
         if tensor is not None and len(target.elts) == tensor.rank:
             for i, element in enumerate(target.elts):
                 if isinstance(element, ast.Name) and element.id.strip("_"):
                     yield element.id, (tensor.name, i)
         elif isinstance(value, ast.Tuple):
             for target_part, value_part in zip(target.elts, value.elts):
-                yield from _assigned(target_part, value_part, tensors)
+                yield from _assigned_dimensions(target_part, value_part, tensors)
 
 
 def _join_compared(
     groups: _Groups, lhs: ast.expr, rhs: ast.expr, tensors: Mapping[str, Tensor]
 ) -> None:
-    one, other = _shape_of(lhs, tensors), _shape_of(rhs, tensors)
+    one, other = _shaped_tensor(lhs, tensors), _shaped_tensor(rhs, tensors)
     if one is not None and other is not None:
         for i in range(min(one.rank, other.rank)):
             groups.join((one.name, i), (other.name, i))
@@ -313,19 +319,21 @@ def _join_compared(
     sides: list[object] = []
     for side in (lhs, rhs):
         name = side.id if isinstance(side, ast.Name) else None
-        sides.append(_dim(side, tensors) or (name if name in groups.parent.values() else None))
+        sides.append(
+            _dimension_of(side, tensors) or (name if name in groups.parent.values() else None)
+        )
     if None not in sides:
         groups.join(sides[0], sides[1])
 
 
-def _handed_on(
+def _tensors_handed_on(
     source: Source, node: Definition, within: tuple[str, ...]
 ) -> Iterator[tuple[str, Tensor]]:
     """Yield parameters that a function hands on as tensors, with the callee's facts on them."""
     for call in ast.walk(node):
         if not isinstance(call, ast.Call):
             continue
-        target, skip = _target(source, call)
+        target, skip = _called_function(source, call)
         if target is None or target.name in within:
             continue
         theirs = tensors_of(source, target, skip, within)
@@ -339,7 +347,7 @@ def _handed_on(
                 yield value.id, theirs[name]
 
 
-def _target(source: Source, call: ast.Call) -> tuple[Definition | None, int]:
+def _called_function(source: Source, call: ast.Call) -> tuple[Definition | None, int]:
     """Return the file's function that a call runs, and how many leading parameters it fills."""
     function = call.func
     if isinstance(function, ast.Name):

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from solkit.pipeline.starting._launcher import Tunable, copied, tunable
+from solkit.pipeline.starting._launcher import Tunable, copy_launcher, tunable_constants
 from solkit.pipeline.starting._source import Definition, Jit, Source
 from solkit.pipeline.starting._tensors import Sizes, Tensor, named_sizes, tensors_of
 
-__all__ = ["Parts", "described", "launched", "module"]
+__all__ = ["Parts", "description_text", "launched_text", "module_text"]
 
 _OWN_NAMES = {"kernel", "reference", "inputs", "valid", "check", "SPACE", "SHAPES", "TOLERANCE"}
 _WORDS = {"int": "1", "float": "1.0", "bool": "False"}
@@ -46,35 +46,39 @@ class _Call:
     called: str
 
 
-def launched(source: Source, name: str) -> Parts:
+def launched_text(source: Source, name: str) -> Parts:
     """Return a file for a function, or an ``autograd.Function``, that launches kernels."""
-    call = _call_of(source, name)
+    call = _call_of_name(source, name)
     tensors = tensors_of(source, call.node, call.skip)
     sizes = named_sizes(call.node, tensors)
-    required = _required(call.node, call.skip)
-    knobs = tunable(source, call.node) if call.node is source.functions.get(name) else Tunable()
+    required = _required_parameters(call.node, call.skip)
+    knobs = (
+        tunable_constants(source, call.node)
+        if call.node is source.functions.get(name)
+        else Tunable()
+    )
     if name == "kernel":  # the file's own candidate stays as it is
         knobs = Tunable({n: v for n, v in knobs.defaults.items() if n in knobs.own}, knobs.own)
     present = _OWN_NAMES & source.bound.keys() - source.kernels.keys()
     names: list[str | tuple[str, str]] = sorted(present & {"SHAPES", "TOLERANCE", "valid", "check"})
     parts = []
-    if outputs := _outputs(call.node, tensors):
-        parts.append(f"OUTPUTS = ({_quoted(outputs)},)  # the kernel writes them\n")
+    if outputs := _written_arguments(call.node, tensors):
+        parts.append(f"OUTPUTS = ({_quote_words(outputs)},)  # the kernel writes them\n")
     if "SPACE" in present:
         names.append("SPACE")
     else:
-        parts.append(_space(source, call, knobs))
+        parts.append(_space_text(source, call, knobs))
     written = {
-        "reference": _reference(source, call, required, tensors),
-        "inputs": _inputs(source, call, required, tensors, sizes),
+        "reference": _reference_text(source, call, required, tensors),
+        "inputs": _inputs_text(source, call, required, tensors, sizes),
     }
     names += sorted(present & written.keys())
     parts += [text for own, text in written.items() if own not in present]
-    text, more = _kernel(source, call, knobs)
+    text, more = _kernel_text(source, call, knobs)
     return Parts("\n\n".join([*parts, *([text] if text else [])]), [*names, *more])
 
 
-def _call_of(source: Source, name: str) -> _Call:
+def _call_of_name(source: Source, name: str) -> _Call:
     if name in source.functions:
         return _Call(name, source.functions[name], 0, name)
     node, skip = source.forward(source.classes[name])
@@ -82,7 +86,7 @@ def _call_of(source: Source, name: str) -> _Call:
     return _Call(name, node, skip, f"{name}.apply")
 
 
-def _required(node: Definition, skip: int) -> list[ast.arg]:
+def _required_parameters(node: Definition, skip: int) -> list[ast.arg]:
     """Return parameters without a default, in order."""
     positional = [*node.args.posonlyargs, *node.args.args]
     first = len(positional) - len(node.args.defaults)
@@ -91,7 +95,7 @@ def _required(node: Definition, skip: int) -> list[ast.arg]:
     return needed + [parameter for parameter, default in by_name if default is None]
 
 
-def _outputs(node: Definition, tensors: Mapping[str, Tensor]) -> tuple[str, ...]:
+def _written_arguments(node: Definition, tensors: Mapping[str, Tensor]) -> tuple[str, ...]:
     """Return the arguments that a function writes, if it returns nothing."""
     returned = [
         statement
@@ -103,7 +107,7 @@ def _outputs(node: Definition, tensors: Mapping[str, Tensor]) -> tuple[str, ...]
     )
 
 
-def _space(source: Source, call: _Call, knobs: Tunable) -> str:
+def _space_text(source: Source, call: _Call, knobs: Tunable) -> str:
     launches = [launch for launch in source.launches(call.node) if launch.jit is not None]
     tuned = [launch.name for launch in launches if launch.jit and launch.jit.is_autotuned]
     if tuned:
@@ -119,31 +123,31 @@ def _space(source: Source, call: _Call, knobs: Tunable) -> str:
     )
 
 
-def _reference(
+def _reference_text(
     source: Source, call: _Call, required: Sequence[ast.arg], tensors: Mapping[str, Tensor]
 ) -> str:
     names = ", ".join(parameter.arg for parameter in required)
     lines = [f"def reference({names}):"]
-    others = _alike(source, len(required))
+    others = _likely_references(source, len(required))
     if others:
         lines.append(f"    # Launching nothing, with as many arguments: {', '.join(others)}")
-    if written := _outputs(call.node, tensors):
+    if written := _written_arguments(call.node, tensors):
         lines.append(f"    # It writes {', '.join(written)} in place, as the kernel does.")
     todo = f"TODO: reference(): compute in PyTorch what {call.name}() computes"
     return "\n".join([*lines, f'    raise NotImplementedError("{todo}")', ""])
 
 
-def _alike(source: Source, count: int) -> list[str]:
+def _likely_references(source: Source, count: int) -> list[str]:
     """Return functions of the file that might be the reference."""
     alike = []
     for name, node in source.functions.items():
-        is_alike = name not in source.launching and len(_required(node, 0)) == count
+        is_alike = name not in source.launching and len(_required_parameters(node, 0)) == count
         if is_alike and tensors_of(source, node):
             alike.append(name)
     return alike[:3]
 
 
-def _dtype(source: Source, tensors: Mapping[str, Tensor]) -> str:
+def _requested_dtype(source: Source, tensors: Mapping[str, Tensor]) -> str:
     """Return the dtype that the function asks for; else one that every kernel compiles with."""
     dtypes = {tensor.dtype for tensor in tensors.values() if tensor.dtype and not tensor.is_index}
     if len(dtypes) == 1:
@@ -157,7 +161,7 @@ def _dtype(source: Source, tensors: Mapping[str, Tensor]) -> str:
     return "torch.float16" if has_dot else "torch.float32"
 
 
-def _made(tensor: Tensor, sizes: Sizes) -> str:
+def _random_tensor_text(tensor: Tensor, sizes: Sizes) -> str:
     dims = ", ".join(sizes.dims[tensor.name])
     if tensor.is_index:
         return f"torch.randint(0, 1, ({dims},), device=device)  # TODO: values below 1"
@@ -166,7 +170,7 @@ def _made(tensor: Tensor, sizes: Sizes) -> str:
     return f"torch.randn({dims}, dtype=dtype, device=device)"
 
 
-def _inputs(
+def _inputs_text(
     source: Source,
     call: _Call,
     required: Sequence[ast.arg],
@@ -175,16 +179,18 @@ def _inputs(
 ) -> str:
     used = {name for parameter in required for name in sizes.dims.get(parameter.arg, ())}
     taken = [f"{name}={value}" for name, value in sizes.defaults.items() if name in used]
-    dtype = f"dtype={_dtype(source, tensors)}"
+    dtype = f"dtype={_requested_dtype(source, tensors)}"
     header = ", ".join([*taken, dtype, 'device="cuda"'])
     lines = [f"def inputs({header}):"]
     if used:
         lines.append("    # TODO: check the shapes; the text of the file says no more")
     for parameter in required:
         if parameter.arg in tensors:
-            lines.append(f"    {parameter.arg} = {_made(tensors[parameter.arg], sizes)}")
+            lines.append(
+                f"    {parameter.arg} = {_random_tensor_text(tensors[parameter.arg], sizes)}"
+            )
         else:
-            lines += _scalar(parameter)
+            lines += _scalar_text(parameter)
     names = ", ".join(parameter.arg for parameter in required) + ("," if len(required) == 1 else "")
     by_name = {parameter.arg for parameter in call.node.args.kwonlyargs}
     if any(parameter.arg in by_name for parameter in required):
@@ -193,7 +199,7 @@ def _inputs(
     return "\n".join([*lines, f"    return ({names})", ""])
 
 
-def _scalar(argument: ast.arg) -> list[str]:
+def _scalar_text(argument: ast.arg) -> list[str]:
     kind = ast.unparse(argument.annotation) if argument.annotation is not None else ""
     if kind in _WORDS:
         return [f"    {argument.arg} = {_WORDS[kind]}  # TODO: choose a value"]
@@ -201,62 +207,64 @@ def _scalar(argument: ast.arg) -> list[str]:
     return [f"    {argument.arg} = None", f'    raise NotImplementedError("{todo}")']
 
 
-def _kernel(source: Source, call: _Call, knobs: Tunable) -> tuple[str, list[str | tuple[str, str]]]:
+def _kernel_text(
+    source: Source, call: _Call, knobs: Tunable
+) -> tuple[str, list[str | tuple[str, str]]]:
     """Write the candidate: a copy of a launcher with constants to vary, else a call of it."""
     if call.called == "kernel":
         return "", ["kernel"]
     is_inside = knobs.locals or knobs.literals or knobs.added or knobs.defaults.keys() - knobs.own
     if is_inside:
-        text, needed = copied(source, call.node, knobs, "kernel")
+        text, needed = copy_launcher(source, call.node, knobs, "kernel")
         if text and not needed & _OWN_NAMES:
             return text, sorted(needed)
     own = {name: value for name, value in knobs.defaults.items() if name in knobs.own}
     by_name = {parameter.arg for parameter in call.node.args.kwonlyargs} | own.keys()
-    names = [parameter.arg for parameter in _required(call.node, call.skip)]
+    names = [parameter.arg for parameter in _required_parameters(call.node, call.skip)]
     arguments = [f"{name}={name}" if name in by_name else name for name in [*names, *own]]
     keywords = "".join(f", {name}={value}" for name, value in own.items())
     head = f"def kernel({', '.join(names)}{', *' if own else ''}{keywords}):"
     return f"{head}\n    return {call.called}({', '.join(arguments)})\n", [call.name]
 
 
-def module(source: Source, name: str) -> Parts:
+def module_text(source: Source, name: str) -> Parts:
     """Return a file in KernelBench's form for a class that is a module."""
     owner = source.classes[name]
     node, skip = source.forward(owner)
     assert node is not None, name  # the chooser asks for classes that have one
     tensors = tensors_of(source, node, skip)
-    required = _required(node, skip)
+    required = _required_parameters(node, skip)
     for parameter in required:  # a module's inputs are tensors unless it says otherwise
         if parameter.arg not in tensors and parameter.annotation is None:
             tensors[parameter.arg] = Tensor(parameter.arg)
     sizes = named_sizes(node, tensors)
-    init = next((statement for statement in owner.body if _is_init(statement)), None)
-    init_parameters = _required(init, 1) if isinstance(init, Definition) else []
+    init = next((statement for statement in owner.body if _is_init_method(statement)), None)
+    init_parameters = _required_parameters(init, 1) if isinstance(init, Definition) else []
     constants = [f"{constant} = {value}" for constant, value in sizes.defaults.items()]
-    dtype = f"dtype = {_dtype(source, tensors)}"
+    dtype = f"dtype = {_requested_dtype(source, tensors)}"
     parts = ["\n".join(["# TODO: check the sizes.", *constants, dtype, ""])]
     names: list[str | tuple[str, str]] = []
     if "Model" in source.classes:
         names.append("Model")
     else:
-        parts.append(_model(name, init_parameters, required))
+        parts.append(_model_text(name, init_parameters, required))
     if name not in ("Model", "ModelNew"):
         names.append((name, "ModelNew"))
     elif name == "ModelNew":
         names.append(name)
-    parts.append(_listed("get_inputs", required, tensors, sizes))
+    parts.append(_listed_inputs("get_inputs", required, tensors, sizes))
     if "get_init_inputs" in source.bound:
         names.append("get_init_inputs")
     else:
-        parts.append(_listed("get_init_inputs", init_parameters, {}, sizes))
+        parts.append(_listed_inputs("get_init_inputs", init_parameters, {}, sizes))
     return Parts("\n\n".join(parts), names)
 
 
-def _is_init(node: ast.stmt) -> bool:
+def _is_init_method(node: ast.stmt) -> bool:
     return isinstance(node, Definition) and node.name == "__init__"
 
 
-def _model(name: str, init_parameters: Sequence[ast.arg], required: Sequence[ast.arg]) -> str:
+def _model_text(name: str, init_parameters: Sequence[ast.arg], required: Sequence[ast.arg]) -> str:
     init = ", ".join(["self", *(parameter.arg for parameter in init_parameters)])
     forward = ", ".join(["self", *(parameter.arg for parameter in required)])
     todo = f"TODO: Model: compute in PyTorch what {name} computes, with equal weights"
@@ -273,21 +281,21 @@ def _model(name: str, init_parameters: Sequence[ast.arg], required: Sequence[ast
     )
 
 
-def _listed(
+def _listed_inputs(
     function: str, arguments: Sequence[ast.arg], tensors: Mapping[str, Tensor], sizes: Sizes
 ) -> str:
     lines = [f"def {function}():"]
     for argument in arguments:
         if argument.arg in tensors:
-            text = _made(tensors[argument.arg], sizes).replace(", device=device", "")
+            text = _random_tensor_text(tensors[argument.arg], sizes).replace(", device=device", "")
             lines.append(f"    {argument.arg} = {text}")
         else:
-            lines += [line.replace("inputs()", f"{function}()") for line in _scalar(argument)]
+            lines += [line.replace("inputs()", f"{function}()") for line in _scalar_text(argument)]
     names = ", ".join(argument.arg for argument in arguments)
     return "\n".join([*lines, f"    return [{names}]", ""])
 
 
-def described(source: Source, name: str) -> Parts:
+def description_text(source: Source, name: str) -> Parts:
     """Return a file with a launch description for a kernel without a launcher."""
     jit = source.kernels[name]
     launch = _Description(jit)
@@ -295,10 +303,10 @@ def described(source: Source, name: str) -> Parts:
     for key, values in (("sizes", launch.sizes()), ("args", launch.args())):
         lines += [f'    "{key}": {{', *(f"        {line}," for line in values), "    },"]
     outputs = [parameter for parameter in jit.parameters if parameter in launch.outputs]
-    lines.append(f'    "outputs": [{_quoted(outputs)}],')
+    lines.append(f'    "outputs": [{_quote_words(outputs)}],')
     constants = launch.constants()
     lines += ['    "constants": {', *(f"        {line}," for line in constants), "    },"]
-    lines += [f'    "grid": [{_quoted(launch.grid())}],', "}", ""]
+    lines += [f'    "grid": [{_quote_words(launch.grid())}],', "}", ""]
     inner = ", ".join(parameter for parameter in jit.parameters if launch.is_input(parameter))
     outs = ", ".join(outputs) or "..."
     note = [
@@ -310,7 +318,7 @@ def described(source: Source, name: str) -> Parts:
     return Parts("\n".join([*lines, "", *note]), [name])
 
 
-def _quoted(words: Iterable[str]) -> str:
+def _quote_words(words: Iterable[str]) -> str:
     return ", ".join(f'"{word}"' for word in words)
 
 
@@ -334,9 +342,9 @@ class _Description:
             and parameter not in jit.constants
             and parameter not in supplied
         ]
-        self._tiles = [constant for constant in jit.constants if _is_tile(jit.node, constant)]
+        self._tiles = [constant for constant in jit.constants if _is_tile_size(jit.node, constant)]
         self._compared = [scalar for scalar in self._scalars if _is_compared(jit.node, scalar)]
-        self._axes = _axes(jit.node)
+        self._axes = _grid_axes(jit.node)
         one = len(self._compared) == len(self._tiles) == 1 and self._axes == 1
         self._is_plain = one and len(self._scalars) == 1
 
@@ -382,7 +390,7 @@ class _Description:
         return [f"TODO: e.g. cdiv(M, {tile})"] * self._axes
 
 
-def _is_tile(node: ast.AST, name: str) -> bool:
+def _is_tile_size(node: ast.AST, name: str) -> bool:
     """Return a constant that a range of indices or the shape of a block is made of."""
     calls = (part for part in ast.walk(node) if isinstance(part, ast.Call))
     makers = ("arange", "zeros", "full", "make_block_ptr", "make_tensor_descriptor")
@@ -403,7 +411,7 @@ def _is_compared(node: ast.AST, name: str) -> bool:
     )
 
 
-def _axes(node: ast.AST) -> int:
+def _grid_axes(node: ast.AST) -> int:
     """Return the axes of the grid that a kernel asks for."""
     axes = 1
     for call in ast.walk(node):

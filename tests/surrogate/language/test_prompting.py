@@ -21,8 +21,8 @@ from solkit.errors import BudgetSpentError, InputError, ModelGoneError
 from solkit.llm.budget import Budget
 from solkit.llm.client import Failure, Trouble
 from solkit.llm.endpoint import Endpoint
-from solkit.llm.retry import Asking, ParsedAnswer, Retries
-from solkit.llm.transcript import Exchanges, Replayed, read_exchanges
+from solkit.llm.retry import ParsedAnswer, Retries, RetryingChat
+from solkit.llm.transcript import ReplayedChat, Transcript, read_exchanges
 from solkit.roofline import devices
 from solkit.surrogate.features import Problem
 from solkit.surrogate.language.prompting import (
@@ -56,7 +56,7 @@ B_FASTER = answer(0.4, 0.3, 0.2, 0.1, 0, 0, 0)
 
 
 def forecaster(*script, **more):
-    return PromptedForecaster(Asking(Scripted(*script), "v1", sleep=lambda _s: None), **more)
+    return PromptedForecaster(RetryingChat(Scripted(*script), "v1", sleep=lambda _s: None), **more)
 
 
 def test_speed_ups_fall_into_bins():
@@ -173,14 +173,14 @@ def test_an_endpoint_is_asked_and_replayed(tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     file = tmp_path / "exchanges.jsonl"
     with serving(says({"error": "busy"}, 503), talks(A_FASTER), talks(B_FASTER)) as server:
-        asking = Asking(
+        asking = RetryingChat(
             Endpoint(server.url, "fake-model"), "v1",
-            exchanges=Exchanges(file), budget=Budget(), sleep=lambda _s: None,
+            exchanges=Transcript(file), budget=Budget(), sleep=lambda _s: None,
         )  # fmt: skip
         found = PromptedForecaster(asking).compare(entry(0), entry(1))
     assert (found.answers, found.faster > 0.9) == (2, True)
     assert len(read_exchanges(file)) == 3
-    again = PromptedForecaster(Asking(Replayed(file), "v1")).compare(entry(0), entry(1))
+    again = PromptedForecaster(RetryingChat(ReplayedChat(file), "v1")).compare(entry(0), entry(1))
     np.testing.assert_array_equal(again.probabilities, found.probabilities)
 
 
@@ -214,7 +214,7 @@ def served(tmp_path):
 def test_transformers_own_server_is_asked_and_its_noise_says_nothing(tmp_path, served, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     file, budget = tmp_path / "exchanges.jsonl", Budget()
-    asking = Asking(Endpoint(*served), "v1", exchanges=Exchanges(file), budget=budget)
+    asking = RetryingChat(Endpoint(*served), "v1", exchanges=Transcript(file), budget=budget)
     assert PromptedForecaster(asking, max_tokens=24).compare(entry(0), entry(1)) is None
     both = read_exchanges(file)
     assert len(both) == 2  # a pair is asked in both orders
@@ -225,12 +225,12 @@ def test_transformers_own_server_is_asked_and_its_noise_says_nothing(tmp_path, s
 
 
 def test_a_model_that_is_gone_and_a_spent_budget_are_errors():
-    gone = Asking(
+    gone = RetryingChat(
         Scripted(Failure(Trouble.TIME_OUT, "slow")), "v1",
         retries=Retries(attempts=2), sleep=lambda _s: None,
     )  # fmt: skip
     with pytest.raises(ModelGoneError, match="slow"):
         PromptedForecaster(gone).compare(entry(0), entry(1))
-    spent = Asking(Scripted(A_FASTER), "v1", budget=Budget(max_tokens=100))
+    spent = RetryingChat(Scripted(A_FASTER), "v1", budget=Budget(max_tokens=100))
     with pytest.raises(BudgetSpentError):
         PromptedForecaster(spent).compare(entry(0), entry(1))

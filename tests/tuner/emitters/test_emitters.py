@@ -11,8 +11,15 @@ from solkit.datasets.outcomelog import OutcomeLog
 from solkit.datasets.store import Store
 from solkit.errors import InputError
 from solkit.report import tuning as tune_report
-from solkit.tuner.emitters import EMITTERS, Target, emit, emitter, parse_target, reading
-from solkit.tuner.tuning_results import decision, findings
+from solkit.tuner.emitters import (
+    EMITTERS,
+    Target,
+    emit,
+    emitter_named,
+    logged_results,
+    parse_target,
+)
+from solkit.tuner.tuning_results import decision_row, results_of_runs
 
 NAMES = {
     "vllm-moe", "vllm-fp8", "sglang-moe", "sglang-fp8", "triton-autotune", "best-config",
@@ -33,9 +40,9 @@ def result(log=None, params=None):
 
 def test_there_is_an_emitter_for_each_format_of_the_issue():
     assert EMITTERS.keys() == NAMES
-    assert emitter("best_config") is EMITTERS["best-config"]
+    assert emitter_named("best_config") is EMITTERS["best-config"]
     with pytest.raises(InputError, match="unknown format 'toml'; choose one of: vllm-moe"):
-        emitter("toml")
+        emitter_named("toml")
 
 
 def test_a_target_is_a_format_and_a_path():
@@ -67,8 +74,8 @@ def test_runs_that_disagree_are_told(tmp_path):
         best = row({"B": block}, time_ms, place + 1, run=run)
         ratio = Ratio(time_ms, time_ms, time_ms, 0.004, 9)
         won = Final({"B": block}, Difference.FASTER, ratio, "turns")
-        rows += [first, best, decision(best, first, won)]
-    written = emit(findings(rows), "best-config", tmp_path / "b.json")
+        rows += [first, best, decision_row(best, first, won)]
+    written = emit(results_of_runs(rows), "best-config", tmp_path / "b.json")
     (entry,) = json.loads((tmp_path / "b.json").read_text())["configs"]
     assert entry["params"] == {"B": 4}
     assert "runs chose different parameters: run one of 20" in written.notes[0]
@@ -124,7 +131,7 @@ def test_a_result_of_tune_can_be_emitted(tmp_path):
 
 def test_the_json_of_tune_says_the_same(tmp_path):
     (tmp_path / "tune.json").write_text(tune_report.dumps(result()))
-    (found,) = reading.read(tmp_path / "tune.json")
+    (found,) = logged_results.read_results(tmp_path / "tune.json")
     assert found.chosen == TimedParams({"B": 256}, 0.8, 0.79, 0.81)
     assert found.ratio.value == pytest.approx(0.8)
     assert (found.ratio.low, found.ratio.high) == pytest.approx((0.75, 0.84))
@@ -136,11 +143,11 @@ def test_its_log_adds_what_else_was_timed_and_the_gpus_own_name(tmp_path):
     with OutcomeLog(tmp_path / "run.jsonl") as log:
         log.append([row({"B": 64}, 1.0), row({"B": 128}, 0.9)])
     (tmp_path / "tune.json").write_text(tune_report.dumps(result(str(log.path))))
-    (found,) = reading.read(tmp_path / "tune.json")
+    (found,) = logged_results.read_results(tmp_path / "tune.json")
     assert sorted(each.time_ms for each in found.times.values()) == [0.8, 0.9, 1.0]
     assert found.row.device_name == "NVIDIA H100 80GB HBM3"
     log.path.unlink()
-    (found,) = reading.read(tmp_path / "tune.json")
+    (found,) = logged_results.read_results(tmp_path / "tune.json")
     assert len(found.times) == 2
 
 
@@ -149,18 +156,18 @@ def test_logs_stores_and_other_tools_files_are_read(tmp_path, moe):
         rows = log.append([row({"B": 64}, 1.0), row({"B": 128}, 0.9)])
     Store(tmp_path / "db", create=True).add(rows)
     for source in ("run.jsonl", "db"):
-        (found,) = reading.read(tmp_path / source)
+        (found,) = logged_results.read_results(tmp_path / source)
         assert found.chosen.params == {"B": 128}
     (path,) = emit(moe, "vllm-moe", tmp_path).paths
-    assert next(each.chosen.params for each in reading.read(path)) == BEST
+    assert next(each.chosen.params for each in logged_results.read_results(path)) == BEST
 
 
 def test_what_cannot_be_read_is_named(tmp_path):
     with pytest.raises(InputError, match=r"nothing.json does not exist"):
-        reading.read(tmp_path / "nothing.json")
+        logged_results.read_results(tmp_path / "nothing.json")
     told = json.loads(tune_report.dumps(result()))
     del told["verdict"]
     (tmp_path / "tune.json").write_text(json.dumps(told))
     with pytest.raises(InputError, match=r"cannot be read as solkit.tune/1: 'verdict' is missing"):
-        reading.read(tmp_path / "tune.json")
-    assert findings([]) == ()
+        logged_results.read_results(tmp_path / "tune.json")
+    assert results_of_runs([]) == ()

@@ -15,7 +15,7 @@ from solkit.core import Verdict
 from solkit.datasets import formats
 from solkit.errors import InputError
 from solkit.tuner.emitters import emit
-from solkit.tuner.tuning_results import findings
+from solkit.tuner.tuning_results import results_of_runs
 
 Word = Annotated[str, Field(min_length=1)]
 Positive = Annotated[float, Field(ge=0)]
@@ -78,7 +78,7 @@ def traces(path):
 
 
 def test_each_line_is_a_valid_trace(tmp_path):
-    (path,) = emit(findings(ROWS), "flashinfer-bench", tmp_path / "traces.jsonl").paths
+    (path,) = emit(results_of_runs(ROWS), "flashinfer-bench", tmp_path / "traces.jsonl").paths
     first, second = traces(path)
     assert first.definition == "softmax"
     assert first.workload.axes == SHAPE
@@ -97,20 +97,20 @@ def test_each_line_is_a_valid_trace(tmp_path):
 
 
 def test_our_reader_gives_the_rows_back(tmp_path):
-    (path,) = emit(findings(ROWS), "flashinfer-bench", tmp_path / "traces.jsonl").paths
+    (path,) = emit(results_of_runs(ROWS), "flashinfer-bench", tmp_path / "traces.jsonl").paths
     first, second = formats.read(path).rows
     assert (first.time_ms, first.reference_ms, first.max_error) == (0.5, 2.0, 1e-3)
     assert (first.verdict, first.shape) == (Verdict.CORRECT, SHAPE)
     assert (first.device_name, first.triton_version) == ("NVIDIA H100 80GB HBM3", "3.6.0")
     assert second.time_ms == 0.25
     again = tmp_path / "again.jsonl"
-    emit(findings([first]), "flashinfer-bench", again)
+    emit(results_of_runs([first]), "flashinfer-bench", again)
     assert traces(again)[0].workload == traces(path)[0].workload  # with its own UUID
 
 
 def test_definition_solution_and_axes_can_be_named(tmp_path):
     emit(
-        findings(ROWS[:1]),
+        results_of_runs(ROWS[:1]),
         "flashinfer-bench",
         tmp_path / "t.jsonl",
         names={"rows": "M"},
@@ -121,12 +121,12 @@ def test_definition_solution_and_axes_can_be_named(tmp_path):
     assert (trace.definition, trace.solution) == ("softmax_n1024", "mine")
     assert trace.workload.axes == {"rows": 4096}
     with pytest.raises(InputError, match="no integer size 'Q'"):
-        emit(findings(ROWS), "flashinfer-bench", tmp_path / "t.jsonl", names={"rows": "Q"})
+        emit(results_of_runs(ROWS), "flashinfer-bench", tmp_path / "t.jsonl", names={"rows": "Q"})
 
 
 def test_several_kernels_share_a_file(tmp_path):
     both = [ROWS[0], row({"B": 1}, 1.0, 5, kernel="other")]
-    emit(findings(both), "flashinfer-bench", tmp_path / "t.jsonl")
+    emit(results_of_runs(both), "flashinfer-bench", tmp_path / "t.jsonl")
     assert len(traces(tmp_path / "t.jsonl")) == 2
     assert json.loads((tmp_path / "t.jsonl").read_text().splitlines()[0])["definition"] == "softmax"
 
@@ -134,4 +134,4 @@ def test_several_kernels_share_a_file(tmp_path):
 def test_what_has_no_time_is_no_trace(tmp_path):
     told = row({"B": 1}, None, verdict=Verdict.NOT_MEASURED, chosen_by="tuned")
     with pytest.raises(InputError, match="has no time"):
-        emit(findings([told]), "flashinfer-bench", tmp_path / "t.jsonl")
+        emit(results_of_runs([told]), "flashinfer-bench", tmp_path / "t.jsonl")

@@ -15,7 +15,7 @@ from tuned_moe import BEST, tuned
 from solkit.datasets import formats
 from solkit.errors import InputError
 from solkit.tuner.emitters import emit
-from solkit.tuner.tuning_results import findings
+from solkit.tuner.tuning_results import results_of_runs
 
 
 def moe_lookup(folder, triton, m, name):
@@ -110,7 +110,7 @@ def test_a_file_that_was_read_is_written_again_as_it_was(tmp_path, tail):
     folder.mkdir()
     configs = {str(m): {**BEST, "num_stages": 2 if m < 9 else 4} for m in (1, 2, 4, 8, 16, 512)}
     (folder / name).write_text(json.dumps(configs))
-    found = findings(formats.read(folder / name).rows)
+    found = results_of_runs(formats.read(folder / name).rows)
     (path,) = emit(found, "sglang-moe", tmp_path / "again").paths
     assert path.relative_to(tmp_path / "again").parts == ("configs", "triton_3_4_0", name)
     assert json.loads(path.read_text()) == configs
@@ -118,6 +118,6 @@ def test_a_file_that_was_read_is_written_again_as_it_was(tmp_path, tail):
 
 def test_a_file_of_vllm_becomes_one_of_sglang(tmp_path, moe):
     (path,) = emit(moe, "vllm-moe", tmp_path, constants={"dtype": "fp8_w8a8"}).paths
-    found = findings(formats.read(path).rows)
+    found = results_of_runs(formats.read(path).rows)
     emit(found, "sglang-moe", tmp_path)
     assert moe_lookup(tmp_path, "3.6.0", 1024, moe_name(dtype="fp8_w8a8"))["BLOCK_SIZE_M"] == 128

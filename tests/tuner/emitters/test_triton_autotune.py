@@ -12,7 +12,7 @@ from tuning_rows import row
 
 from solkit.errors import InputError
 from solkit.tuner.emitters import emit
-from solkit.tuner.tuning_results import findings
+from solkit.tuner.tuning_results import results_of_runs
 
 LOADED = """
 import json, sys
@@ -46,7 +46,7 @@ def test_triton_takes_the_configurations_each_once(tmp_path, moe):
 
 def test_options_words_and_other_names(tmp_path):
     params = {"BLOCK": 64, "ORDER": "row'\n\\", "EXACT": True, "maxnreg": 128, "num_ctas": 2}
-    found = findings([row(params, 1.0, shape={"n": 5}, implementation='a "b" \\\n c')])
+    found = results_of_runs([row(params, 1.0, shape={"n": 5}, implementation='a "b" \\\n c')])
     path = tmp_path / "configs.py"
     emit(found, "triton-autotune", path, names={"BLOCK_SIZE": "BLOCK"}, drop=["EXACT"])
     (config,) = loaded(path)["configs"]

@@ -16,7 +16,7 @@ from tuning_rows import row
 from solkit.datasets import formats
 from solkit.errors import InputError
 from solkit.tuner.emitters import emit
-from solkit.tuner.tuning_results import findings
+from solkit.tuner.tuning_results import results_of_runs
 
 
 def moe_lookup(folder, device, m, e=8, n=7168, dtype=None, block_shape=None):
@@ -81,7 +81,7 @@ def test_what_the_shape_lacks_can_be_given(tmp_path, moe):
 def test_a_kernel_with_names_of_its_own(tmp_path):
     params = {"BLOCK_M": 16, "BN": 64, "KB": 32, "num_warps": 4, "num_stages": 2, "N_FIRST": True}
     shape = {"T": 5, "experts": 8, "N": 512, "width": 256}
-    found = findings([row(params, 1.0, shape=shape, device_name="NVIDIA A100-SXM4-80GB")])
+    found = results_of_runs([row(params, 1.0, shape=shape, device_name="NVIDIA A100-SXM4-80GB")])
     with pytest.raises(InputError, match=r"needs N|needs BLOCK_SIZE_K") as raised:
         emit(found, "vllm-moe", tmp_path)
     assert "--map BLOCK_SIZE_K=NAME" in str(raised.value)
@@ -142,7 +142,9 @@ def test_products_with_block_scales_load_in_vllm(tmp_path):
 
 
 def test_steps_over_several_scales_are_told(tmp_path, moe):
-    wide = findings([row({**BEST, "BLOCK_SIZE_K": 256}, 1.0, shape={"M": 4, "N": 1536, "K": 7168})])
+    wide = results_of_runs(
+        [row({**BEST, "BLOCK_SIZE_K": 256}, 1.0, shape={"M": 4, "N": 1536, "K": 7168})]
+    )
     (note,) = emit(wide, "vllm-fp8", tmp_path).notes
     assert "at M of 4 a step of BLOCK_SIZE_K spans several scales" in note
     assert emit(moe, "vllm-fp8", tmp_path).notes == ()
@@ -162,7 +164,7 @@ def test_a_file_that_was_read_is_written_again_as_it_was(tmp_path):
     name = "E=16,N=1024,device_name=NVIDIA_H100_80GB_HBM3,dtype=fp8_w8a8,block_shape=[128,128].json"
     configs = {str(m): {**BEST, "num_warps": 4 if m < 9 else 8} for m in (1, 2, 4, 8, 16, 512)}
     (tmp_path / name).write_text(json.dumps({"triton_version": "3.5.1", **configs}))
-    found = findings(formats.read(tmp_path / name).rows)
+    found = results_of_runs(formats.read(tmp_path / name).rows)
     (path,) = emit(found, "vllm-moe", tmp_path / "again").paths
     assert path.name == name
     assert json.loads(path.read_text()) == json.loads((tmp_path / name).read_text())

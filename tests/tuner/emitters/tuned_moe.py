@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tuning_rows import row
 
-from solkit.tuner.tuning_results import findings
+from solkit.tuner.tuning_results import results_of_runs
 
 BEST = {
     "BLOCK_SIZE_M": 16, "BLOCK_SIZE_N": 64, "BLOCK_SIZE_K": 128,
@@ -22,7 +22,7 @@ def tuned(times, run="run", shape=SHAPE, **told):
         for m, blocks in times.items()
         for block, time_ms in blocks.items()
     ]  # fmt: skip
-    return findings(rows)
+    return results_of_runs(rows)
 
 
 def three_sizes():

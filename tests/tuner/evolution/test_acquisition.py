@@ -127,7 +127,7 @@ def test_a_failure_makes_others_of_its_variant_less_likely_to_work():
     third = frontier.choose()
     frontier.tell(third, 2**-0.11)  # one of two works
     assert third.variant == "a"
-    chance = frontier._works(frontier.remaining()[0])
+    chance = frontier._works_chance(frontier.remaining()[0])
     assert chance == pytest.approx(2 / 3)
 
 

@@ -23,7 +23,7 @@ from solkit.core import (
 from solkit.errors import UnsupportedError
 from solkit.roofline.devices import find
 from solkit.tuner.evolution import Point
-from solkit.tuner.evolution.evolution_search import EvolutionSearch, Found, Ranking
+from solkit.tuner.evolution.evolution_search import EvolutionSearch, Ranking, VariantOutcome
 
 SOL_MS = 0.1
 COST_S = 1.0
@@ -61,9 +61,9 @@ class World:
             raise KeyboardInterrupt
         for word, verdict in {"wrong": Verdict.WRONG, "cheats": Verdict.CHEATING}.items():
             if word in variant.source:
-                return Found(verdict, why=f"it is {word}")
+                return VariantOutcome(verdict, why=f"it is {word}")
         time_ms = self._time_ms(variant, point.configuration.params)
-        return Found(Verdict.CORRECT, time_ms, (variant.source.split()[-1],))
+        return VariantOutcome(Verdict.CORRECT, time_ms, (variant.source.split()[-1],))
 
     def expect(self, variants):
         self.expected += [variant.source for variant, _ in variants]
@@ -257,9 +257,9 @@ def test_what_an_earlier_run_measured_is_not_measured_again():
     first = Point(variant.id, Configuration(variant.id, "kernel", {}, {"BLOCK": 1}), 0.0, 0.0)
     how = EvolveSettings(stop_at=2.0)
     breeding = EvolutionSearch(world, [Proposer("0.4 fuse")], (variant, first), 100.0, how, SOL_MS)
-    breeding.adopt(variant, first, Found(Verdict.CORRECT, 2.0))
+    breeding.adopt_measurement(variant, first, VariantOutcome(Verdict.CORRECT, 2.0))
     again = Point(child.id, Configuration(child.id, "kernel", {}, {"BLOCK": 2}), 0.0, 0.0)
-    breeding.adopt(child, again, Found(Verdict.CORRECT, 0.4))
+    breeding.adopt_measurement(child, again, VariantOutcome(Verdict.CORRECT, 0.4))
     breeding.run()
     assert ("1.0 plain", 1) not in world.measured
     assert ("0.4 fuse", 2) not in world.measured

@@ -7,9 +7,13 @@ import math
 import pytest
 
 from solkit.core import Bred, Variant, Verdict
-from solkit.tuner.evolution.archive import Archive
-from solkit.tuner.evolution.evolution_search import Found
-from solkit.tuner.evolution.validation import finalists, practise, shapes_like
+from solkit.tuner.evolution.evolution_search import (
+    VariantOutcome,
+    finalists,
+    practise_finalists,
+    shapes_like,
+)
+from solkit.tuner.evolution.population_archive import Archive
 
 NEAR, FAR, ODD = {"M": 1}, {"M": 2}, {"M": 3}
 ORIGINAL = Bred(Variant("original", ""), time_ms=10.0)
@@ -42,12 +46,12 @@ class World:
         if (bred.variant.id, shape["M"]) not in self.asked:
             self.asked.append((bred.variant.id, shape["M"]))
         if isinstance(found, Verdict):
-            return Found(found)
-        return Found(Verdict.CORRECT, found)
+            return VariantOutcome(found)
+        return VariantOutcome(Verdict.CORRECT, found)
 
 
 def practised(world, *rivals, shapes=(NEAR, FAR, ODD)):
-    found = practise(ORIGINAL, rivals, shapes, world)
+    found = practise_finalists(ORIGINAL, rivals, shapes, world)
     (taken,) = [each.id for each in found if each.taken]
     return taken, found
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from solkit.tuner.proposers.checking import Checker
+from solkit.tuner.interpreter_check import Checker
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "llm")]

@@ -7,8 +7,8 @@ from pathlib import Path
 import hostile_answers as answers
 import pytest
 
-from solkit.tuner.proposers.answers import Answer, Reader, Reason, Refused
-from solkit.tuner.proposers.reading import RefusedError
+from solkit.tuner.proposers.answers import Answer, Reader, Reason, Refusal
+from solkit.tuner.proposers.untrusted_source import RefusedError
 
 HOSTILE, BENIGN = list(answers.hostile()), list(answers.benign())
 MOST_S = 5.0  # for one answer, on a busy machine
@@ -31,7 +31,7 @@ def test_every_hostile_answer_is_refused_with_a_reason_and_none_runs(reader, tmp
         started = time.perf_counter()
         found = reader.read(text.replace("@CANARY@", str(canary)))
         slow += [name] * (time.perf_counter() - started > MOST_S)
-        is_refused = isinstance(found, Refused) and found.why and isinstance(found.reason, Reason)
+        is_refused = isinstance(found, Refusal) and found.why and isinstance(found.reason, Reason)
         accepted += [] if is_refused else [name]
     assert not accepted
     assert not slow
@@ -215,7 +215,7 @@ def test_what_the_parent_imports_may_be_imported():
     parent = answers.PARENT.replace("import torch\n", "import torch\nimport einops\n", 1)
     source = answers.code(head="from einops import rearrange\n" + answers.HEAD)
     assert isinstance(Reader(parent).read(answers.answer(source)), Answer)
-    assert isinstance(Reader(answers.PARENT).read(answers.answer(source)), Refused)
+    assert isinstance(Reader(answers.PARENT).read(answers.answer(source)), Refusal)
 
 
 def test_a_parent_that_is_not_python_is_refused():

@@ -15,8 +15,8 @@ from solkit.llm.budget import Budget, BudgetSpentError
 from solkit.llm.client import Failure, Reply, Trouble
 from solkit.llm.endpoint import Endpoint, Limits
 from solkit.llm.local import LocalModel
-from solkit.llm.retry import Retries, chat_for
-from solkit.llm.transcript import Exchanges, Replayed, read_exchanges
+from solkit.llm.retry import Retries, open_chat
+from solkit.llm.transcript import ReplayedChat, Transcript, read_exchanges
 from solkit.tuner.proposers.llm import LanguageModel, Sampling
 
 GOOD = answers.answer(answers.GOOD)
@@ -154,7 +154,7 @@ def test_an_answer_without_usage_is_charged_in_full_and_told():
 def through(server, tmp_path, **more):
     more = {"sampling": Sampling(samples=2), "sleep": lambda _s: None, **more}
     chat = Endpoint(server.url, "fake-model", limits=Limits(attempt_s=20.0))
-    return LanguageModel(chat, exchanges=Exchanges(tmp_path / "log.jsonl"), **more)
+    return LanguageModel(chat, exchanges=Transcript(tmp_path / "log.jsonl"), **more)
 
 
 def test_a_run_against_an_endpoint_replays_bit_for_bit_without_a_network(tmp_path):
@@ -166,8 +166,8 @@ def test_a_run_against_an_endpoint_replays_bit_for_bit_without_a_network(tmp_pat
         asked = len(server.requests)
     assert (len(first), asked) == (2, 5)
     replay = LanguageModel(
-        Replayed(tmp_path / "log.jsonl"),
-        exchanges=Exchanges(tmp_path / "again.jsonl"),
+        ReplayedChat(tmp_path / "log.jsonl"),
+        exchanges=Transcript(tmp_path / "again.jsonl"),
         sampling=Sampling(samples=3),
         sleep=lambda _s: pytest.fail("a replay waits for nobody"),
     )
@@ -188,7 +188,7 @@ def test_a_replay_of_another_brief_is_an_error(tmp_path):
         list(through(server, tmp_path).propose(BRIEF))
     other = brief_of(answers.PARENT, advice=("Use more warps.",))
     with pytest.raises(InputError, match="it was never asked"):
-        list(LanguageModel(Replayed(tmp_path / "log.jsonl")).propose(other))
+        list(LanguageModel(ReplayedChat(tmp_path / "log.jsonl")).propose(other))
 
 
 def test_every_attempt_is_recorded_with_tokens_cost_and_prompt(tmp_path):
@@ -243,14 +243,14 @@ def test_the_key_is_in_no_proposal_record_message_or_error(tmp_path, monkeypatch
 
 
 def test_a_record_that_cannot_be_written_is_an_error(tmp_path):
-    asking = model(GOOD, exchanges=Exchanges(tmp_path / "no folder" / "log.jsonl"))
+    asking = model(GOOD, exchanges=Transcript(tmp_path / "no folder" / "log.jsonl"))
     with pytest.raises(TraceError, match="could not be saved"):
         list(asking.propose(BRIEF))
 
 
 def test_a_cut_last_line_is_left_out_and_any_other_is_an_error(tmp_path):
     log = tmp_path / "log.jsonl"
-    list(model(GOOD, exchanges=Exchanges(log)).propose(BRIEF))
+    list(model(GOOD, exchanges=Transcript(log)).propose(BRIEF))
     whole = log.read_text()
     log.write_text(whole + whole[:50])
     assert len(read_exchanges(log)) == 1
@@ -258,12 +258,12 @@ def test_a_cut_last_line_is_left_out_and_any_other_is_an_error(tmp_path):
     with pytest.raises(InputError, match=r"log.jsonl:1: not an exchange"):
         read_exchanges(log)
     with pytest.raises(InputError, match="cannot read"):
-        Replayed(tmp_path / "none.jsonl")
+        ReplayedChat(tmp_path / "none.jsonl")
 
 
 def test_no_hostile_answer_is_a_proposal(tmp_path):
     """A sample: `test_answers` reads them all."""
-    log = Exchanges(tmp_path / "log.jsonl")
+    log = Transcript(tmp_path / "log.jsonl")
     sample = [*list(answers.hostile())[::23], ("surrogate", answers.MALFORMED["surrogate"])]
     for name, text in sample:
         assert not list(model(text, exchanges=log).propose(BRIEF)), name
@@ -286,10 +286,10 @@ def test_absurd_sampling_is_an_error(bad):
 
 
 def test_a_model_without_a_url_is_local(tmp_path):
-    assert isinstance(chat_for(str(tmp_path)), LocalModel)
-    assert isinstance(chat_for("name", "http://127.0.0.1:9/v1"), Endpoint)
+    assert isinstance(open_chat(str(tmp_path)), LocalModel)
+    assert isinstance(open_chat("name", "http://127.0.0.1:9/v1"), Endpoint)
     with pytest.raises(InputError, match="no such model"):
-        chat_for(str(tmp_path / "none"))
+        open_chat(str(tmp_path / "none"))
 
 
 def test_a_parent_that_no_answer_could_keep_is_an_error():

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from solkit.tuner.proposers.rewriter._base import Rewrite
-from solkit.tuner.proposers.rewriter.constants import Constants, Retile
+from solkit.tuner.proposers.rewriter._mutation import Rewrite
+from solkit.tuner.proposers.rewriter.compiler_hints import Contiguous, Eviction
 from solkit.tuner.proposers.rewriter.descriptors import Descriptors
 from solkit.tuner.proposers.rewriter.fusion import FuseLaunches
-from solkit.tuner.proposers.rewriter.hints import Contiguous, Eviction
-from solkit.tuner.proposers.rewriter.loops import Hoist
-from solkit.tuner.proposers.rewriter.masks import EvenSizes
+from solkit.tuner.proposers.rewriter.loop_hoisting import Hoist
+from solkit.tuner.proposers.rewriter.mask_removal import EvenSizes
 from solkit.tuner.proposers.rewriter.one_pass import OnePass
+from solkit.tuner.proposers.rewriter.operand_scales import Scales
 from solkit.tuner.proposers.rewriter.operands import Accumulators, Operands
-from solkit.tuner.proposers.rewriter.order import Grouped, Swapped
 from solkit.tuner.proposers.rewriter.persistent import Persistent
-from solkit.tuner.proposers.rewriter.rows import Rows, Tile
-from solkit.tuner.proposers.rewriter.scales import Scales
-from solkit.tuner.proposers.rewriter.split import Split
+from solkit.tuner.proposers.rewriter.program_order import Grouped, Swapped
+from solkit.tuner.proposers.rewriter.row_tiles import Rows, Tile
+from solkit.tuner.proposers.rewriter.split_loops import Split
+from solkit.tuner.proposers.rewriter.tile_constants import Constants, Retile
 from solkit.tuner.proposers.rewriter.vectorise import Vectorise
 from solkit.tuner.proposers.rewriter.whole_row import WholeRow
 

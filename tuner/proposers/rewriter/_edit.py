@@ -1,4 +1,7 @@
-"""Changes to a kernel file that several rewrites make: functions, launches, parameters."""
+"""Changes to a kernel file that several rewrites make: functions, launches, parameters, programs.
+
+A *program* of a grid axis may take several indices of it: its function is lifted along that axis.
+"""
 
 from __future__ import annotations
 
@@ -9,36 +12,57 @@ from typing import cast
 import libcst as cst
 
 from solkit.core import Value
-from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText, Launch
-from solkit.tuner.proposers.rewriter._syntax import (
-    assignment,
-    body_of,
-    code,
-    expression,
-    line,
-    names,
+from solkit.tuner.proposers.rewriter._lift import CannotLiftError, lifted_body
+from solkit.tuner.proposers.rewriter._mutation import Facts
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    KernelText,
+    Launch,
+    argument_of,
+    called_name,
+    calls_within,
+    integer_literal,
+    names_within,
+    nodes_within,
+    parse_expression,
+    parse_statement,
+    parse_statements,
+    render_code,
+    render_module,
     replace_each,
-    statements,
-    substitute,
-    text_of,
+    single_assignment,
+    statements_of,
+    substitute_names,
     with_body,
     with_each,
 )
+from solkit.tuner.proposers.rewriter._values import next_power_of_two
 
 __all__ = [
+    "WARPS",
     "Parameter",
     "arguments_of",
-    "changed",
+    "axis_name",
+    "block_constants",
+    "changed_text",
     "changed_tree",
-    "fixed",
-    "guarded",
+    "device_tensor",
+    "grid_with",
+    "guarded_launch",
     "has_assignment",
     "in_statement",
     "launch_line",
+    "launcher_size",
+    "lifted_axis",
     "options_of",
     "parameter",
-    "renamed",
+    "program_axis",
+    "renamed_function",
+    "row_warps",
+    "tile_constants",
+    "warps_for",
     "with_defaults",
+    "with_fixed_parameters",
     "with_params",
 ]
 
@@ -60,7 +84,7 @@ class Parameter:
     values: tuple[int, ...]
 
 
-def changed(
+def changed_text(
     text: KernelText,
     functions: Mapping[str, cst.FunctionDef | None] | None = None,
     added: Mapping[str, Sequence[cst.FunctionDef]] | None = None,
@@ -68,7 +92,7 @@ def changed(
     parameters: Iterable[Parameter] = (),
 ) -> str:
     """Return the file's text with changes: see `changed_tree`."""
-    return text_of(changed_tree(text, functions, added, launches, parameters))
+    return render_module(changed_tree(text, functions, added, launches, parameters))
 
 
 def changed_tree(
@@ -96,7 +120,7 @@ def changed_tree(
             if new is None:
                 continue
             rewritten = with_each(new, swaps) if swaps else new
-        body.append(cast(cst.BaseStatement, rewritten))
+        body.append(cast("cst.BaseStatement", rewritten))
         if isinstance(statement, cst.FunctionDef):
             body += (added or {}).get(statement.name.value, [])
     tree = text.tree.with_changes(body=body)
@@ -118,7 +142,9 @@ def in_statement(
 # ------------------------------------------------------------------------------- functions
 
 
-def renamed(function: JitFunction, name: str, body: Sequence[cst.BaseStatement]) -> cst.FunctionDef:
+def renamed_function(
+    function: JitFunction, name: str, body: Sequence[cst.BaseStatement]
+) -> cst.FunctionDef:
     """Return a function under another name with another body."""
     node = with_body(function.node, body)
     leading = [cst.EmptyLine(), cst.EmptyLine()]
@@ -130,7 +156,8 @@ def with_params(
 ) -> cst.FunctionDef:
     """Add parameters to a Triton function: plain ones ahead of the compile-time constants."""
     params = [
-        code(param.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for param in node.params.params
+        render_code(param.with_changes(comma=cst.MaybeSentinel.DEFAULT))
+        for param in node.params.params
     ]
     plain = next((i for i, p in enumerate(params) if ":" in p or "=" in p), len(params))
     params[plain:plain] = added
@@ -139,7 +166,7 @@ def with_params(
     head = f"def {node.name.value}({', '.join(params)}):"
     if len(head) > _WIDTH:
         head = f"def {node.name.value}(\n" + "".join(f"    {p},\n" for p in params) + "):"
-    header = cst.ensure_type(line(f"{head}\n    pass\n"), cst.FunctionDef)
+    header = cst.ensure_type(parse_statement(f"{head}\n    pass\n"), cst.FunctionDef)
     return node.with_changes(
         params=header.params, whitespace_before_params=header.whitespace_before_params
     )
@@ -166,30 +193,39 @@ def launch_line(
     parts += [f"{k}={v}" for k, v in options.items()]
     short = f"{name}[{grid}]({', '.join(parts)})"
     if len(short) <= _WIDTH - 8:
-        return line(short)
+        return parse_statement(short)
     listed = "".join(f"    {part},\n" for part in parts)
-    return line(f"{name}[{grid}](\n{listed})")
+    return parse_statement(f"{name}[{grid}](\n{listed})")
 
 
 def arguments_of(launch: Launch) -> dict[str, str]:
     """Return a launch's arguments as code, in the order of the function's parameters."""
     arguments = launch.arguments
-    return {p: code(arguments[p]) for p in launch.function.params if p in arguments}
+    return {p: render_code(arguments[p]) for p in launch.function.params if p in arguments}
 
 
 def options_of(launch: Launch) -> dict[str, str]:
     """Return a launch's options as code."""
-    return {name: code(value) for name, value in launch.options.items()}
+    return {name: render_code(value) for name, value in launch.options.items()}
 
 
-def guarded(
+def device_tensor(launch: Launch) -> str:
+    """Return a tensor of the launcher, for its device: a parameter that is passed to the kernel."""
+    own = [p.name.value for p in launch.launcher.params.params]
+    passed = [render_code(value) for value in launch.arguments.values()]
+    return next((name for name in own if name in passed), "")
+
+
+def guarded_launch(
     condition: str,
     launch: cst.BaseStatement,
     original: cst.BaseStatement,
     before: Sequence[cst.BaseStatement] = (),
 ) -> list[cst.BaseStatement]:
     """Return ``if condition: before, launch else: original``."""
-    node = cst.ensure_type(statements(f"if {condition}:\n    pass\nelse:\n    pass\n")[0], cst.If)
+    node = cst.ensure_type(
+        parse_statements(f"if {condition}:\n    pass\nelse:\n    pass\n")[0], cst.If
+    )
     other = cst.ensure_type(node.orelse, cst.Else)
     plain = original.with_changes(leading_lines=[])
     kept = getattr(original, "leading_lines", ())
@@ -224,7 +260,7 @@ def _with_parameter(tree: cst.Module, parameter: Parameter) -> cst.Module:
 def _with_keyword(params: cst.Parameters, parameter: Parameter) -> cst.Parameters:
     """Return parameters with a keyword-only one, or with its new default."""
     keyword = list(params.kwonly_params)
-    default = expression(str(parameter.default))
+    default = parse_expression(str(parameter.default))
     for index, param in enumerate(keyword):
         if param.name.value == parameter.name:
             keyword[index] = param.with_changes(default=default)
@@ -244,24 +280,26 @@ def with_defaults(text: KernelText, values: Mapping[str, Value]) -> str:
     """Return the file whose launcher's keyword parameters have these defaults."""
     params = text.launcher.params
     keyword = [
-        param.with_changes(default=expression(repr(values[param.name.value])))
+        param.with_changes(default=parse_expression(repr(values[param.name.value])))
         if values.get(param.name.value) is not None
         else param
         for param in params.kwonly_params
     ]
     changed = text.launcher.with_changes(params=params.with_changes(kwonly_params=keyword))
-    return text_of(in_statement(text.tree, text.launcher, [(text.launcher, changed)]))
+    return render_module(in_statement(text.tree, text.launcher, [(text.launcher, changed)]))
 
 
 def _with_values(tree: cst.Module, parameter: Parameter) -> cst.Module:
     for statement in tree.body:
-        binding = assignment(statement)
+        binding = single_assignment(statement)
         if binding is not None and binding.target == "SPACE":
             if not isinstance(binding.value, cst.Dict):
                 return tree
-            extended = _extended(statement, binding.value, parameter)
+            extended = _extend_space_statement(statement, binding.value, parameter)
             return in_statement(tree, statement, [(statement, extended)])
-    space = line(f'SPACE = {{"{parameter.name}": {_listed(parameter.values, parameter.default)}}}')
+    space = parse_statement(
+        f'SPACE = {{"{parameter.name}": {_sorted_values(parameter.values, parameter.default)}}}'
+    )
     body = list(tree.body)
     place = next(
         i
@@ -271,11 +309,11 @@ def _with_values(tree: cst.Module, parameter: Parameter) -> cst.Module:
     return tree.with_changes(body=[*body[:place], space, *body[place:]])
 
 
-def _listed(values: Iterable[int], default: int) -> str:
+def _sorted_values(values: Iterable[int], default: int) -> str:
     return repr(sorted({*values, default}))
 
 
-def _extended(
+def _extend_space_statement(
     statement: cst.BaseStatement, space: cst.Dict, parameter: Parameter
 ) -> cst.BaseStatement:
     """Return the assignment of SPACE with one parameter more, or more values of it."""
@@ -283,19 +321,19 @@ def _extended(
     for element in space.elements:
         if not isinstance(element, cst.DictElement):
             return statement
-        entries[code(element.key)] = code(element.value)
+        entries[render_code(element.key)] = render_code(element.value)
     key = f'"{parameter.name}"'
-    present = _integers(expression(entries[key])) if key in entries else set()
+    present = _integer_literals(parse_expression(entries[key])) if key in entries else set()
     if present is not None:
-        entries[key] = _listed({*parameter.values, *present}, parameter.default)
+        entries[key] = _sorted_values({*parameter.values, *present}, parameter.default)
     text = ", ".join(f"{name}: {values}" for name, values in entries.items())
     if len(text) > _WIDTH - len("SPACE = {}"):
         text = "".join(f"\n    {name}: {values}," for name, values in entries.items()) + "\n"
     leading = getattr(statement, "leading_lines", ())
-    return line(f"SPACE = {{{text}}}").with_changes(leading_lines=leading)
+    return parse_statement(f"SPACE = {{{text}}}").with_changes(leading_lines=leading)
 
 
-def fixed(text: KernelText, names: Iterable[str]) -> str:
+def with_fixed_parameters(text: KernelText, names: Iterable[str]) -> str:
     """Return the text with these keyword parameters of the launcher fixed at their defaults.
 
     They are tuned no more. A file that rules some choices out, or whose SPACE is more than a plain
@@ -305,19 +343,20 @@ def fixed(text: KernelText, names: Iterable[str]) -> str:
     values = {name: value for name in names if isinstance(value := of.get(name), cst.Integer)}
     space = _plain_space(text.tree)
     if not values or space is None:
-        return text_of(text.tree)
+        return render_module(text.tree)
     launcher = text.launcher
     remaining = [p for p in launcher.params.kwonly_params if p.name.value not in values]
     star = launcher.params.star_arg if remaining else cst.MaybeSentinel.DEFAULT
     if remaining:
         remaining[-1] = remaining[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
     params = launcher.params.with_changes(kwonly_params=remaining, star_arg=star)
-    changed = launcher.with_changes(params=params, body=substitute(launcher.body, values))
+    changed = launcher.with_changes(params=params, body=substitute_names(launcher.body, values))
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [(launcher, changed)]
     pairs += [
-        (literal, literal.with_changes(elements=_entries(literal, values))) for literal in space
+        (literal, literal.with_changes(elements=_space_entries(literal, values)))
+        for literal in space
     ]
-    return text_of(replace_each(text.tree, pairs))
+    return render_module(replace_each(text.tree, pairs))
 
 
 def _plain_space(tree: cst.Module) -> list[cst.Dict] | None:
@@ -325,11 +364,13 @@ def _plain_space(tree: cst.Module) -> list[cst.Dict] | None:
     functions = (cst.FunctionDef, cst.ClassDef)
     rest = [statement for statement in tree.body if not isinstance(statement, functions)]
     defined = {statement.name.value for statement in tree.body if isinstance(statement, functions)}
-    if "valid" in defined | names(*rest):
+    if "valid" in defined | names_within(*rest):
         return None
-    assigned_to = [statement for statement in rest if "SPACE" in names(statement)]
+    assigned_to = [statement for statement in rest if "SPACE" in names_within(statement)]
     values = [
-        binding.value for statement in assigned_to if (binding := assignment(statement)) is not None
+        binding.value
+        for statement in assigned_to
+        if (binding := single_assignment(statement)) is not None
     ]
     plain = [
         value
@@ -340,16 +381,16 @@ def _plain_space(tree: cst.Module) -> list[cst.Dict] | None:
     return plain if len(plain) == len(assigned_to) <= 1 else None
 
 
-def _entries(space: cst.Dict, without: Iterable[str]) -> list[cst.BaseDictElement]:
+def _space_entries(space: cst.Dict, without: Iterable[str]) -> list[cst.BaseDictElement]:
     gone = {repr(name) for name in without} | {f'"{name}"' for name in without}
     every = space.elements
-    kept = [e for e in every if not (isinstance(e, cst.DictElement) and code(e.key) in gone)]
+    kept = [e for e in every if not (isinstance(e, cst.DictElement) and render_code(e.key) in gone)]
     if kept and not isinstance(space.lbrace.whitespace_after, cst.ParenthesizedWhitespace):
         kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
     return kept
 
 
-def _integers(node: cst.BaseExpression) -> set[int] | None:
+def _integer_literals(node: cst.BaseExpression) -> set[int] | None:
     if not isinstance(node, cst.List):
         return None
     values = [element.value for element in node.elements]
@@ -360,8 +401,204 @@ def _integers(node: cst.BaseExpression) -> set[int] | None:
 
 def has_assignment(launcher: cst.FunctionDef, name: str) -> cst.BaseStatement | None:
     """Return the statement of a launcher's body that assigns a name."""
-    for statement in body_of(launcher):
-        binding = assignment(statement)
+    for statement in statements_of(launcher):
+        binding = single_assignment(statement)
         if binding is not None and binding.target == name:
             return statement
     return None
+
+
+# ------------------------------------------------------------------------------- programs
+
+
+_PROGRAM = "tl.program_id"
+
+
+def program_axis(call: cst.Call) -> int | None:
+    """Return the axis that ``tl.program_id`` asks for."""
+    axis = argument_of(call, 0, "axis")
+    return None if axis is None else integer_literal(axis)
+
+
+def axis_name(function: JitFunction, axis: int) -> str:
+    """Return the name that holds the program's index along an axis; empty if none does."""
+    for statement in function.body:
+        binding = single_assignment(statement)
+        if (
+            binding is not None
+            and called_name(binding.value) == _PROGRAM
+            and not function_reassigns(function, binding.target)
+            and program_axis(cst.ensure_type(binding.value, cst.Call)) == axis
+        ):
+            return binding.target
+    return ""
+
+
+def function_reassigns(function: JitFunction, name: str) -> bool:
+    """Tell whether a name is assigned more than once."""
+    bindings = [
+        a for statement in function.body if (a := single_assignment(statement)) and a.target == name
+    ]
+    return len(bindings) > 1
+
+
+def tile_constants(function: JitFunction) -> dict[str, int]:
+    """Return the compile-time constants that tile an axis of the grid, each with its axis.
+
+    Such a constant multiplies the program's index: ``tl.program_id(0) * BLOCK``.
+    """
+    constants: dict[str, int] = {}
+    for axis in range(3):
+        name = axis_name(function, axis)
+        for node in _multiplications(function.node):
+            sides = [node.left, node.right]
+            for one, other in (sides, sides[::-1]):
+                mine = render_code(one) == name if name else False
+                call = cst.ensure_type(one, cst.Call) if called_name(one) == _PROGRAM else None
+                mine |= call is not None and program_axis(call) == axis
+                if mine and render_code(other) in function.constants:
+                    constants[render_code(other)] = axis
+    return constants
+
+
+def block_constants(function: JitFunction) -> set[str]:
+    """Return the compile-time constants that are the size of a block at a place that is computed.
+
+    As in ``pid_m * BLOCK + tl.arange(0, BLOCK)`` where ``pid_m`` follows from the program's index.
+    """
+    ranges = calls_within(function.node, "tl.arange")
+    sizes = {
+        render_code(end) for call in ranges if (end := argument_of(call, 1, "end")) is not None
+    }
+    constants = set()
+    for node in _multiplications(function.node):
+        for one, other in ((node.left, node.right), (node.right, node.left)):
+            if isinstance(one, cst.Name) and render_code(other) in sizes & function.constants:
+                constants.add(render_code(other))
+    return constants
+
+
+def _multiplications(node: cst.CSTNode) -> list[cst.BinaryOperation]:
+    operations = (
+        operation for operation in nodes_within(node) if isinstance(operation, cst.BinaryOperation)
+    )
+    return [operation for operation in operations if isinstance(operation.operator, cst.Multiply)]
+
+
+def grid_with(axes: Sequence[cst.BaseExpression], axis: int, changed_to: str) -> str:
+    """Return the code of a grid with one axis changed."""
+    listed = [changed_to if i == axis else render_code(size) for i, size in enumerate(axes)]
+    return f"({', '.join(listed)}{',' if len(listed) == 1 else ''})"
+
+
+def lifted_axis(text: KernelText, launch: Launch, axis: int, width: Parameter) -> str:
+    """Return the file with the programs along an axis taken several at a time by one.
+
+    Raises:
+        CannotLiftError: the function has something that cannot be lifted.
+    """
+    function, axes = launch.function, launch.axes
+    if axes is None or axis >= len(axes):
+        raise CannotLiftError("a grid that cannot be read")
+    name, body = _with_named_index(function, axis)
+    count, valid = text.fresh(f"n_{name}"), text.fresh(f"{name}_mask")
+    place = next(i for i, s in enumerate(body) if (a := single_assignment(s)) and a.target == name)
+    if any(name in names_within(statement) for statement in body[:place]):
+        raise CannotLiftError(name)
+    head = [
+        parse_statement(
+            f"{name} = tl.program_id({axis}) * {width.name} + tl.arange(0, {width.name})"
+        ),
+        parse_statement(f"{valid} = {name} < {count}"),
+    ]
+    rest = lifted_body(
+        [*body[:place], *body[place + 1 :]], [name], width.name, valid, text.functions
+    )
+    new_body = [*rest[:place], *head, *rest[place:]]
+    node = with_params(with_body(function.node, new_body), added=[count], constants=[width.name])
+    size = render_code(axes[axis])
+    arguments = _order_arguments(
+        node, {**arguments_of(launch), count: size, width.name: width.name}
+    )
+    statement = launch_line(
+        function.name,
+        grid_with(axes, axis, f"triton.cdiv({size}, {width.name})"),
+        arguments,
+        options_of(launch),
+        {*function.constants, width.name},
+    ).with_changes(leading_lines=launch.statement.leading_lines)
+    return changed_text(
+        text,
+        functions={function.name: node},
+        launches=[(launch.statement, [statement])],
+        parameters=[width],
+    )
+
+
+def _order_arguments(node: cst.FunctionDef, arguments: dict[str, str]) -> dict[str, str]:
+    order = [param.name.value for param in node.params.params]
+    return {name: arguments[name] for name in order if name in arguments}
+
+
+def _with_named_index(function: JitFunction, axis: int) -> tuple[str, list[cst.BaseStatement]]:
+    """Return the body with the program's index along an axis held by a name, assigned first."""
+    program_ids = [c for c in calls_within(function.node, _PROGRAM) if program_axis(c) == axis]
+    if not program_ids:
+        raise CannotLiftError(f"no index along axis {axis}")
+    own = axis_name(function, axis)
+    if own and len(program_ids) == 1:
+        return own, function.body
+    name = "pid" if "pid" not in function.names else f"pid_{axis}"
+    body = [
+        replace_each(
+            statement,
+            [
+                (call, cst.Name(name))
+                for call in calls_within(statement, _PROGRAM)
+                if program_axis(call) == axis
+            ],
+        )
+        for statement in function.body
+    ]
+    return name, [parse_statement(f"{name} = {_PROGRAM}({axis})"), *body]
+
+
+# ------------------------------------------------------------------------------- warps
+
+
+WARPS = (1, 2, 4, 8, 16, 32)
+_VALUES = 16
+"""Elements for each thread to begin with: two 16-byte accesses of bf16, or four of fp32."""
+
+_ROW_VALUES = (4, 8, 16, 32, 64, 128)
+_LANES = 32
+_MOST = 16
+
+
+def warps_for(elements: int) -> int:
+    """Return the warps of a block of so many elements."""
+    return min(max(next_power_of_two(elements) // (_LANES * _VALUES), 1), _MOST)
+
+
+def launcher_size(expression: str, facts: Facts) -> int | None:
+    """Return the size that a launcher's expression stands for, by its name in the brief's shape."""
+    sizes = facts.sizes
+    if expression in sizes:
+        return sizes[expression]
+    if expression.isdigit():
+        return int(expression)
+    return max(sizes.values()) if len(sizes) == 1 else None
+
+
+def row_warps(text: KernelText, size: str, facts: Facts) -> tuple[Parameter, str]:
+    """Return a parameter and warps, an expression, for a launch whose blocks are as long as a row.
+
+    The parameter is how many values of a row a thread holds. So rows of other lengths than the
+    tuned one get warps in proportion.
+    """
+    columns = launcher_size(size, facts)
+    row = next_power_of_two(columns) if columns is not None else _LANES * _VALUES * 8
+    default = max(row // (_LANES * warps_for(row)), _ROW_VALUES[0])
+    values = Parameter(text.fresh("VALUES"), default, _ROW_VALUES)
+    whole = f"triton.next_power_of_2({size}) // ({_LANES} * {values.name})"
+    return values, f"min(max({whole}, 1), {WARPS[-1]})"

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from solkit.core import Brief, Checked, Proposal
 from solkit.extras import check
-from solkit.tuner.proposers.checking import Checker
+from solkit.tuner.interpreter_check import Checker
 
 if TYPE_CHECKING:  # they need libcst
-    from solkit.tuner.proposers.rewriter._base import Facts, Rewrite
+    from solkit.tuner.proposers.rewriter._mutation import Facts, Rewrite
 
 __all__ = ["Rewriter"]
 
@@ -74,19 +74,19 @@ class Rewriter:
     def propose(self, brief: Brief) -> Iterator[Proposal]:
         """See `Proposer.propose`."""
         check("libcst")
-        return self._proposed(brief)
+        return self._propose_rewrites(brief)
 
-    def _proposed(self, brief: Brief) -> Iterator[Proposal]:
+    def _propose_rewrites(self, brief: Brief) -> Iterator[Proposal]:
         tried = {(attempt.kind, attempt.intent) for attempt in brief.tried}
-        for step in self._steps(brief):
+        for step in self._rewritten_files(brief):
             proposal = Proposal(step.source, " + ".join(step.kinds), " ".join(step.intents))
             if (proposal.kind, proposal.intent) in tried:
                 continue
-            proposal = self._checked(proposal, brief)
+            proposal = self._check_proposal(proposal, brief)
             if proposal.checked is not Checked.WRONG or self._wrong:
                 yield proposal
 
-    def _checked(self, proposal: Proposal, brief: Brief) -> Proposal:
+    def _check_proposal(self, proposal: Proposal, brief: Brief) -> Proposal:
         if not self._checks:
             return proposal
         if self._checker is None:
@@ -94,25 +94,27 @@ class Rewriter:
         checked, why = self._checker.check(proposal.source, brief)
         return replace(proposal, checked=checked, why=why)
 
-    def _steps(self, brief: Brief) -> Iterator[_Step]:
+    def _rewritten_files(self, brief: Brief) -> Iterator[_Step]:
         """Yield all files: first those of rewrites that the facts favour, alone and together.
 
         A kernel that is slow for several reasons needs several rewrites before it is much faster.
         """
-        from solkit.tuner.proposers.rewriter._base import Facts
+        from solkit.tuner.proposers.rewriter._mutation import Facts
 
         facts = Facts(brief)
-        favoured = [rewrite for rewrite in _rewrites() if facts.factor(*rewrite.helps) >= _FAVOURED]
-        start = _Step(_as_run(brief), (), (), 0.0)
+        favoured = [
+            rewrite for rewrite in _load_rewrites() if facts.factor(*rewrite.helps) >= _FAVOURED
+        ]
+        start = _Step(_source_as_measured(brief), (), (), 0.0)
         seen = {brief.source, start.source}
         applied: dict[tuple[str, str], list[_Step]] = {}
-        for rewrites in (favoured, _rewrites()):
-            for step in self._joined(start, rewrites, facts, applied):
+        for rewrites in (favoured, _load_rewrites()):
+            for step in self._combined_rewrites(start, rewrites, facts, applied):
                 if step.source not in seen:
                     seen.add(step.source)
                     yield step
 
-    def _joined(
+    def _combined_rewrites(
         self,
         start: _Step,
         rewrites: Sequence[Rewrite],
@@ -130,10 +132,10 @@ class Rewriter:
         seen, level = {start.source}, [start]
         for _ in range(self._depth):
             following: list[_Step] = []
-            for step, rewrite, promise in self._pairs(level, rewrites, facts):
+            for step, rewrite, promise in self._extend_level(level, rewrites, facts):
                 key = step.source, rewrite.kind
                 if key not in applied:
-                    applied[key] = list(_applied(step, rewrite, promise, facts))
+                    applied[key] = list(_apply_rewrite(step, rewrite, promise, facts))
                 for extended in applied[key]:
                     if extended.source not in seen:
                         seen.add(extended.source)
@@ -141,13 +143,13 @@ class Rewriter:
                         yield extended
             level = following
 
-    def _pairs(
+    def _extend_level(
         self, level: Sequence[_Step], rewrites: Sequence[Rewrite], facts: Facts
     ) -> list[tuple[_Step, Rewrite, float]]:
         """Return files with one rewrite more, the most promising first."""
         draw = random.Random(self._seed)
         pairs = [
-            (step, rewrite, step.promise + _promise(rewrite, facts) + draw.random() * _TIE)
+            (step, rewrite, step.promise + _expected_promise(rewrite, facts) + draw.random() * _TIE)
             for step in level
             for rewrite in rewrites
             if rewrite.kind not in step.kinds
@@ -155,13 +157,13 @@ class Rewriter:
         return sorted(pairs, key=lambda pair: -pair[2])
 
 
-def _applied(step: _Step, rewrite: Rewrite, promise: float, facts: Facts) -> Iterator[_Step]:
+def _apply_rewrite(step: _Step, rewrite: Rewrite, promise: float, facts: Facts) -> Iterator[_Step]:
     """Yield what a rewrite makes of a file; nothing more once it writes what is no Python."""
     from libcst import CSTValidationError, ParserSyntaxError
 
-    from solkit.tuner.proposers.rewriter._file import parse
+    from solkit.tuner.proposers.rewriter._parse import parse_kernel
 
-    text = parse(step.source)
+    text = parse_kernel(step.source)
     if text is None:
         return
     kinds = (*step.kinds, rewrite.kind)
@@ -172,25 +174,25 @@ def _applied(step: _Step, rewrite: Rewrite, promise: float, facts: Facts) -> Ite
         return  # the text is written in a way that this rewrite does not know
 
 
-def _promise(rewrite: Rewrite, facts: Facts) -> float:
+def _expected_promise(rewrite: Rewrite, facts: Facts) -> float:
     """Return by how much the factors that a rewrite lessens exceed 1; an early place adds a little.
 
     Without facts the order of the list decides.
     """
-    order = [rewrite.kind for rewrite in _rewrites()]
+    order = [rewrite.kind for rewrite in _load_rewrites()]
     return facts.factor(*rewrite.helps) - 1.0 + 1.0 - order.index(rewrite.kind) / len(order)
 
 
-def _rewrites() -> tuple[Rewrite, ...]:
+def _load_rewrites() -> tuple[Rewrite, ...]:
     from solkit.tuner.proposers.rewriter._all import REWRITES
 
     return REWRITES
 
 
-def _as_run(brief: Brief) -> str:
+def _source_as_measured(brief: Brief) -> str:
     """Return the source with the parameters that the parent runs with as its defaults."""
     from solkit.tuner.proposers.rewriter._edit import with_defaults
-    from solkit.tuner.proposers.rewriter._file import parse
+    from solkit.tuner.proposers.rewriter._parse import parse_kernel
 
-    text = parse(brief.source)
+    text = parse_kernel(brief.source)
     return brief.source if text is None or not brief.params else with_defaults(text, brief.params)

@@ -1,34 +1,140 @@
-"""Values computed twice are computed once: value numbering over straight code of a Triton function.
+"""Values and places in a Triton function: what is computed twice, and which elements it accesses.
 
-A name may hold several values one after another. Each value gets a number, which is made from the
-expression and the numbers of the names in it. A load has the number of its pointer and mask: what
-it reads elsewhere is fill. So a second load of the same elements becomes the first one's value,
-with the fill it asks for, and no third name is needed unless the first was assigned meanwhile.
+*Value numbering* over straight code: a name may hold several values one after another. Each value
+gets a number, which is made from the expression and the numbers of the names in it. A load has the
+number of its pointer and mask: what it reads elsewhere is fill. So a second load of the same
+elements becomes the first one's value, with the fill it asks for, and no third name is needed
+unless the first was assigned meanwhile.
+
+*Places* of accesses to tiles: the start, the block and the stride along each axis. An expression of
+offsets becomes a sum of products of names, so that it does not matter in which order and through
+which names a kernel writes it.
+
+*Loops over rows* that walk in blocks, and the parameters that may be the same tensor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._syntax import (
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    Launch,
+    Loop,
     argument_of,
-    assigned,
-    assignment,
-    body_of,
-    called,
-    calls,
-    code,
-    expression,
-    line,
-    names,
+    assigned_names,
+    called_name,
+    calls_within,
+    names_within,
+    parenthesized,
+    parse_expression,
+    parse_statement,
+    range_loop,
+    render_code,
     replace_each,
-    substitute,
+    running_updates,
+    single_assignment,
+    statements_of,
+    substitute_names,
+    walk_statements,
 )
 
-__all__ = ["base_of", "once", "without_zeros"]
+__all__ = [
+    "Axis",
+    "BlockedLoop",
+    "OtherFormError",
+    "Place",
+    "Scope",
+    "Sum",
+    "Term",
+    "argument_aliases",
+    "as_blocked_loop",
+    "base_pointer",
+    "is_runtime_size",
+    "masked_sizes",
+    "next_power_of_two",
+    "tile_accesses",
+    "tile_place",
+    "without_repeats",
+    "without_zeros",
+]
+
+
+# ------------------------------------------------------------------------------- loops over rows
+
+
+def argument_aliases(launch: Launch) -> Mapping[str, frozenset[str]]:
+    """Map each parameter to the others that get the same argument: they may be one tensor."""
+    given_code = {name: render_code(value) for name, value in launch.arguments.items()}
+    return {
+        name: frozenset(o for o, other in given_code.items() if other == text and o != name)
+        for name, text in given_code.items()
+    }
+
+
+class BlockedLoop:
+    """A loop that walks over `bound` elements in blocks of the constant `block`.
+
+    Attributes:
+        loop: the loop.
+        bound: the number of elements, an expression of the function's parameters.
+        block: the compile-time constant.
+        counts: whether the loop's variable counts blocks; else it is the first element's index.
+    """
+
+    def __init__(self, loop: Loop, bound: cst.BaseExpression, block: str, counts: bool) -> None:
+        self.loop, self.bound, self.block, self.counts = loop, bound, block, counts
+
+
+def as_blocked_loop(loop: Loop, function: JitFunction) -> BlockedLoop | None:
+    """Return the loop as one over blocks; ``None`` if it is of another form."""
+    if render_code(loop.start) != "0":
+        return None
+    step = render_code(loop.step)
+    if step in function.constants:
+        return BlockedLoop(loop, loop.stop, step, False)
+    if step != "1":
+        return None
+    stop = loop.stop
+    if called_name(stop) in ("tl.cdiv", "triton.cdiv"):
+        call = cst.ensure_type(stop, cst.Call)
+        bound, block = argument_of(call, 0), argument_of(call, 1)
+        if bound is not None and block is not None and render_code(block) in function.constants:
+            return BlockedLoop(loop, bound, render_code(block), True)
+    return _blocked_by_division(loop, function)
+
+
+def _blocked_by_division(loop: Loop, function: JitFunction) -> BlockedLoop | None:
+    """Match ``range((N + BLOCK - 1) // BLOCK)``."""
+    stop = loop.stop
+    if not isinstance(stop, cst.BinaryOperation) or not isinstance(stop.operator, cst.FloorDivide):
+        return None
+    block = render_code(stop.right)
+    whole = render_code(stop.left).strip("()").replace(" ", "")
+    suffix = f"+{block}-1"
+    if block not in function.constants or not whole.endswith(suffix):
+        return None
+    bound = cst.parse_expression(whole.removesuffix(suffix))
+    return BlockedLoop(loop, bound, block, True)
+
+
+def is_runtime_size(node: cst.BaseExpression, function: JitFunction) -> bool:
+    """Tell whether an expression is made of parameters that the function does not assign."""
+    used = names_within(node)
+    return used <= set(function.params) and not any(map(function.reassigned, used))
+
+
+def next_power_of_two(size: int) -> int:
+    """Return the least power of two that is not below."""
+    return 1 << max(size - 1, 0).bit_length()
+
+
+# ------------------------------------------------------------------------------- value numbering
+
 
 _WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min", "tl.atomic_cas")
 _ORDERED = (*_WRITES, "tl.atomic_xchg", "tl.debug_barrier", "tl.rand", "tl.randn")
@@ -69,8 +175,10 @@ class _State:
 
     def key(self, node: cst.CSTNode) -> str:
         """Return the expression with each name's number."""
-        marked = {n: cst.Name(f"{n}_v{self.numbers[n]}") for n in names(node) if n in self.numbers}
-        text = code(substitute(node, marked))
+        marked = {
+            n: cst.Name(f"{n}_v{self.numbers[n]}") for n in names_within(node) if n in self.numbers
+        }
+        text = render_code(substitute_names(node, marked))
         return "".join(text.split())
 
     def value(self, node: cst.BaseExpression | None) -> str:
@@ -94,19 +202,19 @@ class _State:
         return free
 
 
-def base_of(pointer: cst.BaseExpression, params: Sequence[str]) -> str:
+def base_pointer(pointer: cst.BaseExpression, params: Sequence[str]) -> str:
     """Return the parameter that a pointer expression starts from; its code if that is not plain."""
-    matches = [name for name in params if name in names(pointer)]
+    matches = [name for name in params if name in names_within(pointer)]
     pointers = [name for name in matches if "ptr" in name.lower()]
     if len(pointers) == 1:
         return pointers[0]
     node = pointer
     while isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
         node = node.left
-    return code(node)
+    return render_code(node)
 
 
-def once(
+def without_repeats(
     body: Sequence[cst.BaseStatement],
     aliases: Mapping[str, frozenset[str]],
     params: Sequence[str],
@@ -118,58 +226,62 @@ def once(
         aliases: of each pointer parameter, those that may point to the same tensor.
         params: of the function.
     """
-    taken = set(assigned(*body)).union(*(names(s) for s in body), params)
-    state = _State(aliases, taken, _mixed(body))
-    return _block(body, state, params)
+    taken = set(assigned_names(*body)).union(*(names_within(s) for s in body), params)
+    state = _State(aliases, taken, _reassigned_names(body))
+    return _number_block(body, state, params)
 
 
-def _mixed(body: Sequence[cst.BaseStatement]) -> set[str]:
+def _reassigned_names(body: Sequence[cst.BaseStatement]) -> set[str]:
     """Return the names that hold several different values."""
     written: dict[str, set[str]] = {}
     for statement in body:
-        binding = assignment(statement)
-        for name in assigned(statement):
-            text = code(statement) if binding is None else "".join(code(binding.value).split())
+        binding = single_assignment(statement)
+        for name in assigned_names(statement):
+            text = (
+                render_code(statement)
+                if binding is None
+                else "".join(render_code(binding.value).split())
+            )
             written.setdefault(name, set()).add(text)
     return {name for name, values in written.items() if len(values) > 1}
 
 
-def _block(
+def _number_block(
     body: Sequence[cst.BaseStatement], state: _State, params: Sequence[str]
 ) -> list[cst.BaseStatement]:
     statements: list[cst.BaseStatement] = []
     for statement in body:
-        if body_of(statement):
-            statements.append(_opaque(statement, state))
+        if statements_of(statement):
+            statements.append(_number_opaque_statement(statement, state))
             continue
-        statements += _statement(statement, state, params)
+        statements += _number_statement(statement, state, params)
     return statements
 
 
-def _opaque(statement: cst.BaseStatement, state: _State) -> cst.BaseStatement:
+def _number_opaque_statement(statement: cst.BaseStatement, state: _State) -> cst.BaseStatement:
     """Give names that a loop or a branch assigns new values; what it writes is unknown."""
-    for name in assigned(statement):
+    for name in assigned_names(statement):
         state.numbers[name] = state.number(f"{name} assigned in block {state.count}")
-    if any(called(call) in _ORDERED for call in calls(statement)):
+    if any(called_name(call) in _ORDERED for call in calls_within(statement)):
         state.loads.clear()
     return statement
 
 
-def _statement(
+def _number_statement(
     statement: cst.BaseStatement, state: _State, params: Sequence[str]
 ) -> list[cst.BaseStatement]:
     ahead, statement = _with_loads_once(statement, state, params)
-    binding = assignment(statement)
+    binding = single_assignment(statement)
     if binding is None:
-        for name in assigned(statement):
+        for name in assigned_names(statement):
             state.numbers[name] = state.number(f"{name} unpacked {state.count}")
-        for call in calls(statement, *_ORDERED):
+        for call in calls_within(statement, *_ORDERED):
             pointer = argument_of(call, 0, "pointer")
             if pointer is not None:
-                state.forget(base_of(pointer, params))
+                state.forget(base_pointer(pointer, params))
         return [*ahead, statement]
     key = state.key(binding.value)
-    fixed = not calls(statement, *_ORDERED)
+    fixed = not calls_within(statement, *_ORDERED)
     number = state.number(key if fixed else f"{key} at {state.count}")
     if isinstance(binding.value, cst.Name):  # another name for a value
         number = state.numbers.get(binding.value.value, number)
@@ -183,9 +295,9 @@ def _with_loads_once(
     statement: cst.BaseStatement, state: _State, params: Sequence[str]
 ) -> tuple[list[cst.BaseStatement], cst.BaseStatement]:
     """Replace each load that was seen before in the statement; put loads ahead of it, if needed."""
-    binding = assignment(statement)
+    binding = single_assignment(statement)
     ahead: list[cst.BaseStatement] = []
-    for call in calls(statement, "tl.load"):
+    for call in calls_within(statement, "tl.load"):
         pointer, mask = argument_of(call, 0, "pointer"), argument_of(call, 1, "mask")
         if pointer is None or _is_volatile(call):
             continue
@@ -193,21 +305,23 @@ def _with_loads_once(
         fill = argument_of(call, 2, "other")
         seen = state.loads.get(key)
         if seen is not None and state.numbers.get(seen.name) == seen.number:
-            value = _filled(seen, mask, fill)
+            value = _with_other_fill(seen, mask, fill)
             statement = replace_each(statement, [(call, value)])
             continue
         whole = binding is not None and binding.value is call and binding.target not in state.mixed
         name = (
-            binding.target if whole and binding is not None else state.fresh(_name(pointer, params))
+            binding.target
+            if whole and binding is not None
+            else state.fresh(_loaded_name(pointer, params))
         )
         number = state.number(f"load {key} {state.count}")
-        seen_fill = "" if fill is None else code(fill)
-        state.loads[key] = _Load(name, number, seen_fill, base_of(pointer, params))
+        seen_fill = "" if fill is None else render_code(fill)
+        state.loads[key] = _Load(name, number, seen_fill, base_pointer(pointer, params))
         if whole:
             state.values[state.key(call)] = number
         else:
             state.numbers[name] = number
-            ahead.append(line(f"{name} = {code(call)}"))
+            ahead.append(parse_statement(f"{name} = {render_code(call)}"))
             statement = replace_each(statement, [(call, cst.Name(name))])
     return ahead, statement
 
@@ -216,19 +330,19 @@ def _is_volatile(call: cst.Call) -> bool:
     return any(arg.keyword is not None and arg.keyword.value == "volatile" for arg in call.args)
 
 
-def _name(pointer: cst.BaseExpression, params: Sequence[str]) -> str:
-    base = base_of(pointer, params)
+def _loaded_name(pointer: cst.BaseExpression, params: Sequence[str]) -> str:
+    base = base_pointer(pointer, params)
     plain = base if base.isidentifier() else "value"
     return f"{plain.removesuffix('_ptr').removesuffix('_ptrs')}_read"
 
 
-def _filled(
+def _with_other_fill(
     seen: _Load, mask: cst.BaseExpression | None, fill: cst.BaseExpression | None
 ) -> cst.BaseExpression:
     """Return the value that was loaded, with another fill where that differs."""
-    if fill is None or mask is None or code(fill) == seen.fill:
+    if fill is None or mask is None or render_code(fill) == seen.fill:
         return cst.Name(seen.name)
-    return expression(f"tl.where({code(mask)}, {seen.name}, {code(fill)})")
+    return parse_expression(f"tl.where({render_code(mask)}, {seen.name}, {render_code(fill)})")
 
 
 # ------------------------------------------------------------------------------- zeros
@@ -242,21 +356,472 @@ class _Zeros(cst.CSTTransformer):
     ) -> cst.BaseExpression:
         left, right = updated_node.left, updated_node.right
         if isinstance(updated_node.operator, cst.Add):
-            if code(left) == "0":
-                return _kept(right, updated_node)
-            if code(right) == "0":
-                return _kept(left, updated_node)
-        if isinstance(updated_node.operator, cst.Multiply) and "0" in (code(left), code(right)):
+            if render_code(left) == "0":
+                return _keep_parentheses(right, updated_node)
+            if render_code(right) == "0":
+                return _keep_parentheses(left, updated_node)
+        if isinstance(updated_node.operator, cst.Multiply) and "0" in (
+            render_code(left),
+            render_code(right),
+        ):
             return cst.Integer("0")
         return updated_node
 
 
-def _kept(node: cst.BaseExpression, of: cst.BinaryOperation) -> cst.BaseExpression:
+def _keep_parentheses(node: cst.BaseExpression, of: cst.BinaryOperation) -> cst.BaseExpression:
     return node if node.lpar or not of.lpar else node.with_changes(lpar=of.lpar, rpar=of.rpar)
 
 
 def without_zeros(body: Sequence[cst.BaseStatement], name: str) -> list[cst.BaseStatement]:
     """Return statements with a name taken as 0, and sums and products with it made short."""
     zero = {name: cst.Integer("0")}
-    changed = [substitute(statement, zero).visit(_Zeros()) for statement in body]
+    changed = [substitute_names(statement, zero).visit(_Zeros()) for statement in body]
     return [statement for statement in changed if isinstance(statement, cst.BaseStatement)]
+
+
+# ------------------------------------------------------------------------------- places
+
+
+_SCALARS = ("tl.program_id", "tl.num_programs", "tl.cdiv", "tl.swizzle2d", "min", "max")
+_RANGES = ("range", "tl.range", "tl.static_range")
+_PLAIN = (*_SCALARS, *_RANGES)
+"""Calls that give scalars if they get scalars."""
+
+_HINTS = ("tl.multiple_of", "tl.max_contiguous")
+_AXES = {(":", "None"): 0, ("None", ":"): 1}
+
+
+class OtherFormError(Exception):
+    """An expression is of another form."""
+
+
+# ------------------------------------------------------------------------------- sums
+
+
+@dataclass(frozen=True)
+class Term:
+    """A product.
+
+    Attributes:
+        factors: as written; none for 1.
+        axis: along which it varies; ``None`` if it is the same for the whole tile, or has one axis.
+        block: the size of the ``tl.arange`` that is one more factor; empty if there is none.
+        sign: 1 or -1.
+    """
+
+    factors: tuple[str, ...] = ()
+    axis: int | None = None
+    block: str = ""
+    sign: int = 1
+
+    def times(self, other: Term) -> Term:
+        """Return the product of both."""
+        if (self.block and other.block) or None not in (self.axis, other.axis):
+            raise OtherFormError
+        axis = other.axis if self.axis is None else self.axis
+        factors = self.factors + other.factors
+        return Term(factors, axis, self.block or other.block, self.sign * other.sign)
+
+    def over(self, divisor: Sequence[str]) -> Term | None:
+        """Divide the term by these factors; ``None`` if it lacks one."""
+        factors = list(self.factors)
+        for factor in divisor:
+            if factor not in factors:
+                return None
+            factors.remove(factor)
+        return replace(self, factors=tuple(factors))
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A sum of products."""
+
+    terms: tuple[Term, ...] = ()
+
+    def combined_with(self, other: Sum, sign: int = 1) -> Sum:
+        """Return the sum of both, or the difference."""
+        return Sum((*self.terms, *(replace(t, sign=t.sign * sign) for t in other.terms)))
+
+    def times(self, other: Sum) -> Sum:
+        """Return the product of both."""
+        return Sum(tuple(one.times(two) for one in self.terms for two in other.terms))
+
+    @property
+    def key(self) -> frozenset[tuple[tuple[str, tuple[str, ...]], int]]:
+        """The same for equal sums."""
+        count: Counter[tuple[str, tuple[str, ...]]] = Counter()
+        for term in self.terms:
+            count[term.block, tuple(sorted(term.factors))] += term.sign
+        return frozenset((what, times) for what, times in count.items() if times)
+
+    @property
+    def code(self) -> str:
+        """The sum as an expression: what cancels is left out."""
+        counts, parts = dict(self.key), ""
+        for term in self.terms:
+            times = counts.pop((term.block, tuple(sorted(term.factors))), 0)
+            if times and (term.block or abs(times) > 1):
+                raise OtherFormError
+            if times:
+                sign = "-" if times < 0 else "+"
+                parts += f" {sign} {' * '.join(term.factors) or '1'}"
+        return parts.removeprefix(" + ").strip() or "0"
+
+
+# ------------------------------------------------------------------------------- names
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Meanings of names at a statement.
+
+    Attributes:
+        function: it is in.
+        scalars: names that never hold a block.
+        values: of names whose last assignment is known and still holds.
+        loops: around the statement, by their variables.
+    """
+
+    function: JitFunction
+    scalars: frozenset[str]
+    values: Mapping[str, cst.BaseExpression] = field(default_factory=dict)
+    loops: Mapping[str, Loop] = field(default_factory=dict)
+
+    def without(self, gone: Iterable[str]) -> Scope:
+        """Return the scope after these names got other values."""
+        lost = set(gone)
+        kept = {
+            n: v for n, v in self.values.items() if n not in lost and not names_within(v) & lost
+        }
+        loops = {n: loop for n, loop in self.loops.items() if n not in lost}
+        return replace(self, values=kept, loops=loops)
+
+    def after(self, statement: cst.BaseStatement) -> Scope:
+        """Return the scope after a simple statement."""
+        scope, binding = self.without(assigned_names(statement)), single_assignment(statement)
+        if binding is None or binding.target in names_within(binding.value):
+            return scope
+        return replace(scope, values={**scope.values, binding.target: binding.value})
+
+    def within(self, statement: cst.BaseStatement) -> Scope:
+        """Return the scope at the start of a compound statement's body, on any trip."""
+        scope, loop = self.without(assigned_names(statement)), range_loop(statement)
+        if loop is None:
+            return scope
+        moved = dict(self._moved_names(loop))
+        return replace(
+            scope, values={**scope.values, **moved}, loops={**scope.loops, loop.name: loop}
+        )
+
+    def _moved_names(self, loop: Loop) -> Iterator[tuple[str, cst.BaseExpression]]:
+        """Yield names that grow by the same on each trip, such as pointers, with their values."""
+        varying = {loop.name, *assigned_names(*loop.body)}
+        for binding in running_updates(loop).values():
+            before, by = self.values.get(binding.target), _after_trips(loop, binding.operand)
+            if (
+                binding.operator != "+="
+                or before is None
+                or not by
+                or names_within(before) & varying
+            ):
+                continue
+            yield binding.target, parse_expression(f"{render_code(parenthesized(before))} + {by}")
+
+    def terms(self, node: cst.BaseExpression) -> Sum:
+        """Return an expression as a sum, with names of blocks replaced by what they stand for.
+
+        Raises:
+            OtherFormError: it is none.
+        """
+        if isinstance(node, cst.BinaryOperation):
+            return self._operation(node)
+        if isinstance(node, cst.Subscript):
+            inner, axis = self.terms(node.value), _broadcast_axis(node)
+            if any(term.axis is not None for term in inner.terms):
+                raise OtherFormError
+            return Sum(tuple(replace(term, axis=axis) for term in inner.terms))
+        if isinstance(node, cst.Name) and node.value not in self.scalars:
+            return self.terms(self.value(node))
+        if isinstance(node, cst.Call) and (inside := _without_hints(node)) is not None:
+            return self.terms(inside)
+        if called_name(node) == "tl.arange":
+            return _range_sum(cst.ensure_type(node, cst.Call))
+        if not _is_scalar(node, self.scalars):
+            raise OtherFormError
+        return _atomic_sum(render_code(parenthesized(node)))
+
+    def expanded(self, total: Sum) -> Sum:
+        """Return a sum with names of scalars replaced, too, by what they stand for."""
+        if not any(factor in self.values for term in total.terms for factor in term.factors):
+            return total
+        expansion = Sum()
+        for term in total.terms:
+            product = Sum((replace(term, factors=()),))
+            for factor in term.factors:
+                value = self.values.get(factor)
+                product = product.times(_atomic_sum(factor) if value is None else self.terms(value))
+            expansion = expansion.combined_with(product)
+        return self.expanded(expansion)
+
+    def value(self, name: cst.Name) -> cst.BaseExpression:
+        """Return what a name stands for.
+
+        Raises:
+            OtherFormError: that is not known.
+        """
+        if name.value not in self.values:
+            raise OtherFormError
+        return self.values[name.value]
+
+    def _operation(self, node: cst.BinaryOperation) -> Sum:
+        if isinstance(node.operator, (cst.Add, cst.Subtract)):
+            sign = 1 if isinstance(node.operator, cst.Add) else -1
+            return self.terms(node.left).combined_with(self.terms(node.right), sign)
+        if isinstance(node.operator, cst.Multiply):
+            return self.terms(node.left).times(self.terms(node.right))
+        if not _is_scalar(node, self.scalars):
+            raise OtherFormError
+        return _atomic_sum(render_code(parenthesized(node)))
+
+    def is_multiple(self, total: Sum, block: str) -> bool:
+        """Tell whether a sum is known to be a multiple of a block's size."""
+        return all(
+            any(self._is_multiple(factor, block) for factor in term.factors) for term in total.terms
+        )
+
+    def _is_multiple(self, factor: str, block: str) -> bool:
+        if factor == block:
+            return True
+        loop, value = self.loops.get(factor), self.values.get(factor)
+        parts = [value] if loop is None else [loop.start, loop.step]
+        try:
+            return all(p is not None and self.is_multiple(self.terms(p), block) for p in parts)
+        except OtherFormError:
+            return False
+
+
+def _atomic_sum(text: str) -> Sum:
+    if text == "0":
+        return Sum()
+    return Sum((Term(() if text == "1" else (text,)),))
+
+
+def _range_sum(call: cst.Call) -> Sum:
+    start, end = argument_of(call, 0, "start"), argument_of(call, 1, "end")
+    if start is None or end is None or render_code(start) != "0":
+        raise OtherFormError
+    return Sum((Term(block=render_code(end)),))
+
+
+def _broadcast_axis(node: cst.Subscript) -> int:
+    place = tuple(render_code(element.slice) for element in node.slice)
+    if place not in _AXES:
+        raise OtherFormError
+    return _AXES[place]
+
+
+def _without_hints(call: cst.Call) -> cst.BaseExpression | None:
+    """Return what a hint, or a conversion to wide integers, is about: descriptors need neither."""
+    if called_name(call) in _HINTS:
+        return call.args[0].value
+    converts = isinstance(call.func, cst.Attribute) and call.func.attr.value == "to"
+    if converts and [render_code(arg) for arg in call.args] == ["tl.int64"]:
+        return cst.ensure_type(call.func, cst.Attribute).value
+    return None
+
+
+def _after_trips(loop: Loop, operand: cst.BaseExpression) -> str:
+    """Return by how much a name grows in all that grows by `operand` a trip; empty if unknown."""
+    factors, step = _product_factors(operand), render_code(loop.step)
+    if step != "1":
+        if step not in factors:
+            return ""
+        factors.remove(step)
+    start = render_code(parenthesized(loop.start))
+    passed = loop.name if start == "0" else f"({loop.name} - {start})"
+    return " * ".join([passed, *factors])
+
+
+def _product_factors(node: cst.BaseExpression) -> list[str]:
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
+        return [*_product_factors(node.left), *_product_factors(node.right)]
+    return [render_code(parenthesized(node))]
+
+
+def _is_scalar(node: cst.CSTNode, scalars: frozenset[str]) -> bool:
+    plain = all(called_name(call) in _PLAIN for call in calls_within(node))
+    return plain and names_within(node) <= {"tl", *_PLAIN, *scalars}
+
+
+def _scalar_names(function: JitFunction) -> frozenset[str]:
+    """Return names that never hold a block, whichever assignment was the last."""
+    scalars = frozenset({*function.params, *assigned_names(*function.body)})
+    while True:
+        blocks = {n for s in walk_statements(function.body) for n in _given_blocks(s, scalars)}
+        if not blocks:
+            return scalars
+        scalars -= blocks
+
+
+def _given_blocks(statement: cst.BaseStatement, scalars: frozenset[str]) -> set[str]:
+    """Return the names of `scalars` to which a statement may assign a block."""
+    if isinstance(statement, cst.For):
+        return (
+            set()
+            if _is_scalar(statement.iter, scalars)
+            else names_within(statement.target) & scalars
+        )
+    if not isinstance(statement, cst.SimpleStatementLine):
+        return set()
+    own = set(assigned_names(statement)) & scalars
+    values = [v for small in statement.body if (v := getattr(small, "value", None)) is not None]
+    return set() if all(_is_scalar(value, scalars) for value in values) else own
+
+
+# ------------------------------------------------------------------------------- accesses
+
+
+def tile_accesses(function: JitFunction) -> Iterator[tuple[cst.Call, Scope]]:
+    """Yield the loads and stores of a function, each with what names stand for there.
+
+    Those in conditions and in branches of ``else`` are left out.
+    """
+    yield from _accesses_in(function.body, Scope(function, _scalar_names(function)))
+
+
+def _accesses_in(
+    body: Sequence[cst.BaseStatement], scope: Scope
+) -> Iterator[tuple[cst.Call, Scope]]:
+    for statement in body:
+        if isinstance(statement, cst.SimpleStatementLine):
+            for call in calls_within(statement, "tl.load", "tl.store"):
+                yield call, scope
+            scope = scope.after(statement)
+        else:
+            yield from _accesses_in(statements_of(statement), scope.within(statement))
+            scope = scope.without(assigned_names(statement))
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of a tile in memory.
+
+    Attributes:
+        start: the index of its first element.
+        block: how many elements it has.
+        stride: between them.
+    """
+
+    start: Sum
+    block: str
+    stride: Sum
+
+    @property
+    def offsets(self) -> Sum:
+        """The indices of its elements."""
+        return self.start.combined_with(Sum((Term(block=self.block),)))
+
+
+@dataclass(frozen=True)
+class Place:
+    """A tile in memory.
+
+    Attributes:
+        base: the parameter that points to the tensor.
+        axes: both of them.
+    """
+
+    base: str
+    axes: tuple[Axis, Axis]
+
+
+def tile_place(pointer: cst.BaseExpression, scope: Scope) -> Place:
+    """Return the place that the pointers of a tile lead to.
+
+    Raises:
+        OtherFormError: it has other than two axes, or is of another form.
+    """
+    terms = scope.terms(pointer).terms
+    params = set(scope.function.params)
+    blocks = [t for t in terms if t.block]
+    bases = [t for t in terms if not t.block and len(t.factors) == 1 and {*t.factors} <= params]
+    ranges = {t.axis: t for t in blocks}
+    if len(bases) != 1 or len(blocks) != len(ranges) or set(ranges) != {0, 1}:
+        raise OtherFormError
+    if any(term.sign < 0 for term in (*bases, *blocks)):
+        raise OtherFormError
+    starts: dict[int, Sum] = {0: Sum(), 1: Sum()}
+    for term in terms:
+        if term.block or term is bases[0]:
+            continue
+        axis, start = _stride_share(term, (ranges[0].factors, ranges[1].factors))
+        starts[axis] = starts[axis].combined_with(Sum((replace(start, axis=None),)))
+    rows, columns = (
+        Axis(starts[axis], ranges[axis].block, Sum((Term(ranges[axis].factors),)))
+        for axis in (0, 1)
+    )
+    return Place(bases[0].factors[0], (rows, columns))
+
+
+def _stride_share(term: Term, strides: tuple[tuple[str, ...], tuple[str, ...]]) -> tuple[int, Term]:
+    """Return the axis along which a term moves the tile, and by how many elements."""
+    # A stride of 1 divides everything: the longer one first.
+    order = sorted((0, 1), key=lambda axis: -len(strides[axis]))
+    for axis in order if term.axis is None else [term.axis]:
+        moved = term.over(strides[axis])
+        if moved is not None:
+            return axis, moved
+    raise OtherFormError
+
+
+# ------------------------------------------------------------------------------- masks
+
+
+def masked_sizes(mask: cst.BaseExpression, place: Place, scope: Scope) -> dict[int, str]:
+    """Return the sizes that a mask compares a tile's indices with, by axis.
+
+    Raises:
+        OtherFormError: the mask does something else.
+    """
+    sizes: dict[int, str] = {}
+    for axis, size in _bounded_axes(mask, place, scope, None):
+        if sizes.setdefault(axis, size) != size:
+            raise OtherFormError
+    return sizes
+
+
+def _bounded_axes(
+    mask: cst.BaseExpression, place: Place, scope: Scope, axis: int | None
+) -> Iterator[tuple[int, str]]:
+    if isinstance(mask, cst.Name):
+        yield from _bounded_axes(scope.value(mask), place, scope, axis)
+    elif isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd):
+        yield from _bounded_axes(mask.left, place, scope, axis)
+        yield from _bounded_axes(mask.right, place, scope, axis)
+    elif isinstance(mask, cst.Subscript) and axis is None:
+        yield from _bounded_axes(mask.value, place, scope, _broadcast_axis(mask))
+    elif isinstance(mask, cst.Comparison) and len(mask.comparisons) == 1:
+        yield _bound_of_comparison(mask, place, scope, axis)
+    else:
+        raise OtherFormError
+
+
+def _bound_of_comparison(
+    mask: cst.Comparison, place: Place, scope: Scope, axis: int | None
+) -> tuple[int, str]:
+    """Read ``offsets < size``: what offsets lack of the tile's indices, the size lacks as well."""
+    target = mask.comparisons[0]
+    if not isinstance(target.operator, cst.LessThan):
+        raise OtherFormError
+    left, right = scope.terms(mask.left), scope.terms(target.comparator)
+    along = {term.axis for term in left.terms if term.block} if axis is None else {axis}
+    if len(along) != 1 or (only := along.pop()) is None:
+        raise OtherFormError
+    size = scope.expanded(
+        right.combined_with(left, -1).combined_with(place.axes[only].offsets)
+    ).code
+    used = names_within(parse_expression(size))
+    function = scope.function
+    if not used <= set(function.params) or any(map(function.reassigned, used)):
+        raise OtherFormError
+    return only, size

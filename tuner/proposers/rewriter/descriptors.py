@@ -8,47 +8,51 @@ from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._base import Facts, Variant
 from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
-    changed,
-    guarded,
+    changed_text,
+    grid_with,
+    guarded_launch,
     launch_line,
     options_of,
-    renamed,
+    renamed_function,
 )
-from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText, Launch, in_launcher
-from solkit.tuner.proposers.rewriter._places import (
+from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    KernelText,
+    Launch,
+    argument_of,
+    assigned_names,
+    called_name,
+    calls_within,
+    expression_statement,
+    in_launcher,
+    integer_literal,
+    names_within,
+    nodes_within,
+    parse_expression,
+    parse_statement,
+    parse_statements,
+    render_code,
+    replace_each,
+    single_assignment,
+    statements_of,
+    walk_statements,
+    with_body,
+    with_each,
+)
+from solkit.tuner.proposers.rewriter._values import (
     OtherFormError,
     Place,
     Scope,
     Sum,
     Term,
-    accesses,
-    place_of,
-    sizes_of,
-)
-from solkit.tuner.proposers.rewriter._programs import grid_with
-from solkit.tuner.proposers.rewriter._rows import blocked, runtime_sizes
-from solkit.tuner.proposers.rewriter._syntax import (
-    argument_of,
-    assigned,
-    assignment,
-    body_of,
-    called,
-    calls,
-    code,
-    expression,
-    first,
-    line,
-    names,
-    nodes,
-    number,
-    replace_each,
-    statements,
-    walk,
-    with_body,
-    with_each,
+    as_blocked_loop,
+    is_runtime_size,
+    masked_sizes,
+    tile_accesses,
+    tile_place,
 )
 
 __all__ = ["Descriptors"]
@@ -100,7 +104,7 @@ class Descriptors:
         for launch in text.single:
             source = _described(text, launch)
             if source:
-                why = facts.because("instructions", "latency")
+                why = facts.explain_factors("instructions", "latency")
                 yield Variant(
                     source,
                     f"The TMA unit can move the tiles of {launch.function.name}: threads compute "
@@ -145,13 +149,13 @@ class _Tiles:
 
     def add(self, group: Sequence[_Access], launch: Launch) -> None:
         """Let the accesses through one parameter go through descriptors, if the launch can."""
-        tests = [_test(access.place, launch, self.fits) for access in group]
+        tests = [_descriptor_test(access.place, launch, self.fits) for access in group]
         if any(not test for test in tests):
             return
         self.tests |= dict.fromkeys(tests)
-        self.replaced += [(access.call, self._through(access)) for access in group]
+        self.replaced += [(access.call, self._access_descriptor(access)) for access in group]
 
-    def _through(self, access: _Access) -> cst.BaseExpression:
+    def _access_descriptor(self, access: _Access) -> cst.BaseExpression:
         """Return the access through a descriptor."""
         rows, columns = access.place.axes
         what = (
@@ -162,9 +166,11 @@ class _Tiles:
         if what not in self.names:
             self.names[what] = self._free(f"{access.place.base.removesuffix('_ptr')}_tiles")
         at = f"[{rows.start.code}, {columns.start.code}]"
-        value = argument_of(access.call, 1, "value") if called(access.call) == "tl.store" else None
-        call = f"load({at})" if value is None else f"store({at}, {code(value)})"
-        return expression(f"{self.names[what]}.{call}")
+        value = (
+            argument_of(access.call, 1, "value") if called_name(access.call) == "tl.store" else None
+        )
+        call = f"load({at})" if value is None else f"store({at}, {render_code(value)})"
+        return parse_expression(f"{self.names[what]}.{call}")
 
     def _free(self, name: str) -> str:
         free, count = name, 2
@@ -176,64 +182,68 @@ class _Tiles:
 
 def _described(text: KernelText, launch: Launch) -> str:
     function = launch.function
-    fits, fits_code = _helper(text, _FITS)
-    memory, memory_code = _helper(text, _SCRATCH)
+    fits, fits_code = _helper_definition(text, _FITS)
+    memory, memory_code = _helper_definition(text, _SCRATCH)
     tiles = _Tiles(set(function.names), fits)
-    for group in _by_base(text, launch):
+    for group in _accesses_by_base(text, launch):
         tiles.add(group, launch)
     if not tiles.replaced:
         return ""
     name = text.fresh(f"{function.name}_tma")
-    head = [line(f"{name} = {what}") for what, name in tiles.names.items()]
+    head = [parse_statement(f"{name} = {what}") for what, name in tiles.names.items()]
     node = with_body(function.node, _behind_docstring(function.body, head))
     node = _without_unread(replace_each(node, tiles.replaced), function)
     statement = launch_line(
-        name, _own_grid(launch), arguments_of(launch), options_of(launch), function.constants
+        name,
+        _written_out_grid(launch),
+        arguments_of(launch),
+        options_of(launch),
+        function.constants,
     )
     condition = " and ".join(tiles.tests)
     if len(tiles.tests) > 1:
         condition = "(\n    " + "\n    and ".join(tiles.tests) + "\n)"
-    allocator = line(f"triton.set_allocator({memory})")
-    both = guarded(condition, statement, launch.statement, [allocator])
+    allocator = parse_statement(f"triton.set_allocator({memory})")
+    both = guarded_launch(condition, statement, launch.statement, [allocator])
     helpers = [*fits_code, *memory_code]
-    return changed(
+    return changed_text(
         text,
-        added={function.name: [renamed(function, name, body_of(node)), *helpers]},
+        added={function.name: [renamed_function(function, name, statements_of(node)), *helpers]},
         launches=[(launch.statement, both)],
     )
 
 
-def _own_grid(launch: Launch) -> str:
+def _written_out_grid(launch: Launch) -> str:
     """Write the grid out: the new launch's blocks may grow later, those of the other stay."""
     if launch.axes is None or not isinstance(launch.grid, cst.Name):
-        return code(launch.grid)
-    return grid_with(launch.axes, 0, code(launch.axes[0]))
+        return render_code(launch.grid)
+    return grid_with(launch.axes, 0, render_code(launch.axes[0]))
 
 
-def _helper(text: KernelText, source: str) -> tuple[str, list[cst.FunctionDef]]:
+def _helper_definition(text: KernelText, source: str) -> tuple[str, list[cst.FunctionDef]]:
     """Return the name of a helper, and its definition unless the file has it already."""
-    node = cst.ensure_type(statements(source)[0], cst.FunctionDef)
+    node = cst.ensure_type(parse_statements(source)[0], cst.FunctionDef)
     plain = (function for function in text.tree.body if isinstance(function, cst.FunctionDef))
-    if any(code(function) == code(node) for function in plain):
+    if any(render_code(function) == render_code(node) for function in plain):
         return node.name.value, []
     name = text.fresh(node.name.value)
     leading = [cst.EmptyLine(), cst.EmptyLine()]
     return name, [node.with_changes(name=cst.Name(name), leading_lines=leading)]
 
 
-def _test(place: Place, launch: Launch, fits: str) -> str:
+def _descriptor_test(place: Place, launch: Launch, fits: str) -> str:
     """Return the code that tests a tensor in the launcher; empty if it cannot be written."""
     rows, columns = place.axes
     sizes = [rows.stride.code, columns.stride.code, columns.block]
-    given_ = [in_launcher(expression(size), launch) for size in sizes]
-    tensor = code(launch.arguments[place.base])
+    given_ = [in_launcher(parse_expression(size), launch) for size in sizes]
+    tensor = render_code(launch.arguments[place.base])
     if any(node is None for node in given_):
         return ""
-    row, column, block = (code(node) for node in given_ if node is not None)
+    row, column, block = (render_code(node) for node in given_ if node is not None)
     parts = [tensor, row]
     if column != "1":
         parts.append(column)
-    width = number(expression(block))
+    width = integer_literal(parse_expression(block))
     if width is None or width < _WIDE_ENOUGH:
         parts.append(f"columns={block}")
     return f"{fits}({', '.join(parts)})"
@@ -242,14 +252,16 @@ def _test(place: Place, launch: Launch, fits: str) -> str:
 # ------------------------------------------------------------------------------- accesses
 
 
-def _by_base(text: KernelText, launch: Launch) -> list[list[_Access]]:
+def _accesses_by_base(text: KernelText, launch: Launch) -> list[list[_Access]]:
     """Group accesses by parameters all of whose accesses can go through descriptors."""
     function = launch.function
-    placed = [a for call, scope in accesses(function) if (a := _access(call, scope)) is not None]
+    placed = [
+        a for call, scope in tile_accesses(function) if (a := _tile_access(call, scope)) is not None
+    ]
     placed = _with_sizes(placed)
-    reads, writes = _pointers(text, function)
+    reads, writes = _pointers_of_calls(text, function)
     done = {id(access.call) for access in placed}
-    reach = _reach(function)
+    reach = _parameter_dependences(function)
     other = {
         base
         for group in (reads, writes)
@@ -259,7 +271,7 @@ def _by_base(text: KernelText, launch: Launch) -> list[list[_Access]]:
     }
     tensors = [
         {
-            code(launch.arguments[name])
+            render_code(launch.arguments[name])
             for _, pointer in group
             for name in reach(pointer)
             if name in launch.arguments
@@ -274,24 +286,24 @@ def _by_base(text: KernelText, launch: Launch) -> list[list[_Access]]:
         # What one unit wrote, another may not see yet: a tensor is read or written, not both.
         if not plain or base in other:
             continue
-        if not all(code(launch.arguments[base]) in tensor for tensor in tensors):
+        if not all(render_code(launch.arguments[base]) in tensor for tensor in tensors):
             by_base.setdefault(base, []).append(access)
     return list(by_base.values())
 
 
-def _access(call: cst.Call, scope: Scope) -> _Access | None:
+def _tile_access(call: cst.Call, scope: Scope) -> _Access | None:
     """Return a load or a store as one of a tile; ``None`` if it is another."""
-    parameters = _ARGUMENTS[called(call)]
+    parameters = _ARGUMENTS[called_name(call)]
     keywords = [arg.keyword.value for arg in call.args if arg.keyword is not None]
     if not set(keywords) <= set(parameters) or len(call.args) - len(keywords) > len(parameters):
         return None
     arguments = {name: argument_of(call, index, name) for index, name in enumerate(parameters)}
     pointer, mask, other = (arguments.get(name) for name in ("pointer", "mask", "other"))
-    if pointer is None or (other is not None and code(other) not in _ZEROS):
+    if pointer is None or (other is not None and render_code(other) not in _ZEROS):
         return None
     try:
-        place = place_of(pointer, scope)
-        sizes = {} if mask is None else sizes_of(mask, place, scope)
+        place = tile_place(pointer, scope)
+        sizes = {} if mask is None else masked_sizes(mask, place, scope)
         return _Access(call, place, scope, sizes) if _is_regular(place, scope) else None
     except OtherFormError:
         return None
@@ -300,13 +312,13 @@ def _access(call: cst.Call, scope: Scope) -> _Access | None:
 def _is_regular(place: Place, scope: Scope) -> bool:
     """Tell whether a descriptor can be made ahead, and blocks start at multiples of 16 bytes."""
     function = scope.function
-    strides = [expression(axis.stride.code) for axis in place.axes]
+    strides = [parse_expression(axis.stride.code) for axis in place.axes]
     has_rows = place.axes[0].stride.code != "1"
-    blocks = [expression(axis.block) for axis in place.axes]
+    blocks = [parse_expression(axis.block) for axis in place.axes]
     return (
         has_rows
-        and all(runtime_sizes(stride, function) for stride in strides)
-        and all(names(block) <= function.constants for block in blocks)
+        and all(is_runtime_size(stride, function) for stride in strides)
+        and all(names_within(block) <= function.constants for block in blocks)
         and scope.is_multiple(place.axes[1].start, place.axes[1].block)
     )
 
@@ -336,28 +348,28 @@ def _bound_of_loop(access: _Access, axis: int) -> str:
     """Return the size of which a loop visits one block after another; empty if there is none."""
     along, function = access.place.axes[axis], access.scope.function
     for name, loop in access.scope.loops.items():
-        blocked_loop = blocked(loop, function)
+        blocked_loop = as_blocked_loop(loop, function)
         if (
             blocked_loop is None
             or blocked_loop.block != along.block
-            or not runtime_sizes(blocked_loop.bound, function)
+            or not is_runtime_size(blocked_loop.bound, function)
         ):
             continue
         factors = (name, blocked_loop.block) if blocked_loop.counts else (name,)
         if along.start.key == Sum((Term(factors),)).key:
-            return code(blocked_loop.bound)
+            return render_code(blocked_loop.bound)
     return ""
 
 
 Pointers = list[tuple[cst.Call, cst.CSTNode]]
 
 
-def _pointers(text: KernelText, function: JitFunction) -> tuple[Pointers, Pointers]:
+def _pointers_of_calls(text: KernelText, function: JitFunction) -> tuple[Pointers, Pointers]:
     """Return calls that may read memory and calls that may write it, with their pointers."""
     reads: Pointers = []
     writes: Pointers = []
-    for call in calls(function.node):
-        name = called(call)
+    for call in calls_within(function.node):
+        name = called_name(call)
         pointer = argument_of(call, 0, "pointer") or call
         if name == "tl.load":
             reads.append((call, pointer))
@@ -369,16 +381,18 @@ def _pointers(text: KernelText, function: JitFunction) -> tuple[Pointers, Pointe
     return reads, writes
 
 
-def _reach(function: JitFunction) -> Callable[[cst.CSTNode], set[str]]:
+def _parameter_dependences(function: JitFunction) -> Callable[[cst.CSTNode], set[str]]:
     """Return what parameters an expression may depend on, whichever assignments came last."""
     sources: dict[str, set[str]] = {}
-    for statement in walk(function.body):
-        for name in assigned(statement) if isinstance(statement, cst.SimpleStatementLine) else ():
-            sources.setdefault(name, set()).update(names(statement))
+    for statement in walk_statements(function.body):
+        for name in (
+            assigned_names(statement) if isinstance(statement, cst.SimpleStatementLine) else ()
+        ):
+            sources.setdefault(name, set()).update(names_within(statement))
 
     def reach(node: cst.CSTNode) -> set[str]:
         reached: set[str] = set()
-        pending = names(node)
+        pending = names_within(node)
         while pending:
             reached |= pending
             pending = {n for name in pending for n in sources.get(name, ())} - reached
@@ -393,25 +407,41 @@ def _reach(function: JitFunction) -> Callable[[cst.CSTNode], set[str]]:
 def _behind_docstring(
     body: Sequence[cst.BaseStatement], head: Sequence[cst.BaseStatement]
 ) -> list[cst.BaseStatement]:
-    has = bool(body) and isinstance(first(body[0]), (cst.SimpleString, cst.ConcatenatedString))
+    has = bool(body) and isinstance(
+        expression_statement(body[0]), (cst.SimpleString, cst.ConcatenatedString)
+    )
     return [*body[:has], *head, *body[has:]]
 
 
 def _without_unread(node: cst.FunctionDef, before: JitFunction) -> cst.FunctionDef:
     """Drop the function's assignments that were read before and that nothing reads any more."""
-    candidates = set(assigned(*before.body)) - _unread(before.node)
-    while gone := candidates & _unread(node):
-        bindings = [(s, a) for s in walk(body_of(node)) if (a := assignment(s)) is not None]
+    candidates = set(assigned_names(*before.body)) - _unread_names(before.node)
+    while gone := candidates & _unread_names(node):
+        bindings = [
+            (s, a)
+            for s in walk_statements(statements_of(node))
+            if (a := single_assignment(s)) is not None
+        ]
         node = with_each(node, {id(s): [] for s, a in bindings if a.target in gone})
         candidates -= gone
     return node
 
 
-def _unread(node: cst.FunctionDef) -> set[str]:
+def _unread_names(node: cst.FunctionDef) -> set[str]:
     """Return names that occur only in their own assignments."""
-    counts = Counter(name.value for name in nodes(*body_of(node)) if isinstance(name, cst.Name))
-    bindings = [(s, a) for s in walk(body_of(node)) if (a := assignment(s)) is not None]
+    counts = Counter(
+        name.value for name in nodes_within(*statements_of(node)) if isinstance(name, cst.Name)
+    )
+    bindings = [
+        (s, a)
+        for s in walk_statements(statements_of(node))
+        if (a := single_assignment(s)) is not None
+    ]
     for statement, binding in bindings:
-        own = (n for n in nodes(statement) if isinstance(n, cst.Name) and n.value == binding.target)
+        own = (
+            n
+            for n in nodes_within(statement)
+            if isinstance(n, cst.Name) and n.value == binding.target
+        )
         counts[binding.target] -= sum(1 for _ in own)
     return {binding.target for _, binding in bindings if not counts[binding.target]}

@@ -7,33 +7,34 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._base import Facts, Variant
 from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
-    changed,
+    changed_text,
     has_assignment,
     launch_line,
     options_of,
-    renamed,
+    renamed_function,
 )
-from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText, Launch
-from solkit.tuner.proposers.rewriter._rows import aliases
-from solkit.tuner.proposers.rewriter._syntax import (
+from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    KernelText,
+    Launch,
     argument_of,
-    assigned,
-    assignment,
-    called,
-    calls,
-    code,
-    expression,
-    first,
-    line,
-    names,
-    nodes,
+    assigned_names,
+    called_name,
+    calls_within,
+    expression_statement,
+    names_within,
+    nodes_within,
+    parse_expression,
+    parse_statement,
+    render_code,
     replace_each,
-    substitute,
+    single_assignment,
+    substitute_names,
 )
-from solkit.tuner.proposers.rewriter._values import once
+from solkit.tuner.proposers.rewriter._values import argument_aliases, without_repeats
 
 __all__ = ["FuseLaunches"]
 
@@ -75,9 +76,9 @@ class FuseLaunches:
         """See `Rewrite.variants`."""
         for writer in text.single:
             for reader in text.single:
-                pair = _pair(text, writer, reader)
-                if pair is not None and (source := _fused(text, pair)):
-                    why = facts.because("extra traffic", "launch")
+                pair = _fusable_pair(text, writer, reader)
+                if pair is not None and (source := _fuse_pair(text, pair)):
+                    why = facts.explain_factors("extra traffic", "launch")
                     yield Variant(
                         source,
                         f"{writer.function.name} writes what {reader.function.name} reads at the "
@@ -85,28 +86,30 @@ class FuseLaunches:
                     )
 
 
-def _pair(text: KernelText, writer: Launch, reader: Launch) -> _Pair | None:
+def _fusable_pair(text: KernelText, writer: Launch, reader: Launch) -> _Pair | None:
     if writer is reader or writer.launcher is not reader.launcher or not _same_grid(writer, reader):
         return None
     if not all(_is_straight(launch.function) for launch in (writer, reader)):
         return None
     if text.launches.index(writer) > text.launches.index(reader):
         return None
-    stores = [s for s in writer.function.body if called(first(s) or s) == "tl.store"]
+    stores = [
+        s for s in writer.function.body if called_name(expression_statement(s) or s) == "tl.store"
+    ]
     if len(stores) != 1:
         return None
     for written, argument in writer.arguments.items():
         for read, other in reader.arguments.items():
-            statement = has_assignment(writer.launcher, code(argument))
+            statement = has_assignment(writer.launcher, render_code(argument))
             if (
                 statement is None
-                or code(argument) != code(other)
+                or render_code(argument) != render_code(other)
                 or not isinstance(argument, cst.Name)
             ):
                 continue
-            allocation = assignment(statement)
-            local = allocation is not None and called(allocation.value) in _ALLOCATORS
-            uses = _count(writer.launcher, argument.value)
+            allocation = single_assignment(statement)
+            local = allocation is not None and called_name(allocation.value) in _ALLOCATORS
+            uses = _count_uses(writer.launcher, argument.value)
             if local and uses == _USES and written in _pointer_names(stores[0], writer.function):
                 return _Pair(writer, reader, written, read, stores[0], statement)
     return None
@@ -115,69 +118,71 @@ def _pair(text: KernelText, writer: Launch, reader: Launch) -> _Pair | None:
 def _same_grid(one: Launch, two: Launch) -> bool:
     if one.axes is None or two.axes is None:
         return False
-    return [code(axis) for axis in one.axes] == [code(axis) for axis in two.axes]
+    return [render_code(axis) for axis in one.axes] == [render_code(axis) for axis in two.axes]
 
 
 def _is_straight(function: JitFunction) -> bool:
     plain = all(isinstance(statement, cst.SimpleStatementLine) for statement in function.body)
-    written = assigned(*function.body)
+    written = assigned_names(*function.body)
     return plain and len(written) == len(set(written))
 
 
-def _count(node: cst.CSTNode, name: str) -> int:
-    return sum(isinstance(other, cst.Name) and other.value == name for other in nodes(node))
+def _count_uses(node: cst.CSTNode, name: str) -> int:
+    return sum(isinstance(other, cst.Name) and other.value == name for other in nodes_within(node))
 
 
 def _pointer_names(store: cst.BaseStatement, function: JitFunction) -> set[str]:
-    call = first(store)
+    call = expression_statement(store)
     pointer = argument_of(call, 0, "pointer") if isinstance(call, cst.Call) else None
-    return set() if pointer is None else set(_resolved(pointer, function, {}).split("\0"))
+    return set() if pointer is None else set(_resolve_names(pointer, function, {}).split("\0"))
 
 
-def _resolved(
+def _resolve_names(
     node: cst.BaseExpression, function: JitFunction, arguments: Mapping[str, cst.BaseExpression]
 ) -> str:
     """Return an expression without the function's own names; with no arguments, the names in it."""
     values: dict[str, cst.BaseExpression] = {}
     for statement in function.body:
-        binding = assignment(statement)
+        binding = single_assignment(statement)
         if binding is not None:
-            values[binding.target] = substitute(binding.value, values)
-    whole = substitute(node, values)
+            values[binding.target] = substitute_names(binding.value, values)
+    whole = substitute_names(node, values)
     if not arguments:
-        return "\0".join(names(whole))
-    text = code(substitute(whole, arguments))
+        return "\0".join(names_within(whole))
+    text = render_code(substitute_names(whole, arguments))
     return "".join(text.split()).replace("(", "").replace(")", "")
 
 
-def _fused(text: KernelText, pair: _Pair) -> str:
+def _fuse_pair(text: KernelText, pair: _Pair) -> str:
     writer, reader = pair.writer, pair.reader
-    store = cst.ensure_type(first(pair.store), cst.Call)
+    store = cst.ensure_type(expression_statement(pair.store), cst.Call)
     target, value = argument_of(store, 0, "pointer"), argument_of(store, 1, "value")
     if target is None or value is None:
         return ""
     mapping, arguments = _parameters(pair)
-    loads = _loads(pair, target)
+    loads = _loads_of_target(pair, target)
     if not loads:
         return ""
     between = "between"
     while between in writer.function.names | reader.function.names:
         between += "_"
     kept = [s for s in writer.function.body if s is not pair.store]
-    body: list[cst.BaseStatement] = [*kept, line(f"{between} = {code(value)}")]
+    body: list[cst.BaseStatement] = [*kept, parse_statement(f"{between} = {render_code(value)}")]
     for statement in reader.function.body:
-        pairs = [(call, _filled(call, between)) for call in loads if call in calls(statement)]
-        body.append(substitute(replace_each(statement, pairs), mapping))
+        pairs = [
+            (call, _fill_masked(call, between)) for call in loads if call in calls_within(statement)
+        ]
+        body.append(substitute_names(replace_each(statement, pairs), mapping))
     merged = JitFunctionOf(writer, list(arguments))
     params = list(arguments)
-    body = _without_doubles(once(body, aliases(reader), params))
+    body = _without_doubles(without_repeats(body, argument_aliases(reader), params))
     name = text.fresh(f"{writer.function.name}_{reader.function.name}")
     node = merged.node(name, body, reader)
     constants = _constants(pair, mapping)
     statement = launch_line(
-        name, code(reader.grid), arguments, options_of(reader), constants
+        name, render_code(reader.grid), arguments, options_of(reader), constants
     ).with_changes(leading_lines=writer.statement.leading_lines)
-    return changed(
+    return changed_text(
         text,
         functions={writer.function.name: None, reader.function.name: node},
         launches=[(pair.allocation, []), (writer.statement, []), (reader.statement, [statement])],
@@ -190,12 +195,12 @@ def _without_doubles(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatemen
     same: dict[str, cst.BaseExpression] = {}
     statements: list[cst.BaseStatement] = []
     for statement in body:
-        changed_to = substitute(statement, same)
-        binding = assignment(changed_to)
-        if binding is None or calls(changed_to, "tl.load"):
+        changed_to = substitute_names(statement, same)
+        binding = single_assignment(changed_to)
+        if binding is None or calls_within(changed_to, "tl.load"):
             statements.append(changed_to)
             continue
-        text = "".join(code(binding.value).split())
+        text = "".join(render_code(binding.value).split())
         if text in names_of:
             same[binding.target] = cst.Name(names_of[text])
             continue
@@ -204,32 +209,32 @@ def _without_doubles(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatemen
     return statements
 
 
-def _loads(pair: _Pair, target: cst.BaseExpression) -> list[cst.Call]:
+def _loads_of_target(pair: _Pair, target: cst.BaseExpression) -> list[cst.Call]:
     """Return the reader's loads of the tensor; none if one is elsewhere or it is used otherwise."""
     reader, writer = pair.reader, pair.writer
-    address = _resolved(target, writer.function, writer.arguments)
+    address = _resolve_names(target, writer.function, writer.arguments)
     loads = []
-    for call in calls(reader.function.node, "tl.load"):
+    for call in calls_within(reader.function.node, "tl.load"):
         pointer = argument_of(call, 0, "pointer")
         if pointer is None:
             return []
-        if pair.read not in _resolved(pointer, reader.function, {}).split("\0"):
+        if pair.read not in _resolve_names(pointer, reader.function, {}).split("\0"):
             continue
-        if _resolved(pointer, reader.function, reader.arguments) != address:
+        if _resolve_names(pointer, reader.function, reader.arguments) != address:
             return []
         loads.append(call)
-    stores = calls(reader.function.node, "tl.store")
+    stores = calls_within(reader.function.node, "tl.store")
     written = {
-        n for c in stores for n in _resolved(c.args[0].value, reader.function, {}).split("\0")
+        n for c in stores for n in _resolve_names(c.args[0].value, reader.function, {}).split("\0")
     }
     return [] if pair.read in written else loads
 
 
-def _filled(call: cst.Call, value: str) -> cst.BaseExpression:
+def _fill_masked(call: cst.Call, value: str) -> cst.BaseExpression:
     mask, fill = argument_of(call, 1, "mask"), argument_of(call, 2, "other")
     if mask is None or fill is None:
         return cst.Name(value)
-    return expression(f"tl.where({code(mask)}, {value}, {code(fill)})")
+    return parse_expression(f"tl.where({render_code(mask)}, {value}, {render_code(fill)})")
 
 
 def _parameters(pair: _Pair) -> tuple[dict[str, cst.BaseExpression], dict[str, str]]:
@@ -250,18 +255,18 @@ def _parameters(pair: _Pair) -> tuple[dict[str, cst.BaseExpression], dict[str, s
         if shared is not None and (shared in writer.function.constants) == constant:
             mapping[name] = cst.Name(shared)
             continue
-        new = _fresh(name, taken)
+        new = _fresh_name(name, taken)
         taken.add(new)
         mapping[name] = cst.Name(new)
         (constants if constant else arguments)[new] = value
-    for name in assigned(*reader.function.body):
-        new = _fresh(name, taken)
+    for name in assigned_names(*reader.function.body):
+        new = _fresh_name(name, taken)
         taken.add(new)
         mapping[name] = cst.Name(new)
     return mapping, {**arguments, **constants}
 
 
-def _fresh(name: str, taken: set[str]) -> str:
+def _fresh_name(name: str, taken: set[str]) -> str:
     new, count = name, 2
     while new in taken:
         new, count = f"{name}_{count}", count + 1
@@ -269,7 +274,9 @@ def _fresh(name: str, taken: set[str]) -> str:
 
 
 def _constants(pair: _Pair, mapping: Mapping[str, cst.BaseExpression]) -> set[str]:
-    theirs = {code(mapping[name]) for name in pair.reader.function.constants if name in mapping}
+    theirs = {
+        render_code(mapping[name]) for name in pair.reader.function.constants if name in mapping
+    }
     return {*pair.writer.function.constants, *theirs}
 
 
@@ -281,18 +288,20 @@ class JitFunctionOf:
 
     def node(self, name: str, body: Sequence[cst.BaseStatement], reader: Launch) -> cst.FunctionDef:
         """Return the definition: plain parameters first, then constants."""
-        definition = renamed(self._writer.function, name, body)
+        definition = renamed_function(self._writer.function, name, body)
         constants = {*self._writer.function.constants, *reader.function.constants}
-        listed = [f"{p}: tl.constexpr" if _is_of(p, constants) else p for p in self._params]
+        listed = [
+            f"{p}: tl.constexpr" if _is_constant_or_copy(p, constants) else p for p in self._params
+        ]
         head = f"def f({', '.join(listed)}):"
         if len(head) > 90:
             head = "def f(\n" + "".join(f"    {p},\n" for p in listed) + "):"
-        like = cst.ensure_type(line(f"{head}\n    pass\n"), cst.FunctionDef)
+        like = cst.ensure_type(parse_statement(f"{head}\n    pass\n"), cst.FunctionDef)
         return definition.with_changes(
             params=like.params, whitespace_before_params=like.whitespace_before_params
         )
 
 
-def _is_of(name: str, constants: set[str]) -> bool:
+def _is_constant_or_copy(name: str, constants: set[str]) -> bool:
     stem = name.rsplit("_", 1)[0] if name.rsplit("_", 1)[-1].isdigit() else name
     return name in constants or stem in constants

@@ -21,28 +21,33 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._base import Facts, Variant
-from solkit.tuner.proposers.rewriter._edit import changed
-from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText, Launch
-from solkit.tuner.proposers.rewriter._rows import aliases, blocked
-from solkit.tuner.proposers.rewriter._syntax import (
+from solkit.tuner.proposers.rewriter._edit import changed_text
+from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._parse import (
     EXPONENTIALS,
+    JitFunction,
+    KernelText,
+    Launch,
     Loop,
     argument_of,
-    assigned,
-    assignment,
-    called,
-    calls,
-    code,
-    expression,
-    line,
-    loop_of,
-    names,
+    assigned_names,
+    called_name,
+    calls_within,
+    names_within,
+    parse_expression,
+    parse_statement,
+    range_loop,
+    render_code,
     replace_each,
-    substitute,
+    single_assignment,
+    substitute_names,
     with_body,
 )
-from solkit.tuner.proposers.rewriter._values import once
+from solkit.tuner.proposers.rewriter._values import (
+    argument_aliases,
+    as_blocked_loop,
+    without_repeats,
+)
 
 __all__ = ["OnePass"]
 
@@ -64,30 +69,37 @@ class OnePass:
         """See `Rewrite.variants`."""
         for launch in text.single:
             function = launch.function
-            body = _softmax(launch) or _moments(launch)
+            body = _fuse_softmax(launch) or _fuse_moments(launch)
             if body is None:
                 continue
             node = with_body(function.node, body)
-            why = facts.because("extra traffic", "latency", "instructions")
+            why = facts.explain_factors("extra traffic", "latency", "instructions")
             yield Variant(
-                changed(text, functions={function.name: node}),
+                changed_text(text, functions={function.name: node}),
                 f"{function.name} reads rows twice for their statistics; one pass is enough{why}.",
             )
 
 
-def _adjacent(function: JitFunction) -> Iterator[tuple[int, int, Loop, Loop]]:
+def _adjacent_loops(function: JitFunction) -> Iterator[tuple[int, int, Loop, Loop]]:
     """Yield pairs of loops over one row with only assignments between."""
-    places = [(i, loop) for i, s in enumerate(function.body) if (loop := loop_of(s)) is not None]
+    places = [(i, loop) for i, s in enumerate(function.body) if (loop := range_loop(s)) is not None]
     for (i, first), (j, second) in itertools.pairwise(places):
         between = function.body[i + 1 : j]
-        one, two = blocked(first, function), blocked(second, function)
+        one, two = as_blocked_loop(first, function), as_blocked_loop(second, function)
         same = (
             one is not None
             and two is not None
-            and (one.block, code(one.bound), one.counts) == (two.block, code(two.bound), two.counts)
+            and (one.block, render_code(one.bound), one.counts)
+            == (two.block, render_code(two.bound), two.counts)
         )
-        writes = any(calls(loop.node, "tl.store", "tl.atomic_add") for loop in (first, second))
-        if same and not writes and all(assignment(statement) is not None for statement in between):
+        writes = any(
+            calls_within(loop.node, "tl.store", "tl.atomic_add") for loop in (first, second)
+        )
+        if (
+            same
+            and not writes
+            and all(single_assignment(statement) is not None for statement in between)
+        ):
             yield i, j, first, second
 
 
@@ -96,23 +108,25 @@ def _merged_loop(
 ) -> cst.BaseStatement:
     """Return the first loop with the second's statements, without what both compute."""
     same_name = {second.name: cst.Name(first.name)}
-    both = [*first.body, *(substitute(statement, same_name) for statement in update)]
-    return with_body(first.node, once(both, aliases(launch), launch.function.params))
+    both = [*first.body, *(substitute_names(statement, same_name) for statement in update)]
+    return with_body(
+        first.node, without_repeats(both, argument_aliases(launch), launch.function.params)
+    )
 
 
 # ------------------------------------------------------------------------------- softmax
 
 
-def _softmax(launch: Launch) -> list[cst.BaseStatement] | None:
+def _fuse_softmax(launch: Launch) -> list[cst.BaseStatement] | None:
     function = launch.function
-    for i, j, first, second in _adjacent(function):
+    for i, j, first, second in _adjacent_loops(function):
         peak = _kept_maximum(first)
-        total = _only_sum(second)
+        total = _sum_of_loop(second)
         if peak is None or total is None or not _is_scaled_by(peak, total, second):
             continue
-        if any(peak in names(statement) for statement in function.body[i + 1 : j]):
+        if any(peak in names_within(statement) for statement in function.body[i + 1 : j]):
             continue
-        merged = _online(launch, first, second, peak, total)
+        merged = _online_softmax(launch, first, second, peak, total)
         body = function.body
         return [*body[:i], *body[i + 1 : j], merged, *body[j + 1 :]]
     return None
@@ -120,32 +134,36 @@ def _softmax(launch: Launch) -> list[cst.BaseStatement] | None:
 
 def _kept_maximum(loop: Loop) -> str | None:
     """Return the name of a scalar maximum that is the only thing that a loop keeps."""
-    kept = _kept(loop)
+    kept = _carried_names(loop)
     if len(kept) != 1:
         return None
-    bindings = [a for s in loop.body if (a := assignment(s)) is not None and a.target == kept[0]]
+    bindings = [
+        a for s in loop.body if (a := single_assignment(s)) is not None and a.target == kept[0]
+    ]
     value = bindings[0].value if len(bindings) == 1 else None
-    if value is None or called(value) not in ("tl.maximum", "max"):
+    if value is None or called_name(value) not in ("tl.maximum", "max"):
         return None
-    return kept[0] if calls(value, "tl.max") else None
+    return kept[0] if calls_within(value, "tl.max") else None
 
 
-def _only_sum(loop: Loop) -> str | None:
-    kept = _kept(loop)
-    bindings = [a for s in loop.body if (a := assignment(s)) is not None and a.target in kept]
+def _sum_of_loop(loop: Loop) -> str | None:
+    kept = _carried_names(loop)
+    bindings = [
+        a for s in loop.body if (a := single_assignment(s)) is not None and a.target in kept
+    ]
     plain = len(kept) == 1 and len(bindings) == 1 and bindings[0].operator == "+="
     return kept[0] if plain else None
 
 
-def _kept(loop: Loop) -> list[str]:
+def _carried_names(loop: Loop) -> list[str]:
     """Return names whose values a trip takes from the one before."""
     carried, written = [], set()
-    everything = set(assigned(*loop.body))
+    everything = set(assigned_names(*loop.body))
     for statement in loop.body:
-        binding = assignment(statement)
-        read = names(binding.value) if binding is not None else names(statement)
+        binding = single_assignment(statement)
+        read = names_within(binding.value) if binding is not None else names_within(statement)
         carried += [n for n in sorted(read & everything) if n not in written and n not in carried]
-        written |= set(assigned(statement))
+        written |= set(assigned_names(statement))
     return carried
 
 
@@ -153,60 +171,69 @@ def _is_scaled_by(peak: str, total: str, loop: Loop) -> bool:
     """Tell whether what a loop adds is proportional to exp(-peak)."""
     values: dict[str, cst.BaseExpression] = {}
     for statement in loop.body:
-        binding = assignment(statement)
+        binding = single_assignment(statement)
         if binding is None:
             return False
         if binding.target == total:
-            return _scaled(substitute(binding.operand, values), peak)
-        values[binding.target] = substitute(binding.value, values)
+            return _scale_by_peak(substitute_names(binding.operand, values), peak)
+        values[binding.target] = substitute_names(binding.value, values)
     return False
 
 
-def _scaled(node: cst.BaseExpression, peak: str) -> bool:
-    name = called(node)
+def _scale_by_peak(node: cst.BaseExpression, peak: str) -> bool:
+    name = called_name(node)
     if name == "tl.sum":
-        return _scaled(cst.ensure_type(node, cst.Call).args[0].value, peak)
+        return _scale_by_peak(cst.ensure_type(node, cst.Call).args[0].value, peak)
     if name == "tl.where":
         condition, value, fill = (arg.value for arg in cst.ensure_type(node, cst.Call).args[:3])
-        return code(fill) in ("0", "0.0") and peak not in names(condition) and _scaled(value, peak)
+        return (
+            render_code(fill) in ("0", "0.0")
+            and peak not in names_within(condition)
+            and _scale_by_peak(value, peak)
+        )
     if name in EXPONENTIALS:
         power = cst.ensure_type(node, cst.Call).args[0].value
         minus = isinstance(power, cst.BinaryOperation) and isinstance(power.operator, cst.Subtract)
         if minus and isinstance(power, cst.BinaryOperation):
-            return code(power.right) == peak and peak not in names(power.left)
+            return render_code(power.right) == peak and peak not in names_within(power.left)
         return False
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
         sides = (node.left, node.right)
         return any(
-            _scaled(one, peak) and peak not in names(other) for one, other in (sides, sides[::-1])
+            _scale_by_peak(one, peak) and peak not in names_within(other)
+            for one, other in (sides, sides[::-1])
         )
     return False
 
 
-def _online(launch: Launch, first: Loop, second: Loop, peak: str, total: str) -> cst.BaseStatement:
+def _online_softmax(
+    launch: Launch, first: Loop, second: Loop, peak: str, total: str
+) -> cst.BaseStatement:
     taken = launch.function.names
-    new, shift = _free(f"new_{peak}", taken), _free(f"{peak}_shift", taken)
-    exponential = next(c for c in calls(second.node) if called(c) in EXPONENTIALS)
-    before = [s for s in first.body if (a := assignment(s)) is None or a.target != peak]
-    raised = next(a for s in first.body if (a := assignment(s)) is not None and a.target == peak)
+    new, shift = _free_name(f"new_{peak}", taken), _free_name(f"{peak}_shift", taken)
+    exponential = next(c for c in calls_within(second.node) if called_name(c) in EXPONENTIALS)
+    before = [s for s in first.body if (a := single_assignment(s)) is None or a.target != peak]
+    raised = next(
+        a for s in first.body if (a := single_assignment(s)) is not None and a.target == peak
+    )
     update: list[cst.BaseStatement] = [
-        line(f"{new} = {code(raised.value)}"),
-        line(f'{shift} = tl.where({new} > float("-inf"), {new}, 0.0)'),
+        parse_statement(f"{new} = {render_code(raised.value)}"),
+        parse_statement(f'{shift} = tl.where({new} > float("-inf"), {new}, 0.0)'),
     ]
     for statement in second.body:
-        binding = assignment(statement)
+        binding = single_assignment(statement)
         if binding is not None and binding.target == total:
-            scale = f"{called(exponential)}({peak} - {shift})"
-            operand = code(substitute(binding.operand, {peak: cst.Name(shift)}))
-            update.append(line(f"{total} = {total} * {scale} + {operand}"))
+            scale = f"{called_name(exponential)}({peak} - {shift})"
+            operand = render_code(substitute_names(binding.operand, {peak: cst.Name(shift)}))
+            update.append(parse_statement(f"{total} = {total} * {scale} + {operand}"))
         else:
-            update.append(substitute(statement, {peak: cst.Name(shift)}))
-    update.append(line(f"{peak} = {new}"))
+            update.append(substitute_names(statement, {peak: cst.Name(shift)}))
+    update.append(parse_statement(f"{peak} = {new}"))
     plain = Loop(first.node, first.name, first.start, first.stop, first.step, tuple(before))
     return _merged_loop(launch, plain, second, update)
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _free_name(name: str, taken: set[str]) -> str:
     while name in taken:
         name += "_"
     return name
@@ -215,104 +242,114 @@ def _free(name: str, taken: set[str]) -> str:
 # ------------------------------------------------------------------------------- moments
 
 
-def _moments(launch: Launch) -> list[cst.BaseStatement] | None:
+def _fuse_moments(launch: Launch) -> list[cst.BaseStatement] | None:
     function = launch.function
-    for i, j, first, second in _adjacent(function):
-        sums, squares = _only_sum(first), _only_sum(second)
-        bound = blocked(first, function)
+    for i, j, first, second in _adjacent_loops(function):
+        sums, squares = _sum_of_loop(first), _sum_of_loop(second)
+        bound = as_blocked_loop(first, function)
         if sums is None or squares is None or bound is None:
             continue
-        mean = _mean(function.body[i + 1 : j], sums, code(bound.bound))
-        value = _added(first, sums)
+        mean = _name_of_mean(function.body[i + 1 : j], sums, render_code(bound.bound))
+        value = _added_elements(first, sums)
         if mean is None or value is None or not _is_deviation(second, squares, mean, value, first):
             continue
         later = function.body[j + 1 :]
-        if any(sums in names(statement) for statement in later):
+        if any(sums in names_within(statement) for statement in later):
             continue
-        return _chan(function, i, j, first, (sums, squares, mean), value, code(bound.bound))
+        return _chan_update(
+            function, i, j, first, (sums, squares, mean), value, render_code(bound.bound)
+        )
     return None
 
 
-def _mean(between: Sequence[cst.BaseStatement], sums: str, bound: str) -> str | None:
+def _name_of_mean(between: Sequence[cst.BaseStatement], sums: str, bound: str) -> str | None:
     """Return the name that gets the sum divided by the number of elements."""
     for statement in between:
-        binding = assignment(statement)
-        if binding is None or sums not in names(binding.value):
+        binding = single_assignment(statement)
+        if binding is None or sums not in names_within(binding.value):
             continue
         value = binding.value
         divided = isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Divide)
-        if divided and isinstance(value, cst.BinaryOperation) and code(value.right) == bound:
-            return binding.target if _total_of(value.left, sums) else None
+        if divided and isinstance(value, cst.BinaryOperation) and render_code(value.right) == bound:
+            return binding.target if _is_total_of(value.left, sums) else None
         return None
     return None
 
 
-def _total_of(node: cst.BaseExpression, name: str) -> bool:
-    if code(node) == name:
+def _is_total_of(node: cst.BaseExpression, name: str) -> bool:
+    if render_code(node) == name:
         return True
-    if called(node) != "tl.sum":
+    if called_name(node) != "tl.sum":
         return False
     call = cst.ensure_type(node, cst.Call)
     axis = argument_of(call, 1, "axis")
-    return code(call.args[0].value) == name and (axis is None or code(axis) in _SCALAR_AXES)
+    return render_code(call.args[0].value) == name and (
+        axis is None or render_code(axis) in _SCALAR_AXES
+    )
 
 
-def _added(loop: Loop, sums: str) -> cst.BaseExpression | None:
+def _added_elements(loop: Loop, sums: str) -> cst.BaseExpression | None:
     """Return what a loop sums, one element for each of its block."""
-    binding = next(a for s in loop.body if (a := assignment(s)) is not None and a.target == sums)
+    binding = next(
+        a for s in loop.body if (a := single_assignment(s)) is not None and a.target == sums
+    )
     operand = binding.operand
-    if called(operand) == "tl.sum":
+    if called_name(operand) == "tl.sum":
         call = cst.ensure_type(operand, cst.Call)
         axis = argument_of(call, 1, "axis")
-        if axis is not None and code(axis) not in _SCALAR_AXES:
+        if axis is not None and render_code(axis) not in _SCALAR_AXES:
             return None
         return call.args[0].value
     return operand
 
 
-def _flat(loop: Loop, target: str, node: cst.BaseExpression) -> cst.BaseExpression:
+def _flat_expression(loop: Loop, target: str, node: cst.BaseExpression) -> cst.BaseExpression:
     """Return an expression of a loop's body without the body's own names."""
     values: dict[str, cst.BaseExpression] = {}
     for statement in loop.body:
-        binding = assignment(statement)
+        binding = single_assignment(statement)
         if binding is None or binding.target == target:
             break
-        values[binding.target] = substitute(binding.value, values)
-    return substitute(node, values)
+        values[binding.target] = substitute_names(binding.value, values)
+    return substitute_names(node, values)
 
 
-def _text(node: cst.BaseExpression) -> str:
-    return "".join(code(node).split()).replace("(", "").replace(")", "")
+def _text_without_blanks(node: cst.BaseExpression) -> str:
+    return "".join(render_code(node).split()).replace("(", "").replace(")", "")
 
 
 def _is_deviation(
     loop: Loop, squares: str, mean: str, value: cst.BaseExpression, first: Loop
 ) -> bool:
     """Tell whether a loop adds the squares of the deviations of the first loop's values."""
-    added = _added(loop, squares)
+    added = _added_elements(loop, squares)
     if added is None:
         return False
-    whole = _flat(loop, squares, added)
+    whole = _flat_expression(loop, squares, added)
     summed = next(
-        a for s in first.body if (a := assignment(s)) is not None and a.target in _kept(first)
+        a
+        for s in first.body
+        if (a := single_assignment(s)) is not None and a.target in _carried_names(first)
     )
-    element = _text(_flat(first, summed.target, value)).replace(first.name, loop.name)
+    element = _text_without_blanks(_flat_expression(first, summed.target, value)).replace(
+        first.name, loop.name
+    )
     if not isinstance(whole, cst.BinaryOperation) or not isinstance(whole.operator, cst.Multiply):
         return False
-    if _text(whole.left) != _text(whole.right):
+    if _text_without_blanks(whole.left) != _text_without_blanks(whole.right):
         return False
     deviation = whole.left
-    masks = [code(c) for c in calls(first.node, "tl.load")]
-    if called(deviation) == "tl.where":
+    masks = [render_code(c) for c in calls_within(first.node, "tl.load")]
+    if called_name(deviation) == "tl.where":
         _, deviation, fill = (a.value for a in cst.ensure_type(deviation, cst.Call).args[:3])
-        if code(fill) not in ("0", "0.0"):
+        if render_code(fill) not in ("0", "0.0"):
             return False
     elif any("mask" in mask for mask in masks):
         return False  # what is beyond the row counts: left as it is
-    return _text(deviation) == f"{element}-{mean}"
+    return _text_without_blanks(deviation) == f"{element}-{mean}"
 
 
-def _chan(
+def _chan_update(
     function: JitFunction,
     i: int,
     j: int,
@@ -323,42 +360,44 @@ def _chan(
 ) -> list[cst.BaseStatement] | None:
     sums, squares, mean = kept
     body = function.body
-    mask = next((m for c in calls(first.node, "tl.load") if (m := argument_of(c, 1, "mask"))), None)
+    mask = next(
+        (m for c in calls_within(first.node, "tl.load") if (m := argument_of(c, 1, "mask"))), None
+    )
     if mask is None:
         return None
     taken = function.names
-    seen, here = _free("seen", taken), _free("here", taken)
-    block_mean, apart, off = (_free(n, taken) for n in ("block_mean", "apart", "off"))
-    statements = [s for s in first.body if (a := assignment(s)) is None or a.target != sums]
+    seen, here = _free_name("seen", taken), _free_name("here", taken)
+    block_mean, apart, off = (_free_name(n, taken) for n in ("block_mean", "apart", "off"))
+    statements = [s for s in first.body if (a := single_assignment(s)) is None or a.target != sums]
     update = [
-        f"inside = {code(mask)}",
+        f"inside = {render_code(mask)}",
         f"{here} = tl.sum(inside.to(tl.float32), axis=0)",
-        f"{block_mean} = tl.sum(tl.where(inside, {code(value)}, 0.0), axis=0) / {here}",
-        f"{off} = tl.where(inside, {code(value)} - {block_mean}, 0.0)",
+        f"{block_mean} = tl.sum(tl.where(inside, {render_code(value)}, 0.0), axis=0) / {here}",
+        f"{off} = tl.where(inside, {render_code(value)} - {block_mean}, 0.0)",
         f"{apart} = {block_mean} - {mean}",
         f"{squares} += tl.sum({off} * {off}, axis=0)",
         f"{squares} += {apart} * {apart} * {seen} * {here} / ({seen} + {here})",
         f"{mean} += {apart} * {here} / ({seen} + {here})",
         f"{seen} += {here}",
     ]
-    loop = with_body(first.node, [*statements, *(line(text) for text in update)])
-    starts = [line(f"{name} = 0.0") for name in (seen, mean, squares)]
+    loop = with_body(first.node, [*statements, *(parse_statement(text) for text in update)])
+    starts = [parse_statement(f"{name} = 0.0") for name in (seen, mean, squares)]
     dropped = {sums, mean, squares}
-    before = [s for s in body[:i] if (a := assignment(s)) is None or a.target != sums]
+    before = [s for s in body[:i] if (a := single_assignment(s)) is None or a.target != sums]
     between = [
-        s for s in body[i + 1 : j] if (a := assignment(s)) is None or a.target not in dropped
+        s for s in body[i + 1 : j] if (a := single_assignment(s)) is None or a.target not in dropped
     ]
-    after = [_scalar(statement, squares) for statement in body[j + 1 :]]
+    after = [_scalar_statement(statement, squares) for statement in body[j + 1 :]]
     if "inside" in taken or bound == "":
         return None
     return [*before, *starts, loop, *between, *after]
 
 
-def _scalar(statement: cst.BaseStatement, name: str) -> cst.BaseStatement:
+def _scalar_statement(statement: cst.BaseStatement, name: str) -> cst.BaseStatement:
     """Return a statement in which the sum over a block's elements is taken already."""
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [
-        (call, expression(name))
-        for call in calls(statement, "tl.sum")
-        if code(call.args[0].value) == name
+        (call, parse_expression(name))
+        for call in calls_within(statement, "tl.sum")
+        if render_code(call.args[0].value) == name
     ]
     return replace_each(statement, pairs)

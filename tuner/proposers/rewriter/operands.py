@@ -7,27 +7,28 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._base import Facts, Variant
-from solkit.tuner.proposers.rewriter._edit import changed
-from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText
-from solkit.tuner.proposers.rewriter._products import as_product
-from solkit.tuner.proposers.rewriter._syntax import (
+from solkit.tuner.proposers.rewriter._edit import changed_text
+from solkit.tuner.proposers.rewriter._lift import as_product
+from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._parse import (
     EXPONENTIALS,
+    JitFunction,
+    KernelText,
     argument_of,
-    assignment,
-    called,
-    calls,
-    code,
-    expression,
-    grouped,
-    names,
-    number,
+    called_name,
+    calls_within,
+    count_uses,
+    integer_literal,
+    names_within,
+    parenthesized,
+    parse_expression,
+    render_code,
     replace_each,
-    uses,
-    walk,
+    single_assignment,
+    walk_statements,
 )
 
-__all__ = ["Accumulators", "Operands", "narrow", "with_products"]
+__all__ = ["Accumulators", "Operands", "with_products", "without_widening"]
 
 _WIDE = ("tl.float32", "tl.float64")
 _NARROW_SUMS = ("tl.float16", "tl.bfloat16", "tl.float64")
@@ -46,10 +47,10 @@ class Operands:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        if new := _suited(text):
-            why = facts.because("wrong pipe", "extra work")
+        if new := _suited_functions(text):
+            why = facts.explain_factors("wrong pipe", "extra work")
             yield Variant(
-                changed(text, functions=new),
+                changed_text(text, functions=new),
                 f"Products in {', '.join(new)} can use the tensor cores at the rate of the types "
                 f"that are loaded{why}.",
             )
@@ -73,39 +74,45 @@ class Accumulators:
             if node is not function.node:
                 new[name] = node
         if new:
-            yield Variant(changed(text, functions=new), f"Sums in {', '.join(new)} are in fp32.")
+            yield Variant(
+                changed_text(text, functions=new), f"Sums in {', '.join(new)} are in fp32."
+            )
 
 
 def with_products(text: KernelText) -> str:
     """Return the file with products that suit the tensor cores; empty if that changes nothing."""
-    new = _suited(text)
-    return changed(text, functions=new) if new else ""
+    new = _suited_functions(text)
+    return changed_text(text, functions=new) if new else ""
 
 
-def _suited(text: KernelText) -> dict[str, cst.FunctionDef]:
+def _suited_functions(text: KernelText) -> dict[str, cst.FunctionDef]:
     """Return the functions that change."""
-    narrowed = {n: _narrowed(_with_products(f)) for n, f in text.functions.items()}
-    return {n: node for n, node in narrowed.items() if code(node) != code(text.functions[n].node)}
+    narrowed = {n: _narrow_product(_with_products(f)) for n, f in text.functions.items()}
+    return {
+        n: node
+        for n, node in narrowed.items()
+        if render_code(node) != render_code(text.functions[n].node)
+    }
 
 
 def _with_products(function: JitFunction) -> cst.FunctionDef:
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
-    for call in calls(function.node, "tl.sum"):
+    for call in calls_within(function.node, "tl.sum"):
         axis = argument_of(call, 1, "axis")
-        place = None if axis is None else number(axis)
+        place = None if axis is None else integer_literal(axis)
         value = call.args[0].value
         if place is not None and (product := as_product(value, place)):
-            pairs.append((call, expression(product)))
+            pairs.append((call, parse_expression(product)))
     return replace_each(function.node, pairs)
 
 
-def _narrowed(node: cst.FunctionDef) -> cst.FunctionDef:
+def _narrow_product(node: cst.FunctionDef) -> cst.FunctionDef:
     """Leave operands as narrow as they were loaded, where both of a product can be."""
-    widened, values = _widened(node), _values(node)
+    widened, values = _widened_names(node), _assigned_values(node)
     while True:
         pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
         stuck: set[str] = set()
-        for call in calls(node, "tl.dot"):
+        for call in calls_within(node, "tl.dot"):
             both = [arg.value for arg in call.args[:2]]
             narrower = [_unwidened(operand, widened) for operand in both]
             for one, other in ((0, 1), (1, 0)):
@@ -114,25 +121,27 @@ def _narrowed(node: cst.FunctionDef) -> cst.FunctionDef:
             if all(narrower):
                 pairs += [*narrower[0], *narrower[1]]
             else:
-                stuck |= {code(_inner(operand)) for operand in both} & widened.keys()
+                stuck |= {render_code(_inner_operand(operand)) for operand in both} & widened.keys()
         if not stuck:
             return replace_each(node, pairs)
         widened = {name: value for name, value in widened.items() if name not in stuck}
 
 
-def _inner(operand: cst.BaseExpression) -> cst.BaseExpression:
+def _inner_operand(operand: cst.BaseExpression) -> cst.BaseExpression:
     """Return what is transposed, or 0 where a mask says so."""
-    if called(operand) in ("tl.trans", "tl.where"):
-        inner = argument_of(cst.ensure_type(operand, cst.Call), int(called(operand) == "tl.where"))
-        return operand if inner is None else _inner(inner)
+    if called_name(operand) in ("tl.trans", "tl.where"):
+        inner = argument_of(
+            cst.ensure_type(operand, cst.Call), int(called_name(operand) == "tl.where")
+        )
+        return operand if inner is None else _inner_operand(inner)
     return operand
 
 
-def _values(node: cst.FunctionDef) -> dict[str, list[cst.BaseExpression]]:
+def _assigned_values(node: cst.FunctionDef) -> dict[str, list[cst.BaseExpression]]:
     """Return what each name is assigned."""
     values: dict[str, list[cst.BaseExpression]] = {}
-    for statement in walk([node]):
-        binding = assignment(statement)
+    for statement in walk_statements([node]):
+        binding = single_assignment(statement)
         if binding is not None:
             values.setdefault(binding.target, []).append(binding.value)
     return values
@@ -147,76 +156,83 @@ def _narrowed_as(
 
     They are at most 1, so no type is too small for them. Of other values nothing is known.
     """
-    own, like = values.get(code(_inner(operand)), []), _inner(other)
+    own, like = values.get(render_code(_inner_operand(operand)), []), _inner_operand(other)
     if not isinstance(like, cst.Name) or len(own) != 1 or not _is_weight(own[0], values):
         return []
-    return [(operand, expression(f"{code(grouped(operand))}.to({like.value}.dtype)"))]
+    return [
+        (operand, parse_expression(f"{render_code(parenthesized(operand))}.to({like.value}.dtype)"))
+    ]
 
 
 def _is_weight(value: cst.BaseExpression, values: dict[str, list[cst.BaseExpression]]) -> bool:
     """Tell whether it is ``exp(x - m)`` where ``m`` is a maximum that ``x`` is in."""
-    if called(value) not in EXPONENTIALS:
+    if called_name(value) not in EXPONENTIALS:
         return False
     exponent = argument_of(cst.ensure_type(value, cst.Call), 0)
     if not isinstance(exponent, cst.BinaryOperation):
         return False
     if not isinstance(exponent.operator, cst.Subtract):
         return False
-    scores = names(exponent.left) - {"tl"}
-    peaks = [peak for name in names(exponent.right) for peak in values.get(name, [])]
+    scores = names_within(exponent.left) - {"tl"}
+    peaks = [peak for name in names_within(exponent.right) for peak in values.get(name, [])]
     return bool(peaks) and all(
-        called(peak) in ("tl.max", "tl.maximum") and names(peak) & scores for peak in peaks
+        called_name(peak) in ("tl.max", "tl.maximum") and names_within(peak) & scores
+        for peak in peaks
     )
 
 
 def _unwidened(
     operand: cst.BaseExpression, widened: dict[str, cst.BaseExpression]
 ) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
-    inner = _inner(operand)
+    inner = _inner_operand(operand)
     if isinstance(inner, cst.Name) and inner.value in widened:
         value = widened[inner.value]
-        return [(value, narrow(value))]
-    plain = narrow(inner)
+        return [(value, without_widening(value))]
+    plain = without_widening(inner)
     return [] if plain is inner else [(inner, plain)]
 
 
-def narrow(node: cst.BaseExpression) -> cst.BaseExpression:
+def without_widening(node: cst.BaseExpression) -> cst.BaseExpression:
     """Return ``x`` for ``x.to(tl.float32)``."""
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
         return node
     to = argument_of(node, 0, "dtype")
-    wide = node.func.attr.value == "to" and to is not None and code(to) in _WIDE
+    wide = node.func.attr.value == "to" and to is not None and render_code(to) in _WIDE
     return node.func.value if wide else node
 
 
-def _widened(node: cst.FunctionDef) -> dict[str, cst.BaseExpression]:
+def _widened_names(node: cst.FunctionDef) -> dict[str, cst.BaseExpression]:
     """Return names whose only assignment widens a value, and which only products use."""
-    operands = [arg.value for call in calls(node, "tl.dot") for arg in call.args[:2]]
-    in_products = Counter(code(_inner(operand)) for operand in operands)
+    operands = [arg.value for call in calls_within(node, "tl.dot") for arg in call.args[:2]]
+    in_products = Counter(render_code(_inner_operand(operand)) for operand in operands)
     return {
         name: values[0]
-        for name, values in _values(node).items()
+        for name, values in _assigned_values(node).items()
         if len(values) == 1
-        and narrow(values[0]) is not values[0]
+        and without_widening(values[0]) is not values[0]
         # once assigned; every other use is in a product
-        and uses(node, name) == 1 + in_products[name]
+        and count_uses(node, name) == 1 + in_products[name]
     }
 
 
 def _fp32_sums(function: JitFunction) -> cst.FunctionDef:
     added = {
         binding.target
-        for statement in walk(function.body)
+        for statement in walk_statements(function.body)
         if isinstance(statement, cst.For)
-        for inner in walk(list(statement.body.body))  # type: ignore[arg-type]
-        if (binding := assignment(inner)) is not None
+        for inner in walk_statements(list(statement.body.body))  # type: ignore[arg-type]
+        if (binding := single_assignment(inner)) is not None
     }
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
-    for statement in walk(function.body):
-        binding = assignment(statement)
-        if binding is None or binding.target not in added or called(binding.value) != "tl.zeros":
+    for statement in walk_statements(function.body):
+        binding = single_assignment(statement)
+        if (
+            binding is None
+            or binding.target not in added
+            or called_name(binding.value) != "tl.zeros"
+        ):
             continue
         dtype = argument_of(cst.ensure_type(binding.value, cst.Call), 1, "dtype")
-        if dtype is not None and code(dtype) in _NARROW_SUMS:
-            pairs.append((dtype, expression("tl.float32")))
+        if dtype is not None and render_code(dtype) in _NARROW_SUMS:
+            pairs.append((dtype, parse_expression("tl.float32")))
     return replace_each(function.node, pairs) if pairs else function.node

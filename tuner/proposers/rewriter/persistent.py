@@ -6,25 +6,27 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._base import Facts, Variant
 from solkit.tuner.proposers.rewriter._edit import (
     Parameter,
     arguments_of,
-    changed,
+    axis_name,
+    changed_text,
+    device_tensor,
     launch_line,
     options_of,
     with_params,
 )
-from solkit.tuner.proposers.rewriter._file import KernelText, Launch
-from solkit.tuner.proposers.rewriter._programs import axis_name
-from solkit.tuner.proposers.rewriter._syntax import (
-    assigned,
-    assignment,
-    calls,
-    code,
-    grouped,
-    line,
-    walk,
+from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._parse import (
+    KernelText,
+    Launch,
+    assigned_names,
+    calls_within,
+    parenthesized,
+    parse_statement,
+    render_code,
+    single_assignment,
+    walk_statements,
     with_body,
 )
 
@@ -51,7 +53,7 @@ class Persistent:
         for launch in text.single:
             source = _persistent(text, launch)
             if source:
-                why = facts.because("dispatch", "tail")
+                why = facts.explain_factors("dispatch", "tail")
                 yield Variant(
                     source,
                     f"{facts.sms} multiprocessors can share the tiles of {launch.function.name} "
@@ -64,28 +66,32 @@ def _persistent(text: KernelText, launch: Launch) -> str:
     if axes is None or not 1 <= len(axes) <= _AXES:
         return ""
     indices = [axis_name(function, axis) for axis in range(len(axes))]
-    program_ids = calls(function.node, "tl.program_id")
-    returns = any(code(statement) == "return" for statement in walk(function.body))
-    assigns = set(assigned(*function.body)) & set(function.params)
+    program_ids = calls_within(function.node, "tl.program_id")
+    returns = any(
+        render_code(statement) == "return" for statement in walk_statements(function.body)
+    )
+    assigns = set(assigned_names(*function.body)) & set(function.params)
     if not all(indices) or len(program_ids) != len(indices) or returns or assigns:
         return ""
-    if calls(function.node, "tl.num_programs") or calls(function.node, "tl.swizzle2d"):
+    if calls_within(function.node, "tl.num_programs") or calls_within(
+        function.node, "tl.swizzle2d"
+    ):
         return ""
-    tensor = _tensor(launch)
+    tensor = device_tensor(launch)
     if not tensor:
         return ""
     counts = [text.fresh(f"n_{name}") for name in indices]
     per_sm = text.fresh("PROGRAMS_PER_SM")
-    body = _looped(function.body, indices, counts, text.fresh("tile"))
+    body = _loop_over_programs(function.body, indices, counts, text.fresh("tile"))
     node = with_params(with_body(function.node, body), added=counts)
-    sizes = [code(axis) for axis in axes]
+    sizes = [render_code(axis) for axis in axes]
     arguments = {**arguments_of(launch), **dict(zip(counts, sizes, strict=True))}
     order = [param.name.value for param in node.params.params]
-    total = " * ".join(code(grouped(axis)) for axis in axes)
+    total = " * ".join(render_code(parenthesized(axis)) for axis in axes)
     sms = text.fresh("sms")
     device = f"torch.cuda.get_device_properties({tensor}.device)"
     launched = [
-        line(f"{sms} = {device}.multi_processor_count").with_changes(
+        parse_statement(f"{sms} = {device}.multi_processor_count").with_changes(
             leading_lines=launch.statement.leading_lines
         ),
         launch_line(
@@ -96,7 +102,7 @@ def _persistent(text: KernelText, launch: Launch) -> str:
             function.constants,
         ),
     ]
-    return changed(
+    return changed_text(
         text,
         functions={function.name: node},
         launches=[(launch.statement, launched)],
@@ -104,23 +110,19 @@ def _persistent(text: KernelText, launch: Launch) -> str:
     )
 
 
-def _tensor(launch: Launch) -> str:
-    own = [p.name.value for p in launch.launcher.params.params]
-    passed = [code(value) for value in launch.arguments.values()]
-    return next((name for name in own if name in passed), "")
-
-
-def _looped(
+def _loop_over_programs(
     body: list[cst.BaseStatement], indices: list[str], counts: list[str], tile: str
 ) -> list[cst.BaseStatement]:
     total = " * ".join(counts)
-    loop = line(f"for {tile} in range(tl.program_id(0), {total}, tl.num_programs(0)):\n    pass\n")
+    loop = parse_statement(
+        f"for {tile} in range(tl.program_id(0), {total}, tl.num_programs(0)):\n    pass\n"
+    )
     if len(indices) == 1:
-        head = [line(f"{indices[0]} = {tile}")]
+        head = [parse_statement(f"{indices[0]} = {tile}")]
     else:
         head = [
-            line(f"{indices[0]} = {tile} % {counts[0]}"),
-            line(f"{indices[1]} = {tile} // {counts[0]}"),
+            parse_statement(f"{indices[0]} = {tile} % {counts[0]}"),
+            parse_statement(f"{indices[1]} = {tile} // {counts[0]}"),
         ]
-    rest = [s for s in body if (a := assignment(s)) is None or a.target not in indices]
+    rest = [s for s in body if (a := single_assignment(s)) is None or a.target not in indices]
     return [with_body(loop, [*head, *rest])]

@@ -6,27 +6,28 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._base import Facts, Variant
 from solkit.tuner.proposers.rewriter._edit import (
     Parameter,
     arguments_of,
-    changed,
+    changed_text,
     launch_line,
     options_of,
     with_params,
 )
-from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText, Launch
-from solkit.tuner.proposers.rewriter._lift import CannotLiftError
-from solkit.tuner.proposers.rewriter._lift_body import lifted_loop
-from solkit.tuner.proposers.rewriter._syntax import (
+from solkit.tuner.proposers.rewriter._lift import CannotLiftError, lifted_loop
+from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    KernelText,
+    Launch,
     Loop,
-    assignment,
-    body_of,
-    calls,
-    code,
-    loop_of,
-    names,
-    running,
+    calls_within,
+    names_within,
+    range_loop,
+    render_code,
+    running_updates,
+    single_assignment,
+    statements_of,
     with_body,
 )
 
@@ -55,7 +56,7 @@ class Vectorise:
         for launch in text.single:
             rewritten = vectorised(text, launch)
             if rewritten:
-                why = facts.because("instructions", "latency", "extra traffic")
+                why = facts.explain_factors("instructions", "latency", "extra traffic")
                 yield Variant(
                     rewritten,
                     f"{launch.function.name} takes one element a trip of its loop; blocks of "
@@ -67,16 +68,16 @@ def vectorised(text: KernelText, launch: Launch) -> str:
     """Return the file with a launch's loops over single elements turned into loops over blocks."""
     function = launch.function
     scalar = [
-        loop.node for loop in function.loops if _takes_one(loop, function) and _loads_by(loop)
+        loop.node for loop in function.loops if _takes_one(loop, function) and _loads_move(loop)
     ]
     if not scalar:
         return ""
-    tall = any(calls(function.node, "tl.arange"))
+    tall = any(calls_within(function.node, "tl.arange"))
     width = text.fresh("BLOCK_R" if tall else "BLOCK")
     body: list[cst.BaseStatement] = []
     done = 0
     for index, statement in enumerate(function.body):
-        loop = loop_of(statement)
+        loop = range_loop(statement)
         if loop is None or loop.node not in scalar:
             body.append(statement)
             continue
@@ -94,12 +95,12 @@ def vectorised(text: KernelText, launch: Launch) -> str:
     arguments = {**arguments_of(launch), width: width}
     constants = {*function.constants, width}
     statement = launch_line(
-        function.name, code(launch.grid), arguments, options_of(launch), constants
+        function.name, render_code(launch.grid), arguments, options_of(launch), constants
     )
     values, default = (_TALL, _TALL_BLOCK) if tall else (_BLOCKS, _BLOCK)
     node = with_params(with_body(function.node, body), constants=[width])
     kept = statement.with_changes(leading_lines=launch.statement.leading_lines)
-    return changed(
+    return changed_text(
         text,
         functions={function.name: node},
         launches=[(launch.statement, [kept])],
@@ -109,21 +110,21 @@ def vectorised(text: KernelText, launch: Launch) -> str:
 
 def _takes_one(loop: Loop, function: JitFunction) -> bool:
     """Tell whether a trip takes one element: a step of 1, or of parts that others take between."""
-    blocks = {code(call.args[-1].value) for call in calls(loop.node, "tl.arange")}
-    return code(loop.step) == "1" or (
-        code(loop.step) in function.constants
-        and code(loop.step) not in blocks
-        and bool(calls(loop.start, "tl.program_id"))
+    blocks = {render_code(call.args[-1].value) for call in calls_within(loop.node, "tl.arange")}
+    return render_code(loop.step) == "1" or (
+        render_code(loop.step) in function.constants
+        and render_code(loop.step) not in blocks
+        and bool(calls_within(loop.start, "tl.program_id"))
     )
 
 
-def _loads_by(loop: Loop) -> bool:
+def _loads_move(loop: Loop) -> bool:
     """Tell whether a loop's loads change place from trip to trip, and it has no loop within."""
-    dependent = {loop.name, *(binding.target for binding in running(loop).values())}
-    for statement in body_of(loop.node):
+    dependent = {loop.name, *(binding.target for binding in running_updates(loop).values())}
+    for statement in statements_of(loop.node):
         if isinstance(statement, cst.For):
             return False
-        binding = assignment(statement)
-        if binding is not None and names(binding.value) & dependent:
+        binding = single_assignment(statement)
+        if binding is not None and names_within(binding.value) & dependent:
             dependent.add(binding.target)
-    return any(names(call) & dependent for call in calls(loop.node, "tl.load"))
+    return any(names_within(call) & dependent for call in calls_within(loop.node, "tl.load"))

@@ -6,29 +6,38 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._base import Facts, Variant
 from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
-    changed,
-    fixed,
-    guarded,
+    changed_text,
+    guarded_launch,
     launch_line,
     options_of,
-    renamed,
+    renamed_function,
+    row_warps,
+    with_fixed_parameters,
 )
-from solkit.tuner.proposers.rewriter._file import KernelText, Launch, in_launcher, parse
-from solkit.tuner.proposers.rewriter._rows import Blocked, aliases, blocked, runtime_sizes
-from solkit.tuner.proposers.rewriter._syntax import (
-    body_of,
-    calls,
-    code,
-    loop_of,
-    names,
-    nodes,
-    walk,
+from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._parse import (
+    KernelText,
+    Launch,
+    calls_within,
+    in_launcher,
+    names_within,
+    nodes_within,
+    parse_kernel,
+    range_loop,
+    render_code,
+    statements_of,
+    walk_statements,
 )
-from solkit.tuner.proposers.rewriter._values import once, without_zeros
-from solkit.tuner.proposers.rewriter._warps import row_warps
+from solkit.tuner.proposers.rewriter._values import (
+    BlockedLoop,
+    argument_aliases,
+    as_blocked_loop,
+    is_runtime_size,
+    without_repeats,
+    without_zeros,
+)
 
 __all__ = ["WholeRow"]
 
@@ -50,28 +59,40 @@ class WholeRow:
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
         for launch in text.single:
-            loops = _loops(launch)
+            loops = _row_loops(launch)
             if loops and (rewritten := _rewritten(text, launch, loops, facts)):
                 yield rewritten
 
 
-def _loops(launch: Launch) -> list[Blocked]:
+def _row_loops(launch: Launch) -> list[BlockedLoop]:
     """Return all loops of the function, if all are over one row."""
     function = launch.function
-    candidates = [blocked(loop, function) for loop in function.loops]
-    inner = [node for s in function.body for node in walk([s]) if isinstance(node, cst.For)]
+    candidates = [as_blocked_loop(loop, function) for loop in function.loops]
+    inner = [
+        node for s in function.body for node in walk_statements([s]) if isinstance(node, cst.For)
+    ]
     loops = [loop for loop in candidates if loop is not None]
-    if len(loops) != len(inner) or len({(loop.block, code(loop.bound)) for loop in loops}) != 1:
+    if (
+        len(loops) != len(inner)
+        or len({(loop.block, render_code(loop.bound)) for loop in loops}) != 1
+    ):
         return []
     reads = [
-        code(call.args[0].value) for loop in loops for s in loop.loop.body for call in _reads(s)
+        render_code(call.args[0].value)
+        for loop in loops
+        for s in loop.loop.body
+        for call in _reads_memory(s)
     ]
     repeated = len(loops) > 1 and len(set(reads)) < len(reads)
-    if not repeated or not runtime_sizes(loops[0].bound, function):
+    if not repeated or not is_runtime_size(loops[0].bound, function):
         return []
     grid = launch.axes
     block = launch.arguments.get(loops[0].block)
-    in_grid = grid is None or block is None or any(code(block) in _parts(axis) for axis in grid)
+    in_grid = (
+        grid is None
+        or block is None
+        or any(render_code(block) in _names_and_arguments(axis) for axis in grid)
+    )
     return [] if in_grid else loops
 
 
@@ -82,24 +103,28 @@ def _of_the_original(launch: Launch, block: str) -> set[str]:
     """
     own = {param.name.value for param in launch.launcher.params.kwonly_params}
     replaced = [launch.arguments.get(block), launch.options.get("num_warps")]
-    replaced_names = names(*(node for node in replaced if node is not None))
+    replaced_names = names_within(*(node for node in replaced if node is not None))
     kept = [value for name, value in launch.arguments.items() if name != block]
     kept += [value for name, value in launch.options.items() if name != "num_warps"]
-    within = {id(node) for node in nodes(launch.statement)}
-    elsewhere = [statement for statement in body_of(launch.launcher) if id(statement) not in within]
-    return (own & replaced_names) - names(launch.grid, *kept, *elsewhere)
+    within = {id(node) for node in nodes_within(launch.statement)}
+    elsewhere = [
+        statement for statement in statements_of(launch.launcher) if id(statement) not in within
+    ]
+    return (own & replaced_names) - names_within(launch.grid, *kept, *elsewhere)
 
 
-def _reads(statement: cst.BaseStatement) -> list[cst.Call]:
-    return [call for call in calls(statement, "tl.load") if call.args]
+def _reads_memory(statement: cst.BaseStatement) -> list[cst.Call]:
+    return [call for call in calls_within(statement, "tl.load") if call.args]
 
 
-def _parts(node: cst.BaseExpression) -> set[str]:
-    return names(node) | {code(arg.value) for call in calls(node) for arg in call.args}
+def _names_and_arguments(node: cst.BaseExpression) -> set[str]:
+    return names_within(node) | {
+        render_code(arg.value) for call in calls_within(node) for arg in call.args
+    }
 
 
 def _rewritten(
-    text: KernelText, launch: Launch, loops: list[Blocked], facts: Facts
+    text: KernelText, launch: Launch, loops: list[BlockedLoop], facts: Facts
 ) -> Variant | None:
     function, block = launch.function, loops[0].block
     bound = in_launcher(loops[0].bound, launch)
@@ -107,26 +132,29 @@ def _rewritten(
         return None
     body: list[cst.BaseStatement] = []
     for statement in function.body:
-        loop = loop_of(statement)
+        loop = range_loop(statement)
         body += [statement] if loop is None else without_zeros(loop.body, loop.name)
-    body = once(body, aliases(launch), function.params)
+    body = without_repeats(body, argument_aliases(launch), function.params)
     name = text.fresh(f"{function.name}_whole_row")
-    size = code(bound)
+    size = render_code(bound)
     values, warps = row_warps(text, size, facts)
     arguments = {**arguments_of(launch), block: f"triton.next_power_of_2({size})"}
     options = {**options_of(launch), "num_warps": warps}
-    launched = launch_line(name, code(launch.grid), arguments, options, function.constants)
-    source = changed(
+    launched = launch_line(name, render_code(launch.grid), arguments, options, function.constants)
+    source = changed_text(
         text,
-        added={function.name: [renamed(function, name, body)]},
+        added={function.name: [renamed_function(function, name, body)]},
         launches=[
-            (launch.statement, guarded(f"{size} <= {_MOST_HELD}", launched, launch.statement))
+            (
+                launch.statement,
+                guarded_launch(f"{size} <= {_MOST_HELD}", launched, launch.statement),
+            )
         ],
         parameters=[values],
     )
-    source = fixed(parse(source) or text, _of_the_original(launch, block))
+    source = with_fixed_parameters(parse_kernel(source) or text, _of_the_original(launch, block))
     trips = len(loops)
-    why = facts.because("extra traffic", "instructions", "latency")
+    why = facts.explain_factors("extra traffic", "instructions", "latency")
     return Variant(
         source,
         f"{function.name} walks over each row {trips} times; it can read the row once and keep it "

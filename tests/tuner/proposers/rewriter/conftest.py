@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # conftest.py is all that pytest
 from rewriting import brief
 
 from solkit.core import Checked
-from solkit.tuner.proposers.checking import Checker
+from solkit.tuner.interpreter_check import Checker
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from solkit.core import Brief
 from solkit.roofline import devices
-from solkit.tuner.proposers.rewriter._base import Facts, Rewrite
-from solkit.tuner.proposers.rewriter._file import parse
+from solkit.tuner.proposers.rewriter._mutation import Facts, Rewrite
+from solkit.tuner.proposers.rewriter._parse import parse_kernel
 
 HEADER = "import torch\nimport triton\nimport triton.language as tl\n\n"
 
@@ -15,7 +15,7 @@ def brief(source: str, **shape: int) -> Brief:
 
 
 def variants(rewrite: Rewrite, source: str, **shape: int) -> list[str]:
-    text = parse(HEADER + source)
+    text = parse_kernel(HEADER + source)
     assert text is not None
     return [each.source for each in rewrite.variants(text, Facts(brief(source, **shape)))]
 

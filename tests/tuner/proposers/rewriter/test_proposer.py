@@ -89,13 +89,13 @@ def test_without_libcst_it_says_what_to_install(monkeypatch):
 
 
 def test_a_rewrite_that_writes_no_python_is_left_out(monkeypatch):
-    from solkit.tuner.proposers.rewriter import hints
+    from solkit.tuner.proposers.rewriter import compiler_hints
 
     def broken(_self, _text, _facts):
         yield from ()
-        hints.expression("f(x=1, 2)")
+        compiler_hints.parse_expression("f(x=1, 2)")
 
     before = [each.kind for each in proposals(LAYER_NORM, depth=1)]
-    monkeypatch.setattr(hints.Eviction, "variants", broken)
+    monkeypatch.setattr(compiler_hints.Eviction, "variants", broken)
     after = [each.kind for each in proposals(LAYER_NORM, depth=1)]
     assert after == [each for each in before if each != "eviction"] != before

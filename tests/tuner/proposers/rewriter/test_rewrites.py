@@ -21,20 +21,20 @@ from naive_kernels import (
 from rewriting import HEADER, brief, rewritten, variants
 
 from solkit.roofline import devices
-from solkit.tuner.proposers.rewriter._base import Facts
-from solkit.tuner.proposers.rewriter._file import parse
-from solkit.tuner.proposers.rewriter.constants import Constants, Retile
+from solkit.tuner.proposers.rewriter._mutation import Facts
+from solkit.tuner.proposers.rewriter._parse import parse_kernel
+from solkit.tuner.proposers.rewriter.compiler_hints import Contiguous, Eviction
 from solkit.tuner.proposers.rewriter.descriptors import Descriptors
 from solkit.tuner.proposers.rewriter.fusion import FuseLaunches
-from solkit.tuner.proposers.rewriter.hints import Contiguous, Eviction
-from solkit.tuner.proposers.rewriter.loops import Hoist
-from solkit.tuner.proposers.rewriter.masks import EvenSizes
+from solkit.tuner.proposers.rewriter.loop_hoisting import Hoist
+from solkit.tuner.proposers.rewriter.mask_removal import EvenSizes
 from solkit.tuner.proposers.rewriter.one_pass import OnePass
 from solkit.tuner.proposers.rewriter.operands import Accumulators, Operands
-from solkit.tuner.proposers.rewriter.order import Grouped, Swapped
 from solkit.tuner.proposers.rewriter.persistent import Persistent
-from solkit.tuner.proposers.rewriter.rows import Rows, Tile
-from solkit.tuner.proposers.rewriter.split import Split
+from solkit.tuner.proposers.rewriter.program_order import Grouped, Swapped
+from solkit.tuner.proposers.rewriter.row_tiles import Rows, Tile
+from solkit.tuner.proposers.rewriter.split_loops import Split
+from solkit.tuner.proposers.rewriter.tile_constants import Constants, Retile
 from solkit.tuner.proposers.rewriter.vectorise import Vectorise
 from solkit.tuner.proposers.rewriter.whole_row import WholeRow
 
@@ -648,7 +648,7 @@ def test_tiles_that_have_grown_are_moved_by_descriptors(is_right):
 
 def test_descriptors_need_a_device_that_has_them():
     asked = replace(brief(TILED_ADD), device=devices.find("a100"))
-    assert not list(Descriptors().variants(parse(asked.source), Facts(asked)))
+    assert not list(Descriptors().variants(parse_kernel(asked.source), Facts(asked)))
 
 
 @pytest.mark.parametrize(

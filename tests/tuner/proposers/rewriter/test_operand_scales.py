@@ -1,0 +1,121 @@
+"""Scales that leave a product: whether variants are right, and what stays as it is."""
+
+from __future__ import annotations
+
+import pytest
+from naive_kernels import MATMUL, QUANTISED_MATMUL
+from rewriting import HEADER, rewritten, variants
+
+from solkit.tuner.proposers.rewriter.operand_scales import Scales
+from solkit.tuner.proposers.rewriter.tile_constants import Retile
+
+SIDES = {"M": 40, "N": 48, "K": 56}
+
+
+def test_a_scale_of_columns_is_applied_to_the_sums(is_right):
+    (made,) = variants(Scales(), QUANTISED_MATMUL, **SIDES)
+    assert (
+        "wide = w\n        acc += tl.dot(x, wide.to(x.dtype))\n    acc = acc * s[None, :]" in made
+    )
+    assert is_right(made, QUANTISED_MATMUL, **SIDES)
+    assert not variants(Scales(), made.removeprefix(HEADER), **SIDES)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "wanted"),
+    [
+        (
+            "wide = w.to(tl.float32) * s[None, :]\n        acc += tl.dot(x.to(tl.float32), wide)",
+            "acc = tl.dot(x.to(tl.float32), s[None, :] * w.to(tl.float32), acc=acc)",
+            "acc = tl.dot(x, w.to(x.dtype), acc=acc)\n    acc = acc * s[None, :]",
+        ),
+        (
+            "acc += tl.dot(x.to(tl.float32), wide)",
+            "xf = x.to(tl.float32)\n        acc += tl.dot(xf, wide)",
+            "xf = x\n        acc += tl.dot(xf, wide.to(x.dtype))\n    acc = acc * s[None, :]",
+        ),
+        (
+            "w.to(tl.float32) * s[None, :]",
+            "w * s[None, :]",  # Triton widens it
+            "wide = w\n        acc += tl.dot(x, wide.to(x.dtype))\n    acc = acc * s[None, :]",
+        ),
+        (  # the scale is no plain one
+            "w.to(tl.float32) * s[None, :]\n        acc += tl.dot(x.to(tl.float32), wide)",
+            "w.to(tl.float16) * s[None, :].to(tl.float16)\n        acc += tl.dot(x, wide)",
+            "",
+        ),
+    ],
+    ids=["in place", "other name", "not widened", "cast"],
+)
+def test_operands_may_be_written_in_other_ways(old, new, wanted, is_right):
+    source = QUANTISED_MATMUL.replace(old, new)
+    assert source != QUANTISED_MATMUL
+    found = variants(Scales(), source, **SIDES)
+    assert len(found) == bool(wanted)
+    if wanted:
+        assert wanted in found[0]
+        assert is_right(found[0], source, **SIDES)
+
+
+def test_a_scale_of_rows_too(is_right):
+    changes = {
+        "x.float() @ (w.float() * scale)": "(x.float() * scale[:, None]) @ w.float()",
+        ".to(x.dtype)\n": ".to(w.dtype)\n",
+        "x = torch.randn(M, K": "w = torch.randn(K, N",
+        "w = torch.randint(-127, 127, (K, N)": "x = torch.randint(-127, 127, (M, K)",
+        "torch.rand(N, device": "torch.rand(M, device",
+        "y = torch.empty(M, N, dtype=x.dtype": "y = torch.empty(M, N, dtype=w.dtype",
+        "s = tl.load(s_ptr + n, mask=n < N": "s = tl.load(s_ptr + m, mask=m < M",
+        "wide = w.to(tl.float32) * s[None, :]": "wide = x.to(tl.float32) * s[:, None]",
+        "tl.dot(x.to(tl.float32), wide)": "tl.dot(wide, w.to(tl.float32))",
+    }
+    source = QUANTISED_MATMUL
+    for old, new in changes.items():
+        assert old in source
+        source = source.replace(old, new)
+    (made,) = variants(Scales(), source, **SIDES)
+    assert (
+        "wide = x\n        acc += tl.dot(wide.to(w.dtype), w)\n    acc = acc * s[:, None]" in made
+    )
+    assert is_right(made, source, **SIDES)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("* s[None, :]", "* s[:, None]"),  # of what is summed over
+        ("wide = w", "s = s + 1\n        wide = w"),  # another one in each trip
+        ("* s[None, :]", "+ s[None, :]"),
+        ("acc += tl.dot", "acc = acc * 0.5 + tl.dot"),
+        ("acc = tl.zeros((BM, BN), tl.float32)", "acc = tl.zeros((BM, BN), tl.float32) + 1"),
+        ("    for k0 in", "    if M > 1000:\n        acc += 1\n    for k0 in"),
+        ("acc += tl.dot", "tl.device_print('sums', acc)\n        acc += tl.dot"),
+        ("acc += tl.dot(x.to(tl.float32), wide)",
+         "acc += tl.dot(x.to(tl.float32), wide)\n        acc += tl.dot(x.to(tl.float32), wide)"),
+    ],
+    ids=["summed over", "changing", "no factor", "decaying", "from one", "added before", "read",
+         "two products"],
+)  # fmt: skip
+def test_other_products_stay(old, new):
+    source = QUANTISED_MATMUL.replace(old, new)
+    assert source != QUANTISED_MATMUL
+    assert not variants(Scales(), source, **SIDES)
+
+
+def test_the_scaled_operand_may_be_loaded_first(is_right):
+    load = QUANTISED_MATMUL[QUANTISED_MATMUL.index("        x = tl.load") :]
+    load = load[: load.index("        w = tl.load")]
+    source = QUANTISED_MATMUL.replace(load, "").replace("        acc +=", f"{load}        acc +=")
+    assert source.index("wide = ") < source.index("x = tl.load")
+    (made,) = variants(Scales(), source, **SIDES)
+    assert is_right(made, source, **SIDES)
+
+
+def test_a_product_without_scales_stays():
+    assert not variants(Scales(), MATMUL, **SIDES)
+
+
+def test_tiles_can_grow_afterwards(is_right):
+    source = rewritten(Scales(), QUANTISED_MATMUL, **SIDES)
+    (made,) = variants(Retile(), source, **SIDES)
+    assert is_right(made, QUANTISED_MATMUL, **SIDES)

@@ -1,0 +1,238 @@
+"""The checker finds planted errors, and blames nothing else."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from solkit.core import Brief, Checked
+from solkit.processes.forkserver import ForkServer
+from solkit.roofline import devices
+from solkit.tuner._interpreter_trial import even_sizes, sizes_to_try
+
+sys.path.insert(0, str(Path(__file__).parent / "rewriter"))
+from naive_kernels import COLUMN_SUM, LAYER_NORM, SOFTMAX
+
+HEADER = "import os\nimport torch\nimport triton\nimport triton.language as tl\n"
+ROWS = {"M": 6, "N": 256}
+
+
+def brief(source, **shape):
+    return Brief(HEADER + source, "naive.py", devices.find("h100"), shape)
+
+
+def checked(checker, source, old, new, **shape):
+    assert old in source
+    return checker.check(HEADER + source.replace(old, new), brief(source, **shape))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # the last store has no mask, and writes into the next row
+        ("tl.exp(x - peak) / total, mask=cols < N)", "tl.exp(x - peak) / total)"),
+        # a block that is not whole is left out
+        (
+            "for i in range(0, N, BLOCK):\n        cols",
+            "for i in range(0, N - N % 64, BLOCK):\n        cols",
+        ),
+        # elements beyond the row count
+        (
+            'x = tl.load(x_ptr + start + cols, mask=cols < N, other=float("-inf"))\n        total',
+            "x = tl.load(x_ptr + start + cols, mask=cols < N, other=0.0)\n        total",
+        ),
+        ("softmax_kernel[(M,)]", "softmax_kernel[(M - 1,)]"),
+        ("return out", "return out.T"),
+        ("return out", "return out + missing"),
+    ],
+)
+def test_wrong_variants_are_wrong(checker, old, new):
+    found, why = checked(checker, SOFTMAX, old, new, **ROWS)
+    assert found is Checked.WRONG, why
+    assert why
+
+
+CANCELLING = re.sub(r" *x = tl.where\(cols < N, x - mean, 0.0\)\n", "", LAYER_NORM).replace(
+    "tl.sum(squares, axis=0) / N + eps", "tl.sum(squares, axis=0) / N - mean * mean + eps"
+)
+
+
+def test_a_variance_that_cancels_is_wrong(checker):
+    found, why = checker.check(HEADER + CANCELLING, brief(LAYER_NORM, **ROWS))
+    assert found is Checked.WRONG
+    assert "offset means" in why
+
+
+def test_a_parent_that_cancels_as_much_blames_no_variant(checker):
+    variant = HEADER + CANCELLING.replace("BLOCK=64", "BLOCK=128")
+    found, why = checker.check(variant, brief(CANCELLING, **ROWS))
+    assert found is Checked.RIGHT, why
+
+
+@pytest.mark.slow
+def test_large_problems_are_run_by_sampled_programs(checker):
+    shape = {"M": 1 << 16, "N": 64}
+    parent = brief(SOFTMAX, **shape)
+    found, why = checker.check(parent.source, parent)
+    assert found is Checked.RIGHT, why
+    late = "tl.exp(x - peak) / total, mask"  # wrong in programs that no small problem has
+    wrong = late.replace("/ total", "/ (total + (start >= 1000 * N))")
+    found, why = checked(checker, SOFTMAX, late, wrong, **shape)
+    assert found is Checked.WRONG
+    assert "M as it is" in why
+
+
+def test_what_the_interpreter_lacks_is_unchecked(checker):
+    asm = (
+        "tl.inline_asm_elementwise('mov.b32 $0, $1;', '=r,r', [x - peak], dtype=tl.float32, "
+        "is_pure=True, pack=1)"
+    )
+    found, why = checked(checker, SOFTMAX, "x - peak) / total", f"{asm}) / total", **ROWS)
+    assert found is Checked.UNCHECKED
+    assert "inline_asm" in why
+
+
+def test_a_parent_that_the_interpreter_cannot_run_leaves_all_unchecked(checker):
+    parent = brief(
+        SOFTMAX.replace("M, N = x.shape", "assert x.is_cuda\n    M, N = x.shape"), **ROWS
+    )
+    found, why = checker.check(parent.source, parent)
+    assert found is Checked.UNCHECKED
+    assert "parent" in why
+
+
+SIGNS = """
+def reference(x):
+    return (x > 0).int()
+
+
+def inputs(N=300, device="cuda"):
+    return (torch.randn(N, device=device),)
+
+
+@triton.jit
+def sign_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, (tl.load(x_ptr + at, mask=at < N) > 0).to(tl.int32), mask=at < N)
+
+
+def kernel(x):
+    out = torch.empty(x.shape, dtype=torch.int32, device=x.device)
+    sign_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+    return out
+"""
+
+
+def test_whole_numbers_are_the_same_or_wrong(checker):
+    is_right, why = checked(checker, SIGNS, "BLOCK=64", "BLOCK=64, num_warps=2", N=300)
+    assert is_right is Checked.RIGHT, why
+    is_wrong, why = checked(checker, SIGNS, "at < N) > 0", "at < N) > 0.5", N=300)
+    assert is_wrong is Checked.WRONG
+    assert "output 0 is off by 1" in why
+
+
+def test_endless_variants_are_killed_and_unchecked(checker, monkeypatch):
+    monkeypatch.setattr(checker, "_limit_s", 1.0)
+    endless = "while True:\n        pass\n    return out"
+    found, why = checked(checker, COLUMN_SUM, "return out", endless, M=64, N=64)
+    assert found is Checked.UNCHECKED
+    assert "killed" in why
+
+
+def test_variants_that_end_their_process_are_wrong(checker):
+    found, why = checked(checker, COLUMN_SUM, "return out", "os._exit(7)", M=64, N=64)
+    assert found is Checked.WRONG
+    assert "exit code 7" in why
+
+
+def test_variants_see_no_tokens(checker, monkeypatch):
+    monkeypatch.setenv("SECRET_TOKEN", "abc")
+    spy = "assert 'SECRET_TOKEN' not in os.environ\n    return out"
+    found, why = checked(checker, COLUMN_SUM, "return out", spy, M=64, N=64)
+    assert found is Checked.RIGHT, why
+
+
+def test_the_reference_may_be_in_another_file(checker):
+    problem, kernel = COLUMN_SUM.split("@triton.jit")
+    asked = replace(brief("\n@triton.jit" + kernel, M=64, N=64), reference=HEADER + problem)
+    found, why = checker.check(asked.source, asked)
+    assert found is Checked.RIGHT, why
+
+
+def test_sizes_are_scaled_down_made_awkward_and_kept_in_turn():
+    shapes = [dict(each.shape) for each in sizes_to_try({"M": 16384, "N": 4096, "eps": 0.1})]
+    assert {"M": 128, "N": 128, "eps": 0.1} in shapes
+    assert any(shape["M"] % 2 and shape["N"] % 2 for shape in shapes)
+    assert any(shape["M"] == 16384 for shape in shapes)
+    assert any(shape["N"] == 4096 for shape in shapes)
+    assert any(each.offset for each in sizes_to_try({"M": 16384, "N": 4096}))
+
+
+def test_parents_share_a_process_that_has_loaded_torch(checker, monkeypatch):
+    started = []
+    original = ForkServer.start
+    monkeypatch.setattr(
+        ForkServer, "start", lambda self: started.append(self.is_alive) or original(self)
+    )
+    for width in (48, 80):
+        found, why = checker.check(HEADER + SIGNS, brief(SIGNS, N=width))
+        assert found is Checked.RIGHT, why
+    assert all(started[1:])
+
+
+# ----------------------------------------------------------------------------- without a parent
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """One folder for all: a sandbox that shows another loads torch again."""
+    return tmp_path_factory.mktemp("alone")
+
+
+WHOLE_BLOCKS = """
+@triton.jit
+def _doubled(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + places, tl.load(x_ptr + places) * 2)
+
+def reference(x):
+    return x * 2
+
+def inputs(N=4096, device="cuda"):
+    return (torch.randn(N, device=device),)
+
+def kernel(x, *, BLOCK=256):
+    out = torch.empty_like(x)
+    _doubled[(x.numel() // BLOCK,)](x, out, BLOCK=BLOCK)
+    return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "want"),
+    [
+        ("", "", Checked.RIGHT),  # it needs sizes that 256 divides: no other is tried
+        ("    return out", "    return x", Checked.WRONG),
+        ("    return out", "    return out[1:]", Checked.WRONG),
+        ("* 2)", "* 2.2)", Checked.WRONG),
+        ("* 2)", "* 2.002)", Checked.RIGHT),  # as far off as tensor cores may be
+        ("return x * 2", "return torch.nn.functional.dropout(x)", Checked.UNCHECKED),
+        ("    return out", "    return out.nothing_of_this_name", Checked.UNCHECKED),
+    ],
+)
+def test_a_candidate_alone_is_wrong_only_where_it_is_plainly_so(checker, alone, old, new, want):
+    path = alone / "alone.py"
+    path.write_text(HEADER + WHOLE_BLOCKS.replace(old, new, 1), encoding="utf-8")
+    found, why = checker.check_alone(str(path), None, {"BLOCK": 256}, {"N": 4096})
+    assert found is want, why
+
+
+def test_sizes_of_a_candidate_alone_stay_divisible():
+    shapes = [dict(each.shape) for each in even_sizes({"M": 4096, "N": 1001, "causal": True})]
+    assert shapes[0] == {"M": 256, "N": 1001, "causal": True}
+    assert {"M": 4096, "N": 1001, "causal": True} in shapes
+    assert len(shapes) == 2

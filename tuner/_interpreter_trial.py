@@ -1,0 +1,541 @@
+"""Jobs of the checker's child processes: kernels under Triton's interpreter, and comparisons.
+
+All of them run user code. They are called through `solkit.processes.jobs` in processes that have
+``TRITON_INTERPRET=1`` and no GPU.
+
+The interpreter needs some 10 µs for each operation of each program, however long its vectors are.
+So problems are scaled down, to sizes that stay divisible and to awkward ones, and each size is kept
+once as it is while the others shrink: a branch on a size is then taken as it is on the GPU.
+
+A candidate without a parent is checked alone. A correct kernel may need sizes that divide, and the
+interpreter computes in fp32 what tensor cores round. So it is called wrong only if it is far off at
+every size that was run, and no awkward size is tried.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import types
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_map
+
+from solkit.adapters import triton_interpreter
+from solkit.adapters.triton_interpreter import Watch
+from solkit.core import Value
+from solkit.kernelfiles import LoadedKernel, Workload, load
+from solkit.kernelfiles.seeding import seed_everything
+from solkit.measure.checking.exact import is_inexact, reference_in
+
+__all__ = ["TrialSize", "check_alone", "even_sizes", "judge", "prepare", "sizes_to_try", "warm_up"]
+
+_SIDE = 128
+"""Size that sizes shrink to on average: two tiles of most kernels."""
+_MOST_SIDES = 3
+_TINY, _KEPT = 1 << 11, 1 << 20
+"""Products of all sizes: of a problem that is run whole by any kernel; of one with a size kept."""
+
+_EVEN = 256
+"""Size that each size of a candidate tried alone shrinks to: one block of most kernels fits."""
+
+_LEAST = 16
+"""No size shrinks below: the least that `tl.dot` takes."""
+
+_MOST_KEPT = 3
+_MOST_HELD_OUT = 2
+OFFSET = 100.0
+"""Shift of floating inputs: one-pass variances that cancel lose 4 digits."""
+
+
+@dataclass(frozen=True)
+class TrialSize:
+    """One size to try.
+
+    Attributes:
+        shape: the sizes.
+        why: what it is meant to show, for messages.
+        offset: what is added to floating inputs.
+    """
+
+    shape: Mapping[str, Value]
+    why: str
+    offset: float = 0.0
+
+    @property
+    def is_tiny_problem(self) -> bool:
+        """True if any kernel runs it whole."""
+        return math.prod(_size_values(self.shape).values()) <= 2 * _TINY
+
+    def describe(self) -> str:
+        """Return the sizes, in words."""
+        listed = ", ".join(f"{name}={value}" for name, value in self.shape.items())
+        shifted = f", inputs shifted by {self.offset:g}" if self.offset else ""
+        return f"{self.why}: {listed or 'no sizes'}{shifted}"
+
+
+def sizes_to_try(
+    shape: Mapping[str, Value], held_out: Iterable[Mapping[str, Value]] = ()
+) -> tuple[TrialSize, ...]:
+    """Return the sizes to try for a problem measured at `shape`, no two alike."""
+    distinct: dict[tuple[tuple[tuple[str, Value], ...], float], TrialSize] = {}
+    for sized in _all_sizes(shape, list(held_out)):
+        distinct.setdefault((tuple(sized.shape.items()), sized.offset), sized)
+    return tuple(distinct.values())
+
+
+def even_sizes(
+    shape: Mapping[str, Value], held_out: Iterable[Mapping[str, Value]] = ()
+) -> tuple[TrialSize, ...]:
+    """Return sizes at which a kernel that needs divisible ones works: halved, never made odd.
+
+    The last two keep the largest sizes as they are, one at a time.
+    """
+    small = _halve_sizes(shape)
+    sizes = [TrialSize(small, "scaled down")]
+    for name in sorted(_size_values(shape), key=lambda name: -_size_values(shape)[name])[:2]:
+        sizes.append(TrialSize({**small, name: shape[name]}, f"with {name} as it is"))
+    sizes += [
+        TrialSize(_halve_sizes({**shape, **other}), "at a held-out shape, scaled down")
+        for other in list(held_out)[:1]
+    ]
+    unlike: dict[tuple[tuple[str, Value], ...], TrialSize] = {}
+    for sized in sizes:
+        unlike.setdefault(tuple(sized.shape.items()), sized)
+    return tuple(unlike.values())
+
+
+def _halve_sizes(shape: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the shape with sizes halved while they are even and above `_EVEN`."""
+    sizes = _size_values(shape)
+    for name in sizes:
+        while sizes[name] > _EVEN and sizes[name] % 2 == 0:
+            sizes[name] //= 2
+    return {**shape, **sizes}
+
+
+def _all_sizes(
+    shape: Mapping[str, Value], held_out: list[Mapping[str, Value]]
+) -> Iterator[TrialSize]:
+    small = _scale_down(shape, _small_product(shape))
+    yield TrialSize(small, "scaled down")
+    yield TrialSize(_awkward_sizes(small), "at awkward sizes")
+    yield TrialSize(_awkward_sizes(_scale_down(shape, _TINY)), "at small awkward sizes")
+    yield TrialSize(_awkward_sizes(_scale_down(shape, _TINY)), "with offset means", OFFSET)
+    yield TrialSize(small, "with offset means", OFFSET)
+    for name in sorted(_size_values(shape), key=lambda name: -_size_values(shape)[name])[
+        :_MOST_KEPT
+    ]:
+        yield TrialSize(_scale_down(shape, _KEPT, kept=name), f"with {name} as it is")
+    for other in held_out[:_MOST_HELD_OUT]:
+        yield TrialSize(
+            _scale_down({**shape, **other}, _small_product(shape)),
+            "at a held-out shape, scaled down",
+        )
+
+
+def _small_product(shape: Mapping[str, Value]) -> int:
+    """Return the product of the sizes of a problem scaled down."""
+    return int(_SIDE ** min(max(len(_size_values(shape)), 2), _MOST_SIDES))
+
+
+def _size_values(shape: Mapping[str, Value]) -> dict[str, int]:
+    return {n: v for n, v in shape.items() if isinstance(v, int) and v > 1 and v is not True}
+
+
+def _scale_down(shape: Mapping[str, Value], limit: int, kept: str = "") -> dict[str, Value]:
+    """Return the shape with its largest sizes halved until their product is within the limit."""
+    sizes = _size_values(shape)
+    while math.prod(sizes.values()) > limit:
+        open_to = {n: v for n, v in sizes.items() if n != kept and v > _LEAST}
+        if not open_to:
+            break
+        largest = max(open_to, key=lambda name: open_to[name])
+        sizes[largest] = max(-(-sizes[largest] // 2), _LEAST)
+    return {**shape, **sizes}
+
+
+def _awkward_sizes(shape: Mapping[str, Value]) -> dict[str, Value]:
+    """Return odd sizes a little below: no power of two divides them."""
+    odd = {n: v - 3 + v % 2 for n, v in _size_values(shape).items() if v >= _LEAST // 2}
+    return {**shape, **odd}
+
+
+_PARENT_S, _VARIANT_S = 0.4, 0.6
+"""Seconds for each launch; a launch cut short is a sample of its programs."""
+
+_PATIENT_S = 4.0
+"""The same for tiny problems, which are run whole."""
+
+_TIMES_PARENT = 4.0
+"""Ratio to its parent's error that a variant may have: 2.1 for the largest of many errors, and 2
+for another order of operations (see `solkit.measure.checking.tolerance`)."""
+
+_LEAST_SHARE = 2.0**-15
+"""Error that is always allowed, relative to an output and to their root mean square (ibid.)."""
+
+_WRONG_PARENT = 0.05
+"""A parent that is off by more computes something else here than on a GPU."""
+
+_SEED = 0
+_FEW_SMS = 32
+
+Outputs = list[torch.Tensor]
+
+
+def warm_up() -> None:
+    """Load what all trials need, once."""
+    torch.set_num_threads(1)
+    triton_interpreter.install()
+
+
+@dataclass(frozen=True)
+class _Case:
+    """One size, with the correct outputs and how far the parent is from them.
+
+    Attributes:
+        shape, why, offset: of `TrialSize`.
+        narrow: whether floating inputs keep their dtypes; else they are fp32.
+        want: the reference's outputs in fp64.
+        errors: the parent's largest error in each output, relative; NaN if nothing was compared.
+        broken: for each output, the elements at which the parent is not what is wanted, although
+            one of the two is not finite.
+    """
+
+    shape: dict[str, Value]
+    why: str
+    offset: float
+    narrow: bool
+    want: Outputs
+    errors: list[float]
+    broken: list[torch.Tensor]
+
+    @property
+    def sized(self) -> TrialSize:
+        return TrialSize(self.shape, self.why, self.offset)
+
+
+@dataclass(frozen=True)
+class _RunOutputs:
+    """Outputs of one run.
+
+    Attributes:
+        outputs: all that it returned or wrote.
+        seen: for each output, which elements count; ``None`` if all do.
+    """
+
+    outputs: Outputs
+    seen: list[torch.Tensor] | None
+
+
+class _UnjudgedError(Exception):
+    """The run was cut short in a way that says nothing about its outputs."""
+
+
+# ------------------------------------------------------------------------------------- the parent
+
+
+def prepare(
+    problem: str, kernel: str, params: Mapping[str, Value], shape: Mapping[str, Value]
+) -> tuple[str, bytes]:
+    """Run a parent at each size.
+
+    Returns:
+        Why there are no cases, or nothing; and the cases, for `judge`.
+    """
+    _arrange_process()
+    loaded = load(kernel, problem if problem != kernel else None)
+    held_out = loaded.description.problem.held_out_shapes
+    cases: list[_Case] = []
+    failures: list[str] = []
+    for sized in sizes_to_try(loaded.full_shape(shape), held_out):
+        for narrow in (False, True):
+            try:
+                cases.append(_case_at_size(loaded, dict(params), sized, narrow))
+                break
+            except Exception as error:  # user code in an interpreter that lacks some operations
+                failures.append(f"{sized.describe()}: {_error_text(error)}")
+    saved = io.BytesIO()
+    torch.save([asdict(case) for case in cases], saved)
+    return "" if cases else failures[0], saved.getvalue()
+
+
+def _case_at_size(
+    loaded: LoadedKernel, params: dict[str, Value], sized: TrialSize, narrow: bool
+) -> _Case:
+    workload = _cpu_workload(loaded, params, sized, narrow)
+    want = [_detach_output(out) for out in reference_in(workload, torch.float64, _SEED)]
+    ran = _run_kernel(
+        _cpu_workload(loaded, params, sized, narrow), _launch_limit_s(sized, _PARENT_S)
+    )
+    pairs = list(zip(ran.outputs, want, strict=True))
+    errors = [
+        _relative_error(got, true, _compared_elements(ran, index))
+        for index, (got, true) in enumerate(pairs)
+    ]
+    if any(error > _WRONG_PARENT for error in errors):
+        raise ValueError("its parent's results differ from the reference's here")
+    broken = [_broken_elements(got, true) for got, true in pairs]
+    return _Case(dict(sized.shape), sized.why, sized.offset, narrow, want, errors, broken)
+
+
+# ------------------------------------------------------------------------------------ the variant
+
+
+def judge(problem: str, variant: str, saved: bytes) -> tuple[str, str]:
+    """Run a variant at each of its parent's sizes, as `prepare` gave them.
+
+    Returns:
+        ``"right"``, ``"wrong"`` or ``"unchecked"``, and the reason.
+    """
+    _arrange_process()
+    cases = [_Case(**fields) for fields in torch.load(io.BytesIO(saved), weights_only=True)]
+    loaded = load(variant, problem)
+    judged, whole = 0, 0
+    for case in cases:
+        try:
+            ran, complete = _run_variant(loaded, case)
+        except _UnjudgedError:
+            continue
+        except Exception as error:
+            kind = "unchecked" if _is_lacking(error) else "wrong"
+            return kind, f"{case.sized.describe()}: {_error_text(error)}"
+        difference = _difference(ran, case)
+        if difference:
+            return "wrong", f"{case.sized.describe()}: {difference}"
+        judged, whole = judged + 1, whole + complete
+    if not whole:
+        return "unchecked", "the interpreter is too slow to run any size whole"
+    return "right", f"it agrees with the reference at {judged} sizes"
+
+
+def _run_variant(loaded: LoadedKernel, case: _Case) -> tuple[_RunOutputs, bool]:
+    candidate = loaded.description.candidate
+    params = dict(candidate.params) if candidate is not None else {}
+    limit_s = _launch_limit_s(case.sized, _VARIANT_S)
+    ran = _run_kernel(_cpu_workload(loaded, params, case.sized, case.narrow), limit_s)
+    return ran, ran.seen is None
+
+
+def _difference(ran: _RunOutputs, case: _Case) -> str:
+    """Return what is wrong with outputs; nothing if they are right."""
+    if len(ran.outputs) != len(case.want):
+        return f"{len(ran.outputs)} outputs; the reference has {len(case.want)}"
+    for index, (got, want) in enumerate(zip(ran.outputs, case.want, strict=True)):
+        if got.shape != want.shape:
+            return f"output {index} has shape {tuple(got.shape)}, expected {tuple(want.shape)}"
+        counts = ~case.broken[index] & _compared_elements(ran, index)
+        if bool((_broken_elements(got, want) & counts).any()):
+            return f"output {index} has other elements that are not numbers, or were never written"
+        error, parent = _relative_error(got, want, counts), case.errors[index]
+        narrow = is_inexact(got) and got.dtype not in _WIDE
+        share = 2 * torch.finfo(got.dtype).eps if narrow else _LEAST_SHARE
+        if error > _TIMES_PARENT * (0.0 if parent != parent else parent) + share:
+            return f"output {index} is off by {error:.2g}; its parent by {parent:.2g}"
+    return ""
+
+
+# ------------------------------------------------------------------------------------- running
+
+
+def _arrange_process() -> None:
+    """Fill unwritten memory with NaN; give launchers that ask for the number of SMs one."""
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    properties = types.SimpleNamespace(multi_processor_count=_FEW_SMS, major=9, minor=0)
+    cuda: Any = torch.cuda
+    cuda.get_device_properties = lambda *_: properties
+    cuda.get_device_capability = lambda *_: (9, 0)
+
+
+def _launch_limit_s(sized: TrialSize, usual_s: float) -> float:
+    return _PATIENT_S if sized.is_tiny_problem else usual_s
+
+
+def _cpu_workload(
+    loaded: LoadedKernel, params: Mapping[str, Value], sized: TrialSize, narrow: bool
+) -> Workload:
+    seed_everything(_SEED)
+    workload = loaded.workload(sized.shape, params, "cpu")
+    arguments = (workload.args, dict(workload.kwargs))
+    args, kwargs = tree_map(lambda leaf: _prepare_input(leaf, sized.offset, narrow), arguments)
+    return replace(workload, args=args, kwargs=kwargs)
+
+
+def _prepare_input(leaf: Any, offset: float, narrow: bool) -> Any:
+    if not isinstance(leaf, torch.Tensor) or not leaf.is_floating_point():
+        return leaf
+    wide = leaf if narrow or leaf.dtype in _WIDE or leaf.element_size() == 1 else leaf.float()
+    return wide + offset if offset and leaf.dim() > 1 else wide
+
+
+_WIDE = (torch.float32, torch.float64)
+
+
+def _run_kernel(workload: Workload, limit_s: float, must_launch: bool = True) -> _RunOutputs:
+    seen = triton_interpreter.watch(limit_s, _SEED)
+    seed_everything(_SEED)
+    outputs = [_detach_output(out) for out in workload.run_kernel()]
+    if must_launch and not seen.launches:
+        raise ValueError("it launches no Triton kernel")
+    if not seen.skipped:
+        return _RunOutputs(outputs, None)
+    if seen.launches > 1 or seen.atomics:
+        raise _UnjudgedError
+    return _RunOutputs(outputs, [_stored_elements(out, seen) for out in outputs])
+
+
+def _stored_elements(output: torch.Tensor, seen: Watch) -> torch.Tensor:
+    """Tell for each element of an output whether it was stored."""
+    marks = torch.zeros(output.shape, dtype=torch.bool)
+    if not output.is_contiguous():
+        raise _UnjudgedError
+    start, size = output.data_ptr(), output.element_size()
+    flat = marks.view(-1)
+    for addresses in seen.written:
+        places = torch.from_numpy(addresses.astype("int64").reshape(-1)) - start
+        inside = places[(places >= 0) & (places < flat.numel() * size)]
+        flat[inside // size] = True
+    return marks
+
+
+def _detach_output(output: torch.Tensor) -> torch.Tensor:
+    return output.detach()
+
+
+# ------------------------------------------------------------------------------------- comparing
+
+
+def _compared_elements(ran: _RunOutputs, index: int) -> torch.Tensor:
+    if ran.seen is not None:
+        return ran.seen[index]
+    return torch.ones(ran.outputs[index].shape, dtype=torch.bool)
+
+
+def _relative_error(got: torch.Tensor, want: torch.Tensor, part: torch.Tensor) -> float:
+    """Return the largest relative error of finite elements; 0 or 1 for integers; NaN for none."""
+    if not bool(part.any()):
+        return float("nan")
+    mine, true = got[part], want[part]
+    if not is_inexact(got):
+        return float(bool((mine != true).any()))
+    mine, true = mine.double(), true.double()
+    finite = mine.isfinite() & true.isfinite()
+    mine, true = mine[finite], true[finite]
+    if not true.numel():
+        return float("nan")
+    level = true.square().mean().sqrt()
+    return float(((mine - true).abs() / (true.abs() + level).clamp(min=1e-30)).max())
+
+
+def _broken_elements(got: torch.Tensor, want: torch.Tensor) -> torch.Tensor:
+    """Tell for each element whether one of the two is not finite and the other is not the same."""
+    if not is_inexact(got):
+        return torch.zeros(got.shape, dtype=torch.bool)
+    mine, true = got.double(), want.double()
+    same = (mine == true) | (mine.isnan() & true.isnan())
+    return ~same & ~(mine.isfinite() & true.isfinite())
+
+
+_LACKING = ("NotImplementedError", "InterpreterBuilder", "not supported in interpreter")
+
+
+def _is_lacking(error: Exception) -> bool:
+    """Tell whether the interpreter lacks an operation, as its messages have it."""
+    text = f"{type(error).__name__}: {error}"
+    return any(word in text for word in _LACKING)
+
+
+def _error_text(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error)[:300]}"
+
+
+_SECONDS = 2.0
+"""Limit for the launches of a size; what is cut short is a sample of its programs."""
+_FAR = 0.05
+"""Error, relative to an output and to their root mean square, that no rounding explains."""
+
+
+class _NoVerdictError(Exception):
+    """The problem says nothing about the candidate's outputs here."""
+
+
+def check_alone(
+    problem: str, kernel: str, params: Mapping[str, Value], shape: Mapping[str, Value]
+) -> tuple[str, str]:
+    """Run a candidate at a few sizes.
+
+    Returns:
+        ``"right"``, ``"wrong"`` or ``"unchecked"``, and the reason.
+    """
+    _arrange_process()
+    loaded = load(kernel, problem if problem != kernel else None)
+    held_out = loaded.description.problem.held_out_shapes
+    wrong, lacking, agreed = "", "", 0
+    for sized in even_sizes(loaded.full_shape(shape), held_out):
+        try:
+            difference = _difference_alone(loaded, params, sized)
+        except Exception as error:  # user code in an interpreter that lacks some operations
+            lacking = lacking or f"{sized.describe()}: {_error_text(error)}"
+            continue
+        if difference:
+            wrong = wrong or f"{sized.describe()}: {difference}"
+        else:
+            agreed += 1
+    if agreed:
+        return "right", f"it agrees with the reference at {agreed} size{'s' if agreed > 1 else ''}"
+    if wrong:
+        return "wrong", wrong
+    return "unchecked", lacking or "there is no size to try"
+
+
+def _difference_alone(loaded: LoadedKernel, params: Mapping[str, Value], sized: TrialSize) -> str:
+    """Return what is wrong at one size, with inputs in fp32, or as they are if it needs that."""
+    try:
+        return _compare_alone(loaded, params, sized, narrow=False)
+    except _NoVerdictError:
+        raise
+    except Exception:
+        return _compare_alone(loaded, params, sized, narrow=True)
+
+
+def _compare_alone(
+    loaded: LoadedKernel, params: Mapping[str, Value], sized: TrialSize, narrow: bool
+) -> str:
+    workload = _cpu_workload(loaded, params, sized, narrow)
+    if workload.check is not None:
+        raise _NoVerdictError("the file compares by its own check()")
+    want = [out.detach() for out in reference_in(workload, torch.float64, 0)]
+    again = _cpu_workload(loaded, params, sized, narrow)
+    if any(
+        _differs_inexactly(a.detach(), b)
+        for a, b in zip(reference_in(again, torch.float64, 1), want)
+    ):
+        raise _NoVerdictError("the reference draws random numbers")
+    workload = _cpu_workload(loaded, params, sized, narrow)
+    outputs, seen = _run_any(workload)
+    if len(outputs) != len(want):
+        return f"{len(outputs)} outputs; the reference has {len(want)}"
+    rtol = 0.0 if workload.tolerance is None else workload.tolerance.rtol
+    for index, (got, true) in enumerate(zip(outputs, want, strict=True)):
+        if got.shape != true.shape:
+            return f"output {index} has shape {tuple(got.shape)}, expected {tuple(true.shape)}"
+        part = torch.ones(got.shape, dtype=torch.bool) if seen is None else seen[index]
+        if bool((_broken_elements(got, true) & part).any()):
+            return f"output {index} has other elements that are not numbers, or were never written"
+        error = _relative_error(got, true, part)
+        if error > max(_FAR, 4 * rtol):
+            return f"output {index} is off by {error:.2g} of its size"
+    return ""
+
+
+def _run_any(workload: object) -> tuple[list[torch.Tensor], list[torch.Tensor] | None]:
+    """Return the candidate's outputs and which elements count; no Triton launch is needed."""
+    ran = _run_kernel(workload, _SECONDS, must_launch=False)  # type: ignore[arg-type]
+    return ran.outputs, ran.seen
+
+
+def _differs_inexactly(got: torch.Tensor, want: torch.Tensor) -> bool:
+    return is_inexact(want) and bool((got - want).abs().max() > 0) if want.numel() else False

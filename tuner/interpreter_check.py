@@ -1,0 +1,180 @@
+"""Trials of variants in Triton's interpreter, for correctness, before they cost GPU time.
+
+A variant is judged by its parent: at each size both get the same inputs, in fp32 and with and
+without an offset of their means, and the variant may be 4 times as far from the reference in fp64
+as its parent is, plus a rounding allowance. So a problem that is hard in fp32 blames no variant.
+
+User code runs in child processes: in a sandbox where one can be made, else without the caller's
+tokens in the environment. Both have a time limit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from solkit.core import Brief, Checked, Value
+from solkit.errors import JobDiedError, SolkitError, UnsupportedError
+from solkit.processes.jobs import Jobs, SandboxedJobs
+
+__all__ = ["Checker"]
+
+_WORKER = "solkit.tuner._interpreter_trial"
+_ALONE = "solkit.tuner._interpreter_trial:check_alone"
+_ENVIRONMENT = {"TRITON_INTERPRET": "1"}
+_PREPARE_S = 60.0
+
+
+@dataclass(frozen=True)
+class _Parent:
+    """Cases by which variants of one kernel at one shape are judged.
+
+    Attributes:
+        folder: its files.
+        lacking: why it cannot be run; else empty.
+        cases: of `solkit.tuner._interpreter_trial.prepare`.
+    """
+
+    folder: Path
+    lacking: str
+    cases: bytes
+
+
+class Checker:
+    """Checks variants of one parent after another; threads may share it.
+
+    Args:
+        limit_s: seconds for a variant; then its process is killed and it stays unchecked.
+    """
+
+    def __init__(self, limit_s: float = 30.0) -> None:
+        self._limit_s = limit_s
+        self._jobs: Jobs | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._parents: dict[tuple[str, str], _Parent] = {}
+        self._preparing = threading.Lock()
+        self._is_closed = False
+
+    def __enter__(self) -> Checker:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End its processes and remove its files; a thread that still asks gets an error."""
+        self._is_closed = True
+        jobs, self._jobs = self._jobs, None
+        folder, self._folder = self._folder, None
+        self._parents.clear()
+        if jobs is not None:
+            jobs.close()
+        if folder is not None:
+            folder.cleanup()
+
+    def check(self, source: str, brief: Brief) -> tuple[Checked, str]:
+        """Tell whether `source`, a variant of the brief's, is right, and the reason, a sentence."""
+        parent = self._parent_cases(brief)
+        if parent.lacking:
+            return Checked.UNCHECKED, f"The interpreter does not run its parent: {parent.lacking}"
+        variant = parent.folder / f"variant_{abs(hash(source))}.py"
+        variant.write_text(source, encoding="utf-8")
+        problem = str(parent.folder / _parent_name(brief))
+        try:
+            answer = self._call_worker(parent.folder, "judge", problem, str(variant), parent.cases)
+        except JobDiedError as error:
+            # a timeout says nothing, a crash means a write out of bounds
+            return (Checked.UNCHECKED if error.timed_out else Checked.WRONG), str(error)
+        except SolkitError as error:
+            return Checked.WRONG, str(error)
+        kind, why = answer
+        return Checked(kind), str(why)
+
+    def check_alone(
+        self,
+        kernel: str,
+        problem: str | None,
+        params: Mapping[str, Value],
+        shape: Mapping[str, Value],
+    ) -> tuple[Checked, str]:
+        """Tell whether a file's candidate is plainly wrong, without a parent to judge it by.
+
+        Args:
+            kernel: its path.
+            problem: the file with the reference, if it is another.
+            params: of the candidate.
+            shape: sizes of the problem.
+        """
+        files = problem or kernel, kernel
+        with self._preparing:
+            if self._jobs is None:
+                self._jobs = _start_jobs()
+        try:
+            kind, why = self._jobs.call(
+                _ALONE, *files, dict(params), dict(shape), timeout_s=self._limit_s, shown=files
+            )
+        except SolkitError as error:  # of a kernel that needs a GPU, or of this check
+            return Checked.UNCHECKED, str(error)
+        return Checked(kind), str(why)
+
+    def prepare(self, brief: Brief) -> None:
+        """Run the brief's kernel, by which its variants are judged, before any is there."""
+        self._parent_cases(brief)
+
+    def _parent_cases(self, brief: Brief) -> _Parent:
+        key = (brief.source, repr(sorted(brief.shape.items())))
+        with self._preparing:  # once, whoever asks first
+            if key not in self._parents:
+                self._parents[key] = self._prepare_parent(brief)
+            return self._parents[key]
+
+    def _prepare_parent(self, brief: Brief) -> _Parent:
+        folder = self._new_folder()
+        kernel, problem = folder / "parent.py", folder / _parent_name(brief)
+        kernel.write_text(brief.source, encoding="utf-8")
+        if brief.reference is not None:
+            problem.write_text(brief.reference, encoding="utf-8")
+        args = (str(problem), str(kernel), dict(brief.params), dict(brief.shape))
+        try:
+            lacking, cases = self._call_worker(folder, "prepare", *args, limit_s=_PREPARE_S)
+        except SolkitError as error:
+            return _Parent(folder, str(error) or type(error).__name__, b"")
+        return _Parent(folder, lacking, cases)
+
+    def _new_folder(self) -> Path:
+        if self._is_closed:
+            raise UnsupportedError("the checks have ended")
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="solkit-checking-")
+        return Path(tempfile.mkdtemp(dir=self._folder.name))
+
+    def _call_worker(
+        self, folder: Path, function: str, *args: object, limit_s: float | None = None
+    ) -> Any:
+        if self._jobs is None:
+            self._jobs = _start_jobs()
+        # the folder of all parents: one that shows a parent's alone would load torch again for each
+        timeout_s, shown = limit_s or self._limit_s, (str(folder.parent),)
+        return self._jobs.call(f"{_WORKER}:{function}", *args, timeout_s=timeout_s, shown=shown)
+
+
+def _parent_name(brief: Brief) -> str:
+    return "parent.py" if brief.reference is None else "problem.py"
+
+
+def _start_jobs() -> Jobs:
+    prepare = f"{_WORKER}:warm_up"
+    with contextlib.suppress(UnsupportedError):
+        return SandboxedJobs(prepare, _ENVIRONMENT)
+    return Jobs(prepare, _ENVIRONMENT, private=True)

@@ -1,0 +1,99 @@
+"""Interface of a rewrite."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+from solkit.core import Brief, Gap
+from solkit.tuner.proposers.rewriter._parse import KernelText
+
+__all__ = ["Facts", "Rewrite", "Variant"]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A rewritten file.
+
+    Attributes:
+        source: the whole text.
+        intent: what it is meant to gain, in one sentence made of facts.
+    """
+
+    source: str
+    intent: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts of a brief, in the form in which rewrites ask.
+
+    Attributes:
+        brief: as told.
+    """
+
+    brief: Brief
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """The problem's integer sizes by name."""
+        shape = self.brief.shape.items()
+        return {n: v for n, v in shape if isinstance(v, int) and not isinstance(v, bool)}
+
+    @property
+    def sms(self) -> int:
+        """The device's multiprocessors."""
+        return self.brief.device.sm_count
+
+    @property
+    def _measured_gap(self) -> Gap | None:
+        return None if self.brief.result is None else self.brief.result.gap
+
+    @cached_property
+    def factors(self) -> Mapping[str, float]:
+        """The factors of the gap by name, the causes of large ones likewise."""
+        if self._measured_gap is None:
+            return {}
+        named = {factor.name: factor.factor for factor in self._measured_gap.factors}
+        causes = {f.cause.name: f.factor for f in self._measured_gap.factors if f.cause is not None}
+        return {**named, **causes}
+
+    def factor(self, *names: str) -> float:
+        """Return the largest of these factors and causes of the gap; 1 if none is known."""
+        return max((self.factors.get(name, 1.0) for name in names), default=1.0)
+
+    def programs(self, function: str) -> int | None:
+        """Return how many programs of a function are launched; ``None`` if unknown."""
+        if self.brief.result is None:
+            return None
+        launches = (kernel.launch for kernel in self.brief.result.analysis.own)
+        grids = [math.prod(launch.grid) for launch in launches if launch.name == function]
+        return min(grids) if grids else None
+
+    def explain_factors(self, *names: str) -> str:
+        """Return the largest of these factors as a clause; empty if none matters."""
+        if self._measured_gap is None:
+            return ""
+        factors = [f for f in self._measured_gap.factors if f.name in names and f.factor > 1.02]
+        if not factors:
+            return ""
+        largest = max(factors, key=lambda factor: factor.factor)
+        return f" ({largest.name} costs {largest.factor:.2f}x)"
+
+
+class Rewrite(Protocol):
+    """One kind of change. Its docstring says when it applies."""
+
+    @property
+    def kind(self) -> str:
+        """Name of the rewrite, `solkit.core.Proposal.kind`."""
+
+    @property
+    def helps(self) -> tuple[str, ...]:
+        """The factors of the gap, and causes, that it lessens: large ones have it tried early."""
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """Return the changed files; none if it does not apply."""

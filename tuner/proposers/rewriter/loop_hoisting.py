@@ -1,0 +1,105 @@
+"""Hoisting: code that a loop computes again on each trip is computed once, ahead of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._edit import changed_text
+from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    KernelText,
+    assigned_names,
+    calls_within,
+    names_within,
+    range_loop,
+    single_assignment,
+    with_body,
+)
+from solkit.tuner.proposers.rewriter._values import base_pointer
+
+__all__ = ["Hoist"]
+
+_WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min", "tl.atomic_cas")
+
+
+class Hoist:
+    """Loads and computation that do not depend on a loop move ahead of it.
+
+    Applies to names that a loop's body assigns once, from nothing that the body assigns; loads only
+    if the loop writes nothing, or through another pointer that no other parameter shares.
+    """
+
+    kind = "hoist"
+    helps = ("instructions", "latency", "extra traffic")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        new = {}
+        for name, function in text.functions.items():
+            body, moved = _hoist_invariants(function)
+            if moved:
+                new[name] = with_body(function.node, body)
+        if new:
+            why = facts.explain_factors("instructions", "latency")
+            yield Variant(
+                changed_text(text, functions=new),
+                f"Loops of {', '.join(new)} repeat what is the same on each trip{why}.",
+            )
+
+
+def _hoist_invariants(function: JitFunction) -> tuple[list[cst.BaseStatement], bool]:
+    statements: list[cst.BaseStatement] = []
+    moved = False
+    for statement in function.body:
+        loop = range_loop(statement)
+        if loop is None:
+            statements.append(statement)
+            continue
+        ahead, rest = _part_statements(loop.body, loop.name, function)
+        useful = any(calls_within(statement) for statement in ahead)
+        if useful:
+            statements += ahead
+            statement = with_body(statement, rest)
+            moved = True
+        statements.append(statement)
+    return statements, moved
+
+
+def _part_statements(
+    body: Sequence[cst.BaseStatement], variable: str, function: JitFunction
+) -> tuple[list[cst.BaseStatement], list[cst.BaseStatement]]:
+    """Return the statements that may move ahead, and the others."""
+    written = assigned_names(*body)
+    changing = {variable, *written}
+    stored = {
+        base_pointer(call.args[0].value, function.params)
+        for s in body
+        for call in calls_within(s, *_WRITES)
+    }
+    ahead: list[cst.BaseStatement] = []
+    rest: list[cst.BaseStatement] = []
+    for statement in body:
+        binding = single_assignment(statement)
+        fixed = (
+            binding is not None
+            and not binding.operator
+            and written.count(binding.target) == 1
+            and not names_within(binding.value) & changing
+            and not _is_written(statement, stored, function)
+        )
+        if fixed and binding is not None:
+            changing.discard(binding.target)
+            ahead.append(statement)
+        else:
+            rest.append(statement)
+    return (ahead, rest) if rest else ([], list(body))
+
+
+def _is_written(statement: cst.BaseStatement, stored: set[str], function: JitFunction) -> bool:
+    bases = {
+        base_pointer(c.args[0].value, function.params) for c in calls_within(statement, "tl.load")
+    }
+    return bool(bases & stored) or bool(calls_within(statement, *_WRITES))

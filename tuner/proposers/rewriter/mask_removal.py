@@ -1,0 +1,183 @@
+"""Masks that sizes make redundant are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._edit import (
+    arguments_of,
+    changed_text,
+    guarded_launch,
+    launch_line,
+    options_of,
+    renamed_function,
+    tile_constants,
+)
+from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    KernelText,
+    Launch,
+    argument_of,
+    called_name,
+    calls_within,
+    in_launcher,
+    names_within,
+    parenthesized,
+    parse_expression,
+    range_loop,
+    render_code,
+    replace_each,
+    single_assignment,
+    statements_of,
+    substitute_names,
+    walk_statements,
+)
+
+__all__ = ["EvenSizes"]
+
+
+class EvenSizes:
+    """Sizes that blocks divide need no masks; the original launch stays for others.
+
+    Applies to masks made of ``offsets < size`` joined by ``&``, where the offsets are
+    ``tl.arange(0, BLOCK)`` plus a program's index times ``BLOCK``, or plus a loop's variable with
+    that step, and the size is a parameter.
+    """
+
+    kind = "even sizes"
+    helps = ("instructions", "index arithmetic", "arithmetic instructions", "wide product")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        for launch in text.single:
+            source = _without_masks(text, launch)
+            if source:
+                why = facts.explain_factors("instructions")
+                yield Variant(
+                    source,
+                    f"Blocks of {launch.function.name} that divide the sizes need no masks{why}.",
+                )
+
+
+def _without_masks(text: KernelText, launch: Launch) -> str:
+    function = launch.function
+    values = _single_values(function)
+    needed: dict[str, tuple[str, str]] = {}
+    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    for call in calls_within(function.node, "tl.load", "tl.store"):
+        place = 1 if called_name(call) == "tl.load" else 2
+        mask = argument_of(call, place, "mask")
+        if mask is None:
+            continue
+        conditions = _conditions(substitute_names(mask, values), function)
+        if conditions is None:
+            return ""
+        needed.update({f"{size} % {block}": (size, block) for size, block in conditions})
+        pairs.append((call, _without_mask(call, place)))
+    tests = [_divisibility_test(size, block, launch) for size, block in needed.values()]
+    if not pairs or any(test is None for test in tests):
+        return ""
+    name = text.fresh(f"{function.name}_even")
+    node = renamed_function(function, name, statements_of(replace_each(function.node, pairs)))
+    statement = launch_line(
+        name, render_code(launch.grid), arguments_of(launch), options_of(launch), function.constants
+    )
+    condition = " and ".join(dict.fromkeys(test for test in tests if test is not None))
+    return changed_text(
+        text,
+        added={function.name: [node]},
+        launches=[(launch.statement, guarded_launch(condition, statement, launch.statement))],
+    )
+
+
+def _single_values(function: JitFunction) -> Mapping[str, cst.BaseExpression]:
+    """Return names that are assigned once, without the function's own names."""
+    bindings = [
+        a for s in walk_statements(function.body) if (a := single_assignment(s)) is not None
+    ]
+    single = [
+        a for a in bindings if sum(b.target == a.target for b in bindings) == 1 and not a.operator
+    ]
+    same = [
+        a
+        for a in bindings
+        if a not in single
+        and len({render_code(b.value) for b in bindings if b.target == a.target}) == 1
+    ]
+    values: dict[str, cst.BaseExpression] = {}
+    for binding in [*single, *same]:
+        values[binding.target] = substitute_names(binding.value, values)
+    return {name: substitute_names(value, values) for name, value in values.items()}
+
+
+def _conditions(mask: cst.BaseExpression, function: JitFunction) -> list[tuple[str, str]] | None:
+    """Return pairs of a size and the block that must divide it; ``None`` for another form."""
+    if isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd):
+        left, right = _conditions(mask.left, function), _conditions(mask.right, function)
+        return None if left is None or right is None else [*left, *right]
+    if isinstance(mask, cst.Subscript):
+        return _conditions(mask.value, function)
+    if not isinstance(mask, cst.Comparison) or len(mask.comparisons) != 1:
+        return None
+    target = mask.comparisons[0]
+    if not isinstance(target.operator, cst.LessThan):
+        return None
+    offsets = mask.left.value if isinstance(mask.left, cst.Subscript) else mask.left
+    block = _block_of_offsets(offsets, function)
+    size = target.comparator
+    plain = isinstance(size, cst.Name) and size.value in function.params
+    return [(render_code(size), block)] if block and plain else None
+
+
+def _block_of_offsets(offsets: cst.BaseExpression, function: JitFunction) -> str:
+    """Return the constant of which offsets are a block, starting at a multiple; empty if none."""
+    ranges = calls_within(offsets, "tl.arange")
+    if len(ranges) != 1:
+        return ""
+    block = render_code(ranges[0].args[-1].value)
+    rest = "".join(render_code(offsets).replace("(", "").replace(")", "").split())
+    rest = rest.replace(f"tl.arange0,{block}", "").strip("+")
+    steps = {
+        loop.name
+        for s in walk_statements(function.body)
+        if (loop := range_loop(s))
+        and render_code(loop.step) == block
+        and render_code(loop.start) == "0"
+    }
+    counts = {
+        loop.name
+        for s in walk_statements(function.body)
+        if (loop := range_loop(s)) and render_code(loop.step) == "1"
+    }
+    whole = {"", *steps, *(f"{n}*{block}" for n in counts), *(f"{block}*{n}" for n in counts)}
+    whole |= {f"tl.program_id{axis}{axis_text}*{block}" for axis in "012" for axis_text in ("",)}
+    tiles = tile_constants(function)
+    names_of = names_within(offsets) - {"tl", block}
+    is_program = block in tiles and rest.endswith(f"*{block}") and not names_of & set(steps)
+    return block if rest in whole or (is_program and "+" not in rest) else ""
+
+
+def _without_mask(call: cst.Call, place: int) -> cst.Call:
+    kept = [
+        arg
+        for index, arg in enumerate(call.args)
+        if not (
+            (arg.keyword is None and index >= place)
+            or (arg.keyword is not None and arg.keyword.value in ("mask", "other"))
+        )
+    ]
+    parts = ", ".join(
+        render_code(arg.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for arg in kept
+    )
+    return cst.ensure_type(parse_expression(f"{called_name(call)}({parts})"), cst.Call)
+
+
+def _divisibility_test(size: str, block: str, launch: Launch) -> str | None:
+    one = in_launcher(parse_expression(size), launch)
+    two = in_launcher(parse_expression(block), launch)
+    if one is None or two is None:
+        return None
+    return f"{render_code(parenthesized(one))} % {render_code(parenthesized(two))} == 0"

@@ -1,0 +1,188 @@
+"""The order in which tiles are visited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._edit import (
+    Parameter,
+    arguments_of,
+    axis_name,
+    changed_text,
+    launch_line,
+    options_of,
+    with_params,
+)
+from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._parse import (
+    KernelText,
+    Launch,
+    calls_within,
+    parse_statement,
+    parse_statements,
+    render_code,
+    single_assignment,
+    substitute_names,
+    with_body,
+)
+
+__all__ = ["Grouped", "Swapped"]
+
+_GROUPS = (1, 2, 4, 8, 16)
+_GROUP = 8
+
+
+class Grouped:
+    """Programs that run together take a patch of tiles, whose operands stay in L2.
+
+    Applies to matrix products (``tl.dot``) whose tile indices are ``tl.program_id(0)`` and ``(1)``,
+    or quotient and remainder of ``tl.program_id(0)``.
+    """
+
+    kind = "grouped order"
+    helps = ("order of blocks", "products beside L2", "repeated reads")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        for launch in text.single:
+            function = launch.function
+            if not calls_within(function.node, "tl.dot") or calls_within(
+                function.node, "tl.swizzle2d"
+            ):
+                continue
+            group = text.fresh("GROUP_M")
+            body = _of_two_axes(launch, group) or _of_one_axis(launch, group)
+            if body is None:
+                continue
+            node = with_params(with_body(function.node, body), constants=[group])
+            arguments = {**arguments_of(launch), group: group}
+            launched = launch_line(
+                function.name,
+                render_code(launch.grid),
+                arguments,
+                options_of(launch),
+                {*function.constants, group},
+            ).with_changes(leading_lines=launch.statement.leading_lines)
+            source = changed_text(
+                text,
+                functions={function.name: node},
+                launches=[(launch.statement, [launched])],
+                parameters=[Parameter(group, _GROUP, _GROUPS)],
+            )
+            why = facts.explain_factors("extra traffic")
+            yield Variant(
+                source,
+                f"Programs of {function.name} that run together can share operands in L2{why}.",
+            )
+
+
+def _of_two_axes(launch: Launch, group: str) -> list[cst.BaseStatement] | None:
+    function = launch.function
+    first, second = axis_name(function, 0), axis_name(function, 1)
+    program_ids = calls_within(function.node, "tl.program_id")
+    if not first or not second or len(program_ids) != 2 or len(launch.axes or ()) != 2:
+        return None
+    head = parse_statements(
+        f"""
+        tiles_m = tl.num_programs(0)
+        tiles_n = tl.num_programs(1)
+        # Programs start in the order of this number.
+        program = tl.program_id(1) * tiles_m + tl.program_id(0)
+        {first}, {second} = tl.swizzle2d(
+            program // tiles_n, program % tiles_n, tiles_m, tiles_n, {group}
+        )
+        """
+    )
+    names = ("tiles_m", "tiles_n", "program")
+    if any(name in function.names for name in names):
+        return None
+    rest = [
+        s
+        for s in function.body
+        if (a := single_assignment(s)) is None or a.target not in (first, second)
+    ]
+    return [*head, *rest]
+
+
+def _of_one_axis(launch: Launch, group: str) -> list[cst.BaseStatement] | None:
+    """Swizzle ``pid_m = pid // tiles_n`` and ``pid_n = pid % tiles_n``."""
+    function = launch.function
+    program = axis_name(function, 0)
+    if not program or len(calls_within(function.node, "tl.program_id")) != 1:
+        return None
+    parts: dict[str, tuple[str, str, int]] = {}
+    for index, statement in enumerate(function.body):
+        binding = single_assignment(statement)
+        value = None if binding is None else binding.value
+        if (
+            binding is not None
+            and isinstance(value, cst.BinaryOperation)
+            and render_code(value.left) == program
+        ):
+            parts[render_code(value.operator).strip()] = (
+                binding.target,
+                render_code(value.right),
+                index,
+            )
+    if set(parts) != {"//", "%"} or parts["//"][1] != parts["%"][1]:
+        return None
+    (first, tiles, one), (second, _, two) = parts["//"], parts["%"]
+    swizzled = parse_statement(
+        f"{first}, {second} = tl.swizzle2d("
+        f"{first}, {second}, tl.num_programs(0) // ({tiles}), {tiles}, {group})"
+    )
+    body = function.body
+    place = max(one, two) + 1
+    return [*body[:place], swizzled, *body[place:]]
+
+
+class Swapped:
+    """The grid's axes change places: programs that start together then differ along the other.
+
+    Applies to two-dimensional grids of functions without ``tl.dot``.
+    """
+
+    kind = "loop order"
+    helps = ("uncoalesced", "order of blocks", "repeated reads")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        for launch in text.single:
+            function, axes = launch.function, launch.axes
+            if axes is None or len(axes) != 2 or calls_within(function.node, "tl.dot"):
+                continue
+            if not all(axis_name(function, axis) for axis in (0, 1)):
+                continue
+            if calls_within(function.node, "tl.num_programs"):
+                continue
+            body = [_swap_axes(statement) for statement in function.body]
+            grid = f"({render_code(axes[1])}, {render_code(axes[0])})"
+            launched = launch_line(
+                function.name, grid, arguments_of(launch), options_of(launch), function.constants
+            ).with_changes(leading_lines=launch.statement.leading_lines)
+            source = changed_text(
+                text,
+                functions={function.name: with_body(function.node, body)},
+                launches=[(launch.statement, [launched])],
+            )
+            why = facts.explain_factors("extra traffic")
+            yield Variant(
+                source,
+                f"Programs of {function.name} that start together are neighbours along axis 0; "
+                f"along axis 1 they may share more{why}.",
+            )
+
+
+def _swap_axes(statement: cst.BaseStatement) -> cst.BaseStatement:
+    binding = single_assignment(statement)
+    if binding is None or render_code(binding.value) not in (
+        "tl.program_id(0)",
+        "tl.program_id(1)",
+        "tl.program_id(axis=0)",
+        "tl.program_id(axis=1)",
+    ):
+        return statement
+    other = 1 if "0" in render_code(binding.value) else 0
+    return substitute_names(parse_statement(f"{binding.target} = tl.program_id({other})"), {})

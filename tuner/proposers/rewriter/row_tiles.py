@@ -1,0 +1,162 @@
+"""Several rows, or single elements, a program."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._edit import Parameter, lifted_axis, tile_constants
+from solkit.tuner.proposers.rewriter._lift import CannotLiftError
+from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._parse import (
+    KernelText,
+    Launch,
+    assigned_names,
+    calls_within,
+    parse_kernel,
+    render_code,
+    statements_of,
+)
+from solkit.tuner.proposers.rewriter.operands import with_products
+from solkit.tuner.proposers.rewriter.vectorise import vectorised
+
+__all__ = ["Rows", "Tile"]
+
+_ROWS = (1, 2, 4, 8, 16, 32, 64)
+_FEW_ROWS = 4
+_ELEMENTS = (128, 256, 512, 1024, 2048, 4096)
+_MANY = 1024
+_SIDES = (16, 32, 64, 128, 256)
+_SIDE = 64
+_SHAPE = re.compile(r"[\w.]+\.shape(\[-?\d+\])?")
+"""A tensor's sizes, or one of them, as a launcher reads them."""
+
+
+class Rows:
+    """A program takes several rows, as the leading axis of its blocks.
+
+    Applies along an axis of the grid where a program has one index, no constant tiles it but one
+    that a tensor's shape gives, and all that depends on the index is elementwise, a reduction along
+    other axes, a load or a store. A branch on the index becomes a mask. Where programs have no
+    block at all, they become one.
+    """
+
+    kind = "rows"
+    helps = ("dispatch", "latency", "tail", "extra traffic")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        for launch in text.single:
+            scalar = not calls_within(launch.function.node, "tl.arange")
+            tiled = _tiled_axes(launch)
+            for axis in range(len(launch.axes or ())):
+                if axis in tiled:
+                    continue
+                rewritten = _lift_axis(text, launch, axis, _width_parameter(text, scalar))
+                if rewritten:
+                    what = "one element" if scalar else "one row"
+                    why = facts.explain_factors("latency", "dispatch", "extra traffic")
+                    yield Variant(
+                        rewritten,
+                        f"A program of {launch.function.name} takes {what} along axis {axis}; with "
+                        f"several, fewer programs start and each has more under way{why}.",
+                    )
+
+
+class Tile:
+    """A program that computes one element, or one row, of a matrix computes a tile of it.
+
+    Applies to grids of programs without blocks: two axes are lifted, and loops over single elements
+    too. Sums of products become ``tl.dot``; of three axes, only pairs that give one are taken.
+    Where a program has one block and a loop over single elements, as in attention of one query, one
+    axis is lifted, if that gives products.
+    """
+
+    kind = "tile"
+    helps = ("extra traffic", "wrong pipe", "scalar product", "instructions", "extra work")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        for launch in text.single:
+            function, axes = launch.function, len(launch.axes or ())
+            why = facts.explain_factors("wrong pipe", "extra traffic", "instructions")
+            if calls_within(function.node, "tl.arange"):
+                what, sources = "row", (_tall_blocks(text, launch, axis) for axis in range(axes))
+            else:
+                pairs = itertools.combinations(range(axes), 2)
+                what, sources = "element", (_tile_axes(text, function.name, pair) for pair in pairs)
+            for rewritten in sources:
+                if rewritten and (
+                    _multiplies(rewritten, function.name) or (what == "element" and axes == 2)
+                ):
+                    yield Variant(
+                        rewritten,
+                        f"A program of {function.name} computes one {what}; a tile of them uses "
+                        f"each loaded value many times{why}.",
+                    )
+
+
+def _tiled_axes(launch: Launch) -> set[int]:
+    """Return axes of the grid that a constant tiles which could be another."""
+    return {
+        axis
+        for constant, axis in tile_constants(launch.function).items()
+        if not _is_tensor_size(launch, constant)
+    }
+
+
+def _is_tensor_size(launch: Launch, constant: str) -> bool:
+    """Tell whether a function's constant is a size of a tensor, as the launcher reads it."""
+    argument = launch.arguments.get(constant)
+    if not isinstance(argument, cst.Name):
+        return False
+    for statement in statements_of(launch.launcher):
+        if argument.value in assigned_names(statement):
+            return bool(_SHAPE.fullmatch(render_code(statement).split("=", 1)[-1].strip()))
+    return False
+
+
+def _width_parameter(text: KernelText, scalar: bool) -> Parameter:
+    if scalar:
+        return Parameter(text.fresh("BLOCK"), _MANY, _ELEMENTS)
+    return Parameter(text.fresh("ROWS"), _FEW_ROWS, _ROWS)
+
+
+def _lift_axis(text: KernelText, launch: Launch, axis: int, width: Parameter) -> str:
+    try:
+        return lifted_axis(text, launch, axis, width)
+    except CannotLiftError:
+        return ""
+
+
+def _multiplies(source: str, name: str) -> bool:
+    """Tell whether a function of a file has a product of tiles."""
+    parsed = parse_kernel(source)
+    return parsed is not None and bool(calls_within(parsed.functions[name].node, "tl.dot"))
+
+
+def _tall_blocks(text: KernelText, launch: Launch, axis: int) -> str:
+    """Return the file with element loops and a grid's axis in blocks, as products."""
+    if axis in _tiled_axes(launch) or calls_within(launch.function.node, "tl.dot"):
+        return ""
+    if (blocks := parse_kernel(vectorised(text, launch))) is None:
+        return ""
+    own = blocks.launches_of(launch.function.name)
+    width = Parameter(blocks.fresh("BLOCK_M"), _SIDE, _SIDES)
+    tiles = parse_kernel(_lift_axis(blocks, own[0], axis, width)) if own else None
+    return "" if tiles is None else with_products(tiles)
+
+
+def _tile_axes(text: KernelText, name: str, axes: tuple[int, int]) -> str:
+    source = ""
+    for axis, width in ((axes[1], "BLOCK_N"), (axes[0], "BLOCK_M")):  # the last one leads
+        launch = text.launches_of(name)[0]
+        source = _lift_axis(text, launch, axis, Parameter(text.fresh(width), _SIDE, _SIDES))
+        parsed = parse_kernel(source) if source else None
+        if parsed is None:
+            return ""
+        text = parsed
+    return vectorised(text, text.launches_of(name)[0]) or source

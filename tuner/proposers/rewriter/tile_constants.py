@@ -1,0 +1,429 @@
+"""Constants of a launcher become parameters that can be tuned; larger tiles to begin with."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._edit import (
+    WARPS,
+    Parameter,
+    block_constants,
+    changed_tree,
+    has_assignment,
+    in_statement,
+    tile_constants,
+    warps_for,
+)
+from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._parse import (
+    KernelText,
+    Launch,
+    calls_within,
+    integer_literal,
+    launcher_definition,
+    launcher_integer,
+    names_within,
+    nodes_within,
+    parse_expression,
+    range_loop,
+    read_module,
+    render_code,
+    render_module,
+    statements_of,
+    walk_statements,
+)
+from solkit.tuner.proposers.rewriter._values import as_blocked_loop
+
+__all__ = ["Constants", "Retile", "lifted_constants"]
+
+_STAGES = (1, 2, 3, 4, 5)
+_LEAST_OF_PRODUCT = 16  # what tl.dot takes
+_LINE = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
+_SIDES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+_PRODUCT_SIDES = (16, 32, 64, 128, 256)
+_ELEMENTS = 1024
+"""Elements of a block of an elementwise kernel to begin with: 8 a thread of 128."""
+_TILE_ELEMENTS = 4096
+_TRIP = 2048
+_PRODUCT_TILE = {"outer": 128, "inner": 64}
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """A constant that decides how much a program or a trip takes.
+
+    Attributes:
+        name: the function's parameter.
+        axis: of the grid; ``None`` if it is a loop's step, or if the grid's axes are not its own.
+        value: what the launcher gives.
+        tiles_grid: whether the number of programs follows from it.
+    """
+
+    name: str
+    axis: int | None
+    value: int
+    tiles_grid: bool
+
+
+_OF_THE_PROBLEM = ("reference", "inputs", "check")
+
+
+class Constants:
+    """Numbers in the launcher become its keyword parameters and entries of SPACE.
+
+    Applies to compile-time constants that tile the grid or step a loop, and to the options
+    ``num_warps`` and ``num_stages``, which get Triton's defaults where the launch has none. The
+    kernel stays as it is; the tuner finds the values.
+    """
+
+    kind = "constants"
+    helps = ("latency", "tail", "instructions", "dispatch")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:  # noqa: ARG002
+        """See `Rewrite.variants`."""
+        source = lifted_constants(text)
+        if source:
+            yield Variant(
+                source,
+                "Block sizes, warps and stages become parameters, so that they can be tuned.",
+            )
+
+
+class Retile:
+    """Larger blocks: constants as for "constants", with defaults of GPU kernels that run well.
+
+    Applies where such a constant is below its usual size: 1024 elements of an elementwise block,
+    2048 of a trip over a row, tiles of 128 x 128 x 64 for ``tl.dot``.
+    """
+
+    kind = "retile"
+    helps = ("extra traffic", "latency", "instructions", "dispatch", "tail")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        source = lifted_constants(text, facts)
+        plain = lifted_constants(text)
+        if source and source != plain:
+            why = facts.explain_factors("extra traffic", "latency", "dispatch")
+            yield Variant(source, f"Larger blocks have more loads under way and reuse more{why}.")
+
+
+def lifted_constants(text: KernelText, larger: Facts | None = None) -> str:
+    """Return the file with its launchers' constants as parameters; empty if nothing changes.
+
+    With facts, constants that are small for their kind get larger defaults.
+    """
+    return _as_they_are(text.tree) if larger is None else _lift_constants(text, larger)
+
+
+@functools.lru_cache(16)
+def _as_they_are(tree: cst.Module) -> str:
+    """Return the file as it is, without facts: two rewrites ask for it."""
+    text = read_module(tree)
+    return "" if text is None else _lift_constants(text, None)
+
+
+def _lift_constants(text: KernelText, larger: Facts | None) -> str:
+    before = render_module(text.tree)
+    for name in [launch.function.name for launch in text.single]:
+        text = _with_tiles(text, text.launches_of(name)[0], larger)
+        text = _with_options(text, text.launches_of(name)[0], larger)
+    after = render_module(text.tree)
+    return after if after != before else ""
+
+
+def _tile_parameters(text: KernelText, launch: Launch) -> list[_Tile]:
+    function = launch.function
+    placed: dict[str, int | None] = dict(tile_constants(function))
+    for statement in walk_statements(function.body):
+        loop = range_loop(statement)
+        blocked_loop = None if loop is None else as_blocked_loop(loop, function)
+        if blocked_loop is not None:
+            placed.setdefault(blocked_loop.block, None)
+    grouped = {name for name in block_constants(function) if _grid_follows(launch, name)}
+    for name in sorted(grouped):
+        placed.setdefault(name, None)
+    tiles = []
+    for name, axis in placed.items():
+        argument = launch.arguments.get(name)
+        if isinstance(argument, cst.Name) and _is_of_the_problem(text, argument.value):
+            continue
+        value = None if argument is None else launcher_integer(argument, launch.launcher, text)
+        own = _own_default(text, argument)
+        value = own if value is None else value
+        if value is not None:
+            tiles.append(_Tile(name, axis, value, axis is not None or name in grouped))
+    return tiles
+
+
+def _is_of_the_problem(text: KernelText, name: str) -> bool:
+    """Tell whether a module's constant says what is computed: the reference uses it, too."""
+    if text.constant(name) is None:
+        return False
+    plain = (function for function in text.tree.body if isinstance(function, cst.FunctionDef))
+    return any(
+        name in names_within(function)
+        for function in plain
+        if function.name.value in _OF_THE_PROBLEM
+    )
+
+
+def _grid_follows(launch: Launch, name: str) -> bool:
+    """Tell whether the grid changes with a constant: it names the argument, or looks it up."""
+    argument, grid = launch.arguments.get(name), launch.grid
+    if isinstance(grid, cst.Name):
+        grid = launcher_definition(grid.value, launch.launcher) or grid
+    subscripts = (node for node in nodes_within(grid) if isinstance(node, cst.Subscript))
+    if any(render_code(subscript.slice[0]).strip("'\"") == name for subscript in subscripts):
+        return True
+    return isinstance(argument, cst.Name) and argument.value in names_within(grid)
+
+
+def _own_default(text: KernelText, argument: cst.BaseExpression | None) -> int | None:
+    """Return the default of the launcher's keyword parameter that an argument is."""
+    for param in text.launcher.params.kwonly_params:
+        if argument is not None and render_code(argument) == param.name.value:
+            return integer_literal(param.default)
+    return None
+
+
+def _with_tiles(text: KernelText, launch: Launch, larger: Facts | None) -> KernelText:
+    tiles = _tile_parameters(text, launch)
+    defaults = {} if larger is None else _larger_defaults(launch, tiles, larger)
+    for tile in tiles:
+        argument = launch.arguments[tile.name]
+        values = _side_values(launch)
+        default = defaults.get(tile.name, tile.value)
+        own = _own_default(text, argument) is not None
+        name = render_code(argument) if own else _free_parameter_name(text, tile, argument)
+        if _is_bound_by_guard(launch, tile):
+            continue
+        replaced = read_module(_replace_constant(text, launch, tile, name, own))
+        if replaced is None:
+            continue
+        tree = changed_tree(replaced, parameters=[Parameter(name, default, values)])
+        text = read_module(tree) or text
+        launch = text.launches_of(launch.function.name)[0]
+    return text
+
+
+def _free_parameter_name(text: KernelText, tile: _Tile, argument: cst.BaseExpression) -> str:
+    """Return the parameter's name: the constant's, unless the launcher uses it otherwise."""
+    local = render_code(argument) if isinstance(argument, cst.Name) else ""
+    taken = {p.name.value for p in text.launcher.params.kwonly_params}
+    taken |= names_within(*statements_of(text.launcher)) - {local}
+    if local and local not in {p.name.value for p in text.launcher.params.kwonly_params}:
+        return local
+    return tile.name if tile.name not in taken else text.fresh(tile.name)
+
+
+def _replace_constant(
+    text: KernelText, launch: Launch, tile: _Tile, name: str, own: bool
+) -> cst.Module:
+    """Return the file with a constant's value replaced by a name, in the launch and in its grid."""
+    if own:
+        return text.tree
+    argument = launch.arguments[tile.name]
+    launcher = launch.launcher
+    if isinstance(argument, cst.Name):
+        statement = has_assignment(launcher, argument.value)
+        if statement is None:
+            return text.tree  # a module's constant: the parameter hides it
+        return changed_tree(text, launches=[(statement, [])])
+    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [(argument, cst.Name(name))]
+    if tile.axis is not None:
+        pairs += _replace_in_grid(launch, tile, name)
+    pairs += [(guard, cst.Name(name)) for guard in _in_guards(launch, tile)]
+    return in_statement(text.tree, launcher, pairs)
+
+
+def _is_bound_by_guard(launch: Launch, tile: _Tile) -> bool:
+    """Tell whether a guard around the launch forbids that a constant changes.
+
+    The launch in its ``else`` may share the grid; and of two constants with one value it is not
+    known which of them a test is about.
+    """
+    if not _enclosing_conditions(launch):
+        return False
+    grid = launch.grid
+    value = launcher_definition(grid.value, launch.launcher) if isinstance(grid, cst.Name) else None
+    shared = isinstance(value, cst.Tuple) and _replace_in_grid(launch, tile, tile.name)
+    alike = [
+        name
+        for name, argument in launch.arguments.items()
+        if integer_literal(argument) == tile.value
+    ]
+    tested = tile.name in alike and _in_guards(launch, tile)
+    return bool(shared) or (bool(tested) and len(alike) > 1)
+
+
+def _enclosing_conditions(launch: Launch) -> list[cst.If]:
+    """Return the conditions of which the launch is in the body."""
+    return [
+        branch
+        for branch in nodes_within(launch.launcher)
+        if isinstance(branch, cst.If)
+        and any(node is launch.call for node in nodes_within(branch.body))
+    ]
+
+
+def _in_guards(launch: Launch, tile: _Tile) -> list[cst.BaseExpression]:
+    """Return uses of a constant's value in ``if size % value == 0`` around the launch."""
+    rests = (node for guard in _enclosing_conditions(launch) for node in nodes_within(guard.test))
+    return [
+        node.right
+        for node in rests
+        if isinstance(node, cst.BinaryOperation)
+        and isinstance(node.operator, cst.Modulo)
+        and integer_literal(node.right) == tile.value
+    ]
+
+
+def _replace_in_grid(
+    launch: Launch, tile: _Tile, name: str
+) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
+    axes = launch.axes
+    if axes is None or tile.axis is None or tile.axis >= len(axes):
+        return []
+    return [
+        (node, cst.Name(name))
+        for node in _integers_in(axes[tile.axis])
+        if integer_literal(node) == tile.value
+    ]
+
+
+def _integers_in(node: cst.CSTNode) -> list[cst.Integer]:
+    return [integer for integer in nodes_within(node) if isinstance(integer, cst.Integer)]
+
+
+# ------------------------------------------------------------------------------- values
+
+
+def _is_product(launch: Launch) -> bool:
+    return bool(calls_within(launch.function.node, "tl.dot"))
+
+
+def _side_values(launch: Launch) -> tuple[int, ...]:
+    if _is_product(launch):
+        return _PRODUCT_SIDES
+    return _SIDES if _has_two_axes(launch) else _LINE
+
+
+def _has_two_axes(launch: Launch) -> bool:
+    """Tell whether its blocks have two axes."""
+    text = render_code(launch.function.node)
+    return any(word in text for word in ("[:, None]", "[None, :]", "tl.make_tensor_descriptor"))
+
+
+def _larger_defaults(launch: Launch, tiles: list[_Tile], facts: Facts) -> Mapping[str, int]:
+    """Return larger values for the constants that are below what they usually are."""
+    if _is_product(launch):
+        usual = {t.name: _PRODUCT_TILE["outer" if t.tiles_grid else "inner"] for t in tiles}
+    elif _has_two_axes(launch):
+        usual = _grow_smallest(tiles)
+    else:
+        usual = {t.name: _ELEMENTS if t.tiles_grid else _TRIP for t in tiles}
+    larger = {t.name: max(t.value, usual[t.name]) for t in tiles}
+    return _still_enough(launch, tiles, larger, facts)
+
+
+def _still_enough(
+    launch: Launch, tiles: list[_Tile], larger: dict[str, int], facts: Facts
+) -> dict[str, int]:
+    """Return blocks that leave a program for each multiprocessor, if their number is known."""
+    programs = facts.programs(launch.function.name)
+    for tile in tiles:
+        while (
+            programs is not None
+            and tile.tiles_grid
+            and larger[tile.name] > tile.value
+            and programs * tile.value < facts.sms * larger[tile.name]
+        ):
+            larger[tile.name] //= 2
+        if programs is not None and tile.tiles_grid:
+            programs = max(programs * tile.value // larger[tile.name], 1)
+    return larger
+
+
+def _grow_smallest(tiles: list[_Tile]) -> dict[str, int]:
+    """Grow the smallest until a block has enough elements."""
+    sizes = {tile.name: tile.value for tile in tiles}
+    total = 1
+    for size in sizes.values():
+        total *= size
+    while sizes and total < _TILE_ELEMENTS:
+        least = min(sizes, key=lambda name: sizes[name])
+        sizes[least] *= 2
+        total *= 2
+    return sizes
+
+
+# ------------------------------------------------------------------------------- options
+
+
+def _with_options(text: KernelText, launch: Launch, larger: Facts | None) -> KernelText:
+    """Return the file with warps and stages as parameters of the launcher."""
+    function = launch.function
+    defaults = {"num_warps": _warps_of_launch(text, launch) if larger else 4}
+    if function.loops:
+        defaults["num_stages"] = 3
+    call, parameters = launch.call, []
+    for option, default in defaults.items():
+        current = launch.options.get(option)
+        value = None if current is None else launcher_integer(current, launch.launcher, text)
+        if current is not None and value is None:
+            own = _own_default(text, current)
+            if own is not None:
+                values = WARPS if option == "num_warps" else _STAGES
+                parameters.append(
+                    Parameter(render_code(current), default if larger else own, values)
+                )
+            continue
+        if value is not None and not larger:
+            default = value
+        name = option if not _has_keyword(text, option) else text.fresh(option)
+        call = _with_option(call, option, name)
+        parameters.append(Parameter(name, default, WARPS if option == "num_warps" else _STAGES))
+    replaced = read_module(in_statement(text.tree, launch.launcher, [(launch.call, call)]))
+    if replaced is None:
+        return text
+    return read_module(changed_tree(replaced, parameters=parameters)) or text
+
+
+def _has_keyword(text: KernelText, name: str) -> bool:
+    return name in {p.name.value for p in text.launcher.params.kwonly_params}
+
+
+def _with_option(call: cst.Call, option: str, name: str) -> cst.Call:
+    args = list(call.args)
+    for index, arg in enumerate(args):
+        if arg.keyword is not None and arg.keyword.value == option:
+            args[index] = arg.with_changes(value=cst.Name(name))
+            return call.with_changes(args=args)
+    argument = cst.ensure_type(parse_expression(f"f({option}={name})"), cst.Call).args[0]
+    if args:
+        last = args[-1]
+        like = (
+            args[-2].comma
+            if len(args) > 1
+            else cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+        )
+        multi = isinstance(last.comma, cst.Comma)
+        args[-1] = last.with_changes(comma=like)
+        argument = argument.with_changes(comma=last.comma if multi else cst.MaybeSentinel.DEFAULT)
+    return call.with_changes(args=[*args, argument])
+
+
+def _warps_of_launch(text: KernelText, launch: Launch) -> int:
+    """Return the warps for a launch's blocks, as large as the file says."""
+    if _is_product(launch):
+        return 8
+    total, is_sized = 1, False
+    for tile in _tile_parameters(text, launch):
+        value = _own_default(text, launch.arguments[tile.name]) or tile.value
+        total, is_sized = total * value, True
+    return warps_for(total) if is_sized else 4
