@@ -32,6 +32,9 @@ SHORTCUTS = {
     "chained": "it is one of two products in a row with {about}, and (A B) C may be A (B C).",
     "operand": "{about} makes an operand that may hold zeros or repeat itself, which leaves less "
     "to multiply.",
+    "peaked": "where few of its weights are large, most of its second product may be left out.",
+    "saturated": "the function behind it is flat beyond its limits, so where most of the product "
+    "lies there, a coarser one tells which part has to be exact.",
     "part": "a product of a matrix with its own transpose is symmetric, so half of it will do.",
     "selected": "{about} may use only some elements of its output, so the others need not be "
     "computed.",

@@ -13,6 +13,7 @@ FILE_LINES, FUNCTION_LINES, PARAMETERS = 1000, 90, 8
 EXCEPTIONS = {
     "solkit/adapters/fake_cuda/attention.py:flex_attention": "has torch's signature",
     "solkit/adapters/fake_cuda/autograd.py:grad_of": "has torch.autograd.grad's signature",
+    "solkit/adapters/fake_cuda/spectral.py:inverse_short_time_fourier": "has torch's signature",
     "surrogate/language/packed_attention.py:_packed_attention": "is called by transformers",
     "tuner/tuning_problem.py:__init__": "what a task is made of, by name",
     "solkit/calibrate/kernels.py:alu_kernel": "a Triton kernel: its constants are parameters",

@@ -15,15 +15,19 @@ from dataclasses import replace
 import torch
 
 from solkit.core import OpWork, Work
+from solkit.roofline.work.algebra import simplified
 from solkit.roofline.work.avoidable_work import hard_flops, shortcuts
 from solkit.roofline.work.broadcast import without_repeats
 from solkit.roofline.work.chains import chain_of
 from solkit.roofline.work.costs import Cost, cost_of
 from solkit.roofline.work.dtype_origin import with_origins
 from solkit.roofline.work.duplicates import merged
+from solkit.roofline.work.exponentials import with_shared_exponentials
+from solkit.roofline.work.fused_attention import has_unknown_lengths
 from solkit.roofline.work.liveness import live_ops
 from solkit.roofline.work.needed_precision import costs_as_needed
 from solkit.roofline.work.program import Program, TracedOp, trace
+from solkit.roofline.work.symmetry import with_symmetry
 from solkit.roofline.work.traffic import Traffic, traffic
 from solkit.roofline.work.value_signs import products_of_one_sign
 from solkit.roofline.work.zero_propagation import annotated
@@ -47,7 +51,7 @@ def work_of_program(program: Program) -> Work:
 
 def narrowed(program: Program) -> Program:
     """Keep the ops that the results depend on, each narrowed to its live part; merge repeats."""
-    program = annotated(with_origins(merged(program)))
+    program = annotated(with_symmetry(with_origins(merged(simplified(program)))))
     live = live_ops(program)
     unmade = _made(program.ops) - _made(live)  # whoever still reads it needs none of what was made
     return replace(program, ops=tuple(live), constants=program.constants | unmade)
@@ -60,7 +64,8 @@ def _made(ops: Iterable[TracedOp]) -> set[int]:
 def work_of_live(program: Program) -> Work:
     """Return the cost of a `narrowed` program, or of some of its ops with results of their own."""
     live = list(program.ops)
-    costs = [cost_of(op) for op in without_repeats(live)]
+    alone = without_repeats(live)
+    costs = with_shared_exponentials(alone, [cost_of(op) for op in alone])
     costs = costs_as_needed(live, costs, program.results)
     moved = traffic(program, live)
     hard = hard_flops(program, live)
@@ -120,6 +125,11 @@ def _first(amounts: Mapping[int, int], touching: Sequence[set[int]]) -> Counter[
 
 
 def _unknown_masks(live: Sequence[TracedOp]) -> tuple[str, ...]:
+    if any(map(has_unknown_lengths, live)):
+        return (
+            "The lengths of packed sequences are data: they were taken to be equal, which needs "
+            "the fewest pairs.",
+        )
     masks = [op.arguments["attn_mask"] for op in live if op.operator.needs == "attention"]
     if all(mask is None or mask.value is not None for mask in masks):
         return ()

@@ -26,13 +26,18 @@ reads need not be read; it keeps no element of a product; and its in-place form 
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import torch
 
 from solkit.ops import Normalised, Reduction, Selects
+from solkit.roofline.work.algebra import TERM_FACTORS, changes_nothing
+from solkit.roofline.work.constants import Fixed
 from solkit.roofline.work.costs import attention_pairs, cost_of
+from solkit.roofline.work.early_exits import Demand, EarlyExits, saturates
 from solkit.roofline.work.products import is_gram
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
 from solkit.roofline.work.regions import covered_bytes
@@ -47,12 +52,6 @@ _REDUCING = (
 _AVERAGING = (Reduction.SUM, Reduction.MEAN)
 _SUMMING = (*_AVERAGING, Reduction.WINDOW_MEAN)
 _NORMALISING = (Normalised.CENTRED, Normalised.SCALED)
-_TERMS = {
-    "alpha": ("other", "mat1", "mat2", "batch1", "batch2"),
-    "value": ("tensor1", "tensor2"),
-    "weight": ("end",),
-}
-"""Terms that each factor scales in a sum."""
 _DEEP = 64  # ops that are followed before an output counts as lost
 
 
@@ -70,7 +69,8 @@ def hard_flops(program: Program, live: Sequence[TracedOp]) -> dict[int, int]:
             continue  # the same product twice is made once
         seen.add(again)
         if all(map(uses.unstructured, operands)) and uses.vary(operands) and uses.kept(op):
-            flops[position] = _flops(op, [uses.origin(use) for use in operands])
+            whole = _flops(op, [uses.origin(use) for use in operands])
+            flops[position] = whole // 2 if uses.saturates(op) else whole
     return flops
 
 
@@ -91,18 +91,31 @@ def shortcuts(
         flops = cost.operations.items() if cost is not None else ()
         whole = sum(n for key, n in flops if key.startswith("contraction."))
         if hard.get(position, 0) < whole:
-            reasons[position] = "part" if position in hard else uses.shortcut(op)
+            reasons[position] = _of_part(op, uses) if position in hard else uses.shortcut(op)
     return reasons
+
+
+def _of_part(op: TracedOp, uses: _Uses) -> str:
+    """Say why only a part of a contraction counts, as `OpWork.shortcut`."""
+    if _is_attention(op):
+        return "peaked"
+    return "saturated" if uses.saturates(op) else "part"
 
 
 def surely_read(program: Program, live: Sequence[TracedOp]) -> set[int]:
     """Return storages of which each element that the trace reads is needed by any algorithm."""
     uses = _Uses(program, live)
-    sure = {use.storage for use in program.results}
+    sure = {use.storage: Demand() for use in program.results}
     for op in reversed(live):
-        if any(use.storage in sure for use in (*op.outputs, *op.written)):
-            sure |= {use.storage for use in op.inputs if not uses.selects(op, use)}
-    return sure if program.arguments is None else sure & program.arguments
+        outputs = [use.storage for use in (*op.outputs, *op.written) if use.storage in sure]
+        if not outputs or uses.is_fixed(op):
+            continue
+        demand = functools.reduce(operator.and_, (sure[storage] for storage in outputs))
+        behind = uses.exits.demand_on_operands(op, demand)
+        for use in op.inputs:
+            if not uses.selects(op, use) and not uses.exits.settles(op, use, demand):
+                sure[use.storage] = sure.get(use.storage, behind) & behind
+    return set(sure) if program.arguments is None else sure.keys() & program.arguments
 
 
 def surely_used(program: Program, live: Sequence[TracedOp]) -> dict[int, int]:
@@ -148,13 +161,13 @@ def _flops(op: TracedOp, origins: list[int]) -> int:
     if _is_attention(op):
         mask: TensorUse | None = op.arguments["attn_mask"]
         query: TensorUse = op.arguments["query"]
-        value: TensorUse = op.arguments["value"]
         if mask is not None and mask.value is None:
             return 0  # it may leave next to nothing
         if op.arguments["key"].shape[-2] == 1:
             return 0  # the softmax of one score is 1
+        # which weights are large enough to need their values is data, so only scores count
         scores = query.shape[-1] // 2 if symmetric else query.shape[-1]
-        return 2 * attention_pairs(op) * (scores + value.shape[-1])
+        return 2 * attention_pairs(op) * scores
     cost = cost_of(op)
     assert cost is not None
     flops = sum(n for key, n in cost.operations.items() if key.startswith("contraction."))
@@ -209,17 +222,8 @@ def _is_left_out(op: TracedOp, seen: TensorUse) -> bool:
     """Tell whether a factor of zero takes a term out of a sum."""
     return any(
         _equals(op, factor, 0) and any(seen is op.arguments.get(name) for name in names)
-        for factor, names in _TERMS.items()
+        for factor, names in TERM_FACTORS.items()
     )
-
-
-def _changes_nothing(op: TracedOp) -> bool:
-    """Tell whether an op in place adds nothing, or multiplies by 1."""
-    record = op.operator
-    if record.neutral is not None and _equals(op, *record.neutral):
-        return True
-    is_sum = record.adds_terms and op.arguments.get("beta", 1) == 1
-    return is_sum and any(_equals(op, factor, 0) for factor in _TERMS)
 
 
 def _equals(op: TracedOp, argument: str, value: float) -> bool:
@@ -236,12 +240,19 @@ class _Uses:
     """Makers and readers of each storage."""
 
     def __init__(self, program: Program, live: Sequence[TracedOp]) -> None:
+        self._repeated = program.repeated
         self._results = {use.storage: use for use in program.results}
         self._maker: dict[int, list[TracedOp]] = defaultdict(list)
         self._readers: dict[int, list[tuple[TracedOp, TensorUse]]] = defaultdict(list)
         self._constant = set(program.constants)  # what follows from the program alone
-        self._sparsity = Sparsity(self._maker, program.sparse)
+        self._sparsity = Sparsity(self._maker, program.sparse, program.ordered)
+        self._fixed = Fixed({use.storage for op in live for use in op.written}, program.ranges)
+        self._follows: set[int] = set()  # ops by identity
+        self.exits = EarlyExits(self._sparsity, self._fixed)
         for op in live:
+            if self._fixed.fixes(op):
+                self._follows.add(id(op))
+            self._fixed.learn(op)
             for use in (*op.outputs, *op.written):
                 self._maker[use.storage].append(op)
             for use in op.inputs:
@@ -254,6 +265,10 @@ class _Uses:
         for op in live:
             if self._varying and any(use.storage in self._varying for use in op.inputs):
                 self._varying |= {use.storage for use in (*op.outputs, *op.written)}
+
+    def is_fixed(self, op: TracedOp) -> bool:
+        """Tell whether an op's results follow from the ranges of the arguments."""
+        return id(op) in self._follows
 
     def vary(self, uses: Sequence[TensorUse]) -> bool:
         """Tell whether a tensor depends on an argument; a product of weights is folded."""
@@ -307,6 +322,8 @@ class _Uses:
         makers = self._maker[use.storage]
         if use.storage in self._constant or self._sparsity.may_be_zero(use):
             return False  # what the program makes is as structured as it likes
+        if use.storage in self._repeated or self._sparsity.may_fade(use, unbounded=True):
+            return False
         if covered_bytes([use]) != use.numel * use.dtype.itemsize:
             return False  # an element that stands in several places repeats itself
         if not makers:
@@ -378,6 +395,23 @@ class _Uses:
             return False
         return reader.result.numel == use.numel and self.kept(reader, saturating)
 
+    def saturates(self, op: TracedOp, depth: int = 0) -> bool:
+        """Tell whether only functions that flatten out on both sides see an op's output.
+
+        Where most of it lies beyond their limits, a coarse product tells which part does not.
+        """
+        use = op.result
+        if use.storage in self._results or depth > _DEEP or _is_attention(op):
+            return False
+        readers = [reader for reader, _ in self._readers[use.storage]]
+        return bool(readers) and all(self._ends_flat(reader, depth) for reader in readers)
+
+    def _ends_flat(self, reader: TracedOp, depth: int) -> bool:
+        if saturates(reader):
+            return True
+        passes = reader.operator.linear or _copies(reader)
+        return bool(passes) and not reader.written and self.saturates(reader, depth + 1)
+
     def _reaches_result(self, op: TracedOp, normalised: bool) -> bool:
         """Tell whether all of a nonlinear op's output matters to the results.
 
@@ -432,8 +466,11 @@ class _Uses:
             return True
         if record.reduces in _AVERAGING and self._is_centred(reader, seen):
             return True
-        if _is_attention(reader) and _is_unknown(reader.arguments["attn_mask"]):
-            return seen is not reader.arguments["attn_mask"]
+        if _is_attention(reader):
+            if seen is reader.arguments["value"]:
+                return True  # almost all weights may be too small to count
+            if _is_unknown(reader.arguments["attn_mask"]):
+                return seen is not reader.arguments["attn_mask"]
         if not record.multiplies:
             return False
         others = [use for use in reader.inputs if use is not seen]
@@ -492,7 +529,7 @@ class _Uses:
         """
         if op.name.endswith("_") and not op.operator.replaces:
             return False
-        if is_read and _changes_nothing(op):
+        if is_read and changes_nothing(op):
             return False
         places = [use for use in deciding(op) if use.dtype is not torch.bool]
         others = [

@@ -10,11 +10,12 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils._pytree import tree_flatten
 
 from solkit.roofline.work.constants import Fixed
-from solkit.roofline.work.program import Program, TensorUse, TracedOp
+from solkit.roofline.work.program import Program, TensorUse, TracedOp, Zeros
 
 __all__ = ["merged"]
 
@@ -52,15 +53,18 @@ def _without_constants(program: Program) -> Program:
     constants = set(program.constants) - rewritten
     algebra = Fixed(rewritten)
     kept: list[TracedOp] = []
+    zeros = dict(program.zeros)
     for op in program.ops:
         outputs = {use.storage for use in op.outputs}
-        fixed = _is_constant(op, constants) or algebra.fixes(op)
-        if fixed and outputs.isdisjoint(rewritten):
+        is_fixed = algebra.fixes(op)
+        if (is_fixed or _is_constant(op, constants)) and outputs.isdisjoint(rewritten):
             constants |= outputs
+            if is_fixed and algebra.is_zero(op):
+                zeros[op.result.storage] = Zeros(np.ones(1, dtype=bool), 1, op.result.distinct)
             continue
         algebra.learn(op)
         kept.append(op)
-    return replace(program, ops=tuple(kept), constants=frozenset(constants))
+    return replace(program, ops=tuple(kept), constants=frozenset(constants), zeros=zeros)
 
 
 def _is_constant(op: TracedOp, constants: set[int]) -> bool:

@@ -2,39 +2,29 @@
 
 ``torch.randn(n, n).tril()``, ``mask.float()`` and a padded batch have zeros by the way they are
 made: what they are multiplied with may be read in part only. A causal mask or a table of
-frequencies is the same in every draw, so a kernel may know it.
+frequencies is the same in every draw, so a kernel may know it. Rows that come sorted have their
+largest element at an end, copies of one row say no more than it does, and uniform numbers are
+never negative.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 import torch
 
-from solkit.roofline.work.program import Program, TensorUse, TracedOp, trace
+from solkit.ops import Family
+from solkit.roofline.work.broadcast import without_repeats
+from solkit.roofline.work.constants import Fixed
+from solkit.roofline.work.program import Drawn, Program, TensorUse, TracedOp, trace
 from solkit.roofline.work.sparsity import Sparsity
+from solkit.roofline.work.symmetry import symmetric_storages
 from solkit.roofline.work.value_signs import of_both_signs
+from solkit.roofline.work.zero_propagation import zeros_at_end
 
-__all__ = ["Drawn", "drawn"]
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """Arguments of a reference.
-
-    Attributes:
-        unknown: those of which a kernel knows no part before the call.
-        sparse: those that may hold zeros by the way they are made.
-        apart: those that vary from call to call, and of which no other argument tells anything.
-        mixed: those that hold values of both signs.
-    """
-
-    unknown: list[torch.Tensor]
-    sparse: list[torch.Tensor]
-    apart: list[torch.Tensor] = field(default_factory=list)
-    mixed: list[torch.Tensor] = field(default_factory=list)
+__all__ = ["drawn"]
 
 
 def drawn(make: Callable[[], list[torch.Tensor]]) -> Drawn:
@@ -51,18 +41,66 @@ def drawn(make: Callable[[], list[torch.Tensor]]) -> Drawn:
 
     program = trace(run)
     makers, varying = _makers(program.ops), _varying(program.ops)
-    sparsity = Sparsity(makers)
+    sparsity, ordered = Sparsity(makers), _ordered(program.ops)
+    ranges = _ranges(program.ops)
+    zeros, symmetric = zeros_at_end(program), symmetric_storages(program.ops)
+    repeated = _repeated(program.ops)
     unknown, sparse = [], []
     for tensor, use in zip(tensors, program.results, strict=True):
         is_sparse = sparsity.may_be_zero(use)
         if is_sparse:
             sparse.append(tensor)
         varies = use.storage in varying or use.storage not in makers
-        if varies and not (is_sparse and tensor.is_floating_point()):
+        is_structured = use.storage in repeated | symmetric
+        is_partial = is_structured or (is_sparse and tensor.is_floating_point())
+        if varies and not is_partial:
             unknown.append(tensor)
     both = of_both_signs(program.ops)
-    mixed = [t for t, use in zip(tensors, program.results, strict=True) if use.storage in both]
-    return Drawn(unknown, sparse, _apart(tensors, program), mixed)
+    named = list(zip(tensors, program.results, strict=True))
+    return Drawn(
+        unknown,
+        sparse,
+        _apart(tensors, program),
+        [tensor for tensor, use in named if use.storage in both],
+        [tensor for tensor, use in named if use.storage in ordered],
+        [(tensor, limits) for tensor, use in named if (limits := ranges.range_of(use)) != _ANY],
+        [(tensor, zeros[use.storage]) for tensor, use in named if use.storage in zeros],
+        [tensor for tensor, use in named if use.storage in symmetric],
+        [tensor for tensor, use in named if use.storage in repeated],
+    )
+
+
+_ANY = (-math.inf, math.inf)
+
+
+def _ordered(ops: Sequence[TracedOp]) -> set[int]:
+    """Return storages that hold what a sort or a running sum made, or what was made of that."""
+    ordered: set[int] = set()
+    for op in ops:
+        orders = op.operator.family in (Family.ORDER, Family.SCAN)
+        if orders or any(use.storage in ordered for use in op.inputs):
+            ordered |= {use.storage for use in (*op.outputs, *op.written)}
+    return ordered
+
+
+def _repeated(ops: Sequence[TracedOp]) -> set[int]:
+    """Return storages in which elements are copies of others."""
+    repeated: set[int] = set()
+    for op in without_repeats(ops):
+        if len(op.outputs) == 1 and op.result.values is not None:
+            repeated.add(op.result.storage)
+    return repeated
+
+
+def _ranges(ops: Sequence[TracedOp]) -> Fixed:
+    """Return the ranges of what the ops draw and make of it; none of what is partly rewritten."""
+    draws = {op.result.storage for op in ops if op.written and op.operator.random}
+    writes = Counter(use.storage for op in ops for use in op.written)
+    whole = {storage for storage in draws if writes[storage] == 1}
+    ranges = Fixed(writes.keys() - whole)
+    for op in ops:
+        ranges.learn(op)
+    return ranges
 
 
 def _apart(tensors: Sequence[torch.Tensor], program: Program) -> list[torch.Tensor]:

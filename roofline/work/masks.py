@@ -25,6 +25,7 @@ __all__ = [
     "block_size",
     "both",
     "compact",
+    "difference",
     "everything",
     "in_blocks",
     "lifted",
@@ -174,6 +175,19 @@ def union(patterns: Sequence[Pattern | None]) -> Pattern | None:
     bits = np.zeros(longest, dtype=bool)
     for part in cut_bits:
         bits.reshape(-1, part.size)[...] |= part
+    return Pattern(bits, block)
+
+
+def difference(pattern: Pattern, taken: Pattern) -> Pattern | None:
+    """Return a set without another one; ``None`` if periods do not fit."""
+    block = math.gcd(pattern.block, taken.block)
+    cut, other = pattern.cut(block), taken.cut(block)
+    if cut is None or other is None:
+        return None
+    longest = max(cut.bits.size, other.bits.size)
+    if longest % cut.bits.size or longest % other.bits.size:
+        return None
+    bits = np.resize(cut.bits, longest) & ~np.resize(other.bits, longest)
     return Pattern(bits, block)
 
 

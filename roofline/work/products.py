@@ -30,8 +30,18 @@ def count(mask: Mask, shape: Sequence[int]) -> int:
     return int(mask.sum()) * repeats
 
 
-def multiply_adds(lhs: TensorUse, rhs: TensorUse, out: TensorUse) -> int:
-    """Multiply-adds of [*, M, K] x [*, K, N]; equal rows, columns or batch elements count once."""
+def multiply_adds(
+    lhs: TensorUse, rhs: TensorUse, out: TensorUse, is_symmetric: bool = False
+) -> int:
+    """Multiply-adds of [*, M, K] x [*, K, N]; equal rows, columns or batch elements count once.
+
+    Args:
+        lhs: the left factor.
+        rhs: the right factor.
+        out: the product.
+        is_symmetric: whether the whole product is known to equal its own transpose.
+    """
+    is_symmetric = is_symmetric and out.shape[-2:] == (rhs.shape[-1],) * 2
     lhs, rhs, out = _as_matrices(lhs, rhs, out)
     batch = tuple(
         1 if a == 0 and b == 0 else n
@@ -45,7 +55,7 @@ def multiply_adds(lhs: TensorUse, rhs: TensorUse, out: TensorUse) -> int:
         for axes, mask in (("mk", lhs.mask), ("kn", rhs.mask), ("mn", out.mask))
         if mask is not None
     }
-    if not patterns and is_gram(lhs, rhs):
+    if not patterns and (is_symmetric or is_gram(lhs, rhs)):
         return math.prod(batch) * m * (m + 1) // 2 * k
     if not patterns:
         rows, columns = 1 if lhs.stride[-2] == 0 else m, 1 if rhs.stride[-1] == 0 else n

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch._library.custom_ops import OPDEFS
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -26,10 +27,36 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from solkit.adapters.fake_cuda import known_value, taken_apart, user_line
 from solkit.ops import Family, Operator, operator
 
-__all__ = ["Mask", "Program", "Recorder", "TensorUse", "TracedOp", "is_view", "trace", "uses_of"]
+__all__ = [
+    "Drawn",
+    "Mask",
+    "Program",
+    "Recorder",
+    "TensorUse",
+    "TracedOp",
+    "Zeros",
+    "is_view",
+    "trace",
+    "uses_of",
+]
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 """Elements of a tensor that matter: as many dimensions, each of full size or of size 1."""
+
+
+@dataclass(frozen=True)
+class Zeros:
+    """Elements of a storage that are zero.
+
+    Attributes:
+        bits: element ``e`` is zero where ``bits[e // block % len(bits)]``.
+        block: so many elements lie together of which all are zero or none.
+        extent: elements of the storage.
+    """
+
+    bits: Mask
+    block: int
+    extent: int
 
 
 @dataclass(frozen=True)
@@ -46,6 +73,7 @@ class TensorUse:
         sure: whether it is known which elements matter; if not, `shape` only says how many.
         origin: the narrower dtype that held the values before they were converted and scaled.
         values: the number of different elements, at the most; ``None`` if no copies are known.
+        choices: of integers, the number of different values, at the most; ``None`` if unknown.
     """
 
     storage: int
@@ -57,6 +85,7 @@ class TensorUse:
     mask: Mask | None = field(default=None, compare=False, repr=False)
     sure: bool = True
     values: int | None = field(default=None, compare=False)
+    choices: int | None = field(default=None, compare=False)
     origin: torch.dtype | None = field(default=None, compare=False)
 
     @property
@@ -98,6 +127,7 @@ class TracedOp:
         tags: torch's tags of the op.
         arguments: its arguments by schema name.
         line: ``file:line`` of the user's code that called it.
+        is_symmetric: whether its result is known to equal its own transpose.
     """
 
     name: str
@@ -109,6 +139,7 @@ class TracedOp:
     tags: tuple[torch.Tag, ...] = ()
     arguments: Mapping[str, Any] = field(default_factory=dict)
     line: str = ""
+    is_symmetric: bool = False
 
     @property
     def operator(self) -> Operator:
@@ -160,6 +191,11 @@ class Program:
         sparse: storages of arguments that may hold zeros by the way they are made.
         apart: storages of arguments that no other argument tells anything about.
         one_sign: storages of arguments whose values are not known to have both signs.
+        ordered: storages of arguments that a sort or a running sum made.
+        ranges: the least and the largest value of arguments, by the way they are drawn.
+        zeros: zeros of arguments by the way they are made, and of constants.
+        symmetric: storages of arguments that are symmetric by the way they are made.
+        repeated: storages of arguments of which elements are copies of others.
     """
 
     ops: tuple[TracedOp, ...]
@@ -169,6 +205,11 @@ class Program:
     sparse: frozenset[int] = frozenset()
     apart: tuple[int, ...] = ()
     one_sign: frozenset[int] = frozenset()
+    ordered: frozenset[int] = frozenset()
+    ranges: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    zeros: Mapping[int, Zeros] = field(default_factory=dict)
+    symmetric: frozenset[int] = frozenset()
+    repeated: frozenset[int] = frozenset()
 
 
 def _mapped(function: Callable[[Any], Any], tree: Any) -> Any:
@@ -190,13 +231,37 @@ def _leaves(tree: Any) -> Iterator[Any]:
         yield tree
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """Arguments of a reference, as they are made.
+
+    Attributes:
+        unknown: those of which a kernel knows no part before the call.
+        sparse: those that may hold zeros by the way they are made.
+        apart: those that vary from call to call, and of which no other argument tells anything.
+        mixed: those that hold values of both signs; ``None`` if all do.
+        ordered: those that a sort or a running sum made.
+        ranges: arguments with their least and largest value, by the way they are drawn.
+        zeros: arguments with the zeros that they have by the way they are made.
+        symmetric: those that are symmetric by the way they are made.
+        repeated: those of which elements are copies of others by the way they are made.
+    """
+
+    unknown: Sequence[torch.Tensor] = ()
+    sparse: Sequence[torch.Tensor] = ()
+    apart: Sequence[torch.Tensor] = ()
+    mixed: Sequence[torch.Tensor] | None = None
+    ordered: Sequence[torch.Tensor] = ()
+    ranges: Sequence[tuple[torch.Tensor, tuple[float, float]]] = ()
+    zeros: Sequence[tuple[torch.Tensor, Zeros]] = ()
+    symmetric: Sequence[torch.Tensor] = ()
+    repeated: Sequence[torch.Tensor] = ()
+
+
 def trace(
     run: Callable[[], list[torch.Tensor]],
     size: Callable[[Any], int] = int,
-    arguments: Sequence[torch.Tensor] | None = None,
-    sparse: Sequence[torch.Tensor] = (),
-    apart: Sequence[torch.Tensor] = (),
-    mixed: Sequence[torch.Tensor] | None = None,
+    arguments: Drawn | None = None,
     earlier: Callable[[], object] | None = None,
 ) -> Program:
     """Run a reference on fake tensors and record what it does.
@@ -204,10 +269,7 @@ def trace(
     Args:
         run: calls the reference, returns its output tensors.
         size: makes an integer of a size, which may be symbolic.
-        arguments: the tensors that vary from call to call: `solkit.roofline.work.inputs`.
-        sparse: those that may hold zeros by the way they are made.
-        apart: those that no other argument tells anything about.
-        mixed: those with values of both signs; ``None`` if all are.
+        arguments: how they are made (`solkit.roofline.work.inputs`); ``None`` if unknown.
         earlier: an earlier call, which is no part of the program; what it makes of nothing is the
             program's own.
     """
@@ -218,14 +280,25 @@ def trace(
             recorder.starts_here()
         results = run()
     outputs = tuple(recorder.use(t) for t in results)
-    argument_storages = None if arguments is None else recorder.storages_of(arguments)
-    ops, constants = tuple(recorder.ops), frozenset(recorder.constants)
-    alone = tuple(recorder.use(tensor).storage for tensor in apart)
+    drawn = arguments or Drawn()
+    varying = None if arguments is None else recorder.storages_of(drawn.unknown)
     one_sign: frozenset[int] = frozenset()
-    if mixed is not None:
-        one_sign = (argument_storages or frozenset()) - recorder.storages_of(mixed)
-    zeros = recorder.storages_of(sparse)
-    return Program(ops, outputs, constants, argument_storages, zeros, alone, one_sign)
+    if drawn.mixed is not None:
+        one_sign = (varying or frozenset()) - recorder.storages_of(drawn.mixed)
+    return Program(
+        tuple(recorder.ops),
+        outputs,
+        frozenset(recorder.constants),
+        varying,
+        recorder.storages_of(drawn.sparse),
+        tuple(recorder.use(tensor).storage for tensor in drawn.apart),
+        one_sign,
+        recorder.storages_of(drawn.ordered),
+        {recorder.use(t).storage: limits for t, limits in drawn.ranges},
+        {recorder.use(t).storage: zeros for t, zeros in drawn.zeros},
+        recorder.storages_of(drawn.symmetric),
+        recorder.storages_of(drawn.repeated),
+    )
 
 
 class Recorder(TorchDispatchMode):
@@ -246,11 +319,34 @@ class Recorder(TorchDispatchMode):
         if (parts := taken_apart(self, func, args, kwargs)) is not NotImplemented:
             return parts
         before = self.frozen((args, kwargs))
+        if (out := self._inside(func, args, kwargs)) is not None:
+            return out
         out = func(*args, **kwargs)
         op = self.traced(func, before, out)
         if op is not None:
             self.ops += _averages_apart(op) if op.operator.averages else [op]
         return out
+
+    def _inside(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        """Record the inside of a `torch.library.custom_op` that is written in torch.
+
+        Returns:
+            Its result; ``None`` of other ops, and if something else makes its results.
+        """
+        kernel = _kernel_of(func)
+        if kernel is None:
+            return None
+        start = len(self.ops)
+        with self:
+            out = kernel(*args, **kwargs)
+        inside = [op for op in self.ops[start:] if op.operator.launches]
+        makes = {use.storage for op in inside for use in (*op.outputs, *op.written)}
+        results = [self.use(t) for t in _leaves(out) if isinstance(t, torch.Tensor)]
+        written, _ = _written(func, *self.frozen((args, kwargs)))
+        if {use.storage for use in (*results, *written)} <= makes:
+            return out
+        del self.ops[start:]
+        return None
 
     def starts_here(self) -> None:
         """Leave out what was recorded so far; what it made of constants alone is one."""
@@ -348,6 +444,18 @@ class Recorder(TorchDispatchMode):
 _COPY = torch.ops.aten.copy_.default
 
 
+def _kernel_of(func: Any) -> Callable[..., Any] | None:
+    """Return the function that a custom op of the user's runs on a GPU."""
+    if not isinstance(func, torch._ops.OpOverload) or operator(_name(func)).cost:
+        return None
+    definition = OPDEFS.get(func._schema.name)
+    if definition is None or func.namespace in ("prims", "torch_attn"):
+        return None
+    kernels: Mapping[str | None, Any] = definition._backend_fns
+    kernel: Callable[..., Any] | None = kernels.get("cuda") or kernels.get(None)
+    return kernel or definition._init_fn
+
+
 @functools.cache
 def is_view(func: Any) -> bool:
     """Tell whether an op's results alias its first argument, as its schema says."""
@@ -361,7 +469,8 @@ def _name(func: Any) -> str:
 
 
 def _read(tree: Any, unread: list[TensorUse]) -> tuple[TensorUse, ...]:
-    return tuple(use for use in uses_of(tree) if use not in unread)
+    """Return what is read; a tensor given as ``out=`` too is read where it is an input."""
+    return tuple(use for use in uses_of(tree) if not any(use is other for other in unread))
 
 
 def uses_of(tree: Any) -> list[TensorUse]:

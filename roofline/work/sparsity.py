@@ -61,6 +61,13 @@ def _filling(op: TracedOp) -> float | TensorUse | None:
     return float(value) if isinstance(value, (int, float)) else None
 
 
+def is_infinite_norm(op: TracedOp) -> bool:
+    """Tell if it is the largest size, or the least one."""
+    order = op.arguments.get("ord", op.arguments.get("p"))
+    is_norm = op.operator.reduces is Reduction.NORM or op.operator.cost == "vector norm"
+    return is_norm and isinstance(order, (int, float)) and math.isinf(order)
+
+
 def deciding(op: TracedOp) -> list[TensorUse]:
     """Return operands that say which elements of others are needed: they are read themselves."""
     named = [op.arguments.get(name) for name in op.operator.decides]
@@ -106,14 +113,16 @@ class Sparsity:
     Args:
         makers: the ops that make or write each storage, in program order.
         sparse: arguments that may hold zeros by the way they are made.
+        ordered: arguments that a sort or a running sum made.
     """
 
     def __init__(
         self,
         makers: Mapping[int, Sequence[TracedOp]],
         sparse: frozenset[int] = frozenset(),
+        ordered: frozenset[int] = frozenset(),
     ) -> None:
-        self._makers, self._sparse = makers, sparse
+        self._makers, self._sparse, self._ordered = makers, sparse, ordered
         # Without memory a recurrence of n steps is walked in 2^n ways.
         self._zeros_in = functools.cache(self._search_zeros)
         self._infinities_in = functools.cache(self._search_infinities)
@@ -180,14 +189,41 @@ class Sparsity:
         if self.may_be_zero(other):
             return True
         if reader.operator.family is Family.POINTWISE:  # a gate that is zero cancels a whole row
-            return other.distinct < reader.result.numel and self.may_be_zero(other, cut=True)
+            is_gate = other.distinct < reader.result.numel
+            return is_gate and (self.may_be_zero(other, cut=True) or self.may_fade(other))
         if not reader.operator.factors or len(other.shape) < 2:
             return False
+        if self.may_fade(other, unbounded=True):
+            return True
         if reader.result.shape == other.shape == seen.shape:
             return False
         is_lhs = reader.inputs and other is reader.inputs[-2 if len(reader.inputs) > 1 else 0]
         rows = other.shape[-2] if is_lhs else other.shape[-1]
         return rows <= _FEW and self.may_be_zero(other, cut=True)
+
+    def may_fade(self, use: TensorUse, unbounded: bool = False, depth: int = 0) -> bool:
+        """Tell whether the data may make most elements so small that they do not count.
+
+        A softmax of scores that differ much is next to zero but for a few elements, and a sigmoid
+        of -200 is zero.
+
+        Args:
+            use: the tensor.
+            unbounded: whether only functions count that tell apart large values, as a softmax and
+                an exponential do; the others leave single zeros.
+            depth: of the recursion.
+        """
+        makers = self._makers.get(use.storage, ())
+        return depth <= _DEEP and any(self._fades(op, unbounded, depth) for op in makers)
+
+    def _fades(self, op: TracedOp, unbounded: bool, depth: int) -> bool:
+        record = op.operator
+        if record.zero_at_minus_inf:
+            tells = record.normalises is not None or (record.replaces and record.most == math.inf)
+            return bool(tells) or not unbounded
+        passes = record.moves or (record.linear and record.multiplies)
+        sources = op.inputs[:1] if record.divides else _sources(op)
+        return bool(passes) and any(self.may_fade(i, unbounded, depth + 1) for i in sources)
 
     def ends_early(self, reader: TracedOp, seen: TensorUse) -> bool:
         """Tell whether an op may know its result before it has seen all of an operand."""
@@ -195,8 +231,13 @@ class Sparsity:
         if selects is Selects.AFTER_ONE:
             return True
         above, below = self.limits(seen)
+        if is_infinite_norm(reader):  # the largest size, or the least
+            return above or below
         largest = selects in (Selects.AFTER_LARGEST, Selects.AFTER_EITHER)
         least = selects in (Selects.AFTER_LEAST, Selects.AFTER_EITHER)
+        orders = largest or least or reader.operator.family is Family.ORDER
+        if orders and seen.storage in self._ordered:
+            return True  # rows that come sorted have their largest at an end
         return (largest and above) or (least and below)
 
     def limits(self, use: TensorUse, depth: int = 0) -> tuple[bool, bool]:

@@ -18,21 +18,27 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from solkit.ops import Family
+from solkit.roofline.work.constants import Fixed
+from solkit.roofline.work.liveness._lookups import at_indices, named_at_most
 from solkit.roofline.work.masks import (
     Pattern,
     as_axis,
     both,
     compact,
+    difference,
     everything,
     lifted,
     pattern_of,
+    union,
 )
 from solkit.roofline.work.products import HIDDEN, product_mask
-from solkit.roofline.work.program import Mask, Program, TensorUse, TracedOp
+from solkit.roofline.work.program import Mask, Program, TensorUse, TracedOp, Zeros
+from solkit.roofline.work.sparsity import deciding
 
-__all__ = ["annotated"]
+__all__ = ["annotated", "zeros_at_end"]
 
 _MAX_ELEMENTS = 1 << 26
 
@@ -73,8 +79,16 @@ _NOTHING = _Facts()
 
 def annotated(program: Program) -> Program:
     """Return the same program, with masks where elements of operands and results are known."""
-    knowledge = _Known(_compared(program))
+    knowledge = _Known(program)
     return replace(program, ops=tuple(knowledge.annotate(op) for op in program.ops))
+
+
+def zeros_at_end(program: Program) -> Mapping[int, Zeros]:
+    """Return the zeros that a program leaves in storages, whatever it draws."""
+    knowledge = _Known(program)
+    for op in program.ops:
+        knowledge.annotate(op)
+    return knowledge.certain_zeros()
 
 
 def _compared(program: Program) -> dict[int, set[int]]:
@@ -93,32 +107,92 @@ def _compared(program: Program) -> dict[int, set[int]]:
 
 
 class _Known:
-    """The facts about each storage at one point of the program."""
+    """The facts about each storage at one point of the program.
 
-    def __init__(self, compared: Mapping[int, set[int]]) -> None:
-        self._compared = compared
-        self._patterns: dict[int, tuple[Pattern | None, Pattern | None]] = {}
-        self._extent: dict[int, int] = {}
+    Args:
+        program: before its first op.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._compared = _compared(program)
+        self._patterns: dict[int, tuple[Pattern | None, Pattern | None]] = {
+            storage: (Pattern(zeros.bits, zeros.block), None)
+            for storage, zeros in program.zeros.items()
+        }
+        self._extent = {storage: zeros.extent for storage, zeros in program.zeros.items()}
         self._choices: dict[int, int] = {}  # by the storage of an index
+        self._guessed: set[int] = set()  # storages of which only the number of zeros is certain
+        self._ranges = Fixed(
+            {use.storage for op in program.ops for use in op.written}, program.ranges
+        )
+
+    def certain_zeros(self) -> dict[int, Zeros]:
+        """Return the zeros of storages that rest on no guess."""
+        return {
+            storage: Zeros(zeros.bits, zeros.block, self._extent[storage])
+            for storage, (zeros, _) in self._patterns.items()
+            if zeros is not None and storage not in self._guessed
+        }
 
     def annotate(self, op: TracedOp) -> TracedOp:
         """Return the op with masks. Updates the facts to what holds behind it."""
         for use in op.outputs:
             self._extent[use.storage] = use.distinct
         self._learn_choices(op)
+        self._ranges.learn(op)
+        op = self._with_choices(op)
         rule = _rule_of(op)
-        if not op.inputs or (rule is None and not self._concerns(op)):
-            self._forget(op)
+        if rule is None and not self._concerns(op):
+            self._overwrite(op)
             return op
         masks = {id(use): self._needless(op, use) for use in op.inputs}
         facts = rule(op, self.facts) if rule is not None else _NOTHING
         facts = facts.over(len(op.result.shape)) if facts else _NOTHING
-        self._forget(op)
+        masks |= self._unmoved(op)
+        guessed = facts.guessed or any(use.storage in self._guessed for use in op.inputs)
+        self._overwrite(op)
         if facts:
             self._store(op.result, facts)
-            masks[id(op.result)] = facts.mask if op.outputs else None
+            masks[id(op.result)] = facts.mask if op.outputs else masks.get(id(op.result))
+        if facts and guessed:
+            self._guessed.add(op.result.storage)
         masked = _with_masks(op, masks)
-        return _guessing(masked) if facts.guessed else masked
+        return _guessing(masked) if facts.guessed or self._rests_on_guesses(op) else masked
+
+    def _rests_on_guesses(self, op: TracedOp) -> bool:
+        """Tell whether elements that an op leaves, or does not choose, are known by number."""
+        chooses = bool(op.written) or op.operator.zeros == "where"
+        return chooses and any(
+            use.storage in self._guessed for use in op.inputs if use.storage in self._patterns
+        )
+
+    def _with_choices(self, op: TracedOp) -> TracedOp:
+        """Return the op with the number of values that an unknown index may have."""
+        named = [use for use in deciding(op) if use.value is None and use.dtype is not torch.bool]
+        counts: dict[int, int] = {}
+        for use in named:
+            least, most = self._ranges.range_of(use)
+            if math.isfinite(most - least) and most - least + 1 < use.distinct:
+                counts[id(use)] = int(most - least) + 1
+        if not counts:
+            return op
+        return op.mapped(
+            lambda leaf: replace(leaf, choices=counts[id(leaf)]) if id(leaf) in counts else leaf
+        )
+
+    def _unmoved(self, op: TracedOp) -> dict[int, Mask | None]:
+        """Return elements of targets that an op in place adds zero to: not read, not written."""
+        if not op.written or not op.operator.adds_terms or op.operator.factors:
+            return {}
+        masks: dict[int, Mask | None] = {}
+        terms = [op.arguments.get(name) for name in ("other", "tensor1") if name in op.arguments]
+        for place, target in enumerate(op.written):
+            term = terms[0][place] if terms and isinstance(terms[0], list) else (terms or [None])[0]
+            zeros = self.facts(term).zeros if isinstance(term, TensorUse) else None
+            if zeros is not None and zeros.any() and len(zeros.shape) <= len(target.shape):
+                mask = lifted(zeros, len(target.shape))
+                masks |= {id(use): mask for use in (target, *op.inputs) if use == target}
+        return masks
 
     def facts(self, use: Any) -> _Facts:
         """Return what is known of a use's elements (of a scalar argument: its value)."""
@@ -154,19 +228,31 @@ class _Known:
             return None  # a mask that is data has to be read to know what it says
         return self.facts(use).mask
 
-    def _forget(self, op: TracedOp) -> None:
+    def _overwrite(self, op: TracedOp) -> None:
+        """Forget what was known of elements that an op in place may have changed."""
         for use in op.written:
-            self._patterns.pop(use.storage, None)
             self._choices.pop(use.storage, None)
+            patterns = self._patterns.pop(use.storage, None)
+            extent = self._extent.get(use.storage)
+            partial = extent is not None and use.distinct < extent
+            if patterns is None or extent is None or not partial:
+                continue
+            taken = pattern_of(use, everything(len(use.shape)), extent)
+            if taken is not None:
+                zeros, floor = (p and difference(p, taken) for p in patterns)
+                self._patterns[use.storage] = zeros, floor
 
     def _store(self, use: TensorUse, facts: _Facts) -> None:
         extent = self._extent.get(use.storage)
-        if extent is None or use.distinct != extent:
-            return  # part of a storage: what is known of the rest would be lost
-        self._patterns[use.storage] = (
-            None if facts.zeros is None else pattern_of(use, facts.zeros, extent),
-            None if facts.floor is None else pattern_of(use, facts.floor, extent),
-        )
+        if extent is None:
+            return
+        old = self._patterns.get(use.storage, (None, None))
+        new = [
+            None if mask is None else pattern_of(use, mask, extent)
+            for mask in (facts.zeros, facts.floor)
+        ]
+        zeros, floor = (union([p, q]) if p and q else p or q for p, q in zip(old, new))
+        self._patterns[use.storage] = zeros, floor
 
 
 def _factors(op: TracedOp) -> list[TensorUse]:
@@ -259,6 +345,12 @@ def _elementwise(op: TracedOp, facts: _Lookup) -> _Facts:
 def _same(op: TracedOp, facts: _Lookup) -> _Facts:
     source = op.args[1] if op.operator.overwrites else _first(op)
     return facts(source) if isinstance(source, TensorUse) else _NOTHING
+
+
+@_rule("filled")
+def _filled(op: TracedOp, facts: _Lookup) -> _Facts:
+    """Return a number, everywhere."""
+    return facts(op.arguments["value"]) if "value" in op.arguments else facts(0)
 
 
 @_rule("floor kept")
@@ -356,6 +448,115 @@ def _scatter(op: TracedOp, facts: _Lookup) -> _Facts:
     return _NOTHING if kept.all() else _Facts(~kept, guessed=index.value is None)
 
 
+@_rule("rows of an index")
+def _rows_of_an_index(op: TracedOp, facts: _Lookup) -> _Facts:
+    """Keep zeros in the rows that an index does not name."""
+    target = op.arguments["self"]
+    zeros, dim = facts(target).zeros, op.arguments["dim"] % max(len(target.shape), 1)
+    if zeros is None:
+        return _NOTHING
+    rows, is_guessed = _named_rows(op.arguments["index"], target.shape[dim])
+    value = op.arguments.get("value")
+    clears = isinstance(value, (int, float)) and value == 0  # index_fill
+    named = as_axis(rows, dim, len(target.shape))
+    if clears and not is_guessed:
+        return _Facts(zeros | named)
+    return _certain(zeros & ~named, is_guessed)
+
+
+@_rule("places of indices")
+def _places_of_indices(op: TracedOp, facts: _Lookup) -> _Facts:
+    """Keep zeros where no index points; put zeros where it does, if those are the values."""
+    target, values = op.arguments["self"], op.arguments["values"]
+    zeros, filling = facts(target).zeros, facts(values).zeros
+    clears = filling is not None and filling.all() and not op.arguments.get("accumulate")
+    indices = [use for use in op.arguments["indices"] if use is not None]
+    if any(use.value is None for use in indices):
+        return _first_places(op, zeros)
+    named = at_indices(target, op.arguments["indices"])
+    if named.mask is None or not named.sure or (zeros is None and not clears):
+        return _NOTHING
+    kept = np.zeros((1,) * named.mask.ndim, dtype=bool) if zeros is None else zeros & ~named.mask
+    return _Facts(kept | named.mask) if clears else _certain(kept, False)
+
+
+def _first_places(op: TracedOp, zeros: Mask | None) -> _Facts:
+    """Return zeros beyond as many rows as unknown indices of the first dimension can name."""
+    target: TensorUse = op.arguments["self"]
+    first, *others = op.arguments["indices"]
+    alone = first is not None and all(use is None for use in others)
+    if zeros is None or not alone or first.dtype in (torch.bool, torch.uint8):
+        return _NOTHING
+    rows, is_guessed = _named_rows(first, target.shape[0])
+    return _certain(zeros & ~as_axis(rows, 0, len(target.shape)), is_guessed)
+
+
+@_rule("rows of a gradient")
+def _rows_of_a_gradient(op: TracedOp, facts: _Lookup) -> _Facts:
+    """Return zeros in the rows of a table that were not looked up."""
+    del facts
+    rows, is_guessed = _named_rows(op.arguments["indices"], op.result.shape[0])
+    padding = op.arguments.get("padding_idx", -1)
+    if not is_guessed and 0 <= padding < len(rows):
+        rows[padding] = False
+    return _certain(as_axis(~rows, 0, len(op.result.shape)), is_guessed)
+
+
+def _named_rows(index: TensorUse, count: int) -> tuple[npt.NDArray[np.bool_], bool]:
+    """Return the rows that an index names; as many as it can name, and that this is a guess."""
+    if index.value is None:
+        return np.arange(count) < named_at_most(index), True
+    rows = np.zeros(count, dtype=bool)
+    places = index.value.ravel().astype(np.int64)
+    rows[places[(-count <= places) & (places < count)]] = True
+    return rows, False
+
+
+def _certain(zeros: Mask, is_guessed: bool) -> _Facts:
+    return _Facts(zeros, guessed=is_guessed) if zeros.any() else _NOTHING
+
+
+@_rule("row of zeros")
+def _row_of_zeros(op: TracedOp, facts: _Lookup) -> _Facts:
+    """Keep lines of zeros of an incoming gradient; a softmax's zeros have no gradient either."""
+    gradient, output = (facts(op.arguments[name]).zeros for name in ("grad_output", "output"))
+    dim = op.arguments["dim"] % max(len(op.result.shape), 1)
+    lines = None if gradient is None else np.asarray(gradient.all(axis=dim, keepdims=True))
+    own = output if op.operator.cost == "softmax backward" else None
+    zeros = _either(lines, own)
+    return _NOTHING if zeros is None else _certain(zeros, False)
+
+
+@_rule("chosen classes")
+def _chosen_classes(op: TracedOp, facts: _Lookup) -> _Facts:
+    """Return zeros but for the class that each target names; all of them where it is ignored."""
+    del facts
+    x, target = op.arguments["self"], op.arguments["target"]
+    axis = 0 if len(x.shape) == 1 else 1
+    if target.value is None or len(x.shape) > 2:
+        return _NOTHING
+    labels = target.value.astype(np.int64)
+    ignored = np.expand_dims(labels == op.arguments["ignore_index"], axis)
+    if x.numel > _MAX_ELEMENTS:
+        return _certain(ignored, False)
+    line = as_axis(np.arange(x.shape[axis]), axis, len(x.shape))
+    return _Facts(ignored | (np.expand_dims(labels, axis) != line))
+
+
+@_rule("part of a gradient")
+def _part_of_a_gradient(op: TracedOp, facts: _Lookup) -> _Facts:
+    """Return zeros around the slice that a gradient is of."""
+    del facts
+    shape, arguments = op.result.shape, op.arguments
+    dim = arguments["dim"] % max(len(shape), 1)
+    line = np.ones(shape[dim], dtype=bool)
+    if "index" in arguments:
+        line[arguments["index"]] = False
+    else:
+        line[slice(arguments["start"], arguments["end"], arguments["step"])] = False
+    return _certain(as_axis(line, dim, len(shape)), False)
+
+
 @_rule("one hot")
 def _one_hot(op: TracedOp, facts: _Lookup) -> _Facts:
     """Return a number compared with each of several different ones equals at most one of them."""
@@ -378,8 +579,10 @@ def _one_hot(op: TracedOp, facts: _Lookup) -> _Facts:
 
 def _chosen(index: TensorUse, which: int, choices: int | None) -> _Facts:
     """Guess where one of `choices` was chosen: each as often as the others."""
-    if choices is None or not 0 <= which < choices or not 0 < index.numel <= _MAX_ELEMENTS:
+    if choices is None or not 0 < index.numel <= _MAX_ELEMENTS:
         return _NOTHING
+    if not 0 <= which < choices:
+        return _Facts(everything(len(index.shape)))
     last = len(index.shape) - 1
     several = last >= 0 and index.shape[last] < choices  # of a row, which are different
     whole = np.arange(index.numel, dtype=np.int64).reshape(index.shape) % choices
@@ -468,12 +671,29 @@ def _joined(parts: Sequence[TensorUse], masks: Sequence[Mask | None], axis: int)
 @_rule("reduction")
 def _reduction(op: TracedOp, facts: _Lookup) -> _Facts:
     """Return a line of zeros sums to zero, and zero is its largest value."""
+    return _reduced_zeros(op, facts, np.all)
+
+
+def _reduced_zeros(op: TracedOp, facts: _Lookup, over: Callable[..., Any]) -> _Facts:
+    """Return results that are zero if all elements of a line are, or any of them.
+
+    A dimension of size 1 in a mask stands for all places alike.
+    """
     zeros, dims = facts(_first(op)).zeros, op.arguments.get("dim")
-    if zeros is None or not dims:
+    if zeros is None or (isinstance(dims, int) and not op.inputs[0].shape):
         return _NOTHING
-    axes = tuple(d % zeros.ndim for d in (dims if isinstance(dims, (list, tuple)) else [dims]))
-    remaining: Mask = np.asarray(zeros.all(axis=axes, keepdims=bool(op.arguments.get("keepdim"))))
-    return _Facts(zeros=remaining if remaining.any() else None)
+    zeros = lifted(zeros, len(op.inputs[0].shape))
+    listed = dims if isinstance(dims, (list, tuple)) else [] if dims is None else [dims]
+    axes = tuple(d % zeros.ndim for d in listed) or tuple(range(zeros.ndim))
+    remaining: Mask = np.asarray(over(zeros, axis=axes, keepdims=bool(op.arguments.get("keepdim"))))
+    counts = remaining.any() or op.result.dtype is torch.bool  # that none is zero tells too
+    return _Facts(zeros=remaining if counts else None)
+
+
+@_rule("zero where one is")
+def _all_of(op: TracedOp, facts: _Lookup) -> _Facts:
+    """Return false where any element of a line is."""
+    return _reduced_zeros(op, facts, np.any)
 
 
 @_rule("product")

@@ -29,8 +29,8 @@ from solkit.kernelfiles.seeding import seeded_workload
 from solkit.roofline.fusion import Kernels
 from solkit.roofline.work import narrowed, work_of_arguments, work_of_live
 from solkit.roofline.work.avoidable_work import surely_used
-from solkit.roofline.work.inputs import Drawn, drawn
-from solkit.roofline.work.program import Program, trace
+from solkit.roofline.work.inputs import drawn
+from solkit.roofline.work.program import Drawn, Program, trace
 
 __all__ = ["problem_case"]
 
@@ -76,7 +76,7 @@ def _problem_alone(loaded: LoadedKernel, shape: Shape, params: Shape) -> tuple[W
     """
     description = loaded.description
     if description.problem.reference is None:
-        return seeded_workload(loaded, shape, params), Drawn([], [])
+        return seeded_workload(loaded, shape, params), Drawn()
     workloads: list[Workload] = []
 
     def make() -> list[torch.Tensor]:
@@ -119,14 +119,7 @@ def _program_and_work(
         fake_cuda.watching_guesses() as guesses,
         blaming(problem.path, f"calling {problem.reference} on fake inputs"),
     ):
-        traced = trace(
-            run,
-            arguments=arguments.unknown,
-            sparse=arguments.sparse,
-            apart=arguments.apart,
-            mixed=arguments.mixed,
-            earlier=earlier,
-        )
+        traced = trace(run, arguments=arguments, earlier=earlier)
     if not outputs:
         raise KernelFileError(
             f"{problem.reference} returns no tensor; expected tensors, or OUTPUTS naming the "

@@ -159,10 +159,13 @@ class Operator:
         nonlinear: whether it leaves a result without structure: elementwise and of no low rank.
         sums: whether it adds its operands elementwise.
         adds_terms: whether it adds terms with factors (``alpha``, ``beta``, ``value``, ``weight``).
+        commutes: whether its two operands may change places.
         cancels_equal: whether it is zero for two equal operands.
+        exponentials: the argument of whose elements it takes an exponential each, up to a shift.
         multiplies: whether a zero in one operand makes another one needless.
         divides: likewise, but the operand ``other`` is a divisor.
-        neutral: an argument, and its value with which the in-place form changes nothing.
+        neutral: arguments, parted by spaces, and the value of one of them with which the in-place
+            form changes nothing.
         compares: the comparison, e.g. ``"gt"``.
         selects: the elements of its operands that it may do without.
         covers: whether it may put a new element in place of each one of ``self``.
@@ -177,6 +180,8 @@ class Operator:
         affine: whether it applies ``weight`` and ``bias`` to its first result alone.
         averages: whether training moves running averages that it is given.
         random: whether its results are drawn.
+        attends: the order of the dimensions of a fused attention's operands: "heads first" or
+            "rows first".
         factors: arguments that a product multiplies, in order.
         irreducible: whether no known algorithm avoids multiplications of unstructured factors.
         axes: axes along which its windows slide.
@@ -220,7 +225,9 @@ class Operator:
     nonlinear: bool | None = None
     sums: bool = False
     adds_terms: bool = False
+    commutes: bool = False
     cancels_equal: bool = False
+    exponentials: str = ""
     multiplies: bool | None = None
     divides: bool = False
     neutral: tuple[str, float] | None = None
@@ -237,6 +244,7 @@ class Operator:
     affine: bool = False
     averages: bool = False
     random: bool | None = None
+    attends: str = ""
     factors: tuple[str, ...] = ()
     irreducible: bool | None = None
     axes: int = 0

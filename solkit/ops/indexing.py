@@ -12,7 +12,7 @@ from solkit.ops._record import Family, Operator, Selects, copied, plain
 __all__ = ["OPERATORS"]
 
 _L, _S = Family.LOOKUP, Family.SCATTER
-_NAMED: dict[str, Any] = {"cost": "free", "selects": Selects.NAMED}
+_NAMED: dict[str, Any] = {"cost": "free", "selects": Selects.NAMED, "limits": "kept"}
 _INTO: dict[str, Any] = {"needs": "into a copy", "zero_at_zero": None, "keeps_minus_inf": None}
 _PUT: dict[str, Any] = {**_INTO, "makes_zeros": True, "selects": Selects.SOME}
 _ADDED: dict[str, Any] = {"zero_at_zero": None, "keeps_minus_inf": None}
@@ -37,23 +37,26 @@ _LOOKUPS: tuple[Operator, ...] = (
 
 _SCATTERS: tuple[Operator, ...] = (
     *plain("index_copy", _S, covers=True, cost="free", writes="put rows", replaces=True,
-           decides=("index",), **{**_INTO, "selects": Selects.SOME}),
-    *plain("index_fill", _S, cost="free", writes="put rows", decides=("index",), **_PUT),
+           zeros="rows of an index", decides=("index",), **{**_INTO, "selects": Selects.SOME}),
+    *plain("index_fill", _S, cost="free", writes="put rows", zeros="rows of an index",
+           decides=("index",), **_PUT),
     *plain("index_add", _S, cost="index add", writes="add rows", replaces=True,
-           decides=("index",), **_INTO),
+           zeros="rows of an index", decides=("index",), **_INTO),
     *plain("index_reduce", _S, cost="index add", writes="add rows", decides=("index",), **_ADDED),
     *plain("scatter", _S, covers=True, cost="scatter", writes="scatter", zeros="scatter",
            replaces=True, decides=("index",), **_PUT),
     *plain("scatter_add", _S, cost="scatter add", writes="scatter add", replaces=True,
+           zeros="scatter",
            decides=("index",), makes_zeros=True, **_INTO),
     *plain("scatter_reduce", _S, cost="scatter add", writes="scatter add", decides=("index",),
            **_ADDED),
     *plain("index_put", _S, covers=True, cost="index put", writes="index put", replaces=True,
-           decides=("indices",), **_PUT),
+           zeros="places of indices", decides=("indices",), **_PUT),
     *plain("_unsafe_index_put", _S, covers=True, cost="index put", writes="index put",
            decides=("indices",), **_PUT),
     *plain("_index_put_impl", _S, cost="index put", writes="index put", replaces=True,
-           decides=("indices",), makes_zeros=True, selects=Selects.SOME, **_ADDED),
+           zeros="places of indices", decides=("indices",), makes_zeros=True,
+           selects=Selects.SOME, **_ADDED),
     *plain("_unsafe_masked_index_put_accumulate", _S, cost="index put always",
            decides=("mask", "indices"), makes_zeros=True, selects=Selects.SOME, **_ADDED),
     *plain("put", _S, cost="put", decides=("index",), makes_zeros=None, selects=Selects.SOME,
@@ -67,11 +70,15 @@ _SCATTERS: tuple[Operator, ...] = (
            decides=("mask",)),
     *plain("select_scatter slice_scatter diagonal_scatter as_strided_scatter", _S, cost="free",
            zero_at_zero=None, keeps_minus_inf=None, selects=None),
-    *plain("select_backward slice_backward diagonal_backward", _S, cost="free", makes_zeros=True),
+    *plain("select_backward slice_backward", _S, cost="free", makes_zeros=True,
+           zeros="part of a gradient"),
+    *plain("diagonal_backward", _S, cost="free", makes_zeros=True),
     # each element of the incoming gradient is added to one of the result
-    *plain("embedding_dense_backward", _S, **_SPREAD, makes_zeros=True, decides=("indices",)),
-    *plain("_embedding_bag_backward _embedding_bag_dense_backward", _S, **_SPREAD,
-           makes_zeros=True),
+    *plain("embedding_dense_backward", _S, **_SPREAD, makes_zeros=True, decides=("indices",),
+           zeros="rows of a gradient"),
+    *plain("_embedding_bag_dense_backward", _S, **_SPREAD, makes_zeros=True,
+           zeros="rows of a gradient"),
+    *plain("_embedding_bag_backward", _S, **_SPREAD, makes_zeros=True),
     *plain("_embedding_bag_per_sample_weights_backward", _S, cost="bag weights backward",
            selects=None),
     *plain("reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward "

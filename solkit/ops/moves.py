@@ -31,9 +31,9 @@ _COPIES: tuple[Operator, ...] = (
     *copied("alias", _M, cost="free", zeros="same"),
     *copied("cat", _C, cost="free", needs="cat", zeros="cat"),
     *copied("stack", _M, cost="free", needs="stack"),
-    *copied("repeat", _M, cost="free", needs="repeat"),
-    *copied("flip", _M, cost="free", needs="flip"),
-    *copied("roll", _M, cost="free", needs="roll"),
+    *copied("repeat", _M, cost="free", needs="repeat", limits="kept"),
+    *copied("flip", _M, cost="free", needs="flip", limits="kept"),
+    *copied("roll", _M, cost="free", needs="roll", limits="kept"),
 )  # fmt: skip
 
 _CUTS: tuple[Operator, ...] = (

@@ -34,6 +34,9 @@ _TRUTH: dict[str, Any] = {
 }
 _WORDS: dict[str, Any] = {"cost": "elementwise", "operations": _ONE, "zero_at_zero": None,
                           "bitwise": True}  # fmt: skip
+_REST: dict[str, Any] = {"cost": "elementwise", "operations": (4, 1),  # x - y floor(x / y)
+                         "zero_at_zero": True, "zero_at_minus_inf": None, "least": None,
+                         "most": None}  # fmt: skip
 _GRADIENT: dict[str, Any] = {"cost": "elementwise", "zero_at_zero": None, "multiplies": True}
 _PARTS: dict[str, Any] = {**_GRADIENT, "operations": _ONE, "makes_zeros": True,
                           "selects": Selects.SOME, "decides": ("self",)}  # fmt: skip
@@ -67,8 +70,9 @@ _SIGNS_AND_STEPS: tuple[Operator, ...] = (
 )  # fmt: skip
 
 _POWERS: tuple[Operator, ...] = (
-    *plain("exp", _F, **_UNARY, operations=_FUNCTION, complex_operations=(2, 3), least=0.0,
-           amplifies=True, zero_at_minus_inf=True, nonlinear=True, replaces=True),
+    *plain("exp", _F, **_UNARY, exponentials="self", operations=_FUNCTION,
+           complex_operations=(2, 3), least=0.0, amplifies=True, zero_at_minus_inf=True,
+           nonlinear=True, replaces=True),
     *plain("exp2", _F, **_UNARY, operations=_FUNCTION, least=0.0, zero_at_minus_inf=True,
            amplifies=True, nonlinear=True, replaces=True),
     *plain("expm1", _F, **_ZERO, amplifies=True, operations=(1, 1), least=-1.0, replaces=True),
@@ -196,7 +200,7 @@ _SPECIAL: tuple[Operator, ...] = (
 )  # fmt: skip
 
 _ARITHMETIC: tuple[Operator, ...] = (
-    *plain("add", _F, cost="sum", zeros="sum", complex_operations=(2, 0), sums=True,
+    *plain("add", _F, commutes=True, cost="sum", zeros="sum", complex_operations=(2, 0), sums=True,
            adds_terms=True, linear=True, monotone=_RISING, keeps_minus_inf=True, replaces=True,
            limits="moved", rounds=True, wraps=True, neutral=("other", 0)),
     *plain("sub", _F, cost="sum", zeros="sum", complex_operations=(2, 0), sums=True,
@@ -206,7 +210,7 @@ _ARITHMETIC: tuple[Operator, ...] = (
            monotone=_EITHER, keeps_minus_inf=True, cancels_equal=True),
     *plain("_add_relu", _F, cost="elementwise", operations=_ONE, least=0.0, sums=True,
            monotone=_RISING, zero_at_minus_inf=True, flattens_to_zero=True),
-    *plain("mul", _F, cost="elementwise", operations=_ONE, complex_operations=(6, 0),
+    *plain("mul", _F, commutes=True, cost="elementwise", operations=_ONE, complex_operations=(6, 0),
            zeros="factor", zero_at_zero=True, multiplies=True, linear=True, monotone=_EITHER,
            keeps_minus_inf=True, replaces=True, limits="scaled", rounds=True, wraps=True,
            neutral=("other", 1)),
@@ -220,8 +224,8 @@ _ARITHMETIC: tuple[Operator, ...] = (
     *plain("floor_divide", _F, cost="elementwise", operations=(2, 1), zero_at_zero=True,
            multiplies=True, divides=True, monotone=_EITHER, keeps_minus_inf=None,
            flattens_to_zero=True),
-    *plain("remainder fmod", _F, cost="elementwise", operations=(4, 1),  # x - y floor(x / y)
-           zero_at_zero=True, zero_at_minus_inf=None, least=None, most=None),
+    *plain("remainder", _F, **_REST, limits="remainder"),
+    *plain("fmod", _F, **_REST),
     *plain("addcmul", _F, cost="sum of products", sums=True, adds_terms=True, multiplies=True,
            monotone=_EITHER, keeps_minus_inf=True, replaces=True),
     *plain("addcdiv", _F, cost="sum of quotients", sums=True, adds_terms=True, multiplies=True,
@@ -233,9 +237,11 @@ _ARITHMETIC: tuple[Operator, ...] = (
     *plain("polar", _F, cost="elementwise", operations=(2, 2), complex_operations=(2, 2),
            zero_at_zero=None, multiplies=True),
     # one limit each, if an operand has it; and as a ReLU, where an operand is zero
-    *records("maximum fmax", _F, cost="elementwise", operations=_ONE, limits="maximum",
+    *records("maximum fmax", _F, commutes=True, cost="elementwise", operations=_ONE,
+           limits="maximum",
              most=math.inf, monotone=_RISING, makes_zeros=False, selects=Selects.AFTER_LARGEST),
-    *records("minimum fmin", _F, cost="elementwise", operations=_ONE, limits="minimum",
+    *records("minimum fmin", _F, commutes=True, cost="elementwise", operations=_ONE,
+           limits="minimum",
              least=-math.inf, monotone=_RISING, makes_zeros=False, selects=Selects.AFTER_LEAST),
     *plain("copysign", _F, cost="elementwise", operations=_ONE, zero_at_zero=None,
            keeps_minus_inf=True),
@@ -254,8 +260,9 @@ _COMPARISONS: tuple[Operator, ...] = (
     *plain("le", _F, **_TRUTH, compares="le"),
     *plain("logical_and logical_or", _F, **_TRUTH, bitwise=True, selects=Selects.AFTER_ONE),
     *plain("logical_xor", _F, **_TRUTH, bitwise=True),
-    *plain("bitwise_and bitwise_or __and__ __or__ __iand__ __ior__", _F, **_WORDS,
-           selects=Selects.AFTER_ONE),
+    *plain("bitwise_and __and__ __iand__", _F, **_WORDS, selects=Selects.AFTER_ONE,
+           limits="common bits"),
+    *plain("bitwise_or __or__ __ior__", _F, **_WORDS, selects=Selects.AFTER_ONE),
     *plain("bitwise_xor bitwise_not __xor__ __ixor__", _F, **_WORDS),
     *plain("bitwise_left_shift bitwise_right_shift __lshift__ __rshift__ __ilshift__ __irshift__",
            _F, cost="elementwise", operations=_ONE, zero_at_zero=None),

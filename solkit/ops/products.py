@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from solkit.ops._record import Family, Operator, Selects, plain
 
 __all__ = ["OPERATORS"]
 
 _P, _A = Family.PRODUCT, Family.ATTENTION
 _MATRIX = ("self", "mat2")
+_HEADS: dict[str, Any] = {"attends": "heads first", "selects": Selects.SOME}
+_ROWS: dict[str, Any] = {"attends": "rows first", "selects": Selects.SOME}
 
 OPERATORS: tuple[Operator, ...] = (
     *plain("mm bmm", _P, cost="product", needs="product", zeros="product", factors=_MATRIX,
@@ -38,6 +42,27 @@ OPERATORS: tuple[Operator, ...] = (
            factors=("query", "key", "value"), multiplies=True, irreducible=True,
            called=("scaled_dot_product_attention",)),
     *plain("attention_backward", _A, namespace="solkit", cost="attention backward"),
+    # which keys a query sees, and which of them count, is data
+    *plain("_scaled_dot_product_flash_attention _scaled_dot_product_flash_attention_for_cpu "
+           "_scaled_dot_product_efficient_attention _scaled_dot_product_cudnn_attention "
+           "_scaled_dot_product_fused_attention_overrideable", _A, cost="attention", **_HEADS),
+    *plain("_flash_attention_forward _efficient_attention_forward", _A, cost="packed attention",
+           **_ROWS),
+    *plain("_varlen_attn", _A, namespace="torch_attn", cost="packed attention", **_ROWS),
+    *plain("_flash_attention_forward_no_dropout_inplace", _A, cost="packed attention",
+           overwrites=True, **_ROWS),
+    *plain("_varlen_attn_out", _A, namespace="torch_attn", cost="packed attention",
+           overwrites=True, **_ROWS),
+    *plain("_scaled_dot_product_flash_attention_backward "
+           "_scaled_dot_product_flash_attention_for_cpu_backward "
+           "_scaled_dot_product_efficient_attention_backward "
+           "_scaled_dot_product_cudnn_attention_backward "
+           "_scaled_dot_product_fused_attention_overrideable_backward", _A,
+           cost="attention backward", **_HEADS),
+    *plain("_flash_attention_backward _efficient_attention_backward", _A,
+           cost="packed attention backward", **_ROWS),
+    *plain("_varlen_attn_backward", _A, namespace="torch_attn",
+           cost="packed attention backward", **_ROWS),
     *plain("_cdist_forward _pdist_forward _euclidean_dist", Family.DISTANCE, cost="distances"),
     *plain("_cdist_backward _pdist_backward", Family.DISTANCE, cost="distances backward"),
 )  # fmt: skip

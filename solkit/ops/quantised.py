@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from solkit.ops._record import Family, Monotone, Operator, plain, records
+from solkit.ops._record import Family, Monotone, Operator, copied, plain, records
 
 __all__ = ["OPERATORS"]
 
@@ -31,7 +31,8 @@ OPERATORS: tuple[Operator, ...] = (
     *plain("_sparse_semi_structured_linear", _F, cost="semi structured linear", multiplies=True),
     *plain("_sparse_semi_structured_mm _sparse_semi_structured_addmm _cslt_sparse_mm", _F,
            cost="semi structured", multiplies=True),
-    *records("int_repr q_scale q_zero_point q_per_channel_axis q_per_channel_scales "
+    *copied("int_repr", _F, cost="free", needs="aligned", aligned=True),
+    *records("q_scale q_zero_point q_per_channel_axis q_per_channel_scales "
              "q_per_channel_zero_points qscheme _make_per_tensor_quantized_tensor "
              "_make_per_channel_quantized_tensor _convert_weight_to_int4pack "
              "_convert_weight_to_int4pack_for_cpu _dyn_quant_pack_4bit_weight _cslt_compress "

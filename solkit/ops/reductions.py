@@ -15,10 +15,15 @@ _ITSELF = OfOne.ITSELF
 _ORDERED: dict[str, Any] = {"cost": "reduction", "least": None, "most": None, "monotone": _RISING,
                             "keeps_minus_inf": None}  # fmt: skip
 _RUNNING: dict[str, Any] = {"cost": "along lines", "monotone": _RISING, "keeps_minus_inf": True}
+_OF_EXPONENTIALS: dict[str, Any] = {"cost": "log sum exp", "exponentials": "self",
+                                   "monotone": _RISING}  # fmt: skip
+_TRUTHS: dict[str, Any] = {"cost": "reduction", "needs": "reduction",
+                           "reduces": Reduction.OTHER, "flattens_to_zero": True,
+                           "selects": Selects.AFTER_ONE}  # fmt: skip
 
 OPERATORS: tuple[Operator, ...] = (
     *plain("sum", _F, cost="reduction", needs="reduction", zeros="reduction", monotone=_RISING,
-           keeps_minus_inf=True, reduces=Reduction.SUM, of_one=_ITSELF),
+           keeps_minus_inf=True, reduces=Reduction.SUM, of_one=_ITSELF, limits="summed"),
     *plain("mean", _F, cost="mean", needs="reduction", zeros="reduction", monotone=_RISING,
            keeps_minus_inf=True, reduces=Reduction.MEAN, of_one=_ITSELF, limits="kept",
            rounds=True, wraps=True),
@@ -40,8 +45,8 @@ OPERATORS: tuple[Operator, ...] = (
            selects=Selects.AFTER_EITHER),
     *plain("prod", _F, cost="reduction", needs="reduction", reduces=Reduction.PRODUCT,
            of_one=_ITSELF, selects=Selects.AFTER_ONE),
-    *plain("any all", _F, cost="reduction", needs="reduction", reduces=Reduction.OTHER,
-           flattens_to_zero=True, selects=Selects.AFTER_ONE),
+    *plain("any", _F, **_TRUTHS, zeros="reduction"),
+    *plain("all", _F, **_TRUTHS, zeros="zero where one is"),
     *plain("_is_all_true _is_any_true", _F, cost="reduction", flattens_to_zero=True,
            selects=Selects.AFTER_ONE),
     *plain("argmax", _F, cost="reduction", needs="reduction", chooses=True, least=0.0,
@@ -53,8 +58,8 @@ OPERATORS: tuple[Operator, ...] = (
     *plain("kthvalue", _F, **_ORDERED, reduces=Reduction.OTHER, selects=Selects.AFTER_LEAST),
     *plain("count_nonzero", _F, cost="reduction", least=0.0, reduces=Reduction.OTHER),
     *plain("_sparse_sum", _F, cost="reduction", selects=None),
-    *plain("logsumexp", _F, cost="log sum exp", needs="reduction", monotone=_RISING,
-           reduces=Reduction.LOG_SUM_EXP, of_one=_ITSELF),
+    *plain("logsumexp", _F, **_OF_EXPONENTIALS, needs="reduction", reduces=Reduction.LOG_SUM_EXP,
+           of_one=_ITSELF),
     *plain("var", _F, cost="variance", needs="reduction", least=0.0,
            reduces=Reduction.OTHER, of_one=OfOne.CONSTANT),
     *plain("std", _F, cost="deviation", needs="reduction", least=0.0,
@@ -76,8 +81,8 @@ OPERATORS: tuple[Operator, ...] = (
            selects=Selects.AFTER_ONE),
     *plain("cummax _cummax_helper", _S, **_RUNNING, selects=Selects.AFTER_LARGEST),
     *plain("cummin _cummin_helper", _S, **_RUNNING, selects=Selects.AFTER_LEAST),
-    *plain("logcumsumexp", _S, cost="log sum exp", needs="scan", monotone=_RISING,
-           keeps_minus_inf=True, least=-math.inf),
-    *plain("_logcumsumexp", _S, cost="log sum exp", monotone=_RISING, keeps_minus_inf=True),
+    *plain("logcumsumexp", _S, **_OF_EXPONENTIALS, needs="scan", keeps_minus_inf=True,
+           least=-math.inf),
+    *plain("_logcumsumexp", _S, **_OF_EXPONENTIALS, keeps_minus_inf=True),
 )  # fmt: skip
 """Records of reductions and scans."""

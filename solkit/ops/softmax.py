@@ -9,9 +9,10 @@ from solkit.ops._record import Family, Normalised, OfOne, Operator, plain
 __all__ = ["OPERATORS"]
 
 _F = Family.SOFTMAX
-_ONE = {"least": 0.0, "most": 1.0, "zero_at_minus_inf": True, "of_one": OfOne.CONSTANT,
+_EXP = {"exponentials": "self"}
+_ONE = {**_EXP, "least": 0.0, "most": 1.0, "zero_at_minus_inf": True, "of_one": OfOne.CONSTANT,
         "normalises": Normalised.SUM_ONE, "amplifies": True}  # fmt: skip
-_LOG = {"most": 0.0, "keeps_minus_inf": True, "of_one": OfOne.CONSTANT,
+_LOG = {**_EXP, "most": 0.0, "keeps_minus_inf": True, "of_one": OfOne.CONSTANT,
         "normalises": Normalised.LOG_SUM_ONE}  # fmt: skip
 
 OPERATORS: tuple[Operator, ...] = (
@@ -24,8 +25,11 @@ OPERATORS: tuple[Operator, ...] = (
     *plain("_log_softmax", _F, cost="softmax", needs="line", zeros="floor kept", nonlinear=True,
            **_LOG),
     *plain("log_softmax", _F, cost="softmax", **_LOG),
-    *plain("_softmax_backward_data", _F, cost="softmax backward", multiplies=True),
-    *plain("_log_softmax_backward_data", _F, cost="log softmax backward", multiplies=True),
+    *plain("_softmax_backward_data", _F, cost="softmax backward", multiplies=True,
+           zeros="row of zeros"),
+    *plain("_log_softmax_backward_data", _F, cost="log softmax backward", multiplies=True,
+           exponentials="output",
+           zeros="row of zeros"),
     *plain("_masked_softmax_backward", _F, cost="softmax backward", makes_zeros=True,
            selects=None),
     *plain("_sparse_softmax", _F, cost="softmax", least=0.0, most=1.0, makes_zeros=None,

@@ -103,6 +103,7 @@ def test_the_arguments_that_records_name_are_those_of_torch():
             continue
         schemas = [getattr(packet, overload)._schema for overload in packet.overloads()]
         arguments = {argument.name for schema in schemas for argument in schema.arguments}
-        named = {*record.factors, *record.decides, record.lookups, *(record.neutral or ())[:1]}
+        neutral = record.neutral[0].split() if record.neutral else ()
+        named = {*record.factors, *record.decides, record.lookups, *neutral}
         wrong += [(record.name, name) for name in named - arguments - {""}]
     assert wrong == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from solkit.roofline.work.costs._base import Cost, common_dtype, contraction, rule, scalar
+from solkit.roofline.work.fused_attention import pairs_of_sequences
 from solkit.roofline.work.masks import lifted
 from solkit.roofline.work.products import count, shown_pairs
 from solkit.roofline.work.program import TensorUse, TracedOp
@@ -46,6 +47,27 @@ def attention_pairs(op: TracedOp) -> int:
     if shown is not None:
         return count(lifted(shown, len(out.shape)), (*out.shape[:-1], columns))
     return heads * rows * columns
+
+
+@rule("packed attention")
+def _packed_attention(op: TracedOp) -> Cost:
+    """As attention, over the pairs of sequences that lie behind one another."""
+    query, value = op.arguments["query"], op.arguments["value"]
+    pairs = query.shape[-2] * pairs_of_sequences(op)
+    rows = query.numel // max(query.shape[-1], 1)
+    products = contraction(query, pairs * (query.shape[-1] + value.shape[-1]))
+    return products + scalar(query, 4 * pairs + rows * value.shape[-1], sfu=pairs + rows)
+
+
+@rule("packed attention backward")
+def _packed_attention_backward(op: TracedOp) -> Cost:
+    """As the gradients of attention, over the pairs of sequences behind one another."""
+    query, value = op.arguments["query"], op.arguments["value"]
+    pairs = query.shape[-2] * pairs_of_sequences(op)
+    multiply_adds = pairs * (3 * query.shape[-1] + 2 * value.shape[-1])
+    rows = query.numel // max(query.shape[-1], 1)
+    extra = 4 * pairs + 2 * rows * value.shape[-1]
+    return contraction(query, multiply_adds) + scalar(query, extra, sfu=pairs)
 
 
 @rule("attention backward")

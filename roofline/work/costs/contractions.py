@@ -14,7 +14,8 @@ def _product(op: TracedOp) -> Cost:
     An added term costs nothing: the accumulators can start from it.
     """
     lhs, rhs = (op.arguments[name] for name in op.operator.factors)
-    return contraction(lhs, multiply_adds(lhs, rhs, op.result), dtype=common_dtype(lhs, rhs))
+    count = multiply_adds(lhs, rhs, op.result, op.is_symmetric)
+    return contraction(lhs, count, dtype=common_dtype(lhs, rhs))
 
 
 @rule("product summed over a batch")

@@ -48,11 +48,12 @@ def _where(op: TracedOp, region: Region) -> Needs:
     if not _fits(op, region):
         return needs
     is_known = condition.value is not None
-    chosen = (
-        compact(condition.value).astype(bool)
-        if condition.value is not None
-        else _every_other(op.outputs[0])
-    )
+    if condition.value is not None:
+        chosen = compact(condition.value).astype(bool)
+    elif not condition.sure:  # so many are chosen, though it is not known which
+        chosen = everything(len(condition.shape)) if condition.mask is None else condition.mask
+    else:
+        chosen = _every_other(op.outputs[0])
     branches = _chosen(op, region, {"self": chosen, "other": ~chosen})
     return needs | {at: replace(use, sure=use.sure and is_known) for at, use in branches.items()}
 

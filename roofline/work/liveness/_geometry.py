@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -88,8 +91,21 @@ def live_region(output: TensorUse, uses: Sequence[TensorUse]) -> Region:
         return Region.all_of(output)
     bounded = [box for box in boxes if box is not None]
     box = _bounding(bounded) if len(bounded) == len(boxes) else whole(output)
-    exact = all(b == box for b in boxes) and any(use.mask is None for use in uses)
-    return Region(box, None) if exact else _tightened(box, _union(output, box, uses))
+    alike = all(b == box for b in boxes)
+    if alike and any(use.mask is None for use in uses):
+        return Region(box, None)
+    if alike and all(_is_box_of(use, output, box) for use in uses):
+        masks = [use.mask for use in uses if use.mask is not None]
+        return _tightened(box, both(functools.reduce(operator.or_, masks)))
+    return _tightened(box, _union(output, box, uses))
+
+
+def _is_box_of(use: TensorUse, output: TensorUse, box: Box) -> bool:
+    """Tell whether a use has the dimensions of a tensor, so that its mask is one over the box."""
+    steps = tuple(r.step * step for r, step in zip(box, output.stride))
+    moving = [n > 1 for n in use.shape]
+    strides = [list(itertools.compress(steps_of, moving)) for steps_of in (use.stride, steps)]
+    return use.shape == tuple(map(len, box)) and strides[0] == strides[1]
 
 
 def _tightened(box: Box, mask: Mask | None) -> Region:

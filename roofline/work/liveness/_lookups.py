@@ -20,7 +20,7 @@ from solkit.roofline.work.liveness._geometry import sliced, whole
 from solkit.roofline.work.masks import as_axis
 from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 
-__all__ = ["along", "at_indices", "at_positions"]
+__all__ = ["along", "at_indices", "at_positions", "named_at_most"]
 
 _MAX_TABLE = 1 << 26  # elements of a table beyond which no mask is made over it
 _MAX_PART = 1 << 24  # elements of a mask over looked-up rows beyond which whole rows count
@@ -121,6 +121,11 @@ def _masked_select(op: TracedOp, region: Region) -> Needs:
     return {id(table): sliced(table, whole(table), mask.value.astype(bool))}
 
 
+def named_at_most(index: TensorUse) -> int:
+    """Count the places that an unknown index can name."""
+    return index.distinct if index.choices is None else min(index.distinct, index.choices)
+
+
 def along(table: TensorUse, dim: int, index: TensorUse, part: Mask | None = None) -> TensorUse:
     """Return the rows of a table that an index names along `dim`.
 
@@ -133,7 +138,7 @@ def along(table: TensorUse, dim: int, index: TensorUse, part: Mask | None = None
     count = table.shape[dim]
     if index.value is None:
         rows: Box = whole(table)
-        rows[dim] = range(min(count, index.distinct))
+        rows[dim] = range(min(count, named_at_most(index)))
         return replace(sliced(table, rows), sure=False)
     line = np.zeros(count, dtype=bool)
     places = index.value.ravel().astype(np.int64)
@@ -172,7 +177,7 @@ def at_positions(table: TensorUse, dim: int, index: TensorUse) -> TensorUse:
     places: Box = [range(n) for n in index.shape]
     places[dim] = range(table.shape[dim])
     if index.value is None or table.numel > _MAX_TABLE:
-        places[dim] = range(min(table.shape[dim], index.shape[dim]))
+        places[dim] = range(min(table.shape[dim], index.shape[dim], index.choices or index.numel))
         return replace(sliced(table, places), sure=False)
     mask = np.zeros(table.shape, dtype=bool)
     reached = mask[tuple(slice(len(r)) for r in places)]
@@ -188,7 +193,8 @@ def at_indices(table: TensorUse, indices: Sequence[TensorUse | None]) -> TensorU
         if any(use.dtype in (torch.bool, torch.uint8) for use in tensors):
             return replace(table, sure=False)  # a mask may choose everything
         number = math.prod(np.broadcast_shapes(*(use.shape for use in tensors)))
-        return _some(table, dims, number)
+        choices = math.prod(named_at_most(use) for use in tensors)
+        return _some(table, dims, min(number, choices))
     lines = _integers([None if use is None else use.value for use in indices])
     dims = [d for d, values in enumerate(lines) if values is not None]
     shape = [n if d in dims else 1 for d, n in enumerate(table.shape)]

@@ -16,9 +16,11 @@ Each module fakes one thing:
 - ``normalisation``: the shapes of batch norm, without its decomposition;
 - ``convolution``: the layout that cuDNN gives;
 - ``sparse``: sparse matrices as tuples of dense tensors;
+- ``spectral``: `torch.istft` does not look at its window;
 - ``values``: small tensors whose value follows from the program (``arange``, ``tensor([...])`` and
   results of these) carry it; ``unknown``: other values are guessed, and `guesses` names them;
 - ``composites``: operators that arrive whole are taken apart, as autograd does;
+- ``control_flow``: loops and branches that take functions run as plain Python;
 - ``graphs``: a CUDA graph's launches are those of its replays;
 - ``traced``: what TorchScript would trace runs as it is;
 - ``extensions``: nothing is built; ``dynamo``: nothing is compiled, unless `compiling` does it.
@@ -46,6 +48,7 @@ from solkit.adapters.fake_cuda.attention import fake_attention
 from solkit.adapters.fake_cuda.autograd import backward, fake_hooks, grad_of, tensor_backward
 from solkit.adapters.fake_cuda.composites import taken_apart
 from solkit.adapters.fake_cuda.contents import forget, known_value, presumed_value
+from solkit.adapters.fake_cuda.control_flow import fake_control_flow
 from solkit.adapters.fake_cuda.convolution import convolution_layout
 from solkit.adapters.fake_cuda.device import CudaAsCpu, ensure_guard, guard_works
 from solkit.adapters.fake_cuda.dynamo import Compiler, compile_later, compiling, defer_dynamo
@@ -69,6 +72,7 @@ from solkit.adapters.fake_cuda.guesses import (
 from solkit.adapters.fake_cuda.normalisation import fake_batch_norm
 from solkit.adapters.fake_cuda.recurrent import fake_recurrent
 from solkit.adapters.fake_cuda.sparse import fake_sparse
+from solkit.adapters.fake_cuda.spectral import inverse_short_time_fourier
 from solkit.adapters.fake_cuda.storage import data_ptr, swap_tensors, watching_addresses
 from solkit.adapters.fake_cuda.torch_cuda import fake_torch_cuda, memory_bus_bits
 from solkit.adapters.fake_cuda.traced import fake_tracing
@@ -146,6 +150,7 @@ def prepare() -> None:
     sys.meta_path.insert(0, WhenImported())
     _patch_torch()
     fake_tracing()
+    fake_control_flow()
     _state.guarded = guard_works()
     if not _state.guarded:
         _fall_back()
@@ -168,8 +173,9 @@ def _override_ops() -> None:
 def _patch_torch() -> None:
     for owner, name, fake in (
         *((torch.nested, name, _no_nested(name)) for name in _NESTED),
-        (torch, "cond", _cond),
         (torch, "ctc_loss", _ctc_loss),
+        (torch, "istft", inverse_short_time_fourier),
+        (torch.Tensor, "istft", inverse_short_time_fourier),
         (torch._C, "_conv_determine_backend_memory_format", convolution_layout),
         (FakeTensor, "data_ptr", data_ptr),
         (FakeTensor, "numpy", numpy_array),
@@ -215,11 +221,6 @@ def _no_nested(name: str) -> Callable[..., None]:
         raise UnsupportedError(f"torch.nested.{name} on a fake GPU: pad, or pack with offsets")
 
     return refuse
-
-
-def _cond(pred: Any, true_fn: Any, false_fn: Any, operands: tuple[Any, ...] = ()) -> Any:
-    """`torch.cond` as a plain conditional."""
-    return true_fn(*operands) if pred else false_fn(*operands)
 
 
 @contextlib.contextmanager

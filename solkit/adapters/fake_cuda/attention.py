@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from solkit.adapters.fake_cuda.contents import KnownContents, really, remember
 
-__all__ = ["fake_attention", "flex_attention_of"]
+__all__ = ["fake_attention", "flex_attention_of", "plain_causal_biases"]
 
 _aten = torch.ops.aten
 
@@ -99,24 +99,27 @@ class _Attention(torch.autograd.Function):
 def flex_attention_of(module: Any) -> Callable[..., Any]:
     """Return a `flex_attention` that calls ``solkit::attention`` with a block mask's pairs.
 
-    The cost of a ``score_mod`` is not counted.
+    With a ``score_mod`` it is two products and what comes between, so that all of it is counted.
     """
 
     def flex_attention(
         query: torch.Tensor,
         key: torch.Tensor,
         value: torch.Tensor,
-        score_mod: Any = None,  # noqa: ARG001 - torch's signature
+        score_mod: Any = None,
         block_mask: Any = None,
-        scale: float | None = None,  # noqa: ARG001
+        scale: float | None = None,
         enable_gqa: bool = False,
         return_lse: bool = False,
-        kernel_options: Any = None,  # noqa: ARG001
+        kernel_options: Any = None,  # noqa: ARG001 - torch's signature
         *,
         return_aux: Any = None,
     ) -> Any:
         mask = None if block_mask is None else _dense_mask(module, block_mask, query, key)
-        out = _attention(query, key, value, mask, enable_gqa=enable_gqa)
+        if score_mod is None:
+            out = _attention(query, key, value, mask, enable_gqa=enable_gqa)
+        else:
+            out = _with_score_mod(query, key, value, mask, score_mod, scale)
         per_row = out.select(-1, 0).float()  # has their shape and depends on the same pairs
         if return_aux is not None:
             lse, scores = (
@@ -127,6 +130,45 @@ def flex_attention_of(module: Any) -> Callable[..., Any]:
         return (out, per_row) if return_lse else out
 
     return flex_attention
+
+
+def _with_score_mod(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None,
+    score_mod: Callable[..., torch.Tensor],
+    scale: float | None,
+) -> torch.Tensor:
+    """Attention with a function of each score and its place, step by step."""
+    groups = query.shape[1] // key.shape[1]
+    if groups > 1:
+        key, value = (t.repeat_interleave(groups, dim=1) for t in (key, value))
+    factor = query.shape[-1] ** -0.5 if scale is None else scale
+    scores = (query @ key.transpose(-1, -2)).float() * factor
+    places = [
+        torch.arange(n, device=query.device).view([-1 if d == axis else 1 for d in range(4)])
+        for axis, n in enumerate(scores.shape)
+    ]
+    scores = score_mod(scores, *places)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    return scores.softmax(-1).to(value.dtype) @ value
+
+
+def plain_causal_biases(module: Any) -> None:
+    """Make the causal biases of `torch.nn.attention.bias` plain masks: fakes have no subclass."""
+
+    def mask_of(rows: int, columns: int, shift: int) -> torch.Tensor:
+        return torch.ones(rows, columns, dtype=torch.bool, device="cuda").tril(shift)
+
+    def bias(variant: Any, seq_len_q: int, seq_len_kv: int) -> torch.Tensor:
+        lower = variant is module.CausalVariant.LOWER_RIGHT
+        return mask_of(seq_len_q, seq_len_kv, seq_len_kv - seq_len_q if lower else 0)
+
+    module.CausalBias = bias
+    module.causal_upper_left = lambda rows, columns: mask_of(rows, columns, 0)
+    module.causal_lower_right = lambda rows, columns: mask_of(rows, columns, columns - rows)
 
 
 def _dense_mask(

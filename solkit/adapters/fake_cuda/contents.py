@@ -27,6 +27,7 @@ __all__ = [
     "Contents",
     "KnownContents",
     "attach",
+    "choices_of",
     "contents_of_storage",
     "evaluated",
     "forget",
@@ -74,6 +75,7 @@ class Contents:
         flat: its elements in order; one element if all are equal; ``None`` if unknown.
         shared: whether a view of `flat` exists, which must not change.
         share: the share of nonzero elements, if only that is known.
+        choices: the number of different values, at the most; ``None`` if unknown.
         later: how to compute the elements, if they were not.
     """
 
@@ -85,6 +87,7 @@ class Contents:
         self.drawn = False
         self.shared = False
         self.share: float | None = None
+        self.choices: int | None = None
         self.later: Later | None = None
         self.flat: torch.Tensor | None = None
 
@@ -92,7 +95,7 @@ class Contents:
         """Replace the elements."""
         Contents.held_bytes += _bytes(flat) - _bytes(self.flat)
         self.flat, self.guesses, self.drawn, self.shared = flat, guesses, drawn, False
-        self.share = self.later = None
+        self.share = self.later = self.choices = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Contents:
         return self  # a deep copy of a tensor copies its attributes, but has its own storage
@@ -270,6 +273,14 @@ def limit_of(like: torch.Tensor) -> int:
 def room_for(elements: int, like: torch.Tensor) -> bool:
     """Tell whether so many more elements of a dtype may be held."""
     return Contents.held_bytes + elements * like.element_size() <= _KNOWN_BYTES
+
+
+def choices_of(tensor: torch.Tensor) -> int | None:
+    """Return the number of different values of a tensor, at the most; ``None`` if unknown."""
+    contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
+    if contents is not None and contents.choices is not None:
+        return contents.choices
+    return {torch.bool: 2, torch.int8: 256, torch.uint8: 256}.get(tensor.dtype)
 
 
 def share_of(tensor: torch.Tensor) -> float | None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from solkit.adapters.fake_cuda.attention import flex_attention_of
+from solkit.adapters.fake_cuda.attention import flex_attention_of, plain_causal_biases
 from solkit.adapters.fake_cuda.guesses import user_line
 from solkit.errors import SolkitError, UnsupportedError
 
@@ -273,6 +273,7 @@ class WhenImported(importlib.abc.MetaPathFinder):
         self.waiting: dict[str, Callable[[Any], None]] = {
             "torch.utils.cpp_extension": _build_nothing,
             "torch.nn.attention.flex_attention": _attend_whole,
+            "torch.nn.attention.bias": plain_causal_biases,
         }
         for name in self.waiting.keys() & sys.modules.keys():
             self.waiting.pop(name)(sys.modules[name])

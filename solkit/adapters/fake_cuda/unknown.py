@@ -22,6 +22,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from solkit.adapters.fake_cuda.composites import taken_apart
 from solkit.adapters.fake_cuda.contents import (
     KnownContents,
+    choices_of,
     evaluated,
     really,
     recall,
@@ -238,6 +239,23 @@ def _device(tensor: torch.Tensor) -> torch.device:
     return tensor.fake_device if isinstance(tensor, FakeTensor) else tensor.device
 
 
+_WORDS = {torch.qint8: torch.int8, torch.quint8: torch.uint8, torch.qint32: torch.int32}
+"""Integers that stand for quantised numbers: fake tensors lose a quantised dtype."""
+
+
+def _quantised(tensor: torch.Tensor, *options: Any, dtype: Any = None) -> torch.Tensor:
+    kind = next((o for o in (dtype, *options) if isinstance(o, torch.dtype)), torch.quint8)
+    return tensor.new_empty(tensor.shape, dtype=_WORDS[kind])
+
+
+def _int_repr(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.new_empty(tensor.shape)
+
+
+def _dequantised(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.new_empty(tensor.shape, dtype=torch.float32)
+
+
 _ANSWERS: dict[Any, Callable[..., Any]] = {
     torch.ops.prim.device.default: _device,
     _aten._local_scalar_dense.default: _item,
@@ -246,6 +264,12 @@ _ANSWERS: dict[Any, Callable[..., Any]] = {
     _aten.allclose.default: lambda first, second, *_, **__: _equal(first, second),
     _aten.nonzero.default: _nonzero,
     _aten.masked_select.default: _masked_select,
+    _aten.quantize_per_tensor.default: _quantised,
+    _aten.quantize_per_tensor.tensor_qparams: _quantised,
+    _aten.quantize_per_channel.default: _quantised,
+    _aten.quantize_per_tensor_dynamic.default: _quantised,
+    _aten.int_repr.default: _int_repr,
+    _aten.dequantize.self: _dequantised,
     _aten._nested_tensor_from_mask_left_aligned.default: lambda *_: False,  # a fast path
 }
 
@@ -262,6 +286,9 @@ def _suppose(
     func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
 ) -> None:
     """Guess contents that may decide what a program does; reported only if they do."""
+    if func.overloadpacket is _aten.any:
+        _suppose_none(out)
+        return
     supposed = _SUPPOSED.get(func.overloadpacket)
     if supposed is None:
         return
@@ -273,6 +300,14 @@ def _suppose(
     fact = supposed(result, {**dict(zip(names, args)), **kwargs})
     if fact is not None:
         remember(result, fact)
+
+
+def _suppose_none(result: Any) -> None:
+    """Guess that a search finds nothing: mostly it looks for what must not be, as a NaN."""
+    if isinstance(result, FakeTensor) and result.numel() == 1 and recall(result) is None:
+        with really():
+            value = torch.zeros(result.shape, dtype=result.dtype, device="cpu")
+        remember(result, KnownContents(value, (located("any() was guessed to find nothing"),)))
 
 
 def _balanced(indices: torch.Tensor, arguments: dict[str, Any]) -> KnownContents | None:
@@ -338,16 +373,23 @@ _SUPPOSED: dict[Any, Callable[[torch.Tensor, dict[str, Any]], KnownContents | No
 
 
 def _unique(tensor: torch.Tensor, *options: Any, **_: Any) -> tuple[torch.Tensor, ...]:
+    """Return as few values as there may be: no kernel writes fewer."""
     del options
-    guess("all elements were guessed to be unique")
+    count = min(choices_of(tensor) or 1, tensor.numel())
+    guess(f"{_FEW_VALUES.format(count)} of {tensor.numel()} elements")
     places = tensor.new_empty(tensor.shape, dtype=torch.int64)
-    return tensor.new_empty((tensor.numel(),)), places, places.new_empty((tensor.numel(),))
+    return tensor.new_empty((count,)), places, places.new_empty((count,))
+
+
+_FEW_VALUES = "a bound must guess few: {} different ones were guessed"
 
 
 def _unique_rows(tensor: torch.Tensor, dim: int, *_: Any, **__: Any) -> tuple[torch.Tensor, ...]:
-    guess("all elements were guessed to be unique")
-    places = tensor.new_empty((tensor.shape[dim],), dtype=torch.int64)
-    return torch.empty_like(tensor), places, torch.empty_like(places)
+    rows, count = tensor.shape[dim], min(tensor.shape[dim], 1)
+    guess(f"{_FEW_VALUES.format(count)} of {rows} slices")
+    places = tensor.new_empty((rows,), dtype=torch.int64)
+    shape = [count if d == dim % tensor.dim() else n for d, n in enumerate(tensor.shape)]
+    return tensor.new_empty(shape), places, places.new_empty((count,))
 
 
 def _bincount(
@@ -377,6 +419,18 @@ def _ctc_loss(
     return log_probs.new_empty((count,)), log_probs.new_empty((count, steps, states))
 
 
+def _least_squares(
+    matrix: torch.Tensor, sides: torch.Tensor, *_: Any, **__: Any
+) -> tuple[torch.Tensor, ...]:
+    """Return a solution, residuals of tall matrices, and no rank, as a GPU's driver has it."""
+    rows, columns = matrix.shape[-2:]
+    is_vector = sides.dim() == matrix.dim() - 1
+    batch, count = matrix.shape[:-2], 1 if is_vector else sides.shape[-1]
+    solution = matrix.new_empty((*batch, columns) if is_vector else (*batch, columns, count))
+    residuals = matrix.new_empty((*batch, count) if rows > columns else (0,))
+    return solution, residuals, matrix.new_empty((0,), dtype=torch.int64), matrix.new_empty((0,))
+
+
 _SHAPE_GUESSES: dict[Any, Callable[..., Any]] = {
     _aten._unique2.default: _unique,
     _aten._unique.default: lambda *args, **kwargs: _unique(*args, **kwargs)[:2],
@@ -386,4 +440,5 @@ _SHAPE_GUESSES: dict[Any, Callable[..., Any]] = {
     _aten.bincount.default: _bincount,
     **dict.fromkeys((_aten._ctc_loss.default, _aten._ctc_loss.Tensor), _ctc_loss),
     _aten.repeat_interleave.Tensor: _repeat_interleave,
+    _aten.linalg_lstsq.default: _least_squares,
 }

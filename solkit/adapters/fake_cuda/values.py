@@ -22,6 +22,7 @@ from solkit.adapters.fake_cuda.contents import (
     Contents,
     KnownContents,
     attach,
+    choices_of,
     contents_of_storage,
     forget,
     is_constant,
@@ -66,6 +67,32 @@ def propagate(
         _compute(func, args, kwargs, inputs, fakes)
     elif "empty" not in func._schema.name:
         _defer(func, args, kwargs, inputs, fakes)
+    choices = _choices(func, args, kwargs, inputs)
+    if choices is not None and not _is_view(func):
+        contents = _contents_of(fakes[0])
+        contents.choices = choices
+        attach(fakes[0], contents)
+
+
+def _contents_of(fake: FakeTensor) -> Contents:
+    storage = fake.untyped_storage()
+    return contents_of_storage.get(storage._cdata) or Contents(storage)
+
+
+def _choices(
+    func: torch._ops.OpOverload,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    inputs: Sequence[torch.Tensor],
+) -> int | None:
+    """Return the number of different results, of drawn integers and what is made of one tensor."""
+    if func.overloadpacket in (_aten.randint, _aten.randint_like):
+        names = [argument.name for argument in func._schema.arguments]
+        named = {**dict(zip(names, args)), **kwargs}
+        return max(int(named["high"]) - int(named.get("low", 0)), 1)
+    elementwise = torch.Tag.pointwise in func.tags or func.overloadpacket in _COPIES
+    alone = elementwise and len(inputs) == 1 and torch.Tag.nondeterministic_seeded not in func.tags
+    return choices_of(inputs[0]) if alone else None
 
 
 @functools.cache
@@ -95,8 +122,7 @@ def _compute(
     if results is None:
         _defer(func, args, kwargs, inputs, fakes)
     if results is None and (share := _share(func, inputs)) is not None:
-        storage = fakes[0].untyped_storage()
-        contents = contents_of_storage.get(storage._cdata) or Contents(storage)
+        contents = _contents_of(fakes[0])
         contents.share = share
         attach(fakes[0], contents)
 
@@ -117,8 +143,7 @@ def _defer(
     with really():
         call = call_of(func, args, kwargs, seen, None, sum(fake.numel() for fake in fakes))
     for number, fake in enumerate(fakes if call else ()):
-        storage = fake.untyped_storage()
-        contents = contents_of_storage.get(storage._cdata) or Contents(storage)
+        contents = _contents_of(fake)
         assert call is not None
         contents.later = Later(call, number, _seen(fake, None))
         attach(fake, contents)

@@ -29,7 +29,6 @@ TABLE = {
         "return out",
         T,
     ),
-    "a number that no choice has": (loop(f"(w * (i == e + {E})).sum(-1, keepdim=True)"), T * E),
     "an index from elsewhere": (  # of how many things is not known
         f"i = (a0[:, :{K}] * 4).long()\n"
         f"out = 0\nfor e in range({E}):\n"
@@ -38,7 +37,13 @@ TABLE = {
         T * E,
     ),
 }
-ALONE = {  # a comparison needs all of what its index is made of
+ALONE = {
+    "numbers that no choice has": (  # the sums are zero
+        INPUTS,
+        loop(f"(w * (i == e + {E})).sum(-1, keepdim=True)"),
+        *(0, 0),
+    ),
+    # a comparison needs all of what its index is made of
     "a comparison": ("R(64, 8)", "return a0.argmax(-1) == 3", 0, 4 * 64 * 8),
     "one expert": (
         f"R({T}, {D}); R({D}, {E}); R({D}, {H}); R({H}, {D})",

@@ -1,0 +1,217 @@
+"""What the data, the way inputs are made, or algebra leave of a problem, and control flow."""
+
+from __future__ import annotations
+
+import pytest
+
+N, B = 64 * 32, 4  # elements of most inputs, bytes of one
+ATTENTION = "R(1, 2, 64, 32); R(1, 2, 64, 32); R(1, 2, 64, 32)"
+HEADS = 2 * 64 * 32  # elements of each operand
+CAUSAL = 2 * 64 * 65 // 2  # pairs of both heads
+FLASH = "torch.ops.aten._scaled_dot_product_flash_attention"
+ROWS = "R(128, 2, 32); R(128, 2, 32); R(128, 2, 32); tensor([0, 32, 128], d=i32)"
+PACKED = 2 * (32 * 33 + 96 * 97) // 2  # causal pairs of sequences of 32 and 96, of both heads
+
+# name: (inputs, body, bytes read, written, hard bytes read, written, contraction operations)
+TABLE = {
+    # early exits behind a reduction: nothing is sure to be read
+    "a norm beyond a clamp": (
+        "R(64, 32)",
+        "return a0.norm(dim=1).clamp(max=2)",
+        None,
+        None,
+        0,
+        256,
+    ),
+    "a variance below a limit": ("R(64, 32)", "return a0.var(1) < 1", None, None, 0, 64),
+    "a place that is compared": ("R(64, 32)", "return a0.argmax(1) == 3", None, None, 0, 64),
+    "a root of squares": ("R(64, 32)", "return (a0 * a0).sum(1).sqrt() > 5", None, None, 0, 64),
+    "sums of both signs need all": ("R(64, 32)", "return a0.sum(1) > 0", None, None, B * N, 64),
+    "a ReLU of the largest needs all": (
+        "R(64, 32)",
+        "return a0.amax(1).relu()",
+        *(None, None, B * N, B * 64),
+    ),
+    # the way inputs are made
+    "the largest of sorted rows": ("R(64, 32).sort(1)[0]", "return a0.amax(1)", None, None, 0, 256),
+    "what no uniform number is": (
+        "torch.rand(64, 32, device='cuda')",
+        "return F.relu(a0 - 2)",
+        *(None, None, 0, B * N),
+    ),
+    "copies of a column": (
+        "R(64, 1).expand(64, 32).contiguous(); R(32, 16)",
+        "return a0 @ a1",
+        *(None, None, B * 512, None),
+    ),
+    "two triangles": (  # n (n + 1) (n + 2) / 6 multiply-adds, n (n + 1) / 2 elements each
+        "R(64, 64).triu(); R(64, 64).triu()",
+        "return a0 @ a1",
+        *(2 * B * 2080, None, 0, None, 2 * 64 * 65 * 66 // 6),
+    ),
+    "rows that are set to zero": (
+        "pad(R(64, 32)); R(32, 16)",
+        "return a0 @ a1",
+        *(B * (16 * 32 + 512), None, 0, None, 2 * 16 * 32 * 16),
+    ),
+    # gates and weights that may be next to zero
+    "an exponential of a column": (
+        "R(64, 32); R(64, 1)",
+        "return a0 * a1.exp()",
+        *(None, None, B * 64, B * N),
+    ),
+    "a softmax times values": (  # scores count, and neither values nor their product
+        "R(64, 32); R(64, 32); R(64, 32)",
+        "return (a0 @ a1.T).softmax(-1) @ a2",
+        *(3 * B * N, None, 2 * B * N, None, 2 * 2 * 64 * 64 * 32),
+    ),
+    # changes of nothing
+    "lists by 1 and by 2": (
+        "R(64, 32); R(64, 32)",
+        "torch._foreach_mul_([a0, a1], [1.0, 2.0])\nreturn a0, a1",
+        *(B * N, B * N, B * N, B * N),
+    ),
+    "a way of 0": ("R(9); R(9)", "a0.lerp_(a1, 0.0)\nreturn a0", 0, 0, 0, 0),
+    "a product with a 1 that is a tensor": (
+        "R(64, 32)",
+        "a0.mul_(torch.ones((), device='cuda'))\nreturn a0",
+        *(0, 0, 0, 0),
+    ),
+    "a sum that is written over a term": (
+        "R(64, 32); R(64, 32)",
+        "return torch.add(a0, a1, out=a0)",
+        *(2 * B * N, B * N, 2 * B * N, B * N),
+    ),
+    # one key, one element
+    "a causal query alone": (
+        "R(1, 2, 1, 32); R(1, 2, 64, 32); R(1, 2, 64, 32)",
+        "return F.scaled_dot_product_attention(a0, a1, a2, is_causal=True)",
+        *(256, 256, 256, 256, 0),
+    ),
+    "a norm of single elements": (
+        "R(64, 1); R(1)",
+        "return F.layer_norm(a0, (1,), bias=a1)",
+        *(4, 256, 4, 256),
+    ),
+    # rows without a gradient
+    "a step of an embedding": (  # 8 rows of 64
+        "R(64, 32); torch.randperm(64, device='cuda')[:8]; R(8, 32)",
+        "a0.requires_grad_()\n"
+        "g = torch.autograd.grad(F.embedding(a1, a0), a0, a2)[0]\n"
+        "with torch.no_grad():\n    a0.sub_(g)\nreturn a0.detach()",
+        *(2 * B * 256 + 64, B * 256, None, None),
+    ),
+    # few choices
+    "rows by one of 8": (
+        "R(64, 32); R(40, 8)",
+        "return a0[a1.argmax(1)]",
+        *(B * (8 * 32 + 320), B * 1280, None, None),
+    ),
+    "rows by a remainder of 4": (
+        "R(64, 32); R(40, 16)",
+        "return a0[a1.argmax(1) % 4]",
+        *(B * (4 * 32 + 640), B * 1280, None, None),
+    ),
+    # symmetry
+    "the square of a Gram matrix": (
+        "R(64, 32)",
+        "a = a0 @ a0.T\nreturn a @ a",
+        *(None, None, None, None, 2 * (64 * 65 // 2) * (32 + 64)),
+    ),
+    "a polynomial of a Gram matrix": (
+        "R(64, 32)",
+        "a = a0 @ a0.T\nreturn a @ (2 * a + 3 * a @ a)",
+        *(None, None, None, None, 2 * (64 * 65 // 2) * (32 + 64 + 64)),
+    ),
+    "two Gram matrices do not commute": (
+        "R(64, 32); R(64, 32)",
+        "return (a0 @ a0.T) @ (a1 @ a1.T)",
+        *(None, None, None, None, 2 * 2 * (64 * 65 // 2) * 32 + 2 * 64**3),
+    ),
+    # attention's own operators
+    "flash attention": (
+        ATTENTION,
+        f"return {FLASH}(a0, a1, a2, 0.0, True)[0]",
+        *(3 * B * HEADS, B * HEADS, None, None, 4 * CAUSAL * 32),
+    ),
+    "packed sequences": (
+        ROWS,
+        "from torch.nn.attention.varlen import varlen_attn\n"
+        "return varlen_attn(a0, a1, a2, a3, a3, 96, 96, window_size=(-1, 0))",
+        *(3 * B * 128 * 64 + 12, B * 128 * 64, None, None, 4 * PACKED * 32),
+    ),
+    # control flow
+    "a loop of three steps": (
+        "R(64, 32)",
+        "i = torch.zeros((), dtype=i64, device='cuda')\n"
+        "step = lambda i, x: (i + 1, x.sin())\n"
+        "return torch.while_loop(lambda i, x: i < 3, step, (i, a0))[1]",
+        *(B * N, B * N, B * N, B * N),
+    ),
+    "a map over rows": (
+        "R(64, 32)",
+        "from torch._higher_order_ops.map import map\nreturn map(lambda x: x.exp(), a0)",
+        *(B * N, B * N, B * N, B * N),
+    ),
+    # the order of products
+    "a chain of einsum": (  # from the vector on
+        "R(64, 64); R(64, 64); R(64)",
+        "return torch.einsum('ij,jk,k->i', a0, a1, a2)",
+        *(B * (2 * 4096 + 64), 256, None, None, 2 * 2 * 4096),
+    ),
+    # ignored targets
+    "targets that are ignored": (  # 16 of 64 rows
+        "R(64, 32); R(48, 32); torch.where(arange(64) < 16, arange(64), -100)",
+        "return F.cross_entropy(a0 @ a1.T, a2)",
+        *(None, None, None, None, 2 * 16 * 32 * 48),
+    ),
+}
+SFU = {  # special functions
+    "a softmax by its logarithm of sums": (
+        "R(64, 32)",
+        "s = torch.logsumexp(a0, -1, keepdim=True)\nreturn (a0 - s).exp(), s",
+        N + 64,
+    ),
+    "a function of each score": (  # an exponential and a tanh a pair, a reciprocal a row
+        ATTENTION,
+        "from torch.nn.attention.flex_attention import flex_attention\n"
+        "return flex_attention(a0, a1, a2, score_mod=lambda s, b, h, i, j: torch.tanh(s))",
+        2 * 2 * 64 * 64 + 2 * 64,
+    ),
+}
+
+
+def _padded(row):
+    """Define `pad` for the rows that use it."""
+    inputs, body, *rest = row
+    return (inputs.replace("pad(", "(lambda x: (x[16:].zero_(), x)[1])("), body, *rest)
+
+
+ROWS_OF_TABLE = {name: _padded(row) for name, row in TABLE.items()}
+
+
+@pytest.fixture(scope="module")
+def found(traced):
+    return lambda name: traced(ROWS_OF_TABLE, name)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_work_is_what_was_derived(found, name):
+    read, written, hard_read, hard_written, *operations = TABLE[name][2:]
+    work = found(name)
+    amounts = {
+        "read": (read, work.dram_read_bytes),
+        "written": (written, work.dram_write_bytes),
+        "hard read": (hard_read, work.hard_read_bytes),
+        "hard written": (hard_written, work.hard_write_bytes),
+    }
+    assert {k: got for k, (want, got) in amounts.items() if want not in (None, got)} == {}
+    assert not work.unmodelled
+    contractions = [n for key, n in work.operations.items() if key.startswith("contraction.")]
+    assert operations in ([], [sum(contractions)])
+    assert sum(work.hard_operations.values()) <= sum(contractions)
+
+
+@pytest.mark.parametrize("name", SFU)
+def test_each_exponential_is_counted_once(traced, name):
+    assert traced(SFU, name).operations["sfu"] == SFU[name][2]
