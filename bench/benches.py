@@ -32,7 +32,7 @@ from solkit.analysis.analyser import Analyser
 from solkit.analysis.study import StudyPlan, study
 from solkit.core import Configuration, Device, MeasureSettings, Outcome, canonical
 from solkit.datasets import outcomelog
-from solkit.datasets.kernels import kernel_at
+from solkit.datasets.kernels import kernel_at_path
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import SolkitError
 from solkit.measure.benches import Bench
@@ -118,7 +118,7 @@ def _timing(outcome: Outcome) -> dict[str, Any]:
 
 def wanted(ahead: Ahead) -> list[Configuration]:
     """Of each file at one shape the default; then of each another valid configuration."""
-    surveys = [(path, ahead.space(kernel_at(path), build=False)) for path in FILES]
+    surveys = [(path, ahead.space(kernel_at_path(path), build=False)) for path in FILES]
     first, second = [], []
     for path, survey in surveys:
         file, at = solkit.load(path), min(survey.result(), key=_distance)

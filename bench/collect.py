@@ -21,7 +21,7 @@ from pathlib import Path
 import pynvml
 
 from solkit.collect import Limits, Progress, collect, survey_kernels
-from solkit.datasets.kernels import select
+from solkit.datasets.kernels import select_kernels
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.datasets.store import RIGHT
 from solkit.errors import SolkitError
@@ -66,7 +66,7 @@ def main() -> int:
     except SolkitError as error:
         print(f"collect: {error}", file=sys.stderr)
         return 2
-    kernels = select(["zoo"], options.family)
+    kernels = select_kernels(["zoo"], options.family)
     shares: list[tuple[float, int]] = []
 
     def show(progress: Progress) -> None:

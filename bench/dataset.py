@@ -32,8 +32,8 @@ from rich.table import Table
 
 from solkit.collect.config_sampler import ENOUGH_NEAR, NEAR
 from solkit.core import CONFIGURATION, Device
-from solkit.datasets.card import repeats
-from solkit.datasets.kernels import select
+from solkit.datasets.card import compare_repeats
+from solkit.datasets.kernels import select_kernels
 from solkit.datasets.store import RIGHT, Store, configurations, shipped
 from solkit.errors import SolkitError
 from solkit.measure.benches.trusted.precompile import Ahead
@@ -96,7 +96,7 @@ def figures(store: Store) -> Iterator[tuple[str, float]]:
     inductor = best.filter(pl.col("origin") == "inductor")
     yield "Inductor kernels", inductor["kernel_id"].n_unique()
     yield from density(right)
-    found = repeats(rows)
+    found = compare_repeats(rows)
     yield "repeated configurations", found.configurations
     if found.median is not None and found.p95 is not None:
         yield "repeats: median difference", found.median
@@ -170,7 +170,7 @@ def space_sizes(device: Device) -> Mapping[str, int]:
     """By problem, how many valid configurations SolKit's own kernels have for it."""
     sizes: Counter[str] = Counter()
     with Ahead(device, os.cpu_count() or 1) as ahead:
-        kernels = select(["zoo", "inductor"])
+        kernels = select_kernels(["zoo", "inductor"])
         surveys = [ahead.space(kernel, build=False) for kernel in kernels]
         for kernel, survey in zip(kernels, surveys, strict=True):
             for found in survey.result():

@@ -87,7 +87,7 @@ def searched(asked: argparse.Namespace) -> Iterator[Search]:
                 continue
             how = EvolveSettings(seed=seed, order=order, stop_at=asked.stop_at, held_out=held_out)
             parts = EvolveParts(
-                advise=advise, show=lambda told: print(evolution.line(told), file=sys.stderr)
+                advise=advise, show=lambda told: print(evolution.status_line(told), file=sys.stderr)
             )
             try:
                 found = evolve(path, gpu_seconds=asked.gpu_seconds, settings=how, parts=parts)

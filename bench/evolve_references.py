@@ -135,7 +135,7 @@ def searched(problem: Problem, share: float, gpu_seconds: float, folder: Path) -
     told: dict[str, Any] = {"problem": problem.label, "share": share}
     try:
         parts = EvolveParts(
-            advise=advise, show=lambda told: print(evolution.line(told), file=sys.stderr)
+            advise=advise, show=lambda told: print(evolution.status_line(told), file=sys.stderr)
         )
         how = EvolveSettings(seed=0)
         found = solkit.evolve(problem.path, gpu_seconds=gpu_seconds, settings=how, parts=parts)

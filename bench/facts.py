@@ -24,7 +24,7 @@ from pathlib import Path
 
 from solkit.collect.refill import Progress, fresh_facts, group_rows
 from solkit.core import ROW_KEY, Facts, Outcome, Source
-from solkit.datasets.facts import facts_from_json, made_with, nvrtc_release
+from solkit.datasets.facts import facts_from_json, nvrtc_release, tools_made_with
 from solkit.datasets.store import Store, shipped
 from solkit.datasets.tables import polars_module
 from solkit.roofline import devices
@@ -88,10 +88,10 @@ def compared(
         for group, text, why in fresh_facts(groups, workers):
             row = rows[group.rows[0]]
             source = sources[row.source_sha256 or ""].text
-            tools = made_with(source, row.torch_version, row.cuda_version)
+            tools = tools_made_with(source, row.torch_version, row.cuda_version)
             stored = facts_from_json(texts[row.facts_id])
             fresh = facts_from_json(text) if text else None
-            is_other = tools != made_with(source, *installed)
+            is_other = tools != tools_made_with(source, *installed)
             yield Compared(row, len(group.rows), stored, fresh, why, tools if is_other else ())
 
 

@@ -33,7 +33,7 @@ from kernelbench_times import read_lines
 
 import solkit
 from solkit.core import Bound, Result, Verdict, Work
-from solkit.datasets.kernelbench import TimedReference, write
+from solkit.datasets.kernelbench import TimedReference, write_baselines
 from solkit.errors import SolkitError
 from solkit.roofline import devices
 from solkit.roofline.score import time_verdict
@@ -382,7 +382,7 @@ def main() -> int:
     table = make_table(lines, problems, options.device)
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / f"kernelbench_{options.gpu}.parquet"
-    write(table, path)
+    write_baselines(table, path)
     path.with_suffix(".md").write_text(card(table, lines, options.gpu, options.device), "utf-8")
     print_findings(table)
     return int(any(r.verdict == Verdict.IMPOSSIBLE.value and not r.degenerate for r in table))

@@ -68,7 +68,7 @@ def _shown():
     def show(status):
         if status.stage != last["stage"] or status.measured >= last["measured"] + 50:
             last.update(stage=status.stage, measured=status.measured)
-            print(page.line(status), file=sys.stderr, flush=True)
+            print(page.status_line(status), file=sys.stderr, flush=True)
 
     return show
 

@@ -28,7 +28,7 @@ from solkit.analysis.triton.capture import Captured, CaptureError, capture
 from solkit.analysis.triton.recipes import Recipes, are_captures_equal
 from solkit.analysis.worker import fake_device
 from solkit.core import Value
-from solkit.datasets.kernels import Kernel, select
+from solkit.datasets.kernels import Kernel, select_kernels
 from solkit.errors import SolkitError
 from solkit.roofline import devices
 
@@ -118,7 +118,9 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     fake_device(devices.find("h100"))
-    kernels = [k for k in select(options.wanted) if not k.builds_extension][:: options.every]
+    kernels = [k for k in select_kernels(options.wanted) if not k.builds_extension][
+        :: options.every
+    ]
     with fake_cuda.fake_tensors():
         found = [examine(kernel, options.configurations) for kernel in kernels]
     for each in found:

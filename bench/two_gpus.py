@@ -29,7 +29,7 @@ from pathlib import Path
 from statistics import median
 
 from solkit.core import Configuration, Outcome, Verdict, canonical
-from solkit.datasets.kernels import select
+from solkit.datasets.kernels import select_kernels
 from solkit.datasets.outcomelog import OutcomeLog, read
 from solkit.errors import SolkitError
 from solkit.measure.benches import Bench
@@ -58,7 +58,7 @@ def chosen(families: Sequence[str], count: int) -> list[Configuration]:
     found = []
     with Ahead(live_device()) as ahead:
         for family in families:
-            kernel = select(["zoo"], [family])[0]
+            kernel = select_kernels(["zoo"], [family])[0]
             survey = ahead.space(kernel).result()[0]
             valid = survey["valid"]
             step = max(len(valid) // count, 1)

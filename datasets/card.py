@@ -23,7 +23,7 @@ from solkit.errors import InputError, TraceError
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["LICENSE", "Repeats", "export", "render", "repeats"]
+__all__ = ["LICENSE", "Repeats", "compare_repeats", "export_set", "render_card"]
 
 LICENSE = "cc-by-4.0"
 
@@ -44,7 +44,7 @@ class Repeats:
     p95: float | None = None
 
 
-def repeats(rows: polars.LazyFrame) -> Repeats:
+def compare_repeats(rows: polars.LazyFrame) -> Repeats:
     """Compare the times of each configuration between runs, by the median of each run."""
     pl = polars_module()
     timed = rows.filter(pl.col("time_ms").is_not_null(), pl.col("verdict").is_in(RIGHT))
@@ -65,7 +65,7 @@ def repeats(rows: polars.LazyFrame) -> Repeats:
     return Repeats(*later.collect().row(0))
 
 
-def export(
+def export_set(
     store: Store,
     folder: str | os.PathLike[str],
     title: str,
@@ -102,8 +102,8 @@ def export(
         beside = target.parent if is_new else target  # which a shell or a mount may hold
         with tempfile.TemporaryDirectory(prefix=".export-", dir=beside) as drafts:
             draft = Path(drafts) / target.name  # the card names the folder
-            _write(store, rows, draft)
-            text = render(Store(draft), title, notes)
+            _write_rows_with_references(store, rows, draft)
+            text = render_card(Store(draft), title, notes)
             (draft / "README.md").write_text(text, encoding="utf-8")
             if is_new:
                 draft.rename(target)
@@ -115,7 +115,7 @@ def export(
     return Path(folder) / "README.md"
 
 
-def _write(store: Store, rows: polars.DataFrame, folder: Path) -> None:
+def _write_rows_with_references(store: Store, rows: polars.DataFrame, folder: Path) -> None:
     """Write rows, and the files and facts that they refer to, as a store, tightly.
 
     Paths are left out, as they only describe the machine, and what version 1's model said.
@@ -131,13 +131,13 @@ def _write(store: Store, rows: polars.DataFrame, folder: Path) -> None:
     ordered = rows.sort(order)
     named = ordered.lazy().select(id="facts_id").drop_nulls().unique(maintain_order=True)
     facts = named.join(store.facts(), on="id", maintain_order="left").collect()
-    facts = pl.concat([facts, _unnamed(store)])
-    parts.write(folder / "parts", Outcome, ordered.to_arrow(), tight=True)
-    parts.write(folder / "sources", Source, sources.to_arrow(), tight=True)
-    parts.write(folder / "facts", StoredFacts, facts.to_arrow(), tight=True)
+    facts = pl.concat([facts, _unreferenced_facts(store)])
+    parts.write_parts(folder / "parts", Outcome, ordered.to_arrow(), tight=True)
+    parts.write_parts(folder / "sources", Source, sources.to_arrow(), tight=True)
+    parts.write_parts(folder / "facts", StoredFacts, facts.to_arrow(), tight=True)
 
 
-def _unnamed(store: Store) -> polars.DataFrame:
+def _unreferenced_facts(store: Store) -> polars.DataFrame:
     """Return the facts that no row names: those of the lowered depth, whose key follows from a row.
 
     No key leads to those of an older version, so they are left out.
@@ -149,19 +149,24 @@ def _unnamed(store: Store) -> polars.DataFrame:
     return store.facts().filter(~is_old).join(named, on="id", how="anti").sort("text").collect()
 
 
-def render(store: Store, title: str, notes: str = "") -> str:
+def render_card(store: Store, title: str, notes: str = "") -> str:
     """Return the card of a set as Markdown: counts, conditions and the text of `notes`."""
     rows = store.scan()
     body = [
-        _front_matter(store, title, _count(rows)),
+        _front_matter(store, title, _count_rows(rows)),
         f"# {title}\n",
         notes.strip() + "\n" if notes else "",
     ]
-    body += [_contents(rows), _conditions(rows), _noise(repeats(rows)), _usage(store.folder.name)]
+    body += [
+        _contents_table(rows),
+        _conditions(rows),
+        _noise_lines(compare_repeats(rows)),
+        _usage_lines(store.folder.name),
+    ]
     return "\n".join(part for part in body if part)
 
 
-def _count(rows: polars.LazyFrame) -> int:
+def _count_rows(rows: polars.LazyFrame) -> int:
     return int(rows.select(polars_module().len()).collect().item())
 
 
@@ -171,7 +176,7 @@ def _front_matter(store: Store, title: str, count: int) -> str:
     configs = "\n".join(
         f"- config_name: {name}\n  data_files: {folder}/*.parquet"
         for name, folder in folders.items()
-        if parts.listed(store.folder / folder)
+        if parts.list_parts(store.folder / folder)
     )
     return f"""---
 license: {LICENSE}
@@ -190,7 +195,7 @@ configs:
 """
 
 
-def _contents(rows: polars.LazyFrame) -> str:
+def _contents_table(rows: polars.LazyFrame) -> str:
     pl = polars_module()
     table = (
         rows.group_by("device", "kind")
@@ -207,7 +212,7 @@ def _contents(rows: polars.LazyFrame) -> str:
     )
     verdicts = rows.group_by("verdict").len().sort("len", descending=True).collect()
     listed = ", ".join(f"{name} {count:,}" for name, count in verdicts.rows())
-    return f"## What is in it\n\n{_markdown(table)}\nVerdicts: {listed}.\n"
+    return f"## What is in it\n\n{_markdown_table(table)}\nVerdicts: {listed}.\n"
 
 
 def _conditions(rows: polars.LazyFrame) -> str:
@@ -230,10 +235,10 @@ def _conditions(rows: polars.LazyFrame) -> str:
         .sort("from (UTC)", "run_id")
         .collect()
     )
-    return f"## How it was measured\n\n{_markdown(runs)}"
+    return f"## How it was measured\n\n{_markdown_table(runs)}"
 
 
-def _noise(repeats: Repeats) -> str:
+def _noise_lines(repeats: Repeats) -> str:
     if not repeats.configurations:
         return "## Noise\n\nNo configuration was timed in more than one run.\n"
     return f"""## Noise
@@ -243,7 +248,7 @@ def _noise(repeats: Repeats) -> str:
 """
 
 
-def _usage(name: str) -> str:
+def _usage_lines(name: str) -> str:
     return f"""## Use
 
 ```python
@@ -263,7 +268,7 @@ Failures have a verdict and no time. `sources/` holds the files that `source_sha
 """
 
 
-def _markdown(table: polars.DataFrame) -> str:
+def _markdown_table(table: polars.DataFrame) -> str:
     lines = [f"| {' | '.join(table.columns)} |", "|---" * table.width + "|"]
     for row in table.rows():
         cells = (f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row)

@@ -16,13 +16,13 @@ from solkit.core import FACTS_VERSION, LOWERED_VERSION, Depth, Facts, Outcome, V
 from solkit.core.codec import from_json, to_json
 
 __all__ = [
+    "depth_reached",
     "facts_from_json",
     "facts_id",
     "facts_key",
     "facts_to_json",
-    "made_with",
     "nvrtc_release",
-    "reached",
+    "tools_made_with",
 ]
 
 _CODE_OF_TORCH = ("torch._inductor", "torch.compile")
@@ -49,7 +49,7 @@ def facts_key(
         compute_capability: (major, minor) of the GPU.
         sm_count: streaming multiprocessors of the GPU.
         triton_version: of the Triton that compiled it.
-        tools: what made the code besides Triton: `made_with`.
+        tools: what made the code besides Triton: `tools_made_with`.
         depth: of the analysis.
     """
     parts = (
@@ -84,12 +84,12 @@ def facts_id(row: Outcome, source: str, depth: Depth = Depth.COMPILED) -> str:
         (major, minor),
         row.sm_count,
         row.triton_version,
-        made_with(source, row.torch_version, row.cuda_version),
-        reached(source, depth),
+        tools_made_with(source, row.torch_version, row.cuda_version),
+        depth_reached(source, depth),
     )
 
 
-def reached(source: str, depth: Depth) -> Depth:
+def depth_reached(source: str, depth: Depth) -> Depth:
     """Return the depth that an analysis of a kernel file reaches.
 
     CUDA C++ has nothing between captured and compiled: at the lowered depth it is compiled
@@ -102,7 +102,9 @@ def reached(source: str, depth: Depth) -> Depth:
     return Depth.COMPILED if depth is Depth.LOWERED and _CUDA in source else depth
 
 
-def made_with(source: str, torch_version: str | None, cuda_version: str | None) -> tuple[str, ...]:
+def tools_made_with(
+    source: str, torch_version: str | None, cuda_version: str | None
+) -> tuple[str, ...]:
     """Return what makes machine code besides Triton: ``("torch 2.11.0",)``; mostly nothing.
 
     Kernels that Inductor generated call Triton functions of

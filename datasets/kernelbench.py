@@ -1,6 +1,6 @@
 """Measured times of KernelBench's references: a baseline for scores without a GPU.
 
-`rows` returns a table, `baseline` the row of a problem file. ``data/kernelbench_<gpu>.md`` says
+`shipped_rows` returns a table, `baseline_row` the row of a file. ``data/kernelbench_<gpu>.md`` says
 what the tables hold and how they were measured; ``bench/kernelbench_dataset.py`` makes them.
 Reading needs pyarrow (``pip install 'solkit[data]'``).
 """
@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from solkit.datasets import shipped
-from solkit.datasets.tables import arrow, table_of
+from solkit.datasets.tables import pyarrow_module, table_of
 from solkit.errors import InputError
 
 __all__ = [
@@ -23,10 +23,10 @@ __all__ = [
     "SAME_AS_DEFAULT",
     "VARIANTS",
     "TimedReference",
-    "baseline",
-    "read",
-    "rows",
-    "write",
+    "baseline_row",
+    "read_baselines",
+    "shipped_rows",
+    "write_baselines",
 ]
 
 VARIANTS = ("eager", "compiled", "eager_tf32", "compiled_tf32")
@@ -113,7 +113,7 @@ class TimedReference:
     run: str
 
 
-def rows(gpu: str = "h100") -> tuple[TimedReference, ...]:
+def shipped_rows(gpu: str = "h100") -> tuple[TimedReference, ...]:
     """Return every row of a GPU's shipped table.
 
     Raises:
@@ -125,10 +125,10 @@ def rows(gpu: str = "h100") -> tuple[TimedReference, ...]:
     if not path.exists():
         valid = sorted(p.stem.partition("_")[2] for p in tables.glob("kernelbench_*.parquet"))
         raise InputError(f"no KernelBench times for {gpu!r}; there are: {', '.join(valid)}")
-    return read(path)
+    return read_baselines(path)
 
 
-def baseline(
+def baseline_row(
     problem: str | os.PathLike[str], gpu: str = "h100", variant: str = "eager"
 ) -> TimedReference:
     """Return the row with the time of a problem's reference.
@@ -144,8 +144,8 @@ def baseline(
     """
     if variant not in VARIANTS:
         raise InputError(f"unknown variant {variant!r}; choose one of: {', '.join(VARIANTS)}")
-    key = _sha256(problem)
-    by_variant = {row.variant: row for row in rows(gpu) if row.sha256 == key}
+    key = _digest_of_problem(problem)
+    by_variant = {row.variant: row for row in shipped_rows(gpu) if row.sha256 == key}
     row = by_variant.get(variant)
     if row is not None and row.status == SAME_AS_DEFAULT:
         row = by_variant.get(variant.removesuffix("_tf32"))
@@ -157,12 +157,14 @@ def baseline(
 
 
 @lru_cache
-def read(path: Path) -> tuple[TimedReference, ...]:
-    """Return the rows of a Parquet file that `write` made."""
-    return tuple(TimedReference(**row) for row in arrow().parquet.read_table(path).to_pylist())
+def read_baselines(path: Path) -> tuple[TimedReference, ...]:
+    """Return the rows of a Parquet file that `write_baselines` made."""
+    return tuple(
+        TimedReference(**row) for row in pyarrow_module().parquet.read_table(path).to_pylist()
+    )
 
 
-def write(table: Iterable[TimedReference], path: Path) -> None:
+def write_baselines(table: Iterable[TimedReference], path: Path) -> None:
     """Write a table as Parquet; columns are the fields of `TimedReference`.
 
     Raises:
@@ -171,10 +173,10 @@ def write(table: Iterable[TimedReference], path: Path) -> None:
     times = table_of(TimedReference, table)
     if times["sha256"].null_count:
         raise ValueError("a row has no sha256")
-    arrow().parquet.write_table(times, path, compression="zstd")
+    pyarrow_module().parquet.write_table(times, path, compression="zstd")
 
 
-def _sha256(problem: str | os.PathLike[str]) -> str:
+def _digest_of_problem(problem: str | os.PathLike[str]) -> str:
     text = os.fspath(problem)
     if len(text) == 64 and set(text) <= set("0123456789abcdef"):
         return text

@@ -15,7 +15,15 @@ from solkit.core.parsing import syntax_tree
 from solkit.datasets.identifiers import kernel_id, problem_id, source_of
 from solkit.errors import InputError
 
-__all__ = ["INDUCTOR", "ZOO", "Kernel", "kernel_at", "kernel_of", "part_of", "select"]
+__all__ = [
+    "INDUCTOR",
+    "ZOO",
+    "Kernel",
+    "kernel_at_path",
+    "kernel_of_file",
+    "select_kernels",
+    "share_of_gpu",
+]
 
 ZOO = Path(solkit.__file__).parent / "datasets" / "zoo"
 INDUCTOR = ZOO.parent / "inductor"
@@ -72,7 +80,7 @@ class Kernel:
         return "cpp_extension" in self.source.text
 
 
-def kernel_at(
+def kernel_at_path(
     path: str | Path, entry_point: str = "kernel", reference: str | Path | None = None
 ) -> Kernel:
     """Return the kernel in one file.
@@ -88,15 +96,17 @@ def kernel_at(
     """
     file = Path(path).resolve()
     if reference is None:
-        return replace(_lone(file), entry_point=entry_point)
+        return replace(_lone_kernel(file), entry_point=entry_point)
     problem_path = Path(reference).resolve()
     family = problem_path.parent.name if problem_path.name == _PROBLEM else problem_path.stem
-    problem = _source(problem_path, f"{family}/{problem_path.name}")
-    name, source = f"{family}/{file.stem}", _source(file, f"{family}/{file.name}")
-    return Kernel(file, name, family, _kind(problem, family), "file", source, problem, entry_point)
+    problem = _source_at_path(problem_path, f"{family}/{problem_path.name}")
+    name, source = f"{family}/{file.stem}", _source_at_path(file, f"{family}/{file.name}")
+    return Kernel(
+        file, name, family, _kind_of_source(problem, family), "file", source, problem, entry_point
+    )
 
 
-def kernel_of(described: KernelFile) -> Kernel:
+def kernel_of_file(described: KernelFile) -> Kernel:
     """Return the kernel of a loaded file, as the file is now.
 
     Raises:
@@ -106,12 +116,14 @@ def kernel_of(described: KernelFile) -> Kernel:
     assert candidate is not None
     file = Path(candidate.path).resolve()
     if file.suffix == problem.suffix == ".py":
-        return kernel_at(file, candidate.name, None if file == problem else problem)
+        return kernel_at_path(file, candidate.name, None if file == problem else problem)
     parts = _folder_parts(problem) if problem.is_dir() else ()
     listing = "".join(f"{part.name}\0{part.sha256}\n" for part in parts).encode()
-    problem_source = source_of(listing, problem.name) if parts else _source(problem, problem.name)
+    problem_source = (
+        source_of(listing, problem.name) if parts else _source_at_path(problem, problem.name)
+    )
     name = described.problem.name
-    source = _source(file, file.name)
+    source = _source_at_path(file, file.name)
     return Kernel(
         file, file.name, name, name, "file", source, problem_source, candidate.name, parts
     )
@@ -123,10 +135,10 @@ def _folder_parts(folder: Path) -> tuple[Source, ...]:
         files = sorted(file for file in folder.iterdir() if file.suffix in _FOLDER_SUFFIXES)
     except OSError as error:
         raise InputError(f"cannot read {folder}: {error.strerror}") from error
-    return tuple(_source(file, file.name) for file in files)
+    return tuple(_source_at_path(file, file.name) for file in files)
 
 
-def select(names: Sequence[str], families: Collection[str] = ()) -> tuple[Kernel, ...]:
+def select_kernels(names: Sequence[str], families: Collection[str] = ()) -> tuple[Kernel, ...]:
     """Return the kernels that a user names, families in alphabetical order.
 
     Args:
@@ -137,8 +149,8 @@ def select(names: Sequence[str], families: Collection[str] = ()) -> tuple[Kernel
     Raises:
         InputError: a file or family is missing.
     """
-    by_path = {kernel.path: kernel for name in names for kernel in _named(name)}
-    kernels = tuple(_apart(kernel, by_path.values()) for kernel in by_path.values())
+    by_path = {kernel.path: kernel for name in names for kernel in _kernels_named(name)}
+    kernels = tuple(_with_own_family(kernel, by_path.values()) for kernel in by_path.values())
     valid = sorted({kernel.family for kernel in kernels})
     for family in families:
         if family not in valid:
@@ -146,7 +158,7 @@ def select(names: Sequence[str], families: Collection[str] = ()) -> tuple[Kernel
     return tuple(k for k in kernels if not families or k.family in families)
 
 
-def part_of(kernels: Sequence[Kernel], part: str) -> tuple[Kernel, ...]:
+def share_of_gpu(kernels: Sequence[Kernel], part: str) -> tuple[Kernel, ...]:
     """Return the share of one of several GPUs. All kernels of a problem go to the same GPU.
 
     Args:
@@ -167,17 +179,19 @@ def part_of(kernels: Sequence[Kernel], part: str) -> tuple[Kernel, ...]:
     return tuple(kernel for kernel in kernels if kernel.problem.sha256 in chosen)
 
 
-def _named(name: str) -> list[Kernel]:
+def _kernels_named(name: str) -> list[Kernel]:
     if name == "zoo":
         return _family_folders(ZOO)
     if name == "inductor":
-        return [_lone(file) for file in sorted(INDUCTOR.glob("*/*.py"))]
+        return [_lone_kernel(file) for file in sorted(INDUCTOR.glob("*/*.py"))]
     path = Path(name)
     if path.is_dir():
         if (path / _PROBLEM).is_file():
-            inside = _family(path / _PROBLEM)
+            inside = _family_kernels(path / _PROBLEM)
         else:
-            inside = _family_folders(path) or [_lone(file) for file in sorted(path.glob("*.py"))]
+            inside = _family_folders(path) or [
+                _lone_kernel(file) for file in sorted(path.glob("*.py"))
+            ]
         if not inside:
             raise InputError(f"{path} holds no kernel files")
         return inside
@@ -185,10 +199,10 @@ def _named(name: str) -> list[Kernel]:
         raise InputError(
             f"no kernel file {name!r}; expected 'zoo', 'inductor', a *.py file or a folder"
         )
-    return [_lone(path)]
+    return [_lone_kernel(path)]
 
 
-def _apart(kernel: Kernel, others: Collection[Kernel]) -> Kernel:
+def _with_own_family(kernel: Kernel, others: Collection[Kernel]) -> Kernel:
     """Return the kernel with a family that no other problem has, so that rows differ.
 
     Only files outside the zoo are renamed.
@@ -204,16 +218,18 @@ def _apart(kernel: Kernel, others: Collection[Kernel]) -> Kernel:
 
 def _family_folders(folder: Path) -> list[Kernel]:
     return [
-        kernel for problem in sorted(folder.glob(f"*/{_PROBLEM}")) for kernel in _family(problem)
+        kernel
+        for problem in sorted(folder.glob(f"*/{_PROBLEM}"))
+        for kernel in _family_kernels(problem)
     ]
 
 
-def _family(problem_path: Path) -> list[Kernel]:
+def _family_kernels(problem_path: Path) -> list[Kernel]:
     problem_path = problem_path.resolve()
     family = problem_path.parent.name
     origin = "zoo" if problem_path.parent.parent == ZOO.resolve() else "file"
-    problem = _source(problem_path, f"{family}/{_PROBLEM}")
-    kind = _kind(problem, family)
+    problem = _source_at_path(problem_path, f"{family}/{_PROBLEM}")
+    kind = _kind_of_source(problem, family)
     return [
         Kernel(
             path.resolve(),
@@ -221,7 +237,7 @@ def _family(problem_path: Path) -> list[Kernel]:
             family,
             kind,
             origin,
-            _source(path, f"{family}/{path.name}"),
+            _source_at_path(path, f"{family}/{path.name}"),
             problem,
         )
         for path in sorted(problem_path.parent.glob("*.py"))
@@ -229,35 +245,35 @@ def _family(problem_path: Path) -> list[Kernel]:
     ]
 
 
-def _lone(path: Path) -> Kernel:
+def _lone_kernel(path: Path) -> Kernel:
     """Return a file with its family's reference if it is in a family's folder, else its own."""
     problem = path.parent / _PROBLEM
     if problem.exists() and path.name != _PROBLEM:
-        return next(k for k in _family(problem) if k.path == path.resolve())
+        return next(k for k in _family_kernels(problem) if k.path == path.resolve())
     if path.resolve().parent.parent == INDUCTOR.resolve():
-        return _generated(path.resolve())
-    source = _source(path, path.name)
-    kind = _kind(source, path.stem)
+        return _generated_kernel(path.resolve())
+    source = _source_at_path(path, path.name)
+    kind = _kind_of_source(source, path.stem)
     return Kernel(path.resolve(), path.stem, path.stem, kind, "file", source, source)
 
 
-def _generated(path: Path) -> Kernel:
+def _generated_kernel(path: Path) -> Kernel:
     """Return a file that Inductor's generator wrote; its family is the template."""
     family = path.parent.name
-    source = _source(path, f"{family}/{path.name}")
+    source = _source_at_path(path, f"{family}/{path.name}")
     said = _GENERATED_KIND.search(source.text)  # to parse all of them takes seconds
     kind = said[1] if said else "inductor"
     return Kernel(path, f"{family}/{path.stem}", family, kind, "inductor", source, source)
 
 
-def _source(path: Path, name: str) -> Source:
+def _source_at_path(path: Path, name: str) -> Source:
     try:
         return source_of(path.read_bytes(), name)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _kind(source: Source, otherwise: str) -> str:
+def _kind_of_source(source: Source, otherwise: str) -> str:
     """Return the file's ``KIND``, if it has one."""
     try:
         statements = syntax_tree(source.text).body

@@ -48,11 +48,11 @@ __all__ = [
     "Contents",
     "OutcomeLog",
     "default_path",
-    "is_log",
+    "is_outcome_log",
+    "log_of_tried",
     "new_run_id",
     "read",
     "sync_folder",
-    "tried",
 ]
 
 SCHEMA = "solkit.run/2"
@@ -139,12 +139,12 @@ class OutcomeLog:
         try:
             if path is None:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self._opened(_RESUME_PATIENCE_S if resume else _PATIENCE_S, resume) as file:
-                self._seen = self._seen.updated(file, self.path)
+            with self._lock_file(_RESUME_PATIENCE_S if resume else _PATIENCE_S, resume) as file:
+                self._seen = self._seen.read_appended(file, self.path)
                 for run in self._seen.runs.values():
                     _require_whole(run, self.path)
                 if resume:
-                    self._resume(file)
+                    self._resume_run(file)
         except BlockingIOError:
             self.close()
             raise InputError(f"{self.path}: another process writes this run") from None
@@ -180,18 +180,21 @@ class OutcomeLog:
         """
         rows = tuple(rows)
         try:
-            with self._thread, self._opened(_PATIENCE_S) as file:
-                self._seen = self._seen.updated(file, self.path)
-                self._begin(file)
+            with self._thread, self._lock_file(_PATIENCE_S) as file:
+                self._seen = self._seen.read_appended(file, self.path)
+                self._begin_run(file)
                 lines = self._seen.missing(sources, facts)
-                lines += [_line(facts_of=_link(*pair)) for pair in (facts_of or {}).items()]
+                lines += [
+                    _json_line(facts_of=_facts_link_line(*pair))
+                    for pair in (facts_of or {}).items()
+                ]
                 first = self._seen.lines + _is_cut_off(file) + len(lines)
                 numbered = tuple(
                     replace(row, run_id=self.run_id, sequence=first + place)
                     for place, row in enumerate(rows)
                 )
-                lines += [_line(row=to_json(row)) for row in numbered]
-                _commit(file, lines)
+                lines += [_json_line(row=to_json(row)) for row in numbered]
+                _commit_lines(file, lines)
         except OSError as error:
             busy = isinstance(error, BlockingIOError)
             why = "another process has locked it" if busy else error.strerror
@@ -214,7 +217,7 @@ class OutcomeLog:
         self.close()
 
     @contextlib.contextmanager
-    def _opened(self, patience_s: float, keep: bool = False) -> Iterator[int]:
+    def _lock_file(self, patience_s: float, keep: bool = False) -> Iterator[int]:
         """Yield the file, locked for this process; until `close` if `keep` is set."""
         if self._held is not None:
             yield self._held
@@ -222,14 +225,14 @@ class OutcomeLog:
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         file = os.open(self.path, flags, 0o666)
         try:
-            _lock(file, patience_s)
+            _wait_for_lock(file, patience_s)
             self._held = file if keep else None
             yield file
         finally:
             if self._held is None:
                 os.close(file)
 
-    def _resume(self, file: int) -> None:
+    def _resume_run(self, file: int) -> None:
         """Take over the file's run, or begin one in a file that has none."""
         runs = self._seen.runs
         if len(runs) > 1:
@@ -237,18 +240,18 @@ class OutcomeLog:
                 f"{self.path} holds {len(runs)} runs; only a single one can be resumed"
             )
         self.run_id = next(iter(runs), self.run_id)
-        self._begin(file)
+        self._begin_run(file)
 
-    def _begin(self, file: int) -> None:
+    def _begin_run(self, file: int) -> None:
         """Write the line that begins this run, unless it is there."""
         if self.run_id in self._seen.runs:
             return
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        header = _line(schema=SCHEMA, run_id=self.run_id, created=now, about=self._about)
-        _commit(file, [header])
+        header = _json_line(schema=SCHEMA, run_id=self.run_id, created=now, about=self._about)
+        _commit_lines(file, [header])
         if os.fstat(file).st_size == len(header):  # a new file
             sync_folder(self.path.parent)
-        self._seen = self._seen.updated(file, self.path)
+        self._seen = self._seen.read_appended(file, self.path)
 
 
 @dataclass
@@ -269,7 +272,7 @@ class _Seen:
     runs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     ids: set[str] = field(default_factory=set)
 
-    def updated(self, file: int, path: Path) -> _Seen:
+    def read_appended(self, file: int, path: Path) -> _Seen:
         """Return the same with what was appended since; all of the file if it is another one now.
 
         Raises:
@@ -281,30 +284,30 @@ class _Seen:
         identity = status.st_dev, status.st_ino
         if identity != self.file or status.st_size < self.size:
             _require_log(file, path)
-            return _Seen(identity)._read_on(file)
-        return self._read_on(file)
+            return _Seen(identity)._read_new_lines(file)
+        return self._read_new_lines(file)
 
-    def _read_on(self, file: int) -> _Seen:
+    def _read_new_lines(self, file: int) -> _Seen:
         with os.fdopen(os.dup(file), "rb") as lines:
             lines.seek(self.size)
             for line in lines:
                 if line.endswith(b"\n"):
                     self.size += len(line)
                     self.lines += 1
-                    self._note(line)
+                    self._note_line(line)
         return self
 
     def missing(self, sources: Iterable[Source], facts: Iterable[StoredFacts]) -> list[bytes]:
         """Return lines for what the file does not hold yet."""
         files = {source.sha256: source for source in sources if source.sha256 not in self.ids}
         unseen = {fact.id: fact for fact in facts if fact.id not in self.ids}
-        lines = [_line(source=to_json(file)) for file in files.values()]
+        lines = [_json_line(source=to_json(file)) for file in files.values()]
         return lines + [_facts_line(fact) for fact in unseen.values()]
 
-    def _note(self, line: bytes) -> None:
+    def _note_line(self, line: bytes) -> None:
         if not line.startswith((b'{"schema"', b'{"source"', b'{"facts"')):
             return
-        entry = _json(line) or {}  # cut off: `read` reports it; it is written again
+        entry = _object_in_line(line) or {}  # cut off: `read` reports it; it is written again
         if "run_id" in entry:
             self.runs[entry["run_id"]] = entry.get("about", {})
         elif "source" in entry:
@@ -320,12 +323,12 @@ def _require_log(file: int, path: Path) -> None:
         head = lines.readline()
     if not head.startswith(_START) and not _START.startswith(head):
         raise InputError(f"{path} is not a log: its first line is not of {_FAMILY}")
-    entry = _json(head)
+    entry = _object_in_line(head)
     if not head.endswith(b"\n") and (entry is None or "run_id" in entry):
         os.ftruncate(file, 0)
 
 
-def _lock(file: int, patience_s: float) -> None:
+def _wait_for_lock(file: int, patience_s: float) -> None:
     """Wait for the lock of a file; `BlockingIOError` if that takes too long."""
     deadline = time.monotonic() + patience_s
     while True:
@@ -338,7 +341,7 @@ def _lock(file: int, patience_s: float) -> None:
         time.sleep(_POLL_S)
 
 
-def _commit(file: int, lines: list[bytes]) -> None:
+def _commit_lines(file: int, lines: list[bytes]) -> None:
     """Append lines to a locked file and sync them, or leave it unchanged."""
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.write(file, b"".join(lines))
@@ -373,15 +376,15 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _line(**entry: Any) -> bytes:
+def _json_line(**entry: Any) -> bytes:
     return json.dumps(entry, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
 def _facts_line(facts: StoredFacts) -> bytes:
-    return _line(facts={"id": facts.id, "value": json.loads(facts.text)})
+    return _json_line(facts={"id": facts.id, "value": json.loads(facts.text)})
 
 
-def _link(row: RowKey, facts_id: str) -> dict[str, Any]:
+def _facts_link_line(row: RowKey, facts_id: str) -> dict[str, Any]:
     return {"run_id": row[0], "sequence": row[1], "facts_id": facts_id}
 
 
@@ -393,7 +396,7 @@ def read(path: str | os.PathLike[str], whole: bool = False) -> Contents:
 
     Args:
         path: the file, maybe gzipped.
-        whole: refuse files of `tried`: their rows lack most columns.
+        whole: refuse files of `log_of_tried`: their rows lack most columns.
 
     Raises:
         InputError: the file cannot be read, or is not a log.
@@ -401,7 +404,7 @@ def read(path: str | os.PathLike[str], whole: bool = False) -> Contents:
     path = Path(path)
     reader = _Reader(path, whole)
     try:
-        with _unpacked(path) as file:
+        with _open_unpacked(path) as file:
             head = file.readline()
             if head:
                 reader.header(head)
@@ -413,10 +416,10 @@ def read(path: str | os.PathLike[str], whole: bool = False) -> Contents:
     return reader.contents()
 
 
-def is_log(path: str | os.PathLike[str]) -> bool:
+def is_outcome_log(path: str | os.PathLike[str]) -> bool:
     """Tell whether a file begins as a log of measurements; only its first line is read."""
     try:
-        with _unpacked(Path(path)) as file:
+        with _open_unpacked(Path(path)) as file:
             _Reader(Path(path), whole=True).header(file.readline())
     except (InputError, OSError, EOFError, zlib.error):
         return False
@@ -439,8 +442,8 @@ class _Reader:
         Raises:
             InputError: the file is not a log.
         """
-        entry = _json(line) or {}
-        fault = _foreign(entry.get("schema"))
+        entry = _object_in_line(line) or {}
+        fault = _explain_foreign_schema(entry.get("schema"))
         if fault:
             raise InputError(f"{self._path} is not a log: {fault}")
         self.take(1, line)
@@ -450,13 +453,13 @@ class _Reader:
         if not line.strip():
             return
         try:
-            self._take(line)
+            self._take_line(line)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             why = f"{error} is missing" if isinstance(error, KeyError) else error
             self._faults.append(f"{self._path}:{number}: {why}")
 
-    def _take(self, line: bytes) -> None:
-        entry = _json(line)
+    def _take_line(self, line: bytes) -> None:
+        entry = _object_in_line(line)
         if entry is None:
             how = "damaged" if line.endswith(b"\n") else "cut off"
             raise ValueError(f"the line is {how}: {len(line)} bytes that are not JSON")
@@ -470,7 +473,7 @@ class _Reader:
         elif "facts_of" in entry:
             link = entry["facts_of"]
             self._facts_of[link["run_id"], link["sequence"]] = link["facts_id"]
-        elif fault := _foreign(entry.get("schema")):
+        elif fault := _explain_foreign_schema(entry.get("schema")):
             raise ValueError(f"unknown line: {fault}")
         else:
             self._runs[entry["run_id"]] = about = entry.get("about", {})
@@ -489,7 +492,7 @@ class _Reader:
         )
 
 
-def _foreign(schema: object) -> str:
+def _explain_foreign_schema(schema: object) -> str:
     """Return why a line with that schema does not belong in a log; empty if it does."""
     family, _, version = str(schema).partition("/")
     if family != _FAMILY or not version.isdecimal():
@@ -500,7 +503,7 @@ def _foreign(schema: object) -> str:
     return ""
 
 
-def _json(line: bytes) -> dict[str, Any] | None:
+def _object_in_line(line: bytes) -> dict[str, Any] | None:
     """Return the object in a line; empty for another value, ``None`` if it is not JSON."""
     try:
         entry = json.loads(line)
@@ -510,7 +513,7 @@ def _json(line: bytes) -> dict[str, Any] | None:
 
 
 @contextlib.contextmanager
-def _unpacked(path: Path) -> Iterator[io.BufferedIOBase]:
+def _open_unpacked(path: Path) -> Iterator[io.BufferedIOBase]:
     """Yield a file's bytes, unpacked if they are gzip's, whatever its name."""
     with path.open("rb") as file:
         if file.peek(len(_GZIP)).startswith(_GZIP):
@@ -523,17 +526,17 @@ def _unpacked(path: Path) -> Iterator[io.BufferedIOBase]:
 # ------------------------------------------------------------------------- what was tried, in short
 
 
-def tried(rows: Iterable[Outcome]) -> str:
+def log_of_tried(rows: Iterable[Outcome]) -> str:
     """Return a short log: which configurations were tried, with their results.
 
     ``solkit data collect --after`` needs no more of earlier runs. It takes a seventh of the bytes,
     and plain Python reads it. Rows keep their `run_id`.
     """
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    lines = [_line(schema=SCHEMA, run_id=new_run_id(), created=now, about=_IN_SHORT)]
+    lines = [_json_line(schema=SCHEMA, run_id=new_run_id(), created=now, about=_IN_SHORT)]
     for row in rows:
         values = {name: getattr(row, name) for name in _TRIED}
-        lines.append(_line(row=to_json(Outcome(**values))))
+        lines.append(_json_line(row=to_json(Outcome(**values))))
     return b"".join(lines).decode()
 
 

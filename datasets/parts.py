@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from solkit.core import Outcome, Source, StoredFacts
 from solkit.core.outcomes import SCHEMA_VERSION
 from solkit.datasets.outcomelog import sync_folder
-from solkit.datasets.tables import arrow, arrow_schema
+from solkit.datasets.tables import arrow_schema, pyarrow_module
 from solkit.datasets.version1 import LAUNCHES
 from solkit.errors import InputError, TraceError
 
@@ -38,15 +38,15 @@ __all__ = [
     "PART_ROWS",
     "UNFINISHED",
     "Damage",
-    "check",
-    "empty",
-    "form_of",
-    "is_sealed",
-    "leftovers",
-    "listed",
-    "read",
-    "salvaged",
-    "write",
+    "check_sealed_part",
+    "empty_table",
+    "form_of_part",
+    "has_sealed_name",
+    "list_parts",
+    "read_part",
+    "salvage_row_groups",
+    "unfinished_files",
+    "write_parts",
 ]
 
 PART_BYTES = 15_000_000
@@ -101,22 +101,24 @@ class Damage:
         return f"{self.path}: {self.reason}; {self.readable} of {self.rows} rows can be read"
 
 
-def listed(folder: Path) -> tuple[Path, ...]:
+def list_parts(folder: Path) -> tuple[Path, ...]:
     """Return the parts in a folder, oldest first; none if the folder is missing."""
     return tuple(sorted(file for file in folder.glob("*.parquet") if file.name[0] != "."))
 
 
-def leftovers(folder: Path) -> Iterator[Path]:
+def unfinished_files(folder: Path) -> Iterator[Path]:
     """Yield unfinished files."""
     return folder.glob(f"{UNFINISHED}*")
 
 
-def empty(form: type) -> pyarrow.Table:
+def empty_table(form: type) -> pyarrow.Table:
     """Return a table with the form's columns and no rows."""
     return arrow_schema(form).empty_table()
 
 
-def write(folder: Path, form: type, table: pyarrow.Table, tight: bool = False) -> tuple[Path, ...]:
+def write_parts(
+    folder: Path, form: type, table: pyarrow.Table, tight: bool = False
+) -> tuple[Path, ...]:
     """Write a table as parts. Each is complete and on disk before it gets its name.
 
     Args:
@@ -130,78 +132,82 @@ def write(folder: Path, form: type, table: pyarrow.Table, tight: bool = False) -
     """
     written: tuple[Path, ...] = ()
     for start in range(0, table.num_rows, PART_ROWS):
-        written += _write(folder, form, table.slice(start, PART_ROWS), tight)
+        written += _write_bounded_parts(folder, form, table.slice(start, PART_ROWS), tight)
     return written
 
 
-def is_sealed(path: Path) -> bool:
+def has_sealed_name(path: Path) -> bool:
     """Tell whether a part's name holds the checksum of its footer."""
     return _SEALED.search(path.stem) is not None
 
 
-def form_of(path: Path) -> type:
+def form_of_part(path: Path) -> type:
     """Return the form of a file's rows, according to its footer; `Outcome` if it does not say."""
-    with contextlib.suppress(*_unreadable()), arrow().parquet.ParquetFile(path) as file:
-        name, _ = _told_form(file.metadata)
+    with contextlib.suppress(*_unreadable()), pyarrow_module().parquet.ParquetFile(path) as file:
+        name, _ = _form_in_metadata(file.metadata)
         return next((form for form, (form_name, _) in _FORMS.items() if form_name == name), Outcome)
     return Outcome
 
 
-def check(path: Path, form: type) -> None:
+def check_sealed_part(path: Path, form: type) -> None:
     """Check that a sealed part is unchanged, without decoding it.
 
     Raises:
         InputError: it is damaged, foreign or too new; says what can be read.
     """
-    damage = _fault(path, form)
+    damage = _fault_of_footer(path, form)
     if damage is None:
-        with arrow().parquet.ParquetFile(path) as file:
-            damage = _damage(path, file.metadata, _changed(path, file.metadata))
-    _refuse(damage)
+        with pyarrow_module().parquet.ParquetFile(path) as file:
+            damage = _describe_damage(path, file.metadata, _changed_row_groups(path, file.metadata))
+    _refuse_damaged(damage)
 
 
-def read(path: Path, form: type) -> pyarrow.Table:
+def read_part(path: Path, form: type) -> pyarrow.Table:
     """Return a part as a table of the form's columns; its seal and checksums are checked.
 
     Raises:
         InputError: it is damaged, foreign or too new; says what can be read.
     """
-    table, damage = salvaged(path, form)
-    _refuse(damage)
+    table, damage = salvage_row_groups(path, form)
+    _refuse_damaged(damage)
     return table
 
 
-def salvaged(path: Path, form: type) -> tuple[pyarrow.Table, Damage | None]:
+def salvage_row_groups(path: Path, form: type) -> tuple[pyarrow.Table, Damage | None]:
     """Return all readable row groups of a file, and the damage if some are not readable."""
-    damage = _fault(path, form)
+    damage = _fault_of_footer(path, form)
     if damage is not None:
-        return empty(form), damage
-    tables = [empty(form)]
-    with arrow().parquet.ParquetFile(path, page_checksum_verification=True) as file:
-        faults = _changed(path, file.metadata)
+        return empty_table(form), damage
+    tables = [empty_table(form)]
+    with pyarrow_module().parquet.ParquetFile(path, page_checksum_verification=True) as file:
+        faults = _changed_row_groups(path, file.metadata)
         for group in range(file.num_row_groups):
             if group not in faults:
                 try:
                     tables.append(_fitted(file.read_row_group(group), form))
                 except _unreadable() as error:
                     faults[group] = _first_line(error)
-        return arrow().concat_tables(tables), _damage(path, file.metadata, faults)
+        return pyarrow_module().concat_tables(tables), _describe_damage(path, file.metadata, faults)
 
 
-def _refuse(damage: Damage | None) -> None:
+def _refuse_damaged(damage: Damage | None) -> None:
     if damage is not None:
         saving = f": solkit data merge NEW {shlex.quote(str(damage.path))} --salvage"
         raise InputError(f"{damage}{saving if damage.readable else ''}")
 
 
-def _write(folder: Path, form: type, table: pyarrow.Table, tight: bool) -> tuple[Path, ...]:
+def _write_bounded_parts(
+    folder: Path, form: type, table: pyarrow.Table, tight: bool
+) -> tuple[Path, ...]:
     try:
-        data = _encode(form, table, tight)
+        data = _encode_part(form, table, tight)
         if len(data) > PART_BYTES and table.num_rows > 1:
             half = table.num_rows // 2
             halves = table.slice(0, half), table.slice(half)
-            return tuple(path for half in halves for path in _write(folder, form, half, tight))
-        return (_put(folder, data),)
+            return tuple(
+                path for half in halves for path in _write_bounded_parts(folder, form, half, tight)
+            )
+        return (_put_durably(folder, data),)
     except OSError as error:
         raise TraceError(
             f"{folder}: {table.num_rows} rows could not be written: "
@@ -209,9 +215,9 @@ def _write(folder: Path, form: type, table: pyarrow.Table, tight: bool) -> tuple
         ) from error
 
 
-def _put(folder: Path, data: bytes) -> Path:
+def _put_durably(folder: Path, data: bytes) -> Path:
     """Write a part's bytes to a draft, and rename it once they are on disk."""
-    seal = hashlib.sha256(_footer(io.BytesIO(data))).hexdigest()
+    seal = hashlib.sha256(_read_footer(io.BytesIO(data))).hexdigest()
     path = folder / f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{seal}.parquet"
     draft = folder / f"{UNFINISHED}{path.stem}"
     try:
@@ -229,7 +235,7 @@ def _put(folder: Path, data: bytes) -> Path:
     return path
 
 
-def _encode(form: type, table: pyarrow.Table, tight: bool) -> bytes:
+def _encode_part(form: type, table: pyarrow.Table, tight: bool) -> bytes:
     """Return a part's bytes: Parquet, with the SHA-256 of each row group in the footer."""
     version = "{}/{}".format(*_FORMS[form]).encode()
     fitted = _fitted(table, form).replace_schema_metadata({_KEY: version})
@@ -237,13 +243,13 @@ def _encode(form: type, table: pyarrow.Table, tight: bool) -> bytes:
         fitted = fitted.drop_columns([LAUNCHES])
     buffer, seals = io.BytesIO(), []
     rows = _TIGHT_ROW_GROUP if tight and form is Outcome else ROW_GROUP
-    with arrow().parquet.ParquetWriter(
+    with pyarrow_module().parquet.ParquetWriter(
         buffer,
         fitted.schema,
         compression="zstd",
         compression_level=_TIGHT_LEVEL if tight else _LEVEL,
         write_page_checksum=True,
-        **_layout(form),
+        **_column_options(form),
     ) as writer:
         end = 0
         for first in range(0, fitted.num_rows, rows):
@@ -254,14 +260,14 @@ def _encode(form: type, table: pyarrow.Table, tight: bool) -> bytes:
     return buffer.getvalue()
 
 
-def _layout(form: type) -> dict[str, Any]:
+def _column_options(form: type) -> dict[str, Any]:
     """Return options for writing columns: no text or id of sources and facts occurs twice."""
     if form is Outcome:
         return {"dictionary_pagesize_limit": 8 << 20}
     return {"use_dictionary": False, "data_page_size": _TEXT_PAGE_BYTES}
 
 
-def _footer(file: BinaryIO) -> bytes:
+def _read_footer(file: BinaryIO) -> bytes:
     """Read a Parquet file's end, after the row groups: the footer, its length, and ``PAR1``."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - 8))
@@ -270,14 +276,14 @@ def _footer(file: BinaryIO) -> bytes:
     return file.read()
 
 
-def _fault(path: Path, form: type) -> Damage | None:
+def _fault_of_footer(path: Path, form: type) -> Damage | None:
     """Return what is wrong with a file according to its footer."""
     try:
         if not _has_its_footer(path):
             return Damage(path, "was cut off, or its footer is damaged (SHA-256)")
-        with arrow().parquet.ParquetFile(path) as file:
+        with pyarrow_module().parquet.ParquetFile(path) as file:
             stored, rows = file.schema_arrow, file.metadata.num_rows
-            name, version = _told_form(file.metadata)
+            name, version = _form_in_metadata(file.metadata)
     except _unreadable() as error:
         return Damage(path, f"is not a Parquet file, or was cut off ({_first_line(error)})")
     expected, newest = _FORMS[form]
@@ -292,7 +298,7 @@ def _fault(path: Path, form: type) -> Damage | None:
     return None
 
 
-def _told_form(metadata: Any) -> tuple[str, str]:
+def _form_in_metadata(metadata: Any) -> tuple[str, str]:
     """Return the name and version of the form that a file says its rows have."""
     label = (metadata.metadata or {}).get(_KEY, b"").decode()
     name, _, version = label.partition("/")
@@ -305,10 +311,10 @@ def _has_its_footer(path: Path) -> bool:
     if seal is None:
         return True
     with path.open("rb") as file:
-        return hashlib.sha256(_footer(file)).hexdigest() == seal[1]
+        return hashlib.sha256(_read_footer(file)).hexdigest() == seal[1]
 
 
-def _changed(path: Path, metadata: Any) -> dict[int, str]:
+def _changed_row_groups(path: Path, metadata: Any) -> dict[int, str]:
     """Return sealed row groups that changed since they were written."""
     try:
         seals = json.loads((metadata.metadata or {}).get(_SEALS, "[]"))
@@ -323,7 +329,7 @@ def _changed(path: Path, metadata: Any) -> dict[int, str]:
     return faults
 
 
-def _damage(path: Path, metadata: Any, faults: dict[int, str]) -> Damage | None:
+def _describe_damage(path: Path, metadata: Any, faults: dict[int, str]) -> Damage | None:
     """Return the damage of a file whose row groups have these faults."""
     if not faults:
         return None
@@ -335,14 +341,14 @@ def _damage(path: Path, metadata: Any, faults: dict[int, str]) -> Damage | None:
 
 def _unreadable() -> tuple[type[Exception], ...]:
     """Return what pyarrow raises for damaged files: text that is not UTF-8 is a `ValueError`."""
-    return OSError, ValueError, arrow().ArrowException
+    return OSError, ValueError, pyarrow_module().ArrowException
 
 
 def _holds(actual: Any, expected: Any) -> bool:
     """Tell whether a column has the wanted type; an older struct may lack fields."""
-    if arrow().types.is_list(expected) and arrow().types.is_list(actual):
+    if pyarrow_module().types.is_list(expected) and pyarrow_module().types.is_list(actual):
         return _holds(actual.value_type, expected.value_type)
-    if arrow().types.is_struct(expected) and arrow().types.is_struct(actual):
+    if pyarrow_module().types.is_struct(expected) and pyarrow_module().types.is_struct(actual):
         types = {field.name: field.type for field in expected}
         return all(_holds(field.type, types[field.name]) for field in actual if field.name in types)
     return bool(actual == expected)
@@ -356,10 +362,10 @@ def _fitted(table: pyarrow.Table, form: type) -> pyarrow.Table:
     columns = {
         field.name: table[field.name].cast(field.type)
         if field.name in table.schema.names
-        else arrow().nulls(table.num_rows, field.type)
+        else pyarrow_module().nulls(table.num_rows, field.type)
         for field in schema
     }
-    return arrow().table(columns)
+    return pyarrow_module().table(columns)
 
 
 def _first_line(error: BaseException) -> str:

@@ -29,7 +29,13 @@ from typing import TYPE_CHECKING
 from solkit.core import CONFIGURATION, ROW_KEY, Outcome, Source, StoredFacts, Verdict
 from solkit.datasets import outcomelog, parts
 from solkit.datasets.shipped import folder as shipped_sets
-from solkit.datasets.tables import arrow, polars_module, polars_schema, records_of, table_of
+from solkit.datasets.tables import (
+    polars_module,
+    polars_schema,
+    pyarrow_module,
+    records_of,
+    table_of,
+)
 from solkit.datasets.version1 import LAUNCHES
 from solkit.errors import InputError, TraceError
 
@@ -105,7 +111,7 @@ class Tables:
     def together(tables: Iterable[Tables]) -> Tables:
         """Join tables one after the other."""
         rows, sources, facts = zip(*((t.rows, t.sources, t.facts) for t in tables), strict=True)
-        return Tables(*map(arrow().concat_tables, (rows, sources, facts)))
+        return Tables(*map(pyarrow_module().concat_tables, (rows, sources, facts)))
 
     def keys(self) -> list[outcomelog.RowKey]:
         """Return the run and the place of each row."""
@@ -122,7 +128,7 @@ class Tables:
         ids = [facts_of.get(key) for key in self.keys()]
         if not any(ids):
             return self
-        pa, rows = arrow(), self.rows
+        pa, rows = pyarrow_module(), self.rows
         linked = pa.array(ids, pa.string())
         columns = {
             "facts_id": pa.compute.coalesce(linked, rows["facts_id"]),
@@ -177,7 +183,9 @@ class Store:
     def files(self, form: type | None = None) -> tuple[Path, ...]:
         """Return the files of one form of record, oldest first; all files by default."""
         forms = _FOLDERS if form is None else (form,)
-        return tuple(path for form in forms for path in parts.listed(self.folder / _FOLDERS[form]))
+        return tuple(
+            path for form in forms for path in parts.list_parts(self.folder / _FOLDERS[form])
+        )
 
     def scan(self) -> polars.LazyFrame:
         """Scan every row lazily: only the columns and row groups that a query needs are read.
@@ -274,7 +282,7 @@ class Store:
     def add_tables(self, tables: Tables) -> Added:
         """Add tables as `add` does."""
         rows = tables.rows
-        if arrow().compute.any(arrow().compute.equal(rows["run_id"], "")).as_py():
+        if pyarrow_module().compute.any(pyarrow_module().compute.equal(rows["run_id"], "")).as_py():
             raise InputError("a row has no run_id: an OutcomeLog numbers rows")
         with self._locked():
             there = self.scan()
@@ -339,7 +347,7 @@ class Store:
         return target
 
     def _write(self, form: type, table: pyarrow.Table) -> None:
-        parts.write(self.folder / _FOLDERS[form], form, table)
+        parts.write_parts(self.folder / _FOLDERS[form], form, table)
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -352,7 +360,7 @@ class Store:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             for folder in self.folders:
-                for draft in parts.leftovers(folder):
+                for draft in parts.unfinished_files(folder):
                     draft.unlink()
             yield
         finally:
@@ -429,11 +437,13 @@ def blaming(sql: str | None) -> Iterator[None]:
 def _scan(files: tuple[Path, ...], form: type) -> polars.LazyFrame:
     """Return the rows of parts. Every reader goes through here, so none reads damaged bytes."""
     pl = polars_module()
-    sealed = [path for path in files if parts.is_sealed(path)]
+    sealed = [path for path in files if parts.has_sealed_name(path)]
     for path in sealed:
-        parts.check(path, form)
+        parts.check_sealed_part(path, form)
     # polars checks no checksums, so pyarrow reads unsealed parts
-    frames = [pl.from_arrow(parts.read(path, form)).lazy() for path in files if path not in sealed]
+    frames = [
+        pl.from_arrow(parts.read_part(path, form)).lazy() for path in files if path not in sealed
+    ]
     if sealed:
         frames.append(_scan_parquet(sealed, form))
     return pl.concat([pl.LazyFrame(schema=polars_schema(form)), *frames])  # type: ignore[no-any-return]
@@ -521,8 +531,8 @@ def _gathered(
 
 def _table(file: Path, form: type, salvage: bool, faults: list[str]) -> pyarrow.Table:
     if not salvage:
-        return parts.read(file, form)
-    table, damage = parts.salvaged(file, form)
+        return parts.read_part(file, form)
+    table, damage = parts.salvage_row_groups(file, form)
     if damage is not None:
         faults.append(str(damage))
     return table
@@ -536,7 +546,7 @@ def _files(path: Path) -> Iterator[tuple[type, Path]]:
     elif not path.exists():
         raise InputError(f"{path} does not exist")
     elif path.suffix == ".parquet":
-        yield parts.form_of(path), path
+        yield parts.form_of_part(path), path
     elif path.name.endswith((".jsonl", ".jsonl.gz")):
         yield Outcome, path
     else:

@@ -24,12 +24,19 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-__all__ = ["arrow", "arrow_schema", "polars_module", "polars_schema", "records_of", "table_of"]
+__all__ = [
+    "arrow_schema",
+    "polars_module",
+    "polars_schema",
+    "pyarrow_module",
+    "records_of",
+    "table_of",
+]
 
 _T = TypeVar("_T")
 
 
-def arrow() -> Any:
+def pyarrow_module() -> Any:
     """Return the module pyarrow, with its Parquet part.
 
     Raises:
@@ -54,10 +61,10 @@ def polars_module() -> Any:
 def arrow_schema(form: type) -> pyarrow.Schema:
     """Return the columns of `Outcome` (those of version 1 as well), `Source` or `StoredFacts`."""
     hints = get_type_hints(form)
-    columns = [(field.name, _column(hints[field.name])) for field in fields(form)]
+    columns = [(field.name, _arrow_type_of(hints[field.name])) for field in fields(form)]
     if form is Outcome:
-        columns.append((LAUNCHES, launches_type(arrow())))
-    return arrow().schema(columns)
+        columns.append((LAUNCHES, launches_type(pyarrow_module())))
+    return pyarrow_module().schema(columns)
 
 
 def polars_schema(form: type) -> polars.Schema:
@@ -70,12 +77,12 @@ def table_of(form: type, records: Iterable[Any]) -> pyarrow.Table:
     """Return records of one form as a table."""
     rows, schema, hints = list(records), arrow_schema(form), get_type_hints(form)
     columns = {
-        name: _cells(hints[name], [getattr(row, name) for row in rows])
+        name: _cells_for_arrow(hints[name], [getattr(row, name) for row in rows])
         if name in hints
-        else arrow().nulls(len(rows), schema.field(name).type)
+        else pyarrow_module().nulls(len(rows), schema.field(name).type)
         for name in schema.names
     }
-    return arrow().table(columns, schema=schema)
+    return pyarrow_module().table(columns, schema=schema)
 
 
 def records_of(form: type[_T], table: pyarrow.Table) -> Iterator[_T]:
@@ -84,63 +91,66 @@ def records_of(form: type[_T], table: pyarrow.Table) -> Iterator[_T]:
     Raises:
         ValueError: a cell is invalid.
     """
-    readers, hints = _mappings(form), get_type_hints(form)  # type: ignore[arg-type]
+    readers, hints = _cell_converters(form), get_type_hints(form)  # type: ignore[arg-type]
     selected = table.select([name for name in table.column_names if name in hints])
     for batch in selected.to_batches(max_chunksize=4096):
         for row in batch.to_pylist():
             yield from_json(form, _with_mappings(row, readers))
 
 
-def _is_json(hint: Any) -> bool:
+def _holds_json_text(hint: Any) -> bool:
     """Tell whether a field holds records, which its column has as JSON text."""
     return is_dataclass(next(iter(get_args(hint)), None))
 
 
-def _column(hint: Any) -> Any:
+def _arrow_type_of(hint: Any) -> Any:
     """Return a field's Arrow type."""
     if get_origin(hint) in (Union, types.UnionType):
-        return _column(get_args(hint)[0])
-    if _is_json(hint):
-        return arrow().string()
+        return _arrow_type_of(get_args(hint)[0])
+    if _holds_json_text(hint):
+        return pyarrow_module().string()
     if get_origin(hint) is tuple:
         kind = get_args(hint)[0]
-        narrow = {float: arrow().float32(), int: arrow().int32()}
-        return arrow().list_(narrow.get(kind) or _column(kind))
+        narrow = {float: pyarrow_module().float32(), int: pyarrow_module().int32()}
+        return pyarrow_module().list_(narrow.get(kind) or _arrow_type_of(kind))
     scalars = {
-        int: arrow().int64(),
-        float: arrow().float64(),
-        bool: arrow().bool_(),
-        datetime: arrow().timestamp("us", "UTC"),
+        int: pyarrow_module().int64(),
+        float: pyarrow_module().float64(),
+        bool: pyarrow_module().bool_(),
+        datetime: pyarrow_module().timestamp("us", "UTC"),
     }
-    return scalars.get(hint, arrow().string())  # words, and mappings as JSON
+    return scalars.get(hint, pyarrow_module().string())  # words, and mappings as JSON
 
 
-def _cells(hint: Any, values: list[Any]) -> list[Any]:
+def _cells_for_arrow(hint: Any, values: list[Any]) -> list[Any]:
     """Return values of a field as Arrow takes them."""
     origin = get_origin(hint)
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return [canonical(value) for value in values]
     if hint is Verdict:
         return [value.value for value in values]
-    if _is_json(hint):
+    if _holds_json_text(hint):
         return [canonical(json_value(value)) if value else None for value in values]
     if hint in (str, str | None):
-        return [value if value is None or value.isascii() else _utf8(value) for value in values]
+        return [
+            value if value is None or value.isascii() else _encodable_text(value)
+            for value in values
+        ]
     return values
 
 
-def _utf8(text: str) -> str:
+def _encodable_text(text: str) -> str:
     """Return text that UTF-8 can encode: a tool's message may hold bytes that are not text."""
     return text.encode(errors="replace").decode()
 
 
 @functools.cache
-def _mappings(form: Any) -> Mapping[str, Callable[[Any], Any]]:
+def _cell_converters(form: Any) -> Mapping[str, Callable[[Any], Any]]:
     """Return by column the converter of a cell for `from_json`, if there is one."""
     readers: dict[str, Callable[[Any], Any]] = {}
     for name, hint in get_type_hints(form).items():
         origin = get_origin(hint)
-        if (isinstance(origin, type) and issubclass(origin, Mapping)) or _is_json(hint):
+        if (isinstance(origin, type) and issubclass(origin, Mapping)) or _holds_json_text(hint):
             readers[name] = json.loads
         elif hint is datetime:
             readers[name] = datetime.isoformat

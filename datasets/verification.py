@@ -15,7 +15,7 @@ from solkit.datasets.tables import polars_module
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["Verification", "verify"]
+__all__ = ["Verification", "verify_store"]
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,14 @@ class Verification:
         return not self.damage and not self.faults
 
 
-def verify(store: Store) -> Verification:
+def verify_store(store: Store) -> Verification:
     """Read all of a store and say what is wrong with it."""
     pl = polars_module()
     tables, damage = [], []
     for form in (Outcome, Source, StoredFacts):
-        read = [parts.salvaged(path, form) for path in store.files(form)]
+        read = [parts.salvage_row_groups(path, form) for path in store.files(form)]
         damage += [fault for _, fault in read if fault is not None]
-        empty = pl.from_arrow(parts.empty(form))
+        empty = pl.from_arrow(parts.empty_table(form))
         tables.append(pl.concat([empty, *(pl.from_arrow(table) for table, _ in read)]))
     rows, sources, facts = tables
     return Verification(
@@ -57,7 +57,7 @@ def verify(store: Store) -> Verification:
         len(sources),
         tuple(damage),
         (*_row_faults(rows), *_source_faults(sources), *_facts_faults(facts)),
-        (*_missing(rows, sources, facts), *_unsealed(store), *_unfinished(store)),
+        (*_missing_references(rows, sources, facts), *_count_unsealed(store), *_unfinished(store)),
         len(facts),
     )
 
@@ -103,7 +103,7 @@ def _facts_faults(facts: polars.DataFrame) -> list[str]:
     return faults
 
 
-def _missing(
+def _missing_references(
     rows: polars.DataFrame, sources: polars.DataFrame, facts: polars.DataFrame
 ) -> list[str]:
     """Return what rows refer to and the store lacks, as imported rows often do."""
@@ -119,8 +119,8 @@ def _missing(
     return notes
 
 
-def _unsealed(store: Store) -> list[str]:
-    files = [file for file in store.files() if not parts.is_sealed(file)]
+def _count_unsealed(store: Store) -> list[str]:
+    files = [file for file in store.files() if not parts.has_sealed_name(file)]
     if not files:
         return []
     return [
@@ -130,7 +130,7 @@ def _unsealed(store: Store) -> list[str]:
 
 
 def _unfinished(store: Store) -> list[str]:
-    drafts = [leftover for folder in store.folders for leftover in parts.leftovers(folder)]
+    drafts = [leftover for folder in store.folders for leftover in parts.unfinished_files(folder)]
     return [
         f"{draft} is being written or was left unfinished; it is not part of the store"
         for draft in drafts

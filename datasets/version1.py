@@ -47,10 +47,12 @@ def launches_type(pa: Any) -> pyarrow.DataType:
         "g": pa.list_(pa.int32()),
     }
 
-    def struct(fields: str) -> list[tuple[str, Any]]:
+    def struct_of_fields(fields: str) -> list[tuple[str, Any]]:
         return [(name, types[kind]) for name, kind in (pair.split(":") for pair in fields.split())]
 
-    return pa.list_(pa.struct([*struct(_LAUNCH), ("demand", pa.struct(struct(_DEMAND)))]))
+    return pa.list_(
+        pa.struct([*struct_of_fields(_LAUNCH), ("demand", pa.struct(struct_of_fields(_DEMAND)))])
+    )
 
 
 def without_demand(frame: polars.DataFrame) -> polars.DataFrame:

@@ -19,15 +19,12 @@ from solkit.surrogate.table import Entry, Table, table_of_entries
 from solkit.surrogate.trees import Forecasts
 
 __all__ = [
-    "NO_MODEL",
     "common_depth",
     "entry_of_analysis",
     "forecast_candidate",
     "forecast_or_model",
     "problem_from",
 ]
-
-NO_MODEL = "the trained surrogate cannot be loaded; pip install 'solkit[surrogate]' brings it"
 
 _DEPTHS = (Depth.CAPTURED, Depth.LOWERED, Depth.COMPILED)
 
@@ -86,10 +83,19 @@ def forecast_or_model(
     """
     try:
         if surrogate is None:
-            raise UnsupportedError(NO_MODEL)
+            return Forecasts.from_times(table.modelled_ms), _explain_missing_model()
         return surrogate.forecast(table, depth), ""
     except UnsupportedError as error:
         return Forecasts.from_times(table.modelled_ms), str(error)
+
+
+def _explain_missing_model() -> str:
+    """Say why no surrogate forecasts: the shipped one cannot be loaded, or none was given."""
+    try:
+        Surrogate.load()
+    except UnsupportedError as error:
+        return f"the trained surrogate cannot be loaded: {error}"
+    return "no surrogate was given"
 
 
 def common_depth(analysis: Analysis) -> Depth | None:

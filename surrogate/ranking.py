@@ -19,8 +19,8 @@ import numpy as np
 
 from solkit.analysis.analyser import Analyser
 from solkit.core import Analysis, Case, Configuration, Depth, Device, KernelFile, Value, canonical
-from solkit.datasets.facts import reached
-from solkit.datasets.kernels import Kernel, kernel_of
+from solkit.datasets.facts import depth_reached
+from solkit.datasets.kernels import Kernel, kernel_of_file
 from solkit.errors import InputError
 from solkit.roofline.cases import bound_of_case
 from solkit.surrogate.candidate_forecasts import entry_of_analysis, forecast_or_model, problem_from
@@ -186,7 +186,7 @@ class _Candidate:
 
     def reached(self, depth: Depth) -> Depth:
         """Return the depth that its analysis reaches."""
-        return reached(self.kernel.source.text, depth)
+        return depth_reached(self.kernel.source.text, depth)
 
 
 def _rank_shape(
@@ -236,7 +236,7 @@ def problem_of(
 def _candidates_of_file(
     request: Request, analyser: Analyser, path: str, file: KernelFile, shape: Shape
 ) -> list[_Candidate]:
-    candidate, kernel = file.candidate, kernel_of(file)
+    candidate, kernel = file.candidate, kernel_of_file(file)
     assert candidate is not None
     own = dict(candidate.params)
     if request.points is not None:

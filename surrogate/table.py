@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from solkit.core import Depth, Device, Facts, KernelAnalysis, Launch, Value, canonical
-from solkit.datasets.facts import facts_from_json, facts_key, made_with, reached
+from solkit.datasets.facts import depth_reached, facts_from_json, facts_key, tools_made_with
 from solkit.datasets.store import RIGHT, Store
 from solkit.datasets.version1 import LAUNCHES
 from solkit.errors import InputError
@@ -292,7 +292,7 @@ class _LaunchRecords:
                 tuple(_launches_of_facts(compiled)) if compiled else self._recorded_launches(row)
             )
             return [KernelAnalysis(Facts(launch, Depth.CAPTURED)) for launch in launches]
-        if reached(source, self.depth) is Depth.LOWERED:
+        if depth_reached(source, self.depth) is Depth.LOWERED:
             compiled = self.facts.get(_lowered_key(row, source, gpu))
         return [described(facts, gpu) for facts in facts_from_json(compiled)] if compiled else []
 
@@ -329,7 +329,7 @@ def _lowered_key(row: Mapping[str, Any], source: str, gpu: Device) -> str:
         gpu.compute_capability,
         gpu.sm_count,
         row["triton_version"],
-        made_with(source, row["torch_version"], row["cuda_version"]),
+        tools_made_with(source, row["torch_version"], row["cuda_version"]),
         Depth.LOWERED,
     )
 

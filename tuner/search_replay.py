@@ -261,11 +261,11 @@ def _is_store_folder(path: str | os.PathLike[str]) -> bool:
 
 def _spaces_of_file(path: str | os.PathLike[str], where: str | None) -> _Found:
     from solkit.datasets.formats import Labels, read
-    from solkit.datasets.outcomelog import is_log
+    from solkit.datasets.outcomelog import is_outcome_log
 
     if where is not None:
         raise InputError(f"{path} is a file: only a store can be filtered")
-    labels = Labels() if is_log(path) else Labels(device=_UNNAMED)
+    labels = Labels() if is_outcome_log(path) else Labels(device=_UNNAMED)
     groups: dict[tuple[str, str], dict[PointKey, list[Outcome]]] = defaultdict(dict)
     for row in read(path, labels=labels).rows:
         if row.comparison is None and (row.verdict is not Verdict.NOT_MEASURED or row.time_ms):

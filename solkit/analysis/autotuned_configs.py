@@ -14,7 +14,7 @@ from solkit.adapters import fake_cuda, fake_triton
 from solkit.adapters.fake_triton import Recording
 from solkit.core import Space, Value
 from solkit.kernelfiles import LoadedKernel
-from solkit.kernelfiles._source import elsewhere, space_of_tuners
+from solkit.kernelfiles._source import autotuners_elsewhere, space_of_tuners
 from solkit.kernelfiles.seeding import seeded_workload
 
 __all__ = ["find_launched_space", "left_by_pruning"]
@@ -26,7 +26,7 @@ def find_launched_space(loaded: LoadedKernel) -> None:
     It is called at the first shape, on fake tensors, if a package that it imports has any.
     """
     candidate, problem = loaded.description.candidate, loaded.description.problem
-    if candidate is None or candidate.space.values or not elsewhere(()):
+    if candidate is None or candidate.space.values or not autotuners_elsewhere(()):
         return
     seen = _launched(loaded, problem.shapes[0])
     space = space_of_tuners(seen.tuners.values()) if seen is not None else Space()
@@ -40,7 +40,7 @@ def left_by_pruning(loaded: LoadedKernel, shape: Mapping[str, Value], space: Spa
 
     Triton never runs the others: some are wrong there, not only slow.
     """
-    if not any(map(_prunes, elsewhere(()))):
+    if not any(map(_prunes, autotuners_elsewhere(()))):
         return space
     seen = _launched(loaded, shape)
     if seen is None:

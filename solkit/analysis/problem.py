@@ -24,7 +24,7 @@ from solkit.core import (
 )
 from solkit.errors import KernelFileError
 from solkit.kernelfiles import LoadedKernel, Workload
-from solkit.kernelfiles._source import blaming
+from solkit.kernelfiles._source import blaming_user_code
 from solkit.kernelfiles.seeding import seeded_workload
 from solkit.roofline.fusion import Kernels
 from solkit.roofline.work import narrowed, work_of_arguments, work_of_live
@@ -101,7 +101,7 @@ def _program_and_work(
     outputs: list[torch.Tensor] = []
     problem = loaded.description.problem
     if workload.reference is None:
-        with blaming(problem.path, "launching the kernel on fake inputs"):
+        with blaming_user_code(problem.path, "launching the kernel on fake inputs"):
             outputs += workload.run_kernel()
         inputs = [arg for arg in workload.args if isinstance(arg, torch.Tensor)]
         return None, work_of_arguments(inputs, outputs), outputs
@@ -117,7 +117,7 @@ def _program_and_work(
 
     with (
         fake_cuda.watching_guesses() as guesses,
-        blaming(problem.path, f"calling {problem.reference} on fake inputs"),
+        blaming_user_code(problem.path, f"calling {problem.reference} on fake inputs"),
     ):
         traced = trace(run, arguments=arguments, earlier=earlier)
     if not outputs:

@@ -85,20 +85,20 @@ def main() -> None:
     """
     own = os.getpid()
 
-    def leave(number: int, _: object) -> None:
+    def leave_on_signal(number: int, _: object) -> None:
         if os.getpid() != own:  # a fork of this process has nothing of it to tidy
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
         sys.exit(Exit.TERMINATED)
 
-    signal.signal(signal.SIGTERM, leave)
+    signal.signal(signal.SIGTERM, leave_on_signal)
     try:
         app(prog_name="solkit")  # by which shells ask for completions
     except KeyboardInterrupt:
         sys.exit(Exit.INTERRUPTED)
 
 
-def _version(requested: bool) -> None:
+def _print_version(requested: bool) -> None:
     if requested:
         import solkit
 
@@ -109,7 +109,8 @@ def _version(requested: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     del version  # its callback has answered

@@ -24,28 +24,28 @@ __all__ = [
     "check_distinct",
     "check_readable",
     "check_writable",
-    "complain",
-    "console",
-    "paced",
-    "progress",
-    "recording",
-    "show",
+    "find_recording",
+    "print_complaint",
+    "rich_console",
+    "show_at_most_often",
+    "show_page_or_json",
+    "showing_progress",
+    "showing_work",
     "stdout_kept_for_the_report",
-    "working",
-    "write",
+    "write_destination",
 ]
 
 _SHOWN_EVERY_S = 10.0
 T = TypeVar("T")
 
 
-def complain(message: str) -> None:
+def print_complaint(message: str) -> None:
     """Print a message on stderr."""
     typer.echo(f"solkit: {message}", err=True)
 
 
-def paced(show: Callable[[T], None]) -> Callable[[T], None]:
-    """Return a function that calls `show` at most every ten seconds."""
+def show_at_most_often(show: Callable[[T], None]) -> Callable[[T], None]:
+    """Return a function that calls `show_page_or_json` at most every ten seconds."""
     last = -math.inf
 
     def now_and_then(progress: T) -> None:
@@ -58,7 +58,7 @@ def paced(show: Callable[[T], None]) -> Callable[[T], None]:
 
 
 @contextlib.contextmanager
-def progress(doing: str, line: Callable[[T], str]) -> Iterator[Callable[[T], None]]:
+def showing_progress(doing: str, line: Callable[[T], str]) -> Iterator[Callable[[T], None]]:
     """Show how far a run is: a line that changes on a terminal, else one every ten seconds.
 
     Args:
@@ -66,7 +66,7 @@ def progress(doing: str, line: Callable[[T], str]) -> Iterator[Callable[[T], Non
         line: a status in words.
     """
     if not sys.stderr.isatty():
-        yield paced(lambda status: complain(line(status)))
+        yield show_at_most_often(lambda status: print_complaint(line(status)))
         return
     from rich.console import Console
 
@@ -90,7 +90,7 @@ def stdout_kept_for_the_report() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def working(what: str) -> Iterator[None]:
+def showing_work(what: str) -> Iterator[None]:
     """Show on a terminal what a command is doing and how far it is, until it is done."""
     if not sys.stderr.isatty():
         yield
@@ -106,17 +106,19 @@ def working(what: str) -> Iterator[None]:
         yield
 
 
-def console() -> Console:
+def rich_console() -> Console:
     from rich.console import Console
 
     return Console(highlight=False, markup=False, emoji=False)  # names may contain [..] and :..:
 
 
-def show(json: str | None, render: Callable[[Console], None], dumps: Callable[[], str]) -> None:
+def show_page_or_json(
+    json: str | None, render: Callable[[Console], None], dumps: Callable[[], str]
+) -> None:
     """Print a page, unless stdout is for JSON, and write the JSON if it has a destination."""
     if json != "-":
-        render(console())
-    write(json, dumps)
+        render(rich_console())
+    write_destination(json, dumps)
 
 
 def check_readable(*files: str | None) -> None:
@@ -132,7 +134,7 @@ def check_readable(*files: str | None) -> None:
             raise InputError(f"{file}: no such file")
 
 
-def recording(place: str | None) -> str | None:
+def find_recording(place: str | None) -> str | None:
     """Return the file or folder of a recording, which may be the name of a shipped set.
 
     Raises:
@@ -168,12 +170,12 @@ def check_writable(
         raise InputError(
             f"{option}: {destination} is a Python file, and none is ever overwritten: name another"
         )
-    if any(_is_same(path, file) for file in inputs if file is not None):
+    if any(_is_same_file(path, file) for file in inputs if file is not None):
         raise InputError(f"{option}: {destination} is an input of this command: name another file")
     if path.is_fifo():  # the reader would notice that it was opened
         return
     is_new = not path.exists()
-    if path.is_file() and outcomelog.is_log(path):
+    if path.is_file() and outcomelog.is_outcome_log(path):
         raise InputError(
             f"{option}: {destination} is a log, whose measurements are never overwritten: "
             "name another file, or move the log"
@@ -204,14 +206,16 @@ def check_distinct(**destinations: str | None) -> None:
         named[place] = option
 
 
-def _is_same(path: Path, other: str) -> bool:
+def _is_same_file(path: Path, other: str) -> bool:
     try:
         return path.samefile(other)
     except OSError:  # one of them is not there
         return False
 
 
-def write(destination: str | None, text: Callable[[], str], option: str = "--json") -> None:
+def write_destination(
+    destination: str | None, text: Callable[[], str], option: str = "--json"
+) -> None:
     """Write text to a file, or to stdout for ``-``. An existing file is replaced atomically.
 
     Raises:
@@ -223,12 +227,12 @@ def write(destination: str | None, text: Callable[[], str], option: str = "--jso
         typer.echo(text())
         return
     try:
-        _replace(Path(destination), text() + "\n")
+        _replace_atomically(Path(destination), text() + "\n")
     except OSError as error:
         raise InputError(f"{option}: cannot write {destination}: {error.strerror}") from error
 
 
-def _replace(path: Path, text: str) -> None:
+def _replace_atomically(path: Path, text: str) -> None:
     """Write a draft beside the file, then move it into place."""
     target = path.resolve()  # a link stays a link
     held_open = path.parts[:2] in (("/", "dev"), ("/", "proc"))  # e.g. /dev/stdout, a file or not

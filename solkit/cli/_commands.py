@@ -15,7 +15,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _TAG = re.compile(r"\[(?=[a-zA-Z#/@^])")  # what Rich would take for markup
 
 
-def _plain(text: str | None) -> str | None:
+def _without_markup(text: str | None) -> str | None:
     """Return a text in which Rich finds no markup: it would swallow ``[surrogate]``."""
     return None if text is None else _TAG.sub(r"\\[", text)
 
@@ -26,10 +26,10 @@ class Command(typer.core.TyperCommand):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for name in ("help", "short_help", "epilog"):
-            setattr(self, name, _plain(getattr(self, name)))
+            setattr(self, name, _without_markup(getattr(self, name)))
         for param in self.params:
             if getattr(param, "help", None):
-                param.help = _plain(param.help)  # type: ignore[attr-defined]
+                param.help = _without_markup(param.help)  # type: ignore[attr-defined]
 
 
 class App(typer.Typer):

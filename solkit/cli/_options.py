@@ -226,7 +226,7 @@ def parse_settings(text: str, option: str) -> dict[str, Value]:
             raise fault(f"{option}: {part!r} in {text!r} is not NAME=VALUE, as in M=4096,N=1000")
         if name in settings:
             raise fault(f"{option}: {name} is given twice in {text!r}")
-        settings[name] = _value(value)
+        settings[name] = _parse_setting(value)
     return settings
 
 
@@ -242,7 +242,7 @@ def _power_of_ten(word: str) -> int:
     return int(f"{digits}{'0' * int(exponent)}")
 
 
-def _value(word: str) -> Value:
+def _parse_setting(word: str) -> Value:
     named: dict[str, Value] = {"true": True, "false": False, "none": None}
     if word.lower() in named:
         return named[word.lower()]

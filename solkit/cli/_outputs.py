@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from solkit.report.overview import NamedReport
     from solkit.report.schema import ReportJson
 
-__all__ = ["Figures", "Html", "Outputs", "check_folder", "now"]
+__all__ = ["Figures", "Html", "Outputs", "check_folder", "local_time_now"]
 
 Html = Annotated[
     str | None,
@@ -31,7 +31,7 @@ Figures = Annotated[
 ]
 
 
-def now() -> datetime:
+def local_time_now() -> datetime:
     """Return the local time, with its zone."""
     return datetime.now(timezone.utc).astimezone()
 
@@ -97,8 +97,8 @@ class Outputs:
         if self.several and self.json == "-":
             indent = None  # a line
         elif self.several and self.json is not None:
-            destination = str(Path(self.json) / f"{_stem(reports)}.json")
-        _base.write(destination, lambda: schema.dumps(reports[-1], indent))
+            destination = str(Path(self.json) / f"{_file_stem_of_last(reports)}.json")
+        _base.write_destination(destination, lambda: schema.dumps(reports[-1], indent))
 
     def write(self, reports: Sequence[NamedReport], failures: Sequence[Failure] = ()) -> None:
         """Write the page and the figures of all reports.
@@ -109,8 +109,8 @@ class Outputs:
         if self.html is not None:
             from solkit.report.html import page
 
-            text = page(reports, failures=failures, written=now())
-            _base.write(self.html, lambda: text, "--html")
+            text = page(reports, failures=failures, written=local_time_now())
+            _base.write_destination(self.html, lambda: text, "--html")
         if self.figures is not None:
             from solkit.report import figures
 
@@ -132,7 +132,7 @@ def check_folder(folder: str, option: str) -> None:
         raise InputError(f"{option}: cannot create {folder}: {error.strerror}") from error
 
 
-def _stem(reports: Sequence[ReportJson]) -> str:
+def _file_stem_of_last(reports: Sequence[ReportJson]) -> str:
     """Return the last report's kernel; numbered if an earlier one has the same name."""
     from solkit.report.overview import file_name
 

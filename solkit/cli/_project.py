@@ -33,7 +33,7 @@ else:
 if TYPE_CHECKING:
     from solkit.core import Value
 
-__all__ = ["announce", "device", "shape", "shapes"]
+__all__ = ["announce_device", "device_setting", "one_shape_setting", "shape_settings"]
 
 _DEVICE, _SHAPES = "SOLKIT_DEVICE", "SOLKIT_SHAPES"
 _KEYS = ("device", "shapes")
@@ -55,7 +55,9 @@ class _Project:
     shapes: Mapping[str, Sequence[_Shape]] = field(default_factory=dict)
 
 
-def device(option: str | None, near: str | None = None, on: str | None = None) -> str | None:
+def device_setting(
+    option: str | None, near: str | None = None, on: str | None = None
+) -> str | None:
     """Name the target: by the option, the environment or the project; else ``None``.
 
     Args:
@@ -71,11 +73,11 @@ def device(option: str | None, near: str | None = None, on: str | None = None) -
     if chosen := os.environ.get(_DEVICE):
         _check_device(chosen, _DEVICE)
         return chosen
-    project = _project(near)
+    project = _nearest_project(near)
     return None if project is None else project.device
 
 
-def shapes(option: Sequence[str] | None, near: str) -> list[dict[str, Value]] | None:
+def shape_settings(option: Sequence[str] | None, near: str) -> list[dict[str, Value]] | None:
     """Return the workloads named by the option, the environment or the project.
 
     Raises:
@@ -86,48 +88,50 @@ def shapes(option: Sequence[str] | None, near: str) -> list[dict[str, Value]] | 
         return _options.parse_shapes(option)
     if chosen := os.environ.get(_SHAPES):
         return [_options.parse_settings(text, "--shape") for text in chosen.split(";")]
-    project = _project(near) if Path(near).exists() else None  # a recorded kernel has a name alone
+    project = (
+        _nearest_project(near) if Path(near).exists() else None
+    )  # a recorded kernel has a name alone
     if project is None:
         return None
     path = Path(os.path.relpath(Path(near).resolve(), project.file.parent)).as_posix()
     for pattern, listed in project.shapes.items():
         if fnmatch.fnmatchcase(path, pattern):
-            _say_once(f"shapes are those of {project.file}")
+            _print_once(f"shapes are those of {project.file}")
             return [dict(sizes) for sizes in listed]
     return None
 
 
-def shape(option: str | None, near: str) -> dict[str, Value] | None:
+def one_shape_setting(option: str | None, near: str) -> dict[str, Value] | None:
     """Return the one workload of a command that takes one: the first that is named."""
-    listed = shapes(None if option is None else [option], near)
+    listed = shape_settings(None if option is None else [option], near)
     return None if listed is None else listed[0]
 
 
-def announce(device: str | None) -> None:
+def announce_device(device: str | None) -> None:
     """Say on stderr for which GPU bounds are, if this machine has none and none is named."""
     from solkit.pipeline.target import NO_GPU, target_device
 
     if device is None and NO_GPU in target_device(None).notes:
-        _base.complain(NO_GPU)
+        _base.print_complaint(NO_GPU)
 
 
 @functools.cache
-def _say_once(text: str) -> None:
-    _base.complain(text)
+def _print_once(text: str) -> None:
+    _base.print_complaint(text)
 
 
-def _project(near: str | None) -> _Project | None:
+def _nearest_project(near: str | None) -> _Project | None:
     """Return the nearest project, upwards from the kernel file, else from the current folder."""
     starts = [] if near is None else [Path(near).resolve()]
     for start in (*starts, Path.cwd() / "_"):
         for folder in start.parents:
             file = folder / "pyproject.toml"
-            if file.is_file() and (project := _read(file)) is not None:
+            if file.is_file() and (project := _read_settings(file)) is not None:
                 return project
     return None
 
 
-def _read(file: Path) -> _Project | None:
+def _read_settings(file: Path) -> _Project | None:
     """Read a file's settings; ``None`` if it has none."""
     try:
         held: Any = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -146,10 +150,10 @@ def _read(file: Path) -> _Project | None:
             f"{file}: [tool.solkit] has no key {', '.join(unknown)}; its keys are: "
             f"{', '.join(_KEYS)}"
         )
-    return _Project(file, _device(file, table), _shapes(file, table))
+    return _Project(file, _device_in_table(file, table), _shapes_in_table(file, table))
 
 
-def _device(file: Path, table: Mapping[str, Any]) -> str | None:
+def _device_in_table(file: Path, table: Mapping[str, Any]) -> str | None:
     value = table.get("device")
     if value is None:
         return None
@@ -169,19 +173,19 @@ def _check_device(name: str, where: str) -> None:
         raise InputError(f"{where}: {error}") from error
 
 
-def _shapes(file: Path, table: Mapping[str, Any]) -> dict[str, list[_Shape]]:
+def _shapes_in_table(file: Path, table: Mapping[str, Any]) -> dict[str, list[_Shape]]:
     value = table.get("shapes")
     if value is None:
         return {}
     if not isinstance(value, dict):
-        return {"*": _listed(f"{file}: [tool.solkit] shapes", value)}
+        return {"*": _require_list(f"{file}: [tool.solkit] shapes", value)}
     return {
-        pattern: _listed(f"{file}: [tool.solkit.shapes] {pattern!r}", listed)
+        pattern: _require_list(f"{file}: [tool.solkit.shapes] {pattern!r}", listed)
         for pattern, listed in value.items()
     }
 
 
-def _listed(where: str, value: Any) -> list[_Shape]:
+def _require_list(where: str, value: Any) -> list[_Shape]:
     if not isinstance(value, list) or not value:
         raise InputError(f'{where} is {value!r}; expected a list, as ["M=4096,N=1000"]')
     parsed: list[_Shape] = []
@@ -191,7 +195,7 @@ def _listed(where: str, value: Any) -> list[_Shape]:
                 parsed.append(_options.parse_settings(entry, "--shape"))
             except InputError as error:
                 raise InputError(f"{where}: {str(error).removeprefix('--shape: ')}") from error
-        elif isinstance(entry, dict) and entry and all(map(_is_plain, entry.values())):
+        elif isinstance(entry, dict) and entry and all(map(_is_plain_value, entry.values())):
             parsed.append(entry)
         else:
             raise InputError(
@@ -200,5 +204,5 @@ def _listed(where: str, value: Any) -> list[_Shape]:
     return parsed
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain_value(value: Any) -> bool:
     return isinstance(value, (int, float, str))

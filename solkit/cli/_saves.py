@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-__all__ = ["saves"]
+__all__ = ["watch_saves"]
 
 _SOURCES = (".py", ".cu", ".cuh", ".cpp", ".h", ".hpp", ".json", ".jsonl")
 _POLL_S = 0.05
@@ -17,7 +17,7 @@ _State = dict[str, tuple[int, int, int]]
 """Time of the last change in ns, size in bytes and inode of each file."""
 
 
-def saves(paths: Iterable[str], poll_s: float = _POLL_S) -> Iterator[float]:
+def watch_saves(paths: Iterable[str], poll_s: float = _POLL_S) -> Iterator[float]:
     """Yield the time of each save of the sources beside some files, and first of all now.
 
     Times are those of `time.time`.
@@ -31,29 +31,29 @@ def saves(paths: Iterable[str], poll_s: float = _POLL_S) -> Iterator[float]:
         poll_s: seconds between two checks.
     """
     watched = [Path(path) for path in paths]
-    state, saved_s = _settled(watched, poll_s), time.time()
+    state, saved_s = _wait_until_settled(watched, poll_s), time.time()
     while True:
         yield saved_s
         began = time.monotonic()
-        while _state(watched) == state:
+        while _state_of_sources(watched) == state:
             time.sleep(max(poll_s, 10 * (time.monotonic() - began)))  # longer for a large folder
             began = time.monotonic()
         saved_s = time.time()
-        state = _settled(watched, poll_s)
+        state = _wait_until_settled(watched, poll_s)
 
 
-def _settled(watched: Iterable[Path], poll_s: float) -> _State:
+def _wait_until_settled(watched: Iterable[Path], poll_s: float) -> _State:
     """Wait until a save is over, and return the state."""
-    state, since = _state(watched), time.monotonic()
+    state, since = _state_of_sources(watched), time.monotonic()
     while True:
         time.sleep(poll_s)
         whole = all(state.get(str(path), (0, 1))[1] and path.exists() for path in watched)
-        before, state = state, _state(watched)
+        before, state = state, _state_of_sources(watched)
         if before == state and (whole or time.monotonic() - since > _EMPTY_S):
             return state
 
 
-def _state(watched: Iterable[Path]) -> _State:
+def _state_of_sources(watched: Iterable[Path]) -> _State:
     state: _State = {}
     for path in watched:
         folder = path if path.is_dir() else path.parent

@@ -46,10 +46,10 @@ def check_options(
 
 def show_formula(bound: SymbolicBound, json: str | None) -> None:
     """Print a formula, and write it as JSON if requested."""
-    _base.show(json, partial(_render, bound), lambda: _dumps(bound))
+    _base.show_page_or_json(json, partial(_render_symbolic, bound), lambda: _symbolic_json(bound))
 
 
-def _render(bound: SymbolicBound, console: Console) -> None:
+def _render_symbolic(bound: SymbolicBound, console: Console) -> None:
     from rich.table import Table
 
     fixed = ", ".join(f"{name}={value}" for name, value in bound.work.fixed.items())
@@ -65,23 +65,23 @@ def _render(bound: SymbolicBound, console: Console) -> None:
             console.print(f"{formula.amount}, {formula.origin}: {formula.reason}", markup=False)
     if bound.work.conditions:
         console.print(f"Where {'; '.join(bound.work.conditions)}.", markup=False)
-    unused = [n for n in bound.work.sizes if not _depends(bound, n)]
+    unused = [n for n in bound.work.sizes if not _depends_on_size(bound, n)]
     if unused:
         console.print(f"No amount depends on {', '.join(unused)}.")
     for point, formula_ms, numeric_ms in bound.times_ms:
-        console.print(f"{_sizes(point)}: {formula_ms:.6g} ms, numeric {numeric_ms:.6g} ms")
+        console.print(f"{_format_sizes(point)}: {formula_ms:.6g} ms, numeric {numeric_ms:.6g} ms")
 
 
-def _depends(bound: SymbolicBound, name: str) -> bool:
+def _depends_on_size(bound: SymbolicBound, name: str) -> bool:
     word = re.compile(rf"\b{re.escape(name)}\b")
     return any(word.search(f.expression) or not f.expression for f in bound.work.formulas)
 
 
-def _sizes(point: Point) -> str:
+def _format_sizes(point: Point) -> str:
     return ", ".join(f"{name}={n}" for name, n in point.items())
 
 
-def _dumps(bound: SymbolicBound) -> str:
+def _symbolic_json(bound: SymbolicBound) -> str:
     from solkit.core.codec import json_value
 
     times = [

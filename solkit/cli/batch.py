@@ -123,7 +123,7 @@ def batch(
     Ctrl-C ends the search and keeps all that was measured.
     """
     with exit_codes.failures_as_exit_codes(verbose, "tune"):
-        recorded = _base.recording(recorded)
+        recorded = _base.find_recording(recorded)
         _base.check_readable(manifest, recorded, resume)
         _base.check_writable(json, inputs=(manifest, recorded))
         if log and resume:
@@ -134,24 +134,24 @@ def batch(
         where = log if resume is None else resume
         kept = where, resume is not None, database, use_database
         how = BatchSettings(*kept, seed, prior, stop_at, on, gpus, ray, workers, emit_to)
-        with _base.stdout_kept_for_the_report(), _progress() as show:
+        with _base.stdout_kept_for_the_report(), _showing_batch() as show:
             result = tuning(
                 manifest,
                 gpu_minutes=gpu_minutes,
-                device=None if recorded else _project.device(device, manifest, on),
-                bench=_replayed(recorded, device, how) if recorded else None,
+                device=None if recorded else _project.device_setting(device, manifest, on),
+                bench=_open_recording(recorded, device, how) if recorded else None,
                 triage=triage,
                 settings=how,
                 show=show,
             )
         from solkit.report import batch as page
 
-        _base.show(json, partial(page.render, result), lambda: page.dumps(result))
+        _base.show_page_or_json(json, partial(page.render, result), lambda: page.dumps(result))
         if result.items and not any(item.tuned.best for item in result.items):
-            raise typer.Exit(_nothing(result))
+            raise typer.Exit(_exit_code_without_runs(result))
 
 
-def _replayed(path: str, device: str | None, how: BatchSettings) -> RecordedBench:
+def _open_recording(path: str, device: str | None, how: BatchSettings) -> RecordedBench:
     from solkit.measure.benches import RecordedBench
 
     if how.gpus or how.ray:
@@ -159,12 +159,12 @@ def _replayed(path: str, device: str | None, how: BatchSettings) -> RecordedBenc
     return RecordedBench.read(path, device=device)
 
 
-def _nothing(result: Batch) -> exit_codes.Exit:
+def _exit_code_without_runs(result: Batch) -> exit_codes.Exit:
     """Return the exit code if nothing ran."""
     return exit_codes.Exit.INTERRUPTED if result.interrupted else exit_codes.Exit.CANDIDATE_FAILED
 
 
-def _progress() -> contextlib.AbstractContextManager[Callable[[BatchStatus], None]]:
-    from solkit.report.batch import line
+def _showing_batch() -> contextlib.AbstractContextManager[Callable[[BatchStatus], None]]:
+    from solkit.report.batch import status_line
 
-    return _base.progress("looking at the kernels", line)
+    return _base.showing_progress("looking at the kernels", status_line)

@@ -62,7 +62,7 @@ def bound(
     """Show how fast a problem could be solved, and what limits it. Needs no kernel and no GPU."""
     with exit_codes.failures_as_exit_codes(verbose):
         _base.check_readable(kernel, reference)
-        device = _project.device(device, kernel)
+        device = _project.device_setting(device, kernel)
         _base.check_writable(json, inputs=(kernel, reference))
         if symbolic is not None:
             refused = {"--explain": explain, "--fusion": fusion, "--groups": groups is not None}
@@ -82,7 +82,7 @@ def bound(
                 )
             show_formula(formula, json)
             return
-        with _base.stdout_kept_for_the_report(), _base.working(f"tracing {kernel}"):
+        with _base.stdout_kept_for_the_report(), _base.showing_work(f"tracing {kernel}"):
             from solkit.processes import jobs as worker
 
             worker.start()  # it loads torch while the rest loads here
@@ -92,7 +92,7 @@ def bound(
                 kernel,
                 device=device,
                 reference=reference,
-                shapes=_project.shapes(shape, kernel),
+                shapes=_project.shape_settings(shape, kernel),
                 precision=precision.value,
                 protocol=protocol.value,
                 groups=groups,
@@ -103,5 +103,5 @@ def bound(
         render = partial(
             bounds.render, report, explained=explain, kernels=fusion or groups is not None
         )
-        _base.show(json, render, lambda: bounds.dumps(report))
+        _base.show_page_or_json(json, render, lambda: bounds.dumps(report))
     raise typer.Exit(Exit.BAD_INPUT if report.failed else Exit.REPORTED)

@@ -34,7 +34,7 @@ def calibrate(
     with exit_codes.failures_as_exit_codes(verbose):
         _base.check_writable(json)
         path = None if out is None else Path(out)
-        with _base.stdout_kept_for_the_report(), _base.working("calibrating"):
+        with _base.stdout_kept_for_the_report(), _base.showing_work("calibrating"):
             from solkit import calibrate as measuring
             from solkit.core import MeasureSettings
             from solkit.roofline import calibration
@@ -46,6 +46,6 @@ def calibrate(
             kept = calibration.save(result, path)
         from solkit.report import calibration as page
 
-        _base.complain(f"saved to {kept}")
+        _base.print_complaint(f"saved to {kept}")
         dumps = partial(result.model_dump_json, by_alias=True, indent=2)
-        _base.show(json, partial(page.render, result, gpu), dumps)
+        _base.show_page_or_json(json, partial(page.render, result, gpu), dumps)

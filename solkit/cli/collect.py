@@ -82,34 +82,42 @@ def collect(
     them evenly. The same command resumes it. `solkit data import` reads the file.
     """
     with exit_codes.failures_as_exit_codes(verbose), _base.stdout_kept_for_the_report():
-        seconds = _budget_s(gpu_seconds, gpu_minutes)
+        seconds = _budget_in_seconds(gpu_seconds, gpu_minutes)
         from solkit.collect import Limits, survey_kernels
         from solkit.collect import collect as collecting
-        from solkit.datasets.kernels import part_of, select
+        from solkit.datasets.kernels import select_kernels, share_of_gpu
         from solkit.datasets.outcomelog import OutcomeLog
         from solkit.measure.benches.trusted import Ahead, TrustedBench
 
-        kernels = part_of(select(what, family or ()), part)
+        kernels = share_of_gpu(select_kernels(what, family or ()), part)
         if log.resolve() in {path.resolve() for path in after or ()}:
             raise InputError(f"--after: {log} is the run file itself")
-        earlier = [row for path in after or () for row in _rows(path)]
-        gpu = _gpu(on, device)
+        earlier = [row for path in after or () for row in _read_finished_rows(path)]
+        gpu = _check_gpu(on, device)
         about = {"what": what, "part": part, "device": gpu.key, "per_shape": per_shape}
         limits = Limits(seconds, per_shape, repeats)
         with (
             OutcomeLog(log, about, resume=True) as run,
             Ahead(gpu, workers) as ahead,
-            TrustedBench(ahead, run, kernels, _base.complain) as bench,
+            TrustedBench(ahead, run, kernels, _base.print_complaint) as bench,
         ):
             kernel_ids = {kernel.kernel_id for kernel in kernels}
-            earlier = [row for row in [*earlier, *_rows(log)] if row.kernel_id in kernel_ids]
-            _base.complain(f"{len(kernels)} kernels on {gpu.name}; {len(earlier)} earlier rows")
-            report = partial(_report, limits.gpu_s, bench)
-            cells = survey_kernels(kernels, ahead, _base.complain)
-            report(collecting(cells, bench, limits, earlier, run.run_id, _base.paced(report)))
+            earlier = [
+                row for row in [*earlier, *_read_finished_rows(log)] if row.kernel_id in kernel_ids
+            ]
+            _base.print_complaint(
+                f"{len(kernels)} kernels on {gpu.name}; {len(earlier)} earlier rows"
+            )
+            report = partial(_print_collected, limits.gpu_s, bench)
+            cells = survey_kernels(kernels, ahead, _base.print_complaint)
+            report(
+                collecting(
+                    cells, bench, limits, earlier, run.run_id, _base.show_at_most_often(report)
+                )
+            )
 
 
-def _gpu(on: str, device: str | None) -> Device:
+def _check_gpu(on: str, device: str | None) -> Device:
     from solkit.core import MeasureSettings
     from solkit.roofline.devices import find
     from solkit.roofline.nvml import live_device
@@ -120,7 +128,7 @@ def _gpu(on: str, device: str | None) -> Device:
     return gpu
 
 
-def _budget_s(seconds: float | None, minutes: float | None) -> float:
+def _budget_in_seconds(seconds: float | None, minutes: float | None) -> float:
     if minutes is not None and seconds is None:
         return 60 * minutes
     if seconds is None or minutes is not None:
@@ -128,7 +136,7 @@ def _budget_s(seconds: float | None, minutes: float | None) -> float:
     return seconds
 
 
-def _rows(path: Path) -> tuple[Outcome, ...]:
+def _read_finished_rows(path: Path) -> tuple[Outcome, ...]:
     """Read the rows of a run file; damaged lines are reported."""
     from solkit.datasets import outcomelog
 
@@ -139,15 +147,15 @@ def _rows(path: Path) -> tuple[Outcome, ...]:
         )
     run = outcomelog.read(path)
     for fault in run.faults:
-        _base.complain(fault)
+        _base.print_complaint(fault)
     return run.rows
 
 
-def _report(budget_s: float, bench: TrustedBench, progress: Progress) -> None:
+def _print_collected(budget_s: float, bench: TrustedBench, progress: Progress) -> None:
     """Print progress on stderr; the budget is in seconds of the GPU."""
     count, gpu_s = sum(progress.rows.values()), max(progress.gpu_s, 1e-9)
     verdicts = ", ".join(f"{n} {verdict}" for verdict, n in progress.rows.most_common())
-    _base.complain(
+    _base.print_complaint(
         f"{count} configurations ({verdicts or 'none'}) in {gpu_s:.0f} of {budget_s:.0f} s: "
         f"{count / gpu_s:.1f} a second; waited for the compiler {bench.waited_s / gpu_s:.0%}; "
         f"{progress.now}"

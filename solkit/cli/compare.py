@@ -67,13 +67,13 @@ def compare(
 ) -> None:
     """Show which candidate is faster, by timing them in turns on this machine's GPU."""
     with exit_codes.failures_as_exit_codes(verbose):
-        device = _project.device(device, base, on)
-        shapes = _project.shapes(shape, base)
+        device = _project.device_setting(device, base, on)
+        shapes = _project.shape_settings(shape, base)
         own = _options.parse_params(base_params, "--base-params")
         chosen = _options.parse_params(params)
         _base.check_readable(base, *candidates, reference)
         _base.check_writable(json, inputs=(base, *candidates, reference))
-        with _base.stdout_kept_for_the_report(), _base.working("comparing"):
+        with _base.stdout_kept_for_the_report(), _base.showing_work("comparing"):
             from solkit.processes import jobs as worker
 
             if not sandbox:
@@ -104,5 +104,5 @@ def compare(
             )
         from solkit.report import comparison as page
 
-        _base.show(json, partial(page.render, report), lambda: page.dumps(report))
+        _base.show_page_or_json(json, partial(page.render, report), lambda: page.dumps(report))
     raise typer.Exit(exit_codes.of_comparison(report))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from solkit.datasets.formats import Imported, Labels
     from solkit.datasets.store import Added, Store
 
-__all__ = ["app", "opened"]
+__all__ = ["app", "open_store"]
 
 app = App(
     name="data",
@@ -60,11 +60,11 @@ def info(store: _Store, json: _options.Json = None, verbose: _options.Tracebacks
     """Show what a store holds."""
     with exit_codes.failures_as_exit_codes(verbose):
         _base.check_writable(json)
-        data = opened(store)
-        summary = _summary(data)
+        data = open_store(store)
+        summary = _summarise_store(data)
         if json != "-":
             _show_summary(data, summary)
-        _base.write(json, lambda: jsonlib.dumps(summary, indent=2))
+        _base.write_destination(json, lambda: jsonlib.dumps(summary, indent=2))
 
 
 @app.command(name="import")
@@ -103,10 +103,10 @@ def import_(
         from solkit.datasets.store import Store, Tables
 
         target = Store(store, create=True)
-        labels = formats.Labels(_key(device) if device else None, family, kind)
-        imports = [_imported(file, format, labels) for file in files]
+        labels = formats.Labels(_catalogue_key(device) if device else None, family, kind)
+        imports = [_import_rows(file, format, labels) for file in files]
         for fault in (fault for imported in imports for fault in imported.faults):
-            _base.complain(fault)
+            _base.print_complaint(fault)
         refused = [
             file
             for file, imported in zip(files, imports, strict=True)
@@ -120,19 +120,19 @@ def import_(
                 row: name for imported in imports for row, name in imported.facts_of.items()
             }
             added = target.add_tables(tables.with_facts(facts_of))
-            _tell(store, replace(added, faults=tables.without(facts_of)))
+            _print_added(store, replace(added, faults=tables.without(facts_of)))
         for file in refused:
-            _base.complain(f"{file}: no row could be imported")
+            _base.print_complaint(f"{file}: no row could be imported")
     if refused:  # for `import && rm`
         raise typer.Exit(Exit.BAD_INPUT)
 
 
-def _imported(file: Path, format: str | None, labels: Labels) -> Imported:  # noqa: A002
+def _import_rows(file: Path, format: str | None, labels: Labels) -> Imported:  # noqa: A002
     """Import a file's rows; a file that cannot be read is a fault, and the others are imported."""
     from solkit.datasets import formats
 
     try:
-        return _with_keys(formats.read(file, format, labels))
+        return _with_catalogue_keys(formats.read(file, format, labels))
     except InputError as error:
         return formats.Imported((), faults=(str(error),))
 
@@ -166,20 +166,20 @@ def export(
     with exit_codes.failures_as_exit_codes(verbose):
         from solkit.datasets.store import blaming
 
-        data = opened(store)
+        data = open_store(store)
         if to == "huggingface":
             from solkit.datasets import card
 
-            card.export(data, destination, title or destination.name, _text(notes), where)
+            card.export_set(data, destination, title or destination.name, _read_notes(notes), where)
         elif to in ("t4", "tried"):
             from solkit.datasets import outcomelog
             from solkit.datasets.formats import t4
 
             _base.check_writable(str(destination), "DESTINATION")
-            text_of = {"t4": t4.dumps, "tried": outcomelog.tried}[to]
+            text_of = {"t4": t4.dumps, "tried": outcomelog.log_of_tried}[to]
             with blaming(where):  # rows are read as they are written
                 text = text_of(data.rows(data.where(where)))
-            _base.write(str(destination), lambda: text, "DESTINATION")
+            _base.write_destination(str(destination), lambda: text, "DESTINATION")
         else:
             raise InputError(f"--to {to}: choose one of: huggingface, t4, tried")
 
@@ -204,9 +204,9 @@ def merge(
         from solkit.datasets.store import Store
 
         added = Store(store, create=True).merge(others, salvage)
-        _tell(store, added)
+        _print_added(store, added)
     if added.faults and not added.rows + added.known:
-        _base.complain("no row could be read from the files to merge")
+        _base.print_complaint("no row could be read from the files to merge")
         raise typer.Exit(Exit.BAD_INPUT)
 
 
@@ -232,11 +232,13 @@ def query(
     with exit_codes.failures_as_exit_codes(verbose):
         _base.check_writable(json)
         _base.check_writable(csv, "--csv")
-        frame = opened(store).query(sql)
+        frame = open_store(store).query(sql)
         if "-" not in (json, csv):
             _show_frame(frame)
-        _base.write(json, frame.write_json)
-        _base.write(csv, lambda: _flat(frame).write_csv().removesuffix("\n"), "--csv")
+        _base.write_destination(json, frame.write_json)
+        _base.write_destination(
+            csv, lambda: _flatten_for_csv(frame).write_csv().removesuffix("\n"), "--csv"
+        )
 
 
 @app.command()
@@ -246,7 +248,7 @@ def verify(store: _Store, json: _options.Json = None, verbose: _options.Tracebac
         _base.check_writable(json)
         from solkit.datasets import verification
 
-        report = verification.verify(opened(store))
+        report = verification.verify_store(open_store(store))
         if json != "-":
             for line in (*report.damage, *report.faults):
                 typer.echo(f"wrong: {line}")
@@ -255,14 +257,14 @@ def verify(store: _Store, json: _options.Json = None, verbose: _options.Tracebac
             whole = "whole" if report.is_whole else "not whole"
             held = f"{report.rows:,} rows, {report.sources:,} sources, {report.facts:,} facts"
             typer.echo(f"{store}: {whole}: {held}")
-        _base.write(json, lambda: jsonlib.dumps(asdict(report), indent=2, default=str))
+        _base.write_destination(json, lambda: jsonlib.dumps(asdict(report), indent=2, default=str))
     raise typer.Exit(Exit.REPORTED if report.is_whole else Exit.SOLKIT_FAILED)
 
 
 # ------------------------------------------------------------------------------------- in and out
 
 
-def opened(name: str) -> Store:
+def open_store(name: str) -> Store:
     """Open the store in this folder, else the shipped set of this name."""
     check_all("data")  # before a name is looked for in sets that may lack as well
     from solkit.datasets.store import Store, shipped
@@ -272,13 +274,13 @@ def opened(name: str) -> Store:
     return shipped(name)
 
 
-def _with_keys(imported: Imported) -> Imported:
+def _with_catalogue_keys(imported: Imported) -> Imported:
     """Return rows with the catalogue's key of their GPU, if it has one."""
-    rows = tuple(replace(row, device=_key(row.device)) for row in imported.rows)
+    rows = tuple(replace(row, device=_catalogue_key(row.device)) for row in imported.rows)
     return replace(imported, rows=rows)
 
 
-def _key(device: str) -> str:
+def _catalogue_key(device: str) -> str:
     from solkit.roofline import devices
 
     try:
@@ -287,15 +289,15 @@ def _key(device: str) -> str:
         return device  # times of GPUs without a bound are data too
 
 
-def _tell(what: Path, added: Added) -> None:
+def _print_added(what: Path, added: Added) -> None:
     for fault in added.faults:
-        _base.complain(fault)
+        _base.print_complaint(fault)
     repeated = f", {added.known:,} known already" if added.known else ""
     facts = f", {added.facts:,} new facts" if added.facts else ""
     typer.echo(f"{what}: {added.rows:,} new rows{repeated}, {added.sources:,} new sources{facts}")
 
 
-def _text(path: Path | None) -> str:
+def _read_notes(path: Path | None) -> str:
     try:
         return "" if path is None else path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -305,7 +307,7 @@ def _text(path: Path | None) -> str:
 # ---------------------------------------------------------------------------------------- answers
 
 
-def _flat(frame: polars.DataFrame) -> polars.DataFrame:
+def _flatten_for_csv(frame: polars.DataFrame) -> polars.DataFrame:
     """Write lists and structs as JSON text: CSV has neither."""
     from solkit.datasets.tables import polars_module
 
@@ -322,7 +324,7 @@ def _show_frame(frame: polars.DataFrame) -> None:
     """Print a line per row; a line per column if the terminal is too narrow for their names."""
     shown = frame.head(_SHOWN)
     needed = 1 + sum(3 + min(len(name), _NARROWEST) for name in frame.columns)
-    if needed <= _base.console().width:
+    if needed <= _base.rich_console().width:
         _print_table(frame.columns, shown.rows())
     else:
         shown = frame.head(_SHOWN_SIDEWAYS)
@@ -338,11 +340,11 @@ def _print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     table = Table(*(Column(name, overflow="fold") for name in columns))  # names must not be cut
     for row in rows:
         table.add_row(*(f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row))
-    _base.console().print(table)
+    _base.rich_console().print(table)
 
 
-def _summary(store: Store) -> dict[str, Any]:
-    from solkit.datasets.card import repeats
+def _summarise_store(store: Store) -> dict[str, Any]:
+    from solkit.datasets.card import compare_repeats
     from solkit.datasets.tables import polars_module
 
     pl = polars_module()
@@ -366,7 +368,7 @@ def _summary(store: Store) -> dict[str, Any]:
         "sources": store.sources().select(pl.len()).collect().item(),
         "facts": store.facts().select(pl.len()).collect().item(),
         "verdicts": dict(rows.group_by("verdict").len().sort("verdict").collect().rows()),
-        "repeats": asdict(repeats(rows)),
+        "repeats": asdict(compare_repeats(rows)),
         "runs": [(name, str(when), n) for name, when, n in runs.sort("created").collect().rows()],
         "families": groups.collect().to_dicts(),
     }

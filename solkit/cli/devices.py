@@ -27,9 +27,9 @@ def devices(
             live = live_devices()
         except SolkitError as error:  # an unknown GPU: the catalogue is still useful
             live = ()
-            _base.complain(str(error))
+            _base.print_complaint(str(error))
         for fault in faults:
-            _base.complain(fault)
+            _base.print_complaint(fault)
         if json != "-":
-            listing.render(catalogued, live, _base.console(), measured)
-        _base.write(json, lambda: listing.dumps(catalogued, live, measured))
+            listing.render(catalogued, live, _base.rich_console(), measured)
+        _base.write_destination(json, lambda: listing.dumps(catalogued, live, measured))

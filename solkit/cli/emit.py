@@ -92,34 +92,36 @@ def emit(
         from solkit.tuner.emitters import logged_results
 
         chosen = emitters.emitter_named(form)
-        labels = _key(device)
-        findings = _selected(
+        labels = _catalogue_key(device)
+        findings = _select_findings(
             logged_results.read_results(result, labels, kernel), kernel, shape, labels
         )
         written = emitters.emit(
             findings,
             chosen.name,
             out,
-            names=dict(_pair("--map", pair) for pair in names or ()),
-            constants={name: _value(text) for name, text in _pairs("--set", constants)},
+            names=dict(_parse_pair("--map", pair) for pair in names or ()),
+            constants={
+                name: _parse_param_value(text) for name, text in _parse_pairs("--set", constants)
+            },
             drop=drop or (),
             thin=not all_sizes,
         )
         for note in written.notes:
-            _base.complain(note)
+            _base.print_complaint(note)
         if json != "-":
             for path in written.paths:
-                _base.console().print(f"wrote {path}", soft_wrap=True)
+                _base.rich_console().print(f"wrote {path}", soft_wrap=True)
         report = {
             "schema": "solkit.emit/1",
             "format": chosen.name,
             "files": [str(path) for path in written.paths],
             "notes": list(written.notes),
         }
-        _base.write(json, lambda: jsonlib.dumps(report, indent=2))
+        _base.write_destination(json, lambda: jsonlib.dumps(report, indent=2))
 
 
-def _key(device: str | None) -> str | None:
+def _catalogue_key(device: str | None) -> str | None:
     """Return a GPU's key in the catalogue, else the name as it is."""
     from solkit.errors import UnknownDeviceError
     from solkit.roofline.devices import find
@@ -132,7 +134,7 @@ def _key(device: str | None) -> str | None:
         return device
 
 
-def _selected(
+def _select_findings(
     findings: Sequence[TuningResult],
     kernel: str | None,
     shape: list[str] | None,
@@ -158,17 +160,17 @@ def _selected(
     return kept
 
 
-def _pairs(option: str, texts: Sequence[str] | None) -> list[tuple[str, str]]:
-    return [_pair(option, text) for text in texts or ()]
+def _parse_pairs(option: str, texts: Sequence[str] | None) -> list[tuple[str, str]]:
+    return [_parse_pair(option, text) for text in texts or ()]
 
 
-def _pair(option: str, text: str) -> tuple[str, str]:
+def _parse_pair(option: str, text: str) -> tuple[str, str]:
     name, equals, value = (piece.strip() for piece in text.partition("="))
     if not (name.isidentifier() and equals and value):
         raise InputError(f"{option}: {text!r} is not NAME=VALUE")
     return name, value
 
 
-def _value(text: str) -> Value:
+def _parse_param_value(text: str) -> Value:
     """Read a value as `--params` has them; ``[128,128]`` stays a word."""
     return text if "," in text else _options.parse_settings(f"value={text}", "--set")["value"]

@@ -128,12 +128,12 @@ def evaluate(
     """
     with exit_codes.failures_as_exit_codes(verbose, "train"):
         check_all("train")
-        _check(split, model, update, plots, json)
+        _check_options(split, model, update, plots, json)
         if work is not None and not language:
             raise InputError("--work is for --language")
         if language and model is not None:
             raise InputError("--language trains, and --model does not: give only one")
-        from solkit.cli.data import opened
+        from solkit.cli.data import open_store
         from solkit.core import Depth
         from solkit.datasets.shipped import LEARNED_FROM
         from solkit.report import evaluation
@@ -143,18 +143,18 @@ def evaluate(
 
         xgboost()
         deep = Depth(depth.value)
-        with _base.working("reading facts"):
-            table = table_of_stores([opened(name) for name in stores or LEARNED_FROM], deep)
+        with _base.showing_work("reading facts"):
+            table = table_of_stores([open_store(name) for name in stores or LEARNED_FROM], deep)
         if not len(table):
             raise InputError(f"no row has facts of depth {deep.value}: `solkit data refill`")
         names = [member.value for member in dict.fromkeys(split or [_Split.FAMILIES])]
         if model is not None:
-            by_label = _by_model(table, deep, model, baselines)
+            by_label = _forecast_by_model(table, deep, model, baselines)
         else:
-            by_label = _left_out(table, names, baselines, members, update, seed)
+            by_label = _forecast_left_out(table, names, baselines, members, update, seed)
             if language:
                 stores = stores or list(LEARNED_FROM)
-                by_label |= _language(table, deep, stores, by_label[""], work, seed)
+                by_label |= _evaluate_language(table, deep, stores, by_label[""], work, seed)
         judgements = {
             label: {
                 name: evaluate_forecasts(table, forecast, seed)
@@ -164,15 +164,15 @@ def evaluate(
         }
         about = evaluation.About(deep.value, None if model else members, update)
         if json != "-":
-            evaluation.render(judgements, about, _base.console())
-        _base.write(json, lambda: evaluation.dumps(judgements, about))
+            evaluation.render(judgements, about, _base.rich_console())
+        _base.write_destination(json, lambda: evaluation.dumps(judgements, about))
         if plots is not None:
             from solkit.report import evaluation_figures
 
-            evaluation_figures.write(table, by_label, plots, seed)
+            evaluation_figures.write_figures(table, by_label, plots, seed)
 
 
-def _check(
+def _check_options(
     split: list[_Split] | None, model: str | None, update: int, plots: str | None, json: str | None
 ) -> None:
     if model is not None and (split or update):
@@ -188,7 +188,7 @@ def _check(
         library("matplotlib")
 
 
-def _left_out(
+def _forecast_left_out(
     table: Table, splits: list[str], baselines: bool, members: int, update: int, seed: int
 ) -> dict[str, dict[str, Forecasts]]:
     from solkit.core import progress
@@ -196,11 +196,11 @@ def _left_out(
     from solkit.surrogate.trees import Settings
 
     request = EvaluationRequest(splits, baselines, update, Settings(members=members), seed)
-    with _base.working("evaluating"):
+    with _base.showing_work("evaluating"):
         return forecast_splits(table, request, progress.tell)
 
 
-def _language(
+def _evaluate_language(
     table: Table,
     depth: Depth,
     stores: list[str],
@@ -211,7 +211,7 @@ def _language(
     """Evaluate the language regressor alone, and stacked on the trees."""
     import numpy as np
 
-    from solkit.cli.data import opened
+    from solkit.cli.data import open_store
     from solkit.core import Depth
     from solkit.surrogate.ensemble import RegressorSettings
     from solkit.surrogate.evaluation import language
@@ -219,14 +219,14 @@ def _language(
     from solkit.surrogate.table import table_of_stores
     from solkit.surrogate.trees import Forecasts
 
-    compiled = table_of_stores([opened(name) for name in stores], Depth.COMPILED)
+    compiled = table_of_stores([open_store(name) for name in stores], Depth.COMPILED)
     facts = compiled_facts(table, compiled) if len(compiled) else None
     how = RegressorSettings(seed=seed)
     by_name: dict[str, dict[str, Forecasts]] = {"language": {}, "stacked": {}}
     for split, forecast in trees.items():
         folder = None if work is None else f"{work}/{depth.value}"
         alone = language.forecast_left_out(
-            table, split, how, facts=facts, folder=folder, tell=_base.complain
+            table, split, how, facts=facts, folder=folder, tell=_base.print_complaint
         )
         both = language.stack_forecasts(table, split, forecast, alone)
         for name, log2_ratios in (("language", alone), ("stacked", both)):
@@ -236,7 +236,7 @@ def _language(
     return by_name
 
 
-def _by_model(
+def _forecast_by_model(
     table: Table, depth: Depth, model: str, baselines: bool
 ) -> dict[str, dict[str, Forecasts]]:
     """Forecast all rows by a model as it is; whether it knew them is unknown here."""

@@ -214,8 +214,8 @@ def evolve(
     new processes, and at shapes that the search never saw; else you keep what you have.
     """
     with exit_codes.failures_as_exit_codes(verbose, "evolve"):
-        recorded = _base.recording(recorded)
-        _check((kernel, reference, recorded), (resume, answers), json, html, out)
+        recorded = _base.find_recording(recorded)
+        _check_files((kernel, reference, recorded), (resume, answers), json, html, out)
         from solkit.core import EvolveSettings
         from solkit.pipeline.evolving import evolve as evolving
 
@@ -227,21 +227,21 @@ def evolve(
             evolving,
             kernel,
             gpu_seconds=gpu_seconds,
-            device=None if recorded else _project.device(device, kernel, on),
+            device=None if recorded else _project.device_setting(device, kernel, on),
             reference=reference,
-            shape=_project.shape(shape, kernel),
-            bench=_replayed(recorded, device, reference or kernel) if recorded else None,
-            settings=_settings(plain, params, held_out, log, resume),
+            shape=_project.one_shape_setting(shape, kernel),
+            bench=_open_recording(recorded, device, reference or kernel) if recorded else None,
+            settings=_evolve_settings(plain, params, held_out, log, resume),
         )
         evolved = _write_winner(
-            _searched(search, llm_options, seed, rewriter), kernel, reference, out
+            _run_search(search, llm_options, seed, rewriter), kernel, reference, out
         )
-        _write(evolved, json, html)
+        _write_reports(evolved, json, html)
         if evolved.original.time_ms is None:
-            raise typer.Exit(_nothing(evolved))
+            raise typer.Exit(_exit_code_without_runs(evolved))
 
 
-def _settings(
+def _evolve_settings(
     plain: EvolveSettings,
     params: Sequence[str] | None,
     held_out: Sequence[str] | None,
@@ -250,12 +250,12 @@ def _settings(
 ) -> EvolveSettings:
     if log and resume:
         raise InputError("give one of --log FILE, for a new run, and --resume FILE")
-    in_use, shapes = _options.parse_params(params) or {}, _shapes(held_out)
+    in_use, shapes = _options.parse_params(params) or {}, _parse_held_out(held_out)
     place = resume or log
     return replace(plain, params=in_use, held_out=shapes, log=place, resume=resume is not None)
 
 
-def _searched(
+def _run_search(
     search: Callable[..., Evolved], llm_options: _Asked, seed: int, rewriter: bool
 ) -> Evolved:
     """Run the search with the requested proposers, and show its progress."""
@@ -264,8 +264,8 @@ def _searched(
 
     with (
         _base.stdout_kept_for_the_report(),
-        _progress() as show,
-        _proposers(llm_options, seed, rewriter) as proposers,
+        _showing_search() as show,
+        _chosen_proposers(llm_options, seed, rewriter) as proposers,
     ):
         return search(parts=EvolveParts(proposers, advise=advise, show=show))
 
@@ -283,13 +283,15 @@ class _Asked:
 
 
 @contextlib.contextmanager
-def _proposers(llm_options: _Asked, seed: int, rewriter: bool) -> Iterator[Sequence[Proposer]]:
+def _chosen_proposers(
+    llm_options: _Asked, seed: int, rewriter: bool
+) -> Iterator[Sequence[Proposer]]:
     """Yield the proposers of variants; a model's process or connection ends with the block."""
     proposers: list[Proposer] = []
     with contextlib.ExitStack() as stack:
-        if (chat := _chat(llm_options)) is not None:
+        if (chat := _open_chat(llm_options)) is not None:
             stack.callback(chat.close)
-            proposers.append(_model(chat, llm_options, seed))
+            proposers.append(_model_proposer(chat, llm_options, seed))
         if rewriter:
             from solkit.tuner.proposers.rewriter import Rewriter
 
@@ -299,7 +301,7 @@ def _proposers(llm_options: _Asked, seed: int, rewriter: bool) -> Iterator[Seque
         yield proposers
 
 
-def _model(chat: Chat, llm_options: _Asked, seed: int) -> Proposer:
+def _model_proposer(chat: Chat, llm_options: _Asked, seed: int) -> Proposer:
     """Return the proposer that asks a model; the costs in an exchanges file count as spent."""
     from solkit.llm.budget import Budget
     from solkit.llm.transcript import Transcript, read_exchanges
@@ -315,11 +317,11 @@ def _model(chat: Chat, llm_options: _Asked, seed: int) -> Proposer:
         budget=Budget(*llm_options.budget, spent_cost=cost, spent_tokens=tokens),
         exchanges=Transcript(llm_options.exchanges),
         sampling=Sampling(seed=seed + len(earlier)),  # the same request gets another answer
-        tell=_base.complain,
+        tell=_base.print_complaint,
     )
 
 
-def _chat(llm_options: _Asked) -> Chat | None:
+def _open_chat(llm_options: _Asked) -> Chat | None:
     """Open the model, whichever way it is reached; ``None`` if none was requested."""
     if llm_options.answers is not None:
         from solkit.llm.transcript import ReplayedChat
@@ -343,7 +345,7 @@ def _chat(llm_options: _Asked) -> Chat | None:
     return LocalModel(llm_options.model)
 
 
-def _replayed(path: str, device: str | None, problem: str) -> RecordedBench:
+def _open_recording(path: str, device: str | None, problem: str) -> RecordedBench:
     """Open the recording; of a store, only the rows of the problem."""
     import hashlib
 
@@ -358,13 +360,13 @@ def _replayed(path: str, device: str | None, problem: str) -> RecordedBench:
         raise InputError(f"{path}: {error}; looked for rows of the problem in {problem}") from error
 
 
-def _shapes(held_out: Sequence[str] | None) -> list[Mapping[str, Value]] | None:
+def _parse_held_out(held_out: Sequence[str] | None) -> list[Mapping[str, Value]] | None:
     if held_out is None:
         return None
     return [_options.parse_settings(text, "--held-out") for text in held_out]
 
 
-def _check(
+def _check_files(
     inputs: tuple[str | None, ...],
     logs: tuple[str | None, ...],
     json: str | None,
@@ -389,7 +391,7 @@ def _check(
         library("jinja2")
 
 
-def _nothing(evolved: Evolved) -> exit_codes.Exit:
+def _exit_code_without_runs(evolved: Evolved) -> exit_codes.Exit:
     """Return the exit code if nothing ran."""
     from solkit.core import Stopped
 
@@ -401,30 +403,32 @@ def _nothing(evolved: Evolved) -> exit_codes.Exit:
 def _write_winner(evolved: Evolved, kernel: str, reference: str | None, out: str | None) -> Evolved:
     """Write the winner's file; if nothing was faster, only what was made of a reference alone."""
     from solkit.core import TuneVerdict
-    from solkit.datasets.kernels import kernel_at
+    from solkit.datasets.kernels import kernel_at_path
     from solkit.tuner.evolution.default_params import with_params
 
     is_kept = evolved.verdict is not TuneVerdict.FASTER
     if out is None or (is_kept and evolved.winner.variant.source == Path(kernel).read_text()):
         return evolved
-    name = kernel_at(kernel, reference=reference).entry_point
+    name = kernel_at_path(kernel, reference=reference).entry_point
     text = with_params(evolved.winner.variant.source, name, evolved.best_params.params)
     Path(out).write_text(text, encoding="utf-8")
     return replace(evolved, out=out)
 
 
-def _write(evolved: Evolved, json: str | None, html: str | None) -> None:
-    from solkit.cli._outputs import now
+def _write_reports(evolved: Evolved, json: str | None, html: str | None) -> None:
+    from solkit.cli._outputs import local_time_now
     from solkit.report import evolution as page
 
-    _base.show(json, partial(page.render, evolved), lambda: page.dumps(evolved))
+    _base.show_page_or_json(json, partial(page.render, evolved), lambda: page.dumps(evolved))
     if html is not None:
         from solkit.report.html import lineage_page
 
-        _base.write(html, lambda: lineage_page(evolved, written=now()), "--html")
+        _base.write_destination(
+            html, lambda: lineage_page(evolved, written=local_time_now()), "--html"
+        )
 
 
-def _progress() -> contextlib.AbstractContextManager[Callable[[EvolveStatus], None]]:
-    from solkit.report.evolution import line
+def _showing_search() -> contextlib.AbstractContextManager[Callable[[EvolveStatus], None]]:
+    from solkit.report.evolution import status_line
 
-    return _base.progress("searching", line)
+    return _base.showing_progress("searching", status_line)

@@ -10,14 +10,21 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from solkit.cli._base import complain
+from solkit.cli._base import print_complaint
 from solkit.errors import InputError, SolkitError, UnsupportedError
 from solkit.extras import needed, translated
 
 if TYPE_CHECKING:
     from solkit.core import ComparisonReport, Report
 
-__all__ = ["Exit", "blame", "failures_as_exit_codes", "gravest", "of_comparison", "of_score"]
+__all__ = [
+    "Exit",
+    "exit_code_of_score",
+    "failures_as_exit_codes",
+    "gravest_exit_code",
+    "of_comparison",
+    "print_blame",
+]
 
 
 class Exit(enum.IntEnum):
@@ -50,27 +57,27 @@ def failures_as_exit_codes(verbose: bool, extra: str | None = None) -> Iterator[
     except (typer.Exit, BrokenPipeError):
         raise
     except KeyboardInterrupt:
-        complain("interrupted")
+        print_complaint("interrupted")
         raise typer.Exit(Exit.INTERRUPTED) from None
     except Exception as error:
-        raise typer.Exit(blame(error, verbose)) from None
+        raise typer.Exit(print_blame(error, verbose)) from None
 
 
-def blame(error: Exception, verbose: bool) -> Exit:
+def print_blame(error: Exception, verbose: bool) -> Exit:
     """Print on stderr what went wrong; the exit code says whose fault it is."""
     error = translated(error) or error
     if isinstance(error, (InputError, UnsupportedError)):
-        complain(str(error))
+        print_complaint(str(error))
         return Exit.BAD_INPUT
     if verbose:
         traceback.print_exception(error)
     kind = "" if isinstance(error, SolkitError) else f"{type(error).__name__}: "
     hint = "" if verbose else " (--verbose shows where)"
-    complain(f"{kind}{error}{hint}")
+    print_complaint(f"{kind}{error}{hint}")
     return Exit.SOLKIT_FAILED
 
 
-def of_score(report: Report, fail_under: float | None = None) -> Exit:
+def exit_code_of_score(report: Report, fail_under: float | None = None) -> Exit:
     """Return the exit code of a score's verdicts; `fail_under` is the lowest accepted SOL score."""
     from solkit.core import Verdict  # 40 ms that --help need not take
 
@@ -85,7 +92,7 @@ def of_score(report: Report, fail_under: float | None = None) -> Exit:
         return Exit.REPORTED
     scores = [result.score.sol_score for result in report.results if result.score]
     if len(scores) < len(verdicts) or not scores:
-        complain("--fail-under: not every shape was measured, so no score to compare")
+        print_complaint("--fail-under: not every shape was measured, so no score to compare")
         return Exit.BAD_INPUT
     return Exit.UNDER_THRESHOLD if min(scores) < fail_under else Exit.REPORTED
 
@@ -109,6 +116,6 @@ _GRAVEST = (
 )
 
 
-def gravest(codes: Iterable[Exit]) -> Exit:
+def gravest_exit_code(codes: Iterable[Exit]) -> Exit:
     """Return the code of a command that reported several kernels."""
     return min(codes, key=_GRAVEST.index)

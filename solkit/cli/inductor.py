@@ -43,12 +43,12 @@ def inductor(
             raise InputError(f"--out: {out} exists, and no Python file is ever overwritten")
         from solkit.pipeline.compiling import first_parent
 
-        device = _project.device(device, reference)
-        _project.announce(device)
-        sizes = _project.shape(shape, reference)
-        with _base.stdout_kept_for_the_report(), _base.working("compiling"):
+        device = _project.device_setting(device, reference)
+        _project.announce_device(device)
+        sizes = _project.one_shape_setting(shape, reference)
+        with _base.stdout_kept_for_the_report(), _base.showing_work("compiling"):
             parent = first_parent(reference, device, sizes)
         for note in parent.notes:
-            _base.complain(note)
+            _base.print_complaint(note)
         text = parent.text.removesuffix("\n")
-        _base.write(out or "-", lambda: text, "--out")
+        _base.write_destination(out or "-", lambda: text, "--out")

@@ -49,22 +49,22 @@ def init(
         _base.check_readable(file)
         from solkit.pipeline import starting
 
-        target = out or _beside(file)
+        target = out or _path_beside(file)
         started = starting.start(file, target, function)
         if started.text:
             starting.check_new(target, file, force)
             text = started.text.removesuffix("\n")
-            _base.write(target, lambda: text, "--out")
-        for line in _said(started, file, target):
+            _base.write_destination(target, lambda: text, "--out")
+        for line in _format_started(started, file, target):
             typer.echo(line)
 
 
-def _beside(file: str) -> str:
+def _path_beside(file: str) -> str:
     path = Path(file)
     return str(path.parent / f"{path.stem.replace('-', '_')}_solkit.py")
 
 
-def _said(started: StartedFile, file: str, target: str) -> list[str]:
+def _format_started(started: StartedFile, file: str, target: str) -> list[str]:
     if not started.text:
         return [f"{file} {started.why}: nothing to do", f"Next: {started.command}"]
     lines = [f"{target}: a kernel file for {started.chosen} of {file}"]

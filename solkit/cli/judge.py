@@ -59,7 +59,7 @@ def judge(
     with exit_codes.failures_as_exit_codes(verbose):
         _base.check_readable(*results, problems, baseline)
         _outputs.Outputs(json, html).check(*results, problems, baseline)
-        with _base.stdout_kept_for_the_report(), _base.working(f"judging {results[0]}"):
+        with _base.stdout_kept_for_the_report(), _base.showing_work(f"judging {results[0]}"):
             from solkit.core.judging import Plausibility
             from solkit.core.quantities import milliseconds
             from solkit.pipeline import judging
@@ -94,7 +94,7 @@ def judge(
                 )
         from solkit.report import judging as page
 
-        _base.show(
+        _base.show_page_or_json(
             json,
             partial(page.render, report, explained=explain or time is not None),
             lambda: page.dumps(report),
@@ -102,8 +102,8 @@ def judge(
         if html is not None:
             from solkit.report.html import judging_page
 
-            text = judging_page(report, written=_outputs.now())
-            _base.write(html, lambda: text, "--html")
+            text = judging_page(report, written=_outputs.local_time_now())
+            _base.write_destination(html, lambda: text, "--html")
     verdicts = {judgement.plausibility for judgement in report.judgements}
     if Plausibility.IMPOSSIBLE in verdicts:
         raise typer.Exit(Exit.IMPOSSIBLE)

@@ -54,9 +54,9 @@ def mcp(
     Its tools are bound, analyse, score, rank, evaluate, compare, profile, tune and evolve. Long
     ones give a job id, which the tool job takes.
     """
-    with exit_codes.failures_as_exit_codes(verbose, "mcp"), _folder(state) as folder:
+    with exit_codes.failures_as_exit_codes(verbose, "mcp"), _jobs_folder(state) as folder:
         extras.check("mcp")
-        recorded = _base.recording(recorded)
+        recorded = _base.find_recording(recorded)
         _base.check_readable(recorded)
         settings = service_settings(
             device=device,
@@ -67,11 +67,11 @@ def mcp(
             sandbox=sandbox,
             log=log,
         )
-        _run(settings, None if state is not None else folder)
+        _run_server(settings, None if state is not None else folder)
 
 
 @contextlib.contextmanager
-def _folder(state: str | None) -> Iterator[str]:
+def _jobs_folder(state: str | None) -> Iterator[str]:
     """Yield the folder of the jobs, made absolute; a temporary one by default."""
     if state is not None:
         yield str(Path(state).resolve())
@@ -80,19 +80,19 @@ def _folder(state: str | None) -> Iterator[str]:
         yield folder
 
 
-def _run(settings: ServiceSettings, temporary: str | None) -> None:
+def _run_server(settings: ServiceSettings, temporary: str | None) -> None:
     import anyio  # comes with the SDK
 
     from solkit.service.mcp import make_server
     from solkit.service.queue import JobQueue
 
-    async def served() -> None:
+    async def serve_tools() -> None:
         async with JobQueue(settings) as desk, anyio.create_task_group() as tasks:
             tasks.start_soon(_leave_when_told, desk, temporary)
             await make_server(desk).run_stdio_async()
             tasks.cancel_scope.cancel()
 
-    anyio.run(served)
+    anyio.run(serve_tools)
 
 
 async def _leave_when_told(desk: JobQueue, temporary: str | None) -> NoReturn:

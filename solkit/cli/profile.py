@@ -75,7 +75,7 @@ def profile(
         _base.check_distinct(**{"json": json, "trace-out": trace_out, "manifest": manifest})
         _base.check_writable(json, inputs=(source,))
         _base.check_writable(manifest, "--manifest", inputs=(source,))
-        with _base.stdout_kept_for_the_report(), _base.working(f"profiling {source}"):
+        with _base.stdout_kept_for_the_report(), _base.showing_work(f"profiling {source}"):
             from solkit.processes import jobs as worker
 
             worker.start()  # it loads torch while the trace is read
@@ -94,9 +94,11 @@ def profile(
         from solkit.report import profile as page
 
         render = partial(page.render, result, complete=show_all)
-        _base.show(json, render, lambda: page.dumps(result))
+        _base.show_page_or_json(json, render, lambda: page.dumps(result))
         if manifest is not None:
             from solkit.tuner.manifest import profiled_manifest
 
-            _base.write(manifest, lambda: profiled_manifest(result).rstrip("\n"), "--manifest")
+            _base.write_destination(
+                manifest, lambda: profiled_manifest(result).rstrip("\n"), "--manifest"
+            )
     raise typer.Exit(Exit.BAD_INPUT if result.failure else Exit.REPORTED)

@@ -85,27 +85,27 @@ def rank(
         _base.check_readable(*kernels, reference)
         outputs = _outputs.Outputs(json, html)
         outputs.check(*kernels, reference)
-        device = _project.device(device, kernels[0])
-        _project.announce(device)
+        device = _project.device_setting(device, kernels[0])
+        _project.announce_device(device)
         from solkit import pipeline
         from solkit.core import Configuration
         from solkit.report import ranking
         from solkit.surrogate.ranking import RankSettings
 
-        points = None if params_file is None else _points(params_file)
+        points = None if params_file is None else _read_points(params_file)
         listed: list[Any] = list(kernels)
         if points is not None:
             listed = [
                 Configuration(path, "kernel", params=point) for path in kernels for point in points
             ]
-        with _base.working("ranking"):
+        with _base.showing_work("ranking"):
             plans = pipeline.rank(
                 listed,
                 reference,
                 device,
                 budget=top,
-                shapes=_project.shapes(shape, kernels[0]),
-                surrogate=None if model is None and language else _loaded(model, language),
+                shapes=_project.shape_settings(shape, kernels[0]),
+                surrogate=None if model is None and language else _load_surrogate(model, language),
                 settings=RankSettings(
                     depth=depth.value,
                     everything=points is not None,
@@ -114,23 +114,23 @@ def rank(
                 ),
             )
         if json != "-":
-            ranking.render(plans, top, _base.console())
-        _base.write(json, lambda: ranking.dumps(plans))
+            ranking.render(plans, top, _base.rich_console())
+        _base.write_destination(json, lambda: ranking.dumps(plans))
         if html is not None:
             from solkit.report.html import ranking_page
 
-            text = ranking_page(plans, top, written=_outputs.now())
-            _base.write(html, lambda: text, "--html")
+            text = ranking_page(plans, top, written=_outputs.local_time_now())
+            _base.write_destination(html, lambda: text, "--html")
 
 
-def _loaded(path: str | None, language: bool) -> Surrogate:
+def _load_surrogate(path: str | None, language: bool) -> Surrogate:
     from solkit.surrogate.model import Surrogate
 
     model = Surrogate.load(path)
     return model if language else model.without_language()
 
 
-def _points(path: Path) -> list[dict[str, Any]]:
+def _read_points(path: Path) -> list[dict[str, Any]]:
     """Read the parameters in a file of JSON lines."""
     from solkit.errors import InputError
 

@@ -67,44 +67,44 @@ def refill(
         from solkit.datasets import outcomelog
 
         held = outcomelog.read(out) if out.exists() else outcomelog.Contents()
-        read = [_read(name) for name in from_]
-        rows = sorted((row for rows, _ in read for row in rows), key=_draw)[:limit]
+        read = [_read_rows(name) for name in from_]
+        rows = sorted((row for rows, _ in read for row in rows), key=_random_rank_of_row)[:limit]
         sources = [source for _, sources in read for source in sources]
         with outcomelog.OutcomeLog(out, {"what": "refill"}) as log:
-            report = _base.paced(partial(_report, time.monotonic()))
+            report = _base.show_at_most_often(partial(_print_refilled, time.monotonic()))
             done = refilling(rows, sources, log, held, workers, report, Depth(depth.value))
-        _finish(done, len(held.facts_of))
+        _print_finished(done, len(held.facts_of))
     if not done.done and not held.facts_of:
         raise typer.Exit(Exit.BAD_INPUT)
 
 
-def _draw(row: Outcome) -> bytes:
+def _random_rank_of_row(row: Outcome) -> bytes:
     """Return a row's rank in a random order that does not depend on the order of the rows."""
     return hashlib.sha256(f"{row.run_id} {row.sequence}".encode()).digest()
 
 
-def _read(name: str) -> tuple[Iterable[Outcome], tuple[Source, ...]]:
+def _read_rows(name: str) -> tuple[Iterable[Outcome], tuple[Source, ...]]:
     from solkit.datasets import outcomelog
 
     if Path(name).is_file():
         held = outcomelog.read(name, whole=True)
         return held.rows, held.sources
-    from solkit.cli.data import opened
+    from solkit.cli.data import open_store
     from solkit.core import Source
 
-    store = opened(name)
+    store = open_store(name)
     return store.rows(), tuple(Source(**row) for row in store.sources().collect().to_dicts())
 
 
-def _report(start_s: float, progress: Progress) -> None:
+def _print_refilled(start_s: float, progress: Progress) -> None:
     rate = progress.done / max(time.monotonic() - start_s, 1e-9)
-    _base.complain(f"{progress.done} of {progress.total} rows, {rate:.1f} a second")
+    _base.print_complaint(f"{progress.done} of {progress.total} rows, {rate:.1f} a second")
 
 
-def _finish(done: Progress, before: int) -> None:
+def _print_finished(done: Progress, before: int) -> None:
     counts = [f"{done.done} rows refilled", f"{before} had facts before"]
     counts += [f"{done.failed} failed"] if done.failed else []
     counts += [f"{count} left out: {reason}" for reason, count in done.left_out.items()]
-    _base.complain("; ".join(counts))
+    _base.print_complaint("; ".join(counts))
     for why in done.why:
-        _base.complain(why)
+        _base.print_complaint(why)

@@ -73,21 +73,21 @@ def replay(
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         from solkit.tuner import search_replay as replaying
 
-        budgets = _budgets(budget)
+        budgets = _parse_budgets(budget)
         replaying.method_named(method)
         spaces = replaying.read_spaces(file, where, least)
-        _base.complain(f"{file}: {_counted(len(spaces), 'recorded space')}")
+        _base.print_complaint(f"{file}: {_check_count(len(spaces), 'recorded space')}")
         replays: list[Replay] = []
-        with _base.working("replaying"):
+        with _base.showing_work("replaying"):
             for space in spaces:
                 transfer_prior = replaying.prior_from_recordings(space, prior or ())
                 replays.append(
                     replaying.replay_method(space, budgets, seeds, method, transfer_prior)
                 )
         if json != "-":
-            _render(replays, [len(space.points) for space in spaces])
+            _render_replays(replays, [len(space.points) for space in spaces])
         indent = 2 if len(replays) == 1 else None
-        _base.write(
+        _base.write_destination(
             json,
             lambda: "\n".join(
                 json_module.dumps(replay.to_json(), indent=indent) for replay in replays
@@ -95,7 +95,7 @@ def replay(
         )
 
 
-def _budgets(text: str) -> list[int]:
+def _parse_budgets(text: str) -> list[int]:
     from solkit.errors import InputError
 
     try:
@@ -107,17 +107,17 @@ def _budgets(text: str) -> list[int]:
     return budgets
 
 
-def _counted(number: int, what: str) -> str:
+def _check_count(number: int, what: str) -> str:
     return f"{number} {what}" + ("" if number == 1 else "s")
 
 
-def _render(replays: Sequence[Replay], sizes: Sequence[int]) -> None:
+def _render_replays(replays: Sequence[Replay], sizes: Sequence[int]) -> None:
     from rich.table import Table
 
     first = replays[0]
     table = Table(
         title=f"{first.method}: best time over the best found, median of "
-        f"{_counted(first.seeds, 'run')}",
+        f"{_check_count(first.seeds, 'run')}",
         title_justify="left",
     )
     table.add_column("space", overflow="fold")
@@ -131,4 +131,4 @@ def _render(replays: Sequence[Replay], sizes: Sequence[int]) -> None:
         means = [sum(column) / len(replays) for column in zip(*rows, strict=True)]
         table.add_section()
         table.add_row("mean", "", *(f"{value:.3f}" for value in means))
-    _base.console().print(table)
+    _base.rich_console().print(table)

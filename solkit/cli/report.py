@@ -35,6 +35,6 @@ def report(
 
         reports = named([schema.read(file) for file in files], files)
         if html is None and figures is None:
-            summary.render(reports, _base.console(), details=verbose)
+            summary.render(reports, _base.rich_console(), details=verbose)
         outputs.write(reports)
     raise typer.Exit(Exit.REPORTED)

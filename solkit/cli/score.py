@@ -111,13 +111,13 @@ def score(
 ) -> None:
     """Show how fast a kernel could run, how fast it runs, and what explains the difference."""
     with exit_codes.failures_as_exit_codes(verbose):
-        device = _project.device(device, kernels[0], on)
-        shapes = _project.shapes(shape, kernels[0])
+        device = _project.device_setting(device, kernels[0], on)
+        shapes = _project.shape_settings(shape, kernels[0])
         outputs = _outputs.Outputs(json, html, figures, several=len(kernels) > 1)
         _base.check_readable(*kernels, reference, solution, params_file)
         outputs.check(*kernels, reference, solution, params_file)
-        chosen = _chosen(params, params_file, shapes, device)
-        pairs = _paired(kernels, reference, solution)
+        chosen = _chosen_params(params, params_file, shapes, device)
+        pairs = _pair_with_problems(kernels, reference, solution)
         with _base.stdout_kept_for_the_report():
             from solkit.processes import jobs as worker
 
@@ -147,7 +147,7 @@ def score(
     raise typer.Exit(code)
 
 
-def _chosen(
+def _chosen_params(
     params: Sequence[str] | None,
     params_file: str | None,
     shapes: Sequence[Mapping[str, Value]] | None,
@@ -180,10 +180,10 @@ class _Page:
         """Report one kernel."""
         from solkit.report.overview import named
 
-        report, model = self._reported(run, candidate, problem)
+        report, model = self._make_and_show_report(run, candidate, problem)
         self.outputs.write_json([model])
         self.outputs.write(named([model]))
-        return exit_codes.of_score(report, self.fail_under)
+        return exit_codes.exit_code_of_score(report, self.fail_under)
 
     def several(self, run: _Run, pairs: Iterable[tuple[str, str | None]]) -> Exit:
         """Report each, failures too, then an index with the worst first."""
@@ -196,30 +196,30 @@ class _Page:
         codes: list[Exit] = []
         for candidate, problem in pairs:
             try:
-                report, model = self._reported(run, candidate, problem)
+                report, model = self._make_and_show_report(run, candidate, problem)
             except BrokenPipeError:
                 raise
             except Exception as error:
-                codes.append(exit_codes.blame(error, self.verbose))
+                codes.append(exit_codes.print_blame(error, self.verbose))
                 failures.append(Failure(candidate, str(error)))
             else:
-                codes.append(exit_codes.of_score(report, self.fail_under))
+                codes.append(exit_codes.exit_code_of_score(report, self.fail_under))
                 models.append(model)
                 self.outputs.write_json(models)
         if models and not self.outputs.silent:
-            summary.index(named(models), _base.console())
+            summary.index(named(models), _base.rich_console())
         self.outputs.write(named(models), failures)
-        return exit_codes.gravest(codes)
+        return exit_codes.gravest_exit_code(codes)
 
-    def _reported(
+    def _make_and_show_report(
         self, run: _Run, candidate: str, problem: str | None
     ) -> tuple[Report, ReportJson]:
         """Make a report, and show it."""
         from solkit.report import schema, terminal
 
         start = time.perf_counter()
-        shapes = _project.shapes(self.shape, candidate)
-        with _base.stdout_kept_for_the_report(), _base.working(f"scoring {candidate}"):
+        shapes = _project.shape_settings(self.shape, candidate)
+        with _base.stdout_kept_for_the_report(), _base.showing_work(f"scoring {candidate}"):
             report = run(candidate, reference=problem, shapes=shapes)
             notes: tuple[str, ...] = ()
             if self.checking:
@@ -227,32 +227,32 @@ class _Page:
 
                 report, notes = check_unmeasured(report)
         for note in notes:
-            _base.complain(f"{candidate}: {note}")
+            _base.print_complaint(f"{candidate}: {note}")
         took_s = time.perf_counter() - start
         if not self.outputs.silent:
-            console = _base.console()
+            console = _base.rich_console()
             terminal.render(report, console, details=self.verbose, explained=self.explain)
-        hints = self._hints(report, took_s)
-        return report, schema.with_hints(schema.to_model(report, _outputs.now()), hints)
+        hints = self._better_configurations(report, took_s)
+        return report, schema.with_hints(schema.to_model(report, _outputs.local_time_now()), hints)
 
-    def _hints(self, report: Report, took_s: float) -> dict[int, Hint]:
+    def _better_configurations(self, report: Report, took_s: float) -> dict[int, Hint]:
         """Better configurations that are expected, after showing them."""
         from solkit.pipeline.hinting import hints_for_report
         from solkit.report import terminal
 
         if not self.hinting:  # what nobody trusts runs once
             return {}
-        with _base.stdout_kept_for_the_report(), _base.working("looking for better ones"):
+        with _base.stdout_kept_for_the_report(), _base.showing_work("looking for better ones"):
             hint = hints_for_report(report, took_s)
         if hint and not self.outputs.silent:
-            terminal.render_hint(report, hint, _base.console())
+            terminal.render_hint(report, hint, _base.rich_console())
         return hint
 
 
 _Run = Callable[..., "Report"]
 
 
-def _paired(
+def _pair_with_problems(
     kernels: Sequence[str], reference: str | None, solution: str | None
 ) -> list[tuple[str, str | None]]:
     """Pair each file with a candidate with its problem's file, if that is another one."""

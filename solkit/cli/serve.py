@@ -111,7 +111,7 @@ def serve(
     with exit_codes.failures_as_exit_codes(verbose, "serve"):
         extras.check("uvicorn")
         extras.check("fastapi")
-        recorded = _base.recording(recorded)
+        recorded = _base.find_recording(recorded)
         _base.check_readable(recorded, token_file)
         settings = service_settings(
             device=device,
@@ -122,13 +122,13 @@ def serve(
             sandbox=sandbox,
             log=log,
         )
-        tokens, is_new = _tokens(token_file, token_env)
-        if not _is_local(host):
-            _base.complain(
+        tokens, is_new = _read_tokens(token_file, token_env)
+        if not _is_local_host(host):
+            _base.print_complaint(
                 f"{host} can be reached from other machines, and the connection is not encrypted: "
                 "put a proxy with TLS in front of it, and use --sandbox"
             )
-        _run(settings, tokens, host, port, is_new)
+        _run_service(settings, tokens, host, port, is_new)
 
 
 def service_settings(
@@ -149,11 +149,13 @@ def service_settings(
     from solkit import userdata
     from solkit.service.settings import ServiceSettings
 
-    gpus = tuple(on or ()) or (() if recorded else _first_gpu())
+    gpus = tuple(on or ()) or (() if recorded else _first_gpu_name())
     max_body, max_queue, max_queue_each, rate = limits
     return ServiceSettings(
         state=Path(state) if state else userdata.folder("service"),
-        device=_project.device(device) if recorded is None else _recorded_device(recorded, device),
+        device=_project.device_setting(device)
+        if recorded is None
+        else _recorded_device(recorded, device),
         gpus=gpus,
         recorded=None if recorded is None else str(Path(recorded).resolve()),
         sandbox=sandbox,
@@ -165,7 +167,7 @@ def service_settings(
     )
 
 
-def _first_gpu() -> tuple[str, ...]:
+def _first_gpu_name() -> tuple[str, ...]:
     from solkit.errors import UnknownDeviceError
     from solkit.roofline import nvml
 
@@ -197,7 +199,7 @@ def _recorded_device(path: str, device: str | None) -> str:
     raise InputError(f"{path}: {why}; choose one with --device: {', '.join(map(str, devices))}")
 
 
-def _tokens(file: str | None, variable: str | None) -> tuple[list[str], bool]:
+def _read_tokens(file: str | None, variable: str | None) -> tuple[list[str], bool]:
     """Return the access tokens, and whether they are new.
 
     Raises:
@@ -217,14 +219,14 @@ def _tokens(file: str | None, variable: str | None) -> tuple[list[str], bool]:
     return (tokens, False) if tokens else ([secrets.token_urlsafe(24)], True)
 
 
-def _is_local(host: str) -> bool:
+def _is_local_host(host: str) -> bool:
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def _bind_socket(host: str, port: int) -> socket.socket:
     """Return a socket that listens.
 
     It names TCP as its protocol, without which asyncio lets each answer wait for 40 ms (Nagle).
@@ -245,7 +247,9 @@ def _bound(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _run(settings: ServiceSettings, tokens: list[str], host: str, port: int, is_new: bool) -> None:
+def _run_service(
+    settings: ServiceSettings, tokens: list[str], host: str, port: int, is_new: bool
+) -> None:
     import uvicorn
 
     from solkit.service.app import make_app
@@ -262,7 +266,7 @@ def _run(settings: ServiceSettings, tokens: list[str], host: str, port: int, is_
         server_header=False,
         timeout_graceful_shutdown=5,
     )
-    bound = _bound(host, port)
+    bound = _bind_socket(host, port)
     address = f"http://{host}:{bound.getsockname()[1]}"
     queues = ", ".join(queue.name for queue in settings.queues)
     typer.echo(f"SolKit serves {address} (queues: {queues}; jobs in {settings.state})")

@@ -70,24 +70,24 @@ def train(
     with exit_codes.failures_as_exit_codes(verbose, "train"):
         check_all("train")
         _base.check_writable(json)
-        depths = _depths(language, language_depth, work)
+        depths = _language_depths(language, language_depth, work)
         import json as json_module
 
-        from solkit.cli.data import opened
+        from solkit.cli.data import open_store
         from solkit.datasets.shipped import LEARNED_FROM
         from solkit.surrogate.training import train as training
 
-        opened_stores = [opened(name) for name in stores or LEARNED_FROM]
-        model = training(opened_stores, seed=seed, tell=_base.complain)
+        opened_stores = [open_store(name) for name in stores or LEARNED_FROM]
+        model = training(opened_stores, seed=seed, tell=_base.print_complaint)
         if depths:
             model = _with_language(model, opened_stores, depths, seed, work)
         model.save(out)
         if json != "-":
-            _render(model.card, out)
-        _base.write(json, lambda: json_module.dumps(model.card, indent=2))
+            _render_training(model.card, out)
+        _base.write_destination(json, lambda: json_module.dumps(model.card, indent=2))
 
 
-def _depths(language: bool, depths: list[str] | None, work: Path | None) -> list[Depth]:
+def _language_depths(language: bool, depths: list[str] | None, work: Path | None) -> list[Depth]:
     """Return the depths at which a language regressor counts."""
     from solkit.core import Depth
     from solkit.errors import InputError
@@ -113,12 +113,12 @@ def _with_language(
     for depth in depths:
         table = compiled if depth is Depth.COMPILED else table_of_stores(stores, depth)
         model = stack_regressor(
-            model, table, depth, how, compiled=compiled, folder=work, tell=_base.complain
+            model, table, depth, how, compiled=compiled, folder=work, tell=_base.print_complaint
         )
     return model
 
 
-def _render(card: Mapping[str, Any], out: Path) -> None:
+def _render_training(card: Mapping[str, Any], out: Path) -> None:
     from rich.table import Table
 
     table = Table(title=f"{out}: {out.stat().st_size / 1e6:.1f} MB", title_justify="left")
@@ -131,10 +131,10 @@ def _render(card: Mapping[str, Any], out: Path) -> None:
         table.add_row(
             depth,
             *(f"{learned[name]:,}" for name in ("configurations", "kernels", "families")),
-            *(_ranks(figures["pools"].get(kind)) for kind in ("problem", "kernel")),
+            *(_format_ranks(figures["pools"].get(kind)) for kind in ("problem", "kernel")),
             f"{figures['time_error_median']:.1%}",
         )
-    console = _base.console()
+    console = _base.rich_console()
     console.print(table)
     console.print("Figures are of families left out.")
     versions = {
@@ -142,10 +142,10 @@ def _render(card: Mapping[str, Any], out: Path) -> None:
     }
     console.print(f"Kernels were compiled by Triton {', '.join(sorted(versions))}.")
     if here := _other_triton(versions):
-        _base.complain(f"this machine has Triton {here}, which the model has not seen")
+        _base.print_complaint(f"this machine has Triton {here}, which the model has not seen")
 
 
-def _ranks(pools: Mapping[str, float] | None) -> str:
+def _format_ranks(pools: Mapping[str, float] | None) -> str:
     if pools is None:
         return ""
     return f"{pools['spearman_median']:.3f}/{pools['spearman_p10']:.2f}"

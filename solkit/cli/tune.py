@@ -133,11 +133,11 @@ def tune(
     ends the search, and keeps all that was measured.
     """
     with exit_codes.failures_as_exit_codes(verbose, "tune"):
-        recorded = _base.recording(recorded)
+        recorded = _base.find_recording(recorded)
         _base.check_readable(reference, recorded, resume, None if recorded else kernel)
         _check_outputs(kernel, reference, recorded, plot, json)
         _check_places(log, resume, recorded, gpus or ray)
-        targets = _targets(emit)
+        targets = _emit_targets(emit)
         from solkit.core import TuneSettings
         from solkit.pipeline.tuning import tune as tuning
 
@@ -146,21 +146,21 @@ def tune(
         settings = replace(settings, params=in_use, on=on, gpus=gpus, ray=ray)
         settings = replace(settings, log=resume or log, resume=resume is not None)
         settings = replace(settings, database=database)
-        with _base.stdout_kept_for_the_report(), _progress() as show:
+        with _base.stdout_kept_for_the_report(), _showing_tuning() as show:
             tuned = tuning(
                 kernel,
                 gpu_seconds=gpu_seconds,
-                device=None if recorded else _project.device(device, kernel, on),
+                device=None if recorded else _project.device_setting(device, kernel, on),
                 reference=reference,
-                shape=_project.shape(shape, kernel),
-                bench=_replayed(recorded, device, kernel, reference) if recorded else None,
+                shape=_project.one_shape_setting(shape, kernel),
+                bench=_open_recording(recorded, device, kernel, reference) if recorded else None,
                 settings=settings,
                 show=show,
             )
-        _write(tuned, json, plot)
-        _emit(tuned, targets)
+        _write_reports(tuned, json, plot)
+        _emit_all_forms(tuned, targets)
         if tuned.best is None:
-            raise typer.Exit(_nothing(tuned))
+            raise typer.Exit(_exit_code_without_runs(tuned))
 
 
 def _check_places(
@@ -187,7 +187,7 @@ def _check_outputs(
         library("plotly")
 
 
-def _targets(emit: Sequence[str] | None) -> list[Target]:
+def _emit_targets(emit: Sequence[str] | None) -> list[Target]:
     if not emit:
         return []
     from solkit.tuner.emitters import parse_target
@@ -195,7 +195,7 @@ def _targets(emit: Sequence[str] | None) -> list[Target]:
     return [parse_target(text) for text in emit]
 
 
-def _emit(tuned: Tuned, targets: Sequence[Target]) -> None:
+def _emit_all_forms(tuned: Tuned, targets: Sequence[Target]) -> None:
     """Write the parameters in each form; what one refuses is written in the others."""
     from solkit.tuner.emitters import emit
 
@@ -207,12 +207,12 @@ def _emit(tuned: Tuned, targets: Sequence[Target]) -> None:
             faults.append(f"--emit {target.form}:{target.path}: {error}")
             continue
         for note in written.notes:
-            _base.complain(note)
+            _base.print_complaint(note)
     if faults:
         raise InputError("; ".join(faults))
 
 
-def _nothing(tuned: Tuned) -> exit_codes.Exit:
+def _exit_code_without_runs(tuned: Tuned) -> exit_codes.Exit:
     """Return the exit code if nothing ran."""
     from solkit.core import Stopped
 
@@ -221,7 +221,9 @@ def _nothing(tuned: Tuned) -> exit_codes.Exit:
     return exit_codes.Exit.CANDIDATE_FAILED
 
 
-def _replayed(path: str, device: str | None, kernel: str, reference: str | None) -> RecordedBench:
+def _open_recording(
+    path: str, device: str | None, kernel: str, reference: str | None
+) -> RecordedBench:
     """Open the recording; of a store, only the rows of the kernel."""
     from pathlib import Path
 
@@ -231,9 +233,9 @@ def _replayed(path: str, device: str | None, kernel: str, reference: str | None)
         return RecordedBench.read(path, device=device)
     names = {kernel}
     if Path(kernel).is_file():
-        from solkit.datasets.kernels import kernel_at
+        from solkit.datasets.kernels import kernel_at_path
 
-        names = {kernel_at(kernel, reference=reference).kernel_id}
+        names = {kernel_at_path(kernel, reference=reference).kernel_id}
     quoted = ", ".join("'" + name.replace("'", "''") + "'" for name in names)
     where = f"kernel_id in ({quoted}) or implementation in ({quoted})"
     try:
@@ -245,16 +247,16 @@ def _replayed(path: str, device: str | None, kernel: str, reference: str | None)
         ) from error
 
 
-def _write(tuned: Tuned, json: str | None, plot: str | None) -> None:
+def _write_reports(tuned: Tuned, json: str | None, plot: str | None) -> None:
     from functools import partial
 
     from solkit.report import tuning as page
 
-    _base.show(json, partial(page.render, tuned), lambda: page.dumps(tuned))
-    _base.write(plot, lambda: page.plot(tuned), "--plot")
+    _base.show_page_or_json(json, partial(page.render, tuned), lambda: page.dumps(tuned))
+    _base.write_destination(plot, lambda: page.convergence_plot(tuned), "--plot")
 
 
-def _progress() -> contextlib.AbstractContextManager[Callable[[TuneStatus], None]]:
-    from solkit.report.tuning import line
+def _showing_tuning() -> contextlib.AbstractContextManager[Callable[[TuneStatus], None]]:
+    from solkit.report.tuning import status_line
 
-    return _base.progress("tuning", line)
+    return _base.showing_progress("tuning", status_line)

@@ -50,16 +50,20 @@ def tuned(
         ]
         taken, _ = agreed_results(findings)
         if json != "-":
-            console = _base.console()
+            console = _base.rich_console()
             for key, runs in results_by_key(findings).items():
-                for line in _lines(key, runs, taken):
+                for line in _lines_of_group(key, runs, taken):
                     console.print(line, soft_wrap=True)
             if not findings:
                 console.print("nothing has been tuned yet")
-        _base.write(json, lambda: jsonlib.dumps(_told(findings, taken), indent=2, allow_nan=False))
+        _base.write_destination(
+            json, lambda: jsonlib.dumps(_tuned_json(findings, taken), indent=2, allow_nan=False)
+        )
 
 
-def _lines(key: Key, runs: Sequence[TuningResult], taken: Sequence[TuningResult]) -> Iterator[str]:
+def _lines_of_group(
+    key: Key, runs: Sequence[TuningResult], taken: Sequence[TuningResult]
+) -> Iterator[str]:
     from solkit.report.units import shape_words
 
     triton = f"Triton {key.triton_version}" if key.triton_version else "an unknown Triton"
@@ -69,33 +73,34 @@ def _lines(key: Key, runs: Sequence[TuningResult], taken: Sequence[TuningResult]
         mark = "*" if run in taken else " "
         cost = f"{run.measured} configurations"
         cost += "" if run.gpu_s is None else f", {run.gpu_s:.1f} GPU s"
-        yield f"{mark} {run.ended:%Y-%m-%d %H:%M}  {_answer(run)}; {cost}; run {run.run_id}"
+        yield f"{mark} {run.ended:%Y-%m-%d %H:%M}  {_answer_of_run(run)}; {cost}; run {run.run_id}"
         if run.why:
             yield f"      {run.why}"
 
 
-def _answer(run: TuningResult) -> str:
+def _answer_of_run(run: TuningResult) -> str:
     if run.incumbent is None:
-        return f"fastest {_words(run.winner)}"
+        return f"fastest {_words_of_timing(run.winner)}"
+    in_use = _words_of_timing(run.incumbent)
     if not run.confirmed or run.winner is None:
-        return f"not confirmed: {_words(run.winner)}; in use {_words(run.incumbent)}"
+        return f"not confirmed: {_words_of_timing(run.winner)}; in use {in_use}"
     speed = ""
     if (ratio := run.ratio) is not None:
         high = f"{1 / ratio.low:.3f}" if ratio.low > 0 else "∞"
         speed = f" {1 / ratio.value:.3f} times as fast ({1 / ratio.high:.3f} to {high}):"
-    return f"{run.verdict.value}:{speed} {_words(run.winner)}; in use {_words(run.incumbent)}"
+    return f"{run.verdict.value}:{speed} {_words_of_timing(run.winner)}; in use {in_use}"
 
 
-def _words(timed: TimedParams | None) -> str:
-    from solkit.report.units import duration, settings
+def _words_of_timing(timed: TimedParams | None) -> str:
+    from solkit.report.units import duration, format_settings
 
     if timed is None:
         return "nothing"
     time = "" if timed.time_ms is None else f"{duration(timed.time_ms)} "
-    return f"{time}({settings(timed.params)})"
+    return f"{time}({format_settings(timed.params)})"
 
 
-def _told(findings: Sequence[TuningResult], taken: Sequence[TuningResult]) -> dict[str, Any]:
+def _tuned_json(findings: Sequence[TuningResult], taken: Sequence[TuningResult]) -> dict[str, Any]:
     """Write the findings as ``solkit.tuned/1``; times in ms."""
     from solkit.core.codec import json_value, to_json
 

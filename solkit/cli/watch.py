@@ -55,7 +55,7 @@ def watch(
     """
     with exit_codes.failures_as_exit_codes(verbose):
         _base.check_readable(kernel, reference)
-        device = _project.device(device, kernel, on)
+        device = _project.device_setting(device, kernel, on)
         with _base.stdout_kept_for_the_report():
             from solkit.processes import jobs as worker
 
@@ -75,14 +75,15 @@ def watch(
         )
         run = partial(
             pipeline.score,
-            kernel, reference=reference, device=device, shapes=_project.shapes(shape, kernel),
+            kernel, reference=reference, device=device,
+            shapes=_project.shape_settings(shape, kernel),
             params=_options.parse_params(params), settings=settings,
         )  # fmt: skip
         here = target_device(device, settings).source == "nvml"
         modes = (False, measure) if measure or (measure is None and here) else (False,)
-        page = _Page([partial(run, measure=mode) for mode in modes], _base.console(), verbose)
+        page = _Page([partial(run, measure=mode) for mode in modes], _base.rich_console(), verbose)
         try:
-            for saved_s in _saves.saves([kernel, *([reference] if reference else [])]):
+            for saved_s in _saves.watch_saves([kernel, *([reference] if reference else [])]):
                 page.show(saved_s)
         except KeyboardInterrupt:
             pass
@@ -111,16 +112,16 @@ class _Page:
 
         try:
             for i, run in enumerate(self.runs):
-                with _base.working("scoring"), _base.stdout_kept_for_the_report():
+                with _base.showing_work("scoring"), _base.stdout_kept_for_the_report():
                     report = run()
                 model = schema.to_model(report)
                 if i == 0 or model != self.shown[0]:  # else nothing could be measured
-                    self._print(i, report, model, time.time() - saved_s)
+                    self._print_report(i, report, model, time.time() - saved_s)
         except Exception as error:
-            exit_codes.blame(error, self.verbose)
+            exit_codes.print_blame(error, self.verbose)
         self.console.file.flush()
 
-    def _print(self, i: int, report: Report, now: ReportJson, seconds: float) -> None:
+    def _print_report(self, i: int, report: Report, now: ReportJson, seconds: float) -> None:
         from rich.rule import Rule
         from rich.text import Text
 
@@ -133,7 +134,8 @@ class _Page:
             page.render_lines(now, self.console)
         else:
             title = Text(
-                f"{_outputs.now():%H:%M:%S}  {report.kernel.path}  {seconds:.2f} s", "bold"
+                f"{_outputs.local_time_now():%H:%M:%S}  {report.kernel.path}  {seconds:.2f} s",
+                "bold",
             )
             self.console.print(Rule(title, align="left", characters="─", style="dim"))
             page.render(before, now, self.console)

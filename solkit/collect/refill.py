@@ -19,8 +19,14 @@ from types import MappingProxyType
 
 from solkit.analysis.analyser import Analysed, Analyser
 from solkit.core import Configuration, Depth, Outcome, Source, StoredFacts, canonical
-from solkit.datasets.facts import facts_id, facts_to_json, made_with, nvrtc_release, reached
-from solkit.datasets.kernels import select
+from solkit.datasets.facts import (
+    depth_reached,
+    facts_id,
+    facts_to_json,
+    nvrtc_release,
+    tools_made_with,
+)
+from solkit.datasets.kernels import select_kernels
 from solkit.datasets.outcomelog import Contents, OutcomeLog, RowKey
 from solkit.errors import UnknownDeviceError
 from solkit.roofline.devices import find
@@ -129,8 +135,8 @@ def group_rows(
         if file is None or on is None or row.triton_version != triton:
             progress.left_out[_skip_reason(row, triton, on)] += 1
             continue
-        theirs = made_with(file.text, row.torch_version, row.cuda_version)
-        ours = made_with(file.text, torch, cuda)
+        theirs = tools_made_with(file.text, row.torch_version, row.cuda_version)
+        ours = tools_made_with(file.text, torch, cuda)
         if theirs != ours:
             progress.left_out[f"made with {', '.join(theirs)}, not {', '.join(ours)}"] += 1
             continue
@@ -143,7 +149,7 @@ def group_rows(
             configuration = Configuration(
                 file.path, entry_point, row.shape, row.params, file.reference
             )
-            groups[key] = Group(configuration, row.device, key, [], reached(file.text, depth))
+            groups[key] = Group(configuration, row.device, key, [], depth_reached(file.text, depth))
         groups[key].rows.append((row.run_id, row.sequence))
     return _order_in_rounds(groups.values())
 
@@ -257,7 +263,7 @@ class _Files:
     def __init__(self, sources: Sequence[Source], folder: Path) -> None:
         self._known: dict[str, _File | None] = {
             kernel.kernel_id: _File(str(kernel.path), None, kernel.source.text)
-            for kernel in select(["zoo", "inductor"])
+            for kernel in select_kernels(["zoo", "inductor"])
         }
         self._sources = {source.sha256: source for source in sources}
         self._folder = folder

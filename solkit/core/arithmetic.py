@@ -24,31 +24,32 @@ _MOST_ITEMS = 1_000_000  # of a list
 _MOST_BITS = 4096  # of a power
 
 
-def _power(base: Any, exponent: Any) -> Any:
+def _bounded_power(base: Any, exponent: Any) -> Any:
     if abs(exponent) * math.log2(max(abs(base), 2)) > _MOST_BITS:
         raise OverflowError(f"{base} ** {exponent} is too large")
     return base**exponent
 
 
-def _plus(left: Any, right: Any) -> Any:
+def _add_numbers_or_lists(left: Any, right: Any) -> Any:
     lists = [
-        _listed(operand) if isinstance(operand, range) else operand for operand in (left, right)
+        _bounded_list(operand) if isinstance(operand, range) else operand
+        for operand in (left, right)
     ]
     return operator.add(*lists)
 
 
-def _of_numbers(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _only_numbers(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Return the same for numbers only: strings and lists would be repeated or formatted."""
 
-    def checked(left: Any, right: Any) -> Any:
+    def apply_checked(left: Any, right: Any) -> Any:
         if isinstance(left, (int, float)) and isinstance(right, (int, float)):
             return function(left, right)
         raise TypeError(f"{left!r} and {right!r} are not both numbers")
 
-    return checked
+    return apply_checked
 
 
-def _listed(items: Iterable[Any]) -> list[Any]:
+def _bounded_list(items: Iterable[Any]) -> list[Any]:
     result: list[Any] = []
     for item in items:
         if len(result) == _MOST_ITEMS:
@@ -58,13 +59,13 @@ def _listed(items: Iterable[Any]) -> list[Any]:
 
 
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: _plus,
+    ast.Add: _add_numbers_or_lists,
     ast.Sub: operator.sub,
-    ast.Mult: _of_numbers(operator.mul),
+    ast.Mult: _only_numbers(operator.mul),
     ast.FloorDiv: operator.floordiv,
-    ast.Mod: _of_numbers(operator.mod),
+    ast.Mod: _only_numbers(operator.mod),
     ast.Div: operator.truediv,
-    ast.Pow: _power,
+    ast.Pow: _bounded_power,
 }
 _UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
     ast.UAdd: operator.pos,
@@ -95,7 +96,7 @@ _LIST_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "float": float,
     "int": int,
     "len": len,
-    "list": lambda items: items if isinstance(items, range) else _listed(items),
+    "list": lambda items: items if isinstance(items, range) else _bounded_list(items),
     "range": range,
     "round": round,
 }
@@ -130,7 +131,7 @@ class Expression:
         """
         try:
             body = syntax_tree(text.strip(), mode="eval").body
-            value = _compiled(body)
+            value = _compile_node(body)
         except (SyntaxError, RecursionError, MemoryError) as error:
             raise ValueError(f"{text!r}: {error}") from error
         names = [node for node in ast.walk(body) if isinstance(node, ast.Name)]
@@ -139,7 +140,7 @@ class Expression:
         return cls(text, tuple(dict.fromkeys(n.id for n in names if n.id not in defined)), value)
 
 
-def _compiled(node: ast.expr) -> _Function:
+def _compile_node(node: ast.expr) -> _Function:
     """Return the function of a node's value.
 
     Raises:
@@ -151,42 +152,46 @@ def _compiled(node: ast.expr) -> _Function:
     return read(node)
 
 
-def _constant(node: Any) -> _Function:
+def _compile_constant(node: Any) -> _Function:
     value = node.value
     if not isinstance(value, (int, float, str, type(None))):
         raise SyntaxError(f"{value!r} is not a number or string")
     return lambda _: value
 
 
-def _name(node: Any) -> _Function:
+def _compile_name(node: Any) -> _Function:
     name = node.id
     if name in _CONSTANTS:
         return lambda names: names.get(name, _CONSTANTS[name])
     return lambda names: names[name]
 
 
-def _unary(node: Any) -> _Function:
-    function, operand = _operator(_UNARY, node.op), _compiled(node.operand)
+def _compile_unary(node: Any) -> _Function:
+    function, operand = _allowed_operator(_UNARY, node.op), _compile_node(node.operand)
     return lambda names: function(operand(names))
 
 
-def _binary(node: Any) -> _Function:
-    function, left, right = _operator(_BINARY, node.op), _compiled(node.left), _compiled(node.right)
+def _compile_binary(node: Any) -> _Function:
+    function, left, right = (
+        _allowed_operator(_BINARY, node.op),
+        _compile_node(node.left),
+        _compile_node(node.right),
+    )
     return lambda names: function(left(names), right(names))
 
 
-def _bool(node: Any) -> _Function:
-    parts = [_compiled(value) for value in node.values]
+def _compile_bool_op(node: Any) -> _Function:
+    parts = [_compile_node(value) for value in node.values]
     if isinstance(node.op, ast.And):
         return lambda names: all(part(names) for part in parts)
     return lambda names: any(part(names) for part in parts)
 
 
-def _compare(node: Any) -> _Function:
-    functions = [_operator(_COMPARED, op) for op in node.ops]
-    first, *others = (_compiled(operand) for operand in (node.left, *node.comparators))
+def _compile_comparison(node: Any) -> _Function:
+    functions = [_allowed_operator(_COMPARED, op) for op in node.ops]
+    first, *others = (_compile_node(operand) for operand in (node.left, *node.comparators))
 
-    def compared(names: Names) -> bool:
+    def compare_chain(names: Names) -> bool:
         left = first(names)
         for function, other in zip(functions, others):
             right = other(names)
@@ -195,59 +200,61 @@ def _compare(node: Any) -> _Function:
             left = right
         return True
 
-    return compared
+    return compare_chain
 
 
-def _chosen(node: Any) -> _Function:
-    test, yes, no = _compiled(node.test), _compiled(node.body), _compiled(node.orelse)
+def _compile_conditional(node: Any) -> _Function:
+    test, yes, no = _compile_node(node.test), _compile_node(node.body), _compile_node(node.orelse)
     return lambda names: yes(names) if test(names) else no(names)
 
 
-def _call(node: Any) -> _Function:
+def _compile_call(node: Any) -> _Function:
     name = node.func.id if isinstance(node.func, ast.Name) else ""
     if name not in _CALLED or node.keywords:
         raise SyntaxError(f"{ast.unparse(node)}: may call only {', '.join(_CALLED)}")
-    function, arguments = _CALLED[name], [_compiled(arg) for arg in node.args]
+    function, arguments = _CALLED[name], [_compile_node(arg) for arg in node.args]
     return lambda names: function(*(argument(names) for argument in arguments))
 
 
-def _list(node: Any) -> _Function:
-    items = [_compiled(element) for element in node.elts]
+def _compile_list(node: Any) -> _Function:
+    items = [_compile_node(element) for element in node.elts]
     return lambda names: [item(names) for item in items]
 
 
-def _comprehension(node: Any) -> _Function:
-    (loop, *more), item = node.generators, _compiled(node.elt)
+def _compile_comprehension(node: Any) -> _Function:
+    (loop, *more), item = node.generators, _compile_node(node.elt)
     if more or loop.is_async or not isinstance(loop.target, ast.Name):
         raise SyntaxError(f"{ast.unparse(node)} has more than one variable")
-    name, items = loop.target.id, _compiled(loop.iter)
-    tests = [_compiled(condition) for condition in loop.ifs]
+    name, items = loop.target.id, _compile_node(loop.iter)
+    tests = [_compile_node(condition) for condition in loop.ifs]
 
-    def listed(names: Names) -> list[Any]:
+    def evaluate_items(names: Names) -> list[Any]:
         scopes = ({**names, name: value} for value in items(names))
-        return _listed(item(scope) for scope in scopes if all(test(scope) for test in tests))
+        return _bounded_list(item(scope) for scope in scopes if all(test(scope) for test in tests))
 
-    return listed
+    return evaluate_items
 
 
-def _operator(operators: Mapping[Any, Callable[..., Any]], node: ast.AST) -> Callable[..., Any]:
+def _allowed_operator(
+    operators: Mapping[Any, Callable[..., Any]], node: ast.AST
+) -> Callable[..., Any]:
     if type(node) not in operators:
         raise SyntaxError(f"{type(node).__name__} is not an arithmetic operator")
     return operators[type(node)]
 
 
 _NODES: dict[type[ast.expr], Callable[[Any], _Function]] = {
-    ast.BinOp: _binary,
-    ast.BoolOp: _bool,
-    ast.Call: _call,
-    ast.Compare: _compare,
-    ast.Constant: _constant,
-    ast.IfExp: _chosen,
-    ast.List: _list,
-    ast.ListComp: _comprehension,
-    ast.Name: _name,
-    ast.Tuple: _list,
-    ast.UnaryOp: _unary,
+    ast.BinOp: _compile_binary,
+    ast.BoolOp: _compile_bool_op,
+    ast.Call: _compile_call,
+    ast.Compare: _compile_comparison,
+    ast.Constant: _compile_constant,
+    ast.IfExp: _compile_conditional,
+    ast.List: _compile_list,
+    ast.ListComp: _compile_comprehension,
+    ast.Name: _compile_name,
+    ast.Tuple: _compile_list,
+    ast.UnaryOp: _compile_unary,
 }
 
 

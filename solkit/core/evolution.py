@@ -45,7 +45,7 @@ class Order(str, enum.Enum):
 _Word = TypeVar("_Word", bound=enum.Enum)
 
 
-def _one_of(kind: type[_Word], value: object, name: str) -> _Word:
+def _require_choice(kind: type[_Word], value: object, name: str) -> _Word:
     try:
         return kind(value)
     except ValueError:
@@ -95,8 +95,8 @@ class EvolveSettings:
             raise InputError(f"stop_at is {self.stop_at!r}; expected a share of the speed of light")
         if not 0 <= self.least_gain < 1:
             raise InputError(f"least_gain is {self.least_gain!r}; expected a share, 0 to 1")
-        object.__setattr__(self, "order", _one_of(Order, self.order, "order"))
-        object.__setattr__(self, "depth", _one_of(Depth, self.depth, "depth"))
+        object.__setattr__(self, "order", _require_choice(Order, self.order, "order"))
+        object.__setattr__(self, "depth", _require_choice(Depth, self.depth, "depth"))
         if self.proposals < 1:
             raise InputError(f"proposals is {self.proposals!r}; expected 1 or more")
         if self.resume and self.log is None:

@@ -98,7 +98,7 @@ class Space:
     points: tuple[Params, ...] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        values = {name: _distinct(name, listed) for name, listed in self.values.items()}
+        values = {name: _distinct_values(name, listed) for name, listed in self.values.items()}
         object.__setattr__(self, "values", values)
         for constraint in self.constraints:
             self._check_names(constraint.names or (), f"the constraint {constraint.text}")
@@ -112,18 +112,20 @@ class Space:
         Raises:
             ParamsError: two points have different parameters.
         """
-        unique = {_key(point): dict(point) for point in points}
+        unique = {_typed_point_key(point): dict(point) for point in points}
         first = next(iter(unique.values()), {})
         levels: dict[str, dict[Any, Value]] = {name: {} for name in first}
         for point in unique.values():
             if point.keys() != first.keys():
                 raise ParamsError(
-                    f"points of one space have the same parameters: {_told(point)} "
-                    f"does not have those of {_told(first)}"
+                    f"points of one space have the same parameters: {_format_params(point)} "
+                    f"does not have those of {_format_params(first)}"
                 )
             for name, value in point.items():
                 levels[name][type(value), value] = value
-        values = {name: sorted(level.values(), key=_rank) for name, level in levels.items()}
+        values = {
+            name: sorted(level.values(), key=_sort_key_of_value) for name, level in levels.items()
+        }
         return cls(values, (), tuple(unique.values()))
 
     def where(
@@ -140,11 +142,11 @@ class Space:
             ParamsError: the space has no such parameter or value.
         """
         self._check_names(values, "the restriction")
-        kept = {name: _distinct(name, listed) for name, listed in values.items()}
+        kept = {name: _distinct_values(name, listed) for name, listed in values.items()}
         for name, listed in kept.items():
             steps = isinstance(listed, range) and isinstance(self.values[name], range)
             for value in (*listed[:2], *listed[-1:]) if steps else listed:
-                self._place(name, value)
+                self._index_of_value(name, value)
         points, part = self.points, Space(kept)
         if points is not None:
             points = tuple(p for p in points if {name: p[name] for name in kept} in part)
@@ -169,12 +171,15 @@ class Space:
         for name, most in (("num_warps", _MOST_THREADS // _WARP), ("num_ctas", most_ctas)):
             if name in self.values:
                 space = space.where(
-                    f"{name} is a power of two, at most {most}", *_power(name, most)
+                    f"{name} is a power of two, at most {most}",
+                    *_power_of_two_constraint(name, most),
                 )
         sides = [name for name in threads if name in self.values]
         if sides:
             text = f"{' * '.join(sides)} <= {_MOST_THREADS}"
-            space = space.where(text, lambda p: _product(p, sides) <= _MOST_THREADS, sides)
+            space = space.where(
+                text, lambda p: _product_of_params(p, sides) <= _MOST_THREADS, sides
+            )
         return space
 
     @cached_property
@@ -194,7 +199,7 @@ class Space:
             raise ParamsError(f"the space has no point {index}: it has {self.size} points")
         if self.points is not None:
             return self.points[index]
-        return {name: v[index // weight % len(v)] for name, v, weight in self._digits}
+        return {name: v[index // weight % len(v)] for name, v, weight in self._mixed_radix_digits}
 
     def index(self, params: Params) -> int:
         """Return the index of a point, legal or not.
@@ -207,10 +212,14 @@ class Space:
             raise ParamsError(f"the point has the parameters {named}; the space has {valid}")
         places = self.places(params)
         if self.points is None:
-            return sum(place * weight for place, (_, _, weight) in zip(places, self._digits))
-        place = self._listed.get(_key(params))
+            return sum(
+                place * weight for place, (_, _, weight) in zip(places, self._mixed_radix_digits)
+            )
+        place = self._index_by_point.get(_typed_point_key(params))
         if place is None:
-            raise ParamsError(f"{_told(params)} is not one of the {self.size} points of the space")
+            raise ParamsError(
+                f"{_format_params(params)} is not one of the {self.size} points of the space"
+            )
         return place
 
     def places(self, params: Params) -> tuple[int, ...]:
@@ -219,7 +228,7 @@ class Space:
         Raises:
             ParamsError: a value is not one of them.
         """
-        return tuple(self._place(name, params[name]) for name in self.values)
+        return tuple(self._index_of_value(name, params[name]) for name in self.values)
 
     def __contains__(self, params: Params) -> bool:
         """Tell whether it is a legal point.
@@ -239,7 +248,7 @@ class Space:
         Raises:
             ParamsError: a constraint fails on it.
         """
-        return all(_holds(constraint, params) for constraint in self.constraints)
+        return all(_constraint_holds(constraint, params) for constraint in self.constraints)
 
     def walk(self) -> Iterator[Params]:
         """Yield each legal point once, in the order of indices.
@@ -251,21 +260,24 @@ class Space:
         """
         if self.points is not None:
             return filter(self.is_legal, self.points)
-        if not all(_holds(constraint, {}) for constraint in self._due.get(-1, ())):
+        if not all(
+            _constraint_holds(constraint, {})
+            for constraint in self._constraints_by_depth.get(-1, ())
+        ):
             return iter(())
-        return self._extended({}, 0)
+        return self._legal_extensions({}, 0)
 
-    def _extended(self, chosen: Params, depth: int) -> Iterator[Params]:
+    def _legal_extensions(self, chosen: Params, depth: int) -> Iterator[Params]:
         """Yield the legal points that begin with the chosen values."""
-        if depth == len(self._digits):
+        if depth == len(self._mixed_radix_digits):
             yield chosen
             return
-        name, listed, _ = self._digits[depth]
-        due = self._due.get(depth, ())
+        name, listed, _ = self._mixed_radix_digits[depth]
+        due = self._constraints_by_depth.get(depth, ())
         for value in listed:
             longer = {**chosen, name: value}
-            if all(_holds(constraint, longer) for constraint in due):
-                yield from self._extended(longer, depth + 1)
+            if all(_constraint_holds(constraint, longer) for constraint in due):
+                yield from self._legal_extensions(longer, depth + 1)
 
     def count(self, draws: int = 10_000, seed: int = 0) -> Count:
         """Count the legal points: exactly up to `EXACT_POINTS` points, else by sampling.
@@ -286,7 +298,7 @@ class Space:
             return Count(exact, exact, exact)
         chance = random.Random(seed)
         hits = sum(self.is_legal(self.point(chance.randrange(self.size))) for _ in range(draws))
-        low, high = _interval(hits, draws)
+        low, high = _share_interval_95(hits, draws)
         value, low, high = (round(share * self.size) for share in (hits / draws, low, high))
         return Count(value, max(low, hits > 0), high)
 
@@ -304,7 +316,7 @@ class Space:
         legal = 0
         while 2 * len(seen) < self.size:
             if len(seen) * LEAST_ACCEPTANCE > _PATIENCE * (legal + 1):
-                raise InputError(self._refusal(len(seen), legal))
+                raise InputError(self._explain_too_few_legal(len(seen), legal))
             place = chance.randrange(self.size)
             if place in seen:
                 continue
@@ -316,7 +328,7 @@ class Space:
         chance.shuffle(rest)
         yield from filter(self.is_legal, map(self.point, rest))
 
-    def _refusal(self, drawn: int, legal: int) -> str:
+    def _explain_too_few_legal(self, drawn: int, legal: int) -> str:
         texts = "; ".join(repr(constraint.text) for constraint in self.constraints)
         return (
             f"{legal} of {drawn:,} points drawn are legal, fewer than 1 in "
@@ -341,7 +353,7 @@ class Space:
         Raises:
             ParamsError: `params` is not a point of the space.
         """
-        return [point for point in self._moved(params, 1) if point in self]
+        return [point for point in self._one_step_neighbours(params, 1) if point in self]
 
     def variants(self, params: Params) -> Iterator[Params]:
         """Yield legal points that differ in one parameter, at any of its values.
@@ -349,13 +361,13 @@ class Space:
         Raises:
             ParamsError: `params` is not a point of the space.
         """
-        return (point for point in self._moved(params, None) if point in self)
+        return (point for point in self._one_step_neighbours(params, None) if point in self)
 
-    def _moved(self, params: Params, reach: int | None) -> Iterator[Params]:
+    def _one_step_neighbours(self, params: Params, reach: int | None) -> Iterator[Params]:
         """Yield points, legal or not, with one parameter at most `reach` steps from its value."""
         self.index(params)
-        for name, listed, _ in self._digits:
-            place = self._place(name, params[name])
+        for name, listed, _ in self._mixed_radix_digits:
+            place = self._index_of_value(name, params[name])
             last = len(listed) - 1
             low, high = (0, last) if reach is None else (place - reach, place + reach)
             for other in range(max(low, 0), min(high, last) + 1):
@@ -363,7 +375,7 @@ class Space:
                     yield {**params, name: listed[other]}
 
     @cached_property
-    def _digits(self) -> list[tuple[str, Sequence[Value], int]]:
+    def _mixed_radix_digits(self) -> list[tuple[str, Sequence[Value], int]]:
         """Parameters with their values and how many points apart two neighbouring values are."""
         weight, digits = 1, []
         for name, listed in reversed(list(self.values.items())):
@@ -372,7 +384,7 @@ class Space:
         return digits[::-1]
 
     @cached_property
-    def _due(self) -> dict[int, list[Constraint]]:
+    def _constraints_by_depth(self) -> dict[int, list[Constraint]]:
         """Constraints that can be tested once a parameter, counted from 0, has a value."""
         order = {name: depth for depth, name in enumerate(self.values)}
         due: dict[int, list[Constraint]] = {}
@@ -382,7 +394,7 @@ class Space:
         return due
 
     @cached_property
-    def _places(self) -> dict[str, dict[Any, int]]:
+    def _index_by_value(self) -> dict[str, dict[Any, int]]:
         """Index of each typed value, by parameter; ranges find theirs themselves."""
         return {
             name: {(type(value), value): place for place, value in enumerate(listed)}
@@ -391,16 +403,16 @@ class Space:
         }
 
     @cached_property
-    def _listed(self) -> dict[Any, int]:
+    def _index_by_point(self) -> dict[Any, int]:
         """The index of each point of a list."""
-        return {_key(point): place for place, point in enumerate(self.points or ())}
+        return {_typed_point_key(point): place for place, point in enumerate(self.points or ())}
 
-    def _place(self, name: str, value: Value) -> int:
+    def _index_of_value(self, name: str, value: Value) -> int:
         listed = self.values[name]
         if isinstance(listed, range):
             place = listed.index(value) if type(value) is int and value in listed else None
         else:
-            place = self._places[name].get((type(value), value))
+            place = self._index_by_value[name].get((type(value), value))
         if place is None:
             shown = ", ".join(map(repr, listed[:8])) + (" …" if len(listed) > 8 else "")
             raise ParamsError(f"{name} has no value {value!r}; its values are: {shown}")
@@ -413,7 +425,7 @@ class Space:
                 raise ParamsError(f"{where} names {name!r}; the parameters are: {valid}")
 
 
-def _distinct(name: str, listed: Sequence[Value]) -> Sequence[Value]:
+def _distinct_values(name: str, listed: Sequence[Value]) -> Sequence[Value]:
     """Return each value once; a range, which has no duplicates, as it is."""
     if isinstance(listed, (range, _Distinct)):
         return listed
@@ -423,32 +435,32 @@ def _distinct(name: str, listed: Sequence[Value]) -> Sequence[Value]:
     return _Distinct({(type(value), value): value for value in listed}.values())
 
 
-def _power(name: str, most: int) -> tuple[Callable[[Params], Any], tuple[str]]:
+def _power_of_two_constraint(name: str, most: int) -> tuple[Callable[[Params], Any], tuple[str]]:
     """Tell whether a parameter is a power of two, and no more than `most`."""
 
-    def holds(params: Params) -> bool:
+    def is_power_of_two(params: Params) -> bool:
         value = params[name]
         return isinstance(value, int) and 0 < value <= most and value & (value - 1) == 0
 
-    return holds, (name,)
+    return is_power_of_two, (name,)
 
 
-def _product(params: Mapping[str, Any], names: Iterable[str]) -> int:
+def _product_of_params(params: Mapping[str, Any], names: Iterable[str]) -> int:
     return math.prod(params[name] for name in names)
 
 
-def _holds(constraint: Constraint, params: Params) -> bool:
+def _constraint_holds(constraint: Constraint, params: Params) -> bool:
     try:
         return bool(constraint.holds(params))
     except SolkitError:
         raise
     except Exception as error:  # whatever a user's function may raise
         raise ParamsError(
-            f"{constraint.text} raised {type(error).__name__}: {error} at {_told(params)}"
+            f"{constraint.text} raised {type(error).__name__}: {error} at {_format_params(params)}"
         ) from error
 
 
-def _interval(hits: int, draws: int) -> tuple[float, float]:
+def _share_interval_95(hits: int, draws: int) -> tuple[float, float]:
     """Return the 95 % interval of a share, from `hits` of `draws`."""
     z, p, q = _NORMAL_95, hits / draws, 1 - hits / draws
     middle, width = 2 * draws * p + z * z, 2 * (draws + z * z)
@@ -457,15 +469,15 @@ def _interval(hits: int, draws: int) -> tuple[float, float]:
     return (low / width if hits else 0.0), (high / width if hits < draws else 1.0)
 
 
-def _key(params: Params) -> frozenset[tuple[str, type, Value]]:
+def _typed_point_key(params: Params) -> frozenset[tuple[str, type, Value]]:
     """Return a point's identity: 1, 1.0 and True are three values."""
     return frozenset((name, type(value), value) for name, value in params.items())
 
 
-def _told(params: Params) -> str:
+def _format_params(params: Params) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in params.items()) or "no parameters"
 
 
-def _rank(value: Value) -> tuple[bool, float, str]:
+def _sort_key_of_value(value: Value) -> tuple[bool, float, str]:
     """Rank numbers by size, before strings by spelling."""
     return (False, float(value), "") if isinstance(value, (int, float)) else (True, 0.0, str(value))

@@ -7,7 +7,16 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 __all__ = [
-    *("Meanings", "bound_by", "dotted", "imports", "is_main_guard", "jitted", "root", "used_by"),
+    *(
+        "Meanings",
+        "names_bound_by",
+        "dotted_full_names",
+        "imported_full_names",
+        "is_main_guard",
+        "jitted_functions",
+        "leading_name",
+        "names_used_by",
+    ),
 ]
 
 _JITS = ("triton.jit", "triton.runtime.jit.jit", "triton.experimental.gluon.jit")
@@ -16,7 +25,7 @@ _JITS = ("triton.jit", "triton.runtime.jit.jit", "triton.experimental.gluon.jit"
 Meanings = Mapping[str, Collection[str]]
 
 
-def imports(nodes: Iterable[ast.AST]) -> Meanings:
+def imported_full_names(nodes: Iterable[ast.AST]) -> Meanings:
     """Return the full names behind each name that imports bind; several if bound in several places.
 
     A name may mean ``math`` in one function and ``torch`` elsewhere, so all of them count.
@@ -40,7 +49,7 @@ def _bound_by_import(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, s
             yield top, top
 
 
-def dotted(node: ast.AST, imported: Meanings) -> list[str]:
+def dotted_full_names(node: ast.AST, imported: Meanings) -> list[str]:
     """Return full names that an expression of names and dots may have; none if it is another."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
@@ -51,14 +60,14 @@ def dotted(node: ast.AST, imported: Meanings) -> list[str]:
     return [".".join([prefix, *reversed(parts)]) for prefix in imported.get(node.id, (node.id,))]
 
 
-def root(node: ast.AST) -> str:
+def leading_name(node: ast.AST) -> str:
     """Return the first name of an expression of dots, subscripts and calls; empty if none."""
     while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred, ast.Call)):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def bound_by(statement: ast.stmt) -> dict[str, str]:
+def names_bound_by(statement: ast.stmt) -> dict[str, str]:
     """Return the names that a top-level statement binds, each with a text that says to what.
 
     Two statements that bind a name to the same have the same text, whatever their layout.
@@ -86,7 +95,7 @@ def _names_bound(statement: ast.stmt) -> Iterator[str]:
         todo += ast.iter_child_nodes(node)
 
 
-def used_by(node: ast.AST) -> set[str]:
+def names_used_by(node: ast.AST) -> set[str]:
     """Return the names that occur in a piece of code."""
     return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
 
@@ -106,13 +115,13 @@ def is_main_guard(statement: ast.stmt) -> bool:
     )
 
 
-def jitted(tree: ast.Module) -> set[str]:
+def jitted_functions(tree: ast.Module) -> set[str]:
     """Return the names of the functions that Triton compiles."""
-    imported = imports(ast.walk(tree))
+    imported = imported_full_names(ast.walk(tree))
     names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             kinds = [d.func if isinstance(d, ast.Call) else d for d in node.decorator_list]
-            if any(full in _JITS for kind in kinds for full in dotted(kind, imported)):
+            if any(full in _JITS for kind in kinds for full in dotted_full_names(kind, imported)):
                 names.add(node.name)
     return names

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from solkit.core import KernelFile, Outcome, Source, Value, canonical
-from solkit.datasets.kernels import kernel_of
+from solkit.datasets.kernels import kernel_of_file
 from solkit.datasets.store import Store
 from solkit.datasets.tables import records_of
 from solkit.errors import InputError, NotRecordedError
@@ -53,7 +53,7 @@ class Recording:
         """
         assert file.candidate is not None
         own = {**file.candidate.params, **overrides}
-        kernel = kernel_of(file)
+        kernel = kernel_of_file(file)
         if points := self._recorded_points(kernel.kernel_id, shape):
             if canonical(own) in points:
                 return text, [own]

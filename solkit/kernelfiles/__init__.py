@@ -58,9 +58,9 @@ def _load_problem(path: str, solution: str | None) -> LoadedKernel:
     from solkit.kernelfiles import _flashinfer_bench, _sol_execbench  # with pydantic: 0.1 s
 
     if _sol_execbench.recognises(Path(path)):
-        return _sol_execbench.load(path, solution)
+        return _sol_execbench.load_problem_folder(path, solution)
     if _flashinfer_bench.recognises(Path(path)):
-        return _flashinfer_bench.load(path, solution)
+        return _flashinfer_bench.load_definition(path, solution)
     raise KernelFileError(
         "is not a problem: expected a folder with definition.json and workload.jsonl "
         "(SOL-ExecBench), or with definitions/ and workloads/, or a definition in it "

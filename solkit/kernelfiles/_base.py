@@ -53,13 +53,13 @@ class Workload:
     def run_reference(self) -> list[torch.Tensor]:
         """Call the reference; its returned tensors, then its written arguments."""
         assert self.reference is not None
-        return self._run(self.reference)
+        return self._run_on_inputs(self.reference)
 
     def run_kernel(self) -> list[torch.Tensor]:
         """Call the candidate; its output tensors in the order of `run_reference`."""
         assert self.kernel is not None
         if self.destinations is None:
-            return self._run(self.kernel)
+            return self._run_on_inputs(self.kernel)
         written = self.destinations()
         self.kernel(*self.args, *written, **self.kwargs)
         return list(written)
@@ -84,7 +84,7 @@ class Workload:
         """Return names that the reference, or else the candidate, gives to `tensors`."""
         function = self.reference or self.kernel
         assert function is not None
-        places = _places(function, len(self.args))
+        places = _first_argument_names(function, len(self.args))
         named = [*zip(places, self.args), *self.kwargs.items()]
         return [
             f"{name}{keystr(path)}"
@@ -102,14 +102,14 @@ class Workload:
         bound = inspect.signature(function).bind(*self.args, **self.kwargs).arguments
         return [bound[name] for name in self.outputs]
 
-    def _run(self, function: Function) -> list[torch.Tensor]:
+    def _run_on_inputs(self, function: Function) -> list[torch.Tensor]:
         returned = function(*self.args, **self.kwargs)
         tensors = [leaf for leaf in tree_flatten(returned)[0] if isinstance(leaf, torch.Tensor)]
         written = self.written_arguments()
         return [t for t in tensors if not any(t is w for w in written)] + written
 
 
-def _places(function: Function, count: int) -> list[str]:
+def _first_argument_names(function: Function, count: int) -> list[str]:
     """Return names of a function's first arguments."""
     owner = getattr(function, "model", function)  # of a function that calls a module
     callee = owner.forward if isinstance(owner, torch.nn.Module) else owner

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import torch
 
-__all__ = ["draw", "is_inexact", "random_scalar", "structured", "to_torch_dtype"]
+__all__ = ["draw_tensor", "is_inexact", "random_scalar", "structured_indices", "to_torch_dtype"]
 
 _INTEGER_RANGE = {"int8": (-128, 128), "uint8": (0, 256)}
 _OTHER_INTEGERS = (-1024, 1024)
@@ -27,7 +27,7 @@ def is_inexact(dtype: str) -> bool:
     return dtype.startswith(("float", "bfloat"))
 
 
-def draw(shape: tuple[int, ...], dtype: str, device: str) -> torch.Tensor:
+def draw_tensor(shape: tuple[int, ...], dtype: str, device: str) -> torch.Tensor:
     """Draw normal floats, or integers from the range of both benchmarks."""
     if dtype == "bool":
         return torch.randint(0, 2, shape, device=device).bool()
@@ -35,7 +35,7 @@ def draw(shape: tuple[int, ...], dtype: str, device: str) -> torch.Tensor:
         low, high = _INTEGER_RANGE.get(dtype, _OTHER_INTEGERS)
         return torch.randint(low, high, shape, dtype=to_torch_dtype(dtype), device=device)
     if dtype.startswith("float4"):
-        return _pack_fp4(torch.randn((*shape[:-1], 2 * shape[-1]), device=device))
+        return _round_and_pack_fp4(torch.randn((*shape[:-1], 2 * shape[-1]), device=device))
     if dtype.startswith("float8"):
         return torch.randn(shape, device=device).clamp(-2.0, 2.0).to(to_torch_dtype(dtype))
     return torch.randn(shape, dtype=to_torch_dtype(dtype), device=device)
@@ -45,7 +45,7 @@ _FP4_BORDERS = (0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0)
 """Halfway between the magnitudes of e2m1: 0, 0.5, 1, 1.5, 2, 3, 4, 6 (OCP Microscaling 1.0)."""
 
 
-def _pack_fp4(values: torch.Tensor) -> torch.Tensor:
+def _round_and_pack_fp4(values: torch.Tensor) -> torch.Tensor:
     """Round to e2m1 and pack two to a byte, the first in the low half."""
     borders = torch.tensor(_FP4_BORDERS, device=values.device)
     codes = (torch.bucketize(values.abs(), borders) + 8 * (values < 0)).to(torch.uint8)
@@ -80,7 +80,7 @@ _INDEXED: tuple[tuple[str, str], ...] = (
 """Names of indices, and of the axis that they index."""
 
 
-def structured(
+def structured_indices(
     name: str, shape: tuple[int, ...], axes: Mapping[str, int]
 ) -> tuple[str, torch.Tensor] | None:
     """Offsets, lengths or indices that fit the sizes, described in words; else ``None``."""

@@ -45,7 +45,7 @@ from solkit.kernelfiles._records import (
 )
 from solkit.kernelfiles._solution import BuildFlags, Solution, of_python_file
 
-__all__ = ["FlashInferBenchKernel", "load", "recognises"]
+__all__ = ["FlashInferBenchKernel", "load_definition", "recognises"]
 
 _TOLERANCE = Tolerance(rtol=1e-2, atol=1e-2)
 """bench/config.py, ResolvedEvalConfig."""
@@ -101,7 +101,7 @@ def recognises(path: Path) -> bool:
     )
 
 
-def load(path: str, solution: str | None) -> FlashInferBenchKernel:
+def load_definition(path: str, solution: str | None) -> FlashInferBenchKernel:
     """Read a problem.
 
     Args:
@@ -121,15 +121,19 @@ def load(path: str, solution: str | None) -> FlashInferBenchKernel:
         raise KernelFileError(
             f"is a solution for {record.definition!r}, not for {definition.name!r}", str(solution)
         )
-    root = _root(file)
+    root = _data_set_of(file)
     candidate = None
     if solution is not None:
         arguments = len(definition.inputs)
         candidate = (
-            of_python_file(solution, arguments) if record is None else _solution(record, solution)
+            of_python_file(solution, arguments)
+            if record is None
+            else _solution_of_record(record, solution)
         )
     return FlashInferBenchKernel(
-        ProblemFiles(str(file), definition, _workloads(root, definition.name), (root,), candidate)
+        ProblemFiles(
+            str(file), definition, _read_workloads(root, definition.name), (root,), candidate
+        )
     )
 
 
@@ -138,7 +142,7 @@ def _definition_file(path: Path, name: str | None) -> Path:
         return path
     files = sorted((path / "definitions").rglob("*.json"))
     if name is not None:
-        named = [file for file in files if file.stem == name or _name_in(file) == name]
+        named = [file for file in files if file.stem == name or _definition_name(file) == name]
         if not named:
             raise KernelFileError(f"has no definition {name!r}", str(path))
         return named[0]
@@ -153,26 +157,26 @@ def _definition_file(path: Path, name: str | None) -> Path:
     )
 
 
-def _name_in(file: Path) -> Any:
+def _definition_name(file: Path) -> Any:
     try:
         return json.loads(file.read_text(encoding="utf-8")).get("name")
     except ValueError:
         return None
 
 
-def _root(definition: Path) -> Path:
+def _data_set_of(definition: Path) -> Path:
     """Return the data set that a definition belongs to."""
     folders = definition.absolute().parents
     return next(folder.parent for folder in folders if folder.name == "definitions")
 
 
-def _workloads(root: Path, name: str) -> list[WorkloadRecord]:
+def _read_workloads(root: Path, name: str) -> list[WorkloadRecord]:
     files = sorted((root / "workloads").rglob(f"{name}.jsonl"))
     traces = [trace for file in files for trace in parse_lines(_Trace, str(file))]
     return [trace.workload for trace in traces if trace.definition == name]
 
 
-def _solution(record: _Solution, path: str) -> Solution:
+def _solution_of_record(record: _Solution, path: str) -> Solution:
     sources, spec = record.texts(path), record.spec
     file, symbol = split_entry(spec.entry_point, sources, path)
     is_compiled = spec.language in ("cpp", "cuda")

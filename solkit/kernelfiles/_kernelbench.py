@@ -23,12 +23,12 @@ from torch.utils._pytree import tree_map
 from solkit.core import Candidate, KernelFile, Problem, Space, Value
 from solkit.errors import KernelFileError, ParamsError
 from solkit.kernelfiles._base import LoadedKernel, Workload
-from solkit.kernelfiles._native import keyword_defaults, space_of, tolerance_of
+from solkit.kernelfiles._native import keyword_defaults, space_of_file, tolerance_of
 from solkit.kernelfiles._source import (
     autotuned_space,
-    blaming,
+    blaming_user_code,
     check_call,
-    file_of,
+    file_of_module,
     restrict_autotuners,
 )
 
@@ -47,23 +47,25 @@ class KernelBenchKernel(LoadedKernel):
 
     def __init__(self, module: ModuleType, problem_module: ModuleType) -> None:
         self._module, self._problem_module = module, problem_module
-        path = file_of(problem_module)
+        path = file_of_module(problem_module)
         for name in ("Model", "get_inputs"):
             if not callable(getattr(problem_module, name, None)):
                 hint = "; name the file that has it with --reference" if name == "Model" else ""
                 raise KernelFileError(f"has no {name}, as KernelBench files do{hint}", path)
         if module is not problem_module and not hasattr(module, "ModelNew"):
-            raise KernelFileError("has no ModelNew, as KernelBench candidates do", file_of(module))
+            raise KernelFileError(
+                "has no ModelNew, as KernelBench candidates do", file_of_module(module)
+            )
         candidate = None
         if hasattr(module, "ModelNew"):
-            candidate = _candidate(module)
+            candidate = _find_candidate(module)
         self.description = KernelFile(
             problem=Problem(
                 name=Path(path).stem,
                 path=path,
                 format="kernelbench",
                 reference="Model",
-                sizes=_numbers(problem_module),
+                sizes=_module_numbers(problem_module),
                 shapes=({},),
                 tolerance=tolerance_of(problem_module),
             ),
@@ -77,14 +79,14 @@ class KernelBenchKernel(LoadedKernel):
         device: str = "cuda",
     ) -> Workload:
         """See `LoadedKernel.workload`. Sizes are set as globals of the problem's file."""
-        own = self._use(dict(params or {}))
+        own = self._restrict_autotuners(dict(params or {}))
         vars(self._problem_module).update(self.full_shape(shape))
         path = self.description.problem.path
-        args = self._inputs(device)
-        model = self._build("Model", self._problem_module, device)
+        args = self._draw_inputs(device)
+        model = self._build_model("Model", self._problem_module, device)
         check_call(model.forward, "Model.forward", args, {}, path, "get_inputs()")
         candidate = self.description.candidate
-        new = self._build("ModelNew", self._module, device) if candidate is not None else None
+        new = self._build_model("ModelNew", self._module, device) if candidate is not None else None
         kernel = None if new is None else _without_grad(new, own)
         return Workload(args, {}, _without_grad(model, {}), kernel)
 
@@ -94,7 +96,7 @@ class KernelBenchKernel(LoadedKernel):
         if valid is None or self._module is self._problem_module:
             return space
         sizes = self.full_shape(shape)
-        text = f"valid() of {file_of(self._module)}"
+        text = f"valid() of {file_of_module(self._module)}"
         return space.where(text, lambda params: valid(params, sizes))
 
     def drawn(
@@ -102,50 +104,52 @@ class KernelBenchKernel(LoadedKernel):
     ) -> Workload:
         """See `LoadedKernel.drawn`."""
         vars(self._problem_module).update(self.full_shape(shape))
-        return workload.with_inputs(self._inputs(device), {})
+        return workload.with_inputs(self._draw_inputs(device), {})
 
-    def _inputs(self, device: str) -> tuple[Any, ...]:
+    def _draw_inputs(self, device: str) -> tuple[Any, ...]:
         path = self.description.problem.path
-        with torch.device(device), blaming(path, "calling get_inputs()"):
+        with torch.device(device), blaming_user_code(path, "calling get_inputs()"):
             args = tuple(self._problem_module.get_inputs())
         moved = tree_map(lambda a: a.to(device) if isinstance(a, torch.Tensor) else a, args)
         return tuple(moved)
 
-    def _build(self, name: str, module: ModuleType, device: str) -> torch.nn.Module:
+    def _build_model(self, name: str, module: ModuleType, device: str) -> torch.nn.Module:
         make: Any = getattr(self._problem_module, "get_init_inputs", list)
-        path = file_of(module)
+        path = file_of_module(module)
         with torch.device(device):
-            with blaming(self.description.problem.path, "calling get_init_inputs()"):
+            with blaming_user_code(self.description.problem.path, "calling get_init_inputs()"):
                 torch.manual_seed(_SEED)
                 init: Any = make()
             args, kwargs = _init_arguments(init)
-            with blaming(path, f"building {name}(*get_init_inputs())"):
+            with blaming_user_code(path, f"building {name}(*get_init_inputs())"):
                 torch.manual_seed(_SEED)
-                return _on_device(getattr(module, name)(*args, **kwargs), device)
+                return _move_to_device(getattr(module, name)(*args, **kwargs), device)
 
-    def _use(self, params: dict[str, Value]) -> dict[str, Value]:
+    def _restrict_autotuners(self, params: dict[str, Value]) -> dict[str, Value]:
         """Restrict the autotuners; returns the parameters that ``forward`` takes."""
         candidate = self.description.candidate
         if candidate is None:
             if params:
-                raise ParamsError(f"{file_of(self._module)} has no ModelNew to give {params} to")
+                raise ParamsError(
+                    f"{file_of_module(self._module)} has no ModelNew to give {params} to"
+                )
             return {}
         own = {n: v for n, v in params.items() if n in _own_params(self._module)}
         unknown = set(params) - set(own) - restrict_autotuners(self._module, params)
         if unknown:
             raise ParamsError(
-                f"{file_of(self._module)}: no autotuned kernel has a parameter "
+                f"{file_of_module(self._module)}: no autotuned kernel has a parameter "
                 f"{', '.join(sorted(unknown))}; a KernelBench candidate takes no others, unless "
                 "it has a SPACE and a function kernel"
             )
         return own
 
 
-def _candidate(module: ModuleType) -> Candidate:
+def _find_candidate(module: ModuleType) -> Candidate:
     own = _own_params(module)
     if not own:
-        return Candidate("ModelNew", file_of(module), {}, autotuned_space(module))
-    return Candidate("ModelNew", file_of(module), own, space_of(module))
+        return Candidate("ModelNew", file_of_module(module), {}, autotuned_space(module))
+    return Candidate("ModelNew", file_of_module(module), own, space_of_file(module))
 
 
 def _own_params(module: ModuleType) -> dict[str, Value]:
@@ -156,7 +160,7 @@ def _own_params(module: ModuleType) -> dict[str, Value]:
     return keyword_defaults(kernel)
 
 
-def _on_device(model: torch.nn.Module, device: str) -> torch.nn.Module:
+def _move_to_device(model: torch.nn.Module, device: str) -> torch.nn.Module:
     """Move a model that made tensors elsewhere in spite of the default device."""
     tensors = [*model.parameters(), *model.buffers()]
     elsewhere = any(t.device.type != torch.device(device).type for t in tensors)
@@ -180,7 +184,7 @@ def _without_grad(model: torch.nn.Module, params: Mapping[str, Value]) -> Any:
     return forward
 
 
-def _numbers(module: ModuleType) -> dict[str, Value]:
+def _module_numbers(module: ModuleType) -> dict[str, Value]:
     return {
         name: value
         for name, value in vars(module).items()

@@ -28,14 +28,21 @@ from solkit.errors import KernelFileError, ParamsError, ShapeError
 from solkit.kernelfiles._base import LoadedKernel, Workload
 from solkit.kernelfiles._source import (
     autotuned_space,
-    blaming,
+    blaming_user_code,
     check_call,
     definition_line,
-    file_of,
+    file_of_module,
     restrict_autotuners,
 )
 
-__all__ = ["NativeKernel", "keyword_defaults", "recognises", "space_of", "to_dtype", "tolerance_of"]
+__all__ = [
+    "NativeKernel",
+    "keyword_defaults",
+    "recognises",
+    "space_of_file",
+    "to_dtype",
+    "tolerance_of",
+]
 
 
 def recognises(module: ModuleType, reference: ModuleType | None) -> bool:
@@ -49,15 +56,19 @@ class NativeKernel(LoadedKernel):
 
     def __init__(self, module: ModuleType, problem_module: ModuleType) -> None:
         self._module, self._problem_module = module, problem_module
-        path = file_of(problem_module)
-        self._reference = _function(problem_module, "reference", "def reference(x): ...")
-        self._inputs = _function(problem_module, "inputs", 'def inputs(M=4096, device="cuda"): ...')
+        path = file_of_module(problem_module)
+        self._reference = _require_function(problem_module, "reference", "def reference(x): ...")
+        self._inputs = _require_function(
+            problem_module, "inputs", 'def inputs(M=4096, device="cuda"): ...'
+        )
         self._kernel = getattr(module, "kernel", None)
         if self._kernel is not None and not callable(self._kernel):
-            raise KernelFileError("kernel is not a function", file_of(module))
+            raise KernelFileError("kernel is not a function", file_of_module(module))
         if self._kernel is None and module is not problem_module:
-            raise KernelFileError("has no kernel(); expected def kernel(x): ...", file_of(module))
-        sizes = _defaults(self._inputs, path)
+            raise KernelFileError(
+                "has no kernel(); expected def kernel(x): ...", file_of_module(module)
+            )
+        sizes = _default_sizes(self._inputs, path)
         self.description = KernelFile(
             problem=Problem(
                 name=Path(path).stem,
@@ -65,31 +76,33 @@ class NativeKernel(LoadedKernel):
                 format="native",
                 reference="reference",
                 sizes=sizes,
-                shapes=_shapes(problem_module, "SHAPES", sizes) or ({},),
-                held_out_shapes=_shapes(problem_module, "HELD_OUT_SHAPES", sizes),
+                shapes=_shapes_of_file(problem_module, "SHAPES", sizes) or ({},),
+                held_out_shapes=_shapes_of_file(problem_module, "HELD_OUT_SHAPES", sizes),
                 tolerance=tolerance_of(problem_module),
-                outputs=_outputs(problem_module, self._reference),
+                outputs=_output_order(problem_module, self._reference),
             ),
-            candidate=self._candidate(),
+            candidate=self._describe_candidate(),
         )
 
-    def _candidate(self) -> Candidate | None:
+    def _describe_candidate(self) -> Candidate | None:
         if self._kernel is None:
             return None
-        space = space_of(self._module)
+        space = space_of_file(self._module)
         own = keyword_defaults(self._kernel)
         if not space.values:
-            return Candidate("kernel", file_of(self._module), own, autotuned_space(self._module))
-        unknown = set(space.values) - _accepted(self._kernel, space.values)
+            return Candidate(
+                "kernel", file_of_module(self._module), own, autotuned_space(self._module)
+            )
+        unknown = set(space.values) - _accepted_keywords(self._kernel, space.values)
         if unknown:
             raise KernelFileError(
                 f"SPACE names {', '.join(sorted(unknown))}, which kernel"
                 f"{inspect.signature(self._kernel)} does not take",
-                file_of(self._module),
+                file_of_module(self._module),
                 definition_line(self._kernel),
             )
         params = {**{name: listed[0] for name, listed in space.values.items()}, **own}
-        return Candidate("kernel", file_of(self._module), params, space)
+        return Candidate("kernel", file_of_module(self._module), params, space)
 
     def space(self, shape: Mapping[str, Value]) -> Space:
         """See `LoadedKernel.space`."""
@@ -97,7 +110,7 @@ class NativeKernel(LoadedKernel):
         if valid is None:
             return space
         sizes = {**self.description.problem.sizes, **self.full_shape(shape)}
-        text = f"valid() of {file_of(self._module)}"
+        text = f"valid() of {file_of_module(self._module)}"
         return space.where(text, lambda params: valid(params, sizes))
 
     def workload(
@@ -110,9 +123,9 @@ class NativeKernel(LoadedKernel):
         problem = self.description.problem
         args, kwargs = self._make_inputs(self.full_shape(shape), device)
         check_call(self._reference, "reference", args, kwargs, problem.path)
-        kernel = self._bind(dict(params or {}))
+        kernel = self._bind_parameters(dict(params or {}))
         if kernel is not None:
-            check_call(kernel, "kernel", args, kwargs, file_of(self._module))
+            check_call(kernel, "kernel", args, kwargs, file_of_module(self._module))
         return Workload(
             args=args,
             kwargs=kwargs,
@@ -130,57 +143,59 @@ class NativeKernel(LoadedKernel):
 
     def with_params(self, workload: Workload, params: Mapping[str, Value]) -> Workload:
         """See `LoadedKernel.with_params`."""
-        return replace(workload, kernel=self._bind(dict(params)))
+        return replace(workload, kernel=self._bind_parameters(dict(params)))
 
     def _make_inputs(
         self, shape: Mapping[str, Value], device: str
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         path = self.description.problem.path
         arguments: dict[str, Any] = {
-            name: _as_torch(name, value, path) for name, value in shape.items()
+            name: _size_as_torch(name, value, path) for name, value in shape.items()
         }
         if "device" in inspect.signature(self._inputs).parameters:
             arguments["device"] = device
-        with blaming(path, "calling inputs()"):
+        with blaming_user_code(path, "calling inputs()"):
             inputs = self._inputs(**arguments)
-        return _split(inputs)
+        return _split_arguments(inputs)
 
-    def _bind(self, params: dict[str, Value]) -> Callable[..., Any] | None:
+    def _bind_parameters(self, params: dict[str, Value]) -> Callable[..., Any] | None:
         if self._kernel is None or self.description.candidate is None:
             if params:
-                raise ParamsError(f"{file_of(self._module)} has no kernel to give {params} to")
+                raise ParamsError(
+                    f"{file_of_module(self._module)} has no kernel to give {params} to"
+                )
             return None
         tuned = restrict_autotuners(self._module, params)
-        own = _accepted(self._kernel, params)
+        own = _accepted_keywords(self._kernel, params)
         for name in params:
             if name not in own and name not in tuned:
                 valid = ", ".join(self.description.candidate.params) or "none"
                 raise ParamsError(
-                    f"{file_of(self._module)}: kernel() takes no parameter {name!r} "
+                    f"{file_of_module(self._module)}: kernel() takes no parameter {name!r} "
                     f"(given as {name}={params[name]}); its parameters are: {valid}"
                 )
         defaults = inspect.signature(self._kernel).parameters
         bound: dict[str, Any] = {
             name: self.description.candidate.params[name]
-            for name in space_of(self._module).values
+            for name in space_of_file(self._module).values
             if name not in keyword_defaults(self._kernel)
         }
         for name in own:
             kind = defaults[name].default if name in defaults else None
             value = params[name]
             as_dtype = isinstance(kind, torch.dtype) and isinstance(value, str)
-            bound[name] = to_dtype(str(value), file_of(self._module)) if as_dtype else value
+            bound[name] = to_dtype(str(value), file_of_module(self._module)) if as_dtype else value
         return functools.partial(self._kernel, **bound)
 
 
-def _function(module: ModuleType, name: str, expected: str) -> Callable[..., Any]:
+def _require_function(module: ModuleType, name: str, expected: str) -> Callable[..., Any]:
     function = getattr(module, name, None)
     if not callable(function):
-        raise KernelFileError(f"has no {name}(); expected {expected}", file_of(module))
+        raise KernelFileError(f"has no {name}(); expected {expected}", file_of_module(module))
     return function  # type: ignore[no-any-return]  # callable() narrows Any no further
 
 
-def _defaults(inputs: Callable[..., Any], path: str) -> dict[str, Value]:
+def _default_sizes(inputs: Callable[..., Any], path: str) -> dict[str, Value]:
     """Return the sizes of a problem: the parameters of `inputs` except `device`."""
     sizes: dict[str, Value] = {}
     for name, parameter in inspect.signature(inputs).parameters.items():
@@ -192,21 +207,21 @@ def _defaults(inputs: Callable[..., Any], path: str) -> dict[str, Value]:
                 path,
                 definition_line(inputs),
             )
-        if _is_plain(parameter.default):  # others cannot be overridden
-            sizes[name] = _plain(parameter.default)
+        if _is_plain_value(parameter.default):  # others cannot be overridden
+            sizes[name] = _plain_value(parameter.default)
     return sizes
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain_value(value: Any) -> bool:
     return value is None or isinstance(value, (int, float, bool, str, torch.dtype))
 
 
-def _plain(value: Any) -> Value:
+def _plain_value(value: Any) -> Value:
     """Return a value for other processes and JSON: dtypes by name."""
     return str(value).removeprefix("torch.") if isinstance(value, torch.dtype) else value
 
 
-def _as_torch(name: str, value: Value, path: str) -> Any:
+def _size_as_torch(name: str, value: Value, path: str) -> Any:
     return to_dtype(value, path) if name.endswith("dtype") and isinstance(value, str) else value
 
 
@@ -231,7 +246,7 @@ def to_dtype(name: str, path: str) -> torch.dtype:
     return dtype
 
 
-def _split(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _split_arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return what ``inputs`` returned, as (args, kwargs)."""
     pair = isinstance(inputs, (tuple, list)) and len(inputs) == 2
     if pair and isinstance(inputs[0], (tuple, list)) and isinstance(inputs[1], dict):
@@ -241,27 +256,29 @@ def _split(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return (tuple(inputs), {}) if isinstance(inputs, (tuple, list)) else ((inputs,), {})
 
 
-def _shapes(
+def _shapes_of_file(
     module: ModuleType, name: str, sizes: Mapping[str, Value]
 ) -> tuple[Mapping[str, Value], ...]:
     listed = getattr(module, name, ())
     if not isinstance(listed, (list, tuple)):
-        raise KernelFileError(f"{name} is {listed!r}; expected a list of dicts", file_of(module))
+        raise KernelFileError(
+            f"{name} is {listed!r}; expected a list of dicts", file_of_module(module)
+        )
     for shape in listed:
         is_valid = isinstance(shape, dict) and set(shape) <= set(sizes)
-        if not is_valid or not all(map(_is_plain, shape.values())):
+        if not is_valid or not all(map(_is_plain_value, shape.values())):
             raise KernelFileError(
                 f"{name} has {shape!r}; expected a dict over the sizes of inputs(): "
                 f"{', '.join(sizes) or 'none'}, with numbers, words and dtypes for values",
-                file_of(module),
+                file_of_module(module),
             )
-    return tuple({k: _plain(v) for k, v in shape.items()} for shape in listed)
+    return tuple({k: _plain_value(v) for k, v in shape.items()} for shape in listed)
 
 
 _MOST_VALUES = 100_000  # listed for a parameter: each is kept and sent to workers, unlike a range
 
 
-def space_of(module: ModuleType) -> Space:
+def space_of_file(module: ModuleType) -> Space:
     """Return a file's ``SPACE``.
 
     Raises:
@@ -274,23 +291,23 @@ def space_of(module: ModuleType) -> Space:
     if not usable:
         raise KernelFileError(
             f'SPACE is {space!r}; expected a dict of lists, as {{"BLOCK": [512, 1024]}}',
-            file_of(module),
+            file_of_module(module),
         )
     for name, values in space.items():
         if not isinstance(values, range) and len(values) > _MOST_VALUES:
             raise KernelFileError(
                 f"SPACE[{name!r}] has {len(values):,} values, more than {_MOST_VALUES:,}: list "
                 "fewer, or give a range",
-                file_of(module),
+                file_of_module(module),
             )
-    plain = {n: v if isinstance(v, range) else list(map(_plain, v)) for n, v in space.items()}
+    plain = {n: v if isinstance(v, range) else list(map(_plain_value, v)) for n, v in space.items()}
     try:
         return Space(plain)
     except ParamsError as error:
-        raise KernelFileError(f"SPACE: {error}", file_of(module)) from error
+        raise KernelFileError(f"SPACE: {error}", file_of_module(module)) from error
 
 
-def _outputs(module: ModuleType, reference: Callable[..., Any]) -> tuple[str, ...]:
+def _output_order(module: ModuleType, reference: Callable[..., Any]) -> tuple[str, ...]:
     listed = getattr(module, "OUTPUTS", ())
     named = (listed,) if isinstance(listed, str) else tuple(listed)
     names = inspect.signature(reference).parameters
@@ -298,7 +315,7 @@ def _outputs(module: ModuleType, reference: Callable[..., Any]) -> tuple[str, ..
         if name not in names:
             raise KernelFileError(
                 f"OUTPUTS names {name!r}; expected an argument of reference(): {', '.join(names)}",
-                file_of(module),
+                file_of_module(module),
                 definition_line(reference),
             )
     return named
@@ -319,7 +336,7 @@ def tolerance_of(module: ModuleType) -> Tolerance | None:
         raise KernelFileError(
             f'TOLERANCE is {value!r}; expected {{"rtol": 1e-2, "atol": 1e-2}}, neither negative '
             "nor NaN nor infinite",
-            file_of(module),
+            file_of_module(module),
         )
     only = next(iter(value.values()))
     return Tolerance(rtol=float(value.get("rtol", only)), atol=float(value.get("atol", only)))
@@ -328,13 +345,13 @@ def tolerance_of(module: ModuleType) -> Tolerance | None:
 def keyword_defaults(kernel: Callable[..., Any]) -> dict[str, Value]:
     """Return a kernel's keyword-only parameters with defaults: these may be tuned."""
     return {
-        name: _plain(p.default)
+        name: _plain_value(p.default)
         for name, p in inspect.signature(kernel).parameters.items()
-        if p.kind is p.KEYWORD_ONLY and _is_plain(p.default)
+        if p.kind is p.KEYWORD_ONLY and _is_plain_value(p.default)
     }
 
 
-def _accepted(kernel: Callable[..., Any], params: Iterable[str]) -> set[str]:
+def _accepted_keywords(kernel: Callable[..., Any], params: Iterable[str]) -> set[str]:
     """Return the names among `params` that `kernel` takes as keywords."""
     parameters = inspect.signature(kernel).parameters
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):

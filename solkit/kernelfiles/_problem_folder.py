@@ -23,10 +23,10 @@ from solkit.core.arithmetic import evaluate
 from solkit.errors import KernelFileError, ParamsError, ShapeError
 from solkit.kernelfiles._base import LoadedKernel, Workload
 from solkit.kernelfiles._drawing import (
-    draw,
+    draw_tensor,
     is_inexact,
     random_scalar,
-    structured,
+    structured_indices,
     to_torch_dtype,
 )
 from solkit.kernelfiles._records import (
@@ -37,9 +37,14 @@ from solkit.kernelfiles._records import (
     TensorSpec,
     WorkloadRecord,
 )
-from solkit.kernelfiles._safetensors import is_absent, read_tensor
-from solkit.kernelfiles._solution import Solution, is_fake
-from solkit.kernelfiles._source import blaming, check_call, import_text, restrict_autotuners
+from solkit.kernelfiles._safetensors import is_missing_or_pointer, read_tensor
+from solkit.kernelfiles._solution import Solution, is_fake_device
+from solkit.kernelfiles._source import (
+    blaming_user_code,
+    check_call,
+    import_text,
+    restrict_autotuners,
+)
 
 __all__ = ["ProblemFiles", "ProblemFolderKernel", "outputs_that_agree"]
 
@@ -94,7 +99,7 @@ class ProblemFolderKernel(LoadedKernel):
                     **(first.axes if first else {}),  # maybe more than the definition has
                     "uuid": first.uuid if first else None,
                 },
-                shapes=self._shapes() or ({},),
+                shapes=self._distinct_shapes() or ({},),
             ),
             candidate=None if solution is None else Candidate(solution.symbol, solution.path, {}),
         )
@@ -112,7 +117,7 @@ class ProblemFolderKernel(LoadedKernel):
 
     def _drawn(self, name: str, shape: tuple[int, ...], device: str) -> torch.Tensor:
         """Random values for an input."""
-        return draw(shape, self._definition.inputs[name].dtype, device)
+        return draw_tensor(shape, self._definition.inputs[name].dtype, device)
 
     def _custom(self, record: WorkloadRecord, axes: Mapping[str, int], device: str) -> Any:
         """Return inputs that a function in the reference's text makes, by name."""
@@ -125,7 +130,7 @@ class ProblemFolderKernel(LoadedKernel):
 
     # ------------------------------------------------------------------------ what they share
 
-    def _random(self, name: str, shape: tuple[int, ...], device: str) -> torch.Tensor:
+    def _draw_random(self, name: str, shape: tuple[int, ...], device: str) -> torch.Tensor:
         drawn = self._drawn(name, shape, device)
         return torch.softmax(drawn, dim=-1) if self._is_sampled and name == "probs" else drawn
 
@@ -148,7 +153,7 @@ class ProblemFolderKernel(LoadedKernel):
 
     # -------------------------------------------------------------------------------- the sizes
 
-    def _shapes(self) -> tuple[Mapping[str, Value], ...]:
+    def _distinct_shapes(self) -> tuple[Mapping[str, Value], ...]:
         sizes = [tuple(sorted(record.axes.items())) for record in self._files.workloads]
         return tuple(
             {**record.axes, **({"uuid": record.uuid} if sizes.count(own) > 1 else {})}
@@ -163,22 +168,24 @@ class ProblemFolderKernel(LoadedKernel):
                 ``uuid``.
         """
         super().full_shape(shape)  # refuses unknown names
-        record = self._record(shape)
+        record = self._workload_record(shape)
         return {**record.axes, **({"uuid": record.uuid} if "uuid" in shape else {})}
 
-    def _record(self, shape: Mapping[str, Value]) -> WorkloadRecord:
+    def _workload_record(self, shape: Mapping[str, Value]) -> WorkloadRecord:
         uuid = shape.get("uuid")
         listed = [r for r in self._files.workloads if uuid is None or r.uuid == uuid]
         if uuid is not None and not listed:
             raise ShapeError(f"{self._files.path}: no workload has the uuid {uuid!r}")
-        sizes = {name: self._size(name, value) for name, value in shape.items() if name != "uuid"}
+        sizes = {
+            name: self._checked_size(name, value) for name, value in shape.items() if name != "uuid"
+        }
         for record in listed:
             if all(record.axes.get(name) == size for name, size in sizes.items()):
                 return record
         base = listed[0] if listed else WorkloadRecord(uuid="none", axes={}, inputs={})
         return base.model_copy(update={"axes": self._all_axes(base.axes, sizes)})
 
-    def _size(self, name: str, value: Value) -> int:
+    def _checked_size(self, name: str, value: Value) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise ShapeError(f"{self._files.path}: {name}={value} is not a valid size of an axis")
         return value
@@ -186,7 +193,7 @@ class ProblemFolderKernel(LoadedKernel):
     def _all_axes(self, others: Mapping[str, int], sizes: Mapping[str, int]) -> dict[str, int]:
         """Given sizes, those that follow from them, and the rest from a workload."""
         axes = self._with_derived({**others, **self._with_derived(sizes)})
-        missing = self._missing(axes)
+        missing = self._axes_without_size(axes)
         if missing:
             raise ShapeError(
                 f"{self._files.path}: no workload gives {', '.join(missing)} a size; "
@@ -195,7 +202,7 @@ class ProblemFolderKernel(LoadedKernel):
         names = dict.fromkeys((*self._definition.var_axes, *others))
         return {name: axes[name] for name in names}
 
-    def _missing(self, axes: Mapping[str, int]) -> list[str]:
+    def _axes_without_size(self, axes: Mapping[str, int]) -> list[str]:
         """Return axes without a size, except those whose size follows from earlier ones."""
         missing: list[str] = []
         for name in self._definition.var_axes:
@@ -208,12 +215,12 @@ class ProblemFolderKernel(LoadedKernel):
         """Return sizes with those of constant axes, expressions and constraints (`a == b + 1`)."""
         axes = self._definition.axes.items()
         values = {**{name: axis.value for name, axis in axes if axis.type == "const"}, **sizes}
-        for name, expression in self._formulas():
+        for name, expression in self._axis_formulas():
             with contextlib.suppress(ValueError):  # a size is missing, or it is not arithmetic
                 values.setdefault(name, int(evaluate(expression, values)))
         return values
 
-    def _formulas(self) -> list[tuple[str, str]]:
+    def _axis_formulas(self) -> list[tuple[str, str]]:
         axes = self._definition.axes
         formulas = [(name, axis.expression) for name, axis in axes.items() if axis.type == "expr"]
         for constraint in self._definition.constraints:
@@ -222,14 +229,14 @@ class ProblemFolderKernel(LoadedKernel):
                 formulas.append((name, expression))
         return formulas
 
-    def _axes(self, record: WorkloadRecord) -> dict[str, int]:
+    def _sizes_of_axes(self, record: WorkloadRecord) -> dict[str, int]:
         """Return every axis with its size.
 
         Raises:
             KernelFileError: the expression of one cannot be computed.
         """
         axes = self._with_derived(record.axes)
-        for name, expression in self._formulas():
+        for name, expression in self._axis_formulas():
             if name not in axes:
                 names = ", ".join(axes)
                 raise KernelFileError(
@@ -248,8 +255,8 @@ class ProblemFolderKernel(LoadedKernel):
     ) -> Workload:
         """See `LoadedKernel.workload`."""
         super().full_shape(shape)
-        record = self._record(shape)
-        kernel = self._kernel(dict(params or {}), device)
+        record = self._workload_record(shape)
+        kernel = self._load_solution(dict(params or {}), device)
         inputs = _Inputs(self, record, device)
         tensors = inputs.make()
         args = tuple(tensors.values())
@@ -272,15 +279,15 @@ class ProblemFolderKernel(LoadedKernel):
         by_name = set(names) == set(inspect.signature(self._run).parameters)
 
         def reference(*inputs: Any) -> list[torch.Tensor]:
-            with blaming(self._text_name, "calling run()"):
+            with blaming_user_code(self._text_name, "calling run()"):
                 # some definitions of FlashInfer-Bench list their inputs in another order
                 named = dict(zip(names, inputs, strict=True))
                 returned = self._run(**named) if by_name else self._run(*inputs)
-                return self._in_order(returned, device)
+                return self._outputs_in_order(returned, device)
 
         return reference
 
-    def _kernel(self, params: dict[str, Value], device: str) -> Callable[..., Any] | None:
+    def _load_solution(self, params: dict[str, Value], device: str) -> Callable[..., Any] | None:
         solution = self._files.solution
         if solution is None:
             if params:
@@ -293,16 +300,16 @@ class ProblemFolderKernel(LoadedKernel):
             raise ParamsError(f"{solution.path}: no autotuned kernel has a parameter {unknown}")
         if solution.destination_passing:
             return function
-        return lambda *inputs: self._in_order(function(*inputs), device)
+        return lambda *inputs: self._outputs_in_order(function(*inputs), device)
 
     def _destinations(self, record: WorkloadRecord, device: str) -> tuple[torch.Tensor, ...]:
-        axes = self._axes(record)
+        axes = self._sizes_of_axes(record)
         return tuple(
-            self._empty(_sizes(spec, axes) or (), to_torch_dtype(spec.dtype), device)
+            self._empty(_sizes_of_spec(spec, axes) or (), to_torch_dtype(spec.dtype), device)
             for spec in self._definition.outputs.values()
         )
 
-    def _in_order(self, returned: Any, device: str) -> list[torch.Tensor]:
+    def _outputs_in_order(self, returned: Any, device: str) -> list[torch.Tensor]:
         """Return what ``run`` returned, as one tensor per output.
 
         Raises:
@@ -335,31 +342,31 @@ class _Inputs:
     def __init__(self, kernel: ProblemFolderKernel, record: WorkloadRecord, device: str) -> None:
         self._kernel, self._record, self._device = kernel, record, device
         self._axes = kernel._axes(record)
-        self._is_fake = is_fake(device)
+        self._is_fake = is_fake_device(device)
         self.assumptions: list[str] = []
 
     def make(self) -> dict[str, Any]:
         """Return every input by name, in the order of the definition."""
         specs = self._kernel._definition.inputs
         self._customs = self._kernel._custom(self._record, self._axes, self._device)
-        return {name: self._one(name, spec) for name, spec in specs.items()}
+        return {name: self._make_input(name, spec) for name, spec in specs.items()}
 
-    def _one(self, name: str, spec: TensorSpec) -> Any:
+    def _make_input(self, name: str, spec: TensorSpec) -> Any:
         source = self._record.inputs.get(name)
         if isinstance(source, ScalarInput):
             return source.value
         if isinstance(source, CustomInput):
-            return self._from_custom(name)
-        shape = _sizes(spec, self._axes)
+            return self._call_custom_inputs(name)
+        shape = _sizes_of_spec(spec, self._axes)
         if shape is None:
-            return self._scalar(name, spec, source)
+            return self._make_scalar(name, spec, source)
         if isinstance(source, SafetensorsInput):
-            return self._from_file(name, spec, shape, source)
+            return self._read_tensor_file(name, spec, shape, source)
         if source is None and not is_inexact(spec.dtype):
-            return self._stand_in(name, shape, spec, "no workload says what it holds")
-        return self._kernel._random(name, shape, self._device)
+            return self._make_stand_in(name, shape, spec, "no workload says what it holds")
+        return self._kernel._draw_random(name, shape, self._device)
 
-    def _scalar(self, name: str, spec: TensorSpec, source: Any) -> bool | int | float:
+    def _make_scalar(self, name: str, spec: TensorSpec, source: Any) -> bool | int | float:
         if source is None and name in self._axes:
             return self._axes[name]
         if source is None and spec.dtype.startswith("int"):
@@ -367,7 +374,7 @@ class _Inputs:
             return 0
         return random_scalar(spec.dtype)
 
-    def _from_custom(self, name: str) -> Any:
+    def _call_custom_inputs(self, name: str) -> Any:
         if name not in self._customs:
             path = self._kernel._text_name
             valid = ", ".join(self._customs) or "nothing"
@@ -375,14 +382,14 @@ class _Inputs:
         value = self._customs[name]
         return value.to(self._device) if isinstance(value, torch.Tensor) else value
 
-    def _from_file(
+    def _read_tensor_file(
         self, name: str, spec: TensorSpec, shape: tuple[int, ...], source: SafetensorsInput
     ) -> torch.Tensor:
-        path = _resolve(source.path, self._kernel._files.blob_roots)
-        if is_absent(path):
+        path = _resolve_below_roots(source.path, self._kernel._files.blob_roots)
+        if is_missing_or_pointer(path):
             if not self._is_fake:
                 raise KernelFileError(f"is not here, and holds input {name}", str(path))
-            return self._stand_in(name, shape, spec, f"{path.name} is not here")
+            return self._make_stand_in(name, shape, spec, f"{path.name} is not here")
         tensor = read_tensor(path, source.tensor_key)
         if tuple(tensor.shape) == shape and tensor.dtype == to_torch_dtype(spec.dtype):
             return tensor.to(self._device)
@@ -392,16 +399,16 @@ class _Inputs:
         )
         if not self._is_fake:
             raise KernelFileError(problem, str(path))
-        return self._stand_in(name, shape, spec, problem)
+        return self._make_stand_in(name, shape, spec, problem)
 
-    def _stand_in(
+    def _make_stand_in(
         self, name: str, shape: tuple[int, ...], spec: TensorSpec, why: str
     ) -> torch.Tensor:
         """Well-formed data in place of missing data."""
-        stand_in = structured(name, shape, self._axes)
+        stand_in = structured_indices(name, shape, self._axes)
         if stand_in is None:
             words = "is drawn at random"
-            tensor = self._kernel._random(name, shape, self._device)
+            tensor = self._kernel._draw_random(name, shape, self._device)
         else:
             words, values = stand_in
             tensor = values.to(to_torch_dtype(spec.dtype)).to(self._device)
@@ -409,7 +416,7 @@ class _Inputs:
         return tensor
 
 
-def _resolve(path: str, roots: Sequence[Path]) -> Path:
+def _resolve_below_roots(path: str, roots: Sequence[Path]) -> Path:
     """Return a path below one of the roots; the path may repeat the root's last folders."""
     parts = Path(path).parts
     tails = [Path(*parts[start:]) for start in range(len(parts))]
@@ -417,13 +424,13 @@ def _resolve(path: str, roots: Sequence[Path]) -> Path:
     return next(files, roots[0] / path)
 
 
-def _sizes(spec: TensorSpec, axes: Mapping[str, int]) -> tuple[int, ...] | None:
+def _sizes_of_spec(spec: TensorSpec, axes: Mapping[str, int]) -> tuple[int, ...] | None:
     if spec.shape is None:
         return None
-    return tuple(_size_of(axis, axes) for axis in spec.shape)
+    return tuple(_size_of_axis(axis, axes) for axis in spec.shape)
 
 
-def _size_of(axis: str, axes: Mapping[str, int]) -> int:
+def _size_of_axis(axis: str, axes: Mapping[str, int]) -> int:
     return axes[axis] if axis in axes else int(evaluate(axis, axes))
 
 

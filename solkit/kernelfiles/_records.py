@@ -29,8 +29,8 @@ __all__ = [
     "TensorSpec",
     "VarAxis",
     "WorkloadRecord",
-    "parse",
     "parse_lines",
+    "parse_record",
     "read_json",
     "split_entry",
 ]
@@ -187,10 +187,12 @@ class SolutionRecord(Record):
         Raises:
             KernelFileError: a file is missing.
         """
-        return {file.path: file.content or _beside(path, file.path) for file in self.sources}
+        return {
+            file.path: file.content or _read_source_beside(path, file.path) for file in self.sources
+        }
 
 
-def _beside(path: str, name: str) -> str:
+def _read_source_beside(path: str, name: str) -> str:
     file = Path(path).parent / name
     if not file.is_file():
         raise KernelFileError(f"source {name!r} has no content, and there is no {file}", path)
@@ -225,7 +227,7 @@ def read_json(kind: type[R], path: str) -> R:
     Raises:
         KernelFileError: it is missing or invalid; names the member and the valid values.
     """
-    return parse(kind, _text(path), path)
+    return parse_record(kind, _read_record_text(path), path)
 
 
 def parse_lines(kind: type[R], path: str) -> tuple[R, ...]:
@@ -234,11 +236,11 @@ def parse_lines(kind: type[R], path: str) -> tuple[R, ...]:
     Raises:
         KernelFileError: as for `read_json`, with the line.
     """
-    lines = enumerate(_text(path).splitlines(), start=1)
-    return tuple(parse(kind, line, path, number) for number, line in lines if line.strip())
+    lines = enumerate(_read_record_text(path).splitlines(), start=1)
+    return tuple(parse_record(kind, line, path, number) for number, line in lines if line.strip())
 
 
-def parse(kind: type[R], text: str, path: str, line: int | None = None) -> R:
+def parse_record(kind: type[R], text: str, path: str, line: int | None = None) -> R:
     """Parse one record from its JSON.
 
     Raises:
@@ -247,17 +249,17 @@ def parse(kind: type[R], text: str, path: str, line: int | None = None) -> R:
     try:
         return kind.model_validate_json(text)
     except ValidationError as error:
-        raise KernelFileError(_explained(error), path, line) from error
+        raise KernelFileError(_explain_first_fault(error), path, line) from error
 
 
-def _text(path: str) -> str:
+def _read_record_text(path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise KernelFileError(f"cannot be read: {error.strerror}", path) from error
 
 
-def _explained(error: ValidationError) -> str:
+def _explain_first_fault(error: ValidationError) -> str:
     """Return the first fault, and the number of others."""
     first, *others = error.errors()
     place = ".".join(map(str, first["loc"]))

@@ -14,7 +14,7 @@ import torch
 
 from solkit.errors import KernelFileError
 
-__all__ = ["is_absent", "read_tensor"]
+__all__ = ["is_missing_or_pointer", "read_tensor"]
 
 _DTYPES = {
     "BOOL": torch.bool,
@@ -35,7 +35,7 @@ _LONGEST_HEADER = 100_000_000
 """The limit that the format's own reader sets."""
 
 
-def is_absent(path: Path) -> bool:
+def is_missing_or_pointer(path: Path) -> bool:
     """Tell whether the file is missing, or only Git LFS's pointer to it."""
     if not path.is_file():
         return True
@@ -53,7 +53,7 @@ def read_tensor(path: Path, key: str) -> torch.Tensor:
         length = int.from_bytes(file.read(8), "little")
         if length > _LONGEST_HEADER:
             raise KernelFileError("is not a safetensors file: its header is too long", str(path))
-        entry = _entry(file.read(length), key, str(path))
+        entry = _tensor_entry(file.read(length), key, str(path))
         first, last = entry["data_offsets"]
         file.seek(8 + length + first)
         data = bytearray(file.read(last - first))
@@ -65,7 +65,7 @@ def read_tensor(path: Path, key: str) -> torch.Tensor:
     return flat.reshape(entry["shape"])
 
 
-def _entry(header: bytes, key: str, path: str) -> dict[str, Any]:
+def _tensor_entry(header: bytes, key: str, path: str) -> dict[str, Any]:
     try:
         tensors = json.loads(header)
     except ValueError as error:

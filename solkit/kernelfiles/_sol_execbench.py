@@ -44,9 +44,9 @@ from solkit.kernelfiles._records import (
     split_entry,
 )
 from solkit.kernelfiles._solution import BuildFlags, Solution, of_python_file
-from solkit.kernelfiles._source import blaming
+from solkit.kernelfiles._source import blaming_user_code
 
-__all__ = ["SolExecBenchKernel", "load", "recognises"]
+__all__ = ["SolExecBenchKernel", "load_problem_folder", "recognises"]
 
 _DEFINITION, _WORKLOADS = "definition.json", "workload.jsonl"
 _BLOBS = "FLASHINFER_TRACE_DIR"
@@ -123,7 +123,7 @@ def recognises(path: Path) -> bool:
     return path.name == _DEFINITION or (path / _DEFINITION).is_file()
 
 
-def load(path: str, solution: str | None) -> SolExecBenchKernel:
+def load_problem_folder(path: str, solution: str | None) -> SolExecBenchKernel:
     """Read a problem folder.
 
     Args:
@@ -143,12 +143,12 @@ def load(path: str, solution: str | None) -> SolExecBenchKernel:
             definition=definition,
             workloads=workloads,
             blob_roots=(file.parent, *([Path(blobs)] if blobs else [])),
-            solution=None if solution is None else _solution(solution, definition),
+            solution=None if solution is None else _read_solution(solution, definition),
         )
     )
 
 
-def _solution(path: str, definition: Definition) -> Solution:
+def _read_solution(path: str, definition: Definition) -> Solution:
     if path.endswith(".py"):
         return of_python_file(path, len(definition.inputs))
     record = read_json(_Solution, path)
@@ -165,11 +165,11 @@ def _solution(path: str, definition: Definition) -> Solution:
         sources=sources,
         builder="torch" if _COMPILED.intersection(spec.languages) else "python",
         destination_passing=spec.destination_passing_style,
-        flags=_flags(spec.compile_options),
+        flags=_compiler_flags(spec.compile_options),
     )
 
 
-def _flags(options: _CompileOptions | None) -> BuildFlags:
+def _compiler_flags(options: _CompileOptions | None) -> BuildFlags:
     """PyTorch's own flags by default; CUTLASS is expected where the benchmark's image has it."""
     cutlass = os.environ.get("CUTLASS_DIR", "/usr/local/cutlass")
     include_paths = (f"{cutlass}/include", f"{cutlass}/tools/util/include")
@@ -187,7 +187,7 @@ class SolExecBenchKernel(ProblemFolderKernel):
     format = "sol-execbench"
 
     def _drawn(self, name: str, shape: tuple[int, ...], device: str) -> torch.Tensor:
-        drawn = _by_name(name, shape, self._definition.inputs[name], device)
+        drawn = _draw_by_name(name, shape, self._definition.inputs[name], device)
         return super()._drawn(name, shape, device) if drawn is None else drawn
 
     def _custom(self, record: WorkloadRecord, axes: Mapping[str, int], device: str) -> Any:
@@ -202,7 +202,7 @@ class SolExecBenchKernel(ProblemFolderKernel):
                 self._files.path,
             )
         scalars = {n: i.value for n, i in record.inputs.items() if i.type == "scalar"}
-        with blaming(self._text_name, f"calling {name}()"):
+        with blaming_user_code(self._text_name, f"calling {name}()"):
             return make({**axes, **scalars}, torch.device(device))
 
     def _empty(self, shape: tuple[int, ...], dtype: torch.dtype, device: str) -> torch.Tensor:
@@ -262,7 +262,7 @@ _DECAYS: dict[str, tuple[float, float]] = {
 """Uniform ranges; ``A_cumsum`` is then summed up."""
 
 
-def _by_name(
+def _draw_by_name(
     name: str, shape: tuple[int, ...], spec: TensorSpec, device: str
 ) -> torch.Tensor | None:
     """Return the benchmark's values for a floating input of that name, if they are special."""

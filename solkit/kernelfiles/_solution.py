@@ -25,13 +25,13 @@ from solkit.core.parsing import syntax_tree
 from solkit.errors import KernelFileError, UnsupportedError
 from solkit.kernelfiles._source import import_file
 
-__all__ = ["BuildFlags", "Solution", "is_fake", "of_python_file"]
+__all__ = ["BuildFlags", "Solution", "is_fake_device", "of_python_file"]
 
 COMPILED_SUFFIXES = (".cu", ".cpp", ".cc", ".cxx", ".c")
 """Files to compile; the others are included by them."""
 
 
-def is_fake(device: str) -> bool:
+def is_fake_device(device: str) -> bool:
     """Tell whether new tensors on that device are fake."""
     return isinstance(torch.empty(0, device=device), FakeTensor)
 
@@ -81,16 +81,18 @@ class Solution:
             KernelFileError: a Python source fails to import, or lacks the function.
         """
         if self.builder != "python":
-            if is_fake(device) and self.builder != "torch":
-                return self._refusing(f"what {self.builder} builds is not followed"), None
-            return lambda *args: self._built(*args), None
+            if is_fake_device(device) and self.builder != "torch":
+                return self._refusing_function(f"what {self.builder} builds is not followed"), None
+            return lambda *args: self._built_module(*args), None
         try:
-            module = self._import(_temporary() if is_fake(device) else self._cache())
+            module = self._import_entry(
+                _temporary_folder() if is_fake_device(device) else self._build_folder()
+            )
         except KernelFileError as error:
             cause = error.__cause__
-            if isinstance(cause, ModuleNotFoundError) and cause.name and is_fake(device):
+            if isinstance(cause, ModuleNotFoundError) and cause.name and is_fake_device(device):
                 why = f"it imports {cause.name}, which is not installed here"
-                return self._refusing(why), None
+                return self._refusing_function(why), None
             place = f"{self.path}[{self.entry_file}]"
             raise KernelFileError(error.message, place, error.line) from cause
         function = getattr(module, self.symbol, None)
@@ -98,30 +100,30 @@ class Solution:
             raise KernelFileError(f"has no function {self.symbol}", self.entry_file)
         return function, module
 
-    def _import(self, folder: Path) -> ModuleType:
+    def _import_entry(self, folder: Path) -> ModuleType:
         """Import the entry file so that absolute and relative imports find the other sources."""
-        root = folder / f"solution_{self._digest}"
-        self._write(root)
+        root = folder / f"solution_{self._digest_of_sources}"
+        self._write_sources(root)
         sys.path[:0] = [str(root), str(folder)]
         module = ".".join((root.name, *PurePosixPath(self.entry_file).with_suffix("").parts))
         return import_file(str(root / self.entry_file), module)
 
-    def _refusing(self, why: str) -> Callable[..., Any]:
+    def _refusing_function(self, why: str) -> Callable[..., Any]:
         def refuse(*_: Any) -> Any:
             raise UnsupportedError(f"{self.symbol} of {self.entry_file}: {why}")
 
         return refuse
 
     @functools.cached_property
-    def _built(self) -> Callable[..., Any]:
-        folder = self._cache()
-        self._write(folder)
+    def _built_module(self) -> Callable[..., Any]:
+        folder = self._build_folder()
+        self._write_sources(folder)
         files = [str(folder / name) for name in self.sources if name.endswith(COMPILED_SUFFIXES)]
         build = _build_with_torch if self.builder == "torch" else _build_with_tvm_ffi
         function: Callable[..., Any] = getattr(build(self, folder, files), self.symbol)
         return function
 
-    def _write(self, folder: Path) -> None:
+    def _write_sources(self, folder: Path) -> None:
         """Write the sources; unchanged files keep their date, so that no build is repeated."""
         for name, text in self.sources.items():
             file = folder / name
@@ -129,16 +131,16 @@ class Solution:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(text, encoding="utf-8")
 
-    def _cache(self) -> Path:
+    def _build_folder(self) -> Path:
         """Return a folder that outlives the process, as building CUDA takes a minute."""
-        folder = userdata.cache_folder("solutions") / self._digest
+        folder = userdata.cache_folder("solutions") / self._digest_of_sources
         if not userdata.has_room(folder):
             return Path(tempfile.mkdtemp())
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
     @property
-    def _digest(self) -> str:
+    def _digest_of_sources(self) -> str:
         texts = (text for pair in self.sources.items() for text in pair)
         parts = self.builder, repr(self.flags), *texts
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
@@ -173,7 +175,7 @@ def _build_with_torch(solution: Solution, folder: Path, files: list[str]) -> Any
 
     flags = solution.flags
     return load(
-        name=f"solkit_{solution._digest}",
+        name=f"solkit_{solution._digest_of_sources}",
         sources=files,
         extra_cflags=list(flags.cflags),
         extra_cuda_cflags=list(flags.cuda_cflags),
@@ -191,7 +193,7 @@ def _build_with_tvm_ffi(solution: Solution, folder: Path, files: list[str]) -> A
             f"{solution.path} is bound by tvm-ffi: install apache-tvm-ffi to build it"
         ) from error
     library = tvm_ffi.cpp.build(
-        name=f"solkit_{solution._digest}",
+        name=f"solkit_{solution._digest_of_sources}",
         cpp_files=[file for file in files if not file.endswith(".cu")],
         cuda_files=[file for file in files if file.endswith(".cu")],
         extra_include_paths=[str(folder)],
@@ -201,5 +203,5 @@ def _build_with_tvm_ffi(solution: Solution, folder: Path, files: list[str]) -> A
     return tvm_ffi.load_module(library)
 
 
-def _temporary() -> Path:
+def _temporary_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="solkit-solution-"))

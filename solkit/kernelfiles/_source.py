@@ -23,11 +23,11 @@ from solkit.errors import KernelFileError, ParamsError, SolkitError
 __all__ = [
     "autotuned_space",
     "autotuner_of",
-    "blaming",
+    "autotuners_elsewhere",
+    "blaming_user_code",
     "check_call",
     "definition_line",
-    "elsewhere",
-    "file_of",
+    "file_of_module",
     "import_file",
     "import_text",
     "restrict_autotuners",
@@ -41,7 +41,7 @@ _MOST_COMBINED = 10_000  # pairs of configurations of two autotuners
 _paths: dict[str, str] = {}  # module name -> path as the user gave it
 
 
-def file_of(module: ModuleType) -> str:
+def file_of_module(module: ModuleType) -> str:
     """Return the path that a module was imported from, as the user gave it."""
     return _paths[module.__name__]
 
@@ -61,7 +61,7 @@ def import_file(path: str, name: str | None = None) -> ModuleType:
     if not file.is_file():
         raise KernelFileError("no such file", path)
     package = _package_of(file.resolve()) if name is None else ""
-    unique = _name_for(str(file.resolve()))
+    unique = _module_name_for(str(file.resolve()))
     name = name or (f"{package}.{unique}" if package else unique)  # for relative imports
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -72,7 +72,7 @@ def import_file(path: str, name: str | None = None) -> ModuleType:
     sys.path.insert(0, str(file.resolve().parent))
     if package:  # the folder above it comes behind what is installed
         sys.path.append(str(file.resolve().parents[package.count(".") + 1]))
-    with blaming(path, "importing it"):
+    with blaming_user_code(path, "importing it"):
         spec.loader.exec_module(module)
     return module
 
@@ -97,22 +97,22 @@ def import_text(text: str, path: str) -> ModuleType:
     Raises:
         KernelFileError: its top level fails; names the line.
     """
-    module = ModuleType(_name_for(path))
+    module = ModuleType(_module_name_for(path))
     module.__file__ = path
     _paths[module.__name__] = path
     sys.modules[module.__name__] = module
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
-    with blaming(path, "importing it"):
+    with blaming_user_code(path, "importing it"):
         exec(compile(text, path, "exec"), vars(module))
     return module
 
 
-def _name_for(path: str) -> str:
+def _module_name_for(path: str) -> str:
     return f"solkit_kernel_{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}"
 
 
 @contextlib.contextmanager
-def blaming(path: str, doing: str) -> Iterator[None]:
+def blaming_user_code(path: str, doing: str) -> Iterator[None]:
     """Turn any exception of the user's code into a `KernelFileError` with the line to blame.
 
     Args:
@@ -130,14 +130,14 @@ def blaming(path: str, doing: str) -> Iterator[None]:
 
 
 def _line_to_blame(error: BaseException, path: str) -> int | None:
-    if isinstance(error, SyntaxError) and error.filename and _same(error.filename, path):
+    if isinstance(error, SyntaxError) and error.filename and _values_are_same(error.filename, path):
         return error.lineno
     frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if _same(frame.filename, path)]
+    lines = [frame.lineno for frame in frames if _values_are_same(frame.filename, path)]
     return lines[-1] if lines else None
 
 
-def _same(left: str, right: str) -> bool:
+def _values_are_same(left: str, right: str) -> bool:
     return Path(left).resolve() == Path(right).resolve()
 
 
@@ -194,7 +194,9 @@ def restrict_autotuners(module: ModuleType, params: Mapping[str, Value]) -> set[
     lacking: list[str] = []
     matched = False
     own = _autotuners(module)
-    for tuner in elsewhere(own.values()):  # a launch says which of these are used, and what is odd
+    for tuner in autotuners_elsewhere(
+        own.values()
+    ):  # a launch says which of these are used, and what is odd
         tuner.configs = vars(tuner).setdefault("every_config", tuner.configs)
         every = [(config, config.all_kwargs()) for config in tuner.configs]
         selected = {key: params[key] for key in params if any(key in kw for _, kw in every)}
@@ -212,7 +214,7 @@ def restrict_autotuners(module: ModuleType, params: Mapping[str, Value]) -> set[
         if not kept:
             listed = "; ".join(str(kw) for _, kw in configs[:8])
             lacking.append(
-                f"{file_of(module)}: autotuned kernel {name} has no configuration with "
+                f"{file_of_module(module)}: autotuned kernel {name} has no configuration with "
                 f"{selected}; it has: {listed}{' …' if len(configs) > 8 else ''}"
             )
     if lacking and not matched:
@@ -234,7 +236,7 @@ def space_of_tuners(tuners: Iterable[Any]) -> Space:
     """Return the combined configurations of autotuners, as `autotuned_space` describes."""
     points: list[Params] = [{}]
     for tuner in tuners:
-        listed = _points(tuner)
+        listed = _points_of_autotuner(tuner)
         if len(points) * len(listed) > _MOST_COMBINED:
             return Space()
         pairs = ((point, right) for point in points for right in listed)
@@ -242,7 +244,7 @@ def space_of_tuners(tuners: Iterable[Any]) -> Space:
     return Space.of_points(points) if points != [{}] else Space()
 
 
-def _points(tuner: Any) -> list[Params]:
+def _points_of_autotuner(tuner: Any) -> list[Params]:
     """Return the configurations of an autotuner; names that one leaves out are ``None``."""
     every = [c.all_kwargs() for c in vars(tuner).get("every_config", tuner.configs)]
     names = dict.fromkeys(itertools.chain(*every))
@@ -252,14 +254,14 @@ def _points(tuner: Any) -> list[Params]:
 
 def _autotuners(module: ModuleType) -> dict[str, Any]:
     """Return, by name, the autotuners of a module and of modules imported from its folder."""
-    names = _names_in(str(Path(file_of(module)).resolve().parent), len(sys.modules))
+    names = _modules_of_folder(str(Path(file_of_module(module)).resolve().parent), len(sys.modules))
     beside = [sys.modules[name] for name in names if name in sys.modules]
     named = [item for owner in (module, *beside) for item in list(vars(owner).items())]
     tuners = {id(tuner): (name, tuner) for name, value in named if (tuner := autotuner_of(value))}
     return dict(tuners.values())
 
 
-def elsewhere(own: Iterable[Any]) -> list[Any]:
+def autotuners_elsewhere(own: Iterable[Any]) -> list[Any]:
     """Return the autotuners of all packages, without some."""
     apart = {id(tuner) for tuner in own}
     every = _tuners_of_packages(len(sys.modules)) if "triton" in sys.modules else ()
@@ -268,7 +270,7 @@ def elsewhere(own: Iterable[Any]) -> list[Any]:
 
 @functools.lru_cache(maxsize=1)
 def _tuners_of_packages(_count: int) -> tuple[Any, ...]:
-    """Repeated only if the number of modules changed, as `_names_in`."""
+    """Repeated only if the number of modules changed, as `_modules_of_folder`."""
     tuners: dict[int, Any] = {}
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] not in ("torch", "triton", "solkit"):
@@ -279,7 +281,7 @@ def _tuners_of_packages(_count: int) -> tuple[Any, ...]:
 
 
 @functools.lru_cache(maxsize=16)
-def _names_in(folder: str, _count: int) -> list[str]:
+def _modules_of_folder(folder: str, _count: int) -> list[str]:
     """Return modules imported from a folder.
 
     Looking through thousands of modules takes milliseconds, so it is repeated only if their number

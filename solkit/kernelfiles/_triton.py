@@ -35,9 +35,9 @@ from solkit.kernelfiles._native import to_dtype, tolerance_of
 from solkit.kernelfiles._source import (
     autotuned_space,
     autotuner_of,
-    blaming,
+    blaming_user_code,
     check_call,
-    file_of,
+    file_of_module,
     restrict_autotuners,
 )
 
@@ -55,26 +55,28 @@ _TENSOR = re.compile(r"^(?P<dtype>\w+)\[(?P<dims>[^\]]*)\](\s*<\s*(?P<below>.+))
 def recognises(module: ModuleType, reference: ModuleType | None) -> bool:
     """Tell whether the module holds a Triton kernel and a launch description."""
     del reference
-    return bool(_kernels(module)) and (hasattr(module, "LAUNCH") or _sidecar(module).is_file())
+    return bool(_triton_kernels(module)) and (
+        hasattr(module, "LAUNCH") or _launch_description_path(module).is_file()
+    )
 
 
-def _kernels(module: ModuleType) -> dict[str, Any]:
+def _triton_kernels(module: ModuleType) -> dict[str, Any]:
     launchable = ("JITFunction", "Autotuner", "Heuristics")
     return {k: v for k, v in vars(module).items() if type(v).__name__ in launchable}
 
 
-def _sidecar(module: ModuleType) -> Path:
-    return Path(file_of(module)).with_suffix(".launch.toml")
+def _launch_description_path(module: ModuleType) -> Path:
+    return Path(file_of_module(module)).with_suffix(".launch.toml")
 
 
-def _todos(place: str, value: Any) -> Iterator[tuple[str, str]]:
+def _places_left_open(place: str, value: Any) -> Iterator[tuple[str, str]]:
     """Yield the places of a launch description that `solkit init` left open."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            yield from _todos(f"{place}[{key!r}]", inner)
+            yield from _places_left_open(f"{place}[{key!r}]", inner)
     elif isinstance(value, (list, tuple)):
         for i, inner in enumerate(value):
-            yield from _todos(f"{place}[{i}]", inner)
+            yield from _places_left_open(f"{place}[{i}]", inner)
     elif isinstance(value, str) and value.startswith("TODO"):
         yield place, value
 
@@ -84,7 +86,7 @@ class TritonKernel(LoadedKernel):
 
     def __init__(self, module: ModuleType, problem_module: ModuleType) -> None:
         self._module = module
-        self._path = file_of(module)
+        self._path = file_of_module(module)
         self._launch = self._description()
         self._name, self._jit = self._find_kernel()
         self._reference = getattr(problem_module, "reference", None)
@@ -93,7 +95,7 @@ class TritonKernel(LoadedKernel):
         self.description = KernelFile(
             problem=Problem(
                 name=Path(self._path).stem,
-                path=file_of(problem_module) if self._reference is not None else self._path,
+                path=file_of_module(problem_module) if self._reference is not None else self._path,
                 format="triton",
                 reference="reference" if self._reference is not None else None,
                 sizes=dict(self._launch.get("sizes", {})),
@@ -112,8 +114,8 @@ class TritonKernel(LoadedKernel):
         if hasattr(self._module, "LAUNCH"):
             launch, path = self._module.LAUNCH, self._path
         else:
-            path = str(_sidecar(self._module))
-            with blaming(path, "reading it as TOML"):
+            path = str(_launch_description_path(self._module))
+            with blaming_user_code(path, "reading it as TOML"):
                 launch = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         if not isinstance(launch, dict):
             raise KernelFileError(f"LAUNCH is {launch!r}; expected a dict", path)
@@ -125,14 +127,14 @@ class TritonKernel(LoadedKernel):
                 f"{sorted(unknown)}; its keys are: {', '.join(sorted(_KEYS))}",
                 path,
             )
-        if todos := [f"{place}: {text}" for place, text in _todos("LAUNCH", launch)]:
+        if todos := [f"{place}: {text}" for place, text in _places_left_open("LAUNCH", launch)]:
             raise KernelFileError(
                 f"the launch description has {len(todos)} TODO left: {'; '.join(todos)}", path
             )
         return dict(launch)
 
     def _find_kernel(self) -> tuple[str, Any]:
-        kernels = _kernels(self._module)
+        kernels = _triton_kernels(self._module)
         name = self._launch.get("kernel", next(iter(kernels)) if len(kernels) == 1 else None)
         if name not in kernels:
             raise KernelFileError(
@@ -143,12 +145,12 @@ class TritonKernel(LoadedKernel):
         return name, kernels[name]
 
     def _check_names(self) -> None:
-        names = set(inspect.signature(_innermost(self._jit)).parameters)
+        names = set(inspect.signature(_innermost_function(self._jit)).parameters)
         for name in [*self._launch["args"], *self._outputs]:
             if name not in names:
                 raise KernelFileError(
                     f"the launch description names {name!r}; {self._name} takes: "
-                    f"{', '.join(inspect.signature(_innermost(self._jit)).parameters)}",
+                    f"{', '.join(inspect.signature(_innermost_function(self._jit)).parameters)}",
                     self._path,
                 )
 
@@ -160,9 +162,11 @@ class TritonKernel(LoadedKernel):
     ) -> Workload:
         """See `LoadedKernel.workload`."""
         sizes = self.full_shape(shape)
-        constants = self._constants(dict(params or {}), sizes)
+        constants = self._launch_constants(dict(params or {}), sizes)
         specs = {k: v for k, v in self._launch["args"].items() if k not in self._outputs}
-        tensors = {name: self._make(name, spec, sizes, device) for name, spec in specs.items()}
+        tensors = {
+            name: self._make_argument(name, spec, sizes, device) for name, spec in specs.items()
+        }
         if self._reference is not None:
             args = tuple(tensors.values())
             path = self.description.problem.path
@@ -171,10 +175,12 @@ class TritonKernel(LoadedKernel):
             args=tuple(tensors.values()),
             kwargs={},
             reference=self._reference,
-            kernel=self._launcher(tuple(tensors), sizes, constants, device),
+            kernel=self._make_launcher(tuple(tensors), sizes, constants, device),
         )
 
-    def _constants(self, params: dict[str, Value], sizes: Mapping[str, Value]) -> dict[str, Value]:
+    def _launch_constants(
+        self, params: dict[str, Value], sizes: Mapping[str, Value]
+    ) -> dict[str, Value]:
         constants = dict(self._launch.get("constants", {}))
         options = {"num_warps", "num_stages", "num_ctas", "maxnreg"}
         tuned = restrict_autotuners(self._module, params)
@@ -186,19 +192,21 @@ class TritonKernel(LoadedKernel):
                 )
         passed = {k: v for k, v in params.items() if k not in tuned}  # the tuner passes the others
         listed = {**constants, **passed}
-        return {name: self._constant(value, sizes, listed) for name, value in listed.items()}
+        return {
+            name: self._evaluate_constant(value, sizes, listed) for name, value in listed.items()
+        }
 
-    def _constant(
+    def _evaluate_constant(
         self, value: Value, sizes: Mapping[str, Value], constants: Mapping[str, Value]
     ) -> Value:
         """Return a constant: text that names sizes or constants is evaluated, other text stays."""
         scope = {**{k: v for k, v in constants.items() if not isinstance(v, str)}, **sizes}
         if not isinstance(value, str) or not names_in(value) & scope.keys():
             return value
-        constant: Value = _evaluate(value, scope, self._path)
+        constant: Value = _evaluate_arithmetic(value, scope, self._path)
         return constant
 
-    def _launcher(
+    def _make_launcher(
         self,
         names: tuple[str, ...],
         sizes: Mapping[str, Value],
@@ -210,14 +218,16 @@ class TritonKernel(LoadedKernel):
 
         def grid(meta: Mapping[str, Any]) -> tuple[int, ...]:
             scope = {**meta, **sizes, **constants}
-            return tuple(int(_evaluate(axis, scope, self._path)) for axis in listed)
+            return tuple(int(_evaluate_arithmetic(axis, scope, self._path)) for axis in listed)
 
         if autotuner_of(self._jit) is None:
             grid({})  # fails now if it names an unknown constant
 
         def kernel(*args: Any) -> list[torch.Tensor]:
             outs = {
-                name: self._make(name, self._launch["args"][name], sizes, device, empty=True)
+                name: self._make_argument(
+                    name, self._launch["args"][name], sizes, device, empty=True
+                )
                 for name in self._outputs
             }
             self._jit[grid](**dict(zip(names, args)), **outs, **constants)
@@ -225,14 +235,14 @@ class TritonKernel(LoadedKernel):
 
         return kernel
 
-    def _make(
+    def _make_argument(
         self, name: str, spec: Any, sizes: Mapping[str, Value], device: str, empty: bool = False
     ) -> Any:
         match = _TENSOR.match(str(spec))
         if match is None:
-            return _evaluate(spec, sizes, self._path)
+            return _evaluate_arithmetic(spec, sizes, self._path)
         dims = [d for d in match["dims"].split(",") if d.strip()]
-        shape = [int(_evaluate(d, sizes, self._path)) for d in dims]
+        shape = [int(_evaluate_arithmetic(d, sizes, self._path)) for d in dims]
         try:
             dtype = to_dtype(match["dtype"], self._path)
         except ShapeError as error:
@@ -241,18 +251,18 @@ class TritonKernel(LoadedKernel):
             return torch.empty(shape, dtype=dtype, device=device)
         if dtype.is_floating_point or dtype.is_complex:
             return torch.randn(shape, device=device).to(dtype)
-        below = int(_evaluate(match["below"] or 1, sizes, self._path))
+        below = int(_evaluate_arithmetic(match["below"] or 1, sizes, self._path))
         return torch.randint(0, below, shape, device=device).to(dtype)
 
 
-def _innermost(jit: Any) -> Any:
+def _innermost_function(jit: Any) -> Any:
     """Return the Python function under autotuners, heuristics and the JIT decorator."""
     while hasattr(jit, "fn"):
         jit = jit.fn
     return jit
 
 
-def _evaluate(expression: Any, scope: Mapping[str, Value], path: str) -> Any:
+def _evaluate_arithmetic(expression: Any, scope: Mapping[str, Value], path: str) -> Any:
     """Arithmetic over sizes and constants: numbers, names, + - * / // %, cdiv, min, max."""
     if not isinstance(expression, str):
         return expression

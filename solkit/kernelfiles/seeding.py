@@ -44,8 +44,8 @@ def seeded_workload(
     seed_everything(_SEED)
     workload = loaded.workload(shape, params)
 
-    def again() -> Workload:
+    def draw_inputs_again() -> Workload:
         other = loaded.drawn(workload, shape)
         return workload.with_inputs(other.args, other.kwargs)
 
-    return replace(workload, again=again)
+    return replace(workload, again=draw_inputs_again)

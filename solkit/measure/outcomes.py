@@ -37,7 +37,7 @@ from solkit.core import (
     Verdict,
     canonical,
 )
-from solkit.datasets.facts import facts_key, facts_to_json, made_with
+from solkit.datasets.facts import facts_key, facts_to_json, tools_made_with
 from solkit.datasets.identifiers import MESSAGE_LIMIT
 from solkit.datasets.kernels import Kernel
 from solkit.measure.guarded.messages import JudgedTurns, Judgement, Samples
@@ -140,7 +140,7 @@ def facts_of(
     if not (result.analysis.is_whole and result.analysis.kernels):
         return None
     what = kernel.kernel_id, result.params, prospect.shape
-    tools = made_with(kernel.source.text, software.get("torch"), software.get("cuda"))
+    tools = tools_made_with(kernel.source.text, software.get("torch"), software.get("cuda"))
     where = device.compute_capability, device.sm_count
     key = facts_key(*what, *where, software.get("triton"), tools)
     return StoredFacts(key, facts_to_json([launch.facts for launch in result.analysis.kernels]))

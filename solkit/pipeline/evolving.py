@@ -43,7 +43,7 @@ from solkit.core import (
     canonical,
 )
 from solkit.datasets import outcomelog
-from solkit.datasets.kernels import kernel_of
+from solkit.datasets.kernels import kernel_of_file
 from solkit.errors import InputError, SolkitError, UnsupportedError
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.pipeline.compiling import first_parent, write_compile_peer
@@ -447,7 +447,7 @@ class _Run:
         budgets = {id(b): b for p in breeding.proposers if (b := getattr(p, "budget", None))}
         return Evolved(
             kernel=self.original.compiled or self.original.path,
-            problem_id=kernel_of(self.original.file).problem_id(self.original.whole_shape),
+            problem_id=kernel_of_file(self.original.file).problem_id(self.original.whole_shape),
             shape=self.original.whole_shape,
             device=world.device.key,
             sol_ms=self._sol_ms(),

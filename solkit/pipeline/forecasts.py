@@ -17,7 +17,7 @@ from pathlib import Path
 from solkit import userdata
 from solkit.core import Depth, Device, Forecast, KernelFile, Result
 from solkit.core.codec import from_json, to_json
-from solkit.datasets.kernels import Kernel, kernel_of
+from solkit.datasets.kernels import Kernel, kernel_of_file
 from solkit.errors import SolkitError
 from solkit.pipeline.shipped_surrogate import model_file, shipped_model
 from solkit.surrogate.candidate_forecasts import (
@@ -37,7 +37,7 @@ def with_forecasts(file: KernelFile, results: Sequence[Result], device: Device) 
         return list(results)
     try:
         identity = model_file()
-        kernel = kernel_of(file)
+        kernel = kernel_of_file(file)
     except (SolkitError, OSError):  # a score stands without a forecast
         return list(results)
     return [

@@ -31,8 +31,8 @@ from solkit import userdata
 from solkit.analysis.analyser import Analyser
 from solkit.core import Depth, Report, Result, Value, canonical
 from solkit.core.codec import from_json, to_json
-from solkit.datasets.facts import reached
-from solkit.datasets.kernels import kernel_of
+from solkit.datasets.facts import depth_reached
+from solkit.datasets.kernels import kernel_of_file
 from solkit.errors import SolkitError
 from solkit.pipeline.shipped_surrogate import model_file
 from solkit.pipeline.studying import problem_files
@@ -115,7 +115,10 @@ class _HintSearch:
             SolkitError: there was too little time, or no model.
         """
         self._check_time(LIMIT_S / 2)
-        if reached(kernel_of(self.report.kernel).source.text, Depth.LOWERED) is Depth.COMPILED:
+        if (
+            depth_reached(kernel_of_file(self.report.kernel).source.text, Depth.LOWERED)
+            is Depth.COMPILED
+        ):
             raise _LateError("compiling CUDA C++ takes too long for a hint")
         model = Surrogate.load().without_language()  # to load a language model takes too long
         path, reference = problem_files(self.report.kernel, None)

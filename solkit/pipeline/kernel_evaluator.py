@@ -32,7 +32,7 @@ from solkit.core import (
     variant_id,
 )
 from solkit.datasets import outcomelog
-from solkit.datasets.kernels import kernel_of
+from solkit.datasets.kernels import kernel_of_file
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import InputError, NotRecordedError, SolkitError
 from solkit.measure.benches import Bench, RecordedBench
@@ -456,7 +456,7 @@ class KernelEvaluator:
             self._own_s += bench.clock.now_s() - begun_s
             self._prospects.pop(id(configuration), None)
         if self.log is not None and isinstance(bench, RecordedBench):
-            self.log.append([outcome], kernel_of(prospect.file).files)
+            self.log.append([outcome], kernel_of_file(prospect.file).files)
         return outcome
 
     # ----------------------------------------------------------------------------------- proposing
@@ -521,7 +521,7 @@ def recorded_rows(
     Raises:
         InputError: nothing is.
     """
-    kernel, at = kernel_of(file).kernel_id, canonical(shape)
+    kernel, at = kernel_of_file(file).kernel_id, canonical(shape)
     rows = [row for row in bench.recording if row.kernel_id == kernel]
     if not (at_shape := [row for row in rows if canonical(row.shape) == at]):
         raise InputError("not_recorded: the recording has no such source at this shape")

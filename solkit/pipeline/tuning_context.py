@@ -18,7 +18,7 @@ from solkit.core import (
     Value,
     canonical,
 )
-from solkit.datasets.kernels import kernel_at, kernel_of
+from solkit.datasets.kernels import kernel_at_path, kernel_of_file
 from solkit.errors import InputError, NotRecordedError, ParamsError, ShapeError
 from solkit.measure.benches import RecordedBench
 from solkit.pipeline.studying import Shape
@@ -107,7 +107,7 @@ def live_ground(
     space = Space.of_points([*points, own] if own not in points else points)
     if space.size == 1:
         notes.append(f"{path} has no SPACE, so there is nothing to choose: declare one.")
-    kernel = kernel_of(file)
+    kernel = kernel_of_file(file)
     whole = {**file.problem.sizes, **shape}
     default = Configuration(path, file.candidate.name, shape, own, _separate_reference(file))  # type: ignore[union-attr]
     ground = TuningContext(
@@ -219,7 +219,7 @@ def _recorded_kernel_id(what: str, reference: str | None, kernels: Mapping[str, 
         return what
     named = [kernel_id for kernel_id, name in kernels.items() if name == what]
     if not named and Path(what).is_file():
-        named = [k for k in [kernel_at(what, reference=reference).kernel_id] if k in kernels]
+        named = [k for k in [kernel_at_path(what, reference=reference).kernel_id] if k in kernels]
     if len(named) != 1:
         why = f"{len(named)} kernels are called {what!r}" if named else f"no kernel {what!r}"
         names = _list_values([f"{name} ({kernel_id})" for kernel_id, name in kernels.items()])

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 
 from solkit.core import AnalysisStatus, Bound, Cause, Device, Gap, KernelAnalysis, Result, Verdict
 from solkit.report.remedies import advice_on
-from solkit.report.units import amount, binary_bytes, duration, ratio
+from solkit.report.units import amount, binary_bytes, duration, format_ratio
 from solkit.roofline.kernel.model import LAUNCH_US
 
 __all__ = [
     "Advice",
+    "advice_of_rules",
     "advice_on",
     "advise",
-    "advised",
     "kernels_seen",
     "launch_limited",
     "out_of_resources",
@@ -64,28 +64,28 @@ Rule = Callable[["_Case"], Iterator["str | Advice"]]
 
 
 def advise(result: Result, device: Device) -> tuple[str, ...]:
-    """Return the texts of `advised`."""
-    return tuple(advice.text for advice in advised(result, device))
+    """Return the texts of `advice_of_rules`."""
+    return tuple(advice.text for advice in advice_of_rules(result, device))
 
 
-def advised(result: Result, device: Device) -> tuple[Advice, ...]:
+def advice_of_rules(result: Result, device: Device) -> tuple[Advice, ...]:
     """Return the first three pieces of advice that the rules give; at least one."""
     case = _Case(result, device)
     tune = not (result.verdict.is_failure or case.near or result.verdict is Verdict.IMPOSSIBLE)
     rules = _ON_THE_NUMBERS + (_ON_THE_KERNEL if tune else ())
     pieces = itertools.chain.from_iterable(rule(case) for rule in rules)
-    first = tuple(itertools.islice(pieces, _MOST)) or (_last(case),)
+    first = tuple(itertools.islice(pieces, _MOST)) or (_last_advice(case),)
     return tuple(Advice(piece) if isinstance(piece, str) else piece for piece in first)
 
 
-def _last(case: _Case) -> str:
+def _last_advice(case: _Case) -> str:
     """Return what to do where no rule applies."""
     if case.result.verdict is Verdict.NOT_MEASURED and case.device.vendor == "NVIDIA":
         return _NOT_MEASURED
-    return _no_cause(case)
+    return _advice_without_cause(case)
 
 
-def _no_cause(case: _Case) -> str:
+def _advice_without_cause(case: _Case) -> str:
     """Advice where no rule has any: the profiler of the device's vendor."""
     profiler = _PROFILERS.get(case.device.vendor)
     tool = f"a profiler ({profiler})" if profiler else "a profiler of its vendor"
@@ -147,7 +147,7 @@ class _Case:
 # ----------------------------------------------------------------------- rules on the numbers
 
 
-def _verdict(case: _Case) -> Iterator[str]:
+def _advise_on_verdict(case: _Case) -> Iterator[str]:
     result = case.result
     if result.verdict is Verdict.WRONG:
         error = f" (largest error {result.measurement.max_error:.3g})" if result.measurement else ""
@@ -192,7 +192,7 @@ def _does_not_compile(case: _Case) -> Iterator[str]:
         yield "The candidate does not compile: see the errors."
 
 
-def _unwritten(case: _Case) -> Iterator[str]:
+def _advise_on_unwritten(case: _Case) -> Iterator[str]:
     for number, output in enumerate(case.result.analysis.written):
         if output.written_bytes < _WHOLE * output.bytes:
             written, size = (amount(n, "B") for n in (output.written_bytes, output.bytes))
@@ -202,7 +202,7 @@ def _unwritten(case: _Case) -> Iterator[str]:
             )
 
 
-def _outside(case: _Case) -> Iterator[str]:
+def _accesses_outside(case: _Case) -> Iterator[str]:
     """Yield accesses that are known to leave the memory of their tensor."""
     outside_bytes: dict[tuple[str, str, str], int] = {}
     for kernel in kernels_seen(case.result):
@@ -219,7 +219,7 @@ def _outside(case: _Case) -> Iterator[str]:
         )
 
 
-def _unread(case: _Case) -> Iterator[str]:
+def _unread_inputs(case: _Case) -> Iterator[str]:
     """Yield inputs that the problem depends on, and that nothing reads."""
     unread = set(case.result.analysis.unread)
     for need in case.result.work.needs:
@@ -247,19 +247,19 @@ def _launch_limited(case: _Case) -> Iterator[str]:
         )
 
 
-def _near(case: _Case) -> Iterator[str]:
+def _advise_near_bound(case: _Case) -> Iterator[str]:
     score = case.result.score
     if score and case.near and case.result.verdict is Verdict.CORRECT:
         yield (
-            f"Within {_percent(max(0.0, score.gap - 1))} of the speed of light: nothing to gain, "
-            "unless by another algorithm."
+            f"Within {_format_percent(max(0.0, score.gap - 1))} of the speed of light: nothing to "
+            "gain, unless by another algorithm."
         )
 
 
 # ------------------------------------------------------------------------ rules on the kernel
 
 
-def _gap(case: _Case) -> Iterator[Advice]:
+def _advise_on_gap(case: _Case) -> Iterator[Advice]:
     """Yield the advice of the gap's factors, each once, first what saves most.
 
     Causes that save nothing alone, as something else takes as long, come last and without a figure.
@@ -283,9 +283,9 @@ def _gap(case: _Case) -> Iterator[Advice]:
             yield Advice(text, gap.time_ms * (1 - 1 / speedup), speedup)
 
 
-def _operators(case: _Case) -> Iterator[str]:
+def _advise_on_operators(case: _Case) -> Iterator[str]:
     """Name PyTorch's operators if they take most time: a kernel can save only the rest."""
-    kernels, times = case.result.analysis.kernels, _modelled(case.result.analysis.kernels)
+    kernels, times = case.result.analysis.kernels, _modelled_times(case.result.analysis.kernels)
     theirs = [(ms, kernel) for ms, kernel in zip(times, kernels) if kernel.launch.library]
     share = sum(ms for ms, _ in theirs) / (sum(times) or 1.0)
     if share < _MOSTLY or case.result.gap is None or _names_an_operator(case.result.gap):
@@ -296,7 +296,7 @@ def _operators(case: _Case) -> Iterator[str]:
         yield f"Only PyTorch's operators run, most of the time {most.name}{at}."
     else:
         yield (
-            f"PyTorch's operators take {_percent(share)} of the modelled time, most of it "
+            f"PyTorch's operators take {_format_percent(share)} of the modelled time, most of it "
             f"{most.name}{at}: a better kernel of your own saves at most the rest."
         )
 
@@ -307,7 +307,7 @@ def _names_an_operator(gap: Gap) -> bool:
     return any(cause.name.startswith("library") for cause in causes if cause)
 
 
-def _modelled(kernels: tuple[KernelAnalysis, ...]) -> list[float]:
+def _modelled_times(kernels: tuple[KernelAnalysis, ...]) -> list[float]:
     """Return the modelled time of each launch, over all its calls, in ms; 0 if it is unknown."""
     return [k.model.time_ms * k.launch.count if k.model else 0.0 for k in kernels]
 
@@ -315,11 +315,11 @@ def _modelled(kernels: tuple[KernelAnalysis, ...]) -> list[float]:
 def _unless_followed(rule: Rule) -> Rule:
     """Yield a rule for launches that were not analysed: else the gap's factors are more precise."""
 
-    def guarded(case: _Case) -> Iterator[str | Advice]:
+    def rule_if_not_followed(case: _Case) -> Iterator[str | Advice]:
         if case.result.gap is None:
             yield from rule(case)
 
-    return guarded
+    return rule_if_not_followed
 
 
 def _no_tensor_cores(case: _Case) -> Iterator[str]:
@@ -331,7 +331,7 @@ def _no_tensor_cores(case: _Case) -> Iterator[str]:
         )
 
 
-def _spills(case: _Case) -> Iterator[str]:
+def _advise_on_spills(case: _Case) -> Iterator[str]:
     for kernel in case.compiled:
         if kernel.facts.spills:
             name, words = kernel.launch.name, kernel.facts.spills
@@ -339,7 +339,7 @@ def _spills(case: _Case) -> Iterator[str]:
             yield advice_on(Cause("spills", {"kernel": name, "words": words, "what": what}))
 
 
-def _clock(case: _Case) -> Iterator[str]:
+def _advise_on_clock(case: _Case) -> Iterator[str]:
     measurement, seen_ms = case.result.measurement, case.result.bound.at.observed_clock_ms
     if not (measurement and measurement.sm_clock_mhz and seen_ms):
         return
@@ -347,11 +347,11 @@ def _clock(case: _Case) -> Iterator[str]:
         yield (
             f"The SM clock was {measurement.sm_clock_mhz:.0f} MHz, not "
             f"{case.device.clock_mhz:.0f}: at that clock the speed of light is "
-            f"{duration(seen_ms)} and the gap {ratio(measurement.median_ms / seen_ms)}."
+            f"{duration(seen_ms)} and the gap {format_ratio(measurement.median_ms / seen_ms)}."
         )
 
 
-def _idle(case: _Case) -> Iterator[Advice]:
+def _advise_on_idle_sms(case: _Case) -> Iterator[Advice]:
     measurement = case.result.measurement
     if not measurement or measurement.kernel_sum_ms is None:
         return
@@ -365,14 +365,14 @@ def _idle(case: _Case) -> Iterator[Advice]:
         )
 
 
-def _tail(case: _Case) -> Iterator[str]:
+def _advise_on_tail(case: _Case) -> Iterator[str]:
     if case.tiny:
         return
     for kernel in case.compiled:
         occupancy = kernel.occupancy
         if not occupancy or occupancy.tail_efficiency >= _LOW_FILL:
             continue
-        fill, name = _percent(occupancy.tail_efficiency), kernel.launch.name
+        fill, name = _format_percent(occupancy.tail_efficiency), kernel.launch.name
         if occupancy.waves < 1:
             yield f"{name}'s grid fills {fill} of the device: split the work into more blocks."
         else:
@@ -382,19 +382,19 @@ def _tail(case: _Case) -> Iterator[str]:
             )
 
 
-def _occupancy(case: _Case) -> Iterator[str]:
+def _advise_on_occupancy(case: _Case) -> Iterator[str]:
     if case.wants_tensor_cores or case.tiny:
         return  # a kernel on tensor cores runs well at low occupancy
     for kernel in case.compiled:
         occupancy = kernel.occupancy
         if occupancy and occupancy.fraction < _LOW_OCCUPANCY:
             yield (
-                f"{kernel.launch.name} fills at most {_percent(occupancy.fraction)} of an SM's "
-                f"warps, {_reason(kernel, occupancy.limiter)}."
+                f"{kernel.launch.name} fills at most {_format_percent(occupancy.fraction)} of an "
+                f"SM's warps, {_reason_of_limiter(kernel, occupancy.limiter)}."
             )
 
 
-def _reason(kernel: KernelAnalysis, limiter: str) -> str:
+def _reason_of_limiter(kernel: KernelAnalysis, limiter: str) -> str:
     if limiter == "registers":
         return f"limited by its {kernel.facts.registers} registers per thread"
     if limiter == "shared" and kernel.facts.shared_bytes is not None:
@@ -407,7 +407,9 @@ def _reason(kernel: KernelAnalysis, limiter: str) -> str:
 def _calibrated(case: _Case) -> Iterator[str]:
     score = case.result.score
     if score and score.gap_calibrated is not None:
-        yield (f"At the rates calibrated on this GPU, the gap is {ratio(score.gap_calibrated)}.")
+        yield (
+            f"At the rates calibrated on this GPU, the gap is {format_ratio(score.gap_calibrated)}."
+        )
 
 
 def _only_a_reference(case: _Case) -> Iterator[str]:
@@ -416,28 +418,28 @@ def _only_a_reference(case: _Case) -> Iterator[str]:
 
 
 _ON_THE_NUMBERS: tuple[Rule, ...] = (
-    _verdict,
+    _advise_on_verdict,
     _does_not_compile,
-    _unwritten,
-    _outside,
-    _unread,
+    _advise_on_unwritten,
+    _accesses_outside,
+    _unread_inputs,
     _unmodelled,
     _launch_limited,
-    _near,
+    _advise_near_bound,
 )
 _ON_THE_KERNEL: tuple[Rule, ...] = (
-    _gap,
-    _operators,
+    _advise_on_gap,
+    _advise_on_operators,
     _unless_followed(_no_tensor_cores),
-    _unless_followed(_spills),
-    _clock,
-    _unless_followed(_idle),
-    _unless_followed(_tail),
-    _unless_followed(_occupancy),
+    _unless_followed(_advise_on_spills),
+    _advise_on_clock,
+    _unless_followed(_advise_on_idle_sms),
+    _unless_followed(_advise_on_tail),
+    _unless_followed(_advise_on_occupancy),
     _calibrated,
     _only_a_reference,
 )
 
 
-def _percent(fraction: float) -> str:
+def _format_percent(fraction: float) -> str:
     return "under 1 %" if 0 < fraction < 0.01 else f"{100 * fraction:.0f} %"

@@ -20,9 +20,9 @@ from rich.table import Table
 
 from solkit.core import Batch, BatchItem, BatchStatus, HeldOut, Triaged, TuneVerdict, Worth
 from solkit.report import tuning
-from solkit.report.units import duration, settings, shape_words
+from solkit.report.units import duration, format_settings, shape_words
 
-__all__ = ["SCHEMA", "dumps", "line", "render"]
+__all__ = ["SCHEMA", "dumps", "render", "status_line"]
 
 SCHEMA = "solkit.batch/1"
 
@@ -44,8 +44,8 @@ def as_json(batch: Batch) -> dict[str, Any]:
         "schema": SCHEMA,
         "manifest": batch.manifest,
         "device": batch.device,
-        "triage": [_triaged(kernel) for kernel in batch.triage],
-        "results": [_item(item) for item in batch.items],
+        "triage": [_triaged_json(kernel) for kernel in batch.triage],
+        "results": [_batch_item_json(item) for item in batch.items],
         "before_ms": batch.before_ms,
         "saved_ms": batch.saved_ms,
         "budget_s": batch.budget_s,
@@ -58,7 +58,7 @@ def as_json(batch: Batch) -> dict[str, Any]:
     }
 
 
-def _triaged(triaged: Triaged) -> dict[str, Any]:
+def _triaged_json(triaged: Triaged) -> dict[str, Any]:
     return {
         "kernel": triaged.kernel,
         "shape": dict(triaged.shape),
@@ -73,18 +73,18 @@ def _triaged(triaged: Triaged) -> dict[str, Any]:
     }
 
 
-def _item(item: BatchItem) -> dict[str, Any]:
+def _batch_item_json(item: BatchItem) -> dict[str, Any]:
     tuned = tuning.as_json(item.tuned)
     return {
         **{name: value for name, value in tuned.items() if name not in ("schema", "versions")},
         "calls": item.calls,
         "saved_ms": item.saved_ms,
-        "held_out": [_held(held) for held in item.held_out],
+        "held_out": [_held_out_json(held) for held in item.held_out],
         "emitted": list(item.emitted),
     }
 
 
-def _held(held: HeldOut) -> dict[str, Any]:
+def _held_out_json(held: HeldOut) -> dict[str, Any]:
     ratio = held.ratio
     return {
         "shape": dict(held.shape),
@@ -103,28 +103,28 @@ def _held(held: HeldOut) -> dict[str, Any]:
 def render(batch: Batch, console: Console) -> None:
     """Print the triage, and the results if there are any."""
     console.print(f"{batch.manifest} on {batch.device}")
-    console.print(_triage(batch.triage))
+    console.print(_triage_table(batch.triage))
     console.print(_could_be_saved(batch.triage))
     if batch.items:
         console.print()
-        console.print(_results(batch.items))
-        for sentence in _summary(batch):
+        console.print(_results_table(batch.items))
+        for sentence in _summary_line(batch):
             console.print(sentence)
     for note in batch.notes:
         console.print(note)
 
 
-def _triage(triage: tuple[Triaged, ...]) -> Table:
+def _triage_table(triage: tuple[Triaged, ...]) -> Table:
     table = Table("could save", "calls", "now", "SOL", "reachable", "kernel", "", box=None)
     for triaged in triage:
         doubt = " ?" if triaged.source in ("surrogate", "kernel model") else ""
         table.add_row(
-            _time(triaged.saving_ms),
+            _format_time(triaged.saving_ms),
             f"{triaged.calls:g}",
-            _time(triaged.now_ms) + doubt,
-            _time(triaged.sol_ms),
-            _time(triaged.reachable_ms),
-            _named(triaged.kernel, triaged.shape),
+            _format_time(triaged.now_ms) + doubt,
+            _format_time(triaged.sol_ms),
+            _format_time(triaged.reachable_ms),
+            _name_with_shape(triaged.kernel, triaged.shape),
             f"{_WORTH[triaged.worth]}: {triaged.why}",
         )
     return table
@@ -144,7 +144,7 @@ def _could_be_saved(triage: tuple[Triaged, ...]) -> str:
     return f"{counts}. {duration(sum(savings_ms))} could be saved in all{guess}."
 
 
-def _results(items: tuple[BatchItem, ...]) -> Table:
+def _results_table(items: tuple[BatchItem, ...]) -> Table:
     table = Table("saved", "speed-up", "95 %", "tried", "kernel", "parameters", box=None)
     for item in items:
         tuned = item.tuned
@@ -163,13 +163,13 @@ def _results(items: tuple[BatchItem, ...]) -> Table:
             speedup,
             interval,
             str(tuned.measured),
-            _named(tuned.kernel, tuned.shape),
-            settings(tuned.params),
+            _name_with_shape(tuned.kernel, tuned.shape),
+            format_settings(tuned.params),
         )
     return table
 
 
-def _summary(batch: Batch) -> Iterator[str]:
+def _summary_line(batch: Batch) -> Iterator[str]:
     changed = sum(item.tuned.verdict is TuneVerdict.FASTER for item in batch.items)
     share = f" of {duration(batch.before_ms)}" if batch.before_ms else ""
     yield (
@@ -179,7 +179,7 @@ def _summary(batch: Batch) -> Iterator[str]:
     for item in batch.items:
         for held in item.held_out:
             if not held.passed:
-                name = _named(item.tuned.kernel, item.tuned.shape)
+                name = _name_with_shape(item.tuned.kernel, item.tuned.shape)
                 yield f"{name}: the winner was taken back at {shape_words(held.shape)}. {held.why}"
         yield from (f"Written: {path}" for path in item.emitted)
     if batch.interrupted:
@@ -188,7 +188,7 @@ def _summary(batch: Batch) -> Iterator[str]:
         yield f"Outcomes are in {batch.log}."
 
 
-def line(status: BatchStatus) -> str:
+def status_line(status: BatchStatus) -> str:
     """Return how far a batch is, in a line."""
     phrases = [status.stage if not status.now else f"{status.stage} {status.now}"]
     if status.budget_s:
@@ -203,10 +203,10 @@ def line(status: BatchStatus) -> str:
     return "; ".join(phrases)
 
 
-def _named(kernel: str, shape: Any) -> str:
+def _name_with_shape(kernel: str, shape: Any) -> str:
     words = shape_words(shape)
     return f"{kernel} at {words}" if words else kernel
 
 
-def _time(time_ms: float | None) -> str:
+def _format_time(time_ms: float | None) -> str:
     return "-" if time_ms is None else duration(time_ms)

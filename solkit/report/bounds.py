@@ -22,7 +22,7 @@ from rich.text import Text
 
 from solkit.core import Device, FailedShape, PartBound, Report, Result
 from solkit.report import explain, fusion, record_forms, schema, units, widgets
-from solkit.report.tables import columns
+from solkit.report.tables import table_without_lines
 from solkit.roofline.hard_bound import slack_reasons
 
 __all__ = ["BoundReportJson", "PartJson", "ShapeJson", "dumps", "render"]
@@ -40,7 +40,7 @@ def render(
 
 
 def _page(report: Report, width: int, explained: bool, kernels: bool) -> Iterator[RenderableType]:
-    yield from widgets.header(report)
+    yield from widgets.report_header(report)
     if len(report.results) > 1:
         yield Text()
         yield _overview(report.results)
@@ -54,13 +54,13 @@ def _page(report: Report, width: int, explained: bool, kernels: bool) -> Iterato
             yield from _explanation(result, report.device, file)
         if kernels and result.fusion:
             yield Text()
-            yield fusion.table(result.fusion, report.device.launch_us, file)
+            yield fusion.fusion_table(result.fusion, report.device.launch_us, file)
 
 
 def _overview(results: Sequence[Result]) -> Table:
     """Return a row per shape, labelled by the sizes that differ."""
     names = widgets.differing_sizes(results)
-    table = columns(["shape"], ["SOL", "hard", "one per op"], ["limiter"])
+    table = table_without_lines(["shape"], ["SOL", "hard", "one per op"], ["limiter"])
     for result in results:
         sizes = {name: result.shape[name] for name in names if name in result.shape}
         table.add_row(
@@ -79,24 +79,24 @@ def _section(result: Result, width: int, assumed: tuple[str, ...]) -> Iterator[R
     yield Rule(title, align="left", characters="─", style="dim")
     limiter = f", limited by {bound.limiter}"
     sol = Text.assemble((units.duration(bound.time_ms), "bold"), limiter)
-    yield widgets.labelled([("SOL", sol)], label)
+    yield widgets.labelled_texts([("SOL", sol)], label)
     yield Text()
-    yield widgets.bars(result, label, width)
+    yield widgets.resource_bars(result, label, width)
     yield Text()
-    yield widgets.labelled(widgets.bound_remarks(result, assumed), label)
+    yield widgets.labelled_texts(widgets.bound_remarks(result, assumed), label)
     if result.work.unmodelled:
         ops = Text(", ".join(result.work.unmodelled), style="yellow")
-        yield widgets.labelled([("unmodelled", ops)], label)
+        yield widgets.labelled_texts([("unmodelled", ops)], label)
 
 
 def _explanation(result: Result, device: Device, file: str) -> Iterator[RenderableType]:
     label = widgets.label_cells(result.bound)
     reasons = slack_reasons(result.work, result.bound, device)
-    yield widgets.labelled((("hard lower", Text(reason)) for reason in reasons), label)
+    yield widgets.labelled_texts((("hard lower", Text(reason)) for reason in reasons), label)
     yield Text()
     yield explain.contributors(result.bound, file)
     yield Text()
-    yield widgets.labelled(explain.ceilings(result.bound), label)
+    yield widgets.labelled_texts(explain.ceilings_lines(result.bound), label)
 
 
 # --------------------------------------------------------------------------------------- JSON

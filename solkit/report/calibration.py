@@ -10,11 +10,11 @@ from rich.text import Text
 
 from solkit.core import Device
 from solkit.report import units
-from solkit.report.tables import columns
+from solkit.report.tables import table_without_lines
 from solkit.report.widgets import print_plainly
 from solkit.roofline.calibration import Calibration, Reading, Regime, doubts
 
-__all__ = ["overview", "render"]
+__all__ = ["calibrations_table", "render"]
 
 _SINGLE = (Regime.WARM, Regime.CLEAN, Regime.DIRTY)
 _OVERVIEW = ("dram", "l2", "fp32", "tensor.bf16", "tensor.tf32", "tensor.fp8")
@@ -26,26 +26,26 @@ _LEGEND = (
 
 def render(calibration: Calibration, device: Device, console: Console) -> None:
     """Print a calibration beside the analytic peaks of its GPU."""
-    print_plainly(Group(*_page(calibration, device)), console)
+    print_plainly(Group(*_calibration_page(calibration, device)), console)
 
 
-def overview(calibrations: Iterable[tuple[Calibration, str]]) -> Table:
+def calibrations_table(calibrations: Iterable[tuple[Calibration, str]]) -> Table:
     """Return a row per calibration, with its origin and highest end-to-end rates."""
     names = ("TB/s", "L2", "fp32", "bf16", "tf32", "fp8")
-    table = columns(["key"], names, ["measured", "driver", "from"], style="bold")
+    table = table_without_lines(["key"], names, ["measured", "driver", "from"], style="bold")
     for calibration, origin in calibrations:
-        rates = [_highest(calibration, ceiling) for ceiling in _OVERVIEW]
+        rates = [_highest_rate(calibration, ceiling) for ceiling in _OVERVIEW]
         created = f"{calibration.created:%Y-%m-%d}" + (" (quick)" if calibration.quick else "")
         table.add_row(calibration.gpu.key, *rates, created, calibration.software.driver, origin)
     return table
 
 
-def _highest(calibration: Calibration, ceiling: str) -> str:
+def _highest_rate(calibration: Calibration, ceiling: str) -> str:
     rates = [reading.value for reading in calibration.readings if reading.ceiling == ceiling]
-    return _tera(max(rates)) if rates else "-"
+    return _format_tera(max(rates)) if rates else "-"
 
 
-def _page(calibration: Calibration, device: Device) -> Iterator[RenderableType]:
+def _calibration_page(calibration: Calibration, device: Device) -> Iterator[RenderableType]:
     gpu, software = calibration.gpu, calibration.software
     yield Text.assemble((gpu.name, "bold"), f"  {' '.join(gpu.notes)}")
     yield Text(
@@ -53,10 +53,10 @@ def _page(calibration: Calibration, device: Device) -> Iterator[RenderableType]:
         f"{software.driver} · torch {software.torch} · triton {software.triton}\n",
         style="dim",
     )
-    yield _ceilings(calibration, device)
+    yield _ceilings_table(calibration, device)
     yield Text(f"\n{_LEGEND}\n", style="dim")
     yield from _bandwidths(calibration)
-    yield from (Text(line) for line in _launches(calibration.readings))
+    yield from (Text(line) for line in _launch_lines(calibration.readings))
     yield from (Text(doubt, style="bold red") for doubt in doubts(calibration, device))
     yield from (Text(warning, style="yellow") for warning in calibration.warnings)
     for name, reason in calibration.skipped.items():
@@ -66,17 +66,17 @@ def _page(calibration: Calibration, device: Device) -> Iterator[RenderableType]:
 # --------------------------------------------------------------------------------- tables
 
 
-def _ceilings(calibration: Calibration, device: Device) -> Table:
+def _ceilings_table(calibration: Calibration, device: Device) -> Table:
     numbers = ("peak", "burst", "", "MHz", "sustained", "", "MHz", "W")
-    table = columns(["T.../s"], numbers, ["held by"], style="bold")
+    table = table_without_lines(["T.../s"], numbers, ["held by"], style="bold")
     for name in dict.fromkeys(r.name for r in calibration.readings if r.ceiling is not None):
         burst = calibration.find(name, Regime.BURST)
         sustained = calibration.find(name, Regime.SUSTAINED)
-        table.add_row(name, *_row(burst, sustained, device))
+        table.add_row(name, *_ceiling_row(burst, sustained, device))
     return table
 
 
-def _row(burst: Reading | None, sustained: Reading | None, device: Device) -> list[str]:
+def _ceiling_row(burst: Reading | None, sustained: Reading | None, device: Device) -> list[str]:
     either = burst or sustained
     assert either is not None
     assert either.ceiling is not None
@@ -85,20 +85,20 @@ def _row(burst: Reading | None, sustained: Reading | None, device: Device) -> li
     seen = sustained.conditions if sustained else None
     reasons = seen.reasons if seen else {}
     return [
-        _tera(peak) if peak else "-",
-        *_rate(burst, peak),
-        *_rate(sustained, peak),
+        _format_tera(peak) if peak else "-",
+        *_format_rate(burst, peak),
+        *_format_rate(sustained, peak),
         f"{seen.power_w:.0f}" if seen and seen.power_w is not None else "-",
         ", ".join(f"{name} {share:.0%}" for name, share in reasons.items()),
     ]
 
 
-def _rate(reading: Reading | None, peak: float | None) -> tuple[str, str, str]:
+def _format_rate(reading: Reading | None, peak: float | None) -> tuple[str, str, str]:
     if reading is None:
         return "-", "", "-"
     share = f"{100 * reading.value / peak:.0f} %" if peak else ""
     clock = f"{reading.sm_clock_mhz:.0f}" if reading.sm_clock_mhz is not None else "-"
-    return _tera(reading.value), share, clock
+    return _format_tera(reading.value), share, clock
 
 
 def _bandwidths(calibration: Calibration) -> Iterator[RenderableType]:
@@ -108,36 +108,36 @@ def _bandwidths(calibration: Calibration) -> Iterator[RenderableType]:
         yield Text("TB/s of single launches, by MiB read and written", style="bold")
         for regime in _SINGLE:
             yield Text(f"after: {regime.value}", style="dim")
-            yield _by_size([r for r in singles if r.regime is regime])
+            yield _rates_by_size([r for r in singles if r.regime is regime])
         yield Text()
     l2 = [reading for reading in calibration.readings if reading.name.startswith("l2.")]
     if l2:
         yield Text("TB/s of L2, by MiB read repeatedly", style="bold")
-        yield _by_size(l2)
+        yield _rates_by_size(l2)
         yield Text()
 
 
-def _by_size(readings: Sequence[Reading]) -> Table:
+def _rates_by_size(readings: Sequence[Reading]) -> Table:
     """Return a row per kind, a column per size to the nearest power of two."""
-    sizes = sorted({_mib(reading) for reading in readings})
-    table = columns([""], [f"{size:g}" for size in sizes], style="bold")
+    sizes = sorted({_size_in_mib(reading) for reading in readings})
+    table = table_without_lines([""], [f"{size:g}" for size in sizes], style="bold")
     for name in dict.fromkeys(reading.name for reading in readings):
-        rates = {_mib(r): f"{r.value / 1e12:.2f}" for r in readings if r.name == name}
+        rates = {_size_in_mib(r): f"{r.value / 1e12:.2f}" for r in readings if r.name == name}
         table.add_row(name, *(rates.get(size, "-") for size in sizes))
     return table
 
 
-def _mib(reading: Reading) -> float:
+def _size_in_mib(reading: Reading) -> float:
     mib = (reading.size_bytes or 0) / 2**20
     return round(mib, 2) if mib < 1 else round(mib, 1) if mib < 10 else float(round(mib))
 
 
-def _launches(readings: Sequence[Reading]) -> Iterator[str]:
+def _launch_lines(readings: Sequence[Reading]) -> Iterator[str]:
     for reading in readings:
         if reading.unit == "s":
             yield f"{reading.name}: {units.duration(reading.value * 1e3)} ({reading.detail})"
 
 
-def _tera(value: float) -> str:
+def _format_tera(value: float) -> str:
     tera = value / 1e12
     return f"{tera:.0f}" if tera >= 1000 else f"{tera:.4g}" if tera >= 1 else f"{tera:.3g}"

@@ -27,7 +27,7 @@ from solkit.report.diff import Group
 from solkit.report.overview import Time, modelled_ms, time_of
 from solkit.report.record_forms import finite_or_none
 from solkit.report.schema import DeviceJson, ReportJson, ResourceJson, ResultJson
-from solkit.report.units import TELLING, ratio, shape_words, signed_duration
+from solkit.report.units import TELLING, format_ratio, shape_words, signed_duration
 
 __all__ = [
     "RATES",
@@ -149,7 +149,7 @@ class Step:
     @property
     def words(self) -> str:
         """The factor and its cost, e.g. ``"1.20×  +26.5 µs"``."""
-        factor = ratio(self.factor)
+        factor = format_ratio(self.factor)
         return factor if self.kind == "none" else f"{factor}  {signed_duration(self.cost_ms)}"
 
 

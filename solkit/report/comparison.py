@@ -30,7 +30,7 @@ from solkit.core import (
 )
 from solkit.report import schema, units, widgets
 from solkit.report.record_forms import Json
-from solkit.report.tables import columns
+from solkit.report.tables import table_without_lines
 
 __all__ = ["ComparisonJson", "ComparisonReportJson", "RivalJson", "dumps", "render"]
 
@@ -53,7 +53,7 @@ def _page(report: ComparisonReport) -> Iterator[RenderableType]:
     device = report.device
     files = (report.base, *report.candidates)
     rows = [("base", files[0])] + [(f"candidate {n}", file) for n, file in enumerate(files) if n]
-    yield widgets.labelled(((role, Text(file.path)) for role, file in rows), _LABEL_CELLS)
+    yield widgets.labelled_texts(((role, Text(file.path)) for role, file in rows), _LABEL_CELLS)
     yield Text.assemble((device.name, "bold"), f"  {device.sm_count} SMs")
     for failed in report.failed:
         yield Text(f"\n{units.shape_words(failed.shape)}: {failed.error}", style="red")
@@ -61,13 +61,13 @@ def _page(report: ComparisonReport) -> Iterator[RenderableType]:
         yield Text()
         yield _table(report)
         yield Text()
-        yield widgets.labelled(_remarks(report), _LABEL_CELLS)
+        yield widgets.labelled_texts(_remarks(report), _LABEL_CELLS)
 
 
 def _table(report: ComparisonReport) -> Table:
     """Return a row per comparison; shapes are named by the sizes that differ."""
     names = widgets.differing_sizes([comparison.base for comparison in report.comparisons])
-    table = columns(["shape", "candidate"], ["base", "time", "ratio", "95 %"], ["is"])
+    table = table_without_lines(["shape", "candidate"], ["base", "time", "ratio", "95 %"], ["is"])
     for comparison in report.comparisons:
         shape = {
             name: comparison.base.shape[name] for name in names if name in comparison.base.shape
@@ -88,7 +88,7 @@ def _name(comparison: Comparison) -> str:
     """Return the candidate's file, and the parameters in which it differs from the base."""
     base, candidate = comparison.base.params, comparison.candidate.params
     own = {name: value for name, value in candidate.items() if base.get(name) != value}
-    return f"{comparison.kernel.name} {units.settings(own)}".strip()
+    return f"{comparison.kernel.name} {units.format_settings(own)}".strip()
 
 
 def _interval(ratio: Ratio | None) -> str:

@@ -10,40 +10,40 @@ from rich.text import Text
 
 from solkit.core import KernelAnalysis
 from solkit.report import units
-from solkit.report.tables import columns
+from solkit.report.tables import table_without_lines
 from solkit.roofline.kernel.counter_comparison import compared
 
-__all__ = ["in_unit", "remarks", "tables"]
+__all__ = ["counter_tables", "format_in_unit", "stall_remarks"]
 
 _REASONS = 3
 _NO_STALL = ("selected", "not_selected")
 """Warps that issue, or could."""
 
 
-def tables(kernels: Sequence[KernelAnalysis]) -> Iterator[RenderableType]:
+def counter_tables(kernels: Sequence[KernelAnalysis]) -> Iterator[RenderableType]:
     """Yield a table and what warps waited for, for each counted launch."""
     for kernel in kernels:
         if kernel.counters is not None:
             yield Text()
-            yield _table(kernel)
+            yield _table_of_launch(kernel)
             counted = kernel.counters
-            said = remarks(counted.stalls, counted.achieved_occupancy, counted.missing)
+            said = stall_remarks(counted.stalls, counted.achieved_occupancy, counted.missing)
             yield Text(said, style="dim")
 
 
-def _table(kernel: KernelAnalysis) -> Table:
-    table = columns([kernel.launch.name], ["modelled", "counted", "ratio"], [""])
+def _table_of_launch(kernel: KernelAnalysis) -> Table:
+    table = table_without_lines([kernel.launch.name], ["modelled", "counted", "ratio"], [""])
     for counter in compared(kernel):
         mark = Text("the model disagrees", style="yellow") if counter.disagrees else Text()
         modelled, counted = (
-            in_unit(counter.modelled, counter.unit),
-            in_unit(counter.counted, counter.unit),
+            format_in_unit(counter.modelled, counter.unit),
+            format_in_unit(counter.counted, counter.unit),
         )
-        table.add_row(counter.name, modelled, counted, units.ratio(counter.ratio), mark)
+        table.add_row(counter.name, modelled, counted, units.format_ratio(counter.ratio), mark)
     return table
 
 
-def in_unit(value: float, unit: str) -> str:
+def format_in_unit(value: float, unit: str) -> str:
     """Write a figure in a `solkit.roofline.kernel.counter_comparison.CounterComparison`'s unit."""
     if unit == "share":
         return f"{100 * value:.0f} %"
@@ -54,7 +54,7 @@ def in_unit(value: float, unit: str) -> str:
     return units.amount(value, unit)
 
 
-def remarks(
+def stall_remarks(
     stalls: Mapping[str, float | None], achieved_occupancy: float | None, missing: Sequence[str]
 ) -> str:
     """Return what warps waited for, how many there were, and what could not be counted."""

@@ -9,42 +9,42 @@ from rich.text import Text
 
 from solkit.core import Device, KernelAnalysis, Measurement, Protocol, Result
 from solkit.report import counters, launches, short, units
-from solkit.report.advice import advised, kernels_seen
+from solkit.report.advice import advice_of_rules, kernels_seen
 from solkit.report.widgets import (
     Row,
-    bars,
     beaten_rows,
     bound_remarks,
     factor_rows,
     label_cells,
-    labelled,
+    labelled_texts,
+    resource_bars,
     title_rule,
 )
 
-__all__ = ["section"]
+__all__ = ["detailed_section"]
 
 _LAUNCHES = 12  # further ones are counted, not shown
 
 
-def section(
+def detailed_section(
     result: Result, device: Device, width: int, assumed: tuple[str, ...]
 ) -> Iterator[RenderableType]:
     """Yield one shape; its assumptions are left out if they equal `assumed`."""
     label = label_cells(result.bound)
-    kernels = launches.heaviest(kernels_seen(result))
+    kernels = launches.heaviest_first(kernels_seen(result))
     yield title_rule(result)
-    yield labelled(short.summary(result), label)
+    yield labelled_texts(short.summary_lines(result), label)
     yield Text()
-    yield bars(result, label, width)
+    yield resource_bars(result, label, width)
     yield Text()
-    yield labelled(_breakdown(result, kernels), label)
-    yield from counters.tables(kernels[:_LAUNCHES])
-    yield labelled(_remarks(result, device, assumed, kernels), label)
-    rows = (("next", short.advice_words(advice)) for advice in advised(result, device))
-    yield labelled(rows, label)
+    yield labelled_texts(_time_breakdown(result, kernels), label)
+    yield from counters.counter_tables(kernels[:_LAUNCHES])
+    yield labelled_texts(_section_remarks(result, device, assumed, kernels), label)
+    rows = (("next", short.advice_words(advice)) for advice in advice_of_rules(result, device))
+    yield labelled_texts(rows, label)
 
 
-def _breakdown(result: Result, kernels: Sequence[KernelAnalysis]) -> Iterator[Row]:
+def _time_breakdown(result: Result, kernels: Sequence[KernelAnalysis]) -> Iterator[Row]:
     """Yield the modelled time of each launch, and the factors of the gap."""
     for kernel in kernels[:_LAUNCHES]:
         if kernel.model:
@@ -54,12 +54,12 @@ def _breakdown(result: Result, kernels: Sequence[KernelAnalysis]) -> Iterator[Ro
             times = f" ({count} times)" if count > 1 else ""
             words = f" {kernel.launch.name}{times}: {', '.join(terms)}"
             yield "modelled", Text.assemble(time, words)
-    yield from _moved(result, kernels)
+    yield from _moved_bytes_lines(result, kernels)
     if result.gap:
         yield from factor_rows((f.name, f.factor, f.evidence) for f in result.gap.factors)
 
 
-def _moved(result: Result, kernels: Sequence[KernelAnalysis]) -> Iterator[Row]:
+def _moved_bytes_lines(result: Result, kernels: Sequence[KernelAnalysis]) -> Iterator[Row]:
     """Yield what all launches move from and to DRAM, next to what the problem needs."""
     seen = [(kernel.demand, kernel.launch.count) for kernel in kernels]
     demands = [(demand, count) for demand, count in seen if demand is not None]
@@ -79,7 +79,7 @@ def _moved(result: Result, kernels: Sequence[KernelAnalysis]) -> Iterator[Row]:
     yield "bytes", Text(", ".join(amounts))
 
 
-def _remarks(
+def _section_remarks(
     result: Result, device: Device, assumed: tuple[str, ...], kernels: Sequence[KernelAnalysis]
 ) -> Iterator[Row]:
     yield from bound_remarks(result, assumed)
@@ -89,15 +89,15 @@ def _remarks(
         yield "launches", Text(launches.shown_words(shown, kernels))
     for kernel in shown:
         label = "launches" if len(kernels) > 1 else "launch"
-        yield label, launches.in_full(kernel, device)
+        yield label, launches.launch_in_full(kernel, device)
     if len(kernels) > len(shown):
         yield "launches", Text(f"and {len(kernels) - len(shown)} more, all in --json", style="dim")
     if result.protocol and result.measurement:
-        yield "timing", Text(_timing(result.protocol, result.measurement))
+        yield "timing", Text(_timing_line(result.protocol, result.measurement))
     yield from short.problem_rows(result, shown)
 
 
-def _timing(protocol: Protocol, measurement: Measurement) -> str:
+def _timing_line(protocol: Protocol, measurement: Measurement) -> str:
     facts = [
         f"{measurement.method}, {protocol.l2} L2 ({protocol.flush})",
         f"{measurement.samples} calls after {protocol.warmup_calls} to warm up",

@@ -13,7 +13,7 @@ from rich.text import Text
 from solkit.core import Ceiling, ClockKind, Device
 from solkit.core.codec import json_value, to_json
 from solkit.report import calibration
-from solkit.report.tables import columns
+from solkit.report.tables import table_without_lines
 from solkit.report.widgets import print_plainly
 from solkit.roofline.calibration import Calibration, doubts
 from solkit.roofline.devices import aliases
@@ -68,7 +68,7 @@ def dumps(catalogue: Sequence[Device], live: Sequence[Device], measured: Measure
 def _calibrations(measured: Measured, catalogue: Sequence[Device]) -> Iterator[RenderableType]:
     if measured:
         yield Text("\nCalibrations", style="bold")
-        yield calibration.overview(measured)
+        yield calibration.calibrations_table(measured)
         yield from (Text(doubt, style="yellow") for doubt in _doubts(measured, catalogue))
         yield Text(f"\n{_MEASURED}", style="dim")
 
@@ -86,7 +86,7 @@ def _doubts(measured: Measured, catalogue: Sequence[Device]) -> Iterator[str]:
 
 def _table(devices: Iterable[Device], wide: bool) -> Table:
     numbers = ("CC", "SMs", "MHz", "TB/s", "fp16", "bf16", "tf32", "fp8")
-    rows = columns(["key"], numbers, ("name", "aliases") if wide else (), style="bold")
+    rows = table_without_lines(["key"], numbers, ("name", "aliases") if wide else (), style="bold")
     for device in devices:
         rows.add_row(*(Text(cell) for cell in _cells(device, wide)))
     return rows

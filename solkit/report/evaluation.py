@@ -43,41 +43,43 @@ def dumps(evaluations: Evaluations, about: About) -> str:
         "schema": SCHEMA,
         "depth": about.depth,
         "members": about.members,
-        "splits": _splits(evaluations[""]),
+        "splits": _splits_json(evaluations[""]),
         "baselines": {
-            name: _splits(by_split)
+            name: _splits_json(by_split)
             for name, by_split in evaluations.items()
             if name not in ("", UPDATED)
         },
     }
     if UPDATED in evaluations:
-        document[UPDATED] = {"points": about.points, "splits": _splits(evaluations[UPDATED])}
+        document[UPDATED] = {"points": about.points, "splits": _splits_json(evaluations[UPDATED])}
     return json.dumps(document, indent=2, allow_nan=False)
 
 
-def _splits(by_split: Mapping[str, Evaluation]) -> dict[str, Any]:
-    return {split: _figures(evaluation) for split, evaluation in by_split.items()}
+def _splits_json(by_split: Mapping[str, Evaluation]) -> dict[str, Any]:
+    return {split: _figures_json(evaluation) for split, evaluation in by_split.items()}
 
 
-def _figures(evaluation: Evaluation) -> dict[str, Any]:
+def _figures_json(evaluation: Evaluation) -> dict[str, Any]:
     return {
         "rows": evaluation.rows,
-        "pools": {kind: _pools(figures) for kind, figures in evaluation.pools.items()},
-        "time_error_median": _known(evaluation.time_error),
-        "coverage_90": _known(evaluation.coverage.share),
-        "coverage_90_families_p10": _known(evaluation.coverage.p10),
-        "coverage_90_families_worst": _known(evaluation.coverage.worst),
-        "abstains": _known(evaluation.abstaining.share),
-        "abstains_error_ratio": _known(evaluation.abstaining.error_ratio),
-        "pairs_right": {apart: _known(pairs.right) for apart, pairs in evaluation.pairs.items()},
+        "pools": {kind: _pools_json(figures) for kind, figures in evaluation.pools.items()},
+        "time_error_median": _finite_or_none(evaluation.time_error),
+        "coverage_90": _finite_or_none(evaluation.coverage.share),
+        "coverage_90_families_p10": _finite_or_none(evaluation.coverage.p10),
+        "coverage_90_families_worst": _finite_or_none(evaluation.coverage.worst),
+        "abstains": _finite_or_none(evaluation.abstaining.share),
+        "abstains_error_ratio": _finite_or_none(evaluation.abstaining.error_ratio),
+        "pairs_right": {
+            apart: _finite_or_none(pairs.right) for apart, pairs in evaluation.pairs.items()
+        },
     }
 
 
-def _pools(figures: Figures) -> dict[str, Any]:
-    regrets = {f"regret_top{n}_mean": _known(figures.regrets[n]) for n in FIRST}
+def _pools_json(figures: Figures) -> dict[str, Any]:
+    regrets = {f"regret_top{n}_mean": _finite_or_none(figures.regrets[n]) for n in FIRST}
     return {
-        "spearman_median": _known(figures.spearman_median),
-        "spearman_p10": _known(figures.spearman_p10),
+        "spearman_median": _finite_or_none(figures.spearman_median),
+        "spearman_p10": _finite_or_none(figures.spearman_p10),
         **regrets,
         "problems": figures.problems,
         "k_90": figures.k_90 or None,
@@ -85,7 +87,7 @@ def _pools(figures: Figures) -> dict[str, Any]:
     }
 
 
-def _known(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
@@ -93,34 +95,38 @@ def render(evaluations: Evaluations, about: About, console: Console) -> None:
     """Print two tables for each split: how it ranks, and how far it can be trusted."""
     for split in evaluations[""]:
         of_split = {
-            _named(name, about): by_split[split]
+            _name_of_series(name, about): by_split[split]
             for name, by_split in evaluations.items()
             if split in by_split
         }
         what = "all rows, as forecast by the model" if split == "all" else f"left out: {split}"
-        console.print(_ranking(of_split, f"{what}; {about.depth}"))
-        console.print(_trust(of_split))
+        console.print(_ranking_table(of_split, f"{what}; {about.depth}"))
+        console.print(_trust_table(of_split))
     if about.members == 1:
         console.print("One model in place of an ensemble of five, which errs a little less.")
 
 
-def _named(name: str, about: About) -> str:
+def _name_of_series(name: str, about: About) -> str:
     if name == UPDATED:
         return f"after {about.points} rows"
     return name.replace("_", " ") or "the surrogate"
 
 
-def _ranking(of_split: Mapping[str, Evaluation], title: str) -> Table:
+def _ranking_table(of_split: Mapping[str, Evaluation], title: str) -> Table:
     regret = "regret, % " + "/".join(map(str, FIRST))
     heads = ("problems: Spearman", regret, "kernels: Spearman", regret, "time error, %")
-    table = _table(("", "rows", *heads), title)
+    table = _empty_table(("", "rows", *heads), title)
     for name, evaluation in of_split.items():
-        pools = [text for kind in ("problem", "kernel") for text in _ranked(evaluation.pools[kind])]
-        table.add_row(name, f"{evaluation.rows:,}", *pools, _percent(evaluation.time_error))
+        pools = [
+            text
+            for kind in ("problem", "kernel")
+            for text in _ranking_cells(evaluation.pools[kind])
+        ]
+        table.add_row(name, f"{evaluation.rows:,}", *pools, _format_percent(evaluation.time_error))
     return table
 
 
-def _trust(of_split: Mapping[str, Evaluation]) -> Table:
+def _trust_table(of_split: Mapping[str, Evaluation]) -> Table:
     heads = (
         "kernels over 1.2 apart, % right",
         "1.2 to 1.5, % right",
@@ -130,27 +136,27 @@ def _trust(of_split: Mapping[str, Evaluation]) -> Table:
         "abstains, %",
         "error there, ratio",
     )
-    table = _table(("", *heads), None)
+    table = _empty_table(("", *heads), None)
     for name, evaluation in of_split.items():
         kernel, coverage, abstaining = (
             evaluation.pools["kernel"],
             evaluation.coverage,
             evaluation.abstaining,
         )
-        families = f"{_percent(coverage.p10)}/{_percent(coverage.worst)}"
+        families = f"{_format_percent(coverage.p10)}/{_format_percent(coverage.worst)}"
         table.add_row(
             name,
-            *(_percent(evaluation.pairs[apart].right) for apart in APART),
+            *(_format_percent(evaluation.pairs[apart].right) for apart in APART),
             ", ".join(str(number or "-") for number in (kernel.k_90, kernel.k_90_of_48)),
-            _percent(coverage.share),
+            _format_percent(coverage.share),
             families if coverage.families else "",
-            _percent(abstaining.share) if abstaining.share else "",
+            _format_percent(abstaining.share) if abstaining.share else "",
             "" if math.isnan(abstaining.error_ratio) else f"{abstaining.error_ratio:.1f}",
         )
     return table
 
 
-def _table(heads: Sequence[str], title: str | None) -> Table:
+def _empty_table(heads: Sequence[str], title: str | None) -> Table:
     table = Table(title=title, title_justify="left")
     for head in heads:
         table.add_column(
@@ -159,12 +165,12 @@ def _table(heads: Sequence[str], title: str | None) -> Table:
     return table
 
 
-def _ranked(figures: Figures) -> tuple[str, str]:
+def _ranking_cells(figures: Figures) -> tuple[str, str]:
     if not figures.problems:
         return "", ""
     regrets = "/".join(f"{100 * figures.regrets[n]:.2g}" for n in FIRST)
     return f"{figures.spearman_median:.3f}/{figures.spearman_p10:.2f}", regrets
 
 
-def _percent(value: float) -> str:
+def _format_percent(value: float) -> str:
     return "" if math.isnan(value) else f"{100 * value:.1f}"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["coverage", "regret", "truth", "write"]
+__all__ = ["coverage_figure", "regret_figure", "truth_figure", "write_figures"]
 
 _MOST_DOTS = 8_000
 _MOST_MEASURED = 16
@@ -33,7 +33,7 @@ Told = Mapping[str, Mapping[str, Forecasts]]
 """By forecaster, then by split. The surrogate's own name is empty."""
 
 
-def write(table: Table, forecasts: Told, folder: Path | str, seed: int = 0) -> list[Path]:
+def write_figures(table: Table, forecasts: Told, folder: Path | str, seed: int = 0) -> list[Path]:
     """Write every figure of an evaluation into a folder.
 
     Args:
@@ -54,7 +54,7 @@ def write(table: Table, forecasts: Told, folder: Path | str, seed: int = 0) -> l
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         with matplotlib.rc_context(STYLE):
-            for name, figure in _figures(table, forecasts, seed):
+            for name, figure in _named_figures(table, forecasts, seed):
                 figure.savefig(path := Path(folder) / f"{name}.png", dpi=160)
                 written.append(path)
     except OSError as error:
@@ -62,31 +62,31 @@ def write(table: Table, forecasts: Told, folder: Path | str, seed: int = 0) -> l
     return written
 
 
-def _figures(table: Table, forecasts: Told, seed: int) -> Iterator[tuple[str, Figure]]:
+def _named_figures(table: Table, forecasts: Told, seed: int) -> Iterator[tuple[str, Figure]]:
     for split, ours in forecasts[""].items():
         rows = np.flatnonzero(~np.isnan(ours.time_ms))
         if not len(rows):
             continue
-        yield f"{split}-truth", truth(table[rows], ours[rows], _title(split))
+        yield f"{split}-truth", truth_figure(table[rows], ours[rows], _title_of_split(split))
         of_split = {
             name: by_split[split] for name, by_split in forecasts.items() if split in by_split
         }
         for kind in KINDS:
-            figure = regret(table, of_split, kind, _title(split), seed)
+            figure = regret_figure(table, of_split, kind, _title_of_split(split), seed)
             if figure is not None:
                 yield f"{split}-regret-{kind}", figure
         if shares := coverage_by_family(table[rows], ours[rows]):
-            yield f"{split}-coverage", coverage(shares, _title(split))
+            yield f"{split}-coverage", coverage_figure(shares, _title_of_split(split))
 
 
-def _title(split: str) -> str:
+def _title_of_split(split: str) -> str:
     return "all rows" if split == "all" else f"left out: {split}"
 
 
-def truth(table: Table, forecasts: Forecasts, title: str) -> Figure:
+def truth_figure(table: Table, forecasts: Forecasts, title: str) -> Figure:
     """Forecast times against true ones; of many rows, a sample."""
     rows = np.random.default_rng(0).permutation(len(table))[:_MOST_DOTS]
-    figure, axes = _axes(5.2, 5.0, title)
+    figure, axes = _make_axes(5.2, 5.0, title)
     doubted = forecasts.abstains[rows].astype(bool)
     for those, colour, label in (
         (~doubted, LIGHT["sol"], "trusted"),
@@ -104,11 +104,11 @@ def truth(table: Table, forecasts: Forecasts, title: str) -> Figure:
     return figure
 
 
-def regret(
+def regret_figure(
     table: Table, by_forecaster: Mapping[str, Forecasts], kind: str, title: str, seed: int = 0
 ) -> Figure | None:
     """Mean regret of each forecaster by how many are measured; ``None`` if there are no pools."""
-    figure, axes = _axes(6.4, 4.2, f"{title}, pools of one {kind}")
+    figure, axes = _make_axes(6.4, 4.2, f"{title}, pools of one {kind}")
     first = range(1, _MOST_MEASURED + 1)
     drawn = False
     for mark, (name, forecasts) in enumerate(by_forecaster.items()):
@@ -135,10 +135,10 @@ def regret(
     return figure
 
 
-def coverage(shares: Mapping[str, tuple[float, int]], title: str) -> Figure:
+def coverage_figure(shares: Mapping[str, tuple[float, int]], title: str) -> Figure:
     """Share of rows in their 90 % interval, by family, the poorest first; of many, these."""
     poorest = sorted(shares.items(), key=lambda family: (family[1][0], family[0]))[:_MOST_FAMILIES]
-    figure, axes = _axes(6.4, 1.2 + 0.16 * len(poorest), title)
+    figure, axes = _make_axes(6.4, 1.2 + 0.16 * len(poorest), title)
     names = [f"{family} ({rows:,})" for family, (_, rows) in poorest]
     places = range(len(poorest))
     axes.barh(places, [100 * share for _, (share, _) in poorest], color=LIGHT["sol"], height=0.7)
@@ -149,7 +149,7 @@ def coverage(shares: Mapping[str, tuple[float, int]], title: str) -> Figure:
     return figure
 
 
-def _axes(width: float, height: float, title: str) -> tuple[Figure, Axes]:
+def _make_axes(width: float, height: float, title: str) -> tuple[Figure, Axes]:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")

@@ -19,9 +19,9 @@ from solkit.core import (
     TuneVerdict,
 )
 from solkit.report.tuning import final_json, speedup_json, stopped_words
-from solkit.report.units import duration, settings, shape_words
+from solkit.report.units import duration, format_settings, shape_words
 
-__all__ = ["SCHEMA", "as_json", "dumps", "line", "render"]
+__all__ = ["SCHEMA", "as_json", "dumps", "render", "status_line"]
 
 SCHEMA = "solkit.evolve/1"
 _MOST_SHOWN = 20  # variants in the tree on a terminal; the JSON and the HTML page have all
@@ -41,13 +41,13 @@ def as_json(evolved: Evolved) -> dict[str, Any]:
         "shape": dict(evolved.shape),
         "device": evolved.device,
         "sol_ms": evolved.sol_ms,
-        "original": _timed(evolved.original),
-        "best": {"id": evolved.best, **_timed(evolved.best_params)},
+        "original": _timed_json(evolved.original),
+        "best": {"id": evolved.best, **_timed_json(evolved.best_params)},
         "verdict": evolved.verdict.value,
         "speedup": None if evolved.gate is None else speedup_json(evolved.gate.final),
-        "gate": _gate(evolved.gate),
-        "finalists": [_finalist(finalist) for finalist in evolved.finalists],
-        "variants": [_variant(variant) for variant in evolved.variants],
+        "gate": _gate_json(evolved.gate),
+        "finalists": [_finalist_json(finalist) for finalist in evolved.finalists],
+        "variants": [_variant_json(variant) for variant in evolved.variants],
         "rounds": evolved.rounds,
         "measured": evolved.measured,
         "failed": evolved.failed,
@@ -62,11 +62,11 @@ def as_json(evolved: Evolved) -> dict[str, Any]:
     }
 
 
-def _timed(timed: TimedParams) -> dict[str, Any]:
+def _timed_json(timed: TimedParams) -> dict[str, Any]:
     return {"params": dict(timed.params), "time_ms": timed.time_ms, "message": timed.message}
 
 
-def _gate(gate: Gate | None) -> dict[str, Any] | None:
+def _gate_json(gate: Gate | None) -> dict[str, Any] | None:
     if gate is None:
         return None
     return {
@@ -74,11 +74,11 @@ def _gate(gate: Gate | None) -> dict[str, Any] | None:
         "single_shape": gate.single_shape,
         "why": gate.why,
         "final": final_json(gate.final),
-        "held_out": [_held(held) for held in gate.held_out],
+        "held_out": [_held_out_json(held) for held in gate.held_out],
     }
 
 
-def _finalist(finalist: Finalist) -> dict[str, Any]:
+def _finalist_json(finalist: Finalist) -> dict[str, Any]:
     return {
         "id": finalist.id,
         "params": dict(finalist.params),
@@ -91,7 +91,7 @@ def _finalist(finalist: Finalist) -> dict[str, Any]:
     }
 
 
-def _held(held: HeldOut) -> dict[str, Any]:
+def _held_out_json(held: HeldOut) -> dict[str, Any]:
     return {
         "shape": dict(held.shape),
         "passed": held.passed,
@@ -101,7 +101,7 @@ def _held(held: HeldOut) -> dict[str, Any]:
     }
 
 
-def _variant(bred: Bred) -> dict[str, Any]:
+def _variant_json(bred: Bred) -> dict[str, Any]:
     variant = bred.variant
     return {
         "id": variant.id,
@@ -128,11 +128,11 @@ def _variant(bred: Bred) -> dict[str, Any]:
 def render(evolved: Evolved, console: Console) -> None:
     """Print the result."""
     console.print(f"{evolved.kernel} at {shape_words(evolved.shape)} on {evolved.device}")
-    console.print(f"  in use  {_told(evolved.original, evolved.sol_ms)}")
+    console.print(f"  in use  {_format_timed(evolved.original, evolved.sol_ms)}")
     if evolved.verdict is TuneVerdict.FASTER:
-        console.print(f"  best    {_told(evolved.best_params, evolved.sol_ms)}")
-    console.print(f"  {_answer(evolved)}")
-    console.print(_tree(evolved))
+        console.print(f"  best    {_format_timed(evolved.best_params, evolved.sol_ms)}")
+    console.print(f"  {_answer_lines(evolved)}")
+    console.print(_lineage_tree(evolved))
     measured = f"{evolved.measured} measured in {evolved.gpu_s:.1f} GPU s"
     failed = f", {evolved.failed} of them failed" if evolved.failed else ""
     proposed = f"{len(evolved.variants) - 1} variants in {evolved.rounds} rounds"
@@ -146,8 +146,8 @@ def render(evolved: Evolved, console: Console) -> None:
         console.print(f"  Written: {evolved.out}")
 
 
-def _told(timed: TimedParams, sol_ms: float | None) -> str:
-    params = f"  ({settings(timed.params)})" if timed.params else ""
+def _format_timed(timed: TimedParams, sol_ms: float | None) -> str:
+    params = f"  ({format_settings(timed.params)})" if timed.params else ""
     if timed.time_ms is None:
         why = f"fails: {timed.message}" if timed.message else "was not measured"
         return why + params
@@ -155,7 +155,7 @@ def _told(timed: TimedParams, sol_ms: float | None) -> str:
     return f"{duration(timed.time_ms)}{gap}{params}"
 
 
-def _answer(evolved: Evolved) -> str:
+def _answer_lines(evolved: Evolved) -> str:
     gate = evolved.gate
     if gate is None:
         return "Keep what you have: nothing was faster."
@@ -168,21 +168,21 @@ def _answer(evolved: Evolved) -> str:
     return f"Keep what you have. The best did not pass the gate: {gate.why}"
 
 
-def _tree(evolved: Evolved) -> Tree:
+def _lineage_tree(evolved: Evolved) -> Tree:
     """Return the lineage of what was measured, and how many more there were."""
     first = evolved.variants[0]
-    tree = Tree(_leaf(first, evolved))
+    tree = Tree(_leaf_of_variant(first, evolved))
     places = {first.variant.id: tree}
     shown = [bred for bred in evolved.variants[1:] if bred.measured][:_MOST_SHOWN]
     for bred in shown:
         above = places.get(bred.variant.parent or "", tree)
-        places[bred.variant.id] = above.add(_leaf(bred, evolved))
+        places[bred.variant.id] = above.add(_leaf_of_variant(bred, evolved))
     if (more := len(evolved.variants) - 1 - len(shown)) > 0:
         tree.add(f"{more} more, not shown: most were not measured")
     return tree
 
 
-def _leaf(bred: Bred, evolved: Evolved) -> str:
+def _leaf_of_variant(bred: Bred, evolved: Evolved) -> str:
     phrases = [bred.variant.kind]
     if bred.time_ms is not None:
         gap = "" if bred.gap is None else f", gap {bred.gap:.2f}"
@@ -194,7 +194,7 @@ def _leaf(bred: Bred, evolved: Evolved) -> str:
     return "  ".join(phrases)
 
 
-def line(status: EvolveStatus) -> str:
+def status_line(status: EvolveStatus) -> str:
     """Return how far a run is, in a line."""
     phrases = [status.stage]
     if status.budget_s:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["words"]
+__all__ = ["words_of_feature"]
 
 _RESOURCES = {
     "atomics": "time of atomics",
@@ -44,7 +44,7 @@ _GROUPS = {
 }
 
 
-def words(feature: str) -> str:
+def words_of_feature(feature: str) -> str:
     """Return a feature's name as a reader knows it, e.g. ``"modelled shared memory time"``."""
     group, _, name = feature.partition(".")
     if feature in _WHOLE:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from solkit.errors import InputError
 from solkit.extras import library
 from solkit.report import charts, units
-from solkit.report.diff import compare
+from solkit.report.diff import compare_reports
 from solkit.report.overview import NamedReport, file_name
 from solkit.report.palette import LIGHT
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["STYLE", "gap", "roofline", "times", "write"]
+__all__ = ["STYLE", "gap_figure", "roofline_figure", "times_figure", "write"]
 
 STYLE = {
     "svg.fonttype": "none",  # text stays text
@@ -62,8 +62,10 @@ def write(reports: Sequence[NamedReport], folder: Path | str) -> list[Path]:
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         with matplotlib.rc_context(STYLE):
-            for name, figure in _figures(reports):
-                written += [_save(figure, Path(folder) / f"{name}.{kind}") for kind in _KINDS]
+            for name, figure in _named_figures(reports):
+                written += [
+                    _save_figure(figure, Path(folder) / f"{name}.{kind}") for kind in _KINDS
+                ]
     except OSError as error:
         raise InputError(f"--figures: cannot write to {folder}: {error.strerror}") from error
     return written
@@ -72,40 +74,40 @@ def write(reports: Sequence[NamedReport], folder: Path | str) -> list[Path]:
 _KINDS = ("png", "svg")
 
 
-def _save(figure: Figure, path: Path) -> Path:
+def _save_figure(figure: Figure, path: Path) -> Path:
     metadata = {"Date": None} if path.suffix == ".svg" else {}
     figure.savefig(path, dpi=_DOTS_PER_INCH, metadata=metadata)
     return path
 
 
-def _figures(reports: Sequence[NamedReport]) -> Iterator[tuple[str, Figure]]:
+def _named_figures(reports: Sequence[NamedReport]) -> Iterator[tuple[str, Figure]]:
     """Yield every figure with its file name."""
     for named in reports:
         name = file_name(named.name)
         chart = charts.roofline_of(named.report)
         if chart.points:
-            yield f"{name}-roofline", roofline(chart, named.name)
+            yield f"{name}-roofline", roofline_figure(chart, named.name)
         for i, result in enumerate(named.report.results, 1):
             steps = charts.gap_of(result)
             if steps:
                 title = f"{named.name}, {units.shape_words(result.shape)}"
-                yield f"{name}-gap-{i}", gap(steps, title)
-    for i, group in enumerate(compare(reports), 1):
+                yield f"{name}-gap-{i}", gap_figure(steps, title)
+    for i, group in enumerate(compare_reports(reports), 1):
         chosen = charts.times_of(group)
         if chosen:
-            yield f"comparison-{i}", times(chosen)
+            yield f"comparison-{i}", times_figure(chosen)
 
 
 # ---------------------------------------------------------------------------------- figures
 
 
-def roofline(chart: charts.Roofline, title: str) -> Figure:
+def roofline_figure(chart: charts.Roofline, title: str) -> Figure:
     """Return the roofs that the shapes use, in every set of rates, and a mark per shape."""
-    figure, axes = _axes(7.2, 4.6, f"{title} on {chart.device}")
+    figure, axes = _make_axes(7.2, 4.6, f"{title} on {chart.device}")
     low, high = charts.intensities(chart)
     for roof in chart.roofs:
         if roof.used:
-            _roof(axes, roof, chart, low, high)
+            _draw_roof(axes, roof, chart, low, high)
     for kind, marker in _MARKERS.items():
         points = [point for point in chart.points if point.kind == kind]
         if points:
@@ -124,14 +126,16 @@ def roofline(chart: charts.Roofline, title: str) -> Figure:
     return figure
 
 
-def _roof(axes: Axes, roof: charts.Roof, chart: charts.Roofline, low: float, high: float) -> None:
+def _draw_roof(
+    axes: Axes, roof: charts.Roof, chart: charts.Roofline, low: float, high: float
+) -> None:
     xs, ys = charts.span(roof, chart, low, high)
     colour = "ink" if roof.rates == "roofline" else roof.rates
     labels = axes.get_legend_handles_labels()[1]
     label = "_" if roof.rates in labels else roof.rates  # the legend leaves out names with _
     axes.plot(xs, ys, _DASHES[roof.rates], color=LIGHT[colour], linewidth=1.2, label=label)
     if roof.rates == "roofline":
-        words = f"{roof.name}, {units.rate(roof.value, roof.unit.removesuffix('/s'))}"
+        words = f"{roof.name}, {units.format_rate(roof.value, roof.unit.removesuffix('/s'))}"
         middle = charts.between(*xs), charts.between(*ys)
         end, offset, side = (xs[1], ys[1]), (-4, 4), "right"
         if roof.is_memory:
@@ -139,7 +143,7 @@ def _roof(axes: Axes, roof: charts.Roof, chart: charts.Roofline, low: float, hig
         axes.annotate(words, end, offset, textcoords="offset points", ha=side, fontsize=8.5)
 
 
-def gap(chart: charts.Gap, title: str) -> Figure:
+def gap_figure(chart: charts.Gap, title: str) -> Figure:
     """Draw the way from the speed of light to the time: a bar per factor, end to end."""
     kind = "measured" if chart.measured else "modelled"
     rows = [("SOL", 1.0, 1.0, units.duration(chart.sol_ms), "sol")]
@@ -147,9 +151,9 @@ def gap(chart: charts.Gap, title: str) -> Figure:
         colour = "muted" if step.kind == "none" else step.kind
         rows.append((step.name, step.start, step.end, step.words, colour))
     total = chart.time_ms / chart.sol_ms if chart.sol_ms else 1.0
-    words = f"{units.ratio(total)}  {units.duration(chart.time_ms)}"
+    words = f"{units.format_ratio(total)}  {units.duration(chart.time_ms)}"
     rows.append((kind, 1.0, total, words, kind))
-    figure, axes = _axes(7.2, 0.36 * len(rows) + 1.3, f"{title}: {kind} time over SOL")
+    figure, axes = _make_axes(7.2, 0.36 * len(rows) + 1.3, f"{title}: {kind} time over SOL")
     for y, (_, start, end, words, colour) in enumerate(rows):
         axes.barh(y, end - start, left=start, height=0.62, color=LIGHT[colour])
         if start == end:
@@ -161,9 +165,9 @@ def gap(chart: charts.Gap, title: str) -> Figure:
     return figure
 
 
-def times(chart: charts.Times) -> Figure:
+def times_figure(chart: charts.Times) -> Figure:
     """Return a mark and an interval per candidate, and the speed of light as a line."""
-    figure, axes = _axes(7.2, 0.4 * len(chart.names) + 1.4, f"Time of a call at {chart.shape}")
+    figure, axes = _make_axes(7.2, 0.4 * len(chart.names) + 1.4, f"Time of a call at {chart.shape}")
     for y, time in enumerate(chart.times):
         kind = "measured" if time.measured else "expected"
         reach = [[time.median_ms - time.low_ms], [time.high_ms - time.median_ms]]
@@ -182,7 +186,7 @@ def times(chart: charts.Times) -> Figure:
     return figure
 
 
-def _axes(width: float, height: float, title: str) -> tuple[Figure, Axes]:
+def _make_axes(width: float, height: float, title: str) -> tuple[Figure, Axes]:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")

@@ -22,7 +22,7 @@ from rich.text import Text
 
 from solkit.core.judging import Judgement, JudgeReport, Plausibility
 from solkit.report import schema, units, widgets
-from solkit.report.tables import columns
+from solkit.report.tables import table_without_lines
 
 __all__ = [
     "ORDER",
@@ -92,7 +92,9 @@ def _page(report: JudgeReport, explained: bool) -> Iterator[RenderableType]:
 
 
 def _table(judgements: Sequence[Judgement]) -> Table:
-    table = columns(["problem", "solution"], ["time", "SOL", "of SOL", "over hard"], ["verdict"])
+    table = table_without_lines(
+        ["problem", "solution"], ["time", "SOL", "of SOL", "over hard"], ["verdict"]
+    )
     for judgement in judgements:
         problem = judgement.problem
         assert problem is not None

@@ -12,24 +12,24 @@ from solkit.report import units
 from solkit.report.advice import out_of_resources
 
 __all__ = [
-    "brief",
     "compiled_words",
     "error_text",
-    "filling",
-    "heaviest",
-    "in_full",
+    "filled_occupancy",
+    "heaviest_first",
+    "launch_in_brief",
+    "launch_in_full",
     "shown_words",
 ]
 
 _ERROR_LINES = 12
 
 
-def heaviest(kernels: Sequence[KernelAnalysis]) -> list[KernelAnalysis]:
+def heaviest_first(kernels: Sequence[KernelAnalysis]) -> list[KernelAnalysis]:
     """Sort launches by falling modelled time of all their calls; first those that fail."""
-    return sorted(kernels, key=lambda kernel: (kernel.error is None, -_time_ms(kernel)))
+    return sorted(kernels, key=lambda kernel: (kernel.error is None, -_modelled_call_ms(kernel)))
 
 
-def _time_ms(kernel: KernelAnalysis) -> float:
+def _modelled_call_ms(kernel: KernelAnalysis) -> float:
     return kernel.model.time_ms * kernel.launch.count if kernel.model else 0.0
 
 
@@ -37,42 +37,42 @@ def shown_words(shown: Sequence[KernelAnalysis], kernels: Sequence[KernelAnalysi
     """Return how many launches are shown, and what share of the modelled time they are."""
     calls, every = (sum(kernel.launch.count for kernel in part) for part in (shown, kernels))
     which = f"all {every}" if calls == every else f"{calls} of {every}"
-    whole_ms = sum(map(_time_ms, kernels))
+    whole_ms = sum(map(_modelled_call_ms, kernels))
     if not whole_ms:
         return f"{which} shown"
-    share = 100 * sum(map(_time_ms, shown)) / whole_ms
+    share = 100 * sum(map(_modelled_call_ms, shown)) / whole_ms
     return f"{which} shown, heaviest first: {share:.3g} % of the modelled time"
 
 
-def brief(kernel: KernelAnalysis, device: Device) -> Text:
+def launch_in_brief(kernel: KernelAnalysis, device: Device) -> Text:
     """Return a launch in one line."""
     launch = kernel.launch
     times = f" ({launch.count} times)" if launch.count > 1 else ""
     text = Text.assemble((launch.name, "bold"), times, no_wrap=True, overflow="ellipsis")
     if kernel.error:
         why = error_text(kernel.error, "").plain.partition("\n")[0]
-        return text.append(f"  {_broken(kernel)}: {why}", style="red")
+        return text.append(f"  {_why_broken(kernel)}: {why}", style="red")
     facts = []
     if kernel.model:
         limiter = kernel.model.limiter
-        facts.append(f"{units.duration(_time_ms(kernel))}, mostly {limiter}")
-    facts += _moved(kernel, brief=True)
+        facts.append(f"{units.duration(_modelled_call_ms(kernel))}, mostly {limiter}")
+    facts += _moved_bytes_words(kernel, brief=True)
     if launch.library:
         facts.append("PyTorch's")
     elif kernel.occupancy:
-        facts.append(filling(kernel, kernel.occupancy, device).partition(" (")[0])
+        facts.append(filled_occupancy(kernel, kernel.occupancy, device).partition(" (")[0])
     if kernel.facts.spills:
         facts.append(f"{kernel.facts.spills} spills")
-    return text.append("  " + " · ".join(facts or [f"grid {units.grid(launch.grid)}"]))
+    return text.append("  " + " · ".join(facts or [f"grid {units.format_grid(launch.grid)}"]))
 
 
-def in_full(kernel: KernelAnalysis, device: Device) -> Text:
+def launch_in_full(kernel: KernelAnalysis, device: Device) -> Text:
     """Return a launch with all that is known of it in words."""
     launch, compiled = kernel.launch, compiled_words(kernel)
     if launch.library:
-        return _operator(kernel)
+        return _operator_line(kernel)
     facts = [
-        f"grid {units.grid(launch.grid)}",
+        f"grid {units.format_grid(launch.grid)}",
         f"{launch.num_warps} warp{'s' * (launch.num_warps != 1)}",
         f"{launch.num_stages} stage{'s' * (launch.num_stages != 1)}",
     ]
@@ -82,16 +82,19 @@ def in_full(kernel: KernelAnalysis, device: Device) -> Text:
         facts.append(f"{launch.count} times")
     text = Text.assemble((launch.name, "bold"), f"  {' · '.join(facts)}")
     if kernel.occupancy:
-        compiled += [filling(kernel, kernel.occupancy, device), *_waves(kernel, kernel.occupancy)]
+        compiled += [
+            filled_occupancy(kernel, kernel.occupancy, device),
+            *_waves_in_words(kernel, kernel.occupancy),
+        ]
     if compiled:
-        text.append("\n" + " · ".join([*compiled, *_moved(kernel)]))
+        text.append("\n" + " · ".join([*compiled, *_moved_bytes_words(kernel)]))
     if kernel.error:
-        text.append(f"\n{_broken(kernel)}: ", style="bold red")
+        text.append(f"\n{_why_broken(kernel)}: ", style="bold red")
         text.append_text(error_text(kernel.error, "red"))
     return text
 
 
-def filling(kernel: KernelAnalysis, occupancy: Occupancy, device: Device) -> str:
+def filled_occupancy(kernel: KernelAnalysis, occupancy: Occupancy, device: Device) -> str:
     """Return the share of an SM's warps that the grid can really fill, and what limits it."""
     blocks, fit = math.prod(kernel.launch.grid), occupancy.blocks_per_sm
     resident = min(fit, math.ceil(blocks / device.sm_count))
@@ -105,7 +108,7 @@ def filling(kernel: KernelAnalysis, occupancy: Occupancy, device: Device) -> str
     return f"{achieved} (limit: the grid, {resident} {noun} an SM of {fit} that fit)"
 
 
-def _waves(kernel: KernelAnalysis, occupancy: Occupancy) -> Iterator[str]:
+def _waves_in_words(kernel: KernelAnalysis, occupancy: Occupancy) -> Iterator[str]:
     """Yield how often the grid fills the GPU; nothing if it does not."""
     if occupancy.waves >= 1:
         yield f"{occupancy.waves:.3g} waves" if occupancy.waves != 1 else "1 wave"
@@ -113,20 +116,22 @@ def _waves(kernel: KernelAnalysis, occupancy: Occupancy) -> Iterator[str]:
         yield "less than one wave"
 
 
-def _broken(kernel: KernelAnalysis) -> str:
+def _why_broken(kernel: KernelAnalysis) -> str:
     return "needs more than the GPU has" if out_of_resources(kernel) else "does not compile"
 
 
-def _operator(kernel: KernelAnalysis) -> Text:
+def _operator_line(kernel: KernelAnalysis) -> Text:
     """Return a launch of one of PyTorch's operators."""
     launch = kernel.launch
     facts = ["PyTorch's operator", *([launch.line] if launch.line else [])]
     if launch.count > 1:
         facts.append(f"{launch.count} times")
-    return Text.assemble((launch.name, "bold"), f"  {' · '.join([*facts, *_moved(kernel)])}")
+    return Text.assemble(
+        (launch.name, "bold"), f"  {' · '.join([*facts, *_moved_bytes_words(kernel)])}"
+    )
 
 
-def _moved(kernel: KernelAnalysis, brief: bool = False) -> list[str]:
+def _moved_bytes_words(kernel: KernelAnalysis, brief: bool = False) -> list[str]:
     """Return what a launch moves from and to DRAM."""
     demand = kernel.demand
     if demand is None:

@@ -26,7 +26,7 @@ from rich.text import Text
 from solkit.core import IdleTime, Profile, ProfiledKernel, ProfiledOp
 from solkit.report import schema, units, widgets
 from solkit.report.record_forms import RecordForm
-from solkit.report.tables import columns
+from solkit.report.tables import table_without_lines
 
 __all__ = ["OpJson", "ProfileJson", "dumps", "render"]
 
@@ -58,7 +58,7 @@ def _page(profile: Profile, width: int, complete: bool) -> Iterator[RenderableTy
     if profile.failure:
         yield Text(f"{profile.failure}: this is what was profiled before", style="red")
     yield Text()
-    yield widgets.labelled(_summary(profile), _LABEL)
+    yield widgets.labelled_texts(_summary(profile), _LABEL)
     ranked = _ranked(profile)
     if ranked:
         yield Text()
@@ -81,7 +81,7 @@ def _summary(profile: Profile) -> Iterator[widgets.Row]:
     yield "idle", Text(f"{late}, {queued}")
     if profile.ops:
         remaining = units.duration(profile.span_ms - profile.saving_ms)
-        speedup = units.ratio(profile.speedup(profile.saving_ms))
+        speedup = units.format_ratio(profile.speedup(profile.saving_ms))
         yield (
             "SOL",
             Text(f"every op at its target: {remaining}, {speedup} end to end{_held(profile)}"),
@@ -139,7 +139,7 @@ def _rows(
 
 
 def _op(profile: Profile, op: ProfiledOp) -> tuple[tuple[str, ...], Text]:
-    gap = units.ratio(op.gap) if op.gap < _LARGEST_GAP else f">{_LARGEST_GAP:.0f}×"
+    gap = units.format_ratio(op.gap) if op.gap < _LARGEST_GAP else f">{_LARGEST_GAP:.0f}×"
     cells = (
         units.duration(op.saving_ms) if op.saving_ms > 0 else "-",
         f"{profile.speedup(op.saving_ms):.3f}×",
@@ -182,7 +182,7 @@ def _details(op: ProfiledOp, complete: bool) -> Iterator[Text]:
 
 
 def _unbounded(profile: Profile, complete: bool) -> Table:
-    table = columns([], ["time", "busy", "calls"], ["without a bound"])
+    table = table_without_lines([], ["time", "busy", "calls"], ["without a bound"])
     shown = profile.unbounded if complete else profile.unbounded[:_ROWS]
     for kernel in shown:
         share = _share(kernel.time_ms, profile.busy_ms)

@@ -12,34 +12,34 @@ from rich.text import Text
 
 from solkit.core import Value
 from solkit.report import units
-from solkit.report.feature_words import words
-from solkit.report.tables import columns
+from solkit.report.feature_words import words_of_feature
+from solkit.report.tables import table_without_lines
 from solkit.report.widgets import print_plainly
 from solkit.surrogate.model import Contribution
 from solkit.surrogate.plan import Action, Plan, Ranked
 
-__all__ = ["SCHEMA", "dumps", "enough_words", "notes", "render", "shown"]
+__all__ = ["SCHEMA", "dumps", "enough_words", "notes_of_plan", "render", "shown_candidates"]
 
 SCHEMA = "solkit.rank/1"
 
 
 def dumps(plans: Sequence[Plan]) -> str:
     """Return the plans as JSON, best first; factors and shares are fractions."""
-    document = {"schema": SCHEMA, "results": [_result(plan) for plan in plans]}
+    document = {"schema": SCHEMA, "results": [_plan_json(plan) for plan in plans]}
     return json.dumps(document, indent=2, allow_nan=False)
 
 
-def _result(plan: Plan) -> dict[str, Any]:
+def _plan_json(plan: Plan) -> dict[str, Any]:
     return {
         "shape": dict(plan.shape),
         "sol_ms": plan.sol_ms,
         "enough": plan.enough,
         "notes": list(plan.notes),
-        "ranking": [_ranked(ranked) for ranked in plan.ranked],
+        "ranking": [_candidate_json(ranked) for ranked in plan.ranked],
     }
 
 
-def _ranked(ranked: Ranked) -> dict[str, Any]:
+def _candidate_json(ranked: Ranked) -> dict[str, Any]:
     configuration, forecast = ranked.configuration, ranked.forecast
     return {
         "file": configuration.path,
@@ -56,14 +56,14 @@ def _ranked(ranked: Ranked) -> dict[str, Any]:
             "abstains": forecast.abstains,
         },
         "costs": {"compile_s": ranked.compile_s, "gpu_s": ranked.gpu_s},
-        "explanation": [_push(push) for push in ranked.pushes],
+        "explanation": [_contribution_json(push) for push in ranked.pushes],
     }
 
 
-def _push(push: Contribution) -> dict[str, Any]:
+def _contribution_json(push: Contribution) -> dict[str, Any]:
     return {
         "feature": push.feature,
-        "words": words(push.feature),
+        "words": words_of_feature(push.feature),
         "value": push.value,
         "time_factor": push.factor,
     }
@@ -79,31 +79,31 @@ def render(plans: Sequence[Plan], top: int, console: Console) -> None:
     """
     for plan in plans:
         several = len({ranked.configuration.path for ranked in plan.ranked}) > 1
-        print_plainly(Group(*_page(plan, top, several)), console)
+        print_plainly(Group(*_ranking_page(plan, top, several)), console)
 
 
-def _page(plan: Plan, top: int, several: bool) -> Iterator[RenderableType]:
+def _ranking_page(plan: Plan, top: int, several: bool) -> Iterator[RenderableType]:
     number = f"{len(plan.ranked):,} candidate{'s' * (len(plan.ranked) != 1)}"
     sol = f"speed of light {units.duration(plan.sol_ms)}"
     yield Text(f"{units.shape_words(plan.shape)}: {number}, {sol}", style="bold")
-    table = columns([], ["", "forecast", "90 % interval"], ["parameters", "do", "why"])
-    for place, ranked in shown(plan, top):
+    table = table_without_lines([], ["", "forecast", "90 % interval"], ["parameters", "do", "why"])
+    for place, ranked in shown_candidates(plan, top):
         name = f"{Path(ranked.configuration.path).name} " if several else ""
         forecast = ranked.forecast
         table.add_row(
             str(place),
-            _time(forecast.time_ms) + (" ?" if forecast.abstains else ""),
+            _format_time(forecast.time_ms) + (" ?" if forecast.abstains else ""),
             units.interval(forecast.low_ms, forecast.high_ms),
-            Text(name + (_named(ranked.configuration.params) or "its only parameters")),
+            Text(name + (_format_settings(ranked.configuration.params) or "its only parameters")),
             ranked.action.value,
             Text(ranked.reason),
         )
     yield table
-    yield from (Text(note) for note in notes(plan))
+    yield from (Text(note) for note in notes_of_plan(plan))
     yield Text()
 
 
-def shown(plan: Plan, top: int) -> list[tuple[int, Ranked]]:
+def shown_candidates(plan: Plan, top: int) -> list[tuple[int, Ranked]]:
     """Return the candidates to show, with places: the measured ones, filled up with the first."""
     placed = list(enumerate(plan.ranked, 1))
     room = top - sum(ranked.action is not Action.SKIP for _, ranked in placed)
@@ -115,13 +115,16 @@ def shown(plan: Plan, top: int) -> list[tuple[int, Ranked]]:
     ]
 
 
-def notes(plan: Plan) -> list[str]:
+def notes_of_plan(plan: Plan) -> list[str]:
     """Return what there is to know of a plan besides its candidates, each a sentence."""
     sentences = list(plan.notes)
     if (said := enough_words(plan)) is not None:
         sentences.append(said)
     if plan.ranked and plan.ranked[0].pushes:
-        pushes = [f"{words(push.feature)} ×{push.factor:.2f}" for push in plan.ranked[0].pushes[:4]]
+        pushes = [
+            f"{words_of_feature(push.feature)} ×{push.factor:.2f}"
+            for push in plan.ranked[0].pushes[:4]
+        ]
         sentences.append(f"What moves the first forecast most: {', '.join(pushes)}.")
     if any(ranked.forecast.abstains for ranked in plan.ranked):
         sentences.append("? The surrogate does not trust itself: the time is the kernel model's.")
@@ -140,9 +143,9 @@ def enough_words(plan: Plan) -> str | None:
     return f"To find {good_one} takes a budget of {plan.enough + beside}."
 
 
-def _named(values: Mapping[str, Value]) -> str:
+def _format_settings(values: Mapping[str, Value]) -> str:
     return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
-def _time(time_ms: float | None) -> str:
+def _format_time(time_ms: float | None) -> str:
     return "unknown" if time_ms is None else units.duration(time_ms)

@@ -247,10 +247,10 @@ def advice_on(cause: Cause | None) -> str:
     template = REMEDIES[cause.name]
     if cause.figures.get("language") == "CUDA C++":
         template = IN_CUDA.get(cause.name, template)
-    return template.format_map({"also": "", **cause.figures, "resident": _resident(cause)})
+    return template.format_map({"also": "", **cause.figures, "resident": _resident_blocks(cause)})
 
 
-def _resident(cause: Cause) -> str:
+def _resident_blocks(cause: Cause) -> str:
     """Return the blocks on an SM at once, e.g. ``"1 block"``, ``"2.5 blocks"``."""
     blocks = cause.figures.get("blocks")
     if not isinstance(blocks, (int, float)):

@@ -51,7 +51,7 @@ from solkit.core import (
     Work,
 )
 from solkit.errors import InputError
-from solkit.report.advice import Advice, advice_on, advised
+from solkit.report.advice import Advice, advice_of_rules, advice_on
 from solkit.report.launch_schema import LaunchJson, launch_model
 from solkit.report.record_forms import Json, JsonModel, Number, RecordForm, Setting
 from solkit.report.sources import Source, sources_of
@@ -355,7 +355,7 @@ def device_model(device: Device) -> DeviceJson:
 
 
 def _result(result: Result, device: Device) -> ResultJson:
-    advice = advised(result, device)
+    advice = advice_of_rules(result, device)
     return ResultJson(
         shape=dict(result.shape),
         params=dict(result.params),

@@ -17,20 +17,20 @@ from solkit.core import (
     Verdict,
 )
 from solkit.report import counters, launches, units
-from solkit.report.advice import Advice, advised, kernels_seen
+from solkit.report.advice import Advice, advice_of_rules, kernels_seen
 from solkit.report.widgets import (
     Row,
     beaten_rows,
     evidence_label,
     label_cells,
-    labelled,
+    labelled_texts,
     title_rule,
     verdict_text,
 )
 
 __all__ = [
     *("advice_words", "disagreements", "expected_ms", "expected_words", "modelled_ms"),
-    *("problem_rows", "section", "summary"),
+    *("problem_rows", "short_section", "summary_lines"),
 ]
 
 _LAUNCHES = 3
@@ -47,36 +47,41 @@ _STATUS = {
 }
 
 
-def section(result: Result, device: Device) -> Iterator[RenderableType]:
+def short_section(result: Result, device: Device) -> Iterator[RenderableType]:
     """Yield the lines of one shape."""
     label = label_cells(result.bound)
     yield title_rule(result)
-    yield labelled(summary(result), label)
-    kernels = launches.heaviest(kernels_seen(result))
-    yield labelled(_launch_rows(kernels, device), label)
-    yield from counters.tables(kernels[:_LAUNCHES])
-    yield labelled(beaten_rows(result, device), label)
-    yield labelled(problem_rows(result, kernels[:_LAUNCHES], _NOTES), label)
-    yield labelled(_advice_rows(advised(result, device)), label)
+    yield labelled_texts(summary_lines(result), label)
+    kernels = launches.heaviest_first(kernels_seen(result))
+    yield labelled_texts(_launch_rows(kernels, device), label)
+    yield from counters.counter_tables(kernels[:_LAUNCHES])
+    yield labelled_texts(beaten_rows(result, device), label)
+    yield labelled_texts(problem_rows(result, kernels[:_LAUNCHES], _NOTES), label)
+    yield labelled_texts(_advice_rows(advice_of_rules(result, device)), label)
 
 
 # -------------------------------------------------------------------------------- the times
 
 
-def summary(result: Result) -> Iterator[Row]:
+def summary_lines(result: Result) -> Iterator[Row]:
     """Yield the speed of light, the time that is measured or expected, and the gap."""
     bound, measurement, score = result.bound, result.measurement, result.score
     limiter = f", limited by {bound.limiter}"
     yield "SOL", Text.assemble((units.duration(bound.time_ms), "bold"), limiter)
     if measurement:
-        yield "measured", _measured(measurement, result.verdict)
+        yield "measured", _measured_words(measurement, result.verdict)
     elif result.verdict is not Verdict.NOT_MEASURED:
         yield "verdict", verdict_text(result.verdict)
     if (expected := expected_words(result)) is not None:
         yield "expected", expected
     if score:
         share = f", {100 * score.fraction_of_sol:.0f} % of the speed of light"
-        yield "gap", Text.assemble((units.ratio(score.gap), "bold"), share, _mostly(result.gap))
+        yield (
+            "gap",
+            Text.assemble(
+                (units.format_ratio(score.gap), "bold"), share, _largest_factor(result.gap)
+            ),
+        )
     elif not measurement and (gap := _expected_gap(result)) is not None:
         yield "gap", gap
     if score and measurement:
@@ -129,21 +134,25 @@ def _expected_gap(result: Result) -> Text | None:
         return None
     gap = result.gap
     forecast = result.forecast is not None and not result.forecast.abstains
-    by_model = f", {units.ratio(gap.time_ms / gap.sol_ms)} by the model" if gap and forecast else ""
+    by_model = (
+        f", {units.format_ratio(gap.time_ms / gap.sol_ms)} by the model" if gap and forecast else ""
+    )
     if not forecast:
         by_model = " by the model"
-    return Text.assemble((units.ratio(expected / sol_ms), "bold"), by_model, _mostly(gap))
+    return Text.assemble(
+        (units.format_ratio(expected / sol_ms), "bold"), by_model, _largest_factor(gap)
+    )
 
 
-def _mostly(gap: Gap | None) -> str:
+def _largest_factor(gap: Gap | None) -> str:
     """Return the largest factor of a gap that is worth a look."""
     largest = max(gap.factors, key=lambda factor: factor.factor, default=None) if gap else None
     if largest is None or largest.factor < _MATTERS:
         return ""
-    return f"; mostly {largest.name}, {units.ratio(largest.factor)}"
+    return f"; mostly {largest.name}, {units.format_ratio(largest.factor)}"
 
 
-def _measured(measurement: Measurement, verdict: Verdict) -> Text:
+def _measured_words(measurement: Measurement, verdict: Verdict) -> Text:
     median, low, high = (
         units.duration(time_ms, digits=4)
         for time_ms in (measurement.median_ms, measurement.low_ms, measurement.high_ms)
@@ -160,7 +169,7 @@ def _launch_rows(kernels: Sequence[KernelAnalysis], device: Device) -> Iterator[
     if len(kernels) > 1:
         yield "launches", Text(launches.shown_words(shown, kernels))
     for kernel in shown:
-        yield "launches" if len(kernels) > 1 else "launch", launches.brief(kernel, device)
+        yield "launches" if len(kernels) > 1 else "launch", launches.launch_in_brief(kernel, device)
 
 
 def problem_rows(
@@ -214,7 +223,7 @@ def disagreements(result: Result) -> Iterator[str]:
 
 def advice_words(advice: Advice) -> Text:
     """Return a piece of advice in full, after what it saves."""
-    return Text.assemble(*_saving(advice), advice.text)
+    return Text.assemble(*_saving_words(advice), advice.text)
 
 
 def _advice_rows(advice: Sequence[Advice]) -> Iterator[Row]:
@@ -224,11 +233,13 @@ def _advice_rows(advice: Sequence[Advice]) -> Iterator[Row]:
     for piece in others:
         sentence, dot, rest = piece.text.partition(". ")
         text = f"{sentence}. …" if dot and rest else sentence
-        yield "next", Text.assemble(*_saving(piece), text)
+        yield "next", Text.assemble(*_saving_words(piece), text)
 
 
-def _saving(advice: Advice) -> tuple[tuple[str, str], ...]:
+def _saving_words(advice: Advice) -> tuple[tuple[str, str], ...]:
     if advice.saves_ms is None or advice.speedup is None:
         return ()
-    saving = f"saves up to {units.duration(advice.saves_ms)} ({units.ratio(advice.speedup)}): "
+    saving = (
+        f"saves up to {units.duration(advice.saves_ms)} ({units.format_ratio(advice.speedup)}): "
+    )
     return ((saving, "bold"),)

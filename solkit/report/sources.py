@@ -31,24 +31,26 @@ class Source:
 
 def sources_of(report: Report) -> tuple[Source, ...]:
     """Return the files of the candidate, its CUDA C++ and the problem, without missing ones."""
-    paths = dict.fromkeys(_paths(report))
+    paths = dict.fromkeys(_paths_of_sources(report))
     by_resolved = {Path(path).resolve(): path for path in reversed(paths)}
-    return tuple(_read(path) for path in reversed(by_resolved.values()) if Path(path).is_file())
+    return tuple(
+        _read_source(path) for path in reversed(by_resolved.values()) if Path(path).is_file()
+    )
 
 
-def _paths(report: Report) -> Iterator[str]:
+def _paths_of_sources(report: Report) -> Iterator[str]:
     yield report.kernel.path
     yield report.kernel.problem.path
     for result in report.results:
         yield from result.analysis.files
 
 
-def _read(path: str) -> Source:
+def _read_source(path: str) -> Source:
     data = Path(path).read_bytes()
-    return Source(path, hashlib.sha256(data).hexdigest(), _text(data))
+    return Source(path, hashlib.sha256(data).hexdigest(), _decode_source(data))
 
 
-def _text(data: bytes) -> str | None:
+def _decode_source(data: bytes) -> str | None:
     if len(data) > _MOST_BYTES:
         return None
     try:

@@ -18,8 +18,8 @@ from solkit.report.overview import NamedReport
 from solkit.report.record_forms import finite_or_none
 from solkit.report.schema import LaunchJson, ReportJson, ResultJson
 from solkit.report.short import advice_words
-from solkit.report.tables import columns
-from solkit.report.widgets import Row, factor_rows, labelled, print_plainly, verdict_text
+from solkit.report.tables import table_without_lines
+from solkit.report.widgets import Row, factor_rows, labelled_texts, print_plainly, verdict_text
 
 __all__ = ["index", "render"]
 
@@ -36,12 +36,12 @@ def render(reports: Sequence[NamedReport], console: Console, *, details: bool = 
         print_plainly(Group(*_page(named, details)), console)
     if len(reports) > 1:
         index(reports, console)
-        print_plainly(Group(*_compared(comparison.compare(reports))), console)
+        print_plainly(Group(*_compared(comparison.compare_reports(reports))), console)
 
 
 def index(reports: Sequence[NamedReport], console: Console) -> None:
     """Print a line per report, by falling cost."""
-    rows = columns(["kernel"], ["SOL", "time", "gap", "cost"], ["verdict"])
+    rows = table_without_lines(["kernel"], ["SOL", "time", "gap", "cost"], ["verdict"])
     for named, place in overview.worst_first(reports):
         verdicts = Text(", ").join(
             verdict_text(v) for v in dict.fromkeys(r.verdict for r in named.report.results)
@@ -58,7 +58,7 @@ def _standing(place: overview.TimeOverview | None) -> tuple[Text, ...]:
     return (
         Text(units.duration(place.sol_ms)),
         Text(units.duration(place.time_ms) + modelled),
-        Text(units.ratio(place.gap), style="bold"),
+        Text(units.format_ratio(place.gap), style="bold"),
         Text(units.signed_duration(place.cost_ms)),
     )
 
@@ -83,7 +83,7 @@ def _page(named: NamedReport, details: bool) -> Iterator[RenderableType]:
 
 def _overview(report: ReportJson) -> Table:
     numbers = ("SOL", "expected", "modelled", "measured", "gap", "score")
-    rows = columns(["shape"], numbers, ["limiter", "verdict"])
+    rows = table_without_lines(["shape"], numbers, ["limiter", "verdict"])
     for result in report.results:
         timed, score = result.measurement, result.score
         times = (
@@ -107,10 +107,10 @@ def _gap(result: ResultJson) -> Text:
     """Return the gap of the measured time, else of the expected one."""
     time, sol_ms = overview.time_of(result), result.bound.time_ms
     if result.score and finite_or_none(result.score.gap):
-        return Text(units.ratio(result.score.gap))
+        return Text(units.format_ratio(result.score.gap))
     if time is None or time.measured or not sol_ms:
         return Text("-")
-    return Text(f"{units.ratio(time.median_ms / sol_ms)} expected")
+    return Text(f"{units.format_ratio(time.median_ms / sol_ms)} expected")
 
 
 def _sections(report: ReportJson, details: bool) -> Iterator[RenderableType]:
@@ -118,10 +118,12 @@ def _sections(report: ReportJson, details: bool) -> Iterator[RenderableType]:
     if len(shown) > _DETAILED and not details:
         shown = [overview.worst(shown)]
     for result in shown:
-        title = f"{units.shape_words(result.shape)}  {units.settings(result.params)}".rstrip()
+        title = (
+            f"{units.shape_words(result.shape)}  {units.format_settings(result.params)}".rstrip()
+        )
         yield Text()
         yield Rule(Text(title, style="bold"), align="left", characters="─", style="dim")
-        yield labelled(_rows(result), _LABEL_CELLS)
+        yield labelled_texts(_rows(result), _LABEL_CELLS)
 
 
 def _rows(result: ResultJson) -> Iterator[Row]:
@@ -141,7 +143,7 @@ def _advised(result: ResultJson) -> list[Advice]:
 
 
 def _facts(launch: LaunchJson) -> list[str]:
-    facts = [f"grid {units.grid(launch.grid)}", f"{launch.num_warps} warps"]
+    facts = [f"grid {units.format_grid(launch.grid)}", f"{launch.num_warps} warps"]
     if launch.library:
         facts = ["PyTorch's operator", *([launch.line] if launch.line else [])]
     if launch.count > 1:
@@ -164,10 +166,10 @@ def _compared(groups: Sequence[comparison.Group]) -> Iterator[RenderableType]:
     for group in groups:
         title = f"compared at {units.shape_words(group.shape)}"
         yield Rule(Text(title, style="bold"), align="left", characters="─", style="dim")
-        rows = columns(["candidate"], ["time", "ratio"], ["judgement", "what changed"])
+        rows = table_without_lines(["candidate"], ["time", "ratio"], ["judgement", "what changed"])
         for entry in group.entries:
             time = units.duration(entry.time.median_ms if entry.time else None)
-            ratio = "-" if entry.ratio is None else units.ratio(entry.ratio)
+            ratio = "-" if entry.ratio is None else units.format_ratio(entry.ratio)
             changes = Text("\n".join(entry.changes))
             rows.add_row(Text(entry.name), time, ratio, Text(entry.judgement), changes)
         yield rows

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-__all__ = ["columns"]
+__all__ = ["table_without_lines"]
 
 
-def columns(
+def table_without_lines(
     words: Sequence[str], numbers: Sequence[str], more: Sequence[str] = (), *, style: str = ""
 ) -> Table:
     """Return a table without lines: columns of words, of numbers aligned right, and of words again.

@@ -11,20 +11,20 @@ from rich.text import Text
 
 from solkit.core import Report, Result, Verdict
 from solkit.report import detailed, explain, short, units
-from solkit.report.tables import columns
+from solkit.report.tables import table_without_lines
 from solkit.report.widgets import (
     differing_sizes,
-    header,
     label_cells,
-    labelled,
+    labelled_texts,
     print_plainly,
+    report_header,
     verdict_text,
 )
 
 if TYPE_CHECKING:
     from solkit.pipeline.hinting import Hint
 
-__all__ = ["render", "render_hint", "worst"]
+__all__ = ["render", "render_hint", "worst_result"]
 
 _DETAILED = 3  # with more shapes than this, only the worst is shown in full
 
@@ -36,7 +36,7 @@ def render(
 
     Of more than three shapes, only the worst is shown in full without `details`.
     """
-    print_plainly(Group(*_page(report, console.width, details, explained)), console)
+    print_plainly(Group(*_page_of_report(report, console.width, details, explained)), console)
 
 
 def render_hint(report: Report, hints: Mapping[int, Hint], console: Console) -> None:
@@ -53,12 +53,12 @@ def render_hint(report: Report, hints: Mapping[int, Hint], console: Console) -> 
     print_plainly(Text(text), console)
 
 
-def worst(results: Sequence[Result]) -> Result:
+def worst_result(results: Sequence[Result]) -> Result:
     """Return the result to look at first: a failed one, else the lowest SOL score."""
-    return min(results, key=_standing)
+    return min(results, key=_standing_of_result)
 
 
-def _standing(result: Result) -> tuple[int, float]:
+def _standing_of_result(result: Result) -> tuple[int, float]:
     if result.verdict is Verdict.IMPOSSIBLE or result.verdict.is_failure:
         return 0, 0.0
     if result.score:
@@ -67,22 +67,24 @@ def _standing(result: Result) -> tuple[int, float]:
     return 2, 0.0 if broken else 1.0
 
 
-def _page(report: Report, width: int, details: bool, explained: bool) -> Iterator[RenderableType]:
-    yield from header(report)
+def _page_of_report(
+    report: Report, width: int, details: bool, explained: bool
+) -> Iterator[RenderableType]:
+    yield from report_header(report)
     shown: Sequence[Result] = report.results
     if len(shown) > 1:
         yield Text()
-        yield _overview(shown)
+        yield _overview_table(shown)
     if len(shown) > _DETAILED and not details:
-        shown = [worst(shown)]
+        shown = [worst_result(shown)]
     assumed: tuple[str, ...] = ()
     for result in shown:
         yield Text()
         if explained:
-            yield from detailed.section(result, report.device, width, assumed)
+            yield from detailed.detailed_section(result, report.device, width, assumed)
             yield from _explanation(report, result)
         else:
-            yield from short.section(result, report.device)
+            yield from short.short_section(result, report.device)
         assumed = result.bound.assumptions
     if len(shown) < len(report.results):
         yield Text("\nOnly the worst shape is shown in full; --verbose shows all.", style="dim")
@@ -95,18 +97,18 @@ def _explanation(report: Report, result: Result) -> Iterator[RenderableType]:
     yield Text()
     yield explain.contributors(result.bound, report.kernel.problem.path)
     yield Text()
-    yield labelled(explain.ceilings(result.bound), label_cells(result.bound))
+    yield labelled_texts(explain.ceilings_lines(result.bound), label_cells(result.bound))
 
 
 # ---------------------------------------------------------------------------- many shapes
 
 
-def _overview(results: Sequence[Result]) -> Table:
+def _overview_table(results: Sequence[Result]) -> Table:
     """Return a row per shape, named by the sizes that differ."""
     names = differing_sizes(results)
     measured = any(r.measurement for r in results) or not any(map(short.expected_ms, results))
     numbers = ["measured", "gap", "score"] if measured else ["expected", "gap"]
-    rows = columns(["shape"], ["SOL", *numbers], ["limiter", "verdict"])
+    rows = table_without_lines(["shape"], ["SOL", *numbers], ["limiter", "verdict"])
     for result in results:
         sizes = {name: result.shape[name] for name in names if name in result.shape}
         rows.add_row(
@@ -123,7 +125,7 @@ def _measured_cells(result: Result) -> tuple[Text, ...]:
     measurement, score = result.measurement, result.score
     return (
         Text(units.duration(measurement.median_ms if measurement else None)),
-        Text(units.ratio(score.gap) if score else "-"),
+        Text(units.format_ratio(score.gap) if score else "-"),
         Text(f"{score.sol_score:.2f}" if score else "-", style="bold"),
     )
 
@@ -132,4 +134,6 @@ def _expected_cells(result: Result) -> tuple[Text, ...]:
     expected, sol_ms = short.expected_ms(result), result.bound.time_ms
     if expected is None:
         return Text("-"), Text("-")
-    return Text(units.duration(expected)), Text(units.ratio(expected / sol_ms) if sol_ms else "-")
+    return Text(units.duration(expected)), Text(
+        units.format_ratio(expected / sol_ms) if sol_ms else "-"
+    )

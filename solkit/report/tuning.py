@@ -14,17 +14,17 @@ from solkit.datasets.formats.triton_autotune import OPTIONS
 from solkit.extras import library
 from solkit.report.charts import log_ticks
 from solkit.report.palette import LIGHT
-from solkit.report.units import duration, settings, shape_words
+from solkit.report.units import duration, format_settings, shape_words
 
 __all__ = [
     "SCHEMA",
+    "convergence_plot",
     "dumps",
     "final_json",
-    "line",
-    "paste",
-    "plot",
+    "params_as_source",
     "render",
     "speedup_json",
+    "status_line",
     "stopped_words",
 ]
 
@@ -60,8 +60,8 @@ def as_json(tuned: Tuned) -> dict[str, Any]:
         "shape": dict(tuned.shape),
         "device": tuned.device,
         "sol_ms": tuned.sol_ms,
-        "default": _timed(tuned.default),
-        "best": None if tuned.best is None else _timed(tuned.best),
+        "default": _timed_json(tuned.default),
+        "best": None if tuned.best is None else _timed_json(tuned.best),
         "verdict": tuned.verdict.value,
         "speedup": speedup_json(tuned.final),
         "params": dict(tuned.params),
@@ -79,7 +79,7 @@ def as_json(tuned: Tuned) -> dict[str, Any]:
     }
 
 
-def _timed(timed: TimedParams) -> dict[str, Any]:
+def _timed_json(timed: TimedParams) -> dict[str, Any]:
     return {
         "params": dict(timed.params),
         "time_ms": timed.time_ms,
@@ -120,10 +120,10 @@ def final_json(final: Final | None) -> dict[str, Any] | None:
 def render(tuned: Tuned, console: Console) -> None:
     """Print the result."""
     console.print(f"{tuned.kernel} at {shape_words(tuned.shape)} on {tuned.device}")
-    console.print(f"  in use  {_told(tuned.default, tuned.sol_ms)}")
+    console.print(f"  in use  {_format_timed(tuned.default, tuned.sol_ms)}")
     if tuned.best is not None and tuned.best.params != tuned.default.params:
-        console.print(f"  best    {_told(tuned.best, tuned.sol_ms)}")
-    console.print(f"  {_answer(tuned)}")
+        console.print(f"  best    {_format_timed(tuned.best, tuned.sol_ms)}")
+    console.print(f"  {_answer_lines(tuned)}")
     searched = f"{tuned.measured} configurations in {tuned.gpu_s:.1f} GPU s"
     failed = f", {tuned.failed} of them failed" if tuned.failed else ""
     console.print(f"  {searched}{failed}; stopped because {stopped_words(tuned.stopped)}.")
@@ -131,11 +131,11 @@ def render(tuned: Tuned, console: Console) -> None:
         console.print(f"  {note}")
     if tuned.verdict is TuneVerdict.FASTER and tuned.best is not None and tuned.best.params:
         console.print("  Paste, as the kernel takes its parameters:")
-        for text in paste(tuned.best.params):
+        for text in params_as_source(tuned.best.params):
             console.print(f"    {text}", highlight=False, markup=False, soft_wrap=True)
 
 
-def paste(params: Mapping[str, Value]) -> tuple[str, str]:
+def params_as_source(params: Mapping[str, Value]) -> tuple[str, str]:
     """Return parameters as source: keyword arguments of a call, and Triton's decorator."""
     call = ", ".join(f"{name}={value!r}" for name, value in params.items())
     constants = {name: value for name, value in params.items() if name not in OPTIONS}
@@ -144,15 +144,15 @@ def paste(params: Mapping[str, Value]) -> tuple[str, str]:
     return f"kernel(..., {call})", f"@triton.autotune([triton.Config({config})], key=[])"
 
 
-def _told(timed: TimedParams, sol_ms: float | None) -> str:
+def _format_timed(timed: TimedParams, sol_ms: float | None) -> str:
     if timed.time_ms is None:
         why = f"fails: {timed.message}" if timed.message else "was not measured"
-        return f"{why}  ({settings(timed.params)})"
+        return f"{why}  ({format_settings(timed.params)})"
     gap = f", {timed.time_ms / sol_ms:.2f} times the speed of light" if sol_ms else ""
-    return f"{duration(timed.time_ms)}{gap}  ({settings(timed.params)})"
+    return f"{duration(timed.time_ms)}{gap}  ({format_settings(timed.params)})"
 
 
-def _answer(tuned: Tuned) -> str:
+def _answer_lines(tuned: Tuned) -> str:
     speedup = speedup_json(tuned.final)
     comparison = ""
     if speedup is not None:
@@ -167,7 +167,7 @@ def _answer(tuned: Tuned) -> str:
     return "Keep what you have: no faster one was found."
 
 
-def line(status: TuneStatus) -> str:
+def status_line(status: TuneStatus) -> str:
     """Return how far a run is, in a line."""
     phrases = [f"{status.stage}"]
     if status.budget_s:
@@ -188,7 +188,7 @@ def line(status: TuneStatus) -> str:
 # ------------------------------------------------------------------------------------------ figure
 
 
-def plot(tuned: Tuned) -> str:
+def convergence_plot(tuned: Tuned) -> str:
     """Return an HTML page of its own: the best time against GPU seconds.
 
     Raises:
@@ -197,7 +197,7 @@ def plot(tuned: Tuned) -> str:
     library("plotly")
     import plotly.graph_objects as go
 
-    page = go.Figure(layout=_layout(tuned))
+    page = go.Figure(layout=_plot_layout(tuned))
     seconds = [at.gpu_s for at in tuned.trajectory]
     times = [at.best_ms for at in tuned.trajectory]
     if seconds:
@@ -207,7 +207,7 @@ def plot(tuned: Tuned) -> str:
     words = [duration(time_ms) for time_ms in times]
     best = {"name": "best so far", "text": words, "hovertemplate": hover, "line": line}
     page.add_trace(go.Scatter(x=seconds, y=times, mode="lines", **best))
-    for name, level_ms in _levels(tuned).items():
+    for name, level_ms in _reference_levels(tuned).items():
         dash, colour = ("dot", "muted") if name == "in use" else ("dash", "sol")
         page.add_trace(
             go.Scatter(
@@ -222,13 +222,13 @@ def plot(tuned: Tuned) -> str:
     return str(page.to_html(include_plotlyjs=True, full_html=True))
 
 
-def _levels(tuned: Tuned) -> dict[str, float]:
+def _reference_levels(tuned: Tuned) -> dict[str, float]:
     levels = {"in use": tuned.default.time_ms, "speed of light": tuned.sol_ms}
     return {name: level_ms for name, level_ms in levels.items() if level_ms is not None}
 
 
-def _layout(tuned: Tuned) -> Mapping[str, Any]:
-    shown = [at.best_ms for at in tuned.trajectory] + [*_levels(tuned).values()]
+def _plot_layout(tuned: Tuned) -> Mapping[str, Any]:
+    shown = [at.best_ms for at in tuned.trajectory] + [*_reference_levels(tuned).values()]
     low, high = (min(shown) / 1.05, max(shown) * 1.05) if shown else (1.0, 10.0)
     ticks = log_ticks(low, high)
     return {

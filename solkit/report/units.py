@@ -12,12 +12,12 @@ __all__ = [
     "amount",
     "binary_bytes",
     "duration",
-    "grid",
+    "format_grid",
+    "format_rate",
+    "format_ratio",
+    "format_settings",
     "interval",
-    "rate",
-    "ratio",
     "round_amount",
-    "settings",
     "shape_words",
     "signed_duration",
 ]
@@ -40,27 +40,27 @@ def round_amount(value: float, unit: str) -> str:
     return f"{value / size:g} {prefix}{unit}"
 
 
-def rate(value: float, unit: str) -> str:
+def format_rate(value: float, unit: str) -> str:
     """Write a rate in tera-units, as vendors do, e.g. ``"1070 TFLOP/s"``, ``"3.352 TB/s"``."""
     return f"{value / 1e12:.4g} T{unit}/s"
 
 
-def ratio(value: float) -> str:
+def format_ratio(value: float) -> str:
     """Return a factor with three digits, e.g. ``"1.50×"``."""
     return f"{significant(value)}×"
 
 
-def grid(blocks: tuple[int, int, int]) -> str:
+def format_grid(blocks: tuple[int, int, int]) -> str:
     """Thread blocks in x, y and z, without trailing ones, e.g. ``"512×4"``."""
     x, y, z = blocks
     return "×".join(str(n) for n in ((x, y, z) if z > 1 else (x, y) if y > 1 else (x,)))
 
 
-def settings(values: Mapping[str, Value]) -> str:
+def format_settings(values: Mapping[str, Value]) -> str:
     """Return sizes or parameters as the command line takes them, e.g. ``"M=4096,N=1000"``."""
     return ",".join(f"{name}={value}" for name, value in values.items())
 
 
 def shape_words(values: Mapping[str, Value]) -> str:
     """Return a shape in words, e.g. ``"M=4096 N=1000"``."""
-    return settings(values).replace(",", " ") or "the file's own inputs"
+    return format_settings(values).replace(",", " ") or "the file's own inputs"

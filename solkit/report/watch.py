@@ -11,13 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from solkit.report import overview, units
-from solkit.report.diff import compare
+from solkit.report.diff import compare_reports
 from solkit.report.overview import named
 from solkit.report.schema import ReportJson, ResultJson
 from solkit.report.source_lines import line_number, modelled_times
 from solkit.report.sources import Source
-from solkit.report.tables import columns
-from solkit.report.widgets import Row, labelled, print_plainly, verdict_text
+from solkit.report.tables import table_without_lines
+from solkit.report.widgets import Row, labelled_texts, print_plainly, verdict_text
 
 __all__ = ["render", "render_lines"]
 
@@ -46,7 +46,7 @@ def _page(before: ReportJson, after: ReportJson) -> Iterator[RenderableType]:
     earlier = {_key(result): result for result in before.results}
     yield _overview(after, earlier)
     yield Text()
-    yield labelled(_rows(before, after), _LABEL_CELLS)
+    yield labelled_texts(_rows(before, after), _LABEL_CELLS)
 
 
 def _key(result: ResultJson) -> str:
@@ -58,7 +58,7 @@ def _key(result: ResultJson) -> str:
 
 def _overview(report: ReportJson, earlier: Mapping[str, ResultJson]) -> Table:
     names = ("SOL", "expected", "modelled", "measured", "gap")
-    rows = columns(["shape"], names, ["limiter", "verdict"])
+    rows = table_without_lines(["shape"], names, ["limiter", "verdict"])
     for result in report.results:
         cells, old = _cells(result), earlier.get(_key(result))
         was = _cells(old) if old else cells
@@ -75,7 +75,7 @@ def _cells(result: ResultJson) -> tuple[str, ...]:
         units.duration(overview.expected_ms(result)),
         units.duration(overview.modelled_ms(result)),
         units.duration(timed.median_ms if timed else None),
-        units.ratio(time.median_ms / sol_ms) if time and sol_ms else "-",
+        units.format_ratio(time.median_ms / sol_ms) if time and sol_ms else "-",
     )
 
 
@@ -91,7 +91,7 @@ def _changed(before: str, after: str) -> Text:
 def _rows(before: ReportJson, after: ReportJson) -> Iterator[Row]:
     pair = named([before, after], ["before", "after"])
     shapes: dict[str, list[str]] = {}
-    groups = compare(pair)
+    groups = compare_reports(pair)
     for group in groups:
         entry = group.entries[1]
         changes = [change for change in entry.changes if not change.startswith("source:")]

@@ -30,16 +30,16 @@ from solkit.roofline.latency_floor import EXCHANGE_CYCLES
 
 __all__ = [
     "Row",
-    "bars",
     "beaten_rows",
     "bound_remarks",
     "differing_sizes",
     "evidence_label",
     "factor_rows",
-    "header",
     "label_cells",
-    "labelled",
+    "labelled_texts",
     "print_plainly",
+    "report_header",
+    "resource_bars",
     "title_rule",
     "verdict_text",
 ]
@@ -69,7 +69,7 @@ def print_plainly(page: RenderableType, console: Console) -> None:
     console.file.write(text)
 
 
-def header(report: Report) -> Iterator[RenderableType]:
+def report_header(report: Report) -> Iterator[RenderableType]:
     """Yield the kernel, the device, and the shapes that failed."""
     kernel, device = report.kernel, report.device
     source = "this machine (NVML)" if device.source == "nvml" else "from the catalogue"
@@ -97,11 +97,11 @@ def label_cells(bound: Bound) -> int:
 
 def title_rule(result: Result) -> Rule:
     """Return a line with a shape and the candidate's parameters."""
-    title = f"{units.shape_words(result.shape)}  {units.settings(result.params)}".rstrip()
+    title = f"{units.shape_words(result.shape)}  {units.format_settings(result.params)}".rstrip()
     return Rule(Text(title, style="bold"), align="left", characters="─", style="dim")
 
 
-def labelled(rows: Iterable[Row], label: int) -> Table:
+def labelled_texts(rows: Iterable[Row], label: int) -> Table:
     """Return labels with their texts; a repeated label is shown once."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True, min_width=label)
@@ -113,7 +113,7 @@ def labelled(rows: Iterable[Row], label: int) -> Table:
     return table
 
 
-def bars(result: Result, label: int, width: int) -> Table:
+def resource_bars(result: Result, label: int, width: int) -> Table:
     """Return a bar per resource and one for the measured time; only numbers on a narrow page.
 
     Resources that take less than 0.1 % of the busiest one's time are left out.
@@ -121,7 +121,7 @@ def bars(result: Result, label: int, width: int) -> Table:
     bound, measurement = result.bound, result.measurement
     longest_ms = max((resource.time_ms for resource in bound.resources), default=0.0)
     rows = [
-        (resource.name, resource.time_ms, _use(resource, bound.limiter))
+        (resource.name, resource.time_ms, _resource_use(resource, bound.limiter))
         for resource in bound.resources
         if resource.time_ms >= _TELLING * longest_ms
     ]
@@ -136,18 +136,22 @@ def bars(result: Result, label: int, width: int) -> Table:
     table.add_column(overflow="fold")
     for name, time_ms, use in rows:
         style = {"measured": "magenta", bound.limiter: "bold cyan"}.get(name, "cyan")
-        bar = [Text(_bar(time_ms / longest_ms, cells), style)] if cells >= _FEWEST_CELLS else []
+        bar = (
+            [Text(_eighths_bar(time_ms / longest_ms, cells), style)]
+            if cells >= _FEWEST_CELLS
+            else []
+        )
         table.add_row(Text(name, style), *bar, Text(units.duration(time_ms)), Text(use))
     return table
 
 
-def _use(resource: Resource, limiter: str) -> str:
+def _resource_use(resource: Resource, limiter: str) -> str:
     amount = units.amount(resource.amount, resource.unit)
     mark = " ◄" if resource.name == limiter else ""
-    return f"{amount} at {units.rate(resource.ceiling, resource.unit)}{mark}"
+    return f"{amount} at {units.format_rate(resource.ceiling, resource.unit)}{mark}"
 
 
-def _bar(fraction: float, cells: int) -> str:
+def _eighths_bar(fraction: float, cells: int) -> str:
     """Return a bar in eighths of a cell; never empty."""
     eighths = max(1, round(8 * cells * fraction))
     return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()).ljust(cells)
@@ -156,13 +160,13 @@ def _bar(fraction: float, cells: int) -> str:
 def bound_remarks(result: Result, assumed: tuple[str, ...]) -> Iterator[Row]:
     """Yield remarks on a bound; its assumptions only if they differ from `assumed`."""
     bound = result.bound
-    yield "bounds", Text(_bounds(bound.at, result.measurement))
+    yield "bounds", Text(_measured_bounds(bound.at, result.measurement))
     if launch_limited(bound):
         yield "floor", Text(_LAUNCH_LIMITED.format(units.duration(bound.at.launch_floor_ms or 0)))
-    if chained(result):
+    if has_long_chain(result):
         yield "floor", Text(chain_words(result))
     if result.fusion and len(result.fusion.unfused) > 1:
-        yield "fusion", Text(fusion.summary(result.fusion))
+        yield "fusion", Text(fusion.fusion_summary(result.fusion))
     yield "precision", Text(_precision_words(bound))
     if bound.assumptions != assumed:
         yield from (("assumed", Text(sentence)) for sentence in bound.assumptions)
@@ -179,7 +183,7 @@ def beaten_rows(result: Result, device: Device) -> Iterator[Row]:
 _CHAIN_MATTERS = 0.05  # of the roofline
 
 
-def chained(result: Result) -> bool:
+def has_long_chain(result: Result) -> bool:
     """Tell whether dependent steps take long enough to be shown next to the roofline."""
     floor_ms = result.bound.at.chain_floor_ms
     return floor_ms is not None and floor_ms > _CHAIN_MATTERS * result.bound.time_ms
@@ -206,7 +210,10 @@ def factor_rows(factors: Iterable[tuple[str, float, str]]) -> Iterator[Row]:
     """Yield the factors of a gap that cost something, with their evidence."""
     for name, factor, evidence in factors:
         if abs(factor - 1) >= units.TELLING:
-            yield "made of", Text.assemble((units.ratio(factor), "bold"), f" {name}: {evidence}")
+            yield (
+                "made of",
+                Text.assemble((units.format_ratio(factor), "bold"), f" {name}: {evidence}"),
+            )
 
 
 def evidence_label(verdict: Verdict, measured: bool) -> str:
@@ -231,7 +238,7 @@ def _precision_words(bound: Bound) -> str:
     return f"{bound.precision}; {strict}"
 
 
-def _bounds(at: BoundTimes, measurement: Measurement | None) -> str:
+def _measured_bounds(at: BoundTimes, measurement: Measurement | None) -> str:
     clock = measurement.sm_clock_mhz if measurement else None
     times = {
         "roofline": at.roofline_ms,

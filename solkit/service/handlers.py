@@ -336,7 +336,7 @@ class JobHandlers:
                 shape=ask.shape,
                 bench=bench,
                 settings=settings,
-                show=lambda status: job.show(tuning_page.line(status), status),
+                show=lambda status: job.show(tuning_page.status_line(status), status),
             )
         return tuning_page.dumps(tuned)
 
@@ -348,7 +348,7 @@ class JobHandlers:
         parts = EvolveParts(
             advise=advise,
             surrogate=self._shipped_model(),
-            show=lambda status: job.show(evolution_page.line(status), status),
+            show=lambda status: job.show(evolution_page.status_line(status), status),
         )
         with self._hold_gpu(bench):
             evolved = evolve(

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from solkit.report.units import duration, settings
+from solkit.report.units import duration, format_settings
 from solkit.service.store import Job
 from solkit.service.summaries import result_facts
 
@@ -40,7 +40,7 @@ def _request_title(kind: str, request: str) -> str:
     if len(names) > _MOST_NAMES:
         listed += f" and {len(names) - _MOST_NAMES} more"
     shapes = [ask["shape"]] if ask.get("shape") else ask.get("shapes") or []
-    sizes = settings(shapes[0]) if shapes else ""
+    sizes = format_settings(shapes[0]) if shapes else ""
     more = f" and {len(shapes) - 1} more" if len(shapes) > 1 else ""
     return " ".join(filter(None, (listed or kind, sizes))) + more
 
@@ -148,7 +148,7 @@ def _headline_of_rank(facts: Mapping[str, Any]) -> str:
     ranking = facts["ranking"]
     if not ranking or ranking[0]["time_ms"] is None:
         return ""
-    return f"first: {settings(ranking[0]['params'])} {duration(ranking[0]['time_ms'])}"
+    return f"first: {format_settings(ranking[0]['params'])} {duration(ranking[0]['time_ms'])}"
 
 
 def _of_compare(facts: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from solkit.report.units import duration, settings
+from solkit.report.units import duration, format_settings
 
 __all__ = ["MOST_CHARACTERS", "result_facts", "shorten_text", "summarize_result"]
 
@@ -58,7 +58,7 @@ def _bound_lines(result: Json) -> Iterator[str]:
     for row in result["results"][:_MOST_SHAPES]:
         bound, work = row["bound"], row["work"]
         yield (
-            f"{settings(row['shape'])}: the speed of light on {device['name']} is "
+            f"{format_settings(row['shape'])}: the speed of light on {device['name']} is "
             f"{_format_time(bound['time_ms'])}, limited by {bound['limiter']}; no correct kernel "
             f"takes less than {_format_time(bound['at']['hard'])}."
         )
@@ -96,7 +96,7 @@ def _score_lines(result: Json) -> Iterator[str]:
 def _shape_lines(row: Json) -> Iterator[str]:
     bound, timed, score, gap = (row[name] for name in ("bound", "measurement", "score", "gap"))
     sol = f"speed of light {_format_time(bound['time_ms'])} ({bound['limiter']})"
-    head = f"{settings({**row['shape'], **row['params']})}: {row['verdict']}"
+    head = f"{format_settings({**row['shape'], **row['params']})}: {row['verdict']}"
     if timed is not None and score is not None:
         head += (
             f", {_format_time(timed['median_ms'])}, gap {score['gap']:.2f}, SOL score "
@@ -137,7 +137,7 @@ def _launch_line(launch: Json) -> str:
 
 def _failure_lines(result: Json) -> Iterator[str]:
     for failure in result.get("failed", [])[:3]:
-        yield f"failed at {settings(failure['shape'])}: {failure['error']}"
+        yield f"failed at {format_settings(failure['shape'])}: {failure['error']}"
 
 
 # ----------------------------------------------------------------------------- rank and evaluate
@@ -145,7 +145,7 @@ def _failure_lines(result: Json) -> Iterator[str]:
 
 def _rank_lines(result: Json) -> Iterator[str]:
     for plan in result["results"]:
-        yield f"{settings(plan['shape'])}: speed of light {_format_time(plan['sol_ms'])}"
+        yield f"{format_settings(plan['shape'])}: speed of light {_format_time(plan['sol_ms'])}"
         if plan["enough"] is not None:
             yield f"measuring the first {plan['enough']} finds one within 2 % of the best, by 90 %."
         yield from plan["notes"][:3]
@@ -153,7 +153,7 @@ def _rank_lines(result: Json) -> Iterator[str]:
             forecast = entry["forecast"]
             interval = f"{_format_time(forecast['low_ms'])} to {_format_time(forecast['high_ms'])}"
             yield (
-                f"{place}. {entry['action']}: {entry['file']} {settings(entry['params'])}: "
+                f"{place}. {entry['action']}: {entry['file']} {format_settings(entry['params'])}: "
                 f"{_format_time(forecast['time_ms'])} ({interval}). {entry['reason']}"
             )
         yield from _remainder_line(plan["ranking"], _MOST_PLACES, "candidates")
@@ -182,7 +182,7 @@ def _comparison_lines(result: Json) -> Iterator[str]:
     for comparison in result["comparisons"]:
         ratio = comparison["ratio"]
         words = comparison["difference"].replace("_", " ")
-        head = f"{comparison['candidate_path']} at {settings(comparison['shape'])}: {words}"
+        head = f"{comparison['candidate_path']} at {format_settings(comparison['shape'])}: {words}"
         if ratio is not None:
             head += (
                 f"; its time is {ratio['value']:.3f} of the base's, {ratio['low']:.3f} to "
@@ -202,18 +202,19 @@ def _comparison_lines(result: Json) -> Iterator[str]:
 
 def _tuning_lines(result: Json) -> Iterator[str]:
     default, best = result["default"], result["best"]
-    yield f"{settings(result['shape'])} on {result['device']}: {_verdict_line(result)}"
-    yield f"in use: {settings(default['params'])}: {_format_time(default['time_ms'])}"
+    yield f"{format_settings(result['shape'])} on {result['device']}: {_verdict_line(result)}"
+    yield f"in use: {format_settings(default['params'])}: {_format_time(default['time_ms'])}"
     if best is not None:
-        yield f"best: {settings(best['params'])}: {_format_time(best['time_ms'])}"
+        yield f"best: {format_settings(best['params'])}: {_format_time(best['time_ms'])}"
     yield from _search_lines(result)
 
 
 def _evolution_lines(result: Json) -> Iterator[str]:
     original, best = result["original"], result["best"]
-    yield f"{settings(result['shape'])} on {result['device']}: {_verdict_line(result)}"
-    yield f"original: {settings(original['params'])}: {_format_time(original['time_ms'])}"
-    yield f"best: variant {best['id']} {settings(best['params'])}: {_format_time(best['time_ms'])}"
+    yield f"{format_settings(result['shape'])} on {result['device']}: {_verdict_line(result)}"
+    yield f"original: {format_settings(original['params'])}: {_format_time(original['time_ms'])}"
+    params = format_settings(best["params"])
+    yield f"best: variant {best['id']} {params}: {_format_time(best['time_ms'])}"
     for variant in result["variants"]:
         if variant["id"] == best["id"] and variant["intent"]:
             yield f"  {variant['kind']}: {variant['intent']}"

@@ -14,7 +14,7 @@ pytest.importorskip("pyarrow")
 
 from solkit.core import Facts, Launch, Outcome, StoredFacts, Verdict
 from solkit.datasets.facts import facts_to_json
-from solkit.datasets.kernels import select
+from solkit.datasets.kernels import select_kernels
 from solkit.datasets.store import Store
 from solkit.roofline import devices
 
@@ -133,7 +133,7 @@ def test_how_large_spaces_are(dataset, monkeypatch, pytestconfig, tmp_path):
     shutil.copy(zoo / "problem.py", folder)
     for name in ("one.py", "two.py"):
         shutil.copy(zoo / "block_pointers.py", folder / name)
-    kernels = select([str(folder)])
+    kernels = select_kernels([str(folder)])
     monkeypatch.setattr(dataset, "select", lambda _: kernels)
     sizes = dataset.space_sizes(devices.find("h100-sxm"))
     assert len(sizes) == 8

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "measure" / "benches"))
 from recordings import outcome
 
 from solkit.core import Verdict
-from solkit.datasets.kernels import kernel_at
+from solkit.datasets.kernels import kernel_at_path
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.measure.benches import RecordedBench
 
@@ -101,7 +101,7 @@ def outcomes(problem, wanted, **verdicts):
     """Recorded outcomes of the variants; correct where no verdict is given."""
     found = []
     for number, ((sha256, variant), each) in enumerate(wanted.items()):
-        kernel = kernel_at(each.path, each.entry_point, each.reference)
+        kernel = kernel_at_path(each.path, each.entry_point, each.reference)
         row = outcome(number, kernel_id=kernel.kernel_id, implementation=kernel.name, shape={})
         row = replace(row, params={}, problem_sha256=sha256, problem_id=problem.name)
         verdict = verdicts.get(variant, Verdict.CORRECT)

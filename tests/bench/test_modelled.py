@@ -79,7 +79,7 @@ def test_rows_of_version_1_have_the_time_that_they_were_stored_with(tmp_path):
         [{"name": "f", "count": 1, "demand": None}],
     ]
     place = rows.schema.get_field_index("launches")
-    parts.write(
+    parts.write_parts(
         store.folder / "parts",
         Outcome,
         rows.set_column(place, "launches", pa.array(launches, kind)),

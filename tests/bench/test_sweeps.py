@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("triton", reason="triton is there on Linux only")
 
 from solkit import kernelfiles
-from solkit.datasets.kernels import kernel_at
+from solkit.datasets.kernels import kernel_at_path
 from solkit.measure.benches import RecordedBench
 
 HERE = Path(__file__).parent
@@ -39,7 +39,7 @@ def test_every_kernel_leaves_forty_to_choose_and_its_default_is_among_them(name)
 def test_the_recorded_times_are_of_the_kernels_as_they_are():
     """Or the figures of docs/lab/analysis_evidence.md are of others."""
     files = [*(BENCH / "sweeps").glob("*.py"), *(BENCH.parent / "examples").glob("*.py")]
-    known = {kernel_at(file).kernel_id for file in files}
+    known = {kernel_at_path(file).kernel_id for file in files}
     recording = RecordedBench.read(BENCH / "data" / "sweeps_h100.jsonl.gz").recording
     assert len(recording) == 2202
     assert {row.kernel_id for row in recording} <= known

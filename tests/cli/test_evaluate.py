@@ -39,7 +39,7 @@ def rows(monkeypatch):
     monkeypatch.setattr(evaluate, "pool", inline_pool)
     few = replace(QUICK, rounds=40)  # trees are as many as the law of the table needs
     monkeypatch.setattr(trees, "Settings", partial(replace, few))
-    monkeypatch.setattr(sys.modules["solkit.cli.data"], "opened", lambda name: name)
+    monkeypatch.setattr(sys.modules["solkit.cli.data"], "open_store", lambda name: name)
 
 
 def asked(*options):

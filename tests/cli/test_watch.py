@@ -57,7 +57,7 @@ def in_place(path, text):
 
 @pytest.mark.parametrize("save", [in_place, by_rename, in_two_steps, away_and_back])
 def test_a_save_counts_once_and_as_a_whole(kernel, save):
-    found = _saves.saves([str(kernel)], POLL_S)
+    found = _saves.watch_saves([str(kernel)], POLL_S)
     next(found)
     saving = threading.Timer(3 * POLL_S, save, (kernel, "x = 2\n"))
     saving.start()
@@ -70,7 +70,7 @@ def test_a_save_counts_once_and_as_a_whole(kernel, save):
 
 
 def test_a_save_while_a_page_is_made_is_not_missed(kernel):
-    found = _saves.saves([str(kernel)], POLL_S)
+    found = _saves.watch_saves([str(kernel)], POLL_S)
     next(found)
     kernel.write_text("x = 22\n")
     start = time.monotonic()
@@ -79,7 +79,7 @@ def test_a_save_while_a_page_is_made_is_not_missed(kernel):
 
 
 def test_sources_beside_the_kernel_are_watched_and_notes_are_not(kernel):
-    found = _saves.saves([str(kernel)], POLL_S)
+    found = _saves.watch_saves([str(kernel)], POLL_S)
     next(found)
     (kernel.parent / "notes.txt").write_text("later")
     helper = kernel.parent / "helper.py"
@@ -90,7 +90,7 @@ def test_sources_beside_the_kernel_are_watched_and_notes_are_not(kernel):
 
 def test_a_file_that_stays_empty_is_scored_all_the_same(kernel, monkeypatch):
     monkeypatch.setattr(_saves, "_EMPTY_S", 5 * POLL_S)
-    found = _saves.saves([str(kernel)], POLL_S)
+    found = _saves.watch_saves([str(kernel)], POLL_S)
     next(found)
     kernel.write_text("")
     start = time.monotonic()
@@ -131,7 +131,7 @@ def pages(monkeypatch):
                 raise found
             return found
 
-        monkeypatch.setattr(_saves, "saves", saves)
+        monkeypatch.setattr(_saves, "watch_saves", saves)
         monkeypatch.setattr(pipeline, "score", score)
         return solkit("watch", "softmax.py", "--device", "h100", *arguments)
 

@@ -40,7 +40,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path, before):
     if before is not None:
         path.write_text(before)
     with files_end_at(1000), pytest.raises(InputError, match=r"DESTINATION: cannot write .*out"):
-        _base.write(str(path), lambda: "x" * 5000, "DESTINATION")
+        _base.write_destination(str(path), lambda: "x" * 5000, "DESTINATION")
     there = {each.name: each.read_text() for each in tmp_path.iterdir()}
     assert there == ({} if before is None else {"out.json": before})
 
@@ -51,7 +51,7 @@ def test_what_was_there_is_replaced(tmp_path):
     path.write_text("before")
     path.chmod(0o604)
     link.symlink_to(path)
-    _base.write(str(link), lambda: "after")
+    _base.write_destination(str(link), lambda: "after")
     assert path.read_text() == "after\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o604
     assert link.is_symlink()
@@ -63,11 +63,11 @@ def test_a_pipe_is_written_to_not_replaced(tmp_path):
     os.mkfifo(path)
     reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        _base.write(str(path), lambda: "told")
+        _base.write_destination(str(path), lambda: "told")
         assert os.read(reader, 100) == b"told\n"
     finally:
         os.close(reader)
-    _base.write(os.devnull, lambda: "told")
+    _base.write_destination(os.devnull, lambda: "told")
     assert Path(os.devnull).is_char_device()
 
 
@@ -84,11 +84,11 @@ def test_a_run_is_not_overwritten(tmp_path, count):
 
 def test_what_was_exported_before_is_overwritten(tmp_path):
     path = tmp_path / "tried.jsonl"
-    for told in (outcomelog.tried([ROW]), "{}", "\xff\n", ""):
+    for told in (outcomelog.log_of_tried([ROW]), "{}", "\xff\n", ""):
         path.write_text(told, encoding="latin-1")
         _base.check_writable(str(path), "DESTINATION")
         assert path.read_text(encoding="latin-1") == told  # which stays till there is another
-        _base.write(str(path), lambda: "new", "DESTINATION")
+        _base.write_destination(str(path), lambda: "new", "DESTINATION")
         assert path.read_text() == "new\n"
 
 
@@ -131,9 +131,9 @@ def test_a_name_that_is_not_utf8_is_refused(tmp_path):
 
 def test_a_recording_may_be_a_shipped_set(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert _base.recording(None) is None
-    assert Path(_base.recording("h100")).name == "h100"
+    assert _base.find_recording(None) is None
+    assert Path(_base.find_recording("h100")).name == "h100"
     with pytest.raises(InputError, match=r"no set 'h10'.*did you mean h100"):
-        _base.recording("h10")
+        _base.find_recording("h10")
     (tmp_path / "h100").mkdir()
-    assert _base.recording("h100") == "h100"  # a folder of one's own goes before it
+    assert _base.find_recording("h100") == "h100"  # a folder of one's own goes before it

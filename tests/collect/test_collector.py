@@ -18,7 +18,7 @@ from solkit.collect import Limits, Workload, collect, recorded_workloads, survey
 from solkit.collect.config_sampler import NEAR_BEST, REPEAT
 from solkit.core import Configuration, Space, Verdict
 from solkit.datasets import outcomelog
-from solkit.datasets.kernels import select
+from solkit.datasets.kernels import select_kernels
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.measure.benches import RecordedBench
 from solkit.measure.benches.trusted import TrustedBench
@@ -51,7 +51,7 @@ def kernels(tmp_path):
     (folder / "problem.py").write_text('KIND = "norm"\n')
     for name in "ab":
         (folder / f"{name}.py").write_text(f"# {name}\n")
-    return select([str(folder)])
+    return select_kernels([str(folder)])
 
 
 @pytest.fixture
@@ -289,7 +289,7 @@ def test_given_configurations_and_no_others_are_timed_again(run):
     """``--after points.jsonl --repeats 1 --per-shape 0``: with another Triton, say."""
     right = [row for row in run("first.jsonl", per_cell=12) if row.verdict is Verdict.CORRECT]
     of_one_shape = [row for row in right if row.problem_id == "family/N=100"]
-    points = outcomelog.tried(of_one_shape)
+    points = outcomelog.log_of_tried(of_one_shape)
     (run.folder / "points.jsonl").write_text(points)
     again = run("second.jsonl", ["points.jsonl"], per_cell=0, repeats=1.0)
     assert keys(again) == keys(of_one_shape)
@@ -401,7 +401,7 @@ def test_kernels_that_cannot_be_surveyed_are_told_and_the_others_go_on(run, fake
 def test_extensions_are_built_where_there_are_the_tools(fakes_, tmp_path, monkeypatch):
     (tmp_path / "c.py").write_text("from torch.utils import cpp_extension\n")
     (tmp_path / "d.py").write_text("# Triton\n")
-    kernels, told = select([str(tmp_path)]), []
+    kernels, told = select_kernels([str(tmp_path)]), []
 
     def names():
         return {cell.name for cell in survey_kernels(kernels, fakes_[0], told.append) if cell}
@@ -422,7 +422,7 @@ def test_kernels_whose_extensions_build_hold_up_no_others(fakes_, tmp_path, monk
     monkeypatch.setattr(
         fakes_[0], "space", lambda k: built if k.name.startswith("builds") else space(k)
     )
-    found = survey_kernels(select([str(tmp_path)]), fakes_[0], lambda _: None)
+    found = survey_kernels(select_kernels([str(tmp_path)]), fakes_[0], lambda _: None)
     seen = {cell.name for cell in itertools.islice(found, 20) if cell is not None}
     assert seen == {"a", "z"}
 

@@ -41,7 +41,7 @@ def store(tmp_path):
 
 
 def test_repeats_are_compared_between_runs(store):
-    found = card.repeats(store.scan())
+    found = card.compare_repeats(store.scan())
     assert found.configurations == 3  # of changes 0, 1 and 2 %
     assert found.median == pytest.approx(0.01)
     assert found.p95 == pytest.approx(0.019)
@@ -50,11 +50,11 @@ def test_repeats_are_compared_between_runs(store):
 def test_repeats_within_a_run_are_none(tmp_path):
     other = Store(tmp_path / "other", create=True)
     other.add([timed("a", 0, 1.0), timed("a", 1, 2.0, params={"n": 0})])
-    assert card.repeats(other.scan()) == card.Repeats(0)
+    assert card.compare_repeats(other.scan()) == card.Repeats(0)
 
 
 def test_an_exported_set_is_a_store_with_a_card(store, tmp_path):
-    path = card.export(store, tmp_path / "set", "Times", "Measured by hand.", "sequence < 7")
+    path = card.export_set(store, tmp_path / "set", "Times", "Measured by hand.", "sequence < 7")
     exported = Store(tmp_path / "set")
     assert len(list(exported.rows())) == 7
     assert exported.sources().collect()["name"].to_list() == ["kernel.py"]
@@ -81,24 +81,24 @@ def test_an_exported_set_is_smaller_and_holds_the_same(tmp_path):
         rows.append(timed("a", number, chance.random(), facts_id=name))
     store = Store(tmp_path / "store", create=True)
     store.add(rows, [SOURCE], facts)
-    card.export(store, tmp_path / "set", "Times")
+    card.export_set(store, tmp_path / "set", "Times")
     exported = Store(tmp_path / "set")
     assert list(exported.rows()) == list(store.rows())
     assert exported.facts().collect().equals(store.facts().collect())
     (before,), (after,) = store.files(StoredFacts), exported.files(StoredFacts)
-    assert parts.is_sealed(after)
+    assert parts.has_sealed_name(after)
     assert after.stat().st_size < before.stat().st_size
 
 
 @pytest.mark.parametrize("title", ["#1 set", "[my] set", "a: b", 'so "called"', "null", "ö 😀"])
 def test_any_title_is_one_in_the_front_matter(store, title):
-    front = card.render(store, title).split("---\n")[1]
+    front = card.render_card(store, title).split("---\n")[1]
     (line,) = (line for line in front.splitlines() if line.startswith("pretty_name: "))
     assert json.loads(line.removeprefix("pretty_name: ")) == title  # which YAML reads alike
 
 
 def test_a_set_is_there_whole_or_not_at_all(store, tmp_path, monkeypatch):
-    write = parts.write
+    write = parts.write_parts
 
     def full_at_the_sources(folder, form, table, **how):
         if form is Source:
@@ -107,12 +107,12 @@ def test_a_set_is_there_whole_or_not_at_all(store, tmp_path, monkeypatch):
 
     before = sorted(tmp_path.iterdir())
     with monkeypatch.context() as patch:
-        patch.setattr(parts, "write", full_at_the_sources)
+        patch.setattr(parts, "write_parts", full_at_the_sources)
         with pytest.raises(TraceError, match="No space left on device"):
-            card.export(store, tmp_path / "set", "Times")
+            card.export_set(store, tmp_path / "set", "Times")
     assert sorted(tmp_path.iterdir()) == before
     (tmp_path / "set").mkdir()
-    path = card.export(store, tmp_path / "set", "Times")
+    path = card.export_set(store, tmp_path / "set", "Times")
     assert Store(tmp_path / "set").scan().collect().height == 8
     assert 'Store("set")' in path.read_text()
 
@@ -122,7 +122,7 @@ def test_an_empty_folder_is_filled_not_replaced(store, tmp_path):
     folder = tmp_path / "set"
     folder.mkdir()
     inode = folder.stat().st_ino
-    card.export(store, folder, "Times")
+    card.export_set(store, folder, "Times")
     assert folder.stat().st_ino == inode
     assert sorted(path.name for path in folder.iterdir()) == ["README.md", "parts", "sources"]
     assert len(list(Store(folder).rows())) == len(list(store.rows()))
@@ -133,13 +133,13 @@ def test_a_damaged_store_is_not_exported(store, tmp_path):
         whole = path.read_bytes()
         path.write_bytes(bytes([whole[0], *whole[1:40], whole[40] ^ 1, *whole[41:]]))
         with pytest.raises(InputError, match=path.name):
-            card.export(store, tmp_path / "set", "Times")
+            card.export_set(store, tmp_path / "set", "Times")
         path.write_bytes(whole)
     assert not (tmp_path / "set").exists()
 
 
 def test_a_set_needs_rows_and_a_new_folder(store, tmp_path):
     with pytest.raises(InputError, match="no rows to export"):
-        card.export(store, tmp_path / "set", "Times", where="sequence > 100")
+        card.export_set(store, tmp_path / "set", "Times", where="sequence > 100")
     with pytest.raises(InputError, match="is not empty"):
-        card.export(store, store.folder, "Times")
+        card.export_set(store, store.folder, "Times")

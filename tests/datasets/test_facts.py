@@ -23,12 +23,12 @@ from solkit.core import (
     Verdict,
 )
 from solkit.datasets.facts import (
+    depth_reached,
     facts_from_json,
     facts_id,
     facts_key,
     facts_to_json,
-    made_with,
-    reached,
+    tools_made_with,
 )
 
 LOAD = Access("load", "async", "x", "k.py:1", 4, 16, 16, 500, 512, 16)
@@ -156,7 +156,7 @@ def test_cuda_that_is_lowered_has_the_key_of_what_is_compiled():
     assert keys[0] == keys[1]
     triton = [facts_id(row, "@triton.jit", depth) for depth in (Depth.LOWERED, Depth.COMPILED)]
     assert triton[0] != triton[1]
-    assert reached(CUDA, Depth.CAPTURED) is Depth.CAPTURED
+    assert depth_reached(CUDA, Depth.CAPTURED) is Depth.CAPTURED
 
 
 INDUCTOR = "from torch._inductor.runtime import triton_helpers"
@@ -177,4 +177,4 @@ CUDA = "__global__ void f() {}"
     ],
 )
 def test_code_follows_other_tools_than_triton_where_they_made_it(source, torch, cuda, tools):
-    assert made_with(source, torch, cuda) == tools
+    assert tools_made_with(source, torch, cuda) == tools

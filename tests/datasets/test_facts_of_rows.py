@@ -20,7 +20,7 @@ from solkit.core import FACTS_VERSION, Outcome, StoredFacts, Verdict
 from solkit.datasets import card, parts
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.datasets.store import Added, Store
-from solkit.datasets.verification import verify
+from solkit.datasets.verification import verify_store
 from solkit.errors import InputError
 
 ROW = Outcome(
@@ -74,7 +74,7 @@ def test_facts_are_in_the_order_of_their_rows(store):
     store.add(rows, (), [facts(name) for name in ("z", *sorted(names))])
     (path,) = store.files(StoredFacts)
     assert pq.read_table(path)["id"].to_pylist() == [*names, "z"]
-    assert parts.is_sealed(path)
+    assert parts.has_sealed_name(path)
 
 
 def test_the_recorded_part_is_of_version_1():
@@ -112,8 +112,8 @@ def test_giving_facts_to_rows_changes_no_other_column(old, tmp_path):
     assert_frame_equal(
         kept.select("launches"), after.filter(pl.col("facts_id").is_null()).select("launches")
     )
-    assert all(parts.is_sealed(path) for path in new.files())
-    assert verify(new).facts == len(chosen)
+    assert all(parts.has_sealed_name(path) for path in new.files())
+    assert verify_store(new).facts == len(chosen)
     assert old.scan().select(pl.col("facts_id").count()).collect().item() == 0
     with pytest.raises(InputError, match="is a store already"):
         old.with_facts(tmp_path / "new", {}, [])
@@ -132,7 +132,7 @@ def test_a_log_gives_facts_to_the_rows_of_others_when_they_are_merged(old, tmp_p
         (*first, "a"),
         (*second, "b"),
     }
-    assert verify(new).is_whole
+    assert verify_store(new).is_whole
     late = Store(tmp_path / "late", create=True)
     late.merge([old.folder])
     known, _ = late.merge([old.folder, log.path]).faults
@@ -142,7 +142,7 @@ def test_a_log_gives_facts_to_the_rows_of_others_when_they_are_merged(old, tmp_p
 def test_an_exported_set_holds_the_facts_of_its_rows_alone(store, tmp_path):
     given = [row(0, "a"), row(1, "b", family="gemm"), row(2, "a"), row(3, None)]
     store.add(given, (), [facts("a"), facts("b")])
-    text = card.export(store, tmp_path / "set", "Set", where="family = 'softmax'").read_text()
+    text = card.export_set(store, tmp_path / "set", "Set", where="family = 'softmax'").read_text()
     assert "config_name: facts\n  data_files: facts/*.parquet" in text
     assert Store(tmp_path / "set").facts().collect().rows() == [("a", facts("a").text)]
 
@@ -150,17 +150,17 @@ def test_an_exported_set_holds_the_facts_of_its_rows_alone(store, tmp_path):
 def test_an_exported_set_keeps_facts_that_no_row_names(store, tmp_path):
     """Those of the lowered depth are found by their key."""
     store.add([row(0, "a")], (), [facts("a"), facts("lowered")])
-    card.export(store, tmp_path / "set", "Set")
+    card.export_set(store, tmp_path / "set", "Set")
     assert set(Store(tmp_path / "set").facts().collect()["id"]) == {"a", "lowered"}
 
 
 def test_facts_that_are_missing_or_no_json_are_told(store):
     store.add([row(0, "a"), row(1, "b")], (), [facts("a")])
-    found = verify(store)
+    found = verify_store(store)
     assert found.is_whole
     assert (found.facts, found.notes) == (1, ("1 of 2 facts that rows refer to are not here",))
     store.add((), (), [StoredFacts("b", "{")])
-    (fault,) = verify(store).faults
+    (fault,) = verify_store(store).faults
     assert fault.startswith("facts b are not JSON")
 
 
@@ -173,7 +173,7 @@ def test_damaged_facts_are_told_and_the_rest_salvaged(store, tmp_path, monkeypat
     path.write_bytes(data)
     with pytest.raises(InputError, match="1 of 2 rows can be read"):
         store.facts()
-    (damage,) = verify(store).damage
+    (damage,) = verify_store(store).damage
     assert damage.path == path
     saved = Store(tmp_path / "saved", create=True)
     assert saved.merge([store.folder], salvage=True).facts == 1
@@ -181,7 +181,7 @@ def test_damaged_facts_are_told_and_the_rest_salvaged(store, tmp_path, monkeypat
 
 
 def test_an_exported_set_leaves_out_what_an_older_model_said_and_nothing_else(old, tmp_path):
-    card.export(old, tmp_path / "set", "Old rows")
+    card.export_set(old, tmp_path / "set", "Old rows")
     before, after = (
         each.scan().sort("run_id", "sequence").collect() for each in (old, Store(tmp_path / "set"))
     )
@@ -200,5 +200,5 @@ def test_an_exported_set_leaves_out_unnamed_facts_of_older_versions(store, tmp_p
     texts = {"named": 1, "old": 1, "lowered": FACTS_VERSION}
     told = [StoredFacts(name, f'{{"version":{n},"launches":[]}}') for name, n in texts.items()]
     store.add([row(0, "named")], (), told)
-    card.export(store, tmp_path / "set", "Some")
+    card.export_set(store, tmp_path / "set", "Some")
     assert Store(tmp_path / "set").facts().collect()["id"].to_list() == ["named", "lowered"]

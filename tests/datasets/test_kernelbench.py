@@ -39,29 +39,29 @@ ROWS = (
 @pytest.fixture
 def data(tmp_path, monkeypatch):
     monkeypatch.setattr(shipped, "_CHECKOUT", tmp_path)
-    kernelbench.write(ROWS, tmp_path / "kernelbench_h100.parquet")
+    kernelbench.write_baselines(ROWS, tmp_path / "kernelbench_h100.parquet")
     return tmp_path
 
 
 def test_rows_come_back_as_they_were_written(data):
-    assert kernelbench.rows("h100") == ROWS
-    assert kernelbench.read(data / "kernelbench_h100.parquet") == ROWS
+    assert kernelbench.shipped_rows("h100") == ROWS
+    assert kernelbench.read_baselines(data / "kernelbench_h100.parquet") == ROWS
 
 
 def test_a_row_without_its_key_cannot_be_written(data):
     with pytest.raises(Exception, match="sha256"):
-        kernelbench.write([replace(EAGER, sha256=None)], data / "kernelbench_x.parquet")
+        kernelbench.write_baselines([replace(EAGER, sha256=None)], data / "kernelbench_x.parquet")
 
 
 def test_a_baseline_is_found_by_file_or_hash(data):
     file = data / "renamed.py"
     file.write_bytes(SOURCE)
-    assert kernelbench.baseline(file) == kernelbench.baseline(SHA256) == EAGER
+    assert kernelbench.baseline_row(file) == kernelbench.baseline_row(SHA256) == EAGER
 
 
 @pytest.mark.usefixtures("data")
 def test_where_tf32_changes_nothing_the_default_is_the_baseline():
-    assert kernelbench.baseline(SHA256, variant="eager_tf32") == EAGER
+    assert kernelbench.baseline_row(SHA256, variant="eager_tf32") == EAGER
 
 
 @pytest.mark.usefixtures("data")
@@ -77,11 +77,11 @@ def test_where_tf32_changes_nothing_the_default_is_the_baseline():
 )
 def test_what_is_missing_is_named(arguments, message):
     with pytest.raises(InputError, match=message):
-        kernelbench.baseline(*arguments)
+        kernelbench.baseline_row(*arguments)
 
 
 def test_the_table_that_ships_is_whole_and_keeps_to_its_bounds():
-    table = kernelbench.rows("h100")
+    table = kernelbench.shipped_rows("h100")
     keys = {(row.sha256, row.variant) for row in table}
     assert len(keys) == len(table) == 200 * len(kernelbench.VARIANTS)
     for row in table:

@@ -10,7 +10,14 @@ import pytest
 
 from solkit.core import Candidate, KernelFile, Problem
 from solkit.datasets.identifiers import kernel_id
-from solkit.datasets.kernels import INDUCTOR, ZOO, kernel_at, kernel_of, part_of, select
+from solkit.datasets.kernels import (
+    INDUCTOR,
+    ZOO,
+    kernel_at_path,
+    kernel_of_file,
+    select_kernels,
+    share_of_gpu,
+)
 from solkit.errors import InputError
 
 KERNEL = '"""One way."""\n'
@@ -33,22 +40,22 @@ def told(kernels):
 
 
 def test_a_folder_of_families(families):
-    assert told(select([str(families)])) == [
+    assert told(select_kernels([str(families)])) == [
         ("gemm/split_k", "gemm", "gemm like", "file"),
         ("softmax/naive", "softmax", "softmax like", "file"),
         ("softmax/online", "softmax", "softmax like", "file"),
     ]
-    assert [k.family for k in select([str(families)], ["gemm"])] == ["gemm"]
+    assert [k.family for k in select_kernels([str(families)], ["gemm"])] == ["gemm"]
 
 
 def test_a_family_s_folder_holds_its_files_not_the_problem(families):
     expected = [(f"softmax/{n}", "softmax", "softmax like", "file") for n in ("naive", "online")]
-    assert told(select([str(families / "softmax")])) == expected
+    assert told(select_kernels([str(families / "softmax")])) == expected
 
 
 def test_a_file_of_a_family_has_the_family_s_problem(families):
     file = families / "softmax" / "online.py"
-    (kernel,) = select([str(file)])
+    (kernel,) = select_kernels([str(file)])
     assert told([kernel]) == [("softmax/online", "softmax", "softmax like", "file")]
     assert kernel.path == file
     assert (kernel.source.name, kernel.source.text) == ("softmax/online.py", KERNEL)
@@ -61,11 +68,11 @@ def test_a_file_of_a_family_has_the_family_s_problem(families):
 def test_lone_files(tmp_path):
     (tmp_path / "scale.py").write_text('KIND = "elementwise"\n')
     (tmp_path / "add.py").write_text("KIND: str\n")
-    assert told(select([str(tmp_path)])) == [
+    assert told(select_kernels([str(tmp_path)])) == [
         ("add", "add", "add", "file"),
         ("scale", "scale", "elementwise", "file"),
     ]
-    (kernel,) = select([str(tmp_path / "scale.py")])
+    (kernel,) = select_kernels([str(tmp_path / "scale.py")])
     assert kernel.source == kernel.problem
 
 
@@ -73,16 +80,18 @@ def test_lone_files_of_one_name_are_families_of_their_own(tmp_path):
     for folder, text in (("a", "KIND = 'norm'"), ("b", "KIND = 'norm'"), ("c", "KIND = 'scan'")):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "scale.py").write_text(f"{text}\n")
-    a, b, c, other = select([*(str(tmp_path / f) for f in "abc"), str(ZOO / "gelu" / "flat.py")])
+    a, b, c, other = select_kernels(
+        [*(str(tmp_path / f) for f in "abc"), str(ZOO / "gelu" / "flat.py")]
+    )
     assert a.family == b.family == f"scale-{a.problem.sha256[:8]}"  # the same problem
     assert (c.family, c.name) == (f"scale-{c.problem.sha256[:8]}",) * 2
     assert a.family != c.family
     assert other.family == "gelu"
-    assert select([str(tmp_path / "c")])[0].family == "scale"
+    assert select_kernels([str(tmp_path / "c")])[0].family == "scale"
 
 
 def test_one_s_own_families_of_a_name_of_the_zoo_s(families):
-    mine = select([str(families), str(ZOO / "softmax")], [])
+    mine = select_kernels([str(families), str(ZOO / "softmax")], [])
     names = {k.name for k in mine if k.origin == "file"}
     assert len({k.family for k in mine}) == 3
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"softmax", "gemm"}
@@ -91,26 +100,26 @@ def test_one_s_own_families_of_a_name_of_the_zoo_s(families):
 
 
 def test_which_files_build_extensions(families):
-    assert not any(k.builds_extension for k in select([str(families)]))
-    assert [k.name for k in select([str(ZOO / "histogram")]) if k.builds_extension] == [
+    assert not any(k.builds_extension for k in select_kernels([str(families)]))
+    assert [k.name for k in select_kernels([str(ZOO / "histogram")]) if k.builds_extension] == [
         "histogram/cuda_shared_copies"
     ]
 
 
 def test_what_is_named_twice_counts_once(families):
     file = str(families / "gemm" / "split_k.py")
-    assert len(select([file, str(families), file])) == 3
+    assert len(select_kernels([file, str(families), file])) == 3
 
 
 def test_the_zoo_is_the_zoo_however_it_is_named():
-    every = select(["zoo"])
+    every = select_kernels(["zoo"])
     assert {kernel.origin for kernel in every} == {"zoo"}
     assert {kernel.path.parent.parent for kernel in every} == {ZOO.resolve()}
     assert not [kernel.name for kernel in every if kernel.name.endswith("/problem")]
     folder = Path(every[0].path).parent
     for path in (folder, every[0].path):
-        assert select([str(path)])[0] == every[0]
-    assert select(["zoo"], ["softmax"]) == select([str(ZOO.resolve())], ["softmax"])
+        assert select_kernels([str(path)])[0] == every[0]
+    assert select_kernels(["zoo"], ["softmax"]) == select_kernels([str(ZOO.resolve())], ["softmax"])
 
 
 @pytest.mark.parametrize(
@@ -130,52 +139,52 @@ def test_errors(tmp_path, name, text):
     (tmp_path / "broken.py").write_text("def (\n")
     (tmp_path / "latin.py").write_bytes(b"# \xe9\n")
     with pytest.raises(InputError) as error:
-        select([str(tmp_path / name)])
+        select_kernels([str(tmp_path / name)])
     assert text in str(error.value)
 
 
 def test_an_unknown_family_names_the_known_ones(families):
     with pytest.raises(InputError, match="no family 'conv'; expected some of: gemm, softmax"):
-        select([str(families)], ["gemm", "conv"])
+        select_kernels([str(families)], ["gemm", "conv"])
 
 
 def test_each_graph_of_inductor_s_is_a_problem_of_its_own():
     first, second = (
-        replace(*select([str(path)]), family="pointwise", origin="inductor")
+        replace(*select_kernels([str(path)]), family="pointwise", origin="inductor")
         for path in sorted((INDUCTOR / "pointwise").glob("*.py"))[:2]
     )
     assert first.problem_id({}) == f"pointwise/graph={first.path.stem}"
     assert first.problem_id({}) != second.problem_id({})
-    softmax = select([str(ZOO / "softmax")])
+    softmax = select_kernels([str(ZOO / "softmax")])
     assert {kernel.problem_id({"M": 8}) for kernel in softmax} == {"softmax/M=8"}
 
 
 def test_parts_hold_each_kernel_once_and_problems_whole():
-    kernels = select(["zoo", "inductor"])
-    parts = [part_of(kernels, f"{place}/4") for place in (1, 2, 3, 4)]
+    kernels = select_kernels(["zoo", "inductor"])
+    parts = [share_of_gpu(kernels, f"{place}/4") for place in (1, 2, 3, 4)]
     assert sorted(k.name for part in parts for k in part) == sorted(k.name for k in kernels)
     families = [{k.family for k in part if k.origin == "zoo"} for part in parts]
     assert sum(map(len, families)) == len(set().union(*families))
     assert min(map(len, parts)) > 0.9 * len(kernels) / 4
-    assert part_of(kernels, "1/1") == kernels
+    assert share_of_gpu(kernels, "1/1") == kernels
 
 
 @pytest.mark.parametrize("part", ["", "1", "0/2", "3/2", "a/b", "-1/2", "1/2/3"])
 def test_a_part_that_there_is_not(part):
     with pytest.raises(InputError, match="expected I/N"):
-        part_of((), part)
+        share_of_gpu((), part)
 
 
 def test_a_part_that_nothing_falls_to(families):
-    kernels = select([str(families)])
+    kernels = select_kernels([str(families)])
     with pytest.raises(InputError, match="part 3/3 is empty: there are 2 problems"):
-        part_of(kernels, "3/3")
+        share_of_gpu(kernels, "3/3")
 
 
 def test_a_candidate_with_a_reference_of_its_own(tmp_path):
     (tmp_path / "mine.py").write_text(KERNEL)
     (tmp_path / "task.py").write_text("KIND = 'norm'\n")
-    kernel = kernel_at(tmp_path / "mine.py", "run", tmp_path / "task.py")
+    kernel = kernel_at_path(tmp_path / "mine.py", "run", tmp_path / "task.py")
     assert told([kernel]) == [("task/mine", "task", "norm", "file")]
     own, other = (
         hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
@@ -185,8 +194,8 @@ def test_a_candidate_with_a_reference_of_its_own(tmp_path):
 
 
 def test_a_kernel_is_the_same_alone_and_among_others(families):
-    kernels = select([str(families)])
-    assert [kernel_at(kernel.path) for kernel in kernels] == list(kernels)
+    kernels = select_kernels([str(families)])
+    assert [kernel_at_path(kernel.path) for kernel in kernels] == list(kernels)
 
 
 def described(problem, candidate):
@@ -196,13 +205,13 @@ def described(problem, candidate):
 
 def test_a_loaded_file_is_the_kernel_that_a_collection_knows(families):
     file = families / "softmax" / "online.py"
-    (known,) = select([str(file)])
+    (known,) = select_kernels([str(file)])
     for problem in (file, file.parent / "problem.py"):
-        found = kernel_of(described(problem, file))
+        found = kernel_of_file(described(problem, file))
         assert replace(found, entry_point="kernel") == known
         assert found.kernel_id == kernel_id(known.source.sha256, known.problem.sha256, "run")
     with pytest.raises(InputError, match="cannot read"):
-        kernel_of(described(file, families / "gone.py"))
+        kernel_of_file(described(file, families / "gone.py"))
 
 
 def test_a_problem_folder_is_known_by_its_sources(tmp_path):
@@ -211,14 +220,14 @@ def test_a_problem_folder_is_known_by_its_sources(tmp_path):
     (folder / "solutions").mkdir(parents=True)
     (folder / "definition.json").write_text("{}")
     (folder / "blob.safetensors").write_text("large")
-    first = kernel_of(described(folder, candidate))
+    first = kernel_of_file(described(folder, candidate))
     assert {each.text for each in first.files} >= {'{"not": "Python"}', "{}"}
     assert all(hashlib.sha256(f.text.encode()).hexdigest() == f.sha256 for f in first.files)
     assert told([first]) == [("solution.json", "p", "p", "file")]
     (folder / "blob.safetensors").write_text("other")
-    assert kernel_of(described(folder, candidate)) == first
+    assert kernel_of_file(described(folder, candidate)) == first
     (folder / "definition.json").write_text("{ }")
-    second = kernel_of(described(folder, candidate))
+    second = kernel_of_file(described(folder, candidate))
     (folder / "definition.json").rename(folder / "d.json")
-    third = kernel_of(described(folder, candidate))
+    third = kernel_of_file(described(folder, candidate))
     assert len({each.kernel_id for each in (first, second, third)}) == 3

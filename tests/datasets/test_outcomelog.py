@@ -124,10 +124,10 @@ def test_a_gzipped_log_is_read_whatever_its_name(path, tmp_path):
     packed = tmp_path / "packed"
     packed.write_bytes(gzip.compress(path.read_bytes()))
     assert numbers(packed) == [0, 1]
-    assert outcomelog.is_log(packed)
+    assert outcomelog.is_outcome_log(packed)
     noisy = gzip.compress(path.read_bytes() + random.Random(0).randbytes(9000))
     packed.write_bytes(noisy[:-4000])
-    assert outcomelog.is_log(packed)  # though it was cut off
+    assert outcomelog.is_outcome_log(packed)  # though it was cut off
     with pytest.raises(InputError, match="packed"):
         read(packed)
 
@@ -423,7 +423,7 @@ def test_other_files_are_not_read(path, text):
     path.write_text(text)
     with pytest.raises(InputError, match=r"run\.jsonl is not a log"):
         read(path)
-    assert not outcomelog.is_log(path)
+    assert not outcomelog.is_outcome_log(path)
 
 
 @RESUME
@@ -436,8 +436,8 @@ def test_other_files_are_not_written_to(path, text, resume):
 
 
 def test_what_was_tried_in_short_is_no_log_to_append_to(path):
-    path.write_text(outcomelog.tried([replace(ROW, run_id="r", sequence=3)]))
-    assert not outcomelog.is_log(path)
+    path.write_text(outcomelog.log_of_tried([replace(ROW, run_id="r", sequence=3)]))
+    assert not outcomelog.is_outcome_log(path)
     assert places(path) == {("r", 3)}
     for resume in (False, True):
         with pytest.raises(InputError, match="for `solkit data collect --after`"):
@@ -453,7 +453,7 @@ def test_a_path_that_cannot_be_written_or_read_is_told_at_once(tmp_path):
         OutcomeLog(tmp_path)
     with pytest.raises(InputError, match=r"cannot read .*: No such file"):
         read(tmp_path / "none.jsonl")
-    assert not outcomelog.is_log(tmp_path)
+    assert not outcomelog.is_outcome_log(tmp_path)
 
 
 def test_outcomes_may_be_thrown_away():

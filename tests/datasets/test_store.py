@@ -210,7 +210,7 @@ def test_a_query_that_would_write_is_refused(store, sql):
 def test_a_row_that_is_none_is_told_with_its_store(store):
     table = tables.table_of(Outcome, [ROW])
     place = table.schema.get_field_index("verdict")
-    parts.write(
+    parts.write_parts(
         store.folder / "parts",
         Outcome,
         table.set_column(place, "verdict", pa.array(["fine"])),
@@ -289,7 +289,7 @@ def test_a_changed_byte_is_never_answered_from(store, monkeypatch):
             path.write_bytes(damaged)
             with pytest.raises(InputError, match=re.escape(str(path))):
                 read()
-            table, damage = parts.salvaged(path, form)
+            table, damage = parts.salvage_row_groups(path, form)
             saved = pl.from_arrow(table).rows()
             assert damage is not None
             assert len(saved) == damage.readable
@@ -456,7 +456,7 @@ def _steps(monkeypatch, fail_at, error):
 
     monkeypatch.setattr(os, "fsync", counted(os.fsync))
     monkeypatch.setattr(Path, "rename", counted(Path.rename))
-    monkeypatch.setattr(parts, "_encode", counted(parts._encode))
+    monkeypatch.setattr(parts, "_encode_part", counted(parts._encode_part))
     return count
 
 

@@ -13,7 +13,7 @@ from solkit.core import Outcome, Source, Verdict
 from solkit.datasets import parts, tables
 from solkit.datasets.identifiers import source_of
 from solkit.datasets.store import Store
-from solkit.datasets.verification import verify
+from solkit.datasets.verification import verify_store
 
 SOURCE = source_of(b"def kernel(): ...", "kernel.py")
 ROW = Outcome(
@@ -31,7 +31,7 @@ def store(tmp_path):
 
 
 def test_a_whole_store_is_said_to_be(store):
-    found = verify(store)
+    found = verify_store(store)
     assert found.is_whole
     assert (found.rows, found.sources, found.notes) == (2, 1, ())
 
@@ -48,37 +48,37 @@ def test_a_whole_store_is_said_to_be(store):
 def test_what_rows_cannot_be_is_told(store, change, fault):
     row = replace(ROW, **{"sequence": 2, **change})
     table = tables.table_of(Outcome, [row])  # past what `add` refuses
-    parts.write(store.folder / "parts", Outcome, table)
-    found = verify(store)
+    parts.write_parts(store.folder / "parts", Outcome, table)
+    found = verify_store(store)
     assert not found.is_whole
     assert found.faults == (fault,)
 
 
 def test_a_time_under_the_bound_that_was_judged_is_no_fault(store):
     store.add([replace(ROW, sequence=2, time_ms=0.05, verdict=Verdict.IMPOSSIBLE)])
-    assert verify(store).is_whole
+    assert verify_store(store).is_whole
 
 
 def test_an_unknown_verdict_is_told(store):
     table = tables.table_of(Outcome, [replace(ROW, sequence=2)])
     place = table.schema.get_field_index("verdict")
-    changed = table.set_column(place, "verdict", tables.arrow().array(["fine"]))
-    parts.write(store.folder / "parts", Outcome, changed)
-    (fault,) = verify(store).faults
+    changed = table.set_column(place, "verdict", tables.pyarrow_module().array(["fine"]))
+    parts.write_parts(store.folder / "parts", Outcome, changed)
+    (fault,) = verify_store(store).faults
     assert fault.startswith("'fine' is not a verdict; expected one of: not_measured, correct")
 
 
 def test_a_source_that_is_not_what_its_hash_says_is_told(store):
     bad = replace(source_of(b"other", "other.py"), text="changed")
     store.add([], [bad])
-    (fault,) = verify(store).faults
+    (fault,) = verify_store(store).faults
     assert fault.startswith("source other.py does not have the SHA-256 that it is stored under")
 
 
 def test_files_that_are_missing_or_unfinished_are_notes(store):
     store.add([replace(ROW, sequence=2, problem_sha256="0" * 64)])
     (store.folder / "parts" / ".part-x").write_bytes(b"PAR1")
-    found = verify(store)
+    found = verify_store(store)
     assert found.is_whole
     assert found.notes[0] == "1 of 2 files that rows refer to are not here"
     assert ".part-x is being written or was left unfinished" in found.notes[1]
@@ -87,8 +87,8 @@ def test_files_that_are_missing_or_unfinished_are_notes(store):
 def test_damage_is_told_by_file_and_the_rest_is_read(store):
     (store.folder / "parts" / "00-notes.parquet").write_text("not a Parquet file")
     table = tables.table_of(Source, [SOURCE])
-    parts.write(store.folder / "parts", Source, table)
-    found = verify(store)
+    parts.write_parts(store.folder / "parts", Source, table)
+    found = verify_store(store)
     assert (found.rows, found.is_whole) == (2, False)
     first, second = sorted(map(str, found.damage), key=lambda text: "foreign" in text)
     assert "00-notes.parquet: is not a Parquet file, or was cut off" in first
@@ -99,7 +99,7 @@ def test_damage_is_told_by_file_and_the_rest_is_read(store):
 def test_parts_whose_names_tell_no_hash_are_a_note(store):
     (path,) = store.parts
     path.rename(path.with_name("part.parquet"))
-    found = verify(store)
+    found = verify_store(store)
     assert found.is_whole
     (note,) = found.notes
     assert note.startswith("1 files have no SHA-256 in their names")
@@ -110,6 +110,6 @@ def test_a_footer_that_changed_is_told(store):
     data = path.read_bytes()
     place = data.rindex(b"time_ms")  # the column would be one that nobody knows, and times null
     path.write_bytes(data[:place] + b"tire_ms" + data[place + 7 :])
-    (damage,) = verify(store).damage
+    (damage,) = verify_store(store).damage
     assert damage.path == path
     assert "its footer is damaged" in damage.reason

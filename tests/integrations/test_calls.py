@@ -18,7 +18,7 @@ import triton
 import solkit
 from solkit.analysis.analyser import Analyser
 from solkit.core import Configuration, Depth, TuneSettings
-from solkit.datasets.kernels import kernel_at
+from solkit.datasets.kernels import kernel_at_path
 from solkit.errors import InputError, UnsupportedError
 from solkit.integrations.calls import CallSettings, call_file
 from solkit.measure.benches import RecordedBench
@@ -209,7 +209,7 @@ def test_a_call_is_tuned(tmp_path):
     path = tmp_path / "call.py"
     torch.manual_seed(0)
     module = written(path, launch, args, kwargs)
-    kernel, chance = kernel_at(path), np.random.default_rng(0)
+    kernel, chance = kernel_at_path(path), np.random.default_rng(0)
     ids = {"kernel_id": kernel.kernel_id, "problem_id": kernel.problem_id({}), "shape": {}}
     points = [
         dict(zip(module.SPACE, each, strict=True)) for each in product(*module.SPACE.values())

@@ -185,7 +185,7 @@ def test_four_bit_floats_are_rounded_and_packed_low_half_first():
     values = torch.tensor([[0.2, -0.3, 1.0, -6.0, 2.4, 2.6, -0.0, 4.9]])
     # codes of e2m1: 0, -0.5, 1, -6, 2, 3, -0 (stored as 0), 4
     codes = [0, 8 + 1, 2, 8 + 7, 4, 5, 0, 6]
-    packed = _drawing._pack_fp4(values).view(torch.uint8)
+    packed = _drawing._round_and_pack_fp4(values).view(torch.uint8)
     assert packed.tolist() == [[low + 16 * high for low, high in zip(codes[::2], codes[1::2])]]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import solkit
 from solkit.core import Difference, Measurement, MeasureSettings, Protocol, Verdict
-from solkit.datasets.outcomelog import is_log, read
+from solkit.datasets.outcomelog import is_outcome_log, read
 from solkit.errors import InputError, UnsupportedError
 from solkit.measure.guarded.messages import JudgedTurns, Judgement, Turns
 from solkit.roofline import devices, nvml
@@ -47,7 +47,7 @@ class Session:
         pass
 
     def _note(self, *told):
-        self.asked.append((*told, len(read(self.store).rows) if is_log(self.store) else 0))
+        self.asked.append((*told, len(read(self.store).rows) if is_outcome_log(self.store) else 0))
 
     def measure(self, path, shape, params, *, reference, **_):
         name = Path(path).stem

@@ -22,7 +22,7 @@ from solkit.core import (
     Verdict,
 )
 from solkit.datasets import outcomelog
-from solkit.datasets.kernels import kernel_at
+from solkit.datasets.kernels import kernel_at_path
 from solkit.errors import InputError, UnknownDeviceError
 from solkit.measure.benches import local, multi_gpu
 from solkit.measure.benches.hosting import Recorded
@@ -42,7 +42,7 @@ def time_ms(params):
 
 def rows(device):
     """The whole space, at the cost of 20 ms each."""
-    kernel = kernel_at(EXAMPLE)
+    kernel = kernel_at_path(EXAMPLE)
     for place, params in enumerate(Space(VALUES).walk()):
         ms = time_ms(params)
         yield Outcome(
@@ -78,7 +78,7 @@ def test_a_kernel_is_tuned_on_two_gpus(gpus, tmp_path):
     measured = Counter(str(row.params) for row in found.rows if row.chosen_by == "search")
     assert set(measured.values()) == {1}
     assert len({row.run_id for row in found.rows}) == 1
-    assert {each.sha256 for each in found.sources} == {kernel_at(EXAMPLE).source.sha256}
+    assert {each.sha256 for each in found.sources} == {kernel_at_path(EXAMPLE).source.sha256}
     again = replace(how, resume=True)
     resumed = solkit.tune(EXAMPLE, gpu_seconds=60.0, shape=SHAPE, settings=again)
     assert resumed.measured == LEGAL

@@ -254,7 +254,7 @@ def test_the_json_is_the_contract():
 def test_the_plot_shows_the_times():
     pytest.importorskip("plotly")
     told = tuned()
-    text = page.plot(told)
+    text = page.convergence_plot(told)
     assert text.lower().startswith("<!doctype html>")
     assert "best so far" in text
     assert "speed of light" in text
@@ -263,7 +263,7 @@ def test_the_plot_shows_the_times():
 
 def test_progress_says_what_is_left():
     lines = []
-    tuned(show=lambda status: lines.append(page.line(status)))
+    tuned(show=lambda status: lines.append(page.status_line(status)))
     assert any("of 20 s left" in each and "next may save" in each for each in lines)
     assert lines[-1].startswith("final")
 

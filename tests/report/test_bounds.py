@@ -124,6 +124,6 @@ def test_json_is_the_contract(report):
 
 
 def test_a_line_of_another_file_is_told_by_its_name():
-    assert explain.place("/path/to/layers.py:12", "to/model.py") == "layers.py:12"
-    assert explain.place("/path/to/model.py:12", "to/model.py") == "L12"
-    assert explain.place("", "model.py") == ""
+    assert explain.format_place("/path/to/layers.py:12", "to/model.py") == "layers.py:12"
+    assert explain.format_place("/path/to/model.py:12", "to/model.py") == "L12"
+    assert explain.format_place("", "model.py") == ""

@@ -17,7 +17,7 @@ def faster(make, by, **changes):
 
 def compared(make, one, other, **changes):
     reports = [schema.to_model(make.report(one)), schema.to_model(make.report(other, **changes))]
-    return comparison.compare(named(reports, ["a.json", "b.json"]))
+    return comparison.compare_reports(named(reports, ["a.json", "b.json"]))
 
 
 @pytest.mark.parametrize(
@@ -86,9 +86,9 @@ def test_other_kernels_are_compared_only_where_they_do_the_same_work(make):
     same = replace(one, kernel=kernel)
     less = make.report(make.measured(work=make.work(dram_read_bytes=1)), kernel=kernel)
     models = [schema.to_model(each) for each in (one, same, less)]
-    assert len(comparison.compare(named([models[0], models[1]]))) == 1
-    assert comparison.compare(named([models[0], models[2]])) == []
-    (group,) = comparison.compare(named(models))
+    assert len(comparison.compare_reports(named([models[0], models[1]]))) == 1
+    assert comparison.compare_reports(named([models[0], models[2]])) == []
+    (group,) = comparison.compare_reports(named(models))
     assert [entry.name for entry in group.entries] == ["matmul", "other (other.py)"]
 
 
@@ -103,7 +103,7 @@ def test_the_lines_that_changed(make, tmp_path):
     diff = comparison.source_diff(*models).splitlines()
     assert diff[2:] == ["@@ -1,2 +1,2 @@", " a = 1", "-b = 2", "+b = 3"]
     assert comparison.source_diff(models[0], models[0]) == ""
-    (group,) = comparison.compare(named(models))
+    (group,) = comparison.compare_reports(named(models))
     assert group.entries[1].changes == ("source: see the lines that changed",)
     unknown = models[1].model_copy(update={"sources": []})
     assert comparison.source_diff(models[0], unknown) == ""

@@ -254,7 +254,7 @@ def test_specs_are_what_plotly_takes(make):
     graph = pytest.importorskip("plotly.graph_objects")
     report = schema.to_model(make.report(make.explained()))
     gap = charts.gap_of(report.results[0])
-    for spec in (_plotly.roofline(charts.roofline_of(report)), _plotly.gap(gap)):
+    for spec in (_plotly.roofline_plot(charts.roofline_of(report)), _plotly.gap_plot(gap)):
         text = re.sub(r"var\(--(\w+)\)", lambda m: LIGHT[m[1]], json.dumps(spec))
         figure = graph.Figure(json.loads(text))  # raises where a name or value is unknown
         assert len(figure.data) == len(spec["data"]) > 0
@@ -262,7 +262,7 @@ def test_specs_are_what_plotly_takes(make):
 
 def test_bars_of_the_gap_end_at_the_time(make):
     gap = charts.gap_of(schema.to_model(make.report(make.explained())).results[0])
-    bars = _plotly.gap(gap)["data"][0]
+    bars = _plotly.gap_plot(gap)["data"][0]
     ends = [base + x for base, x in zip(bars["base"], bars["x"])]
     assert bars["y"][0] == "SOL"
     assert bars["y"][-1] == "measured"

@@ -23,8 +23,8 @@ from solkit.core import (
     Verdict,
 )
 from solkit.report import units
-from solkit.report.advice import advised
-from solkit.report.terminal import render, worst
+from solkit.report.advice import advice_of_rules
+from solkit.report.terminal import render, worst_result
 
 SIZES = {"M": 4096, "N": 4096, "K": 4096, "dtype": "bfloat16"}
 
@@ -271,7 +271,7 @@ def test_the_heaviest_launches_come_first_with_their_share(make):
 
 def test_each_advice_says_what_it_would_save(make):
     (result,) = make.report(make.explained()).results
-    found = {each.text[:40]: each for each in advised(result, make.device())}
+    found = {each.text[:40]: each for each in advice_of_rules(result, make.device())}
     again, waits = list(found.values())[:2]
     # 192.6 µs of a gap whose factors are 1.2 and 1.1: without one the time is divided by it
     assert (again.speedup, again.saves_ms) == pytest.approx((1.2, 0.1926 * (1 - 1 / 1.2)), rel=1e-3)
@@ -283,7 +283,7 @@ def test_no_advice_saves_more_than_the_speed_of_light_leaves(make):
     again = Cause("repeated reads", {"place": "a.py:7", "argument": "w", "times": 2.5})
     factors = (GapFactor("extra traffic", 3.0, "", again), GapFactor("output in L2", 0.5, ""))
     gap = make.gap(sol_ms=0.1, time_ms=0.15, factors=factors)
-    (first, *_) = advised(make.result(gap=gap), make.device())
+    (first, *_) = advice_of_rules(make.result(gap=gap), make.device())
     assert (first.speedup, first.saves_ms) == pytest.approx((1.5, 0.05))
 
 
@@ -361,9 +361,9 @@ def test_the_worst_failed_or_scores_lowest(make):
     poor = make.measured(score=Score(3.0, None, 0.2, 0.3))
     wrong = make.measured(verdict=Verdict.WRONG, score=None)
     unknown = make.result()
-    assert worst([good, poor, unknown]) is poor
-    assert worst([good, poor, wrong]) is wrong
-    assert worst([unknown, make.result()]) is unknown
+    assert worst_result([good, poor, unknown]) is poor
+    assert worst_result([good, poor, wrong]) is wrong
+    assert worst_result([unknown, make.result()]) is unknown
 
 
 def test_a_problem_with_no_sizes_and_no_work(make):

@@ -34,9 +34,9 @@ def test_amounts(value, text):
 
 
 def test_rates_are_in_tera():
-    assert units.rate(1070.4e12, "FLOP") == "1070 TFLOP/s"
-    assert units.rate(3.352e12, "B") == "3.352 TB/s"
-    assert units.rate(300e9, "B") == "0.3 TB/s"
+    assert units.format_rate(1070.4e12, "FLOP") == "1070 TFLOP/s"
+    assert units.format_rate(3.352e12, "B") == "3.352 TB/s"
+    assert units.format_rate(300e9, "B") == "0.3 TB/s"
 
 
 def test_on_chip_memory_is_binary():
@@ -49,4 +49,4 @@ def test_on_chip_memory_is_binary():
 
 
 def test_settings_read_as_the_command_line_takes_them():
-    assert units.settings({"M": 4096, "dtype": "bfloat16"}) == "M=4096,dtype=bfloat16"
+    assert units.format_settings({"M": 4096, "dtype": "bfloat16"}) == "M=4096,dtype=bfloat16"

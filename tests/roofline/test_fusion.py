@@ -6,7 +6,7 @@ import pytest
 
 import solkit
 from solkit.errors import InputError
-from solkit.report.fusion import numbers, summary
+from solkit.report.fusion import format_op_numbers, fusion_summary
 from solkit.roofline import devices
 from solkit.roofline.names import short_name
 
@@ -33,7 +33,7 @@ def levels(write):
 
 def kernels(parts):
     return [
-        (numbers(p.part.positions), "+".join(map(short_name, p.part.names)), moved(p))
+        (format_op_numbers(p.part.positions), "+".join(map(short_name, p.part.names)), moved(p))
         for p in parts
     ]
 
@@ -53,7 +53,7 @@ def test_one_kernel_an_op_writes_and_reads_all_in_between(levels):
     assert found.unfused_ms == pytest.approx(sum(p.bound.time_ms for p in found.unfused))
     assert found.fused_ms == pytest.approx(1e3 * (8 * MIB + 4096) / H100.ceilings["dram"].value)
     assert found.worth == pytest.approx(3, rel=1e-3)
-    assert "fusion is worth up to 3.00×" in summary(found)
+    assert "fusion is worth up to 3.00×" in fusion_summary(found)
     assert [p.part.line.rpartition(":")[2] for p in found.unfused] == ["8", "8", "9"]
 
 
@@ -166,12 +166,12 @@ def test_a_warm_protocol_holds_for_every_kernel(levels):
 def test_a_single_op_has_nothing_to_fuse(levels):
     found = levels("def inputs(device='cuda'): return torch.ones(9)\ndef reference(x): return -x")
     assert found.worth == 1
-    assert summary(found) == "a single op: nothing to fuse"
+    assert fusion_summary(found) == "a single op: nothing to fuse"
 
 
 def test_numbers_read_as_they_are_written():
-    assert numbers((0, 1, 2, 5)) == "0-2+5"
-    assert numbers((4,)) == "4"
+    assert format_op_numbers((0, 1, 2, 5)) == "0-2+5"
+    assert format_op_numbers((4,)) == "4"
 
 
 @pytest.mark.parametrize(

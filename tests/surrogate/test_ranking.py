@@ -170,6 +170,7 @@ def test_without_a_model_the_kernel_model_ranks(file, monkeypatch):
     settings = RankSettings(depth="lowered", everything=True)
     (plan,) = rank(file, device="h100", settings=settings)
     assert "kernel model alone" in plan.notes[0]
+    assert "no trained surrogate is installed" in plan.notes[0]
     times = [each.forecast.time_ms for each in plan.ranked]
     assert [e.depth for e in plan.ranked].count(Depth.LOWERED) == 31
     assert None not in times

@@ -167,7 +167,7 @@ def _write_in_place(path: Path, text: str) -> None:
     """Write a draft beside the file, then move it into place."""
     from solkit.datasets import outcomelog
 
-    if path.is_file() and outcomelog.is_log(path):
+    if path.is_file() and outcomelog.is_outcome_log(path):
         raise InputError(f"{path} is a log, whose measurements are never overwritten")
     draft = path.with_name(f".solkit-{secrets.token_hex(8)}")
     try:

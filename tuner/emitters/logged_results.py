@@ -59,9 +59,9 @@ def read_results(
         return (finding_of(tuned, logged_rows(tuned)),)
     from solkit.datasets.formats import Labels
     from solkit.datasets.formats import read as imported
-    from solkit.datasets.outcomelog import is_log
+    from solkit.datasets.outcomelog import is_outcome_log
 
-    labels = Labels() if is_log(path) else Labels(device=device)
+    labels = Labels() if is_outcome_log(path) else Labels(device=device)
     return results_of_runs(imported(path, labels=labels).rows)
 
 

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Union
 
-from solkit.core.syntax import jitted, used_by
+from solkit.core.syntax import jitted_functions, names_used_by
 from solkit.llm.client import without_thought
 from solkit.measure.distrust.source_suspicion import suspicions
 from solkit.tuner.proposers.protected_problem import Kept, Original, unify_line_ends
@@ -75,7 +75,7 @@ class Reader:
             return "class ModelNew"
         if self._original.names & {"reference", "inputs", "kernel"} and not self._launched:
             return "def kernel"
-        return " or ".join(f"def {name}" for name in sorted(jitted(self._original.tree)))
+        return " or ".join(f"def {name}" for name in sorted(jitted_functions(self._original.tree)))
 
     def read(self, text: str) -> Union[Answer, Refusal]:
         """Return an answer's file and intent, or why it is refused. It raises for no text."""
@@ -109,10 +109,10 @@ class Reader:
             raise RefusedError(Reason.NO_ENTRY, text)
 
     def _check_kernels(self, kept: Kept) -> None:
-        kernels = jitted(kept.tree)
+        kernels = jitted_functions(kept.tree)
         if not kernels:
             raise RefusedError(Reason.NO_JIT, "the file has no function with @triton.jit")
-        used = set().union(*(used_by(statement) for statement in kept.tree.body))
+        used = set().union(*(names_used_by(statement) for statement in kept.tree.body))
         if not kernels & used and self.entry in ("def kernel", "class ModelNew"):
             text = f"nothing launches {', '.join(sorted(kernels))}"
             raise RefusedError(Reason.NO_JIT, text)

@@ -14,7 +14,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from solkit.core.syntax import bound_by, imports, is_main_guard, root, used_by
+from solkit.core.syntax import (
+    imported_full_names,
+    is_main_guard,
+    leading_name,
+    names_bound_by,
+    names_used_by,
+)
 from solkit.tuner.proposers.untrusted_source import (
     Reason,
     RefusedError,
@@ -81,9 +87,11 @@ class Original:
         self._elsewhere = _top_level_bindings(other)
         self._protected = self._protected_names()
         self.names = set(self._bound) | set(self._elsewhere)
-        self.imports = imports(ast.walk(self.tree))
+        self.imports = imported_full_names(ast.walk(self.tree))
         self._mutable = {name for name in self._protected if self._is_mutable(name)}
-        used = set().union(*(used_by(s) for n in self._protected for s, _ in self._bound[n]), ())
+        used = set().union(
+            *(names_used_by(s) for n in self._protected for s, _ in self._bound[n]), ()
+        )
         self._builtins = {name for name in used - self._bound.keys() if hasattr(builtins, name)}
         self._private = (NAMES - _MAY_BE_USED) & self.names
         self._texts = {ast.dump(statement) for statement in self.tree.body}
@@ -113,13 +121,13 @@ class Original:
         closure: dict[str, list[str]] = {}
         todo = [name for name in NAMES if name in self._bound]
         for statement in self._import_actions():
-            todo += used_by(statement) & self._bound.keys()
+            todo += names_used_by(statement) & self._bound.keys()
         while todo:
             name = todo.pop()
             if name not in closure:
                 closure[name] = _binding_texts(self._bound[name])
                 for statement, _ in self._bound[name]:
-                    todo += used_by(statement) & self._bound.keys()
+                    todo += names_used_by(statement) & self._bound.keys()
         return closure
 
     def _is_mutable(self, name: str) -> bool:
@@ -133,7 +141,7 @@ class Original:
     def _import_actions(self) -> Iterator[ast.stmt]:
         """Yield statements that bind nothing and run at import."""
         for statement in self.tree.body[bool(ast.get_docstring(self.tree, clean=False)) :]:
-            if not bound_by(statement) and not is_main_guard(statement):
+            if not names_bound_by(statement) and not is_main_guard(statement):
                 yield statement
 
     def _compare_bindings(self, tree: ast.Module) -> None:
@@ -190,7 +198,7 @@ class Original:
             statement = todo.pop()
             if id(statement) not in needed:
                 needed.add(id(statement))
-                names = used_by(statement) & self._bound.keys()
+                names = names_used_by(statement) & self._bound.keys()
                 todo += [statement for name in names for statement, _ in self._bound[name]]
         return [statement for statement in self.tree.body if id(statement) in needed]
 
@@ -225,9 +233,9 @@ def _refuse_use(node: ast.AST, name: str) -> None:
 def _changed_object(node: ast.AST) -> str:
     """Return the object that an assignment or a call changes in place, by name; empty if none."""
     if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
-        return root(node)
+        return leading_name(node)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return root(node.func) if node.func.attr in _MUTATORS else ""
+        return leading_name(node.func) if node.func.attr in _MUTATORS else ""
     return ""
 
 
@@ -244,7 +252,7 @@ def _top_level_bindings(tree: ast.Module) -> _Bindings:
     bindings: _Bindings = defaultdict(list)
     for statement in tree.body:
         if not is_main_guard(statement):
-            for name, text in bound_by(statement).items():
+            for name, text in names_bound_by(statement).items():
                 bindings[name].append((statement, text))
     return dict(bindings)
 
@@ -261,7 +269,7 @@ def _is_present(statement: ast.stmt, there: set[str], bound: _Bindings) -> bool:
         return False
     plain = all("." not in alias.name or alias.asname for alias in statement.names)
     is_module = isinstance(statement, ast.ImportFrom) or plain  # `import a.b` also loads a.b
-    return is_module and bound_by(statement).keys() <= bound.keys()
+    return is_module and names_bound_by(statement).keys() <= bound.keys()
 
 
 def _problem_launch(statement: ast.stmt) -> dict[str, str] | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from solkit.core.syntax import Meanings, dotted, imports
+from solkit.core.syntax import Meanings, dotted_full_names, imported_full_names
 from solkit.tuner.proposers.untrusted_source import Reason, RefusedError, read_untrusted
 
 __all__ = ["ALLOWED_IMPORTS", "check_safe"]
@@ -100,10 +100,12 @@ class _FileMeanings:
     def __init__(self, tree: ast.Module, meanings: Meanings) -> None:
         nodes = list(ast.walk(tree))
         self.known = set().union(*meanings.values())
-        self.meaning = imports(nodes)
+        self.meaning = imported_full_names(nodes)
         every = set().union(*self.meaning.values())
         self.roots = {full.partition(".")[0] for full in every}
-        self.modules = set(imports(node for node in nodes if isinstance(node, ast.Import)))
+        self.modules = set(
+            imported_full_names(node for node in nodes if isinstance(node, ast.Import))
+        )
         calls = [node for node in nodes if isinstance(node, ast.Call)]
         self.called = {id(call.func) for call in calls}
         self.bases = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
@@ -213,7 +215,7 @@ def _problems_of_attribute(node: ast.Attribute, seen: _FileMeanings) -> Iterator
         yield f"uses the internal attribute {node.attr}"
     if node.attr in _FORBIDDEN_ATTRIBUTES:
         yield f"uses .{node.attr}"
-    for full in dotted(node, seen.meaning):
+    for full in dotted_full_names(node, seen.meaning):
         if full.partition(".")[0] in seen.roots:
             yield from _problems_of_full_name(full)
             if not isinstance(node.ctx, ast.Load):

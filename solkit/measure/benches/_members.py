@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from solkit.core import Configuration, Device, Outcome, Verdict
 from solkit.datasets.identifiers import problem_id
-from solkit.datasets.kernels import kernel_at
+from solkit.datasets.kernels import kernel_at_path
 from solkit.measure.benches._base import Bench
 from solkit.measure.outcomes import device_fields, kernel_fields
 
@@ -172,7 +172,9 @@ def blamed_outcome(ticket: Ticket, device: Device) -> Outcome:
         },
     }
     if Path(configuration.path).is_file():
-        kernel = kernel_at(configuration.path, configuration.entry_point, configuration.reference)
+        kernel = kernel_at_path(
+            configuration.path, configuration.entry_point, configuration.reference
+        )
         named = kernel_fields(kernel, configuration.shape)
     return Outcome(
         **named,

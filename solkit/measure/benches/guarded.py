@@ -21,7 +21,7 @@ from solkit.core import (
     Verdict,
     canonical,
 )
-from solkit.datasets.kernels import kernel_of
+from solkit.datasets.kernels import kernel_of_file
 from solkit.errors import GpuBusyError, InputError, UnsupportedError
 from solkit.measure.benches._base import Bench, Log, WallClock
 from solkit.measure.guarded.messages import JudgedTurns, Judgement
@@ -148,7 +148,7 @@ class GuardedBench(Bench):
         self._session.close()
 
     def _measured(self, configuration: Configuration, prospect: PreparedCandidate) -> Outcome:
-        kernel = kernel_of(prospect.file)
+        kernel = kernel_of_file(prospect.file)
         problem = kernel.problem.sha256, canonical(prospect.shape)
         facts = facts_of(prospect, kernel, self._device, self._software)
         self.clock.hold()

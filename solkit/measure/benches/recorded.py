@@ -157,11 +157,11 @@ class RecordedBench(Bench):
             store = Store(path)
             return cls(store.rows(store.where(where)), device, cores)
         from solkit.datasets.formats import Labels, read
-        from solkit.datasets.outcomelog import is_log
+        from solkit.datasets.outcomelog import is_outcome_log
 
         if where is not None:
             raise InputError(f"{path} is a file: only a store can be filtered")
-        labels = Labels() if is_log(path) else Labels(device=device)
+        labels = Labels() if is_outcome_log(path) else Labels(device=device)
         return cls(read(path, labels=labels).rows, device, cores)
 
     @property
@@ -383,10 +383,10 @@ class _Recording:
             return path
         named = [kernel for kernel, name in self._names.items() if name == path]
         if not named and Path(path).is_file():
-            from solkit.datasets.kernels import kernel_at
+            from solkit.datasets.kernels import kernel_at_path
 
             entry_point, reference = configuration.entry_point, configuration.reference
-            kernel_id = kernel_at(path, entry_point, reference).kernel_id
+            kernel_id = kernel_at_path(path, entry_point, reference).kernel_id
             named = [kernel_id] if kernel_id in self._names else []
         if len(named) != 1:
             why = f"{len(named)} kernels are called {path!r}" if named else f"no kernel {path!r}"

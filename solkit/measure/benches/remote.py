@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 import solkit
 from solkit.core import Configuration, Device, Outcome
-from solkit.datasets.kernels import Kernel, kernel_at, kernel_of
+from solkit.datasets.kernels import Kernel, kernel_at_path, kernel_of_file
 from solkit.errors import UnsupportedError
 from solkit.measure.benches._base import Bench, Log
 from solkit.measure.benches.hosting import About, Answer, Order, Report
@@ -278,12 +278,12 @@ class RemoteBench(Bench):
         self, configuration: Configuration, prospect: PreparedCandidate | None
     ) -> Kernel | None:
         if prospect is not None:
-            return kernel_of(prospect.file)
+            return kernel_of_file(prospect.file)
         named = configuration.path, configuration.entry_point, configuration.reference
         if named not in self._kernels:
             if not Path(configuration.path).exists() and not configuration.path.endswith(".py"):
                 return None
-            self._kernels[named] = kernel_at(*named)
+            self._kernels[named] = kernel_at_path(*named)
         return self._kernels[named]
 
     def _written(self) -> tuple[Configuration, Outcome] | None:

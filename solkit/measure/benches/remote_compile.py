@@ -26,7 +26,7 @@ from typing import Any
 from solkit import userdata
 from solkit.adapters import cache_transfer
 from solkit.core import Device, Params
-from solkit.datasets.kernels import Kernel, kernel_at
+from solkit.datasets.kernels import Kernel, kernel_at_path
 from solkit.errors import SolkitError, WorkerError
 from solkit.measure.benches.source_archive import Bundle, bundle_of
 from solkit.measure.benches.trusted.precompile import Ahead, Compiled
@@ -200,7 +200,7 @@ def help_out(job: Job) -> Done:
     path, reference = job.bundle.unpack(userdata.cache_folder("helping"))
     if not job.choices:
         return _bounded(job, path, reference)
-    kernel = kernel_at(path, job.entry_point, reference)
+    kernel = kernel_at_path(path, job.entry_point, reference)
     folder = tempfile.mkdtemp(prefix="solkit-helping-")
     try:
         ahead = _ahead(job.device, job.limit_s)

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from solkit.core.syntax import Meanings, dotted, root
+from solkit.core.syntax import Meanings, dotted_full_names, leading_name
 
 __all__ = ["Pointers", "pointers_of"]
 
@@ -114,14 +114,16 @@ class _Reader:
         if isinstance(node, ast.Subscript):
             return self._root_parameter(node.value)
         if isinstance(node, ast.Call):
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else root(node.func)
+            called = (
+                node.func.attr if isinstance(node.func, ast.Attribute) else leading_name(node.func)
+            )
             if called in _MAKERS:
                 return self._accessed_pointer(node)
         return ""
 
     def _language_function(self, call: ast.Call) -> str:
         """Name the function of Triton's language that a call names; for a descriptor its method."""
-        for full in dotted(call.func, self._imported):
+        for full in dotted_full_names(call.func, self._imported):
             if full.startswith(_LANGUAGE):
                 return full.removeprefix(_LANGUAGE)
         is_method = isinstance(call.func, ast.Attribute) and self._root_parameter(call.func.value)

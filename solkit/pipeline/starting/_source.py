@@ -9,7 +9,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from solkit.core.syntax import Meanings, bound_by, dotted, imports, jitted, used_by
+from solkit.core.syntax import (
+    Meanings,
+    dotted_full_names,
+    imported_full_names,
+    jitted_functions,
+    names_bound_by,
+    names_used_by,
+)
 from solkit.errors import KernelFileError
 from solkit.pipeline.starting._pointers import Pointers, pointers_of
 
@@ -94,10 +101,10 @@ class Source:
 
     def __init__(self, path: str, text: str, tree: ast.Module) -> None:
         self.path, self.text, self.tree = path, text, tree
-        self.imported: Meanings = imports(ast.walk(tree))
+        self.imported: Meanings = imported_full_names(ast.walk(tree))
         self.bound: dict[str, list[ast.stmt]] = {}
         for statement in _top_level_statements(tree.body):
-            for name in bound_by(statement):
+            for name in names_bound_by(statement):
                 self.bound.setdefault(name, []).append(statement)
         compiled = self.kernels.keys() | {jit.node.name for jit in self.kernels.values()}
         defined = [
@@ -118,7 +125,7 @@ class Source:
     @functools.cached_property
     def kernels(self) -> Mapping[str, Jit]:
         """By name, all that Triton compiles, helpers included."""
-        names = jitted(self.tree)
+        names = jitted_functions(self.tree)
         every = (node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef))
         nodes = {node.name: node for node in every}
         definitions = {name: (nodes[name], nodes[name].decorator_list) for name in names}
@@ -162,7 +169,7 @@ class Source:
         """Functions and classes that launch a kernel, themselves or through others."""
         nodes: dict[str, ast.AST] = {**self.aliases, **self.functions, **self.classes}
         launchers = {name for name, node in nodes.items() if any(self.launches(node))}
-        uses = {name: used_by(node) & nodes.keys() - {name} for name, node in nodes.items()}
+        uses = {name: names_used_by(node) & nodes.keys() - {name} for name, node in nodes.items()}
         while more := {name for name, used in uses.items() if used & launchers} - launchers:
             launchers |= more
         return frozenset(launchers)
@@ -190,7 +197,7 @@ class Source:
             full.split(".")[-1] == "Function"
             or (full != owner.name and self._derives_from_function(full))
             for base in owner.bases
-            for full in dotted(base, self.imported)
+            for full in dotted_full_names(base, self.imported)
         )
 
     def _derives_from_function(self, name: str) -> bool:
@@ -219,7 +226,9 @@ class Source:
             wrapper.func if isinstance(wrapper, ast.Call) else wrapper for wrapper in wrappers
         ]
         return any(
-            full == "triton.jit" for wrapper in called for full in dotted(wrapper, self.imported)
+            full == "triton.jit"
+            for wrapper in called
+            for full in dotted_full_names(wrapper, self.imported)
         )
 
     def _jit_of_definition(
@@ -248,12 +257,14 @@ class Source:
         return has_configs or self._ends_in_name(call, "autotune")
 
     def _ends_in_name(self, call: ast.Call, name: str) -> bool:
-        return any(full.split(".")[-1] == name for full in dotted(call.func, self.imported))
+        return any(
+            full.split(".")[-1] == name for full in dotted_full_names(call.func, self.imported)
+        )
 
     def _keys_of_dicts(self, call: ast.Call) -> set[str]:
         """Return the texts that are keys in a call's dicts, and in those of what it names."""
         nodes: list[ast.AST] = [call]
-        for name in used_by(call) & self.bound.keys():
+        for name in names_used_by(call) & self.bound.keys():
             nodes += self.bound[name]
         return {
             key.value

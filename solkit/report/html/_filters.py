@@ -27,11 +27,11 @@ def _count(value: int) -> str:
 
 
 def _rate(value: float, unit: str) -> str:
-    return units.rate(value, unit.removesuffix("/s"))
+    return units.format_rate(value, unit.removesuffix("/s"))
 
 
 def _settings(values: Mapping[str, Any]) -> str:
-    return units.settings(values).replace(",", " ")
+    return units.format_settings(values).replace(",", " ")
 
 
 def _verdict_class(verdict: Verdict) -> str:
@@ -56,7 +56,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "duration": _known(units.duration),
     "duration4": _known(lambda value: units.duration(value, 4)),
     "signed": _known(units.signed_duration),
-    "ratio": _known(units.ratio),
+    "ratio": _known(units.format_ratio),
     "amount": _known(units.amount),
     "rate": _known(_rate),
     "on_chip": _known(units.binary_bytes),
@@ -64,13 +64,13 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "number": _known(lambda value: f"{value:.3g}"),
     "number0": _known(lambda value: f"{value:.0f}"),
     "count": _known(_count),
-    "in_unit": _known(counters.in_unit),
-    "remarks": lambda counted: counters.remarks(
+    "in_unit": _known(counters.format_in_unit),
+    "remarks": lambda counted: counters.stall_remarks(
         counted.stalls, counted.achieved_occupancy, counted.missing
     ),
     "instructions": _instructions,
     "place": lambda line: PurePath(line).name or _UNKNOWN,
-    "grid": units.grid,
+    "grid": units.format_grid,
     "shape": units.shape_words,
     "settings": _settings,
     "verdict": lambda verdict: verdict.value.replace("_", " "),

@@ -14,7 +14,7 @@ from solkit.core import Bred, Evolved
 from solkit.report.html._page import TEMPLATES, environment
 from solkit.report.palette import DARK, LIGHT
 from solkit.report.tuning import speedup_json, stopped_words
-from solkit.report.units import settings, shape_words
+from solkit.report.units import format_settings, shape_words
 
 __all__ = ["lineage_page"]
 
@@ -63,7 +63,7 @@ def lineage_page(evolved: Evolved, *, written: datetime) -> str:
             evolved=evolved,
             speedup=speedup_json(final),
             why=stopped_words(evolved.stopped),
-            rows=list(_rows(evolved)),
+            rows=list(_lineage_rows(evolved)),
             shape=shape_words(evolved.shape),
             title=Path(evolved.kernel).name,
             written=written.strftime("%Y-%m-%d %H:%M %Z"),
@@ -75,38 +75,38 @@ def lineage_page(evolved: Evolved, *, written: datetime) -> str:
     )
 
 
-def _rows(evolved: Evolved) -> Iterator[_Row]:
+def _lineage_rows(evolved: Evolved) -> Iterator[_Row]:
     """Yield the variants, each after its parent."""
     by_id = {bred.variant.id: bred for bred in evolved.variants}
     slowest = max((bred.time_ms or 0.0 for bred in evolved.variants), default=0.0)
-    for bred, depth in _walk(evolved.variants):
+    for bred, depth in _walk_depth_first(evolved.variants):
         parent = by_id.get(bred.variant.parent or "")
         yield _Row(
             bred,
             depth,
-            settings(bred.params).replace(",", " "),
+            format_settings(bred.params).replace(",", " "),
             None if bred.time_ms is None or not slowest else 100 * bred.time_ms / slowest,
-            _gain(parent, bred),
-            list(_changes(parent, bred)),
+            _gain_over_parent(parent, bred),
+            list(_changed_lines(parent, bred)),
             bred.variant.id == evolved.best,
         )
 
 
-def _walk(variants: Sequence[Bred]) -> Iterator[tuple[Bred, int]]:
+def _walk_depth_first(variants: Sequence[Bred]) -> Iterator[tuple[Bred, int]]:
     """Depth first, children in the order proposed."""
     children: dict[str | None, list[Bred]] = {}
     for bred in variants:
         children.setdefault(bred.variant.parent, []).append(bred)
 
-    def below(name: str | None, depth: int) -> Iterator[tuple[Bred, int]]:
+    def variants_below(name: str | None, depth: int) -> Iterator[tuple[Bred, int]]:
         for child in children.get(name, ()):
             yield child, depth
-            yield from below(child.variant.id, depth + 1)
+            yield from variants_below(child.variant.id, depth + 1)
 
-    yield from below(None, 0)
+    yield from variants_below(None, 0)
 
 
-def _gain(parent: Bred | None, child: Bred) -> float | None:
+def _gain_over_parent(parent: Bred | None, child: Bred) -> float | None:
     if parent is None or parent.time_ms is None or child.time_ms is None:
         return None
     gain = parent.time_ms / child.time_ms
@@ -116,7 +116,7 @@ def _gain(parent: Bred | None, child: Bred) -> float | None:
 _KINDS: Mapping[str, str] = {"+": "added", "-": "removed", "@": "place"}
 
 
-def _changes(parent: Bred | None, child: Bred) -> Iterator[tuple[str, str]]:
+def _changed_lines(parent: Bred | None, child: Bred) -> Iterator[tuple[str, str]]:
     """Yield the lines that a variant changed."""
     if parent is None:
         return

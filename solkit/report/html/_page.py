@@ -62,7 +62,7 @@ def page(
     views, compared = _views.views(reports), _views.comparison(reports)
     specs = _views.charts_of(views, compared)
     script = (TEMPLATES / "page.js").read_text(encoding="utf-8")
-    packed_plotly, plotly_digest = _plotly()
+    packed_plotly, plotly_digest = _packed_plotly()
     return (
         environment()
         .get_template("page.html.jinja")
@@ -71,11 +71,11 @@ def page(
             index=_views.index(views),
             comparison=compared,
             cost_formula=COST_FORMULA,
-            charts=_packed(json.dumps(specs, allow_nan=False).encode()),
+            charts=_compress_to_base64(json.dumps(specs, allow_nan=False).encode()),
             chart_ids=frozenset(specs),
             gpus=_views.gpus(reports),
             failures=failures,
-            title=_title(reports),
+            title=_title_of_page(reports),
             written=written.strftime("%Y-%m-%d %H:%M %Z"),
             version=solkit.__version__,
             style=(TEMPLATES / "style.css").read_text(encoding="utf-8"),
@@ -83,12 +83,12 @@ def page(
             dark=DARK,
             script=script,
             plotly=packed_plotly,
-            allowed_scripts=(_digest(script.encode()), plotly_digest),
+            allowed_scripts=(_script_digest(script.encode()), plotly_digest),
         )
     )
 
 
-def _title(reports: Sequence[NamedReport]) -> str:
+def _title_of_page(reports: Sequence[NamedReport]) -> str:
     if not reports:
         return "No kernel could be reported"
     if len(reports) == 1:
@@ -98,20 +98,20 @@ def _title(reports: Sequence[NamedReport]) -> str:
     return f"{len(reports)} kernels"
 
 
-def _digest(script: bytes) -> str:
+def _script_digest(script: bytes) -> str:
     """Return a script's name in a Content-Security-Policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(script).digest()).decode()
 
 
 @functools.cache
-def _plotly() -> tuple[str, str]:
+def _packed_plotly() -> tuple[str, str]:
     """Return Plotly's script, compressed, and its digest."""
     script = Path(library("plotly").__file__ or "").parent / "package_data" / "plotly.min.js"
     data = script.read_bytes()
-    return _packed(data), _digest(data)
+    return _compress_to_base64(data), _script_digest(data)
 
 
-def _packed(data: bytes) -> str:
+def _compress_to_base64(data: bytes) -> str:
     """Compressed, in base64, which an HTML parser leaves alone."""
     return base64.b64encode(gzip.compress(data, mtime=0)).decode()
 
@@ -128,5 +128,5 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(_filters.FILTERS)
-    environment.filters["packed"] = lambda markup: _packed(str(markup).encode())
+    environment.filters["packed"] = lambda markup: _compress_to_base64(str(markup).encode())
     return environment

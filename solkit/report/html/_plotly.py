@@ -13,7 +13,7 @@ from typing import Any
 
 from solkit.report import charts, units
 
-__all__ = ["Spec", "gap", "roofline", "times"]
+__all__ = ["Spec", "gap_plot", "roofline_plot", "times_plot"]
 
 Spec = dict[str, Any]
 """``{"data": [...], "layout": {...}}``."""
@@ -23,29 +23,33 @@ _SYMBOLS = {"SOL": "line-ew", "modelled": "diamond", "expected": "diamond", "mea
 _ROW_PX = 34
 
 
-def roofline(chart: charts.Roofline) -> Spec:
+def roofline_plot(chart: charts.Roofline) -> Spec:
     """Draw every roof as a line, every kind of point as a trace."""
     low, high = charts.intensities(chart)
-    data = [_roof(roof, chart, low, high) for roof in chart.roofs]
-    data += [trace for kind in _SYMBOLS for trace in _points(chart, kind)]
+    data = [_trace_of_roof(roof, chart, low, high) for roof in chart.roofs]
+    data += [trace for kind in _SYMBOLS for trace in _trace_of_points(chart, kind)]
     bottom, top = charts.rates(chart)
     return {
         "data": data,
-        "layout": _layout(
+        "layout": _plot_layout(
             height=460,
             hovermode="closest",
-            xaxis=_axis(f"{chart.unit} per byte of DRAM traffic", low, high, "{:g}".format),
-            yaxis=_axis("", bottom, top, lambda y: units.round_amount(y, f"{chart.unit}/s")),
+            xaxis=_logarithmic_axis(
+                f"{chart.unit} per byte of DRAM traffic", low, high, "{:g}".format
+            ),
+            yaxis=_logarithmic_axis(
+                "", bottom, top, lambda y: units.round_amount(y, f"{chart.unit}/s")
+            ),
             legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
         ),
     }
 
 
-def _roof(roof: charts.Roof, chart: charts.Roofline, low: float, high: float) -> Spec:
+def _trace_of_roof(roof: charts.Roof, chart: charts.Roofline, low: float, high: float) -> Spec:
     xs, ys = charts.span(roof, chart, low, high)
     colour = "ink" if roof.rates == "roofline" else roof.rates
-    rate = units.rate(roof.value, roof.unit.removesuffix("/s"))
-    words = f"<b>{escape(roof.name)}</b>, {roof.rates}: {rate}<br>{_wrapped(roof.source)}"
+    rate = units.format_rate(roof.value, roof.unit.removesuffix("/s"))
+    words = f"<b>{escape(roof.name)}</b>, {roof.rates}: {rate}<br>{_wrap_and_escape(roof.source)}"
     # A point in the middle, so that there is something to point at.
     middle = [charts.between(*ends) for ends in (xs, ys)]
     label = f"{escape(roof.name)} {rate}"
@@ -70,7 +74,7 @@ def _roof(roof: charts.Roof, chart: charts.Roofline, low: float, high: float) ->
     }
 
 
-def _points(chart: charts.Roofline, kind: str) -> list[Spec]:
+def _trace_of_points(chart: charts.Roofline, kind: str) -> list[Spec]:
     points = [point for point in chart.points if point.kind == kind]
     if not points:
         return []
@@ -87,39 +91,40 @@ def _points(chart: charts.Roofline, kind: str) -> list[Spec]:
             "x": [point.intensity for point in points],
             "y": [point.rate for point in points],
             "marker": marker,
-            "hovertext": [_about(point) for point in points],
+            "hovertext": [_hover_text(point) for point in points],
             "hoverinfo": "text",
         }
     ]
 
 
-def _about(point: charts.Point) -> str:
+def _hover_text(point: charts.Point) -> str:
     operations = units.amount(point.rate, "op/s")
     return (
-        f"<b>{_wrapped(point.shape)}</b><br>{point.kind}: {units.duration(point.time_ms)}<br>"
+        f"<b>{_wrap_and_escape(point.shape)}</b><br>"
+        f"{point.kind}: {units.duration(point.time_ms)}<br>"
         f"{operations} on {escape(point.pipe)}, {point.intensity:.3g} op/B"
     )
 
 
-def gap(chart: charts.Gap) -> Spec:
+def gap_plot(chart: charts.Gap) -> Spec:
     """Draw the way from the speed of light to the time: a bar per factor, end to end."""
     kind = "measured" if chart.measured else "modelled"
     total = chart.time_ms / chart.sol_ms
     rows = [("SOL", 1.0, 1.0, units.duration(chart.sol_ms), "the speed of light", "sol")]
     for step in chart.steps:
         colour = "muted" if step.kind == "none" else step.kind
-        rows.append((step.name, step.start, step.end, step.words, _reasons(step), colour))
-    words = f"{units.ratio(total)}  {units.duration(chart.time_ms)}"
+        rows.append((step.name, step.start, step.end, step.words, _reasons_of_step(step), colour))
+    words = f"{units.format_ratio(total)}  {units.duration(chart.time_ms)}"
     rows.append((kind, 1.0, total, words, f"{kind} time", kind))
     values = [value for row in rows for value in row[1:3]]
     low, high = min(values), max(values)
     return {
-        "data": [_bars(rows), _bar_words(rows)],
-        "layout": _layout(
+        "data": [_bars_of_rows(rows), _bar_words(rows)],
+        "layout": _plot_layout(
             height=_ROW_PX * len(rows) + 80,
             barmode="overlay",
             bargap=0.35,
-            xaxis=_axis(
+            xaxis=_logarithmic_axis(
                 "Time over SOL (logarithmic)",
                 low / 1.03,
                 high * max(1.35, (high / low) ** 0.35),
@@ -135,7 +140,7 @@ _Row = tuple[str, float, float, str, str, str]
 """Name, start, end, text beside it, text on hover, colour."""
 
 
-def _bars(rows: Sequence[_Row]) -> Spec:
+def _bars_of_rows(rows: Sequence[_Row]) -> Spec:
     """Return the bars; a bar without width shows as a line."""
     names, _, _, _, about, colours = zip(*rows, strict=True)
     fills = [f"var(--{colour})" for colour in colours]
@@ -168,20 +173,20 @@ def _bar_words(rows: Sequence[_Row]) -> Spec:
     }
 
 
-def _reasons(step: charts.Step) -> str:
-    said = [_wrapped(step.evidence)]
+def _reasons_of_step(step: charts.Step) -> str:
+    said = [_wrap_and_escape(step.evidence)]
     if step.advice:
-        said.append(f"<i>{_wrapped(step.advice)}</i>")
+        said.append(f"<i>{_wrap_and_escape(step.advice)}</i>")
     return "<br>".join(said)
 
 
-def times(chart: charts.Times) -> Spec:
+def times_plot(chart: charts.Times) -> Spec:
     """Return a mark and an interval per candidate, and the speed of light as a line."""
     scale, unit = (1e3, "µs") if chart.sol_ms < 1 else (1.0, "ms")
     sol = {"type": "line", "x0": scale * chart.sol_ms, "x1": scale * chart.sol_ms, "y0": 0, "y1": 1}
     return {
-        "data": [_marks(chart, scale)],
-        "layout": _layout(
+        "data": [_marks_of_times(chart, scale)],
+        "layout": _plot_layout(
             height=_ROW_PX * len(chart.names) + 100,
             xaxis={
                 "title": _axis_title(f"{unit} a call; line: SOL"),
@@ -195,7 +200,7 @@ def times(chart: charts.Times) -> Spec:
     }
 
 
-def _marks(chart: charts.Times, scale: float) -> Spec:
+def _marks_of_times(chart: charts.Times, scale: float) -> Spec:
     kinds = ["measured" if time.measured else "expected" for time in chart.times]
     times = chart.times
     return {
@@ -237,7 +242,7 @@ _AXIS: Spec = {
 }
 
 
-def _axis(title: str, low: float, high: float, words: Callable[[float], str]) -> Spec:
+def _logarithmic_axis(title: str, low: float, high: float, words: Callable[[float], str]) -> Spec:
     """Return a logarithmic axis."""
     ticks = charts.log_ticks(low, high)
     return {
@@ -257,7 +262,7 @@ def _axis_title(text: str) -> Spec:
 def _categories(names: Sequence[str]) -> Spec:
     """Return names from top to bottom."""
     order = [escape(name) for name in names]
-    wrapped = [_wrapped(name, 24) for name in names]
+    wrapped = [_wrap_and_escape(name, 24) for name in names]
     return {
         **_AXIS,
         "type": "category",
@@ -270,7 +275,7 @@ def _categories(names: Sequence[str]) -> Spec:
     }
 
 
-def _layout(**more: Any) -> Spec:
+def _plot_layout(**more: Any) -> Spec:
     return {
         "font": {"family": "system-ui, sans-serif", "size": 13, "color": "var(--ink)"},
         "paper_bgcolor": "rgba(0,0,0,0)",
@@ -287,6 +292,6 @@ def _layout(**more: Any) -> Spec:
     }
 
 
-def _wrapped(sentence: str, width: int = 60) -> str:
+def _wrap_and_escape(sentence: str, width: int = 60) -> str:
     """Return lines of a label, each escaped."""
     return "<br>".join(escape(line) for line in textwrap.wrap(sentence, width))

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import solkit
-from solkit.report.feature_words import words
+from solkit.report.feature_words import words_of_feature
 from solkit.report.html._page import TEMPLATES, environment
 from solkit.report.palette import DARK, LIGHT
 from solkit.report.ranking import enough_words
-from solkit.report.units import interval, settings, shape_words
+from solkit.report.units import format_settings, interval, shape_words
 from solkit.surrogate.model import Contribution
 from solkit.surrogate.plan import Action, Forecast, Plan, Ranked
 
@@ -74,7 +74,7 @@ def ranking_page(plans: Sequence[Plan], top: int, *, written: datetime) -> str:
         environment()
         .get_template("rank.html.jinja")
         .render(
-            views=[_view(plan, top, several=len(files) > 1) for plan in plans],
+            views=[_view_of_plan(plan, top, several=len(files) > 1) for plan in plans],
             title=", ".join(Path(file).name for file in files),
             written=written.strftime("%Y-%m-%d %H:%M %Z"),
             version=solkit.__version__,
@@ -85,18 +85,18 @@ def ranking_page(plans: Sequence[Plan], top: int, *, written: datetime) -> str:
     )
 
 
-def _view(plan: Plan, top: int, several: bool) -> _View:
+def _view_of_plan(plan: Plan, top: int, several: bool) -> _View:
     shown = [
         ranked
         for place, ranked in enumerate(plan.ranked)
         if place < top or ranked.action is not Action.SKIP
     ]
-    ends = _ends(shown)
-    rows = [_row(ranked, ends, several) for ranked in shown]
+    ends = _ends_of_intervals(shown)
+    rows = [_row_of_candidate(ranked, ends, several) for ranked in shown]
     return _View(plan, shape_words(plan.shape), rows, len(plan.ranked) - len(shown))
 
 
-def _ends(shown: Sequence[Ranked]) -> tuple[float, float]:
+def _ends_of_intervals(shown: Sequence[Ranked]) -> tuple[float, float]:
     """Return the shortest and the longest time of all intervals, as logarithms."""
     forecasts = [ranked.forecast for ranked in shown]
     lows = [math.log(forecast.low_ms) for forecast in forecasts if forecast.low_ms]
@@ -104,10 +104,10 @@ def _ends(shown: Sequence[Ranked]) -> tuple[float, float]:
     return (min(lows), max(highs)) if lows and highs else (0.0, 1.0)
 
 
-def _row(ranked: Ranked, ends: tuple[float, float], several: bool) -> _Row:
-    name = settings(ranked.configuration.params).replace(",", " ") or "its only parameters"
+def _row_of_candidate(ranked: Ranked, ends: tuple[float, float], several: bool) -> _Row:
+    name = format_settings(ranked.configuration.params).replace(",", " ") or "its only parameters"
     file = f"{Path(ranked.configuration.path).name}: " if several else ""
-    line = _line(ranked.forecast, *ends)
+    line = _interval_line(ranked.forecast, *ends)
     low_to_high = interval(ranked.forecast.low_ms, ranked.forecast.high_ms) or "unknown"
     return _Row(
         name=file + name,
@@ -117,11 +117,11 @@ def _row(ranked: Ranked, ends: tuple[float, float], several: bool) -> _Row:
         depth=ranked.depth.value,
         action=ranked.action.value,
         reason=ranked.reason,
-        pushes=_pushes(ranked.pushes),
+        pushes=_format_pushes(ranked.pushes),
     )
 
 
-def _line(forecast: Forecast, start: float, end: float) -> Mapping[str, float] | None:
+def _interval_line(forecast: Forecast, start: float, end: float) -> Mapping[str, float] | None:
     if forecast.time_ms is None or forecast.low_ms is None or forecast.high_ms is None:
         return None
     span = max(end - start, 1e-9)
@@ -132,11 +132,11 @@ def _line(forecast: Forecast, start: float, end: float) -> Mapping[str, float] |
     return {"low": round(low, 1), "at": round(at, 1), "width": round(high - low, 1)}
 
 
-def _pushes(pushes: Sequence[Contribution]) -> list[Mapping[str, Any]]:
+def _format_pushes(pushes: Sequence[Contribution]) -> list[Mapping[str, Any]]:
     largest = max((abs(math.log(push.factor)) for push in pushes), default=1.0) or 1.0
     return [
         {
-            "feature": words(push.feature),
+            "feature": words_of_feature(push.feature),
             "value": "unknown" if push.value is None else f"{push.value:.4g}",
             "factor": f"{push.factor:.2f}",
             "slower": push.factor > 1,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from solkit.core import Verdict
 from solkit.report import charts
-from solkit.report.diff import Group, compare, source_diff
+from solkit.report.diff import Group, compare_reports, source_diff
 from solkit.report.html import _plotly
 from solkit.report.overview import (
     NamedReport,
@@ -200,7 +200,7 @@ def _share(standing: TimeOverview | None, largest_ms: float) -> float:
 
 def comparison(reports: Sequence[NamedReport]) -> ComparisonView | None:
     """Return what the reports share; ``None`` if nothing."""
-    groups = compare(reports)
+    groups = compare_reports(reports)
     if not groups:
         return None
     compared = {entry.name for group in groups for entry in group.entries}
@@ -223,11 +223,11 @@ def charts_of(
     for name, group in compared.groups if compared else ():
         times = charts.times_of(group)
         if times:
-            figures[name] = _plotly.times(times)
+            figures[name] = _plotly.times_plot(times)
     for kernel in kernels:
         if kernel.roofline.points:
-            figures[f"{kernel.id}-roofline"] = _plotly.roofline(kernel.roofline)
+            figures[f"{kernel.id}-roofline"] = _plotly.roofline_plot(kernel.roofline)
         for shape in kernel.shapes:
             if shape.gap:
-                figures[f"{shape.id}-gap"] = _plotly.gap(shape.gap)
+                figures[f"{shape.id}-gap"] = _plotly.gap_plot(shape.gap)
     return figures

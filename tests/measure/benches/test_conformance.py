@@ -30,7 +30,7 @@ from solkit.core import (
     Verdict,
     Work,
 )
-from solkit.datasets.kernels import kernel_at
+from solkit.datasets.kernels import kernel_at_path
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.measure.benches import RecordedBench
 from solkit.measure.benches.guarded import GuardedBench
@@ -88,7 +88,7 @@ def opened(tmp_path, monkeypatch):
         return PreparedCandidate(described, result)
 
     def recording():
-        kernel = kernel_at(file)
+        kernel = kernel_at_path(file)
         for number, params in enumerate([*RIGHT, WRONG]):
             row = outcome(number, kernel_id=kernel.kernel_id, shape=SHAPE, params=params)
             row = replace(row, problem_id=kernel.problem_id(SHAPE), implementation="scale")
@@ -109,7 +109,7 @@ def opened(tmp_path, monkeypatch):
             return stack.enter_context(GuardedBench(DEVICE, prospect, log))
 
         open_.asked = lambda params: Configuration(str(file), "kernel", SHAPE, params)
-        open_.kernel = kernel_at(file)
+        open_.kernel = kernel_at_path(file)
         yield open_
 
 

@@ -11,7 +11,7 @@ from recordings import failed, outcome, recording
 
 from solkit.core import Configuration, Verdict, canonical
 from solkit.datasets.formats import t4
-from solkit.datasets.kernels import kernel_at
+from solkit.datasets.kernels import kernel_at_path
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import InputError, NotRecordedError, UnknownDeviceError
 from solkit.measure.benches import RecordedBench
@@ -196,7 +196,7 @@ def test_what_is_not_recorded_is_named_and_nothing_is_queued(configuration, told
 def test_a_kernel_is_found_by_its_name_and_by_its_file(tmp_path):
     file = tmp_path / "rows.py"
     file.write_text("def kernel(): ...\n")
-    rows = [outcome(1), outcome(1, kernel_id=kernel_at(file).kernel_id, implementation="rows")]
+    rows = [outcome(1), outcome(1, kernel_id=kernel_at_path(file).kernel_id, implementation="rows")]
     bench = RecordedBench(rows)
     for path, row in (("softmax/rows", rows[0]), (str(file), rows[1])):
         assert replayed(bench, [replace(at(1), path=path)]) == [row]

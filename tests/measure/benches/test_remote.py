@@ -16,7 +16,7 @@ from kinds import Timed
 from recordings import outcome
 
 from solkit.core import Configuration, Verdict
-from solkit.datasets.kernels import kernel_at
+from solkit.datasets.kernels import kernel_at_path
 from solkit.datasets.outcomelog import OutcomeLog, read
 from solkit.errors import InputError, NotRecordedError, TraceError, UnsupportedError, WorkerError
 from solkit.measure.benches import hosting
@@ -151,7 +151,7 @@ def test_files_travel_and_outcomes_have_the_drivers_names_sources_and_facts(
     (folder / "problem.py").write_text("KIND = 'elementwise'\n")
     (folder / "helper.py").write_text("A = 1\n")
     (folder / "scale.py").write_text("import helper\nimport os\n")
-    kernel = kernel_at(folder / "scale.py")
+    kernel = kernel_at_path(folder / "scale.py")
     asked = [
         Configuration(str(folder / "scale.py"), "kernel", {"N": 100}, params)
         for params in fakes.VALID

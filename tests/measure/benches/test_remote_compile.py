@@ -13,7 +13,7 @@ import pytest
 
 from solkit import userdata
 from solkit.adapters import cache_transfer
-from solkit.datasets.kernels import kernel_at
+from solkit.datasets.kernels import kernel_at_path
 from solkit.errors import WorkerError
 from solkit.measure.benches import remote_compile
 from solkit.measure.benches.remote_compile import Done, FarAhead, Job, Lender, help_out
@@ -45,7 +45,7 @@ def test_what_a_helper_compiles_is_found_in_the_cache_beside_the_gpu(cache, tmp_
     with Ahead(DEVICE, 1) as helper:
         monkeypatch.setitem(remote_compile._aheads, (DEVICE.key, 20.0), helper)
         ahead = FarAhead(DEVICE, Lender(4, help_out), 1, tell=told.append)
-        kernel = kernel_at(there / EXAMPLE.name)
+        kernel = kernel_at_path(there / EXAMPLE.name)
         found = ahead.compiled(kernel, None, SHAPE, CHOICES).result()
         assert (ahead.workers, ahead.lent, told) == (5, 2, [])
         assert [each.error for each in found] == ["", ""]
@@ -58,7 +58,7 @@ def test_what_a_helper_compiles_is_found_in_the_cache_beside_the_gpu(cache, tmp_
         assert len([each for each in landed if each.suffix == ".cubin"]) == 2
         # the same beside the GPU, from another path: it is found, and nothing is compiled
         helper.environment = remote_compile._environment(helper)
-        again = helper._compile(kernel_at(EXAMPLE), None, SHAPE, CHOICES)
+        again = helper._compile(kernel_at_path(EXAMPLE), None, SHAPE, CHOICES)
     assert [each.facts for each in again] == [each.facts for each in found]
     now = {each: each.stat().st_mtime_ns for each in cache.rglob("*") if each.is_file()}
     assert now == landed
@@ -124,7 +124,7 @@ def test_jobs_are_shared_out_by_cores(opened):
         return Done((Compiled(1.0),) * len(job.choices), {}, remote_compile._triton())
 
     ahead = opened(run, slots=4)
-    kernel = kernel_at(EXAMPLE)
+    kernel = kernel_at_path(EXAMPLE)
     futures = [ahead.compiled(kernel, None, SHAPE, CHOICES[:1]) for _ in range(6)]
     assert (ahead._far, ahead._here) == ([4, 4], [2, 2])
     may_end.set()
@@ -143,7 +143,7 @@ def test_jobs_are_shared_out_by_cores(opened):
 def test_a_helper_that_is_of_no_use_is_asked_no_more(opened, run):
     told = []
     ahead = opened(run, told=told)
-    kernel = kernel_at(EXAMPLE)
+    kernel = kernel_at_path(EXAMPLE)
     assert len(ahead.compiled(kernel, None, SHAPE, CHOICES).result(10)) == 2
     assert ahead.lent == 0
     assert len(ahead.here) == 1  # compiled here instead
@@ -172,7 +172,7 @@ def test_a_bound_comes_from_a_helper_or_from_here(opened):
 
 
 def test_an_extension_is_built_beside_the_gpu(opened):
-    kernel = kernel_at(EXAMPLE)
+    kernel = kernel_at_path(EXAMPLE)
     text = f"{kernel.source.text}\n# torch.utils.cpp_extension"
     kernel = replace(kernel, source=replace(kernel.source, text=text))
     ahead = opened(lambda _: pytest.fail("it was lent"))

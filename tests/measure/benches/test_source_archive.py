@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from solkit.datasets.kernels import kernel_at
+from solkit.datasets.kernels import kernel_at_path
 from solkit.errors import InputError
 from solkit.measure.benches import source_archive
 from solkit.measure.benches.source_archive import bundle_of
@@ -46,7 +46,7 @@ def test_a_file_comes_with_what_it_imports_and_nothing_else(folder):
 def test_unpacked_it_is_the_same_kernel(folder, tmp_path):
     path, reference = bundle_of(str(folder / "scale.py")).unpack(tmp_path / "there")
     assert reference is None
-    here, there = kernel_at(folder / "scale.py"), kernel_at(path)
+    here, there = kernel_at_path(folder / "scale.py"), kernel_at_path(path)
     assert (there.kernel_id, there.family, there.name) == (here.kernel_id, "scaling", here.name)
 
 
@@ -55,8 +55,8 @@ def test_a_reference_elsewhere_comes_along(folder, tmp_path):
     other.parent.mkdir()
     other.write_text("def reference(): ...\n")
     path, reference = bundle_of(str(folder / "scale.py"), str(other)).unpack(tmp_path / "there")
-    here = kernel_at(folder / "scale.py", "kernel", other)
-    assert kernel_at(path, "kernel", reference).kernel_id == here.kernel_id
+    here = kernel_at_path(folder / "scale.py", "kernel", other)
+    assert kernel_at_path(path, "kernel", reference).kernel_id == here.kernel_id
 
 
 def test_a_problem_folder_comes_whole(folder):

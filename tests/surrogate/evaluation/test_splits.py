@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from synthetic import on_both, table
 
-from solkit.datasets.kernels import select
+from solkit.datasets.kernels import select_kernels
 from solkit.errors import InputError
 from solkit.surrogate.evaluation.splits import (
     SPLITS,
@@ -59,7 +59,7 @@ def test_relatives_and_matching_templates_are_left_out_too():
 
 
 def test_the_table_of_relatives_names_kinds_that_exist():
-    kernels = select(["zoo", "inductor"])
+    kernels = select_kernels(["zoo", "inductor"])
     kinds = {f"inductor/{k.family}" if k.kind == "inductor" else k.kind for k in kernels}
     assert set(related_kinds()) == kinds
 

@@ -83,7 +83,7 @@ def test_a_packed_step_filled_up_gives_the_gradients_of_a_padded_one(monkeypatch
         }
 
     padded = gradients(learner.corpus.batch(rows), learner._answers_of_rows(rows, 5))
-    filled = training._filled_up(rows, 8)
+    filled = np.resize(rows, training._round_up(len(rows), 8))
     batch = training._pack_batch(learner.corpus.batch(filled, {}, replace(learner._room, texts=6)))
     monkeypatch.setattr(model, "is_packable", lambda *_: True)
     monkeypatch.setattr(packed_attention, "varlen_attn", by_hand)

@@ -17,7 +17,7 @@ from typing import Any
 
 from solkit.core import Configuration, Device, Outcome, Params, StoredFacts, Verdict, canonical
 from solkit.datasets.facts import facts_from_json, facts_id
-from solkit.datasets.kernels import Kernel, kernel_at
+from solkit.datasets.kernels import Kernel, kernel_at_path
 from solkit.errors import UnsupportedError, WorkerError
 from solkit.measure.benches._base import AHEAD, HANDFUL, Bench, Log, WallClock, handfuls
 from solkit.measure.benches.trusted.precompile import Ahead, Compiled
@@ -171,7 +171,7 @@ class TrustedBench(Bench):
     def _kernel(self, configuration: Configuration) -> Kernel:
         named = configuration.path, configuration.entry_point, configuration.reference
         if named not in self._kernels:
-            self._kernels[named] = kernel_at(*named)
+            self._kernels[named] = kernel_at_path(*named)
         return self._kernels[named]
 
     def _bound(

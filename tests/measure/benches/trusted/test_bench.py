@@ -13,7 +13,7 @@ from fakes import BOUND, DEVICE, FACTS, LAUNCH, VALID, done
 from solkit.core import Configuration, Verdict
 from solkit.datasets import outcomelog
 from solkit.datasets.facts import facts_from_json, facts_key
-from solkit.datasets.kernels import kernel_at
+from solkit.datasets.kernels import kernel_at_path
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import InputError, UnsupportedError, WorkerError
 from solkit.measure.benches.trusted import TrustedBench
@@ -58,7 +58,7 @@ def measured(bench, configurations):
 
 def test_an_outcome_says_all_that_is_known(bench, file):
     (right,) = measured(bench, at(file, VALID[0]))
-    kernel = kernel_at(file)
+    kernel = kernel_at_path(file)
     assert (right.kernel_id, right.problem_id) == (kernel.kernel_id, "family/N=100")
     assert (right.family, right.kind, right.origin) == ("family", "norm", "file")
     assert (right.implementation, right.entry_point) == ("family/a", "kernel")
@@ -163,7 +163,7 @@ def test_a_candidate_may_have_its_reference_elsewhere(bench, parts, file, tmp_pa
 
 
 def test_kernels_may_be_named_from_outside(parts, log, file):
-    kernel = replace(kernel_at(file), family="mine", name="mine/a")
+    kernel = replace(kernel_at_path(file), family="mine", name="mine/a")
     with TrustedBench(parts[0], log, [kernel]) as bench:
         (right,) = measured(bench, at(file, VALID[0]))
     assert (right.family, right.implementation) == ("mine", "mine/a")
