@@ -341,7 +341,7 @@ class _Inputs:
 
     def __init__(self, kernel: ProblemFolderKernel, record: WorkloadRecord, device: str) -> None:
         self._kernel, self._record, self._device = kernel, record, device
-        self._axes = kernel._axes(record)
+        self._axes = kernel._sizes_of_axes(record)
         self._is_fake = is_fake_device(device)
         self.assumptions: list[str] = []
 
