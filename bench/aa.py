@@ -41,7 +41,7 @@ from solkit.core import Candidate, Difference, MeasureSettings, Ratio, Value
 from solkit.errors import SolkitError
 from solkit.measure import Session, is_available
 from solkit.measure.guarded.messages import Turns
-from solkit.measure.timing.comparison_statistics import difference, ratio_of
+from solkit.measure.timing.comparison_statistics import compute_ratio, difference
 from solkit.measure.timing.median_interval import median_interval
 from solkit.roofline import nvml
 
@@ -267,7 +267,7 @@ def pairs_of(document: Row) -> dict[str, list[Pair]]:
         is_short = median(times[name]) < SHORT_MS
         if row["method"] == SOLKIT:
             base_ms, candidate_ms = row["times_ms"]
-            ratio = ratio_of(base_ms, candidate_ms, row["timer"])
+            ratio = compute_ratio(base_ms, candidate_ms, row["timer"])
             found.setdefault(SOLKIT, []).append(Pair(name, is_short, ratio.value, ratio))
             continue
         for suffix, figure in (("", "medians_ms"), (", means", "means_ms")):
@@ -294,7 +294,7 @@ def later(document: Row) -> Iterator[Pair]:
         if row.get("method") == SOLKIT:
             firsts = [row["times_ms"][order[0]][t] for t, order in enumerate(row["orders"])]
             seconds = [row["times_ms"][order[1]][t] for t, order in enumerate(row["orders"])]
-            ratio = ratio_of(firsts, seconds, row["timer"]).value
+            ratio = compute_ratio(firsts, seconds, row["timer"]).value
             yield Pair(row["kernel"], median(firsts) < SHORT_MS, ratio)
 
 

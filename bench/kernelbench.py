@@ -119,7 +119,7 @@ def solar_bound(problem: Problem, python: str, checkout: Path, limit_s: float) -
 
 def resources() -> tuple[float, float]:
     """(MB of the largest process, CPU seconds of all) of this one and those it has waited for."""
-    worker.shared().close()
+    worker.shared_jobs().close()
     used = [resource.getrusage(w) for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     memory_kib = max(usage.ru_maxrss for usage in used)  # KiB on Linux
     return memory_kib / 1024, sum(usage.ru_utime + usage.ru_stime for usage in used)

@@ -26,7 +26,7 @@ from solkit.core import Tolerance
 from solkit.core.rounding import computing_share
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
-from solkit.measure.checking.inputs import fresh
+from solkit.measure.checking.inputs import copy_workload
 from solkit.measure.checking.trials import Trial, Trials
 from solkit.roofline import devices
 from solkit.roofline.precision import Route, Rule
@@ -125,7 +125,7 @@ def verdicts(setting: Setting, seed: int) -> Iterator[Verdict]:
         failures, most = [], 0.0
         for trial in trials:
             seed_everything(trial.seed)
-            got = replace(fresh(trial.workload), kernel=kernel).run_kernel()
+            got = replace(copy_workload(trial.workload), kernel=kernel).run_kernel()
             if trial.standard(tolerance).compare(got).errors:
                 failures.append(trial.name)
             most = max(most, needed_share(got[0], trial, tolerance))

@@ -46,7 +46,7 @@ import solkit
 from solkit.adapters import nsight
 from solkit.core import Counters, Device, KernelAnalysis
 from solkit.errors import CountersError, SolkitError
-from solkit.measure.counters.counting import environment, matched
+from solkit.measure.counters.counting import environment, match_counters
 from solkit.report import units
 from solkit.roofline import nvml
 from solkit.roofline.kernel.counter_comparison import requested_sectors
@@ -201,7 +201,7 @@ def counted(jobs: Sequence[Job], device: Device) -> dict[str, Any]:
         found: Sequence[Counters] = ()
         trouble = None
         try:
-            found = nsight.count(
+            found = nsight.count_kernels(
                 [sys.executable, script, str(given), str(told)],
                 [MARKER, *(name for job in jobs for name in job.kernels)],
                 device.compute_capability,
@@ -286,7 +286,7 @@ def row(job: Job, kernels: tuple[KernelAnalysis, ...] | str, told: Mapping[str, 
         return Row(job.label, _modelled(kernels), reason=told["error"] or "no launch was counted")
     if told is None:
         return Row(job.label, _modelled(kernels), reason="not counted")
-    matches = matched(kernels, found)
+    matches = match_counters(kernels, found)
     strays = [k.launch.name for k in matches if k.counters is None]
     if strays:
         return Row(job.label, _modelled(kernels), reason=f"{strays[0]} was not counted")

@@ -20,7 +20,7 @@ import triton
 
 from solkit.kernelfiles import load
 from solkit.kernelfiles.seeding import seed_everything
-from solkit.measure.counters.program import counting
+from solkit.measure.counters.program import counting_launches
 
 MARKER = "job_marker"
 ENDED = "the run ended here"
@@ -57,7 +57,7 @@ def run(job: dict[str, Any]) -> None:
     workload = loaded.workload(job["shape"], job["params"]).with_destinations()
     with torch.no_grad():
         workload.run_kernel()
-        with counting():
+        with counting_launches():
             job_marker[(job["number"] + 1,)](0)
             workload.run_kernel()
 

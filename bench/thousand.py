@@ -29,7 +29,7 @@ from pathlib import Path
 from solkit.core import MeasureSettings, Verdict
 from solkit.errors import UnsupportedError
 from solkit.measure import Session, is_available
-from solkit.measure.guarded import supervision
+from solkit.measure.guarded import session as sessions
 from solkit.measure.timing.protocols import PROTOCOLS
 from solkit.processes.forkserver import children_of
 
@@ -184,9 +184,9 @@ def run(
     problem = folder / "problem.py"
     problem.write_text(PROBLEM)
     stages = Stages()
-    supervision._log.addHandler(stages)
-    supervision._log.setLevel(logging.DEBUG)
-    supervision._log.propagate = False
+    sessions._log.addHandler(stages)
+    sessions._log.setLevel(logging.DEBUG)
+    sessions._log.propagate = False
     verdicts: Counter[str] = Counter()
     beyond_s, used_s = [], []
     levels: dict[int, dict[str, float]] = {}

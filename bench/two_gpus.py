@@ -33,7 +33,7 @@ from solkit.datasets.kernels import select_kernels
 from solkit.datasets.outcomelog import OutcomeLog, read
 from solkit.errors import SolkitError
 from solkit.measure.benches import Bench
-from solkit.measure.benches.hosting import Kind, Recorded, Trusted
+from solkit.measure.benches.bench_server import Kind, Recorded, Trusted
 from solkit.measure.benches.local import gpus_named, local_bench
 from solkit.measure.benches.remote import Trade
 from solkit.measure.benches.trusted import Ahead

@@ -391,18 +391,18 @@ def errors(each: Implementation, shape: Mapping[str, Any], params: Mapping[str, 
     """What is wrong with the results of a configuration; empty where nothing is."""
     from solkit.core import default_tolerance
     from solkit.kernelfiles.seeding import seed_everything
-    from solkit.measure.checking.inputs import fresh
-    from solkit.measure.checking.tolerance import judge
+    from solkit.measure.checking.inputs import copy_workload
+    from solkit.measure.checking.tolerance import judge_outputs
 
     seed_everything(0)
     workload = each.loaded.workload(shape, params, "cpu")
-    want = fresh(workload).run_reference()
+    want = copy_workload(workload).run_reference()
     tolerance = each.loaded.description.problem.tolerance or default_tolerance(want[0].dtype)
     try:
         got = workload.run_kernel()
     except Exception as error:  # whatever a kernel may raise; the next one goes on
         return [f"{type(error).__name__}: {error}"]
-    return list(judge(got, want, tolerance, workload.check).errors)
+    return list(judge_outputs(got, want, tolerance, workload.check).errors)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from solkit.analysis.pool import usable_cores
 from solkit.core import FACTS_VERSION, LOWERED_VERSION, Depth
 from solkit.datasets.store import Store
 from solkit.errors import InputError
-from solkit.processes.pools import pool
+from solkit.processes.parallel_calls import process_pool
 from solkit.surrogate.costs import CostModel, cost_fields_at, costs_of_rows, evaluate_costs
 from solkit.surrogate.evaluation.evaluate import evaluate_forecasts
 from solkit.surrogate.evaluation.regret_metrics import FIRST
@@ -54,7 +54,7 @@ def train(
     trees: dict[Depth, Trees] = {}
     costs: dict[Depth, CostModel] = {}
     learned: dict[str, Any] = {}
-    with pool(min(len(Depth), usable_cores())) as workers:
+    with process_pool(min(len(Depth), usable_cores())) as workers:
         jobs = {
             depth: workers.submit(_learn_depth, stores, depth, settings, seed) for depth in Depth
         }

@@ -375,7 +375,7 @@ _WIDE = (torch.float32, torch.float64)
 
 
 def _run_kernel(workload: Workload, limit_s: float, must_launch: bool = True) -> _RunOutputs:
-    seen = triton_interpreter.watch(limit_s, _SEED)
+    seen = triton_interpreter.watch_launches(limit_s, _SEED)
     seed_everything(_SEED)
     outputs = [_detach_output(out) for out in workload.run_kernel()]
     if must_launch and not seen.launches:

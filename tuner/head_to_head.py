@@ -23,8 +23,8 @@ from solkit.measure.benches import Bench
 from solkit.measure.timing.comparison_statistics import (
     LIKENESS,
     TICK_MS,
+    compute_ratio,
     difference,
-    ratio_of,
 )
 from solkit.tuner.tuning_problem import REPEAT, TuningProblem, identity_of
 
@@ -214,7 +214,7 @@ def _judge_pairs(pairs: list[_Pair], rival: Configuration, how: str) -> Final:
         method = pairs[0].rival.method
         method = method if method in TICK_MS else "cupti"
         base_ms, rival_ms = zip(*times, strict=True)
-        ratio = ratio_of(base_ms, rival_ms, method or "cupti")
+        ratio = compute_ratio(base_ms, rival_ms, method or "cupti")
     unstable = sorted({m for p in pairs for m in _instability_reasons(p)})
     if unstable:
         return Final(rival.params, Difference.UNSTABLE, ratio, how, (*unstable, *notes))

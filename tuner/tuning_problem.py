@@ -15,7 +15,7 @@ from statistics import median
 from solkit.core import HOPELESS, Configuration, Outcome, Params, Space, Verdict, canonical
 from solkit.core.tuning import Stopped, TimedParams, TuneProgress
 from solkit.measure.benches import HANDFUL
-from solkit.measure.benches.recorded import Cost, cost_of
+from solkit.measure.benches.recorded import Cost, recorded_cost
 from solkit.measure.timing.median_interval import median_interval
 from solkit.tuner.early_stopping import EarlyStopping, TaskSettings
 from solkit.tuner.search import Prior, Search
@@ -69,7 +69,7 @@ class TrialSummary:
     def cost(self) -> Cost:
         """Cost of the last outcome; as a recorded bench assumes where that is not recorded."""
         last = self.outcomes[-1]
-        return cost_of(last, last.time_ms or 0.0)
+        return recorded_cost(last, last.time_ms or 0.0)
 
     @property
     def cost_s(self) -> float:

@@ -16,7 +16,7 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["cache_folder", "land", "packed"]
+__all__ = ["add_to_cache", "cache_folder", "pack_cache"]
 
 _GROUP = "__grp__"
 _PATHS = "child_paths"
@@ -29,7 +29,7 @@ def cache_folder() -> Path:
     return Path(chosen) if chosen else Path(home, ".triton", "cache")
 
 
-def packed(folder: Path) -> dict[str, bytes]:
+def pack_cache(folder: Path) -> dict[str, bytes]:
     """Return the content of a cache, by path below it; nothing that is being written."""
     files = (path for path in folder.glob("*/*") if not path.name.startswith("tmp."))
     return {
@@ -37,7 +37,7 @@ def packed(folder: Path) -> dict[str, bytes]:
     }
 
 
-def land(files: Mapping[str, bytes], folder: Path) -> int:
+def add_to_cache(files: Mapping[str, bytes], folder: Path) -> int:
     """Put files into a cache, where those that are there stay; returns how many are new.
 
     Groups come last: who finds one finds its files.
@@ -46,22 +46,22 @@ def land(files: Mapping[str, bytes], folder: Path) -> int:
         OSError: the cache cannot be written.
     """
     named = sorted(files, key=lambda name: (Path(name).name.startswith(_GROUP), name))
-    return sum(_landed(folder / name, files[name]) for name in named)
+    return sum(_write_new_file(folder / name, files[name]) for name in named)
 
 
-def _landed(place: Path, content: bytes) -> bool:
+def _write_new_file(place: Path, content: bytes) -> bool:
     if place.exists():
         return False
     place.parent.mkdir(parents=True, exist_ok=True)
     if place.name.startswith(_GROUP):
-        content = _group(content, place.parent)
+        content = _relocated_group(content, place.parent)
     part = place.with_name(f"tmp.{secrets.token_hex(8)}")  # as Triton writes: others see it whole
     part.write_bytes(content)
     part.replace(place)
     return True
 
 
-def _group(content: bytes, folder: Path) -> bytes:
+def _relocated_group(content: bytes, folder: Path) -> bytes:
     """Return a group whose files are in this folder."""
     group = json.loads(content)
     group[_PATHS] = {name: str(folder / name) for name in group.get(_PATHS, {})}

@@ -39,7 +39,7 @@ from solkit.adapters import fake_cuda, fake_triton, inductor
 from solkit.adapters.versions import warn_if_untested
 from solkit.errors import UnsupportedError
 
-__all__ = ["Program", "compiled"]
+__all__ = ["Program", "compile_function"]
 
 _SETTINGS = {"compile_threads": 1, "force_disable_caches": True, "cpp_wrapper": False}
 
@@ -65,14 +65,14 @@ class Program:
     def run(self, tensors: Sequence[torch.Tensor]) -> Any:
         """Run it on tensors like those that it was made for."""
         for sentence in self.remarks:
-            fake_triton.remark(sentence)
+            fake_triton.add_remark(sentence)
         with torch.no_grad():
             outputs = iter(self.call([*tensors, *self.lifted]))
         leaves = [next(outputs) if result is None else result for result in self.results]
         return tree_unflatten(leaves, self.structure)
 
 
-def compiled(
+def compile_function(
     function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
@@ -91,37 +91,39 @@ def compiled(
     Raises:
         UnsupportedError: it launches kernels itself, so there is no graph of it.
     """
-    _prepare()
-    graph, lifted, results, structure = _traced(function, args, kwargs)
+    _prepare_inductor()
+    graph, lifted, results, structure = _trace_function(function, args, kwargs)
     tensors = [leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, torch.Tensor)]
     every = {**_SETTINGS, **settings}
-    source = inductor.generated(graph, [*tensors, *lifted], every)
+    source = inductor.generate_module(graph, [*tensors, *lifted], every)
     remarks = tuple(
         f"Inductor would time {count} configurations of its template {name}, and PyTorch's own "
         "product: shown is one"
-        for name, count in inductor.offered()
+        for name, count in inductor.offered_templates()
     )
-    program = Program(_loaded(source, every), tuple(lifted), tuple(results), structure, remarks)
-    with fake_cuda.fake_tensors(), fake_triton.recording({}):
+    program = Program(
+        _load_generated(source, every), tuple(lifted), tuple(results), structure, remarks
+    )
+    with fake_cuda.fake_tensors(), fake_triton.recording_launches({}):
         program.run(tensors)  # fails here, before anything is recorded
     return program
 
 
 @functools.cache
-def _prepare() -> None:
+def _prepare_inductor() -> None:
     warn_if_untested("torch", torch.__version__)
     folder = Path(tempfile.gettempdir(), f"solkit-inductor-{os.getuid()}")
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder)
     inductor.prepare()
     CachingAutotuner.precompile = _compile_nothing
-    CachingAutotuner.run = _launch
+    CachingAutotuner.run = _launch_first_config
     triton_helpers.set_driver_to_gpu = lambda: None
 
 
 # -------------------------------------------------------------------------------- the graph
 
 
-def _traced(
+def _trace_function(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> tuple[torch.fx.GraphModule, list[torch.Tensor], list[Any], Any]:
     """Trace a graph; return its tensors besides the arguments', and the form of its results."""
@@ -129,7 +131,7 @@ def _traced(
     places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
     captured: list[Any] = []
 
-    def flat(*tensors: torch.Tensor) -> list[torch.Tensor]:
+    def flat_function(*tensors: torch.Tensor) -> list[torch.Tensor]:
         filled = list(leaves)
         for at, tensor in zip(places, tensors, strict=True):
             filled[at] = tensor
@@ -146,20 +148,20 @@ def _traced(
         stack.enter_context(fake_cuda.fake_tensors())
         stack.enter_context(torch.no_grad())
         stack.enter_context(preserve_node_meta())
-        stack.enter_context(fake_cuda.extension_calls(_refused))
-        launched = stack.enter_context(fake_triton.recording({}))
-        pure = torch.func.functionalize(flat, remove="mutations_and_views")
+        stack.enter_context(fake_cuda.extension_calls(_refuse_compiling))
+        launched = stack.enter_context(fake_triton.recording_launches({}))
+        pure = torch.func.functionalize(flat_function, remove="mutations_and_views")
         graph = make_fx(pure, select_decomp_table())(*(leaves[at] for at in places))
     if launched.launches:
         raise UnsupportedError("it launches a Triton kernel itself")
-    return graph, _lifted(graph), *captured
+    return graph, _lift_constants(graph), *captured
 
 
-def _refused(*_: Any) -> Any:
+def _refuse_compiling(*_: Any) -> Any:
     raise UnsupportedError("it calls a CUDA extension itself")
 
 
-def _lifted(graph: torch.fx.GraphModule) -> list[torch.Tensor]:
+def _lift_constants(graph: torch.fx.GraphModule) -> list[torch.Tensor]:
     """Make the tensors that a graph holds its last arguments, each once."""
     nodes = graph.graph
     lifted: dict[int, tuple[torch.Tensor, torch.fx.Node]] = {}
@@ -181,7 +183,7 @@ def _lifted(graph: torch.fx.GraphModule) -> list[torch.Tensor]:
 # ------------------------------------------------------------------------------- the module
 
 
-def _loaded(source: str, settings: dict[str, Any]) -> Any:
+def _load_generated(source: str, settings: dict[str, Any]) -> Any:
     """Return the ``call`` of a generated module, whose C++ helpers take fake tensors too."""
     guards = torch._C._dynamo.guards
     namespace: dict[str, Any] = {"__name__": "solkit_inductor"}
@@ -191,8 +193,8 @@ def _loaded(source: str, settings: dict[str, Any]) -> Any:
         for owner, name, fake in (
             (guards, "assert_size_stride", _check_nothing),
             (guards, "assert_alignment", _check_nothing),
-            (guards, "_empty_strided_cuda", functools.partial(_empty, "cuda")),
-            (guards, "_empty_strided_cpu", functools.partial(_empty, "cpu")),
+            (guards, "_empty_strided_cuda", functools.partial(_empty_strided, "cuda")),
+            (guards, "_empty_strided_cpu", functools.partial(_empty_strided, "cpu")),
             (guards, "_reinterpret_tensor", _reinterpreted),
             (torch._C, "_cuda_getCurrentRawStream", lambda _: 0),
         ):
@@ -205,7 +207,7 @@ def _check_nothing(*_: Any) -> None:
     """Fake tensors have the traced sizes."""
 
 
-def _empty(device: str, size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
+def _empty_strided(device: str, size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
     return torch.empty_strided(size, stride, dtype=dtype, device=device)
 
 
@@ -220,12 +222,14 @@ def _compile_nothing(*_: Any, **__: Any) -> None:
 _OPTIONS = ("launch_cooperative_grid", "launch_pdl")
 
 
-def _launch(self: Any, *args: Any, stream: Any, **_: Any) -> None:  # noqa: ARG001
+def _launch_first_config(self: Any, *args: Any, stream: Any, **_: Any) -> None:  # noqa: ARG001
     """`CachingAutotuner.run`: launch the first configuration through Triton's own `run`."""
     config = self.configs[0]
     if len(self.configs) > 1:
         name, count = self.fn.__name__, len(self.configs)
-        fake_triton.remark(f"Inductor would time {count} configurations of {name}: shown is one")
+        fake_triton.add_remark(
+            f"Inductor would time {count} configurations of {name}: shown is one"
+        )
     plain, grid = self._interpret_args_grid(args, config)
     constant = {p.name for p in self.fn.params if p.is_constexpr}
     names = [name for name in self.fn.arg_names if name not in constant]

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from solkit.adapters import line_table
-from solkit.adapters.line_table import Row, Sections, string_at
+from solkit.adapters.line_table import Row, Sections, read_string
 
-__all__ = ["CubinError", "Function", "functions"]
+__all__ = ["CubinError", "Function", "parse_functions"]
 
 _SYMTAB, _RELA, _NOBITS = 2, 4, 8  # ELF, sh_type
 _REGISTERS, _STACK = 0x2F, 0x12  # EIATTR_REGCOUNT, EIATTR_MIN_STACK_SIZE
@@ -60,7 +60,7 @@ class Function:
             CubinError: the form of the table is unknown.
         """
         rows = self.tables.of(".debug_line", self.name)
-        return tuple((row.address, _places(row)) for row in rows)
+        return tuple((row.address, _source_places(row)) for row in rows)
 
     @cached_property
     def ptx_lines(self) -> tuple[tuple[int, int], ...]:
@@ -84,21 +84,21 @@ class Tables:
     def of(self, section: str, function: str) -> list[Row]:
         """Return one function's rows, by address; raise `CubinError` if their form is unknown."""
         with _known_form():
-            rows = self._rows(section)
+            rows = self._parse_rows(section)
             owners = dict(_relocations(self.sections, section))
             if self.functions > 1 and any(row.sequence not in owners for row in rows):
                 raise ValueError(f"{section} does not say which function its rows are of")
             own = [r for r in rows if owners.get(r.sequence, function) == function and not r.is_end]
             return sorted(own, key=lambda row: row.address)  # stable: the last of equals holds
 
-    def _rows(self, section: str) -> list[Row]:
+    def _parse_rows(self, section: str) -> list[Row]:
         empty = _Section(0, b"", 0, 0)
         names = (section, ".debug_str", ".debug_line_str")
         contents = Sections(*(self.sections.get(name, empty).data for name in names))
-        return list(line_table.read(contents))
+        return list(line_table.read_line_table(contents))
 
 
-def _places(row: Row) -> tuple[str, ...]:
+def _source_places(row: Row) -> tuple[str, ...]:
     return tuple(f"{file}:{line}" for file, line in ((row.file, row.line), *row.callers))
 
 
@@ -110,10 +110,10 @@ class _Section:
     link: int
 
 
-def functions(cubin: bytes) -> Mapping[str, Function]:
+def parse_functions(cubin: bytes) -> Mapping[str, Function]:
     """Return the functions of a cubin by name; raises CubinError if its form is unknown."""
     with _known_form():
-        sections = dict(_sections(cubin))
+        sections = dict(_parse_sections(cubin))
         attributes = dict(_attributes(sections))
         tables = Tables(sections, sum(title.startswith(".text.") for title in sections))
         functions_by_name = {}
@@ -122,7 +122,7 @@ def functions(cubin: bytes) -> Mapping[str, Function]:
                 name = title.removeprefix(".text.")
                 shared = sections.get(f".nv.shared.{name}", _Section(0, b"", 0, 0)).size
                 usage = attributes[name, _REGISTERS], attributes.get((name, _STACK), 0)
-                branches = dict(_branches(sections.get(f".nv.info.{name}")))
+                branches = dict(_indirect_branches(sections.get(f".nv.info.{name}")))
                 functions_by_name[name] = Function(
                     text.data, *usage, shared, tables, name, branches
                 )
@@ -137,7 +137,7 @@ def _known_form() -> Iterator[None]:
         raise CubinError(f"{type(error).__name__}: {error}") from error
 
 
-def _sections(cubin: bytes) -> Iterator[tuple[str, _Section]]:
+def _parse_sections(cubin: bytes) -> Iterator[tuple[str, _Section]]:
     if cubin[:5] != b"\x7fELF\x02":
         raise ValueError("no ELF file of 64 bits")
     (offset,) = struct.unpack_from("<Q", cubin, 0x28)
@@ -146,7 +146,7 @@ def _sections(cubin: bytes) -> Iterator[tuple[str, _Section]]:
     strings = headers[names][4]
     for name, kind, _, _, start, length, link, _ in headers:
         data = b"" if kind == _NOBITS else cubin[start : start + length]
-        yield string_at(cubin, strings + name), _Section(kind, data, length, link)
+        yield read_string(cubin, strings + name), _Section(kind, data, length, link)
 
 
 def _relocations(sections: Mapping[str, _Section], target: str) -> Iterator[tuple[int, str]]:
@@ -162,7 +162,7 @@ def _relocations(sections: Mapping[str, _Section], target: str) -> Iterator[tupl
         for at in range(0, len(section.data) // size * size, size):
             offset, info = struct.unpack_from("<QQ", section.data, at)
             name, _, _, home = struct.unpack_from("<IBBH", symbols.data, 24 * (info >> 32))
-            own = string_at(names, name)  # a section's symbol has no name
+            own = read_string(names, name)  # a section's symbol has no name
             yield offset, own or every[home][0].removeprefix(".text.")
 
 
@@ -171,14 +171,14 @@ def _attributes(sections: Mapping[str, _Section]) -> Iterator[tuple[tuple[str, i
     every = list(sections.values())
     symbols = next(section for section in every if section.kind == _SYMTAB)
     strings = every[symbols.link].data
-    for code, data in _coded(sections[".nv.info"].data):
+    for code, data in _coded_attributes(sections[".nv.info"].data):
         if code in (_REGISTERS, _STACK):
             symbol, value = struct.unpack_from("<II", data)
             (name,) = struct.unpack_from("<I", symbols.data, 24 * symbol)
-            yield (string_at(strings, name), code), value
+            yield (read_string(strings, name), code), value
 
 
-def _coded(data: bytes) -> Iterator[tuple[int, bytes]]:
+def _coded_attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield the attributes of an ``.nv.info`` that have bytes: code and bytes."""
     at = 0
     while at < len(data):
@@ -189,9 +189,9 @@ def _coded(data: bytes) -> Iterator[tuple[int, bytes]]:
             at += size
 
 
-def _branches(info: _Section | None) -> Iterator[tuple[int, tuple[int, ...]]]:
+def _indirect_branches(info: _Section | None) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Yield the indirect branches of a function: address, two halves of 0, count, targets."""
-    for code, data in _coded(info.data if info else b""):
+    for code, data in _coded_attributes(info.data if info else b""):
         at = 0
         while code == _BRANCHES and at < len(data):
             address, _, _, count = struct.unpack_from("<IHHI", data, at)

@@ -15,7 +15,7 @@ import torch
 
 from solkit.errors import UnsupportedError
 
-__all__ = ["allocate", "close_handle", "free", "handle_of", "open_handle"]
+__all__ = ["allocate", "close_handle", "export_handle", "free", "open_handle"]
 
 _PAGE = 2 << 20
 _HANDLE_BYTES = 64  # cuda.h, CU_IPC_HANDLE_SIZE
@@ -35,30 +35,30 @@ def allocate(size: int) -> int:
     """
     address = ctypes.c_uint64()
     pages = ctypes.c_size_t(-(-size // _PAGE) * _PAGE)
-    code = _driver().cuMemAlloc_v2(ctypes.byref(address), pages)
+    code = _cuda_driver().cuMemAlloc_v2(ctypes.byref(address), pages)
     if code == _OUT_OF_MEMORY:
         torch.cuda.empty_cache()
-        code = _driver().cuMemAlloc_v2(ctypes.byref(address), pages)
+        code = _cuda_driver().cuMemAlloc_v2(ctypes.byref(address), pages)
     if code == _OUT_OF_MEMORY:
         raise torch.OutOfMemoryError(f"CUDA out of memory: {size >> 20} MiB to be shared")
-    _check(code, "allocating memory to share")
+    _check_result(code, "allocating memory to share")
     return address.value
 
 
 def free(address: int) -> None:
     """Free memory of `allocate`."""
-    _check(_driver().cuMemFree_v2(ctypes.c_uint64(address)), "freeing shared memory")
+    _check_result(_cuda_driver().cuMemFree_v2(ctypes.c_uint64(address)), "freeing shared memory")
 
 
-def handle_of(address: int) -> bytes:
+def export_handle(address: int) -> bytes:
     """Return the handle with which another process opens the memory.
 
     Raises:
         UnsupportedError: the system has no CUDA IPC.
     """
     handle = _Handle()
-    code = _driver().cuIpcGetMemHandle(ctypes.byref(handle), ctypes.c_uint64(address))
-    _check(code, "exporting memory (CUDA IPC)")
+    code = _cuda_driver().cuIpcGetMemHandle(ctypes.byref(handle), ctypes.c_uint64(address))
+    _check_result(code, "exporting memory (CUDA IPC)")
     return bytes(handle)
 
 
@@ -70,18 +70,20 @@ def open_handle(handle: bytes) -> int:
     """
     address = ctypes.c_uint64()
     value = _Handle.from_buffer_copy(handle)
-    code = _driver().cuIpcOpenMemHandle_v2(ctypes.byref(address), value, _LAZY_PEER_ACCESS)
-    _check(code, "opening memory of another process (CUDA IPC)")
+    code = _cuda_driver().cuIpcOpenMemHandle_v2(ctypes.byref(address), value, _LAZY_PEER_ACCESS)
+    _check_result(code, "opening memory of another process (CUDA IPC)")
     return address.value
 
 
 def close_handle(address: int) -> None:
     """Close memory of `open_handle`."""
-    _check(_driver().cuIpcCloseMemHandle(ctypes.c_uint64(address)), "closing shared memory")
+    _check_result(
+        _cuda_driver().cuIpcCloseMemHandle(ctypes.c_uint64(address)), "closing shared memory"
+    )
 
 
 @functools.cache
-def _driver() -> Any:
+def _cuda_driver() -> Any:
     torch.zeros(1, device="cuda")  # makes the device's primary context current
     try:
         return ctypes.CDLL("libcuda.so.1")
@@ -89,9 +91,9 @@ def _driver() -> Any:
         raise UnsupportedError(f"the CUDA driver's library cannot be loaded: {error}") from error
 
 
-def _check(code: int, doing: str) -> None:
+def _check_result(code: int, doing: str) -> None:
     if code:
         text = ctypes.c_char_p()
-        _driver().cuGetErrorString(code, ctypes.byref(text))
+        _cuda_driver().cuGetErrorString(code, ctypes.byref(text))
         said = (text.value or b"").decode() or f"error {code}"
         raise UnsupportedError(f"{doing}: {said}")

@@ -8,9 +8,9 @@ from typing import Any
 
 from triton.runtime.autotuner import Autotuner
 
-from solkit.adapters import fake_cuda, recorded
+from solkit.adapters import fake_cuda, launch_recording
+from solkit.adapters.launch_recording import AutotuneSpace, Choice
 from solkit.adapters.recipes import Steps
-from solkit.adapters.recorded import AutotuneSpace, Choice
 from solkit.core import Value
 from solkit.errors import ParamsError
 
@@ -20,27 +20,27 @@ __all__ = ["do_bench", "run_autotuned"]
 def run_autotuned(self: Autotuner, *args: Any, **kwargs: Any) -> Any:
     """`Autotuner.run` that chooses without a benchmark."""
     self.nargs = dict(zip(self.arg_names, args, strict=False))
-    pruned = _pruned(self, kwargs)
-    seen, key = recorded.current(), _key(self, kwargs)
-    config = self.best_config = _chosen(self, pruned, seen.params if seen else {}, key)
-    tuned, steps = config.all_kwargs(), recorded.steps()
+    pruned = _prune_configs(self, kwargs)
+    seen, key = launch_recording.current_recording(), _tuning_key(self, kwargs)
+    config = self.best_config = _choose_config(self, pruned, seen.params if seen else {}, key)
+    tuned, steps = config.all_kwargs(), launch_recording.current_steps()
     if steps is not None:
-        tuned = steps.mapping(lambda params: _chosen(self, pruned, params, key).all_kwargs())
-        steps.relies_on(lambda params: id(_chosen(self, pruned, params, key).pre_hook))
+        tuned = steps.mapping(lambda params: _choose_config(self, pruned, params, key).all_kwargs())
+        steps.pin_result(lambda params: id(_choose_config(self, pruned, params, key).pre_hook))
         self.best_config = _Unread(steps)
         steps.later(lambda: setattr(self, "best_config", config))
     if config.pre_hook is not None:
         config.pre_hook({**self.nargs, **kwargs, **tuned})
-    with _choosing(_choice(self, key, config)):
+    with _noting_choice(_config_choice(self, key, config)):
         result = self.fn.run(*args, **kwargs, **tuned)
     self.nargs = None
     return result
 
 
 @contextlib.contextmanager
-def _choosing(choice: Choice) -> Iterator[None]:
+def _noting_choice(choice: Choice) -> Iterator[None]:
     """Note in the recording which choice its launches come from."""
-    seen = recorded.current()
+    seen = launch_recording.current_recording()
     if seen is None:
         yield
         return
@@ -51,14 +51,14 @@ def _choosing(choice: Choice) -> Iterator[None]:
         seen.choice = before
 
 
-def _key(self: Autotuner, kwargs: Mapping[str, Any]) -> tuple[str, ...]:
+def _tuning_key(self: Autotuner, kwargs: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the key that tells calls apart, as in `Autotuner.run`."""
     arguments = {**self.nargs, **kwargs}
     named = [str(arguments[name]) for name in self.keys if name in arguments]
     return (*named, *(str(arg.dtype) for arg in arguments.values() if hasattr(arg, "dtype")))
 
 
-def _choice(self: Autotuner, key: tuple[str, ...], config: Any) -> Choice:
+def _config_choice(self: Autotuner, key: tuple[str, ...], config: Any) -> Choice:
     return Choice(self.base_fn.__name__, key, str(config))
 
 
@@ -69,11 +69,11 @@ class _Unread:
         self._steps = steps
 
     def __getattr__(self, name: str) -> Any:
-        self._steps.spoil("the launcher reads an autotuner's choice")
+        self._steps.mark_unrepeatable("the launcher reads an autotuner's choice")
         raise AttributeError(name)
 
 
-def _pruned(self: Autotuner, kwargs: Mapping[str, Any]) -> list[Any]:
+def _prune_configs(self: Autotuner, kwargs: Mapping[str, Any]) -> list[Any]:
     """Return the configurations that its own pruning keeps."""
     matching = self.configs
     self.configs = getattr(self, "every_config", matching)  # see `restrict_autotuners`
@@ -82,11 +82,11 @@ def _pruned(self: Autotuner, kwargs: Mapping[str, Any]) -> list[Any]:
     return list(pruned)
 
 
-def _chosen(
+def _choose_config(
     self: Autotuner, pruned: Sequence[Any], params: Mapping[str, Value], key: tuple[str, ...]
 ) -> Any:
     """Return the configuration that runs; the recording keeps all."""
-    seen, name = recorded.current(), self.base_fn.__name__
+    seen, name = launch_recording.current_recording(), self.base_fn.__name__
     every = getattr(self, "every_config", self.configs)
     names = {name for config in every for name in config.all_kwargs()} & params.keys()
     matching = [c for c in every if all(c.all_kwargs().get(k) == params[k] for k in names)]
@@ -94,8 +94,8 @@ def _chosen(
         pruned = [*pruned, *matching]  # a single match runs on a GPU without pruning
     if seen is None:
         return pruned[0]
-    fitting = _matching(name, pruned, params)
-    runnable = [c for c in fitting if _choice(self, key, c) not in seen.skipped]
+    fitting = _matching_configs(name, pruned, params)
+    runnable = [c for c in fitting if _config_choice(self, key, c) not in seen.skipped]
     config = (runnable or fitting)[0]
     listed = tuple(config.all_kwargs() for config in pruned)
     skipped = fitting.index(config)
@@ -105,7 +105,7 @@ def _chosen(
     return config
 
 
-def _matching(name: str, configs: Sequence[Any], params: Mapping[str, Value]) -> list[Any]:
+def _matching_configs(name: str, configs: Sequence[Any], params: Mapping[str, Value]) -> list[Any]:
     """Return the configurations with the requested values of the parameters that they tune.
 
     Raises:
@@ -139,7 +139,7 @@ def do_bench(
 ) -> Any:
     """`triton.testing.do_bench`: returns 1 ms and runs nothing."""
     sentence = "times measured on the way (do_bench) were all taken as equal"
-    recorded.remark(f"{fake_cuda.user_line()}: {sentence}")
+    launch_recording.add_remark(f"{fake_cuda.user_line()}: {sentence}")
     if quantiles is not None:
         return [1.0] * len(quantiles) if len(quantiles) > 1 else 1.0
     return [1.0] if return_mode == "all" else 1.0

@@ -38,11 +38,10 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.driver import driver as triton_driver
 from triton.runtime.jit import JITFunction
 
-from solkit.adapters import fake_cuda, recorded
+from solkit.adapters import fake_cuda, launch_recording
 from solkit.adapters.fake_autotuner import do_bench, run_autotuned
 from solkit.adapters.languages import launching_language
-from solkit.adapters.recipes import bare
-from solkit.adapters.recorded import (
+from solkit.adapters.launch_recording import (
     Argument,
     AutotuneSpace,
     CapturedLaunch,
@@ -50,10 +49,11 @@ from solkit.adapters.recorded import (
     Contents,
     Recording,
     TensorArgument,
-    recording,
+    add_remark,
     recording_into,
-    remark,
+    recording_launches,
 )
+from solkit.adapters.recipes import bare_values
 from solkit.adapters.triton_compiler import (
     Specialisation,
     compile_kernel,
@@ -74,13 +74,13 @@ __all__ = [
     "LaunchError",
     "Recording",
     "TensorArgument",
+    "add_remark",
     "argument_of",
     "inside_custom_ops",
     "install",
     "is_custom_op",
-    "recording",
     "recording_into",
-    "remark",
+    "recording_launches",
     "tensor_argument",
 ]
 
@@ -103,7 +103,7 @@ def install(device: Device) -> None:
     warnings.filterwarnings("ignore", "TRITON_DEFAULT_FP_FUSION is unset")
     _private_caches()
     knobs.runtime.interpret = False  # interpreted kernels launch nothing
-    driver = _driver(device)
+    driver = _fake_driver(device)
     for owner, name, fake in (
         (triton_driver, "_default", driver),
         (triton_driver, "_active", driver),
@@ -114,7 +114,11 @@ def install(device: Device) -> None:
         (triton.testing, "do_bench_cudagraph", do_bench),
         (torch._library.triton, "is_wrap_triton_enabled", lambda: False),
         # a data descriptor, so that assigning to `register_fake` has no effect
-        (torch._library.custom_ops.CustomOpDef, "_abstract_fn", property(_own_kernel, _ignore)),
+        (
+            torch._library.custom_ops.CustomOpDef,
+            "_abstract_fn",
+            property(_own_kernel, _ignore_fake),
+        ),
     ):
         setattr(owner, name, fake)
 
@@ -143,27 +147,27 @@ class _Stub:
 
     def run(self, x: Any, y: Any, z: Any, *rest: Any) -> None:
         """Record a launch; `rest` is stream, function, two metadata, two hooks, arguments."""
-        _record(self.kernel, (int(x), int(y), int(z)), rest[6:])
+        _record_launch(self.kernel, (int(x), int(y), int(z)), rest[6:])
 
     def __getitem__(self, grid: Sequence[Any]) -> Any:
-        _spoil()
+        _poison_inputs()
         x, y, z = (*grid, 1, 1)[:3]
-        return lambda *args, **_: _record(self.kernel, (int(x), int(y), int(z)), args)
+        return lambda *args, **_: _record_launch(self.kernel, (int(x), int(y), int(z)), args)
 
     def _init_handles(self) -> None: ...
 
     def __getattr__(self, name: str) -> Any:
         if name not in ("metadata", "asm", "src", "hash", "n_regs", "n_spills", "n_max_threads"):
             raise AttributeError(name)
-        _spoil()
+        _poison_inputs()
         self.__dict__.update(_compiled_attributes(self.kernel))
         return self.__dict__[name]
 
 
-def _spoil() -> None:
-    steps = recorded.steps()
+def _poison_inputs() -> None:
+    steps = launch_recording.current_steps()
     if steps is not None:
-        steps.spoil("a kernel is compiled and inspected before its launch")
+        steps.mark_unrepeatable("a kernel is compiled and inspected before its launch")
 
 
 def _compiled_attributes(kernel: Specialisation) -> dict[str, Any]:
@@ -201,13 +205,15 @@ def _do_compile(
 
 def _run_kernel(self: JITFunction, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
     """`JITFunction.run`, which takes stand-ins if a run is recorded."""
-    steps = recorded.steps()
+    steps = launch_recording.current_steps()
     if steps is None:
-        args, kwargs, grid = bare((args, kwargs, grid))  # a recorded run may have left stand-ins
+        args, kwargs, grid = bare_values(
+            (args, kwargs, grid)
+        )  # a recorded run may have left stand-ins
         return _launch_kernel(self, *args, grid=grid, warmup=warmup, **kwargs)
     if warmup:
-        _spoil()
-        args, kwargs = steps.pin((args, kwargs))
+        _poison_inputs()
+        args, kwargs = steps.pin_values((args, kwargs))
         return _launch_kernel(self, *args, grid=grid, warmup=warmup, **kwargs)
     if callable(grid):
         own = {name: value for name, value in kwargs.items() if name in self.signature.parameters}
@@ -215,14 +221,14 @@ def _run_kernel(self: JITFunction, *args: Any, grid: Any, warmup: bool, **kwargs
         bound.apply_defaults()
         grid = grid(bound.arguments)
     tensors = [getattr(arg, "base", arg) for arg in (*args, *kwargs.values())]
-    fixed = [t for t in tensors if isinstance(t, torch.Tensor) and not steps.holds(t)]
-    arguments_by_id = {id(t): tensor_argument(t, t, _contents(t)) for t in fixed}
-    stub = steps.do(partial(_launch_again, self, arguments_by_id), (args, kwargs, grid))
+    fixed = [t for t in tensors if isinstance(t, torch.Tensor) and not steps.holds_stand_ins(t)]
+    arguments_by_id = {id(t): tensor_argument(t, t, _copy_contents(t)) for t in fixed}
+    stub = steps.call_bare(partial(_launch_again, self, arguments_by_id), (args, kwargs, grid))
     arguments = {**dict(zip(self.arg_names, args)), **kwargs}
     for name, arg in arguments.items():
         tensor = getattr(arg, "base", arg)
         if any(tensor is fixed_tensor for fixed_tensor in fixed) and may_write(self, name):
-            fake_cuda.forget(tensor)
+            fake_cuda.forget_contents(tensor)
     return stub
 
 
@@ -230,7 +236,7 @@ def _launch_again(
     kernel: JITFunction, arguments: Mapping[int, TensorArgument], args: Any, kwargs: Any, grid: Any
 ) -> Any:
     """Repeat a recorded launch, with its tensors' contents at that time."""
-    seen = recorded.current()
+    seen = launch_recording.current_recording()
     assert seen is not None
     seen.arguments = arguments
     try:
@@ -239,8 +245,8 @@ def _launch_again(
         seen.arguments = {}
 
 
-def _record(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[Any]) -> None:
-    seen = recorded.current()
+def _record_launch(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[Any]) -> None:
+    seen = launch_recording.current_recording()
     known_arguments = seen.arguments if seen else {}
     values = [known_arguments.get(id(arg)) or argument_of(arg, known_arguments) for arg in args]
     arguments = dict(zip(kernel.signature, values, strict=False))
@@ -249,7 +255,7 @@ def _record(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[A
         if isinstance(argument, TensorArgument) and id(arg) not in known_arguments:
             tensor = getattr(arg, "base", arg)
             if id(tensor) not in known_arguments and may_write(kernel.function, name):
-                fake_cuda.forget(tensor)
+                fake_cuda.forget_contents(tensor)
     if seen is None:
         return
     if math.prod(grid) <= 0:  # Triton's `_launch` does nothing
@@ -264,16 +270,18 @@ def _record(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[A
         reason = f"not analysed: {kernel.function.__name__} is a kernel in {language}"
         seen.unanalysed.setdefault(f"{reason} ({fake_cuda.user_line()})")
         return
-    storages = {name: frozenset(_storages(arg)) for name, arg in zip(kernel.signature, args)}
+    storages = {
+        name: frozenset(_argument_storages(arg)) for name, arg in zip(kernel.signature, args)
+    }
     if not seen.counts_again(kernel, grid, storages):
         launch = describe_launch(kernel, grid)
         seen.launches.append(CapturedLaunch(launch, kernel, arguments, storages, seen.choice))
 
 
-def _storages(arg: Any) -> Iterator[int]:
+def _argument_storages(arg: Any) -> Iterator[int]:
     """Yield the storages of an argument: of a pointer, a TMA descriptor, or a tuple of these."""
     if isinstance(arg, (tuple, list)):
-        yield from (storage for part in arg for storage in _storages(part))
+        yield from (storage for part in arg for storage in _argument_storages(part))
     tensor = getattr(arg, "base", arg)
     if isinstance(tensor, torch.Tensor):
         yield tensor.untyped_storage()._cdata
@@ -287,7 +295,7 @@ def argument_of(arg: Any, arguments: Mapping[int, TensorArgument] = _NOTHING) ->
     if not isinstance(tensor, torch.Tensor):
         return None
     argument = arguments.get(id(tensor))
-    return tensor_argument(arg, tensor, argument.contents if argument else _contents(tensor))
+    return tensor_argument(arg, tensor, argument.contents if argument else _copy_contents(tensor))
 
 
 def tensor_argument(arg: Any, tensor: torch.Tensor, contents: Contents) -> TensorArgument:
@@ -307,7 +315,7 @@ def tensor_argument(arg: Any, tensor: torch.Tensor, contents: Contents) -> Tenso
     )
 
 
-def _contents(tensor: torch.Tensor) -> Contents:
+def _copy_contents(tensor: torch.Tensor) -> Contents:
     """Return the storage's contents, if known; only integers decide addresses."""
     if tensor.is_floating_point() or tensor.is_complex() or not tensor.is_contiguous():
         return None
@@ -343,22 +351,22 @@ def _own_kernel(op: Any) -> Any:
         return op.__dict__["_abstract_fn"]
     kernels = op._backend_fns
     kernel = kernels.get("cuda") or kernels.get(None) or op._init_fn
-    return partial(_watched, kernel) if _insides and kernel is not None else kernel
+    return partial(_watch_kernel, kernel) if _insides and kernel is not None else kernel
 
 
-def _watched(kernel: Any, *args: Any, **kwargs: Any) -> Any:
+def _watch_kernel(kernel: Any, *args: Any, **kwargs: Any) -> Any:
     with _insides[-1]:
         return kernel(*args, **kwargs)
 
 
-def _ignore(op: Any, fake: Any) -> None:
+def _ignore_fake(op: Any, fake: Any) -> None:
     """Ignore the fake implementation: it launches nothing."""
 
 
 # ---------------------------------------------------------------------------------- driver
 
 
-def _driver(device: Device) -> SimpleNamespace:
+def _fake_driver(device: Device) -> SimpleNamespace:
     """Return a fake `triton.backends.driver.GPUDriver`."""
     constants = {
         "get_current_target": gpu_target(device),
@@ -378,11 +386,11 @@ def _driver(device: Device) -> SimpleNamespace:
         launcher_cls=None,
         get_empty_cache_for_benchmark=lambda: torch.empty(1, device="cuda"),
         assemble_tensormap_to_arg=lambda _, args: args,
-        **{name: partial(_constant, value) for name, value in constants.items()},
+        **{name: partial(_plain_constant, value) for name, value in constants.items()},
     )
 
 
-def _constant(value: Any, *_: Any, **__: Any) -> Any:
+def _plain_constant(value: Any, *_: Any, **__: Any) -> Any:
     return value
 
 

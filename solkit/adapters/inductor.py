@@ -45,7 +45,7 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 from solkit.adapters import fake_triton
 from solkit.adapters.fake_cuda.graphs import fake_graphs
 from solkit.adapters.fake_cuda.torch_cuda import fake_torch_cuda
-from solkit.adapters.inductor_text import AXES, grid_of, parameters, read_kernel
+from solkit.adapters.inductor_text import AXES, parameters, read_kernel, write_grid
 from solkit.adapters.versions import warn_if_untested
 from solkit.core import Device
 
@@ -55,10 +55,10 @@ __all__ = [
     "Lowered",
     "Partial",
     "Workspace",
-    "generated",
+    "generate_module",
     "install",
-    "lower",
-    "offered",
+    "lower_function",
+    "offered_templates",
     "prepare",
     "sampled_values",
 ]
@@ -201,7 +201,7 @@ def prepare() -> None:
     add_preprocessing_fn(_one_choice)
 
 
-def lower(
+def lower_function(
     function: Callable[..., Any], args: Sequence[torch.Tensor], settings: Mapping[str, Any]
 ) -> Lowered:
     """Return the kernels that Inductor makes of a function.
@@ -212,13 +212,15 @@ def lower(
         settings: of ``torch._inductor.config``.
     """
     graph = make_fx(function, select_decomp_table(), tracing_mode="fake")(*args)
-    _move(graph, torch.device("cpu"), torch.device("cuda", 0))
+    _move_constants(graph, torch.device("cpu"), torch.device("cuda", 0))
     _caught.clear()
-    generated(graph, args, {**_SETTINGS, **settings})  # kernels come in through `_define_kernel`
+    generate_module(
+        graph, args, {**_SETTINGS, **settings}
+    )  # kernels come in through `_define_kernel`
     return Lowered(graph, tuple(_caught))
 
 
-def generated(
+def generate_module(
     graph: torch.fx.GraphModule, args: Sequence[torch.Tensor], settings: dict[str, Any]
 ) -> str:
     """Return the Python module that Inductor makes of a graph: kernels, and a function ``call``.
@@ -243,10 +245,10 @@ def generated(
             torch.no_grad(),
         ):
             stack.enter_context(context)
-        return _generate(graph, fakes, mode)
+        return _compile_inner(graph, fakes, mode)
 
 
-def _generate(
+def _compile_inner(
     graph: torch.fx.GraphModule, fakes: Sequence[torch.Tensor], mode: FakeTensorMode
 ) -> str:
     """Return the second half of ``compile_fx_inner``."""
@@ -274,7 +276,7 @@ def sampled_values(
             if target not in _PRODUCTS or args[0].dtype.itemsize != 2:
                 return super().call_function(target, args, kwargs)
             dtype = args[0].dtype  # in which a CPU takes seconds
-            wide: Any = map_aggregate(args, lambda leaf: _widened(leaf, dtype))
+            wide: Any = map_aggregate(args, lambda leaf: _widen_value(leaf, dtype))
             return super().call_function(target, wide, kwargs).to(dtype)
 
         def run_node(self, n: torch.fx.Node) -> Any:
@@ -283,10 +285,10 @@ def sampled_values(
                 kept[n.name] = value
             return value
 
-    _move(graph, torch.device("cuda", 0), torch.device("cpu"))
+    _move_constants(graph, torch.device("cuda", 0), torch.device("cpu"))
     with torch.no_grad():
         Run(graph).run(*args)
-    _move(graph, torch.device("cpu"), torch.device("cuda", 0))
+    _move_constants(graph, torch.device("cpu"), torch.device("cuda", 0))
     return kept
 
 
@@ -299,19 +301,24 @@ _PRODUCTS = (
 )
 
 
-def _widened(value: Any, dtype: torch.dtype) -> Any:
+def _widen_value(value: Any, dtype: torch.dtype) -> Any:
     of_dtype = isinstance(value, torch.Tensor) and value.dtype == dtype
     return value.float() if of_dtype else value
 
 
-def _move(graph: torch.fx.GraphModule, source: torch.device, target: torch.device) -> None:
+def _move_constants(
+    graph: torch.fx.GraphModule, source: torch.device, target: torch.device
+) -> None:
     """Make the graph create its constants on another device."""
 
-    def moved(arg: Any) -> Any:
+    def moved_argument(arg: Any) -> Any:
         return target if isinstance(arg, torch.device) and arg == source else arg
 
     for node in graph.graph.nodes:
-        node.args, node.kwargs = map_aggregate(node.args, moved), map_aggregate(node.kwargs, moved)
+        node.args, node.kwargs = (
+            map_aggregate(node.args, moved_argument),
+            map_aggregate(node.kwargs, moved_argument),
+        )
     graph.recompile()
 
 
@@ -342,8 +349,8 @@ def _one_choice(choices: list[Any]) -> list[Any]:
     return [chosen]
 
 
-def offered() -> list[tuple[str, int]]:
-    """Return the templates of the last `generated` module, with their numbers of configurations."""
+def offered_templates() -> list[tuple[str, int]]:
+    """Return the templates of the last generated module, with their numbers of configurations."""
     return [(offer.template, len(offer.configs)) for offer in _offers.values()]
 
 
@@ -362,11 +369,11 @@ def _define_kernel(self: Any, src_code: str, node_schedule: Any, kernel: Any) ->
     nodes = [getattr(entry, "node", None) for entry in node_schedule]  # some entries are markers
     renders = [getattr(node, "make_kernel_render", None) for node in nodes]
     offer = next((_offers[render] for render in renders if render in _offers), None)
-    _caught.append(_catch(src_code, kernel, offer))
+    _caught.append(_catch_kernel(src_code, kernel, offer))
     return _torch_define_kernel(self, src_code, node_schedule, kernel)
 
 
-def _catch(src_code: str, kernel: Any, offer: _Offer | None) -> CaughtKernel:
+def _catch_kernel(src_code: str, kernel: Any, offer: _Offer | None) -> CaughtKernel:
     read = read_kernel(src_code)
     template, configs, meta, function = read.template, read.configs, read.meta, read.function
     if offer is not None:
@@ -378,13 +385,15 @@ def _catch(src_code: str, kernel: Any, offer: _Offer | None) -> CaughtKernel:
     plain = [name for name, constant in parameters(function) if not constant]
     return CaughtKernel(
         template=template,
-        grid=_grid(kernel, meta, numels, blocks),
+        grid=_write_grid(kernel, meta, numels, blocks),
         axes=AXES.get(meta["grid_type"], ()),
         source=read.helpers
         + re.sub(r"^def \S+?\(", "@triton.jit\ndef fused_kernel(", function).rstrip()
         + "\n",
-        buffers=tuple(_buffer(arg) for arg in signature if isinstance(arg, TensorArg)),
-        workspaces=tuple(_workspace(arg) for arg in signature if isinstance(arg, WorkspaceArg)),
+        buffers=tuple(_make_buffer(arg) for arg in signature if isinstance(arg, TensorArg)),
+        workspaces=tuple(
+            _make_workspace(arg) for arg in signature if isinstance(arg, WorkspaceArg)
+        ),
         partials=tuple(
             Partial(_named_buffer(part.buffer_name, part.buffer_name, True), part.reduction_type)
             for part in getattr(kernel, "saved_partial_accumulate", ())
@@ -397,11 +406,11 @@ def _catch(src_code: str, kernel: Any, offer: _Offer | None) -> CaughtKernel:
         ),
         constants=meta.get("config_args", {}),
         cooperative=read.cooperative,
-        obstacle=_obstacle(signature, meta, plain, numels),
+        obstacle=_find_obstacle(signature, meta, plain, numels),
     )
 
 
-def _obstacle(
+def _find_obstacle(
     signature: Sequence[Any], meta: Mapping[str, Any], plain: Sequence[str], numels: Iterable[str]
 ) -> str:
     buffers = [arg for arg in signature if isinstance(arg, TensorArg | WorkspaceArg)]
@@ -417,13 +426,13 @@ def _obstacle(
     return ""
 
 
-def _grid(
+def _write_grid(
     kernel: Any, meta: Mapping[str, Any], numels: Mapping[str, int], blocks: Sequence[str]
 ) -> tuple[str, ...]:
     """Return the grid of the class in triton_heuristics.py, or of a template's function."""
     if meta["grid_type"] == "FixedGrid":
         return _template_grid(kernel, blocks)
-    return grid_of(meta, numels, blocks)
+    return write_grid(meta, numels, blocks)
 
 
 def _template_grid(kernel: Any, blocks: Sequence[str]) -> tuple[str, ...]:
@@ -431,7 +440,7 @@ def _template_grid(kernel: Any, blocks: Sequence[str]) -> tuple[str, ...]:
     symbols = {name: sympy.Symbol(name, integer=True, positive=True) for name in blocks}
     function = kernel.grid_fn.fn
     helpers = {
-        name: _call(text, value)
+        name: _symbolic_call(text, value)
         for name, text, value in (("cdiv", "triton.cdiv", triton.cdiv), *_EXTREMES)
         if name in inspect.signature(function).parameters
     }
@@ -441,23 +450,23 @@ def _template_grid(kernel: Any, blocks: Sequence[str]) -> tuple[str, ...]:
 _EXTREMES = (("min", "min", min), ("max", "max", max))
 
 
-def _call(name: str, value: Callable[[int, int], int]) -> Callable[[Any, Any], Any]:
+def _symbolic_call(name: str, value: Callable[[int, int], int]) -> Callable[[Any, Any], Any]:
     """Return a function of numbers that stays symbolic if it gets a symbol."""
 
-    def call(first: Any, second: Any) -> Any:
+    def call_symbolic(first: Any, second: Any) -> Any:
         if all(sympy.sympify(operand).is_Integer for operand in (first, second)):
             return value(int(first), int(second))
         return sympy.Function(name)(first, second)
 
-    return call
+    return call_symbolic
 
 
-def _workspace(arg: WorkspaceArg) -> Workspace:
+def _make_workspace(arg: WorkspaceArg) -> Workspace:
     zeroed = arg.zero_mode is not WorkspaceZeroMode.UNINITIALIZED
     return Workspace(arg.inner_name, int(arg.count), arg.dtype, zeroed)
 
 
-def _buffer(arg: TensorArg) -> Buffer:
+def _make_buffer(arg: TensorArg) -> Buffer:
     name = V.graph.scheduler.mutation_real_name.get(arg.buffer, arg.buffer)
     return _named_buffer(arg.name, name, arg.name.startswith("out_ptr"))
 
@@ -471,11 +480,11 @@ def _named_buffer(parameter: str, name: str, is_output: bool) -> Buffer:
         size=tuple(map(int, layout.size)),
         stride=tuple(map(int, layout.stride)),
         dtype=graph.get_dtype(name),
-        node=_node(name, tuple(map(int, layout.size)), graph.get_dtype(name)),
+        node=_graph_node(name, tuple(map(int, layout.size)), graph.get_dtype(name)),
     )
 
 
-def _node(name: str, size: tuple[int, ...], dtype: torch.dtype) -> torch.fx.Node | None:
+def _graph_node(name: str, size: tuple[int, ...], dtype: torch.dtype) -> torch.fx.Node | None:
     """Return the node whose value a buffer holds: Inductor's, if shape and dtype agree."""
     graph: Any = V.graph
     if name in graph.graph_inputs:

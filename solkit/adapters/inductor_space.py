@@ -12,8 +12,8 @@ from solkit.adapters.inductor_text import MOST_BLOCK
 __all__ = [
     "PROCESSORS",
     "block_values",
+    "inductor_space",
     "launch_tests",
-    "space",
     "valid_text",
 ]
 
@@ -41,14 +41,14 @@ _SPLIT_SCAN_LEAST = 256
 _MOST_PROGRAMS = 1 << 20  # more than that take milliseconds to start
 
 
-def space(kernel: CaughtKernel) -> dict[str, tuple[int, ...]]:
+def inductor_space(kernel: CaughtKernel) -> dict[str, tuple[int, ...]]:
     """Return the values of each block, of warps and of stages: a grid that holds Inductor's own."""
     warps, stages = _launch_choices(kernel)
-    blocks = {block: _choices(block, kernel) for block in kernel.blocks}
+    blocks = {block: _block_choices(block, kernel) for block in kernel.blocks}
     return {**blocks, "num_warps": warps, "num_stages": stages}
 
 
-def _choices(block: str, kernel: CaughtKernel) -> tuple[int, ...]:
+def _block_choices(block: str, kernel: CaughtKernel) -> tuple[int, ...]:
     tried = {config[block] for config in kernel.configs if block in config}
     if block in MOST_BLOCK:  # sizes about its axis
         axis = kernel.numels.get(f"{block.removesuffix('BLOCK')}numel".lower(), _MOST_PROGRAMS)

@@ -13,7 +13,7 @@ from unittest import mock
 
 from torch._inductor.runtime import hints, triton_heuristics
 
-__all__ = ["AXES", "MOST_BLOCK", "KernelText", "grid_of", "parameters", "read_kernel"]
+__all__ = ["AXES", "MOST_BLOCK", "KernelText", "parameters", "read_kernel", "write_grid"]
 
 MOST_BLOCK: Mapping[str, int] = {
     f"{axis}BLOCK": size for axis, size in hints.TRITON_MAX_BLOCK.items()
@@ -61,7 +61,7 @@ def read_kernel(src_code: str) -> KernelText:
     before, decorated = src_code.split("@triton_heuristics.", 1)
     call, function = decorated.split("@triton.jit\n", 1)
     helpers = "".join(before.partition("@triton.jit\n")[1:])  # what a scan combines with
-    template, configs, meta = _evaluated(call)
+    template, configs, meta = _evaluate_decorator(call)
     function = re.sub(r"^\s*#.*\n", "", function, flags=re.MULTILINE)
     if template != "foreach":
         template = _TEMPLATES_BY_GRID.get(meta["grid_type"], template)
@@ -90,7 +90,7 @@ def _with_blocks(function: str, meta: Mapping[str, Any]) -> tuple[str, dict[str,
     return line.sub("", function).replace("):\n", f"{parameters}):\n", 1), written
 
 
-def grid_of(
+def write_grid(
     meta: Mapping[str, Any], numels: Mapping[str, int], blocks: Sequence[str]
 ) -> tuple[str, ...]:
     """Write the grid of a kernel without template in terms of `blocks`; empty if unknown.
@@ -102,24 +102,24 @@ def grid_of(
     """
     kind = meta["grid_type"]
 
-    def programs(axis: str, numel: int) -> str:
+    def count_programs(axis: str, numel: int) -> str:
         block = f"{axis}BLOCK".upper()
         return f"triton.cdiv({numel}, {block})" if block in blocks else str(numel)
 
     if kind in AXES:
-        return tuple(programs(axis, numels[f"{axis}numel"]) for axis in AXES[kind])
+        return tuple(count_programs(axis, numels[f"{axis}numel"]) for axis in AXES[kind])
     if kind == "Grid2DWithYZOverflow":
-        rows = programs("y", numels["ynumel"])
+        rows = count_programs("y", numels["ynumel"])
         parts = f"triton.cdiv({rows}, {_MOST_ROWS})"
-        return programs("x", numels["xnumel"]), f"triton.cdiv({rows}, {parts})", parts
+        return count_programs("x", numels["xnumel"]), f"triton.cdiv({rows}, {parts})", parts
     if kind == "CooperativeReductionGrid":
-        return "RSPLIT", programs("x", numels["xnumel"])
+        return "RSPLIT", count_programs("x", numels["xnumel"])
     if kind == "MixOrderReductionGrid":
         return (f"triton.cdiv({numels['xnumel']}, RSPLIT_SIZE)",)
     sizes = meta.get("combo_grid_meta", {})
     if kind == "SequentialComboKernelGrid" and not any("ynumel" in name for name in sizes):
         parts = " + ".join(
-            programs("" if sizes[f"no_x_dim_{n}"] else "x", sizes[f"xnumel_{n}"])
+            count_programs("" if sizes[f"no_x_dim_{n}"] else "x", sizes[f"xnumel_{n}"])
             for n in range(sizes["num_kernels"])
         )
         return (parts,)
@@ -130,7 +130,7 @@ _MOST_ROWS = 65535
 """Programs along the second axis of CUDA's grid: Inductor's ``get_max_y_grid``."""
 
 
-def _evaluated(call: str) -> tuple[str, tuple[Mapping[str, int], ...], Mapping[str, Any]]:
+def _evaluate_decorator(call: str) -> tuple[str, tuple[Mapping[str, int], ...], Mapping[str, Any]]:
     """Template, configurations and ``inductor_meta`` of a decorator's text."""
     template = call[: call.index("(")]
     names = {

@@ -40,9 +40,11 @@ def language_of(error: BaseException) -> str:
     the package.
     """
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    names = [name for frame in frames if (name := _language(frame.f_globals.get("__name__")))]
+    names = [
+        name for frame in frames if (name := _language_of_module(frame.f_globals.get("__name__")))
+    ]
     if not names and frames:
-        names = list(_used(frames[-1]))
+        names = list(_used_languages(frames[-1]))
     return names[-1] if names else ""
 
 
@@ -52,23 +54,25 @@ def launching_language() -> str:
     What it generates on a fake GPU may differ from what it generates on a real one.
     """
     frames = (frame for frame, _ in traceback.walk_stack(None))
-    names = (_language(frame.f_globals.get("__name__")) for frame in frames)
+    names = (_language_of_module(frame.f_globals.get("__name__")) for frame in frames)
     return next(filter(None, names), "")
 
 
-def _used(frame: FrameType) -> Iterator[str]:
+def _used_languages(frame: FrameType) -> Iterator[str]:
     """Yield languages among the values of a frame's module."""
     for value in list(frame.f_globals.values()):
-        name = getattr(value, "__name__", "") if type(value) is type(sys) else _module(value)
-        if language := _language(name):
+        name = (
+            getattr(value, "__name__", "") if type(value) is type(sys) else _module_of_value(value)
+        )
+        if language := _language_of_module(name):
             yield language
 
 
-def _module(value: Any) -> str:
+def _module_of_value(value: Any) -> str:
     return str(getattr(type(value), "__module__", ""))
 
 
-def _language(module: Any) -> str:
+def _language_of_module(module: Any) -> str:
     """Return the language of a module's package."""
     parts = str(module or "").split(".")
     return _LANGUAGES.get(parts[0]) or _LANGUAGES.get(".".join(parts[:2]), "")

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-__all__ = ["Row", "Sections", "read"]
+__all__ = ["Row", "Sections", "read_line_table"]
 
 _END, _SET_ADDRESS, _DEFINE_FILE, _INLINED_CALL = 1, 2, 3, 0x90  # DW_LNE_*
 _PATH, _DIRECTORY = 1, 2  # DW_LNCT_*
@@ -56,7 +56,7 @@ class Row:
     is_end: bool = False
 
 
-def read(sections: Sections) -> Iterator[Row]:
+def read_line_table(sections: Sections) -> Iterator[Row]:
     """Yield the rows of all units and sequences, in the order of the table.
 
     Raises:
@@ -70,7 +70,7 @@ def read(sections: Sections) -> Iterator[Row]:
         at = unit.end
 
 
-def string_at(data: bytes, at: int) -> str:
+def read_string(data: bytes, at: int) -> str:
     """Return the text up to the next zero byte."""
     return data[at : data.index(b"\0", at)].decode()
 
@@ -80,27 +80,29 @@ class _Unit:
 
     def __init__(self, sections: Sections, at: int) -> None:
         self.sections, self.data, self.at = sections, sections.line, at
-        length = self.fixed("<I")
+        length = self.read_fixed("<I")
         self.offset = "<I"
         if length == 0xFFFFFFFF:
-            self.offset, length = "<Q", self.fixed("<Q")
+            self.offset, length = "<Q", self.read_fixed("<Q")
         self.end = self.at + length
         if self.end > len(self.data):
             raise ValueError("a unit of the line table ends beyond it")
-        version = self.fixed("<H")
+        version = self.read_fixed("<H")
         if not 2 <= version <= 5:
             raise ValueError(f"a line table of DWARF {version}; 2 to 5 are known")
         if version == 5:
-            self.fixed("<H")  # sizes of an address and of a segment's selector
-        header = self.fixed(self.offset)
+            self.read_fixed("<H")  # sizes of an address and of a segment's selector
+        header = self.read_fixed(self.offset)
         self.start = self.at + header
-        self.step = self.fixed("<B")
-        self.fixed("<H" if version > 3 else "<B")  # operations of an instruction, default_is_stmt
-        self.base, self.span = self.fixed("<b"), self.fixed("<B")
-        self.operands = [self.fixed("<B") for _ in range(self.fixed("<B") - 1)]
+        self.step = self.read_fixed("<B")
+        self.read_fixed(
+            "<H" if version > 3 else "<B"
+        )  # operations of an instruction, default_is_stmt
+        self.base, self.span = self.read_fixed("<b"), self.read_fixed("<B")
+        self.operands = [self.read_fixed("<B") for _ in range(self.read_fixed("<B") - 1)]
         self.files = self._described_files() if version == 5 else self._listed_files()
 
-    def fixed(self, form: str) -> int:
+    def read_fixed(self, form: str) -> int:
         (value,) = struct.unpack_from(form, self.data, self.at)[-1:]
         self.at += struct.calcsize(form)
         return int(value)
@@ -109,18 +111,18 @@ class _Unit:
         start, self.at = self.at, self.data.index(b"\0", self.at) + 1
         return self.data[start : self.at - 1].decode()
 
-    def unsigned(self) -> int:
+    def read_unsigned(self) -> int:
         value = shift = 0
         while True:
-            byte = self.fixed("<B")
+            byte = self.read_fixed("<B")
             value |= (byte & 0x7F) << shift
             shift += 7
             if byte < 0x80:
                 return value
 
-    def signed(self) -> int:
+    def read_signed(self) -> int:
         start = self.at
-        value = self.unsigned()
+        value = self.read_unsigned()
         bits = 7 * (self.at - start)
         return value - (1 << bits) if value >> (bits - 1) else value
 
@@ -131,35 +133,35 @@ class _Unit:
             folders.append(folder)
         files = [""]
         while name := self.text():
-            files.append(self._file(name, folders))
+            files.append(self._file_path(name, folders))
         return files
 
-    def _file(self, name: str, folders: list[str]) -> str:
-        folder = folders[self.unsigned()]
-        self.unsigned(), self.unsigned()  # time of modification, and size
-        return _joined(folder, name)
+    def _file_path(self, name: str, folders: list[str]) -> str:
+        folder = folders[self.read_unsigned()]
+        self.read_unsigned(), self.read_unsigned()  # time of modification, and size
+        return _join_path(folder, name)
 
     def _described_files(self) -> list[str]:
         """DWARF 5: numbered from 0, each field in a form that the table states."""
-        self.folders = [str(entry.get(_PATH, "")) for entry in self._entries()]
-        named = [(entry.get(_PATH, ""), entry.get(_DIRECTORY, 0)) for entry in self._entries()]
-        return [_joined(self.folders[int(folder)], str(name)) for name, folder in named]
+        self.folders = [str(entry.get(_PATH, "")) for entry in self._read_entries()]
+        named = [(entry.get(_PATH, ""), entry.get(_DIRECTORY, 0)) for entry in self._read_entries()]
+        return [_join_path(self.folders[int(folder)], str(name)) for name, folder in named]
 
-    def _entries(self) -> Iterator[Mapping[int, str | int]]:
-        kinds = [(self.unsigned(), self.unsigned()) for _ in range(self.fixed("<B"))]
-        for _ in range(self.unsigned()):
-            yield {content: self._value(form) for content, form in kinds}
+    def _read_entries(self) -> Iterator[Mapping[int, str | int]]:
+        kinds = [(self.read_unsigned(), self.read_unsigned()) for _ in range(self.read_fixed("<B"))]
+        for _ in range(self.read_unsigned()):
+            yield {content: self._read_value(form) for content, form in kinds}
 
-    def _value(self, form: int) -> str | int:
+    def _read_value(self, form: int) -> str | int:
         if form == _STRING:
             return self.text()
         if form in (_STRP, _LINE_STRP):
             is_line = form == _LINE_STRP
             strings = self.sections.line_strings if is_line else self.sections.strings
-            return string_at(strings, self.fixed(self.offset))
+            return read_string(strings, self.read_fixed(self.offset))
         if form == _UDATA:
-            return self.unsigned()
-        size = self.unsigned() if form == _BLOCK else _SIZES.get(form)
+            return self.read_unsigned()
+        size = self.read_unsigned() if form == _BLOCK else _SIZES.get(form)
         if size is None:
             raise ValueError(f"a form {form:#x} in the header of a line table")
         self.at += size
@@ -172,11 +174,11 @@ class _Unit:
         while self.at < self.end:
             state = _State(file=1)
             while self.at < self.end and not state.is_over:
-                if self._step(state):
-                    rows.append(self._row(state, rows))
+                if self._run_opcode(state):
+                    rows.append(self._make_row(state, rows))
                     yield rows[-1]
 
-    def _row(self, state: _State, rows: list[Row]) -> Row:
+    def _make_row(self, state: _State, rows: list[Row]) -> Row:
         callers: tuple[tuple[str, int], ...] = ()
         if state.context:
             around = rows[state.context - 1]
@@ -185,44 +187,44 @@ class _Unit:
         place = state.sequence, state.address, file, state.line
         return Row(*place, callers, state.is_over)
 
-    def _step(self, state: _State) -> bool:
+    def _run_opcode(self, state: _State) -> bool:
         """Run one opcode; gives whether it makes a row."""
-        code, first_special = self.fixed("<B"), len(self.operands) + 1
+        code, first_special = self.read_fixed("<B"), len(self.operands) + 1
         if code >= first_special:
             state.address += (code - first_special) // self.span * self.step
             state.line += self.base + (code - first_special) % self.span
             return True
         if code == 0:
-            self._extended(state)
+            self._run_extended_opcode(state)
             return state.is_over
         if code == 2:
-            state.address += self.unsigned() * self.step
+            state.address += self.read_unsigned() * self.step
         elif code == 3:
-            state.line += self.signed()
+            state.line += self.read_signed()
         elif code == 4:
-            state.file = self.unsigned()
+            state.file = self.read_unsigned()
         elif code == 8:  # const_add_pc: as special opcode 255
             state.address += (255 - first_special) // self.span * self.step
         elif code == 9:  # fixed_advance_pc
-            state.address += self.fixed("<H")
+            state.address += self.read_fixed("<H")
         else:  # copy (1), column, is_stmt, basic_block and later ones
             for _ in range(self.operands[code - 1]):
-                self.unsigned()
+                self.read_unsigned()
         return code == 1
 
-    def _extended(self, state: _State) -> None:
+    def _run_extended_opcode(self, state: _State) -> None:
         """Run an opcode with its length; those unknown are skipped, as DWARF asks."""
-        size = self.unsigned()
+        size = self.read_unsigned()
         end = self.at + size
-        code = self.fixed("<B")
+        code = self.read_fixed("<B")
         if code == _END:
             state.is_over = True
         elif code == _SET_ADDRESS:
-            state.sequence, state.address = self.at, self.fixed("<Q")
+            state.sequence, state.address = self.at, self.read_fixed("<Q")
         elif code == _DEFINE_FILE:
-            self.files.append(self._file(self.text(), [""] * 256))
+            self.files.append(self._file_path(self.text(), [""] * 256))
         elif code == _INLINED_CALL:  # the function's name follows
-            state.context = self.unsigned()
+            state.context = self.read_unsigned()
         self.at = end
 
 
@@ -238,5 +240,5 @@ class _State:
     is_over: bool = False
 
 
-def _joined(folder: str, name: str) -> str:
+def _join_path(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder and not name.startswith("/") else name

@@ -25,14 +25,14 @@ from solkit.errors import InputError, UnsupportedError
 __all__ = [
     "Call",
     "Prune",
-    "captured",
+    "capture_launch",
+    "config_params",
     "device_index",
-    "params_of",
-    "unwrap",
+    "may_write_tensor",
     "unwrap_all",
-    "wrap",
-    "wrap_all",
-    "written",
+    "unwrap_tuner",
+    "wrap_all_tuners",
+    "wrap_tuner",
 ]
 
 _MARK = "solkit_original"
@@ -63,35 +63,35 @@ Prune = Callable[[Call, Sequence[Any]], Sequence[Any]]
 """Gets a call and the configurations that the user's own pruning left; returns those to time."""
 
 
-def wrap_all(prune: Prune) -> None:
+def wrap_all_tuners(prune: Prune) -> None:
     """Prune further in every autotuner of this process, also in those defined later."""
     unwrap_all()
-    Autotuner.prune_configs = _pruning(Autotuner.prune_configs, prune)
+    Autotuner.prune_configs = _prune_further(Autotuner.prune_configs, prune)
 
 
 def unwrap_all() -> None:
-    """Undo `wrap_all`."""
+    """Undo `wrap_all_tuners`."""
     Autotuner.prune_configs = getattr(Autotuner.prune_configs, _MARK, Autotuner.prune_configs)
 
 
-def wrap(kernel: Any, prune: Prune) -> None:
-    """Prune further in one kernel's autotuner, whatever `wrap_all` was told.
+def wrap_tuner(kernel: Any, prune: Prune) -> None:
+    """Prune further in one kernel's autotuner, whatever `wrap_all_tuners` was told.
 
     Raises:
         InputError: the kernel is not autotuned.
     """
-    tuner = _tuner(kernel)
+    tuner = _find_tuner(kernel)
     original = getattr(Autotuner.prune_configs, _MARK, Autotuner.prune_configs)
-    bound = _pruning(original, prune).__get__(tuner)
+    bound = _prune_further(original, prune).__get__(tuner)
     vars(tuner)["prune_configs"] = bound
 
 
-def unwrap(kernel: Any) -> None:
-    """Undo `wrap`."""
-    vars(_tuner(kernel)).pop("prune_configs", None)
+def unwrap_tuner(kernel: Any) -> None:
+    """Undo `wrap_tuner`."""
+    vars(_find_tuner(kernel)).pop("prune_configs", None)
 
 
-def _pruning(original: Any, prune: Prune) -> Any:
+def _prune_further(original: Any, prune: Prune) -> Any:
     def prune_configs(self: Autotuner, kwargs: dict[str, Any]) -> list[Any]:
         remaining = original(self, kwargs)
         return list(prune(Call(self, dict(self.nargs), kwargs), remaining))
@@ -100,7 +100,7 @@ def _pruning(original: Any, prune: Prune) -> Any:
     return prune_configs
 
 
-def _tuner(kernel: Any) -> Autotuner:
+def _find_tuner(kernel: Any) -> Autotuner:
     tuner = kernel
     while not isinstance(tuner, Autotuner) and hasattr(tuner, "fn"):
         tuner = tuner.fn
@@ -122,7 +122,7 @@ def device_index() -> int:
     return int(driver.active.get_current_device())
 
 
-def captured(call: Call, config: Any) -> CapturedLaunch:
+def capture_launch(call: Call, config: Any) -> CapturedLaunch:
     """Return the launch of one configuration, as Triton's binder specialises it.
 
     Contents of tensors are not read: that would wait for the GPU. The configuration's own
@@ -131,7 +131,7 @@ def captured(call: Call, config: Any) -> CapturedLaunch:
     Raises:
         Exception: whatever Triton, the grid or a hook raises.
     """
-    named, kernel, kwargs = _bound(call, config)
+    named, kernel, kwargs = _bind_arguments(call, config)
     grid = kwargs.pop("grid")
     kwargs.pop("warmup", None)
     kwargs["debug"] = kwargs.get("debug", kernel.debug) or knobs.runtime.debug
@@ -143,13 +143,15 @@ def captured(call: Call, config: Any) -> CapturedLaunch:
     options, signature, constexprs, attrs = packed
     made_from = Specialisation(kernel, signature, constexprs, attrs, dict(options.__dict__))
     x, y, z = (*(grid(bound) if callable(grid) else grid), 1, 1)[:3]
-    arguments: dict[str, Argument] = {name: _argument(arg) for name, arg in bound.items()}
+    arguments: dict[str, Argument] = {name: _describe_argument(arg) for name, arg in bound.items()}
     return CapturedLaunch(
         describe_launch(made_from, (int(x), int(y), int(z))), made_from, arguments
     )
 
 
-def _bound(call: Call, config: Any) -> tuple[Mapping[str, Any], JITFunction[Any], dict[str, Any]]:
+def _bind_arguments(
+    call: Call, config: Any
+) -> tuple[Mapping[str, Any], JITFunction[Any], dict[str, Any]]:
     """Positional arguments, the kernel, and keyword arguments with what heuristics add."""
     kernel, named = call.tuner.fn, call.arguments
     kwargs = {**call.kwargs, **config.all_kwargs()}
@@ -165,7 +167,7 @@ def _bound(call: Call, config: Any) -> tuple[Mapping[str, Any], JITFunction[Any]
     return named, kernel, kwargs
 
 
-def _argument(arg: Any) -> Argument:
+def _describe_argument(arg: Any) -> Argument:
     """Return an argument without its contents, which only the GPU knows."""
     if isinstance(arg, bool | int | float):
         return arg
@@ -173,12 +175,12 @@ def _argument(arg: Any) -> Argument:
     return tensor_argument(arg, tensor, None) if isinstance(tensor, torch.Tensor) else None
 
 
-def written(launch: CapturedLaunch, name: str) -> bool:
+def may_write_tensor(launch: CapturedLaunch, name: str) -> bool:
     """Tell whether a launch may write to a tensor argument."""
     return may_write(launch.kernel.function, name)
 
 
-def params_of(config: Any) -> dict[str, Value]:
+def config_params(config: Any) -> dict[str, Value]:
     """Return a configuration's parameters that are numbers, booleans or texts."""
     params = {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages}
     return {name: value for name, value in params.items() if isinstance(value, _PLAIN)}

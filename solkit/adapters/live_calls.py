@@ -63,18 +63,18 @@ def asked_launches(runs: bool) -> Iterator[list[RequestedLaunch]]:
     warn_if_untested()
     launches: list[RequestedLaunch] = []
     run, bench = JITFunction.run, Autotuner._bench
-    JITFunction.run = _noting(launches, run if runs else None)
-    Autotuner._bench = _unseen(launches, bench, runs)
+    JITFunction.run = _note_launches(launches, run if runs else None)
+    Autotuner._bench = _hide_benchmarks(launches, bench, runs)
     try:
         yield launches
     finally:
         JITFunction.run, Autotuner._bench = run, bench
 
 
-def _noting(launches: list[RequestedLaunch], original: Callable[..., Any] | None) -> Any:
+def _note_launches(launches: list[RequestedLaunch], original: Callable[..., Any] | None) -> Any:
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if not warmup:
-            launches.append(_asked(self, grid, args, kwargs))
+            launches.append(_requested_launch(self, grid, args, kwargs))
         return (
             None if original is None else original(self, *args, grid=grid, warmup=warmup, **kwargs)
         )
@@ -82,7 +82,7 @@ def _noting(launches: list[RequestedLaunch], original: Callable[..., Any] | None
     return run
 
 
-def _unseen(launches: list[RequestedLaunch], original: Any, runs: bool) -> Any:
+def _hide_benchmarks(launches: list[RequestedLaunch], original: Any, runs: bool) -> Any:
     def bench(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not runs:
             return [1.0, 1.0, 1.0]  # the first configuration is as good as any
@@ -95,7 +95,7 @@ def _unseen(launches: list[RequestedLaunch], original: Any, runs: bool) -> Any:
     return bench
 
 
-def _asked(
+def _requested_launch(
     kernel: Any, grid: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> RequestedLaunch:
     names = {param.name for param in kernel.params}

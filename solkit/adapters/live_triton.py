@@ -50,16 +50,16 @@ def recording() -> Iterator[list[KernelAnalysis]]:
     seen: _Seen = []
     launches: list[KernelAnalysis] = []
     originals = CompiledKernel.launch_metadata, Autotuner._bench
-    CompiledKernel.launch_metadata = _noting(seen, originals[0])
-    Autotuner._bench = _unseen(seen, originals[1])
+    CompiledKernel.launch_metadata = _note_launches(seen, originals[0])
+    Autotuner._bench = _hide_benchmarks(seen, originals[1])
     try:
         yield launches
     finally:
         CompiledKernel.launch_metadata, Autotuner._bench = originals
-    launches += map(KernelAnalysis, _distinct(seen))
+    launches += map(KernelAnalysis, _count_distinct(seen))
 
 
-def _noting(seen: _Seen, original: Any) -> Any:
+def _note_launches(seen: _Seen, original: Any) -> Any:
     """`CompiledKernel.launch_metadata`, which every launch calls first, with recording."""
 
     def launch_metadata(self: Any, grid: Any, stream: Any, *args: Any) -> Any:
@@ -71,7 +71,7 @@ def _noting(seen: _Seen, original: Any) -> Any:
     return launch_metadata
 
 
-def _unseen(seen: _Seen, original: Any) -> Any:
+def _hide_benchmarks(seen: _Seen, original: Any) -> Any:
     """`Autotuner._bench` without the launches that it makes."""
 
     def bench(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -84,19 +84,19 @@ def _unseen(seen: _Seen, original: Any) -> Any:
     return bench
 
 
-def _distinct(seen: _Seen) -> list[Facts]:
+def _count_distinct(seen: _Seen) -> list[Facts]:
     facts_by_launch: dict[tuple[int, tuple[int, int, int]], Facts] = {}
     for kernel, grid in seen:
         facts = facts_by_launch.get((id(kernel), grid))
         if facts is None:
-            facts_by_launch[id(kernel), grid] = _describe(kernel, grid)
+            facts_by_launch[id(kernel), grid] = _describe_launch(kernel, grid)
         else:
             again = replace(facts.launch, count=facts.launch.count + 1)
             facts_by_launch[id(kernel), grid] = replace(facts, launch=again)
     return list(facts_by_launch.values())
 
 
-def _describe(kernel: Any, grid: tuple[int, int, int]) -> Facts:
+def _describe_launch(kernel: Any, grid: tuple[int, int, int]) -> Facts:
     """Return a launch as the driver reports it."""
     kernel._init_handles()  # fills n_regs and n_spills; nothing to do after a launch
     source, metadata = kernel.src, kernel.metadata

@@ -22,7 +22,7 @@ from solkit.core import Counters
 from solkit.errors import CountersError
 from solkit.processes.host import Program
 
-__all__ = ["command", "count", "metrics_of", "parse"]
+__all__ = ["count_kernels", "metrics_of", "ncu_command", "parse_report"]
 
 Capability = tuple[int, int]
 
@@ -167,7 +167,7 @@ def metrics_of(capability: Capability, stalls: bool = True) -> tuple[str, ...]:
     return tuple(dict.fromkeys(metrics))
 
 
-def command(
+def ncu_command(
     program: Sequence[str], metrics: Sequence[str], kernels: Sequence[str], cold: bool, limit: int
 ) -> list[str]:
     """Return the command that runs a program under Nsight Compute, without its log file.
@@ -194,7 +194,7 @@ def command(
     ]
 
 
-def count(
+def count_kernels(
     program: Sequence[str],
     kernels: Sequence[str],
     capability: Capability,
@@ -210,12 +210,12 @@ def count(
     The result names the metrics that this GPU or this Nsight Compute lacks.
 
     Args:
-        program: as for `command`.
-        kernels: as for `command`.
+        program: as for `ncu_command`.
+        kernels: as for `ncu_command`.
         capability: the GPU's compute capability.
-        cold: as for `command`.
+        cold: as for `ncu_command`.
         stalls: whether to count stall reasons.
-        limit: as for `command`.
+        limit: as for `ncu_command`.
         env: of the program.
         time_limit_s: for the whole run.
 
@@ -231,15 +231,15 @@ def count(
             "/usr/local/cuda/bin"
         )
     metrics = metrics_of(capability, stalls)
-    output = _run(command(program, metrics, kernels, cold, limit), env, time_limit_s)
+    output = _run_ncu(ncu_command(program, metrics, kernels, cold, limit), env, time_limit_s)
     if "Failed to find metric" in output:
         supported = _without_unknown(metrics, output, env)
-        output = _run(command(program, supported, kernels, cold, limit), env, time_limit_s)
-    _check(output)
-    return parse(output, metrics)
+        output = _run_ncu(ncu_command(program, supported, kernels, cold, limit), env, time_limit_s)
+    _check_output(output)
+    return parse_report(output, metrics)
 
 
-def _run(arguments: Sequence[str], env: Mapping[str, str] | None, time_limit_s: float) -> str:
+def _run_ncu(arguments: Sequence[str], env: Mapping[str, str] | None, time_limit_s: float) -> str:
     """Nsight Compute's table and messages; after a failure, also the program's last line."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "ncu.csv"
@@ -264,13 +264,13 @@ def _run(arguments: Sequence[str], env: Mapping[str, str] | None, time_limit_s: 
     return "\n".join([output, *own, f"==ERROR== {last}"])
 
 
-def _check(output: str) -> None:
+def _check_output(output: str) -> None:
     """Raise with a helpful reason if there is no table."""
     if "ERR_NVGPUCTRPERM" in output:
         raise CountersError(_PERMISSIONS)
     if "driver resource was unavailable" in output:
         raise CountersError(_TAKEN)
-    if any(_is_table(line) for line in output.splitlines()):
+    if any(_is_table_line(line) for line in output.splitlines()):
         return
     errors = dict.fromkeys(re.findall(r"==ERROR==\s*(.*\S)", output))
     if errors:
@@ -281,7 +281,7 @@ def _without_unknown(
     metrics: Sequence[str], output: str, env: Mapping[str, str] | None
 ) -> tuple[str, ...]:
     """Return the metrics that Nsight Compute knows on this GPU."""
-    listed = _run(["ncu", "--query-metrics"], env, _LEAST_S)
+    listed = _run_ncu(["ncu", "--query-metrics"], env, _LEAST_S)
     supported = set(re.findall(r"^\s*(\w+__\w+)\b", listed, re.MULTILINE))
     refused = set(re.findall(r"Failed to find metric (?:regex:\^?)?([\w.]+)", output))
     return tuple(
@@ -296,26 +296,28 @@ def _without_unknown(
 # --------------------------------------------------------------------------------- reading
 
 
-def parse(text: str, metrics: Sequence[str] = ()) -> tuple[Counters, ...]:
+def parse_report(text: str, metrics: Sequence[str] = ()) -> tuple[Counters, ...]:
     """Read ``ncu --csv --page raw``: a row of names, a row of units, then one per launch.
 
     Args:
         text: may contain Nsight Compute's messages.
         metrics: metrics to report as missing if the table lacks them.
     """
-    lines = (line for line in text.splitlines() if _is_table(line))
+    lines = (line for line in text.splitlines() if _is_table_line(line))
     rows = csv.reader(lines)
     names, units = next(rows, []), next(rows, [])
     records = [dict(zip(names, row)) for row in rows]
-    return tuple(_counters(row, dict(zip(names, units)), metrics) for row in records)
+    return tuple(_read_counters(row, dict(zip(names, units)), metrics) for row in records)
 
 
-def _is_table(line: str) -> bool:
+def _is_table_line(line: str) -> bool:
     return line.startswith('"')
 
 
-def _counters(row: Mapping[str, str], units: Mapping[str, str], metrics: Sequence[str]) -> Counters:
-    numbers = dict(_numbers(row, units))
+def _read_counters(
+    row: Mapping[str, str], units: Mapping[str, str], metrics: Sequence[str]
+) -> Counters:
+    numbers = dict(_read_numbers(row, units))
     missing = tuple(name for name in metrics if name not in numbers)
     amounts: dict[str, float] = {}
     for metric in _METRICS:
@@ -332,20 +334,20 @@ def _counters(row: Mapping[str, str], units: Mapping[str, str], metrics: Sequenc
     return Counters(
         name=row["Kernel Name"],
         grid=(x, y, z),
-        operations={pipe: round(n) for pipe, n in _entries(amounts, "operations.")},
-        stalls=dict(sorted(_entries(amounts, "stalls."), key=lambda entry: -entry[1])),
+        operations={pipe: round(n) for pipe, n in _select_entries(amounts, "operations.")},
+        stalls=dict(sorted(_select_entries(amounts, "stalls."), key=lambda entry: -entry[1])),
         missing=missing,
         **{**plain, **whole},  # type: ignore[arg-type]
     )
 
 
-def _entries(amounts: Mapping[str, float], prefix: str) -> Iterator[tuple[str, float]]:
+def _select_entries(amounts: Mapping[str, float], prefix: str) -> Iterator[tuple[str, float]]:
     for name, amount in amounts.items():
         if name.startswith(prefix):
             yield name.removeprefix(prefix), amount
 
 
-def _numbers(row: Mapping[str, str], units: Mapping[str, str]) -> Iterator[tuple[str, float]]:
+def _read_numbers(row: Mapping[str, str], units: Mapping[str, str]) -> Iterator[tuple[str, float]]:
     """Yield the metrics with a value, in the units of `Counters`."""
     for name, text in row.items():
         if "__" not in name:

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from solkit.adapters import nvrtc_process
-from solkit.adapters.triton_cache import kept
+from solkit.adapters.triton_cache import cached_result
 from solkit.errors import SolkitError, UnsupportedError
 
-__all__ = ["Cubin", "CudaCompileError", "Toolkit", "compile_cuda", "toolkit"]
+__all__ = ["Cubin", "CudaCompileError", "Toolkit", "compile_cuda", "find_toolkit"]
 
 
 class CudaCompileError(SolkitError):
@@ -59,7 +59,7 @@ class Toolkit:
 
 
 @functools.cache
-def toolkit() -> Toolkit:
+def find_toolkit() -> Toolkit:
     """Return the NVRTC of this machine: from PyPI's wheels, else the CUDA toolkit's.
 
     Raises:
@@ -68,16 +68,16 @@ def toolkit() -> Toolkit:
     for folders in (_wheel_folders(), _toolkit_folders()):
         for folder in folders:
             for path in sorted(folder.glob("lib*/libnvrtc.so.*[0-9]")):
-                return Toolkit(str(path), _headers([folder, *folders]))
+                return Toolkit(str(path), _header_folders([folder, *folders]))
     named = ctypes.util.find_library("nvrtc")
     if named is None:
         raise UnsupportedError(
             "CUDA C++ is compiled with NVRTC, which is not here: pip install 'solkit[cuda]'"
         )
-    return Toolkit(named, _headers(_toolkit_folders()))
+    return Toolkit(named, _header_folders(_toolkit_folders()))
 
 
-def _headers(folders: Sequence[Path]) -> tuple[str, ...]:
+def _header_folders(folders: Sequence[Path]) -> tuple[str, ...]:
     """Return distinct folders with headers; NVRTC's own come first, as versions may differ."""
     candidates = [
         folder / "include" / inner for folder in dict.fromkeys(folders) for inner in ("", "cccl")
@@ -111,26 +111,26 @@ def compile_cuda(text: str, name: str, functions: Sequence[str], options: Sequen
         UnsupportedError: NVRTC is missing, or crashed.
         CudaCompileError: NVRTC refuses the source.
     """
-    tools = toolkit()
+    tools = find_toolkit()
     options = [*options, *(f"-I{folder}" for folder in tools.includes)]
     request = {"text": text, "name": name, "functions": list(functions), "options": options}
 
     def answer() -> list[bytes]:
-        return [json.dumps(_ask(tools.library, request)).encode()]
+        return [json.dumps(_ask_process(tools.library, request)).encode()]
 
-    key = repr(("solkit nvrtc", _stamp(tools.library), request)).encode()
-    (content,) = kept(key, ["cubin.json"], answer)
+    key = repr(("solkit nvrtc", _library_stamp(tools.library), request)).encode()
+    (content,) = cached_result(key, ["cubin.json"], answer)
     parts = json.loads(content)
     return Cubin(base64.b64decode(parts["binary"]), parts["names"], parts["ptx"])
 
 
-def _stamp(library: str) -> tuple[Any, ...]:
+def _library_stamp(library: str) -> tuple[Any, ...]:
     """Tells one NVRTC from another."""
     path = Path(library)
     return library, *((path.stat().st_size, path.stat().st_mtime_ns) if path.exists() else ())
 
 
-def _ask(library: str, request: Mapping[str, Any]) -> dict[str, Any]:
+def _ask_process(library: str, request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the answer of a process that loads only NVRTC."""
     folder = Path(library).parent
     own = {"LD_LIBRARY_PATH": str(folder)} if folder.is_absolute() else {}

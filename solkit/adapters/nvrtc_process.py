@@ -48,7 +48,7 @@ class _Nvrtc:
         return (name.value or b"").decode()
 
 
-def _compiled(
+def _compile_parts(
     library: str, text: str, name: str, functions: Sequence[str], options: Sequence[str]
 ) -> dict[str, Any]:
     """Return the parts of a `solkit.adapters.nvrtc.Cubin`, or the compiler's ``error``."""
@@ -72,4 +72,4 @@ def _compiled(
 
 
 if __name__ == "__main__":
-    json.dump(_compiled(**json.load(sys.stdin)), sys.stdout)
+    json.dump(_compile_parts(**json.load(sys.stdin)), sys.stdout)

@@ -19,10 +19,10 @@ from typing import TypeVar
 from triton import knobs
 
 from solkit.adapters.cubin import Function
-from solkit.adapters.triton_cache import kept
+from solkit.adapters.triton_cache import cached_result
 from solkit.errors import UnsupportedError
 
-__all__ = ["Block", "Code", "Instruction", "disassemble", "machine_code", "parse"]
+__all__ = ["Block", "Code", "Instruction", "disassemble", "machine_code", "parse_listing"]
 
 
 T = TypeVar("T")
@@ -101,7 +101,7 @@ def disassemble(cubin: bytes) -> str:
     Raises:
         UnsupportedError: `nvdisasm` refuses it, e.g. because the architecture is too new.
     """
-    return _kept(cubin, lambda: _run(cubin, "-c", "-gi"))
+    return _cached_listing(cubin, lambda: _run_nvdisasm(cubin, "-c", "-gi"))
 
 
 def machine_code(
@@ -118,8 +118,8 @@ def machine_code(
         UnsupportedError: as for `disassemble`.
     """
     joined = b"".join(function.code for function in functions)
-    text = _kept(joined, lambda: _run(joined, "-b", f"SM{architecture}"))
-    read, labels, _ = _read(text.splitlines())
+    text = _cached_listing(joined, lambda: _run_nvdisasm(joined, "-b", f"SM{architecture}"))
+    read, labels, _ = _read_instructions(text.splitlines())
     codes: list[Code] = []
     start = 0
     for function, mended in zip(functions, mends or repeat({}), strict=False):
@@ -131,38 +131,40 @@ def machine_code(
             address: [f"{start + target:#x}" for target in targets]
             for address, targets in function.branch_targets.items()
         }
-        codes.append(_flow("", _placed(own, function, start, mended), inside, indirect))
+        codes.append(
+            _control_flow("", _place_instructions(own, function, start, mended), inside, indirect)
+        )
         start = end
     return codes
 
 
-def _placed(
+def _place_instructions(
     instructions: Sequence[Instruction], function: Function, start: int, mended: Mapping[int, str]
 ) -> list[Instruction]:
     """Return the instructions with addresses relative to the function, and source lines."""
     placed: list[Instruction] = []
     for instruction in instructions:
         address = instruction.address - start
-        places = _at(function.lines, address) or ()
-        own = mended.get(_at(function.ptx_lines, address) or 0) if mended else None
+        places = _value_at(function.lines, address) or ()
+        own = mended.get(_value_at(function.ptx_lines, address) or 0) if mended else None
         places = (own, *places[1:]) if own else places
         placed.append(replace(instruction, address=address, lines=places))
     return placed
 
 
-def _at(rows: Sequence[tuple[int, T]], address: int) -> T | None:
+def _value_at(rows: Sequence[tuple[int, T]], address: int) -> T | None:
     """Return the value that holds at an address: that of the last row up to there."""
     row = bisect.bisect_right(rows, address, key=operator.itemgetter(0))
     return rows[row - 1][1] if row else None
 
 
-def _kept(code: bytes, disassemble: Callable[[], str]) -> str:
+def _cached_listing(code: bytes, disassemble: Callable[[], str]) -> str:
     key = b"solkit sass " + knobs.nvidia.nvdisasm.version.encode() + code
-    (text,) = kept(key, ["code.sass"], lambda: [disassemble().encode()])
+    (text,) = cached_result(key, ["code.sass"], lambda: [disassemble().encode()])
     return text.decode()
 
 
-def _run(code: bytes, *options: str) -> str:
+def _run_nvdisasm(code: bytes, *options: str) -> str:
     tool = knobs.nvidia.nvdisasm
     try:
         with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
@@ -191,7 +193,7 @@ _INSTRUCTION = re.compile(
 )
 
 
-def parse(text: str) -> Mapping[str, Code]:
+def parse_listing(text: str) -> Mapping[str, Code]:
     """Return the functions in the output of `nvdisasm -c` or `cuobjdump -sass`, by name."""
     bodies: dict[str, list[str]] = {}
     body: list[str] = []  # of no function, before the first
@@ -200,14 +202,14 @@ def parse(text: str) -> Mapping[str, Code]:
             body = bodies.setdefault(start[1] or start[2], [])
         else:
             body.append(line)
-    return {name: _code(name, lines) for name, lines in bodies.items()}
+    return {name: _parse_code(name, lines) for name, lines in bodies.items()}
 
 
-def _code(name: str, lines: Sequence[str]) -> Code:
-    return _flow(name, *_read(lines))
+def _parse_code(name: str, lines: Sequence[str]) -> Code:
+    return _control_flow(name, *_read_instructions(lines))
 
 
-def _read(
+def _read_instructions(
     lines: Sequence[str],
 ) -> tuple[list[Instruction], dict[str, int], dict[int, list[str]]]:
     """Read the instructions, the index of each label or branch address, and indirect labels."""
@@ -219,8 +221,8 @@ def _read(
     for line in lines:
         if match := _INSTRUCTION.search(_COMMENT.sub("", line)):
             if targets := _TARGETS.search(line):
-                indirect[int(match["address"], 16)] = _split(targets[1])
-            operands = tuple(_split(match["operands"]))
+                indirect[int(match["address"], 16)] = _split_operands(targets[1])
+            operands = tuple(_split_operands(match["operands"]))
             fields = (int(match["address"], 16), match["predicate"] or "", match["opcode"])
             instructions.append(Instruction(*fields, operands, tuple(source)))
             fresh = True
@@ -234,7 +236,7 @@ def _read(
     return instructions, labels, indirect
 
 
-def _split(operands: str) -> list[str]:
+def _split_operands(operands: str) -> list[str]:
     return [part.strip() for part in operands.split(",")] if operands else []
 
 
@@ -248,7 +250,7 @@ _JUMPS = frozenset({"BRA", "JMP"})
 _CALLS = frozenset({"CALL"})
 
 
-def _flow(
+def _control_flow(
     name: str,
     instructions: list[Instruction],
     labels: Mapping[str, int],
@@ -262,7 +264,7 @@ def _flow(
         labels: the index of the instruction that follows each.
         indirect: the labels that an indirect branch may go to, by its address.
     """
-    targets = [_targets(instruction, labels, indirect) for instruction in instructions]
+    targets = [_branch_targets(instruction, labels, indirect) for instruction in instructions]
     starts = {0, *(target for every in targets for target in every)}
     starts |= {
         i + 1
@@ -280,8 +282,8 @@ def _flow(
         successors += [end] if falls and end in number else []
         edges.append([number[start] for start in dict.fromkeys(successors)])
     _follow_unknown(instructions, bounds, edges, indirect)
-    reached = _reachable(edges)
-    loops = _loops(edges, reached)
+    reached = _reachable_blocks(edges)
+    loops = _natural_loops(edges, reached)
     kept = {old: new for new, old in enumerate(sorted(reached))}
     blocks = tuple(
         Block(
@@ -294,7 +296,7 @@ def _flow(
     return Code(name, blocks, len(loops))
 
 
-def _targets(
+def _branch_targets(
     instruction: Instruction, labels: Mapping[str, int], indirect: Mapping[int, Sequence[str]]
 ) -> list[int]:
     """Return the indices of the instructions that a branch or call may go to."""
@@ -339,7 +341,7 @@ def _conditional(instruction: Instruction) -> bool:
     )
 
 
-def _reachable(edges: Sequence[Sequence[int]], removed: int = -1) -> set[int]:
+def _reachable_blocks(edges: Sequence[Sequence[int]], removed: int = -1) -> set[int]:
     """Return the blocks reachable from the first without passing `removed`."""
     if removed == 0 or not edges:
         return set()
@@ -352,7 +354,7 @@ def _reachable(edges: Sequence[Sequence[int]], removed: int = -1) -> set[int]:
     return seen
 
 
-def _loops(edges: Sequence[Sequence[int]], reached: set[int]) -> dict[int, set[int]]:
+def _natural_loops(edges: Sequence[Sequence[int]], reached: set[int]) -> dict[int, set[int]]:
     """Return the natural loops by head: an edge to a block that dominates its origin closes a loop.
 
     Source: Aho, Lam, Sethi, Ullman, "Compilers", 9.6.
@@ -363,7 +365,7 @@ def _loops(edges: Sequence[Sequence[int]], reached: set[int]) -> dict[int, set[i
             before[successor].append(block)
     loops: dict[int, set[int]] = {}
     for tail, head in _retreating(edges):
-        if tail in _reachable(edges, head):
+        if tail in _reachable_blocks(edges, head):
             continue  # a jump into the middle of a loop bypasses the head
         body = loops.setdefault(head, {head})
         waiting = [tail]

@@ -21,10 +21,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 from torch.utils._sympy.functions import FloorDiv, Mod, PythonMod
 
-__all__ = ["Size", "Symbols", "formula_of", "symbol", "symbolic_sizes"]
+__all__ = ["Size", "Symbols", "formula_of", "size_symbol", "symbolic_sizes"]
 
 
-def symbol(name: str) -> sympy.Symbol:
+def size_symbol(name: str) -> sympy.Symbol:
     """Return the symbol of a size: a positive integer."""
     return sympy.Symbol(name, integer=True, positive=True)
 
@@ -54,7 +54,7 @@ def formula_of(number: int) -> sympy.Expr:
     return number.formula if isinstance(number, Size) else sympy.Integer(number)
 
 
-def _lift(name: str, function: Callable[[Any, Any], Any]) -> None:
+def _lift_operator(name: str, function: Callable[[Any, Any], Any]) -> None:
     """Make an operator of `Size`, and its reflection, work on formulas too."""
     plain: Callable[[int, int], Any] = getattr(int, name)
 
@@ -84,7 +84,7 @@ for _name, _function in {
     "__mod__": lambda a, b: sympy.Mod(a, b),
     "__pow__": lambda a, b: a**b,
 }.items():
-    _lift(_name, _function)
+    _lift_operator(_name, _function)
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Symbols:
 
     def _named(self, expression: Any) -> Any:
         """Return the expression with the names of the sizes, and sympy's functions for torch's."""
-        names = {size.node._expr: symbol(name) for name, size in self.sizes.items()}
+        names = {size.node._expr: size_symbol(name) for name, size in self.sizes.items()}
         plain = expression.replace(FloorDiv, lambda a, b: sympy.floor(a / b))
         for modulo in (Mod, PythonMod):
             plain = plain.replace(modulo, lambda a, b: sympy.Mod(a, b))
@@ -143,13 +143,13 @@ def symbolic_sizes(mode: FakeTensorMode, values: Mapping[str, int]) -> Iterator[
     mode.shape_env, mode.static_shapes = environment, False
     try:
         with mode:
-            sizes = {name: _symint(environment, name, hint) for name, hint in values.items()}
+            sizes = {name: _make_symint(environment, name, hint) for name, hint in values.items()}
             yield Symbols(sizes, environment)
     finally:
         mode.shape_env, mode.static_shapes = kept
 
 
-def _symint(environment: ShapeEnv, name: str, hint: int) -> torch.SymInt:
+def _make_symint(environment: ShapeEnv, name: str, hint: int) -> torch.SymInt:
     source = ConstantSource(name)
     symbol = environment.create_symbol(
         hint, source=source, dynamic_dim=DimDynamic.DYNAMIC, constraint_dim=None

@@ -5,12 +5,12 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-__all__ = ["begin"]
+__all__ = ["enter_session"]
 
 _ONE_CYCLE = ".*Profiler clears events at the end of each cycle"
 
 
-def begin(session: Any) -> None:
+def enter_session(session: Any) -> None:
     """Enter a session of `torch.profiler.profile`.
 
     torch 2.11 and 2.12 warn that a further cycle would drop events, though there is none. What they

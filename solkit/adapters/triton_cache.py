@@ -9,10 +9,12 @@ from pathlib import Path
 
 from triton.runtime.cache import get_cache_manager
 
-__all__ = ["kept"]
+__all__ = ["cached_result"]
 
 
-def kept(key: bytes, names: Sequence[str], make: Callable[[], Sequence[bytes]]) -> Sequence[bytes]:
+def cached_result(
+    key: bytes, names: Sequence[str], make: Callable[[], Sequence[bytes]]
+) -> Sequence[bytes]:
     """Return what `make` does, from the cache if it is there.
 
     A cache that cannot be read or written, such as one on a full disk, keeps nothing.

@@ -39,7 +39,7 @@ from triton.runtime.errors import OutOfResources, PTXASError
 
 from solkit.adapters import cubin, versions
 from solkit.adapters.cubin import CubinError
-from solkit.adapters.sass import Code, disassemble, machine_code, parse
+from solkit.adapters.sass import Code, disassemble, machine_code, parse_listing
 from solkit.adapters.triton_ptx import mended_lines
 from solkit.core import Device, InstructionMix, Launch, Value
 from solkit.errors import UnsupportedError
@@ -156,7 +156,7 @@ def gpu_target(device: Device) -> GPUTarget:
 
 def compile_for(kernel: Specialisation, device: Device) -> Compiled:
     """Compile a kernel for a device, whose limits decide whether it loads; uses Triton's cache."""
-    return _compiled(kernel, device)[0]
+    return _compile_kernel(kernel, device)[0]
 
 
 def lower_for(kernel: Specialisation, device: Device) -> Compiled:
@@ -172,9 +172,9 @@ def lower_for(kernel: Specialisation, device: Device) -> Compiled:
     start = time.perf_counter()
     with _console_to_file() as console, _own_temporary_files():
         try:
-            ttgir, metadata = _lowered(kernel, gpu_target(device))
+            ttgir, metadata = _lower_kernel(kernel, gpu_target(device))
         except Exception as error:  # any error of the compiler is the kernel's failure
-            return _refused(error, kernel, console())
+            return _failed_result(error, kernel, console())
     why = _does_not_load(metadata, device)
     return Compiled(
         error=why,
@@ -187,13 +187,13 @@ def lower_for(kernel: Specialisation, device: Device) -> Compiled:
     )
 
 
-def _lowered(kernel: Specialisation, target: GPUTarget) -> tuple[str, _Metadata]:
+def _lower_kernel(kernel: Specialisation, target: GPUTarget) -> tuple[str, _Metadata]:
     """TTGIR and the compiler's metadata; raises whatever Triton's compiler raises.
 
     Source: triton/compiler/compiler.py (compile), triton/backends/nvidia/compiler.py (make_llir,
     the passes up to the one that allocates tensor memory).
     """
-    source, backend = _source(kernel), make_backend(target)
+    source, backend = _make_source(kernel), make_backend(target)
     options = backend.parse_options({**kernel.options, **source.parse_options()})
     context = ir.context()
     ir.load_dialects(context)
@@ -226,7 +226,7 @@ def machine_codes(compiled: Sequence[Compiled], device: Device) -> list[Code | s
     """
     cubins = [kernel.cubin for kernel in compiled if kernel.cubin is not None]
     try:
-        functions = [_only(cubin.functions(binary)) for binary in cubins]
+        functions = [_only_function(cubin.parse_functions(binary)) for binary in cubins]
         mends = [mended_lines(kernel.ptx) for kernel in compiled if kernel.cubin is not None]
         codes = iter(machine_code(functions, _architecture(device), mends) if functions else [])
         return [None if kernel.cubin is None else next(codes) for kernel in compiled]
@@ -243,12 +243,12 @@ def _architecture(device: Device) -> str:
 def _read_alone(cubin: bytes) -> Code | str:
     """Return the code of a cubin that cannot be read with others, or why it is unreadable."""
     try:
-        return _only(parse(disassemble(cubin)))
+        return _only_function(parse_listing(disassemble(cubin)))
     except (UnsupportedError, CubinError) as error:
         return str(error)
 
 
-def _only(functions: Mapping[str, T]) -> T:
+def _only_function(functions: Mapping[str, T]) -> T:
     """Return the only function of a cubin."""
     if len(functions) != 1:
         raise CubinError(f"expected one function, got {len(functions)}")
@@ -257,20 +257,22 @@ def _only(functions: Mapping[str, T]) -> T:
 
 def fill_cache(kernel: Specialisation, device: Device) -> Compiled:
     """As `compile_for`; afterwards Triton's cache also holds the function that launches it."""
-    compiled, binary = _compiled(kernel, device)
+    compiled, binary = _compile_kernel(kernel, device)
     if binary is not None:
         with _console_to_file(), _own_temporary_files():
             _build_launcher(binary)
     return compiled
 
 
-def _compiled(kernel: Specialisation, device: Device) -> tuple[Compiled, CompiledKernel | None]:
+def _compile_kernel(
+    kernel: Specialisation, device: Device
+) -> tuple[Compiled, CompiledKernel | None]:
     """Return the result, and Triton's own kernel if there is one."""
     with _console_to_file() as console, _own_temporary_files():
         try:
-            binary, seconds = _timed(lambda: compile_kernel(kernel, gpu_target(device)))
+            binary, seconds = _time_compile(lambda: compile_kernel(kernel, gpu_target(device)))
         except Exception as error:  # any error of the compiler is the kernel's failure
-            return _refused(error, kernel, console()), None
+            return _failed_result(error, kernel, console()), None
     usage, why = resource_usage(binary), _does_not_load(binary.metadata, device)
     compiled = Compiled(
         error=why,
@@ -304,7 +306,7 @@ def compile_kernel(kernel: Specialisation, target: GPUTarget) -> CompiledKernel:
 
     Triton's cache does not tell copies of a file apart, so it may give one with another's name.
     """
-    binary = triton_compile(_source(kernel), target=target, options=dict(kernel.options))
+    binary = triton_compile(_make_source(kernel), target=target, options=dict(kernel.options))
     if _names_its_file(binary.asm["ttgir"], kernel):
         return binary
     placed = _PlacedSource(*_source_arguments(kernel))
@@ -326,7 +328,7 @@ def _names_its_file(ttgir: str, kernel: Specialisation) -> bool:
     return not named or Path(kernel.function.fn.__code__.co_filename).name in named
 
 
-def _source(kernel: Specialisation) -> ASTSource:
+def _make_source(kernel: Specialisation) -> ASTSource:
     return ASTSource(*_source_arguments(kernel))
 
 
@@ -354,19 +356,19 @@ def describe_launch(kernel: Specialisation, grid: tuple[int, int, int]) -> Launc
         num_warps=kernel.options["num_warps"],
         num_stages=kernel.options["num_stages"],
         num_ctas=kernel.options["num_ctas"],
-        constants={name: _plain(value) for name, value in constants.items()},
+        constants={name: _plain_constant(value) for name, value in constants.items()},
         signature={name: str(kind) for name, kind in kernel.signature.items()},
     )
 
 
-def _plain(value: Any) -> Value:
+def _plain_constant(value: Any) -> Value:
     value = getattr(value, "value", value)  # tl.constexpr
     if value is None or isinstance(value, int | float | bool | str):
         return value
     return str(getattr(value, "__name__", value))
 
 
-def _timed(compile_it: Callable[[], CompiledKernel]) -> tuple[CompiledKernel, float]:
+def _time_compile(compile_it: Callable[[], CompiledKernel]) -> tuple[CompiledKernel, float]:
     """Return the kernel, and its compile time in seconds; 0 from Triton's cache."""
     hits: list[bool] = []
     knobs.compilation.listener = lambda **event: hits.append(event["cache_hit"])
@@ -384,7 +386,7 @@ def resource_usage(binary: CompiledKernel) -> cubin.Function:
     Raises:
         CubinError: the cubin's form is unknown.
     """
-    return cubin.functions(binary.asm["cubin"])[binary.metadata.name]
+    return cubin.parse_functions(binary.asm["cubin"])[binary.metadata.name]
 
 
 def _does_not_load(metadata: Any, device: Device) -> str | None:
@@ -407,12 +409,12 @@ _SKIPPED = (OutOfResources, CompileTimeAssertionFailure, PTXASError)
 """Errors that give a configuration an infinite time: `Autotuner._bench`."""
 
 
-def _refused(error: Exception, kernel: Specialisation, console: str) -> Compiled:
+def _failed_result(error: Exception, kernel: Specialisation, console: str) -> Compiled:
     """Return the result of a compilation that failed."""
-    return Compiled(_explain(error, kernel, console), isinstance(error, _SKIPPED))
+    return Compiled(_explain_failure(error, kernel, console), isinstance(error, _SKIPPED))
 
 
-def _explain(error: Exception, kernel: Specialisation, console: str) -> str:
+def _explain_failure(error: Exception, kernel: Specialisation, console: str) -> str:
     """Return the first lines that a user would see, with file and line if known."""
     if isinstance(error, PTXASError):
         lines = str(error).splitlines()

@@ -1,7 +1,7 @@
 """Triton's interpreter: functions that it lacks, and runs that are watched and cut short.
 
-`install` adds what Inductor's kernels call: libdevice, mostly. `watch` bounds the time of a launch,
-notes what was written, and refuses accesses outside of the launch's tensors.
+`install` adds what Inductor's kernels call: libdevice, mostly. `watch_launches` bounds the time of
+a launch, notes what was written, and refuses accesses outside of the launch's tensors.
 
 Patches are never undone: call it in a throw-away child process with ``TRITON_INTERPRET=1``. Tested
 with Triton 3.6 and 3.7.
@@ -27,7 +27,7 @@ from triton.language.extra import libdevice
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
-__all__ = ["OutsideError", "Watch", "install", "watch"]
+__all__ = ["OutsideError", "Watch", "install", "watch_launches"]
 
 _VALUES: Mapping[str, Callable[..., torch.Tensor]] = {
     **{name: getattr(torch, name) for name in "rsqrt exp exp2 expm1 log1p log2 erf tanh".split()},
@@ -124,7 +124,7 @@ def _elementwise(function: Callable[..., torch.Tensor], result: Any) -> Callable
     def call(*args: Any) -> Any:
         first = next(arg for arg in args if isinstance(arg, tl.tensor))
         kind = result or first.type.scalar
-        values = [torch.from_numpy(np.asarray(_data(arg))) for arg in args]
+        values = [torch.from_numpy(np.asarray(_plain_data(arg))) for arg in args]
         dtype = np.int32 if result else first.handle.data.dtype
         data = np.asarray(function(*values).numpy(), dtype)
         whole = tl.block_type(kind, list(data.shape)) if first.type.is_block() else kind
@@ -133,7 +133,7 @@ def _elementwise(function: Callable[..., torch.Tensor], result: Any) -> Callable
     return call
 
 
-def _data(arg: Any) -> Any:
+def _plain_data(arg: Any) -> Any:
     return arg.handle.data if isinstance(arg, tl.tensor) else getattr(arg, "value", arg)
 
 
@@ -166,10 +166,10 @@ class Watch:
     _starts: np.ndarray[Any, Any] = field(default_factory=lambda: np.zeros(0, np.uint64))
     _ends: np.ndarray[Any, Any] = field(default_factory=lambda: np.zeros(0, np.uint64))
 
-    def order(self, grid: tuple[int, int, int]) -> Iterator[tuple[int, int, int]]:
+    def sampled_order(self, grid: tuple[int, int, int]) -> Iterator[tuple[int, int, int]]:
         """Yield a grid's programs: the first and the last, then the others as they are drawn."""
         total = math.prod(grid)
-        drawn = range(total) if total <= _FEW else _drawn(total, self.seed)
+        drawn = range(total) if total <= _FEW else _draw_numbers(total, self.seed)
         for index in itertools.chain((0, total - 1) if total > _FEW else (), drawn):
             yield (
                 index // (grid[1] * grid[2]),
@@ -177,7 +177,7 @@ class Watch:
                 index % grid[2],
             )
 
-    def allow(self, tensors: list[torch.Tensor]) -> None:
+    def allow_tensors(self, tensors: list[torch.Tensor]) -> None:
         """Allow accesses only within these tensors' storages from now on."""
         storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors}
         starts = sorted(storages)
@@ -203,7 +203,7 @@ _FEW = 512
 """Programs that run in their natural order, all of them if the time suffices."""
 
 
-def _drawn(total: int, seed: int) -> Iterator[int]:
+def _draw_numbers(total: int, seed: int) -> Iterator[int]:
     """Return all numbers below `total` but the first and the last, in a drawn order."""
     inner = total - 2
     step = random.Random(seed).randrange(1, max(inner, 2))
@@ -215,11 +215,11 @@ def _drawn(total: int, seed: int) -> Iterator[int]:
 _watch = Watch(math.inf)
 
 
-def watch(limit_s: float, seed: int = 0) -> Watch:
+def watch_launches(limit_s: float, seed: int = 0) -> Watch:
     """Watch the launches of this process from now on; see `Watch`."""
     global _watch
     _watch = Watch(limit_s, seed)
-    if interpreter.GridExecutor.__call__ is not _run_grid:
+    if interpreter.GridExecutor.__call__ is not _run_watched_grid:
         _install_watch()
     return _watch
 
@@ -231,18 +231,18 @@ def _install_watch() -> None:
     atomic_rmw, atomic_cas = builder.create_atomic_rmw, builder.create_atomic_cas
 
     def masked_load(self: Any, ptrs: Any, mask: Any, *rest: Any, **named: Any) -> Any:
-        _watch.check(_touched(ptrs, mask), "reads")
+        _watch.check(_touched_addresses(ptrs, mask), "reads")
         return load(self, ptrs, mask, *rest, **named)
 
     def masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
-        addresses = _touched(ptrs, mask)
+        addresses = _touched_addresses(ptrs, mask)
         _watch.check(addresses, "writes")
         _watch.written.append(addresses)
         return store(self, ptrs, value, mask, *rest, **named)
 
     def rmw(self: Any, kind: Any, ptr: Any, value: Any, mask: Any, *rest: Any) -> Any:
         _watch.atomics = True
-        _watch.check(_touched(ptr, mask), "writes")
+        _watch.check(_touched_addresses(ptr, mask), "writes")
         return atomic_rmw(self, kind, ptr, value, mask, *rest)
 
     def cas(self: Any, *args: Any) -> Any:
@@ -251,17 +251,17 @@ def _install_watch() -> None:
 
     builder.create_masked_load, builder.create_masked_store = masked_load, masked_store
     builder.create_atomic_rmw, builder.create_atomic_cas = rmw, cas
-    executor.__call__ = _run_grid
+    executor.__call__ = _run_watched_grid
 
 
-def _touched(ptrs: Any, mask: Any) -> np.ndarray[Any, Any]:
+def _touched_addresses(ptrs: Any, mask: Any) -> np.ndarray[Any, Any]:
     addresses = np.asarray(ptrs.data)
     chosen = np.asarray(mask.data) != 0  # some of the interpreter's truths are numbers
     inside: np.ndarray[Any, Any] = addresses[np.broadcast_to(chosen, addresses.shape)]
     return inside
 
 
-def _run_grid(self: Any, *args_dev: Any, **kwargs: Any) -> None:
+def _run_watched_grid(self: Any, *args_dev: Any, **kwargs: Any) -> None:
     """`GridExecutor.__call__`, watched.
 
     As in Triton 3.6 and 3.7: arguments to the host, the language patched, a call a program. A GPU
@@ -273,7 +273,7 @@ def _run_grid(self: Any, *args_dev: Any, **kwargs: Any) -> None:
     for hook in self.pre_run_hooks:
         hook(*args_hst, **kwargs_hst)
     _watch.launches += 1
-    _watch.allow(list(_tensors([args_hst, kwargs_hst])))
+    _watch.allow_tensors(list(_tensors_within([args_hst, kwargs_hst])))
     scope = interpreter._patch_lang(self.fn)
     try:
         arguments = inspect.getcallargs(self.fn, *args_hst, **kwargs_hst)
@@ -288,15 +288,15 @@ def _run_grid(self: Any, *args_dev: Any, **kwargs: Any) -> None:
     self._restore_args_dev(args_dev, args_hst, kwargs, kwargs_hst)
 
 
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
+def _tensors_within(value: Any) -> Iterator[torch.Tensor]:
     value = getattr(value, "base", value) if not isinstance(value, torch.Tensor) else value
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, Mapping):
-        yield from _tensors(list(value.values()))
+        yield from _tensors_within(list(value.values()))
     elif isinstance(value, (list, tuple)):
         for element in value:
-            yield from _tensors(element)
+            yield from _tensors_within(element)
 
 
 def _run_programs(executor: Any, args: Mapping[str, Any]) -> None:
@@ -306,7 +306,7 @@ def _run_programs(executor: Any, args: Mapping[str, Any]) -> None:
     builder = interpreter.interpreter_builder
     builder.set_grid_dim(*grid)
     end, done, total = time.process_time() + _watch.limit_s, 0, math.prod(grid)
-    for place in _watch.order(grid):
+    for place in _watch.sampled_order(grid):
         if done and time.process_time() > end:
             break
         builder.set_grid_idx(*place)

@@ -21,8 +21,8 @@ __all__ = [
     "Loop",
     "Operation",
     "TensorType",
-    "bits_of",
-    "parse",
+    "element_bits",
+    "parse_module",
 ]
 
 _BITS = {
@@ -35,7 +35,7 @@ class IrError(ValueError):
     """The text is not the expected IR."""
 
 
-def bits_of(element: str) -> int:
+def element_bits(element: str) -> int:
     """Return bits of an element in memory. Pointers have 64; 8-bit floats have many names."""
     if element in _BITS:
         return _BITS[element]
@@ -107,7 +107,7 @@ class TensorType:
     @cached_property
     def pointee_bits(self) -> int:
         """Bits of the element that a pointer points to; raises IrError for others."""
-        return bits_of(self.pointee.element)
+        return element_bits(self.pointee.element)
 
 
 @dataclass(frozen=True)
@@ -230,16 +230,16 @@ class Function:
 
     def walk(self) -> Iterator[tuple[Block, Operation, int]]:
         """Yield operations with their block and the number of loops around; none in reductions."""
-        yield from _walk(self.blocks, 0)
+        yield from _walk_blocks(self.blocks, 0)
 
 
-def _walk(blocks: Sequence[Block], depth: int) -> Iterator[tuple[Block, Operation, int]]:
+def _walk_blocks(blocks: Sequence[Block], depth: int) -> Iterator[tuple[Block, Operation, int]]:
     for block in blocks:
         for operation in block.operations:
             yield block, operation, depth
             if operation.name not in ("tt.reduce", "tt.scan"):
                 inner = depth + (operation.name in ("scf.for", "scf.while"))
-                yield from _walk(operation.blocks, inner)
+                yield from _walk_blocks(operation.blocks, inner)
 
 
 # ------------------------------------------------------------------------------------ reading
@@ -255,7 +255,7 @@ _RESULT = re.compile(r"(%[\w$.\-]+)(?::(\d+))?")
 
 
 @lru_cache(maxsize=2)  # launches of one kernel come one after the other
-def parse(text: str) -> Function:
+def parse_module(text: str) -> Function:
     """Return the kernel in a TTGIR module; raise `IrError` without one, or at an unknown line."""
     return _Reader(text).function()
 
@@ -263,12 +263,14 @@ def parse(text: str) -> Function:
 class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
-        self.locations = _locations(text)
+        self.locations = _parse_locations(text)
         self.resolved: dict[str, tuple[Location, ...]] = {}
         self.names: dict[str, str] = {}  # unique names by those in the text
         self.times: dict[str, int] = {}  # how often the text binds a name
         aliases = dict(re.findall(r"^(#\w+) = (#tt[\w.]*<.*>)$", text, re.M))
-        self.types_in = cache(lambda types: tuple(_types(types, aliases)))  # kept by the operations
+        self.types_in = cache(
+            lambda types: tuple(_parse_types(types, aliases))
+        )  # kept by the operations
 
     def function(self) -> Function:
         warps = re.search(r'"ttg\.num-warps" = (\d+)', self.text)
@@ -285,12 +287,12 @@ class _Reader:
             raise IrError(f"not understood: {bare.strip()[:80]}")
         parameters = bare.split(") attributes")[0]
         arguments = re.findall(r"(%[\w$.\-]+): (!?[\w.]+(?:<.*?>+)?)", parameters)
-        blocks = self._region(lines)[0]
+        blocks = self._read_region(lines)[0]
         divisible = re.findall(r"(%[\w$.\-]+): [^%]*tt\.divisibility = 16", parameters)
         sizes = int(warps.group(1)), int(ctas.group(1)) if ctas else 1
         return Function(name.group(1), tuple(arguments), blocks, *sizes, frozenset(divisible))
 
-    def _region(self, lines: Iterator[str]) -> tuple[list[Block], str]:
+    def _read_region(self, lines: Iterator[str]) -> tuple[list[Block], str]:
         """Return the blocks up to the region's closing brace, and the line with that brace."""
         blocks = [Block()]
         for raw in lines:
@@ -303,26 +305,26 @@ class _Reader:
                 bare = _LOC.sub("", line)
                 label = re.match(r"\^\w+", bare)
                 assert label is not None
-                arguments = self._bound(_NAME.findall(bare.split("//")[0]))
+                arguments = self._bind_names(_NAME.findall(bare.split("//")[0]))
                 if not blocks[-1].operations and not blocks[-1].label:
                     blocks.pop()
                 blocks.append(Block(label.group(0), arguments))
             else:
-                blocks[-1].operations.append(self._operation(line, lines))
+                blocks[-1].operations.append(self._read_operation(line, lines))
         raise IrError("the text ends within a region")
 
-    def _operation(self, line: str, lines: Iterator[str]) -> Operation:
-        places = self._places(line)
+    def _read_operation(self, line: str, lines: Iterator[str]) -> Operation:
+        places = self._read_places(line)
         bare = _LOC.sub("", line)
         head = _HEAD.match(bare)
         if head is None:
             raise IrError(f"not understood: {bare[:120]}")
         blocks: list[Block] = []
-        results = tuple(self._results(head.group(1) or ""))
-        rest = self._named(head.group(3))
+        results = tuple(self._read_results(head.group(1) or ""))
+        rest = self._rename_values(head.group(3))
         if (bare.endswith("{") and not bare.endswith("({")) or bare.endswith("({"):
-            rest, closing = self._regions(bare, rest, lines, blocks)
-            places = self._places(closing) or places
+            rest, closing = self._read_regions(bare, rest, lines, blocks)
+            places = self._read_places(closing) or places
         elif head.group(2) == "ttg.warp_specialize":
             rest, closing = self._partitions(rest, lines, blocks)
         text, types = _split_types(rest)
@@ -331,12 +333,12 @@ class _Reader:
             head.group(2), results, operands, text, types, blocks, places, self.types_in
         )
 
-    def _regions(
+    def _read_regions(
         self, bare: str, rest: str, lines: Iterator[str], blocks: list[Block]
     ) -> tuple[str, str]:
         """Add the blocks of the operation's regions, the first of which its line opens."""
         while True:
-            inner, closing = self._region(lines)
+            inner, closing = self._read_region(lines)
             if len(inner) > 1:
                 raise IrError("branches within a region are not followed")
             blocks.extend(inner)
@@ -352,38 +354,38 @@ class _Reader:
         """Add the blocks of ``default { } partition0(...) num_warps(n) { } : types``."""
         closing = ""
         for raw in lines:
-            arguments = self._bound(_NAME.findall(_LOC.sub("", raw.strip())))
-            inner, closing = self._region(lines)
+            arguments = self._bind_names(_NAME.findall(_LOC.sub("", raw.strip())))
+            inner, closing = self._read_region(lines)
             inner[0].arguments = arguments
             blocks.extend(inner[:1])
             if _LOC.sub("", closing).startswith("} : "):
                 break
         return rest, closing
 
-    def _results(self, text: str) -> Iterator[str]:
+    def _read_results(self, text: str) -> Iterator[str]:
         for name, count in _RESULT.findall(text):
-            (own,) = self._bound([name])
+            (own,) = self._bind_names([name])
             yield from (f"{own}#{i}" for i in range(int(count))) if count else (own,)
 
-    def _named(self, text: str) -> str:
+    def _rename_values(self, text: str) -> str:
         """Return the text with unique names of values."""
-        self._bound(_CARRIED.findall(text))
+        self._bind_names(_CARRIED.findall(text))
         return _BARE_NAME.sub(lambda match: self.names.get(match[0], match[0]), text)
 
-    def _bound(self, names: Sequence[str]) -> tuple[str, ...]:
+    def _bind_names(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return unique names for new values: sibling regions reuse names."""
         for name in names:
             times = self.times[name] = self.times.get(name, 0) + 1
             self.names[name] = name if times == 1 else f"{name}${times}"
         return tuple(self.names[name] for name in names)
 
-    def _places(self, line: str) -> tuple[Location, ...]:
+    def _read_places(self, line: str) -> tuple[Location, ...]:
         match = _LAST_LOC.search(line)
         if match is None:
             return ()
         text = match.group(1)
         if text not in self.resolved:
-            self.resolved[text] = _resolve(text, self.locations)
+            self.resolved[text] = _resolve_location(text, self.locations)
         return self.resolved[text]
 
 
@@ -425,13 +427,13 @@ _TENSOR = re.compile(r"(!ttg\.memdesc|!tt\.tensordesc<tensor|!tt\.tensordesc|ten
 _SCALAR = re.compile(r"!tt\.ptr<[^<>]*>|[a-z]\w*")
 
 
-def _types(text: str, aliases: Mapping[str, str]) -> Iterator[TensorType]:
+def _parse_types(text: str, aliases: Mapping[str, str]) -> Iterator[TensorType]:
     at = 0
     while at < len(text):
         tensor = _TENSOR.match(text, at)
         if tensor:
-            end = _closing(text, tensor.end() - 1)
-            yield _tensor(text[tensor.end() : end], aliases)
+            end = _find_closing(text, tensor.end() - 1)
+            yield _parse_tensor(text[tensor.end() : end], aliases)
             at = end + 1
             continue
         scalar = _SCALAR.match(text, at)
@@ -442,7 +444,7 @@ def _types(text: str, aliases: Mapping[str, str]) -> Iterator[TensorType]:
             at += 1
 
 
-def _closing(text: str, opening: int) -> int:
+def _find_closing(text: str, opening: int) -> int:
     depth = 0
     for i in range(opening, len(text)):
         depth += text[i] == "<"
@@ -452,20 +454,20 @@ def _closing(text: str, opening: int) -> int:
     raise IrError(f"unbalanced: {text[opening : opening + 80]}")
 
 
-def _tensor(inside: str, aliases: Mapping[str, str]) -> TensorType:
+def _parse_tensor(inside: str, aliases: Mapping[str, str]) -> TensorType:
     """``128x64x!tt.ptr<bf16>, #blocked``: sizes, element and the first attribute."""
     sizes = re.match(r"(?:\d+x)*", inside)
     assert sizes is not None
     shape = tuple(int(size) for size in sizes.group(0).split("x")[:-1])
     element, _, attribute = inside[sizes.end() :].partition(", ")
-    layout = _layout(attribute, aliases) if attribute.startswith("#") else None
+    layout = _parse_layout(attribute, aliases) if attribute.startswith("#") else None
     return TensorType(shape, element, layout)
 
 
 _layouts: dict[str, Layout] = {}
 
 
-def _layout(text: str, aliases: Mapping[str, str]) -> Layout:
+def _parse_layout(text: str, aliases: Mapping[str, str]) -> Layout:
     """Return the layout at the start of an attribute's text."""
     name = re.match(r"#\w+(?![\w.])", text)
     if name and name.group(0) in aliases:
@@ -487,41 +489,41 @@ def _read_layout(text: str, aliases: Mapping[str, str]) -> Layout:
     bases: dict[str, tuple[tuple[int, ...], ...]] = {}
     for name, value in re.findall(r"(\w+) = (\[(?:[^\[\]]|\[[^\[\]]*\])*\]|\d+)", own):
         if value.startswith("[["):
-            bases[name] = tuple(map(_numbers, re.findall(r"\[[^\[\]]*\]", value)))
+            bases[name] = tuple(map(_parse_numbers, re.findall(r"\[[^\[\]]*\]", value)))
         else:
-            numbers[name] = _numbers(value)
+            numbers[name] = _parse_numbers(value)
     if tail:
         name, _, value = tail.group(1).partition(" = ")
         numbers.setdefault(name, (int(value),))
-    above = _layout(parent.group(1), aliases) if parent else None
+    above = _parse_layout(parent.group(1), aliases) if parent else None
     return Layout(kind.group(1), tuple(numbers.items()), tuple(bases.items()), above)
 
 
-def _numbers(text: str) -> tuple[int, ...]:
+def _parse_numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"-?\d+", text))
 
 
 # ---------------------------------------------------------------------------------- locations
 
 
-def _locations(text: str) -> dict[str, str]:
+def _parse_locations(text: str) -> dict[str, str]:
     return dict(re.findall(r"^(#loc\d*) = loc\((.*)\)$", text, re.M))
 
 
-def _resolve(text: str, locations: Mapping[str, str]) -> tuple[Location, ...]:
+def _resolve_location(text: str, locations: Mapping[str, str]) -> tuple[Location, ...]:
     """Return the innermost place, then its callers."""
     text = text.strip()
     if text.startswith("#"):
-        return _resolve(locations[text], locations) if text in locations else ()
+        return _resolve_location(locations[text], locations) if text in locations else ()
     place = re.match(r'"([^"]*)":(\d+):(\d+)', text)
     if place:
         return (Location(place.group(1), int(place.group(2)), int(place.group(3))),)
     named = re.match(r'"[^"]*"\((.*)\)$', text)
     if named:
-        return _resolve(named.group(1), locations)
+        return _resolve_location(named.group(1), locations)
     call = re.match(r"callsite\((\S+) at (\S+)\)", text)
     if call:
-        callee, caller = (_resolve(part, locations) for part in call.groups())
+        callee, caller = (_resolve_location(part, locations) for part in call.groups())
         return (*callee, *caller)
     fused = re.match(r"fused(?:<.*>)?\[([^,\]]+)", text)
-    return _resolve(fused.group(1), locations) if fused else ()
+    return _resolve_location(fused.group(1), locations) if fused else ()

@@ -37,7 +37,7 @@ class _Line(NamedTuple):
     named: _Place
 
 
-def _lines(ptx: str) -> Iterator[_Line]:
+def _source_lines(ptx: str) -> Iterator[_Line]:
     place: _Place = ("0", 0, 0)
     named, is_inline = place, False
     for text in ptx.splitlines():
@@ -58,7 +58,7 @@ def mended_lines(ptx: str) -> dict[int, str]:
     files = dict(_FILE.findall(ptx))
     return {
         number: f"{files.get(line.place[0], '')}:{line.place[1]}"
-        for number, line in enumerate(_lines(ptx), 1)
+        for number, line in enumerate(_source_lines(ptx), 1)
         if line.named[:2] != line.place[:2]
     }
 
@@ -72,15 +72,15 @@ def vector_widths(ptx: str) -> dict[tuple[str, int, int, str], int]:
     """
     files = {number: PurePath(path).name for number, path in _FILE.findall(ptx)}
     widths: dict[tuple[str, int, int, str], int] = {}
-    for line in _lines(ptx):
+    for line in _source_lines(ptx):
         if ".global" in line.text and (match := _MEMORY.search(line.text)):
             number, row, column = line.place
             key = (files.get(number, ""), row, column, _KIND[match.group(1)[:2]])
-            widths[key] = max(widths.get(key, 0), _width(match, line.text))
+            widths[key] = max(widths.get(key, 0), _access_width(match, line.text))
     return widths
 
 
-def _width(match: re.Match[str], line: str) -> int:
+def _access_width(match: re.Match[str], line: str) -> int:
     if match.group(1).startswith("cp"):  # its size is the third operand
         sizes = re.findall(r"\], (0x[0-9a-f]+|\d+)", line)
         return int(sizes[0], 0) if sizes else 16

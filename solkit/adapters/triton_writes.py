@@ -25,18 +25,18 @@ _DEEPEST = 8
 
 def may_write(function: Any, parameter: str) -> bool:
     """Tell whether a kernel may write through a parameter; True if that is not understood."""
-    written = _written(function) if isinstance(function, JITFunction) else None
+    written = _written_parameters(function) if isinstance(function, JITFunction) else None
     return written is None or parameter in written
 
 
 @functools.lru_cache(maxsize=256)
-def _written(function: JITFunction[Any], depth: int = 0) -> frozenset[str] | None:
+def _written_parameters(function: JITFunction[Any], depth: int = 0) -> frozenset[str] | None:
     try:
         tree = function.parse()
         scope = dict(function.fn.__globals__)
     except (AttributeError, OSError, SyntaxError, TypeError, ValueError):
         return None
-    return _Reader(function.arg_names, scope, depth).written(tree)
+    return _Reader(function.arg_names, scope, depth).written_parameters(tree)
 
 
 class _Reader:
@@ -53,48 +53,50 @@ class _Reader:
         self.scope = scope
         self.depth = depth
 
-    def written(self, tree: ast.AST) -> frozenset[str] | None:
+    def written_parameters(self, tree: ast.AST) -> frozenset[str] | None:
         """Return the parameters that it may write to; ``None`` if it is not understood."""
         before = -1
         while before != (now := sum(map(len, self.roots.values()))):
             before = now
             for node in ast.walk(tree):
-                self._assigned(node)
+                self._note_assignment(node)
         roots: set[str] = set()
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
-            places = self._targets(call)
+            places = self._written_arguments(call)
             if places is None:
                 return None
-            roots.update(root for place in places for root in self._of(place))
+            roots.update(root for place in places for root in self._pointer_parameters(place))
         return frozenset(roots)
 
-    def _assigned(self, node: ast.AST) -> None:
+    def _note_assignment(self, node: ast.AST) -> None:
         if isinstance(node, ast.Assign):
             targets, value = node.targets, node.value
         elif isinstance(node, ast.AugAssign | ast.AnnAssign) and node.value is not None:
             targets, value = [node.target], node.value
         else:
             return
-        roots = self._of(value)
+        roots = self._pointer_parameters(value)
         for name in (n for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)):
             self.roots.setdefault(name.id, set()).update(roots)
 
-    def _of(self, node: ast.AST) -> set[str]:
+    def _pointer_parameters(self, node: ast.AST) -> set[str]:
         """Return the parameters that a value may be a pointer to; what is loaded is none."""
         if isinstance(node, ast.Name):
             return self.roots.get(node.id, set())
-        if isinstance(node, ast.Call) and _name(node).startswith(_LOADS):
+        if isinstance(node, ast.Call) and _called_name(node).startswith(_LOADS):
             return set()
-        return {root for child in ast.iter_child_nodes(node) for root in self._of(child)}
+        return {
+            root for child in ast.iter_child_nodes(node) for root in self._pointer_parameters(child)
+        }
 
-    def _targets(self, call: ast.Call) -> list[ast.AST] | None:
+    def _written_arguments(self, call: ast.Call) -> list[ast.AST] | None:
         """Return the arguments through which a call may write."""
-        name = _name(call)
+        name = _called_name(call)
         if _OPAQUE in name:
             return None
-        callee = self._resolved(call.func)
+        callee = self._resolve_name(call.func)
         if isinstance(callee, JITFunction) and not _is_tritons(callee):
-            return self._passed(call, callee)
+            return self._passed_arguments(call, callee)
         if name.startswith(_STORES):
             if isinstance(call.func, ast.Attribute) and callee is None:  # of a descriptor
                 return [call.func.value]
@@ -104,26 +106,26 @@ class _Reader:
             return []
         return [*call.args, *(keyword.value for keyword in call.keywords)]
 
-    def _passed(self, call: ast.Call, callee: JITFunction[Any]) -> list[ast.AST] | None:
+    def _passed_arguments(self, call: ast.Call, callee: JITFunction[Any]) -> list[ast.AST] | None:
         """Return the arguments of a call of a kernel's own function that this may write to."""
-        inner = _written(callee, self.depth + 1) if self.depth < _DEEPEST else None
+        inner = _written_parameters(callee, self.depth + 1) if self.depth < _DEEPEST else None
         if inner is None or any(isinstance(arg, ast.Starred) for arg in call.args):
             return [*call.args, *(keyword.value for keyword in call.keywords)]
         arguments = dict(zip(callee.arg_names, call.args))
         arguments |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
         return [place for name, place in arguments.items() if name in inner]
 
-    def _resolved(self, node: ast.AST) -> Any:
+    def _resolve_name(self, node: ast.AST) -> Any:
         """Return a name of the module, or an attribute of one; ``None`` if it is neither."""
         if isinstance(node, ast.Name):
             return self.scope.get(node.id, getattr(builtins, node.id, None))
         if isinstance(node, ast.Attribute):
-            base = self._resolved(node.value)
+            base = self._resolve_name(node.value)
             return getattr(base, node.attr, None) if isinstance(base, ModuleType) else None
         return None
 
 
-def _name(call: ast.Call) -> str:
+def _called_name(call: ast.Call) -> str:
     if isinstance(call.func, ast.Attribute):
         return call.func.attr
     return call.func.id if isinstance(call.func, ast.Name) else ""

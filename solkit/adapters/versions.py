@@ -25,8 +25,8 @@ SUPPORTED: Mapping[str, tuple[str, str]] = MappingProxyType(
 @functools.cache  # so once a process
 def warn_if_untested(library: str, version: str) -> None:
     """Warn if a version is outside `SUPPORTED`, at most once a process."""
-    first, last = (_numbers(text) for text in SUPPORTED[library])
-    installed = _numbers(version)
+    first, last = (_leading_numbers(text) for text in SUPPORTED[library])
+    installed = _leading_numbers(version)
     if not first <= installed[: len(first)] or installed[: len(last)] > last:
         warnings.warn(
             f"{library} {version} is outside the range that SolKit supports "
@@ -35,7 +35,7 @@ def warn_if_untested(library: str, version: str) -> None:
         )
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def _leading_numbers(version: str) -> tuple[int, ...]:
     """Return the leading numbers of a version; none of one such as ``"main"``."""
     match = re.match(r"\d+(\.\d+)*", version)
     return tuple(map(int, match[0].split("."))) if match else ()

@@ -30,8 +30,8 @@ from solkit.core import (
     canonical,
 )
 from solkit.errors import SolkitError, UnsupportedError
-from solkit.processes.faults import is_machine_fault
-from solkit.processes.jobs import Jobs, SandboxedJobs, shared
+from solkit.processes.host import is_machine_fault
+from solkit.processes.jobs import Jobs, SandboxedJobs, shared_jobs
 from solkit.roofline.calibration import calibrated
 from solkit.roofline.devices import find
 
@@ -107,7 +107,7 @@ class Analyser:
     ) -> None:
         self.device = calibrated(find(device)) if isinstance(device, str) else device
         self.limit_s, self.run_limit_s = limit_s, run_limit_s
-        self._jobs: Jobs = SandboxedJobs() if sandbox else shared()
+        self._jobs: Jobs = SandboxedJobs() if sandbox else shared_jobs()
         self._workers = workers or usable_cores()
         self._pool = Pool(self.device, self._jobs, self._workers, niceness, env)
         folder = cache if isinstance(cache, Path) else default_folder() if cache else None
@@ -128,7 +128,7 @@ class Analyser:
     def close(self) -> None:
         """Cancel what waits and end all workers."""
         self._pool.close()
-        if self._jobs is not shared():
+        if self._jobs is not shared_jobs():
             self._jobs.close()
 
     def start(self) -> None:

@@ -67,7 +67,7 @@ def _launched(loaded: LoadedKernel, shape: Mapping[str, Value]) -> Recording | N
     with (
         fake_cuda.fake_tensors(),
         fake_cuda.watching_guesses(),
-        fake_triton.recording({}) as seen,
+        fake_triton.recording_launches({}) as seen,
     ):
         try:
             seeded_workload(loaded, shape, {}).run_kernel()

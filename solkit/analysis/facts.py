@@ -13,7 +13,7 @@ from typing import Any
 
 from solkit.adapters.fake_triton import CapturedLaunch
 from solkit.adapters.triton_compiler import Compiled, Specialisation
-from solkit.adapters.triton_ir import parse
+from solkit.adapters.triton_ir import parse_module
 from solkit.analysis import cuda
 from solkit.analysis.interpreter.thread_groups import Grid
 from solkit.analysis.triton.machine import estimated_mix
@@ -180,7 +180,7 @@ def _with_estimates(facts: Facts, lowered: Compiled, limit: int | None) -> Facts
     if not lowered.ttgir:
         return facts
     try:
-        function = parse(lowered.ttgir)
+        function = parse_module(lowered.ttgir)
         registers, spills = estimated_registers(function, limit)
         mix = estimated_mix(function, spills)
     except TimeoutError:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
-from solkit.adapters import fake_cuda, fake_triton, recorded
+from solkit.adapters import fake_cuda, fake_triton, launch_recording
 from solkit.adapters.fake_triton import Choice, Recording
 from solkit.analysis import cuda, library
 from solkit.analysis.library import LibraryRecording
@@ -32,10 +32,10 @@ def seeing_graphs(
 @contextlib.contextmanager
 def _captured(alone: Recording) -> Iterator[Callable[[], None]]:
     """Record what is launched inside; gives what launches it again."""
-    steps = recorded.steps()
+    steps = launch_recording.current_steps()
     if steps is not None:
-        steps.spoil("it captures a CUDA graph")
-    record = (recorded.current() or alone).inside_graph()
+        steps.mark_unrepeatable("it captures a CUDA graph")
+    record = (launch_recording.current_recording() or alone).inside_graph()
     with (
         fake_triton.recording_into(record) as seen,
         cuda.recording() as extensions,
@@ -50,9 +50,9 @@ def _replay_launches(
     seen: Recording, extensions: cuda.CudaRecording, operators: LibraryRecording
 ) -> None:
     """Launch all again, in order, as far as the recordings around this want it."""
-    steps, launched = recorded.steps(), recorded.current()
+    steps, launched = launch_recording.current_steps(), launch_recording.current_recording()
     if steps is not None:
-        steps.spoil("it replays a CUDA graph")
+        steps.mark_unrepeatable("it replays a CUDA graph")
     into = library.innermost_recording()
     waiting = sorted(operators.launches, key=lambda operator: operator.after)
     if into is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from solkit.adapters.fake_triton import CapturedLaunch, TensorArgument
 from solkit.adapters.triton_compiler import Compiled
-from solkit.adapters.triton_ir import parse
+from solkit.adapters.triton_ir import parse_module
 from solkit.analysis import cuda
 from solkit.analysis.triton.relevance import may_read
 from solkit.analysis.triton.ttgir_interpreter import parameters_in_order
@@ -51,7 +51,7 @@ def _may_read_argument(
         arguments = [launch.arguments.get(load.argument) for load in loads]
         if all(isinstance(argument, TensorArgument) for argument in arguments):
             return any(getattr(argument, "storage", 0) == storage for argument in arguments)
-    function, kinds = parse(compiled.ttgir), launch.kernel.signature
+    function, kinds = parse_module(compiled.ttgir), launch.kernel.signature
     all_arguments = {n: a for n, a in launch.arguments.items() if str(kinds.get(n)) != "constexpr"}
     order = parameters_in_order(function, all_arguments)
     if order is None or not set(names) <= set(order):  # parts of a tuple, say

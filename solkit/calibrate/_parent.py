@@ -14,8 +14,8 @@ from pydantic import ValidationError
 import solkit.errors
 from solkit.core import Device
 from solkit.errors import SolkitError, UnsupportedError, WorkerError
-from solkit.measure.timing.gpu_lock import exclusive
-from solkit.processes.host import Program, python, python_path
+from solkit.measure.timing.gpu_lock import exclusive_gpu
+from solkit.processes.host import Program, python_command, python_path
 from solkit.roofline.calibration.record import Calibration, Gpu
 
 __all__ = ["calibrate"]
@@ -40,16 +40,16 @@ def calibrate(device: Device, *, quick: bool = False) -> Calibration:
     """
     if device.uuid is None:
         raise UnsupportedError(f"cannot calibrate {device.name}: it is not in this machine")
-    with exclusive(device.uuid, _PATIENCE_S):
-        return _calibrate(device, device.uuid, quick)
+    with exclusive_gpu(device.uuid, _PATIENCE_S):
+        return _run_child(device, device.uuid, quick)
 
 
-def _calibrate(device: Device, uuid: str, quick: bool) -> Calibration:
-    gpu = _gpu_of(device).model_dump(mode="json")
+def _run_child(device: Device, uuid: str, quick: bool) -> Calibration:
+    gpu = _describe_gpu(device).model_dump(mode="json")
     request = {"gpu": gpu, "quick": quick, "start_s": time.monotonic()}
     with tempfile.TemporaryDirectory(prefix="solkit-calibrate-") as scratch:
         answer = Path(scratch) / "answer.json"
-        command = [*python(_CODE.format(path=sys.path)), json.dumps(request), str(answer)]
+        command = [*python_command(_CODE.format(path=sys.path)), json.dumps(request), str(answer)]
         env = {
             **os.environ,
             **_ENVIRONMENT,
@@ -59,7 +59,7 @@ def _calibrate(device: Device, uuid: str, quick: bool) -> Calibration:
         how = Program(command, env=env).run(_LIMIT_S)
         if not answer.exists():
             raise WorkerError(f"calibrating gave no answer: {how}")
-        return _conclude(answer.read_text(encoding="utf-8"))
+        return _read_answer(answer.read_text(encoding="utf-8"))
 
 
 _CODE = (
@@ -69,7 +69,7 @@ _CODE = (
 _ENVIRONMENT = {"KINETO_LOG_LEVEL": "99"}  # the profiler's chatter
 
 
-def _gpu_of(device: Device) -> Gpu:
+def _describe_gpu(device: Device) -> Gpu:
     return Gpu(
         key=device.key,
         name=device.name,
@@ -81,7 +81,7 @@ def _gpu_of(device: Device) -> Gpu:
     )
 
 
-def _conclude(answer: str) -> Calibration:
+def _read_answer(answer: str) -> Calibration:
     reply = json.loads(answer)
     if "error" in reply:
         kind: type[SolkitError] = getattr(solkit.errors, reply["error"])

@@ -59,7 +59,7 @@ class Pipe:
         return 1664525.0 if self.first.dtype == "int32" else -1.0
 
 
-def _alike(ceiling: str, unit: str, instruction: Instruction) -> Pipe:
+def _repeated_instruction(ceiling: str, unit: str, instruction: Instruction) -> Pipe:
     return Pipe(ceiling, unit, instruction, instruction)
 
 
@@ -85,11 +85,11 @@ _SFU = {
 }
 
 PIPES: dict[str, Pipe] = {
-    "fp32": _alike("fp32", "FLOP/s", _FFMA),
-    "fp64": _alike("fp64", "FLOP/s", _DFMA),
-    "int32.mad": _alike("int32", "op/s", _IMAD),
-    "int32.add": _alike("int32", "op/s", _IADD),
-    "int32.logic": _alike("int32", "op/s", _LOP3),
+    "fp32": _repeated_instruction("fp32", "FLOP/s", _FFMA),
+    "fp64": _repeated_instruction("fp64", "FLOP/s", _DFMA),
+    "int32.mad": _repeated_instruction("int32", "op/s", _IMAD),
+    "int32.add": _repeated_instruction("int32", "op/s", _IADD),
+    "int32.logic": _repeated_instruction("int32", "op/s", _LOP3),
     "int32.mad+logic": Pipe(
         "int32",
         "op/s",
@@ -98,7 +98,7 @@ PIPES: dict[str, Pipe] = {
     ),
     "issue": Pipe("issue", "op/s", _FFMA_OF_BITS, _MAX_OF_BITS),
     **{
-        f"sfu.{name}": _alike("sfu", "op/s", Instruction(ptx, "fp32", "MUFU"))
+        f"sfu.{name}": _repeated_instruction("sfu", "op/s", Instruction(ptx, "fp32", "MUFU"))
         for name, ptx in _SFU.items()
     },
 }

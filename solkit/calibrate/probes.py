@@ -20,7 +20,15 @@ from solkit.calibrate.kernels import (
 from solkit.calibrate.pipes import CHAINS, PIPES, THREADS, UNROLL, Pipe
 from solkit.calibrate.stopwatch import Probe
 
-__all__ = ["CHUNK_BYTES", "KINDS", "MemoryProbe", "alu", "compile_all", "tensor", "tensor_names"]
+__all__ = [
+    "CHUNK_BYTES",
+    "KINDS",
+    "MemoryProbe",
+    "alu_probe",
+    "compile_kernels",
+    "tensor_names",
+    "tensor_probes",
+]
 
 CHUNK_BYTES = 16384
 """Bytes that a program moves at a time: four 16-byte accesses per thread."""
@@ -62,10 +70,10 @@ class MemoryProbe:
         passes = chunks // programs  # a remainder is neither touched nor counted
         moved = KINDS[kind] * programs * passes * CHUNK_BYTES
         detail = "striding grid" if strided else "a program per 16 KiB"
-        launch = self._launcher(kind, programs, chunks, passes)
+        launch = self._make_launcher(kind, programs, chunks, passes)
         return Probe(kind, "dram", "B/s", moved, launch, detail, moved)
 
-    def l2(self, kind: str, size_bytes: int) -> Probe:
+    def probe_l2(self, kind: str, size_bytes: int) -> Probe:
         """Return the same bytes repeatedly, bypassing L1, within one launch.
 
         It tests the ceiling if no two programs access the same bytes at once: such requests are
@@ -74,13 +82,15 @@ class MemoryProbe:
         chunks = size_bytes // CHUNK_BYTES
         programs = _BLOCKS * self._sms
         passes = max(1, _L2_BYTES_PER_LAUNCH // (programs * CHUNK_BYTES))
-        launch = self._launcher(kind, programs, chunks, passes)
+        launch = self._make_launcher(kind, programs, chunks, passes)
         moved = programs * passes * CHUNK_BYTES
         detail = f"{passes * programs // chunks} times over"
         ceiling = "l2" if chunks >= programs else None
         return Probe(f"l2.{kind}", ceiling, "B/s", moved, launch, detail, size_bytes)
 
-    def _launcher(self, kind: str, programs: int, chunks: int, passes: int) -> Callable[[], object]:
+    def _make_launcher(
+        self, kind: str, programs: int, chunks: int, passes: int
+    ) -> Callable[[], object]:
         options = {"CHUNK": _CHUNK, "num_warps": _WARPS}
         grid = (programs,)
         if kind == "read":
@@ -90,7 +100,7 @@ class MemoryProbe:
         return lambda: copy_kernel[grid](self._source, self._target, chunks, passes, **options)
 
 
-def alu(name: str) -> Probe:
+def alu_probe(name: str) -> Probe:
     """Return a probe of one of `PIPES`, about 1 ms a launch on an H100."""
     pipe = PIPES[name]
     programs = _BLOCKS * torch.cuda.get_device_properties().multi_processor_count
@@ -121,7 +131,7 @@ def _alu_arguments(pipe: Pipe) -> Sequence[object]:
 _DTYPES = {"fp32": tl.float32, "fp64": tl.float64, "int32": tl.int32}
 
 
-def compile_all() -> None:
+def compile_kernels() -> None:
     """Compile all kernels in parallel: the compiler releases Python's lock."""
     buffer = torch.zeros(_CHUNK, device="cuda")
     clock = torch.zeros(2, dtype=torch.int64, device="cuda")
@@ -159,7 +169,7 @@ def tensor_names() -> tuple[str, ...]:
     return tuple(_PRODUCTS)
 
 
-def tensor(name: str) -> Iterator[Probe]:
+def tensor_probes(name: str) -> Iterator[Probe]:
     """Probes of a tensor pipe, one per size.
 
     Raises:
@@ -173,7 +183,7 @@ def tensor(name: str) -> Iterator[Probe]:
         yield Probe(name, name, product.unit, 2.0 * m * n * n, product.multiply(m, n), detail)
 
 
-def _mm(dtype: torch.dtype) -> Callable[[int, int], Callable[[], object]]:
+def _matmul_launcher(dtype: torch.dtype) -> Callable[[int, int], Callable[[], object]]:
     def multiply(m: int, n: int) -> Callable[[], object]:
         a, b = torch.randn(m, n, device="cuda"), torch.randn(n, n, device="cuda")
         a, b = a.to(dtype), b.to(dtype)
@@ -183,13 +193,13 @@ def _mm(dtype: torch.dtype) -> Callable[[int, int], Callable[[], object]]:
     return multiply
 
 
-def _mm_tf32(m: int, n: int) -> Callable[[], object]:
+def _multiply_tf32(m: int, n: int) -> Callable[[], object]:
     torch.set_float32_matmul_precision("high")  # nothing else here multiplies fp32 matrices
-    return _mm(torch.float32)(m, n)
+    return _matmul_launcher(torch.float32)(m, n)
 
 
-def _mm_acc16(m: int, n: int) -> Callable[[], object]:
-    multiply = _mm(torch.float16)(m, n)
+def _multiply_acc16(m: int, n: int) -> Callable[[], object]:
+    multiply = _matmul_launcher(torch.float16)(m, n)
 
     def launch() -> object:
         torch.backends.cuda.matmul.allow_fp16_accumulation = True
@@ -201,7 +211,7 @@ def _mm_acc16(m: int, n: int) -> Callable[[], object]:
     return launch
 
 
-def _mm_fp8(m: int, n: int) -> Callable[[], object]:
+def _multiply_fp8(m: int, n: int) -> Callable[[], object]:
     a, b = torch.randn(m, n, device="cuda"), torch.randn(n, n, device="cuda")
     a, b = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn).t()  # must be column-major
     one = torch.ones((), device="cuda")
@@ -212,7 +222,7 @@ def _mm_fp8(m: int, n: int) -> Callable[[], object]:
     return launch
 
 
-def _mm_int8(m: int, n: int) -> Callable[[], object]:
+def _multiply_int8(m: int, n: int) -> Callable[[], object]:
     a, b = (torch.randint(-128, 128, (rows, n), device="cuda", dtype=torch.int8) for rows in (m, n))
     return lambda: torch._int_mm(a, b.t())
 
@@ -220,11 +230,11 @@ def _mm_int8(m: int, n: int) -> Callable[[], object]:
 _LARGE = (4096, 8192)
 
 _PRODUCTS = {
-    "tensor.fp16": _Product("FLOP/s", _LARGE, _mm(torch.float16)),
-    "tensor.bf16": _Product("FLOP/s", _LARGE, _mm(torch.bfloat16)),
-    "tensor.tf32": _Product("FLOP/s", _LARGE, _mm_tf32),
-    "tensor.fp8": _Product("FLOP/s", _LARGE, _mm_fp8),
-    "tensor.int8": _Product("op/s", _LARGE, _mm_int8),
-    "tensor.fp64": _Product("FLOP/s", (2048, 4096), _mm(torch.float64)),
-    "tensor.fp16_acc16": _Product("FLOP/s", _LARGE, _mm_acc16),
+    "tensor.fp16": _Product("FLOP/s", _LARGE, _matmul_launcher(torch.float16)),
+    "tensor.bf16": _Product("FLOP/s", _LARGE, _matmul_launcher(torch.bfloat16)),
+    "tensor.tf32": _Product("FLOP/s", _LARGE, _multiply_tf32),
+    "tensor.fp8": _Product("FLOP/s", _LARGE, _multiply_fp8),
+    "tensor.int8": _Product("op/s", _LARGE, _multiply_int8),
+    "tensor.fp64": _Product("FLOP/s", (2048, 4096), _matmul_launcher(torch.float64)),
+    "tensor.fp16_acc16": _Product("FLOP/s", _LARGE, _multiply_acc16),
 }

@@ -21,7 +21,7 @@ import solkit
 from solkit.calibrate import probes
 from solkit.calibrate.kernels import empty_kernel
 from solkit.calibrate.pipes import PIPES
-from solkit.calibrate.stopwatch import Probe, Single, Stopwatch, reading
+from solkit.calibrate.stopwatch import Probe, Single, Stopwatch, summarise_samples
 from solkit.core import Conditions
 from solkit.errors import SolkitError, UnsupportedError
 from solkit.measure.timing.clocks import ConditionSampler
@@ -79,17 +79,17 @@ class _Session:
         """Measure every item, the most important first."""
         memory = probes.MemoryProbe(_buffer_bytes())
         items: list[tuple[str, Callable[[], Iterator[Reading]]]] = [
-            ("dram", partial(self._dram, memory)),
-            *((name, partial(self._tensor, name)) for name in probes.tensor_names()),
-            *((name, partial(self._alu, name)) for name in PIPES),
-            ("l2", partial(self._l2, memory)),
-            ("launch", self._launches),
-            ("single launches", partial(self._singles, memory)),
+            ("dram", partial(self._measure_dram, memory)),
+            *((name, partial(self._measure_tensor, name)) for name in probes.tensor_names()),
+            *((name, partial(self._measure_alu, name)) for name in PIPES),
+            ("l2", partial(self._measure_l2, memory)),
+            ("launch", self._measure_launches),
+            ("single launches", partial(self._measure_singles, memory)),
         ]
         for name, item in items:
-            self._take(name, item)
+            self._take_readings(name, item)
 
-    def _take(self, name: str, item: Callable[[], Iterator[Reading]]) -> None:
+    def _take_readings(self, name: str, item: Callable[[], Iterator[Reading]]) -> None:
         """Take the readings of an item, or record why there are none."""
         if time.monotonic() - self._start_s > self._effort.budget_s:
             self.skipped[name] = f"no time left of {self._effort.budget_s:g} s"
@@ -101,37 +101,39 @@ class _Session:
             torch.cuda.synchronize()  # a worse error is raised again here
             self.skipped[name] = str(error).splitlines()[0]
 
-    def _both(self, probe: Probe) -> Iterator[Reading]:
-        yield self._stopwatch.burst(probe, self._effort.bursts)
-        yield self._stopwatch.sustained(probe, self._effort.sustained_s)
+    def _time_both_ways(self, probe: Probe) -> Iterator[Reading]:
+        yield self._stopwatch.time_burst(probe, self._effort.bursts)
+        yield self._stopwatch.time_sustained(probe, self._effort.sustained_s)
 
-    def _dram(self, memory: probes.MemoryProbe) -> Iterator[Reading]:
+    def _measure_dram(self, memory: probes.MemoryProbe) -> Iterator[Reading]:
         for kind in probes.KINDS:
-            yield from self._both(self._best_grid(memory, kind))
+            yield from self._time_both_ways(self._find_best_grid(memory, kind))
 
-    def _best_grid(self, memory: probes.MemoryProbe, kind: str) -> Probe:
+    def _find_best_grid(self, memory: probes.MemoryProbe, kind: str) -> Probe:
         size = memory.buffer_bytes * probes.KINDS[kind]
-        return self._stopwatch.fastest([memory.probe(kind, size, way) for way in (False, True)])
+        return self._stopwatch.find_fastest(
+            [memory.probe(kind, size, way) for way in (False, True)]
+        )
 
-    def _tensor(self, name: str) -> Iterator[Reading]:
+    def _measure_tensor(self, name: str) -> Iterator[Reading]:
         """Yield the fastest burst of any size, and the fastest size sustained."""
-        sizes = list(probes.tensor(name))
-        bursts = [self._stopwatch.burst(probe, self._effort.bursts) for probe in sizes]
+        sizes = list(probes.tensor_probes(name))
+        bursts = [self._stopwatch.time_burst(probe, self._effort.bursts) for probe in sizes]
         yield max(bursts, key=lambda reading: reading.value)
-        fastest = self._stopwatch.fastest(sizes)
-        yield self._stopwatch.sustained(fastest, self._effort.sustained_s)
+        fastest = self._stopwatch.find_fastest(sizes)
+        yield self._stopwatch.time_sustained(fastest, self._effort.sustained_s)
 
-    def _alu(self, name: str) -> Iterator[Reading]:
-        yield from self._both(probes.alu(name))
+    def _measure_alu(self, name: str) -> Iterator[Reading]:
+        yield from self._time_both_ways(probes.alu_probe(name))
 
-    def _l2(self, memory: probes.MemoryProbe) -> Iterator[Reading]:
+    def _measure_l2(self, memory: probes.MemoryProbe) -> Iterator[Reading]:
         l2_bytes = torch.cuda.get_device_properties().L2_cache_size
         for kind in ("read", "write"):
             for share in self._effort.l2_shares:
                 size = round(share * l2_bytes) // probes.CHUNK_BYTES * probes.CHUNK_BYTES
-                yield self._stopwatch.burst(memory.l2(kind, size), self._effort.bursts)
+                yield self._stopwatch.time_burst(memory.probe_l2(kind, size), self._effort.bursts)
 
-    def _launches(self) -> Iterator[Reading]:
+    def _measure_launches(self) -> Iterator[Reading]:
         def empty() -> None:
             empty_kernel[(1,)]()
 
@@ -141,20 +143,26 @@ class _Session:
             on_gpu_s, on_host_s = self._stopwatch.queued_s(empty, _STREAM_LAUNCHES)
             queued.append(on_gpu_s)
             host.append(on_host_s)
-        graph = _graph(empty, _GRAPH_LAUNCHES)
+        graph = _capture_graph(empty, _GRAPH_LAUNCHES)
         replays = [self._stopwatch.queued_s(graph.replay, 5)[0] for _ in range(repeats)]
         in_graph = [seconds / _GRAPH_LAUNCHES for seconds in replays]
-        yield _seconds("launch.graph", in_graph, "events", f"of {_GRAPH_LAUNCHES} in a CUDA graph")
-        yield _seconds("launch.stream", queued, "events", f"of {_STREAM_LAUNCHES} queued ahead")
-        yield _seconds("launch.host", host, "wall", "the host's part, by Triton's launcher")
+        yield _seconds_reading(
+            "launch.graph", in_graph, "events", f"of {_GRAPH_LAUNCHES} in a CUDA graph"
+        )
+        yield _seconds_reading(
+            "launch.stream", queued, "events", f"of {_STREAM_LAUNCHES} queued ahead"
+        )
+        yield _seconds_reading("launch.host", host, "wall", "the host's part, by Triton's launcher")
         trips = [_round_trip_s(empty) for _ in range(20 * repeats)]
-        yield _seconds("launch.round_trip", trips, "wall", "launch, and wait until it is over")
+        yield _seconds_reading(
+            "launch.round_trip", trips, "wall", "launch, and wait until it is over"
+        )
 
-    def _singles(self, memory: probes.MemoryProbe) -> Iterator[Reading]:
+    def _measure_singles(self, memory: probes.MemoryProbe) -> Iterator[Reading]:
         flush_bytes = max(2 * torch.cuda.get_device_properties().L2_cache_size, _MIN_FLUSH_BYTES)
         other = torch.zeros(flush_bytes // 4, device="cuda")
         total = torch.zeros((), device="cuda")
-        chosen = {kind: self._best_grid(memory, kind).detail for kind in probes.KINDS}
+        chosen = {kind: self._find_best_grid(memory, kind).detail for kind in probes.KINDS}
         singles = []
         for kind, detail in chosen.items():
             for size in self._effort.sizes:
@@ -164,7 +172,7 @@ class _Session:
                     Single(probe, Regime.CLEAN, lambda: torch.sum(other, dim=0, out=total)),
                     Single(probe, Regime.DIRTY, other.zero_),
                 ]
-        yield from self._stopwatch.one_by_one(singles, self._effort.rounds, random.Random(0))
+        yield from self._stopwatch.time_one_by_one(singles, self._effort.rounds, random.Random(0))
 
 
 def _buffer_bytes() -> int:
@@ -172,7 +180,7 @@ def _buffer_bytes() -> int:
     return min(_LARGEST_BYTES, free // 8) // probes.CHUNK_BYTES * probes.CHUNK_BYTES
 
 
-def _graph(launch: Callable[[], None], count: int) -> torch.cuda.CUDAGraph:
+def _capture_graph(launch: Callable[[], None], count: int) -> torch.cuda.CUDAGraph:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         for _ in range(count):
@@ -188,18 +196,20 @@ def _round_trip_s(launch: Callable[[], None]) -> float:
     return time.perf_counter() - start
 
 
-def _seconds(name: str, samples: Sequence[float], timer: Timer, detail: str) -> Reading:
+def _seconds_reading(name: str, samples: Sequence[float], timer: Timer, detail: str) -> Reading:
     regime = Regime.QUEUED if timer == "events" else Regime.HOST
-    return reading(samples, name=name, regime=regime, unit="s", timer=timer, detail=detail)
+    return summarise_samples(
+        samples, name=name, regime=regime, unit="s", timer=timer, detail=detail
+    )
 
 
-def _calibrate(gpu: Gpu, quick: bool, start_s: float) -> Calibration:
+def _measure_gpu(gpu: Gpu, quick: bool, start_s: float) -> Calibration:
     """Measure the one GPU that this process sees; raises `UnsupportedError` if it is another."""
-    uuid = _require(gpu)
+    uuid = _require_gpu(gpu)
     with ConditionSampler(uuid) as sampler:
         time.sleep(0.3)
     _log.info("%4.0f s  compiling", time.monotonic() - start_s)
-    probes.compile_all()
+    probes.compile_kernels()
     session = _Session(uuid, _QUICK if quick else _FULL, start_s)
     session.run()
     return Calibration(
@@ -208,15 +218,15 @@ def _calibrate(gpu: Gpu, quick: bool, start_s: float) -> Calibration:
         seconds=round(time.monotonic() - start_s, 1),
         quick=quick,
         gpu=gpu,
-        software=_software(),
-        idle=sampler.since(),
+        software=_software_versions(),
+        idle=sampler.conditions_since(),
         readings=tuple(session.readings),
         skipped=session.skipped,
         warnings=tuple(warnings_of(session.readings, gpu)),
     )
 
 
-def _require(gpu: Gpu) -> str:
+def _require_gpu(gpu: Gpu) -> str:
     """Return the GPU's UUID, after checking that torch sees it and no other."""
     if not torch.cuda.is_available():
         built = f"built for CUDA {torch.version.cuda}" if torch.version.cuda else "CPU only"
@@ -227,7 +237,7 @@ def _require(gpu: Gpu) -> str:
     return gpu.uuid
 
 
-def _software() -> Software:
+def _software_versions() -> Software:
     return Software(
         solkit=solkit.__version__,
         driver=str(nvml.driver_version()),
@@ -259,7 +269,7 @@ def main(request: str, answer: str) -> None:
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="solkit: %(message)s")
     settings = json.loads(request)
     try:
-        calibration = _calibrate(
+        calibration = _measure_gpu(
             Gpu.model_validate(settings["gpu"]), settings["quick"], settings["start_s"]
         )
         text = calibration.model_dump_json(by_alias=True)

@@ -28,7 +28,7 @@ from solkit.measure.timing.median_interval import median_interval
 from solkit.measure.timing.timers import read_activities
 from solkit.roofline.calibration.record import Reading, Regime, Timer
 
-__all__ = ["Probe", "Single", "Stopwatch", "marked", "reading"]
+__all__ = ["Probe", "Single", "Stopwatch", "marked_seconds", "summarise_samples"]
 
 _BURST_S = 0.001
 _REST_S = 0.1
@@ -53,7 +53,7 @@ class Probe:
     detail: str = ""
     size_bytes: int | None = None
 
-    def reading(
+    def make_reading(
         self,
         regime: Regime,
         rates: Sequence[float],
@@ -62,7 +62,7 @@ class Probe:
         conditions: Conditions | None = None,
     ) -> Reading:
         """Return the record of samples of the rate."""
-        return reading(
+        return summarise_samples(
             rates,
             name=self.name,
             ceiling=self.ceiling if regime in (Regime.BURST, Regime.SUSTAINED) else None,
@@ -76,7 +76,7 @@ class Probe:
         )
 
 
-def reading(samples: Sequence[float], **fields: Any) -> Reading:
+def summarise_samples(samples: Sequence[float], **fields: Any) -> Reading:
     """Return the record of samples, with their median and its interval."""
     interval = median_interval(samples)
     spread: dict[str, Any] = {"value": interval.median, "low": interval.low, "high": interval.high}
@@ -104,24 +104,26 @@ class Stopwatch:
     def launch_s(self, probe: Probe) -> float:
         """Approximate seconds per launch, after an uncounted first one."""
         probe.launch()
-        return self._train_s(probe, 1)
+        return self._time_train(probe, 1)
 
-    def burst(self, probe: Probe, repeats: int) -> Reading:
+    def time_burst(self, probe: Probe, repeats: int) -> Reading:
         """Return the median rate of short trains after rests, with the clock of other trains."""
         count = max(1, round(_BURST_S / self.launch_s(probe)))
         times = []
         for _ in range(repeats):
             time.sleep(_REST_S)
-            times.append(self._train_s(probe, count))
-        clock = median(self._clock_mhz(probe, count, min(times)) for _ in range(_CLOCK_TRAINS))
+            times.append(self._time_train(probe, count))
+        clock = median(
+            self._count_clock_mhz(probe, count, min(times)) for _ in range(_CLOCK_TRAINS)
+        )
         rates = [probe.amount * count / seconds for seconds in times]
-        return probe.reading(Regime.BURST, rates, "events", clock)
+        return probe.make_reading(Regime.BURST, rates, "events", clock)
 
-    def sustained(self, probe: Probe, seconds: float) -> Reading:
+    def time_sustained(self, probe: Probe, seconds: float) -> Reading:
         """Return the median rate over a long train's second half, and NVML's readings there."""
         count = max(1, round(_CHUNK_S / self.launch_s(probe)))
         chunks = max(6, round(seconds / _CHUNK_S))
-        events = [_event() for _ in range(chunks + 1)]
+        events = [_timing_event() for _ in range(chunks + 1)]
         start = time.monotonic()
         with ConditionSampler(self._uuid) as sampler:
             events[0].record()
@@ -136,19 +138,19 @@ class Stopwatch:
             probe.amount * count / (first.elapsed_time(last) / 1e3)
             for first, last in zip(events[half:], events[half + 1 :])
         ]
-        seen = sampler.since((start + end) / 2)
-        return probe.reading(Regime.SUSTAINED, rates, "events", seen.sm_clock_mhz, seen)
+        seen = sampler.conditions_since((start + end) / 2)
+        return probe.make_reading(Regime.SUSTAINED, rates, "events", seen.sm_clock_mhz, seen)
 
-    def fastest(self, probes: Sequence[Probe]) -> Probe:
+    def find_fastest(self, probes: Sequence[Probe]) -> Probe:
         """Return the probe with the highest rate, by three short trains each."""
 
         def rate(probe: Probe) -> float:
             count = max(1, round(_BURST_S / self.launch_s(probe)))
-            return max(probe.amount * count / self._train_s(probe, count) for _ in range(3))
+            return max(probe.amount * count / self._time_train(probe, count) for _ in range(3))
 
         return max(probes, key=rate)
 
-    def one_by_one(
+    def time_one_by_one(
         self, singles: Sequence[Single], rounds: int, order: random.Random
     ) -> list[Reading]:
         """Return the median rate of launches timed alone, in random order, by CUPTI."""
@@ -156,10 +158,10 @@ class Stopwatch:
         times: dict[Single, list[float]] = {single: [] for single in singles}
         for start in range(0, len(queue), _SESSION):
             part = queue[start : start + _SESSION]
-            for single, seconds in zip(part, _recorded(part, self._clock), strict=True):
+            for single, seconds in zip(part, _record_launches(part, self._clock), strict=True):
                 times[single].append(seconds)
         return [
-            s.probe.reading(s.regime, [s.probe.amount / t for t in times[s]], "cupti")
+            s.probe.make_reading(s.regime, [s.probe.amount / t for t in times[s]], "cupti")
             for s in singles
         ]
 
@@ -169,8 +171,8 @@ class Stopwatch:
         The host must take less than 20 ms for all of them.
         """
         torch.cuda.synchronize()
-        self._spin(20 * _GATE_CYCLES)
-        first, last = _event(), _event()
+        self._launch_spin(20 * _GATE_CYCLES)
+        first, last = _timing_event(), _timing_event()
         first.record()
         start = time.perf_counter()
         for _ in range(count):
@@ -180,11 +182,11 @@ class Stopwatch:
         torch.cuda.synchronize()
         return first.elapsed_time(last) / 1e3 / count, host_s / count
 
-    def _train_s(self, probe: Probe, count: int) -> float:
+    def _time_train(self, probe: Probe, count: int) -> float:
         """Return seconds of `count` launches in a row."""
-        start, end = _event(), _event()
+        start, end = _timing_event(), _timing_event()
         torch.cuda.synchronize()
-        self._spin(_GATE_CYCLES)
+        self._launch_spin(_GATE_CYCLES)
         start.record()
         for _ in range(count):
             probe.launch()
@@ -192,7 +194,7 @@ class Stopwatch:
         torch.cuda.synchronize()
         return float(start.elapsed_time(end)) / 1e3
 
-    def _clock_mhz(self, probe: Probe, count: int, seconds: float) -> float:
+    def _count_clock_mhz(self, probe: Probe, count: int, seconds: float) -> float:
         """Return the SM clock during a train after a rest, counted by one parallel warp.
 
         The warp starts before the train, which might leave it no room.
@@ -200,20 +202,20 @@ class Stopwatch:
         torch.cuda.synchronize()
         time.sleep(_REST_S)
         with torch.cuda.stream(self._side):
-            self._spin(_GATE_CYCLES + _CLOCK_LAG_CYCLES, int(_CLOCK_HZ * seconds))
-        self._spin(_GATE_CYCLES, clock=self._unread)
+            self._launch_spin(_GATE_CYCLES + _CLOCK_LAG_CYCLES, int(_CLOCK_HZ * seconds))
+        self._launch_spin(_GATE_CYCLES, clock=self._unread)
         for _ in range(count):
             probe.launch()
         torch.cuda.synchronize()
         cycles, nanoseconds = self._clock.tolist()
         return 1e3 * float(cycles) / float(nanoseconds)
 
-    def _spin(self, wait: int, count: int = 1, clock: torch.Tensor | None = None) -> None:
+    def _launch_spin(self, wait: int, count: int = 1, clock: torch.Tensor | None = None) -> None:
         target = self._clock if clock is None else clock
         spin_kernel[(1,)](target, wait, count, num_warps=1)
 
 
-def _recorded(singles: Sequence[Single], clock: torch.Tensor) -> list[float]:
+def _record_launches(singles: Sequence[Single], clock: torch.Tensor) -> list[float]:
     """Time each launch in seconds, by CUPTI's activity records; a spinning kernel marks its end."""
     with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as session:
         for single in singles:
@@ -221,10 +223,10 @@ def _recorded(singles: Sequence[Single], clock: torch.Tensor) -> list[float]:
             single.probe.launch()
             spin_kernel[(1,)](clock, 1, 1, num_warps=1)
         torch.cuda.synchronize()
-    return marked(read_activities(session.profiler.kineto_results.events()), len(singles))
+    return marked_seconds(read_activities(session.profiler.kineto_results.events()), len(singles))
 
 
-def marked(activities: Iterable[Activity], count: int) -> list[float]:
+def marked_seconds(activities: Iterable[Activity], count: int) -> list[float]:
     """Return seconds of the activity before each spinning kernel, in the order they ran.
 
     Raises:
@@ -243,5 +245,5 @@ def marked(activities: Iterable[Activity], count: int) -> list[float]:
     return times
 
 
-def _event() -> torch.cuda.Event:
+def _timing_event() -> torch.cuda.Event:
     return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]

@@ -43,7 +43,7 @@ def survey_kernels(
         A cell, or ``None`` while none is known yet.
     """
     remaining = _buildable_kernels(
-        kernels, toolchain.missing({**os.environ, **ahead.environment}), tell
+        kernels, toolchain.missing_tools({**os.environ, **ahead.environment}), tell
     )
     random.Random(0).shuffle(remaining)
     surveys: list[tuple[Kernel, Future[list[dict[str, Any]]]]] = []

@@ -12,7 +12,7 @@ from solkit.core import Configuration, KernelFile, Value, Verdict, canonical
 from solkit.errors import InputError, JobDiedError, NotRecordedError, SolkitError
 from solkit.integrations.grading import NOT_RECORDED, Graded, Stage
 from solkit.integrations.recordings import Recording
-from solkit.measure.distrust.source_suspicion import suspicions
+from solkit.measure.anti_cheating.source_suspicion import suspicions
 from solkit.pipeline.evaluation import Given, Text
 from solkit.pipeline.preparing import Preparation
 

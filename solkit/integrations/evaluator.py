@@ -49,7 +49,7 @@ from solkit.integrations.forecasting import Forecaster, optimistic
 from solkit.integrations.grading import NOT_RECORDED, PASSED_SCORE, Advise, Graded, Reward, Stage
 from solkit.integrations.recordings import Recording, recorded_problem
 from solkit.measure.benches import Bench, RecordedBench
-from solkit.measure.benches.recorded import cost_of
+from solkit.measure.benches.recorded import recorded_cost
 from solkit.pipeline.evaluation import Evaluation, Given, Text
 from solkit.pipeline.lab import Lab
 from solkit.roofline.score import sol_score
@@ -516,7 +516,7 @@ class Evaluator:
 
     def _note_measurement(self, key: Key, graded: Graded, outcome: Outcome) -> None:
         """Remember a measurement."""
-        cost_s = cost_of(outcome, outcome.time_ms or 0.0).gpu_s
+        cost_s = recorded_cost(outcome, outcome.time_ms or 0.0).gpu_s
         with self._lock:
             self._spent_s += cost_s
             if graded.stage is Stage.MEASURED:

@@ -17,12 +17,12 @@ from functools import partial
 import numpy as np
 
 from solkit.adapters.fake_triton import CapturedLaunch, TensorArgument
-from solkit.adapters.live_autotuner import written
+from solkit.adapters.live_autotuner import may_write_tensor
 from solkit.adapters.triton_compiler import fill_cache, lower_for, prepare
 from solkit.analysis.facts import facts_of
 from solkit.core import Depth, Device, Facts, Value
 from solkit.errors import SolkitError
-from solkit.processes.forked import forked
+from solkit.processes.parallel_calls import call_in_forks
 from solkit.roofline.kernel.dram_traffic import dram_traffic
 from solkit.roofline.kernel.evaluate import described
 from solkit.surrogate.features import Array, Problem
@@ -103,7 +103,7 @@ def compile_ahead(launches: Sequence[Launch], device: Device) -> None:
     ]
     if _may_fork_process() and min(_usable_cores(), len(calls)) > 1:
         prepare()
-        forked(calls, lambda _: None, _job_count(len(calls)), _LIMIT_S)
+        call_in_forks(calls, lambda _: None, _job_count(len(calls)), _LIMIT_S)
 
 
 def _compile_captured(captured: CapturedLaunch, device: Device) -> None:
@@ -152,7 +152,7 @@ def _lower_launches(launches: Sequence[Launch], device: Device) -> list[Facts | 
         return []
 
     calls = [partial(_share_facts, share, device) for share in shares]
-    facts_of_shares = forked(calls, failed, jobs, _LIMIT_S)
+    facts_of_shares = call_in_forks(calls, failed, jobs, _LIMIT_S)
     all_facts: list[Facts | None] = [None] * len(launches)
     for place, facts in enumerate(facts_of_shares):
         all_facts[place::jobs] = facts or [None] * len(shares[place])
@@ -278,7 +278,9 @@ def _launch_problem(launch: Launch, facts: Sequence[Facts | None], device: Devic
         wrote = min(amounts.written for amounts in traffic)
     else:
         sizes = {tensor.storage: _distinct_bytes(tensor) for tensor in tensors.values()}
-        outputs = {t.storage for name, t in tensors.items() if written(launch.captured, name)}
+        outputs = {
+            t.storage for name, t in tensors.items() if may_write_tensor(launch.captured, name)
+        }
         wrote = float(sum(size for storage, size in sizes.items() if storage in outputs))
         read = float(sum(size for storage, size in sizes.items() if storage not in outputs))
     times = {pipe: _pipe_time_ms(device, pipe, amount) for pipe, amount in operations.items()}

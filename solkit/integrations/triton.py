@@ -56,7 +56,7 @@ def attach(kernel: Any, top_k: int = TOP_K, surrogate: _Model = None) -> Any:
     Raises:
         InputError: the kernel is not autotuned, or `top_k` is not a positive number.
     """
-    live_autotuner.wrap(kernel, _Pruner(_check_top_k(top_k), surrogate))
+    live_autotuner.wrap_tuner(kernel, _Pruner(_check_top_k(top_k), surrogate))
     return kernel
 
 
@@ -66,7 +66,7 @@ def detach(kernel: Any) -> None:
     Raises:
         InputError: the kernel is not autotuned.
     """
-    live_autotuner.unwrap(kernel)
+    live_autotuner.unwrap_tuner(kernel)
 
 
 def install(top_k: int = TOP_K, surrogate: _Model = None) -> None:
@@ -79,7 +79,7 @@ def install(top_k: int = TOP_K, surrogate: _Model = None) -> None:
     Raises:
         InputError: `top_k` is not a positive number.
     """
-    live_autotuner.wrap_all(_Pruner(_check_top_k(top_k), surrogate))
+    live_autotuner.wrap_all_tuners(_Pruner(_check_top_k(top_k), surrogate))
 
 
 def uninstall() -> None:
@@ -137,9 +137,9 @@ class _Pruner:
 
 def _config_launch(call: live_autotuner.Call, config: Any) -> Launch:
     """Return a configuration's launch; Triton will tell why if it cannot be captured."""
-    params = live_autotuner.params_of(config)
+    params = live_autotuner.config_params(config)
     try:
-        return Launch(live_autotuner.captured(call, config), params)
+        return Launch(live_autotuner.capture_launch(call, config), params)
     except Exception:
         return Launch(None, params)
 

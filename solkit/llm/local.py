@@ -16,7 +16,7 @@ from typing import Any
 from solkit.errors import JobDiedError, UnsupportedError
 from solkit.llm.client import Answered, Failure, Reply, Request, Trouble
 from solkit.llm.files import check_path
-from solkit.processes.host import Host, Program, python, python_path
+from solkit.processes.host import Host, Program, python_command, python_path
 
 __all__ = ["LocalModel"]
 
@@ -101,7 +101,7 @@ class LocalModel:
 
         def start(descriptor: int) -> Program:
             code = f"from {_WORKER} import main; main({descriptor})"
-            return Program(python(code), env=env, descriptors=(descriptor,))
+            return Program(python_command(code), env=env, descriptors=(descriptor,))
 
         self._host = host = Host(start, "generating")
         try:

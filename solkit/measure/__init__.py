@@ -6,10 +6,10 @@ the right outputs and decides; the caller needs no torch.
 
 ::
 
-    GuardedBench ─► Session ─┬─► referee ─┬─ guarded.checks, checking/     is it correct?
+    GuardedBench ─► Session ─┬─► referee ─┬─ guarded.correctness, checking/ is it correct?
                              │     │      ├─ guarded.examination, timing/  how long does it take?
                              │     │      ├─ timing.comparison_statistics  which one is faster?
-                             │     │      └─ distrust/                     is it what was asked?
+                             │     │      └─ anti_cheating/                is it what was asked?
                              │   remote   (channel, sharing)
                              │     ▼
                              └─► candidate ── guard, timers; one for each that is compared

@@ -47,19 +47,19 @@ from solkit.roofline.score import score, time_verdict
 
 __all__ = [
     "PreparedCandidate",
-    "compared",
-    "conditions_seen",
+    "complete_compared",
+    "complete_measured",
+    "condition_fields",
     "device_fields",
-    "draft",
-    "facts_of",
-    "judged",
+    "draft_outcome",
+    "judge_time",
     "kernel_fields",
     "launched_as_compiled",
     "live_launch",
-    "measured",
     "measurement_of",
     "protocol_of",
-    "scored",
+    "score_result",
+    "stored_facts",
 ]
 
 _VERSIONS = ("solkit", "python", "torch", "triton", "cuda", "driver")
@@ -97,7 +97,7 @@ class PreparedCandidate:
         return {**self.file.problem.sizes, **self.result.shape}
 
 
-def draft(
+def draft_outcome(
     configuration: Configuration,
     prospect: PreparedCandidate,
     kernel: Kernel,
@@ -112,6 +112,7 @@ def draft(
     """
     file, result, shape = prospect.file, prospect.result, prospect.shape
     tolerance, work = file.problem.tolerance, result.work
+    versions: dict[str, Any] = {f"{name}_version": software.get(name) for name in _VERSIONS}
     return Outcome(
         params=result.params,
         verdict=Verdict.NOT_MEASURED,
@@ -126,16 +127,17 @@ def draft(
         write_bytes=work.dram_write_bytes,
         facts_id=facts.id if facts else None,
         **kernel_fields(kernel, shape),
-        **_bounds(result.bound),
+        **_bound_fields(result.bound),
         **device_fields(device),
-        **_software(software),
+        **versions,
+        platform=software.get("platform"),
     )
 
 
-def facts_of(
+def stored_facts(
     prospect: PreparedCandidate, kernel: Kernel, device: Device, software: Mapping[str, str | None]
 ) -> StoredFacts | None:
-    """Return the facts of all launches, for a log; ``None`` if any is unknown. See `draft`."""
+    """Return the facts of all launches, for a log; ``None`` if any is unknown."""
     result = prospect.result
     if not (result.analysis.is_whole and result.analysis.kernels):
         return None
@@ -146,24 +148,28 @@ def facts_of(
     return StoredFacts(key, facts_to_json([launch.facts for launch in result.analysis.kernels]))
 
 
-def measured(outcome: Outcome, judgement: Judgement, bound: Bound, device: Device) -> Outcome:
+def complete_measured(
+    outcome: Outcome, judgement: Judgement, bound: Bound, device: Device
+) -> Outcome:
     """Return a draft, completed and judged; `bound` is adjusted to the observed clock."""
     completed = replace(
         outcome,
         verdict=judgement.verdict,
         created=datetime.now(timezone.utc),
-        **_evidence((*judgement.errors, *_need(judgement.needed))),
-        **_protocol(judgement.protocol),
-        **_measured(judgement.measurement),
-        **_seen(judgement.samples),
+        **_evidence_fields((*judgement.errors, *_need_evidence(judgement.needed))),
+        **_protocol_fields(judgement.protocol),
+        **_measurement_fields(judgement.measurement),
+        **_sample_fields(judgement.samples),
     )
     if completed.verdict is Verdict.CORRECT and completed.clock_mhz is not None:
         seen = at_observed_clock(bound, device, completed.clock_mhz).at.observed_clock_ms
         completed = replace(completed, observed_clock_bound_ms=seen)
-    return judged(completed, device)
+    return judge_time(completed, device)
 
 
-def compared(candidate: Outcome, base: Outcome, turns: JudgedTurns, place: int | None) -> Outcome:
+def complete_compared(
+    candidate: Outcome, base: Outcome, turns: JudgedTurns, place: int | None
+) -> Outcome:
     """Return the outcome of a candidate that took turns with its base.
 
     Args:
@@ -172,14 +178,18 @@ def compared(candidate: Outcome, base: Outcome, turns: JudgedTurns, place: int |
         turns: the result of the comparison.
         place: the candidate's number in it; ``None`` if it did not take part.
     """
-    times, ours, difference, ratio, errors = _turns_of(turns, place)
+    times, ours, difference, ratio, errors = _compare_turns(turns, place)
     plain = {field.name: field.default for field in fields(Outcome) if field.name in _TIMED}
     plain |= {"throttle_reasons": {}}
-    timing = {**plain, **_protocol(turns.protocol if times else None), **_seen(ours)}
+    timing = {
+        **plain,
+        **_protocol_fields(turns.protocol if times else None),
+        **_sample_fields(ours),
+    }
     return replace(
         candidate,
         created=datetime.now(timezone.utc),
-        **{**timing, **_evidence(errors)},
+        **{**timing, **_evidence_fields(errors)},
         comparison=ComparedBase(
             *(base.kernel_id, base.params, difference, base.entry_point, base.source_sha256),
             *(base.path, ratio, times),
@@ -187,7 +197,7 @@ def compared(candidate: Outcome, base: Outcome, turns: JudgedTurns, place: int |
     )
 
 
-def _turns_of(turns: JudgedTurns, place: int | None) -> tuple[Any, ...]:
+def _compare_turns(turns: JudgedTurns, place: int | None) -> tuple[Any, ...]:
     """Return the base's times, the candidate's samples, difference, ratio and evidence."""
     from solkit.measure.timing import comparison_statistics as statistics  # loads numpy
 
@@ -195,13 +205,13 @@ def _turns_of(turns: JudgedTurns, place: int | None) -> tuple[Any, ...]:
         errors = turns.errors or ("The candidate failed.",)
         return (), Samples(), Difference.NOT_COMPARED, None, errors
     (turn,) = turns.turns
-    ratio = statistics.ratio_of(turn.times_ms[0], turn.times_ms[place], turns.protocol.method)
+    ratio = statistics.compute_ratio(turn.times_ms[0], turn.times_ms[place], turns.protocol.method)
     difference = Difference.UNSTABLE if turn.unstable else statistics.difference(ratio)
     ours = Samples(candidate_ms=turn.times_ms[place], conditions=turn.conditions)
     return turn.times_ms[0], ours, difference, ratio, turn.unstable + turn.notes
 
 
-def judged(outcome: Outcome, device: Device) -> Outcome:
+def judge_time(outcome: Outcome, device: Device) -> Outcome:
     """Return the outcome; the time of a correct candidate is compared with its bounds."""
     times = outcome.time_ms, outcome.bound_ms, outcome.hard_bound_ms
     time_ms, bound_ms, hard_ms = times
@@ -218,7 +228,7 @@ def judged(outcome: Outcome, device: Device) -> Outcome:
     return replace(outcome, verdict=verdict, message=message)
 
 
-def scored(result: Result, outcome: Outcome, device: Device) -> Result:
+def score_result(result: Result, outcome: Outcome, device: Device) -> Result:
     """Return a result completed by a judged outcome, with score and gap."""
     timed = measurement_of(outcome)
     result = replace(
@@ -274,19 +284,19 @@ def protocol_of(outcome: Outcome) -> Protocol | None:
 
 
 def _analysis_of(live: LiveLaunch) -> KernelAnalysis:
-    launch = Launch(**_fields(live, _LAUNCH))
-    return KernelAnalysis(Facts(launch, **_fields(live, _COMPILED), error=live.error))
+    launch = Launch(**_copy_fields(live, _LAUNCH))
+    return KernelAnalysis(Facts(launch, **_copy_fields(live, _COMPILED), error=live.error))
 
 
-def _fields(source: object, names: Sequence[str]) -> dict[str, Any]:
+def _copy_fields(source: object, names: Sequence[str]) -> dict[str, Any]:
     return {name: getattr(source, name) for name in names}
 
 
-def _evidence(errors: tuple[str, ...]) -> dict[str, Any]:
+def _evidence_fields(errors: tuple[str, ...]) -> dict[str, Any]:
     return {"evidence": errors, "message": "; ".join(errors)[:MESSAGE_LIMIT] or None}
 
 
-def _need(needed: Needed | None) -> tuple[str, ...]:
+def _need_evidence(needed: Needed | None) -> tuple[str, ...]:
     """Return the evidence for a hard bound, a sentence."""
     if needed is None:
         return ()
@@ -299,7 +309,7 @@ def _need(needed: Needed | None) -> tuple[str, ...]:
     )
 
 
-def _bounds(bound: Bound) -> dict[str, Any]:
+def _bound_fields(bound: Bound) -> dict[str, Any]:
     return {
         "bound_ms": bound.time_ms,
         "hard_bound_ms": bound.at.hard_ms,
@@ -312,17 +322,17 @@ def _bounds(bound: Bound) -> dict[str, Any]:
     }
 
 
-def _protocol(protocol: Protocol | None) -> dict[str, Any]:
+def _protocol_fields(protocol: Protocol | None) -> dict[str, Any]:
     if protocol is None:
         return {}
-    return {**_fields(protocol, _PROTOCOL), "protocol": protocol.name}
+    return {**_copy_fields(protocol, _PROTOCOL), "protocol": protocol.name}
 
 
-def _measured(measurement: Measurement | None) -> dict[str, Any]:
+def _measurement_fields(measurement: Measurement | None) -> dict[str, Any]:
     if measurement is None:
         return {}
     return {
-        **_fields(measurement, _MEASURED),
+        **_copy_fields(measurement, _MEASURED),
         "time_ms": measurement.median_ms,
         "clock_mhz": measurement.sm_clock_mhz,
         "live_launches": tuple(map(live_launch, measurement.launches)),
@@ -331,7 +341,10 @@ def _measured(measurement: Measurement | None) -> dict[str, Any]:
 
 def live_launch(analysis: KernelAnalysis) -> LiveLaunch:
     """Return a launch as recorded in a real run."""
-    launch, compiled = _fields(analysis.launch, _LAUNCH), _fields(analysis.facts, _COMPILED)
+    launch, compiled = (
+        _copy_fields(analysis.launch, _LAUNCH),
+        _copy_fields(analysis.facts, _COMPILED),
+    )
     return LiveLaunch(**launch, **compiled, error=analysis.error)
 
 
@@ -341,16 +354,16 @@ def launched_as_compiled(live: Sequence[LiveLaunch], facts: Sequence[Facts]) -> 
     PyTorch's operators are left out: a real run notes only Triton's launches.
     """
     compiled = [live_launch(KernelAnalysis(fact)) for fact in facts if not fact.launch.library]
-    return Counter(map(_told, live)) == Counter(map(_told, compiled))
+    return Counter(map(_launch_key, live)) == Counter(map(_launch_key, compiled))
 
 
-def _told(launch: LiveLaunch) -> str:
+def _launch_key(launch: LiveLaunch) -> str:
     """Return the properties that facts and a real run both know exactly."""
     size = launch.num_warps, launch.num_ctas, launch.registers, launch.spills, launch.shared_bytes
     return canonical([launch.name, launch.grid, launch.count, dict(launch.constants), size])
 
 
-def _seen(samples: Samples) -> dict[str, Any]:
+def _sample_fields(samples: Samples) -> dict[str, Any]:
     values: dict[str, Any] = {
         "samples_ms": samples.candidate_ms,
         "reference_samples_ms": samples.reference_ms,
@@ -358,28 +371,23 @@ def _seen(samples: Samples) -> dict[str, Any]:
         "inputs_digest": samples.inputs_digest,
     }
     seen = samples.conditions
-    return values if seen is None else {**values, **conditions_seen(seen)}
+    return values if seen is None else {**values, **condition_fields(seen)}
 
 
-def conditions_seen(seen: Conditions) -> dict[str, Any]:
+def condition_fields(seen: Conditions) -> dict[str, Any]:
     """NVML's readings during the run, as fields of `Outcome`, without the clock."""
     return {
-        **_fields(seen, _CONDITIONS),
+        **_copy_fields(seen, _CONDITIONS),
         "condition_samples": seen.samples,
         "clock_low_mhz": seen.sm_clock_low_mhz,
         "throttle_reasons": seen.reasons,
     }
 
 
-def _software(versions: Mapping[str, str | None]) -> dict[str, Any]:
-    columns = {f"{name}_version": versions.get(name) for name in _VERSIONS}
-    return {**columns, "platform": versions.get("platform")}
-
-
 def kernel_fields(kernel: Kernel, shape: Mapping[str, Value]) -> dict[str, Any]:
     """Return the fields of an outcome that name its kernel and its problem at a shape."""
     return {
-        **_fields(kernel, ("kernel_id", "family", "kind", "origin", "entry_point")),
+        **_copy_fields(kernel, ("kernel_id", "family", "kind", "origin", "entry_point")),
         "problem_id": kernel.problem_id(shape),
         "implementation": kernel.name,
         "source_sha256": kernel.source.sha256,

@@ -25,7 +25,7 @@ from solkit.core import (
 )
 from solkit.errors import InputError
 from solkit.measure.benches.guarded import GuardedBench
-from solkit.measure.outcomes import PreparedCandidate, protocol_of, scored
+from solkit.measure.outcomes import PreparedCandidate, protocol_of, score_result
 from solkit.measure.timing import protocols
 from solkit.pipeline.environment import environment
 from solkit.pipeline.measuring import (
@@ -72,7 +72,7 @@ def compare(
         TraceError: a measurement could not be saved.
     """
     how = settings or MeasureSettings()
-    protocols.find(how.protocol)
+    protocols.find_protocol(how.protocol)
     to = target_device(device, settings)
     chosen = [base_params or {}, *[params or {} for _ in candidates]]
     plans = [
@@ -101,7 +101,7 @@ def _prepare_at_shape(
     settings: MeasureSettings,
 ) -> Iterator[_Known]:
     """Yield what to measure of each study that did not fail at a shape."""
-    l2 = protocols.find(settings.protocol).l2
+    l2 = protocols.find_protocol(settings.protocol).l2
     for study, own in zip(studies, params, strict=True):
         for case in study.cases:
             if case.shape == shape:
@@ -121,7 +121,7 @@ def _compare_prepared(bench: GuardedBench, prospects: Sequence[_Known]) -> Itera
         if outcome.verdict is Verdict.NOT_MEASURED:
             raise InputError(outcome.message or "")
     results = [
-        scored(prospect.result, outcome, bench.device)
+        score_result(prospect.result, outcome, bench.device)
         for (_, prospect), outcome in zip(prospects, outcomes, strict=True)
     ]
     turns = bench.compared(configurations, outcomes)

@@ -35,9 +35,9 @@ from solkit.datasets import outcomelog
 from solkit.datasets.kernels import kernel_of_file
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import InputError, NotRecordedError, SolkitError
+from solkit.measure.anti_cheating.source_suspicion import suspicions
 from solkit.measure.benches import Bench, RecordedBench
-from solkit.measure.distrust.source_suspicion import suspicions
-from solkit.measure.outcomes import PreparedCandidate, scored
+from solkit.measure.outcomes import PreparedCandidate, score_result
 from solkit.pipeline.compiling import choose_configurations, first_parent
 from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.studying import Shape
@@ -435,7 +435,7 @@ class KernelEvaluator:
         from solkit.tuner.evolution.population_archive import behaviour_of
 
         counts = outcome.verdict.is_right
-        result = None if prospect is None else scored(prospect.result, outcome, self.device)
+        result = None if prospect is None else score_result(prospect.result, outcome, self.device)
         return VariantOutcome(
             outcome.verdict,
             outcome.time_ms if counts else None,

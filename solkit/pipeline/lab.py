@@ -16,7 +16,7 @@ from solkit.errors import InputError, UnsupportedError
 from solkit.measure.benches import Bench
 from solkit.measure.benches.guarded import GuardedBench
 from solkit.measure.benches.locked import SharedBench
-from solkit.measure.outcomes import PreparedCandidate, scored
+from solkit.measure.outcomes import PreparedCandidate, score_result
 from solkit.pipeline.environment import environment
 from solkit.pipeline.evaluation import Evaluation, Given, Text
 from solkit.pipeline.preparing import Preparation, Studied, Values
@@ -149,7 +149,7 @@ class Lab:
         prepared = self._prepared.analysed(candidate, problem, shape, params)
         future = self._submit_prepared(*prepared)
         try:
-            return self._shared_bench().first([future]).result()
+            return self._shared_bench().wait_for_first([future]).result()
         finally:
             self._prospects.pop(id(prepared[0]), None)
 
@@ -209,7 +209,7 @@ class Lab:
                     else:
                         measuring[future] = evaluation
                 if measuring:
-                    future = self._shared_bench().first(measuring)
+                    future = self._shared_bench().wait_for_first(measuring)
                     yield self._finish_evaluation(measuring.pop(future), future)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -262,7 +262,9 @@ class Lab:
         assert evaluation.result is not None
         outcome = future.result()
         return replace(
-            evaluation, outcome=outcome, result=scored(evaluation.result, outcome, self.device)
+            evaluation,
+            outcome=outcome,
+            result=score_result(evaluation.result, outcome, self.device),
         )
 
 

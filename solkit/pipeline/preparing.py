@@ -41,7 +41,7 @@ class Preparation:
 
     def __init__(self, device: Device, settings: MeasureSettings) -> None:
         self.device, self._precision = device, settings.precision
-        self._l2 = protocols.find(settings.protocol).l2
+        self._l2 = protocols.find_protocol(settings.protocol).l2
         self.analyser = analyser_for(device, settings)
         self._texts = Texts()
 

@@ -80,7 +80,7 @@ class RemoteGpus:
             return head_to_head(bench, base, rival)
 
     def _start_workers(self, seed: int, gpus: int | None) -> ManyBench | RemoteBench:
-        from solkit.measure.benches.hosting import Trusted
+        from solkit.measure.benches.bench_server import Trusted
         from solkit.measure.benches.local import gpus_named, local_bench
         from solkit.measure.benches.ray import ray_bench
         from solkit.measure.benches.remote import Trade

@@ -17,8 +17,8 @@ from solkit.core import (
     Verdict,
 )
 from solkit.errors import InputError
-from solkit.measure.counters.counting import counted
-from solkit.measure.outcomes import PreparedCandidate, scored
+from solkit.measure.counters.counting import count_launches
+from solkit.measure.outcomes import PreparedCandidate, score_result
 from solkit.measure.timing import protocols
 from solkit.pipeline.environment import environment
 from solkit.pipeline.forecasts import with_forecasts
@@ -69,7 +69,7 @@ def score(
     how = settings or MeasureSettings()
     if how.counters and how.sandbox:
         raise InputError("--ncu and --sandbox: Nsight Compute cannot count inside the sandbox")
-    l2 = protocols.find(how.protocol).l2
+    l2 = protocols.find_protocol(how.protocol).l2
     to = target_device(device, settings)
     plan = plan_study(path, reference, shapes, params=params, groups="")
     with analyser_for(to, how) as analyser:
@@ -81,7 +81,7 @@ def score(
         results, unmeasurable = _measure_shapes(study.kernel, results, to, how, params or {})
         failed += unmeasurable
     if how.counters:
-        results = [counted(study.kernel, result, to, how.time_limit_s) for result in results]
+        results = [count_launches(study.kernel, result, to, how.time_limit_s) for result in results]
     return Report(environment(), study.kernel, to, tuple(results), failed)
 
 
@@ -106,7 +106,7 @@ def _measure_shapes(
         if outcome.verdict is Verdict.NOT_MEASURED:
             failed.append(FailedShape(result.shape, outcome.message or ""))
         else:
-            scored_results.append(scored(result, outcome, device))
+            scored_results.append(score_result(result, outcome, device))
     if not scored_results:
         raise InputError(failed[0].error)
     return scored_results, tuple(failed)

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Channel", "ClosedError", "Frame", "NonsenseError", "is_readable", "pair"]
+__all__ = ["Channel", "ClosedError", "Frame", "NonsenseError", "connected_pair", "is_readable"]
 
 _PREFIX = struct.Struct("!II")  # lengths of header and payload
 _MOST_HEADER_BYTES = 4 << 20  # enough for the description of a candidate's launches
@@ -93,12 +93,12 @@ class Channel:
         ancillary = [
             (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors).tobytes())
         ]
-        deadline = _deadline(timeout_s)
+        deadline = _deadline_after(timeout_s)
         try:
-            self._socket.settimeout(_left(deadline))
+            self._socket.settimeout(_remaining_s(deadline))
             sent = self._socket.sendmsg([data[:_PART]], ancillary if descriptors else [])
             while sent < len(data):
-                self._socket.settimeout(_left(deadline))
+                self._socket.settimeout(_remaining_s(deadline))
                 sent += self._socket.send(data[sent : sent + _PART])
         except (BrokenPipeError, ConnectionResetError) as error:
             raise ClosedError from error
@@ -111,13 +111,15 @@ class Channel:
             NonsenseError: the data is not an acceptable frame.
             TimeoutError: no frame came in time.
         """
-        deadline = _deadline(timeout_s)
+        deadline = _deadline_after(timeout_s)
         descriptors: list[int] = []
-        head_size, payload_size = _PREFIX.unpack(self._read(_PREFIX.size, deadline, descriptors))
+        head_size, payload_size = _PREFIX.unpack(
+            self._read_bytes(_PREFIX.size, deadline, descriptors)
+        )
         if head_size > _MOST_HEADER_BYTES or (payload_size and not self._trusting):
             raise NonsenseError(f"a frame of {head_size} and {payload_size} bytes")
-        head = self._read(head_size, deadline, descriptors)
-        payload = self._read(payload_size, deadline, descriptors)
+        head = self._read_bytes(head_size, deadline, descriptors)
+        payload = self._read_bytes(payload_size, deadline, descriptors)
         try:
             header = json.loads(head)
         except ValueError as error:
@@ -126,10 +128,10 @@ class Channel:
             raise NonsenseError(f"not an object: {head[:200]!r}")
         return Frame(header, payload, tuple(descriptors))
 
-    def _read(self, size: int, deadline: float | None, descriptors: list[int]) -> bytes:
+    def _read_bytes(self, size: int, deadline: float | None, descriptors: list[int]) -> bytes:
         parts = bytearray()
         while len(parts) < size:
-            self._socket.settimeout(_left(deadline))
+            self._socket.settimeout(_remaining_s(deadline))
             part_bytes = min(size - len(parts), _PART)
             try:
                 part = self._receive_some(part_bytes, descriptors)
@@ -148,7 +150,7 @@ class Channel:
         return part
 
 
-def pair() -> tuple[socket.socket, socket.socket]:
+def connected_pair() -> tuple[socket.socket, socket.socket]:
     """Two ends of a socket that children inherit only on request."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
 
@@ -160,11 +162,11 @@ def is_readable(end: socket.socket, timeout_s: float) -> bool:
     return bool(poll.poll(max(timeout_s, 0.0) * 1e3))
 
 
-def _deadline(timeout_s: float | None) -> float | None:
+def _deadline_after(timeout_s: float | None) -> float | None:
     return None if timeout_s is None else time.monotonic() + timeout_s
 
 
-def _left(deadline: float | None) -> float | None:
+def _remaining_s(deadline: float | None) -> float | None:
     """Remaining seconds; raises instead of returning 0, which makes a socket non-blocking."""
     if deadline is None:
         return None

@@ -56,9 +56,9 @@ class Child:
         """True if the child is running."""
         return self._fork.is_alive
 
-    def printed(self) -> list[str]:
+    def printed_lines(self) -> list[str]:
         """Return the last lines printed since `forget_printed`."""
-        return self._tail.text(wait=not self.is_alive).splitlines()
+        return self._tail.kept_text(wait=not self.is_alive).splitlines()
 
     def forget_printed(self) -> None:
         """Discard the output so far."""
@@ -66,7 +66,7 @@ class Child:
 
     def resident_bytes(self) -> int:
         """Host memory of it and its descendants."""
-        return sum(map(_resident_bytes, _family(self.pid)))
+        return sum(map(_resident_bytes, _process_family(self.pid)))
 
     def end(self, grace_s: float = 0.0) -> int:
         """Kill it and its descendants; returns its return code as in `subprocess`.
@@ -80,11 +80,11 @@ class Child:
         return self._fork.end(grace_s)
 
 
-def _family(pid: int) -> Iterator[int]:
+def _process_family(pid: int) -> Iterator[int]:
     """Yield a process and its descendants: none escapes, since it adopts orphans."""
     yield pid
     for child in children_of(pid):
-        yield from _family(child)
+        yield from _process_family(child)
 
 
 def _resident_bytes(pid: int) -> int:
@@ -101,10 +101,10 @@ class _Tail:
         self._stream = open(descriptor, "rb", buffering=0)  # noqa: SIM115  (the thread closes it)
         self._kept = b""
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread = threading.Thread(target=self._read_output, daemon=True)
         self._thread.start()
 
-    def text(self, *, wait: bool) -> str:
+    def kept_text(self, *, wait: bool) -> str:
         """Return the kept output; waits for its end unless another process holds it open."""
         if wait:
             self._thread.join(_READ_S)
@@ -114,7 +114,7 @@ class _Tail:
         with self._lock:
             self._kept = b""
 
-    def _read(self) -> None:
+    def _read_output(self) -> None:
         with self._stream as stream:
             while part := stream.read(1 << 16):
                 with self._lock:

@@ -47,8 +47,8 @@ from typing import Any, NoReturn
 
 from solkit import userdata
 from solkit.errors import UnsupportedError, WorkerError
-from solkit.processes.channel import Channel, ClosedError, Frame, is_readable, pair
-from solkit.processes.host import Program, python, python_path
+from solkit.processes.channel import Channel, ClosedError, Frame, connected_pair, is_readable
+from solkit.processes.host import Program, python_command, python_path
 
 __all__ = ["Fork", "ForkServer", "children_of"]
 
@@ -96,7 +96,7 @@ class ForkServer:
         with self._lock:
             if not self.is_alive:
                 self.close()
-                self._process, self._control = self._started()
+                self._process, self._control = self._start_process()
 
     def load(self) -> None:
         """Start it unless it runs, and wait until it can fork.
@@ -140,22 +140,22 @@ class ForkServer:
             UnsupportedError: no temporary folder can be written.
             WorkerError: the server is gone, or did not start in time.
         """
-        where = pickle.dumps((dict(env), folder or _here(), list(sys.path)))
+        where = pickle.dumps((dict(env), folder or _working_directory(), list(sys.path)))
         job = where + pickle.dumps(args)
         header = {"function": function, "prints": output is not None}
         sent = (*(() if output is None else (output,)), *descriptors)
         try:
-            return self._forked(header, job, sent)
+            return self._fork_job(header, job, sent)
         except WorkerError:
             if not self._has_died():
                 raise
-            return self._forked(header, job, sent)  # by another that takes its place
+            return self._fork_job(header, job, sent)  # by another that takes its place
 
-    def _forked(self, header: Mapping[str, Any], job: bytes, descriptors: Sequence[int]) -> Fork:
-        ours, theirs = pair()
+    def _fork_job(self, header: Mapping[str, Any], job: bytes, descriptors: Sequence[int]) -> Fork:
+        ours, theirs = connected_pair()
         try:
             with theirs:
-                self._send(header, job, (theirs.fileno(), *descriptors))
+                self._send_request(header, job, (theirs.fileno(), *descriptors))
             return Fork(ours, self)
         except BaseException:
             ours.close()  # so the server kills what it may have forked meanwhile
@@ -185,20 +185,22 @@ class ForkServer:
             self._control.close()
             self._control = None
 
-    def _started(self) -> tuple[Program, Channel]:
-        ours, theirs = pair()
+    def _start_process(self) -> tuple[Program, Channel]:
+        ours, theirs = connected_pair()
         _require_temporary_folder()
         code = f"from {__name__} import serve; serve({theirs.fileno()}, {self._prepare!r})"
         inherited = os.environ if self._inherits else {}
         with theirs:
             process = Program(
-                [*self._wrapper, *python(code)],
+                [*self._wrapper, *python_command(code)],
                 env={**inherited, **self._env, "PYTHONPATH": python_path()},
                 descriptors=(theirs.fileno(),),
             )
         return process, Channel(ours, trusting=True)
 
-    def _send(self, header: Mapping[str, Any], job: bytes, descriptors: Sequence[int]) -> None:
+    def _send_request(
+        self, header: Mapping[str, Any], job: bytes, descriptors: Sequence[int]
+    ) -> None:
         with self._lock:
             self.start()
             assert self._control is not None
@@ -219,12 +221,12 @@ class Fork:
     def __init__(self, lifeline: socket.socket, server: ForkServer) -> None:
         self._lifeline, self.server = lifeline, server
         self._returncode: int | None = None
-        self.pid = self._number()
+        self.pid = self._read_pid()
 
     def wait(self, timeout_s: float) -> int | None:
         """Wait for the return code as in `subprocess`; ``None`` if it has not ended by then."""
         if self._returncode is None and is_readable(self._lifeline, timeout_s):
-            answer = _read(self._lifeline, _NUMBER.size)
+            answer = _read_number(self._lifeline, _NUMBER.size)
             # no report: the server was killed, and the system killed its forks
             self._returncode = _NUMBER.unpack(answer)[0] if answer else -signal.SIGKILL
             self._lifeline.close()
@@ -258,29 +260,29 @@ class Fork:
             raise WorkerError(f"process {self.pid} still exists {_REAP_S:g} s after being killed")
         return ended
 
-    def _number(self) -> int:
+    def _read_pid(self) -> int:
         """Read the process id, which the process sends first."""
         if not is_readable(self._lifeline, _START_S):
             raise WorkerError(f"no process was forked within {_START_S:g} s")
-        answer = _read(self._lifeline, _NUMBER.size)
+        answer = _read_number(self._lifeline, _NUMBER.size)
         if not answer:
             raise WorkerError("the server that was to fork a process is gone")
         return int(_NUMBER.unpack(answer)[0])
 
 
-def _close_all() -> None:
+def _close_servers() -> None:
     for server in list(_servers):
         server.close()
 
 
-def _forget_all() -> None:
+def _forget_servers() -> None:
     """In a fork of the caller: else the servers would not see the caller end."""
     for server in list(_servers):
         server.forget()
 
 
-atexit.register(_close_all)
-os.register_at_fork(after_in_child=_forget_all)
+atexit.register(_close_servers)
+os.register_at_fork(after_in_child=_forget_servers)
 
 
 def children_of(pid: int | str) -> list[int]:
@@ -292,7 +294,7 @@ def children_of(pid: int | str) -> list[int]:
     return children
 
 
-def _here() -> str | None:
+def _working_directory() -> str | None:
     """Return the working directory, unless it was removed."""
     try:
         return str(Path.cwd())
@@ -311,7 +313,7 @@ def _require_temporary_folder() -> None:
         ) from error
 
 
-def _read(end: socket.socket, size: int) -> bytes:
+def _read_number(end: socket.socket, size: int) -> bytes:
     """Return a received number; empty if the other end closed."""
     with contextlib.suppress(ConnectionResetError):
         return end.recv(size, socket.MSG_WAITALL)
@@ -323,11 +325,11 @@ def _read(end: socket.socket, size: int) -> bytes:
 
 def serve(descriptor: int, prepare: str) -> NoReturn:
     """Run the server: prepare, then fork on request until the caller closes its socket."""
-    _get_ready(prepare)
+    _prepare_server(prepare)
     _Server(Channel.of(descriptor, trusting=True)).run()
 
 
-def _get_ready(prepare: str) -> None:
+def _prepare_server(prepare: str) -> None:
     module, _, name = prepare.partition(":")
     getattr(importlib.import_module(module), name)()
     # A collection in a child would touch every object, and so copy every page that holds one.
@@ -364,28 +366,28 @@ class _Server:
         self._wake.setblocking(False)
         self._waker.setblocking(False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.signal(signal.SIGTERM, lambda *_: self._leave())
+        signal.signal(signal.SIGTERM, lambda *_: self._end_server())
         signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
 
     def run(self) -> NoReturn:
         """Serve until the caller is gone."""
         while True:
-            ready = self._wait()
+            ready = self._wait_for_events()
             if self._wake.fileno() in ready:
                 with contextlib.suppress(BlockingIOError):
                     self._wake.recv(1 << 12)
-            self._reap()
+            self._reap_ended()
             for pid, job in self._jobs.items():
                 if job.lifeline.fileno() in ready and pid not in self._unwanted:
                     self._unwanted.add(pid)
-                    _kill(pid)
+                    _kill_group(pid)
             if self._control.fileno() in ready:
                 try:
-                    self._fork(self._control.receive())
+                    self._fork_request(self._control.receive())
                 except ClosedError:
-                    self._leave()
+                    self._end_server()
 
-    def _wait(self) -> set[int]:
+    def _wait_for_events(self) -> set[int]:
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
         poll.register(self._wake, select.POLLIN)
@@ -394,7 +396,7 @@ class _Server:
                 poll.register(job.lifeline, select.POLLIN)
         return {descriptor for descriptor, _ in poll.poll()}
 
-    def _fork(self, frame: Frame) -> None:
+    def _fork_request(self, frame: Frame) -> None:
         lifeline = socket.socket(fileno=frame.descriptors[0])
         scratch = tempfile.mkdtemp(dir=self._scratch)
         server = os.getpid()
@@ -415,7 +417,7 @@ class _Server:
             for number in (signal.SIGTERM, signal.SIGCHLD):
                 signal.signal(number, signal.SIG_DFL)
             os.setsid()
-            _die_with(server)
+            _die_with_parent(server)
             _prctl(_PR_SET_DUMPABLE, 1)
             _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # its orphans stay its own while it lives
             lifeline.sendall(_NUMBER.pack(os.getpid()))
@@ -423,11 +425,11 @@ class _Server:
                 end.close()
             for job in self._jobs.values():
                 job.lifeline.close()
-            ended = _run(frame, scratch)
+            ended = _run_request(frame, scratch)
         finally:
             os._exit(ended)
 
-    def _reap(self) -> None:
+    def _reap_ended(self) -> None:
         """Report return codes of ended processes to their callers, and kill their orphans."""
         while True:
             try:
@@ -440,7 +442,7 @@ class _Server:
             self._unwanted.discard(pid)
             self._kill_orphans()
             if job is not None:
-                _kill(pid)  # the rest of its group
+                _kill_group(pid)  # the rest of its group
                 shutil.rmtree(job.scratch, ignore_errors=True)
                 with contextlib.suppress(OSError), job.lifeline as lifeline:
                     lifeline.sendall(_NUMBER.pack(os.waitstatus_to_exitcode(status)))
@@ -450,18 +452,18 @@ class _Server:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(orphan, signal.SIGKILL)
 
-    def _leave(self) -> NoReturn:
+    def _end_server(self) -> NoReturn:
         for pid in self._jobs:
-            _kill(pid)
+            _kill_group(pid)
         limit = time.monotonic() + _GRACE_S / 2
         while (self._jobs or children_of("self")) and time.monotonic() < limit:
-            self._reap()
+            self._reap_ended()
             time.sleep(0.002)
         shutil.rmtree(self._scratch, ignore_errors=True)
         os._exit(0)
 
 
-def _run(frame: Frame, scratch: str) -> int:
+def _run_request(frame: Frame, scratch: str) -> int:
     """Run the request in its environment; returns the exit code."""
     descriptors = list(frame.descriptors[1:])
     if frame.header["prints"]:
@@ -493,7 +495,7 @@ def _run(frame: Frame, scratch: str) -> int:
     return ended
 
 
-def _kill(job: int) -> None:
+def _kill_group(job: int) -> None:
     """End a process and its group."""
     for kill in (os.killpg, os.kill):  # the latter if its group does not exist yet
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -504,13 +506,15 @@ def _prctl(option: int, value: int) -> None:
     ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def _die_with(parent: int) -> None:
+def _die_with_parent(parent: int) -> None:
     """Make the system kill this process and its forks as soon as its parent ends."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it has already ended
         os._exit(1)
     if not _forking:
-        os.register_at_fork(before=_note_parent, after_in_child=lambda: _die_with(_forking[-1]))
+        os.register_at_fork(
+            before=_note_parent, after_in_child=lambda: _die_with_parent(_forking[-1])
+        )
 
 
 _forking: list[int] = []

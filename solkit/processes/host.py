@@ -6,12 +6,13 @@
     Fork      of a fork server ────────┴► Process: wait, end ─► Host: call over a channel
 
 A `Program` costs an interpreter's start and inherits nothing; a fork costs milliseconds and has
-torch loaded. A `Host` speaks with either. `ending` says how any of them ended.
+torch loaded. A `Host` speaks with either. `describe_ending` says how any of them ended.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -22,9 +23,18 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from solkit.errors import JobDiedError, WorkerError
-from solkit.processes.channel import Channel, ClosedError, Frame, NonsenseError, pair
+from solkit.processes.channel import Channel, ClosedError, Frame, NonsenseError, connected_pair
 
-__all__ = ["Host", "Process", "Program", "ending", "python", "python_path"]
+__all__ = [
+    "Host",
+    "Process",
+    "Program",
+    "describe_ending",
+    "is_machine_fault",
+    "python_command",
+    "python_path",
+]
+
 
 P = TypeVar("P", bound="Process")
 
@@ -99,7 +109,7 @@ class Program:
             returncode = self.wait(limit_s)
         finally:
             ended = self.end()
-        return ending(ended, limit_s if returncode is None else None)
+        return describe_ending(ended, limit_s if returncode is None else None)
 
     def signal(self, number: int) -> None:
         """Send it a signal, unless it has ended."""
@@ -120,7 +130,7 @@ class Host(Generic[P]):
 
     def __init__(self, start: Callable[[int], P], task: str, grace_s: float = 0.0) -> None:
         self._task, self._grace_s, self._lock = task, grace_s, threading.Lock()
-        ours, theirs = pair()
+        ours, theirs = connected_pair()
         self._channel = Channel(ours, trusting=True)
         try:
             with theirs:
@@ -139,7 +149,7 @@ class Host(Generic[P]):
         self, header: Mapping[str, Any], payload: bytes = b"", *, limit_s: float | None
     ) -> Frame:
         """Send a request, and receive its answer; see `receive`."""
-        with self._explained(limit_s):
+        with self._explaining_death(limit_s):
             self._channel.send(header, payload, timeout_s=limit_s)
         return self.receive(limit_s)
 
@@ -153,7 +163,7 @@ class Host(Generic[P]):
             JobDiedError: it ended, sent nonsense, or ran out of time.
             WorkerError: it died with the server that forked it.
         """
-        with self._explained(limit_s):
+        with self._explaining_death(limit_s):
             while True:
                 frame = self._channel.receive(limit_s)
                 if frame.header or frame.payload:
@@ -170,7 +180,7 @@ class Host(Generic[P]):
         self.end(self._grace_s)
 
     @contextlib.contextmanager
-    def _explained(self, limit_s: float | None) -> Iterator[None]:
+    def _explaining_death(self, limit_s: float | None) -> Iterator[None]:
         try:
             yield
             return
@@ -182,11 +192,11 @@ class Host(Generic[P]):
             timed_out = False
         if not timed_out and self.process.is_lost:
             raise WorkerError(f"the worker process died while {self._task}")
-        why = ending(returncode, limit_s if timed_out else None)
+        why = describe_ending(returncode, limit_s if timed_out else None)
         raise JobDiedError(why, timed_out or returncode == -signal.SIGXCPU)
 
 
-def ending(returncode: int, limit_s: float | None = None) -> str:
+def describe_ending(returncode: int, limit_s: float | None = None) -> str:
     """Describe in words how a process ended.
 
     Args:
@@ -204,7 +214,7 @@ def ending(returncode: int, limit_s: float | None = None) -> str:
     return f"its process died of {signal.Signals(-returncode).name}"
 
 
-def python(code: str) -> list[str]:
+def python_command(code: str) -> list[str]:
     """Return the command that runs code in this Python, as ``python -P`` does from Python 3.11 on.
 
     A user's ``random.py`` in the working directory must not shadow the standard library's.
@@ -223,3 +233,21 @@ def _descriptor_of(stream: Any) -> int:
         return int(stream.fileno())
     except (AttributeError, OSError, ValueError):
         return subprocess.DEVNULL
+
+
+# -------------------------------------------------- Failures caused by the machine, not the kernel
+
+
+_MESSAGES = (
+    *map(os.strerror, (errno.ENOSPC, errno.EDQUOT)),  # the same in tools and Python
+    # the system kills processes when memory is short
+    "`ptxas` failed with error code -9",  # Triton
+    "died due to signal 9",  # nvcc, about cicc, ptxas and others that it runs
+    "Killed signal terminated program",  # g++, about cc1plus
+    "terminated with signal 9",  # g++, about the linker
+)
+
+
+def is_machine_fault(text: str) -> bool:
+    """Tell whether a whole log says that the disk was full, or that the compiler was killed."""
+    return any(message in text for message in _MESSAGES)

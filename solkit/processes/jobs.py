@@ -28,9 +28,9 @@ from solkit.errors import SolkitError, WorkerError
 from solkit.processes.channel import Channel
 from solkit.processes.forkserver import Fork, ForkServer
 from solkit.processes.host import Host
-from solkit.processes.sandbox import Sandbox, harmless
+from solkit.processes.sandbox import Sandbox, harmless_variables
 
-__all__ = ["Jobs", "SandboxedJobs", "call", "read_records", "shared", "start"]
+__all__ = ["Jobs", "SandboxedJobs", "call", "read_records", "shared_jobs", "start"]
 
 ENVIRONMENT = {
     "CUDA_VISIBLE_DEVICES": "",
@@ -56,7 +56,7 @@ class Jobs:
         self, prepare: str = PREPARE, env: Mapping[str, str] | None = None, *, private: bool = False
     ) -> None:
         self._env, self._private = {**ENVIRONMENT, **(env or {})}, private
-        seen = {**harmless(os.environ), **self._env} if private else self._env
+        seen = {**harmless_variables(os.environ), **self._env} if private else self._env
         self.server = ForkServer(prepare, seen, inherits=not private)
 
     def start(self) -> None:
@@ -79,7 +79,7 @@ class Jobs:
 
         A sandbox shows the files in `shown`, and their folders.
         """
-        own = harmless(os.environ) if self._private else os.environ
+        own = harmless_variables(os.environ) if self._private else os.environ
         env = {**own, **(env or {}), **self._env}
         return self.server.fork(function, args, env=env, descriptors=descriptors)
 
@@ -103,7 +103,7 @@ class Jobs:
             JobDiedError: the job ended its process, crashed, or ran out of time.
             WorkerError: the job raised anything else; carries its traceback.
         """
-        data = self._answer_of(function, args, timeout_s, shown)
+        data = self._receive_answer(function, args, timeout_s, shown)
         try:
             ok, value = self.read(data)
         except pickle.UnpicklingError as error:
@@ -112,7 +112,7 @@ class Jobs:
             return value
         raise value
 
-    def _answer_of(
+    def _receive_answer(
         self, function: str, args: tuple[Any, ...], timeout_s: float, shown: Sequence[str]
     ) -> bytes:
         def start(descriptor: int) -> Fork:
@@ -172,7 +172,7 @@ class SandboxedJobs(Jobs):
 _shared = Jobs()
 
 
-def shared() -> Jobs:
+def shared_jobs() -> Jobs:
     """Return this process's shared jobs, outside any sandbox."""
     return _shared
 

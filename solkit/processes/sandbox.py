@@ -29,7 +29,7 @@ import solkit
 from solkit.errors import UnsupportedError
 from solkit.processes.forkserver import ForkServer
 
-__all__ = ["Sandbox", "harmless"]
+__all__ = ["Sandbox", "harmless_variables"]
 
 _SCRATCH = "/tmp"  # its path inside
 _TRIAL_S = 20.0
@@ -87,7 +87,7 @@ class Sandbox:
         self._folder = _SCRATCH
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._server: ForkServer | None = None
-        _try(device)
+        _try_bubblewrap(device)
 
     @property
     def folder(self) -> str:
@@ -96,11 +96,11 @@ class Sandbox:
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
         """Return the environment inside: allowed and required variables."""
-        return {**harmless(env), "HOME": _SCRATCH, "TMPDIR": _SCRATCH, "USER": "sandbox"}
+        return {**harmless_variables(env), "HOME": _SCRATCH, "TMPDIR": _SCRATCH, "USER": "sandbox"}
 
     def shows(self, paths: Iterable[str]) -> bool:
         """Tell whether they are visible without replacing the server, which would end its forks."""
-        shown = _all_shown_for(paths) <= self._shown and _here() == self._folder
+        shown = _all_shown_for(paths) <= self._shown and _working_directory() == self._folder
         return self._server is None or shown
 
     def server(self, paths: Iterable[str]) -> ForkServer:
@@ -112,11 +112,11 @@ class Sandbox:
         if self._server is None or not self.shows(paths):
             self.close()
             self._shown |= _all_shown_for(paths)
-            self._folder = folder = _here()
+            self._folder = folder = _working_directory()
             self._scratch = tempfile.TemporaryDirectory(
                 prefix="solkit-sandbox-", ignore_cleanup_errors=True
             )
-            command = _command(self._scratch.name, self._device, self._shown, folder)
+            command = _bubblewrap_command(self._scratch.name, self._device, self._shown, folder)
             wrapper = (*command, "--")
             env = self.environment({**os.environ, **self._env})
             self._server = ForkServer(self._prepare, env, wrapper, inherits=False)
@@ -132,9 +132,9 @@ class Sandbox:
             scratch.cleanup()
 
 
-def _try(device: str) -> None:
+def _try_bubblewrap(device: str) -> None:
     with tempfile.TemporaryDirectory(prefix="solkit-sandbox-") as scratch:
-        command = [*_command(scratch, device, (), _SCRATCH), "--", "true"]
+        command = [*_bubblewrap_command(scratch, device, (), _SCRATCH), "--", "true"]
         try:
             tried = subprocess.run(
                 command, capture_output=True, text=True, timeout=_TRIAL_S, check=False
@@ -145,7 +145,7 @@ def _try(device: str) -> None:
         raise UnsupportedError(_FORBIDDEN + tried.stderr.strip())
 
 
-def _command(scratch: str, device: str, shown: Iterable[Path], folder: str) -> list[str]:
+def _bubblewrap_command(scratch: str, device: str, shown: Iterable[Path], folder: str) -> list[str]:
     """Bubblewrap's command, without the command to run; see `Sandbox`."""
     program = shutil.which("bwrap")
     if program is None:
@@ -157,12 +157,12 @@ def _command(scratch: str, device: str, shown: Iterable[Path], folder: str) -> l
     if device != "cpu":
         gpu = [*map(str, sorted(Path("/dev").glob("nvidia*"))), "/dev/shm"]
         command += [word for path in gpu for word in ("--dev-bind-try", path, path)]
-    for path in sorted({*_of_python(), *shown}):  # folders before their contents
+    for path in sorted({*_python_paths(), *shown}):  # folders before their contents
         command += ("--ro-bind-try", str(path), str(path))
     return [*command, "--dir", folder, "--chdir", folder, "--remount-ro", "/"]
 
 
-def _of_python() -> Iterator[Path]:
+def _python_paths() -> Iterator[Path]:
     """Python, its import paths, and SolKit, whose rooms are links in a checkout."""
     package = Path(solkit.__file__).parent
     links = [link for link in package.iterdir() if link.is_symlink()]
@@ -174,7 +174,7 @@ def _of_python() -> Iterator[Path]:
                 yield form
 
 
-def _here() -> str:
+def _working_directory() -> str:
     try:
         return str(Path.cwd())
     except FileNotFoundError:
@@ -182,10 +182,10 @@ def _here() -> str:
 
 
 def _all_shown_for(paths: Iterable[str]) -> set[Path]:
-    return {shown for path in paths for shown in _shown_for(Path(path).resolve())}
+    return {shown for path in paths for shown in _shown_paths(Path(path).resolve())}
 
 
-def _shown_for(path: Path) -> Iterator[Path]:
+def _shown_paths(path: Path) -> Iterator[Path]:
     """Yield a file's folder, for its imports; only the file if that is the user's home."""
     folder = path if path.is_dir() else path.parent
     yield path if _holds_home(folder) else folder
@@ -196,7 +196,7 @@ def _holds_home(folder: Path) -> bool:
     return folder == home or folder in home.parents
 
 
-def harmless(env: Mapping[str, str]) -> dict[str, str]:
+def harmless_variables(env: Mapping[str, str]) -> dict[str, str]:
     """Variables that libraries read; tokens have other names."""
     return {
         name: value

@@ -20,10 +20,10 @@ from pathlib import Path
 from solkit.core import Device, Profile
 from solkit.errors import InputError, UnknownDeviceError, UnsupportedError
 from solkit.profiling import script, units
-from solkit.profiling.matching import match
+from solkit.profiling.matching import match_activities
 from solkit.profiling.rows import Run
-from solkit.profiling.timeline import idle, window
-from solkit.profiling.trace_reader import Gpu, Recording, read
+from solkit.profiling.timeline import find_window, idle_time
+from solkit.profiling.trace_reader import Gpu, Recording, read_trace
 from solkit.roofline import devices as catalogue
 from solkit.roofline import nvml
 from solkit.roofline.calibration import calibrated
@@ -68,16 +68,16 @@ def profile(
     if not file.endswith(".py"):
         if arguments:
             raise InputError(f"{file}: a trace takes no arguments, got {' '.join(arguments)}")
-        return _of_trace(file, device, precision, skip or 0)
+        return _profile_trace(file, device, precision, skip or 0)
     _check_for_gpu(file)
     skip = _SKIPPED_CALLS if skip is None else skip
     with tempfile.TemporaryDirectory(prefix="solkit-profile-") as folder:
         trace = str(Path(folder) / "trace.json") if trace_out is None else os.fspath(trace_out)
-        failure = script.record(
+        failure = script.record_trace(
             file, arguments, trace, calls=skip + calls, time_limit_s=time_limit_s
         )
         try:
-            result = _of_trace(trace, device, precision, skip)
+            result = _profile_trace(trace, device, precision, skip)
         except InputError as error:
             raise InputError(f"{failure}; {error}" if failure else str(error)) from error
     return replace(result, path=file, failure=failure)
@@ -96,15 +96,15 @@ def _check_for_gpu(file: str) -> None:
         )
 
 
-def _of_trace(path: str, device: str | Device | None, precision: str, skip: int) -> Profile:
-    recording = read(path)
-    index, others = _busiest(recording)
+def _profile_trace(path: str, device: str | Device | None, precision: str, skip: int) -> Profile:
+    recording = read_trace(path)
+    index, others = _busiest_gpu(recording)
     gpu = next((gpu for gpu in recording.gpus if gpu.index == index), None)
-    target = _device(device, gpu, recording.path)
-    within = window(match(recording, index), skip)
-    run = Run(within, units.costs(within, target))
-    ops, saving_us = run.ops(target, precision)
-    busy_us, waited = idle(within)
+    target = _find_device(device, gpu, recording.path)
+    within = find_window(match_activities(recording, index), skip)
+    run = Run(within, units.cost_units(within, target))
+    ops, saving_us = run.list_ops(target, precision)
+    busy_us, waited = idle_time(within)
     return Profile(
         path=recording.path,
         device=target,
@@ -113,13 +113,13 @@ def _of_trace(path: str, device: str | Device | None, precision: str, skip: int)
         busy_ms=busy_us / 1e3,
         idle=waited,
         ops=ops,
-        unbounded=tuple(run.unbounded()),
+        unbounded=tuple(run.unbounded_kernels()),
         saving_ms=saving_us / 1e3,
-        notes=(*within.notes, *_notes(recording, gpu, target, others)),
+        notes=(*within.notes, *_make_notes(recording, gpu, target, others)),
     )
 
 
-def _busiest(recording: Recording) -> tuple[int, list[int]]:
+def _busiest_gpu(recording: Recording) -> tuple[int, list[int]]:
     """Return the busiest GPU, and the others; raises `InputError` if nothing ran on any."""
     busy: dict[int, float] = {}
     for activity in recording.activities:
@@ -133,7 +133,7 @@ def _busiest(recording: Recording) -> tuple[int, list[int]]:
     return first, others
 
 
-def _device(requested: str | Device | None, gpu: Gpu | None, path: str) -> Device:
+def _find_device(requested: str | Device | None, gpu: Gpu | None, path: str) -> Device:
     if isinstance(requested, Device):
         return requested
     if requested is not None:
@@ -146,7 +146,7 @@ def _device(requested: str | Device | None, gpu: Gpu | None, path: str) -> Devic
         raise UnknownDeviceError(f"{path}: {error}; --device takes the nearest one") from error
 
 
-def _notes(
+def _make_notes(
     recording: Recording, gpu: Gpu | None, device: Device, others: Sequence[int]
 ) -> Iterator[str]:
     if not recording.has_shapes:

@@ -53,8 +53,8 @@ class _Steps:
     def install(self) -> None:
         """Watch all modules from now on; a compiled one once, without its inner modules."""
         warnings.filterwarnings("ignore", "Using `torch.compile.* when there are global hooks")
-        hooks.register_module_forward_pre_hook(self._begin)
-        hooks.register_module_forward_hook(self._end, always_call=True)
+        hooks.register_module_forward_pre_hook(self._begin_step)
+        hooks.register_module_forward_hook(self._end_step, always_call=True)
 
     def close(self) -> None:
         """End the open step."""
@@ -64,18 +64,18 @@ class _Steps:
 
     # dynamo inspects both hooks and leaves them out: they break no graph
 
-    def _begin(self, module: torch.nn.Module, *_: Any) -> None:
+    def _begin_step(self, module: torch.nn.Module, *_: Any) -> None:
         if torch.compiler.is_compiling() or not _is_main():
             return
         if self._depth == 0:
-            self._outermost(id(module))
+            self._watch_outermost(id(module))
         self._depth += 1
 
-    def _end(self, *_: Any) -> None:
+    def _end_step(self, *_: Any) -> None:
         if not torch.compiler.is_compiling() and _is_main():
             self._depth -= 1
 
-    def _outermost(self, module: int) -> None:
+    def _watch_outermost(self, module: int) -> None:
         if self._model is None and module in self._called:
             self._model = module
         self._called.add(module)
@@ -107,7 +107,7 @@ def main(trace: str, limit: int, script: str, *arguments: str) -> None:
         on_trace_ready=lambda profiler: profiler.export_chrome_trace(trace),
     )
     with contextlib.ExitStack() as stack:
-        torch_profiler.begin(session)
+        torch_profiler.enter_session(session)
         stack.push(session)
         steps.install()
         try:

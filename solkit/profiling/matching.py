@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from solkit.profiling.trace_reader import Activity, HostCall, Op, Recording
 
-__all__ = ["NONE", "Matching", "is_graph_launch", "match"]
+__all__ = ["NONE", "Matching", "is_graph_launch", "match_activities"]
 
 NONE = -1
 """An index that stands for nothing."""
@@ -32,21 +32,21 @@ class Matching:
     ops: tuple[int, ...]  # the innermost op around that call, or `NONE`
     parents: tuple[int, ...]  # of every op of the recording: the op around it, or `NONE`
 
-    def enclosing(self, op: int) -> Iterator[int]:
+    def enclosing_ops(self, op: int) -> Iterator[int]:
         """Yield an op and those around it, innermost first."""
         while op != NONE:
             yield op
             op = self.parents[op]
 
 
-def match(recording: Recording, device: int) -> Matching:
+def match_activities(recording: Recording, device: int) -> Matching:
     """Match what ran on a GPU; `device` is its `Activity.device`."""
     activities = sorted(
         (activity for activity in recording.activities if activity.device == device),
         key=lambda a: a.start_us,
     )
-    threads = _threads(recording.ops)
-    parents = _parents(recording.ops, threads)
+    threads = _ops_by_thread(recording.ops)
+    parents = _find_parents(recording.ops, threads)
     by_id = _by_external_id(recording.ops)
     by_correlation = {call.correlation: i for i, call in enumerate(recording.calls)}
     calls = [by_correlation.get(a.correlation, NONE) if a.correlation else NONE for a in activities]
@@ -56,8 +56,8 @@ def match(recording: Recording, device: int) -> Matching:
         op = by_id.get(activity.external_id or (call.external_id if call else 0), NONE)
         if call and is_graph_launch(call):
             op = NONE
-        elif call and not (op != NONE and _is_open(recording.ops[op], call)):
-            op = _around(call, recording.ops, threads.get(call.thread, ()), parents)
+        elif call and not (op != NONE and _is_open_during(recording.ops[op], call)):
+            op = _innermost_op(call, recording.ops, threads.get(call.thread, ()), parents)
         ops.append(op)
     return Matching(recording, tuple(activities), tuple(calls), tuple(ops), parents)
 
@@ -67,11 +67,11 @@ def is_graph_launch(call: HostCall) -> bool:
     return "GraphLaunch" in call.name
 
 
-def _is_open(op: Op, call: HostCall) -> bool:
+def _is_open_during(op: Op, call: HostCall) -> bool:
     return op.thread == call.thread and op.start_us <= call.start_us <= op.end_us
 
 
-def _threads(ops: Sequence[Op]) -> dict[tuple[str, str], list[int]]:
+def _ops_by_thread(ops: Sequence[Op]) -> dict[tuple[str, str], list[int]]:
     """Return the ops of each thread by start; of several with one start, the longest is first."""
     threads: dict[tuple[str, str], list[int]] = defaultdict(list)
     for index in sorted(range(len(ops)), key=lambda i: (ops[i].start_us, -ops[i].end_us)):
@@ -79,7 +79,7 @@ def _threads(ops: Sequence[Op]) -> dict[tuple[str, str], list[int]]:
     return threads
 
 
-def _parents(ops: Sequence[Op], threads: dict[tuple[str, str], list[int]]) -> tuple[int, ...]:
+def _find_parents(ops: Sequence[Op], threads: dict[tuple[str, str], list[int]]) -> tuple[int, ...]:
     parents = [NONE] * len(ops)
     for indices in threads.values():
         open_ops: list[int] = []
@@ -98,7 +98,7 @@ def _by_external_id(ops: Sequence[Op]) -> dict[int, int]:
     return {op.external_id: i for i, op in enumerate(ops) if counts[op.external_id] == 1}
 
 
-def _around(
+def _innermost_op(
     call: HostCall, ops: Sequence[Op], indices: Sequence[int], parents: Sequence[int]
 ) -> int:
     """Return the innermost op that is open on the call's thread when the call begins."""

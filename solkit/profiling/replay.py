@@ -26,10 +26,10 @@ from solkit.profiling.trace_reader import Signature
 from solkit.profiling.units import Asked, Replayed
 from solkit.roofline.work import work_of, work_of_arguments
 
-__all__ = ["replay"]
+__all__ = ["replay_ops"]
 
 
-def replay(device: Device, requests: Sequence[Sequence[Asked]]) -> list[Replayed]:
+def replay_ops(device: Device, requests: Sequence[Sequence[Asked]]) -> list[Replayed]:
     """Replay ops: the innermost possible one of each list whose operations are all modelled.
 
     If there is none, the bytes of the innermost one that can be replayed. Each list in `requests`
@@ -38,16 +38,16 @@ def replay(device: Device, requests: Sequence[Sequence[Asked]]) -> list[Replayed
     fake_device(device)
     called: dict[Asked, Replayed] = {}
 
-    def once(op: Asked) -> Replayed:
+    def replay_once(op: Asked) -> Replayed:
         if op not in called:
-            called[op] = _replayed(*op)
+            called[op] = _replay_signature(*op)
         return called[op]
 
     with fake_cuda.fake_tensors():
-        return [_innermost([lambda op=op: once(op) for op in ops]) for ops in requests]  # type: ignore[misc]
+        return [_first_modelled([lambda op=op: replay_once(op) for op in ops]) for ops in requests]  # type: ignore[misc]
 
 
-def _innermost(attempts: Sequence[Callable[[], Replayed]]) -> Replayed:
+def _first_modelled(attempts: Sequence[Callable[[], Replayed]]) -> Replayed:
     bytes_alone: Replayed | None = None
     first: Replayed | None = None
     for level, attempt in enumerate(attempts):
@@ -70,9 +70,9 @@ class _Unknown(Exception):  # noqa: N818 - not a user's error: a reason that is 
     """Why an op cannot be replayed."""
 
 
-def _replayed(signature: Signature, kernels: Sequence[str]) -> Replayed:
+def _replay_signature(signature: Signature, kernels: Sequence[str]) -> Replayed:
     try:
-        run = _triton(signature) if signature.is_triton else _aten(signature, kernels)
+        run = _triton_call(signature) if signature.is_triton else _aten_call(signature, kernels)
         return run()
     except _Unknown as reason:
         return Replayed(reason=str(reason))
@@ -81,24 +81,24 @@ def _replayed(signature: Signature, kernels: Sequence[str]) -> Replayed:
         return Replayed(reason=f"it fails on fake tensors: {type(error).__name__}: {said}"[:200])
 
 
-def _aten(signature: Signature, kernels: Sequence[str]) -> Callable[[], Replayed]:
+def _aten_call(signature: Signature, kernels: Sequence[str]) -> Callable[[], Replayed]:
     if not signature.has_inputs:
         raise _Unknown("its arguments were not recorded: profile with record_shapes=True")
     attention = _ATTENTION.fullmatch(signature.name)
     if attention:
         signature, kernels = _as_attention(signature, backward=bool(attention[1])), ()
     reasons = []
-    for overload in _overloads(signature):
+    for overload in _matching_overloads(signature):
         try:
-            positional, named = _arguments(overload, signature, kernels)
+            positional, named = _build_arguments(overload, signature, kernels)
         except _Unknown as reason:
             reasons.append(str(reason))
         else:
-            return lambda: _called(*_returning(overload, positional, named))
+            return lambda: _run_overload(*_allocating_overload(overload, positional, named))
     raise _Unknown(reasons[0] if reasons else _NO_OP)
 
 
-def _returning(
+def _allocating_overload(
     overload: Any, positional: list[Any], named: dict[str, Any]
 ) -> tuple[Any, list[Any], dict[str, Any]]:
     """Return the overload that allocates its results instead of one with output arguments.
@@ -120,12 +120,15 @@ def _returning(
     return overload, positional, named
 
 
-def _called(overload: Any, positional: list[Any], named: dict[str, Any]) -> Replayed:
+def _run_overload(overload: Any, positional: list[Any], named: dict[str, Any]) -> Replayed:
     outputs: list[torch.Tensor] = []
 
     def run() -> list[torch.Tensor]:
         result = overload(*positional, **named)
-        tensors = [*_tensors(result), *_tensors(_mutated(overload, positional, named))]
+        tensors = [
+            *_tensors_in(result),
+            *_tensors_in(_mutated_arguments(overload, positional, named)),
+        ]
         outputs.extend({id(tensor): tensor for tensor in tensors}.values())
         return outputs
 
@@ -138,25 +141,27 @@ def _called(overload: Any, positional: list[Any], named: dict[str, Any]) -> Repl
     return Replayed(work=work, tolerance=min(tolerances, key=lambda tolerance: tolerance.rtol))
 
 
-def _mutated(overload: Any, positional: list[Any], named: dict[str, Any]) -> Iterator[Any]:
+def _mutated_arguments(
+    overload: Any, positional: list[Any], named: dict[str, Any]
+) -> Iterator[Any]:
     """Yield the arguments that the op writes."""
     for index, argument in enumerate(overload._schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
             yield positional[index] if index < len(positional) else named.get(argument.name)
 
 
-def _tensors(tree: Any) -> Iterator[torch.Tensor]:
+def _tensors_in(tree: Any) -> Iterator[torch.Tensor]:
     if isinstance(tree, torch.Tensor):
         yield tree
     elif isinstance(tree, Iterable) and not isinstance(tree, str):
         for item in tree:
-            yield from _tensors(item)
+            yield from _tensors_in(item)
 
 
-def _triton(signature: Signature) -> Callable[[], Replayed]:
+def _triton_call(signature: Signature) -> Callable[[], Replayed]:
     """Return a Triton kernel records only its arguments, not what it computes."""
     tensors = [
-        _tensor(shape, recorded, _at(signature.strides, i))
+        _fake_tensor(shape, recorded, _item_at(signature.strides, i))
         for i, (shape, recorded) in enumerate(zip(signature.shapes, signature.types))
         if recorded in _DTYPES
     ]
@@ -166,7 +171,7 @@ def _triton(signature: Signature) -> Callable[[], Replayed]:
     return lambda: Replayed(work=work, tolerance=default_tolerance(tensors[0].dtype))
 
 
-def _overloads(signature: Signature) -> Iterator[Any]:
+def _matching_overloads(signature: Signature) -> Iterator[Any]:
     """Yield the overloads with as many arguments as recorded; the trace does not name one."""
     namespace, _, name = signature.name.partition("::")
     packet = getattr(getattr(torch.ops, namespace), name, None) if name.isidentifier() else None
@@ -176,13 +181,13 @@ def _overloads(signature: Signature) -> Iterator[Any]:
             yield candidate
 
 
-def _arguments(
+def _build_arguments(
     overload: Any, signature: Signature, kernels: Sequence[str]
 ) -> tuple[list[Any], dict[str, Any]]:
     positional: list[Any] = []
     named: dict[str, Any] = {}
     for index, argument in enumerate(overload._schema.arguments):
-        value = _argument(argument, signature, index, kernels)
+        value = _build_argument(argument, signature, index, kernels)
         if argument.kwarg_only:
             named[argument.name] = value
         else:
@@ -190,27 +195,27 @@ def _arguments(
     return positional, named
 
 
-def _argument(argument: Any, signature: Signature, index: int, kernels: Sequence[str]) -> Any:
+def _build_argument(argument: Any, signature: Signature, index: int, kernels: Sequence[str]) -> Any:
     """Return one argument, as its place in the schema requires; raise `_Unknown` if unfit."""
     kind = str(argument.real_type)
-    recorded, value = signature.types[index], _at(signature.values, index)
-    shape, stride = signature.shapes[index], _at(signature.strides, index)
+    recorded, value = signature.types[index], _item_at(signature.values, index)
+    shape, stride = signature.shapes[index], _item_at(signature.strides, index)
     if recorded in _DTYPES and kind in ("Tensor", "Optional[Tensor]"):
         if not shape and recorded in _NUMBERS and argument.alias_info is None:
             return _NUMBERS[recorded]
-        return _tensor(shape, recorded, stride)
+        return _fake_tensor(shape, recorded, stride)
     if recorded == "TensorList" and kind == "List[Tensor]":
-        dtype = _list_type(kernels)
-        return [_tensor(size, dtype, _at(stride, i)) for i, size in enumerate(shape)]
+        dtype = _list_element_type(kernels)
+        return [_fake_tensor(size, dtype, _item_at(stride, i)) for i, size in enumerate(shape)]
     if recorded in ("Scalar", "ScalarList") and "Tensor" not in kind and value:
-        return _scalar(kind, value)
+        return _parse_scalar(kind, value)
     if recorded in ("", "None"):
-        return _absent(argument, kind)
+        return _default_argument(argument, kind)
     problem = f"recorded as {recorded}, not {kind}" if value or shape else "not in the trace"
     raise _Unknown(f"its argument {argument.name!r} is {problem}")
 
 
-def _absent(argument: Any, kind: str) -> Any:
+def _default_argument(argument: Any, kind: str) -> Any:
     """Return the default of an argument that was not recorded."""
     if kind.startswith("Optional") and kind != "Optional[List[Tensor]]":
         return None
@@ -219,7 +224,7 @@ def _absent(argument: Any, kind: str) -> Any:
     raise _Unknown(f"its argument {argument.name!r} is not in the trace")
 
 
-def _scalar(kind: str, text: str) -> Any:
+def _parse_scalar(kind: str, text: str) -> Any:
     try:
         value = ast.literal_eval(_NOT_FINITE.sub(r"1e999", text))
     except (ValueError, SyntaxError) as error:
@@ -232,18 +237,18 @@ def _scalar(kind: str, text: str) -> Any:
     return value
 
 
-def _tensor(shape: Sequence[int], recorded: str, stride: Sequence[int]) -> torch.Tensor:
+def _fake_tensor(shape: Sequence[int], recorded: str, stride: Sequence[int]) -> torch.Tensor:
     dtype = _DTYPES[recorded]
     if len(stride) == len(shape):
         return torch.empty_strided(tuple(shape), tuple(stride), dtype=dtype, device="cuda")
     return torch.empty(tuple(shape), dtype=dtype, device="cuda")
 
 
-def _at(items: Sequence[Any], index: int) -> Any:
+def _item_at(items: Sequence[Any], index: int) -> Any:
     return items[index] if index < len(items) else ()
 
 
-def _list_type(kernels: Sequence[str]) -> str:
+def _list_element_type(kernels: Sequence[str]) -> str:
     """Return the element type of a list of tensors, of which Kineto records only the shapes.
 
     PyTorch's kernels over lists name it: the functor's first parameter in ``multi_tensor_apply``
@@ -311,7 +316,7 @@ _ATTENTION = re.compile(
 
 def _as_attention(signature: Signature, *, backward: bool) -> Signature:
     """Attention as the single op of `fake_cuda`, whichever kernel PyTorch had chosen."""
-    overload = next(_overloads(signature), None)
+    overload = next(_matching_overloads(signature), None)
     if overload is None:
         raise _Unknown(_NO_OP)
     names = [argument.name.removesuffix("_") for argument in overload._schema.arguments]
@@ -319,11 +324,11 @@ def _as_attention(signature: Signature, *, backward: bool) -> Signature:
     roles = ["grad_out", *roles] if backward else roles
     places = [names.index(name) if name in names else None for name in roles]
 
-    def column(recorded: Sequence[Any], missing: Any) -> tuple[Any, ...]:
-        return tuple(missing if place is None else _at(recorded, place) for place in places)
+    def fill_column(recorded: Sequence[Any], missing: Any) -> tuple[Any, ...]:
+        return tuple(missing if place is None else _item_at(recorded, place) for place in places)
 
-    types, values = column(signature.types, ""), column(signature.values, "")
-    shapes, strides = column(signature.shapes, ()), column(signature.strides, ())
+    types, values = fill_column(signature.types, ""), fill_column(signature.values, "")
+    shapes, strides = fill_column(signature.shapes, ()), fill_column(signature.strides, ())
     if backward:  # no gradient of the mask
         types, values = (*types, "Scalar"), (*values, "False")
         shapes, strides = (*shapes, ()), (*strides, ())

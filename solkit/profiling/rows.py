@@ -24,7 +24,7 @@ class Run:
     within: Window  # the window that counts
     costs: Costs  # of each activity in it
 
-    def ops(self, device: Device, precision: str) -> tuple[tuple[ProfiledOp, ...], float]:
+    def list_ops(self, device: Device, precision: str) -> tuple[tuple[ProfiledOp, ...], float]:
         """Return a row per op and kind of inputs, and what all targets together save, in us.
 
         The largest savings come first, then the largest distances from the target.
@@ -34,43 +34,43 @@ class Run:
         """
         groups = self._by_signature()
         rows = [
-            self._row(signature, parts, self._bound(signature, device, precision))
+            self._make_row(signature, parts, self._unit_bound(signature, device, precision))
             for signature, parts in groups.items()
         ]
         order = {signature: i for i, signature in enumerate(groups)}
-        saved_us, all_us = self._savings(order, [row.target_ms * 1e3 for row in rows])
+        saved_us, all_us = self._row_savings(order, [row.target_ms * 1e3 for row in rows])
         rows = [replace(row, saving_ms=us / 1e3) for row, us in zip(rows, saved_us)]
-        return tuple(sorted(rows, key=_standing)), all_us
+        return tuple(sorted(rows, key=_sort_key)), all_us
 
-    def unbounded(self) -> Iterator[ProfiledKernel]:
+    def unbounded_kernels(self) -> Iterator[ProfiledKernel]:
         """Return activities without a bound, by name, op and reason."""
         ops = (self.within.matching.ops[i] for i in self.within.indices)
         rows = zip(self.within.activities, ops, self.costs.units, self.costs.reasons)
-        return _by_name((a, self._name(op), why) for a, op, unit, why in rows if unit == NONE)
+        return _merge_by_name((a, self._name(op), why) for a, op, unit, why in rows if unit == NONE)
 
     def _by_signature(self) -> dict[Signature, list[tuple[Activity, int]]]:
         """Return the activities of all units of one kind, each with its unit."""
         groups: dict[Signature, list[tuple[Activity, int]]] = defaultdict(list)
         for activity, unit in zip(self.within.activities, self.costs.units):
             if unit != NONE:
-                groups[self._signature(unit)].append((activity, unit))
+                groups[self._unit_signature(unit)].append((activity, unit))
         return groups
 
-    def _signature(self, op: int) -> Signature:
+    def _unit_signature(self, op: int) -> Signature:
         return self.within.matching.recording.ops[op].signature
 
     def _name(self, op: int) -> str:
-        return self._signature(op).name if op != NONE else ""
+        return self._unit_signature(op).name if op != NONE else ""
 
-    def _bound(self, signature: Signature, device: Device, precision: str) -> Bound:
+    def _unit_bound(self, signature: Signature, device: Device, precision: str) -> Bound:
         replayed = self.costs.replayed[signature]
         assert replayed.work is not None  # as in every unit
         return bound_of(replayed.work, device, precision=precision, tolerance=replayed.tolerance)
 
-    def _row(
+    def _make_row(
         self, signature: Signature, parts: Sequence[tuple[Activity, int]], bound: Bound
     ) -> ProfiledOp:
-        kernels = _by_name((activity, signature.name, "") for activity, _ in parts)
+        kernels = _merge_by_name((activity, signature.name, "") for activity, _ in parts)
         return ProfiledOp(
             name=signature.name,
             inputs=signature.tensors,
@@ -82,7 +82,7 @@ class Run:
             saving_ms=0.0,
         )
 
-    def _savings(
+    def _row_savings(
         self, order: dict[Signature, int], targets_us: Sequence[float]
     ) -> tuple[Sequence[float], float]:
         """Return what each row saves, and all together, if each call shrinks to its target."""
@@ -93,13 +93,13 @@ class Run:
         questions, cuts = [NONE] * len(durations), [0.0] * len(durations)
         for i, (unit, duration) in enumerate(zip(self.costs.units, durations)):
             if unit != NONE and duration > 0:
-                questions[i] = order[self._signature(unit)]
+                questions[i] = order[self._unit_signature(unit)]
                 cuts[i] = duration * max(0.0, 1.0 - targets_us[questions[i]] / taken[unit])
         saved, together = savings_us(self.within, Cuts(questions, cuts, len(order)))
         return saved.tolist(), together
 
 
-def _by_name(rows: Iterable[tuple[Activity, str, str]]) -> Iterator[ProfiledKernel]:
+def _merge_by_name(rows: Iterable[tuple[Activity, str, str]]) -> Iterator[ProfiledKernel]:
     """Yield activities of one name, op and reason together, the longest first."""
     times: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for activity, op, reason in rows:
@@ -108,5 +108,5 @@ def _by_name(rows: Iterable[tuple[Activity, str, str]]) -> Iterator[ProfiledKern
         yield ProfiledKernel(name, len(durations), sum(durations) / 1e3, op, reason)
 
 
-def _standing(row: ProfiledOp) -> tuple[float, float]:
+def _sort_key(row: ProfiledOp) -> tuple[float, float]:
     return -row.saving_ms, -row.excess_ms

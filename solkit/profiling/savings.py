@@ -63,8 +63,8 @@ def savings_us(within: Window, cuts: Cuts) -> tuple[Times, float]:
     """Return what each what-if saves of a window, and what all of them save together."""
     activities = within.activities
     replay = _Replay(cuts, [activity.duration_us for activity in activities])
-    for event in _events(activities, within.calls, within.matching.recording.calls):
-        event.happen(replay)
+    for event in _sorted_events(activities, within.calls, within.matching.recording.calls):
+        event.apply_event(replay)
     saved = within.end_us - np.maximum(replay.last, within.host_end_us - replay.ahead)
     return saved[:-1], float(saved[-1])
 
@@ -88,7 +88,7 @@ class _Launch:
     time_us: float
     ready_us: float
 
-    def happen(self, replay: _Replay) -> None:
+    def apply_event(self, replay: _Replay) -> None:
         replay.launches[self.activity] = self.ready_us - replay.ahead
 
 
@@ -101,7 +101,7 @@ class _Wait:
     start_us: float
     tail_us: float
 
-    def happen(self, replay: _Replay) -> None:
+    def apply_event(self, replay: _Replay) -> None:
         begun = self.start_us - replay.ahead
         replay.ahead = self.time_us - np.maximum(replay.ends[self.activity] + self.tail_us, begun)
 
@@ -117,7 +117,7 @@ class _Start:
     delay_us: float
     is_last_wait: bool  # whether nothing else waits for `previous`
 
-    def happen(self, replay: _Replay) -> None:
+    def apply_event(self, replay: _Replay) -> None:
         ready = np.full_like(replay.last, -np.inf)
         for index in (self.previous, self.other):
             if index != NONE:
@@ -139,7 +139,7 @@ class _Start:
 _Event = Union[_Launch, _Wait, _Start]
 
 
-def _events(
+def _sorted_events(
     activities: Sequence[Activity], calls: Sequence[HostCall | None], host: Sequence[HostCall]
 ) -> list[_Event]:
     """Sort all events by time; at one time, those that others may wait for come first."""
@@ -151,8 +151,10 @@ def _events(
         if call and call.start_us <= activities[i].start_us
     ]
     ends = _Ends(activities)
-    waits = list(_waits(activities, calls, host, ends))
-    starts = _starts(activities, {launch.activity: launch.ready_us for launch in launches}, ends)
+    waits = list(_find_waits(activities, calls, host, ends))
+    starts = _find_starts(
+        activities, {launch.activity: launch.ready_us for launch in launches}, ends
+    )
     starts = _with_last_waits(starts, {wait.activity for wait in waits})
     return sorted([*launches, *starts, *waits], key=lambda event: event.time_us)
 
@@ -164,17 +166,17 @@ class _Ends:
         self._order = sorted(range(len(activities)), key=lambda i: activities[i].end_us)
         self._times = [activities[i].end_us for i in self._order]
 
-    def count(self, time_us: float) -> int:
+    def count_ended(self, time_us: float) -> int:
         """Count the activities that had ended."""
         return bisect_right(self._times, time_us)
 
-    def latest(self, time_us: float) -> int:
+    def latest_ended(self, time_us: float) -> int:
         """Return the last of them, or `NONE`."""
-        count = self.count(time_us)
+        count = self.count_ended(time_us)
         return self._order[count - 1] if count else NONE
 
 
-def _starts(
+def _find_starts(
     activities: Sequence[Activity], launched: Mapping[int, float], ends: _Ends
 ) -> list[_Start]:
     starts: list[_Start] = []
@@ -184,7 +186,7 @@ def _starts(
         ready_us = launched.get(i, -math.inf)
         if previous != NONE:
             ready_us = max(ready_us, activities[previous].end_us)
-        other = ends.latest(activity.start_us)
+        other = ends.latest_ended(activity.start_us)
         if other != NONE and activities[other].end_us > ready_us and other != i:
             ready_us = activities[other].end_us
         else:
@@ -204,7 +206,7 @@ def _with_last_waits(starts: Sequence[_Start], waited_for: AbstractSet[int]) -> 
     ]
 
 
-def _waits(
+def _find_waits(
     activities: Sequence[Activity],
     calls: Sequence[HostCall | None],
     host: Sequence[HostCall],
@@ -215,11 +217,11 @@ def _waits(
     launched = sorted(call.start_us for call in calls if call)
     for call in host:
         mine = own.get(id(call), NONE)
-        outstanding = bisect_right(launched, call.start_us) - ends.count(call.start_us)
+        outstanding = bisect_right(launched, call.start_us) - ends.count_ended(call.start_us)
         if mine != NONE and activities[mine].end_us <= call.end_us:
             last = mine
         elif is_waiting(call) or outstanding >= _QUEUE:
-            last = ends.latest(call.end_us)
+            last = ends.latest_ended(call.end_us)
         else:
             continue
         if last != NONE and activities[last].end_us >= call.start_us:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from solkit.errors import InputError
-from solkit.processes.host import Program, ending, python_path
+from solkit.processes.host import Program, describe_ending, python_path
 
-__all__ = ["record"]
+__all__ = ["record_trace"]
 
 _RUNNER = """
 import sys
@@ -22,7 +22,7 @@ _GRACE_S = 60.0
 """Time to write the trace after the script was interrupted."""
 
 
-def record(
+def record_trace(
     script: str, arguments: Sequence[str], trace: str, *, calls: int, time_limit_s: float
 ) -> str:
     """Run a script and write its trace.
@@ -43,7 +43,7 @@ def record(
         Path(trace).write_bytes(b"")  # an older file must not count as this run's
     except OSError as error:
         raise InputError(f"cannot write {trace}: {error.strerror}") from error
-    failure = _run(_command(script, arguments, trace, calls), script, time_limit_s)
+    failure = _run_script(_command(script, arguments, trace, calls), script, time_limit_s)
     if not Path(trace).stat().st_size:
         Path(trace).unlink()
         raise InputError(failure or f"{script}: ended without a trace")
@@ -55,7 +55,7 @@ def _command(script: str, arguments: Sequence[str], trace: str, calls: int) -> l
     return [*runner, str(Path(trace).absolute()), str(calls), script, *arguments]
 
 
-def _run(command: Sequence[str], script: str, time_limit_s: float) -> str:
+def _run_script(command: Sequence[str], script: str, time_limit_s: float) -> str:
     process = Program(command, env={**os.environ, "PYTHONPATH": python_path()})
     try:
         code = process.wait(time_limit_s)
@@ -66,4 +66,4 @@ def _run(command: Sequence[str], script: str, time_limit_s: float) -> str:
         process.end()
     if code is None:
         return f"{script}: ran for over {time_limit_s:g} s and was interrupted"
-    return f"{script}: {ending(code)}" if code else ""
+    return f"{script}: {describe_ending(code)}" if code else ""

@@ -17,7 +17,7 @@ from solkit.errors import InputError
 from solkit.profiling.matching import NONE, Matching
 from solkit.profiling.trace_reader import Activity, HostCall, Step
 
-__all__ = ["Window", "idle", "is_waiting", "window"]
+__all__ = ["Window", "find_window", "idle_time", "is_waiting"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Window:
         return [self.matching.recording.calls[call] if call != NONE else None for call in calls]
 
 
-def window(matching: Matching, skip: int = 0) -> Window:
+def find_window(matching: Matching, skip: int = 0) -> Window:
     """Find the window.
 
     Args:
@@ -73,7 +73,7 @@ def window(matching: Matching, skip: int = 0) -> Window:
     earlier = [(i, a) for i, a in enumerate(activities) if i not in chosen and a.start_us < first]
     start = min(max([steps[0].start_us, *(a.end_us for _, a in earlier)]), first)
     host_end = steps[-1].end_us
-    notes = _left_out([a for i, a in earlier if launched[i] is None])
+    notes = _left_out_note([a for i, a in earlier if launched[i] is None])
     end = max(gpu_end, host_end)
     return Window(matching, start, end, host_end, len(steps), tuple(within), notes)
 
@@ -95,7 +95,7 @@ def _launched_within(
     ]
 
 
-def _left_out(earlier: Sequence[Activity]) -> tuple[str, ...]:
+def _left_out_note(earlier: Sequence[Activity]) -> tuple[str, ...]:
     if not earlier:
         return ()
     total_ms = sum(activity.duration_us for activity in earlier) / 1e3
@@ -105,12 +105,12 @@ def _left_out(earlier: Sequence[Activity]) -> tuple[str, ...]:
     )
 
 
-def idle(within: Window) -> tuple[float, IdleTime]:
+def idle_time(within: Window) -> tuple[float, IdleTime]:
     """Return the GPU's busy time in a window, in us, and its idle time by cause."""
     waits = sorted(call.end_us for call in within.matching.recording.calls if is_waiting(call))
     activities, calls = within.activities, within.calls
     host = wait = queue = 0.0
-    for start, end, following in _gaps(activities, within):
+    for start, end, following in _idle_gaps(activities, within):
         call = calls[following] if following != NONE else None
         if following != NONE and (call is None or call.start_us < start):
             queue += end - start
@@ -127,7 +127,9 @@ def is_waiting(call: HostCall) -> bool:
     return "Synchronize" in call.name or call.name in ("cudaMemcpy", "cuMemcpyDtoH_v2")
 
 
-def _gaps(activities: Sequence[Activity], within: Window) -> Iterator[tuple[float, float, int]]:
+def _idle_gaps(
+    activities: Sequence[Activity], within: Window
+) -> Iterator[tuple[float, float, int]]:
     """Yield idle times: from, to, and the index of the next activity (`NONE` at the end)."""
     free = within.start_us
     for index, activity in enumerate(activities):

@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from solkit.errors import InputError
-from solkit.profiling._json import read_members
+from solkit.profiling.json_stream import read_members
 
-__all__ = ["Activity", "Gpu", "HostCall", "Op", "Recording", "Signature", "Step", "read"]
+__all__ = ["Activity", "Gpu", "HostCall", "Op", "Recording", "Signature", "Step", "read_trace"]
 
 _ACTIVITIES = ("kernel", "gpu_memcpy", "gpu_memset")
 _CALLS = ("cuda_runtime", "cuda_driver")
@@ -75,23 +75,26 @@ class Signature:
     def tensors(self) -> tuple[str, ...]:
         """Tensors of the op for a reader: ``"bf16[8944, 1024]"``, a list in parentheses."""
         columns = (self.shapes, self.types, self.strides or ((),) * len(self.shapes))
-        return tuple(_described(*row) for row in zip(*columns) if row[1] not in _SCALARS)
+        return tuple(_describe_tensor(*row) for row in zip(*columns) if row[1] not in _SCALARS)
 
 
-def _described(shape: Any, kind: str, stride: Any) -> str:
+def _describe_tensor(shape: Any, kind: str, stride: Any) -> str:
     if kind == "TensorList":
         strides = stride or ((),) * len(shape)
-        listed = [f"{_sizes(sizes)}{_layout(sizes, step)}" for sizes, step in zip(shape, strides)]
+        listed = [
+            f"{_format_sizes(sizes)}{_format_layout(sizes, step)}"
+            for sizes, step in zip(shape, strides)
+        ]
         more = f", {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
         return f"({', '.join(listed[:_LISTED])}{more})"
-    return f"{_SHORT.get(kind, kind)}{_sizes(shape)}{_layout(shape, stride)}"
+    return f"{_SHORT.get(kind, kind)}{_format_sizes(shape)}{_format_layout(shape, stride)}"
 
 
-def _sizes(shape: Any) -> str:
+def _format_sizes(shape: Any) -> str:
     return f"[{', '.join(map(str, shape))}]"
 
 
-def _layout(shape: Any, stride: Any) -> str:
+def _format_layout(shape: Any, stride: Any) -> str:
     """``" strided"`` unless the elements are contiguous."""
     dense = 1
     for size, step in zip(reversed(shape), reversed(stride)):
@@ -178,7 +181,7 @@ class Recording:
         return any(op.signature.has_inputs for op in self.ops)
 
 
-def read(path: str) -> Recording:
+def read_trace(path: str) -> Recording:
     """Read a Chrome trace of PyTorch's profiler; gzip or plain.
 
     Raises:
@@ -190,9 +193,9 @@ def read(path: str) -> Recording:
     for name, value in read_members(path, "traceEvents"):
         if name == "traceEvents":
             is_trace = True
-            _take(recording, value, signatures)
+            _take_event(recording, value, signatures)
         elif name == "deviceProperties":
-            recording.gpus = tuple(_gpus(value))
+            recording.gpus = tuple(_read_gpus(value))
     if not is_trace:
         expected = "a trace as torch.profiler's export_chrome_trace writes it"
         raise InputError(f"{path}: no traceEvents; expected {expected}")
@@ -200,7 +203,7 @@ def read(path: str) -> Recording:
     return recording
 
 
-def _take(recording: Recording, event: Any, signatures: dict[str, Signature]) -> None:
+def _take_event(recording: Recording, event: Any, signatures: dict[str, Signature]) -> None:
     """Add an event to the recording; raises `InputError` if it lacks a required field."""
     if not isinstance(event, Mapping) or event.get("ph") != "X":
         return
@@ -209,49 +212,49 @@ def _take(recording: Recording, event: Any, signatures: dict[str, Signature]) ->
     args = args if isinstance(args, Mapping) else {}
     try:
         if category in _ANNOTATIONS and name.startswith(_STEP):
-            recording.steps.append(Step(name, *_times(event)))
+            recording.steps.append(Step(name, *_event_times(event)))
         elif category == "cpu_op":
-            recording.ops.append(_op(name, event, args, signatures))
+            recording.ops.append(_make_op(name, event, args, signatures))
         elif category in _CALLS:
-            recording.calls.append(_call(name, event, args))
+            recording.calls.append(_make_call(name, event, args))
         elif category in _ACTIVITIES:
-            recording.activities.append(_activity(name, category, event, args))
+            recording.activities.append(_make_activity(name, category, event, args))
     except (KeyError, TypeError, ValueError) as error:
         what = f"{recording.path}: a {category} event, {name[:80]!r}"
         raise InputError(f"{what}, cannot be read: {type(error).__name__}: {error}") from error
 
 
-def _times(event: Mapping[str, Any]) -> tuple[float, float]:
+def _event_times(event: Mapping[str, Any]) -> tuple[float, float]:
     start, duration = float(event["ts"]), float(event.get("dur", 0.0))
     if not (math.isfinite(start) and math.isfinite(duration) and duration >= 0.0):
         raise ValueError(f"it starts at {start} and lasts {duration}")
     return start, start + duration
 
 
-def _thread(event: Mapping[str, Any]) -> tuple[str, str]:
+def _event_thread(event: Mapping[str, Any]) -> tuple[str, str]:
     return str(event.get("pid")), str(event.get("tid"))
 
 
-def _number(args: Mapping[str, Any], *names: str) -> int:
+def _first_number(args: Mapping[str, Any], *names: str) -> int:
     """Return the first of these numbers that exists; 0 if none does."""
     return next((int(args[name]) for name in names if args.get(name) not in (None, "")), 0)
 
 
 def _external_id(args: Mapping[str, Any]) -> int:
-    return _number(args, "External id", "external id")  # the latter in older traces
+    return _first_number(args, "External id", "external id")  # the latter in older traces
 
 
-def _op(
+def _make_op(
     name: str, event: Mapping[str, Any], args: Mapping[str, Any], signatures: dict[str, Signature]
 ) -> Op:
     key = json.dumps([name, *(args.get(part) for part in _INPUTS)])
     if key not in signatures:
-        signatures[key] = _signature(name, args)
-    return Op(signatures[key], _thread(event), *_times(event), _external_id(args))
+        signatures[key] = _make_signature(name, args)
+    return Op(signatures[key], _event_thread(event), *_event_times(event), _external_id(args))
 
 
-def _signature(name: str, args: Mapping[str, Any]) -> Signature:
-    shapes, types, strides, values = (_frozen(args.get(part) or ()) for part in _INPUTS)
+def _make_signature(name: str, args: Mapping[str, Any]) -> Signature:
+    shapes, types, strides, values = (_freeze_tree(args.get(part) or ()) for part in _INPUTS)
     signature = Signature(
         name=name,
         shapes=shapes,
@@ -265,36 +268,36 @@ def _signature(name: str, args: Mapping[str, Any]) -> Signature:
     return signature
 
 
-def _frozen(tree: Any) -> Any:
-    return tuple(map(_frozen, tree)) if isinstance(tree, (list, tuple)) else tree
+def _freeze_tree(tree: Any) -> Any:
+    return tuple(map(_freeze_tree, tree)) if isinstance(tree, (list, tuple)) else tree
 
 
-def _call(name: str, event: Mapping[str, Any], args: Mapping[str, Any]) -> HostCall:
-    ids = _number(args, "correlation"), _external_id(args)
-    return HostCall(name, _thread(event), *_times(event), *ids)
+def _make_call(name: str, event: Mapping[str, Any], args: Mapping[str, Any]) -> HostCall:
+    ids = _first_number(args, "correlation"), _external_id(args)
+    return HostCall(name, _event_thread(event), *_event_times(event), *ids)
 
 
-def _activity(
+def _make_activity(
     name: str, category: str, event: Mapping[str, Any], args: Mapping[str, Any]
 ) -> Activity:
-    start, end = _times(event)
+    start, end = _event_times(event)
     return Activity(
         name=name,
         category=category,
-        device=_number(args, "device"),
+        device=_first_number(args, "device"),
         stream=str(args.get("stream", event.get("tid"))),
         start_us=start,
         end_us=end,
-        correlation=_number(args, "correlation"),
+        correlation=_first_number(args, "correlation"),
         external_id=_external_id(args),
     )
 
 
-def _gpus(properties: Any) -> Iterator[Gpu]:
+def _read_gpus(properties: Any) -> Iterator[Gpu]:
     for gpu in properties if isinstance(properties, list) else ():
         if isinstance(gpu, Mapping):
             yield Gpu(
-                index=_number(gpu, "id"),
+                index=_first_number(gpu, "id"),
                 name=str(gpu.get("name", "")),
-                sm_count=_number(gpu, "numSms"),
+                sm_count=_first_number(gpu, "numSms"),
             )

@@ -18,7 +18,7 @@ from solkit.profiling.matching import NONE, Matching, is_graph_launch
 from solkit.profiling.timeline import Window
 from solkit.profiling.trace_reader import Signature
 
-__all__ = ["Asked", "Costs", "Replayed", "costs"]
+__all__ = ["Asked", "Costs", "Replayed", "cost_units"]
 
 _LIMIT_S = 300.0
 _HOST_COPY = re.compile(r"Memcpy (HtoD|DtoH|HtoH|PtoP)")
@@ -49,17 +49,17 @@ class Costs:
     replayed: dict[Signature, Replayed]  # the cost of one call, by the signature of a unit's op
 
 
-def costs(within: Window, device: Device) -> Costs:
+def cost_units(within: Window, device: Device) -> Costs:
     """Cost the ops that launched something within a window, for a GPU."""
     matching = within.matching
-    reasons = [_reason(matching, i) for i in within.indices]
+    reasons = [_unfit_reason(matching, i) for i in within.indices]
     ops = [matching.ops[i] if not reason else NONE for i, reason in zip(within.indices, reasons)]
-    around = {op: list(matching.enclosing(op)) for op in dict.fromkeys(ops) if op != NONE}
-    answers = _answers(within, device, ops, around)
+    around = {op: list(matching.enclosing_ops(op)) for op in dict.fromkeys(ops) if op != NONE}
+    answers = _replay_all(within, device, ops, around)
     units = {
         around[op][replayed.level] for op, replayed in answers.items() if replayed.work is not None
     }
-    owners = {op: _outermost(enclosing, units) for op, enclosing in around.items()}
+    owners = {op: _outermost_unit(enclosing, units) for op, enclosing in around.items()}
     return Costs(
         units=tuple(owners.get(op, NONE) for op in ops),
         reasons=tuple(
@@ -73,7 +73,7 @@ def costs(within: Window, device: Device) -> Costs:
     )
 
 
-def _reason(matching: Matching, index: int) -> str:
+def _unfit_reason(matching: Matching, index: int) -> str:
     """Return the reason why an activity belongs to no op on this GPU; empty if it may."""
     activity = matching.activities[index]
     if _HOST_COPY.match(activity.name):
@@ -90,7 +90,7 @@ def _reason(matching: Matching, index: int) -> str:
     return "launched outside of any op"
 
 
-def _answers(
+def _replay_all(
     within: Window, device: Device, ops: Sequence[int], around: dict[int, list[int]]
 ) -> dict[int, Replayed]:
     """Return the result for each op that launched something; identical ops are replayed once."""
@@ -104,26 +104,29 @@ def _answers(
         [(signature, tuple(sorted(kernels[signature]))) for signature in chain]
         for chain in dict.fromkeys(chains.values())
     ]
-    answers = dict(zip(dict.fromkeys(chains.values()), _replay(device, requests)))
+    answers = dict(zip(dict.fromkeys(chains.values()), _replay_in_child(device, requests)))
     return {op: answers[chain] for op, chain in chains.items()}
 
 
-def _outermost(enclosing: Sequence[int], units: set[int]) -> int:
+def _outermost_unit(enclosing: Sequence[int], units: set[int]) -> int:
     """Return the outermost unit around an op, or `NONE`: all beneath a unit is its work."""
     return next((i for i in reversed(enclosing) if i in units), NONE)
 
 
-def _replay(device: Device, requests: Sequence[Sequence[Asked]]) -> list[Replayed]:
+def _replay_in_child(device: Device, requests: Sequence[Sequence[Asked]]) -> list[Replayed]:
     """Replay in a child; if an op ends or hangs it, halve the list until that op is alone."""
     if not requests:
         return []
     try:
         replayed: list[Replayed] = worker.call(
-            "solkit.profiling.replay:replay", device, requests, timeout_s=_LIMIT_S
+            "solkit.profiling.replay:replay_ops", device, requests, timeout_s=_LIMIT_S
         )
     except JobDiedError as death:
         if len(requests) == 1:
             return [Replayed(reason=f"replaying it failed: {death}")]
         half = len(requests) // 2
-        return [*_replay(device, requests[:half]), *_replay(device, requests[half:])]
+        return [
+            *_replay_in_child(device, requests[:half]),
+            *_replay_in_child(device, requests[half:]),
+        ]
     return replayed

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solkit.analysis.pool import usable_cores
-from solkit.processes.pools import pool
+from solkit.processes.parallel_calls import process_pool
 from solkit.surrogate.evaluation.forecasters import (
     Forecaster,
     OnTrees,
@@ -166,7 +166,7 @@ def forecast_splits(
     nothing = np.full(len(table), np.nan)
     by_label: dict[str, dict[str, Forecasts]] = defaultdict(dict)
     tasks: list[tuple[str, str, Future[tuple[Array, dict[str, Forecasts]] | None]]] = []
-    with pool(request.processes or usable_cores(), _hold_table, (table,)) as workers:
+    with process_pool(request.processes or usable_cores(), _hold_table, (table,)) as workers:
         belief = workers.submit(_out_of_family, request.settings, request.seed)
 
         def submit_folds(split: str, forecasters: Mapping[str, Forecaster]) -> None:

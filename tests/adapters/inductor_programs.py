@@ -41,7 +41,7 @@ def _compared(reference: str, path: str, points: int) -> str:
     space = loaded.space({})
     drawn = space.sample(points, seed=0) if space.values else []
     for params in ({}, *drawn):
-        watch = triton_interpreter.watch(60.0)
+        watch = triton_interpreter.watch_launches(60.0)
         want = _outputs(loaded, {}, "run_reference")
         got = _outputs(loaded, params, "run_kernel")
         if watch.skipped:

@@ -43,7 +43,7 @@ def compiled(device):
     def compile_them():
         fake_device(device)
         x = torch.randn(1 << 16, device="cuda")
-        with fake_triton.recording({}) as seen:
+        with fake_triton.recording_launches({}) as seen:
             rows[(4,)](x, x, 1000, BLOCK=256)
             product[(1,)](x, x, x, BLOCK=128, num_warps=2)
         return [triton_compiler.compile_for(each.kernel, device) for each in seen.launches]
@@ -81,18 +81,18 @@ def usages(data, tmp_path):
 def test_registers_and_stack_are_those_that_cuobjdump_tells(both, tmp_path):
     kernels, _ = both
     for each in kernels:
-        (found,) = cubin.functions(each.cubin).values()
+        (found,) = cubin.parse_functions(each.cubin).values()
         assert [found.registers, found.stack_bytes] == usages(each.cubin, tmp_path)
         assert (each.registers, each.spills) == (found.registers, found.stack_bytes // 4)
 
 
 def test_code_read_together_is_as_nvdisasm_shows_each(both):
     kernels, device = both
-    functions = [only(cubin.functions(each.cubin)) for each in kernels]
+    functions = [only(cubin.parse_functions(each.cubin)) for each in kernels]
     together = sass.machine_code(functions, architecture(device))
     for each, code in zip(kernels, together, strict=True):
         try:
-            (alone,) = sass.parse(sass.disassemble(each.cubin)).values()
+            (alone,) = sass.parse_listing(sass.disassemble(each.cubin)).values()
         except UnsupportedError as error:
             pytest.skip(str(error))
         assert instruction_mix(code) == instruction_mix(alone)
@@ -169,10 +169,12 @@ def test_each_target_of_an_indirect_branch_is_read(tmp_path):
     command = [knobs.nvidia.ptxas.path, "-arch=sm_80", "-o", str(tmp_path / "k.cubin"), str(path)]
     subprocess.run(command, check=True)
     data = (tmp_path / "k.cubin").read_bytes()
-    (together,) = sass.machine_code([only(cubin.functions(data))], "80")
-    (alone,) = sass.parse(sass.disassemble(data)).values()
+    (together,) = sass.machine_code([only(cubin.parse_functions(data))], "80")
+    (alone,) = sass.parse_listing(sass.disassemble(data)).values()
     bare = [line for line in sass.disassemble(data).splitlines() if "//##" not in line]
-    (untold,) = sass.parse("\n".join(re.sub(r"\(\*.*\*\)", "", each) for each in bare)).values()
+    (untold,) = sass.parse_listing(
+        "\n".join(re.sub(r"\(\*.*\*\)", "", each) for each in bare)
+    ).values()
     for code in (together, alone, untold):
         found = [each.name for each in code.instructions]
         assert any(name in ("BRX", "BRXU") for name in found)
@@ -185,7 +187,7 @@ def test_each_target_of_an_indirect_branch_is_read(tmp_path):
 @pytest.mark.parametrize("data", [b"", b"no ELF", b"\x7fELF\x02" + bytes(200)])
 def test_what_is_no_cubin_is_an_error(data):
     with pytest.raises(cubin.CubinError):
-        cubin.functions(data)
+        cubin.parse_functions(data)
 
 
 def test_a_cubin_that_cannot_be_read_says_why_and_costs_no_other(both):

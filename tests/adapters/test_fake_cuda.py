@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch.utils import cpp_extension
 
 from solkit.adapters import fake_cuda
-from solkit.adapters.fake_cuda.contents import recall
+from solkit.adapters.fake_cuda.contents import recall_contents
 from solkit.adapters.fake_cuda.device import guard_works
 from solkit.adapters.fake_cuda.extensions import WhenImported
 from solkit.adapters.versions import warn_if_untested
@@ -216,7 +216,7 @@ def test_values_that_follow_from_the_program_are_known(in_child):
         offsets = torch.tensor([0, 3, 4], device="cuda").cumsum(0)
         steps = torch.linspace(0, 1, 3, device="cuda")
         found = [offsets[-1].item(), steps.tolist(), (torch.arange(9) > 5).sum().item()]
-        return found, torch.tensor([1, 0, 2]).nonzero().tolist(), fake_cuda.guesses()
+        return found, torch.tensor([1, 0, 2]).nonzero().tolist(), fake_cuda.guesses_so_far()
 
     assert in_child(values) == ([7, [0.0, 0.5, 1.0], 3], [[0], [2]], ())
 
@@ -233,7 +233,7 @@ def test_values_that_follow_from_the_program_are_known(in_child):
 )
 def test_other_values_are_guessed_and_told_with_the_line(in_child, read, value, words):
     def guess():
-        return read(), fake_cuda.guesses()
+        return read(), fake_cuda.guesses_so_far()
 
     got, guesses = in_child(guess)
     assert got == value
@@ -247,7 +247,7 @@ def test_other_values_are_guessed_and_told_with_the_line(in_child, read, value, 
 def test_random_integers_are_told_when_they_are_read(in_child):
     def read():
         value = torch.randint(3, 7, (5,), device="cuda").max().item()
-        return 3 <= value < 7, fake_cuda.guesses()
+        return 3 <= value < 7, fake_cuda.guesses_so_far()
 
     in_range, guesses = in_child(read)
     assert in_range
@@ -281,8 +281,12 @@ def test_what_a_kernel_may_have_written_is_unknown(in_child):
     def values():
         launched = torch.zeros(2, device="cuda")
         view = launched[1:]
-        fake_cuda.forget(launched)
-        return recall(launched), recall(view), recall(torch.zeros(2, device="cuda")) is not None
+        fake_cuda.forget_contents(launched)
+        return (
+            recall_contents(launched),
+            recall_contents(view),
+            recall_contents(torch.zeros(2, device="cuda")) is not None,
+        )
 
     assert in_child(values) == (None, None, True)
 
@@ -302,14 +306,14 @@ def test_guesses_are_watched_apart(in_child):
         cuda(1).item()
         with fake_cuda.watching_guesses() as inner:
             (cuda(1) > 0).item()
-        return len(inner), len(fake_cuda.guesses())
+        return len(inner), len(fake_cuda.guesses_so_far())
 
     assert in_child(watch) == (1, 2)
 
 
 def test_without_the_guard_tensors_stand_on_the_cpu(in_child):
     def fallback():
-        fake_cuda._fall_back()
+        fake_cuda._use_cpu_tensors()
         with fake_cuda.fake_tensors():
             x = torch.randn(4, device="cuda").cuda().to("cuda:0")
             y = x.new_zeros(4, device=torch.device("cuda"))
@@ -356,7 +360,7 @@ def test_queries_of_torch_cuda_need_no_gpu(in_child):
 
 def test_allclose_is_guessed(in_child):
     def compared():
-        return torch.allclose(cuda(4), cuda(4)), fake_cuda.guesses()
+        return torch.allclose(cuda(4), cuda(4)), fake_cuda.guesses_so_far()
 
     close, guesses = in_child(compared)
     assert close

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from solkit.adapters import fake_cuda
 from solkit.adapters.fake_cuda import contents
-from solkit.adapters.fake_cuda.contents import recall
+from solkit.adapters.fake_cuda.contents import recall_contents
 from solkit.kernelfiles.seeding import seed_everything
 
 
@@ -62,9 +62,9 @@ def test_an_unknown_write_makes_all_views_unknown(in_child):
         x = torch.randn(4, device="cuda")
         early = x[:2]
         x.zero_()
-        late, known = x[2:], recall(x) is not None
+        late, known = x[2:], recall_contents(x) is not None
         early.add_(torch.randn(2, device="cuda"))
-        return known, recall(x), recall(late)
+        return known, recall_contents(x), recall_contents(late)
 
     assert in_child(seen) == (True, None, None)
 
@@ -93,7 +93,7 @@ def test_contents_beyond_the_budget_are_dropped_and_the_rest_is_given_back(in_ch
         count, kept = contents._KNOWN_BYTES // (8 << 20), []  # of 1 Mi integers
         for _ in range(count + 2):
             kept.append(torch.arange(1 << 20, device="cuda"))
-        known = [recall(tensor) is not None for tensor in kept]
+        known = [recall_contents(tensor) is not None for tensor in kept]
         kept.clear()
         return known, contents.Contents.held_bytes
 
@@ -174,7 +174,7 @@ def test_routing_is_guessed_balanced_and_told_once_it_decides(in_child, route, e
     def counts():
         scores = torch.randn(SCORES, device="cuda")
         torch.topk(scores, 3)  # decides nothing
-        return route(scores), fake_cuda.guesses()
+        return route(scores), fake_cuda.guesses_so_far()
 
     found, guesses = in_child(counts)
     assert sum(found) == TOKENS * each
@@ -203,7 +203,7 @@ def test_no_row_chooses_twice_along_any_dimension(in_child):
 def test_guessed_contents_are_not_known(in_child):
     def seen():
         chosen = torch.randn(SCORES, device="cuda").topk(2).indices
-        return fake_cuda.known_value(chosen + 1), fake_cuda.guesses()
+        return fake_cuda.known_value(chosen + 1), fake_cuda.guesses_so_far()
 
     assert in_child(seen) == (None, ())
 
@@ -226,7 +226,7 @@ def test_guessed_contents_are_not_known(in_child):
 )
 def test_shapes_that_depend_on_data(in_child, call, shape, words):
     def seen():
-        return tuple(call(torch.randn(12, device="cuda")).shape), fake_cuda.guesses()
+        return tuple(call(torch.randn(12, device="cuda")).shape), fake_cuda.guesses_so_far()
 
     got, guesses = in_child(seen)
     assert got == shape
@@ -257,7 +257,7 @@ def test_indices_that_follow_from_random_floats_are_computed_when_they_are_asked
             bins = x.clamp_(max=15).to(torch.int32)
             ends = F.pad((torch.rand(99, device="cuda") * 500).sort().values, (1, 1))
             ends[-1] = 500
-            floats = recall(x)
+            floats = recall_contents(x)
             found = fake_cuda.presumed_value(bins), fake_cuda.presumed_value(ends.to(torch.int64))
             return floats, *found, bins.sum().item()
 

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from solkit.adapters.line_table import Row, Sections, read
+from solkit.adapters.line_table import Row, Sections, read_line_table
 
 SOURCE = """
 static inline int twice(int a) { return a * 2; }
@@ -45,10 +45,10 @@ def test_rows_are_those_that_objdump_shows(version, tmp_path):
     wanted = re.findall(r"^([ab]\.c)\s+(\d+|-)\s+(0x[0-9a-f]+|0)", shown, re.M)
     found = [
         (row.file.rpartition("/")[2], "-" if row.is_end else str(row.line), row.address)
-        for row in read(sections)
+        for row in read_line_table(sections)
     ]
     assert found == [(file, line, int(address, 16)) for file, line, address in wanted]
-    assert len({row.sequence for row in read(sections)}) > 1
+    assert len({row.sequence for row in read_line_table(sections)}) > 1
 
 
 NAMES = (".debug_line", ".debug_str", ".debug_line_str")
@@ -87,7 +87,7 @@ def test_inlined_calls_name_their_callers_from_the_inside_out():
         b"\x04\x01", INLINED + b"\x00\x00", line(-14), b"\x02\x10", COPY,  # row 4: a.py:11
         END,
     ]  # fmt: skip
-    rows = list(read(Sections(table(*program))))
+    rows = list(read_line_table(Sections(table(*program))))
     assert [(row.file, row.line, row.address) for row in rows[:4]] == [
         ("d/a.py", 10, 0), ("d/b.py", 30, 0), ("d/b.py", 25, 16), ("d/a.py", 11, 32),
     ]  # fmt: skip
@@ -99,7 +99,7 @@ def test_inlined_calls_name_their_callers_from_the_inside_out():
 def test_unknown_extended_opcodes_are_skipped_and_units_follow_each_other():
     odd = b"\x00\x04\x91\x07\x08\x09"
     first, second = table(at(16), odd, COPY, END), table(at(64), line(4), COPY, END)
-    rows = [row for row in read(Sections(first + second)) if not row.is_end]
+    rows = [row for row in read_line_table(Sections(first + second)) if not row.is_end]
     start = len(first) - len(COPY + END + odd) - 8
     assert rows[0] == Row(start, 16, "d/a.py", 1)
     assert (rows[1].address, rows[1].line) == (64, 5)
@@ -107,4 +107,4 @@ def test_unknown_extended_opcodes_are_skipped_and_units_follow_each_other():
 
 def test_a_version_that_is_not_known_is_an_error():
     with pytest.raises(ValueError, match="DWARF 6"):
-        list(read(Sections(table(END, version=6))))
+        list(read_line_table(Sections(table(END, version=6))))

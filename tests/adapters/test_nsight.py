@@ -62,7 +62,7 @@ LOG = f"""==PROF== Connected to process 4242 (/usr/bin/python3.12)
 
 
 def test_a_table_is_read():
-    (found,) = nsight.parse(LOG)
+    (found,) = nsight.parse_report(LOG)
     assert (found.name, found.grid) == ("scale_kernel", (1024, 4, 1))
     assert found.time_ms == pytest.approx(0.012864)
     assert (found.load_sectors, found.load_requests) == (1_000_000, 60_000)
@@ -90,20 +90,22 @@ def test_asynchronous_copies_are_no_loads(all_loads, copies, loads):
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": ("sector", str(all_loads)),
         "sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts.sum": ("sector", str(copies)),
     }
-    (found,) = nsight.parse(table(("k", "(1, 1, 1)"), figures=figures))
+    (found,) = nsight.parse_report(table(("k", "(1, 1, 1)"), figures=figures))
     assert (found.load_sectors, found.async_sectors) == (loads, copies)
 
 
 def test_loads_are_not_known_where_copies_are_not():
     without = {name: cell for name, cell in FIGURES.items() if "ldgsts" not in name}
-    (found,) = nsight.parse(table(("k", "(1, 1, 1)"), figures=without), nsight.metrics_of(H100))
+    (found,) = nsight.parse_report(
+        table(("k", "(1, 1, 1)"), figures=without), nsight.metrics_of(H100)
+    )
     assert found.load_sectors is None
 
 
 def test_what_is_missing_is_named_and_spoils_its_sum():
     without = {name: cell for name, cell in FIGURES.items() if "op_fmul" not in name}
     wanted = nsight.metrics_of(H100)
-    (found,) = nsight.parse(table(("k", "(1, 1, 1)"), figures=without), wanted)
+    (found,) = nsight.parse_report(table(("k", "(1, 1, 1)"), figures=without), wanted)
     assert "fp32" not in found.operations
     assert found.multiply_adds == 1000
     assert "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum" in found.missing
@@ -115,13 +117,13 @@ def test_units_of_older_releases():
     figures = {
         "dram__bytes_read.sum": ("Mbyte", "33.5"), "gpu__time_duration.sum": ("usecond", "12.5"),
     }  # fmt: skip
-    (found,) = nsight.parse(table(("k", "2,3,4"), figures=figures))
+    (found,) = nsight.parse_report(table(("k", "2,3,4"), figures=figures))
     assert (found.dram_read_bytes, found.time_ms) == (33_500_000, pytest.approx(0.0125))
     assert found.grid == (2, 3, 4)
 
 
 def test_no_launch_is_no_entry():
-    assert nsight.parse("==WARNING== No kernels were profiled.\n") == ()
+    assert nsight.parse_report("==WARNING== No kernels were profiled.\n") == ()
 
 
 def test_metrics_by_chip():
@@ -186,7 +188,7 @@ def ncu(tmp_path, monkeypatch):
 
 
 def counted(program=("true",), kernels=("scale_kernel",), **how):
-    return nsight.count(program, kernels, H100, **how)
+    return nsight.count_kernels(program, kernels, H100, **how)
 
 
 def test_only_the_candidates_kernels_are_counted_at_the_gpus_own_clocks(ncu):

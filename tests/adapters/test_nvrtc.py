@@ -1,7 +1,7 @@
 import pytest
 
 from solkit.adapters import nvrtc, sass
-from solkit.adapters.cubin import functions
+from solkit.adapters.cubin import parse_functions
 from solkit.errors import UnsupportedError
 
 SOURCE = """#include <cuda_fp16.h>
@@ -12,7 +12,7 @@ template <typename T> __global__ void scale(T* x) { x[threadIdx.x] *= T(3); }
 @pytest.fixture
 def tools():
     try:
-        return nvrtc.toolkit()
+        return nvrtc.find_toolkit()
     except UnsupportedError as error:
         pytest.skip(str(error))
 
@@ -23,8 +23,8 @@ def test_instances_of_a_template_are_found_in_the_cubin(architecture):
     wanted = ["scale<float>", "scale<__half>"]
     cubin = nvrtc.compile_cuda(SOURCE, "a.cu", wanted, [f"-arch={architecture}"])
     assert list(cubin.names) == wanted
-    assert set(functions(cubin.binary)) == set(cubin.names.values())
-    codes = sass.parse(sass.disassemble(cubin.binary))
+    assert set(parse_functions(cubin.binary)) == set(cubin.names.values())
+    codes = sass.parse_listing(sass.disassemble(cubin.binary))
     opcodes = {kernel: {each.name for each in codes[name].instructions}
                for kernel, name in cubin.names.items()}  # fmt: skip
     assert "FMUL" in opcodes["scale<float>"]
@@ -39,7 +39,7 @@ def test_what_was_compiled_is_compiled_no_more(monkeypatch):
     def never(*_):
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr(nvrtc, "_ask", never)
+    monkeypatch.setattr(nvrtc, "_ask_process", never)
     assert nvrtc.compile_cuda(*arguments) == first
     with pytest.raises(AssertionError, match="again"):
         nvrtc.compile_cuda(SOURCE + "\n", *arguments[1:])
@@ -60,14 +60,14 @@ def test_without_the_library_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setattr(nvrtc, "_toolkit_folders", list)
     monkeypatch.setattr(nvrtc.ctypes.util, "find_library", lambda _: None)
     with pytest.raises(UnsupportedError, match=r"pip install 'solkit\[cuda\]'"):
-        nvrtc.toolkit.__wrapped__()
+        nvrtc.find_toolkit.__wrapped__()
 
 
 def test_a_crash_of_nvrtc_is_not_the_sources_fault(monkeypatch, tmp_path):
     crashing = tmp_path / "process.py"
     crashing.write_text("import ctypes; ctypes.string_at(0)")
     monkeypatch.setattr(nvrtc.nvrtc_process, "__file__", str(crashing))
-    monkeypatch.setattr(nvrtc, "toolkit", lambda: nvrtc.Toolkit("libnvrtc.so", ()))
+    monkeypatch.setattr(nvrtc, "find_toolkit", lambda: nvrtc.Toolkit("libnvrtc.so", ()))
     with pytest.raises(UnsupportedError, match="NVRTC ended with exit code -11"):
         nvrtc.compile_cuda(SOURCE, "a.cu", [], [str(tmp_path)])
 
@@ -80,6 +80,6 @@ def test_the_newest_wheel_is_taken_whole(monkeypatch, tmp_path):
         (tmp_path / version / "include" / "cuda_fp16.h").touch()
     folders = [tmp_path / "cu13", tmp_path / "cu12"]
     monkeypatch.setattr(nvrtc, "_wheel_folders", lambda: folders)
-    found = nvrtc.toolkit.__wrapped__()
+    found = nvrtc.find_toolkit.__wrapped__()
     assert found.library == str(tmp_path / "cu13/lib/libnvrtc.so.13")
     assert found.includes[0] == str(tmp_path / "cu13/include")

@@ -13,7 +13,7 @@ ROWS = "_Z4rowsPKfPfii"
 def code(text):
     """A function `f` of these lines."""
     lines = "\n".join(text)
-    (found,) = sass.parse(f"Function : f\n{lines}").values()
+    (found,) = sass.parse_listing(f"Function : f\n{lines}").values()
     return found
 
 
@@ -23,7 +23,7 @@ def listing(*instructions):
 
 @pytest.fixture(scope="module", params=["nvdisasm", "cuobjdump"])
 def rows(request):
-    return sass.parse((DATA / f"rows.{request.param}.txt").read_text())[ROWS]
+    return sass.parse_listing((DATA / f"rows.{request.param}.txt").read_text())[ROWS]
 
 
 def test_loops_of_both_disassemblers(rows):
@@ -48,7 +48,7 @@ def test_operands_predicates_and_modifiers(rows):
 
 
 def test_source_lines():
-    rows = sass.parse((DATA / "rows.nvdisasm.txt").read_text())[ROWS]
+    rows = sass.parse_listing((DATA / "rows.nvdisasm.txt").read_text())[ROWS]
     source = (DATA / "rows.cu").read_text().splitlines()
     (multiply,) = (each for each in rows.instructions if each.name == "FFMA")
     file, _, line = multiply.lines[0].rpartition(":")
@@ -101,7 +101,8 @@ def test_a_jump_into_the_middle_makes_no_loop():
 
 def test_several_functions_and_none():
     two = "Function : f\n/*0000*/ EXIT ;\nFunction : g\n/*0000*/ FADD R0, R1, R2 ;\n/*0010*/ EXIT ;"
-    assert {name: len(list(each.instructions)) for name, each in sass.parse(two).items()} == {
+    functions = sass.parse_listing(two)
+    assert {name: len(list(each.instructions)) for name, each in functions.items()} == {
         "f": 1, "g": 2,
     }  # fmt: skip
-    assert sass.parse("nothing of the kind") == {}
+    assert sass.parse_listing("nothing of the kind") == {}

@@ -42,7 +42,7 @@ def launch(block=64, grid=(4,)):
 
 
 def captured(run, params=None):
-    with fake_triton.recording(params or {}) as seen:
+    with fake_triton.recording_launches(params or {}) as seen:
         run()
     return seen
 
@@ -50,9 +50,9 @@ def captured(run, params=None):
 def test_nothing_is_recorded_outside_and_inner_recordings_are_apart(in_child):
     def nested():
         launch()
-        with fake_triton.recording({}) as outer:
+        with fake_triton.recording_launches({}) as outer:
             launch(64)
-            with fake_triton.recording({}) as inner:
+            with fake_triton.recording_launches({}) as inner:
                 launch(128)
         launch()
         return [[c.launch.constants["BLOCK"] for c in s.launches] for s in (outer, inner)]
@@ -168,7 +168,7 @@ def test_untested_versions_are_named(monkeypatch, version, warned):
 
 def loading_driver():
     """A driver that loads kernels, with figures of its own, and launches nothing."""
-    driver = fake_triton._driver(H100)
+    driver = fake_triton._fake_driver(H100)
     driver.launcher_cls = lambda *_: lambda *_: None
     driver.utils.load_binary = lambda *_: (0, 0, 42, 7, 1024)
     return driver

@@ -98,7 +98,7 @@ import triton.language as tl
 from solkit.adapters import triton_interpreter
 
 triton_interpreter.install()
-triton_interpreter.watch(60.0)
+triton_interpreter.watch_launches(60.0)
 
 @triton.jit
 def shifted(x, out):

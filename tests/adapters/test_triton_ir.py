@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from solkit.adapters.triton_ir import IrError, bits_of, parse
+from solkit.adapters.triton_ir import IrError, element_bits, parse_module
 from solkit.adapters.triton_ptx import vector_widths
 
 MODULE = """\
@@ -46,7 +46,7 @@ module attributes {"ttg.num-ctas" = 2 : i32, "ttg.num-warps" = 8 : i32, ttg.targ
 
 @pytest.fixture(scope="module")
 def function():
-    return parse(MODULE)
+    return parse_module(MODULE)
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,9 @@ def test_names_that_loops_side_by_side_have_in_common():
     head, _, tail = MODULE.partition("    tt.return loc(#loc6)\n")
     first, second = (
         operation
-        for operation in parse(head + loop + loop.replace("%s:2", "%t:2") + tail).blocks[1].walk()
+        for operation in parse_module(head + loop + loop.replace("%s:2", "%t:2") + tail)
+        .blocks[1]
+        .walk()
         if operation.name == "scf.for"
     )
     assert first.text.startswith("%i = %n to %n step %n iter_args(%a = %n, %b = %n)")
@@ -131,7 +133,7 @@ def test_places_run_from_the_innermost_to_its_callers(operations):
     [("bf16", 16), ("f8E4M3FN", 8), ("f8E5M2", 8), ("i1", 8), ("i64", 64), ("!tt.ptr<f32>", 64)],
 )
 def test_bits(element, bits):
-    assert bits_of(element) == bits
+    assert element_bits(element) == bits
 
 
 @pytest.mark.parametrize(
@@ -143,7 +145,7 @@ def test_bits(element, bits):
 )
 def test_text_that_is_not_understood(text, reason):
     with pytest.raises(IrError, match=reason):
-        parse(text)
+        parse_module(text)
 
 
 PTX = """\

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from solkit.adapters.nvrtc import toolkit
+from solkit.adapters.nvrtc import find_toolkit
 from solkit.analysis.analyser import Analyser
 from solkit.analysis.study import StudyPlan, study
 from solkit.core import AnalysisStatus, Configuration, Depth
@@ -344,7 +344,7 @@ def test_each_depth_has_answers_of_its_own(analyser, write, no_process_after):
 @pytest.fixture
 def nvrtc():
     try:
-        return toolkit()
+        return find_toolkit()
     except UnsupportedError as error:
         pytest.skip(str(error))
 

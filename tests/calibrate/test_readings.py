@@ -4,7 +4,7 @@ import pytest
 
 from solkit.calibrate.probes import tensor_names
 from solkit.calibrate.session import warnings_of
-from solkit.calibrate.stopwatch import Probe, marked
+from solkit.calibrate.stopwatch import Probe, marked_seconds
 from solkit.core import Conditions
 from solkit.errors import UnsupportedError
 from solkit.measure import is_available
@@ -19,11 +19,11 @@ GPU = Gpu(key="k", name="n", uuid="u", sm_count=1, max_sm_clock_mhz=2000, max_me
 def test_a_reading_is_the_median_with_its_interval():
     probe = Probe("read", "dram", "B/s", 1e9, lambda: None, "how", 7)
     rates = [float(rate) for rate in (5, 1, 9, 3, 7, 2, 8, 4, 6)]
-    found = probe.reading(Regime.SUSTAINED, rates, "events")
+    found = probe.make_reading(Regime.SUSTAINED, rates, "events")
     # 9 samples: P(x(2) <= median <= x(8)) = 1 - 2 (1 + 9) / 2^9 = 0.961
     assert (found.low, found.value, found.high, found.samples) == (2, 5, 8, 9)
     assert (found.ceiling, found.size_bytes, found.detail) == ("dram", 7, "how")
-    assert probe.reading(Regime.WARM, rates, "cupti").ceiling is None
+    assert probe.make_reading(Regime.WARM, rates, "cupti").ceiling is None
 
 
 def gpu(name, start, end):
@@ -40,9 +40,9 @@ def test_the_activity_before_each_marker_is_timed():
         gpu("copy_kernel", 90, 101),
         gpu("spin_kernel", 102, 103),
     ]
-    assert marked(ran, 2) == pytest.approx([15e-9, 11e-9])
+    assert marked_seconds(ran, 2) == pytest.approx([15e-9, 11e-9])
     with pytest.raises(UnsupportedError, match="2 of 3"):
-        marked(ran, 3)
+        marked_seconds(ran, 3)
 
 
 def sustained(name, clock, reasons):

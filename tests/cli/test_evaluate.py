@@ -36,7 +36,7 @@ MADE = table(400)
 @pytest.fixture(autouse=True)
 def rows(monkeypatch):
     monkeypatch.setattr(tables, "table_of_stores", lambda *_: MADE)
-    monkeypatch.setattr(evaluate, "pool", inline_pool)
+    monkeypatch.setattr(evaluate, "process_pool", inline_pool)
     few = replace(QUICK, rounds=40)  # trees are as many as the law of the table needs
     monkeypatch.setattr(trees, "Settings", partial(replace, few))
     monkeypatch.setattr(sys.modules["solkit.cli.data"], "open_store", lambda name: name)

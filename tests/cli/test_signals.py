@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from solkit.processes.pools import pool
+from solkit.processes.parallel_calls import process_pool
 
 ASKED = (
     '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
@@ -23,7 +23,7 @@ TRAIN = """
 import os, sys, time
 from solkit import cli
 from solkit.surrogate import training
-from solkit.processes.pools import pool
+from solkit.processes.parallel_calls import pool
 
 def slow(*_, **__):
     with pool(2) as workers:
@@ -90,7 +90,7 @@ def test_ctrl_c_ends_training_without_a_word_of_its_workers(tmp_path):
 
 def test_what_ends_the_block_ends_the_pool():
     def failing():
-        with pool(2) as workers:
+        with process_pool(2) as workers:
             started.append(workers.submit(os.getpid).result())
             raise ValueError("mine")
 

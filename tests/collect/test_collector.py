@@ -40,7 +40,7 @@ def resolved_late(future, value):
 
 @pytest.fixture
 def fakes_(monkeypatch):
-    monkeypatch.setattr(workloads.toolchain, "missing", lambda _: "")
+    monkeypatch.setattr(workloads.toolchain, "missing_tools", lambda _: "")
     return fakes.fake(monkeypatch)
 
 
@@ -407,7 +407,7 @@ def test_extensions_are_built_where_there_are_the_tools(fakes_, tmp_path, monkey
         return {cell.name for cell in survey_kernels(kernels, fakes_[0], told.append) if cell}
 
     assert (names(), told) == ({"c", "d"}, [])
-    monkeypatch.setattr(workloads.toolchain, "missing", lambda _: "nvcc")
+    monkeypatch.setattr(workloads.toolchain, "missing_tools", lambda _: "nvcc")
     assert names() == {"d"}
     assert told == ["1 kernels in CUDA C++ are left out, as there is no nvcc"]
 

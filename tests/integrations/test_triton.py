@@ -74,7 +74,7 @@ def model(slope=1.5):
 def gpu(monkeypatch, tmp_path):
     """A GPU whose launches do nothing; `JITFunction.run` tells what would have been launched."""
     launched = []
-    monkeypatch.setattr(triton_driver, "_active", fake_triton._driver(H100))
+    monkeypatch.setattr(triton_driver, "_active", fake_triton._fake_driver(H100))
     monkeypatch.setattr(integration, "_live_device", lambda _: H100)
     monkeypatch.setattr(JITFunction, "run", lambda _, *__, **told: launched.append(told))
     monkeypatch.setattr(launches, "fill_cache", lambda *_: None)
@@ -242,7 +242,7 @@ def test_the_first_is_timed_even_if_it_is_believed_to_fail(gpu, monkeypatch):
 
 
 def test_a_daemonic_process_ranks_by_itself(gpu, monkeypatch):
-    monkeypatch.setattr(launches, "forked", None)
+    monkeypatch.setattr(launches, "call_in_forks", None)
     monkeypatch.setattr(launches.multiprocessing, "current_process", lambda: Mock(daemon=True))
     kernel, tried = tuner(gpu)
     integration.install(top_k=3, surrogate=model())
@@ -295,7 +295,7 @@ def test_triton_finds_what_was_compiled_ahead_in_its_cache(monkeypatch, tmp_path
     kernel = triton.autotune(configs, key=[])(scale_kernel)
     x = torch.zeros(4096)
     asked = call(kernel, (4,), x, x, 4096)
-    told = [launches.Launch(live_autotuner.captured(asked, each), {}) for each in configs]
+    told = [launches.Launch(live_autotuner.capture_launch(asked, each), {}) for each in configs]
     monkeypatch.setattr(launches, "fill_cache", triton_compiler.fill_cache)
     monkeypatch.setattr(launches, "_usable_cores", lambda: 2)
     launches.compile_ahead(told[:1] * 2, H100)
@@ -318,7 +318,7 @@ def test_a_launch_is_captured_as_triton_would_specialise_it():
     kernel = triton.autotune(configs, key=[])(scale_kernel)
     x = torch.zeros(1000, dtype=torch.float16)
     asked = call(kernel, lambda meta: (triton.cdiv(meta["n"], meta["BLOCK"]), 2), x, x, 1000)
-    found = live_autotuner.captured(asked, configs[0])
+    found = live_autotuner.capture_launch(asked, configs[0])
     assert found.launch.grid == (16, 2, 1)
     assert (found.launch.num_warps, found.launch.num_stages) == (2, 5)
     assert found.launch.constants == {"BLOCK": 64}
@@ -327,7 +327,7 @@ def test_a_launch_is_captured_as_triton_would_specialise_it():
     assert found.arguments["x"].shape == (1000,)
     assert found.arguments["n"] == 1000
     asked = call(kernel, (1,), torch.arange(1000), x, 1000)
-    assert live_autotuner.captured(asked, configs[0]).arguments["x"].contents is None
+    assert live_autotuner.capture_launch(asked, configs[0]).arguments["x"].contents is None
 
 
 def test_heuristics_and_hooks_are_heard():
@@ -336,7 +336,7 @@ def test_heuristics_and_hooks_are_heard():
     inner = triton.heuristics({"BLOCK": lambda told: triton.next_power_of_2(told["n"])})
     kernel = triton.autotune(configs, key=[])(inner(scale_kernel))
     x = torch.zeros(100)
-    found = live_autotuner.captured(call(kernel, (7,), x, x, 100), configs[0])
+    found = live_autotuner.capture_launch(call(kernel, (7,), x, x, 100), configs[0])
     assert found.launch.constants == {"BLOCK": 128}
     assert found.launch.grid == (7, 1, 1)
     assert hooked == [100]
@@ -351,7 +351,7 @@ def test_the_blocks_of_tma_descriptors_are_those_that_the_hook_sets():
     x = torch.zeros((256, 256), dtype=torch.float16)
     descriptor = TensorDescriptor.from_tensor(x, [1, 1])
     asked = call(kernel, lambda meta: (256 // meta["BLOCK"], 4), descriptor, torch.zeros(8))
-    found = [live_autotuner.captured(asked, each) for each in configs]
+    found = [live_autotuner.capture_launch(asked, each) for each in configs]
     assert [each.arguments["desc"].block for each in found] == [(32, 64), (128, 64)]
     assert [each.launch.signature["desc"] for each in found] == [
         "tensordesc<fp16[32, 64]>",
@@ -370,7 +370,7 @@ def test_the_problem_is_the_kernels_own_work():
     a, b = torch.zeros((m, k), dtype=torch.float16), torch.zeros((k, n), dtype=torch.float16)
     c = torch.zeros((m, n))
     asked = call(kernel, lambda meta: (m // meta["BLOCK"], n // meta["BLOCK"]), a, b, c, k)
-    told = [launches.Launch(live_autotuner.captured(asked, each), {}) for each in configs]
+    told = [launches.Launch(live_autotuner.capture_launch(asked, each), {}) for each in configs]
     facts = launches._lower_launches(told, H100)
     found = launches._launch_problem(told[0], facts, H100)
     assert found.operations["tensor.fp16"] == 2 * m * n * k
@@ -390,7 +390,7 @@ def test_a_process_that_dies_costs_its_share_alone(monkeypatch):
     kernel = triton.autotune(configs, key=[])(scale_kernel)
     x = torch.zeros(4096)
     asked = call(kernel, (4,), x, x, 4096)
-    told = [launches.Launch(live_autotuner.captured(asked, each), {}) for each in configs]
+    told = [launches.Launch(live_autotuner.capture_launch(asked, each), {}) for each in configs]
     real = launches.lower_for
 
     def crash(kernel, device):

@@ -58,7 +58,7 @@ def launched(tmp_path, files, *each_params):
     loaded = load(tmp_path, files)
     for params in each_params:
         workload = loaded.workload({}, params)
-        with fake_triton.recording(params) as seen:
+        with fake_triton.recording_launches(params) as seen:
             workload.run_kernel()
     return [captured.launch for captured in seen.launches], seen.notes()
 
@@ -137,7 +137,7 @@ def test_a_pre_hook_is_no_part_of_a_point_and_still_runs(in_child, tmp_path):
         loaded, seen = load(tmp_path, files), []
         for params in loaded.space({}).walk():
             workload = loaded.workload({}, params)
-            with fake_triton.recording(params) as recording:
+            with fake_triton.recording_launches(params) as recording:
                 workload.run_kernel()
             seen += [
                 (params, captured.launch.constants["BLOCK"]) for captured in recording.launches

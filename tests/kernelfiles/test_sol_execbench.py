@@ -372,7 +372,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("run", &run); }
 
 def test_launches_of_cuda_sources_are_followed_without_a_gpu(tmp_path):
     try:
-        nvrtc.toolkit()
+        nvrtc.find_toolkit()
     except UnsupportedError as error:
         pytest.skip(str(error))
     folder = sol_folder(tmp_path / "p", [workload("a", M=100)])

@@ -28,7 +28,7 @@ class Live:
         self.peaks = defaultdict(int)
         self._storages, self._shared = {}, 0
         self._lock = threading.RLock()
-        allocate = correctness.allocate
+        allocate = correctness.allocate_block
 
         def counted(size, device):
             block = allocate(size, device)
@@ -42,7 +42,7 @@ class Live:
             block.close = closed
             return block
 
-        monkeypatch.setattr(correctness, "allocate", counted)
+        monkeypatch.setattr(correctness, "allocate_block", counted)
 
     def say(self, stage):
         self.stage = stage

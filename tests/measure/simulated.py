@@ -14,7 +14,7 @@ from solkit.core import Facts, KernelAnalysis, Launch
 from solkit.measure.guarded import candidate as candidates
 from solkit.measure.guarded import referee as referees
 from solkit.measure.timing.activities import ActivityError, CallTime
-from solkit.measure.timing.clocks import Sample, summarise
+from solkit.measure.timing.clocks import Sample, summarise_samples
 
 HEAD = """
 import torch
@@ -50,7 +50,7 @@ class Machine:
     def timers(self, _protocol=None):
         return self.all_timers, "not at all"
 
-    def captured(self, work):
+    def capture_graph(self, work):
         return work
 
     def occupy(self, seconds):
@@ -69,8 +69,10 @@ class Machine:
         pass
 
     def conditions(self):
-        told = summarise([Sample(0.0, sm_clock_mhz=1410.0)])
-        return contextlib.nullcontext(SimpleNamespace(samples=self.heated, since=lambda: told))
+        told = summarise_samples([Sample(0.0, sm_clock_mhz=1410.0)])
+        return contextlib.nullcontext(
+            SimpleNamespace(samples=self.heated, conditions_since=lambda: told)
+        )
 
     @contextlib.contextmanager
     def recording(self):

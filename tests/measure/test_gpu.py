@@ -13,7 +13,7 @@ import pytest
 from solkit.core import Candidate, Difference, MeasureSettings, Verdict
 from solkit.errors import UnsupportedError
 from solkit.measure import Session, is_available, measure
-from solkit.measure.timing.comparison_statistics import difference, ratio_of
+from solkit.measure.timing.comparison_statistics import compute_ratio, difference
 from solkit.measure.timing.protocols import PROTOCOLS
 
 pytestmark = [
@@ -321,7 +321,7 @@ def test_candidates_that_take_turns(session, tmp_path, protocol):
     (turns,) = outcome.turns
     assert outcome.protocol.method == "cupti"
     base_ms, same_ms, slower_ms = turns.times_ms
-    same, slower = ratio_of(base_ms, same_ms), ratio_of(base_ms, slower_ms)
+    same, slower = compute_ratio(base_ms, same_ms), compute_ratio(base_ms, slower_ms)
     print(same, slower)
     assert difference(same) is Difference.NOT_SHOWN
     assert same.value == pytest.approx(1.0, abs=0.01)
@@ -411,10 +411,10 @@ def subjects():
 def test_both_timers_agree_to_some_microseconds(timers, subjects):
     from statistics import median
 
-    from solkit.measure.timing.sampling import SamplingPlan, in_turns, sample
+    from solkit.measure.timing.sampling import SamplingPlan, sample_sides, sides_in_turns
 
     taken = {
-        method: sample(in_turns(timer, *subjects), SamplingPlan(), random.Random(0))
+        method: sample_sides(sides_in_turns(timer, *subjects), SamplingPlan(), random.Random(0))
         for method, timer in timers.items()
     }
     for which in (0, 1):

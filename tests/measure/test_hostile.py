@@ -32,14 +32,13 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
 from solkit.core import MeasureSettings, Verdict
 from solkit.kernelfiles import Workload, load
 from solkit.measure import Session, is_available
+from solkit.measure.anti_cheating import Finding, cheat_detection
+from solkit.measure.anti_cheating.cheat_detection import CheatDetector
+from solkit.measure.anti_cheating.delegation import Operators, by_operators
+from solkit.measure.anti_cheating.replaced_functions import Identities
+from solkit.measure.anti_cheating.source_suspicion import suspicions
 from solkit.measure.checking.exact import exact_reference
-from solkit.measure.checking.tolerance import judge
-from solkit.measure.distrust import cheat_detection
-from solkit.measure.distrust.cheat_detection import CheatDetector
-from solkit.measure.distrust.delegation import Operators, by_operators
-from solkit.measure.distrust.findings import Finding
-from solkit.measure.distrust.replaced_functions import Identities
-from solkit.measure.distrust.source_suspicion import suspicions
+from solkit.measure.checking.tolerance import judge_outputs
 
 HERE = Path(__file__).parent
 LIMIT_S = 300  # only a child that hangs takes so long
@@ -397,7 +396,7 @@ class Referee:
     def judge(self, batch, answer) -> None:
         self.note(answer)
         for trial, got, after in zip(batch, answer["outputs"], answer["inputs"], strict=True):
-            errors = judge(
+            errors = judge_outputs(
                 [torch.from_numpy(g) for g in got],
                 trial.want,
                 trial.workload.tolerance or load_tolerance(self.specimen.problem),

@@ -25,7 +25,7 @@ from solkit.datasets import outcomelog
 from solkit.datasets.kernels import kernel_at_path
 from solkit.errors import InputError, UnknownDeviceError
 from solkit.measure.benches import local, multi_gpu
-from solkit.measure.benches.hosting import Recorded
+from solkit.measure.benches.bench_server import Recorded
 from solkit.pipeline.remote_gpus import RemoteGpus
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "bias_gelu.py"

@@ -6,13 +6,13 @@ import threading
 
 import pytest
 
-from solkit.processes.channel import Channel, ClosedError, NonsenseError, pair
+from solkit.processes.channel import Channel, ClosedError, NonsenseError, connected_pair
 
 
 @pytest.fixture
 def ends():
     """The trusted side's channel, the other side's, and the other side's bare socket."""
-    ours, theirs = pair()
+    ours, theirs = connected_pair()
     with ours, theirs:
         yield Channel(ours, trusting=False), Channel(theirs, trusting=True), theirs
 

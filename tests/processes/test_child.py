@@ -67,22 +67,22 @@ def written(path):
 def test_prints_are_kept(start):
     child = start("print('hello'); print('oh', file=sys.stderr)")
     assert child.end(LIMIT_S) == 0
-    assert set(child.printed()) == {"hello", "oh"}
+    assert set(child.printed_lines()) == {"hello", "oh"}
 
 
 def test_prints_of_one_that_lives_can_be_forgotten(start):
     child = start("print('old', flush=True); sys.stdin.close(); import time; time.sleep(600)")
-    assert wait_until(lambda: child.printed() == ["old"])
+    assert wait_until(lambda: child.printed_lines() == ["old"])
     child.forget_printed()
-    assert child.printed() == []
+    assert child.printed_lines() == []
     assert child.is_alive
 
 
 def test_a_flood_of_prints_keeps_its_end(start):
     child = start("print('x' * 20_000_000); print('the end')")
     assert child.end(LIMIT_S) == 0
-    assert child.printed()[-1] == "the end"
-    assert sum(map(len, child.printed())) <= 16 << 10
+    assert child.printed_lines()[-1] == "the end"
+    assert sum(map(len, child.printed_lines())) <= 16 << 10
 
 
 @pytest.mark.parametrize("by_itself", [False, True])
@@ -191,7 +191,7 @@ while True:
     pass
 """
     child = start(code)
-    assert wait_until(child.printed)
+    assert wait_until(child.printed_lines)
     assert child.end() == -signal.SIGKILL
     assert not child.is_alive
 
@@ -201,13 +201,13 @@ def test_how_it_ended(start):
     assert start("os._exit(7)").end(LIMIT_S) == 7
     child = start("raise ValueError('of mine')")
     assert child.end(LIMIT_S) == 1
-    assert "ValueError: of mine" in child.printed()
+    assert "ValueError: of mine" in child.printed_lines()
 
 
 def test_input_finds_nothing(start):
     child = start("input()")
     child.end(LIMIT_S)
-    assert "EOFError: EOF when reading a line" in child.printed()
+    assert "EOFError: EOF when reading a line" in child.printed_lines()
 
 
 def test_memory_counts_what_it_started(start, tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from solkit.processes.faults import is_machine_fault
+from solkit.processes.host import is_machine_fault
 
 BUILD = """Error building extension 'scale': [1/3] nvcc -O3 -c cuda.cu -o cuda.cuda.o
 FAILED: cuda.cuda.o

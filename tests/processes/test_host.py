@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from solkit.errors import JobDiedError, WorkerError
-from solkit.processes.host import Host, Program, ending, python
+from solkit.processes.host import Host, Program, describe_ending, python_command
 
 LIMIT_S = 60.0
 
 
 def sleeper(code=""):
-    return Program(python(f"{code}; import time; time.sleep(600)"))
+    return Program(python_command(f"{code}; import time; time.sleep(600)"))
 
 
 def serving(code, grace_s=0.0):
@@ -29,7 +29,7 @@ def serving(code, grace_s=0.0):
         opened = (
             f"from solkit.processes.channel import Channel\nchannel = Channel.of({descriptor}, "
         )
-        return Program(python(f"{opened}trusting=True)\n{code}"), descriptors=(descriptor,))
+        return Program(python_command(f"{opened}trusting=True)\n{code}"), descriptors=(descriptor,))
 
     return contextlib.closing(Host(start, "testing", grace_s))
 
@@ -50,10 +50,13 @@ def is_gone(pid):
 
 
 def test_a_program_says_how_it_ended():
-    program = Program(python("raise SystemExit(7)"))
+    program = Program(python_command("raise SystemExit(7)"))
     assert program.wait(LIMIT_S) == 7
     assert program.end() == 7
-    assert Program(python("import os; os.abort()")).run(LIMIT_S) == "its process died of SIGABRT"
+    assert (
+        Program(python_command("import os; os.abort()")).run(LIMIT_S)
+        == "its process died of SIGABRT"
+    )
 
 
 def test_a_program_that_takes_too_long_is_killed():
@@ -76,7 +79,7 @@ def test_what_a_program_started_ends_with_it(tmp_path):
 def test_a_program_prints_to_the_file_given_and_reads_nothing(tmp_path):
     code = "import sys; print(sys.stdin.read()); print('to stderr', file=sys.stderr, flush=True)"
     with (tmp_path / "printed").open("w") as file:
-        assert Program(python(code), output=file.fileno()).wait(LIMIT_S) == 0
+        assert Program(python_command(code), output=file.fileno()).wait(LIMIT_S) == 0
     assert (tmp_path / "printed").read_text().split() == ["to", "stderr"]
 
 
@@ -97,7 +100,7 @@ def test_ctrl_c_reaches_the_caller_alone():
     ],
 )
 def test_endings_in_words(returncode, limit_s, words):
-    assert words in ending(returncode, limit_s)
+    assert words in describe_ending(returncode, limit_s)
 
 
 # ------------------------------------------------------------------------------------ calls

@@ -17,9 +17,9 @@ import pytest
 from solkit.errors import JobDiedError, UnsupportedError, WorkerError
 from solkit.processes import jobs as worker
 from solkit.processes.forkserver import ForkServer
-from solkit.processes.host import python
+from solkit.processes.host import python_command
 
-SHARED = worker.shared()  # with other tests
+SHARED = worker.shared_jobs()  # with other tests
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -31,7 +31,7 @@ def server_without_torch(tmp_path_factory):
         patch.setattr(worker, "_shared", worker.Jobs("light_study:warm_up"))
         patch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)  # dependencies may lie there
         yield
-        worker.shared().close()
+        worker.shared_jobs().close()
 
 
 def test_the_server_has_torch_and_triton_ready(monkeypatch):
@@ -91,8 +91,8 @@ def wait_until_dead(server: ForkServer) -> None:
 
 def test_a_dead_server_is_an_error_and_is_replaced():
     worker.call("os:getpid")
-    os.kill(worker.shared().server.pid, signal.SIGKILL)
-    wait_until_dead(worker.shared().server)
+    os.kill(worker.shared_jobs().server.pid, signal.SIGKILL)
+    wait_until_dead(worker.shared_jobs().server)
     assert worker.call("math:hypot", 3.0, 4.0) == 5.0
 
 
@@ -127,7 +127,9 @@ def caller(code: str, cwd: Path) -> subprocess.Popen[str]:
         "from solkit.processes import jobs as worker\n"
         "worker._shared = worker.Jobs('light_study:warm_up')\n"
     )
-    return subprocess.Popen(python(light + code), cwd=cwd, text=True, stdout=subprocess.PIPE)
+    return subprocess.Popen(
+        python_command(light + code), cwd=cwd, text=True, stdout=subprocess.PIPE
+    )
 
 
 def alive(fd: int) -> bool:

@@ -56,7 +56,7 @@ def within(tmp_path, home):  # noqa: ARG001  (the environment that it is made in
             server, "builtins:exec", (dedent(code), {}), env=env, folder=sandbox.folder, **options
         )
         child.end(240)
-        return "\n".join(child.printed())
+        return "\n".join(child.printed_lines())
 
     run.sandbox, run.shown = sandbox, shown
     yield run
@@ -134,7 +134,7 @@ def test_a_file_in_home_shows_alone(home, within):
     code = f"import os; print(sorted(os.listdir({str(home)!r})))"
     child = Child(server, "builtins:exec", (code, {}), env={}, folder=within.sandbox.folder)
     child.end(240)
-    assert child.printed() == ["['kernel.py']"]
+    assert child.printed_lines() == ["['kernel.py']"]
 
 
 @needs_bwrap
@@ -238,4 +238,4 @@ def test_where_user_namespaces_are_forbidden_it_is_said_what_to_do(monkeypatch, 
 def test_only_harmless_variables_are_passed_on():
     given = {"PATH": "/bin", "CUDA_VISIBLE_DEVICES": "0", "AWS_SECRET_ACCESS_KEY": "x"}
     given |= {"TRITON_CACHE_DIR": "/home/me/.triton", "LC_ALL": "C", "SSH_AUTH_SOCK": "/run/x"}
-    assert set(sandbox.harmless(given)) == {"PATH", "CUDA_VISIBLE_DEVICES", "LC_ALL"}
+    assert set(sandbox.harmless_variables(given)) == {"PATH", "CUDA_VISIBLE_DEVICES", "LC_ALL"}

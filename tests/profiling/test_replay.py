@@ -6,7 +6,7 @@ import functools
 
 import pytest
 
-from solkit.profiling.replay import _list_type, _replayed, _Unknown
+from solkit.profiling.replay import _list_element_type, _replay_signature, _Unknown
 from solkit.profiling.trace_reader import Signature
 
 F, BF, L = "float", "c10::BFloat16", "long int"
@@ -103,7 +103,7 @@ CASES = {
 
 @functools.cache
 def all_replayed(in_child):
-    return dict(zip(CASES, in_child(lambda: [_replayed(*case) for case in CASES.values()])))
+    return dict(zip(CASES, in_child(lambda: [_replay_signature(*case) for case in CASES.values()])))
 
 
 @pytest.fixture
@@ -174,5 +174,5 @@ def test_what_cannot_be_replayed_says_why(answers, case, said):
 def test_a_list_of_two_types_is_none():
     kernels = [f"multi_tensor_apply_kernel<M<1>, AFunctor<{t}, 1>" for t in ("float", "double")]
     with pytest.raises(_Unknown):
-        _list_type(kernels)
-    assert _list_type(kernels[:1] * 2) == "float"
+        _list_element_type(kernels)
+    assert _list_element_type(kernels[:1] * 2) == "float"

@@ -12,7 +12,7 @@ import pytest
 import solkit
 from solkit.errors import InputError
 from solkit.profiling import _profiler_runner, script
-from solkit.profiling.trace_reader import read
+from solkit.profiling.trace_reader import read_trace
 
 TRAINING = """
 import sys, torch
@@ -35,10 +35,10 @@ def test_a_script_is_recorded_until_enough_even_if_it_then_fails(tmp_path, capfd
     path = tmp_path / "train.py"
     path.write_text(TRAINING)
     trace = str(tmp_path / "trace.json.gz")
-    failure = script.record(str(path), ["9"], trace, calls=4, time_limit_s=600)
+    failure = script.record_trace(str(path), ["9"], trace, calls=4, time_limit_s=600)
     assert failure.endswith("train.py: its process ended with exit code 1")
     assert "beside.Fault: at the end" in capfd.readouterr().err
-    recording = read(trace)
+    recording = read_trace(trace)
     assert [step.name for step in recording.steps] == [f"ProfilerStep#{i}" for i in range(1, 5)]
     backward = [op for op in recording.ops if op.signature.name == "AddmmBackward0"]
     assert len(backward) == 5  # before the first step, too
@@ -97,7 +97,7 @@ except KeyboardInterrupt:
     path = tmp_path / "slow.py"
     path.touch()
     trace = tmp_path / "trace.json"
-    failure = script.record(str(path), [], str(trace), calls=1, time_limit_s=1.0)
+    failure = script.record_trace(str(path), [], str(trace), calls=1, time_limit_s=1.0)
     assert failure.endswith("slow.py: ran for over 1 s and was interrupted")
     assert trace.read_text() == "what there was"
 
@@ -116,19 +116,21 @@ def test_a_script_that_leaves_no_trace(tmp_path, monkeypatch, code, said):
     path.touch()
     (tmp_path / "trace.json").write_text("of an earlier run")
     with pytest.raises(InputError, match=rf"gone\.py: {said}"):
-        script.record(str(path), [], str(tmp_path / "trace.json"), calls=1, time_limit_s=300)
+        script.record_trace(str(path), [], str(tmp_path / "trace.json"), calls=1, time_limit_s=300)
 
 
 def test_a_trace_that_cannot_be_written_is_told_before_the_script_runs(tmp_path):
     path = tmp_path / "s.py"
     path.touch()
     with pytest.raises(InputError, match=r"cannot write .*none/t\.json: No such file"):
-        script.record(str(path), [], str(tmp_path / "none" / "t.json"), calls=1, time_limit_s=1)
+        script.record_trace(
+            str(path), [], str(tmp_path / "none" / "t.json"), calls=1, time_limit_s=1
+        )
 
 
 def test_a_script_that_is_not_there(tmp_path):
     with pytest.raises(InputError, match=r"none\.py: no such file"):
-        script.record(str(tmp_path / "none.py"), [], "trace.json", calls=1, time_limit_s=1)
+        script.record_trace(str(tmp_path / "none.py"), [], "trace.json", calls=1, time_limit_s=1)
 
 
 def test_a_profiled_script_skips_its_first_calls_and_tells_of_its_failure(
@@ -143,7 +145,7 @@ def test_a_profiled_script_skips_its_first_calls_and_tells_of_its_failure(
         return "t.py: failed"
 
     monkeypatch.setattr("solkit.profiling._check_for_gpu", lambda _: None)
-    monkeypatch.setattr(script, "record", recorded)
+    monkeypatch.setattr(script, "record_trace", recorded)
     kept = tmp_path / "kept.json"
     found = solkit.profile("t.py", ["5"], calls=2, trace_out=kept, time_limit_s=9.0)
     assert (found.path, found.failure, found.steps) == ("t.py", "t.py: failed", 2)

@@ -9,15 +9,15 @@ import pytest
 
 from solkit.core import IdleTime
 from solkit.errors import InputError
-from solkit.profiling.matching import match
+from solkit.profiling.matching import match_activities
 from solkit.profiling.savings import Cuts, savings_us
-from solkit.profiling.timeline import idle, window
-from solkit.profiling.trace_reader import read
+from solkit.profiling.timeline import find_window, idle_time
+from solkit.profiling.trace_reader import read_trace
 
 
 def parts(trace, skip=0):
-    matching = match(read(trace.write()), 0)
-    return window(matching, skip)
+    matching = match_activities(read_trace(trace.write()), 0)
+    return find_window(matching, skip)
 
 
 def saved(trace, *cuts):
@@ -90,19 +90,19 @@ def test_idle_time_is_told_apart_by_what_the_gpu_waited_for(trace):
     trace.kernel(50, 60, launch=45)  # launched 25 after the GPU ran dry: 30
     trace.wait(55, 62)
     trace.kernel(75, 80, launch=70)  # after the host had waited: 15 more
-    assert idle(parts(trace)) == (33, IdleTime(0.045, 0.015, 0.002))
+    assert idle_time(parts(trace)) == (33, IdleTime(0.045, 0.015, 0.002))
 
 
 def test_kernels_that_overlap_are_busy_once(trace):
     trace.kernel(0, 10, launch=-5, stream=7)
     trace.kernel(5, 20, launch=-4, stream=8)
-    assert idle(parts(trace))[0] == 20
+    assert idle_time(parts(trace))[0] == 20
 
 
 def test_what_the_host_does_after_the_last_kernel_is_idle_time(trace):
     trace.step(1, 0, 100)
     trace.kernel(0, 30, launch=0)
-    assert idle(parts(trace))[1].host_ms == 0.07
+    assert idle_time(parts(trace))[1].host_ms == 0.07
 
 
 # ------------------------------------------------------------------------------------ savings

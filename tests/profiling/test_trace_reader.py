@@ -7,8 +7,8 @@ import json
 import pytest
 
 from solkit.errors import InputError
-from solkit.profiling.matching import NONE, match
-from solkit.profiling.trace_reader import Gpu, read
+from solkit.profiling.matching import NONE, match_activities
+from solkit.profiling.trace_reader import Gpu, read_trace
 
 
 def names(recording, matching):
@@ -21,7 +21,7 @@ def test_events_are_read_with_their_fields(trace):
     trace.kernel(5, 8, launch=2, op=op)
     trace.kernel(8, 9, category="gpu_memset", name="Memset (Device)")
     trace.step(3, 0, 10)
-    recording = read(trace.write("trace.json.gz"))
+    recording = read_trace(trace.write("trace.json.gz"))
     (read_op,) = recording.ops
     assert read_op.signature.shapes == ((4, 3), (), ())
     assert read_op.signature.strides == ((3, 1), (), ())
@@ -38,7 +38,7 @@ def test_events_are_read_with_their_fields(trace):
 def test_ops_alike_share_one_signature(trace):
     for start in (0, 10, 20):
         trace.op("aten::relu", start, start + 5, ("float", [4 if start < 20 else 5]))
-    first, second, third = (op.signature for op in read(trace.write()).ops)
+    first, second, third = (op.signature for op in read_trace(trace.write()).ops)
     assert first is second
     assert third != first
 
@@ -63,21 +63,21 @@ def test_ops_alike_share_one_signature(trace):
 def test_an_event_that_lacks_its_fields_is_an_error(trace, event):
     trace.events.append({"ph": "X", **event})
     with pytest.raises(InputError, match=f"a {event['cat']} event, '{event['name']}'"):
-        read(trace.write())
+        read_trace(trace.write())
 
 
 @pytest.mark.parametrize("odd", [7, "text", None, [1], {"ph": "M"}, {"ph": "X"}])
 def test_events_of_other_kinds_are_passed_over(trace, odd):
     trace.kernel(0, 1)
     trace.events.append(odd)
-    assert len(read(trace.write()).activities) == 1
+    assert len(read_trace(trace.write()).activities) == 1
 
 
 def test_json_that_is_no_trace(tmp_path):
     path = tmp_path / "report.json"
     path.write_text(json.dumps({"schema": "solkit.score/1"}))
     with pytest.raises(InputError, match="no traceEvents; expected a trace"):
-        read(str(path))
+        read_trace(str(path))
 
 
 # ----------------------------------------------------------------------------------- matching
@@ -87,10 +87,10 @@ def test_a_kernel_belongs_to_the_innermost_op_that_its_id_names(trace):
     trace.op("aten::linear", 0, 10)
     inner = trace.op("aten::addmm", 2, 8)
     trace.kernel(20, 30, launch=5, op=inner, name="gemm")
-    recording = read(trace.write())
-    matching = match(recording, 0)
+    recording = read_trace(trace.write())
+    matching = match_activities(recording, 0)
     assert names(recording, matching) == {"gemm": "aten::addmm"}
-    around = [recording.ops[i].signature.name for i in matching.enclosing(matching.ops[0])]
+    around = [recording.ops[i].signature.name for i in matching.enclosing_ops(matching.ops[0])]
     assert around == ["aten::addmm", "aten::linear"]
 
 
@@ -102,8 +102,8 @@ def test_without_an_id_it_is_the_op_that_encloses_the_launch(trace):
     trace.kernel(20, 30, launch=5, name="inner")
     trace.kernel(30, 40, launch=9, name="outer")
     trace.kernel(40, 50, launch=15, name="after")
-    recording = read(trace.write())
-    assert names(recording, match(recording, 0)) == {
+    recording = read_trace(trace.write())
+    assert names(recording, match_activities(recording, 0)) == {
         "inner": "aten::addmm",
         "outer": "aten::linear",
         "after": None,
@@ -114,24 +114,24 @@ def test_an_id_whose_op_was_not_open_is_not_believed(trace):
     closed = trace.op("aten::empty", 0, 1)
     trace.op("aten::copy_", 2, 8)
     trace.kernel(20, 30, launch=5, op=closed, name="copy")
-    recording = read(trace.write())
-    assert names(recording, match(recording, 0)) == {"copy": "aten::copy_"}
+    recording = read_trace(trace.write())
+    assert names(recording, match_activities(recording, 0)) == {"copy": "aten::copy_"}
 
 
 def test_backward_runs_on_a_thread_of_its_own(trace):
     trace.op("autograd::engine::evaluate_function: MmBackward0", 0, 20, tid=200)
     inner = trace.op("aten::mm", 5, 10, tid=200)
     trace.kernel(30, 40, launch=7, op=inner, name="gemm", tid=200)
-    recording = read(trace.write())
-    assert names(recording, match(recording, 0)) == {"gemm": "aten::mm"}
+    recording = read_trace(trace.write())
+    assert names(recording, match_activities(recording, 0)) == {"gemm": "aten::mm"}
 
 
 def test_kernels_of_a_graph_or_without_a_launch_belong_to_no_op(trace):
     region = trace.op("Torch-Compiled Region", 0, 10)
     trace.kernel(20, 30, launch=5, op=region, name="of a graph", call="cudaGraphLaunch")
     trace.kernel(30, 40, name="before the recording")
-    recording = read(trace.write())
-    found = match(recording, 0)
+    recording = read_trace(trace.write())
+    found = match_activities(recording, 0)
     assert set(names(recording, found).values()) == {None}
     assert [call != NONE for call in found.calls] == [True, False]
 
@@ -140,5 +140,5 @@ def test_only_the_gpu_asked_for_is_matched_in_order_of_time(trace):
     trace.kernel(5, 6, name="late")
     trace.kernel(1, 2, name="early")
     trace.kernel(0, 9, name="elsewhere", device=1)
-    found = match(read(trace.write()), 0)
+    found = match_activities(read_trace(trace.write()), 0)
     assert [activity.name for activity in found.activities] == ["early", "late"]

@@ -52,7 +52,7 @@ class Inline(Executor):
 
 @contextlib.contextmanager
 def inline_pool(_number, initializer=None, args=()):
-    """In place of `solkit.processes.pools.pool`, whose processes take seconds to start."""
+    """In place of `process_pool`, whose processes take seconds to start."""
     if initializer is not None:
         initializer(*args)
     yield Inline()

@@ -14,7 +14,7 @@ from typing import Union
 
 from solkit.core.syntax import jitted_functions, names_used_by
 from solkit.llm.client import without_thought
-from solkit.measure.distrust.source_suspicion import suspicions
+from solkit.measure.anti_cheating.source_suspicion import suspicions
 from solkit.tuner.proposers.protected_problem import Kept, Original, unify_line_ends
 from solkit.tuner.proposers.safety import check_safe
 from solkit.tuner.proposers.untrusted_source import Reason, RefusedError

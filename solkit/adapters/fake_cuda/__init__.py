@@ -47,7 +47,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from solkit.adapters.fake_cuda.attention import fake_attention
 from solkit.adapters.fake_cuda.autograd import backward, fake_hooks, grad_of, tensor_backward
 from solkit.adapters.fake_cuda.composites import taken_apart
-from solkit.adapters.fake_cuda.contents import forget, known_value, presumed_value
+from solkit.adapters.fake_cuda.contents import forget_contents, known_value, presumed_value
 from solkit.adapters.fake_cuda.control_flow import fake_control_flow
 from solkit.adapters.fake_cuda.convolution import convolution_layout
 from solkit.adapters.fake_cuda.device import CudaAsCpu, ensure_guard, guard_works
@@ -62,10 +62,10 @@ from solkit.adapters.fake_cuda.extensions import (
 )
 from solkit.adapters.fake_cuda.graphs import capturing_graphs, fake_graphs
 from solkit.adapters.fake_cuda.guesses import (
-    guess,
     guess_always,
-    guesses,
-    placed,
+    guesses_so_far,
+    placing_line,
+    report_guess,
     user_line,
     watching_guesses,
 )
@@ -75,8 +75,8 @@ from solkit.adapters.fake_cuda.sparse import fake_sparse
 from solkit.adapters.fake_cuda.spectral import inverse_short_time_fourier
 from solkit.adapters.fake_cuda.storage import data_ptr, swap_tensors, watching_addresses
 from solkit.adapters.fake_cuda.torch_cuda import fake_torch_cuda, memory_bus_bits
-from solkit.adapters.fake_cuda.traced import fake_tracing
-from solkit.adapters.fake_cuda.unknown import KnownValues, numpy_array
+from solkit.adapters.fake_cuda.torch_jit import fake_tracing
+from solkit.adapters.fake_cuda.value_propagation import KnownValues, numpy_array
 from solkit.adapters.versions import warn_if_untested
 from solkit.core import Device
 from solkit.errors import UnsupportedError
@@ -92,15 +92,15 @@ __all__ = [
     "extension_calls",
     "failing_builds",
     "fake_tensors",
-    "forget",
-    "guess",
-    "guesses",
+    "forget_contents",
+    "guesses_so_far",
     "install",
     "known_value",
     "memory_bus_bits",
-    "placed",
+    "placing_line",
     "prepare",
     "presumed_value",
+    "report_guess",
     "taken_apart",
     "user_line",
     "watching_addresses",
@@ -153,7 +153,7 @@ def prepare() -> None:
     fake_control_flow()
     _state.guarded = guard_works()
     if not _state.guarded:
-        _fall_back()
+        _use_cpu_tensors()
     _state.prepared = True
 
 
@@ -172,7 +172,7 @@ def _override_ops() -> None:
 
 def _patch_torch() -> None:
     for owner, name, fake in (
-        *((torch.nested, name, _no_nested(name)) for name in _NESTED),
+        *((torch.nested, name, _refuse_nested(name)) for name in _NESTED),
         (torch, "ctc_loss", _ctc_loss),
         (torch, "istft", inverse_short_time_fourier),
         (torch.Tensor, "istft", inverse_short_time_fourier),
@@ -194,7 +194,7 @@ def _patch_torch() -> None:
         setattr(owner, name, fake)
 
 
-def _fall_back() -> None:
+def _use_cpu_tensors() -> None:
     """Use CPU tensors that claim to be on the GPU."""
     _state.guarded = False
     FakeTensor.is_cuda = property(lambda _: True)  # type: ignore[assignment]
@@ -214,7 +214,7 @@ def _ctc_loss(log_probs: torch.Tensor, targets: torch.Tensor, *args: Any) -> tor
 _NESTED = ("nested_tensor", "as_nested_tensor", "nested_tensor_from_jagged")
 
 
-def _no_nested(name: str) -> Callable[..., None]:
+def _refuse_nested(name: str) -> Callable[..., None]:
     """Return a new function for each name: torch._dynamo refuses to list one object twice."""
 
     def refuse(*_: Any, **__: Any) -> None:

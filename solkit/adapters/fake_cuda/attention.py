@@ -11,7 +11,7 @@ from typing import Any, cast
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from solkit.adapters.fake_cuda.contents import KnownContents, really, remember
+from solkit.adapters.fake_cuda.contents import KnownContents, computing_really, remember_contents
 
 __all__ = ["fake_attention", "flex_attention_of", "plain_causal_biases"]
 
@@ -35,7 +35,7 @@ def fake_attention(own: torch.library.Library, aten: torch.library.Library) -> N
     torch.library.register_fake("solkit::attention", _attention_shape, lib=own)
     torch.library.register_fake("solkit::attention_backward", _backward_shapes, lib=own)
     for key in ("CUDA", "AutogradCUDA", "CPU", "AutogradCPU"):
-        aten.impl("scaled_dot_product_attention", _attention, key)
+        aten.impl("scaled_dot_product_attention", _call_attention, key)
 
 
 def _attention_shape(
@@ -50,7 +50,7 @@ def _backward_shapes(_grad_out: torch.Tensor, *inputs: Any) -> list[torch.Tensor
     return [tensor.new_empty(tensor.shape) for tensor in tensors]
 
 
-def _attention(
+def _call_attention(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
@@ -117,7 +117,7 @@ def flex_attention_of(module: Any) -> Callable[..., Any]:
     ) -> Any:
         mask = None if block_mask is None else _dense_mask(module, block_mask, query, key)
         if score_mod is None:
-            out = _attention(query, key, value, mask, enable_gqa=enable_gqa)
+            out = _call_attention(query, key, value, mask, enable_gqa=enable_gqa)
         else:
             out = _with_score_mod(query, key, value, mask, score_mod, scale)
         per_row = out.select(-1, 0).float()  # has their shape and depends on the same pairs
@@ -183,12 +183,12 @@ def _dense_mask(
     if block_mask.mask_mod is module.noop_mask:
         return None
     try:
-        with really():
+        with computing_really():
             value = module.create_mask(block_mask.mask_mod, *shape, device="cpu")
     except RuntimeError:  # it mixed real indices with fake tensors
         value = None
     if value is None or isinstance(value, FakeTensor):
         return cast(torch.Tensor, module.create_mask(block_mask.mask_mod, *shape, query.device))
     mask = query.new_empty(shape, dtype=torch.bool)
-    remember(cast(FakeTensor, mask), KnownContents(value))
+    remember_contents(cast(FakeTensor, mask), KnownContents(value))
     return mask

@@ -18,7 +18,7 @@ from torch.utils.hooks import RemovableHandle
 __all__ = ["backward", "fake_hooks", "grad_of", "tensor_backward"]
 
 
-def _gradients(
+def _run_backwards(
     roots: Sequence[torch.Tensor], grads: Sequence[torch.Tensor | None], create_graph: bool
 ) -> dict[Any, dict[int, torch.Tensor]]:
     """Run the autograd graph backwards; the gradients at each node, by input.
@@ -27,28 +27,28 @@ def _gradients(
     """
     arrived: dict[Any, dict[int, torch.Tensor]] = {}
     for root, grad in zip(roots, grads, strict=True):
-        edge = _edge(root)
+        edge = _gradient_edge(root)
         seed = torch.ones_like(root) if grad is None else grad
-        _add(arrived.setdefault(edge.node, {}), edge.output_nr, seed)
+        _add_gradient(arrived.setdefault(edge.node, {}), edge.output_nr, seed)
     waiting = _dependencies(list(arrived))
     ready = [node for node in arrived if not waiting[node]]
     with torch.set_grad_enabled(create_graph):
         while ready:
             node = ready.pop()
-            outputs = _run_node(node, _hooked(node, arrived.setdefault(node, {})))
+            outputs = _run_node(node, _apply_tensor_hooks(node, arrived.setdefault(node, {})))
             for (following, index), grad in zip(node.next_functions, outputs, strict=False):
                 if following is None:
                     continue
                 if grad is not None:
-                    grad = _fitted(grad, following._input_metadata[index])
-                    _add(arrived.setdefault(following, {}), index, grad)
+                    grad = _fit_gradient(grad, following._input_metadata[index])
+                    _add_gradient(arrived.setdefault(following, {}), index, grad)
                 waiting[following] -= 1
                 if not waiting[following]:
                     ready.append(following)
     return arrived
 
 
-def _edge(tensor: torch.Tensor) -> Any:
+def _gradient_edge(tensor: torch.Tensor) -> Any:
     with torch.enable_grad():  # a leaf's edge is found through a view
         return get_gradient_edge(tensor)
 
@@ -98,14 +98,14 @@ def _of_tensors(node: Any, outputs: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(None if edge is None else next(needed_grads) for edge, _ in node.next_functions)
 
 
-def _fitted(grad: torch.Tensor, meta: Any) -> torch.Tensor:
+def _fit_gradient(grad: torch.Tensor, meta: Any) -> torch.Tensor:
     """Return a gradient summed over broadcast dimensions: `validate_outputs` in the C++ engine."""
     if tuple(grad.shape) != tuple(meta.shape):
         grad = grad.sum_to_size(tuple(meta.shape))
     return grad if grad.dtype == meta.dtype else grad.to(meta.dtype)
 
 
-def _add(sums: dict[int, torch.Tensor], index: int, grad: torch.Tensor) -> None:
+def _add_gradient(sums: dict[int, torch.Tensor], index: int, grad: torch.Tensor) -> None:
     sums[index] = sums[index] + grad if index in sums else grad
 
 
@@ -113,7 +113,7 @@ def _as_list(tensors: Any) -> list[Any]:
     return [tensors] if tensors is None or isinstance(tensors, torch.Tensor) else list(tensors)
 
 
-def _seeds(outputs: list[Any], grads: Any) -> list[torch.Tensor | None]:
+def _seed_gradients(outputs: list[Any], grads: Any) -> list[torch.Tensor | None]:
     return [None] * len(outputs) if grads is None else _as_list(grads)
 
 
@@ -127,7 +127,7 @@ def backward(
 ) -> None:
     """`torch.autograd.backward`."""
     roots = _as_list(tensors)
-    arrived = _gradients(roots, _seeds(roots, grad_tensors), create_graph)
+    arrived = _run_backwards(roots, _seed_gradients(roots, grad_tensors), create_graph)
     only = None if inputs is None else {id(tensor) for tensor in _as_list(inputs)}
     for node, grads in arrived.items():
         leaf = getattr(node, "variable", None)
@@ -172,7 +172,7 @@ def grad_of(
         )
         return torch.vmap(backward)(grad_outputs)
     roots = _as_list(outputs)
-    arrived = _gradients(roots, _seeds(roots, grad_outputs), create_graph)
+    arrived = _run_backwards(roots, _seed_gradients(roots, grad_outputs), create_graph)
     leaves = {id(node.variable): node for node in arrived if hasattr(node, "variable")}
     gradients: list[torch.Tensor | None] = []
     for tensor in _as_list(inputs):
@@ -194,7 +194,7 @@ def _arrived_at(
     """Return the gradient of a tensor; `leaves` are the graph's leaves by their tensors' `id`."""
     if tensor.grad_fn is None:
         return arrived.get(leaves.get(id(tensor)), {}).get(0)
-    edge = _edge(tensor)
+    edge = _gradient_edge(tensor)
     return arrived.get(edge.node, {}).get(edge.output_nr)
 
 
@@ -232,7 +232,7 @@ def _register_hook(self: torch.Tensor, hook: Callable[..., Any]) -> RemovableHan
     """`torch.Tensor.register_hook`."""
     if not self.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-    edge = _edge(self)
+    edge = _gradient_edge(self)
     return _register(_tensor_hooks[edge.node, edge.output_nr], hook)
 
 
@@ -246,14 +246,14 @@ def _register_leaf_hook(self: torch.Tensor, hook: Callable[..., Any]) -> Removab
 def _retain_grad(self: torch.Tensor) -> None:
     """`torch.Tensor.retain_grad`."""
 
-    def keep(grad: torch.Tensor) -> None:
+    def keep_gradient(grad: torch.Tensor) -> None:
         self.grad = grad
 
     if self.grad_fn is not None:
-        _register_hook(self, keep)
+        _register_hook(self, keep_gradient)
 
 
-def _hooked(node: Any, arrived: dict[int, torch.Tensor]) -> dict[int, torch.Tensor]:
+def _apply_tensor_hooks(node: Any, arrived: dict[int, torch.Tensor]) -> dict[int, torch.Tensor]:
     """Return the gradients at a node after the hooks of its tensors."""
     for index in arrived:
         for hook in _tensor_hooks.get((node, index), {}).values():

@@ -20,27 +20,26 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import _disable_current_modes
 
-from solkit.adapters.fake_cuda.guesses import tell
-from solkit.adapters.fake_cuda.later import Later, computed
+from solkit.adapters.fake_cuda.deferred_values import Later, compute_later
+from solkit.adapters.fake_cuda.guesses import report_earlier_guesses
 
 __all__ = [
     "Contents",
     "KnownContents",
-    "attach",
+    "attach_contents",
     "choices_of",
     "contents_of_storage",
-    "evaluated",
-    "forget",
+    "forget_contents",
+    "has_room_for",
     "is_constant",
     "known_value",
-    "lasting",
-    "limit_of",
+    "most_elements",
     "presumed_value",
-    "really",
-    "recall",
-    "remember",
-    "room_for",
-    "share_of",
+    "protect_from_writes",
+    "recall_contents",
+    "recall_evaluated",
+    "recall_share",
+    "remember_contents",
 ]
 
 _KNOWN_INTEGERS, _KNOWN_FLOATS = 1 << 26, 1 << 24
@@ -91,9 +90,11 @@ class Contents:
         self.later: Later | None = None
         self.flat: torch.Tensor | None = None
 
-    def hold(self, flat: torch.Tensor | None, guesses: tuple[str, ...], drawn: bool) -> None:
+    def hold_elements(
+        self, flat: torch.Tensor | None, guesses: tuple[str, ...], drawn: bool
+    ) -> None:
         """Replace the elements."""
-        Contents.held_bytes += _bytes(flat) - _bytes(self.flat)
+        Contents.held_bytes += _size_bytes(flat) - _size_bytes(self.flat)
         self.flat, self.guesses, self.drawn, self.shared = flat, guesses, drawn, False
         self.share = self.later = self.choices = None
 
@@ -101,7 +102,7 @@ class Contents:
         return self  # a deep copy of a tensor copies its attributes, but has its own storage
 
     def __del__(self) -> None:
-        Contents.held_bytes -= _bytes(self.flat)
+        Contents.held_bytes -= _size_bytes(self.flat)
 
     @property
     def elements(self) -> int:
@@ -120,7 +121,7 @@ class Contents:
         assert self.flat is not None
         return self.flat.expand(self.elements) if self.constant else self.flat
 
-    def seen_by(self, tensor: torch.Tensor) -> torch.Tensor | None:
+    def elements_seen_by(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """Return the elements of a tensor on this storage."""
         if self.flat is None or self.flat.dtype != tensor.dtype:
             return None
@@ -132,11 +133,15 @@ class Contents:
         """Give every element its own unshared place; whether there is room."""
         assert self.flat is not None
         if self.constant:
-            if self.elements > limit_of(self.flat) or not room_for(self.elements, self.flat):
+            if self.elements > most_elements(self.flat) or not has_room_for(
+                self.elements, self.flat
+            ):
                 return False
-            self.hold(self.flat.expand(self.elements).contiguous(), self.guesses, self.drawn)
+            self.hold_elements(
+                self.flat.expand(self.elements).contiguous(), self.guesses, self.drawn
+            )
         elif self.shared:
-            self.hold(self.flat.clone(), self.guesses, self.drawn)
+            self.hold_elements(self.flat.clone(), self.guesses, self.drawn)
         return True
 
 
@@ -152,11 +157,11 @@ def known_value(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
         A read-only array of the tensor's shape, float32 for dtypes that numpy lacks; ``None`` if
         the contents are unknown.
     """
-    fact = recall(tensor)
+    fact = recall_contents(tensor)
     if fact is None or fact.guesses:
         return None
-    with really():
-        value = lasting(tensor, fact.value)
+    with computing_really():
+        value = protect_from_writes(tensor, fact.value)
         try:
             return value.numpy(force=True)
         except TypeError:  # bfloat16, fp8
@@ -165,29 +170,29 @@ def known_value(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
 
 def presumed_value(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
     """As `known_value`; or the contents that random numbers or guesses give, which are told."""
-    fact = evaluated(tensor)
+    fact = recall_evaluated(tensor)
     if fact is None or not fact.guesses:
         return known_value(tensor)
-    tell(*fact.guesses)
-    with really():
+    report_earlier_guesses(*fact.guesses)
+    with computing_really():
         return fact.value.numpy(force=True)
 
 
-def evaluated(tensor: torch.Tensor) -> KnownContents | None:
-    """As `recall`, but contents that follow from random floats are computed now."""
-    fact = recall(tensor)
+def recall_evaluated(tensor: torch.Tensor) -> KnownContents | None:
+    """As `recall_contents`, but contents that follow from random floats are computed now."""
+    fact = recall_contents(tensor)
     contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
     if fact is not None or contents is None or contents.later is None:
         return fact
-    with really():
-        flat = computed(contents.later)
+    with computing_really():
+        flat = compute_later(contents.later)
     contents.later = None
-    if flat is not None and room_for(flat.numel(), flat):
-        contents.hold(flat, (), drawn=True)
-    return recall(tensor)
+    if flat is not None and has_room_for(flat.numel(), flat):
+        contents.hold_elements(flat, (), drawn=True)
+    return recall_contents(tensor)
 
 
-def lasting(tensor: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+def protect_from_writes(tensor: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     """`value`, protected from later writes to the storage."""
     contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
     if contents is None or contents.flat is None:
@@ -198,30 +203,30 @@ def lasting(tensor: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     return value
 
 
-def forget(tensor: torch.Tensor) -> None:
+def forget_contents(tensor: torch.Tensor) -> None:
     """Mark a tensor's contents as unknown, e.g. since a kernel may have written to it."""
     contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
     if contents is not None:
-        contents.hold(None, (), False)
+        contents.hold_elements(None, (), False)
 
 
-def remember(tensor: FakeTensor, fact: KnownContents) -> None:
+def remember_contents(tensor: FakeTensor, fact: KnownContents) -> None:
     """Keep a tensor's contents, if there is room; the value must be unshared."""
     value, storage = fact.value, tensor.untyped_storage()
     if tensor.shape != value.shape or tensor.dtype != value.dtype:
         return
     elements = storage.nbytes() // value.element_size()
     constant = value.numel() > 1 and is_constant(value)
-    if not constant and not room_for(elements, value):
+    if not constant and not has_room_for(elements, value):
         return
-    with really():
-        flat = value.as_strided((1,), (1,)) if constant else _laid_out(value, tensor, elements)
+    with computing_really():
+        flat = value.as_strided((1,), (1,)) if constant else _storage_order(value, tensor, elements)
     contents = contents_of_storage.get(storage._cdata) or Contents(storage)
-    contents.hold(flat, fact.guesses, fact.drawn)
-    attach(tensor, contents)
+    contents.hold_elements(flat, fact.guesses, fact.drawn)
+    attach_contents(tensor, contents)
 
 
-def _laid_out(value: torch.Tensor, like: torch.Tensor, elements: int) -> torch.Tensor:
+def _storage_order(value: torch.Tensor, like: torch.Tensor, elements: int) -> torch.Tensor:
     """Return the elements of a storage in order, where `like` is the view with `value`."""
     if elements == value.numel() > 0 and value.stride() == like.stride():
         return value.as_strided((elements,), (1,))
@@ -230,26 +235,26 @@ def _laid_out(value: torch.Tensor, like: torch.Tensor, elements: int) -> torch.T
     return flat
 
 
-def attach(tensor: torch.Tensor, contents: Contents) -> None:
+def attach_contents(tensor: torch.Tensor, contents: Contents) -> None:
     """Let a tensor keep the contents of its storage alive."""
     contents_of_storage[contents.storage._cdata] = contents
     tensor._solkit_contents = contents  # type: ignore[attr-defined]  # keeps it alive
 
 
-def recall(tensor: torch.Tensor) -> KnownContents | None:
+def recall_contents(tensor: torch.Tensor) -> KnownContents | None:
     """Return the contents of a tensor, known or guessed; ``None`` if there are none."""
     if not isinstance(tensor, FakeTensor):
-        return KnownContents(tensor) if tensor.numel() <= limit_of(tensor) else None
+        return KnownContents(tensor) if tensor.numel() <= most_elements(tensor) else None
     contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
     if contents is None or contents.flat is None:
         return None
-    with really():
-        value = contents.seen_by(tensor)
+    with computing_really():
+        value = contents.elements_seen_by(tensor)
     return None if value is None else KnownContents(value, contents.guesses, contents.drawn)
 
 
 @contextlib.contextmanager
-def really() -> Iterator[None]:
+def computing_really() -> Iterator[None]:
     """Compute on real tensors."""
     with _disable_current_modes(), torch.inference_mode(False), torch.no_grad():
         yield
@@ -260,17 +265,17 @@ def is_constant(value: torch.Tensor) -> bool:
     return not any(step for n, step in zip(value.shape, value.stride()) if n > 1)
 
 
-def _bytes(flat: torch.Tensor | None) -> int:
+def _size_bytes(flat: torch.Tensor | None) -> int:
     return 0 if flat is None else flat.numel() * flat.element_size()
 
 
-def limit_of(like: torch.Tensor) -> int:
+def most_elements(like: torch.Tensor) -> int:
     """Return the most elements of a dtype that are computed."""
     floating = like.dtype.is_floating_point or like.dtype.is_complex
     return _KNOWN_FLOATS if floating else _KNOWN_INTEGERS
 
 
-def room_for(elements: int, like: torch.Tensor) -> bool:
+def has_room_for(elements: int, like: torch.Tensor) -> bool:
     """Tell whether so many more elements of a dtype may be held."""
     return Contents.held_bytes + elements * like.element_size() <= _KNOWN_BYTES
 
@@ -283,7 +288,7 @@ def choices_of(tensor: torch.Tensor) -> int | None:
     return {torch.bool: 2, torch.int8: 256, torch.uint8: 256}.get(tensor.dtype)
 
 
-def share_of(tensor: torch.Tensor) -> float | None:
+def recall_share(tensor: torch.Tensor) -> float | None:
     """Return the share of a tensor's nonzero elements, if only that is known."""
     contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
     return None if contents is None else contents.share

@@ -19,8 +19,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
-from solkit.adapters.fake_cuda.contents import really, recall
-from solkit.adapters.fake_cuda.guesses import guess
+from solkit.adapters.fake_cuda.contents import computing_really, recall_contents
+from solkit.adapters.fake_cuda.guesses import report_guess
 
 __all__ = ["fake_control_flow"]
 
@@ -51,10 +51,10 @@ def _is_known_truth(pred: Any) -> bool | None:
     """Return a condition; ``None`` if it is data."""
     if not isinstance(pred, torch.Tensor):
         return bool(pred)
-    fact = recall(pred)
+    fact = recall_contents(pred)
     if fact is None or fact.guesses:
         return None
-    with really():
+    with computing_really():
         return bool(fact.value)
 
 
@@ -66,7 +66,9 @@ def _run_while_loop(
     while (goes_on := _is_known_truth(cond_fn(*carried))) is not False:
         carried = _as_tuple(body_fn(*carried))
         if goes_on is None:
-            guess("how often a while_loop runs was guessed to be once: its condition is data")
+            report_guess(
+                "how often a while_loop runs was guessed to be once: its condition is data"
+            )
             break
     return carried
 

@@ -17,10 +17,10 @@ def convolution_layout(x: torch.Tensor, weight: torch.Tensor, _backend: Any) -> 
     aten/src/ATen/native/ConvUtils.h.
     """
     last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(x.dim())
-    if last is not None and any(_is_in(tensor, last) for tensor in (x, weight)):
+    if last is not None and any(_has_layout(tensor, last) for tensor in (x, weight)):
         return last
     return torch.contiguous_format
 
 
-def _is_in(tensor: torch.Tensor, layout: torch.memory_format) -> bool:
+def _has_layout(tensor: torch.Tensor, layout: torch.memory_format) -> bool:
     return tensor.is_contiguous(memory_format=layout) and not tensor.is_contiguous()

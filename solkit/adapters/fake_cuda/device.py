@@ -62,11 +62,11 @@ class CudaAsCpu(TorchFunctionMode):
     ) -> Any:
         if func is torch.Tensor.cuda:
             return args[0]
-        rewritten = tree_map(_as_cpu, (args, dict(kwargs or {})))
+        rewritten = tree_map(_cpu_argument, (args, dict(kwargs or {})))
         return func(*rewritten[0], **rewritten[1])
 
 
-def _as_cpu(argument: Any) -> Any:
+def _cpu_argument(argument: Any) -> Any:
     if isinstance(argument, torch.device) and argument.type == "cuda":
         return torch.device("cpu")
     if isinstance(argument, str) and argument.split(":")[0] == "cuda":

@@ -98,14 +98,14 @@ _compilers: list[Compiler] = []  # a stack; the innermost is used
 @contextlib.contextmanager
 def compiling(compiler: Compiler | None) -> Iterator[None]:
     """Let `compiler` call what `torch.compile` gave; ``None`` calls it as it is."""
-    _compilers.append(compiler or _as_it_is)
+    _compilers.append(compiler or _call_as_it_is)
     try:
         yield
     finally:
         _compilers.pop()
 
 
-def _as_it_is(
+def _call_as_it_is(
     function: Callable[..., Any], _: Mapping[str, Any], args: tuple[Any, ...], kwargs: Any
 ) -> Any:
     return function(*args, **kwargs)
@@ -134,7 +134,7 @@ def compile_later(model: Any = None, **options: Any) -> Any:
 def _called_later(function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        compiler = _compilers[-1] if _compilers else _as_it_is
+        compiler = _compilers[-1] if _compilers else _call_as_it_is
         return compiler(function, options, args, kwargs)
 
     return call

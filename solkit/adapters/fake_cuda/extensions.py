@@ -134,25 +134,29 @@ class _Module:
 
 def _build_nothing(module: Any) -> None:
     for name, texts_of in (("load_inline", _inline_texts), ("load", _file_texts)):
-        setattr(module, name, _loading(module, getattr(module, name), texts_of))
+        setattr(module, name, _load_replacement(module, getattr(module, name), texts_of))
 
 
-def _loading(module: Any, build: Callable[..., Any], texts_of: Callable[[Any], _Texts]) -> Any:
+def _load_replacement(
+    module: Any, build: Callable[..., Any], texts_of: Callable[[Any], _Texts]
+) -> Any:
     signature = inspect.signature(build)
 
-    def load(*args: Any, **kwargs: Any) -> _Module:
+    def load_extension(*args: Any, **kwargs: Any) -> _Module:
         arguments = signature.bind(*args, **kwargs).arguments
-        flags = [_words(arguments.get(name)) for name in ("extra_cuda_cflags", "extra_cflags")]
+        flags = [
+            _split_words(arguments.get(name)) for name in ("extra_cuda_cflags", "extra_cflags")
+        ]
         extension = Extension(
-            _with_headers(texts_of(arguments), _folders(arguments, *flags)), *flags
+            _with_headers(texts_of(arguments), _header_folders(arguments, *flags)), *flags
         )
-        _build(module, build, args, kwargs)
+        _build_extension(module, build, args, kwargs)
         _refuse_undeclared(arguments)
         if error := _failures[-1](extension) if _failures else "":
             raise RuntimeError(f"Error building extension '{arguments.get('name')}': {error}")
         return _Module(extension)
 
-    return load
+    return load_extension
 
 
 def _refuse_undeclared(arguments: Mapping[str, Any]) -> None:
@@ -164,10 +168,10 @@ def _refuse_undeclared(arguments: Mapping[str, Any]) -> None:
     Raises:
         RuntimeError: a function is bound that the C++ source does not name.
     """
-    texts = [str(text) for text in _listed(arguments.get("cpp_sources"))]
+    texts = [str(text) for text in _as_list(arguments.get("cpp_sources"))]
     if any(re.search(r'#[ \t]*include[ \t]*"', text) for text in texts):
         return  # a header may declare it
-    for name in _listed(arguments.get("functions")):
+    for name in _as_list(arguments.get("functions")):
         if not any(re.search(rf"\b{re.escape(name)}\b", text) for text in texts):
             raise RuntimeError(
                 f"Error building extension '{arguments.get('name')}': main.cpp: error: '{name}' "
@@ -175,13 +179,13 @@ def _refuse_undeclared(arguments: Mapping[str, Any]) -> None:
             )
 
 
-def _words(value: Any) -> tuple[str, ...]:
-    return tuple(map(str, _listed(value)))
+def _split_words(value: Any) -> tuple[str, ...]:
+    return tuple(map(str, _as_list(value)))
 
 
-def _folders(arguments: Mapping[str, Any], *flags: Sequence[str]) -> list[Path]:
+def _header_folders(arguments: Mapping[str, Any], *flags: Sequence[str]) -> list[Path]:
     """List the folders of headers: `extra_include_paths`, and ``-I`` among the options."""
-    folders = [Path(folder) for folder in _listed(arguments.get("extra_include_paths"))]
+    folders = [Path(folder) for folder in _as_list(arguments.get("extra_include_paths"))]
     for options in flags:
         for option, following in zip(options, [*options[1:], ""]):
             if option.startswith("-I"):
@@ -190,16 +194,16 @@ def _folders(arguments: Mapping[str, Any], *flags: Sequence[str]) -> list[Path]:
 
 
 def _inline_texts(arguments: Mapping[str, Any]) -> _Texts:
-    texts = [*_listed(arguments.get("cuda_sources")), *_listed(arguments.get("cpp_sources"))]
-    return tuple((text, *_place_of(text)) for text in texts)
+    texts = [*_as_list(arguments.get("cuda_sources")), *_as_list(arguments.get("cpp_sources"))]
+    return tuple((text, *_find_string(text)) for text in texts)
 
 
 def _file_texts(arguments: Mapping[str, Any]) -> _Texts:
-    paths = [Path(path) for path in _listed(arguments.get("sources"))]
+    paths = [Path(path) for path in _as_list(arguments.get("sources"))]
     return tuple((path.read_text(errors="replace"), str(path), 1) for path in paths)
 
 
-def _build(module: Any, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
+def _build_extension(module: Any, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
     """Build an extension, if wanted."""
     if not _is_building:
         return
@@ -224,10 +228,10 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">][^\n]*(\n
 def _with_headers(texts: _Texts, folders: Sequence[Path]) -> _Texts:
     """Return texts with the project's headers in place of their ``#include``, each header once."""
     seen: set[Path] = set()
-    return tuple(part for text in texts for part in _included(text, folders, seen))
+    return tuple(part for text in texts for part in _included_parts(text, folders, seen))
 
 
-def _included(
+def _included_parts(
     text: tuple[str, str, int], folders: Sequence[Path], seen: set[Path]
 ) -> Iterator[tuple[str, str, int]]:
     """Yield the parts of a text before, between and after the headers that are found."""
@@ -243,17 +247,17 @@ def _included(
         if header.resolve() not in seen:
             seen.add(header.resolve())
             within = header.read_text(errors="replace")
-            yield from _included((within, str(header), 1), folders, seen)
+            yield from _included_parts((within, str(header), 1), folders, seen)
     yield whole[done:], file, first + whole.count("\n", 0, done)
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     if value is None:
         return []
     return [value] if isinstance(value, str | Path) else list(value)
 
 
-def _place_of(text: str) -> tuple[str, int]:
+def _find_string(text: str) -> tuple[str, int]:
     """Return the user's file, and the line where a string starts; 1 if it is not found there."""
     file = user_line().rpartition(":")[0]
     path = Path(file)

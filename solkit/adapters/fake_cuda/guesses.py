@@ -17,12 +17,12 @@ from pathlib import Path
 import torch
 
 __all__ = [
-    "guess",
     "guess_always",
-    "guesses",
-    "located",
-    "placed",
-    "tell",
+    "guesses_so_far",
+    "locate_sentence",
+    "placing_line",
+    "report_earlier_guesses",
+    "report_guess",
     "user_line",
     "watching_guesses",
 ]
@@ -31,7 +31,7 @@ _guessed: list[dict[str, None]] = [{}]  # ordered sets: all, then one per `watch
 _always: dict[str, None] = {}  # what every one of them starts with
 
 
-def guesses() -> tuple[str, ...]:
+def guesses_so_far() -> tuple[str, ...]:
     """Return the guesses so far in this process."""
     return tuple(_guessed[0])
 
@@ -52,17 +52,17 @@ def guess_always(sentence: str) -> None:
     _guessed[0].setdefault(sentence)
 
 
-def guess(sentence: str) -> None:
+def report_guess(sentence: str) -> None:
     """Report a guess for the user's current line."""
-    tell(located(sentence))
+    report_earlier_guesses(locate_sentence(sentence))
 
 
-def located(sentence: str) -> str:
+def locate_sentence(sentence: str) -> str:
     """Return a sentence with the user's current line."""
     return f"{user_line()}: {sentence}"
 
 
-def tell(*sentences: str) -> None:
+def report_earlier_guesses(*sentences: str) -> None:
     """Report earlier guesses, once something relies on them."""
     for guessed in _guessed:
         for sentence in sentences:
@@ -82,7 +82,7 @@ _NOT_USERS = _folders_of_others()
 
 
 @functools.cache
-def _is_users(path: str) -> bool:
+def _is_user_file(path: str) -> bool:
     """Tell whether a file holds the user's code."""
     return not path.startswith("<") and not any(
         path.startswith(folder) and "site-packages" not in path[len(folder) :]
@@ -94,7 +94,7 @@ _places: list[str] = []  # a stack: the innermost is the user's line
 
 
 @contextlib.contextmanager
-def placed(line: str) -> Iterator[None]:
+def placing_line(line: str) -> Iterator[None]:
     """Let a line of the user's be the current one: a recorded call is made again elsewhere."""
     _places.append(line)
     try:
@@ -109,7 +109,7 @@ def user_line(frame: types.FrameType | None = None) -> str:
         return _places[-1]
     frame = frame or sys._getframe(1)
     while frame is not None:
-        if _is_users(frame.f_code.co_filename):
+        if _is_user_file(frame.f_code.co_filename):
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"
         frame = frame.f_back
     return "unknown line"

@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from solkit.adapters.fake_cuda.contents import KnownContents, really, recall
-from solkit.adapters.fake_cuda.guesses import guess, located, tell
-from solkit.adapters.fake_cuda.unknown import holding
+from solkit.adapters.fake_cuda.contents import KnownContents, computing_really, recall_contents
+from solkit.adapters.fake_cuda.guesses import locate_sentence, report_earlier_guesses, report_guess
+from solkit.adapters.fake_cuda.value_propagation import make_holding
 from solkit.errors import UnsupportedError
 
 __all__ = ["fake_recurrent"]
@@ -34,18 +34,18 @@ def fake_recurrent(own: torch.library.Library, aten: torch.library.Library) -> N
     for kind in _LAYERS:
         own.define(f"{kind}({_ARGUMENTS}) -> Tensor[]")
         own.define(f"{kind}_backward(Tensor[] grads, {_ARGUMENTS}) -> Tensor[]")
-        torch.library.register_fake(f"solkit::{kind}", _shapes, lib=own)
+        torch.library.register_fake(f"solkit::{kind}", _output_shapes, lib=own)
         torch.library.register_fake(f"solkit::{kind}_backward", _backward_shapes, lib=own)
     for key in ("CUDA", "AutogradCUDA"):
         for kind in _LAYERS:
-            aten.impl(f"{kind}.input", functools.partial(_layer, kind), key)
+            aten.impl(f"{kind}.input", functools.partial(_run_layers, kind), key)
             aten.impl(f"{kind}.data", functools.partial(_packed_layer, kind), key)
-        aten.impl("_pack_padded_sequence", _pack, key)
-        aten.impl("_pad_packed_sequence", _pad, key)
-    aten.impl("_thnn_fused_gru_cell", _gru_cell, "Meta")  # torch has one only for LSTMs
+        aten.impl("_pack_padded_sequence", _pack_sequence, key)
+        aten.impl("_pad_packed_sequence", _pad_packed_sequence, key)
+    aten.impl("_thnn_fused_gru_cell", _run_gru_cell, "Meta")  # torch has one only for LSTMs
 
 
-def _gru_cell(
+def _run_gru_cell(
     _gates: torch.Tensor, _hidden_gates: torch.Tensor, state: torch.Tensor, *_: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the new state, and a workspace of 5 values per element (ATen/native/cuda/RNN.cu)."""
@@ -58,7 +58,7 @@ def _gru_cell(
 _Tensors = Sequence[torch.Tensor]
 
 
-def _shapes(
+def _output_shapes(
     x: torch.Tensor, state: _Tensors, _weights: _Tensors, bidirectional: bool, *_: Any
 ) -> list[torch.Tensor]:
     """Return the outputs of all steps, and the last states."""
@@ -73,7 +73,7 @@ def _backward_shapes(
     return [tensor.new_empty(tensor.shape) for tensor in (x, *state, *weights)]
 
 
-def _layer(
+def _run_layers(
     kind: str,
     x: torch.Tensor,
     hx: torch.Tensor | Sequence[torch.Tensor],
@@ -86,10 +86,10 @@ def _layer(
     """
     bidirectional, batch_first = options[4:]
     sequences = (hx if isinstance(hx, torch.Tensor) else hx[0]).shape[-2]
-    return _whole(kind, x, hx, weights, (bidirectional, batch_first, sequences))
+    return _run_whole_layer(kind, x, hx, weights, (bidirectional, batch_first, sequences))
 
 
-def _whole(
+def _run_whole_layer(
     kind: str,
     x: torch.Tensor,
     hx: torch.Tensor | Sequence[torch.Tensor],
@@ -117,9 +117,11 @@ def _packed_layer(
     states = [hx] if isinstance(hx, torch.Tensor) else list(hx)
     one = [state[:, :1] for state in states]
     state = one[0] if isinstance(hx, torch.Tensor) else one
-    fact = recall(batch_sizes)
+    fact = recall_contents(batch_sizes)
     sequences = int(fact.value[0]) if fact is not None else states[0].shape[1]
-    out, *last = _whole(kind, data.unsqueeze(1), state, weights, (options[4], False, sequences))
+    out, *last = _run_whole_layer(
+        kind, data.unsqueeze(1), state, weights, (options[4], False, sequences)
+    )
     return (out.squeeze(1), *(end.expand_as(state) for end, state in zip(last, states)))
 
 
@@ -146,54 +148,56 @@ class _Layer(torch.autograd.Function):
 # ------------------------------------------------------------------------------------ packed
 
 
-def _pack(
+def _pack_sequence(
     padded: torch.Tensor, lengths: torch.Tensor, batch_first: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """``_pack_padded_sequence``: for each step, the sequences that reach it, longest first."""
     count, steps = padded.shape[:2] if batch_first else padded.shape[:2][::-1]
-    fact = recall(lengths)
+    fact = recall_contents(lengths)
     if fact is None:
         sentence = f"the sequences were guessed to be all of full length, {steps}"
-        guess(sentence)
-        with really():
+        report_guess(sentence)
+        with computing_really():
             full = torch.full((count,), steps, dtype=torch.int64, device="cpu")
-        fact = KnownContents(full, (located(sentence),))
-    tell(*fact.guesses)
-    with really():
+        fact = KnownContents(full, (locate_sentence(sentence),))
+    report_earlier_guesses(*fact.guesses)
+    with computing_really():
         ends = fact.value
         sizes = (ends[None, :] > torch.arange(int(ends.max()), device="cpu")[:, None]).sum(1)
     sizes_known = replace(fact, value=sizes)
-    step, sequence = _places(padded, sizes_known)
+    step, sequence = _packed_places(padded, sizes_known)
     data = padded[(sequence, step) if batch_first else (step, sequence)]
-    return data, holding(lengths, sizes_known)
+    return data, make_holding(lengths, sizes_known)
 
 
-def _pad(
+def _pad_packed_sequence(
     data: torch.Tensor,
     batch_sizes: torch.Tensor,
     batch_first: bool,
     padding_value: float,
     total_length: int,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """``_pad_packed_sequence``, the inverse of `_pack`."""
-    fact = recall(batch_sizes)
+    """``_pad_packed_sequence``, the inverse of `_pack_sequence`."""
+    fact = recall_contents(batch_sizes)
     if fact is None:
         raise UnsupportedError("a packed sequence of unknown lengths is padded")
-    with really():
+    with computing_really():
         sizes = fact.value
         count, steps = int(sizes[0]), max(len(sizes), total_length)
         ends = (sizes[None, :] > torch.arange(count, device="cpu")[:, None]).sum(1)
-    step, sequence = _places(data, fact)
+    step, sequence = _packed_places(data, fact)
     outer = (count, steps) if batch_first else (steps, count)
     padded = data.new_full((*outer, *data.shape[1:]), padding_value)
     padded = padded.index_put((sequence, step) if batch_first else (step, sequence), data)
-    return padded, holding(batch_sizes, replace(fact, value=ends))
+    return padded, make_holding(batch_sizes, replace(fact, value=ends))
 
 
-def _places(like: torch.Tensor, sizes: KnownContents) -> tuple[torch.Tensor, torch.Tensor]:
+def _packed_places(like: torch.Tensor, sizes: KnownContents) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the step and the sequence of each packed row."""
-    with really():
+    with computing_really():
         step = torch.arange(len(sizes.value), device="cpu").repeat_interleave(sizes.value)
         starts = sizes.value.cumsum(0) - sizes.value
         sequence = torch.arange(len(step), device="cpu") - starts[step]
-    return holding(like, replace(sizes, value=step)), holding(like, replace(sizes, value=sequence))
+    return make_holding(like, replace(sizes, value=step)), make_holding(
+        like, replace(sizes, value=sequence)
+    )

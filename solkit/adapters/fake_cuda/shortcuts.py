@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, in_kernel_invocation_manager
 
-__all__ = ["at_once"]
+__all__ = ["try_at_once"]
 
 _aten = torch.ops.aten
 
@@ -33,7 +33,7 @@ _KEEPING = {
 """In-place ops that change only the contents of one tensor."""
 
 
-def at_once(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+def try_at_once(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Return the result of an op on fake tensors of known sizes; ``None`` if torch must compute it.
 
     A failure is left to torch too, which explains it.
@@ -44,7 +44,7 @@ def at_once(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         return None
     arguments = args[0] if isinstance(args[0], (list, tuple)) else args
     tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
-    if not tensors or not all(_is_plain(tensor) for tensor in tensors):
+    if not tensors or not all(_is_plain_fake(tensor) for tensor in tensors):
         return None
     mode, device = tensors[0].fake_mode, tensors[0].fake_device  # type: ignore[attr-defined]
     if any(tensor.fake_device != device for tensor in tensors):  # type: ignore[attr-defined]
@@ -59,7 +59,7 @@ def at_once(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     return tuple(FakeTensor(mode, tensor, device) for tensor in results)
 
 
-def _is_plain(tensor: torch.Tensor) -> bool:
+def _is_plain_fake(tensor: torch.Tensor) -> bool:
     """Tell whether a tensor is fake, dense and of known sizes."""
     return (
         type(tensor) is FakeTensor

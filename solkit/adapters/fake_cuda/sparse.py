@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import torch
 
-from solkit.adapters.fake_cuda.contents import really, recall
+from solkit.adapters.fake_cuda.contents import computing_really, recall_contents
 from solkit.errors import UnsupportedError
 
 __all__ = ["SparseMatrix", "fake_sparse"]
@@ -30,7 +30,7 @@ def fake_sparse(own: torch.library.Library) -> None:
     own.define("spmm(Tensor[] indices, Tensor values, Tensor dense, int rows) -> Tensor")
     torch.library.register_fake("solkit::spmm", _spmm_shape, lib=own)
     for name, fake in {
-        "sparse_coo_tensor": _coo,
+        "sparse_coo_tensor": _sparse_coo_tensor,
         **{f"sparse_{layout}_tensor": _compressed(layout) for layout in _COMPRESSED},
     }.items():
         setattr(torch, name, fake)
@@ -38,7 +38,7 @@ def fake_sparse(own: torch.library.Library) -> None:
         "to_sparse": _to_sparse,
         "to_sparse_coo": _to_sparse,
         "to_sparse_csr": lambda dense, *_, **__: _to_sparse(dense, layout=torch.sparse_csr),
-        "to_sparse_bsr": lambda dense, blocksize, *_: _to_blocks(dense, blocksize),
+        "to_sparse_bsr": lambda dense, blocksize, *_: _to_sparse_bsr(dense, blocksize),
     }.items():
         setattr(torch.Tensor, name, method)
 
@@ -166,7 +166,7 @@ class SparseMatrix:
         if isinstance(dense, SparseMatrix):
             raise UnsupportedError("a product of two sparse matrices on a fake GPU")
         if torch.is_grad_enabled() and (dense.requires_grad or self.data.requires_grad):
-            return self._gathered(dense)
+            return self._multiply_gathered(dense)
         op = torch.ops.solkit.spmm
         return cast(torch.Tensor, op(list(self.parts), self.data, dense, self.shape[0]))
 
@@ -175,7 +175,7 @@ class SparseMatrix:
     def __rmatmul__(self, dense: torch.Tensor) -> torch.Tensor:
         return (self.t() @ dense.t()).t()
 
-    def _gathered(self, dense: torch.Tensor) -> torch.Tensor:
+    def _multiply_gathered(self, dense: torch.Tensor) -> torch.Tensor:
         """Return the product out of ops that autograd can follow."""
         rows, columns = self.places()
         tall = dense if dense.dim() == 2 else dense.unsqueeze(1)
@@ -219,14 +219,14 @@ _COMPRESSED = {name: getattr(torch, f"sparse_{name}") for name in ("csr", "csc",
 _TRANSPOSED = dict(zip(_COMPRESSED.values(), map(_COMPRESSED.get, ("csc", "csr", "bsc", "bsr"))))
 
 
-def _coo(
+def _sparse_coo_tensor(
     indices: Any, values: Any, size: Sequence[int] | None = None, *, dtype: Any = None,
     device: Any = None, **_: Any,
 ) -> SparseMatrix:  # fmt: skip
     """`torch.sparse_coo_tensor`."""
     data = torch.as_tensor(values, dtype=dtype, device=device)
     places = torch.as_tensor(indices, device=data.device)
-    shape = torch.Size(size) if size is not None else torch.Size(_ends(places))
+    shape = torch.Size(size) if size is not None else torch.Size(_inferred_sizes(places))
     if len(shape) != 2 or data.dim() != 1:
         raise UnsupportedError("a sparse tensor that is not a matrix of numbers on a fake GPU")
     return SparseMatrix(torch.sparse_coo, (places,), data, shape)
@@ -235,7 +235,7 @@ def _coo(
 def _compressed(layout: str) -> Callable[..., SparseMatrix]:
     """``torch.sparse_csr_tensor`` and its like."""
 
-    def make(
+    def make_compressed(
         compressed: Any, plain: Any, values: Any, size: Sequence[int] | None = None, *,
         dtype: Any = None, device: Any = None, **_: Any,
     ) -> SparseMatrix:  # fmt: skip
@@ -243,21 +243,21 @@ def _compressed(layout: str) -> Callable[..., SparseMatrix]:
         parts = tuple(torch.as_tensor(part, device=data.device) for part in (compressed, plain))
         if size is None:
             height, width = data.shape[1:] or (1, 1)
-            outer, (inner,) = parts[0].shape[0] - 1, _ends(parts[1][None])
+            outer, (inner,) = parts[0].shape[0] - 1, _inferred_sizes(parts[1][None])
             by_row = layout in ("csr", "bsr")
             rows, columns = (outer, inner) if by_row else (inner, outer)
             size = (rows * height, columns * width)
         return SparseMatrix(_COMPRESSED[layout], parts, data, torch.Size(size))
 
-    return make
+    return make_compressed
 
 
-def _ends(indices: torch.Tensor) -> list[int]:
+def _inferred_sizes(indices: torch.Tensor) -> list[int]:
     """Return the smallest sizes that the indices fit in, as torch infers them."""
-    fact = recall(indices)
+    fact = recall_contents(indices)
     if fact is None:
         raise UnsupportedError("a sparse matrix without a size has unknown indices")
-    with really():
+    with computing_really():
         return [int(end) + 1 for end in fact.value.amax(1)]
 
 
@@ -269,19 +269,19 @@ def _to_sparse(dense: torch.Tensor, *_: Any, layout: Any = None, **__: Any) -> S
     if layout is not torch.sparse_csr:
         return SparseMatrix(torch.sparse_coo, (places,), data, dense.shape)
     return SparseMatrix(
-        torch.sparse_csr, (_starts(rows, dense.shape[0]), columns), data, dense.shape
+        torch.sparse_csr, (_row_starts(rows, dense.shape[0]), columns), data, dense.shape
     )
 
 
-def _to_blocks(dense: torch.Tensor, blocksize: tuple[int, int]) -> SparseMatrix:
+def _to_sparse_bsr(dense: torch.Tensor, blocksize: tuple[int, int]) -> SparseMatrix:
     """`torch.Tensor.to_sparse_bsr`."""
     height, width = blocksize
     grid = dense.reshape(dense.shape[0] // height, height, -1, width).transpose(1, 2)
     rows, columns = (grid != 0).any(-1).any(-1).nonzero().unbind(1)
-    parts = (_starts(rows, grid.shape[0]), columns)
+    parts = (_row_starts(rows, grid.shape[0]), columns)
     return SparseMatrix(torch.sparse_bsr, parts, grid[rows, columns], dense.shape)
 
 
-def _starts(rows: torch.Tensor, count: int) -> torch.Tensor:
+def _row_starts(rows: torch.Tensor, count: int) -> torch.Tensor:
     """Return the start of each row among the values."""
     return torch.cat([rows.new_zeros(1), rows.bincount(minlength=count).cumsum(0)])

@@ -191,14 +191,14 @@ def _doing_nothing(name: str) -> type[Nothing]:
 
 
 @functools.cache
-def _parts() -> list[ModuleType]:
+def _driver_parts() -> list[ModuleType]:
     return [part for path, part in [*sys.modules.items()] if path.startswith("torch.cuda.")]
 
 
 def replace_in_torch(name: str, fake: Any) -> None:
     """Set `torch.cuda.<name>`, also in those of its submodules that imported it by name."""
     original = getattr(torch.cuda, name, None)
-    for module in _parts():
+    for module in _driver_parts():
         if getattr(module, name, fake) is original:
             setattr(module, name, fake)
     setattr(torch.cuda, name, fake)
@@ -207,11 +207,11 @@ def replace_in_torch(name: str, fake: Any) -> None:
 def _constant_function(name: str, value: Any) -> Callable[..., Any]:
     """Return a new function for each name: torch._dynamo refuses to list one object twice."""
 
-    def constant(*_: Any, **__: Any) -> Any:
+    def return_constant(*_: Any, **__: Any) -> Any:
         return value
 
-    constant.__name__ = constant.__qualname__ = name
-    return constant
+    return_constant.__name__ = return_constant.__qualname__ = name
+    return return_constant
 
 
 class _Generator(torch.Generator):

@@ -16,7 +16,7 @@ from solkit.adapters.inductor_program._module import Generated
 from solkit.core.parsing import syntax_tree
 from solkit.errors import InputError
 
-__all__ = ["HELPERS", "Program", "rewritten"]
+__all__ = ["HELPERS", "Program", "rewrite_module"]
 
 HELPERS: Mapping[str, str] = {
     "_laid_out": '''
@@ -66,7 +66,7 @@ class Program:
         self.helpers: set[str] = set()
 
 
-def rewritten(module: Generated, names: Sequence[str]) -> Program:
+def rewrite_module(module: Generated, names: Sequence[str]) -> Program:
     """Return the program of a generated module.
 
     Args:
@@ -76,31 +76,31 @@ def rewritten(module: Generated, names: Sequence[str]) -> Program:
     Raises:
         InputError: it does something that is not known; says what.
     """
-    launches = dict(_launches(module))
+    launches = dict(_last_launches(module))
     kernels = [ProgramKernel.read(n, module.kernels[n], a) for n, a in launches.items()]
     apart = named_apart(kernels)
     writer = _Writer(dict(zip(module.inputs, names, strict=True)), {k.name: k for k in apart})
     for statement in module.body:
-        writer.write(statement)
+        writer.write_statement(statement)
     writer.program.kernels = apart
-    used = {name.id for line in writer.all_text() for name in _names(line)}
+    used = {name.id for line in writer.collect_text() for name in _loaded_names(line)}
     writer.program.inputs = [name for name in names if name in used]
     return writer.program
 
 
-def _names(text: str) -> Iterator[ast.Name]:
+def _loaded_names(text: str) -> Iterator[ast.Name]:
     return (node for node in ast.walk(syntax_tree(text)) if isinstance(node, ast.Name))
 
 
-def _launches(module: Generated) -> Iterator[tuple[str, list[object]]]:
+def _last_launches(module: Generated) -> Iterator[tuple[str, list[object]]]:
     """Yield each kernel's name and the arguments of its last launch, numbers as such."""
     for statement in module.body:
-        if (call := _launch_of(statement)) is not None:
+        if (call := _find_launch(statement)) is not None:
             name = ast.unparse(call.func).removesuffix(".run")
             yield name, [getattr(arg, "value", None) for arg in call.args]
 
 
-def _launch_of(statement: ast.stmt) -> ast.Call | None:
+def _find_launch(statement: ast.stmt) -> ast.Call | None:
     match statement:
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(), attr="run")) as call):
             return call
@@ -117,72 +117,74 @@ class _Writer(ast.NodeTransformer):
         self._reused: dict[str, str] = {}  # a buffer whose memory goes by an earlier name
         self._moved: set[str] = set()  # names that go on as another
 
-    def all_text(self) -> list[str]:
+    def collect_text(self) -> list[str]:
         """Return every line and result."""
         return [*self.program.lines, *self.program.results]
 
-    def write(self, statement: ast.stmt) -> None:
+    def write_statement(self, statement: ast.stmt) -> None:
         """Add a statement of the module."""
-        if (call := _launch_of(statement)) is not None:
-            self._add(self._launch(call))
+        if (call := _find_launch(statement)) is not None:
+            self._add_line(self._write_launch(call))
         elif isinstance(statement, ast.Return):
-            self.program.results = self._results(statement)
+            self.program.results = self._write_results(statement)
         elif isinstance(statement, ast.Delete):
-            self._delete(statement)
+            self._write_delete(statement)
         elif isinstance(statement, ast.Expr):
-            self._call(statement)
+            self._write_call(statement)
         elif isinstance(statement, ast.Assign):
-            self._assign(statement)
+            self._write_assignment(statement)
         else:
-            raise _unknown(statement)
+            raise _unknown_statement(statement)
 
-    def _add(self, line: str) -> None:
+    def _add_line(self, line: str) -> None:
         self.program.lines.append(line)
 
-    def _results(self, statement: ast.Return) -> list[str]:
+    def _write_results(self, statement: ast.Return) -> list[str]:
         value = statement.value
         elements = value.elts if isinstance(value, ast.Tuple) else [value]
         return [ast.unparse(self.visit(element)) for element in elements if element is not None]
 
-    def _delete(self, statement: ast.Delete) -> None:
+    def _write_delete(self, statement: ast.Delete) -> None:
         """Memory of buffers is freed as early as Inductor does."""
         named = [target.id for target in statement.targets if isinstance(target, ast.Name)]
-        own = [self._named(n) for n in named if n not in self._inputs and n not in self._moved]
+        own = [
+            self._launcher_name(n) for n in named if n not in self._inputs and n not in self._moved
+        ]
         if own and self.program.lines and self.program.lines[-1].startswith("del "):
             own = [self.program.lines.pop().removeprefix("del "), *own]
         if own:
-            self._add(f"del {', '.join(own)}")
+            self._add_line(f"del {', '.join(own)}")
 
-    def _named(self, name: str) -> str:
+    def _launcher_name(self, name: str) -> str:
         """Return the launcher's name of an input or a buffer."""
         return self._inputs.get(name, self._reused.get(name, name))
 
-    def _call(self, statement: ast.Expr) -> None:
+    def _write_call(self, statement: ast.Expr) -> None:
         call = statement.value
         if isinstance(call, ast.Constant):
             return
         if not isinstance(call, ast.Call):
-            raise _unknown(statement)
+            raise _unknown_statement(statement)
         called = ast.unparse(call.func)
         if called in _IGNORED_CALLS:
             return
         if called == "assert_size_stride":
-            self._lay_out(call)
+            self._write_layout(call)
         else:
-            self._add(ast.unparse(self.visit(call)))
+            self._add_line(ast.unparse(self.visit(call)))
 
-    def _lay_out(self, call: ast.Call) -> None:
+    def _write_layout(self, call: ast.Call) -> None:
         """Lay out the result of an operator of PyTorch: its strides may be others here."""
         tensor, stride = ast.unparse(call.args[0]), ast.unparse(call.args[2])
-        name = self._named(tensor)
+        name = self._launcher_name(tensor)
         if tensor not in self._inputs:
             self.program.helpers.add("_laid_out")
-            self._add(f"{name} = _laid_out({name}, {stride})")
+            self._add_line(f"{name} = _laid_out({name}, {stride})")
 
-    def _assign(self, statement: ast.Assign) -> None:
+    def _write_assignment(self, statement: ast.Assign) -> None:
         (target,) = statement.targets
         if not isinstance(target, ast.Name):
-            raise _unknown(statement)
+            raise _unknown_statement(statement)
         called = getattr(statement.value, "func", None)
         if called is not None and ast.unparse(called) == "get_raw_stream":
             return
@@ -192,9 +194,9 @@ class _Writer(ast.NodeTransformer):
             self._moved.add(statement.value.id)
             return
         self._known.add(target.id)
-        self._add(f"{target.id} = {value}")
+        self._add_line(f"{target.id} = {value}")
 
-    def _launch(self, call: ast.Call) -> str:
+    def _write_launch(self, call: ast.Call) -> str:
         kernel = self._kernels[ast.unparse(call.func).removesuffix(".run")]
         arguments = ", ".join(ast.unparse(self.visit(arg)) for arg in call.args)
         tuned = [f"{name}={name}{kernel.suffix}" for name in kernel.tuned]
@@ -210,7 +212,7 @@ class _Writer(ast.NodeTransformer):
         """Name an input, or refuse an unknown name."""
         if node.id in ("inf", "nan"):
             return _expression(f'float("{node.id}")')
-        name = self._named(node.id)
+        name = self._launcher_name(node.id)
         if name not in self._known and name not in _KNOWN_NAMES:
             raise InputError(f"Inductor's program uses {name}, which a kernel file cannot hold")
         return ast.Name(name, node.ctx)
@@ -219,53 +221,53 @@ class _Writer(ast.NodeTransformer):
         """Allocations, views and operators of PyTorch."""
         called = ast.unparse(node.func)
         if called.startswith("empty_strided_"):
-            return self._empty(node, called)
+            return self._rewrite_empty(node, called)
         if called == "reinterpret_tensor":
-            return self._view(node)
+            return self._rewrite_view(node)
         if called == "device":
-            return self._device(node)
+            return self._rewrite_device(node)
         if called.startswith("extern_kernels."):
-            return self._extern(node, called.removeprefix("extern_kernels."))
+            return self._rewrite_extern(node, called.removeprefix("extern_kernels."))
         if called.startswith(f"torch.ops.{ATTENTION}"):
-            return self._attention(node)
-        return self._operator(node, called)
+            return self._rewrite_attention(node)
+        return self._rewrite_operator(node, called)
 
-    def _rest(self, node: ast.Call) -> tuple[list[str], list[str]]:
+    def _split_arguments(self, node: ast.Call) -> tuple[list[str], list[str]]:
         args = [ast.unparse(self.visit(arg)) for arg in node.args]
         return args, [f"{k.arg}={ast.unparse(self.visit(k.value))}" for k in node.keywords]
 
-    def _empty(self, node: ast.Call, called: str) -> ast.expr:
+    def _rewrite_empty(self, node: ast.Call, called: str) -> ast.expr:
         if called != "empty_strided_cuda":
             raise InputError("a part of it runs on the CPU, which a kernel file cannot hold")
         size, stride, dtype = (ast.unparse(arg) for arg in node.args)
         return _expression(
-            f"torch.empty_strided({size}, {stride}, dtype={dtype}, device={self._place()})"
+            f"torch.empty_strided({size}, {stride}, dtype={dtype}, device={self._input_device()})"
         )
 
-    def _place(self) -> str:
+    def _input_device(self) -> str:
         """Return the device of the first input."""
         if not self._inputs:
             return '"cuda"'  # nothing tells of another
         return f"{next(iter(self._inputs.values()))}.device"
 
-    def _view(self, node: ast.Call) -> ast.expr:
-        args, _ = self._rest(node)
+    def _rewrite_view(self, node: ast.Call) -> ast.expr:
+        args, _ = self._split_arguments(node)
         self.program.helpers.add("_viewed")
         operands = args[:3] if args[3:] == ["0"] else args
         return _expression(f"_viewed({', '.join(operands)})")
 
-    def _device(self, node: ast.Call) -> ast.expr:
+    def _rewrite_device(self, node: ast.Call) -> ast.expr:
         text = ast.unparse(node)
-        return _expression(self._place() if "cuda" in text else f"torch.{text}")
+        return _expression(self._input_device() if "cuda" in text else f"torch.{text}")
 
-    def _extern(self, node: ast.Call, name: str) -> ast.expr:
+    def _rewrite_extern(self, node: ast.Call, name: str) -> ast.expr:
         if not callable(getattr(torch, name, None)):
             raise InputError(f"Inductor calls a library of its own: {name}")
-        args, named = self._rest(node)
+        args, named = self._split_arguments(node)
         return _expression(f"torch.{name}({', '.join([*args, *named])})")
 
-    def _attention(self, node: ast.Call) -> ast.expr:
-        args, named = self._rest(node)
+    def _rewrite_attention(self, node: ast.Call) -> ast.expr:
+        args, named = self._split_arguments(node)
         names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale")
         arguments = dict(zip((*names, "enable_gqa"), args))
         arguments |= dict(keyword.split("=", 1) for keyword in named)
@@ -276,7 +278,7 @@ class _Writer(ast.NodeTransformer):
         called = "torch.nn.functional.scaled_dot_product_attention"
         return _expression(f"{called}({', '.join([*tensors, *named])})")
 
-    def _operator(self, node: ast.Call, called: str) -> ast.expr:
+    def _rewrite_operator(self, node: ast.Call, called: str) -> ast.expr:
         """Return an operator of PyTorch's, or a method of a tensor."""
         is_operator = called.startswith(("torch.ops.aten.", "aten.", "torch.ops.prims."))
         is_method = isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS
@@ -289,6 +291,6 @@ def _expression(text: str) -> ast.expr:
     return syntax_tree(text, mode="eval").body
 
 
-def _unknown(statement: ast.stmt) -> InputError:
+def _unknown_statement(statement: ast.stmt) -> InputError:
     text = ast.unparse(statement).splitlines()[0]
     return InputError(f"Inductor's program does what a kernel file cannot hold: {text}")

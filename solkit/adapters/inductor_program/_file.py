@@ -17,9 +17,9 @@ import triton
 from torch.utils._python_dispatch import _disable_current_modes
 
 from solkit.adapters import inductor
-from solkit.adapters.inductor_program._calls import HELPERS, Program, rewritten
-from solkit.adapters.inductor_program._graph import Result, Traced, traced
-from solkit.adapters.inductor_program._kernels import spaces, valid_lines
+from solkit.adapters.inductor_program._calls import HELPERS, Program, rewrite_module
+from solkit.adapters.inductor_program._graph import Result, Traced, trace_function
+from solkit.adapters.inductor_program._kernels import kernel_spaces, valid_lines
 from solkit.adapters.inductor_program._module import generated_module
 from solkit.adapters.inductor_program._reference import Reference, model_text
 from solkit.adapters.versions import warn_if_untested
@@ -61,19 +61,21 @@ def program_of(reference: Reference, settings: Mapping[str, Any] | None = None) 
     """
     warn_if_untested("torch", torch.__version__)
     inductor.prepare()
-    tracing = traced(reference.call, reference.tensors)
-    names = _names(reference, tracing)
-    module = generated_module(_generated(tracing, settings or {}))
-    program = rewritten(module, [name for name, _ in names])
+    tracing = trace_function(reference.call, reference.tensors)
+    names = _name_inputs(reference, tracing)
+    module = generated_module(_generate_source(tracing, settings or {}))
+    program = rewrite_module(module, [name for name, _ in names])
     file = _File(reference, tracing, program, dict(names))
     choices = tuple(k.choices for k in program.kernels if len(k.choices) > 1)
-    return Written(file.text(), tuple(_notes(program)), choices)
+    return Written(file.text(), tuple(_note_lines(program)), choices)
 
 
-def _generated(tracing: Traced, settings: Mapping[str, Any]) -> str:
+def _generate_source(tracing: Traced, settings: Mapping[str, Any]) -> str:
     try:
         with _disable_current_modes():  # it has its own
-            return inductor.generated(tracing.graph, tracing.inputs, {**_SETTINGS, **settings})
+            return inductor.generate_module(
+                tracing.graph, tracing.inputs, {**_SETTINGS, **settings}
+            )
     except SolkitError:
         raise
     except Exception as error:  # whatever Inductor raises where it cannot lower without a GPU
@@ -82,10 +84,10 @@ def _generated(tracing: Traced, settings: Mapping[str, Any]) -> str:
         raise InputError(message) from error
 
 
-def _names(reference: Reference, tracing: Traced) -> list[tuple[str, str]]:
+def _name_inputs(reference: Reference, tracing: Traced) -> list[tuple[str, str]]:
     """Pair the launcher's name of each input of the graph with an expression for its value."""
     texts = [*reference.argument_texts(), *reference.state_texts()]
-    texts += [reference.held_text(held) for held in tracing.held]
+    texts += [reference.held_tensor_text(held) for held in tracing.held]
     named: dict[str, str] = {}
     for text in texts:
         name = re.sub(r"\W+", "_", text.removeprefix("self.")).strip("_")
@@ -101,7 +103,7 @@ def _names(reference: Reference, tracing: Traced) -> list[tuple[str, str]]:
 _TAKEN = {"torch", "triton", "tl", "aten", "kernel", "libdevice", "tl_math", "triton_helpers"}
 
 
-def _notes(program: Program) -> Iterator[str]:
+def _note_lines(program: Program) -> Iterator[str]:
     timed = {k.name: len(k.choices) for k in program.kernels if len(k.choices) > 1}
     if timed:
         listed = ", ".join(f"{count} of {name}" for name, count in timed.items())
@@ -124,26 +126,26 @@ class _File:
 
     def text(self) -> str:
         """Return the whole file."""
-        imports, model = self._model()
-        parts = [self._head(imports)]
-        parts += [part for kernel in self.program.kernels for part in self._kernel(kernel)]
+        imports, model = self._model_text()
+        parts = [self._file_head(imports)]
+        parts += [part for kernel in self.program.kernels for part in self._kernel_text(kernel)]
         parts += [HELPERS[name] for name in sorted(self.program.helpers)]
         if self.program.kernels:
             parts.append(valid_lines(self.program.kernels))
-        parts.append(self._launcher())
+        parts.append(self._launcher_text())
         parts.append(model)
         return "\n\n\n".join(part.strip() for part in parts if part) + "\n"
 
     @staticmethod
-    def _kernel(kernel: Any) -> Iterator[str]:
+    def _kernel_text(kernel: Any) -> Iterator[str]:
         if kernel.helpers:
             yield kernel.helpers
         yield kernel.source
 
-    def _head(self, others: str) -> str:
+    def _file_head(self, others: str) -> str:
         rows = "".join(
             f"    {json.dumps(name)}: {list(values)},\n"
-            for name, values in spaces(self.program.kernels).items()
+            for name, values in kernel_spaces(self.program.kernels).items()
         )
         sources = "".join(kernel.source + kernel.helpers for kernel in self.program.kernels)
         imports = "".join(
@@ -161,54 +163,55 @@ class _File:
             + (f"SPACE = {{\n{rows}}}\n" if rows else "")
         )
 
-    def _tuned(self) -> list[str]:
+    def _tuned_parameters(self) -> list[str]:
         """Return the parameters of each kernel with Inductor's choice."""
         return [
             ", ".join(f"{name}{k.suffix}={k.defaults[name]}" for name in k.tuned)
             for k in self.program.kernels
         ]
 
-    def _launcher(self) -> str:
+    def _launcher_text(self) -> str:
         lines = list(self.program.lines)
         if self.reference.model is None:
             taken = _parameter_texts(self.reference.parameters)
             used = {*self.program.inputs, *self._returned_inputs()}
             named = [(n, t) for n, t in self.names.items() if n in used and n != t]
-            lines = [f"{name} = {self._placed(text)}" for name, text in named] + lines
+            lines = [f"{name} = {self._place_on_device(text)}" for name, text in named] + lines
         else:
-            taken = self._given()
-        body = "\n".join([*lines, *self._returned()]) or "pass"
-        return f"def kernel({_joined(taken, self._tuned())}):\n{textwrap.indent(body, '    ')}\n"
+            taken = self._launcher_inputs()
+        body = "\n".join([*lines, *self._return_text()]) or "pass"
+        parameters = _join_parameters(taken, self._tuned_parameters())
+        return f"def kernel({parameters}):\n{textwrap.indent(body, '    ')}\n"
 
-    def _placed(self, text: str) -> str:
+    def _place_on_device(self, text: str) -> str:
         if not text.startswith("torch.tensor("):
             return text
         return f'{text[:-1]}, device="cuda")'
 
-    def _given(self) -> list[str]:
+    def _launcher_inputs(self) -> list[str]:
         """Return the inputs that the launcher of a model takes: those that are used."""
         used = {*self.program.inputs, *self._returned_inputs()}
         return [name for name in self.names if name in used]
 
     def _returned_inputs(self) -> list[str]:
-        places = [r.place for r in _leaves(self.tracing.results) if r.is_input]
+        places = [r.place for r in _result_leaves(self.tracing.results) if r.is_input]
         return [list(self.names)[place] for place in places]
 
-    def _returned(self) -> list[str]:
+    def _return_text(self) -> list[str]:
         inputs = list(self.names)
 
         def text(result: Result) -> str:
             return inputs[result.place] if result.is_input else self.program.results[result.place]
 
-        returned = _nested(self.tracing.results, text)
+        returned = _nest_results(self.tracing.results, text)
         return [] if returned == "None" else [f"return {returned}"]
 
-    def _model(self) -> tuple[str, str]:
+    def _model_text(self) -> tuple[str, str]:
         """Return the imports and the text of ``ModelNew``, if there is a model."""
         if self.reference.model is None:
             return "", ""
         taken = _parameter_texts(self.reference.parameters)
-        arguments = [self._placed(self.names[name]) for name in self._given()]
+        arguments = [self._place_on_device(self.names[name]) for name in self._launcher_inputs()]
         forward = (
             f"def forward({', '.join(['self', *taken, '**params'])}):\n"
             f"    return kernel(\n        {', '.join(arguments)},\n        **params,\n    )\n"
@@ -224,7 +227,7 @@ _IMPORTS = (
 )
 
 
-def _joined(taken: Sequence[str], tuned: Sequence[str]) -> str:
+def _join_parameters(taken: Sequence[str], tuned: Sequence[str]) -> str:
     """Return a launcher's parameters, those of each kernel on a line."""
     inline = ", ".join(taken)
     if not tuned:
@@ -254,17 +257,17 @@ def _parameter_texts(parameters: Sequence[inspect.Parameter]) -> list[str]:
     return texts
 
 
-def _leaves(results: Any) -> Iterator[Result]:
+def _result_leaves(results: Any) -> Iterator[Result]:
     if isinstance(results, Result):
         yield results
     elif isinstance(results, (tuple, list)):
         for result in results:
-            yield from _leaves(result)
+            yield from _result_leaves(result)
     elif isinstance(results, dict):
-        yield from _leaves(list(results.values()))
+        yield from _result_leaves(list(results.values()))
 
 
-def _nested(results: Any, text: Any) -> str:
+def _nest_results(results: Any, text: Any) -> str:
     """Return an expression for results.
 
     Raises:
@@ -273,12 +276,12 @@ def _nested(results: Any, text: Any) -> str:
     if isinstance(results, Result):
         return str(text(results))
     if type(results) in (tuple, list):
-        inside = ", ".join(_nested(result, text) for result in results)
+        inside = ", ".join(_nest_results(result, text) for result in results)
         if isinstance(results, list):
             return f"[{inside}]"
         return f"({inside},)" if len(results) == 1 else f"({inside})"
     if type(results) is dict:
-        pairs = (f"{key!r}: {_nested(value, text)}" for key, value in results.items())
+        pairs = (f"{key!r}: {_nest_results(value, text)}" for key, value in results.items())
         return f"{{{', '.join(pairs)}}}"
     if results is None or isinstance(results, (bool, int, str)):
         return repr(results)

@@ -24,7 +24,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from solkit.errors import InputError, SolkitError
 
-__all__ = ["ATTENTION", "Held", "Result", "Tensors", "Traced", "traced"]
+__all__ = ["ATTENTION", "Held", "Result", "Tensors", "Traced", "trace_function"]
 
 ATTENTION = "solkit_inductor.attention"
 """Replaces `scaled_dot_product_attention`, which asks a real GPU what it can do."""
@@ -87,7 +87,7 @@ class Traced:
     results: Any
 
 
-def traced(function: Callable[..., Any], arguments: Tensors) -> Traced:
+def trace_function(function: Callable[..., Any], arguments: Tensors) -> Traced:
     """Trace a function of fake tensors; see `Tensors` for what it takes.
 
     Raises:
@@ -98,7 +98,7 @@ def traced(function: Callable[..., Any], arguments: Tensors) -> Traced:
     names = list(arguments.state)
     outputs: list[Any] = []
 
-    def flat(*tensors: torch.Tensor) -> list[torch.Tensor]:
+    def flat_function(*tensors: torch.Tensor) -> list[torch.Tensor]:
         filled = list(leaves)
         for at, tensor in zip(places, tensors, strict=False):
             filled[at] = tensor
@@ -106,24 +106,34 @@ def traced(function: Callable[..., Any], arguments: Tensors) -> Traced:
         state = dict(zip(names, tensors[len(places) :], strict=True))
         results, structure = tree_flatten(function(state, *args, **kwargs))
         computed: list[torch.Tensor] = []
-        outputs[:] = [tree_unflatten([_told(r, tensors, computed) for r in results], structure)]
+        outputs[:] = [
+            tree_unflatten([_describe_result(r, tensors, computed) for r in results], structure)
+        ]
         return computed
 
     inputs = [leaves[at] for at in places] + [
         tensor.detach() for tensor in arguments.state.values()
     ]
-    pure = torch.func.functionalize(flat, remove="mutations")
-    with torch.no_grad(), preserve_node_meta(), _attention(), _constants(), _explained():
+    pure = torch.func.functionalize(flat_function, remove="mutations")
+    with (
+        torch.no_grad(),
+        preserve_node_meta(),
+        _keeping_attention(),
+        _inlining_constants(),
+        _explaining_failure(),
+    ):
         graph = make_fx(pure, select_decomp_table())(*inputs)
     graph.graph.eliminate_dead_code()
     _refuse_random(graph)
     _keep_strides(graph)
-    held = _lifted(graph)
+    held = _lift_tensors(graph)
     every = (*inputs, *(entry.tensor for entry in held))
     return Traced(graph, every, tuple(held), outputs[0])
 
 
-def _told(result: Any, inputs: Sequence[torch.Tensor], computed: list[torch.Tensor]) -> Any:
+def _describe_result(
+    result: Any, inputs: Sequence[torch.Tensor], computed: list[torch.Tensor]
+) -> Any:
     """Return a result, or where its tensor is; a new one joins `computed`."""
     if not isinstance(result, torch.Tensor):
         return result
@@ -135,7 +145,7 @@ def _told(result: Any, inputs: Sequence[torch.Tensor], computed: list[torch.Tens
 
 
 @contextlib.contextmanager
-def _explained() -> Iterator[None]:
+def _explaining_failure() -> Iterator[None]:
     """Say why there is no graph."""
     try:
         yield
@@ -172,7 +182,7 @@ def _keep_strides(graph: torch.fx.GraphModule) -> None:
     ]
 
 
-def _lifted(graph: torch.fx.GraphModule) -> list[Held]:
+def _lift_tensors(graph: torch.fx.GraphModule) -> list[Held]:
     """Make the tensors that a graph holds its last arguments, each once."""
     nodes = graph.graph
     lifted: dict[int, tuple[torch.Tensor, torch.fx.Node]] = {}
@@ -199,13 +209,15 @@ _MOST_NUMBERS = 64
 
 
 @contextlib.contextmanager
-def _constants() -> Iterator[None]:
+def _inlining_constants() -> Iterator[None]:
     """Make `torch.tensor` of a few numbers a part of the graph, which Inductor writes inline."""
-    with mock.patch.object(torch, "tensor", _tensor):
+    with mock.patch.object(torch, "tensor", _constant_tensor):
         yield
 
 
-def _tensor(data: Any, *, dtype: Any = None, device: Any = None, **options: Any) -> torch.Tensor:
+def _constant_tensor(
+    data: Any, *, dtype: Any = None, device: Any = None, **options: Any
+) -> torch.Tensor:
     numbers = tree_flatten(data)[0]
     plain = all(isinstance(number, (bool, int, float)) for number in numbers)
     if options or not plain or not 0 < len(numbers) <= _MOST_NUMBERS:
@@ -244,7 +256,7 @@ def _attention_shape(
     return query.new_empty((*query.shape[:-1], value.shape[-1]))
 
 
-def _attend(
+def _call_attention(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
@@ -267,9 +279,9 @@ def _attend(
 
 
 @contextlib.contextmanager
-def _attention() -> Iterator[None]:
+def _keeping_attention() -> Iterator[None]:
     """Keep attention one operator."""
     if not _libraries:
         _define_attention()
-    with mock.patch.object(torch.nn.functional, "scaled_dot_product_attention", _attend):
+    with mock.patch.object(torch.nn.functional, "scaled_dot_product_attention", _call_attention):
         yield

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 import triton
 
 from solkit.adapters.inductor import CaughtKernel
-from solkit.adapters.inductor_space import PROCESSORS, block_values, launch_tests, space
-from solkit.adapters.inductor_text import AXES, grid_of, parameters, read_kernel
+from solkit.adapters.inductor_space import PROCESSORS, block_values, inductor_space, launch_tests
+from solkit.adapters.inductor_text import AXES, parameters, read_kernel, write_grid
 from solkit.errors import InputError
 
-__all__ = ["ProgramKernel", "named_apart", "spaces", "valid_lines"]
+__all__ = ["ProgramKernel", "kernel_spaces", "named_apart", "valid_lines"]
 
 _MOST_FREE = 3
 """With more kernels, almost no point of the whole space is valid for each of them."""
@@ -62,7 +62,7 @@ class ProgramKernel:
         values = dict(zip(plain, sizes))
         numels = {n: v for n, v in values.items() if n.endswith("numel") and isinstance(v, int)}
         try:
-            grid = grid_of(read.meta, numels, blocks)
+            grid = write_grid(read.meta, numels, blocks)
         except KeyError:
             grid = ()
         if not grid:
@@ -137,7 +137,7 @@ def _helpers_apart(text: str, source: str, bodies: dict[str, str]) -> tuple[str,
         if not (match := re.search(r"^def (\w+)\(", part, re.MULTILINE)):
             continue
         name, body = match[1], part.strip()
-        free = next(n for n in _numbered(name) if bodies.get(n, body) == body)
+        free = next(n for n in _numbered_names(name) if bodies.get(n, body) == body)
         if free not in bodies:
             bodies[free] = body
             new.append(re.sub(rf"\b{name}\b", free, body) + "\n")
@@ -145,7 +145,7 @@ def _helpers_apart(text: str, source: str, bodies: dict[str, str]) -> tuple[str,
     return "\n\n".join(new), source
 
 
-def _numbered(name: str) -> Iterator[str]:
+def _numbered_names(name: str) -> Iterator[str]:
     yield name
     yield from (f"{name}_{number}" for number in itertools.count(2))
 
@@ -153,24 +153,24 @@ def _numbered(name: str) -> Iterator[str]:
 # -------------------------------------------------------------------------------------- spaces
 
 
-def spaces(kernels: Sequence[ProgramKernel]) -> dict[str, tuple[int, ...]]:
+def kernel_spaces(kernels: Sequence[ProgramKernel]) -> dict[str, tuple[int, ...]]:
     """Return the values of all parameters, by the launcher's names."""
     values_by_name: dict[str, tuple[int, ...]] = {}
     for kernel in kernels:
-        free = space(kernel.caught)
+        free = inductor_space(kernel.caught)
         free |= {n: (kernel.defaults[n],) for n in _FIXED if n in free}
         if len(kernels) > _MOST_FREE:
-            free = _valid_box(kernel, free)
+            free = _find_valid_box(kernel, free)
         values_by_name |= {f"{name}{kernel.suffix}": values for name, values in free.items()}
     return values_by_name
 
 
-def _valid_box(
+def _find_valid_box(
     kernel: ProgramKernel, free: Mapping[str, tuple[int, ...]]
 ) -> dict[str, tuple[int, ...]]:
     """Return values about the first choice of which every combination is valid."""
     holds = eval(
-        f"lambda params: {_test(kernel, '')}", {"_fits": _fits, "triton": triton}
+        f"lambda params: {_constraint_text(kernel, '')}", {"_fits": _fits_limits, "triton": triton}
     )  # of our own text
     box: dict[str, tuple[int, ...]] = {name: (kernel.defaults[name],) for name in free}
     steps = sorted(
@@ -186,7 +186,7 @@ def _valid_box(
     return box
 
 
-def _fits(values: int, warps: int) -> bool:
+def _fits_limits(values: int, warps: int) -> bool:
     return values <= 128 * 32 * warps and 32 * warps <= max(32, values)
 
 
@@ -198,7 +198,7 @@ def _rows_at_once(numels: Mapping[str, int], config: Mapping[str, int]) -> int:
 _PARAMETER = r'params\["([A-Z]\w*|num_warps|num_stages)"\]'
 
 
-def _test(kernel: ProgramKernel, suffix: str) -> str:
+def _constraint_text(kernel: ProgramKernel, suffix: str) -> str:
     warps = f'params["num_warps{suffix}"]'
     tests = [f"_fits({block_values(kernel.caught)}, {warps})", *launch_tests(kernel.caught)]
     return re.sub(_PARAMETER, rf'params["\1{suffix}"]', " and ".join(tests))
@@ -206,7 +206,9 @@ def _test(kernel: ProgramKernel, suffix: str) -> str:
 
 def valid_lines(kernels: Sequence[ProgramKernel]) -> str:
     """Return the functions ``valid`` and ``_fits`` of a kernel file."""
-    tests = "".join(f"            {_test(kernel, kernel.suffix)},\n" for kernel in kernels)
+    tests = "".join(
+        f"            {_constraint_text(kernel, kernel.suffix)},\n" for kernel in kernels
+    )
     return (
         "def _fits(values, warps):\n"
         '    """At most 128 values a thread, and no idle thread."""\n'

@@ -36,22 +36,22 @@ def generated_module(text: str) -> Generated:
     tree = syntax_tree(text)
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     call = next(function for function in functions if function.name == "call")
-    body = list(_flat(call.body))
-    kernels = {name: source for node in tree.body for name, source in _kernel(node)}
-    if body and (names := _inputs(body[0])) is not None:
+    body = list(_flat_statements(call.body))
+    kernels = {name: source for node in tree.body for name, source in _kernel_definition(node)}
+    if body and (names := _input_names(body[0])) is not None:
         return Generated(names, tuple(body[1:]), kernels)
     return Generated((), tuple(body), kernels)
 
 
-def _flat(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+def _flat_statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
     for statement in body:
         if isinstance(statement, ast.With):
-            yield from _flat(statement.body)
+            yield from _flat_statements(statement.body)
         else:
             yield statement
 
 
-def _inputs(first: ast.stmt) -> tuple[str, ...] | None:
+def _input_names(first: ast.stmt) -> tuple[str, ...] | None:
     """Return the names in ``a, b = args``."""
     match first:
         case ast.Assign(targets=[ast.Tuple(elts=elements)], value=ast.Name(id="args")):
@@ -59,7 +59,7 @@ def _inputs(first: ast.stmt) -> tuple[str, ...] | None:
     return None
 
 
-def _kernel(node: ast.stmt) -> Iterator[tuple[str, str]]:
+def _kernel_definition(node: ast.stmt) -> Iterator[tuple[str, str]]:
     """Yield the name and source in ``name = async_compile.triton("name", source)``."""
     match node:
         case ast.Assign(

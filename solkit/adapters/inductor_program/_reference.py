@@ -74,16 +74,16 @@ class Reference:
     def argument_texts(self) -> list[str]:
         """Write an expression for each tensor among the arguments, of the parameters' names."""
         leaves, _ = tree_flatten_with_path((self.args, dict(self.kwargs)))
-        return [self._text(path) for path, leaf in leaves if isinstance(leaf, torch.Tensor)]
+        return [self._source_text(path) for path, leaf in leaves if isinstance(leaf, torch.Tensor)]
 
-    def _text(self, path: Any) -> str:
+    def _source_text(self, path: Any) -> str:
         named = [p.name for p in self.parameters if p.kind in _POSITIONAL]
         rest = {p.kind: p.name for p in self.parameters}
-        inside = "".join(f"[{_key(key)!r}]" for key in path[2:])
-        first: Any = _key(path[1])
-        if _key(path[0]) == 0 and first < len(named):
+        inside = "".join(f"[{_entry_key(key)!r}]" for key in path[2:])
+        first: Any = _entry_key(path[1])
+        if _entry_key(path[0]) == 0 and first < len(named):
             return f"{named[first]}{inside}"
-        if _key(path[0]) == 0:
+        if _entry_key(path[0]) == 0:
             return f"{rest[inspect.Parameter.VAR_POSITIONAL]}[{first - len(named)}]{inside}"
         is_parameter = first in {p.name for p in self.parameters}
         return (
@@ -96,7 +96,7 @@ class Reference:
         """Return an expression of ``self`` for each parameter and buffer."""
         return [f"self{_attributes(name)}" for name in self.state]
 
-    def held_text(self, held: Held) -> str:
+    def held_tensor_text(self, held: Held) -> str:
         """Return an expression for a tensor that it holds: of ``self``, or with its value.
 
         Raises:
@@ -118,7 +118,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 _MOST_LISTED = 64
 
 
-def _key(entry: Any) -> Any:
+def _entry_key(entry: Any) -> Any:
     return entry.idx if hasattr(entry, "idx") else entry.key
 
 
@@ -150,7 +150,7 @@ def model_text(source: str, forward: str, sizes: Mapping[str, Any]) -> tuple[str
         raise InputError("its Model is not defined in the file itself")
     model = models[-1]
     own = [n for n in model.body if not (isinstance(n, ast.FunctionDef) and n.name == "forward")]
-    reached = _reached(tree, own, model)
+    reached = _reached_statements(tree, own, model)
     kept = [n for n in tree.body if n in reached and n is not model]
     imports = [ast.unparse(n) for n in kept if isinstance(n, ast.Import | ast.ImportFrom)]
     parts = [_with_sizes(n, source, sizes) for n in kept if not _is_import(n)]
@@ -168,7 +168,7 @@ def _class_text(source: str, model: ast.ClassDef, forward: str) -> str:
     start = min([model.lineno, *(decorator.lineno for decorator in model.decorator_list)])
     kept: list[str] = []
     for number in range(start, (model.end_lineno or start) + 1):
-        if not any(_within(number, method) for method in model.body if _is_forward(method)):
+        if not any(_lies_within(number, method) for method in model.body if _is_forward(method)):
             kept.append(lines[number - 1])
     text = "\n".join(kept).rstrip()
     code = re.sub(r"^class Model\b", "class ModelNew", text, flags=re.MULTILINE)
@@ -182,31 +182,33 @@ def _is_forward(node: ast.stmt) -> bool:
     return isinstance(node, ast.FunctionDef) and node.name == "forward"
 
 
-def _within(number: int, node: ast.stmt) -> bool:
+def _lies_within(number: int, node: ast.stmt) -> bool:
     return node.lineno <= number <= (node.end_lineno or node.lineno)
 
 
-def _reached(tree: ast.Module, own: Iterable[ast.stmt], model: ast.ClassDef) -> set[ast.stmt]:
+def _reached_statements(
+    tree: ast.Module, own: Iterable[ast.stmt], model: ast.ClassDef
+) -> set[ast.stmt]:
     """Return the top-level statements whose names the model needs, one through another."""
     by_name: dict[str, list[ast.stmt]] = {}
     for node in tree.body:
-        for name in _defined(node):
+        for name in _defined_names(node):
             by_name.setdefault(name, []).append(node)
-    reached: set[ast.stmt] = {n for n in tree.body if _is_future(n)}
+    reached: set[ast.stmt] = {n for n in tree.body if _is_future_import(n)}
     waiting: list[ast.AST] = [*own, *model.bases, *model.decorator_list]
     while waiting:
-        for name in _used(waiting.pop()):
+        for name in _used_names(waiting.pop()):
             new = [node for node in by_name.get(name, ()) if node not in reached]
             reached.update(new)
             waiting.extend(node for node in new if node is not model)
     return reached
 
 
-def _is_future(node: ast.stmt) -> bool:
+def _is_future_import(node: ast.stmt) -> bool:
     return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 
 
-def _defined(node: ast.stmt) -> Iterator[str]:
+def _defined_names(node: ast.stmt) -> Iterator[str]:
     if isinstance(node, ast.Import | ast.ImportFrom):
         for name in node.names:
             yield (name.asname or name.name).split(".")[0]
@@ -217,15 +219,15 @@ def _defined(node: ast.stmt) -> Iterator[str]:
         yield from (name.id for name in stored if isinstance(name.ctx, ast.Store))
 
 
-def _used(node: ast.AST) -> set[str]:
+def _used_names(node: ast.AST) -> set[str]:
     """Return the names in a node but for parameters of functions."""
     if isinstance(node, ast.Name):
         return {node.id}
-    inside = set[str]().union(*map(_used, ast.iter_child_nodes(node)))
-    return inside - _own(node) if isinstance(node, ast.FunctionDef | ast.Lambda) else inside
+    inside = set[str]().union(*map(_used_names, ast.iter_child_nodes(node)))
+    return inside - _own_names(node) if isinstance(node, ast.FunctionDef | ast.Lambda) else inside
 
 
-def _own(node: ast.FunctionDef | ast.Lambda) -> set[str]:
+def _own_names(node: ast.FunctionDef | ast.Lambda) -> set[str]:
     return {argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg)}
 
 
@@ -233,6 +235,6 @@ def _with_sizes(node: ast.stmt, source: str, sizes: Mapping[str, Any]) -> str:
     text = ast.get_source_segment(source, node) or ast.unparse(node)
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return f"\n\n{text}\n"
-    changed = [name for name in _defined(node) if name in sizes]
+    changed = [name for name in _defined_names(node) if name in sizes]
     new = [f"{name} = {sizes[name]!r}" for name in changed]
     return "\n".join([text, *new])

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from solkit.adapters.cubin import functions as functions_of
+from solkit.adapters.cubin import parse_functions as functions_of
 from solkit.adapters.nvrtc import Cubin, CudaCompileError, compile_cuda
-from solkit.adapters.sass import disassemble, parse
+from solkit.adapters.sass import disassemble, parse_listing
 from solkit.adapters.triton_compiler import Compiled
 from solkit.analysis.common.instructions import instruction_mix
 from solkit.analysis.cuda.launches import CudaLaunch
@@ -134,7 +134,7 @@ def _missing_dependency(source: Source, log: str) -> str:
 def _compiled_by_kernel(cubin: Cubin, device: Device, seconds: float) -> dict[str, Compiled]:
     functions = functions_of(cubin.binary)
     try:
-        codes, unread = parse(disassemble(cubin.binary)), None
+        codes, unread = parse_listing(disassemble(cubin.binary)), None
     except UnsupportedError as error:
         codes, unread = {}, str(error)
     by_kernel: dict[str, Compiled] = {}

@@ -616,7 +616,7 @@ class Expressions(Walk):
             declared = function.parameters[index : index + 1] if function else ()
             constant = any(token.text == "const" for tokens in declared for token in tokens)
             if isinstance(arg, Pointer) and arg.tensor is not None and not constant:
-                fake_cuda.forget(arg.tensor)
+                fake_cuda.forget_contents(arg.tensor)
 
     def _closes_launch(self) -> bool:
         return all(self.text(ahead) == ">" for ahead in range(3)) and self.text(3) == "("
@@ -659,7 +659,7 @@ class Expressions(Walk):
             self.machine.seen.unseen.setdefault(f"{place}: calls {name}, which is not analysed.")
             for arg in args:
                 if isinstance(arg, Pointer) and arg.tensor is not None:
-                    fake_cuda.forget(arg.tensor)
+                    fake_cuda.forget_contents(arg.tensor)
 
 
 _POINTERS = frozenset({"data_ptr", "data", "const_data_ptr", "mutable_data_ptr"})

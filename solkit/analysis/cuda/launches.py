@@ -121,7 +121,7 @@ class CudaRecording:
             self.unseen = self.unseen or bool(call.unseen)
             for tensor in args:
                 if isinstance(tensor, torch.Tensor):
-                    fake_cuda.forget(tensor)  # a kernel may have written to it
+                    fake_cuda.forget_contents(tensor)  # a kernel may have written to it
             for launch in call.launches:
                 self._record(CudaLaunch(launch, source, extension.cuda_flags))
         if is_unknown(call.result):

@@ -46,12 +46,12 @@ def _call_with_inductor(
         program = _traced_program(function, options, args, kwargs)
     except Exception as error:  # torch may raise anything, and the user's code too
         why = str(error).strip().splitlines() or [type(error).__name__]
-        with fake_cuda.placed(line):
-            fake_cuda.guess(f"{_IGNORED}: {why[0]}")
+        with fake_cuda.placing_line(line):
+            fake_cuda.report_guess(f"{_IGNORED}: {why[0]}")
         with fake_cuda.compiling(None):
             return function(*args, **kwargs)
     tensors = [leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, torch.Tensor)]
-    with fake_cuda.placed(line):
+    with fake_cuda.placing_line(line):
         return program.run(tensors)
 
 
@@ -81,7 +81,7 @@ def _traced_program(
     with _disable_current_modes(), fake_cuda.compiling(None):
         from solkit.adapters import compiled_functions  # takes seconds
 
-        program = compiled_functions.compiled(function, args, kwargs, _settings(options))
+        program = compiled_functions.compile_function(function, args, kwargs, _settings(options))
     if len(_programs) >= _KEPT:
         _programs.clear()
     _programs[key] = function, program

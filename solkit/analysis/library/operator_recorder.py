@@ -200,7 +200,7 @@ class _Watch(Recorder):
             if self._steps is None or self._steps.is_busy:  # a step that is repeated adds it again
                 _note_operator(noted)
             else:
-                self._steps.do(partial(_note_operator, noted), ())
+                self._steps.call_bare(partial(_note_operator, noted), ())
         return out
 
     def _count_writes(self, op: TracedOp) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from solkit.adapters.triton_ir import Operation, TensorType, bits_of
+from solkit.adapters.triton_ir import Operation, TensorType, element_bits
 from solkit.analysis.interpreter.values import Array
 
 __all__ = [
@@ -70,7 +70,7 @@ def choose_by_program(where: Array, new: Value, old: Value, both: bool = True) -
 
 def element_bytes(kind: TensorType) -> int:
     """Count bytes of one element of a tensor or of what a pointer points to."""
-    bits = kind.pointee_bits if kind.element.startswith("!tt.ptr") else bits_of(kind.element)
+    bits = kind.pointee_bits if kind.element.startswith("!tt.ptr") else element_bits(kind.element)
     return max(bits // 8, 1)
 
 
@@ -168,10 +168,10 @@ _GROWING = {"arith.addi", "arith.subi", "arith.muli", "arith.shli", "arith.trunc
 def integer_operation(operation: Operation) -> Callable[..., Array]:
     """Integer arithmetic in as many bits as the operands have, kept as signed numbers."""
     name, kind = operation.name, operation.result_type.element
-    compute, bits = ARITHMETIC[name], bits_of(operation.all_types[0].element)
+    compute, bits = ARITHMETIC[name], element_bits(operation.all_types[0].element)
     unsigned = name.removeprefix("arith.") in _UNSIGNED
     flag = name == "arith.trunci" and kind == "i1"
-    kept = bits_of(kind) if name in _GROWING else 64
+    kept = element_bits(kind) if name in _GROWING else 64
 
     def apply(*operands: Array) -> Array:
         values = aligned_ranks(operands)
@@ -205,7 +205,7 @@ _COMPARISONS: Mapping[str, Callable[[Array, Array], Array]] = {
 
 def integer_comparison(operation: Operation) -> Callable[[Array, Array], Array]:
     """``arith.cmpi``, by its predicate."""
-    bits = bits_of(operation.all_types[0].element)
+    bits = element_bits(operation.all_types[0].element)
     predicate = operation.text.split(",")[0].strip()
     unsigned, holds = predicate.startswith("u"), _COMPARISONS[predicate[-2:]]
 

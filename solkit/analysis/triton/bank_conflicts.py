@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from solkit.adapters.triton_ir import Function, Location, Operation, bits_of
+from solkit.adapters.triton_ir import Function, Location, Operation, element_bits
 from solkit.analysis.triton.shared_addresses import (
     Place,
     SharedInstruction,
@@ -211,7 +211,7 @@ def _operand_bytes(operation: Operation) -> float:
     a, b, result = [kind for kind in operation.all_types if len(kind.shape) >= 2][:3]
     assert result.layout is not None
     columns = result.layout.ints("instrShape")[1]
-    a_bytes = math.prod(a.shape) * bits_of(a.element) / 8 * (b.shape[-1] / columns)
-    b_bytes = math.prod(b.shape) * bits_of(b.element) / 8 * (a.shape[-2] / 64)
+    a_bytes = math.prod(a.shape) * element_bits(a.element) / 8 * (b.shape[-1] / columns)
+    b_bytes = math.prod(b.shape) * element_bits(b.element) / 8 * (a.shape[-2] / 64)
     in_registers = a.layout is not None and a.layout.kind == "dot_op"
     return b_bytes + (0.0 if in_registers else a_bytes)

@@ -180,7 +180,7 @@ def _capture_call(
     with (
         fake_cuda.fake_tensors(),
         fake_cuda.watching_guesses() as guesses,
-        fake_triton.recording(params, skipped=skipped) as seen,
+        fake_triton.recording_launches(params, skipped=skipped) as seen,
         seeing_graphs(params, skipped),
         cuda.recording(into),
         library.recording(lambda: len(seen.launches) + len(into.launches)) as operators,

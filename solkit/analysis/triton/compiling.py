@@ -20,7 +20,7 @@ from solkit.adapters.triton_compiler import (
 )
 from solkit.analysis.common.instructions import instruction_mix
 from solkit.core import Depth, Device
-from solkit.processes.forked import forked
+from solkit.processes.parallel_calls import call_in_forks
 
 __all__ = ["compile_all"]
 
@@ -60,7 +60,7 @@ def compile_all(
             progress()
         return _with_instruction_counts(here, device)
     calls = [partial(make, kernel, device) for kernel in kernels]
-    compiled = forked(calls, _failed_compile, jobs, limit_s, progress)
+    compiled = call_in_forks(calls, _failed_compile, jobs, limit_s, progress)
     return _with_instruction_counts(compiled, device)
 
 

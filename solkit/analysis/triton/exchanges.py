@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from solkit.adapters.triton_ir import Operation, TensorType, bits_of
+from solkit.adapters.triton_ir import Operation, TensorType, element_bits
 from solkit.analysis.triton.layouts import Spread, tensor_spread
 
 __all__ = [
@@ -69,7 +69,7 @@ def _warps_with_copies(kind: TensorType) -> int:
 
 def words_of(kind: TensorType, warps: int) -> float:
     """Return the registers that a thread needs for a tensor."""
-    return elements_per_thread(kind, warps) * bits_of(kind.element) / 32
+    return elements_per_thread(kind, warps) * element_bits(kind.element) / 32
 
 
 def in_a_row(kind: TensorType) -> int:
@@ -83,14 +83,14 @@ def in_a_row(kind: TensorType) -> int:
 def converted(operation: Operation, held: float) -> Iterator[Step]:
     """Between floats. Two numbers of 16 bits, or four of 8, are packed at once."""
     before, after = operation.all_types[0].element, operation.result_type.element
-    small = min(bits_of(before), bits_of(after))
+    small = min(element_bits(before), element_bits(after))
     if "f64" in (before, after):
         yield Step("convert", 2 * held)
     elif small == 8:
         yield Step("convert", held / 2)
-        if bits_of(before) == 8 and bits_of(after) == 32:
+        if element_bits(before) == 8 and element_bits(after) == 32:
             yield Step("fp16", held)
-    elif bits_of(after) == 16:
+    elif element_bits(after) == 16:
         yield Step("convert", held / 2)
     elif before == "bf16":
         yield Step("int32", held)
@@ -130,7 +130,7 @@ def exchanged(operation: Operation, warps: int) -> Iterator[Step]:
         run = min(layout.in_a_row if layout.row_dimension == axis else 1, along)
         others, along = others * along / run, run
     words = max(
-        sum(bits_of(operand_type.element) for operand_type in _operand_types(operation)) / 32,
+        sum(element_bits(operand_type.element) for operand_type in _operand_types(operation)) / 32,
         values,
     )
     kept = layout.per_thread if is_scan else others
@@ -192,7 +192,7 @@ def through_shared(operation: Operation, warps: int) -> Iterator[Step]:
         yield Step("move", words)
         return
     row_out, row_in = in_a_row(before), in_a_row(after)
-    bits = bits_of(before.element)
+    bits = element_bits(before.element)
     out = words_of(before, warps) / max(min(row_out * bits / 32, 4), bits / 32)
     if bits == 16 and before.layout is not None and before.layout.kind == "nvidia_mma":
         out = words_of(before, warps) / 4  # PTX ISA, stmatrix
@@ -247,7 +247,7 @@ def matrix_product(operation: Operation, warps: int) -> Iterator[Step]:
         pipe = "fp64" if a.element == "f64" else "fp32"
         yield Step(pipe, products / (32 * warps), a.shape[-1], whole=1)
         return
-    deep = 256 // max(bits_of(a.element), 8)
+    deep = 256 // max(element_bits(a.element), 8)
     if operation.name == "ttng.warp_group_dot":
         assert result.layout is not None
         columns = result.layout.ints("instrShape")[1]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from solkit.adapters.fake_triton import CapturedLaunch, Choice
 from solkit.adapters.triton_compiler import Compiled
-from solkit.processes.faults import is_machine_fault
+from solkit.processes.host import is_machine_fault
 
 __all__ = ["passed_over"]
 

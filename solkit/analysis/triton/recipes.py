@@ -26,7 +26,7 @@ import torch
 
 from solkit.adapters import fake_cuda, fake_triton
 from solkit.adapters.fake_triton import Argument, CapturedLaunch, TensorArgument
-from solkit.adapters.recipes import Steps, at_line, following_torch, stand_in
+from solkit.adapters.recipes import Steps, following_torch, keeping_line, make_stand_in
 from solkit.analysis import cuda, library
 from solkit.analysis.graphs import seeing_graphs
 from solkit.analysis.triton.capture import Captured, capture, described
@@ -179,14 +179,14 @@ class Recipes:
             return None, frozenset(), "its parameters are not bound as keywords"
         if why := _unsound_reason(function.func):
             return None, frozenset(), why
-        steps = Steps(params, stand_in, fixed, at_line)
+        steps = Steps(params, make_stand_in, fixed, keeping_line)
         stand_ins = steps.mapping(dict)
         keywords = dict(function.keywords)
         for name in keywords.keys() & params.keys():
             if keywords[name] is params[name]:
                 keywords[name] = stand_ins[name]
             else:  # a dtype, of its name
-                steps.pin(stand_ins[name])
+                steps.pin_values(stand_ins[name])
         repeatable = replace(workload, kernel=partial(function.func, *function.args, **keywords))
         try:
             guesses = self._record(repeatable, params, steps)
@@ -202,15 +202,15 @@ class Recipes:
         with ExitStack() as stack:
             stack.enter_context(fake_cuda.fake_tensors())
             guesses = stack.enter_context(fake_cuda.watching_guesses())
-            seen = stack.enter_context(fake_triton.recording(params, steps))
+            seen = stack.enter_context(fake_triton.recording_launches(params, steps))
             stack.enter_context(library.recording(lambda: len(seen.launches), steps))
             extensions = stack.enter_context(cuda.recording())
             stack.enter_context(seeing_graphs(params))
             stack.enter_context(following_torch(steps))
             outputs = workload.run_kernel()
-            steps.do(self._describe, (outputs,))
+            steps.call_bare(self._describe, (outputs,))
         if extensions.launches:
-            steps.spoil("it launches CUDA C++")
+            steps.mark_unrepeatable("it launches CUDA C++")
         return tuple(guesses)
 
     def _describe(self, outputs: Sequence[torch.Tensor]) -> None:
@@ -225,11 +225,11 @@ class Recipes:
         watching = library.recording if makes else library.repeating
         with (
             tensors,
-            fake_triton.recording(params) as seen,
+            fake_triton.recording_launches(params) as seen,
             watching(lambda: len(seen.launches)) as operators,
         ):
             try:
-                if not recipe.steps.again(params):
+                if not recipe.steps.repeat_with(params):
                     return None
             except Exception:  # the run that follows raises it again
                 return None

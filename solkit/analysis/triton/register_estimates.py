@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from solkit.adapters.triton_ir import Block, Function, Operation, TensorType, bits_of
+from solkit.adapters.triton_ir import Block, Function, Operation, TensorType, element_bits
 from solkit.analysis.triton.bank_conflicts import SharedTraffic, summed_accesses, user_line
 from solkit.analysis.triton.exchanges import elements_per_thread, is_through_shared
 from solkit.analysis.triton.layouts import tensor_spread
@@ -125,7 +125,7 @@ class _Lives:
         for name, kind in zip(operation.results, kinds, strict=False):
             in_registers = kind.layout is not None and "shared" not in kind.layout.kind
             whole = kind.element.startswith(("i", "!tt.ptr")) and operation.name not in LOADS
-            words = bits_of(kind.element) / 32
+            words = element_bits(kind.element) / 32
             if not in_registers or (whole and kind.element == "i1"):
                 yield 0.0  # scalars and flags have registers of their own
             elif whole:
@@ -182,7 +182,7 @@ def _shared_block_access(operation: Operation, warps: int) -> Iterator[tuple[str
         return
     if name == "ttg.async_copy_global_to_local":
         kind = operation.all_types[0].pointee
-        yield "copy", math.prod(kind.shape) * bits_of(kind.element) / 8
+        yield "copy", math.prod(kind.shape) * element_bits(kind.element) / 8
     elif name in ("ttg.local_load", "ttg.convert_layout"):
         moved = _block_bytes(operation.result_type, warps)
         if name == "ttg.convert_layout":
@@ -233,4 +233,4 @@ def _exchanged(operation: Operation, warps: int) -> Iterator[tuple[str, float]]:
 
 def _block_bytes(kind: TensorType, warps: int) -> float:
     """Count bytes of a tensor in all threads of a block, copies included."""
-    return elements_per_thread(kind, warps) * 32 * warps * bits_of(kind.element) / 8
+    return elements_per_thread(kind, warps) * 32 * warps * element_bits(kind.element) / 8

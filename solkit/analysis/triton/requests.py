@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from solkit.adapters.fake_triton import Argument
-from solkit.adapters.triton_ir import Function, Operation, parse
+from solkit.adapters.triton_ir import Function, Operation, parse_module
 from solkit.adapters.triton_ptx import vector_widths
 from solkit.analysis.common.access_modifiers import ttgir_manner
 from solkit.analysis.common.regions import ADDRESS_BITS
@@ -109,7 +109,9 @@ def requests_of(
     Raises:
         ValueError: the IR is not understood.
     """
-    followed = _follow_launch(parse(ttgir), vector_widths(ptx) if ptx else None, arguments, grid)
+    followed = _follow_launch(
+        parse_module(ttgir), vector_widths(ptx) if ptx else None, arguments, grid
+    )
     sites = [
         site
         for operation in followed.operations

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from solkit.adapters.triton_ir import Function, Operation, TensorType, bits_of
+from solkit.adapters.triton_ir import Function, Operation, TensorType, element_bits
 from solkit.analysis.triton.coalescing import access_runs
 from solkit.analysis.triton.exchanges import (
     Step,
@@ -94,7 +94,7 @@ Spreads = tuple[int, ...]
 """Along each dimension, values of a thread that do not follow from each other by a constant."""
 
 
-@functools.lru_cache(maxsize=2)  # as `solkit.adapters.triton_ir.parse`
+@functools.lru_cache(maxsize=2)  # as `solkit.adapters.triton_ir.parse_module`
 def steps_of(function: Function) -> Steps:
     """Return the steps of a kernel's operations, once for all who ask."""
     return Steps(function)
@@ -253,7 +253,7 @@ class Steps:
         if not operation.results or (key in self.seen and name not in ("tt.get_program_id",)):
             return
         self.seen[key] = operation.results[0]
-        wide = 2 if bits_of(kind.element) == 64 else 1
+        wide = 2 if element_bits(kind.element) == 64 else 1
         if not kind.shape:
             count = self._division(operation) if name in _DIVISIONS else wide
             yield Step("uniform" if name not in _DIVISIONS else "int32", count)

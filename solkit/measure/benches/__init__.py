@@ -8,7 +8,7 @@ several: of the GPUs of a machine (`local`) or of a Ray cluster (`ray`).
 
 from __future__ import annotations
 
-from solkit.measure.benches._base import AHEAD, HANDFUL, Bench, Clock, WallClock, handfuls
+from solkit.measure.benches._base import AHEAD, HANDFUL, Bench, Clock, WallClock, group_handfuls
 from solkit.measure.benches.recorded import RecordedBench
 
-__all__ = ["AHEAD", "HANDFUL", "Bench", "Clock", "RecordedBench", "WallClock", "handfuls"]
+__all__ = ["AHEAD", "HANDFUL", "Bench", "Clock", "RecordedBench", "WallClock", "group_handfuls"]

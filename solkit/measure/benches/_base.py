@@ -16,7 +16,7 @@ from solkit.core import Configuration, Device, Outcome, Source, StoredFacts, can
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["AHEAD", "HANDFUL", "Bench", "Clock", "Log", "WallClock", "handfuls"]
+__all__ = ["AHEAD", "HANDFUL", "Bench", "Clock", "Log", "WallClock", "group_handfuls"]
 
 HANDFUL = 8
 """Configurations that share inputs and a profiler session. A handful costs about 0.1 s besides its
@@ -37,13 +37,13 @@ class Clock(Protocol):
 
 
 class WallClock:
-    """Wall time; the GPU counts as held from the first `hold` on."""
+    """Wall time; the GPU counts as held from the first `hold_gpu` on."""
 
     def __init__(self) -> None:
         self._opened_s = time.monotonic()
         self._held_since_s: float | None = None
 
-    def hold(self) -> None:
+    def hold_gpu(self) -> None:
         """Count from now on; a second call changes nothing."""
         if self._held_since_s is None:
             self._held_since_s = self.now_s()
@@ -128,7 +128,7 @@ class Bench(Protocol):
         self.close()
 
 
-def handfuls(configurations: Sequence[Configuration]) -> Iterator[Sequence[Configuration]]:
+def group_handfuls(configurations: Sequence[Configuration]) -> Iterator[Sequence[Configuration]]:
     """Yield configurations of one kernel and shape together, at most `HANDFUL`, in order."""
     groups: dict[tuple[str, str, str | None, str], list[Configuration]] = {}
     for configuration in configurations:

@@ -26,7 +26,13 @@ from solkit.errors import GpuBusyError, InputError, UnsupportedError
 from solkit.measure.benches._base import Bench, Log, WallClock
 from solkit.measure.guarded.messages import JudgedTurns, Judgement
 from solkit.measure.guarded.session import Session
-from solkit.measure.outcomes import PreparedCandidate, compared, draft, facts_of, measured
+from solkit.measure.outcomes import (
+    PreparedCandidate,
+    complete_compared,
+    complete_measured,
+    draft_outcome,
+    stored_facts,
+)
 from solkit.roofline.cases import where_needed
 
 __all__ = ["GuardedBench"]
@@ -111,7 +117,7 @@ class GuardedBench(Bench):
                 if not self._queue:
                     return
                 configuration, prospect = self._queue.popleft()
-                outcome = self._measured(configuration, prospect)
+                outcome = self._measure_candidate(configuration, prospect)
             yield configuration, outcome
 
     def compared(
@@ -133,10 +139,12 @@ class GuardedBench(Bench):
         elif len(sound) == 1:
             turns = JudgedTurns((), ("The candidate failed.",))
         else:
-            turns = self._turns([(configurations[n], outcomes[n]) for n in sound])
+            turns = self._time_in_turns([(configurations[n], outcomes[n]) for n in sound])
         places = {number: place for place, number in enumerate(sound)}
         others = range(1, len(outcomes))
-        return self._log.append([compared(outcomes[n], base, turns, places.get(n)) for n in others])
+        return self._log.append(
+            [complete_compared(outcomes[n], base, turns, places.get(n)) for n in others]
+        )
 
     def discard(self) -> None:
         """Empty the queue."""
@@ -147,38 +155,53 @@ class GuardedBench(Bench):
         self.discard()
         self._session.close()
 
-    def _measured(self, configuration: Configuration, prospect: PreparedCandidate) -> Outcome:
+    def _measure_candidate(
+        self, configuration: Configuration, prospect: PreparedCandidate
+    ) -> Outcome:
         kernel = kernel_of_file(prospect.file)
         problem = kernel.problem.sha256, canonical(prospect.shape)
-        facts = facts_of(prospect, kernel, self._device, self._software)
-        self.clock.hold()
+        facts = stored_facts(prospect, kernel, self._device, self._software)
+        self.clock.hold_gpu()
         begun_s = self.clock.now_s()
-        judgement = self._judgement(configuration, self._narrowed(prospect, problem))
+        judgement = self._judge_candidate(
+            configuration, self._with_measured_needs(prospect, problem)
+        )
         if judgement.needed is not None:
             self._needed[problem] = judgement.needed
-        prospect = self._narrowed(prospect, problem)
+        prospect = self._with_measured_needs(prospect, problem)
         context = prospect, kernel, self._device, self._software
-        begun = replace(draft(configuration, *context, facts), gpu_s=self.clock.now_s() - begun_s)
-        outcome = measured(begun, judgement, prospect.result.bound, self._device)
+        begun = replace(
+            draft_outcome(configuration, *context, facts), gpu_s=self.clock.now_s() - begun_s
+        )
+        outcome = complete_measured(begun, judgement, prospect.result.bound, self._device)
         (written,) = self._log.append([outcome], kernel.files, [facts] if facts else [])
         return written
 
-    def _narrowed(self, prospect: PreparedCandidate, problem: tuple[str, str]) -> PreparedCandidate:
+    def _with_measured_needs(
+        self, prospect: PreparedCandidate, problem: tuple[str, str]
+    ) -> PreparedCandidate:
         """Add the hard bound of what was measured on inputs of the same problem and shape."""
         needed = self._needed.get(problem)
         if needed is None:
             return prospect
         return replace(prospect, result=where_needed(prospect.result, needed, self._device))
 
-    def _judgement(self, configuration: Configuration, prospect: PreparedCandidate) -> Judgement:
-        """Return the session's judgement, or why there is none."""
+    def _judge_candidate(
+        self, configuration: Configuration, prospect: PreparedCandidate
+    ) -> Judgement:
+        """Return the session's judgement, or why there is none.
+
+        If fake tensors ran out of time, half of the time is left.
+        """
+        ran_out = prospect.result.analysis.failure == Verdict.TIMED_OUT.value
+        limit_s = self._settings.time_limit_s / (2 if ran_out else 1)
         try:
             return self._session.measure(
                 configuration.path,
                 prospect.result.shape,
                 configuration.params,
                 reference=configuration.reference,
-                settings=self._left(prospect),
+                settings=replace(self._settings, time_limit_s=limit_s),
                 hard_ms=prospect.result.bound.at.hard_ms,
                 hopeless_ms=configuration.hopeless_ms,
             )
@@ -187,20 +210,14 @@ class GuardedBench(Bench):
         except (InputError, UnsupportedError) as error:
             return Judgement(Verdict.NOT_MEASURED, (str(error),), None, None)
 
-    def _left(self, prospect: PreparedCandidate) -> MeasureSettings:
-        """Return the settings with the time that fake tensors left: half, if it ran out."""
-        ran_out = prospect.result.analysis.failure == Verdict.TIMED_OUT.value
-        limit_s = self._settings.time_limit_s
-        return replace(self._settings, time_limit_s=limit_s / 2 if ran_out else limit_s)
-
-    def _turns(self, rivals: Sequence[tuple[Configuration, Outcome]]) -> JudgedTurns:
+    def _time_in_turns(self, rivals: Sequence[tuple[Configuration, Outcome]]) -> JudgedTurns:
         base, _ = rivals[0]
         candidates = [
             Candidate(configuration.entry_point, configuration.path, outcome.params)
             for configuration, outcome in rivals
         ]
         with self._measuring:
-            self.clock.hold()
+            self.clock.hold_gpu()
             return self._session.compare(
                 candidates, base.shape, reference=base.reference or base.path
             )

@@ -14,11 +14,18 @@ from typing import Any
 
 from solkit.core import Device, MeasureSettings
 from solkit.errors import InputError, UnsupportedError, WorkerError
-from solkit.measure.benches.hosting import BenchServer, Guarded, Kind, Trusted, call, portable
+from solkit.measure.benches.bench_server import (
+    BenchServer,
+    Guarded,
+    Kind,
+    Trusted,
+    answer_request,
+    make_portable,
+)
 from solkit.measure.benches.multi_gpu import ManyBench
 from solkit.measure.benches.remote import RemoteBench, Trade
 from solkit.processes.channel import Channel, ClosedError
-from solkit.processes.host import Host, Program, python, python_path
+from solkit.processes.host import Host, Program, python_command, python_path
 
 __all__ = ["ProcessLink", "gpus_named", "local_bench", "serve"]
 
@@ -46,25 +53,27 @@ class ProcessLink:
         env = os.environ | {"PYTHONPATH": python_path()}
 
         def start(descriptor: int) -> Program:
-            return Program(python(f"{code}({descriptor})"), env=env, descriptors=(descriptor,))
+            return Program(
+                python_command(f"{code}({descriptor})"), env=env, descriptors=(descriptor,)
+            )
 
         # it ends when the channel closes, and has a moment to end its own processes
         self.host = Host(start, f"serving {name}", grace_s=_END_S)
         try:
-            self._ask(kind)
+            self._send_request(kind)
         except BaseException:
             self.close()
             raise
 
     def call(self, method: str, *args: Any) -> Any:
         """Call a method of the worker's `BenchServer`."""
-        return self._ask((method, args))
+        return self._send_request((method, args))
 
     def close(self) -> None:
         """End the worker."""
         self.host.close()
 
-    def _ask(self, request: object) -> Any:
+    def _send_request(self, request: object) -> Any:
         try:
             answer = self.host.call({}, pickle.dumps(request), limit_s=self._limit_s)
         except WorkerError as death:
@@ -92,7 +101,7 @@ def local_bench(kinds: Sequence[Kind], trade: Trade, names: Sequence[str] = ()) 
     if not kinds:
         raise InputError("no GPU is named: a bench of several needs one")
     labels = [*names, *(f"worker {n + 1}" for n in range(len(names), len(kinds)))]
-    benches = _opened(
+    benches = _open_benches(
         [partial(ProcessLink, *pair) for pair in zip(kinds, labels, strict=True)], trade
     )
     with contextlib.ExitStack() as stack:
@@ -103,7 +112,7 @@ def local_bench(kinds: Sequence[Kind], trade: Trade, names: Sequence[str] = ()) 
     return many
 
 
-def _opened(links: Sequence[Callable[[], ProcessLink]], trade: Trade) -> list[RemoteBench]:
+def _open_benches(links: Sequence[Callable[[], ProcessLink]], trade: Trade) -> list[RemoteBench]:
     """Open a bench for each worker. They start at once: each takes many seconds to load torch."""
     starting = ThreadPoolExecutor(len(links), thread_name_prefix="solkit-worker")
     begun = [starting.submit(RemoteBench, link, trade) for link in links]
@@ -111,13 +120,13 @@ def _opened(links: Sequence[Callable[[], ProcessLink]], trade: Trade) -> list[Re
         return [future.result() for future in begun]
     except BaseException:  # those that are still starting are closed once they have started
         for future in begun:
-            future.add_done_callback(_close)
+            future.add_done_callback(_close_when_open)
         raise
     finally:
         starting.shutdown(wait=False)
 
 
-def _close(opened: Future[RemoteBench]) -> None:
+def _close_when_open(opened: Future[RemoteBench]) -> None:
     if not opened.cancelled() and opened.exception() is None:
         opened.result().close()
 
@@ -136,7 +145,7 @@ def gpus_named(kind: Trusted | Guarded, named: str) -> tuple[list[Kind], list[st
         UnsupportedError: this machine has no GPU, or fewer.
         UnknownDeviceError: a place or its GPU is unknown.
     """
-    devices = _named(named)
+    devices = _select_devices(named)
     share = max(((os.cpu_count() or 2) - len(devices)) // len(devices), 1)
     kinds: list[Kind] = []
     for device in devices:
@@ -148,7 +157,7 @@ def gpus_named(kind: Trusted | Guarded, named: str) -> tuple[list[Kind], list[st
     return kinds, [f"{device.name} ({(device.uuid or '')[:12]})" for device in devices]
 
 
-def _named(named: str) -> list[Device]:
+def _select_devices(named: str) -> list[Device]:
     from solkit.roofline.nvml import live_device, live_devices
 
     if named == "all" or named.isdecimal():
@@ -170,21 +179,21 @@ def serve(descriptor: int) -> None:
     """Answer requests in the worker until the driver hangs up."""
     channel = Channel.of(descriptor, trusting=True)
 
-    def request() -> Any:
+    def receive_request() -> Any:
         return pickle.loads(channel.receive().payload)
 
-    def answer(done: bool, value: object) -> None:
+    def send_answer(done: bool, value: object) -> None:
         channel.send({}, pickle.dumps((done, value)))
 
     try:
-        server = BenchServer(request())
+        server = BenchServer(receive_request())
     except Exception as error:
-        answer(False, portable(error))
+        send_answer(False, make_portable(error))
         return
     try:
-        answer(True, None)
+        send_answer(True, None)
         while True:
-            answer(*call(server, *request()))
+            send_answer(*answer_request(server, *receive_request()))
     except ClosedError:
         pass  # the driver closed the channel, or has ended
     finally:

@@ -32,12 +32,12 @@ class SharedBench:
         self._begun: dict[int, tuple[Configuration, Future[Outcome]]] = {}
 
     def submit(self, configuration: Configuration) -> Future[Outcome]:
-        """Queue a configuration; `first` waits for its outcome."""
+        """Queue a configuration; `wait_for_first` waits for its outcome."""
         future: Future[Outcome] = Future()
         self._queue.append((configuration, future))
         return future
 
-    def first(self, futures: Collection[Future[Outcome]]) -> Future[Outcome]:
+    def wait_for_first(self, futures: Collection[Future[Outcome]]) -> Future[Outcome]:
         """Wait until one of them is done.
 
         An interrupted wait (Ctrl-C, an error of the bench) withdraws all of them. Other threads
@@ -53,7 +53,7 @@ class SharedBench:
                         return future
                 with self._turn:
                     if not any(future.done() for future in futures):
-                        self._measure(futures)
+                        self._measure_until_done(futures)
         except BaseException:
             self.withdraw(futures)
             raise
@@ -63,17 +63,17 @@ class SharedBench:
         for future in futures:
             future.cancel()
 
-    def _measure(self, futures: Collection[Future[Outcome]]) -> None:
+    def _measure_until_done(self, futures: Collection[Future[Outcome]]) -> None:
         """Take outcomes until one of these is done."""
         try:
-            self._fill()
+            self._submit_waiting()
             for configuration, outcome in self.bench.outcomes():
                 _, future = self._begun.pop(id(configuration))
                 with contextlib.suppress(InvalidStateError):  # withdrawn meanwhile
                     future.set_result(outcome)
                 if any(future.done() for future in futures):
                     return
-                self._fill()
+                self._submit_waiting()
         except BaseException:
             self.bench.discard()
             others = [pair for pair in self._begun.values() if pair[1] not in futures]
@@ -81,7 +81,7 @@ class SharedBench:
             self._begun.clear()
             raise
 
-    def _fill(self) -> None:
+    def _submit_waiting(self) -> None:
         """Submit as many configurations as keep the bench busy."""
         while self._queue and len(self._begun) < self.bench.capacity:
             configuration, future = self._queue.popleft()

@@ -27,11 +27,17 @@ import contextlib
 import itertools
 import math
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
-from solkit.core import Configuration, Device, Outcome
+from solkit.core import Configuration, Device, Outcome, Verdict
+from solkit.datasets.identifiers import problem_id
+from solkit.datasets.kernels import kernel_at_path
 from solkit.errors import (
     ClusterLostError,
     InputError,
@@ -40,18 +46,21 @@ from solkit.errors import (
     UnknownDeviceError,
     WorkerError,
 )
-from solkit.measure.benches._base import Bench, Log, handfuls
-from solkit.measure.benches._members import (
-    Member,
-    SummedClock,
-    SummedVirtualClock,
-    Ticket,
-    Virtual,
-    blamed_outcome,
-    share_in_use,
-)
+from solkit.measure.benches._base import Bench, Log, group_handfuls
+from solkit.measure.outcomes import device_fields, kernel_fields
 
-__all__ = ["ManyBench", "OneModel"]
+__all__ = [
+    "ManyBench",
+    "Member",
+    "OneModel",
+    "SummedClock",
+    "SummedVirtualClock",
+    "Ticket",
+    "Virtual",
+    "blamed_outcome",
+    "share_in_use",
+]
+
 
 BLAMED_AFTER = 4
 """Ended members that had a configuration, from when on it is blamed."""
@@ -142,7 +151,7 @@ class ManyBench(Bench):
     def pending(self) -> int:
         """Number of outcomes to come: one for each configuration, or one on each model."""
         with self._changed:
-            loads = sum(member.load for member in self._members)
+            loads = sum(member.held_count for member in self._members)
             return sum(map(len, self._queue)) + len(self._found) + loads
 
     @property
@@ -170,12 +179,12 @@ class ManyBench(Bench):
             if isinstance(member.bench, Virtual) and on in (None, member.device.key):
                 member.bench.require_recorded(configurations)
         with self._changed:
-            for model, handful in itertools.product(targets, handfuls(configurations)):
+            for model, handful in itertools.product(targets, group_handfuls(configurations)):
                 group = next(self._groups)
                 self._queue.append(
                     [Ticket(configuration, model, group) for configuration in handful]
                 )
-            self._assign()
+            self._assign_groups()
 
     def outcomes(self, until_s: float | None = None) -> Iterator[tuple[Configuration, Outcome]]:
         """Yield outcomes as they come; members go on while the driver thinks.
@@ -190,7 +199,11 @@ class ManyBench(Bench):
             self._changed.notify_all()
         while self.pending or self._faults:
             with self._changed:
-                pair = self._next_at(until_s) if self._virtual else self._next(self._until_s)
+                pair = (
+                    self._next_virtual_outcome(until_s)
+                    if self._virtual
+                    else self._next_outcome(self._until_s)
+                )
             if pair is None:
                 return
             yield pair
@@ -212,7 +225,9 @@ class ManyBench(Bench):
             if not self.pending and not self._faults:
                 self._changed.wait(wait_s)
             last_s = self.clock.now_s() + wait_s
-            first = self._next_at(None) if self._virtual else self._next(last_s)
+            first = (
+                self._next_virtual_outcome(None) if self._virtual else self._next_outcome(last_s)
+            )
             pairs = [] if first is None else [first, *self._found]
             self._found.clear()
             return pairs
@@ -224,11 +239,11 @@ class ManyBench(Bench):
             self._found.clear()
             for member in self._members:
                 member.inbox.clear()
-                for ticket in member.held:
+                for ticket in member.held_tickets:
                     ticket.is_dropped = True
                 member.sheds = member.why is None and bool(member.tickets)
                 if self._virtual and member.why is None:
-                    self._advanced(member).discard()
+                    self._advance_bench(member).discard()
             self._changed.notify_all()
 
     def close(self) -> None:
@@ -241,40 +256,42 @@ class ManyBench(Bench):
         for thread in self._threads:
             thread.join(_END_S)
         for member in self._members:
-            member.emptied()
+            member.take_back_all()
             if member.why is None:
                 member.bench.close()
 
     # --------------------------------------------------------------------------- who measures what
 
-    def _assign(self) -> None:
+    def _assign_groups(self) -> None:
         """Give queued configurations to members that have room."""
-        while self._assign_some():
+        while self._assign_one_group():
             pass
         self._changed.notify_all()
 
-    def _assign_some(self) -> bool:
+    def _assign_one_group(self) -> bool:
         """Give a group to the member with the least to do.
 
         If one must be measured alone, a member gets nothing else until it has nothing left.
         """
         members = list(self._members)
         for place, group in enumerate(self._queue):
-            able = [member for member in members if member.takes(group)]
+            able = [member for member in members if member.has_room_for(group)]
             if able:
                 del self._queue[place]
                 min(able, key=share_in_use).inbox.append(group)
                 return True
-            fit = [member for member in members if member.why is None and member.fits(group)]
+            fit = [member for member in members if member.why is None and member.fits_model(group)]
             if group[0].is_alone and fit:
                 members.remove(min(fit, key=share_in_use))
             if not members or place > _MOST_LOOKED_AT:
                 break
         return False
 
-    def _note(self, member: Member, configuration: Configuration, outcome: Outcome) -> None:
+    def _record_outcome(
+        self, member: Member, configuration: Configuration, outcome: Outcome
+    ) -> None:
         """Take an outcome."""
-        ticket = member.answered(configuration)
+        ticket = member.pop_ticket(configuration)
         member.failures = 0
         heard = self.unheard if ticket.is_dropped else self._found
         heard.append((ticket.configuration, outcome))
@@ -282,10 +299,10 @@ class ManyBench(Bench):
             member.tickets.clear()  # of what was discarded
         self._changed.notify_all()
 
-    def _submit(self, member: Member) -> None:
+    def _submit_inbox(self, member: Member) -> None:
         """Submit what a member was given."""
         with self._changed:
-            groups = member.taken()
+            groups = member.take_inbox()
         for group in groups:
             handed = [ticket.handed for ticket in group if ticket.handed is not None]
             try:
@@ -293,24 +310,24 @@ class ManyBench(Bench):
             except InputError as error:
                 with self._changed:
                     for configuration in handed:
-                        member.answered(configuration)
+                        member.pop_ticket(configuration)
                     self._faults.append(error)
 
-    def _failed(self, member: Member, error: BaseException) -> None:
+    def _handle_failure(self, member: Member, error: BaseException) -> None:
         """Handle a member's error: others get what it had, unless the log is at fault."""
         if isinstance(error, TraceError):
             with contextlib.suppress(SolkitError):
                 member.bench.discard()
-            self._queue.extendleft(reversed(member.emptied()))
+            self._queue.extendleft(reversed(member.take_back_all()))
             self._faults.append(error)
             return
         if isinstance(error, ClusterLostError) or not isinstance(error, (SolkitError, OSError)):
             member.is_gone = True  # the driver must see it: no other attempt would help
             if not any(type(fault) is type(error) for fault in self._faults):
                 self._faults.append(error)
-        self._end(member, error)
+        self._end_member(member, error)
 
-    def _end(self, member: Member, error: BaseException) -> None:
+    def _end_member(self, member: Member, error: BaseException) -> None:
         """Give what an ended member had to others."""
         member.spent_s = member.gpu_s(self.clock.now_s())
         member.why = str(error) or type(error).__name__
@@ -318,18 +335,18 @@ class ManyBench(Bench):
         member.sheds = False
         with contextlib.suppress(Exception):
             member.bench.close()
-        groups = member.emptied()
+        groups = member.take_back_all()
         for ticket in (ticket for group in groups for ticket in group):
             ticket.ended.append(member.why)
             if len(ticket.ended) >= BLAMED_AFTER:
-                self._blame(ticket, member.device)
+                self._blame_configuration(ticket, member.device)
                 member.failures = 0  # it was not the member's fault
-        again = [_regrouped(group) for group in groups]
+        again = [_regroup_tickets(group) for group in groups]
         self._queue.extendleft(reversed([ticket for some in again for ticket in some]))
         count = sum(map(len, groups))
         self._tell(f"{member.device.name}: {member.why}; {count} configurations are given away")
 
-    def _blame(self, ticket: Ticket, device: Device) -> None:
+    def _blame_configuration(self, ticket: Ticket, device: Device) -> None:
         """Give a configuration that ended too many members an outcome."""
         outcome = blamed_outcome(ticket, device)
         try:
@@ -339,7 +356,7 @@ class ManyBench(Bench):
             self._faults.append(error)
         self._found.append((ticket.configuration, outcome))
 
-    def _reopen(self, member: Member) -> None:
+    def _reopen_member(self, member: Member) -> None:
         """Try to replace the bench of an ended member."""
         reopened = getattr(member.bench, "reopened", None)
         if reopened is None or member.is_gone or member.failures > REOPENINGS:
@@ -353,16 +370,16 @@ class ManyBench(Bench):
             return
         with self._changed:
             member.bench, member.why, member.since_s = bench, None, self.clock.now_s()
-            self._assign()
+            self._assign_groups()
         self._tell(f"{member.device.name}: is back")
 
-    def _fault(self) -> BaseException | None:
+    def _next_fault(self) -> BaseException | None:
         """Return the error to raise now, also if no member can measure the rest of the queue."""
         if self._faults:
             return self._faults.popleft()
         members = [member for member in self._members if not member.is_gone]
-        able = any(member.fits(group) for group in self._queue for member in members)
-        if not self._queue or able or any(member.load for member in members):
+        able = any(member.fits_model(group) for group in self._queue for member in members)
+        if not self._queue or able or any(member.held_count for member in members):
             return None
         reasons = "; ".join(
             f"{member.device.name}: {member.why}" for member in self._members if member.why
@@ -372,60 +389,60 @@ class ManyBench(Bench):
 
     # ------------------------------------------------------------------------------- virtual time
 
-    def _next_at(self, until_s: float | None) -> tuple[Configuration, Outcome] | None:
+    def _next_virtual_outcome(self, until_s: float | None) -> tuple[Configuration, Outcome] | None:
         """Return the next outcome in virtual time."""
         while not self._found:
-            self._assign()
+            self._assign_groups()
             for member in self._members:
                 if member.inbox:
-                    self._advanced(member)
-                self._submit(member)
-            if (fault := self._fault()) is not None:
+                    self._advance_bench(member)
+                self._submit_inbox(member)
+            if (fault := self._next_fault()) is not None:
                 raise fault
-            due = [(at, n) for n, at in enumerate(self._due(until_s)) if at is not None]
+            due = [(at, n) for n, at in enumerate(self._due_times(until_s)) if at is not None]
             if not due:
-                self._reach(until_s or 0.0)
+                self._advance_time(until_s or 0.0)
                 return None
             at_s, number = min(due)
-            self._reach(at_s)
-            self._measure_at(self._members[number], until_s)
+            self._advance_time(at_s)
+            self._measure_due(self._members[number], until_s)
         return self._found.popleft()
 
-    def _reach(self, time_s: float) -> None:
+    def _advance_time(self, time_s: float) -> None:
         """Go on to a virtual time, unless it has passed."""
         assert self._virtual is not None
         self._virtual.time_s = max(self._virtual.time_s, time_s)
 
-    def _due(self, until_s: float | None) -> list[float | None]:
+    def _due_times(self, until_s: float | None) -> list[float | None]:
         """Return the time of the next outcome of each member."""
         benches: list[Any] = [None if m.why is not None else m.bench for m in self._members]
         return [None if bench is None else bench.due_s(until_s) for bench in benches]
 
-    def _advanced(self, member: Member) -> Any:
+    def _advance_bench(self, member: Member) -> Any:
         """Return the member's bench at the present time: what its GPU could begin has begun."""
         bench: Any = member.bench
         bench.advance(self.clock.now_s())
         return bench
 
-    def _measure_at(self, member: Member, until_s: float | None) -> None:
+    def _measure_due(self, member: Member, until_s: float | None) -> None:
         """Take the outcomes of a member that are due now."""
         try:
             for configuration, outcome in member.bench.outcomes(until_s):
-                self._note(member, configuration, outcome)
-                if self._due(None)[self._members.index(member)] != self.clock.now_s():
+                self._record_outcome(member, configuration, outcome)
+                if self._due_times(None)[self._members.index(member)] != self.clock.now_s():
                     break
         except Exception as error:
-            self._failed(member, error)
+            self._handle_failure(member, error)
             while member.why is not None and not member.is_gone:
-                self._reopen(member)
+                self._reopen_member(member)
 
     # ---------------------------------------------------------------------------------- real time
 
-    def _next(self, until_s: float) -> tuple[Configuration, Outcome] | None:
+    def _next_outcome(self, until_s: float) -> tuple[Configuration, Outcome] | None:
         """Return the next outcome in real time."""
-        self._start()
+        self._start_threads()
         while not self._found:
-            if (fault := self._fault()) is not None:
+            if (fault := self._next_fault()) is not None:
                 raise fault
             left_s = until_s - self.clock.now_s()
             if left_s <= 0 or not self.pending:
@@ -433,81 +450,81 @@ class ManyBench(Bench):
             self._changed.wait(min(left_s, _SLICE_S))
         return self._found.popleft()
 
-    def _start(self) -> None:
+    def _start_threads(self) -> None:
         """Start the threads of the members, once."""
         if not self._threads and not self._is_closed:
             self._threads = [
-                threading.Thread(target=self._serve, args=[member], daemon=True)
+                threading.Thread(target=self._run_member, args=[member], daemon=True)
                 for member in self._members
             ]
             for thread in self._threads:
                 thread.start()
 
-    def _serve(self, member: Member) -> None:
+    def _run_member(self, member: Member) -> None:
         """Run a member's thread: measure its groups until it ends or the bench is closed."""
         while not self._is_closed and not member.is_gone:
             with self._changed:
-                self._changed.wait_for(lambda: self._is_wanted(member))
+                self._changed.wait_for(lambda: self._is_member_needed(member))
             try:
                 if not self._is_closed:
-                    self._measure(member)
+                    self._measure_slice(member)
             except BaseException as error:
                 with self._changed:
                     if self._is_closed:  # closing it ended it
                         return
-                    self._failed(member, error)
-                    self._assign()
-                self._mend(member)
+                    self._handle_failure(member, error)
+                    self._assign_groups()
+                self._replace_member(member)
 
-    def _is_wanted(self, member: Member) -> bool:
-        may_begin = member.load > 0 and self.clock.now_s() < self._until_s
+    def _is_member_needed(self, member: Member) -> bool:
+        may_begin = member.held_count > 0 and self.clock.now_s() < self._until_s
         return self._is_closed or member.sheds or may_begin
 
-    def _measure(self, member: Member) -> None:
+    def _measure_slice(self, member: Member) -> None:
         """Submit what a member was given, and take outcomes for a while."""
         if member.sheds:
-            self._shed(member)
+            self._discard_work(member)
             return
-        self._submit(member)
+        self._submit_inbox(member)
         left_s = min(self._until_s - self.clock.now_s(), _SLICE_S)
         for pair in member.bench.outcomes(member.bench.clock.now_s() + left_s):
-            self._take(member, *pair)
+            self._take_outcome(member, *pair)
             if self._is_closed or member.sheds or self.clock.now_s() >= self._until_s:
                 return
-            self._submit(member)
+            self._submit_inbox(member)
 
-    def _take(self, member: Member, configuration: Configuration, outcome: Outcome) -> None:
+    def _take_outcome(self, member: Member, configuration: Configuration, outcome: Outcome) -> None:
         with self._changed:
-            self._note(member, configuration, outcome)
-            self._assign()
+            self._record_outcome(member, configuration, outcome)
+            self._assign_groups()
 
-    def _shed(self, member: Member) -> None:
+    def _discard_work(self, member: Member) -> None:
         """Have a member drop what it can, and finish the rest, which nobody wants."""
         with self._changed:
             member.sheds = False
         member.bench.discard()
         for pair in member.bench.outcomes():
-            self._take(member, *pair)
+            self._take_outcome(member, *pair)
         with self._changed:
             groups = [[ticket for ticket in some if not ticket.is_dropped] for some in member.inbox]
             member.inbox = [group for group in groups if group]
             member.tickets.clear()
-            self._assign()
+            self._assign_groups()
 
-    def _mend(self, member: Member) -> None:
+    def _replace_member(self, member: Member) -> None:
         """Try to replace a member that ended, ever more rarely."""
         wait_s = _REOPEN_S
         while member.why is not None and not member.is_gone and not self._is_closed:
             with self._changed:
                 self._changed.wait_for(lambda: self._is_closed, wait_s)
             if not self._is_closed:
-                self._reopen(member)
+                self._reopen_member(member)
             wait_s *= 2
         with self._changed:
             self._changed.notify_all()  # the driver may have to hear of it
 
 
-def _regrouped(group: list[Ticket]) -> list[list[Ticket]]:
+def _regroup_tickets(group: list[Ticket]) -> list[list[Ticket]]:
     """Return a group as it is measured again: without blamed ones, and suspects each alone."""
     tickets = [ticket for ticket in group if len(ticket.ended) < BLAMED_AFTER]
     others = [ticket for ticket in tickets if not ticket.is_alone]
@@ -567,3 +584,178 @@ class OneModel(Bench):
     def close(self) -> None:
         """Close the bench."""
         self._bench.close()
+
+
+# --------- The members of a bench of benches: what each was given, their clocks, and who is blamed
+
+
+ALONE_AFTER = 2
+"""Ended members that had a configuration, from when on it is measured alone."""
+
+
+@runtime_checkable
+class Virtual(Protocol):
+    """A bench whose clock is virtual, as `RecordedBench`."""
+
+    def due_s(self, until_s: float | None = None) -> float | None:
+        """See `RecordedBench.due_s`."""
+
+    def advance(self, now_s: float) -> None:
+        """See `RecordedBench.advance`."""
+
+    def require_recorded(self, configurations: Sequence[Configuration]) -> None:
+        """See `RecordedBench.require_recorded`."""
+
+
+@dataclass(eq=False)
+class Ticket:
+    """A configuration that one GPU shall measure once."""
+
+    configuration: Configuration
+    on: str | None = None  # the model of GPU; ``None``: any
+    group: int = 0  # equal for those that are measured together
+    ended: list[str] = field(default_factory=list)  # why members that had it ended
+    is_dropped: bool = False  # by the driver
+    handed: Configuration | None = None  # what the member was given
+
+    @property
+    def is_alone(self) -> bool:
+        """True if the configuration may be what ends members."""
+        return len(self.ended) >= ALONE_AFTER
+
+
+@dataclass(eq=False)
+class Member:
+    """A bench, and what it was given."""
+
+    bench: Bench
+    device: Device
+    is_virtual: bool
+    inbox: list[list[Ticket]] = field(default_factory=list)  # groups given, but not submitted
+    tickets: dict[int, list[Ticket]] = field(default_factory=dict)  # submitted: by configuration
+    why: str | None = None  # why it ended
+    is_gone: bool = False  # ended, and never reopened
+    sheds: bool = False  # the driver wants it to drop what it is not timing
+    failures: int = 0  # since its last outcome
+    since_s: float = 0.0  # when its bench was opened, on the clock of all
+    spent_s: float = 0.0  # GPU seconds of the benches that it had before
+
+    @property
+    def held_tickets(self) -> list[Ticket]:
+        """Tickets that the member has and the driver still wants."""
+        groups = (*self.tickets.values(), *self.inbox)
+        return [ticket for group in groups for ticket in group if not ticket.is_dropped]
+
+    @property
+    def held_count(self) -> int:
+        """Number of configurations that it has."""
+        return len(self.held_tickets)
+
+    def gpu_s(self, now_s: float) -> float:
+        """Return seconds for which its GPU was held; a virtual one always is."""
+        if self.why is not None:
+            return self.spent_s
+        held_s = now_s - self.since_s if self.is_virtual else self.bench.clock.gpu_s()
+        return self.spent_s + held_s
+
+    def has_room_for(self, group: Sequence[Ticket]) -> bool:
+        """Tell whether the member has room for these now."""
+        if self.why is not None or not self.fits_model(group):
+            return False
+        held = self.held_tickets
+        if group[0].is_alone or any(ticket.is_alone for ticket in held):
+            return not held
+        return not held or len(held) + len(group) <= self.bench.capacity
+
+    def fits_model(self, group: Sequence[Ticket]) -> bool:
+        """Tell whether the member has the model of GPU that these are for."""
+        return group[0].on in (None, self.device.key)
+
+    def take_inbox(self) -> list[list[Ticket]]:
+        """Take the groups of the inbox, to be submitted now.
+
+        A virtual bench gets copies: with them the same object may be submitted again after it was
+        discarded. Others may know a configuration by its identity.
+        """
+        groups, self.inbox = self.inbox, []
+        for ticket in (ticket for group in groups for ticket in group):
+            configuration = ticket.configuration
+            ticket.handed = replace(configuration) if self.is_virtual else configuration
+            self.tickets.setdefault(id(ticket.handed), []).append(ticket)
+        return groups
+
+    def pop_ticket(self, configuration: Configuration) -> Ticket:
+        """Return the ticket of an outcome."""
+        tickets = self.tickets[id(configuration)]
+        ticket = tickets.pop(0)
+        if not tickets:
+            del self.tickets[id(configuration)]
+        return ticket
+
+    def take_back_all(self) -> list[list[Ticket]]:
+        """Take back all that it has, in its groups."""
+        groups: dict[int, list[Ticket]] = {}
+        for ticket in self.held_tickets:
+            groups.setdefault(ticket.group, []).append(ticket)
+        self.inbox, self.tickets = [], {}
+        return list(groups.values())
+
+
+class SummedClock:
+    """Wall time since opening; the GPU seconds of all members, summed."""
+
+    def __init__(self, members: Sequence[Member]) -> None:
+        self._members, self._opened_s = members, time.monotonic()
+
+    def now_s(self) -> float:
+        """Return seconds since the bench was opened."""
+        return time.monotonic() - self._opened_s
+
+    def gpu_s(self) -> float:
+        """Return seconds for which all GPUs were held, summed."""
+        now_s = self.now_s()
+        return sum(member.gpu_s(now_s) for member in self._members)
+
+
+class SummedVirtualClock(SummedClock):
+    """The one virtual time of all members."""
+
+    def __init__(self, members: Sequence[Member]) -> None:
+        super().__init__(members)
+        self.time_s = 0.0
+
+    def now_s(self) -> float:
+        """Return the virtual time."""
+        return self.time_s
+
+
+def share_in_use(member: Member) -> float:
+    """Return the share of a member's capacity that is in use."""
+    return member.held_count / member.bench.capacity
+
+
+def blamed_outcome(ticket: Ticket, device: Device) -> Outcome:
+    """Return the outcome of a configuration that ended every bench that had it."""
+    configuration = ticket.configuration
+    named: dict[str, Any] = {
+        **{"kernel_id": configuration.path, "family": "", "kind": "", "origin": "file"},
+        **{
+            "problem_id": problem_id("", configuration.shape),
+            "entry_point": configuration.entry_point,
+        },
+    }
+    if Path(configuration.path).is_file():
+        kernel = kernel_at_path(
+            configuration.path, configuration.entry_point, configuration.reference
+        )
+        named = kernel_fields(kernel, configuration.shape)
+    return Outcome(
+        **named,
+        **device_fields(device),
+        params=configuration.params,
+        shape=configuration.shape,
+        verdict=Verdict.NOT_MEASURED,
+        created=datetime.now(timezone.utc),
+        chosen_by=configuration.chosen_by,
+        message=f"{len(ticket.ended)} benches ended while they had it: {ticket.ended[-1]}",
+    )

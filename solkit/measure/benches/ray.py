@@ -37,11 +37,18 @@ from solkit.errors import (
 )
 from solkit.extras import check, library
 from solkit.measure.benches._base import Bench
-from solkit.measure.benches.hosting import BenchServer, Kind, Surroundings, Trusted, call
+from solkit.measure.benches.bench_server import (
+    BenchServer,
+    Guarded,
+    Kind,
+    Surroundings,
+    Trusted,
+    answer_request,
+)
 from solkit.measure.benches.local import ProcessLink
 from solkit.measure.benches.multi_gpu import ManyBench
 from solkit.measure.benches.remote import RemoteBench, Trade
-from solkit.measure.benches.remote_compile import Done, Job, Lender, help_out
+from solkit.measure.benches.remote_compile import Done, Job, Lender, run_helper_job
 
 __all__ = ["Cluster", "ray_bench"]
 
@@ -85,7 +92,7 @@ def ray_bench(
     return RemoteBench(partial(ProcessLink, cluster, f"Ray at {address}", limit_s), trade)
 
 
-def _ray() -> Any:
+def _ray_package() -> Any:
     """Return the package; it is loaded by those alone that talk to a cluster."""
     return library("ray")
 
@@ -102,24 +109,25 @@ class Cluster:
 
     def open(self, around: Surroundings) -> Bench:
         """Connect, and start the workers all at once."""
-        head = around.stack.enter_context(_connected(self.address, self.head_s))
-        seats = [_Seat(self.kind, head, self.place_s) for _ in range(self._free(head))]
-        trade = Trade(around.log, self._prospects(around), tell=around.tell)
+        head = around.stack.enter_context(_connect_cluster(self.address, self.head_s))
+        seats = [_Seat(self.kind, head, self.place_s) for _ in range(self._count_free_gpus(head))]
+        prospects = around.prospects if isinstance(self.kind, Guarded) else None
+        trade = Trade(around.log, prospects, tell=around.tell)
         benches: list[Bench] = []
         with ExitStack() as opened:
             for seat in seats:
                 seat.start()
             for seat in seats:
-                bench = RemoteBench(seat.link, trade, sends_files=True)
+                bench = RemoteBench(seat.open_link, trade, sends_files=True)
                 opened.callback(bench.close)
                 benches.append(bench)
             many = ManyBench(benches, log=around.log, tell=around.tell)
             opened.pop_all()
         return many
 
-    def _free(self, head: _Head) -> int:
+    def _count_free_gpus(self, head: _Head) -> int:
         """Return the number of GPUs to use."""
-        ray = _ray()
+        ray = _ray_package()
         deadline = time.monotonic() + min(_FREE_S, self.place_s)
         while not (free := int(ray.available_resources().get("GPU", 0))):
             if time.monotonic() >= deadline:
@@ -132,11 +140,6 @@ class Cluster:
                 "`ray status`"
             )
         return free if self.gpus is None else min(free, self.gpus)
-
-    def _prospects(self, around: Surroundings) -> Any:
-        from solkit.measure.benches.hosting import Guarded
-
-        return around.prospects if isinstance(self.kind, Guarded) else None
 
 
 # ---------------------------------------------------------------------------------------- the head
@@ -153,10 +156,10 @@ class _Head:
         self.address, self._patience_s = address, patience_s
         self._is_lost = threading.Event()
         self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread = threading.Thread(target=self._watch_head, daemon=True)
         self._thread.start()
 
-    def require(self) -> None:
+    def require_alive(self) -> None:
         """Raise `ClusterLostError` if the head is gone."""
         if self._is_lost.is_set():
             raise ClusterLostError(
@@ -168,18 +171,18 @@ class _Head:
         """Watch no more."""
         self._is_over.set()
 
-    def _watch(self) -> None:
+    def _watch_head(self) -> None:
         away_s = 0.0
         while not self._is_over.wait(_LOOK_S):
             begun_s = time.monotonic()
-            away_s = 0.0 if _answers(self.address) else away_s + _LOOK_S
+            away_s = 0.0 if _is_listening(self.address) else away_s + _LOOK_S
             away_s += time.monotonic() - begun_s if away_s else 0.0
             if away_s >= self._patience_s:
                 self._is_lost.set()
                 return
 
 
-def _answers(address: str) -> bool:
+def _is_listening(address: str) -> bool:
     """Tell whether something listens there; an address of another form counts as if it did."""
     host, _, port = address.rpartition(":")
     if not (host and port.isdecimal()):
@@ -190,15 +193,15 @@ def _answers(address: str) -> bool:
 
 
 @contextlib.contextmanager
-def _connected(address: str, head_s: float) -> Iterator[_Head]:
+def _connect_cluster(address: str, head_s: float) -> Iterator[_Head]:
     """Connect this process to a cluster.
 
     Raises:
         UnsupportedError: there is none.
     """
-    ray = _ray()
+    ray = _ray_package()
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # as future versions of Ray
-    if address not in ("auto", "local") and not _answers(address):
+    if address not in ("auto", "local") and not _is_listening(address):
         raise UnsupportedError(f"no Ray cluster at {address}: nothing listens there")
     try:
         ray.init(address=address, logging_level="ERROR", log_to_driver=False)
@@ -213,7 +216,7 @@ def _connected(address: str, head_s: float) -> Iterator[_Head]:
     finally:
         head.close()
         with contextlib.suppress(ClusterLostError):
-            head.require()
+            head.require_alive()
             ray.shutdown()
 
 
@@ -224,27 +227,27 @@ class _Worker:
     """Actor on a GPU of the cluster: holds a `BenchServer`."""
 
     def __init__(self, kind: Kind) -> None:
-        self._host = BenchServer(_fitted(kind), lender=_lender())
+        self._host = BenchServer(_fit_to_node(kind), lender=_find_lender())
 
     def answer(self, method: str, args: Sequence[Any]) -> tuple[bool, Any]:
-        """See `solkit.measure.benches.hosting.call`."""
-        return call(self._host, method, args)
+        """See `solkit.measure.benches.bench_server.answer_request`."""
+        return answer_request(self._host, method, args)
 
 
-def _fitted(kind: Kind) -> Kind:
+def _fit_to_node(kind: Kind) -> Kind:
     """Return a kind of bench that shares the node's cores with those of its other GPUs."""
     if not isinstance(kind, Trusted) or kind.workers:
         return kind
-    ray = _ray()
+    ray = _ray_package()
     node = ray.get_runtime_context().get_node_id()
     resources = [row["Resources"] for row in ray.nodes() if row["NodeID"] == node]
     gpus = max((int(amounts.get("GPU", 1)) for amounts in resources), default=1)
     return replace(kind, workers=max(((os.cpu_count() or 2) - gpus) // max(gpus, 1), 1))
 
 
-def _lender() -> Lender | None:
+def _find_lender() -> Lender | None:
     """List nodes without a GPU that compile for this worker and others; ``None`` without any."""
-    nodes = [node for node in _ray().nodes() if node["Alive"]]
+    nodes = [node for node in _ray_package().nodes() if node["Alive"]]
     gpus = sum(int(node["Resources"].get("GPU", 0)) for node in nodes)
     cores = {
         node["NodeID"]: int(node["Resources"].get("CPU", 0))
@@ -264,7 +267,7 @@ class _Helpers:
 
     def run(self, job: Job) -> Done:
         """Have a job done; see `Lender`."""
-        ray, error = _ray(), "there is none"
+        ray, error = _ray_package(), "there is none"
         alive = {row["NodeID"] for row in ray.nodes() if row["Alive"]}
         self._nodes = [node for node in self._nodes if node in alive]  # others would wait for long
         while self._nodes:
@@ -273,22 +276,24 @@ class _Helpers:
             options = {"num_cpus": 1, "max_retries": 0, "scheduling_strategy": there}
             limit_s = _START_S + job.limit_s * len(job.choices)
             try:
-                done: Done = ray.get(_helping().options(**options).remote(job), timeout=limit_s)
+                done: Done = ray.get(
+                    _remote_helper().options(**options).remote(job), timeout=limit_s
+                )
                 return done
             except ray.exceptions.RayError as lost:
-                error = _said(lost)
+                error = _describe_ray_error(lost)
                 self._nodes = [other for other in self._nodes if other != node]
         raise WorkerError(f"no machine without a GPU compiles: {error}")
 
 
 @functools.cache
-def _helping() -> Any:
-    return _ray().remote(help_out)
+def _remote_helper() -> Any:
+    return _ray_package().remote(run_helper_job)
 
 
 @functools.cache
 def _actor_class() -> Any:
-    return _ray().remote(_Worker)
+    return _ray_package().remote(_Worker)
 
 
 class _Seat:
@@ -306,13 +311,13 @@ class _Seat:
             .remote(self._kind)
         )
 
-    def link(self) -> _ActorLink:
+    def open_link(self) -> _ActorLink:
         """Return the link to the worker that was started, or to a new one.
 
         Raises:
             WorkerError: the cluster has no free GPU, or the worker does not start.
         """
-        self._head.require()
+        self._head.require_alive()
         if self._begun is None:
             self.start()
         actor, self._begun = self._begun, None
@@ -325,45 +330,45 @@ class _ActorLink:
     def __init__(self, actor: Any, head: _Head, place_s: float) -> None:
         self.name, self._actor, self._head = f"Ray at {head.address}", actor, head
         try:
-            self._call("about", (), place_s)  # waits until it runs
+            self._call_actor("about", (), place_s)  # waits until it runs
         except BaseException:
             self.close()
             raise
 
     def call(self, method: str, *args: Any) -> Any:
         """Call a method of the worker's `BenchServer`."""
-        return self._call(method, args, _ANSWER_S)
+        return self._call_actor(method, args, _ANSWER_S)
 
     def close(self) -> None:
         """End the worker."""
         with contextlib.suppress(Exception):
-            self._head.require()
-            _ray().kill(self._actor)
+            self._head.require_alive()
+            _ray_package().kill(self._actor)
 
-    def _call(self, method: str, args: Sequence[Any], limit_s: float) -> Any:
-        done, value = self._result(self._actor.answer.remote(method, args), limit_s)
+    def _call_actor(self, method: str, args: Sequence[Any], limit_s: float) -> Any:
+        done, value = self._await_result(self._actor.answer.remote(method, args), limit_s)
         if not done:
             raise value
         return value
 
-    def _result(self, call: Any, limit_s: float) -> Any:
+    def _await_result(self, call: Any, limit_s: float) -> Any:
         """Wait for the value of a call, and look at the head meanwhile."""
-        ray, deadline = _ray(), time.monotonic() + limit_s
+        ray, deadline = _ray_package(), time.monotonic() + limit_s
         while time.monotonic() < deadline:
-            self._head.require()
+            self._head.require_alive()
             try:
                 return ray.get(call, timeout=_LOOK_S)
             except ray.exceptions.GetTimeoutError:
                 continue
             except ray.exceptions.RayError as error:
-                self._head.require()
-                raise WorkerError(f"{self.name}: {_said(error)}") from None
+                self._head.require_alive()
+                raise WorkerError(f"{self.name}: {_describe_ray_error(error)}") from None
         raise WorkerError(
             f"{self.name}: no worker answered for {limit_s:g} s; is a GPU free? See `ray status`"
         )
 
 
-def _said(error: Exception) -> str:
+def _describe_ray_error(error: Exception) -> str:
     """Return the cause of an error of Ray's, in one line."""
     text = str(getattr(error, "cause", None) or error)
     cause = [line.strip() for line in text.splitlines() if "Error:" in line or "died" in line]

@@ -27,9 +27,15 @@ from statistics import median
 
 from solkit.core import Configuration, Device, Outcome, Verdict, canonical
 from solkit.errors import InputError, NotRecordedError, UnknownDeviceError
-from solkit.measure.benches._base import AHEAD, HANDFUL, Bench, handfuls
+from solkit.measure.benches._base import AHEAD, HANDFUL, Bench, group_handfuls
 
-__all__ = ["ASSUMED_CALLS", "ASSUMED_COMPILE_S", "RecordedBench", "configuration_of", "cost_of"]
+__all__ = [
+    "ASSUMED_CALLS",
+    "ASSUMED_COMPILE_S",
+    "RecordedBench",
+    "configuration_of",
+    "recorded_cost",
+]
 
 ASSUMED_COMPILE_S = 1.0
 ASSUMED_CALLS = 10
@@ -58,10 +64,10 @@ def configuration_of(outcome: Outcome) -> Configuration:
     )
 
 
-def cost_of(outcome: Outcome, call_ms: float) -> Cost:
+def recorded_cost(outcome: Outcome, call_ms: float) -> Cost:
     """Return the cost of a recorded outcome; `call_ms` is a call's time if it has none itself."""
     call_ms = call_ms if outcome.time_ms is None else outcome.time_ms
-    compile_s, gpu_s = outcome.compile_s, _gpu_s(outcome)
+    compile_s, gpu_s = outcome.compile_s, _recorded_gpu_s(outcome)
     recorded = {"compile_s": compile_s, "gpu_s": gpu_s}
     return Cost(
         ASSUMED_COMPILE_S if compile_s is None else compile_s,
@@ -70,7 +76,7 @@ def cost_of(outcome: Outcome, call_ms: float) -> Cost:
     )
 
 
-def _gpu_s(outcome: Outcome) -> float | None:
+def _recorded_gpu_s(outcome: Outcome) -> float | None:
     """GPU seconds as recorded, else of the first call and all timed ones."""
     if outcome.gpu_s is not None:
         return outcome.gpu_s
@@ -199,15 +205,16 @@ class RecordedBench(Bench):
     def require_recorded(self, configurations: Sequence[Configuration]) -> None:
         """Raise `NotRecordedError` if one of them is not recorded."""
         for configuration in configurations:
-            self._recording.point(configuration)
+            self._recording.find_point(configuration)
 
     def submit(self, configurations: Sequence[Configuration]) -> None:
         """Queue configurations; each path is a kernel's id, name or file."""
-        points = [self._recording.point(configuration) for configuration in configurations]
+        points = [self._recording.find_point(configuration) for configuration in configurations]
         place = dict(zip(map(id, configurations), points, strict=True))
-        for handful in handfuls(configurations):
-            self._compile(
-                handful, [self._next(place[id(configuration)]) for configuration in handful]
+        for handful in group_handfuls(configurations):
+            self._schedule_compile(
+                handful,
+                [self._next_recorded(place[id(configuration)]) for configuration in handful],
             )
 
     def outcomes(self, until_s: float | None = None) -> Iterator[tuple[Configuration, Outcome]]:
@@ -220,7 +227,7 @@ class RecordedBench(Bench):
             if until_s is not None and self.due_s(until_s) is None:
                 clock.time_s = max(clock.time_s, until_s)
                 return
-            self._time()
+            self._finish_handful()
 
     def due_s(self, until_s: float | None = None) -> float | None:
         """Return the time of the next outcome, on the virtual clock.
@@ -231,9 +238,9 @@ class RecordedBench(Bench):
             return self.clock.time_s
         if self._running is not None:
             return self._gpu_free_s
-        if not self._waiting or (until_s is not None and self._starts_s() >= until_s):
+        if not self._waiting or (until_s is not None and self._next_start_s() >= until_s):
             return None
-        return self._starts_s() + self._first(self._starts_s()).gpu_s
+        return self._next_start_s() + self._first_compiled(self._next_start_s()).gpu_s
 
     def advance(self, now_s: float) -> None:
         """Move the clock on, to no later than `due_s`: a bench of benches keeps one time for all.
@@ -241,7 +248,7 @@ class RecordedBench(Bench):
         The GPU starts what it can start until then.
         """
         if not self._running and not self._timed and self.due_s(now_s) is not None:
-            self._start()
+            self._start_handful()
         self.clock.time_s = max(self.clock.time_s, now_s)
 
     def discard(self) -> None:
@@ -260,51 +267,55 @@ class RecordedBench(Bench):
         self._running = None
         self._timed.clear()
 
-    def _next(self, point: _Point) -> Outcome:
+    def _next_recorded(self, point: _Point) -> Outcome:
         """Return the next recorded outcome of a point; the first follows the last."""
         place = self._replayed.get(point, 0)
         self._replayed[point] = place + 1
         rows = self._recording.rows[point]
         return rows[place % len(rows)]
 
-    def _compile(self, handful: Sequence[Configuration], outcomes: Sequence[Outcome]) -> None:
+    def _schedule_compile(
+        self, handful: Sequence[Configuration], outcomes: Sequence[Outcome]
+    ) -> None:
         """Give a handful to the core that is free first."""
-        costs = [cost_of(outcome, self._recording.call_ms(outcome)) for outcome in outcomes]
+        costs = [
+            recorded_cost(outcome, self._recording.median_call_ms(outcome)) for outcome in outcomes
+        ]
         core = min(range(len(self._cores_free_s)), key=self._cores_free_s.__getitem__)
         begun_s = max(self._cores_free_s[core], self.clock.time_s)
         compiled_s = begun_s + sum(cost.compile_s for cost in costs)
         self._cores_free_s[core] = compiled_s
-        labelled = [_labelled(*pair) for pair in zip(outcomes, costs, strict=True)]
+        labelled = [_with_assumed_costs(*pair) for pair in zip(outcomes, costs, strict=True)]
         gpu_s = sum(cost.gpu_s for cost in costs)
         self._waiting.append(_Handful(handful, labelled, gpu_s, begun_s, compiled_s))
 
-    def _starts_s(self) -> float:
+    def _next_start_s(self) -> float:
         """Return the time at which the GPU can start on the next handful."""
         first_s = min(handful.compiled_s for handful in self._waiting)
         return max(first_s, self._gpu_free_s, self.clock.time_s)
 
-    def _first(self, start_s: float) -> _Handful:
+    def _first_compiled(self, start_s: float) -> _Handful:
         """Return the first submitted handful that is compiled by then."""
         return next(handful for handful in self._waiting if handful.compiled_s <= start_s)
 
-    def _start(self) -> None:
+    def _start_handful(self) -> None:
         """Give the next handful to the GPU."""
-        start_s = self._starts_s()
-        self._running = self._first(start_s)
+        start_s = self._next_start_s()
+        self._running = self._first_compiled(start_s)
         self._waiting.remove(self._running)
         self._gpu_free_s = start_s + self._running.gpu_s
 
-    def _time(self) -> None:
+    def _finish_handful(self) -> None:
         """Move the clock to the end of the next handful."""
         if self._running is None:
-            self._start()
+            self._start_handful()
         handful, self._running = self._running, None
         assert handful is not None
         self.clock.time_s = self._gpu_free_s
         self._timed.extend(zip(handful.configurations, handful.outcomes, strict=True))
 
 
-def _labelled(outcome: Outcome, cost: Cost) -> Outcome:
+def _with_assumed_costs(outcome: Outcome, cost: Cost) -> Outcome:
     """Return the outcome with its assumed costs."""
     if not cost.assumed:
         return outcome
@@ -317,7 +328,7 @@ def _only_device(rows: Sequence[Outcome], requested: str | None) -> str:
     recorded = sorted({row.device for row in rows})
     if not recorded:
         raise InputError("no recorded row to replay")
-    names = {requested, _catalogued(requested)} if requested is not None else set(recorded)
+    names = {requested, _catalogue_key(requested)} if requested is not None else set(recorded)
     devices = [device for device in recorded if device in names]
     if len(devices) != 1:
         why = "several GPUs are recorded" if requested is None else f"{requested!r} is not recorded"
@@ -325,7 +336,7 @@ def _only_device(rows: Sequence[Outcome], requested: str | None) -> str:
     return devices[0]
 
 
-def _catalogued(name: str) -> str:
+def _catalogue_key(name: str) -> str:
     from solkit.roofline.devices import find
 
     try:
@@ -350,7 +361,7 @@ class _Recording:
             self._names.setdefault(row.kernel_id, name)
         self._call_ms: dict[tuple[str, str], float] = {}
 
-    def call_ms(self, outcome: Outcome) -> float:
+    def median_call_ms(self, outcome: Outcome) -> float:
         """Return the median time of the kernel at the shape; 0 if nothing there has a time."""
         cell = outcome.kernel_id, canonical(outcome.shape)
         if cell not in self._call_ms:
@@ -359,24 +370,24 @@ class _Recording:
             self._call_ms[cell] = median(times_ms) if times_ms else 0.0
         return self._call_ms[cell]
 
-    def point(self, configuration: Configuration) -> _Point:
+    def find_point(self, configuration: Configuration) -> _Point:
         """Return the recorded point of a configuration.
 
         Raises:
             NotRecordedError: there is none.
         """
-        kernel = self._kernel(configuration)
-        shape = self._shape(kernel, configuration.shape)
+        kernel = self._find_kernel(configuration)
+        shape = self._find_shape(kernel, configuration.shape)
         point = kernel, shape, canonical(configuration.params)
         if point not in self.rows:
             rows = self._shapes[kernel][shape]
             raise NotRecordedError(
-                f"{self._names[kernel]} at {_told(rows[0].shape)} is not recorded with "
-                f"{_told(configuration.params)}; recorded: {_values(rows)}"
+                f"{self._names[kernel]} at {_format_sizes(rows[0].shape)} is not recorded with "
+                f"{_format_sizes(configuration.params)}; recorded: {_describe_space(rows)}"
             )
         return point
 
-    def _kernel(self, configuration: Configuration) -> str:
+    def _find_kernel(self, configuration: Configuration) -> str:
         """Return the id of a configuration's kernel; the path is that id, a name or a file."""
         path = configuration.path
         if path in self._names:
@@ -391,10 +402,10 @@ class _Recording:
         if len(named) != 1:
             why = f"{len(named)} kernels are called {path!r}" if named else f"no kernel {path!r}"
             kernels = [f"{name} ({kernel})" for kernel, name in self._names.items()]
-            raise NotRecordedError(f"{why}; recorded: {_listed(kernels)}")
+            raise NotRecordedError(f"{why}; recorded: {_format_list(kernels)}")
         return named[0]
 
-    def _shape(self, kernel: str, shape: Mapping[str, object]) -> str:
+    def _find_shape(self, kernel: str, shape: Mapping[str, object]) -> str:
         """Return the recorded shape with these sizes, as canonical text."""
         shapes = self._shapes[kernel]
         if (exact := canonical(shape)) in shapes:
@@ -406,24 +417,24 @@ class _Recording:
         ]
         if len(matches) != 1:
             why = "is recorded at several shapes" if matches else "is not recorded"
-            recorded = _listed([_told(row.shape) for row, *_ in shapes.values()])
+            recorded = _format_list([_format_sizes(row.shape) for row, *_ in shapes.values()])
             raise NotRecordedError(
-                f"{self._names[kernel]} at {_told(shape)} {why}; recorded: {recorded}"
+                f"{self._names[kernel]} at {_format_sizes(shape)} {why}; recorded: {recorded}"
             )
         return matches[0]
 
 
-def _told(values: Mapping[str, object]) -> str:
+def _format_sizes(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={value}" for name, value in values.items()) or "its default"
 
 
-def _listed(values: Sequence[object]) -> str:
+def _format_list(values: Sequence[object]) -> str:
     shown = "; ".join(map(str, values[:_MOST_LISTED]))
     remaining = len(values) - _MOST_LISTED
     return f"{shown}; and {remaining} more" if remaining > 0 else shown
 
 
-def _values(rows: Sequence[Outcome]) -> str:
+def _describe_space(rows: Sequence[Outcome]) -> str:
     """Return the number of configurations, and the values of each parameter."""
     values: dict[str, dict[str, object]] = {}
     for row in rows:

@@ -1,9 +1,9 @@
 """A bench whose GPU is elsewhere: in a worker of this machine, or of another.
 
-`RemoteBench` sends orders to a `solkit.measure.benches.hosting.BenchServer` over a link, and writes
-each outcome to the driver's log before it yields it. Nothing counts twice: every order has a
-number, and a number is answered once. If the worker ends, `outcomes` raises, and what it had is
-measured elsewhere (`ManyBench`).
+`RemoteBench` sends orders to a `BenchServer` (`solkit.measure.benches.bench_server`) over a link,
+and writes each outcome to the driver's log before it yields it. Nothing counts twice: every order
+has a number, and a number is answered once. If the worker ends, `outcomes` raises, and what it had
+is measured elsewhere (`ManyBench`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from solkit.core import Configuration, Device, Outcome
 from solkit.datasets.kernels import Kernel, kernel_at_path, kernel_of_file
 from solkit.errors import UnsupportedError
 from solkit.measure.benches._base import Bench, Log
-from solkit.measure.benches.hosting import About, Answer, Order, Report
-from solkit.measure.benches.source_archive import Bundle, bundle_of
+from solkit.measure.benches.bench_server import About, Answer, Order, Report
+from solkit.measure.benches.source_archive import Bundle, make_bundle
 from solkit.measure.outcomes import PreparedCandidate, kernel_fields
 
 __all__ = ["Link", "RemoteBench", "Trade"]
@@ -90,7 +90,7 @@ class _RemoteClock:
     def gpu_s(self) -> float:
         return self._told_s + self._pace * (self.now_s() - self._told_at_s)
 
-    def note(self, gpu_s: float, pace: int) -> None:
+    def record_gpu_s(self, gpu_s: float, pace: int) -> None:
         """Note the GPU seconds that the worker reported; since then so many GPUs are held."""
         self._told_s = max(gpu_s, self.gpu_s())
         self._told_at_s, self._pace = self.now_s(), pace if gpu_s > 0 else 0
@@ -131,8 +131,12 @@ class RemoteBench(Bench):
         self._link = open_link()
         try:
             self._about: About = self._link.call("about")
-            self._require_same_version()
-            self._hear(self._link.call("take", 0.0))
+            theirs, ours = self._about.version, solkit.__version__
+            if theirs != ours:
+                raise UnsupportedError(
+                    f"{self._link.name} runs SolKit {theirs}, this machine {ours}: install the same"
+                )
+            self._take_answer(self._link.call("take", 0.0))
         except BaseException:
             self.close()
             raise
@@ -181,9 +185,9 @@ class RemoteBench(Bench):
             InputError: a kernel file cannot be used. None is queued then.
             WorkerError: the worker has ended.
         """
-        orders = [self._order(configuration, on) for configuration in configurations]
+        orders = [self._make_order(configuration, on) for configuration in configurations]
         try:
-            self._talk("submit", orders)
+            self._call_worker("submit", orders)
         except BaseException:
             for order in orders:
                 self._sent.pop(order.ticket, None)
@@ -199,7 +203,7 @@ class RemoteBench(Bench):
         """
         while self.pending or self._reports:
             if self._reports:
-                pair = self._written()
+                pair = self._write_first_report()
                 if pair is not None:
                     yield pair
                 continue
@@ -208,55 +212,48 @@ class RemoteBench(Bench):
             left_s = _WAIT_S if until_s is None else until_s - self.clock.now_s()
             if left_s <= 0:
                 return
-            self._wait(min(left_s, _WAIT_S))
+            self._await_reports(min(left_s, _WAIT_S))
 
     def discard(self) -> None:
         """Drop everything; what is being timed then is only logged."""
         for order in self._sent.values():
             order.is_dropped = True
-        self._talk("discard")
+        self._call_worker("discard")
 
     def close(self) -> None:
         """End the worker; what it had measured is logged."""
         if self._trade.log is not None and self._reports:
             with contextlib.suppress(Exception):
                 while self._reports:
-                    self._written()
+                    self._write_first_report()
         self._talking.shutdown(wait=False, cancel_futures=True)
         self._link.close()
 
     # -------------------------------------------------------------------------------------- talk
 
-    def _talk(self, method: str, *args: Any) -> Any:
+    def _call_worker(self, method: str, *args: Any) -> Any:
         return self._talking.submit(self._link.call, method, *args).result()
 
-    def _wait(self, wait_s: float) -> None:
+    def _await_reports(self, wait_s: float) -> None:
         """Ask for reports and wait for them; an interrupt leaves them to the next call."""
         if self._asked is None or self._asked.done():
-            self._asked = self._talking.submit(self._ask, wait_s)
+            self._asked = self._talking.submit(self._request_reports, wait_s)
         self._asked.result()
 
-    def _ask(self, wait_s: float) -> None:
-        self._hear(self._link.call("take", wait_s))
+    def _request_reports(self, wait_s: float) -> None:
+        self._take_answer(self._link.call("take", wait_s))
 
-    def _hear(self, answer: Answer) -> None:
+    def _take_answer(self, answer: Answer) -> None:
         self._last = answer
-        self.clock.note(answer.gpu_s, 0 if self._about.is_virtual else answer.gpus)
+        self.clock.record_gpu_s(answer.gpu_s, 0 if self._about.is_virtual else answer.gpus)
         self._reports.extend(answer.reports)
         for note in answer.notes:
             self._trade.tell(note)
         self._error = self._error or answer.error
 
-    def _require_same_version(self) -> None:
-        theirs, ours = self._about.version, solkit.__version__
-        if theirs != ours:
-            raise UnsupportedError(
-                f"{self._link.name} runs SolKit {theirs}, this machine {ours}: install the same"
-            )
-
     # ------------------------------------------------------------------------------------ orders
 
-    def _order(self, configuration: Configuration, on: str | None) -> Order:
+    def _make_order(self, configuration: Configuration, on: str | None) -> Order:
         """Return the order of a configuration.
 
         Raises:
@@ -264,17 +261,17 @@ class RemoteBench(Bench):
         """
         ticket, prospects = next(self._numbers), self._trade.prospects
         prospect = None if prospects is None else prospects(configuration)
-        kernel = self._kernel(configuration, prospect)
+        kernel = self._find_kernel(configuration, prospect)
         problem = None if kernel is None else configuration.reference or configuration.path
         bundle: Bundle | str | None = None
         if self._sends_files and kernel is not None:
-            bundle = bundle_of(configuration.path, configuration.reference)
+            bundle = make_bundle(configuration.path, configuration.reference)
             bundle = bundle.digest if bundle.digest in self._bundled else bundle
         resolved = None if problem is None else str(Path(problem).resolve())
         self._sent[ticket] = _Sent(configuration, kernel, resolved)
         return Order(ticket, configuration, on, bundle, prospect)
 
-    def _kernel(
+    def _find_kernel(
         self, configuration: Configuration, prospect: PreparedCandidate | None
     ) -> Kernel | None:
         if prospect is not None:
@@ -286,13 +283,13 @@ class RemoteBench(Bench):
             self._kernels[named] = kernel_at_path(*named)
         return self._kernels[named]
 
-    def _written(self) -> tuple[Configuration, Outcome] | None:
+    def _write_first_report(self) -> tuple[Configuration, Outcome] | None:
         """Write the first report; ``None`` if nobody waits for it."""
         report = self._reports[0]
         sent = self._sent.get(report.ticket)
         outcome = report.outcome
         if sent is not None:
-            outcome = _ours(outcome, sent)
+            outcome = _with_local_names(outcome, sent)
             if self._trade.log is not None:
                 sources = () if sent.kernel is None else sent.kernel.files
                 (outcome,) = self._trade.log.append([outcome], sources, report.facts)
@@ -301,7 +298,7 @@ class RemoteBench(Bench):
         return None if sent is None or sent.is_dropped else (sent.configuration, outcome)
 
 
-def _ours(outcome: Outcome, sent: _Sent) -> Outcome:
+def _with_local_names(outcome: Outcome, sent: _Sent) -> Outcome:
     """Return the outcome with the driver's names and paths, and how the driver chose it."""
     outcome = replace(outcome, chosen_by=sent.configuration.chosen_by)
     if sent.kernel is None:

@@ -2,7 +2,7 @@
 
 ::
 
-    FarAhead (beside the GPU) ──Job: files, configurations──► a helper: `help_out`
+    FarAhead (beside the GPU) ──Job: files, configurations──► a helper: `run_helper_job`
        Triton's cache there  ◄──Done: what compiling them put into a new cache──┘
 
 The timing process finds a helper's binaries in Triton's cache as if they had been compiled beside
@@ -28,10 +28,10 @@ from solkit.adapters import cache_transfer
 from solkit.core import Device, Params
 from solkit.datasets.kernels import Kernel, kernel_at_path
 from solkit.errors import SolkitError, WorkerError
-from solkit.measure.benches.source_archive import Bundle, bundle_of
+from solkit.measure.benches.source_archive import Bundle, make_bundle
 from solkit.measure.benches.trusted.precompile import Ahead, Compiled
 
-__all__ = ["Done", "FarAhead", "Job", "Lender", "help_out"]
+__all__ = ["Done", "FarAhead", "Job", "Lender", "run_helper_job"]
 
 
 @dataclass(frozen=True)
@@ -127,108 +127,108 @@ class FarAhead(Ahead):
 
         A torch extension is built beside the GPU, since no cache is handed over.
         """
-        is_far = not kernel.builds_extension and _load(self._far) <= _load(self._here)
+        is_far = not kernel.builds_extension and _jobs_per_core(self._far) <= _jobs_per_core(
+            self._here
+        )
         jobs = self._far if is_far else self._here
         with self._counting:
             jobs[0] += 1
         arguments = kernel, reference, shape, choices
         future = (
-            self._lending.submit(self._lent, *arguments) if is_far else super().compiled(*arguments)
+            self._lending.submit(self._compile_on_helper, *arguments)
+            if is_far
+            else super().compiled(*arguments)
         )
-        future.add_done_callback(lambda _: self._counted(jobs))
+        future.add_done_callback(lambda _: self._finish_job(jobs))
         return future
 
     def bound(self, path: str, reference: str | None, shape: Params) -> Future[dict[str, Any]]:
         """As for `Ahead`, on a helper as long as there is one."""
         if not self._far[1]:
             return super().bound(path, reference, shape)
-        return self._lending.submit(self._bounded, path, reference, shape)
+        return self._lending.submit(self._bound_on_helper, path, reference, shape)
 
-    def _bounded(self, path: str, reference: str | None, shape: Params) -> dict[str, Any]:
+    def _bound_on_helper(self, path: str, reference: str | None, shape: Params) -> dict[str, Any]:
         try:
-            bundle = bundle_of(path, reference)
+            bundle = make_bundle(path, reference)
             done = self._lender.run(Job(bundle, "kernel", shape, (), self.device, self._limit_s))
         except SolkitError as error:
-            self._useless(error)
+            self._stop_lending(error)
             return super().bound(path, reference, shape).result()
         if done.error is not None:
             raise WorkerError(done.error)
         return dict(done.bound)
 
-    def _counted(self, jobs: list[int]) -> None:
+    def _finish_job(self, jobs: list[int]) -> None:
         with self._counting:
             jobs[0] -= 1
 
-    def _lent(
+    def _compile_on_helper(
         self, kernel: Kernel, reference: str | None, shape: Params, choices: Sequence[Params]
     ) -> list[Compiled]:
         try:
-            bundle = bundle_of(str(kernel.path), reference)
+            bundle = make_bundle(str(kernel.path), reference)
             job = Job(bundle, kernel.entry_point, shape, choices, self.device, self._limit_s)
             done = self._lender.run(job)
-            ours = _triton()
+            ours = _triton_version()
             if done.triton != ours:
                 raise SolkitError(f"a helper runs Triton {done.triton}, this machine {ours}")
-            cache_transfer.land(done.files, cache_transfer.cache_folder())
+            cache_transfer.add_to_cache(done.files, cache_transfer.cache_folder())
         except (SolkitError, OSError) as error:
-            self._useless(error)
-            return self._compile(kernel, reference, shape, choices)
+            self._stop_lending(error)
+            return self._compile_each(kernel, reference, shape, choices)
         self.lent += len(choices)
         return list(done.compiled)
 
-    def _useless(self, error: Exception) -> None:
+    def _stop_lending(self, error: Exception) -> None:
         """Lend no more: the rest is compiled here."""
         if self._far[1]:
             self._far[1] = 0
             self._tell(f"Helpers compile no more: {error}")
 
 
-def _load(jobs: Sequence[int]) -> float:
+def _jobs_per_core(jobs: Sequence[int]) -> float:
     """Return jobs for each core, this one included."""
     return (jobs[0] + 1) / jobs[1] if jobs[1] else float("inf")
 
 
-def _triton() -> str:
+def _triton_version() -> str:
     return version("triton")
 
 
 # ----------------------------------------------------------------------------------- the helper
 
 
-def help_out(job: Job) -> Done:
+def run_helper_job(job: Job) -> Done:
     """Compile a job's configurations, on a machine that needs no GPU."""
     path, reference = job.bundle.unpack(userdata.cache_folder("helping"))
     if not job.choices:
-        return _bounded(job, path, reference)
+        return _bound_job(job, path, reference)
     kernel = kernel_at_path(path, job.entry_point, reference)
     folder = tempfile.mkdtemp(prefix="solkit-helping-")
     try:
-        ahead = _ahead(job.device, job.limit_s)
-        ahead.environment = {**_environment(ahead), "TRITON_CACHE_DIR": folder}
+        ahead = _helper_ahead(job.device, job.limit_s)
+        ahead.environment = {**ahead.environment, "TRITON_CACHE_DIR": folder}
         compiled = ahead.compiled(kernel, reference, job.shape, job.choices).result()
-        return Done(tuple(compiled), cache_transfer.packed(Path(folder)), _triton())
+        return Done(tuple(compiled), cache_transfer.pack_cache(Path(folder)), _triton_version())
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _bounded(job: Job, path: str, reference: str | None) -> Done:
+def _bound_job(job: Job, path: str, reference: str | None) -> Done:
     try:
-        bound = _ahead(job.device, job.limit_s).bound(path, reference, job.shape).result()
-        return Done((), {}, _triton(), bound)
+        bound = _helper_ahead(job.device, job.limit_s).bound(path, reference, job.shape).result()
+        return Done((), {}, _triton_version(), bound)
     except WorkerError as error:
-        return Done((), {}, _triton(), error=str(error))
+        return Done((), {}, _triton_version(), error=str(error))
 
 
 _aheads: dict[tuple[str, float], Ahead] = {}
 
 
-def _ahead(device: Device, limit_s: float) -> Ahead:
+def _helper_ahead(device: Device, limit_s: float) -> Ahead:
     """Return a server that has torch loaded; it lives as long as the helper's process."""
     named = device.key, limit_s
     if named not in _aheads:
         _aheads[named] = Ahead(device, 1, limit_s)
     return _aheads[named]
-
-
-def _environment(ahead: Ahead) -> Mapping[str, str]:
-    return {name: value for name, value in ahead.environment.items() if name != "TRITON_CACHE_DIR"}

@@ -18,7 +18,7 @@ from pathlib import Path
 from solkit.core.parsing import syntax_tree
 from solkit.errors import InputError
 
-__all__ = ["Bundle", "bundle_of"]
+__all__ = ["Bundle", "make_bundle"]
 
 MOST_BYTES = 64 << 20
 _PROBLEM = "problem.py"  # the reference of all files in its folder
@@ -57,20 +57,20 @@ class Bundle:
         return str(root / self.path), self.reference and str(root / self.reference)
 
 
-def bundle_of(path: str, reference: str | None = None) -> Bundle:
+def make_bundle(path: str, reference: str | None = None) -> Bundle:
     """Return the files that another machine needs to load a kernel file.
 
     Raises:
         InputError: a file cannot be read, or there are over 64 MiB.
     """
     paths = [Path(file).resolve() for file in (path, reference) if file is not None]
-    files = {file for start in paths for file in _needed(start)}
-    stamps = tuple(sorted((str(file), *_stamp(file)) for file in files))
-    return _bundle(tuple(map(str, paths)), stamps)
+    files = {file for start in paths for file in _needed_files(start)}
+    stamps = tuple(sorted((str(file), *_file_stamp(file)) for file in files))
+    return _read_bundle(tuple(map(str, paths)), stamps)
 
 
 @functools.lru_cache(maxsize=256)
-def _bundle(paths: tuple[str, ...], stamps: tuple[tuple[str, int, int], ...]) -> Bundle:
+def _read_bundle(paths: tuple[str, ...], stamps: tuple[tuple[str, int, int], ...]) -> Bundle:
     total = sum(size for _, size, _ in stamps)
     if total > MOST_BYTES:
         raise InputError(
@@ -79,7 +79,8 @@ def _bundle(paths: tuple[str, ...], stamps: tuple[tuple[str, int, int], ...]) ->
         )
     named = [Path(name) for name, _, _ in stamps]
     # a folder's name names the family, so it is kept
-    root = Path(os.path.commonpath([*(file.parent for file in named), *_folders(paths)])).parent
+    folders = (Path(path) if Path(path).is_dir() else Path(path).parent for path in paths)
+    root = Path(os.path.commonpath([*(file.parent for file in named), *folders])).parent
     try:
         files = {file.relative_to(root).as_posix(): file.read_bytes() for file in named}
     except OSError as error:
@@ -92,11 +93,7 @@ def _bundle(paths: tuple[str, ...], stamps: tuple[tuple[str, int, int], ...]) ->
     return Bundle(digest, path, other[0] if other else None, files)
 
 
-def _folders(paths: tuple[str, ...]) -> list[Path]:
-    return [Path(path) if Path(path).is_dir() else Path(path).parent for path in paths]
-
-
-def _stamp(file: Path) -> tuple[int, int]:
+def _file_stamp(file: Path) -> tuple[int, int]:
     try:
         status = file.stat()
     except OSError as error:
@@ -104,10 +101,10 @@ def _stamp(file: Path) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def _needed(start: Path) -> Iterator[Path]:
+def _needed_files(start: Path) -> Iterator[Path]:
     """Yield the files that loading one reads."""
     if start.is_dir() or start.suffix == ".json":
-        yield from _all_in(_problem_folder(start))
+        yield from _files_below(_problem_folder(start))
         return
     yield start
     beside = start.with_suffix(".launch.toml"), start.parent / _PROBLEM
@@ -118,7 +115,7 @@ def _needed(start: Path) -> Iterator[Path]:
         if module not in seen:
             seen.add(module)
             yield module
-            modules += _imported(module, start.parent)
+            modules += _imported_modules(module, start.parent)
 
 
 def _problem_folder(start: Path) -> Path:
@@ -128,12 +125,12 @@ def _problem_folder(start: Path) -> Path:
     return above[0] if above else folder
 
 
-def _all_in(folder: Path) -> list[Path]:
+def _files_below(folder: Path) -> list[Path]:
     paths = (path for path in folder.rglob("*") if "__pycache__" not in path.parts)
     return [path for path in paths if path.is_file()]
 
 
-def _imported(module: Path, root: Path) -> Iterator[Path]:
+def _imported_modules(module: Path, root: Path) -> Iterator[Path]:
     """Yield modules in a folder that a file imports; of a package, all files."""
     if module.suffix != ".py":
         return
@@ -144,18 +141,18 @@ def _imported(module: Path, root: Path) -> Iterator[Path]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield from _found(root, alias.name)
+                yield from _module_files(root, alias.name)
         elif isinstance(node, ast.ImportFrom):
             base = root if not node.level else module.parents[node.level - 1]
             names = [node.module] if node.module else [alias.name for alias in node.names]
             for name in names:
-                yield from _found(base, name)
+                yield from _module_files(base, name)
 
 
-def _found(base: Path, name: str) -> Iterator[Path]:
+def _module_files(base: Path, name: str) -> Iterator[Path]:
     """Yield the files of a module in a folder; none if it is elsewhere."""
     first = name.partition(".")[0]
     if (base / f"{first}.py").is_file():
         yield base / f"{first}.py"
     elif (base / first).is_dir():
-        yield from _all_in(base / first)
+        yield from _files_below(base / first)

@@ -10,7 +10,16 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-__all__ = ["ELEMENTS", "count", "equal_bytes", "fingerprint", "flat", "in_parts", "parts", "slabs"]
+__all__ = [
+    "ELEMENTS",
+    "count_elements",
+    "cut_slabs",
+    "equal_bytes",
+    "fingerprint",
+    "flat_elements",
+    "map_parts",
+    "part_slices",
+]
 
 ELEMENTS = 1 << 24
 """Elements of a part: 128 MiB as 64-bit numbers."""
@@ -21,19 +30,19 @@ _MIXING = ((0xFF51AFD7ED558CCD - (1 << 64), 33), (0xC4CEB9FE1A85EC53 - (1 << 64)
 """Factors and shifts that spread each bit of a word: the finalizer of MurmurHash3."""
 
 
-def parts(elements: int) -> Iterator[slice]:
+def part_slices(elements: int) -> Iterator[slice]:
     """Yield slices that cover so many elements."""
     for start in range(0, elements, ELEMENTS):
         yield slice(start, min(start + ELEMENTS, elements))
 
 
-def flat(tensor: torch.Tensor) -> torch.Tensor:
+def flat_elements(tensor: torch.Tensor) -> torch.Tensor:
     """Return the elements of a tensor of any layout, in one dimension."""
     plain = tensor.detach()
     return (plain if plain.layout is torch.strided else plain.to_dense()).reshape(-1)
 
 
-def slabs(tensor: torch.Tensor) -> tuple[int, Iterator[torch.Tensor]]:
+def cut_slabs(tensor: torch.Tensor) -> tuple[int, Iterator[torch.Tensor]]:
     """Return the dimension that a tensor is cut along, its longest, and the slabs."""
     dim = max(range(tensor.dim()), key=lambda axis: tensor.shape[axis])
     size = tensor.shape[dim]
@@ -41,19 +50,19 @@ def slabs(tensor: torch.Tensor) -> tuple[int, Iterator[torch.Tensor]]:
     return dim, (tensor.narrow(dim, at, min(step, size - at)) for at in range(0, size, step))
 
 
-def count(tensor: torch.Tensor, is_counted: Callable[[torch.Tensor], torch.Tensor]) -> int:
+def count_elements(tensor: torch.Tensor, is_counted: Callable[[torch.Tensor], torch.Tensor]) -> int:
     """Count elements; `is_counted` gives truths for a part of them."""
-    values = flat(tensor)
-    return sum(int(is_counted(values[part]).sum()) for part in parts(values.numel()))
+    values = flat_elements(tensor)
+    return sum(int(is_counted(values[part]).sum()) for part in part_slices(values.numel()))
 
 
-def in_parts(
+def map_parts(
     tensor: torch.Tensor, make: Callable[[torch.Tensor, int], torch.Tensor]
 ) -> torch.Tensor:
     """Return a tensor of the same form; `make` gives a part's values, from it and its start."""
-    values = flat(tensor)
+    values = flat_elements(tensor)
     output = torch.empty_like(values)
-    for part in parts(values.numel()):
+    for part in part_slices(values.numel()):
         output[part] = make(values[part], part.start)
     return output.view(tensor.shape)
 
@@ -67,7 +76,7 @@ def equal_bytes(first: torch.Tensor, second: torch.Tensor) -> bool:
     pairs = [(first[end:], second[end:])]
     if end:  # as words, which is faster
         pairs.append((first[:end].view(torch.int64), second[:end].view(torch.int64)))
-    return all(torch.equal(a[part], b[part]) for a, b in pairs for part in parts(len(a)))
+    return all(torch.equal(a[part], b[part]) for a, b in pairs for part in part_slices(len(a)))
 
 
 def fingerprint(values: torch.Tensor, key: int) -> int:

@@ -28,7 +28,7 @@ from torch.utils._pytree import tree_map
 from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
-from solkit.measure.checking.chunked_tensors import flat, parts, slabs
+from solkit.measure.checking.chunked_tensors import cut_slabs, flat_elements, part_slices
 
 __all__ = [
     "Exact",
@@ -94,7 +94,7 @@ def exact_reference(workload: Workload, seed: int = 0, limit_s: float = math.inf
     failures = []
     for wide in (torch.float64, torch.float32):
         try:
-            return _WideReference(workload, wide, seed).outputs(limit_s)
+            return _WideReference(workload, wide, seed).exact_outputs(limit_s)
         except TooSlowError:
             raise
         except torch.OutOfMemoryError:
@@ -119,7 +119,7 @@ class _WideReference:
         self._step = torch.finfo(wide).eps ** (1 / 3)
         self._nudges_fp8 = True
 
-    def outputs(self, limit_s: float) -> list[Exact]:
+    def exact_outputs(self, limit_s: float) -> list[Exact]:
         """See `exact_reference`."""
         start = time.perf_counter()
         values = self.run()
@@ -132,12 +132,12 @@ class _WideReference:
         moves = [_Moves(value, self._step) for value in values]
         few = any(value.numel() < _FEW**2 for value in values if is_inexact(value))
         for draw in range(1, 1 + (_DRAWS_OF_FEW if few else _DRAWS)):
-            for move, output in zip(moves, self._nearby(draw), strict=True):
-                move.add(output)
+            for move, output in zip(moves, self._nearby_outputs(draw), strict=True):
+                move.add_draw(output)
                 del output  # it would stay in memory while the next ones are computed
-        return [move.exact() for move in moves]
+        return [move.exact_output() for move in moves]
 
-    def _nearby(self, draw: int) -> list[torch.Tensor]:
+    def _nearby_outputs(self, draw: int) -> list[torch.Tensor]:
         """Return the outputs on nearby inputs; fp8 ones stay if the reference takes no others."""
         if self._nudges_fp8:
             try:
@@ -148,13 +148,13 @@ class _WideReference:
 
     def run(self, draw: int = 0) -> list[torch.Tensor]:
         """Return the outputs: on the inputs themselves for draw 0, else on nearby inputs."""
-        inputs = self._inputs(draw)
+        inputs = self._converted_inputs(draw)
         with _wide_arithmetic(self._wide):
             seed_everything(self._seed)
             outputs = replace(inputs, reference=self._reference).run_reference()
-        return [self._widen(output) if is_inexact(output) else output for output in outputs]
+        return [self._widen_output(output) if is_inexact(output) else output for output in outputs]
 
-    def _inputs(self, draw: int) -> Workload:
+    def _converted_inputs(self, draw: int) -> Workload:
         places = itertools.count()
 
         def convert(leaf: Any) -> Any:
@@ -163,16 +163,16 @@ class _WideReference:
             is_fp8 = leaf.is_floating_point() and leaf.element_size() == 1
             if leaf.dtype not in _WIDE and not (is_fp8 and draw and self._nudges_fp8):
                 return leaf.detach().clone()
-            copied = leaf.detach().to(_widened(leaf.dtype, self._wide), copy=True)
+            copied = leaf.detach().to(_wide_dtype(leaf.dtype, self._wide), copy=True)
             if draw:
-                _nudge(copied, self._step, (self._seed, draw, next(places)))
+                _perturb_values(copied, self._step, (self._seed, draw, next(places)))
             return copied.requires_grad_(leaf.requires_grad)
 
         args, kwargs = tree_map(convert, (self._workload.args, dict(self._workload.kwargs)))
         return self._workload.with_inputs(args, kwargs)
 
-    def _widen(self, output: torch.Tensor) -> torch.Tensor:
-        return output.detach().to(_widened(output.dtype, self._wide))
+    def _widen_output(self, output: torch.Tensor) -> torch.Tensor:
+        return output.detach().to(_wide_dtype(output.dtype, self._wide))
 
 
 class _Moves:
@@ -183,29 +183,29 @@ class _Moves:
         self._sum = torch.zeros(value.shape, dtype=torch.float32, device=value.device)
         self._others: tuple[torch.Tensor, ...] = ()
 
-    def add(self, output: torch.Tensor) -> None:
+    def add_draw(self, output: torch.Tensor) -> None:
         """Add the output of one draw."""
         if not is_inexact(output):
             self._others += (output,)
             return
         if output.shape != self._value.shape:
             raise ValueError(f"an output of shape {tuple(output.shape)} on nearby inputs")
-        new, old, total = flat(output), flat(self._value), self._sum.view(-1)
-        for part in parts(total.numel()):
+        new, old, total = flat_elements(output), flat_elements(self._value), self._sum.view(-1)
+        for part in part_slices(total.numel()):
             # the difference of two infinities says nothing about the element's movement
             move = (new[part] - old[part]).abs().nan_to_num_(nan=0.0, posinf=0.0)
             total[part] += move.div_(self._step)
         self._draws += 1
 
-    def exact(self) -> Exact:
+    def exact_output(self) -> Exact:
         """Return the output with its sensitivity."""
         if not self._draws:
             return Exact(self._value, self._sum, self._others)
         mean = self._sum.div_(self._draws)
-        return Exact(self._value, torch.maximum(mean, _level(mean), out=mean))
+        return Exact(self._value, torch.maximum(mean, _least_root_mean_square(mean), out=mean))
 
 
-def _level(values: torch.Tensor) -> torch.Tensor:
+def _least_root_mean_square(values: torch.Tensor) -> torch.Tensor:
     """Return the root mean square over all but one axis; the least over the axes."""
     level = _root_mean_square(values, list(range(values.dim())))
     for axis, size in enumerate(values.shape):
@@ -218,20 +218,20 @@ def _level(values: torch.Tensor) -> torch.Tensor:
 def _root_mean_square(values: torch.Tensor, axes: list[int]) -> torch.Tensor:
     if not values.dim() or not values.numel():
         return values.abs().sum()
-    cut, pieces = slabs(values)
+    cut, pieces = cut_slabs(values)
     squares = [piece.double().square().sum(axes, keepdim=True) for piece in pieces]
     whole = torch.stack(squares).sum(0) if cut in axes else torch.cat(squares, cut)
     count = math.prod(values.shape[axis] for axis in axes)
     return whole.div(max(count, 1)).sqrt().float()
 
 
-def _nudge(values: torch.Tensor, step: float, key: tuple[int, ...]) -> None:
+def _perturb_values(values: torch.Tensor, step: float, key: tuple[int, ...]) -> None:
     """Multiply by 1 + t d."""
     generator = torch.Generator(values.device).manual_seed(hash(key) % 2**63)
     in_memory = values.permute(sorted(range(values.dim()), key=values.stride, reverse=True))
     pieces = [values]
     if in_memory.is_contiguous():
-        pieces = [in_memory.view(-1)[part] for part in parts(values.numel())]
+        pieces = [in_memory.view(-1)[part] for part in part_slices(values.numel())]
     for piece in pieces:
         signs = torch.empty_like(piece.real).random_(0, 2, generator=generator).mul_(2).sub_(1)
         piece *= signs.mul_(step).add_(1)
@@ -242,7 +242,7 @@ def is_inexact(tensor: torch.Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
 
 
-def _widened(dtype: torch.dtype, wide: torch.dtype) -> torch.dtype:
+def _wide_dtype(dtype: torch.dtype, wide: torch.dtype) -> torch.dtype:
     """Return the wide dtype instead of a floating one, fp8 included."""
     kind = _WIDE.get(dtype, torch.float64)
     return kind if wide is torch.float64 else _AS_FP32[kind]
@@ -290,16 +290,16 @@ class _Widening(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Run one op."""
         if func is torch.ops.aten.view.dtype:  # reads bits of the actual dtype
             return func(*args, **(kwargs or {}))
-        wide_args, wide_kwargs = tree_map(self._widen, (args, dict(kwargs or {})))
+        wide_args, wide_kwargs = tree_map(self._widen_leaf, (args, dict(kwargs or {})))
         result = func(*wide_args, **wide_kwargs)
         for argument, old, new in zip(func._schema.arguments, args, wide_args, strict=False):
             if old is not new and argument.alias_info and argument.alias_info.is_write:
                 old.copy_(new)  # an outside buffer, written in place
         return result
 
-    def _widen(self, leaf: Any) -> Any:
+    def _widen_leaf(self, leaf: Any) -> Any:
         if isinstance(leaf, torch.dtype):
-            return _widened(leaf, self._wide) if leaf in _WIDE else leaf
+            return _wide_dtype(leaf, self._wide) if leaf in _WIDE else leaf
         if isinstance(leaf, torch.Tensor) and leaf.dtype in _WIDE:
-            return leaf.to(_widened(leaf.dtype, self._wide))
+            return leaf.to(_wide_dtype(leaf.dtype, self._wide))
         return leaf

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from solkit.core import Verdict
 
-__all__ = ["ALL_DISTRIBUTIONS", "CandidateError", "ContextLostError", "explain", "verdict_of"]
+__all__ = ["ALL_DISTRIBUTIONS", "CandidateError", "ContextLostError", "explain_error", "verdict_of"]
 
 ALL_DISTRIBUTIONS = "other distributions of values"
 """As a trial to skip: all of them."""
@@ -44,14 +44,16 @@ def verdict_of(error: BaseException) -> Verdict:
     """
     names = {kind.__name__ for kind in type(error).__mro__}
     text = str(error)
-    if names & {"OutOfMemoryError", "MemoryError"} or _is_cuda_error(text, "out of memory"):
+    # of torch and of triton
+    said_so = "CUDA error: out of memory" in text or "[CUDA]: out of memory" in text
+    if said_so or names & {"OutOfMemoryError", "MemoryError"}:
         return Verdict.OUT_OF_MEMORY
     if names & _TRITON_COMPILE_ERRORS or any(mark in text for mark in _BUILD_FAILED):
         return Verdict.DOES_NOT_COMPILE
     return Verdict.CRASHED
 
 
-def explain(error: BaseException, doing: str, path: str) -> tuple[str, ...]:
+def explain_error(error: BaseException, doing: str, path: str) -> tuple[str, ...]:
     """Return a summary of a step's error and, if the traceback has it, the user's line."""
     text = str(error).strip()
     if len(text) > _MAX_TEXT:  # ptxas errors contain the whole program
@@ -61,8 +63,3 @@ def explain(error: BaseException, doing: str, path: str) -> tuple[str, ...]:
     mine = [f for f in frames if Path(f.filename).resolve() == Path(path).resolve()]
     place = (mine or frames)[-1:]
     return (summary, *(f"at {f.filename}:{f.lineno} in {f.name}" for f in place))
-
-
-def _is_cuda_error(text: str, what: str) -> bool:
-    # "CUDA error: out of memory" (torch), "Triton Error [CUDA]: out of memory" (triton)
-    return f"CUDA error: {what}" in text or f"[CUDA]: {what}" in text

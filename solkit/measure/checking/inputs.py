@@ -18,13 +18,13 @@ from solkit.measure.checking.faults import verdict_of
 
 __all__ = [
     "bound_workload",
-    "digest_of",
-    "distinct",
+    "copy_workload",
+    "digest_inputs",
+    "distinct_elements",
     "drawn_workload",
     "fingerprints_of",
-    "fresh",
     "is_unchanged",
-    "poison",
+    "poison_tensors",
     "same_bits",
     "tensors_of",
 ]
@@ -66,7 +66,7 @@ def _reporting_lack_of_memory() -> Iterator[None]:
         raise
 
 
-def fresh(workload: Workload) -> Workload:
+def copy_workload(workload: Workload) -> Workload:
     """Return the same workload on copies of its tensors.
 
     Strides, offsets, gaps and shared memory are kept: each storage is copied once, whole. Objects
@@ -74,29 +74,25 @@ def fresh(workload: Workload) -> Workload:
     """
     storages: dict[int, torch.UntypedStorage] = {}
 
-    def copy(leaf: Any) -> Any:
-        return _copy(leaf, storages) if isinstance(leaf, torch.Tensor) else leaf
+    def copy_leaf(leaf: Any) -> Any:
+        return _copy_tensor(leaf, storages) if isinstance(leaf, torch.Tensor) else leaf
 
-    args, kwargs = tree_map(copy, (workload.args, dict(workload.kwargs)))
+    args, kwargs = tree_map(copy_leaf, (workload.args, dict(workload.kwargs)))
     return workload.with_inputs(args, kwargs)
 
 
-def _copy(tensor: torch.Tensor, storages: dict[int, torch.UntypedStorage]) -> torch.Tensor:
+def _copy_tensor(tensor: torch.Tensor, storages: dict[int, torch.UntypedStorage]) -> torch.Tensor:
     if tensor.layout is not torch.strided or tensor.is_conj() or tensor.is_neg():
         copied = tensor.detach().clone()  # no plain view of a storage
     else:
         storage = tensor.untyped_storage()
         if storage.data_ptr() not in storages:
-            storages[storage.data_ptr()] = _clone(storage)
+            as_bytes = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+            storages[storage.data_ptr()] = as_bytes.clone().untyped_storage()
         copied = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(
             storages[storage.data_ptr()], tensor.storage_offset(), tensor.size(), tensor.stride()
         )
     return copied.requires_grad_(tensor.requires_grad)
-
-
-def _clone(storage: torch.UntypedStorage) -> torch.UntypedStorage:
-    as_bytes = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
-    return as_bytes.clone().untyped_storage()
 
 
 def is_unchanged(before: Workload, after: Workload) -> bool:
@@ -105,21 +101,21 @@ def is_unchanged(before: Workload, after: Workload) -> bool:
     return all(_same_bytes(old, new) for old, new in pairs)
 
 
-def poison(tensors: Sequence[torch.Tensor]) -> None:
+def poison_tensors(tensors: Sequence[torch.Tensor]) -> None:
     """Fill tensors with bits that no kernel computes: NaN with a payload, odd integers.
 
     Use it on destinations before each run. If a candidate allocates its outputs, poison tensors of
     their sizes in its process and free them: unwritten elements then hold the poison.
     """
     for tensor in tensors:
-        plain = distinct(tensor.detach())
+        plain = distinct_elements(tensor.detach())
         if plain.is_complex():
             plain = torch.view_as_real(plain)
         kind, pattern = _POISON[plain.element_size()]
         plain.view(kind).fill_(1 if tensor.dtype is torch.bool else pattern)
 
 
-def distinct(tensor: torch.Tensor) -> torch.Tensor:
+def distinct_elements(tensor: torch.Tensor) -> torch.Tensor:
     """Return a view that holds each element of an expanded tensor once, so it can be written."""
     for dim, (stride, size) in enumerate(zip(tensor.stride(), tensor.shape, strict=True)):
         if stride == 0 and size > 1:
@@ -145,7 +141,7 @@ def _same_bytes(first: torch.Tensor, second: torch.Tensor) -> bool:
     if first.layout is not torch.strided:
         return torch.equal(first.to_dense(), second.to_dense())
     # as bytes, so that a NaN equals itself
-    return equal_bytes(_bytes(first.detach()), _bytes(second.detach()))
+    return equal_bytes(_byte_view(first.detach()), _byte_view(second.detach()))
 
 
 def fingerprints_of(tensors: Sequence[torch.Tensor], key: int) -> list[tuple[object, ...]]:
@@ -158,18 +154,18 @@ def fingerprints_of(tensors: Sequence[torch.Tensor], key: int) -> list[tuple[obj
         for tensor in tensors
     ]
     return [
-        (tuple(tensor.shape), tensor.dtype, tensor.device, fingerprint(_bytes(tensor), key))
+        (tuple(tensor.shape), tensor.dtype, tensor.device, fingerprint(_byte_view(tensor), key))
         for tensor in dense
     ]
 
 
-def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+def _byte_view(tensor: torch.Tensor) -> torch.Tensor:
     plain = tensor.resolve_conj().resolve_neg().contiguous()
     # not `reshape`: that of a single element may keep another stride than 1
     return plain.as_strided((plain.numel(),), (1,)).view(torch.uint8)
 
 
-def digest_of(*workloads: Workload) -> str:
+def digest_inputs(*workloads: Workload) -> str:
     """Return a digest of workloads' inputs: the same for equal inputs on any device.
 
     It distinguishes inputs but is not cryptographic. Per tensor it holds dtype, shape and, over its
@@ -177,10 +173,10 @@ def digest_of(*workloads: Workload) -> str:
     """
     inputs = [(workload.args, sorted(workload.kwargs.items())) for workload in workloads]
     leaves = tree_leaves(inputs)
-    return hashlib.sha256(repr([_told(leaf) for leaf in leaves]).encode()).hexdigest()
+    return hashlib.sha256(repr([_describe_leaf(leaf) for leaf in leaves]).encode()).hexdigest()
 
 
-def _told(leaf: Any) -> tuple[object, ...]:
+def _describe_leaf(leaf: Any) -> tuple[object, ...]:
     if not isinstance(leaf, torch.Tensor):
         return (leaf if isinstance(leaf, (bool, int, float, str)) else type(leaf).__name__,)
     named = str(leaf.dtype), tuple(leaf.shape)
@@ -188,13 +184,13 @@ def _told(leaf: Any) -> tuple[object, ...]:
         return named
     elements = leaf.detach().contiguous().view(-1).view(torch.uint8)
     sums = [
-        _sums(elements[start : start + _CHUNK_BYTES], start // 8)
+        _chunk_sums(elements[start : start + _CHUNK_BYTES], start // 8)
         for start in range(0, elements.numel(), _CHUNK_BYTES)
     ]
     return (*named, *(int(total) % 2**64 for total in torch.stack(sums).sum(0)))
 
 
-def _sums(chunk: torch.Tensor, first: int) -> torch.Tensor:
+def _chunk_sums(chunk: torch.Tensor, first: int) -> torch.Tensor:
     """Return both sums over a chunk of bytes whose first word has that index."""
     words = torch.nn.functional.pad(chunk, (0, -chunk.numel() % 8)).view(torch.int64)
     numbers = torch.arange(first, first + words.numel(), device=words.device)

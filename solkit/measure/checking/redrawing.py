@@ -29,10 +29,10 @@ from itertools import permutations
 import torch
 
 from solkit.kernelfiles import Workload
-from solkit.measure.checking.chunked_tensors import count
+from solkit.measure.checking.chunked_tensors import count_elements
 from solkit.measure.checking.inputs import is_unchanged, tensors_of
 
-__all__ = ["SLOW_S", "Draws", "are_free", "draws_for", "vary"]
+__all__ = ["SLOW_S", "Draws", "choose_draws", "draws_vary", "values_may_move"]
 
 SLOW_S = 0.02
 """Limit for one draw: with some seventy turns it would add more than a second to a measurement."""
@@ -56,7 +56,7 @@ class Draws:
     of: Draw
 
 
-def draws_for(
+def choose_draws(
     usual: Workload,
     draw: Draw,
     mix: Draw | None,
@@ -75,32 +75,32 @@ def draws_for(
         synchronize: waits for the device.
     """
 
-    def timed(way: Draw) -> tuple[Workload, float]:
+    def time_draw(way: Draw) -> tuple[Workload, float]:
         synchronize()
         start = time.perf_counter()
         workload = way(seeds())
         synchronize()
         return workload, time.perf_counter() - start
 
-    drawn_s = timed(draw)[1] if varies else 0.0
+    drawn_s = time_draw(draw)[1] if varies else 0.0
     if varies and drawn_s <= SLOW_S:
         return Draws("drawn", drawn_s, draw)
     if mix is not None:
-        mixed, mixed_s = timed(mix)
+        mixed, mixed_s = time_draw(mix)
         if not is_unchanged(usual, mixed) and not (varies and mixed_s > drawn_s):
             return Draws("mixed", mixed_s, mix)
     return Draws("drawn", drawn_s, draw) if varies else Draws("same", 0.0, lambda _: usual)
 
 
-def vary(one: Workload, other: Workload) -> bool:
+def draws_vary(one: Workload, other: Workload) -> bool:
     """Tell whether two draws have different values, scalars and sizes included."""
     pair = tensors_of(one), tensors_of(other)
-    if [_form(leaf) for leaf in pair[0]] != [_form(leaf) for leaf in pair[1]]:
+    if [_tensor_form(leaf) for leaf in pair[0]] != [_tensor_form(leaf) for leaf in pair[1]]:
         return True
     return not is_unchanged(one, other)
 
 
-def are_free(draws: Sequence[Workload]) -> bool:
+def values_may_move(draws: Sequence[Workload]) -> bool:
     """Tell whether floating values of these draws may move, as far as two draws can show.
 
     All else must be the same in each, and no relation between elements, other than those that
@@ -110,12 +110,13 @@ def are_free(draws: Sequence[Workload]) -> bool:
     if not others or any(len(other) != len(first) for other in others):
         return False
     for leaves in zip(first, *others, strict=True):
-        if not all(_form(leaf) == _form(leaves[0]) for leaf in leaves):
+        if not all(_tensor_form(leaf) == _tensor_form(leaves[0]) for leaf in leaves):
             return False
         if not leaves[0].is_floating_point():
-            if not all(_same(leaf, leaves[0]) for leaf in leaves):
+            same = leaves[0].layout is torch.strided
+            if not (same and all(torch.equal(leaf, leaves[0]) for leaf in leaves)):
                 return False
-        elif all(map(_is_bound, leaves)):
+        elif all(map(_is_bound_to_places, leaves)):
             return False
     floats = [[leaf for leaf in leaves if leaf.is_floating_point()] for leaves in (first, *others)]
     return not any(
@@ -124,22 +125,18 @@ def are_free(draws: Sequence[Workload]) -> bool:
     )
 
 
-def _form(leaf: torch.Tensor) -> tuple[object, ...]:
+def _tensor_form(leaf: torch.Tensor) -> tuple[object, ...]:
     return leaf.shape, leaf.dtype, leaf.layout
 
 
-def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return one.layout is torch.strided and torch.equal(one, other)
-
-
-def _is_bound(leaf: torch.Tensor) -> bool:
+def _is_bound_to_places(leaf: torch.Tensor) -> bool:
     """Tell whether elements are bound to their places: infinities, or equal along a dimension."""
     if leaf.layout is not torch.strided:
         return True
     values = _comparable(leaf)
     if not values.numel():
         return False
-    if count(values, lambda part: ~part.isfinite()):
+    if count_elements(values, lambda part: ~part.isfinite()):
         return True
     return any(
         size > 1 and stride and bool((values.narrow(dim, 0, 1) == values).all())
@@ -148,7 +145,9 @@ def _is_bound(leaf: torch.Tensor) -> bool:
 
 
 def _are_ordered(low: torch.Tensor, high: torch.Tensor) -> bool:
-    alike = _form(low) == _form(high) and low.layout is torch.strided and low.numel() > 1
+    alike = (
+        _tensor_form(low) == _tensor_form(high) and low.layout is torch.strided and low.numel() > 1
+    )
     if not alike or low.data_ptr() == high.data_ptr():
         return False  # what shares memory moves together
     return bool((_comparable(low) <= _comparable(high)).all())

@@ -54,7 +54,7 @@ from solkit.core import Tolerance, default_tolerance
 from solkit.core.rounding import MARGIN, ROUNDOFF, computing_share
 from solkit.measure.checking.exact import Exact, is_inexact
 
-__all__ = ["Comparison", "Standard", "compare", "is_explained", "judge"]
+__all__ = ["Comparison", "Standard", "compare_outputs", "is_explained", "judge_outputs"]
 
 _CHUNK = 1 << 24
 """Elements compared at once: wide copies of a whole output could exhaust GPU memory."""
@@ -86,22 +86,24 @@ def is_explained(want: Sequence[torch.Tensor], exact: Sequence[Exact]) -> bool:
     if len(want) != len(exact):
         return False
     pairs = [(w, e) for w, e in zip(want, exact, strict=True) if is_inexact(w)]
-    return all(_keeps(w, _rule(w, None, e)) for w, e in pairs)
+    return all(_meets_rule(w, _make_rule(w, None, e)) for w, e in pairs)
 
 
-def _keeps(want: torch.Tensor, rule: _Rule) -> bool:
+def _meets_rule(want: torch.Tensor, rule: _Rule) -> bool:
     if rule.exact is None:
         return False
-    flat, largest = _flat(want), torch.finfo(want.dtype).max
-    for part in _chunks(flat):
+    flat, largest = _flat_parts(want), torch.finfo(want.dtype).max
+    for part in _chunk_slices(flat):
         values, true = flat[part].double(), rule.exact[part]
         same = (values == true) | (values.isnan() & true.isnan())
-        if not bool((same | _explained(values, values, rule.of(part), largest)).all()):
+        if not bool(
+            (same | _explained_elements(values, values, rule.for_elements(part), largest)).all()
+        ):
             return False
     return True
 
 
-def judge(
+def judge_outputs(
     got: Sequence[torch.Tensor],
     want: Sequence[torch.Tensor],
     tolerance: Tolerance | None,
@@ -112,7 +114,7 @@ def judge(
     return Standard(want, tolerance, exact, check).judge(got)
 
 
-def compare(
+def compare_outputs(
     got: Sequence[torch.Tensor],
     want: Sequence[torch.Tensor],
     tolerance: Tolerance | None = None,
@@ -189,23 +191,23 @@ class Standard:
             errors.append(f"{len(got)} output(s); the reference has {len(self._want)}")
         for index, (mine, theirs) in enumerate(zip(got, self._want, strict=False)):
             where = f"output {index}"
-            differences = _form(mine, theirs)
-            if not differences and _equal(mine, theirs):
+            differences = _form_differences(mine, theirs)
+            if not differences and _are_identical(mine, theirs):
                 continue
             if _comparable(mine, theirs):
-                rule = self._rule(index)
-                tally = _tally(mine, theirs, rule)
+                rule = self._output_rule(index)
+                tally = _tally_mismatches(mine, theirs, rule)
                 max_error = max(max_error, tally.max_error)
                 if tally.mismatched:
                     errors.append(f"{where}: {tally.describe(theirs, rule)}")
             errors += [f"{where}: {difference}" for difference in differences]
         return Comparison(max_error, tuple(errors))
 
-    def _rule(self, index: int) -> _Rule:
+    def _output_rule(self, index: int) -> _Rule:
         if index not in self._rules:
             exact = None if self._exact is None else self._exact[index]
             want = self._want[index]
-            rule = _rule(want, self._tolerance, exact)
+            rule = _make_rule(want, self._tolerance, exact)
             if rule.exact is not None:
                 rule = replace(rule, computing=max(rule.computing, self._least))
             self._rules[index] = _with_noise(rule, want, exact, self._scale)
@@ -226,7 +228,7 @@ class _Rule:
     noise: float = 0.0  # the largest size of pure rounding
     cancelled: torch.Tensor | None = None  # whether the reference's value is pure rounding
 
-    def of(self, part: slice) -> _Rule:
+    def for_elements(self, part: slice) -> _Rule:
         """Return the rule for some elements."""
         return replace(
             self,
@@ -246,21 +248,21 @@ class _Rule:
         return f"differ by over {' and over '.join(parts)}" if parts else "differ"
 
 
-def _rule(want: torch.Tensor, tolerance: Tolerance | None, exact: Exact | None) -> _Rule:
+def _make_rule(want: torch.Tensor, tolerance: Tolerance | None, exact: Exact | None) -> _Rule:
     if not is_inexact(want):
         same = exact is not None and exact.value.shape == want.shape
         others = (exact.value, *exact.others) if exact is not None and same else ()
-        return _Rule(_EXACT, others=tuple(_flat(other) for other in others))
-    level = _level(want)
-    permitted = _EXACT if tolerance is None else _capped(tolerance, level)
-    if exact is not None and (share := _computing(want, exact)) <= _LARGEST_SHARE:
+        return _Rule(_EXACT, others=tuple(_flat_parts(other) for other in others))
+    level = _root_mean_square(want)
+    permitted = _EXACT if tolerance is None else _cap_tolerance(tolerance, level)
+    if exact is not None and (share := _observed_share(want, exact)) <= _LARGEST_SHARE:
         return _Rule(
             permitted,
-            storing=2 * _roundoff(want.dtype),
-            computing=max(share, computing_share(_roundoff(want.dtype), tolerance)),
-            underflow=_underflow(want.dtype),
-            exact=_flat(exact.value),
-            sensitivity=_per_part(exact.sensitivity, want),
+            storing=2 * _unit_roundoff(want.dtype),
+            computing=max(share, computing_share(_unit_roundoff(want.dtype), tolerance)),
+            underflow=_underflow_error(want.dtype),
+            exact=_flat_parts(exact.value),
+            sensitivity=_per_real_part(exact.sensitivity, want),
         )
     if tolerance is None:
         default = default_tolerance(want.dtype)
@@ -274,59 +276,59 @@ def _with_noise(rule: _Rule, want: torch.Tensor, exact: Exact | None, scale: flo
         return rule
     if torch.finfo(exact.value.dtype).eps >= torch.finfo(want.dtype).eps:
         return rule
-    noise = _NOISE * _roundoff(want.dtype) * max(1.0, scale)
-    theirs, true = _flat(want), _flat(exact.value)
+    noise = _NOISE * _unit_roundoff(want.dtype) * max(1.0, scale)
+    theirs, true = _flat_parts(want), _flat_parts(exact.value)
     cancelled = torch.zeros(theirs.shape, dtype=torch.bool, device=theirs.device)
-    for part in _chunks(theirs):
+    for part in _chunk_slices(theirs):
         size = theirs[part].double().abs()
         cancelled[part] = (size <= noise) & (true[part].double().abs() <= _CANCELLED * size)
     return replace(rule, noise=noise, cancelled=cancelled) if bool(cancelled.any()) else rule
 
 
-def _capped(tolerance: Tolerance, level: float) -> Tolerance:
+def _cap_tolerance(tolerance: Tolerance, level: float) -> Tolerance:
     limit = _SIGNAL_SHARE * level if level else math.inf
     return Tolerance(tolerance.rtol, min(tolerance.atol, limit))
 
 
-def _computing(want: torch.Tensor, exact: Exact) -> float:
+def _observed_share(want: torch.Tensor, exact: Exact) -> float:
     """Return the share c; infinite if the exact output is unusable."""
     if not default_tolerance(want.dtype).rtol or exact.value.shape != want.shape:
         return math.inf
     if torch.finfo(exact.value.dtype).eps >= torch.finfo(want.dtype).eps:
         return math.inf  # no wider than the reference itself
-    u = _roundoff(want.dtype)
+    u = _unit_roundoff(want.dtype)
     stride = max(1, want.numel() // _SAMPLED)
-    theirs, true = _flat(want)[::stride].double(), _flat(exact.value)[::stride].double()
-    sensitivity = _per_part(exact.sensitivity, want)[::stride].double()
+    theirs, true = _flat_parts(want)[::stride].double(), _flat_parts(exact.value)[::stride].double()
+    sensitivity = _per_real_part(exact.sensitivity, want)[::stride].double()
     finite = theirs.isfinite() & true.isfinite()
-    excess = (theirs - true).abs() - u * true.abs() - _underflow(want.dtype)
+    excess = (theirs - true).abs() - u * true.abs() - _underflow_error(want.dtype)
     shares = (excess.clamp(min=0) / (true.abs() + sensitivity))[finite & (excess > 0)]
     rank = int(finite.sum()) - math.ceil(_PERCENTILE * int(finite.sum()))  # from the largest
     largest = float(shares.topk(rank + 1).values[-1]) if len(shares) > rank else 0.0
     return max(computing_share(u, None), MARGIN * largest)
 
 
-def _roundoff(dtype: torch.dtype) -> float:
+def _unit_roundoff(dtype: torch.dtype) -> float:
     return torch.finfo(dtype).eps / 2
 
 
-def _underflow(dtype: torch.dtype) -> float:
+def _underflow_error(dtype: torch.dtype) -> float:
     """Error allowed below the normal numbers: all of it in fp32 and bf16, which GPUs flush."""
     limits = torch.finfo(dtype)
     return limits.tiny if limits.bits >= 32 or dtype is torch.bfloat16 else limits.tiny * limits.eps
 
 
-def _per_part(sensitivity: torch.Tensor, want: torch.Tensor) -> torch.Tensor:
+def _per_real_part(sensitivity: torch.Tensor, want: torch.Tensor) -> torch.Tensor:
     """Flattened; each element twice if the output is complex and its parts are compared."""
     flat = sensitivity.reshape(-1)
     return flat.repeat_interleave(2) if want.is_complex() else flat
 
 
-def _level(want: torch.Tensor) -> float:
+def _root_mean_square(want: torch.Tensor) -> float:
     """Root mean square of the finite elements; 0 if there are none."""
-    flat = _flat(want)
+    flat = _flat_parts(want)
     total, count = 0.0, 0
-    for part in _chunks(flat):
+    for part in _chunk_slices(flat):
         values = flat[part].double()
         finite = values.isfinite()
         total += float(values.masked_fill(~finite, 0.0).square().sum())
@@ -342,15 +344,15 @@ def _comparable(got: torch.Tensor, want: torch.Tensor) -> bool:
     )
 
 
-def _equal(got: torch.Tensor, want: torch.Tensor) -> bool:
+def _are_identical(got: torch.Tensor, want: torch.Tensor) -> bool:
     """Tell whether outputs are identical: a quick test that correct candidates often pass."""
     if not got.layout is want.layout is torch.strided:
         return False
-    pair = _flat(got), _flat(want)
-    return all(torch.equal(*(values[part] for values in pair)) for part in _chunks(pair[1]))
+    pair = _flat_parts(got), _flat_parts(want)
+    return all(torch.equal(*(values[part] for values in pair)) for part in _chunk_slices(pair[1]))
 
 
-def _form(got: torch.Tensor, want: torch.Tensor) -> list[str]:
+def _form_differences(got: torch.Tensor, want: torch.Tensor) -> list[str]:
     facts = [
         ("shape", tuple(got.shape), tuple(want.shape)),
         ("dtype", got.dtype, want.dtype),
@@ -382,12 +384,12 @@ class _Tally:
         )
 
 
-def _tally(got: torch.Tensor, want: torch.Tensor, rule: _Rule) -> _Tally:
-    mine, theirs = _flat(got), _flat(want)
+def _tally_mismatches(got: torch.Tensor, want: torch.Tensor, rule: _Rule) -> _Tally:
+    mine, theirs = _flat_parts(got), _flat_parts(want)
     per_element = theirs.numel() // max(want.numel(), 1)  # 2 where complex
     tally = _Tally()
-    for part in _chunks(theirs):
-        _add_chunk(tally, mine[part], theirs[part], rule.of(part), part.start)
+    for part in _chunk_slices(theirs):
+        _add_chunk(tally, mine[part], theirs[part], rule.for_elements(part), part.start)
     tally.worst //= max(per_element, 1)
     tally.mismatched = min(tally.mismatched, want.numel())
     return tally
@@ -396,7 +398,7 @@ def _tally(got: torch.Tensor, want: torch.Tensor, rule: _Rule) -> _Tally:
 def _add_chunk(
     tally: _Tally, got: torch.Tensor, want: torch.Tensor, rule: _Rule, start: int
 ) -> None:
-    wide_got, wide_want = _widen(got, rule), _widen(want, rule)
+    wide_got, wide_want = _widen_chunk(got, rule), _widen_chunk(want, rule)
     # dtypes without `==` are compared by value
     inexact = is_inexact(got) or is_inexact(want) or got.dtype != want.dtype
     same = (wide_got == wide_want) if inexact else (got == want)
@@ -410,7 +412,7 @@ def _add_chunk(
         permitted = rule.permitted.atol + rule.permitted.rtol * wide_want.abs()
         agree = agree | ((error <= permitted) & wide_want.isfinite())
     if rule.exact is not None:
-        agree = agree | _explained(wide_got, wide_want, rule, torch.finfo(want.dtype).max)
+        agree = agree | _explained_elements(wide_got, wide_want, rule, torch.finfo(want.dtype).max)
     if rule.cancelled is not None:
         agree = agree | rule.cancelled & (wide_got.abs() <= rule.noise)
     finite = error.masked_fill(~error.isfinite(), 0.0)
@@ -427,7 +429,9 @@ def _add_chunk(
         tally.worst_got, tally.worst_want = float(wide_got[place]), float(wide_want[place])
 
 
-def _explained(got: torch.Tensor, want: torch.Tensor, rule: _Rule, largest: float) -> torch.Tensor:
+def _explained_elements(
+    got: torch.Tensor, want: torch.Tensor, rule: _Rule, largest: float
+) -> torch.Tensor:
     """Return where this module's rule holds; `largest` is the dtype's largest number."""
     assert rule.exact is not None
     assert rule.sensitivity is not None
@@ -441,12 +445,12 @@ def _explained(got: torch.Tensor, want: torch.Tensor, rule: _Rule, largest: floa
     return ((got - true).abs() <= allowed) & true.isfinite() | overflow & ~true.isnan()
 
 
-def _chunks(flat: torch.Tensor) -> Iterator[slice]:
+def _chunk_slices(flat: torch.Tensor) -> Iterator[slice]:
     for start in range(0, flat.numel(), _CHUNK):
         yield slice(start, start + _CHUNK)
 
 
-def _flat(tensor: torch.Tensor) -> torch.Tensor:
+def _flat_parts(tensor: torch.Tensor) -> torch.Tensor:
     plain = tensor.detach()
     if plain.layout is not torch.strided:
         plain = plain.to_dense()
@@ -457,7 +461,7 @@ def _flat(tensor: torch.Tensor) -> torch.Tensor:
     return plain.reshape(-1)
 
 
-def _widen(tensor: torch.Tensor, rule: _Rule) -> torch.Tensor:
+def _widen_chunk(tensor: torch.Tensor, rule: _Rule) -> torch.Tensor:
     narrow = tensor.dtype.is_floating_point and tensor.dtype is not torch.float64
     narrow = narrow and rule.exact is None
     return tensor.to(torch.float32 if narrow else torch.float64)

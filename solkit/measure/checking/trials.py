@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -13,7 +14,7 @@ from solkit.core import Tolerance, Value
 from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
-from solkit.measure.checking.chunked_tensors import count, flat, parts
+from solkit.measure.checking.chunked_tensors import count_elements, flat_elements, part_slices
 from solkit.measure.checking.distributions import (
     DISTRIBUTIONS,
     MIXED,
@@ -21,14 +22,20 @@ from solkit.measure.checking.distributions import (
     ZEROS,
     Distribution,
     spreads_not,
-    widened,
+    widen_fp8,
 )
 from solkit.measure.checking.exact import Exact, TooLargeError, TooSlowError, exact_reference
 from solkit.measure.checking.faults import ALL_DISTRIBUTIONS, ContextLostError
-from solkit.measure.checking.inputs import distinct, fresh, tensors_of
-from solkit.measure.checking.tolerance import Standard, compare, is_explained
+from solkit.measure.checking.inputs import copy_workload, distinct_elements, tensors_of
+from solkit.measure.checking.tolerance import Standard, compare_outputs, is_explained
 
-__all__ = ["Trial", "Trials", "naming"]
+__all__ = [
+    "Trial",
+    "TrialCache",
+    "Trials",
+    "naming_trial",
+]
+
 
 _USUAL = "inputs()"
 _SEEDS = 2
@@ -63,7 +70,7 @@ class Trial:
             leaves = tensors_of(self.workload)
             self._standards[tolerance] = Standard(
                 *(self.want, tolerance, self.exact, self.workload.check),
-                scale=_scale(leaves),
+                scale=_largest_size(leaves),
                 sums_coarsely=any(map(_is_fp8, leaves)),
             )
         return self._standards[tolerance]
@@ -74,9 +81,11 @@ class Trial:
         return self.name.startswith(_USUAL)
 
     @property
-    def nonfinite(self) -> int:
+    def nonfinite_count(self) -> int:
         """Number of elements of its correct outputs that are infinite or NaN."""
-        return sum(count(out, lambda part: ~widened(part).isfinite()) for out in self.want)
+        return sum(
+            count_elements(out, lambda part: ~widen_fp8(part).isfinite()) for out in self.want
+        )
 
     @property
     def size_bytes(self) -> int:
@@ -124,21 +133,21 @@ class Trials:
     _structures: list[_Structure] = field(default_factory=list, repr=False)
     _too_slow: list[str] = field(default_factory=list, repr=False)  # why no other is tried
 
-    def own(self) -> Iterator[Trial]:
+    def own_trials(self) -> Iterator[Trial]:
         """Yield a candidate's private trials: ``inputs()`` with two seeds, twins of the first."""
         usual = 0
         for place in range(_SEEDS):
             name = f"{_USUAL}, seed {place}" if place else _USUAL
             if name not in self.skip:
-                trial = self._trial(name, self.seed + place, self.shape)
-                usual = max(usual, trial.nonfinite)
-                self._note(trial.workload)
+                trial = self._make_trial(name, self.seed + place, self.shape)
+                usual = max(usual, trial.nonfinite_count)
+                self._note_structures(trial.workload)
                 yield trial
                 del trial  # it would stay in memory while the next one is made
         for twin in (distribution for distribution in DISTRIBUTIONS if distribution.is_twin):
             yield from self._distributed(twin, self.seed, usual)
 
-    def common(self, held_out: Sequence[Mapping[str, Value]], usual: int) -> Iterator[Trial]:
+    def common_trials(self, held_out: Sequence[Mapping[str, Value]], usual: int) -> Iterator[Trial]:
         """Yield the trials that candidates may share and are never timed on.
 
         Args:
@@ -148,45 +157,45 @@ class Trials:
         for place, sizes in enumerate(held_out, start=_SEEDS):
             name = "held-out " + ", ".join(f"{name}={value}" for name, value in sizes.items())
             if name not in self.skip:
-                yield self._trial(name, self.seed + place, sizes)
+                yield self._make_trial(name, self.seed + place, sizes)
         others = [distribution for distribution in DISTRIBUTIONS if not distribution.is_twin]
         for place, distribution in enumerate(others, start=_SEEDS + len(held_out)):
             yield from self._distributed(distribution, self.seed + place, usual)
 
-    def _note(self, workload: Workload) -> None:
+    def _note_structures(self, workload: Workload) -> None:
         """Note what these inputs have in common with earlier ones, tensor by tensor."""
-        structures = [_Structure.of(leaf) for leaf in tensors_of(workload)]
+        structures = [_Structure.from_tensor(leaf) for leaf in tensors_of(workload)]
         noted = self._structures
         if len(noted) == len(structures):
             structures = [a.shared_with(b) for a, b in zip(noted, structures, strict=True)]
         noted[:] = structures
 
-    def _made(self, seed: int, shape: Mapping[str, Value]) -> Workload:
+    def _make_inputs(self, seed: int, shape: Mapping[str, Value]) -> Workload:
         seed_everything(seed)
         return self.make(shape)
 
-    def on(self, name: str, seed: int, workload: Workload) -> Trial:
+    def trial_on(self, name: str, seed: int, workload: Workload) -> Trial:
         """Return the trial on inputs whose call has ended; the seed is that of the runs."""
-        return self._on(name, seed, workload, self.shape, is_over=True)
+        return self._run_reference(name, seed, workload, self.shape, is_over=True)
 
-    def again(self, seed: int) -> Workload:
+    def redraw_inputs(self, seed: int) -> Workload:
         """Return the inputs of a trial of ``inputs()`` once more."""
-        return self._made(seed, self.shape)
+        return self._make_inputs(seed, self.shape)
 
-    def mixed(self, workload: Workload, seed: int) -> Workload:
+    def mix_values(self, workload: Workload, seed: int) -> Workload:
         """Return a copy of a workload whose floating values moved within their tensors.
 
         Structures that both of the file's own inputs have stay, as in the "swapped values" trial.
         """
-        moved = fresh(workload)
+        moved = copy_workload(workload)
         seed_everything(seed)
-        _fill(moved, MIXED, self._structures)
+        _fill_inputs(moved, MIXED, self._structures)
         return moved
 
-    def _trial(self, name: str, seed: int, shape: Mapping[str, Value]) -> Trial:
-        return self._on(name, seed, self._made(seed, shape), shape)
+    def _make_trial(self, name: str, seed: int, shape: Mapping[str, Value]) -> Trial:
+        return self._run_reference(name, seed, self._make_inputs(seed, shape), shape)
 
-    def _on(
+    def _run_reference(
         self,
         name: str,
         seed: int,
@@ -194,10 +203,10 @@ class Trials:
         shape: Mapping[str, Value],
         is_over: bool = False,
     ) -> Trial:
-        want = _reference(workload, seed)
-        return self._exact(Trial(name, seed, workload, want, None, (), shape), is_over)
+        want = _reference_outputs(workload, seed)
+        return self._with_exact(Trial(name, seed, workload, want, None, (), shape), is_over)
 
-    def _exact(self, trial: Trial, is_over: bool = False) -> Trial:
+    def _with_exact(self, trial: Trial, is_over: bool = False) -> Trial:
         """Return the trial with its outputs in wide arithmetic, if the reference runs in it.
 
         `is_over`: whether the candidate has run on it, and needs no more memory.
@@ -212,7 +221,7 @@ class Trials:
             why = "the reference does not run in wide arithmetic: it breaks CUDA's context"
             return replace(trial, notes=(why,))
         try:
-            with naming(wide):
+            with naming_trial(wide):
                 exact = exact_reference(trial.workload, trial.seed, self.wide_limit_s())
                 return replace(trial, exact=exact)
         except UnsupportedError as error:
@@ -225,21 +234,21 @@ class Trials:
         name = distribution.name
         if name in self.skip or ALL_DISTRIBUTIONS in self.skip:
             return
-        workload = self._made(seed, self.shape)
-        if not _fill(workload, distribution, self._structures):
+        workload = self._make_inputs(seed, self.shape)
+        if not _fill_inputs(workload, distribution, self._structures):
             return
         try:
-            with naming(name):
-                want = _reference(workload, seed)
+            with naming_trial(name):
+                want = _reference_outputs(workload, seed)
         except ContextLostError:
             raise
         except Exception:  # it is not made for such values, which is not an error
             return
         trial = Trial(name, seed, workload, want, None, (), self.shape)
-        if spreads_not(want) if distribution.infinite else trial.nonfinite <= usual:
-            trial = self._exact(trial)
-            with naming(name):
-                sound = _is_sound(trial)
+        if spreads_not(want) if distribution.infinite else trial.nonfinite_count <= usual:
+            trial = self._with_exact(trial)
+            with naming_trial(name):
+                sound = _inputs_decide(trial)
             if sound and not (distribution.subnormal and not _may_be_flushed(trial)):
                 yield trial
 
@@ -262,14 +271,14 @@ def _needed_bytes(trial: Trial, is_over: bool) -> float:
     return runs if is_over else max(runs, 1.5 * outputs + shared + 4 * got)
 
 
-def _reference(workload: Workload, seed: int) -> list[torch.Tensor]:
-    own = fresh(workload)
+def _reference_outputs(workload: Workload, seed: int) -> list[torch.Tensor]:
+    own = copy_workload(workload)
     seed_everything(seed)
     return own.run_reference()
 
 
 @contextlib.contextmanager
-def naming(trial: str) -> Iterator[None]:
+def naming_trial(trial: str) -> Iterator[None]:
     """Raise `ContextLostError` with that name if the block breaks the context."""
     try:
         yield
@@ -293,7 +302,7 @@ def _context_is_lost() -> bool:
     return False
 
 
-def _is_sound(trial: Trial) -> bool:
+def _inputs_decide(trial: Trial) -> bool:
     """Tell whether these inputs, rather than the reference's rounding, decide its outputs.
 
     Without wide outputs: whether moving the inputs by at most a roundoff changes the outputs by
@@ -301,23 +310,23 @@ def _is_sound(trial: Trial) -> bool:
     """
     if trial.exact is not None:
         return is_explained(trial.want, trial.exact)
-    near = fresh(trial.workload)
-    _fill(near, NEAR)
-    pairs = zip(_reference(near, trial.seed), trial.want, strict=True)
-    return all(_distance(moved, want) <= _UNSOUND for moved, want in pairs)
+    near = copy_workload(trial.workload)
+    _fill_inputs(near, NEAR)
+    pairs = zip(_reference_outputs(near, trial.seed), trial.want, strict=True)
+    return all(_relative_distance(moved, want) <= _UNSOUND for moved, want in pairs)
 
 
-def _distance(output: torch.Tensor, want: torch.Tensor) -> float:
+def _relative_distance(output: torch.Tensor, want: torch.Tensor) -> float:
     """Return the relative distance over the elements that are finite in both."""
     size = moved = 0.0
-    pair = flat(output), flat(want)
-    for part in parts(pair[1].numel()):
-        a, b = (widened(values[part]).nan_to_num(0.0, 0.0, 0.0).float() for values in pair)
+    pair = flat_elements(output), flat_elements(want)
+    for part in part_slices(pair[1].numel()):
+        a, b = (widen_fp8(values[part]).nan_to_num(0.0, 0.0, 0.0).float() for values in pair)
         size, moved = math.hypot(size, float(b.norm())), math.hypot(moved, float((a - b).norm()))
     return moved / size if size else 0.0
 
 
-def _fill(
+def _fill_inputs(
     workload: Workload, distribution: Distribution, structures: Sequence[_Structure] = ()
 ) -> bool:
     """Write a distribution's values into a workload's inputs; returns whether any fit."""
@@ -330,21 +339,21 @@ def _fill(
         key = leaf.data_ptr(), leaf.shape
         if key not in seen and not (seen and distribution.first_only):
             seen.add(key)
-            _write(leaf, distribution, structure)
+            _write_values(leaf, distribution, structure)
     return bool(seen)
 
 
-def _scale(leaves: Sequence[torch.Tensor]) -> float:
+def _largest_size(leaves: Sequence[torch.Tensor]) -> float:
     """Return the largest finite number among floating tensors."""
     plain = [
-        flat(distinct(leaf.detach()))
+        flat_elements(distinct_elements(leaf.detach()))
         for leaf in leaves
         if leaf.is_floating_point() and leaf.layout is torch.strided and leaf.numel()
     ]
     sizes = (
-        widened(leaf[part]).abs().nan_to_num_(0.0, 0.0, 0.0).max()
+        widen_fp8(leaf[part]).abs().nan_to_num_(0.0, 0.0, 0.0).max()
         for leaf in plain
-        for part in parts(leaf.numel())
+        for part in part_slices(leaf.numel())
     )
     return max((float(size) for size in sizes), default=0.0)
 
@@ -359,27 +368,27 @@ class _Structure:
     sorted_along: frozenset[tuple[int, bool]] = frozenset()
 
     @classmethod
-    def of(cls, tensor: torch.Tensor) -> _Structure:
+    def from_tensor(cls, tensor: torch.Tensor) -> _Structure:
         """Return the structure of one draw."""
         if not tensor.is_floating_point() or tensor.layout is not torch.strided:
             return cls()
-        plain = widened(distinct(tensor.detach()))
+        plain = widen_fp8(distinct_elements(tensor.detach()))
         zeros = plain == 0
         square = plain.dim() > 1 and plain.shape[-1] == plain.shape[-2] > 1
         some = bool(zeros.any()) and not bool(zeros.all())
         mirrored = square and torch.equal(plain, plain.mT)
-        return cls(zeros if some else None, mirrored, _orders(plain))
+        return cls(zeros if some else None, mirrored, _sorted_dimensions(plain))
 
     def shared_with(self, other: _Structure) -> _Structure:
         """Return what both have: zeros in the same places, unless as few agree as by chance."""
         zeros = None
         if self.zeros is not None and other.zeros is not None:
             both = self.zeros & other.zeros
-            a, b = (_count(places) / places.numel() for places in (self.zeros, other.zeros))
+            a, b = (_count_true(places) / places.numel() for places in (self.zeros, other.zeros))
             # if the places were independent: the moments of the hypergeometric distribution
             by_chance = a * b * both.numel()
             sigma = math.sqrt(by_chance * (1 - a) * (1 - b))
-            if _count(both) > by_chance + _CHANCE_SIGMAS * sigma + 1:
+            if _count_true(both) > by_chance + _CHANCE_SIGMAS * sigma + 1:
                 zeros = both
         orders = self.sorted_along & other.sorted_along
         return _Structure(zeros, self.mirrored and other.mirrored, orders)
@@ -393,11 +402,11 @@ class _Structure:
         return values if self.zeros is None else values.masked_fill_(self.zeros, 0.0)
 
 
-def _count(truths: torch.Tensor) -> int:
-    return count(truths, lambda part: part)
+def _count_true(truths: torch.Tensor) -> int:
+    return count_elements(truths, lambda part: part)
 
 
-def _orders(values: torch.Tensor) -> frozenset[tuple[int, bool]]:
+def _sorted_dimensions(values: torch.Tensor) -> frozenset[tuple[int, bool]]:
     """Return dimensions along which values never fall, or never rise, but for constant ones."""
     orders = set()
     for dim in {0, values.dim() - 1} if values.dim() else set():
@@ -409,10 +418,10 @@ def _orders(values: torch.Tensor) -> frozenset[tuple[int, bool]]:
     return frozenset(orders)
 
 
-def _write(
+def _write_values(
     leaf: torch.Tensor, distribution: Distribution, structure: _Structure | None = None
 ) -> None:
-    plain = distinct(leaf.detach())
+    plain = distinct_elements(leaf.detach())
     wide = plain.to(torch.float64 if plain.dtype is torch.float64 else torch.float32)
     values = distribution.values(wide, plain.dtype)
     if structure is not None and values.shape == plain.shape:
@@ -429,7 +438,48 @@ def _is_fp8(tensor: torch.Tensor) -> bool:
 
 def _may_be_flushed(trial: Trial) -> bool:
     """Tell whether zeros instead of the inputs give the same outputs, by the rule of `compare`."""
-    zeros = fresh(trial.workload)
-    _fill(zeros, ZEROS)
-    flushed = _reference(zeros, trial.seed)
-    return not compare(flushed, trial.want, None, trial.exact).errors
+    zeros = copy_workload(trial.workload)
+    _fill_inputs(zeros, ZEROS)
+    flushed = _reference_outputs(zeros, trial.seed)
+    return not compare_outputs(flushed, trial.want, None, trial.exact).errors
+
+
+# -------------------------------------- Trials that the referee reuses from candidate to candidate
+
+
+_MOST_BYTES = 1 << 30
+
+
+class TrialCache:
+    """The trials of the most recently used problems, up to `most_bytes` of tensors in all.
+
+    A problem that needs more is never kept, nor one whose trials lack what memory was short for.
+    """
+
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._kept: OrderedDict[Hashable, tuple[tuple[Trial, ...], int]] = OrderedDict()
+
+    def cached_trials(self, key: Hashable, make: Callable[[], Iterator[Trial]]) -> Iterator[Trial]:
+        """Yield the trials of a key; made one at a time, and kept if all were requested.
+
+        The key holds everything that the trials depend on.
+        """
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            yield from self._kept[key][0]
+            return
+        taken: list[Trial] = []
+        size = 0.0
+        for trial in make():
+            size = math.inf if trial.is_short else size + trial.size_bytes
+            if size <= self._most_bytes:
+                taken.append(trial)
+            else:
+                taken.clear()
+            yield trial
+            del trial  # while the next one is made, memory may be short
+        if size <= self._most_bytes:
+            self._kept[key] = tuple(taken), int(size)
+            while sum(size for _, size in self._kept.values()) > self._most_bytes:
+                self._kept.popitem(last=False)

@@ -16,49 +16,51 @@ from dataclasses import replace
 from solkit.adapters import nsight
 from solkit.core import Counters, Device, KernelAnalysis, KernelFile, Result
 from solkit.errors import UnsupportedError
-from solkit.measure.timing.gpu_lock import exclusive
+from solkit.measure.timing.gpu_lock import exclusive_gpu
 from solkit.processes.host import python_path
 
-__all__ = ["counted", "environment", "function_name", "matched"]
+__all__ = ["count_launches", "environment", "function_name", "match_counters"]
 
 _MOST_LAUNCHES = 32
 """Launches of one call; each is replayed about ten times."""
 _SEED = 0
 
 
-def counted(kernel: KernelFile, result: Result, device: Device, time_limit_s: float) -> Result:
+def count_launches(
+    kernel: KernelFile, result: Result, device: Device, time_limit_s: float
+) -> Result:
     """Return a result with each launch's counters, or with a note on why there are none.
 
     The result is of one shape, analysed and perhaps measured. The time limit is for waiting for the
     GPU and counting.
     """
     if device.uuid is None:
-        return _noting(result, f"Not counted: {device.name} is not in this machine.")
+        return _with_note(result, f"Not counted: {device.name} is not in this machine.")
     if result.verdict.is_failure:
-        return _noting(result, "Not counted: the candidate fails.")
+        return _with_note(result, "Not counted: the candidate fails.")
     live = result.measurement.launches if result.measurement else ()
     kernels = result.analysis.kernels or live
     if all(kernel_launch.launch.library for kernel_launch in kernels):
-        return _noting(result, "Not counted: no launch of the candidate is known by name.")
+        return _with_note(result, "Not counted: no launch of the candidate is known by name.")
     try:
-        with exclusive(device.uuid, time_limit_s):
-            counters = _count(kernel, result, kernels, device, time_limit_s)
+        with exclusive_gpu(device.uuid, time_limit_s):
+            counters = _run_counted(kernel, result, kernels, device, time_limit_s)
     except UnsupportedError as error:
-        return _noting(result, f"Not counted: {error}.")
-    matches = matched(kernels, counters)
+        return _with_note(result, f"Not counted: {error}.")
+    matches = match_counters(kernels, counters)
     if all(match.counters is None for match in matches):
-        result = _noting(result, f"Not counted: none of {len(counters)} launches seen is known.")
+        result = _with_note(result, f"Not counted: none of {len(counters)} launches seen is known.")
     if result.analysis.kernels:
         return replace(result, analysis=replace(result.analysis, kernels=matches))
     assert result.measurement is not None
     return replace(result, measurement=replace(result.measurement, launches=matches))
 
 
-def _noting(result: Result, note: str) -> Result:
+def _with_note(result: Result, note: str) -> Result:
     return replace(result, analysis=replace(result.analysis, notes=(*result.analysis.notes, note)))
 
 
-def _count(
+def _run_counted(
     kernel: KernelFile,
     result: Result,
     kernels: Sequence[KernelAnalysis],
@@ -74,7 +76,7 @@ def _count(
         "params": dict(result.params),
         "seed": _SEED,
     }
-    return nsight.count(
+    return nsight.count_kernels(
         [sys.executable, "-m", "solkit.measure.counters.program", json.dumps(job)],
         [
             function_name(analysis.launch.name)
@@ -100,7 +102,7 @@ def function_name(name: str) -> str:
     return name.partition("<")[0].rpartition("::")[2]
 
 
-def matched(
+def match_counters(
     kernels: Sequence[KernelAnalysis], counters: Sequence[Counters]
 ) -> tuple[KernelAnalysis, ...]:
     """Return the launches, each with the counters of the first match by name and grid, in order.

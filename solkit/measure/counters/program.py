@@ -19,11 +19,11 @@ from solkit.kernelfiles import load
 from solkit.kernelfiles.rounding import round_to_tf32
 from solkit.kernelfiles.seeding import seed_everything
 
-__all__ = ["counting", "main"]
+__all__ = ["counting_launches", "main"]
 
 
 @contextmanager
-def counting() -> Iterator[None]:
+def counting_launches() -> Iterator[None]:
     """Make Nsight Compute count the launches within."""
     torch.cuda.synchronize()
     torch.cuda.profiler.start()
@@ -43,7 +43,7 @@ def main(job: str) -> None:
     workload = loaded.workload(settings["shape"], settings["params"]).with_destinations()
     with torch.no_grad():
         workload.run_kernel()
-        with counting():
+        with counting_launches():
             workload.run_kernel()
 
 

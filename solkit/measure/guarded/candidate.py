@@ -25,13 +25,13 @@ from solkit.errors import KernelFileError, SolkitError
 from solkit.kernelfiles import LoadedKernel, Workload, load
 from solkit.kernelfiles.rounding import round_to_tf32
 from solkit.kernelfiles.seeding import seed_everything
-from solkit.measure.checking.faults import explain, verdict_of
-from solkit.measure.checking.inputs import bound_workload, poison
-from solkit.measure.distrust.cheat_detection import CheatDetector
-from solkit.measure.distrust.delegation import Operators
-from solkit.measure.distrust.findings import Finding
-from solkit.measure.guarded.imports import Imports
-from solkit.measure.guarded.sharing import Block, Packed, attach, plain, unpack
+from solkit.measure.anti_cheating import Finding
+from solkit.measure.anti_cheating.cheat_detection import CheatDetector
+from solkit.measure.anti_cheating.delegation import Operators
+from solkit.measure.checking.faults import explain_error, verdict_of
+from solkit.measure.checking.inputs import bound_workload, poison_tensors
+from solkit.measure.guarded.problem_loading import Imports
+from solkit.measure.guarded.sharing import Block, Packed, attach_block, strided_values, unpack_value
 from solkit.measure.timing.activities import ActivityError
 from solkit.measure.timing.machine import Machine, machine_for
 from solkit.measure.timing.protocols import PROTOCOLS
@@ -59,11 +59,11 @@ class _Inputs:
     packed: Packed
     block: Block
 
-    def given_to(self, workload: Workload) -> Workload:
-        args, kwargs = unpack(self.packed, self.block)
+    def bind_inputs(self, workload: Workload) -> Workload:
+        args, kwargs = unpack_value(self.packed, self.block)
         inputs = workload.with_inputs(args, kwargs).with_destinations()
         if inputs.destinations is not None:
-            _poison(inputs.destinations())
+            _poison_strided(inputs.destinations())
         return inputs
 
 
@@ -103,7 +103,7 @@ class _Worker:
         except SolkitError as error:
             return {"error": type(error).__name__, "args": list(error.args)}
         except BaseException as error:  # including SystemExit
-            errors = explain(error, header["doing"], self._path)
+            errors = explain_error(error, header["doing"], self._path)
             return {"failed": verdict_of(error).value, "errors": errors}
 
     def load(self, _: Frame, path: str, reference: str | None, device: str, tf32: bool) -> None:
@@ -123,14 +123,14 @@ class _Worker:
         self._forget_outputs()
         workload = bound_workload(self._loaded, shape, params, self._machine.device)
         self._workload = replace(
-            workload.with_inputs((), {}), kernel=self._noting_what_it_returns(workload.kernel)
+            workload.with_inputs((), {}), kernel=self._keeping_returned(workload.kernel)
         )
         del workload
         self._machine.memory_bytes()
 
     def attach(self, frame: Frame, name: str, ticket: dict[str, Any]) -> None:
         """Take inputs under a name."""
-        block = attach(ticket, frame.descriptors)
+        block = attach_block(ticket, frame.descriptors)
         self._inputs[name] = _Inputs(Packed.loads(frame.payload), block)
 
     def detach(self, _: Frame, name: str) -> None:
@@ -152,24 +152,24 @@ class _Worker:
             shares: whether outputs may share memory with inputs.
             guarded: whether to ask the guard, which takes some 50 ms.
         """
-        self._spoil()
+        self._poison_outputs()
         with contextlib.suppress(torch.OutOfMemoryError):  # then the candidate needs it more
             spoilt = [
                 torch.empty(size, dtype=torch.uint8, device=self._machine.device) for size in sizes
             ]
-            _poison(spoilt)
+            _poison_strided(spoilt)
             del spoilt
-        call, workload = self._prepared(name, seed)
+        call, workload = self._prepare_call(name, seed)
         call()
         arguments = (workload.args, workload.kwargs)
         findings = self._guard.findings(self._returned, arguments, shares) if guarded else ()
         self._machine.synchronize()
         self._machine.make_room()  # the referee judges the outputs
-        return self._look(findings)
+        return self._describe_outputs(findings)
 
     def look(self, _: Frame, guarded: bool) -> Answer:
         """Return the form of the last call's outputs, and the guard's findings now."""
-        return self._look(self._guard.findings() if guarded else ())
+        return self._describe_outputs(self._guard.findings() if guarded else ())
 
     def fetch(
         self, frame: Frame, ticket: dict[str, Any] | None, offsets: list[int], stays: bool
@@ -181,12 +181,12 @@ class _Worker:
         """
         if ticket is not None:
             self._close_results()
-            self._results = attach(ticket, frame.descriptors)
+            self._results = attach_block(ticket, frame.descriptors)
         assert self._results is not None
         for output, offset in zip(self._outputs, offsets, strict=True):
-            values = plain(output)
+            values = strided_values(output)
             size = values.numel() * values.element_size()
-            place = self._results.at(offset, size).view(values.dtype)
+            place = self._results.bytes_at(offset, size).view(values.dtype)
             place.copy_(values.reshape(-1))
             del place
         self._machine.synchronize()
@@ -195,7 +195,7 @@ class _Worker:
 
     def operators(self, _: Frame, name: str, seed: int) -> list[str]:
         """Call the candidate once more; gives the torch operators that it calls."""
-        call, _workload = self._prepared(name, seed)
+        call, _workload = self._prepare_call(name, seed)
         with Operators() as operators:
             call()
         self._machine.synchronize()
@@ -208,7 +208,7 @@ class _Worker:
 
     def launches(self, _: Frame, name: str, seed: int) -> list[Answer]:
         """Call the candidate once more; gives the Triton launches that it makes."""
-        call, _workload = self._prepared(name, seed)
+        call, _workload = self._prepare_call(name, seed)
         with self._machine.recording() as launches:
             call()
             self._machine.synchronize()
@@ -223,8 +223,8 @@ class _Worker:
 
     def capture(self, _: Frame, name: str, seed: int, calls_in_graph: int) -> None:
         """Capture a graph of calls, which runs them: on inputs that no timed call gets."""
-        self._spoil()
-        self._outputs = self._captured(name, seed, calls_in_graph).outputs
+        self._poison_outputs()
+        self._outputs = self._captured_graph(name, seed, calls_in_graph).outputs
 
     def call(self, _: Frame, name: str, seed: int, calls_in_graph: int, other: str | None) -> None:
         """Time one call of the candidate, or of a graph with that many calls.
@@ -233,15 +233,15 @@ class _Worker:
         timed inputs are read: a call on them would let a candidate keep its answer.
         """
         assert self._timer is not None
-        self._spoil()
+        self._poison_outputs()
 
         def prepare(name: str = name) -> Callable[[], Any]:
             if not calls_in_graph:
-                return self._prepared(name, seed)[0]
-            graph = self._captured(name, seed, calls_in_graph)
+                return self._prepare_call(name, seed)[0]
+            graph = self._captured_graph(name, seed, calls_in_graph)
             seed_everything(seed)
             self._outputs = graph.outputs
-            self._spoil()
+            self._poison_outputs()
             return graph.replay
 
         def warming() -> Callable[[], Any]:
@@ -269,8 +269,8 @@ class _Worker:
 
         Returns when the calls are done (`wait`), or when they are launched.
         """
-        self._spoil()
-        call, _workload = self._prepared(name, seed)
+        self._poison_outputs()
+        call, _workload = self._prepare_call(name, seed)
         self._machine.synchronize()
         if behind_s:
             self._machine.occupy(behind_s)
@@ -299,9 +299,9 @@ class _Worker:
 
     # ------------------------------------------------------------------------------- parts
 
-    def _prepared(self, name: str, seed: int) -> tuple[Callable[[], Any], Workload]:
+    def _prepare_call(self, name: str, seed: int) -> tuple[Callable[[], Any], Workload]:
         assert self._workload is not None
-        workload = self._inputs[name].given_to(self._workload)
+        workload = self._inputs[name].bind_inputs(self._workload)
         seed_everything(seed)
 
         def call() -> None:
@@ -309,25 +309,25 @@ class _Worker:
 
         return call, workload
 
-    def _captured(self, name: str, seed: int, calls: int) -> _Graph:
+    def _captured_graph(self, name: str, seed: int, calls: int) -> _Graph:
         key = name, calls
         if key not in self._graphs:
-            call, _workload = self._prepared(name, seed)
-            replay = self._machine.captured(lambda: [call() for _ in range(calls)])
+            call, _workload = self._prepare_call(name, seed)
+            replay = self._machine.capture_graph(lambda: [call() for _ in range(calls)])
             self._graphs[key] = _Graph(replay, self._outputs)
         return self._graphs[key]
 
-    def _spoil(self) -> None:
+    def _poison_outputs(self) -> None:
         """Poison the last call's outputs, so that a call that writes nothing has no result.
 
         The referee restores the inputs. Outputs of a graph keep their memory; other outputs are
         freed, so that the next call gets the same memory.
         """
-        _poison([output for output in self._outputs if not self._is_input(output)])
+        _poison_strided([output for output in self._outputs if not self._lies_in_inputs(output)])
         if not self._graphs:
             self._forget_outputs()
 
-    def _noting_what_it_returns(self, kernel: Any) -> Callable[..., Any]:
+    def _keeping_returned(self, kernel: Any) -> Callable[..., Any]:
         def noted(*args: Any, **kwargs: Any) -> Any:
             self._returned = kernel(*args, **kwargs)
             return self._returned
@@ -335,16 +335,16 @@ class _Worker:
         # if the file has no reference, the kernel's parameters show which arguments are written
         return functools.update_wrapper(noted, kernel, assigned=(), updated=())
 
-    def _is_input(self, output: torch.Tensor) -> bool:
+    def _lies_in_inputs(self, output: torch.Tensor) -> bool:
         return any(inputs.block.holds(output) for inputs in self._inputs.values())
 
-    def _look(self, findings: Sequence[Finding]) -> Answer:
+    def _describe_outputs(self, findings: Sequence[Finding]) -> Answer:
         forms = [
             {
                 "shape": list(output.shape),
                 "dtype": str(output.dtype).removeprefix("torch."),
                 "device": output.device.type,
-                "is_input": self._is_input(output),
+                "is_input": self._lies_in_inputs(output),
             }
             for output in self._outputs
         ]
@@ -359,11 +359,11 @@ class _Worker:
             self._results = None
 
 
-def _poison(tensors: Sequence[torch.Tensor]) -> None:
+def _poison_strided(tensors: Sequence[torch.Tensor]) -> None:
     for tensor in tensors:
         if tensor.layout is torch.strided and tensor.numel():
             with contextlib.suppress(RuntimeError):  # elements share memory: left as it is
-                poison([tensor])
+                poison_tensors([tensor])
 
 
 def main(descriptor: int) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import pickle
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,37 +22,46 @@ from solkit.errors import KernelFileError, SolkitError, UnsupportedError
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.rounding import round_to_tf32
 from solkit.kernelfiles.seeding import seed_everything
+from solkit.measure.anti_cheating import Finding
+from solkit.measure.anti_cheating.delegation import by_kernels, by_operators
+from solkit.measure.anti_cheating.source_suspicion import suspicions
+from solkit.measure.checking.chunked_tensors import equal_bytes
 from solkit.measure.checking.distributions import DISTRIBUTIONS
 from solkit.measure.checking.faults import (
     ALL_DISTRIBUTIONS,
     CandidateError,
     ContextLostError,
-    explain,
+    explain_error,
     verdict_of,
 )
 from solkit.measure.checking.inputs import (
     bound_workload,
+    copy_workload,
     drawn_workload,
     fingerprints_of,
     is_unchanged,
+    tensors_of,
 )
-from solkit.measure.checking.redrawing import are_free, draws_for, vary
-from solkit.measure.checking.trial_cache import TrialCache
-from solkit.measure.checking.trials import Trial, Trials
-from solkit.measure.distrust.delegation import by_kernels, by_operators
-from solkit.measure.distrust.findings import Finding
-from solkit.measure.distrust.source_suspicion import suspicions
+from solkit.measure.checking.redrawing import choose_draws, draws_vary, values_may_move
+from solkit.measure.checking.trials import Trial, TrialCache, Trials
 from solkit.measure.guarded import impossibility
 from solkit.measure.guarded.fresh_inputs import Drawn, Redraws, Shared, secret
 from solkit.measure.guarded.messages import Request
-from solkit.measure.guarded.problem import digest_of, problem_of
+from solkit.measure.guarded.problem_loading import digest_problem, load_problem
 from solkit.measure.guarded.remote import Form, Look, Remote, Say
-from solkit.measure.guarded.sharing import Block, Packed, allocate, offsets_of
-from solkit.measure.guarded.side_effects import Effects, effects_of, packed
+from solkit.measure.guarded.sharing import Block, Packed, allocate_block, offsets_of, pack_value
 from solkit.measure.sensitivity.needed import LIMIT_S
 from solkit.measure.timing.machine import Machine
 
-__all__ = ["Checks", "Setup", "Shared"]
+__all__ = [
+    "Checks",
+    "Effects",
+    "Setup",
+    "Shared",
+    "observe_effects",
+    "pack_inputs",
+]
+
 
 _MOST_TIMED_BYTES = 1 << 30  # of inputs and outputs: above it timed calls share one set
 _TRIALS_SHARE = 0.4  # of the time limit: then no further distribution is tried
@@ -125,27 +135,29 @@ class Checks:
         self.calls = 1  # of the candidate before timing, including one that records launches
         self.notes: dict[str, None] = {}  # remarks on the candidate: an ordered set
 
-    def checked(self) -> list[Shared]:
+    def check_candidate(self) -> list[Shared]:
         """Check the candidate and bind it to the timed shape; gives the inputs to time it on."""
         self._setup.say("loading the problem")
-        self._problem = problem_of(self._request)
+        self._problem = load_problem(self._request)
         tf32 = self._problem.description.problem.allows_tf32
         round_to_tf32(tf32)
         self._remote.load(self._request.path, self._request.reference, self._device, tf32=tf32)
-        self._read_source()
-        sets = self._check()
-        self._bind(self._request.shape)
+        path = Path(self._request.path)
+        if path.suffix == ".py":  # a solution of several files is not read
+            self.heed_findings(suspicions(path.read_text(encoding="utf-8"), str(path)))
+        sets = self._check_trials()
+        self._bind_shape(self._request.shape)
         self._check_operators(sets[-1])
         return sets
 
-    def exchange(self, own: Sequence[Shared], others: Sequence[Shared]) -> None:
+    def exchange_inputs(self, own: Sequence[Shared], others: Sequence[Shared]) -> None:
         """Replace the candidate's inputs by those of another examination."""
         for shared in own:
             self._remote.detach(shared.trial.name)
         for shared in others:
             self._remote.attach(shared.trial.name, shared.packed, shared.block)
 
-    def redraws(self, sets: Sequence[Shared], remotes: Sequence[Remote]) -> Redraws:
+    def make_redraws(self, sets: Sequence[Shared], remotes: Sequence[Remote]) -> Redraws:
         """Return the inputs of timed calls, shared with these candidates as `sets`."""
         self._setup.say("drawing inputs")
         usual, shape = sets[-1].trial.workload, self._request.shape
@@ -158,10 +170,10 @@ class Checks:
             return drawn_workload(self._problem, without, shape, self._device)
 
         def mix(seed: int) -> Workload:
-            return trials.mixed(usual, seed)
+            return trials.mix_values(usual, seed)
 
         with self._blaming_the_problem():
-            draws = draws_for(
+            draws = choose_draws(
                 usual,
                 draw,
                 mix if self._swapped and self._are_free else None,
@@ -171,35 +183,35 @@ class Checks:
             )
 
         def taken_apart(workload: Workload) -> Packed:
-            return packed(workload, self._device)
+            return pack_inputs(workload, self._device)
 
         def allocated(size: int) -> Block:
-            return self._allocate(size, self._setup.blocks)
+            return self._allocate_block(size, self._setup.blocks)
 
         leave = draws.kind == "drawn" and not sets[-1].trial.want
-        first = partial(trials.again, sets[-1].trial.seed) if leave else None
+        first = partial(trials.redraw_inputs, sets[-1].trial.seed) if leave else None
         return Redraws(sets, draws, remotes, taken_apart, allocated, first)
 
-    def trial_of(self, redraws: Redraws, drawn: Drawn) -> Trial:
+    def redraw_trial(self, redraws: Redraws, drawn: Drawn) -> Trial:
         """Return the inputs of a turn once more."""
         with self._blaming_the_problem():
-            workload = redraws.workload(drawn)
+            workload = redraws.draw_again(drawn)
         return Trial(_TIMED, drawn.seed, workload, [], None, shape=self._request.shape)
 
-    def needed(self, trials: Sequence[Trial]) -> Needed | None:
+    def measure_needs(self, trials: Sequence[Trial]) -> Needed | None:
         """Return what the timed inputs make compulsory; ``None`` without time to measure it."""
         if impossibility.STAGE in self._request.skip or not trials:
             return None
         self._setup.say(impossibility.STAGE)
-        return impossibility.needed_on(
+        return impossibility.measure_least_need(
             # correct outputs matter to the file's own comparison only
             [
                 trial if trial.workload.check is None else self._with_outputs(trial)
                 for trial in trials
             ],
-            lambda: self._make(self._request.shape),
+            lambda: self._make_workload(self._request.shape),
             self._problem.description.problem.tolerance,
-            min(LIMIT_S, self._remote.left_s),
+            min(LIMIT_S, self._remote.remaining_s),
         )
 
     @property
@@ -207,7 +219,7 @@ class Checks:
         """The reference's wall-clock time."""
         return self._effects.reference_s
 
-    def _check(self) -> list[Shared]:
+    def _check_trials(self) -> list[Shared]:
         """Run the candidate on all trials; gives those from ``inputs()`` that it is timed on.
 
         Large ones leave memory to the other trials, and are made once more.
@@ -220,17 +232,18 @@ class Checks:
             if time.monotonic() > deadline and not trial.is_usual:
                 self.notes[f"Not checked on {trial.name} and what follows: no time."] = None
                 break
-            self._tell_if_short(trial)
-            self._bind(trial.shape)
+            self._note_if_short(trial)
+            self._bind_shape(trial.shape)
             blocks = self._setup.blocks.enter_context(contextlib.ExitStack())
-            shared = self._share(trial, blocks)
-            self._check_on(shared)
+            shared = self._share_inputs(trial, blocks)
+            self._check_trial(shared)
             self._swapped |= trial.name in _TWINS
-            stays = trial.is_usual and 2 * _size(shared) <= _MOST_TIMED_BYTES
+            size = shared.block.size + _total_bytes(trial.want)
+            stays = trial.is_usual and 2 * size <= _MOST_TIMED_BYTES
             if not stays:
-                self._drop(shared, blocks)
+                self._drop_inputs(shared, blocks)
             if trial.is_usual:
-                self._usual_bytes = _bytes_of(trial.want)
+                self._usual_bytes = _total_bytes(trial.want)
                 prints = fingerprints_of(trial.want, self._key)
                 is_floating = any(tensor.is_floating_point() for tensor in trial.want)
                 kept = shared if stays else None
@@ -238,7 +251,7 @@ class Checks:
             is_second = trial.is_usual and len(usual) == 2
             del trial, shared, blocks  # they would stay in memory while the next trial is made
             if is_second:
-                self._compare(*usual)
+                self._compare_draws(*usual)
         sets = [draw.shared for draw in usual if draw.shared is not None]
         return sets or [self._shared_again(usual[-1])]
 
@@ -247,10 +260,10 @@ class Checks:
         limit_s = self._request.checks_limit_s
         return share_s if limit_s is None else min(share_s, limit_s)
 
-    def _compare(self, one: _Usual, other: _Usual) -> None:
+    def _compare_draws(self, one: _Usual, other: _Usual) -> None:
         """Find what two draws of the inputs have in common."""
-        drawn = [self._inputs_of(draw) for draw in (one, other)]
-        self._vary, self._are_free = vary(*drawn), are_free(drawn)
+        drawn = [self._usual_inputs(draw) for draw in (one, other)]
+        self._vary, self._are_free = draws_vary(*drawn), values_may_move(drawn)
         self.is_degenerate = (
             other.is_floating and one.prints == other.prints and not is_unchanged(*drawn)
         )
@@ -261,34 +274,34 @@ class Checks:
             return trial
         assert self._trials is not None
         with self._blaming_the_problem():
-            completed = self._trials.on(_TIMED, trial.seed, trial.workload)
-        self._tell_if_short(completed)
+            completed = self._trials.trial_on(_TIMED, trial.seed, trial.workload)
+        self._note_if_short(completed)
         return completed
 
-    def _tell_if_short(self, trial: Trial) -> None:
+    def _note_if_short(self, trial: Trial) -> None:
         if trial.is_short:
             self.notes[f"Tolerances alone decide: {trial.notes[0]}."] = None
 
-    def _inputs_of(self, usual: _Usual) -> Workload:
+    def _usual_inputs(self, usual: _Usual) -> Workload:
         if usual.shared is not None:
             return usual.shared.trial.workload
         assert self._trials is not None
         with self._blaming_the_problem():
-            return self._trials.again(usual.seed)
+            return self._trials.redraw_inputs(usual.seed)
 
     def _shared_again(self, usual: _Usual) -> Shared:
         """Return inputs that had to leave memory; their outputs are computed for judged calls."""
         shape = self._request.shape
-        trial = Trial(usual.name, usual.seed, self._inputs_of(usual), [], None, shape=shape)
-        shared = self._share(trial, self._setup.blocks)
+        trial = Trial(usual.name, usual.seed, self._usual_inputs(usual), [], None, shape=shape)
+        shared = self._share_inputs(trial, self._setup.blocks)
         self._remote.attach(trial.name, shared.packed, shared.block)
         return shared
 
-    def _drop(self, shared: Shared, blocks: contextlib.ExitStack) -> None:
+    def _drop_inputs(self, shared: Shared, blocks: contextlib.ExitStack) -> None:
         self._remote.detach(shared.trial.name)
         blocks.close()
 
-    def _bind(self, shape: Mapping[str, Value]) -> None:
+    def _bind_shape(self, shape: Mapping[str, Value]) -> None:
         if self._bound_to != dict(shape):
             self._setup.machine.make_room()  # the candidate's process makes inputs of its own
             self._remote.bind(shape, self._request.params)
@@ -309,7 +322,7 @@ class Checks:
             raise
         except Exception as error:
             path = self._request.reference or self._request.path
-            summary = "; ".join(explain(error, "running the reference", path))
+            summary = "; ".join(explain_error(error, "running the reference", path))
             if verdict_of(error.__cause__ or error) is Verdict.OUT_OF_MEMORY:
                 raise UnsupportedError(self._lack_of_memory(summary)) from error
             raise KernelFileError(summary, path) from error
@@ -346,26 +359,37 @@ class Checks:
         request, usual = self._request, 0
 
         def wide_limit_s() -> float:
-            return _WIDE_SHARE * self._remote.left_s
+            return _WIDE_SHARE * self._remote.remaining_s
 
         trials = Trials(
-            self._make, request.seed, request.shape, request.skip, wide_limit_s, self._free_bytes
+            self._make_workload,
+            request.seed,
+            request.shape,
+            request.skip,
+            wide_limit_s,
+            self._free_bytes,
         )
         self._trials = trials
-        for trial in trials.own():
-            usual = max(usual, trial.nonfinite)
+        for trial in trials.own_trials():
+            usual = max(usual, trial.nonfinite_count)
             yield trial
             del trial  # it would stay in memory while the next ones are made
         seed = request.seed if request.common_seed is None else request.common_seed
-        key = digest_of(request), self._device, tuple(request.shape.items()), seed, request.skip
+        key = (
+            digest_problem(request),
+            self._device,
+            tuple(request.shape.items()),
+            seed,
+            request.skip,
+        )
         held_out = self._problem.description.problem.held_out_shapes
-        make = partial(replace(trials, seed=seed).common, held_out, usual)
-        yield from self._setup.cache.trials(key, make)
+        make = partial(replace(trials, seed=seed).common_trials, held_out, usual)
+        yield from self._setup.cache.cached_trials(key, make)
 
-    def _make(self, shape: Mapping[str, Value]) -> Workload:
+    def _make_workload(self, shape: Mapping[str, Value]) -> Workload:
         return bound_workload(self._problem, shape, {}, self._device)
 
-    def _check_on(self, shared: Shared) -> None:
+    def _check_trial(self, shared: Shared) -> None:
         trial, is_usual = shared.trial, shared.trial.is_usual
         self._remote.attach(trial.name, shared.packed, shared.block)
         self.calls += 1
@@ -375,7 +399,7 @@ class Checks:
             self._setup.machine.make_room()
             aliases = self._effects.aliases
             look = self._remote.run(trial.name, trial.seed, sizes, aliases, guarded=guarded)
-            got = self._judge(look, shared, which)
+            got = self._judge_call(look, shared, which)
             shared.restore()
             return fingerprints_of(got, self._key) if is_usual else []
 
@@ -384,17 +408,17 @@ class Checks:
             self.notes["Nondeterministic output: two calls on the same inputs differ."] = None
         self._setup.say("running the reference")
 
-    def _share(self, trial: Trial, blocks: contextlib.ExitStack) -> Shared:
+    def _share_inputs(self, trial: Trial, blocks: contextlib.ExitStack) -> Shared:
         """Share a trial's inputs with the candidate."""
         self._setup.say("sharing the inputs")
-        inputs = packed(trial.workload, self._device)
+        inputs = pack_inputs(trial.workload, self._device)
         if trial.want:
-            self._sizes = inputs.size, _bytes_of(trial.want)
+            self._sizes = inputs.size, _total_bytes(trial.want)
         if self._known_effects is None:
-            self._known_effects = effects_of(trial, self._setup.machine)
+            self._known_effects = observe_effects(trial, self._setup.machine)
         self._setup.machine.make_room()
-        block = self._allocate(inputs.size, blocks)
-        inputs.fill(block)
+        block = self._allocate_block(inputs.size, blocks)
+        inputs.fill_block(block)
         return Shared(trial, inputs, block, self._effects.written)
 
     @property
@@ -402,32 +426,34 @@ class Checks:
         assert self._known_effects is not None
         return self._known_effects
 
-    def _allocate(self, size: int, blocks: contextlib.ExitStack) -> Block:
+    def _allocate_block(self, size: int, blocks: contextlib.ExitStack) -> Block:
         try:
-            block = allocate(size, self._device)
+            block = allocate_block(size, self._device)
         except torch.OutOfMemoryError as error:
             summary = f"memory that the candidate's process shares: {error}"
             raise UnsupportedError(self._lack_of_memory(summary)) from error
         blocks.callback(block.close)
         return block
 
-    def _judge(self, look: Look, shared: Shared, which: str) -> list[torch.Tensor]:
+    def _judge_call(self, look: Look, shared: Shared, which: str) -> list[torch.Tensor]:
         """Judge the last call: the guard's findings, the outputs, and the inputs after it."""
-        taken = self._taken(look, shared, which)
-        self._decide(taken, shared.trial)
+        taken = self._take_outputs(look, shared, which)
+        self._compare_outputs(taken, shared.trial)
         return taken.got
 
-    def _taken(self, look: Look, shared: Shared, which: str) -> _Taken:
-        self.heed(look.findings)
-        got = self._fetch(look.outputs, _bytes_of(shared.trial.want) or self._usual_bytes)
+    def _take_outputs(self, look: Look, shared: Shared, which: str) -> _Taken:
+        self.heed_findings(look.findings)
+        got = self._fetch_outputs(
+            look.outputs, _total_bytes(shared.trial.want) or self._usual_bytes
+        )
         changed = (
             f"input tensor {number} was written into, which the reference leaves as it was"
-            for number in shared.packed.changed(shared.block)
+            for number in shared.packed.changed_storages(shared.block)
             if number not in shared.written
         )
-        return _Taken(which, got, tuple(self._misplaced(look.outputs)), tuple(changed))
+        return _Taken(which, got, tuple(self._find_misplaced(look.outputs)), tuple(changed))
 
-    def _decide(self, taken: _Taken, trial: Trial) -> None:
+    def _compare_outputs(self, taken: _Taken, trial: Trial) -> None:
         trial = self._with_outputs(trial)
         own = trial.workload.tolerance or self._problem.description.problem.tolerance
         comparison = trial.standard(own).judge(taken.got)
@@ -437,18 +463,12 @@ class Checks:
             messages = tuple(f"{error} ({taken.which})" for error in errors)
             raise CandidateError(Verdict.WRONG, messages)
 
-    def _misplaced(self, forms: Sequence[Form]) -> Iterator[str]:
+    def _find_misplaced(self, forms: Sequence[Form]) -> Iterator[str]:
         for number, form in enumerate(forms):
             if form.is_input and not self._effects.aliases:
                 yield f"output {number} lies in the memory of an input; the reference's does not"
 
-    def _read_source(self) -> None:
-        """Look for suspicious code; a solution of several files is not read."""
-        path = Path(self._request.path)
-        if path.suffix == ".py":
-            self.heed(suspicions(path.read_text(encoding="utf-8"), str(path)))
-
-    def heed(self, findings: Sequence[Finding]) -> None:
+    def heed_findings(self, findings: Sequence[Finding]) -> None:
         """End the examination at a proof of cheating; report other findings."""
         sentences = [f"{finding.trick}: {finding.evidence}" for finding in findings]
         if any(finding.is_proof for finding in findings):
@@ -477,7 +497,7 @@ class Checks:
             hints += [note for note in self.notes if note.startswith(f"{finding.trick}: ")]
             raise CandidateError(Verdict.CHEATING, tuple(hints))
 
-    def _fetch(self, forms: Sequence[Form], expected: int) -> list[torch.Tensor]:
+    def _fetch_outputs(self, forms: Sequence[Form], expected: int) -> list[torch.Tensor]:
         _, size = offsets_of([form.size for form in forms])
         if size > 4 * expected + _OUTPUT_SLACK_BYTES:
             error = f"the outputs take {size} bytes, where the reference's take {expected}"
@@ -486,13 +506,13 @@ class Checks:
             self._release_results()
             self._setup.machine.make_room()
             with contextlib.ExitStack() as blocks:
-                block = self._allocate(size, blocks)
+                block = self._allocate_block(size, blocks)
                 got = self._remote.fetch(block, forms, is_new=True, stays=False)
         else:
             is_new = self._results is None or self._results.size < size
             if is_new:
                 self._release_results()
-                self._results = self._allocate(size, self._result_blocks)
+                self._results = self._allocate_block(size, self._result_blocks)
             assert self._results is not None
             got = self._remote.fetch(self._results, forms, is_new)
         return [
@@ -506,57 +526,57 @@ class Checks:
         self._result_blocks.close()
         self._results = None
 
-    def judge_last(self, shared: Shared, which: str) -> None:
+    def judge_last_call(self, shared: Shared, which: str) -> None:
         """Judge the outputs of the last call; of large inputs as time allows."""
         look = self._remote.look()
         if shared.trial.want:
-            self._judge(look, shared, which)
-        elif self._is_left_out():
-            self._leave_out(look)
+            self._judge_call(look, shared, which)
+        elif self._may_skip_judging():
+            self._skip_judging(look)
         else:  # the correct outputs are computed for it
             begun_s = time.monotonic()
-            self._judge(look, shared, which)
-            self._judged, self._judging_s = self._judged + 1, self._judging_s + _since(begun_s)
+            self._judge_call(look, shared, which)
+            self._judged, self._judging_s = self._judged + 1, self._judging_s + _elapsed_s(begun_s)
 
-    def keep_last(self, shared: Shared, which: str) -> None:
-        """Keep the outputs of the last call, for `judge_kept`, as far as memory allows."""
+    def keep_last_call(self, shared: Shared, which: str) -> None:
+        """Keep the outputs of the last call, for `judge_kept_calls`, as far as memory allows."""
         if not shared.is_drawn:
-            self.judge_last(shared, which)
+            self.judge_last_call(shared, which)
             return
         look = self._remote.look()
-        if self._is_left_out():
-            self._leave_out(look)
+        if self._may_skip_judging():
+            self._skip_judging(look)
             return
-        self._kept.append((shared, self._taken(look, shared, which)))
-        held = sum(_bytes_of(taken.got) + inputs.packed.size for inputs, taken in self._kept)
+        self._kept.append((shared, self._take_outputs(look, shared, which)))
+        held = sum(_total_bytes(taken.got) + inputs.packed.size for inputs, taken in self._kept)
         if held > _MOST_KEPT_BYTES:
-            self._judge_kept(1)
+            self._judge_some_kept(1)
 
-    def judge_kept(self) -> None:
+    def judge_kept_calls(self) -> None:
         """Judge the calls that were kept, in any order; at least one, and as time allows."""
-        self._judge_kept(1)
+        self._judge_some_kept(1)
 
-    def _judge_kept(self, least: int) -> None:
+    def _judge_some_kept(self, least: int) -> None:
         kept, self._kept = self._kept, []
         secret.shuffle(kept)
         while kept and (least > 0 or not self._has_judged_enough()):
             shared, taken = kept.pop()
             begun_s = time.monotonic()
-            self._decide(taken, shared.trial)
-            self._judging_s += _since(begun_s)
+            self._compare_outputs(taken, shared.trial)
+            self._judging_s += _elapsed_s(begun_s)
             self._judged, least = self._judged + 1, least - 1
             del shared, taken  # they would stay in memory while the next call is judged
-        self._tell_unjudged(len(kept))
+        self._note_unjudged(len(kept))
         self._setup.machine.make_room()
 
-    def _is_left_out(self) -> bool:
+    def _may_skip_judging(self) -> bool:
         return self._has_judged_enough() and secret.random() >= _LATE_SHARE
 
-    def _leave_out(self, look: Look) -> None:
-        self.heed(look.findings)
-        self._tell_unjudged(1)
+    def _skip_judging(self, look: Look) -> None:
+        self.heed_findings(look.findings)
+        self._note_unjudged(1)
 
-    def _tell_unjudged(self, more: int) -> None:
+    def _note_unjudged(self, more: int) -> None:
         """Note how many calls were looked at but not judged, in place of what was noted before."""
         self.notes.pop(self._unjudged_note, None)
         self._unjudged += more
@@ -567,17 +587,70 @@ class Checks:
 
     def _has_judged_enough(self) -> bool:
         """Tell whether a call was judged, and there is no time for another."""
-        limit_s = self._limit_s(_JUDGING_SHARE * (self._remote.left_s + self._judging_s))
+        limit_s = self._limit_s(_JUDGING_SHARE * (self._remote.remaining_s + self._judging_s))
         return self._judged > 0 and self._judging_s > limit_s
 
 
-def _since(begun_s: float) -> float:
+def _elapsed_s(begun_s: float) -> float:
     return time.monotonic() - begun_s
 
 
-def _size(shared: Shared) -> int:
-    return shared.block.size + _bytes_of(shared.trial.want)
-
-
-def _bytes_of(tensors: Sequence[torch.Tensor]) -> int:
+def _total_bytes(tensors: Sequence[torch.Tensor]) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+# ------------------------------------------------------ Effects of a reference besides its outputs
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Effects of a reference besides its outputs."""
+
+    # numbers of the inputs' storages that it writes to, or declares as written
+    written: frozenset[int]
+    aliases: bool  # whether its outputs lie in its inputs
+    reference_s: float  # its wall-clock time
+
+
+def observe_effects(trial: Trial, machine: Machine) -> Effects:
+    """Run the reference once more, on a copy of the inputs, to see its effects on them."""
+    workload = trial.workload
+    copy = copy_workload(workload)
+    versions = [_write_version(tensor) for tensor in tensors_of(copy)]
+    start = time.perf_counter()
+    seed_everything(trial.seed)
+    want = copy.run_reference()
+    machine.synchronize()
+    reference_s = time.perf_counter() - start
+    before, after = (pack_inputs(inputs, machine.device).storages for inputs in (workload, copy))
+    written = {n for n, (a, b) in enumerate(zip(before, after)) if not equal_bytes(a, b)}
+    touched = {  # also by writes that left the values as they were, as `relu_` may
+        tensor.untyped_storage().data_ptr()
+        for tensor, version in zip(tensors_of(copy), versions)
+        if tensor.layout is torch.strided and _write_version(tensor) != version
+    }
+    written |= {n for n, storage in enumerate(after) if storage.data_ptr() in touched}
+    declared = pack_value(workload.written_arguments(), machine.device).storages
+    starts = {storage.data_ptr() for storage in declared}
+    written |= {n for n, storage in enumerate(before) if storage.data_ptr() in starts}
+    inside = {storage.data_ptr() for storage in after}
+    strided = [tensor for tensor in want if tensor.layout is torch.strided]
+    aliases = any(tensor.untyped_storage().data_ptr() in inside for tensor in strided)
+    return Effects(frozenset(written), aliases, reference_s)
+
+
+def _write_version(tensor: torch.Tensor) -> int:
+    """Return how often torch has written to a tensor, by its own count; 0 without a count."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def pack_inputs(workload: Workload, device: str) -> Packed:
+    """Return inputs, taken apart to be shared.
+
+    Raises:
+        UnsupportedError: they cannot be.
+    """
+    try:
+        return pack_value((workload.args, dict(workload.kwargs)), device)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise UnsupportedError(f"the inputs cannot be shared: {error}") from error

@@ -13,30 +13,30 @@ from typing import Any
 from solkit.core import Conditions, KernelAnalysis, Measurement, Protocol, Verdict
 from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking.faults import CandidateError
-from solkit.measure.checking.inputs import digest_of, fresh
+from solkit.measure.checking.inputs import copy_workload, digest_inputs
 from solkit.measure.checking.trials import Trial
 from solkit.measure.guarded.correctness import Checks, Setup
 from solkit.measure.guarded.fresh_inputs import Redraws, ReferenceGraph, Shared, secret
 from solkit.measure.guarded.messages import Judgement, Request, Samples
 from solkit.measure.guarded.remote import Remote
-from solkit.measure.guarded.sharing import read
-from solkit.measure.timing.clocks import screen
+from solkit.measure.guarded.sharing import read_through
+from solkit.measure.timing.clocks import screen_calls
 from solkit.measure.timing.median_interval import median_interval
-from solkit.measure.timing.protocols import TimingProtocol, find
+from solkit.measure.timing.protocols import TimingProtocol, find_protocol
 from solkit.measure.timing.sampling import (
     SamplingPlan,
     Series,
     Side,
     Subject,
     Timer,
-    affordable,
     by_first_that_works,
-    in_turns,
-    plan_for,
-    sample,
+    limit_by_draws,
+    plan_sampling,
+    sample_sides,
+    sides_in_turns,
 )
 from solkit.measure.timing.wallclock import WallClock
-from solkit.measure.timing.wallclock import check as check_by_wall_clock
+from solkit.measure.timing.wallclock import check_reported_time as check_by_wall_clock
 from solkit.processes.channel import Channel
 
 __all__ = ["Examination", "examine", "protocol_used"]
@@ -76,7 +76,7 @@ def examine(request: Request, channels: Sequence[Channel], setup: Setup) -> Judg
     (channel,) = channels
     remote = Remote(channel, request.time_limit_s, setup.say, request.spent_s)
     try:
-        return Examination(request, remote, setup).outcome()
+        return Examination(request, remote, setup).judge_candidate()
     except CandidateError as failure:
         return Judgement(failure.verdict, failure.errors, None, None)
 
@@ -85,7 +85,7 @@ def protocol_used(
     request: Request, method: str, flush: str, warmup_calls: int, samples: int, timed_inputs: str
 ) -> Protocol:
     """Return the record of how a request was timed."""
-    named = find(request.protocol)
+    named = find_protocol(request.protocol)
     return Protocol(
         method=method,
         l2=named.l2,
@@ -105,23 +105,23 @@ class Examination:
 
     def __init__(self, request: Request, remote: Remote, setup: Setup) -> None:
         self._request, self.remote, self._setup = request, remote, setup
-        self._protocol = find(request.protocol)
+        self._protocol = find_protocol(request.protocol)
         self.checks = Checks(request, remote, setup)
 
-    def outcome(self) -> Judgement:
+    def judge_candidate(self) -> Judgement:
         """Return the judgement of the candidate."""
-        sets = self.checks.checked()
+        sets = self.checks.check_candidate()
         timed_on = sets[-1]
         launches = self.remote.launches(timed_on.trial.name, timed_on.trial.seed)
         timed_on.restore()
-        digest = digest_of(*(shared.trial.workload for shared in sets))
-        redraws = self.checks.redraws(sets, [self.remote])
+        digest = digest_inputs(*(shared.trial.workload for shared in sets))
+        redraws = self.checks.make_redraws(sets, [self.remote])
         del sets, timed_on  # large ones leave memory in the turns
-        plan = affordable(plan_for(self.checks.reference_s), redraws.cost_s)
+        plan = limit_by_draws(plan_sampling(self.checks.reference_s), redraws.cost_s)
         plan = replace(plan, hopeless_ms=self._request.hopeless_ms)
-        timed, flush = self._time(redraws, plan)
+        timed, flush = self._time_candidate(redraws, plan)
         self.check_graphs(timed.candidate.spans_ms, redraws)
-        timed_on = redraws.end()
+        timed_on = redraws.restore_first()
         clock = self.check_times(timed.candidate.spans_ms, timed_on)
         verdict = Verdict.UNSTABLE if timed.unstable else Verdict.CORRECT
         verdict = Verdict.DEGENERATE_PROBLEM if self.checks.is_degenerate else verdict
@@ -131,8 +131,12 @@ class Examination:
         counted = len(timed.candidate.times)
         details = timed.method, flush, warmup_calls, counted, redraws.kind
         protocol = protocol_used(self._request, *details)
-        if clock.note is not None:
-            measurement, protocol = _by_wall_clock(measurement, protocol, clock)
+        if clock.note is not None:  # the slope is the candidate's time
+            slope_ms, method = clock.slope_ms, "wall clock"
+            measurement = replace(
+                measurement, median_ms=slope_ms, low_ms=slope_ms, high_ms=slope_ms, method=method
+            )
+            protocol = replace(protocol, method=method)
             notes += (clock.note,)
         samples = Samples(
             tuple(timed.candidate.spans_ms),
@@ -145,68 +149,68 @@ class Examination:
             alike = [shared.trial for shared in redraws.sets] if redraws.kind == "same" else None
             if clock.note is not None:
                 alike = [timed_on.trial]
-            needed = self.checks.needed(alike or self._typical(timed))
+            needed = self.checks.measure_needs(alike or self._typical_trials(timed))
         notes = (*notes, *self.checks.notes)
         return Judgement(verdict, notes, protocol, measurement, samples, needed)
 
-    def _typical(self, timed: _Timed) -> list[Trial]:
+    def _typical_trials(self, timed: _Timed) -> list[Trial]:
         """Return the inputs of calls whose times are at the median, or the next below it.
 
         If calls on these inputs need longer than the median, such a call was impossible. There are
         none if the same seed gives other inputs.
         """
-        if not timed.redraws.repeats():
+        if not timed.redraws.is_repeatable():
             return []
         series = timed.candidate
         ranked = sorted(range(len(series.times)), key=lambda call: series.times[call].span_ms)
         middle = (len(ranked) - 1) // 2
         chosen = ranked[max(0, middle + 1 - _TYPICAL) : middle + 1]
-        return [self.checks.trial_of(timed.redraws, series.begun[call]) for call in chosen]
+        return [self.checks.redraw_trial(timed.redraws, series.begun[call]) for call in chosen]
 
-    def _time(self, redraws: Redraws, plan: SamplingPlan) -> tuple[_Timed, str]:
+    def _time_candidate(self, redraws: Redraws, plan: SamplingPlan) -> tuple[_Timed, str]:
         """Return the times by the first timer that works, and how it flushes L2."""
         self._setup.say("timing")
         timers, flush = self._setup.machine.timers(self._protocol)
-        timed, notes = by_first_that_works(timers, partial(self._time_by, redraws, plan))
-        self.checks.judge_kept()
+        timed, notes = by_first_that_works(timers, partial(self._time_with, redraws, plan))
+        self.checks.judge_kept_calls()
         return replace(timed, notes=notes + timed.notes), flush
 
-    def _time_by(self, redraws: Redraws, plan: SamplingPlan, timer: Timer) -> _Timed:
+    def _time_with(self, redraws: Redraws, plan: SamplingPlan, timer: Timer) -> _Timed:
         order = random.Random(self._request.seed)
         looks = _LOOKS / (plan.warmup + plan.minimum)
-        candidate = self.side(redraws, timer.method, looks)
-        sides = (candidate, *in_turns(timer, self._reference_subject(redraws)))
+        candidate = self.make_side(redraws, timer.method, looks)
+        sides = (candidate, *sides_in_turns(timer, self._reference_subject(redraws)))
         with self._setup.machine.conditions() as conditions:
-            taken = sample(sides, plan, order, begin=redraws.begin)
-        screening = screen(taken[0].ran, conditions.samples)
-        first, second = (_kept(series, screening.kept) for series in taken)
+            taken = sample_sides(sides, plan, order, begin=redraws.begin_turn)
+        screening = screen_calls(taken[0].ran, conditions.samples)
+        first, second = (_select_calls(series, screening.kept) for series in taken)
         names = ", ".join(screening.reasons)
         left_out = f"{screening.left_out} throttled calls left out ({names})."
         notes = (left_out,) if screening.left_out else ()
-        seen = conditions.since()
+        seen = conditions.conditions_since()
         return _Timed(first, second, timer.method, seen, screening.evidence, notes, redraws)
 
     def _reference_subject(self, redraws: Redraws) -> Subject:
         graph = ReferenceGraph(self._setup.machine, self._protocol.calls)
 
-        def on(shared: Shared) -> Callable[[], Any]:
+        def call_on(shared: Shared) -> Callable[[], Any]:
             if self._protocol.calls_in_graph:
-                return graph.on(shared)
+                return graph.replay_on(shared)
             seed_everything(shared.trial.seed)
-            own = fresh(shared.trial.workload) if shared.written else shared.trial.workload
+            own = copy_workload(shared.trial.workload) if shared.written else shared.trial.workload
             return own.run_reference
 
         def warm() -> None:
             """Warm up as the candidate does: see `solkit.measure.guarded.candidate`."""
             if redraws.other is not None:
-                on(redraws.other)()
-                on(redraws.current)
+                call_on(redraws.other)()
+                call_on(redraws.current)
             for storage in redraws.current.packed.storages:
-                read(storage)
+                read_through(storage)
 
-        return Subject("reference", lambda: on(redraws.current), lambda: warm)
+        return Subject("reference", lambda: call_on(redraws.current), lambda: warm)
 
-    def side(
+    def make_side(
         self,
         redraws: Redraws,
         method: str,
@@ -234,7 +238,7 @@ class Examination:
         self.remote.call(shared.trial.name, shared.trial.seed, calls, before)
         is_judged = secret.random() < looks
         if is_judged and not (shared.written and calls > 1):  # a graph's calls overwrite each other
-            self.checks.keep_last(shared, "a timed call")
+            self.checks.keep_last_call(shared, "a timed call")
         if shared.written:
             shared.restore()
 
@@ -245,13 +249,13 @@ class Examination:
         """
         if self._protocol.calls == 1 or redraws.kind == "same":
             return
-        single = find("warm-graph")
+        single = find_protocol("warm-graph")
 
-        def measured(timer: Timer) -> Series:
-            side = self.side(redraws, timer.method, 0.0, single)
-            return sample([side], _SINGLE, random.Random(), begin=redraws.begin)[0]
+        def sample_single(timer: Timer) -> Series:
+            side = self.make_side(redraws, timer.method, 0.0, single)
+            return sample_sides([side], _SINGLE, random.Random(), begin=redraws.begin_turn)[0]
 
-        taken, _ = by_first_that_works(self._setup.machine.timers(single)[0], measured)
+        taken, _ = by_first_that_works(self._setup.machine.timers(single)[0], sample_single)
         single_ms, many_ms = median(taken.spans_ms), median_interval(told_ms).high
         if single_ms > _SINGLE_FACTOR * many_ms + _SINGLE_MORE_MS:
             text = (
@@ -267,7 +271,7 @@ class Examination:
         clock = check_by_wall_clock(median_interval(told_ms).high, rows)
         if clock.contradiction is not None:
             raise CandidateError(Verdict.CHEATING, (clock.contradiction,))
-        self.checks.heed(self.remote.look(guarded=True).findings)
+        self.checks.heed_findings(self.remote.look(guarded=True).findings)
         return clock
 
 
@@ -285,25 +289,25 @@ class _Rows:
         if self.shared.written:
             self.shared.restore()
         self.setup.machine.synchronize()
-        return self._repeat(calls, behind_s, wait=True)
+        return self._repeat_calls(calls, behind_s, wait=True)
 
     def launch(self, calls: int, behind_s: float) -> float:
         """Launch a row, and finish its work before the next request."""
-        taken_s = self._repeat(calls, behind_s, wait=False)
+        taken_s = self._repeat_calls(calls, behind_s, wait=False)
         self.remote.settle()
         return taken_s
 
     def judge(self) -> None:
         """Judge the last call of a row, unless the calls overwrite one another's inputs."""
         if not self.shared.written:
-            self.checks.judge_last(self.shared, "the last of a row of calls")
+            self.checks.judge_last_call(self.shared, "the last of a row of calls")
 
-    def _repeat(self, calls: int, behind_s: float, wait: bool) -> float:
+    def _repeat_calls(self, calls: int, behind_s: float, wait: bool) -> float:
         trial = self.shared.trial
         return self.remote.repeat(trial.name, trial.seed, calls, behind_s, wait)
 
 
-def _kept(series: Series, kept: Sequence[bool]) -> Series:
+def _select_calls(series: Series, kept: Sequence[bool]) -> Series:
     lists = series.times, series.ran, series.begun
     return Series(*(list(compress(values, kept)) for values in lists))
 
@@ -324,12 +328,3 @@ def _measurement(
         sm_clock_mhz=timed.conditions.sm_clock_mhz,
         launches=launches,
     )
-
-
-def _by_wall_clock(
-    measurement: Measurement, protocol: Protocol, clock: WallClock
-) -> tuple[Measurement, Protocol]:
-    """Return the same with the slope as the candidate's time."""
-    method, slope_ms = "wall clock", clock.slope_ms
-    measurement = replace(measurement, median_ms=slope_ms, low_ms=slope_ms, high_ms=slope_ms)
-    return replace(measurement, method=method), replace(protocol, method=method)

@@ -17,11 +17,11 @@ from typing import Any, Protocol
 
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
-from solkit.measure.checking.inputs import fingerprints_of, fresh, tensors_of
+from solkit.measure.checking.inputs import copy_workload, fingerprints_of, tensors_of
 from solkit.measure.checking.redrawing import Draws
 from solkit.measure.checking.trials import Trial
 from solkit.measure.guarded.remote import Remote
-from solkit.measure.guarded.sharing import Block, Packed, pack
+from solkit.measure.guarded.sharing import Block, Packed, pack_value
 from solkit.measure.timing.machine import Machine
 
 __all__ = ["Drawn", "Redraws", "ReferenceGraph", "Shared", "secret"]
@@ -44,7 +44,7 @@ class Shared:
 
     def restore(self) -> None:
         """Undo what a call wrote."""
-        self.packed.fill(self.block)
+        self.packed.fill_block(self.block)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Redraws:
     ) -> None:
         self._sets, self._draws, self._remotes = list(sets), draws, remotes
         last = sets[-1]
-        self._first = last if first is None else _emptied(last)
+        self._first = last if first is None else _without_inputs(last)
         self._make_first = first
         self._last: Drawn | None = None
         self._prints: list[tuple[object, ...]] = []  # of the last turn's inputs
@@ -119,7 +119,7 @@ class Redraws:
         others = [shared for shared in self._sets if shared.trial.name != self.current.trial.name]
         return others[0] if others else None
 
-    def begin(self) -> Drawn | None:
+    def begin_turn(self) -> Drawn | None:
         """Begin a turn; ``None`` if the inputs stay as they are."""
         number = secret.randrange(len(self._sets))
         if self.kind == "same":
@@ -128,14 +128,14 @@ class Redraws:
                 self.current.restore()
             return None
         drawn = Drawn(secret.getrandbits(62), secret.getrandbits(31))
-        self.current = self._sets[number] = self._placed(self._sets[number], drawn)
+        self.current = self._sets[number] = self._place_draw(self._sets[number], drawn)
         self._last = drawn
         return drawn
 
-    def end(self) -> Shared:
+    def restore_first(self) -> Shared:
         """Share the inputs of before the first turn again."""
         if self._last is not None:
-            self._prints = self._prints_of(self.current.trial.workload)
+            self._prints = self._fingerprint_inputs(self.current.trial.workload)
         first = replace(self._first, block=self._sets[-1].block)
         if self._make_first is not None:
             workload = self._make_first()
@@ -148,21 +148,21 @@ class Redraws:
         self.current = self._sets[-1] = first
         return first
 
-    def workload(self, drawn: Drawn) -> Workload:
+    def draw_again(self, drawn: Drawn) -> Workload:
         """Return the inputs of a turn once more."""
         return self._draws.of(drawn.source)
 
-    def repeats(self) -> bool:
+    def is_repeatable(self) -> bool:
         """Tell, after all turns, whether the seed of the last one gives its inputs again."""
         if self._last is None:
             return False
-        return self._prints_of(self.workload(self._last)) == self._prints
+        return self._fingerprint_inputs(self.draw_again(self._last)) == self._prints
 
-    def _prints_of(self, workload: Workload) -> list[tuple[object, ...]]:
+    def _fingerprint_inputs(self, workload: Workload) -> list[tuple[object, ...]]:
         return fingerprints_of(tensors_of(workload), self._key)
 
-    def _placed(self, before: Shared, drawn: Drawn) -> Shared:
-        workload = self.workload(drawn)
+    def _place_draw(self, before: Shared, drawn: Drawn) -> Shared:
+        workload = self.draw_again(drawn)
         packed = self._pack(workload)
         trial = replace(before.trial, workload=workload, seed=drawn.seed, want=[], exact=None)
         after = replace(before, trial=trial, packed=packed, is_drawn=True)
@@ -184,7 +184,7 @@ class Redraws:
         return shared
 
 
-def _emptied(shared: Shared) -> Shared:
+def _without_inputs(shared: Shared) -> Shared:
     """Return the same without the inputs in the referee's memory."""
     trial = replace(shared.trial, workload=shared.trial.workload.with_inputs((), {}))
     return replace(shared, trial=trial, packed=replace(shared.packed, storages=()))
@@ -198,22 +198,22 @@ class ReferenceGraph:
         self._packed: Packed | None = None
         self._replay: Callable[[], Any] = lambda: None
 
-    def on(self, shared: Shared) -> Callable[[], Any]:
+    def replay_on(self, shared: Shared) -> Callable[[], Any]:
         """Return the replay on these inputs, which are copied to where the graph reads them.
 
         Raises:
             ActivityError: it cannot be captured.
         """
         if self._packed is None or self._packed.form != shared.packed.form:
-            self._capture(shared)
+            self._capture_calls(shared)
         assert self._packed is not None
         for mine, new in zip(self._packed.storages, shared.packed.storages, strict=True):
             mine.copy_(new)
         return self._replay
 
-    def _capture(self, shared: Shared) -> None:
-        own = fresh(shared.trial.workload)
+    def _capture_calls(self, shared: Shared) -> None:
+        own = copy_workload(shared.trial.workload)
         seed_everything(shared.trial.seed)
         calls = range(self._calls)
-        self._replay = self._machine.captured(lambda: [own.run_reference() for _ in calls])
-        self._packed = pack((own.args, dict(own.kwargs)), self._machine.device)
+        self._replay = self._machine.capture_graph(lambda: [own.run_reference() for _ in calls])
+        self._packed = pack_value((own.args, dict(own.kwargs)), self._machine.device)

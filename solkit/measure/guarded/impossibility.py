@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import torch
-from torch.utils._pytree import tree_leaves
 
 from solkit.core import Needed, NeededProducts, Tolerance
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking.faults import ContextLostError
-from solkit.measure.checking.inputs import fresh
-from solkit.measure.checking.trials import Trial, naming
-from solkit.measure.sensitivity.needed import LIMIT_S, needed
+from solkit.measure.checking.inputs import copy_workload, tensors_of
+from solkit.measure.checking.trials import Trial, naming_trial
+from solkit.measure.sensitivity.needed import LIMIT_S, measure_needed
 
-__all__ = ["STAGE", "needed_on"]
+__all__ = ["STAGE", "measure_least_need"]
 
 STAGE = "measuring what the inputs need"
 """As a trial to skip: the reference breaks the CUDA context on changed inputs."""
 
 
-def needed_on(
+def measure_least_need(
     trials: Sequence[Trial],
     make: Callable[[], Workload],
     tolerance: Tolerance | None,
@@ -45,45 +44,48 @@ def needed_on(
         ContextLostError: the reference broke the CUDA context on changed inputs.
     """
     try:
-        with naming(STAGE):
+        with naming_trial(STAGE):
             each_s = limit_s / len(trials)
-            needs = [_needed(trial, make, tolerance, each_s) for trial in trials]
+            needs = [_measure_need(trial, make, tolerance, each_s) for trial in trials]
     except ContextLostError:
         raise
     except Exception:  # user code on inputs that it was not written for, or out of memory
         return None
     measured = [need for need in needs if need is not None]
-    return _least(measured) if len(measured) == len(needs) else None
+    return _least_need(measured) if len(measured) == len(needs) else None
 
 
-def _needed(
+def _measure_need(
     trial: Trial, make: Callable[[], Workload], tolerance: Tolerance | None, limit_s: float
 ) -> Needed | None:
-    workload = fresh(trial.workload)
+    workload = copy_workload(trial.workload)
 
-    def run() -> list[torch.Tensor]:
+    def run_reference() -> list[torch.Tensor]:
         seed_everything(trial.seed)
         return workload.run_reference()
 
-    def draw(number: int) -> list[torch.Tensor]:
+    def draw_inputs(number: int) -> list[torch.Tensor]:
         seed_everything(trial.seed + number)
-        return _tensors(make())
+        return tensors_of(make())
 
-    def accepts(got: list[torch.Tensor]) -> bool:
+    def accepts_outputs(got: list[torch.Tensor]) -> bool:
         return not trial.standard(own).judge(got).errors
 
     own = workload.tolerance or tolerance
-    check = accepts if workload.check is not None else None
-    inputs = _tensors(workload)
-    return needed(run, inputs, draw, tolerance=own, accepts=check, limit_s=limit_s, seed=trial.seed)
+    check = accepts_outputs if workload.check is not None else None
+    inputs = tensors_of(workload)
+    return measure_needed(
+        run_reference,
+        inputs,
+        draw_inputs,
+        tolerance=own,
+        accepts=check,
+        limit_s=limit_s,
+        seed=trial.seed,
+    )
 
 
-def _tensors(workload: Workload) -> list[torch.Tensor]:
-    leaves = tree_leaves((workload.args, dict(workload.kwargs)))
-    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-
-
-def _least(needs: Sequence[Needed]) -> Needed:
+def _least_need(needs: Sequence[Needed]) -> Needed:
     alike = len({tuple(p.flops for p in need.products) for need in needs}) == 1
     products = zip(*(need.products for need in needs), strict=True) if alike else ()
     return Needed(

@@ -56,7 +56,9 @@ class Samples:
     conditions: Conditions | None = None
     # why other users of the GPU could not be seen; empty if they could
     neighbours: tuple[str, ...] = ()
-    inputs_digest: str | None = None  # `solkit.measure.checking.inputs.digest_of` the timed inputs
+    inputs_digest: str | None = (
+        None  # `solkit.measure.checking.inputs.digest_inputs` the timed inputs
+    )
 
 
 @dataclass(frozen=True)

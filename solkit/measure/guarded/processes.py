@@ -14,11 +14,11 @@ from collections.abc import Sequence
 
 from solkit.core import MeasureSettings
 from solkit.errors import UnsupportedError
-from solkit.measure.timing.gpu_lock import exclusive, uuid_of
-from solkit.processes.channel import Channel, pair
+from solkit.measure.timing.gpu_lock import exclusive_gpu, gpu_uuid
+from solkit.processes.channel import Channel, connected_pair
 from solkit.processes.child import Child
 from solkit.processes.forkserver import ForkServer
-from solkit.processes.host import ending
+from solkit.processes.host import describe_ending
 from solkit.processes.sandbox import Sandbox
 
 __all__ = ["QUOTED_LINES", "Processes"]
@@ -83,7 +83,9 @@ class Processes:
         for server in every:
             server.load()
 
-    def started(self, count: int, paths: Sequence[str]) -> tuple[Channel, tuple[Child, ...]]:
+    def start_candidates(
+        self, count: int, paths: Sequence[str]
+    ) -> tuple[Channel, tuple[Child, ...]]:
         """Return the channel to the referee and `count` candidates' processes; start missing ones.
 
         All are forked at once, so they create their CUDA contexts in parallel. A sandbox must show
@@ -110,9 +112,9 @@ class Processes:
         """End a candidate's process; gives its return code. The next candidate gets a new one."""
         return self.candidates.pop(place).end(grace_s)
 
-    def candidate_ended(self, place: int) -> str:
+    def describe_candidate_end(self, place: int) -> str:
         """Say how a candidate's process ended by itself."""
-        return ending(self.replace_candidate(place, _DEAD_S))
+        return describe_ending(self.replace_candidate(place, _DEAD_S))
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -120,17 +122,17 @@ class Processes:
         children = (self.referee, *self.candidates.values())
         return tuple(child.pid for child in children if child is not None)
 
-    def obituary(self) -> str:
+    def report_death(self) -> str:
         """Return the reason, in words, why the referee ended; end all other processes too."""
         if self.referee is None:
             return "the referee's process is gone"
-        ended = ending(self.referee.end(_DEAD_S))
-        printed = self.referee.printed()[-QUOTED_LINES:]
+        ended = describe_ending(self.referee.end(_DEAD_S))
+        printed = self.referee.printed_lines()[-QUOTED_LINES:]
         self.close()
         return "\n".join((f"the referee's process failed: {ended}", *printed))
 
     def close(self) -> None:
-        """End all processes and their descendants; `started` starts new ones."""
+        """End all processes and their descendants; `start_candidates` starts new ones."""
         control, self._control = self._control, None
         if control is not None:
             control.close()
@@ -151,33 +153,33 @@ class Processes:
             return self._control
         self.close()
         self._judged = 0
-        self._take_gpu()
+        self._lock_gpu()
         for sandbox in self._sandboxes.values():
             sandbox.server(self._paths).start()  # they load torch in parallel
-        ours, theirs = pair()
+        ours, theirs = connected_pair()
         self._control = Channel(ours, trusting=True)
-        self.referee = self._child(_REFEREE, theirs.fileno())
+        self.referee = self._start_child(_REFEREE, theirs.fileno())
         theirs.close()
         return self._control
 
-    def _take_gpu(self) -> None:
+    def _lock_gpu(self) -> None:
         """Lock the GPU before any of our processes uses it, until none does."""
         if self._device == "cpu":
             return
         with contextlib.suppress(UnsupportedError):  # no NVML: the referee reports what torch sees
-            self.uuid = uuid_of(self._gpu)
+            self.uuid = gpu_uuid(self._gpu)
         if self.uuid is not None:
-            self._lock.enter_context(exclusive(self.uuid, self._patience_s))
+            self._lock.enter_context(exclusive_gpu(self.uuid, self._patience_s))
 
     def _start_candidate(self, control: Channel, place: int) -> None:
-        referees, theirs = pair()
-        candidate = self._child(_CANDIDATE, theirs.fileno())
+        referees, theirs = connected_pair()
+        candidate = self._start_child(_CANDIDATE, theirs.fileno())
         theirs.close()
         self.candidates[place], self._served[place] = candidate, 0
         control.send({"candidate": candidate.pid, "place": place}, b"", (referees.fileno(),))
         referees.close()
 
-    def _child(self, function: str, descriptor: int) -> Child:
+    def _start_child(self, function: str, descriptor: int) -> Child:
         """Return a new process, with this process's module path."""
         order = "PCI_BUS_ID"  # as NVML counts
         visible = {"CUDA_DEVICE_ORDER": order, "CUDA_VISIBLE_DEVICES": self._gpu}

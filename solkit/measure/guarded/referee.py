@@ -25,12 +25,11 @@ import torch
 
 from solkit.core import Verdict
 from solkit.errors import SolkitError, WorkerError
+from solkit.measure.anti_cheating import cheat_detection
 from solkit.measure.checking.faults import CandidateError, ContextLostError
-from solkit.measure.checking.trial_cache import TrialCache
-from solkit.measure.distrust import cheat_detection
+from solkit.measure.checking.trials import TrialCache
 from solkit.measure.guarded.correctness import Setup
 from solkit.measure.guarded.examination import examine
-from solkit.measure.guarded.imports import Imports
 from solkit.measure.guarded.messages import (
     ComparisonRequest,
     JudgedTurns,
@@ -39,9 +38,10 @@ from solkit.measure.guarded.messages import (
     decode,
     encode,
 )
+from solkit.measure.guarded.problem_loading import Imports
 from solkit.measure.guarded.remote import CandidateDiedError, Remote
 from solkit.measure.timing.activities import ActivityError
-from solkit.measure.timing.alternating_comparison import compare
+from solkit.measure.timing.alternating_comparison import compare_in_turns
 from solkit.measure.timing.machine import machine_for
 from solkit.processes.channel import Channel, ClosedError, Frame
 
@@ -79,23 +79,23 @@ class _Referee:
             while True:
                 frame = self._control.receive()
                 if "candidate" in frame.header:
-                    self._take(frame)
+                    self._take_candidate(frame)
                 else:
-                    self._control.send(self._answer(frame.header))
+                    self._control.send(self._answer_request(frame.header))
 
-    def _take(self, frame: Frame) -> None:
+    def _take_candidate(self, frame: Frame) -> None:
         place = int(frame.header["place"])
         if place in self._candidates:
             self._candidates[place].channel.close()
         channel = Channel.of(frame.descriptors[0], trusting=False)
         self._candidates[place] = _Process(channel, int(frame.header["candidate"]))
 
-    def _answer(self, header: dict[str, Any]) -> dict[str, Any]:
+    def _answer_request(self, header: dict[str, Any]) -> dict[str, Any]:
         requests: tuple[Request, ...]
         run: _Run
         if "comparison" in header:
             comparison = decode(ComparisonRequest, header["comparison"])
-            requests, run = comparison.candidates, partial(compare, comparison)
+            requests, run = comparison.candidates, partial(compare_in_turns, comparison)
         else:
             request = decode(Request, header["request"])
             requests, run = (request,), partial(examine, request)
@@ -114,10 +114,11 @@ class _Referee:
         places = range(len(requests))
         lost: set[int] = set()
         try:
-            channels = [self._ready(self._candidates[place]) for place in places]
+            channels = [self._wait_until_ready(self._candidates[place]) for place in places]
             self._stage = ""  # the time limit counts from the next stage on
             outcome = run(
-                channels, Setup(machine_for(requests[0].device), self._say, blocks, self._cache)
+                channels,
+                Setup(machine_for(requests[0].device), self._report_stage, blocks, self._cache),
             )
             answer: dict[str, Any] = {"outcome": encode(outcome)}
             culprit = outcome.failed if isinstance(outcome, JudgedTurns) else 0
@@ -137,14 +138,14 @@ class _Referee:
         unfit = {place for place in places if place not in lost and not self._is_reusable(place)}
         return {**answer, "drop": sorted(dropped | unfit)}
 
-    def _ready(self, process: _Process) -> Channel:
+    def _wait_until_ready(self, process: _Process) -> Channel:
         if process.is_new:
-            Remote(process.channel, _START_S, self._say).wait_until_ready()
+            Remote(process.channel, _START_S, self._report_stage).wait_until_ready()
             process.is_new = False
         return process.channel
 
     def _is_reusable(self, place: int) -> bool:
-        remote = Remote(self._candidates[place].channel, _RESET_S, self._say)
+        remote = Remote(self._candidates[place].channel, _RESET_S, self._report_stage)
         try:
             has_room = remote.reset() <= _LEFT_BYTES
             # what it left behind (a flag, a thread, a patch) would be blamed on the next one
@@ -152,7 +153,7 @@ class _Referee:
         except (CandidateError, CandidateDiedError, ActivityError, SolkitError):
             return False
 
-    def _say(self, stage: str) -> None:
+    def _report_stage(self, stage: str) -> None:
         if stage != self._stage:
             self._stage = stage
             self._control.send({"stage": stage})
@@ -174,7 +175,7 @@ def warm_up() -> None:
     """
     importlib.import_module("solkit.measure.guarded.candidate")
     importlib.import_module("torch._dynamo")  # dispatch modes import it on first use
-    cheat_detection.prepare()
+    cheat_detection.record_originals()
 
 
 def main(descriptor: int) -> None:

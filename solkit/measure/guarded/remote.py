@@ -17,8 +17,8 @@ import solkit.errors
 from solkit.core import KernelAnalysis, Value, Verdict
 from solkit.core.codec import from_json
 from solkit.errors import SolkitError, WorkerError
+from solkit.measure.anti_cheating import Finding
 from solkit.measure.checking.faults import CandidateError
-from solkit.measure.distrust.findings import Finding
 from solkit.measure.guarded.sharing import Block, Packed, offsets_of
 from solkit.measure.timing.activities import ActivityError, CallTime
 from solkit.processes.channel import Channel, ClosedError, NonsenseError
@@ -85,7 +85,7 @@ class Remote:
             WorkerError: it did not start.
         """
         try:
-            self._channel.receive(self.left_s)
+            self._channel.receive(self.remaining_s)
         except (TimeoutError, ClosedError, NonsenseError) as error:
             raise WorkerError("the candidate's process did not start") from error
 
@@ -96,32 +96,36 @@ class Remote:
             SolkitError: the file is at fault. (So for `bind`.)
         """
         what = "loading the kernel file"
-        self._ask("load", what, path=path, reference=reference, device=device, tf32=tf32)
+        self._send_request("load", what, path=path, reference=reference, device=device, tf32=tf32)
 
     def bind(self, shape: Mapping[str, Value], params: Mapping[str, Value]) -> None:
         """Prepare it for a shape."""
-        self._ask("bind", "preparing the candidate", shape=dict(shape), params=dict(params))
+        self._send_request(
+            "bind", "preparing the candidate", shape=dict(shape), params=dict(params)
+        )
 
     def attach(self, name: str, packed: Packed, block: Block) -> None:
         """Share inputs with it under a name."""
         ticket, descriptors = block.ticket()
         files = packed.dumps(), descriptors
-        self._ask("attach", "sharing the inputs", files=files, name=name, ticket=ticket)
+        self._send_request("attach", "sharing the inputs", files=files, name=name, ticket=ticket)
 
     def detach(self, name: str) -> None:
         """Take inputs back."""
-        self._ask("detach", "taking the inputs back", name=name)
+        self._send_request("detach", "taking the inputs back", name=name)
 
     def run(
         self, name: str, seed: int, sizes: Sequence[int], shares: bool, guarded: bool = False
     ) -> Look:
         """Call it on inputs; see `solkit.measure.guarded.candidate`."""
         arguments: dict[str, Any] = {"sizes": list(sizes), "shares": shares, "guarded": guarded}
-        return self._ask("run", "running the candidate", _look, name=name, seed=seed, **arguments)
+        return self._send_request(
+            "run", "running the candidate", _read_look, name=name, seed=seed, **arguments
+        )
 
     def look(self, guarded: bool = False) -> Look:
         """Return the state after the last call."""
-        return self._ask("look", "looking at the candidate", _look, guarded=guarded)
+        return self._send_request("look", "looking at the candidate", _read_look, guarded=guarded)
 
     def fetch(
         self, block: Block, forms: Sequence[Form], is_new: bool, stays: bool = True
@@ -133,61 +137,67 @@ class Remote:
         """
         ticket, descriptors = block.ticket() if is_new else (None, ())
         offsets = offsets_of([form.size for form in forms])[0]
-        block.at(0, block.size).fill_(0xFF)  # NaN in every floating dtype
+        block.bytes_at(0, block.size).fill_(0xFF)  # NaN in every floating dtype
         block.settle()  # or this could overwrite what the candidate writes
         arguments: dict[str, Any] = {"ticket": ticket, "offsets": offsets, "stays": stays}
-        self._ask("fetch", "reading the outputs", files=(b"", descriptors), **arguments)
+        self._send_request("fetch", "reading the outputs", files=(b"", descriptors), **arguments)
         return [
-            block.at(offset, form.size).clone().view(form.dtype).reshape(form.shape)
+            block.bytes_at(offset, form.size).clone().view(form.dtype).reshape(form.shape)
             for offset, form in zip(offsets, forms, strict=True)
         ]
 
     def operators(self, name: str, seed: int) -> list[str]:
         """Call it once more; gives the torch operators that it reports."""
-        return self._ask("operators", "running the candidate", _names, name=name, seed=seed)
+        return self._send_request(
+            "operators", "running the candidate", _read_names, name=name, seed=seed
+        )
 
     def kernels(self) -> dict[str, float]:
         """GPU milliseconds by kernel name of the last round, as it reports them."""
-        return self._ask("kernels", "reading a timer", _kernels)
+        return self._send_request("kernels", "reading a timer", _read_kernels)
 
     def launches(self, name: str, seed: int) -> tuple[KernelAnalysis, ...]:
         """Call it once more; gives the Triton launches that it reports."""
-        return self._ask("launches", "running the candidate", _launches, name=name, seed=seed)
+        return self._send_request(
+            "launches", "running the candidate", _read_launches, name=name, seed=seed
+        )
 
     def start(self, protocol: str, method: str) -> None:
         """Begin a round of timed calls."""
-        self._ask("start", "starting a timer", protocol=protocol, method=method)
+        self._send_request("start", "starting a timer", protocol=protocol, method=method)
 
     def capture(self, name: str, seed: int, calls_in_graph: int) -> None:
         """Have it capture a graph of calls, which `call` replays."""
         arguments: dict[str, Any] = {"seed": seed, "calls_in_graph": calls_in_graph}
-        self._ask("capture", "capturing a graph", name=name, **arguments)
+        self._send_request("capture", "capturing a graph", name=name, **arguments)
 
     def call(self, name: str, seed: int, calls_in_graph: int, other: str | None = None) -> None:
         """Make one timed call; for a warm L2, after an untimed one on other inputs if there are."""
         arguments: dict[str, Any] = {"seed": seed, "calls_in_graph": calls_in_graph, "other": other}
-        self._ask("call", "timing", name=name, **arguments)
+        self._send_request("call", "timing", name=name, **arguments)
 
     def stop(self) -> list[CallTime]:
         """End the round; gives the times that it reports."""
-        return self._ask("stop", "reading a timer", _times)
+        return self._send_request("stop", "reading a timer", _read_times)
 
     def repeat(self, name: str, seed: int, calls: int, behind_s: float, wait: bool = True) -> float:
         """Make calls in a row; gives the seconds until the answer, by the referee's clock."""
         arguments: dict[str, Any] = {"calls": calls, "behind_s": behind_s, "wait": wait}
         start = time.monotonic()
-        self._ask("repeat", "timing by the wall clock", name=name, seed=seed, **arguments)
+        self._send_request("repeat", "timing by the wall clock", name=name, seed=seed, **arguments)
         return time.monotonic() - start
 
     def settle(self) -> None:
         """Have it wait for launched work."""
-        self._ask("settle", "timing by the wall clock")
+        self._send_request("settle", "timing by the wall clock")
 
     def reset(self) -> int:
         """Have it forget the candidate; gives the bytes of device memory still in use."""
-        return self._ask("reset", "clearing up", lambda answer: int(answer["memory_bytes"]))
+        return self._send_request(
+            "reset", "clearing up", lambda answer: int(answer["memory_bytes"])
+        )
 
-    def _ask(
+    def _send_request(
         self,
         op: str,
         doing: str,
@@ -199,35 +209,35 @@ class Remote:
         self._say(doing)
         message = {"op": op, "doing": doing, "given": arguments}
         try:
-            self._channel.send(message, *files, self.left_s)
-            header = self._channel.receive(self.left_s).header
+            self._channel.send(message, *files, self.remaining_s)
+            header = self._channel.receive(self.remaining_s).header
         except TimeoutError:
             error = f"{doing}: killed after {self._limit_s:g} s"
             raise CandidateError(Verdict.TIMED_OUT, (error,)) from None
         except ClosedError:
             raise CandidateDiedError(doing) from None
         except NonsenseError as error:
-            raise _nonsense(doing, error) from error
+            raise _nonsense_error(doing, error) from error
         try:
             if "ok" in header:
                 return read(header["ok"])
-            failure = _failure(header)
+            failure = _read_failure(header)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise _nonsense(doing, error) from error
+            raise _nonsense_error(doing, error) from error
         raise failure
 
     @property
-    def left_s(self) -> float:
+    def remaining_s(self) -> float:
         """Seconds of the time limit that are left, above 0."""
         return max(self._deadline_s - time.monotonic(), 1e-3)
 
 
-def _nonsense(doing: str, error: Exception) -> CandidateError:
+def _nonsense_error(doing: str, error: Exception) -> CandidateError:
     text = f"{doing}: an answer of the candidate makes no sense: {str(error)[:_MOST_TEXT]}"
     return CandidateError(Verdict.CRASHED, (text,))
 
 
-def _failure(header: Any) -> Exception:
+def _read_failure(header: Any) -> Exception:
     if "untimed" in header:
         return ActivityError(str(header["untimed"])[:_MOST_TEXT])
     if "error" in header:
@@ -242,7 +252,7 @@ def _failure(header: Any) -> Exception:
     return CandidateError(verdict, tuple(str(line)[:_MOST_TEXT] for line in header["errors"]))
 
 
-def _launches(answer: Any) -> tuple[KernelAnalysis, ...]:
+def _read_launches(answer: Any) -> tuple[KernelAnalysis, ...]:
     launches = tuple(from_json(KernelAnalysis, launch) for launch in answer)
     for kernel in launches:
         for name, value in kernel.launch.constants.items():
@@ -251,17 +261,17 @@ def _launches(answer: Any) -> tuple[KernelAnalysis, ...]:
     return launches
 
 
-def _look(answer: Any) -> Look:
+def _read_look(answer: Any) -> Look:
     if len(answer["outputs"]) > _MOST_OUTPUTS:
         raise ValueError(f"{len(answer['outputs'])} outputs")
     findings = [
         Finding(str(f["trick"]), str(f["evidence"])[:_MOST_TEXT], bool(f["is_proof"]))
         for f in answer["findings"]
     ]
-    return Look(tuple(_form(form) for form in answer["outputs"]), tuple(findings))
+    return Look(tuple(_read_form(form) for form in answer["outputs"]), tuple(findings))
 
 
-def _form(answer: Any) -> Form:
+def _read_form(answer: Any) -> Form:
     dtype = getattr(torch, str(answer["dtype"]))
     shape = tuple(int(size) for size in answer["shape"])
     if not isinstance(dtype, torch.dtype) or any(size < 0 for size in shape):
@@ -269,15 +279,15 @@ def _form(answer: Any) -> Form:
     return Form(shape, dtype, str(answer["device"]), bool(answer["is_input"]))
 
 
-def _names(answer: Any) -> list[str]:
+def _read_names(answer: Any) -> list[str]:
     return [str(name)[:_MOST_TEXT] for name in answer]
 
 
-def _kernels(answer: Any) -> dict[str, float]:
+def _read_kernels(answer: Any) -> dict[str, float]:
     return {str(name): float(ms) for name, ms in answer.items()}
 
 
-def _times(answer: Any) -> list[CallTime]:
+def _read_times(answer: Any) -> list[CallTime]:
     if len(answer) > _MOST_SAMPLES:
         raise ValueError(f"{len(answer)} times")
     times = [

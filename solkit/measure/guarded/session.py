@@ -13,14 +13,16 @@ process (`solkit.measure.guarded.processes`).
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import solkit.errors
 from solkit.core import Candidate, MeasureSettings, Value, Verdict
 from solkit.errors import InputError, SolkitError, UnsupportedError, WorkerError
 from solkit.measure.checking.faults import ALL_DISTRIBUTIONS, ContextLostError
@@ -32,13 +34,20 @@ from solkit.measure.guarded.messages import (
     decode,
     encode,
 )
-from solkit.measure.guarded.processes import Processes
-from solkit.measure.guarded.supervision import LostError, Wait
-from solkit.measure.timing.gpu_lock import Company, nvml
-from solkit.measure.timing.protocols import find
-from solkit.processes.channel import ClosedError
+from solkit.measure.guarded.processes import QUOTED_LINES, Processes
+from solkit.measure.timing.gpu_lock import Company, Neighbours, nvml
+from solkit.measure.timing.protocols import find_protocol
+from solkit.processes.channel import Channel, ClosedError, NonsenseError
+from solkit.processes.child import Child
 
-__all__ = ["Session", "is_available", "measure"]
+__all__ = [
+    "LostError",
+    "Session",
+    "Wait",
+    "is_available",
+    "measure",
+]
+
 
 _RETRIES_SHARE = 0.5  # of the time limit: for trials that break the reference's context
 
@@ -68,9 +77,9 @@ class Session:
     ) -> None:
         self.settings = settings or MeasureSettings()
         if gpu is None:
-            gpu = _visible(os.environ.get("CUDA_VISIBLE_DEVICES"), self.settings.gpu_index)
+            gpu = _visible_gpu(os.environ.get("CUDA_VISIBLE_DEVICES"), self.settings.gpu_index)
         self._device = device
-        self._common_seed = _drawn()
+        self._common_seed = _draw_seed()
         self._skipped: dict[str, tuple[str, ...]] = {}  # trials, by the problem's path
         self._processes = Processes(gpu, device, self.settings)
 
@@ -133,17 +142,17 @@ class Session:
             WorkerError: SolKit's own part failed.
         """
         own = settings or self.settings
-        request = self._request(path, reference, shape, params, own)
+        request = self._make_request(path, reference, shape, params, own)
         request = replace(request, hard_ms=hard_ms, hopeless_ms=hopeless_ms)
         paths = (path, reference or path)
         try:
-            answer, wait = self._ask([request], paths)
+            answer, wait = self._ask_referee([request], paths)
         except LostError as lost:
             return Judgement(lost.verdict, lost.errors, None, None)
         outcome = decode(Judgement, answer)
         if outcome.verdict is Verdict.TIMED_OUT:
-            return replace(outcome, errors=(*outcome.errors, *wait.printed(0)))
-        return _among_others(outcome, wait.company)
+            return replace(outcome, errors=(*outcome.errors, *wait.last_printed(0)))
+        return _with_company(outcome, wait.company)
 
     def compare(
         self,
@@ -176,10 +185,10 @@ class Session:
         own = settings or self.settings
         own = replace(own, time_limit_s=own.time_limit_s * len(candidates))
         problem = candidates[0].path if reference is None else reference
-        seed = _drawn() if own.seed is None else own.seed
+        seed = _draw_seed() if own.seed is None else own.seed
         requests = tuple(
             replace(
-                self._request(candidate.path, problem, shape, candidate.params, own),
+                self._make_request(candidate.path, problem, shape, candidate.params, own),
                 reference=None if candidate.path == problem else problem,
                 seed=seed,
             )
@@ -188,12 +197,12 @@ class Session:
         paths = (problem, *(candidate.path for candidate in candidates))
         comparison = ComparisonRequest(requests, precision, own.turns_s, repeats)
         try:
-            answer, wait = self._ask(requests, paths, comparison)
+            answer, wait = self._ask_referee(requests, paths, comparison)
         except LostError as lost:
             return JudgedTurns((), lost.errors, verdict=lost.verdict)
-        return _compared_among_others(decode(JudgedTurns, answer), wait.company)
+        return _compared_with_company(decode(JudgedTurns, answer), wait.company)
 
-    def _request(
+    def _make_request(
         self,
         path: str,
         reference: str | None,
@@ -208,14 +217,14 @@ class Session:
             params=dict(params),
             time_limit_s=settings.time_limit_s,
             checks_limit_s=settings.checks_limit_s,
-            seed=_drawn() if settings.seed is None else settings.seed,
+            seed=_draw_seed() if settings.seed is None else settings.seed,
             device=self._device,
-            protocol=find(settings.protocol).name,
+            protocol=find_protocol(settings.protocol).name,
             common_seed=self._common_seed if settings.seed is None else settings.seed,
             custom_kernel=settings.custom_kernel,
         )
 
-    def _ask(
+    def _ask_referee(
         self,
         requests: Sequence[Request],
         paths: Sequence[str],
@@ -237,7 +246,7 @@ class Session:
             else:
                 message = {"comparison": encode(replace(comparison, candidates=attempt))}
             try:
-                return self._asked(message, paths, attempt)
+                return self._send_message(message, paths, attempt)
             except ContextLostError as lost:
                 self.close()
                 if lost.trial in skip:
@@ -248,21 +257,21 @@ class Session:
                 others = (ALL_DISTRIBUTIONS,) if late and ALL_DISTRIBUTIONS not in skip else ()
                 self._skipped[problem] = (*skip, lost.trial, *others)
 
-    def _asked(
+    def _send_message(
         self, message: Mapping[str, Any], paths: Sequence[str], requests: Sequence[Request]
     ) -> tuple[str, Wait]:
         """Return the answer to a message about these requests, and the wait for it."""
         try:
-            control, candidates = self._processes.started(len(requests), paths)
+            control, candidates = self._processes.start_candidates(len(requests), paths)
             for candidate in candidates:
                 candidate.forget_printed()
             control.send(message)
             common = requests[0]
             limits = common.time_limit_s, self.settings.host_bytes, common.spent_s
             wait = Wait(self._processes, control, candidates, *limits)
-            return wait.answer(), wait
+            return wait.await_answer(), wait
         except ClosedError as error:
-            raise WorkerError(self._processes.obituary()) from error
+            raise WorkerError(self._processes.report_death()) from error
         except (LostError, ContextLostError):
             raise
         except BaseException as error:
@@ -271,7 +280,7 @@ class Session:
             raise
 
 
-def _among_others(outcome: Judgement, company: Company | None) -> Judgement:
+def _with_company(outcome: Judgement, company: Company | None) -> Judgement:
     """Return the outcome of a timed candidate, with the effect of other users of the GPU."""
     if company is None or outcome.measurement is None:
         return outcome
@@ -284,7 +293,7 @@ def _among_others(outcome: Judgement, company: Company | None) -> Judgement:
     )
 
 
-def _compared_among_others(outcome: JudgedTurns, company: Company | None) -> JudgedTurns:
+def _compared_with_company(outcome: JudgedTurns, company: Company | None) -> JudgedTurns:
     """Return the same for times that were measured in turns."""
     if company is None:
         return outcome
@@ -320,14 +329,136 @@ def is_available() -> bool:
         return False
 
 
-def _drawn() -> int:
+def _draw_seed() -> int:
     """Return a seed that no candidate can predict."""
     return secrets.randbelow(1 << 31)
 
 
-def _visible(inherited: str | None, index: int) -> str:
+def _visible_gpu(inherited: str | None, index: int) -> str:
     """Return the only GPU that the processes see."""
     if inherited is None:
         return str(index)
     listed = [name.strip() for name in inherited.split(",") if name.strip()]
     return listed[index] if index < len(listed) else ""
+
+
+# ------------------------------- Wait for the referee's answer, and watch the candidates meanwhile
+
+
+_POLL_S = 0.25
+_GRACE_S = 5.0  # beyond the time limit, for the referee to report the candidate's last step
+_START_S = 150.0  # for both processes to load torch, before the time limit counts
+
+_log = logging.getLogger(__name__)
+
+
+class LostError(Exception):
+    """A request without an answer: the verdict and errors to report, as in `Judgement`."""
+
+    def __init__(self, verdict: Verdict, *errors: str) -> None:
+        self.verdict, self.errors = verdict, errors
+        super().__init__(verdict, errors)
+
+
+@dataclass
+class Wait:
+    """Waiting for the answer to one request."""
+
+    processes: Processes  # of the session
+    control: Channel  # the channel to the referee
+    candidates: Sequence[Child]  # the processes that take part
+    time_limit_s: float  # for everything, from when all processes have started
+    host_bytes: int  # resident memory that a candidate's processes may use
+    spent_s: float = 0.0  # of the time limit, by earlier attempts
+    _killed_for: str | None = field(default=None, init=False)
+    _stage: str = field(default="starting", init=False)
+    _neighbours: Neighbours | None = field(init=False)
+    _deadline_s: float = field(init=False)
+    _begun_s: float | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._deadline_s = time.monotonic() + _START_S
+        uuid = self.processes.uuid
+        self._neighbours = None if uuid is None else Neighbours(uuid)
+
+    def await_answer(self) -> str:
+        """Return the referee's outcome.
+
+        Raises:
+            LostError: a candidate's process ended, or the referee does not respond.
+            ContextLostError: the reference broke the referee's CUDA context.
+            SolkitError: the referee raised it.
+        """
+        while True:
+            if not self.control.is_waiting(_POLL_S):
+                self._watch_candidates()
+                if time.monotonic() > self._deadline_s:
+                    raise self._timeout_error()
+                continue
+            message = self._receive_message()
+            if "outcome" in message:
+                self._look_for_neighbours()
+            for place in message.get("drop", ()):
+                self.processes.replace_candidate(place)
+            if "outcome" in message:
+                return str(message["outcome"])
+            self._raise_failure(message)
+            if self._stage == "starting":
+                self._begun_s = time.monotonic()
+                left_s = max(self.time_limit_s - self.spent_s, 0.0)
+                self._deadline_s = self._begun_s + left_s + _GRACE_S
+            self._stage = message["stage"]
+            _log.debug("%s", self._stage)
+
+    def last_printed(self, place: int) -> list[str]:
+        """Return the last lines that a candidate printed."""
+        return self.candidates[place].printed_lines()[-QUOTED_LINES:]
+
+    @property
+    def company(self) -> Company | None:
+        """Other users of the GPU; ``None`` if NVML does not know the GPU."""
+        return None if self._neighbours is None else self._neighbours.seen
+
+    def _raise_failure(self, message: dict[str, Any]) -> None:
+        if "lost_on" in message:
+            taken_s = 0.0 if self._begun_s is None else time.monotonic() - self._begun_s
+            raise ContextLostError(str(message["lost_on"]), taken_s)
+        if "error" in message:
+            raise getattr(solkit.errors, message["error"])(*message["args"])
+        if "died" in message:
+            doing, place = message["died"], message["place"]
+            ended = self.processes.describe_candidate_end(place)
+            verdict = Verdict.CRASHED if self._killed_for is None else Verdict.OUT_OF_MEMORY
+            why = f"{doing}: {self._killed_for or ended}"
+            raise LostError(verdict, why, *self.last_printed(place))
+
+    def _receive_message(self) -> dict[str, Any]:
+        try:
+            return self.control.receive(_GRACE_S).header
+        except (NonsenseError, TimeoutError) as error:
+            raise WorkerError(f"an answer of the referee makes no sense: {error}") from error
+
+    def _watch_candidates(self) -> None:
+        if self._stage == "timing":
+            self._look_for_neighbours()
+        for candidate in self.candidates:
+            used = candidate.resident_bytes()
+            if used > self.host_bytes and self._killed_for is None:
+                self._killed_for = (
+                    f"killed at {used / 2**30:.1f} GiB of host memory; "
+                    f"{self.host_bytes / 2**30:.1f} GiB are allowed"
+                )
+                candidate.end()  # the referee notices, and reports the last step
+
+    def _look_for_neighbours(self) -> None:
+        """Look for other users of the GPU."""
+        if self._neighbours is not None:
+            self._neighbours.look(self.processes.pids)
+
+    def _timeout_error(self) -> Exception:
+        """Return the error for a referee that does not respond: the problem hangs, or the GPU."""
+        self.processes.close()
+        if self._stage == "starting":
+            return WorkerError(f"the measuring processes did not start within {_START_S:g} s")
+        error = f"{self._stage}: killed after {self.time_limit_s:g} s"
+        return LostError(Verdict.TIMED_OUT, error)

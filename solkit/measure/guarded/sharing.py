@@ -27,7 +27,16 @@ import torch
 from solkit.adapters import cuda_memory
 from solkit.measure.checking.chunked_tensors import equal_bytes
 
-__all__ = ["Block", "Packed", "allocate", "attach", "offsets_of", "pack", "plain", "unpack"]
+__all__ = [
+    "Block",
+    "Packed",
+    "allocate_block",
+    "attach_block",
+    "offsets_of",
+    "pack_value",
+    "strided_values",
+    "unpack_value",
+]
 
 _ALIGNMENT = 512  # bytes, as in PyTorch's allocator: vectorised loads and views need it
 
@@ -39,23 +48,23 @@ class Block(abc.ABC):
     device: str  # ``"cpu"`` or ``"cuda"``
 
     @abc.abstractmethod
-    def at(self, offset: int, size: int) -> torch.Tensor:
+    def bytes_at(self, offset: int, size: int) -> torch.Tensor:
         """Return bytes of the block, as a tensor with a storage of only these bytes."""
 
     def read(self) -> None:
         """Read all of it, so that the device's cache holds what fits."""
-        read(self.at(0, self.size))
+        read_through(self.bytes_at(0, self.size))
 
     def holds(self, tensor: torch.Tensor) -> bool:
         """Tell whether a tensor lies in the block."""
         if not self.size or tensor.layout is not torch.strided or not tensor.numel():
             return False
-        first = self.at(0, 1).data_ptr()
+        first = self.bytes_at(0, 1).data_ptr()
         return tensor.device.type == self.device and first <= tensor.data_ptr() < first + self.size
 
     @abc.abstractmethod
     def ticket(self) -> tuple[dict[str, Any], tuple[int, ...]]:
-        """Return what `attach` needs elsewhere: a message, and descriptors to send along."""
+        """Return what `attach_block` needs elsewhere: a message, and descriptors to send along."""
 
     @abc.abstractmethod
     def settle(self) -> None:
@@ -66,12 +75,12 @@ class Block(abc.ABC):
         """Free the memory. The other process must have closed its end or have ended."""
 
 
-def read(memory: torch.Tensor) -> None:
+def read_through(memory: torch.Tensor) -> None:
     """Read bytes on their device, as words of the sum's own type, which takes no memory."""
     memory[: memory.numel() // 8 * 8].view(torch.int64).sum()
 
 
-def allocate(size: int, device: str) -> Block:
+def allocate_block(size: int, device: str) -> Block:
     """Return a block on a device, with undefined bytes.
 
     Raises:
@@ -82,7 +91,7 @@ def allocate(size: int, device: str) -> Block:
     return _CudaBlock(cuda_memory.allocate(max(size, 1)), size, cuda_memory.free)
 
 
-def attach(ticket: dict[str, Any], descriptors: Sequence[int]) -> Block:
+def attach_block(ticket: dict[str, Any], descriptors: Sequence[int]) -> Block:
     """Return the block that another process allocated."""
     size = int(ticket["size"])
     if ticket["kind"] == "host":
@@ -101,7 +110,7 @@ class _HostBlock(Block):
             os.ftruncate(descriptor, max(size, 1))
         self._map = mmap.mmap(descriptor, max(size, 1))
 
-    def at(self, offset: int, size: int) -> torch.Tensor:
+    def bytes_at(self, offset: int, size: int) -> torch.Tensor:
         if not size:
             return torch.empty(0, dtype=torch.uint8)
         return torch.frombuffer(self._map, dtype=torch.uint8, count=size, offset=offset)
@@ -124,13 +133,13 @@ class _CudaBlock(Block):
     def __init__(self, address: int, size: int, release: Any) -> None:
         self.size, self._address, self._release = size, address, release
 
-    def at(self, offset: int, size: int) -> torch.Tensor:
+    def bytes_at(self, offset: int, size: int) -> torch.Tensor:
         if not size:
             return torch.empty(0, dtype=torch.uint8, device="cuda")
         return torch.as_tensor(_Pointer(self._address + offset, size), device="cuda")
 
     def ticket(self) -> tuple[dict[str, Any], tuple[int, ...]]:
-        handle = cuda_memory.handle_of(self._address).hex()
+        handle = cuda_memory.export_handle(self._address).hex()
         return {"kind": "cuda", "size": self.size, "handle": handle}, ()
 
     def settle(self) -> None:
@@ -171,16 +180,16 @@ class Packed:
         """All but the bytes: equal for values that can take each other's place in a block."""
         return self.pickled, self.places
 
-    def fill(self, block: Block) -> None:
+    def fill_block(self, block: Block) -> None:
         """Write the storages to a block, for the other process to read."""
         for (offset, size), storage in zip(self.places, self.storages, strict=True):
-            block.at(offset, size).copy_(storage)
+            block.bytes_at(offset, size).copy_(storage)
         block.settle()
 
-    def changed(self, block: Block) -> Iterator[int]:
+    def changed_storages(self, block: Block) -> Iterator[int]:
         """Yield numbers of the storages whose bytes in the block differ from the packed ones."""
         for number, (offset, size) in enumerate(self.places):
-            if not equal_bytes(block.at(offset, size), self.storages[number]):
+            if not equal_bytes(block.bytes_at(offset, size), self.storages[number]):
                 yield number
 
     def dumps(self) -> bytes:
@@ -193,7 +202,7 @@ class Packed:
         return cls(*pickle.loads(data))
 
 
-def pack(value: Any, device: str) -> Packed:
+def pack_value(value: Any, device: str) -> Packed:
     """Take a value apart.
 
     Shared storages, strides, offsets and gaps are kept. Tensors on other devices, or of other
@@ -207,7 +216,7 @@ def pack(value: Any, device: str) -> Packed:
     return Packed(buffer.getvalue(), places, tuple(packer.storages))
 
 
-def unpack(packed: Packed, block: Block) -> Any:
+def unpack_value(packed: Packed, block: Block) -> Any:
     """Rebuild a value: new tensor objects on the block's memory."""
     return _Unpacker(io.BytesIO(packed.pickled), packed.places, block).load()
 
@@ -219,7 +228,7 @@ def offsets_of(sizes: Sequence[int]) -> tuple[list[int], int]:
     return offsets, end
 
 
-def plain(tensor: torch.Tensor) -> torch.Tensor:
+def strided_values(tensor: torch.Tensor) -> torch.Tensor:
     """Return the values of a tensor of any layout, as a strided tensor."""
     dense = tensor.detach()
     if dense.layout is not torch.strided:
@@ -235,11 +244,13 @@ class _Packer(pickle.Pickler):
         self._numbers: dict[int, int] = {}
 
     def persistent_id(self, value: Any) -> Any:
-        if type(value) not in (torch.Tensor, torch.nn.Parameter) or not self._is_shared(value):
+        if type(value) not in (torch.Tensor, torch.nn.Parameter):
             return None
-        tensor = plain(value)
+        if value.layout is not torch.strided or value.device.type != self._device_type:
+            return None
+        tensor = strided_values(value)
         return (
-            self._number(tensor.untyped_storage()),
+            self._number_storage(tensor.untyped_storage()),
             str(tensor.dtype).removeprefix("torch."),
             tensor.storage_offset(),
             tuple(tensor.size()),
@@ -248,10 +259,7 @@ class _Packer(pickle.Pickler):
             isinstance(value, torch.nn.Parameter),
         )
 
-    def _is_shared(self, tensor: torch.Tensor) -> bool:
-        return tensor.layout is torch.strided and tensor.device.type == self._device_type
-
-    def _number(self, storage: torch.UntypedStorage) -> int:
+    def _number_storage(self, storage: torch.UntypedStorage) -> int:
         key = storage.data_ptr() or -len(self.storages) - 1  # empty ones have no address
         if key not in self._numbers:
             self._numbers[key] = len(self.storages)
@@ -269,7 +277,7 @@ class _Unpacker(pickle.Unpickler):
     def persistent_load(self, note: Any) -> torch.Tensor:
         number, dtype, offset, size, stride, requires_grad, is_parameter = note
         if number not in self._storages:
-            self._storages[number] = self._block.at(*self._places[number]).untyped_storage()
+            self._storages[number] = self._block.bytes_at(*self._places[number]).untyped_storage()
         storage = self._storages[number]
         empty = torch.empty(0, dtype=getattr(torch, dtype), device=storage.device)
         tensor = empty.set_(storage, offset, size, stride)

@@ -64,22 +64,22 @@ class Changes:
     ) -> None:
         self._regions, self._relations, self._generator = regions, relations, generator
         counts = [region.count for region in regions]
-        self.elements = [[self._below(count) for _ in range(samples)] for count in counts]
-        self._groups = self._members()
-        self._scales = [_typical(region) for region in regions]
+        self.elements = [[self._draw_below(count) for _ in range(samples)] for count in counts]
+        self._groups = self._group_members()
+        self._scales = [_typical_size(region) for region in regions]
 
-    def chance(self) -> float:
+    def draw_chance(self) -> float:
         """Return a number in [0, 1)."""
         return float(torch.rand((), generator=self._generator))
 
-    def is_zero(self, at: int, element: int) -> bool:
+    def is_all_zero(self, at: int, element: int) -> bool:
         """Tell whether an element's sector holds nothing but zeros, which stay."""
         region = self._regions[at]
         return region.flat.is_floating_point() and not bool(
-            region.flat[region.sector_of(element)].double().any()
+            region.flat[region.sector_places(element)].double().any()
         )
 
-    def of(self, at: int, element: int) -> tuple[float, Iterator[Change]]:
+    def changes_for(self, at: int, element: int) -> tuple[float, Iterator[Change]]:
         """Return the changes to try on the sector of an element.
 
         Returns:
@@ -87,27 +87,27 @@ class Changes:
             elements must change together, each of their sectors counts the same part of one.
         """
         region, relations = self._regions[at], self._relations[at]
-        places = region.sector_of(element)
+        places = region.sector_places(element)
         if relations.is_fixed:
             return 0.0, iter(())
         if not region.flat.is_floating_point():
-            free = places[~self._kept(at, places)]
-            return 1.0, self._of_integers(at, free)
-        related, weight = self._related(at, places)
+            free = places[~self._kept_places(at, places)]
+            return 1.0, self._integer_changes(at, free)
+        related, weight = self._related_elements(at, places)
         if related is None:
-            free = places[~self._kept(at, places)]
-            return 1.0, self._of_numbers(at, free)
-        return weight, self._of_related(at, *related)
+            free = places[~self._kept_places(at, places)]
+            return 1.0, self._number_changes(at, free)
+        return weight, self._related_changes(at, *related)
 
     # ------------------------------------------------------------------- what changes together
 
-    def _members(self) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
+    def _group_members(self) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
         """Return each floating region's elements with a key of a drawn sector, and the keys."""
         drawn = []
         for at, relations in enumerate(self._relations):
             if relations.keys is not None:
-                places = [self._regions[at].sector_of(element) for element in self.elements[at]]
-                drawn.append(relations.keys[self._order(at, torch.cat(places))])
+                places = [self._regions[at].sector_places(element) for element in self.elements[at]]
+                drawn.append(relations.keys[self._element_order(at, torch.cat(places))])
         if not drawn:
             return []
         drawn_keys: torch.Tensor = torch.cat(drawn).unique()  # type: ignore[no-untyped-call]
@@ -115,18 +115,18 @@ class Changes:
             (number, elements, relations.keys[elements])
             for number, relations in enumerate(self._relations)
             if relations.keys is not None
-            for elements in [_among(relations, drawn_keys)]
+            for elements in [_elements_with_keys(relations, drawn_keys)]
         ]
 
-    def _kept(self, at: int, places: torch.Tensor) -> torch.Tensor:
-        return self._relations[at].kept[self._order(at, places)]
+    def _kept_places(self, at: int, places: torch.Tensor) -> torch.Tensor:
+        return self._relations[at].kept[self._element_order(at, places)]
 
-    def _order(self, at: int, places: torch.Tensor) -> torch.Tensor:
+    def _element_order(self, at: int, places: torch.Tensor) -> torch.Tensor:
         """Return places in `flat` as positions among the elements."""
         own = self._regions[at].places
         return places if own is None else torch.searchsorted(own, places)
 
-    def _related(
+    def _related_elements(
         self, at: int, places: torch.Tensor
     ) -> tuple[tuple[torch.Tensor, list[tuple[int, torch.Tensor]]] | None, float]:
         """Return one element of a sector with all that must change with it, if anything must.
@@ -134,15 +134,15 @@ class Changes:
         A kernel has to read one of these sectors. The element is drawn, so that for every sector
         the parts that others count of it add up to no more than one.
         """
-        free = places[~self._kept(at, places)]
+        free = places[~self._kept_places(at, places)]
         keys = self._relations[at].keys
         assert keys is not None
-        mine = keys[self._order(at, free)]
+        mine = keys[self._element_order(at, free)]
         alike = sum(int(torch.isin(group_keys, mine).sum()) for _, _, group_keys in self._groups)
         if alike <= free.numel():
             return None, 1.0
-        chosen = free[self._below(free.numel())].reshape(1)
-        key = keys[self._order(at, chosen)]
+        chosen = free[self._draw_below(free.numel())].reshape(1)
+        key = keys[self._element_order(at, chosen)]
         members = [
             (number, elements[group_keys == key]) for number, elements, group_keys in self._groups
         ]
@@ -150,46 +150,48 @@ class Changes:
 
     # --------------------------------------------------------------------------- new values
 
-    def _of_integers(self, at: int, places: torch.Tensor) -> Iterator[Change]:
+    def _integer_changes(self, at: int, places: torch.Tensor) -> Iterator[Change]:
         """Swap integers, or take values from other places; flip bools."""
         region, relations = self._regions[at], self._relations[at]
         if not places.numel():
             return
         old = region.flat[places]
         if region.flat.dtype is torch.bool:
-            yield self._change(at, places, ~old)
+            yield self._make_change(at, places, ~old)
             return
         if places.numel() > 1:
-            yield self._change(at, places, old.roll(1))
+            yield self._make_change(at, places, old.roll(1))
         if not relations.is_distinct:
-            yield self._change(at, places, self._from_elsewhere(at, places))
+            yield self._make_change(at, places, self._from_elsewhere(at, places))
             least, most = (
                 torch.full_like(old, int(end)) for end in (relations.least, relations.most)
             )
-            yield self._change(at, places, least)
-            yield self._change(at, places, most)
+            yield self._make_change(at, places, least)
+            yield self._make_change(at, places, most)
 
-    def _of_numbers(self, at: int, places: torch.Tensor) -> Iterator[Change]:
+    def _number_changes(self, at: int, places: torch.Tensor) -> Iterator[Change]:
         if not places.numel():
             return
         relations = self._relations[at]
-        yield self._change(at, places, self._from_elsewhere(at, places))
+        yield self._make_change(at, places, self._from_elsewhere(at, places))
         for least_first in (False, True):
             ends = torch.tensor([relations.least, relations.most], dtype=torch.float64)
             pick = (torch.arange(places.numel()) + least_first) % 2
-            yield self._change(at, places, ends[pick])
+            yield self._make_change(at, places, ends[pick])
         old = self._regions[at].flat[places].double()
-        for size in self._sizes(at):
-            yield self._change(at, places, self._signed(at, old.abs() + 1, size), is_within=False)
+        for size in self._large_sizes(at):
+            yield self._make_change(
+                at, places, self._with_signs(at, old.abs() + 1, size), is_within=False
+            )
 
-    def _of_related(
+    def _related_changes(
         self, at: int, chosen: torch.Tensor, members: list[tuple[int, torch.Tensor]]
     ) -> Iterator[Change]:
         """Yield one value and all that must equal or mirror it."""
         relations = self._relations[at]
         old = self._regions[at].flat[chosen].double()
         within = [self._from_elsewhere(at, chosen).double().cpu(), relations.least, relations.most]
-        beyond = [self._signed(at, old.abs() + 1, size) for size in self._sizes(at)]
+        beyond = [self._with_signs(at, old.abs() + 1, size) for size in self._large_sizes(at)]
         for number, value in enumerate([*within, *beyond]):
             ratio = torch.as_tensor(value, dtype=torch.float64, device=old.device) / old
             writes: list[Write] = []
@@ -197,15 +199,15 @@ class Changes:
                 region = self._regions[region_number]
                 places = elements if region.places is None else region.places[elements]
                 new = region.flat[places].double() * ratio
-                writes += self._change(region_number, places, new).writes
+                writes += self._make_change(region_number, places, new).writes
             yield Change(tuple(writes), number < len(within))
 
-    def _sizes(self, at: int) -> list[float]:
+    def _large_sizes(self, at: int) -> list[float]:
         largest = torch.finfo(self._regions[at].flat.dtype).max / 4
         sizes = [magnitude * self._scales[at] for magnitude in _MAGNITUDES]
         return [size for size in sizes if size < largest] or [largest]
 
-    def _signed(self, at: int, sizes: torch.Tensor, factor: float) -> torch.Tensor:
+    def _with_signs(self, at: int, sizes: torch.Tensor, factor: float) -> torch.Tensor:
         """Return sizes with signs that the region has, the first one positive if that may be."""
         relations = self._relations[at]
         sign = torch.ones(sizes.numel(), dtype=torch.float64)
@@ -217,12 +219,12 @@ class Changes:
 
     def _from_elsewhere(self, at: int, places: torch.Tensor) -> torch.Tensor:
         region = self._regions[at]
-        picked = [self._below(region.count) for _ in range(places.numel())]
+        picked = [self._draw_below(region.count) for _ in range(places.numel())]
         elements = torch.tensor(picked, device=region.flat.device)
         elements = elements if region.places is None else region.places[elements]
         return region.flat[elements]
 
-    def _change(
+    def _make_change(
         self, at: int, places: torch.Tensor, values: torch.Tensor, is_within: bool = True
     ) -> Change:
         flat = self._regions[at].flat
@@ -237,11 +239,11 @@ class Changes:
             values = torch.where(stays, flat[places].double(), rounded)
         return Change(((flat, places, values.to(flat.dtype)),), is_within)
 
-    def _below(self, count: int) -> int:
+    def _draw_below(self, count: int) -> int:
         return int(torch.randint(count, (), generator=self._generator))
 
 
-def _among(relations: Relations, drawn_keys: torch.Tensor) -> torch.Tensor:
+def _elements_with_keys(relations: Relations, drawn_keys: torch.Tensor) -> torch.Tensor:
     """Return the elements that have one of the wanted keys, which are sorted, and may change."""
     assert relations.keys is not None
     chunks = []
@@ -253,7 +255,7 @@ def _among(relations: Relations, drawn_keys: torch.Tensor) -> torch.Tensor:
     return torch.cat(chunks)
 
 
-def _typical(region: Region) -> float:
+def _typical_size(region: Region) -> float:
     """Return the mean size of a region's numbers, at least of the order of 1."""
     if not region.flat.is_floating_point():
         return 1.0

@@ -58,7 +58,7 @@ class _Counter(TorchDispatchMode):
         self.found: list[Contraction] = []
         self._feeding: dict[int, frozenset[int]] = {}
         for number, tensor in enumerate(inputs):
-            place = _place(tensor)
+            place = _storage_address(tensor)
             self._feeding[place] = self._feeding.get(place, frozenset()) | {number}
 
     def __torch_dispatch__(
@@ -73,45 +73,45 @@ class _Counter(TorchDispatchMode):
             names = (argument.name for argument in func._schema.arguments)
             named = {**dict(zip(names, args)), **kwargs}
             lhs, rhs = (named[factor] for factor in record.factors)
-            self._add(*_product(lhs, rhs), (lhs, rhs))
+            self._add_contraction(*_count_product(lhs, rhs), (lhs, rhs))
         elif _ATTENTIONS in name and "backward" not in name:
-            self._add(*_attention(func, args, kwargs), args[:3])
-        before = frozenset[int]().union(*map(self._of, tree_leaves((args, kwargs))))
+            self._add_contraction(*_count_attention(func, args, kwargs), args[:3])
+        before = frozenset[int]().union(*map(self._feeding_inputs, tree_leaves((args, kwargs))))
         for leaf in tree_leaves(output):
             if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided:
-                self._feeding[_place(leaf)] = before
+                self._feeding[_storage_address(leaf)] = before
         return output
 
-    def _of(self, leaf: Any) -> frozenset[int]:
+    def _feeding_inputs(self, leaf: Any) -> frozenset[int]:
         if not isinstance(leaf, torch.Tensor) or leaf.layout is not torch.strided:
             return frozenset()
-        return self._feeding.get(_place(leaf), frozenset())
+        return self._feeding.get(_storage_address(leaf), frozenset())
 
-    def _add(self, flops: int, nonzero: int, factors: Sequence[torch.Tensor]) -> None:
-        feeding = tuple(map(self._of, factors))
+    def _add_contraction(self, flops: int, nonzero: int, factors: Sequence[torch.Tensor]) -> None:
+        feeding = tuple(map(self._feeding_inputs, factors))
         self.found.append(Contraction(flops, min(flops, nonzero), feeding))
 
 
-def _place(tensor: torch.Tensor) -> int:
+def _storage_address(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage().data_ptr()
 
 
-def _nonzero(tensor: torch.Tensor) -> torch.Tensor:
+def _nonzero_mask(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.is_floating_point() and tensor.element_size() == 1:
         tensor = tensor.float()
     return tensor != 0
 
 
-def _product(lhs: torch.Tensor, rhs: torch.Tensor) -> tuple[int, int]:
+def _count_product(lhs: torch.Tensor, rhs: torch.Tensor) -> tuple[int, int]:
     """Return all operations, and those on two nonzeros: for each k, of column k and of row k."""
     lhs = lhs.unsqueeze(0) if lhs.dim() == 1 else lhs
     rhs = rhs.unsqueeze(-1) if rhs.dim() == 1 else rhs
-    columns = _nonzero(lhs).sum(-2).double()
-    rows = _nonzero(rhs).sum(-1).double()
+    columns = _nonzero_mask(lhs).sum(-2).double()
+    rows = _nonzero_mask(rhs).sum(-1).double()
     return 2 * lhs.numel() * rhs.shape[-1], 2 * int((columns * rows).sum())
 
 
-def _attention(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, int]:
+def _count_attention(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, int]:
     """Return the scores and the weighted values of attention, with the pairs that a mask leaves."""
     names = [argument.name for argument in func._schema.arguments]
     arguments = {**dict(zip(names, args)), **kwargs}

@@ -46,11 +46,6 @@ class Relations:
     keys: torch.Tensor | None = None
     partners: list[tuple[bool, Region]] = field(default_factory=list)
 
-    @property
-    def has_sign(self) -> bool:
-        """True if all values are on one side of zero."""
-        return self.least >= 0 or self.most <= 0
-
 
 def relations_of(
     regions: Sequence[Region],
@@ -71,8 +66,8 @@ def relations_of(
             break
         if number > 1 and not is_time():
             return None
-        watched.add(draw(number))
-    return watched.relations()
+        watched.add_draw(draw(number))
+    return watched.held_relations()
 
 
 class _Watched:
@@ -80,38 +75,40 @@ class _Watched:
 
     def __init__(self, regions: Sequence[Region]) -> None:
         self._regions = regions
-        self._first = [_wide(region.values()) for region in regions]
+        self._first = [_comparable_values(region.values()) for region in regions]
         self._constant = [torch.ones_like(values, dtype=torch.bool) for values in self._first]
-        self._ends = [[_ends(values)] for values in self._first]
-        self._keys = [_mixed(values, None) for values in self._first]
+        self._ends = [[_value_ends(values)] for values in self._first]
+        self._keys = [_mix_keys(values, None) for values in self._first]
         tensors = [region.tensor for region in regions]
-        self._structures = [_structures(tensor) for tensor in tensors]
+        self._structures = [_find_structures(tensor) for tensor in tensors]
         self._distinct = [_are_distinct(tensor) for tensor in tensors]
-        self._copies = {pair for pair in _pairs(regions, any_type=True) if _is_copy(tensors, *pair)}
+        self._copies = {
+            pair for pair in _alike_pairs(regions, any_type=True) if _is_copy(tensors, *pair)
+        }
         self._ordered = {
-            pair for pair in _pairs(regions, any_type=False) if _is_ordered(tensors, *pair)
+            pair for pair in _alike_pairs(regions, any_type=False) if _is_ordered(tensors, *pair)
         }
 
-    def add(self, drawn: Sequence[torch.Tensor]) -> None:
+    def add_draw(self, drawn: Sequence[torch.Tensor]) -> None:
         """Another draw."""
         tensors = [drawn[region.number] for region in self._regions]
         for at, region in enumerate(self._regions):
-            values = _wide(region.like(tensors[at]))
+            values = _comparable_values(region.values_like(tensors[at]))
             self._constant[at] &= values == self._first[at]
-            self._ends[at].append(_ends(values))
-            self._keys[at] = _mixed(values, self._keys[at])
-            self._structures[at] &= _structures(tensors[at])
+            self._ends[at].append(_value_ends(values))
+            self._keys[at] = _mix_keys(values, self._keys[at])
+            self._structures[at] &= _find_structures(tensors[at])
             self._distinct[at] = self._distinct[at] and _are_distinct(tensors[at])
         self._copies = {pair for pair in self._copies if _is_copy(tensors, *pair)}
         self._ordered = {pair for pair in self._ordered if _is_ordered(tensors, *pair)}
 
-    def relations(self) -> list[Relations]:
+    def held_relations(self) -> list[Relations]:
         """Return the relations that have held, by region."""
         rows = []
         copies = {second for _, second in self._copies}
         for at, region in enumerate(self._regions):
             floating = region.flat.is_floating_point()
-            least, most = _range(self._ends[at]) if floating else self._ends[at][0]
+            least, most = _range_of_draws(self._ends[at]) if floating else self._ends[at][0]
             kept = self._constant[at]
             if floating:
                 kept = kept | (self._first[at] == 0) | ~self._first[at].isfinite()
@@ -119,7 +116,7 @@ class _Watched:
                 kept=kept,
                 least=least,
                 most=most,
-                is_fixed=_fixes(self._structures[at]) or at in copies,
+                is_fixed=_fixes_everything(self._structures[at]) or at in copies,
                 is_distinct=self._distinct[at],
                 keys=self._keys[at] if floating else None,
             )
@@ -133,14 +130,14 @@ class _Watched:
         return rows
 
 
-def _wide(values: torch.Tensor) -> torch.Tensor:
+def _comparable_values(values: torch.Tensor) -> torch.Tensor:
     """Return numbers that can be compared, exactly."""
     if values.is_floating_point():
         return values if values.element_size() >= 2 else values.float()
     return values.to(torch.uint8) if values.dtype is torch.bool else values
 
 
-def _ends(values: torch.Tensor) -> tuple[float, float]:
+def _value_ends(values: torch.Tensor) -> tuple[float, float]:
     if values.is_floating_point():
         values = values[values.isfinite()]
     if not values.numel():
@@ -148,7 +145,7 @@ def _ends(values: torch.Tensor) -> tuple[float, float]:
     return float(values.min()), float(values.max())
 
 
-def _range(ends: Sequence[tuple[float, float]]) -> tuple[float, float]:
+def _range_of_draws(ends: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """Return the range of all draws, wider where its ends are chance."""
     least, most = min(low for low, _ in ends), max(high for _, high in ends)
     width = most - least
@@ -161,7 +158,7 @@ def _range(ends: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return least, most
 
 
-def _mixed(values: torch.Tensor, before: torch.Tensor | None) -> torch.Tensor:
+def _mix_keys(values: torch.Tensor, before: torch.Tensor | None) -> torch.Tensor:
     """Return a key of each magnitude, in all draws so far."""
     if not values.is_floating_point():
         return values  # no keys are made of integers: chance makes many equal
@@ -175,12 +172,12 @@ def _mixed(values: torch.Tensor, before: torch.Tensor | None) -> torch.Tensor:
 _UP, _DOWN = "ascending", "descending"
 
 
-def _structures(tensor: torch.Tensor) -> set[tuple[str, int]]:
+def _find_structures(tensor: torch.Tensor) -> set[tuple[str, int]]:
     """Structures of a whole tensor.
 
     Equal floating numbers are left out: they change together.
     """
-    values = _wide(tensor.detach())
+    values = _comparable_values(tensor.detach())
     if values.is_complex() or values.numel() < 2 or not values.dim():
         return set()
     structures: set[tuple[str, int]] = set()
@@ -200,7 +197,7 @@ def _structures(tensor: torch.Tensor) -> set[tuple[str, int]]:
     return structures
 
 
-def _fixes(structures: set[tuple[str, int]]) -> bool:
+def _fixes_everything(structures: set[tuple[str, int]]) -> bool:
     """Tell whether structures leave nothing to change; what is in both orders is equal."""
     both = {dim for word, dim in structures if word == _UP and (_DOWN, dim) in structures}
     return any(word not in (_UP, _DOWN) or dim not in both for word, dim in structures)
@@ -216,7 +213,7 @@ def _are_distinct(tensor: torch.Tensor) -> bool:
     return not bool((ordered[..., 1:] == ordered[..., :-1]).any())
 
 
-def _pairs(regions: Sequence[Region], any_type: bool) -> list[tuple[int, int]]:
+def _alike_pairs(regions: Sequence[Region], any_type: bool) -> list[tuple[int, int]]:
     """Return regions whose tensors have one shape and type: in order, or both ways for an order."""
     pairs = []
     for a, first in enumerate(regions):
@@ -237,4 +234,4 @@ def _is_copy(tensors: Sequence[torch.Tensor], first: int, second: int) -> bool:
 
 
 def _is_ordered(tensors: Sequence[torch.Tensor], low: int, high: int) -> bool:
-    return bool((_wide(tensors[low]) <= _wide(tensors[high])).all())
+    return bool((_comparable_values(tensors[low]) <= _comparable_values(tensors[high])).all())

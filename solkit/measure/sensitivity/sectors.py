@@ -52,7 +52,7 @@ class Region:
         flat = self.flat if flat is None else flat
         return flat if self.places is None else flat[self.places]
 
-    def sector_of(self, element: int) -> torch.Tensor:
+    def sector_places(self, element: int) -> torch.Tensor:
         """Return places in `flat` of the elements in one element's sector."""
         size = self.flat.element_size()
         place = element if self.places is None else int(self.places[element])
@@ -66,16 +66,16 @@ class Region:
         positions = torch.searchsorted(self.places, span).clamp(max=self.places.numel() - 1)
         return span[self.places[positions] == span]
 
-    def like(self, other: torch.Tensor) -> torch.Tensor:
+    def values_like(self, other: torch.Tensor) -> torch.Tensor:
         """Return the elements of another draw of the same tensor, in the same order."""
         if self.places is None and other.stride() == self.tensor.stride():
-            return _plain(_dense(other))
+            return _plain_numbers(_dense_vector(other))
         copy = torch.empty_strided(
             self.tensor.shape, self.tensor.stride(), dtype=other.dtype, device=other.device
         )
-        _once(copy).copy_(_once_like(other, self.tensor))
-        span = copy.as_strided((_span(copy),), (1,))
-        return self.values(_plain(span))
+        _without_repeats(copy, copy).copy_(_without_repeats(other, self.tensor))
+        span = copy.as_strided((_span_elements(copy),), (1,))
+        return self.values(_plain_numbers(span))
 
 
 def regions_of(tensors: Sequence[torch.Tensor]) -> list[Region]:
@@ -88,16 +88,16 @@ def regions_of(tensors: Sequence[torch.Tensor]) -> list[Region]:
     for sharing in by_storage.values():
         taken: list[Region] = []
         for number, tensor in sorted(sharing, key=lambda item: -item[1].numel()):
-            region = _region(number, tensor)
-            if not any(_overlap(region, other) for other in taken):
+            region = _make_region(number, tensor)
+            if not any(_may_overlap(region, other) for other in taken):
                 taken.append(region)
         regions += taken
     return sorted(regions, key=lambda region: region.number)
 
 
-def _overlap(one: Region, other: Region) -> bool:
+def _may_overlap(one: Region, other: Region) -> bool:
     """Tell whether two regions of a storage share an element, or may."""
-    (start, end), (low, high) = _range(one), _range(other)
+    (start, end), (low, high) = _address_range(one), _address_range(other)
     if end <= low or high <= start:
         return False
     shift, rest = divmod(low - start, one.flat.element_size())
@@ -107,43 +107,43 @@ def _overlap(one: Region, other: Region) -> bool:
     return bool(torch.isin(ours, theirs).any())
 
 
-def _range(region: Region) -> tuple[int, int]:
+def _address_range(region: Region) -> tuple[int, int]:
     start = region.flat.data_ptr()
     return start, start + region.flat.numel() * region.flat.element_size()
 
 
-def _region(number: int, tensor: torch.Tensor) -> Region:
+def _make_region(number: int, tensor: torch.Tensor) -> Region:
     plain = tensor.detach()
-    if _is_dense(plain):
-        return Region(number, _plain(_dense(plain)), None, tensor)
+    if _fills_span(plain):
+        return Region(number, _plain_numbers(_dense_vector(plain)), None, tensor)
     offsets = torch.zeros((), dtype=torch.int64, device=plain.device)
     for size, stride in zip(plain.shape, plain.stride(), strict=True):
         steps = torch.arange(size if stride else 1, device=plain.device) * stride
         offsets = (offsets.unsqueeze(-1) + steps).reshape(-1)
-    flat = plain.as_strided((_span(plain),), (1,))
+    flat = plain.as_strided((_span_elements(plain),), (1,))
     places = torch.unique(offsets)
     if flat.is_complex():
         places = torch.stack((2 * places, 2 * places + 1), -1).reshape(-1)
-    return Region(number, _plain(flat), places, tensor)
+    return Region(number, _plain_numbers(flat), places, tensor)
 
 
-def _is_dense(tensor: torch.Tensor) -> bool:
+def _fills_span(tensor: torch.Tensor) -> bool:
     """Tell whether a tensor's elements fill its span, each once."""
-    return _span(tensor) == tensor.numel() and all(
+    return _span_elements(tensor) == tensor.numel() and all(
         stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if size > 1
     )
 
 
-def _dense(tensor: torch.Tensor) -> torch.Tensor:
+def _dense_vector(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().as_strided((tensor.numel(),), (1,))
 
 
-def _span(tensor: torch.Tensor) -> int:
+def _span_elements(tensor: torch.Tensor) -> int:
     steps = zip(tensor.shape, tensor.stride(), strict=True)
     return 1 + sum((size - 1) * stride for size, stride in steps)
 
 
-def _plain(flat: torch.Tensor) -> torch.Tensor:
+def _plain_numbers(flat: torch.Tensor) -> torch.Tensor:
     """Complex numbers as pairs, packed ones as bytes."""
     if flat.is_complex():
         return torch.view_as_real(flat).reshape(-1)
@@ -152,12 +152,8 @@ def _plain(flat: torch.Tensor) -> torch.Tensor:
     return flat
 
 
-def _once(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a view that holds each element of an expanded tensor once."""
-    return _once_like(tensor, tensor)
-
-
-def _once_like(tensor: torch.Tensor, pattern: torch.Tensor) -> torch.Tensor:
+def _without_repeats(tensor: torch.Tensor, pattern: torch.Tensor) -> torch.Tensor:
+    """Return a view without the repeats along the dimensions in which a tensor is expanded."""
     for dim, (stride, size) in enumerate(zip(pattern.stride(), pattern.shape, strict=True)):
         if stride == 0 and size > 1:
             tensor = tensor.narrow(dim, 0, 1)

@@ -63,7 +63,7 @@ def call_times(activities: Iterable[Activity], labels: Sequence[str]) -> list[Ca
         ActivityError: a call has no range or no GPU activity, or an activity is ambiguous.
     """
     of_call = _activities_of(activities, labels)
-    return [_time(label, of_call[label]) for label in labels]
+    return [_call_time(label, of_call[label]) for label in labels]
 
 
 def kernels_ms(activities: Iterable[Activity], labels: Sequence[str]) -> dict[str, float]:
@@ -86,30 +86,33 @@ def _activities_of(
     """List what each labelled call ran on the GPU."""
     events = list(activities)
     names = set(labels)
-    ranges = sorted((e.start_ns, e.end_ns, e.name) for e in events if _is(e, Kind.RANGE, names))
+    ranges = sorted(
+        (e.start_ns, e.end_ns, e.name) for e in events if _is_named_kind(e, Kind.RANGE, names)
+    )
     owner_of_launch = {
-        e.correlation: _owner(ranges, e.start_ns) for e in events if e.kind is Kind.LAUNCH
+        e.correlation: _owner_label(ranges, e.start_ns) for e in events if e.kind is Kind.LAUNCH
     }
-    annotations = [e for e in events if _is(e, Kind.GPU_RANGE, names)]
+    annotations = [e for e in events if _is_named_kind(e, Kind.GPU_RANGE, names)]
     of_call: dict[str, list[Activity]] = {label: [] for label in labels}
     for event in events:
         if event.kind is Kind.GPU:
             owner = (
                 owner_of_launch[event.correlation]
                 if event.correlation in owner_of_launch
-                else _annotated(annotations, event)
+                else _annotated_label(annotations, event)
             )
             if owner is not None:
                 of_call[owner].append(event)
-    _require_ranges(ranges, labels)
+    if names - {name for _, _, name in ranges} or len(ranges) != len(labels):
+        raise ActivityError(f"{len(ranges)} ranges recorded for {len(labels)} calls")
     return of_call
 
 
-def _is(event: Activity, kind: Kind, names: set[str]) -> bool:
+def _is_named_kind(event: Activity, kind: Kind, names: set[str]) -> bool:
     return event.kind is kind and event.name in names
 
 
-def _owner(ranges: Sequence[tuple[int, int, str]], time_ns: int) -> str | None:
+def _owner_label(ranges: Sequence[tuple[int, int, str]], time_ns: int) -> str | None:
     """Return the label of the range that a moment lies in; ``None`` between calls."""
     index = bisect.bisect_right(ranges, (time_ns, float("inf"), "")) - 1
     if index < 0 or time_ns > ranges[index][1]:
@@ -117,7 +120,7 @@ def _owner(ranges: Sequence[tuple[int, int, str]], time_ns: int) -> str | None:
     return ranges[index][2]
 
 
-def _annotated(annotations: Sequence[Activity], event: Activity) -> str:
+def _annotated_label(annotations: Sequence[Activity], event: Activity) -> str:
     for span in annotations:
         inside = span.start_ns <= event.start_ns and event.end_ns <= span.end_ns
         if inside and span.stream == event.stream:
@@ -125,13 +128,7 @@ def _annotated(annotations: Sequence[Activity], event: Activity) -> str:
     raise ActivityError(f"the recording does not show which call ran {event.name!r}")
 
 
-def _require_ranges(ranges: Sequence[tuple[int, int, str]], labels: Sequence[str]) -> None:
-    missing = set(labels) - {name for _, _, name in ranges}
-    if missing or len(ranges) != len(labels):
-        raise ActivityError(f"{len(ranges)} ranges recorded for {len(labels)} calls")
-
-
-def _time(label: str, activities: Sequence[Activity]) -> CallTime:
+def _call_time(label: str, activities: Sequence[Activity]) -> CallTime:
     if not activities:
         raise ActivityError(f"no GPU activity recorded for the call {label}")
     span_ns = max(a.end_ns for a in activities) - min(a.start_ns for a in activities)

@@ -22,21 +22,21 @@ from solkit.measure.guarded.examination import Examination, protocol_used
 from solkit.measure.guarded.fresh_inputs import Redraws, Shared
 from solkit.measure.guarded.messages import ComparisonRequest, JudgedTurns, Request, Turns
 from solkit.measure.guarded.remote import CandidateDiedError, Remote
-from solkit.measure.timing.clocks import Interval, screen
+from solkit.measure.timing.clocks import Interval, screen_calls
 from solkit.measure.timing.comparison_statistics import half_width
-from solkit.measure.timing.protocols import find
+from solkit.measure.timing.protocols import find_protocol
 from solkit.measure.timing.sampling import (
     SamplingPlan,
     Series,
     Side,
     Timer,
-    affordable,
     by_first_that_works,
-    sample,
+    limit_by_draws,
+    sample_sides,
 )
 from solkit.processes.channel import Channel
 
-__all__ = ["compare", "plan_for"]
+__all__ = ["compare_in_turns", "plan_turns"]
 
 T = TypeVar("T")
 
@@ -46,7 +46,9 @@ _LOOKS = 0.03
 """The share of timed calls whose outputs are checked: the earlier checks were stricter."""
 
 
-def compare(request: ComparisonRequest, channels: Sequence[Channel], setup: Setup) -> JudgedTurns:
+def compare_in_turns(
+    request: ComparisonRequest, channels: Sequence[Channel], setup: Setup
+) -> JudgedTurns:
     """Check the candidates of a request and time them in turns, through the channels to each.
 
     Raises:
@@ -55,12 +57,12 @@ def compare(request: ComparisonRequest, channels: Sequence[Channel], setup: Setu
         CandidateDiedError: the process of a candidate ended.
     """
     try:
-        return _Comparison(request, channels, setup).outcome()
+        return _Comparison(request, channels, setup).compare_candidates()
     except _RivalError as failure:
         return JudgedTurns((), failure.errors, None, failure.verdict, failure.place)
 
 
-def plan_for(request: ComparisonRequest, reference_s: float) -> SamplingPlan:
+def plan_turns(request: ComparisonRequest, reference_s: float) -> SamplingPlan:
     """Return the number of turns for a problem by its reference's wall-clock time.
 
     Sixty short calls take about 0.2 s, as long as a few starts and stops of the profiler, which
@@ -92,7 +94,7 @@ class _Rival:
     examination: Examination
 
     @contextlib.contextmanager
-    def named(self) -> Iterator[None]:
+    def naming_rival(self) -> Iterator[None]:
         """Name the candidate in its failures and in its last step before its process ended."""
         try:
             yield
@@ -101,12 +103,12 @@ class _Rival:
         except CandidateDiedError as death:
             raise CandidateDiedError(f"{self.name}: {death.doing}", self.place) from death
 
-    def side(self, redraws: Redraws, method: str) -> Side:
+    def make_side(self, redraws: Redraws, method: str) -> Side:
         """Return the candidate as a side that is sampled, which names it in its failures."""
-        own = self.examination.side(redraws, method, _LOOKS)
+        own = self.examination.make_side(redraws, method, _LOOKS)
 
         def named(step: Callable[[], T]) -> T:
-            with self.named():
+            with self.naming_rival():
                 return step()
 
         return Side(partial(named, own.start), partial(named, own.call), partial(named, own.stop))
@@ -129,31 +131,33 @@ class _Comparison:
 
         pairs = zip(request.candidates, channels, strict=True)
         self._rivals = [
-            _Rival(place, _name(place, count), examination(*pair))
+            _Rival(place, _rival_name(place, count), examination(*pair))
             for place, pair in enumerate(pairs)
         ]
 
-    def outcome(self) -> JudgedTurns:
+    def compare_candidates(self) -> JudgedTurns:
         """Return the comparison's result; raises `_RivalError` if a candidate fails."""
-        sets = self._checked()
+        sets = self._check_rivals()
         base = self._rivals[0].examination.checks
-        redraws = base.redraws(sets, [rival.examination.remote for rival in self._rivals])
+        redraws = base.make_redraws(sets, [rival.examination.remote for rival in self._rivals])
         del sets  # large ones leave memory in the turns
-        plan = affordable(plan_for(self._request, base.reference_s), redraws.cost_s)
+        plan = limit_by_draws(plan_turns(self._request, base.reference_s), redraws.cost_s)
         self._setup.say("timing")
-        timers, flush = self._setup.machine.timers(find(self._common.protocol))
+        timers, flush = self._setup.machine.timers(find_protocol(self._common.protocol))
         order = random.Random(self._common.seed)
 
         def repeated(timer: Timer) -> tuple[str, list[Turns]]:
             repeats = range(self._request.repeats)
-            return timer.method, [self._turns(redraws, timer.method, plan, order) for _ in repeats]
+            return timer.method, [
+                self._time_turns(redraws, timer.method, plan, order) for _ in repeats
+            ]
 
         (method, compared), notes = by_first_that_works(timers, repeated)
         for rival in self._rivals:
-            with rival.named():
-                rival.examination.checks.judge_kept()
-                rival.examination.check_graphs(_told(compared, rival.place), redraws)
-        unconfirmed = tuple(self._doubts(compared, redraws.end()))
+            with rival.naming_rival():
+                rival.examination.checks.judge_kept_calls()
+                rival.examination.check_graphs(_candidate_times(compared, rival.place), redraws)
+        unconfirmed = tuple(self._verify_times(compared, redraws.restore_first()))
         samples = sum(len(turns.orders) for turns in compared)
         settings = method, flush, plan.warmup, samples, redraws.kind
         protocol = protocol_used(self._common, *settings)
@@ -165,51 +169,53 @@ class _Comparison:
         )
         return JudgedTurns(tuple(judgements), protocol=protocol)
 
-    def _checked(self) -> list[Shared]:
+    def _check_rivals(self) -> list[Shared]:
         """Check all candidates; returns the inputs that they share."""
         common: list[Shared] = []
         for rival in self._rivals:
-            with rival.named():
-                sets = rival.examination.checks.checked()
+            with rival.naming_rival():
+                sets = rival.examination.checks.check_candidate()
                 common = common or sets
                 if sets is not common:
-                    rival.examination.checks.exchange(sets, common)
+                    rival.examination.checks.exchange_inputs(sets, common)
         return common
 
-    def _turns(
+    def _time_turns(
         self, redraws: Redraws, method: str, plan: SamplingPlan, order: random.Random
     ) -> Turns:
-        sides = [rival.side(redraws, method) for rival in self._rivals]
+        sides = [rival.make_side(redraws, method) for rival in self._rivals]
         with self._setup.machine.conditions() as conditions:
-            taken = sample(sides, plan, order, _worst_ratio, begin=redraws.begin)
-        intervals = list(_intervals(taken))
-        screening = screen(intervals, conditions.samples)
+            taken = sample_sides(sides, plan, order, _worst_ratio, begin=redraws.begin_turn)
+        intervals = list(_turn_intervals(taken))
+        screening = screen_calls(intervals, conditions.samples)
         names = ", ".join(screening.reasons)
         left_out = f"{screening.left_out} throttled turns left out ({names})."
         kept = [number for number, counts in enumerate(screening.kept) if counts]
         return Turns(
             times_ms=tuple(tuple(s.times[turn].span_ms for turn in kept) for s in taken),
-            orders=tuple(_order(taken, turn) for turn in kept),
-            conditions=conditions.since(),
+            orders=tuple(_turn_order(taken, turn) for turn in kept),
+            conditions=conditions.conditions_since(),
             unstable=screening.evidence,
             notes=(left_out,) if screening.left_out else (),
         )
 
-    def _doubts(self, compared: Sequence[Turns], shared: Shared) -> Iterator[str]:
+    def _verify_times(self, compared: Sequence[Turns], shared: Shared) -> Iterator[str]:
         """Check the reported times against the referee's own clock."""
         for rival in self._rivals:
-            with rival.named():
-                examined = rival.examination.check_times(_told(compared, rival.place), shared)
+            with rival.naming_rival():
+                examined = rival.examination.check_times(
+                    _candidate_times(compared, rival.place), shared
+                )
             if examined.note is not None:
                 yield f"{rival.name}: {examined.note}"
 
 
-def _told(compared: Sequence[Turns], place: int) -> list[float]:
+def _candidate_times(compared: Sequence[Turns], place: int) -> list[float]:
     """Return all times of a candidate."""
     return [taken for turns in compared for taken in turns.times_ms[place]]
 
 
-def _name(place: int, count: int) -> str:
+def _rival_name(place: int, count: int) -> str:
     if place == 0:
         return "base"
     return "candidate" if count == 2 else f"candidate {place}"
@@ -221,11 +227,11 @@ def _worst_ratio(taken: Sequence[Series]) -> float:
     return max(half_width(base.spans_ms, other.spans_ms) for other in others)
 
 
-def _intervals(taken: Sequence[Series]) -> Iterator[Interval]:
+def _turn_intervals(taken: Sequence[Series]) -> Iterator[Interval]:
     """List the interval of each turn, from the start of its first call to the end of its last."""
     for calls in zip(*(series.ran for series in taken), strict=True):
         yield Interval(min(c.start_s for c in calls), max(c.end_s for c in calls))
 
 
-def _order(taken: Sequence[Series], turn: int) -> tuple[int, ...]:
+def _turn_order(taken: Sequence[Series], turn: int) -> tuple[int, ...]:
     return tuple(sorted(range(len(taken)), key=lambda number: taken[number].ran[turn].start_s))

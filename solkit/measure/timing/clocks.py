@@ -4,8 +4,8 @@ Throttled calls
     Two kinds of causes hold an SM clock down. The power limit and locked clocks are part of this
     GPU's setup and affect every kernel, so calls under them count, and the report shows the
     observed clock (`solkit.roofline.bound.at_observed_clock`). Heat, a hardware slowdown and a
-    power brake come from outside the kernel: `screen` leaves out up to `MOST_LEFT_OUT` of the calls
-    under them; with more, the whole measurement is unstable.
+    power brake come from outside the kernel: `screen_calls` leaves out up to `MOST_LEFT_OUT` of the
+    calls under them; with more, the whole measurement is unstable.
 """
 
 from __future__ import annotations
@@ -26,7 +26,14 @@ import pynvml
 
 from solkit.core import Conditions
 
-__all__ = ["ConditionSampler", "Interval", "Sample", "Screening", "screen", "summarise"]
+__all__ = [
+    "ConditionSampler",
+    "Interval",
+    "Sample",
+    "Screening",
+    "screen_calls",
+    "summarise_samples",
+]
 
 MOST_LEFT_OUT = 0.25
 """The largest share of calls that may be left out as throttled."""
@@ -72,7 +79,7 @@ class ConditionSampler:
         self._uuid = uuid
         self._samples: list[Sample] = []
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread = threading.Thread(target=self._read_samples, daemon=True)
 
     def __enter__(self) -> ConditionSampler:
         self._thread.start()
@@ -87,19 +94,19 @@ class ConditionSampler:
         """All samples so far, in order of time; empty without NVML."""
         return tuple(self._samples)
 
-    def since(self, time_s: float = 0.0) -> Conditions:
+    def conditions_since(self, time_s: float = 0.0) -> Conditions:
         """Return the conditions since a moment of `time.monotonic`."""
-        return summarise([sample for sample in self.samples if sample.time_s >= time_s])
+        return summarise_samples([sample for sample in self.samples if sample.time_s >= time_s])
 
-    def _read(self) -> None:
-        with contextlib.suppress(pynvml.NVMLError), _gpu(self._uuid) as gpu:
+    def _read_samples(self) -> None:
+        with contextlib.suppress(pynvml.NVMLError), _nvml_gpu(self._uuid) as gpu:
             while True:  # fails in a container without NVML: then there are no samples
-                self._samples.append(_sample(gpu))
+                self._samples.append(_take_sample(gpu))
                 if self._stop.wait(_PERIOD_S):
                     return
 
 
-def summarise(samples: Sequence[Sample]) -> Conditions:
+def summarise_samples(samples: Sequence[Sample]) -> Conditions:
     """Return medians and extremes of the samples."""
     readings = {
         name: [value for s in samples if (value := getattr(s, name)) is not None]
@@ -145,7 +152,7 @@ class Screening:
         return self.kept.count(False)
 
 
-def screen(calls: Sequence[Interval], samples: Sequence[Sample]) -> Screening:
+def screen_calls(calls: Sequence[Interval], samples: Sequence[Sample]) -> Screening:
     """Leave out calls that heat, the hardware or a power brake slowed down.
 
     A call counts as throttled if a sample within 20 ms of it (two periods of the sampler) names
@@ -153,7 +160,7 @@ def screen(calls: Sequence[Interval], samples: Sequence[Sample]) -> Screening:
     rest would be selected moments rather than the GPU's usual state. Without samples, all calls
     count.
     """
-    bits = [_held_down(call, samples) for call in calls]
+    bits = [_throttle_bits(call, samples) for call in calls]
     throttled = sum(map(bool, bits))
     reasons = tuple(name for bit, name in _REASONS.items() if any(b & bit for b in bits))
     if throttled <= math.floor(MOST_LEFT_OUT * len(calls)):
@@ -165,7 +172,7 @@ def screen(calls: Sequence[Interval], samples: Sequence[Sample]) -> Screening:
     return Screening((True,) * len(calls), reasons, (evidence,))
 
 
-def _held_down(call: Interval, samples: Sequence[Sample]) -> int:
+def _throttle_bits(call: Interval, samples: Sequence[Sample]) -> int:
     """Return the bits of external reasons that held the clock down around a call."""
     first = bisect_left(samples, call.start_s - _REACH_S, key=attrgetter("time_s"))
     last = bisect_right(samples, call.end_s + _REACH_S, key=attrgetter("time_s"))
@@ -173,7 +180,7 @@ def _held_down(call: Interval, samples: Sequence[Sample]) -> int:
 
 
 @contextlib.contextmanager
-def _gpu(uuid: str) -> Iterator[Any]:
+def _nvml_gpu(uuid: str) -> Iterator[Any]:
     """NVML's handle of a GPU; of a MIG slice, its whole GPU's, since clocks belong to that."""
     pynvml.nvmlInit()
     try:
@@ -185,28 +192,28 @@ def _gpu(uuid: str) -> Iterator[Any]:
         pynvml.nvmlShutdown()
 
 
-def _sample(gpu: Any) -> Sample:
-    def query(ask: str, *arguments: Any) -> Any:
+def _take_sample(gpu: Any) -> Sample:
+    def query_nvml(ask: str, *arguments: Any) -> Any:
         """NVML's answer; ``None`` if this GPU, driver or user may not have it."""
         try:
             return getattr(pynvml, f"nvmlDeviceGet{ask}")(gpu, *arguments)
         except pynvml.NVMLError:
             return None
 
-    def number(ask: str, *arguments: Any) -> float | None:
-        value = query(ask, *arguments)
+    def query_number(ask: str, *arguments: Any) -> float | None:
+        value = query_nvml(ask, *arguments)
         return None if value is None else float(value)
 
-    fields = query("FieldValues", [pynvml.NVML_FI_DEV_POWER_INSTANT])
+    fields = query_nvml("FieldValues", [pynvml.NVML_FI_DEV_POWER_INSTANT])
     if fields is not None and fields[0].nvmlReturn == pynvml.NVML_SUCCESS:
         power_mw: float | None = float(fields[0].value.uiVal)
     else:  # the average over a second: some GPUs report only that
-        power_mw = number("PowerUsage")
+        power_mw = query_number("PowerUsage")
     return Sample(
         time.monotonic(),
-        number("ClockInfo", pynvml.NVML_CLOCK_SM),
-        number("ClockInfo", pynvml.NVML_CLOCK_MEM),
+        query_number("ClockInfo", pynvml.NVML_CLOCK_SM),
+        query_number("ClockInfo", pynvml.NVML_CLOCK_MEM),
         None if power_mw is None else power_mw / 1e3,
-        number("Temperature", pynvml.NVML_TEMPERATURE_GPU),
-        query("CurrentClocksThrottleReasons"),
+        query_number("Temperature", pynvml.NVML_TEMPERATURE_GPU),
+        query_nvml("CurrentClocksThrottleReasons"),
     )

@@ -32,7 +32,7 @@ import numpy as np
 from solkit.core import Difference, Ratio
 from solkit.measure.timing.protocols import PROTOCOLS
 
-__all__ = ["LIKENESS", "TICK_MS", "difference", "half_width", "ratio_of"]
+__all__ = ["LIKENESS", "TICK_MS", "compute_ratio", "difference", "half_width"]
 
 LIKENESS = 0.004
 """Distance from 1 of a kernel's ratio to itself on an H100: an 8192³ matrix product, called in
@@ -54,7 +54,7 @@ _CONFIDENCE = 0.95
 _MOST_EXACT = 25  # turns; from there on the normal approximation is as good to a rank
 
 
-def ratio_of(
+def compute_ratio(
     base_ms: Sequence[float], candidate_ms: Sequence[float], method: str = "cupti"
 ) -> Ratio:
     """Return the candidate's time over the base's, with its 95 % interval, from a time a turn.
@@ -64,7 +64,7 @@ def ratio_of(
     Raises:
         ValueError: there are no times, or the numbers differ.
     """
-    middle, low, high = _interval(base_ms, candidate_ms)
+    middle, low, high = _walsh_interval(base_ms, candidate_ms)
     # W has steps of half a tick's share, so its median is off by half of such a step at most
     resolution = LIKENESS + TICK_MS[method] / min(*base_ms, *candidate_ms) / 4
     return Ratio(
@@ -85,11 +85,11 @@ def difference(ratio: Ratio) -> Difference:
 
 def half_width(base_ms: Sequence[float], candidate_ms: Sequence[float]) -> float:
     """Return the ratio's relative uncertainty that more turns can reduce."""
-    _, low, high = _interval(base_ms, candidate_ms)
+    _, low, high = _walsh_interval(base_ms, candidate_ms)
     return (high - low) / 2
 
 
-def _interval(
+def _walsh_interval(
     base_ms: Sequence[float], candidate_ms: Sequence[float]
 ) -> tuple[float, float, float]:
     """Return the median of the Walsh averages of log ratios and the ends of its interval."""
@@ -98,13 +98,13 @@ def _interval(
     logs = np.log(np.asarray(candidate_ms) / np.asarray(base_ms))
     first, second = np.triu_indices(len(logs))
     averages = np.sort((logs[first] + logs[second]) / 2)
-    rank = _rank(len(logs))
+    rank = _signed_rank_limit(len(logs))
     if rank == 0:
         return float(np.median(averages)), -math.inf, math.inf
     return float(np.median(averages)), float(averages[rank - 1]), float(averages[-rank])
 
 
-def _rank(count: int) -> int:
+def _signed_rank_limit(count: int) -> int:
     """C, the largest for which P(T <= C - 1) is at most 2.5 %; 0 if there is none (n < 6)."""
     tail = (1 - _CONFIDENCE) / 2
     if count > _MOST_EXACT:

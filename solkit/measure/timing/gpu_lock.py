@@ -1,8 +1,8 @@
 """One SolKit at a time on a GPU, and which other processes use it.
 
-SolKits wait for each other: `exclusive` locks a file named after the GPU's UUID with ``flock``,
+SolKits wait for each other: `exclusive_gpu` locks a file named after the GPU's UUID with ``flock``,
 which the kernel releases when the holder ends, however it ends. Other processes cannot be kept off
-the GPU, only seen: `processes` queries NVML, `company` interprets the answer.
+the GPU, only seen: `gpu_processes` queries NVML, `judge_company` interprets the answer.
 
 The lock's folder is the first writable one of ``$SOLKIT_LOCKS``, ``/tmp`` and ``$XDG_RUNTIME_DIR``.
 Containers that share a GPU but no folder see each other only through NVML.
@@ -31,11 +31,11 @@ __all__ = [
     "Company",
     "GpuProcess",
     "Neighbours",
-    "company",
-    "exclusive",
+    "exclusive_gpu",
+    "gpu_processes",
+    "gpu_uuid",
+    "judge_company",
     "nvml",
-    "processes",
-    "uuid_of",
 ]
 
 VARIABLE = "SOLKIT_LOCKS"
@@ -51,7 +51,7 @@ _MPS_SERVER = "nvidia-cuda-mps"  # /proc/<pid>/comm: 15 characters of nvidia-cud
 
 
 @contextlib.contextmanager
-def exclusive(uuid: str, limit_s: float) -> Iterator[None]:
+def exclusive_gpu(uuid: str, limit_s: float) -> Iterator[None]:
     """Keep other SolKits off a GPU; they wait on entering this block.
 
     Hold it as long as your processes have a CUDA context there: another SolKit counts them as
@@ -65,19 +65,21 @@ def exclusive(uuid: str, limit_s: float) -> Iterator[None]:
         GpuBusyError: somebody else held it all that time; the message says who.
         UnsupportedError: no lock file is available.
     """
-    path = _folder() / f"solkit-{uuid}.lock"
-    with _opened(path) as file:
-        _wait_for(file, path, uuid, limit_s)
+    path = _lock_folder() / f"solkit-{uuid}.lock"
+    with _open_lock_file(path) as file:
+        _wait_for_lock(file, path, uuid, limit_s)
         command = " ".join(sys.orig_argv)[:_COMMAND_LENGTH]
         since = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        _write(file, json.dumps({"pid": os.getpid(), "command": command, "since": since}).encode())
+        _write_holder(
+            file, json.dumps({"pid": os.getpid(), "command": command, "since": since}).encode()
+        )
         try:
             yield
         finally:
-            _write(file, b"")  # closing the file releases the lock
+            _write_holder(file, b"")  # closing the file releases the lock
 
 
-def _folder() -> Path:
+def _lock_folder() -> Path:
     """Return the first writable folder; users share ``/tmp``."""
     named = (os.environ.get(VARIABLE), "/tmp", os.environ.get("XDG_RUNTIME_DIR"))
     for name in filter(None, named):
@@ -89,7 +91,7 @@ def _folder() -> Path:
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[int]:
+def _open_lock_file(path: Path) -> Iterator[int]:
     """Yield the lock file's descriptor; creates the file if needed, for every user to lock.
 
     It is created and opened in two steps, since Linux may refuse ``O_CREAT`` on another user's file
@@ -118,10 +120,10 @@ def _opened(path: Path) -> Iterator[int]:
         os.close(file)
 
 
-def _wait_for(file: int, path: Path, uuid: str, limit_s: float) -> None:
+def _wait_for_lock(file: int, path: Path, uuid: str, limit_s: float) -> None:
     start, is_told = time.monotonic(), False
-    while not _lock(file):
-        by = _holder(file)
+    while not _try_lock(file):
+        by = _describe_holder(file)
         waited_s = time.monotonic() - start
         if waited_s >= limit_s:
             raise GpuBusyError(f"{uuid} is in use by {by}; waited {limit_s:g} s for {path}")
@@ -131,7 +133,7 @@ def _wait_for(file: int, path: Path, uuid: str, limit_s: float) -> None:
         time.sleep(_POLL_S)
 
 
-def _lock(file: int) -> bool:
+def _try_lock(file: int) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -141,14 +143,14 @@ def _lock(file: int) -> bool:
     return True
 
 
-def _write(file: int, text: bytes) -> None:
+def _write_holder(file: int, text: bytes) -> None:
     """Write who holds the lock: information only, skipped if the disk is full."""
     with contextlib.suppress(OSError):
         os.ftruncate(file, 0)
         os.pwrite(file, text, 0)
 
 
-def _holder(file: int) -> str:
+def _describe_holder(file: int) -> str:
     """Describe the process that holds the lock; unknown until the file describes it."""
     try:
         holder = json.loads(os.pread(file, _MOST_BYTES, 0))
@@ -165,13 +167,13 @@ class GpuProcess:
     memory_bytes: int | None = None  # its GPU memory; ``None`` if NVML does not report it
 
     def __str__(self) -> str:
-        command = _proc(self.pid, "cmdline").replace("\0", " ").strip()[:_COMMAND_LENGTH]
-        name = command or _proc(self.pid, "comm").strip() or "outside this namespace"
+        command = _read_proc(self.pid, "cmdline").replace("\0", " ").strip()[:_COMMAND_LENGTH]
+        name = command or _read_proc(self.pid, "comm").strip() or "outside this namespace"
         memory = "" if self.memory_bytes is None else f", {self.memory_bytes / 2**20:.0f} MiB"
         return f"process {self.pid} ({name}{memory})"
 
 
-def processes(uuid: str) -> tuple[GpuProcess, ...]:
+def gpu_processes(uuid: str) -> tuple[GpuProcess, ...]:
     """Return the processes that have a CUDA context on a GPU, according to NVML.
 
     Raises:
@@ -183,7 +185,7 @@ def processes(uuid: str) -> tuple[GpuProcess, ...]:
         return tuple(GpuProcess(int(process.pid), process.usedGpuMemory) for process in running)
 
 
-def uuid_of(visible: str) -> str:
+def gpu_uuid(visible: str) -> str:
     """Return the GPU's UUID for an entry of ``CUDA_VISIBLE_DEVICES``: a number or part of one.
 
     Raises:
@@ -229,7 +231,7 @@ _BLIND = "NVML lists no process on the GPU, not even SolKit's, so others would n
 _UNNAMED = "NVML uses another process namespace, so processes on the GPU cannot be named."
 
 
-def company(seen: Sequence[GpuProcess], ours: Collection[int]) -> Company:
+def judge_company(seen: Sequence[GpuProcess], ours: Collection[int]) -> Company:
     """Other users of the GPU according to NVML's list.
 
     Process numbers are meaningful if one of ours is on the list. If ours run but none is listed,
@@ -241,7 +243,7 @@ def company(seen: Sequence[GpuProcess], ours: Collection[int]) -> Company:
     are ours too.
     """
     family = {os.getpid(), *ours}
-    others = [process for process in seen if not _is_ours(process.pid, family)]
+    others = [process for process in seen if not _is_our_process(process.pid, family)]
     if len(others) < len(seen) or not ours:
         if not others:
             return Company()
@@ -263,9 +265,9 @@ class Neighbours:
         self._notes: dict[str, None] = {}
 
     def look(self, ours: Collection[int]) -> None:
-        """Check now; `ours` as in `company`."""
+        """Check now; `ours` as in `judge_company`."""
         try:
-            neighbours = company(processes(self._uuid), ours)
+            neighbours = judge_company(gpu_processes(self._uuid), ours)
         except UnsupportedError as error:
             neighbours = Company((), (f"Other users of the GPU are unknown: {error}.",))
         self._evidence.update(dict.fromkeys(neighbours.evidence))
@@ -277,19 +279,19 @@ class Neighbours:
         return Company(tuple(self._evidence), tuple(self._notes))
 
 
-def _is_ours(pid: int, ours: Collection[int]) -> bool:
+def _is_our_process(pid: int, ours: Collection[int]) -> bool:
     """Tell whether a process is ours, a child of ours, or the server that ours share."""
-    if _proc(pid, "comm").startswith(_MPS_SERVER):
+    if _read_proc(pid, "comm").startswith(_MPS_SERVER):
         return True
     while pid > 1:
         if pid in ours:
             return True
-        stat = _proc(pid, "stat")  # proc(5): the parent follows the state, behind the name
+        stat = _read_proc(pid, "stat")  # proc(5): the parent follows the state, behind the name
         pid = int(stat.rpartition(")")[2].split()[1]) if stat else 0
     return False
 
 
-def _proc(pid: int, name: str) -> str:
+def _read_proc(pid: int, name: str) -> str:
     """Return the system's description of a process; empty if it is hidden or gone."""
     try:
         return Path(f"/proc/{pid}/{name}").read_text(encoding="utf-8", errors="replace")

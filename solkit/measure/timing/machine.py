@@ -16,7 +16,7 @@ from solkit.errors import UnsupportedError
 from solkit.measure.timing.clocks import ConditionSampler
 from solkit.measure.timing.protocols import PROTOCOLS, TimingProtocol
 from solkit.measure.timing.sampling import Timer
-from solkit.measure.timing.timers import CuptiTimer, EventTimer, FlushBuffer, L2Flush, captured
+from solkit.measure.timing.timers import CuptiTimer, EventTimer, FlushBuffer, L2Flush, capture_graph
 
 __all__ = ["CudaMachine", "Machine", "machine_for"]
 
@@ -40,7 +40,7 @@ class Machine:
         """
         raise UnsupportedError(f"only a CUDA device can be timed ({protocol.name})")
 
-    def captured(self, work: Callable[[], Any]) -> Callable[[], Any]:
+    def capture_graph(self, work: Callable[[], Any]) -> Callable[[], Any]:
         """Return a function that replays `work`'s launches from a CUDA graph; here `work`.
 
         Raises:
@@ -118,7 +118,7 @@ class CudaMachine(Machine):
 
     def timers(self, protocol: TimingProtocol = COLD) -> tuple[Sequence[Timer], str]:
         """See `Machine`. New timers measure the host's time per call again."""
-        self._buffer.learn()
+        self._buffer.time_pass()
         flush = L2Flush(self._buffer)
         warm = protocol.l2 == "warm"
         timers: dict[str, Timer] = {
@@ -130,9 +130,9 @@ class CudaMachine(Machine):
         before = before if warm else ""
         return [timers[name] for name in protocol.timers], self._buffer.description + before
 
-    def captured(self, work: Callable[[], Any]) -> Callable[[], Any]:
+    def capture_graph(self, work: Callable[[], Any]) -> Callable[[], Any]:
         """See `Machine`."""
-        return captured(work).replay
+        return capture_graph(work).replay
 
     def occupy(self, seconds: float) -> None:
         """See `Machine`."""

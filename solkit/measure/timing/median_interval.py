@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-__all__ = ["MedianInterval", "median_interval", "rank"]
+__all__ = ["MedianInterval", "interval_rank", "median_interval"]
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ def median_interval(samples: Sequence[float], confidence: float = 0.95) -> Media
     if not samples:
         raise ValueError("no samples to take a median of")
     ordered = sorted(samples)
-    k = rank(len(ordered), confidence)
+    k = interval_rank(len(ordered), confidence)
     return MedianInterval(median(ordered), ordered[k - 1], ordered[len(ordered) - k])
 
 
-def rank(count: int, confidence: float) -> int:
+def interval_rank(count: int, confidence: float) -> int:
     """Return the largest k whose interval [x(k), x(n+1-k)] covers the median with `confidence`.
 
     ::

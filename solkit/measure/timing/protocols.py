@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 from solkit.errors import InputError
 
-__all__ = ["PROTOCOLS", "TimingProtocol", "find"]
+__all__ = ["PROTOCOLS", "TimingProtocol", "find_protocol"]
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ PROTOCOLS = {protocol.name: protocol for protocol in _ALL}
 """Every protocol by its name."""
 
 
-def find(name: str) -> TimingProtocol:
+def find_protocol(name: str) -> TimingProtocol:
     """Return the protocol of that name.
 
     Raises:

@@ -22,11 +22,11 @@ __all__ = [
     "Side",
     "Subject",
     "Timer",
-    "affordable",
     "by_first_that_works",
-    "in_turns",
-    "plan_for",
-    "sample",
+    "limit_by_draws",
+    "plan_sampling",
+    "sample_sides",
+    "sides_in_turns",
 ]
 
 T = TypeVar("T")
@@ -108,7 +108,7 @@ class _Turns:
         return [t for t, owner in zip(self._times, self._owners, strict=True) if owner == side]
 
 
-def in_turns(timer: Timer, *subjects: Subject) -> tuple[Side, ...]:
+def sides_in_turns(timer: Timer, *subjects: Subject) -> tuple[Side, ...]:
     """Return sides that run in this process under the same timer."""
     turns = _Turns(timer)
     return tuple(
@@ -156,7 +156,7 @@ class Series:
     times: list[CallTime] = field(default_factory=list)  # of the calls
     # when each call ran, on `time.monotonic`'s clock
     ran: list[Interval] = field(default_factory=list)
-    # what the call's turn began with, as `sample` was told
+    # what the call's turn began with, as `sample_sides` was told
     begun: list[Any] = field(default_factory=list)
 
     @property
@@ -171,7 +171,7 @@ class Series:
         return median(sums) if sums else None
 
 
-def plan_for(reference_s: float) -> SamplingPlan:
+def plan_sampling(reference_s: float) -> SamplingPlan:
     """Return the plan for a problem whose reference takes that long, by the wall clock.
 
     Sixty short calls go in one round: starting and stopping the profiler takes as long.
@@ -181,7 +181,7 @@ def plan_for(reference_s: float) -> SamplingPlan:
     return SamplingPlan(minimum=60, maximum=240) if reference_s < _SHORT_S else SamplingPlan()
 
 
-def affordable(plan: SamplingPlan, draw_s: float) -> SamplingPlan:
+def limit_by_draws(plan: SamplingPlan, draw_s: float) -> SamplingPlan:
     """Return the plan with fewer samples, if drawing inputs before each would take too long."""
     most = int(_DRAWING_S / max(draw_s, 1e-9))
     if most >= plan.warmup + plan.minimum:
@@ -189,16 +189,16 @@ def affordable(plan: SamplingPlan, draw_s: float) -> SamplingPlan:
     return replace(plan, warmup=1, minimum=min(plan.minimum, max(_FEWEST, most)))
 
 
-def _of_first(taken: Sequence[Series]) -> float:
+def _first_uncertainty(taken: Sequence[Series]) -> float:
     """Return the first side's relative uncertainty of the median."""
     return median_interval(taken[0].spans_ms).relative_error
 
 
-def sample(
+def sample_sides(
     sides: Sequence[Side],
     plan: SamplingPlan,
     order: random.Random,
-    uncertainty: Callable[[Sequence[Series]], float] = _of_first,
+    uncertainty: Callable[[Sequence[Series]], float] = _first_uncertainty,
     clock: Callable[[], float] = time.monotonic,
     begin: Callable[[], Any] = lambda: None,
 ) -> tuple[Series, ...]:
@@ -215,7 +215,7 @@ def sample(
     taken = tuple(Series() for _ in sides)
     untimed, count, hopeless_ms = plan.warmup, plan.minimum, plan.hopeless_ms
     while count > 0:
-        _round(sides, taken, (untimed, count), order, clock, begin, hopeless_ms)
+        _sample_round(sides, taken, (untimed, count), order, clock, begin, hopeless_ms)
         untimed, have = 0, len(taken[0].times)
         if hopeless_ms is not None and have < plan.minimum:
             if median(taken[0].spans_ms) > hopeless_ms:
@@ -230,7 +230,7 @@ def sample(
     return taken
 
 
-def _round(
+def _sample_round(
     sides: Sequence[Side],
     taken: Sequence[Series],
     turns: tuple[int, int],
@@ -246,7 +246,7 @@ def _round(
     for side in sides:
         side.start()
     for turn in itertools.count():
-        if turn == untimed and hopeless_ms is not None and _is_longer(ran[0], hopeless_ms):
+        if turn == untimed and hopeless_ms is not None and _surely_longer(ran[0], hopeless_ms):
             count = min(count, _FEWEST)
         if turn == untimed + count:
             break
@@ -264,7 +264,7 @@ def _round(
         series.begun += begun[untimed:]
 
 
-def _is_longer(calls: Sequence[Interval], limit_ms: float) -> bool:
+def _surely_longer(calls: Sequence[Interval], limit_ms: float) -> bool:
     """Tell whether even the shortest call surely took longer; ``False`` if there is none."""
     took_s = [call.end_s - call.start_s for call in calls]
     return bool(took_s) and min(took_s) - _REQUESTING_S > limit_ms / 1e3

@@ -23,7 +23,7 @@ from solkit.measure.timing.activities import (
 )
 from solkit.measure.timing.sampling import Subject
 
-__all__ = ["CuptiTimer", "EventTimer", "FlushBuffer", "L2Flush", "captured", "read_activities"]
+__all__ = ["CuptiTimer", "EventTimer", "FlushBuffer", "L2Flush", "capture_graph", "read_activities"]
 
 _MIN_FLUSH_BYTES = 256 << 20
 _WARM_UP_PASSES = 100  # about 10 ms, in which the clocks rise
@@ -47,29 +47,29 @@ class FlushBuffer:
         self.size = max(2 * l2_bytes, _MIN_FLUSH_BYTES)
         self._buffer = torch.zeros(self.size // 4, dtype=torch.float32, device="cuda")
         self._sum = torch.zeros((), dtype=torch.float32, device="cuda")
-        self.read(_WARM_UP_PASSES)
+        self.read_passes(_WARM_UP_PASSES)
         self.pass_s = math.inf
-        self.learn()
+        self.time_pass()
 
     @property
     def description(self) -> str:
         """Method of flushing, in words."""
         return f"a {self.size >> 20} MiB buffer read before each call: clean lines are left in L2"
 
-    def read(self, passes: int) -> None:
+    def read_passes(self, passes: int) -> None:
         """Queue that many reads of it."""
         for _ in range(passes):
             torch.sum(self._buffer, dim=0, out=self._sum)
 
-    def learn(self) -> None:
+    def time_pass(self) -> None:
         """Time a pass and keep the minimum ever seen, so that passes never end too early.
 
         Once is not enough: at an idle GPU's clocks a pass takes several times as long.
         """
         for _ in range(_TIMED):
-            start, end = _event(), _event()
+            start, end = _timing_event(), _timing_event()
             start.record()
-            self.read(_PASSES_TIMED)
+            self.read_passes(_PASSES_TIMED)
             end.record()
             end.synchronize()
             taken_s = float(start.elapsed_time(end)) / 1e3
@@ -79,7 +79,7 @@ class FlushBuffer:
         """Keep the GPU busy for at least that long once it gets there."""
         passes = 1 + math.ceil(seconds / self.pass_s)
         if passes <= _MOST_PASSES:
-            self.read(passes)
+            self.read_passes(passes)
         else:
             torch.cuda._sleep(int(seconds * _FASTEST_HZ))  # type: ignore[no-untyped-call]
 
@@ -101,7 +101,7 @@ class L2Flush:
         host_s = _HOST_TIMES * self._host_s.get(name, 0.0) + _HOST_MORE_S
         self._buffer.occupy(min(host_s, _MOST_HIDDEN_S))
 
-    def learn(self, name: str, host_s: float) -> None:
+    def record_host_s(self, name: str, host_s: float) -> None:
         """Record the host's time for a call (the minimum is kept)."""
         self._host_s[name] = min(host_s, self._host_s.get(name, math.inf))
 
@@ -140,18 +140,18 @@ class CuptiTimer:
         _end_what_was_broken_off()
         self._labels = []
         session: Any = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
-        torch_profiler.begin(session)
+        torch_profiler.enter_session(session)
         _running.append(session)
 
     def time(self, subject: Subject) -> None:
         """See `solkit.measure.timing.sampling.Timer`."""
         label = f"solkit::{subject.name}::{len(self._labels)}"
         self._labels.append(label)
-        call = _prepared(subject, self._flush, self._warm)
+        call = _prepare_call(subject, self._flush, self._warm)
         with record_function(label):
             start = time.perf_counter()
             call()
-            self._flush.learn(subject.name, time.perf_counter() - start)
+            self._flush.record_host_s(subject.name, time.perf_counter() - start)
         torch.cuda.synchronize()
 
     def stop(self) -> list[CallTime]:
@@ -196,13 +196,13 @@ class EventTimer:
 
     def time(self, subject: Subject) -> None:
         """See `solkit.measure.timing.sampling.Timer`."""
-        call = _prepared(subject, self._flush, self._warm)
-        start, end = _event(), _event()
+        call = _prepare_call(subject, self._flush, self._warm)
+        start, end = _timing_event(), _timing_event()
         since = time.perf_counter()
         start.record()
         call()
         end.record()
-        self._flush.learn(subject.name, time.perf_counter() - since)
+        self._flush.record_host_s(subject.name, time.perf_counter() - since)
         torch.cuda.synchronize()
         self._times.append(CallTime(float(start.elapsed_time(end)) / self._calls, None))
 
@@ -211,7 +211,7 @@ class EventTimer:
         return self._times
 
 
-def captured(work: Callable[[], Any]) -> torch.cuda.CUDAGraph:
+def capture_graph(work: Callable[[], Any]) -> torch.cuda.CUDAGraph:
     """Capture a CUDA graph of what `work` launches, after running it once.
 
     Raises:
@@ -232,7 +232,7 @@ def captured(work: Callable[[], Any]) -> torch.cuda.CUDAGraph:
     return graph
 
 
-def _prepared(subject: Subject, flush: L2Flush, warm: bool) -> Callable[[], Any]:
+def _prepare_call(subject: Subject, flush: L2Flush, warm: bool) -> Callable[[], Any]:
     before = subject.warming() if warm and subject.warming is not None else None
     call = subject.prepare()
     flush(subject.name)
@@ -249,7 +249,7 @@ def read_activities(events: Iterable[Any]) -> list[Activity]:
     activities = []
     for event in events:  # dozens for each timed call
         name = event.name()
-        kind = _kind(event, name)
+        kind = _event_kind(event, name)
         if kind is not None:
             start_ns = event.start_ns()
             end_ns = start_ns + event.duration_ns()
@@ -260,7 +260,7 @@ def read_activities(events: Iterable[Any]) -> list[Activity]:
     return activities
 
 
-def _kind(event: Any, name: str) -> Kind | None:
+def _event_kind(event: Any, name: str) -> Kind | None:
     on_gpu = event.device_type() == DeviceType.CUDA
     if event.is_user_annotation():
         return Kind.GPU_RANGE if on_gpu else Kind.RANGE
@@ -270,5 +270,5 @@ def _kind(event: Any, name: str) -> Kind | None:
     return Kind.LAUNCH if _CUDA_CALL.match(name) else None
 
 
-def _event() -> torch.cuda.Event:
+def _timing_event() -> torch.cuda.Event:
     return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]

@@ -29,7 +29,7 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Calls", "WallClock", "check"]
+__all__ = ["Calls", "WallClock", "check_reported_time"]
 
 _FACTOR = 2.0
 _GRAIN_MS = 0.005
@@ -74,18 +74,18 @@ class WallClock:
     note: str | None = None
 
 
-def check(told_ms: float, calls: Calls) -> WallClock:
+def check_reported_time(told_ms: float, calls: Calls) -> WallClock:
     """Check a reported time, the upper end of the median's interval, against rows of calls."""
     count = max(1, min(_MOST_CALLS, math.ceil(_ROW_MS / told_ms)))
     repeats = _PLAIN_REPEATS if told_ms < _SLOW_MS else 1
-    plain = _rows(calls, told_ms, count, 0.0, repeats)
+    plain = _time_rows(calls, told_ms, count, 0.0, repeats)
     if plain.agrees_with(told_ms):
         return WallClock(plain.slope_ms, count)
     plain_ms = plain.slope_ms
     count = max(1, min(count, int(_MOST_QUEUED * _LEAST_LAUNCH_MS / (2 * plain_ms))))
-    queued = _queued(calls, told_ms, count, 2 * count * plain_ms)
+    queued = _time_queued(calls, told_ms, count, 2 * count * plain_ms)
     if queued is None:
-        why = "waits for the GPU" if _waits(calls, plain_ms) else "may keep the host busy"
+        why = "waits for the GPU" if _waits_for_gpu(calls, plain_ms) else "may keep the host busy"
         note = (
             f"Timed by the referee's clock at {plain_ms:.4g} ms per call: it {why}, so the "
             f"{told_ms:.4g} ms of GPU time can't be confirmed."
@@ -124,7 +124,7 @@ class _Rows:
         return self.slope_ms <= _FACTOR * told_ms + _GRAIN_MS + jitter_ms / self.calls
 
 
-def _waits(calls: Calls, call_ms: float) -> bool:
+def _waits_for_gpu(calls: Calls, call_ms: float) -> bool:
     """Tell whether a call returns only after the GPU finished the work queued before it."""
     behind_ms = max(_NOTICED_MS, 3 * call_ms)
     if behind_ms > _MOST_HIDDEN_MS:
@@ -132,7 +132,7 @@ def _waits(calls: Calls, call_ms: float) -> bool:
     return 1e3 * calls.launch(1, behind_ms / 1e3) > 0.8 * behind_ms
 
 
-def _rows(calls: Calls, told_ms: float, count: int, behind_s: float, repeats: int) -> _Rows:
+def _time_rows(calls: Calls, told_ms: float, count: int, behind_s: float, repeats: int) -> _Rows:
     """Time rows of both kinds alternately, at least twice, until they agree with the report."""
     single_ms: list[float] = []
     double_ms: list[float] = []
@@ -147,7 +147,7 @@ def _rows(calls: Calls, told_ms: float, count: int, behind_s: float, repeats: in
     return rows
 
 
-def _queued(calls: Calls, told_ms: float, count: int, host_ms: float) -> _Rows | None:
+def _time_queued(calls: Calls, told_ms: float, count: int, host_ms: float) -> _Rows | None:
     """Return rows that hide the host, which takes about `host_ms` for 2N calls.
 
     The host is hidden if all 2N calls are launched clearly before the GPU finishes N; ``None`` if
@@ -161,7 +161,7 @@ def _queued(calls: Calls, told_ms: float, count: int, host_ms: float) -> _Rows |
         behind_s = behind_ms / 1e3
         launched_ms = 1e3 * min(calls.launch(2 * count, behind_s) for _ in range(_LEAST_REPEATS))
         if launched_ms < behind_ms:
-            rows = _rows(calls, told_ms, count, behind_s, repeats)
+            rows = _time_rows(calls, told_ms, count, behind_s, repeats)
             if rows.single_ms[0] >= launched_ms + _SPARE * behind_ms:
                 return rows
         behind_ms *= 2

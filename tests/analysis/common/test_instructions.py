@@ -13,7 +13,7 @@ DATA = Path(__file__).parents[2] / "adapters" / "data"
 
 def mixed(*instructions):
     text = "\n".join(f"/*{16 * i:04x}*/ {each} ;" for i, each in enumerate(instructions))
-    (code,) = sass.parse(f"Function : f\n{text}").values()
+    (code,) = sass.parse_listing(f"Function : f\n{text}").values()
     return instruction_mix(code)
 
 
@@ -25,7 +25,7 @@ def only(instruction):
 
 @pytest.fixture(scope="module")
 def rows():
-    (code,) = sass.parse((DATA / "rows.nvdisasm.txt").read_text()).values()
+    (code,) = sass.parse_listing((DATA / "rows.nvdisasm.txt").read_text()).values()
     return instruction_mix(code)
 
 

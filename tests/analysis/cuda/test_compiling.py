@@ -94,7 +94,7 @@ def analysed(in_child):
 @pytest.fixture
 def compiler():
     try:
-        return nvrtc.toolkit()
+        return nvrtc.find_toolkit()
     except UnsupportedError as error:
         pytest.skip(str(error))
 
@@ -213,7 +213,7 @@ def test_without_a_compiler_the_analysis_says_what_to_install(analysed, monkeypa
     def none():
         raise UnsupportedError("pip install 'solkit[cuda]'")
 
-    monkeypatch.setattr(nvrtc, "toolkit", none)
+    monkeypatch.setattr(nvrtc, "find_toolkit", none)
     analysis = analysed(lambda ext, x: ext.transposed(x))
     assert analysis.status is AnalysisStatus.PARTIAL
     assert analysis.notes == ("CUDA C++ was not compiled: pip install 'solkit[cuda]'",)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from solkit.adapters.fake_triton import TensorArgument
-from solkit.adapters.nvrtc import compile_cuda, toolkit
+from solkit.adapters.nvrtc import compile_cuda, find_toolkit
 from solkit.adapters.triton_compiler import Compiled
 from solkit.analysis.cuda.requests import cuda_requests
 from solkit.analysis.interpreter.thread_groups import Grid
@@ -56,7 +56,7 @@ NAMES = "guarded rows bins by_value manners".split()
 @pytest.fixture(scope="module")
 def compiled():
     try:
-        toolkit()
+        find_toolkit()
     except UnsupportedError as error:
         pytest.skip(str(error))
     return compile_cuda(SOURCE, "kernels.cu", NAMES, ["-arch=sm_90", "-lineinfo"])

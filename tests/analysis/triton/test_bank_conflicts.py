@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solkit.adapters.triton_ir import parse
+from solkit.adapters.triton_ir import parse_module
 from solkit.analysis.triton.bank_conflicts import shared_traffic, tensor_shared_bytes, wavefronts
 from solkit.analysis.triton.shared_addresses import barriers_of, shared_instructions
 
@@ -200,7 +200,7 @@ $L__BB0_1:
 
 
 def test_code_runs_as_often_as_the_ir_of_its_line():
-    function = parse(IR)
+    function = parse_module(IR)
     (entry,) = function.blocks
     (body,) = next(each.blocks for each in entry.operations if each.name == "scf.for")
     assert [depth for _, depth in barriers_of(LOOP)] == [0, 1, 0]
@@ -230,7 +230,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32} {
 } loc(#loc1)
 #loc1 = loc("k.py":3:1)
 """  # noqa: E501
-    function = parse(text)
+    function = parse_module(text)
     # 2 x 2 x 2 instructions of 64 x 64 x 16: each 64 x 16 of A and 16 x 64 of B, 2 bytes an element
     wanted = 8 * (64 * 16 + 16 * 64) * 2
     assert tensor_shared_bytes(function, {function.blocks[0]: 3.0}) == 3 * wanted
@@ -238,5 +238,5 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32} {
         "!ttg.memdesc<128x32xbf16, #shared, #smem>",
         "tensor<128x32xbf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>>",
     )
-    function = parse(of_registers)
+    function = parse_module(of_registers)
     assert tensor_shared_bytes(function, {function.blocks[0]: 3.0}) == 3 * 8 * 16 * 64 * 2

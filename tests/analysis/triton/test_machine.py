@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from solkit.adapters.triton_ir import parse
+from solkit.adapters.triton_ir import parse_module
 from solkit.analysis.triton.machine import estimated_mix
 
 MODULE = """\
@@ -30,7 +30,9 @@ MOVES = 1.1
 
 
 def mix(*lines):
-    return estimated_mix(parse(MODULE.format(body="\n".join(f"    {each}" for each in lines))))
+    return estimated_mix(
+        parse_module(MODULE.format(body="\n".join(f"    {each}" for each in lines)))
+    )
 
 
 def looped(*body, low="%n"):
@@ -120,7 +122,7 @@ def test_lanes_that_share_a_row_exchange_it_in_five_steps_and_warps_in_two():
 
 
 def test_spilled_words_are_stored_and_loaded():
-    function = parse(MODULE.format(body="\n".join(START)))
+    function = parse_module(MODULE.format(body="\n".join(START)))
     found = estimated_mix(function, spills=9)
     assert (found.of("local_load"), found.of("local_store")) == (9, 9)
 

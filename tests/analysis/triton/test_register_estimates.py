@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from solkit.adapters.triton_ir import parse
+from solkit.adapters.triton_ir import parse_module
 from solkit.analysis.candidate import analyse_all
 from solkit.analysis.triton.register_estimates import estimated_registers, estimated_shared_traffic
 from solkit.core import AnalysisStatus, Depth
@@ -34,7 +34,7 @@ POINTERS = "tensor<1024x!tt.ptr<f32>, #blocked>"
 
 
 def module(*lines, warps=4):
-    return parse(MODULE.format(body="\n".join(f"    {line}" for line in lines), warps=warps))
+    return parse_module(MODULE.format(body="\n".join(f"    {line}" for line in lines), warps=warps))
 
 
 START = (
@@ -121,7 +121,9 @@ def test_warps_exchange_what_they_reduce_together():
 def test_conversions_within_a_warp_need_no_shared_memory():
     lanes = MODULE.replace("warpsPerCTA = [4]", "warpsPerCTA = [1]")
     body = "\n".join([*START, f"%b = ttg.convert_layout %a : {TENSOR} -> {WIDE}"])
-    found = estimated_shared_traffic(parse(lanes.format(body=body, warps=1)), {}, programs=10)
+    found = estimated_shared_traffic(
+        parse_module(lanes.format(body=body, warps=1)), {}, programs=10
+    )
     assert (found.accesses, found.barriers) == ((), 0)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from solkit.adapters.triton_ir import parse
+from solkit.adapters.triton_ir import parse_module
 from solkit.analysis.triton.coalescing import access_runs
 from solkit.analysis.triton.steps import Steps
 
@@ -28,7 +28,9 @@ POINTERS = "tensor<32x64x!tt.ptr<f16>, #blocked>"
 
 
 def function(*lines):
-    return parse(HEAD + "\n".join(f"    {each}" for each in lines) + "\n    tt.return\n  }\n}\n")
+    return parse_module(
+        HEAD + "\n".join(f"    {each}" for each in lines) + "\n    tt.return\n  }\n}\n"
+    )
 
 
 def counts(*lines):

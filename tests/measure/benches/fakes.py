@@ -111,5 +111,5 @@ def fake(monkeypatch):
     """Have trusted benches time by a fake process; gives it and what compiles ahead of it."""
     ahead, process = FakeAhead(), FakeProcess()
     monkeypatch.setattr(trusted, "TimingProcess", lambda *_: process)
-    monkeypatch.setattr(trusted, "exclusive", lambda *_: contextlib.nullcontext())
+    monkeypatch.setattr(trusted, "exclusive_gpu", lambda *_: contextlib.nullcontext())
     return ahead, process

@@ -280,7 +280,7 @@ class Timed:
         self.queue.extend(configurations)
 
     def outcomes(self, until_s=None):
-        self.clock.hold()
+        self.clock.hold_gpu()
         while self.queue and (until_s is None or self.clock.now_s() < until_s):
             self.threads.add(threading.get_ident())
             self.count += 1

@@ -20,11 +20,11 @@ from solkit.core import Configuration
 from solkit.datasets.outcomelog import OutcomeLog, read
 from solkit.errors import ClusterLostError, UnsupportedError, WorkerError
 from solkit.measure.benches import ray as rays
-from solkit.measure.benches.hosting import Recorded, Trusted
+from solkit.measure.benches.bench_server import Recorded, Trusted
 from solkit.measure.benches.ray import ray_bench
 from solkit.measure.benches.remote import Trade
 from solkit.measure.benches.remote_compile import Job
-from solkit.measure.benches.source_archive import bundle_of
+from solkit.measure.benches.source_archive import make_bundle
 from solkit.roofline.devices import find
 
 KERNEL = "k" * 16
@@ -116,19 +116,19 @@ def test_jobs_are_done_on_nodes_without_a_gpu(cluster, monkeypatch):
     """`test_far` has what a job does; here it says where it ran."""
     import ray
 
-    monkeypatch.setattr(rays, "help_out", kinds.where)
-    rays._helping.cache_clear()
+    monkeypatch.setattr(rays, "run_helper_job", kinds.where)
+    rays._remote_helper.cache_clear()
     node = cluster.add_node(**{**SMALL, "num_cpus": 1, "num_gpus": 0})
-    job = Job(bundle_of(str(EXAMPLE)), "kernel", {}, (), find("h100-sxm"), 60.0)
+    job = Job(make_bundle(str(EXAMPLE)), "kernel", {}, (), find("h100-sxm"), 60.0)
     try:
         ray.init(cluster.address, logging_level="ERROR", log_to_driver=False)
-        lender = rays._lender()
+        lender = rays._find_lender()
         assert lender.slots == 1
         assert lender.run(job) == ("kernel", node.node_id)
         with pytest.raises(WorkerError, match="no machine without a GPU compiles"):
             rays._Helpers(["0" * 56]).run(job)
     finally:
-        rays._helping.cache_clear()
+        rays._remote_helper.cache_clear()
         ray.shutdown()
         cluster.remove_node(node, allow_graceful=False)
 

@@ -19,8 +19,8 @@ from solkit.core import Configuration, Verdict
 from solkit.datasets.kernels import kernel_at_path
 from solkit.datasets.outcomelog import OutcomeLog, read
 from solkit.errors import InputError, NotRecordedError, TraceError, UnsupportedError, WorkerError
-from solkit.measure.benches import hosting
-from solkit.measure.benches.hosting import BenchServer, Recorded, Trusted, call
+from solkit.measure.benches import bench_server
+from solkit.measure.benches.bench_server import BenchServer, Recorded, Trusted, answer_request
 from solkit.measure.benches.local import ProcessLink, gpus_named, local_bench
 from solkit.measure.benches.remote import RemoteBench, Trade
 from solkit.measure.benches.trusted import TrustedBench
@@ -56,7 +56,7 @@ class Direct:
         if method in self.fails:
             self.fails.remove(method)
             raise WorkerError("here: its worker is gone")
-        done, value = call(self.host, method, args)
+        done, value = answer_request(self.host, method, args)
         if not done:
             raise value
         return value
@@ -126,8 +126,8 @@ def test_after_discarding_nothing_comes_but_what_was_timed_is_logged(log):
 
 
 def test_another_version_of_solkit_is_refused(log, monkeypatch):
-    about = partial(hosting.About, version="0.0.1")
-    monkeypatch.setattr(hosting, "About", about)
+    about = partial(bench_server.About, version="0.0.1")
+    monkeypatch.setattr(bench_server, "About", about)
     with pytest.raises(UnsupportedError, match=r"here runs SolKit 0\.0\.1, this machine"):
         RemoteBench(partial(Direct, recorded()), Trade(log))
 

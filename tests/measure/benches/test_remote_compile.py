@@ -16,8 +16,8 @@ from solkit.adapters import cache_transfer
 from solkit.datasets.kernels import kernel_at_path
 from solkit.errors import WorkerError
 from solkit.measure.benches import remote_compile
-from solkit.measure.benches.remote_compile import Done, FarAhead, Job, Lender, help_out
-from solkit.measure.benches.source_archive import bundle_of
+from solkit.measure.benches.remote_compile import Done, FarAhead, Job, Lender, run_helper_job
+from solkit.measure.benches.source_archive import make_bundle
 from solkit.measure.benches.trusted.precompile import Ahead, Compiled
 from solkit.roofline.devices import find
 
@@ -44,7 +44,7 @@ def test_what_a_helper_compiles_is_found_in_the_cache_beside_the_gpu(cache, tmp_
     (there / EXAMPLE.name).write_text(EXAMPLE.read_text())
     with Ahead(DEVICE, 1) as helper:
         monkeypatch.setitem(remote_compile._aheads, (DEVICE.key, 20.0), helper)
-        ahead = FarAhead(DEVICE, Lender(4, help_out), 1, tell=told.append)
+        ahead = FarAhead(DEVICE, Lender(4, run_helper_job), 1, tell=told.append)
         kernel = kernel_at_path(there / EXAMPLE.name)
         found = ahead.compiled(kernel, None, SHAPE, CHOICES).result()
         assert (ahead.workers, ahead.lent, told) == (5, 2, [])
@@ -57,8 +57,9 @@ def test_what_a_helper_compiles_is_found_in_the_cache_beside_the_gpu(cache, tmp_
         landed = {each: each.stat().st_mtime_ns for each in cache.rglob("*") if each.is_file()}
         assert len([each for each in landed if each.suffix == ".cubin"]) == 2
         # the same beside the GPU, from another path: it is found, and nothing is compiled
-        helper.environment = remote_compile._environment(helper)
-        again = helper._compile(kernel_at_path(EXAMPLE), None, SHAPE, CHOICES)
+        names = helper.environment.keys() - {"TRITON_CACHE_DIR"}
+        helper.environment = {name: helper.environment[name] for name in names}
+        again = helper._compile_each(kernel_at_path(EXAMPLE), None, SHAPE, CHOICES)
     assert [each.facts for each in again] == [each.facts for each in found]
     now = {each: each.stat().st_mtime_ns for each in cache.rglob("*") if each.is_file()}
     assert now == landed
@@ -71,13 +72,13 @@ def test_groups_name_the_files_in_their_new_place(tmp_path):
     paths = {"k.cubin": str(old / "KEY" / "k.cubin")}
     (old / "KEY" / "__grp__k.json").write_text(json.dumps({"child_paths": paths}))
     (old / "KEY" / "tmp.pid_1").write_bytes(b"half")
-    files = cache_transfer.packed(old)
+    files = cache_transfer.pack_cache(old)
     assert files.keys() == {"KEY/k.cubin", "KEY/__grp__k.json"}
-    assert cache_transfer.land(files, new) == 2
+    assert cache_transfer.add_to_cache(files, new) == 2
     told = json.loads((new / "KEY" / "__grp__k.json").read_text())
     assert told == {"child_paths": {"k.cubin": str(new / "KEY" / "k.cubin")}}
     assert (new / "KEY" / "k.cubin").read_bytes() == b"code"
-    assert cache_transfer.land(files, new) == 0  # what is there stays
+    assert cache_transfer.add_to_cache(files, new) == 0  # what is there stays
     assert sorted(each.name for each in (new / "KEY").iterdir()) == ["__grp__k.json", "k.cubin"]
 
 
@@ -100,7 +101,7 @@ class Beside:
         future.set_result({"here": True})
         return future
 
-    def _compile(self, *given):
+    def _compile_each(self, *given):
         self.here.append((given, None))
         return [Compiled(1.0)] * len(given[-1])
 
@@ -108,7 +109,7 @@ class Beside:
 @pytest.fixture
 def opened(monkeypatch, cache):
     """Opens a `FarAhead` whose `Ahead` compiles nothing."""
-    for name in ("__init__", "__exit__", "compiled", "bound", "_compile"):
+    for name in ("__init__", "__exit__", "compiled", "bound", "_compile_each"):
         monkeypatch.setattr(Ahead, name, getattr(Beside, name))
     assert cache.exists()
     return lambda run, slots=2, told=None: FarAhead(
@@ -121,7 +122,7 @@ def test_jobs_are_shared_out_by_cores(opened):
 
     def run(job):
         assert may_end.wait(10)
-        return Done((Compiled(1.0),) * len(job.choices), {}, remote_compile._triton())
+        return Done((Compiled(1.0),) * len(job.choices), {}, remote_compile._triton_version())
 
     ahead = opened(run, slots=4)
     kernel = kernel_at_path(EXAMPLE)
@@ -157,11 +158,14 @@ def test_a_bound_comes_from_a_helper_or_from_here(opened):
     def run(job):
         if job.shape == {"M": 1}:
             return Done(
-                (), {}, remote_compile._triton(), error="k.py cannot be surveyed: no reference"
+                (),
+                {},
+                remote_compile._triton_version(),
+                error="k.py cannot be surveyed: no reference",
             )
         if job.shape == {"M": 2}:
             raise WorkerError("its node is gone")
-        return Done((), {}, remote_compile._triton(), {"bound_ms": 7.0})
+        return Done((), {}, remote_compile._triton_version(), {"bound_ms": 7.0})
 
     ahead = opened(run)
     assert ahead.bound(str(EXAMPLE), None, {"M": 9}).result(10) == {"bound_ms": 7.0}
@@ -182,7 +186,7 @@ def test_an_extension_is_built_beside_the_gpu(opened):
 
 def test_a_helper_unpacks_files_where_the_user_keeps_caches(monkeypatch, tmp_path):
     monkeypatch.setattr(userdata, "cache_folder", lambda name: tmp_path / name)
-    path, _ = bundle_of(str(EXAMPLE)).unpack(userdata.cache_folder("helping"))
+    path, _ = make_bundle(str(EXAMPLE)).unpack(userdata.cache_folder("helping"))
     assert Path(path).read_text() == EXAMPLE.read_text()
     assert os.path.commonpath([path, str(tmp_path / "helping")]) == str(tmp_path / "helping")
     assert Job.__dataclass_fields__.keys() >= {"bundle", "choices"}

@@ -7,7 +7,7 @@ import pytest
 from solkit.datasets.kernels import kernel_at_path
 from solkit.errors import InputError
 from solkit.measure.benches import source_archive
-from solkit.measure.benches.source_archive import bundle_of
+from solkit.measure.benches.source_archive import make_bundle
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def names(bundle):
 
 
 def test_a_file_comes_with_what_it_imports_and_nothing_else(folder):
-    found = bundle_of(str(folder / "scale.py"))
+    found = make_bundle(str(folder / "scale.py"))
     assert names(found) == {
         *("problem.py", "scale.py", "helper.py", "further.py", "scale.launch.toml"),
         *("package/__init__.py", "package/inner/__init__.py", "package/inner/tools.py"),
@@ -44,7 +44,7 @@ def test_a_file_comes_with_what_it_imports_and_nothing_else(folder):
 
 
 def test_unpacked_it_is_the_same_kernel(folder, tmp_path):
-    path, reference = bundle_of(str(folder / "scale.py")).unpack(tmp_path / "there")
+    path, reference = make_bundle(str(folder / "scale.py")).unpack(tmp_path / "there")
     assert reference is None
     here, there = kernel_at_path(folder / "scale.py"), kernel_at_path(path)
     assert (there.kernel_id, there.family, there.name) == (here.kernel_id, "scaling", here.name)
@@ -54,28 +54,28 @@ def test_a_reference_elsewhere_comes_along(folder, tmp_path):
     other = tmp_path / "elsewhere" / "reference.py"
     other.parent.mkdir()
     other.write_text("def reference(): ...\n")
-    path, reference = bundle_of(str(folder / "scale.py"), str(other)).unpack(tmp_path / "there")
+    path, reference = make_bundle(str(folder / "scale.py"), str(other)).unpack(tmp_path / "there")
     here = kernel_at_path(folder / "scale.py", "kernel", other)
     assert kernel_at_path(path, "kernel", reference).kernel_id == here.kernel_id
 
 
 def test_a_problem_folder_comes_whole(folder):
     (folder / "definition.json").write_text("{}")
-    found = bundle_of(str(folder))
+    found = make_bundle(str(folder))
     assert {"definition.json", "stranger.py"} <= names(found)
     assert found.path == "scaling"
 
 
 def test_a_change_is_another_bundle(folder):
-    before = bundle_of(str(folder / "scale.py"))
-    assert bundle_of(str(folder / "scale.py")) is before  # known by its files' stamps
+    before = make_bundle(str(folder / "scale.py"))
+    assert make_bundle(str(folder / "scale.py")) is before  # known by its files' stamps
     (folder / "further.py").write_text("A = 12345\n")
-    after = bundle_of(str(folder / "scale.py"))
+    after = make_bundle(str(folder / "scale.py"))
     assert after.digest != before.digest
 
 
 def test_unpacking_twice_writes_once(folder, tmp_path):
-    found = bundle_of(str(folder / "scale.py"))
+    found = make_bundle(str(folder / "scale.py"))
     path, _ = found.unpack(tmp_path)
     (tmp_path / found.digest[:16] / "scaling" / "scale.py").write_text("changed\n")
     assert found.unpack(tmp_path)[0] == path
@@ -84,8 +84,8 @@ def test_unpacking_twice_writes_once(folder, tmp_path):
 
 def test_what_cannot_be_sent_is_an_error(folder, monkeypatch):
     with pytest.raises(InputError, match=r"cannot read .*missing"):
-        bundle_of(str(folder / "missing.py"))
+        make_bundle(str(folder / "missing.py"))
     monkeypatch.setattr(source_archive, "MOST_BYTES", 10)
     (folder / "large.py").write_text("x = 1\n" * 10)
     with pytest.raises(InputError, match="at most 0 MiB are sent"):
-        bundle_of(str(folder / "large.py"))
+        make_bundle(str(folder / "large.py"))

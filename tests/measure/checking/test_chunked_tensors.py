@@ -88,8 +88,8 @@ def test_fingerprints_tell_places_forms_and_keys():
 @pytest.mark.usefixtures("small")
 def test_elements_are_counted_in_parts():
     given = torch.arange(45).view(5, 9).T
-    assert chunked_tensors.count(given, lambda part: part % 2 == 0) == 23
-    assert [slab.shape for slab in chunked_tensors.slabs(given)[1]] == [(1, 5)] * 9
+    assert chunked_tensors.count_elements(given, lambda part: part % 2 == 0) == 23
+    assert [slab.shape for slab in chunked_tensors.cut_slabs(given)[1]] == [(1, 5)] * 9
 
 
 def test_exact_outputs_do_not_depend_on_parts(monkeypatch):

@@ -6,7 +6,7 @@ import triton
 from triton.runtime.errors import OutOfResources, PTXASError
 
 from solkit.core import Verdict
-from solkit.measure.checking.faults import explain, verdict_of
+from solkit.measure.checking.faults import explain_error, verdict_of
 
 
 @pytest.mark.parametrize(
@@ -43,16 +43,16 @@ def raised(path, code):
 def test_explanations_name_the_line_of_the_users_file(tmp_path):
     path = str(tmp_path / "mine.py")
     error = raised(path, "import json\n\ndef f():\n    json.loads('{')\n\nf()\n")
-    summary, place = explain(error, "running the candidate", path)
+    summary, place = explain_error(error, "running the candidate", path)
     assert summary.startswith("running the candidate: JSONDecodeError: Expecting property name")
     assert place == f"at {path}:4 in f"
 
 
 def test_explanations_without_a_line_or_a_text():
-    assert explain(MemoryError(), "timing", "x.py") == ("timing: MemoryError",)
+    assert explain_error(MemoryError(), "timing", "x.py") == ("timing: MemoryError",)
 
 
 def test_long_texts_are_cut():
-    (summary,) = explain(RuntimeError("p" * 10_000), "timing", "x.py")
+    (summary,) = explain_error(RuntimeError("p" * 10_000), "timing", "x.py")
     assert len(summary) < 2100
     assert summary.endswith("(10000 characters)")

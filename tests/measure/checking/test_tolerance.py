@@ -8,18 +8,18 @@ import torch
 from solkit.core import Tolerance, default_tolerance
 from solkit.measure.checking import tolerance as module
 from solkit.measure.checking.exact import Exact
-from solkit.measure.checking.tolerance import compare, is_explained, judge
+from solkit.measure.checking.tolerance import compare_outputs, is_explained, judge_outputs
 
 INF, NAN = math.inf, math.nan
 
 
 def differs(got, want, tolerance=None):
-    return compare([torch.tensor(got)], [torch.tensor(want)], tolerance).errors
+    return compare_outputs([torch.tensor(got)], [torch.tensor(want)], tolerance).errors
 
 
 def test_equal_outputs():
     out = torch.randn(7, 5)
-    assert compare([out, out > 0], [out.clone(), out > 0]).errors == ()
+    assert compare_outputs([out, out > 0], [out.clone(), out > 0]).errors == ()
 
 
 @pytest.mark.parametrize(
@@ -37,8 +37,8 @@ def test_default_tolerances(dtype, inside, outside):
     want = torch.ones(3, dtype=dtype)
     near = (torch.ones(3, dtype=torch.float64) + inside).to(dtype)
     far = (torch.ones(3, dtype=torch.float64) + outside).to(dtype)
-    assert compare([near], [want]).errors == ()
-    assert compare([far], [want]).errors
+    assert compare_outputs([near], [want]).errors == ()
+    assert compare_outputs([far], [want]).errors
 
 
 def test_tolerance_is_the_sum_of_both_parts():
@@ -80,7 +80,7 @@ def test_nan_and_infinity(got, want, right):
 
 
 def test_max_error_is_the_largest_finite_one():
-    result = compare([torch.tensor([1.0, NAN, 5.0])], [torch.tensor([1.0, 2.0, 2.0])])
+    result = compare_outputs([torch.tensor([1.0, NAN, 5.0])], [torch.tensor([1.0, 2.0, 2.0])])
     assert result.max_error == 3.0
 
 
@@ -88,7 +88,7 @@ def test_message_says_where_and_how_much():
     want = torch.zeros(4, 5)
     got = want.clone()
     got[2, 3], got[1, 1] = 2.5, 0.5
-    (error,) = compare([want, got], [want, want]).errors
+    (error,) = compare_outputs([want, got], [want, want]).errors
     assert error == (
         "output 1: 2 of 20 elements (10 %) differ by over 0.0001 + 0.0001*|want|; the worst at "
         "[2, 3]: got 2.5, expected 0; largest error 2.5"
@@ -106,42 +106,42 @@ def test_chunks_change_nothing(monkeypatch):
     want = torch.zeros(1000)
     got = want.clone()
     got[[3, 500, 999]] = torch.tensor([1.0, 4.0, 2.0])
-    whole = compare([got], [want])
+    whole = compare_outputs([got], [want])
     monkeypatch.setattr(module, "_CHUNK", 64)
-    assert compare([got], [want]) == whole
+    assert compare_outputs([got], [want]) == whole
     assert "[500]" in whole.errors[0]
 
 
 def test_layout_does_not_matter_but_form_does():
     want = torch.randn(6, 4)
-    assert compare([want.t().contiguous().t()], [want]).errors == ()
-    assert compare([want.reshape(4, 6)], [want]).errors == (
+    assert compare_outputs([want.t().contiguous().t()], [want]).errors == ()
+    assert compare_outputs([want.reshape(4, 6)], [want]).errors == (
         "output 0: shape (4, 6) where the reference has (6, 4)",
     )
-    assert compare([want.double()], [want]).errors == (
+    assert compare_outputs([want.double()], [want]).errors == (
         "output 0: dtype torch.float64 where the reference has torch.float32",
     )
-    assert compare([want, want], [want]).errors == ("2 output(s); the reference has 1",)
+    assert compare_outputs([want, want], [want]).errors == ("2 output(s); the reference has 1",)
 
 
 def test_complex_outputs():
     want = torch.tensor([1 + 2j, 3 - 1j])
-    assert compare([want.clone()], [want]).errors == ()
-    (error,) = compare([torch.tensor([1 + 2j, 3 + 1j])], [want]).errors
+    assert compare_outputs([want.clone()], [want]).errors == ()
+    (error,) = compare_outputs([torch.tensor([1 + 2j, 3 + 1j])], [want]).errors
     assert "1 of 2 elements" in error
     assert "[1]" in error
 
 
 def test_empty_and_scalar_outputs():
-    assert compare([torch.empty(0, 3)], [torch.empty(0, 3)]).errors == ()
-    assert compare([], []).errors == ()
+    assert compare_outputs([torch.empty(0, 3)], [torch.empty(0, 3)]).errors == ()
+    assert compare_outputs([], []).errors == ()
     (error,) = differs(2.0, 1.0)
     assert "the worst at []" in error
 
 
 def test_outputs_that_need_gradients():
     want = torch.ones(2)
-    assert compare([torch.ones(2, requires_grad=True) * 1], [want]).errors == ()
+    assert compare_outputs([torch.ones(2, requires_grad=True) * 1], [want]).errors == ()
 
 
 def test_unknown_floats_are_exact():
@@ -164,7 +164,7 @@ def reject(*_):
 )
 def test_own_check_overrides(check, errors):
     got, want = torch.tensor([1.0]), torch.tensor([9.0])
-    result = judge([got], [want], None, check)
+    result = judge_outputs([got], [want], None, check)
     assert result.errors == errors
     assert result.max_error == 8.0
 
@@ -172,8 +172,8 @@ def test_own_check_overrides(check, errors):
 def test_own_check_sees_tensors_or_lists_of_them():
     seen = []
     one, two = torch.ones(1), torch.zeros(1)
-    judge([one], [one], None, lambda got, want: seen.append((got, want)))
-    judge([one, two], [one, two], None, lambda got, want: seen.append((got, want)))
+    judge_outputs([one], [one], None, lambda got, want: seen.append((got, want)))
+    judge_outputs([one, two], [one, two], None, lambda got, want: seen.append((got, want)))
     assert seen == [(one, one), ([one, two], [one, two])]
 
 
@@ -189,7 +189,7 @@ def known(values, sensitivity=0.0, others=()):
 
 
 def passes(got, want, exact, tolerance=None):
-    return not compare([got], [want], tolerance, exact).errors
+    return not compare_outputs([got], [want], tolerance, exact).errors
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_default_tolerances_scale_with_the_outputs():
 def test_message_says_what_was_granted():
     want = torch.ones(4)
     got = torch.tensor([1.0, 1.0, 1.0, 1.5])
-    (error,) = compare([got], [want], Tolerance(1e-2, 1e-2), known(want)).errors
+    (error,) = compare_outputs([got], [want], Tolerance(1e-2, 1e-2), known(want)).errors
     assert error == (
         "output 0: 1 of 4 elements (25 %) differ by over what rounding explains (0.016 relative) "
         "and over 0.01 + 0.01*|want|; the worst at [3]: got 1.5, expected 1; largest error 0.5"
@@ -331,9 +331,9 @@ def test_chunks_change_nothing_of_the_rule(monkeypatch):
     want = torch.rand(1000) + 1
     got = want.clone()
     got[[3, 500, 999]] += torch.tensor([1.0, 4.0, 2.0])
-    whole = compare([got], [want], None, known(want, 0.5))
+    whole = compare_outputs([got], [want], None, known(want, 0.5))
     monkeypatch.setattr(module, "_CHUNK", 64)
-    assert compare([got], [want], None, known(want, 0.5)) == whole
+    assert compare_outputs([got], [want], None, known(want, 0.5)) == whole
     assert "3 of 1000" in whole.errors[0]
 
 

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from solkit.kernelfiles import Workload
-from solkit.measure.checking.trial_cache import TrialCache
-from solkit.measure.checking.trials import Trial
+from solkit.measure.checking.trials import Trial, TrialCache
 
 
 def trial(name, elements=100, short=()):
@@ -29,7 +28,7 @@ def maker():
 
 
 def names(cache, key, make):
-    return [trial.name for trial in cache.trials(key, make)]
+    return [trial.name for trial in cache.cached_trials(key, make)]
 
 
 def test_trials_of_a_key_are_made_once(maker):
@@ -42,7 +41,7 @@ def test_trials_of_a_key_are_made_once(maker):
 
 def test_those_that_were_not_all_asked_for_are_made_again(maker):
     cache = TrialCache()
-    next(cache.trials("k", maker("a", "b")))
+    next(cache.cached_trials("k", maker("a", "b")))
     assert names(cache, "k", maker("a", "b")) == ["a", "b"]
     assert maker.made == ["a", "a", "b"]
 

@@ -15,11 +15,11 @@ import torch.nn.functional as F
 from solkit.core import KernelFile, Problem, Tolerance
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
-from solkit.measure.checking.distributions import DISTRIBUTIONS, _swapped
+from solkit.measure.checking.distributions import DISTRIBUTIONS, _swap_elements
 from solkit.measure.checking.exact import exact_reference
 from solkit.measure.checking.faults import ContextLostError
-from solkit.measure.checking.inputs import fresh
-from solkit.measure.checking.tolerance import judge
+from solkit.measure.checking.inputs import copy_workload
+from solkit.measure.checking.tolerance import judge_outputs
 from solkit.measure.checking.trials import Trials
 
 BF16, FP16 = torch.bfloat16, torch.float16
@@ -140,10 +140,10 @@ PROBLEMS: dict[str, tuple[Callable, Callable, dict, Tolerance | None]] = {
 def trials(make, description, seed, skip=()):
     """All that a candidate is checked on."""
     made, usual = Trials(make, seed, skip=skip), 0
-    for trial in made.own():
-        usual = max(usual, trial.nonfinite)
+    for trial in made.own_trials():
+        usual = max(usual, trial.nonfinite_count)
         yield trial
-    yield from made.common(description.problem.held_out_shapes, usual)
+    yield from made.common_trials(description.problem.held_out_shapes, usual)
 
 
 @functools.cache
@@ -162,9 +162,9 @@ def failures(name, kernel):
     found = {}
     for trial in made(name):
         seed_everything(trial.seed)
-        got = replace(fresh(trial.workload), kernel=kernel).run_kernel()
+        got = replace(copy_workload(trial.workload), kernel=kernel).run_kernel()
         assert [(g.shape, g.dtype) for g in got] == [(w.shape, w.dtype) for w in trial.want]
-        comparison = judge(got, trial.want, PROBLEMS[name][3], None, trial.exact)
+        comparison = judge_outputs(got, trial.want, PROBLEMS[name][3], None, trial.exact)
         if comparison.errors:
             found[trial.name] = comparison.errors
     return found
@@ -476,9 +476,9 @@ def test_one_wrong_element_in_a_million_is_seen():
     workload = Workload((normal(1024, 1024),), {}, torch.relu, None)
     exact, want = exact_reference(workload), workload.run_reference()
     got = want[0].clone()
-    assert not judge([got], want, None, None, exact).errors
+    assert not judge_outputs([got], want, None, None, exact).errors
     got.view(-1)[700_001] += 1e-3
-    assert "1 of 1048576 elements" in judge([got], want, None, None, exact).errors[0]
+    assert "1 of 1048576 elements" in judge_outputs([got], want, None, None, exact).errors[0]
 
 
 # ---------------------------------------------------------------------------- the trials themselves
@@ -522,14 +522,14 @@ def test_a_twin_has_the_first_trial_s_values_with_a_few_in_other_places():
 @pytest.mark.parametrize("count", [1, 2, 3, 127, 128])
 def test_a_few_elements_of_any_number_swap_places(count):
     given = torch.arange(count, dtype=torch.float32)
-    twin = _swapped(given, torch.float32)
+    twin = _swap_elements(given, torch.float32)
     assert sorted(twin.tolist()) == given.tolist()
     assert int((twin != given).sum()) == (2 if count > 1 else 0)
 
 
 def test_a_number_that_is_expanded_has_no_places_to_swap():
     problem = Workload((normal(8), torch.randn(1).expand(8)), {}, torch.mul, None)
-    assert [each.name for each in Trials(lambda _: problem, 0).own()][-1] == "swapped values"
+    assert [each.name for each in Trials(lambda _: problem, 0).own_trials()][-1] == "swapped values"
 
 
 def test_wide_arithmetic_is_left_out_where_memory_is_short():
@@ -539,7 +539,7 @@ def test_wide_arithmetic_is_left_out_where_memory_is_short():
     number = 1000
     problem = Workload((torch.randn(number),), {}, torch.relu, None)
     for free, there in ((32 * number, True), (32 * number - 1, False)):
-        (first, *_) = Trials(lambda _: problem, 0, free_bytes=lambda free=free: free).own()
+        (first, *_) = Trials(lambda _: problem, 0, free_bytes=lambda free=free: free).own_trials()
         assert (first.exact is not None) is there
         assert first.is_short is not there
         assert first.notes == (
@@ -547,7 +547,7 @@ def test_wide_arithmetic_is_left_out_where_memory_is_short():
         )
     for free, there in ((28 * number, True), (28 * number - 1, False)):
         judged = Trials(lambda _: problem, 0, free_bytes=lambda free=free: free)
-        assert (judged.on("a call", 0, problem).exact is not None) is there
+        assert (judged.trial_on("a call", 0, problem).exact is not None) is there
 
 
 def test_the_reference_s_outputs_are_of_the_trial_s_inputs():
@@ -706,15 +706,17 @@ def symmetric():
 
 def trials_of(make):
     trials = Trials(lambda _: make(), 0)
-    own = list(trials.own())
-    return [*own, *replace(trials, seed=7).common((), 0)]
+    own = list(trials.own_trials())
+    return [*own, *replace(trials, seed=7).common_trials((), 0)]
 
 
 def wrong_on(make, kernel):
     return [
         each.name
         for each in trials_of(make)
-        if judge([kernel(*fresh(each.workload).args)], each.want, None, None, each.exact).errors
+        if judge_outputs(
+            [kernel(*copy_workload(each.workload).args)], each.want, None, None, each.exact
+        ).errors
     ]
 
 
@@ -777,7 +779,7 @@ def test_wide_arithmetic_that_was_too_slow_once_is_not_tried_again():
         return x * 2
 
     made = lambda _: Workload((torch.randn(8),), {}, slow, None)  # noqa: E731
-    own = list(Trials(made, 0, wide_limit_s=lambda: 0.01).own())
+    own = list(Trials(made, 0, wide_limit_s=lambda: 0.01).own_trials())
     assert len(own) == 3
     assert all(trial.exact is None and "wide arithmetic" in trial.notes[0] for trial in own)
     assert len(wide) == 1
@@ -810,10 +812,10 @@ def test_tensor_cores_may_sum_products_of_fp8_with_few_bits():
             args=(a, b.mT), kwargs={}, reference=lambda a, b: a.float() @ b.float(), kernel=None
         )
 
-    own = list(Trials(lambda _: scaled(), 0).own())
+    own = list(Trials(lambda _: scaled(), 0).own_trials())
     for trial in own:
         a, b = trial.workload.args
         assert not trial.standard(None).judge([summed_with_few_bits(a, b)]).errors
         assert trial.standard(None).judge([summed_with_few_bits(a, b) * 1.05]).errors
-        wide = judge([summed_with_few_bits(a, b)], trial.want, None, None, trial.exact)
+        wide = judge_outputs([summed_with_few_bits(a, b)], trial.want, None, None, trial.exact)
         assert wide.errors  # as fp32 inputs would have it

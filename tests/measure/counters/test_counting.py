@@ -66,7 +66,7 @@ def counts(monkeypatch):
                 raise found
             return found
 
-        monkeypatch.setattr(nsight, "count", count)
+        monkeypatch.setattr(nsight, "count_kernels", count)
         return asked
 
     return answer
@@ -74,7 +74,7 @@ def counts(monkeypatch):
 
 def test_each_launch_gets_its_counters(result, counts):
     asked = counts((counters(sectors=640),))
-    told = counting.counted(FILE, result, H100, 60.0)
+    told = counting.count_launches(FILE, result, H100, 60.0)
     assert told.analysis.kernels[0].counters.load_sectors == 640
     assert told.analysis.notes == ()
     ((program, kernels, capability, how),) = asked
@@ -87,7 +87,7 @@ def test_each_launch_gets_its_counters(result, counts):
 
 def test_a_refusal_is_a_note_and_the_run_goes_on(result, counts):
     counts(CountersError("ncu is not on PATH"))
-    told = counting.counted(FILE, result, H100, 60.0)
+    told = counting.count_launches(FILE, result, H100, 60.0)
     assert told.analysis.notes == ("Not counted: ncu is not on PATH.",)
     assert told.analysis.kernels[0].counters is None
     assert told.verdict is Verdict.CORRECT
@@ -103,14 +103,14 @@ def test_a_refusal_is_a_note_and_the_run_goes_on(result, counts):
 )
 def test_nothing_to_count(result, counts, change, device, words):
     asked = counts(())
-    told = counting.counted(FILE, replace(result, **change), device, 60.0)
+    told = counting.count_launches(FILE, replace(result, **change), device, 60.0)
     assert words in told.analysis.notes[-1]
     assert not asked
 
 
 def test_none_of_the_launches_is_known(result, counts):
     counts((counters("another"), counters(grid=(9, 1, 1))))
-    told = counting.counted(FILE, result, H100, 60.0)
+    told = counting.count_launches(FILE, result, H100, 60.0)
     assert "none of 2 launches" in told.analysis.notes[0]
 
 
@@ -121,7 +121,7 @@ def test_launches_are_told_apart_by_name_grid_and_order():
     )  # fmt: skip
     found = [counters("a", sectors=n) for n in (1, 2, 3)]
     found[1:1] = [counters("b", sectors=9), counters("c", (2, 2, 1), sectors=7)]
-    told = counting.matched(launches, (*found, counters("a", sectors=5)))
+    told = counting.match_counters(launches, (*found, counters("a", sectors=5)))
     assert [k.counters and k.counters.load_sectors for k in told] == [1, 9, 3, 7, 5, None]
 
 
@@ -150,7 +150,7 @@ def test_what_fails_while_counted_ends_the_counting(monkeypatch):
     for name in ("start", "stop"):
         monkeypatch.setattr(torch.cuda.profiler, name, lambda name=name: calls.append(name))
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
-    with contextlib.suppress(ValueError), _counted.counting():
+    with contextlib.suppress(ValueError), _counted.counting_launches():
         raise ValueError
     assert calls == ["start", "stop"]
 

@@ -13,7 +13,7 @@ from solkit.measure.guarded.candidate import serve
 from solkit.measure.guarded.correctness import Setup
 from solkit.measure.guarded.examination import examine
 from solkit.measure.guarded.messages import Request
-from solkit.processes.channel import Channel, pair
+from solkit.processes.channel import Channel, connected_pair
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def run(tmp_path, monkeypatch):
         request = {"path": str(path), "reference": None, "shape": {}, "params": {}}
         request |= {"time_limit_s": 60.0, "seed": 5, "device": "cpu"}
         theirs = theirs or FakeMachine()
-        ours, other = pair()
+        ours, other = connected_pair()
         channel = Channel(other, trusting=True)
         thread = threading.Thread(target=serve, args=(channel, lambda _: theirs), daemon=True)
         thread.start()

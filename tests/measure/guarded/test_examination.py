@@ -535,7 +535,7 @@ def test_a_need_that_cannot_be_measured_is_no_evidence(run, monkeypatch, error):
     def fails(*_, **__):
         raise error
 
-    monkeypatch.setattr("solkit.measure.guarded.impossibility.needed", fails)
+    monkeypatch.setattr("solkit.measure.guarded.impossibility.measure_needed", fails)
     outcome = run("def kernel(x): return x + x", hard_ms=1000.0)
     assert (outcome.verdict, outcome.needed) == (Verdict.CORRECT, None)
 

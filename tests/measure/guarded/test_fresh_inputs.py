@@ -90,14 +90,14 @@ def test_the_same_seed_of_a_measurement_does_not_give_the_same_timed_inputs(watc
 def test_graphs_get_new_values_at_the_addresses_that_they_know(run, monkeypatch):
     sets = []
     monkeypatch.setattr("solkit.measure.guarded.examination._LOOKS", 1000)  # at every call
-    begin = Redraws.begin
+    begin = Redraws.begin_turn
 
     def noted(self):
         drawn = begin(self)
         sets.append((self.current.trial.name, self.current.block))
         return drawn
 
-    monkeypatch.setattr(Redraws, "begin", noted)
+    monkeypatch.setattr(Redraws, "begin_turn", noted)
     outcome = run(RIGHT, protocol="cold-graph")
     assert outcome.verdict is Verdict.CORRECT
     assert len({id(block) for _, block in sets}) == len({name for name, _ in sets}) == 2

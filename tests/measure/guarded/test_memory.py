@@ -16,14 +16,14 @@ from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking import chunked_tensors, distributions, inputs, tolerance
-from solkit.measure.checking.inputs import digest_of
-from solkit.measure.checking.trial_cache import TrialCache
+from solkit.measure.checking.inputs import digest_inputs
+from solkit.measure.checking.trials import TrialCache
 from solkit.measure.guarded import correctness
 from solkit.measure.guarded.candidate import serve
 from solkit.measure.guarded.correctness import Setup
 from solkit.measure.guarded.examination import examine
 from solkit.measure.guarded.messages import Request
-from solkit.processes.channel import Channel, pair
+from solkit.processes.channel import Channel, connected_pair
 
 SHAPE = (64, 512, 9)
 BYTES = 4 * 64 * 512 * 9
@@ -63,7 +63,7 @@ def measured(tmp_path, monkeypatch):
             """)
         )
         live = Live(monkeypatch)
-        ours, other = pair()
+        ours, other = connected_pair()
 
         def candidate():
             with live.counting():
@@ -110,25 +110,25 @@ def test_outputs_of_the_inputs_size_where_memory_is_short(measured):
 @pytest.mark.parametrize(("most_bytes", "first"), [(1 << 30, "swapped values"), (0, "inputs()")])
 def test_large_inputs_leave_memory_to_the_other_trials(run, monkeypatch, most_bytes, first):
     dropped = []
-    drop = correctness.Checks._drop
+    drop = correctness.Checks._drop_inputs
 
     def told(self, shared, blocks):
         dropped.append(shared.trial.name)
         drop(self, shared, blocks)
 
     monkeypatch.setattr(correctness, "_MOST_TIMED_BYTES", most_bytes)
-    monkeypatch.setattr(correctness.Checks, "_drop", told)
+    monkeypatch.setattr(correctness.Checks, "_drop_inputs", told)
     outcome = run("def kernel(x): return x + x")
     assert (outcome.verdict, outcome.errors) == (Verdict.CORRECT, ())
     assert dropped[0] == first
     usual = [each for each in dropped if each.startswith("inputs()")]
     assert usual == (["inputs()", "inputs(), seed 1"] if most_bytes == 0 else [])
     digest = run("def kernel(x): return x + x").samples.inputs_digest
-    monkeypatch.setattr(correctness.Checks, "_drop", drop)
+    monkeypatch.setattr(correctness.Checks, "_drop_inputs", drop)
     if most_bytes == 0:  # only the second is timed; it is the same once more
         seed_everything(6)
         x = torch.randn(16)
-        assert digest == digest_of(Workload((x,), {}, torch.relu, None))
+        assert digest == digest_inputs(Workload((x,), {}, torch.relu, None))
     outcome = run("def kernel(x): return torch.zeros_like(x)", head=CONSTANT)
     assert outcome.verdict is Verdict.DEGENERATE_PROBLEM
 

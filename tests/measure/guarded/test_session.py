@@ -30,8 +30,8 @@ from solkit.measure.checking.faults import ALL_DISTRIBUTIONS, CandidateError, Co
 from solkit.measure.guarded import processes
 from solkit.measure.guarded.messages import Request, Samples, decode, encode
 from solkit.measure.guarded.remote import Remote
-from solkit.measure.guarded.session import _visible
-from solkit.processes.channel import Channel, pair
+from solkit.measure.guarded.session import _visible_gpu
+from solkit.processes.channel import Channel, connected_pair
 
 HEAD = """
 import torch
@@ -223,7 +223,7 @@ def test_a_candidate_that_speaks_for_the_harness(check):
 def test_a_reference_that_never_ends(check):
     head = HEAD.replace("    return x * 2", "    while True: pass")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("solkit.measure.guarded.supervision._GRACE_S", 0.3)
+        patch.setattr("solkit.measure.guarded.session._GRACE_S", 0.3)
         outcome, limit_s = when_reached(
             "running the reference", lambda limit_s: check(WRONG, head, time_limit_s=limit_s), 0.5
         )
@@ -313,9 +313,9 @@ def test_what_processes_need_is_loaded_without_taking_the_gpu(write):
 
 
 def test_the_processes_see_one_gpu():
-    assert _visible(None, 2) == "2"
-    assert _visible("4, GPU-abc,6", 1) == "GPU-abc"
-    assert _visible("4", 1) == ""
+    assert _visible_gpu(None, 2) == "2"
+    assert _visible_gpu("4, GPU-abc,6", 1) == "GPU-abc"
+    assert _visible_gpu("4", 1) == ""
 
 
 @pytest.mark.parametrize("hidden", ["", "-1"])
@@ -454,10 +454,10 @@ def test_attempts_that_lose_the_context_share_the_time_limit(monkeypatch):
         now[0] += 13.0
         raise ContextLostError(f"trial {len(requests)}", 8.0)
 
-    monkeypatch.setattr(Session, "_asked", asked)
+    monkeypatch.setattr(Session, "_send_message", asked)
     session = Session(MeasureSettings(time_limit_s=60.0), device="cpu")
     request = Request("k.py", None, {}, {}, 60.0, 1, "cpu")
-    assert session._ask([request], ("k.py",)) == ("done", None)
+    assert session._ask_referee([request], ("k.py",)) == ("done", None)
     assert [each.spent_s for each in requests] == [0.0, 8.0, 21.0, 34.0, 47.0]
     assert [each.skip[-1:] for each in requests[:3]] == [(), ("trial 1",), ("trial 2",)]
     assert requests[3].skip[-2:] == ("trial 3", ALL_DISTRIBUTIONS)
@@ -470,7 +470,7 @@ def test_what_earlier_attempts_spent_is_not_there_again():
         channel.receive()
         time.sleep(2.0)
 
-    ours, other = pair()
+    ours, other = connected_pair()
     threading.Thread(target=ready, args=(Channel(other, trusting=True),), daemon=True).start()
     remote = Remote(Channel(ours, trusting=False), 30.0, lambda _: None, spent_s=29.5)
     start = time.monotonic()

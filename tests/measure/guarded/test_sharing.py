@@ -5,7 +5,13 @@ import os
 import pytest
 import torch
 
-from solkit.measure.guarded.sharing import Packed, allocate, attach, pack, unpack
+from solkit.measure.guarded.sharing import (
+    Packed,
+    allocate_block,
+    attach_block,
+    pack_value,
+    unpack_value,
+)
 
 
 @pytest.fixture
@@ -14,13 +20,13 @@ def share():
     blocks = []
 
     def share(value):
-        packed = pack(value, "cpu")
-        block = allocate(packed.size, "cpu")
-        packed.fill(block)
+        packed = pack_value(value, "cpu")
+        block = allocate_block(packed.size, "cpu")
+        packed.fill_block(block)
         ticket, descriptors = block.ticket()
-        other = attach(ticket, [os.dup(each) for each in descriptors])
+        other = attach_block(ticket, [os.dup(each) for each in descriptors])
         blocks.extend((block, other))
-        return unpack(Packed.loads(packed.dumps()), other), packed, block, other
+        return unpack_value(Packed.loads(packed.dumps()), other), packed, block, other
 
     yield share
     for block in blocks:
@@ -33,11 +39,11 @@ def test_values_arrive_and_memory_is_shared(share):
     assert torch.equal(arrived["x"], value["x"])
     assert (arrived["n"], arrived["dtype"]) == (3, torch.float8_e5m2)
     assert arrived["x"].data_ptr() != value["x"].data_ptr()
-    assert list(packed.changed(block)) == []
+    assert list(packed.changed_storages(block)) == []
     arrived["x"][1, 2] = 7.0
-    assert list(packed.changed(block)) == [0]
+    assert list(packed.changed_storages(block)) == [0]
     assert value["x"][1, 2] == 5.0  # the referee's own
-    packed.fill(block)
+    packed.fill_block(block)
     assert arrived["x"][1, 2] == 5.0
 
 
@@ -48,7 +54,7 @@ def test_what_is_filled_has_settled(share, monkeypatch):
     seen = []
     monkeypatch.setattr(type(block), "settle", lambda _: seen.append(arrived.clone()))
     arrived.zero_()
-    packed.fill(block)
+    packed.fill_block(block)
     assert len(seen) == 1
     assert torch.equal(seen[0], value)
 
@@ -69,7 +75,7 @@ def test_storages_are_aligned_and_apart(share):
     arrived, packed, block, _ = share([torch.ones(3), torch.ones(200), torch.ones(5)])
     assert [offset % 512 for offset, _ in packed.places] == [0, 0, 0]
     arrived[0].fill_(2.0)
-    assert list(packed.changed(block)) == [0]
+    assert list(packed.changed_storages(block)) == [0]
 
 
 @pytest.mark.parametrize(

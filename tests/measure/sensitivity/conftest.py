@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from solkit.core import Needed
-from solkit.measure.sensitivity.needed import needed
+from solkit.measure.sensitivity.needed import measure_needed
 
 
 def measured(make: Callable[[], list[torch.Tensor]], reference: Any, **options: Any) -> Needed:
@@ -25,7 +25,7 @@ def measured(make: Callable[[], list[torch.Tensor]], reference: Any, **options: 
         returned = reference(*inputs)
         return list(returned) if isinstance(returned, (list, tuple)) else [returned]
 
-    found = needed(run, inputs, draw, **{"limit_s": 30.0, "samples": 64, **options})
+    found = measure_needed(run, inputs, draw, **{"limit_s": 30.0, "samples": 64, **options})
     assert found is not None
     return found
 

@@ -112,7 +112,9 @@ def _examined(problem: skipping.Problem, work: Work | str, samples: int, seed: i
         return list(scope["inputs"]())
 
     with _Watched(touches, inputs) as watched:
-        needed = measuring.needed(run, inputs, draw, samples=samples, limit_s=60.0, seed=seed)
+        needed = measuring.measure_needed(
+            run, inputs, draw, samples=samples, limit_s=60.0, seed=seed
+        )
     assert isinstance(needed, Needed)
     hard = where_needed(work, needed)
     return Found(
@@ -134,7 +136,7 @@ class _Watched:
 
     def __init__(self, touches: Sequence[skipping.Touch], inputs: Sequence[torch.Tensor]) -> None:
         self._touches = {x.data_ptr(): touch for x, touch in zip(inputs, touches)}
-        self._depends = measuring._Subject.depends
+        self._depends = measuring._Subject.depends_on_any
         self.astray = False
 
     def __enter__(self) -> _Watched:
@@ -153,11 +155,11 @@ class _Watched:
                 watched.astray = True
             return found
 
-        measuring._Subject.depends = depends
+        measuring._Subject.depends_on_any = depends
         return self
 
     def __exit__(self, *_: object) -> None:
-        measuring._Subject.depends = self._depends
+        measuring._Subject.depends_on_any = self._depends
 
     def _touches_any(self, write: Any) -> bool:
         flat, places, _ = write

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from solkit.measure.sensitivity.confidence import lower_bound
+from solkit.measure.sensitivity.needed import lower_bound
 
 
 def test_all_of_n_is_the_nth_root_of_the_risk():

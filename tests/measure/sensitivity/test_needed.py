@@ -6,8 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from solkit.measure.sensitivity.confidence import lower_bound
-from solkit.measure.sensitivity.needed import needed
+from solkit.measure.sensitivity.needed import lower_bound, measure_needed
 
 ALL = lower_bound(64, 64, 1e-6 / 2)  # of a tensor, where all of 64 sampled sectors count
 N = 32
@@ -275,7 +274,7 @@ def test_fewer_samples_give_a_lower_bound(measure):
 
 def test_no_time_for_other_draws_is_no_evidence():
     x = randn(N, N)
-    assert needed(lambda: [x * 2], [x], lambda _: [randn(N, N)], limit_s=0.0) is None
+    assert measure_needed(lambda: [x * 2], [x], lambda _: [randn(N, N)], limit_s=0.0) is None
 
 
 def test_products_of_two_nonzeros(measure):

@@ -35,7 +35,7 @@ def test_the_problems_have_something_to_skip_and_something_to_read(found):
 
 def test_a_change_that_breaks_a_relation_is_noticed(monkeypatch):
     """The proof fails where relations are not kept: it can tell."""
-    monkeypatch.setattr("solkit.measure.sensitivity.changes.Changes._related", alone)
+    monkeypatch.setattr("solkit.measure.sensitivity.changes.Changes._related_elements", alone)
     kinds = [seed for seed in range(300) if "symmetric(R" in skipping.problem(seed).source][:3]
     broken = list(proof.examine([skipping.problem(seed) for seed in kinds], SAMPLES))
     assert [each.error for each in broken if each.error] == []

@@ -26,11 +26,11 @@ from solkit.measure.guarded.messages import (
     encode,
 )
 from solkit.measure.timing.activities import ActivityError, CallTime
-from solkit.measure.timing.alternating_comparison import compare, plan_for
+from solkit.measure.timing.alternating_comparison import compare_in_turns, plan_turns
 from solkit.measure.timing.clocks import Sample
-from solkit.measure.timing.comparison_statistics import difference, ratio_of
+from solkit.measure.timing.comparison_statistics import compute_ratio, difference
 from solkit.measure.timing.sampling import SamplingPlan
-from solkit.processes.channel import Channel, pair
+from solkit.processes.channel import Channel, connected_pair
 
 RIGHT = "def kernel(x): return x + x"
 
@@ -94,7 +94,7 @@ def run(tmp_path, monkeypatch):
                 path = tmp_path / f"kernel_{number}.py"
                 path.write_text(head + kernel)
                 requests.append(Request(str(path), None, {}, {}, 60.0, 5, "cpu"))
-                ours, other = pair()
+                ours, other = connected_pair()
                 channel = Channel(other, trusting=True)
                 answering = threading.Thread(
                     target=serve, args=(channel, lambda _, m=machine: m), daemon=True
@@ -107,19 +107,19 @@ def run(tmp_path, monkeypatch):
             blocks = stack.enter_context(contextlib.ExitStack())
             request = ComparisonRequest(tuple(requests), **options)
             mine = mine or Machine(Timer(gpu, math.nan))
-            return compare(request, channels, Setup(mine, lambda _: None, blocks)), theirs
+            return compare_in_turns(request, channels, Setup(mine, lambda _: None, blocks)), theirs
 
     return run
 
 
 def shown(turns, candidate=1):
-    return difference(ratio_of(turns.times_ms[0], turns.times_ms[candidate]))
+    return difference(compute_ratio(turns.times_ms[0], turns.times_ms[candidate]))
 
 
 def test_a_ratio_is_found_in_turns_of_random_order(run):
     outcome, machines = run(RIGHT, RIGHT, usual_ms=(100.0, 105.0))
     (turns,) = outcome.turns
-    found = ratio_of(*turns.times_ms)
+    found = compute_ratio(*turns.times_ms)
     assert found.low < 1.05 < found.high
     assert found.value == pytest.approx(1.05, rel=0.002)
     assert shown(turns) is Difference.SLOWER
@@ -201,7 +201,7 @@ def test_a_turn_is_left_out_as_a_whole(run, monkeypatch):
         assert all(one.end_s <= other.start_s for one, other in pairwise(intervals))
         return Screening((False, *[True] * (len(intervals) - 1)), ("power brake",))
 
-    monkeypatch.setattr(comparison, "screen", screen)
+    monkeypatch.setattr(comparison, "screen_calls", screen)
     outcome, _ = run(RIGHT, RIGHT, usual_ms=(100.0, 100.0), gpu=Gpu(noise=0.0))
     (turns,) = outcome.turns
     assert [len(times) for times in turns.times_ms] == [59, 59]
@@ -276,9 +276,9 @@ def test_kernels_that_write_into_their_inputs(run):
 
 def test_slow_problems_get_turns_enough_for_an_interval():
     request = ComparisonRequest((), 0.002, 1.5)
-    assert plan_for(request, 2.0) == SamplingPlan(1, 8, 1000, 0.002, 1.5)
-    assert plan_for(request, 0.1) == SamplingPlan(10, 20, 1000, 0.002, 1.5)
-    assert plan_for(request, 0.001) == SamplingPlan(10, 60, 1000, 0.002, 1.5)
+    assert plan_turns(request, 2.0) == SamplingPlan(1, 8, 1000, 0.002, 1.5)
+    assert plan_turns(request, 0.1) == SamplingPlan(10, 20, 1000, 0.002, 1.5)
+    assert plan_turns(request, 0.001) == SamplingPlan(10, 60, 1000, 0.002, 1.5)
 
 
 def test_messages_survive_the_way():

@@ -9,7 +9,13 @@ import pytest
 
 from solkit.core import Conditions
 from solkit.measure.timing import clocks
-from solkit.measure.timing.clocks import ConditionSampler, Interval, Sample, screen, summarise
+from solkit.measure.timing.clocks import (
+    ConditionSampler,
+    Interval,
+    Sample,
+    screen_calls,
+    summarise_samples,
+)
 
 POWER_CAP, HARDWARE, SOFT_HEAT, HARD_HEAT, BRAKE = 0x4, 0x8, 0x20, 0x40, 0x80
 IDLE, LOCKED = 0x1, 0x2
@@ -22,12 +28,12 @@ def test_conditions_are_medians_and_extremes():
         Sample(0.2, 1900, None, 650, 41, 0),
         Sample(0.3),
     ]
-    assert summarise(samples) == Conditions(
+    assert summarise_samples(samples) == Conditions(
         samples=4, sm_clock_mhz=1200, sm_clock_low_mhz=1000, memory_clock_mhz=2600, power_w=650,
         power_high_w=700, temperature_c=42,
         reasons={"power cap": 0.667, "hardware thermal slowdown": 0.333},
     )  # fmt: skip
-    assert summarise([]) == Conditions(samples=0)
+    assert summarise_samples([]) == Conditions(samples=0)
 
 
 # ---------------------------------------------------------------------------- throttled calls
@@ -49,7 +55,7 @@ HOT_SPELL = every(0.01, [0] * 10 + [POWER_CAP] * 50 + [POWER_CAP | SOFT_HEAT] * 
 
 def test_calls_in_a_hot_spell_are_left_out():
     calls = calls_at(*(i / 20 for i in range(20)))  # 0, 0.05, ... 0.95 s
-    found = screen(calls, HOT_SPELL)
+    found = screen_calls(calls, HOT_SPELL)
     # heat is named at 0.60, 0.61 ... 0.69 s, and reaches 20 ms to either side: the calls at 0.60,
     # 0.65 and 0.70 s; the one at 0.55 s is over 49 ms before
     assert [i for i, kept in enumerate(found.kept) if not kept] == [12, 13, 14]
@@ -59,19 +65,19 @@ def test_calls_in_a_hot_spell_are_left_out():
 
 def test_what_belongs_to_the_gpu_is_no_reason():
     samples = every(0.01, [POWER_CAP | LOCKED | IDLE] * 100)
-    assert screen(calls_at(0.1, 0.5), samples) == clocks.Screening((True, True))
+    assert screen_calls(calls_at(0.1, 0.5), samples) == clocks.Screening((True, True))
 
 
 @pytest.mark.parametrize("bit", [HARDWARE, SOFT_HEAT, HARD_HEAT, BRAKE])
 def test_what_comes_from_outside_is_one(bit):
     samples = every(0.01, [bit] * 10 + [0] * 90)
-    assert screen(calls_at(0.05, 0.5, 0.6, 0.7), samples).kept == (False, True, True, True)
+    assert screen_calls(calls_at(0.05, 0.5, 0.6, 0.7), samples).kept == (False, True, True, True)
 
 
 @pytest.mark.parametrize(("throttled", "unstable"), [(0, False), (5, False), (6, True), (20, True)])
 def test_a_quarter_may_be_left_out_and_no_more(throttled, unstable):
     samples = every(1.0, [BRAKE] * throttled + [0] * (20 - throttled))
-    found = screen(calls_at(*range(20)), samples)
+    found = screen_calls(calls_at(*range(20)), samples)
     assert bool(found.evidence) == unstable
     assert found.left_out == (0 if unstable else throttled)
     if unstable:
@@ -80,7 +86,7 @@ def test_a_quarter_may_be_left_out_and_no_more(throttled, unstable):
 
 
 def test_of_three_calls_none_may_be_left_out():
-    found = screen(calls_at(0, 1, 2), every(1.0, [HARD_HEAT, 0, 0]))
+    found = screen_calls(calls_at(0, 1, 2), every(1.0, [HARD_HEAT, 0, 0]))
     assert found.left_out == 0
     assert len(found.evidence) == 1
 
@@ -88,16 +94,16 @@ def test_of_three_calls_none_may_be_left_out():
 def test_a_long_call_is_throttled_by_what_it_met_in_its_middle():
     samples = every(0.01, [0] * 50 + [HARD_HEAT] + [0] * 49)
     calls = [Interval(0.0, 0.99), *calls_at(0.1, 0.2, 0.3)]
-    assert screen(calls, samples).kept == (False, True, True, True)
+    assert screen_calls(calls, samples).kept == (False, True, True, True)
 
 
 @pytest.mark.parametrize("samples", [[], [Sample(0.0), Sample(0.5)]])
 def test_where_nvml_says_nothing_every_call_counts(samples):
-    assert screen(calls_at(0.0, 0.5), samples) == clocks.Screening((True, True))
+    assert screen_calls(calls_at(0.0, 0.5), samples) == clocks.Screening((True, True))
 
 
 def test_no_calls():
-    assert screen([], HOT_SPELL) == clocks.Screening(())
+    assert screen_calls([], HOT_SPELL) == clocks.Screening(())
 
 
 # -------------------------------------------------------------------------------------- NVML
@@ -171,7 +177,7 @@ def test_samples_are_in_order_of_time_and_say_what_is_refused(library):
     assert first == Sample(first.time_s, 1965, 2619, 700.5, None, POWER_CAP)
     assert second.sm_clock_mhz == 1950
     assert library.open == 0
-    assert sampler.since(second.time_s).samples == len(sampler.samples) - 1
+    assert sampler.conditions_since(second.time_s).samples == len(sampler.samples) - 1
 
 
 def test_the_clocks_of_a_slice_are_its_gpus(library):

@@ -11,7 +11,7 @@ import pytest
 
 from solkit.core import Difference, Ratio
 from solkit.measure.timing import comparison_statistics
-from solkit.measure.timing.comparison_statistics import difference, half_width, ratio_of
+from solkit.measure.timing.comparison_statistics import compute_ratio, difference, half_width
 
 
 @pytest.fixture
@@ -27,21 +27,21 @@ def exact(monkeypatch):
     ("count", "critical"), [(6, 0), (7, 2), (8, 3), (10, 8), (20, 52), (25, 89)]
 )
 def test_ranks_are_those_of_the_tables(count, critical):
-    assert comparison_statistics._rank(count) == critical + 1
+    assert comparison_statistics._signed_rank_limit(count) == critical + 1
 
 
 @pytest.mark.parametrize("count", [26, 40, 100])
 def test_the_approximation_errs_by_a_rank_or_two_on_the_safe_side(monkeypatch, count):
-    approximate = comparison_statistics._rank(count)
+    approximate = comparison_statistics._signed_rank_limit(count)
     monkeypatch.setattr(comparison_statistics, "_MOST_EXACT", 1000)
-    assert 0 <= comparison_statistics._rank(count) - approximate <= 2
+    assert 0 <= comparison_statistics._signed_rank_limit(count) - approximate <= 2
 
 
 def test_fewer_than_six_turns_show_nothing():
-    found = ratio_of([2.0] * 5, [1.0] * 5)
+    found = compute_ratio([2.0] * 5, [1.0] * 5)
     assert (found.value, found.low, found.high) == (0.5, 0.0, math.inf)
     assert difference(found) is Difference.NOT_SHOWN
-    assert difference(ratio_of([2.0] * 6, [1.0] * 6)) is Difference.FASTER
+    assert difference(compute_ratio([2.0] * 6, [1.0] * 6)) is Difference.FASTER
 
 
 @pytest.mark.usefixtures("exact")
@@ -60,7 +60,7 @@ def test_the_interval_is_what_the_test_does_not_reject():
         sums = [sum(chosen) for n in range(9) for chosen in itertools.combinations(range(1, 9), n)]
         return 2 * sum(total <= smaller for total in sums) / 2**8
 
-    found = ratio_of(base, candidate)
+    found = compute_ratio(base, candidate)
     for inside in (found.low * 1.0001, found.value, found.high * 0.9999):
         assert p_value(math.log(inside)) > 0.05
     for outside in (found.low * 0.9999, found.high * 1.0001):
@@ -70,14 +70,14 @@ def test_the_interval_is_what_the_test_does_not_reject():
 
 
 def test_the_interval_is_widened_by_what_turns_cannot_tell():
-    found = ratio_of([0.002] * 50, [0.002] * 50)  # 2 µs: a tick of 32 ns is 1.6 %
+    found = compute_ratio([0.002] * 50, [0.002] * 50)  # 2 µs: a tick of 32 ns is 1.6 %
     assert found.resolution == pytest.approx(0.004 + 0.016 / 4)
     assert (found.low, found.high) == pytest.approx((math.exp(-0.008), math.exp(0.008)))
     assert (found.value, found.turns) == (1.0, 50)
-    assert ratio_of([20.0] * 50, [20.0] * 50).resolution == pytest.approx(0.004, rel=1e-3)
+    assert compute_ratio([20.0] * 50, [20.0] * 50).resolution == pytest.approx(0.004, rel=1e-3)
     short = [0.005] * 50
-    assert ratio_of(short, short, "events").resolution == pytest.approx(0.029)
-    assert ratio_of(short, short, "graph replay").resolution == pytest.approx(0.00525)
+    assert compute_ratio(short, short, "events").resolution == pytest.approx(0.029)
+    assert compute_ratio(short, short, "graph replay").resolution == pytest.approx(0.00525)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_difference_is_shown_where_the_interval_leaves_one_out(low, high, show
 @pytest.mark.parametrize("times", [([], []), ([1.0], [1.0, 2.0])])
 def test_times_without_a_partner(times):
     with pytest.raises(ValueError, match="are not pairs"):
-        ratio_of(*times)
+        compute_ratio(*times)
 
 
 # ------------------------------------------------------------------- simulated GPUs
@@ -122,7 +122,7 @@ def run(generator, ratio, turns=60, drift=0.3, second=0.02, noise=0.01, spikes=0
 @pytest.mark.parametrize("ratio", [0.5, 0.97, 1.0, 1.04])
 def test_intervals_hold_the_ratio_through_drift_and_spikes(ratio):
     generator = random.Random(1)
-    found = [ratio_of(*run(generator, ratio)) for _ in range(200)]
+    found = [compute_ratio(*run(generator, ratio)) for _ in range(200)]
     held = sum(each.low <= ratio <= each.high for each in found)
     assert held >= 182  # of 200 at 95 %: fewer have a chance under 1 %
     assert median(each.value for each in found) == pytest.approx(ratio, rel=0.002)
@@ -132,19 +132,19 @@ def test_intervals_hold_the_ratio_through_drift_and_spikes(ratio):
 def test_medians_alone_would_be_misled():
     """What pairing is for: the same drift, but one candidate after the other."""
     base, candidate = run(random.Random(1), 1.0, turns=120)
-    assert difference(ratio_of(base[:60], base[60:])) is Difference.SLOWER
-    assert difference(ratio_of(base, candidate)) is Difference.NOT_SHOWN
+    assert difference(compute_ratio(base[:60], base[60:])) is Difference.SLOWER
+    assert difference(compute_ratio(base, candidate)) is Difference.NOT_SHOWN
 
 
 def test_a_kernel_is_hardly_ever_faster_than_itself():
     generator = random.Random(2)
-    claims = [difference(ratio_of(*run(generator, 1.0))) for _ in range(300)]
+    claims = [difference(compute_ratio(*run(generator, 1.0))) for _ in range(300)]
     assert claims.count(Difference.NOT_SHOWN) >= 297
 
 
 def test_claims_are_true_and_made():
     generator = random.Random(3)
-    claims = [difference(ratio_of(*run(generator, 0.97))) for _ in range(100)]
+    claims = [difference(compute_ratio(*run(generator, 0.97))) for _ in range(100)]
     assert claims.count(Difference.FASTER) >= 95
     assert Difference.SLOWER not in claims
 

@@ -21,15 +21,14 @@ from solkit.errors import GpuBusyError, UnsupportedError
 from solkit.measure import Judgement, Session, is_available
 from solkit.measure.guarded import processes as of_a_session
 from solkit.measure.guarded import session as sessions
-from solkit.measure.guarded import supervision
 from solkit.measure.timing import gpu_lock as lock
 from solkit.measure.timing.gpu_lock import (
     GpuProcess,
     Neighbours,
-    company,
-    exclusive,
-    processes,
-    uuid_of,
+    exclusive_gpu,
+    gpu_processes,
+    gpu_uuid,
+    judge_company,
 )
 
 UUID = "GPU-a0000000-0000-0000-0000-000000000000"
@@ -72,7 +71,7 @@ def hold():
 
 
 def take(limit_s=0.2, uuid=UUID):
-    with exclusive(uuid, limit_s):
+    with exclusive_gpu(uuid, limit_s):
         return True
 
 
@@ -112,7 +111,7 @@ def test_the_dead_hold_nothing(hold, how):
 
 
 def test_what_the_holder_started_does_not_hold_it_on():
-    with exclusive(UUID, 0):
+    with exclusive_gpu(UUID, 0):
         child = subprocess.Popen(["sleep", "600"], close_fds=False)
     try:
         assert take(limit_s=0)
@@ -126,7 +125,7 @@ def test_threads_of_one_process_wait_for_each_other():
 
     def work():
         for _ in range(5):
-            with exclusive(UUID, 300):
+            with exclusive_gpu(UUID, 300):
                 inside.append(1)
                 assert sum(inside) == 1
                 time.sleep(0.002)
@@ -141,7 +140,7 @@ def test_threads_of_one_process_wait_for_each_other():
 
 
 def test_an_error_inside_frees_it():
-    with pytest.raises(ZeroDivisionError), exclusive(UUID, 0):
+    with pytest.raises(ZeroDivisionError), exclusive_gpu(UUID, 0):
         raise ZeroDivisionError
     assert take(limit_s=0)
 
@@ -224,17 +223,19 @@ GONE = 2**22 + 1  # above the largest process number that Linux gives
 
 
 def test_ours_alone(child):
-    assert company(listed(os.getpid(), child), [child]) == company(listed(child), [child])
-    assert company(listed(child), [child]).evidence == ()
+    assert judge_company(listed(os.getpid(), child), [child]) == judge_company(
+        listed(child), [child]
+    )
+    assert judge_company(listed(child), [child]).evidence == ()
 
 
 def test_what_ours_started_is_ours(child):
-    assert company(listed(child), [os.getpid()]).evidence == ()
-    assert company(listed(child), [os.getppid()]).evidence == ()
+    assert judge_company(listed(child), [os.getpid()]).evidence == ()
+    assert judge_company(listed(child), [os.getppid()]).evidence == ()
 
 
 def test_a_stranger_is_named(child, other):
-    found = company(listed(child, other), [child])
+    found = judge_company(listed(child, other), [child])
     assert found.evidence == (
         f"Other processes used the GPU: process {other} (sleep 600, 512 MiB).",
     )
@@ -242,22 +243,22 @@ def test_a_stranger_is_named(child, other):
 
 
 def test_before_ours_are_there_everybody_is_a_stranger(other):
-    assert company(listed(other), []).evidence
-    assert company([], []) == company(listed(), [])
-    assert not company([], []).notes
+    assert judge_company(listed(other), []).evidence
+    assert judge_company([], []) == judge_company(listed(), [])
+    assert not judge_company([], []).notes
 
 
 def test_numbers_of_another_namespace_are_counted(child):
     two = [child, os.getpid()]
-    same = company(listed(GONE, GONE + 1), two)
+    same = judge_company(listed(GONE, GONE + 1), two)
     assert same.evidence == ()
     assert "another process namespace" in same.notes[0]
-    more = company(listed(GONE, GONE + 1, GONE + 2), two)
+    more = judge_company(listed(GONE, GONE + 1, GONE + 2), two)
     assert more.evidence == ("NVML lists 3 processes on the GPU, of which 2 are SolKit's.",)
 
 
 def test_a_list_that_lacks_even_ours_tells_nothing(child):
-    found = company([], [child])
+    found = judge_company([], [child])
     assert found.evidence == ()
     assert "not even SolKit" in found.notes[0]
 
@@ -311,9 +312,9 @@ def library(monkeypatch):
 
 @pytest.mark.usefixtures("library")
 def test_nvml_lists_who_is_on_a_gpu():
-    assert processes(UUID) == (GpuProcess(7, 1024), GpuProcess(8, None))
+    assert gpu_processes(UUID) == (GpuProcess(7, 1024), GpuProcess(8, None))
     with pytest.raises(UnsupportedError, match="Not Supported"):
-        processes(Library.uuids[1])
+        gpu_processes(Library.uuids[1])
 
 
 @pytest.mark.usefixtures("library")
@@ -321,18 +322,18 @@ def test_nvml_lists_who_is_on_a_gpu():
     ("visible", "index"), [("0", 0), ("1", 1), (Library.uuids[1], 1), ("GPU-b", 1)]
 )
 def test_what_cuda_may_see_has_a_uuid(visible, index):
-    assert uuid_of(visible) == Library.uuids[index]
+    assert gpu_uuid(visible) == Library.uuids[index]
 
 
 @pytest.mark.usefixtures("library")
 @pytest.mark.parametrize("visible", ["2", "", "GPU-c", "-1"])
 def test_what_is_not_there_has_none(visible):
     with pytest.raises(UnsupportedError, match="NVML"):
-        uuid_of(visible)
+        gpu_uuid(visible)
 
 
 def test_a_slice_is_its_own_uuid():
-    assert uuid_of("MIG-c") == "MIG-c"
+    assert gpu_uuid("MIG-c") == "MIG-c"
 
 
 # ------------------------------------------------------------------------------------ sessions
@@ -341,7 +342,7 @@ def test_a_slice_is_its_own_uuid():
 @pytest.fixture
 def one_gpu(monkeypatch):
     """A session that is told of a GPU, though torch sees none."""
-    monkeypatch.setattr(of_a_session, "uuid_of", lambda _: UUID)
+    monkeypatch.setattr(of_a_session, "gpu_uuid", lambda _: UUID)
 
 
 @pytest.mark.usefixtures("one_gpu")
@@ -367,13 +368,13 @@ def test_a_session_holds_the_gpu_until_it_is_closed(write):
 def outcome_among(strangers, verdict, monkeypatch):
     """What a session makes of an outcome, where two of ours and some strangers are on the GPU."""
     ours = [GpuProcess(os.getpid()), GpuProcess(os.getpid())]
-    monkeypatch.setattr(lock, "processes", lambda _: (*ours, *strangers))
+    monkeypatch.setattr(lock, "gpu_processes", lambda _: (*ours, *strangers))
     own = SimpleNamespace(pids=(os.getpid(),), uuid=UUID)
-    wait = supervision.Wait(own, None, (), 1.0, 1 << 30)
-    wait._look_around()
-    wait._look_around()
+    wait = sessions.Wait(own, None, (), 1.0, 1 << 30)
+    wait._look_for_neighbours()
+    wait._look_for_neighbours()
     timed = Measurement(1.0, 1.0, 1.0, None, 1.0, "cupti", 0.0, 20)
-    return sessions._among_others(Judgement(verdict, ("a note",), None, timed), wait.company)
+    return sessions._with_company(Judgement(verdict, ("a note",), None, timed), wait.company)
 
 
 def test_a_stranger_makes_a_time_unstable(other, monkeypatch):

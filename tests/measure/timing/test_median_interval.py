@@ -6,7 +6,7 @@ from statistics import median
 
 import pytest
 
-from solkit.measure.timing.median_interval import median_interval, rank
+from solkit.measure.timing.median_interval import interval_rank, median_interval
 
 
 def covered_by_brute_force(count: int, k: int) -> float:
@@ -21,14 +21,20 @@ def covered_by_brute_force(count: int, k: int) -> float:
 
 @pytest.mark.parametrize("count", range(6, 17))
 def test_rank_is_the_largest_that_covers_95_percent(count):
-    k = rank(count, 0.95)
+    k = interval_rank(count, 0.95)
     assert covered_by_brute_force(count, k) >= 0.95
     assert covered_by_brute_force(count, k + 1) < 0.95
 
 
 def test_ranks_of_published_tables():
     # Le Boudec (2010), appendix A, table A.1: 95 % intervals of the median
-    assert {n: rank(n, 0.95) for n in (6, 9, 20, 50, 70)} == {6: 1, 9: 2, 20: 6, 50: 18, 70: 27}
+    assert {n: interval_rank(n, 0.95) for n in (6, 9, 20, 50, 70)} == {
+        6: 1,
+        9: 2,
+        20: 6,
+        50: 18,
+        70: 27,
+    }
 
 
 @pytest.mark.parametrize("count", range(1, 6))

@@ -7,7 +7,13 @@ from itertools import pairwise, permutations
 import pytest
 
 from solkit.measure.timing.activities import ActivityError, CallTime
-from solkit.measure.timing.sampling import SamplingPlan, Subject, in_turns, plan_for, sample
+from solkit.measure.timing.sampling import (
+    SamplingPlan,
+    Subject,
+    plan_sampling,
+    sample_sides,
+    sides_in_turns,
+)
 
 
 class Sides:
@@ -42,7 +48,7 @@ class FakeSide:
 
 
 def run(sides, plan=None, seed=0):
-    return sample(sides.both, plan or SamplingPlan(), random.Random(seed), clock=sides.clock)
+    return sample_sides(sides.both, plan or SamplingPlan(), random.Random(seed), clock=sides.clock)
 
 
 def noisy(scale, seed=1):
@@ -73,9 +79,9 @@ def test_the_budget_ends_it():
 
 
 def test_a_slow_problem_takes_three():
-    plan = plan_for(reference_s=3.0)
+    plan = plan_sampling(reference_s=3.0)
     assert len(run(Sides(noisy(5.0), seconds_per_call=3.0), plan)[0].times) == 3
-    assert plan_for(reference_s=0.5).minimum == 20
+    assert plan_sampling(reference_s=0.5).minimum == 20
 
 
 def test_how_sure_is_asked_of_both_sides():
@@ -86,7 +92,7 @@ def test_how_sure_is_asked_of_both_sides():
         return 0.0 if len(asked) == 2 else 1.0
 
     sides = Sides(noisy(0.001))
-    sample(sides.both, SamplingPlan(), random.Random(0), uncertainty, sides.clock)
+    sample_sides(sides.both, SamplingPlan(), random.Random(0), uncertainty, sides.clock)
     assert asked == [(20, 20), (40, 40)]
 
 
@@ -138,8 +144,8 @@ def test_subjects_take_turns_under_one_timer():
 
     times = {"one": 1.0, "two": 2.0, "three": 3.0}
     timer = Counting()
-    sides = in_turns(timer, *(Subject(name, lambda: None) for name in times))
-    taken = sample(sides, SamplingPlan(warmup=100), random.Random(0))
+    sides = sides_in_turns(timer, *(Subject(name, lambda: None) for name in times))
+    taken = sample_sides(sides, SamplingPlan(warmup=100), random.Random(0))
     assert [set(series.spans_ms) for series in taken] == [{1.0}, {2.0}, {3.0}]
     assert [len(series.times) for series in taken] == [20, 20, 20]
     turns = [tuple(timer.names[i : i + 3]) for i in range(0, 360, 3)]

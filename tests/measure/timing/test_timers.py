@@ -20,7 +20,7 @@ class Flush:
     def __call__(self, name):
         self.called.append(name)
 
-    def learn(self, name, host_s):
+    def record_host_s(self, name, host_s):
         self.learnt.append((name, host_s))
 
 
@@ -73,11 +73,11 @@ def test_the_flush_lasts_twice_as_long_as_the_host_needs_at_its_best_and_some():
     buffer = Buffer()
     flush = L2Flush(buffer)
     flush("kernel")
-    flush.learn("kernel", 100e-6)
-    flush.learn("kernel", 190e-6)
+    flush.record_host_s("kernel", 100e-6)
+    flush.record_host_s("kernel", 190e-6)
     flush("kernel")
-    flush.learn("kernel", 50e-6)
-    flush.learn("slow", 3.0)
+    flush.record_host_s("kernel", 50e-6)
+    flush.record_host_s("slow", 3.0)
     flush("kernel")
     flush("slow")
     assert buffer.asked == pytest.approx([100e-6, 300e-6, 200e-6, 5e-3])
@@ -87,7 +87,7 @@ def test_occupying_takes_few_launches(monkeypatch):
     buffer = FlushBuffer.__new__(FlushBuffer)  # without its memory, which wants a GPU
     buffer.pass_s = 80e-6
     launched = []
-    buffer.read = launched.append
+    buffer.read_passes = launched.append
     monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: launched.append(f"{cycles} cycles"))
     buffer.occupy(0.0)
     buffer.occupy(81e-6)

@@ -75,7 +75,7 @@ def defect(name):
 @functools.cache
 def _compiles_cuda():
     with contextlib.suppress(UnsupportedError):
-        return bool(nvrtc.toolkit().includes)
+        return bool(nvrtc.find_toolkit().includes)
     return False
 
 

@@ -45,7 +45,7 @@ def test_processes_change_nothing():
 
 
 def test_transfer_is_beside_the_lookup(monkeypatch):
-    monkeypatch.setattr(evaluate, "pool", inline_pool)
+    monkeypatch.setattr(evaluate, "process_pool", inline_pool)
     monkeypatch.setitem(BASELINES, "knobs", forecast_by_kernel_model)  # it trains for seconds
     found = forecast_splits(
         on_both(table(80)), EvaluationRequest(["transfer"], settings=QUICK, processes=1)

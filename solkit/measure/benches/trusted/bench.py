@@ -19,13 +19,13 @@ from solkit.core import Configuration, Device, Outcome, Params, StoredFacts, Ver
 from solkit.datasets.facts import facts_from_json, facts_id
 from solkit.datasets.kernels import Kernel, kernel_at_path
 from solkit.errors import UnsupportedError, WorkerError
-from solkit.measure.benches._base import AHEAD, HANDFUL, Bench, Log, WallClock, handfuls
+from solkit.measure.benches._base import AHEAD, HANDFUL, Bench, Log, WallClock, group_handfuls
 from solkit.measure.benches.trusted.precompile import Ahead, Compiled
 from solkit.measure.benches.trusted.process import LostError, TimingProcess
 from solkit.measure.benches.trusted.timing import SEED, Environment, Handful
-from solkit.measure.outcomes import device_fields, judged, kernel_fields, launched_as_compiled
-from solkit.measure.timing.gpu_lock import exclusive
-from solkit.measure.timing.protocols import find
+from solkit.measure.outcomes import device_fields, judge_time, kernel_fields, launched_as_compiled
+from solkit.measure.timing.gpu_lock import exclusive_gpu
+from solkit.measure.timing.protocols import find_protocol
 
 __all__ = ["TrustedBench"]
 
@@ -43,7 +43,7 @@ class _Order:
     bound: Future[dict[str, Any]]
 
     @property
-    def place(self) -> tuple[str, str | None, str]:
+    def timing_key(self) -> tuple[str, str | None, str]:
         """Key that orders have in common if they may be timed together."""
         first = self.configurations[0]
         return self.kernel.kernel_id, first.reference, canonical(first.shape)
@@ -118,11 +118,11 @@ class TrustedBench(Bench):
         Raises:
             InputError: a kernel file cannot be read.
         """
-        kernels = [self._kernel(handful[0]) for handful in handfuls(configurations)]
-        for handful, kernel in zip(handfuls(configurations), kernels, strict=True):
+        kernels = [self._find_kernel(handful[0]) for handful in group_handfuls(configurations)]
+        for handful, kernel in zip(group_handfuls(configurations), kernels, strict=True):
             shape, reference = handful[0].shape, handful[0].reference
             params = [configuration.params for configuration in handful]
-            bound = self._bound(kernel, reference, shape)
+            bound = self._shared_bound(kernel, reference, shape)
             compiled = self._ahead.compiled(kernel, reference, shape, params)
             self._waiting.append(_Order(kernel, handful, compiled, bound))
         if self._environment is None and self._waiting:
@@ -140,12 +140,12 @@ class TrustedBench(Bench):
             if order is None:
                 return
             try:
-                environment = self._started()
+                environment = self._start_process()
             except BaseException:  # the GPU is busy, say: nothing is lost
                 self._waiting.insert(0, order)
                 raise
-            order = self._joined(order)
-            rows = self._rows(order, environment)
+            order = self._join_ready_orders(order)
+            rows = self._time_order(order, environment)
             facts = [
                 StoredFacts(row.facts_id, compiled.facts)
                 for row, compiled in zip(rows, order.compiled.result(), strict=True)
@@ -168,13 +168,13 @@ class TrustedBench(Bench):
         self._stack.close()
         self._process.close()  # it may have loaded, and waited for the GPU
 
-    def _kernel(self, configuration: Configuration) -> Kernel:
+    def _find_kernel(self, configuration: Configuration) -> Kernel:
         named = configuration.path, configuration.entry_point, configuration.reference
         if named not in self._kernels:
             self._kernels[named] = kernel_at_path(*named)
         return self._kernels[named]
 
-    def _bound(
+    def _shared_bound(
         self, kernel: Kernel, reference: str | None, shape: Params
     ) -> Future[dict[str, Any]]:
         """Return the bound at a shape, the same for all kernels of a problem."""
@@ -183,7 +183,7 @@ class TrustedBench(Bench):
             self._bounds[problem] = self._ahead.bound(str(kernel.path), reference, shape)
         return self._bounds[problem]
 
-    def _started(self) -> Environment:
+    def _start_process(self) -> Environment:
         """Return the timing process's environment; the first call takes the GPU and starts it.
 
         The GPU is not taken before something is compiled. Its time counts from when the process is
@@ -191,10 +191,10 @@ class TrustedBench(Bench):
         """
         if self._environment is None:
             assert self.device.uuid is not None
-            self._stack.enter_context(exclusive(self.device.uuid, _PATIENCE_S))
+            self._stack.enter_context(exclusive_gpu(self.device.uuid, _PATIENCE_S))
             self._stack.callback(self._process.close)  # before others may use the GPU
             self._environment = self._process.start()
-            self.clock.hold()
+            self.clock.hold_gpu()
         return self._environment
 
     def _first_compiled(self, until_s: float | None) -> _Order | None:
@@ -217,14 +217,18 @@ class TrustedBench(Bench):
             if self._environment is not None:
                 self.waited_s += self.clock.now_s() - begun_s
 
-    def _joined(self, first: _Order) -> _Order:
+    def _join_ready_orders(self, first: _Order) -> _Order:
         """Return the order with others of its kernel and shape that are ready, up to a handful."""
         if first.compiled.exception() is not None:
             return first
         orders, room = [first], HANDFUL - len(first.configurations)
         for order in tuple(self._waiting):
             is_ready = not order.unfinished and order.compiled.exception() is None
-            if is_ready and order.place == first.place and len(order.configurations) <= room:
+            if (
+                is_ready
+                and order.timing_key == first.timing_key
+                and len(order.configurations) <= room
+            ):
                 self._waiting.remove(order)
                 orders.append(order)
                 room -= len(order.configurations)
@@ -235,12 +239,12 @@ class TrustedBench(Bench):
         together = [configuration for order in orders for configuration in order.configurations]
         return replace(first, configurations=together, compiled=compiled)
 
-    def _rows(self, order: _Order, environment: Environment) -> list[Outcome]:
+    def _time_order(self, order: _Order, environment: Environment) -> list[Outcome]:
         """Return the outcomes of a handful, including configurations that do not compile."""
-        bound = self._bound_of(order)
+        bound = self._bound_fields(order)
         compiled = order.compiled.result()
         drafts = [
-            self._draft(order.kernel, *pair, bound, environment)
+            self._draft_outcome(order.kernel, *pair, bound, environment)
             for pair in zip(order.configurations, compiled, strict=True)
         ]
         outcomes = {n: draft for n, draft in enumerate(drafts) if draft.message is not None}
@@ -257,11 +261,11 @@ class TrustedBench(Bench):
         share_s = (self.clock.now_s() - begun_s) / max(ran, 1)
         source = order.kernel.source.text
         finished = [
-            _finished(outcomes[n], compiled[n], share_s, source) for n in range(len(drafts))
+            _complete_outcome(outcomes[n], compiled[n], share_s, source) for n in range(len(drafts))
         ]
-        return [judged(outcome, self.device) for outcome in finished]
+        return [judge_time(outcome, self.device) for outcome in finished]
 
-    def _bound_of(self, order: _Order) -> Mapping[str, Any]:
+    def _bound_fields(self, order: _Order) -> Mapping[str, Any]:
         """Return the fields of a row that its problem decides; a missing bound is reported once."""
         shape = order.configurations[0].shape
         try:
@@ -275,7 +279,7 @@ class TrustedBench(Bench):
             self._tell(f"{order.kernel.name} at {dict(shape)} has no bound: {why}")
         return {"shape": shape, **bound}
 
-    def _draft(
+    def _draft_outcome(
         self,
         kernel: Kernel,
         configuration: Configuration,
@@ -284,7 +288,7 @@ class TrustedBench(Bench):
         environment: Environment,
     ) -> Outcome:
         """Fill in what is known before it runs; the message says why it does not compile."""
-        protocol = find("cold")
+        protocol = find_protocol("cold")
         return Outcome(
             params=configuration.params,
             verdict=compiled.verdict if compiled.error else Verdict.NOT_MEASURED,
@@ -313,7 +317,7 @@ def _hopeless_ms(order: _Order) -> float | None:
     return max(limits_ms) if len(limits_ms) == len(order.configurations) else None
 
 
-def _finished(outcome: Outcome, compiled: Compiled, share_s: float, source: str) -> Outcome:
+def _complete_outcome(outcome: Outcome, compiled: Compiled, share_s: float, source: str) -> Outcome:
     """Return the outcome with its facts, and its share of the handful's time if it compiled."""
     gpu_s = 0.0 if compiled.error else share_s
     outcome = replace(outcome, created=datetime.now(timezone.utc), gpu_s=gpu_s)

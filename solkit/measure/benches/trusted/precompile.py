@@ -96,10 +96,10 @@ class Ahead:
 
         The future raises `WorkerError` if the file cannot be read.
         """
-        surveyed = self._surveys.submit(self._survey, "survey_space", str(kernel.path))
+        surveyed = self._surveys.submit(self._run_survey, "survey_space", str(kernel.path))
         if not (build and kernel.builds_extension):
             return surveyed
-        return self._builds.submit(self._built, kernel, surveyed)
+        return self._builds.submit(self._build_extension, kernel, surveyed)
 
     def bound(self, path: str, reference: str | None, shape: Params) -> Future[dict[str, Any]]:
         """Return the bound of a file's problem at a shape.
@@ -107,7 +107,7 @@ class Ahead:
         The future gives every size as ``shape``, and either fields of `Outcome` or why there is no
         bound, as ``error``. It raises `WorkerError` if the file cannot be read.
         """
-        return self._pool.submit(self._survey, "survey_bound", path, reference, shape)
+        return self._pool.submit(self._run_survey, "survey_bound", path, reference, shape)
 
     def compiled(
         self, kernel: Kernel, reference: str | None, shape: Params, choices: Sequence[Params]
@@ -115,12 +115,12 @@ class Ahead:
         """Return the result of compiling each configuration into Triton's cache."""
         if kernel.path in self._unbuilt:
             return self._pool.submit(lambda: [self._unbuilt[kernel.path]] * len(choices))
-        return self._pool.submit(self._compile, kernel, reference, shape, choices)
+        return self._pool.submit(self._compile_each, kernel, reference, shape, choices)
 
-    def _survey(self, function: str, path: str, *arguments: Any) -> Any:
+    def _run_survey(self, function: str, path: str, *arguments: Any) -> Any:
         try:
-            with _answers() as answer:
-                code, message = self._run(
+            with _answer_file() as answer:
+                code, message = self._run_forked(
                     function, (path, *arguments, self.device, str(answer)), _SURVEY_S
                 )
                 if code != 0 or not answer.exists():  # an answer may be incomplete
@@ -129,7 +129,7 @@ class Ahead:
         except OSError as error:  # no process or file is available
             raise WorkerError(f"{path} cannot be surveyed: {error}") from error
 
-    def _built(
+    def _build_extension(
         self, kernel: Kernel, surveyed: Future[list[dict[str, Any]]]
     ) -> list[dict[str, Any]]:
         """Return the survey, once the extension is built."""
@@ -137,13 +137,13 @@ class Ahead:
         first = next((shape for shape in shapes if shape["valid"]), None)
         if first is None:
             return shapes
-        (built,) = self._compile(kernel, None, first["shape"], first["valid"][:1])
+        (built,) = self._compile_each(kernel, None, first["shape"], first["valid"][:1])
         if not built.error:
             return shapes
         self._unbuilt[kernel.path] = built
         return [{**shape, "valid": shape["valid"][:1]} for shape in shapes]
 
-    def _compile(
+    def _compile_each(
         self, kernel: Kernel, reference: str | None, shape: Params, choices: Sequence[Params]
     ) -> list[Compiled]:
         """Compile each; one that ends the process, or takes too long, does not affect the others.
@@ -155,22 +155,24 @@ class Ahead:
         while len(done) < len(choices):
             rest = choices[len(done) :]
             try:
-                with _answers() as answer:
+                with _answer_file() as answer:
                     arguments = str(kernel.path), reference, shape, rest, limit_s, self.device
                     job_s = _START_S + limit_s * len(rest)
-                    end = self._run("compile_ahead", (*arguments, str(answer), self._facts), job_s)
+                    end = self._run_forked(
+                        "compile_ahead", (*arguments, str(answer), self._facts), job_s
+                    )
                     text = answer.read_text(encoding="utf-8") if answer.exists() else ""
             except OSError as error:
                 why = f"it could not be compiled: {error}"
                 failed = Compiled(None, why, verdict=Verdict.NOT_MEASURED)
                 return [*done, *[failed] * len(rest)]
             lines = text.split("\n")[:-1]  # what follows the last newline was cut off
-            done += map(_compiled, lines)
+            done += map(_parse_compiled, lines)
             if len(lines) < len(rest):
-                done.append(_ended(end, limit_s))
+                done.append(_result_of_death(end, limit_s))
         return done
 
-    def _run(self, function: str, arguments: tuple[Any, ...], limit_s: float) -> _End:
+    def _run_forked(self, function: str, arguments: tuple[Any, ...], limit_s: float) -> _End:
         """Run it in a process of its own."""
         if self._is_closed:  # forking would start a new server
             raise WorkerError("compiling has ended")
@@ -189,7 +191,7 @@ class Ahead:
             return code, f"exit code {code}. {output.read()[-_MOST_TEXT:]}"
 
 
-def _ended(end: _End, limit_s: float) -> Compiled:
+def _result_of_death(end: _End, limit_s: float) -> Compiled:
     """Return the result for a configuration that ended its process.
 
     A crashing compiler dies by its own signal. If the whole handful ran out of time, the process
@@ -205,7 +207,7 @@ def _ended(end: _End, limit_s: float) -> Compiled:
     return Compiled(None, f"compiling it ended its process: {message}", verdict=verdict)
 
 
-def _compiled(line: str) -> Compiled:
+def _parse_compiled(line: str) -> Compiled:
     """Return a line of `solkit.measure.benches.trusted.survey.compile_ahead`."""
     seconds, error, facts, is_machine_fault = json.loads(line)
     verdict = Verdict.NOT_MEASURED if is_machine_fault else Verdict.DOES_NOT_COMPILE
@@ -213,7 +215,7 @@ def _compiled(line: str) -> Compiled:
 
 
 @contextlib.contextmanager
-def _answers() -> Iterator[Path]:
+def _answer_file() -> Iterator[Path]:
     """Yield the path of a file that does not exist yet."""
     try:
         folder = tempfile.TemporaryDirectory(prefix="solkit-collect-", ignore_cleanup_errors=True)

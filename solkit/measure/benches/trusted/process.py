@@ -76,13 +76,13 @@ class TimingProcess:
     def close(self) -> None:
         """End all; the next `start` starts anew."""
         for process in (self._now, self._spare):
-            _end(process, patience_s=0.0)
+            _kill_process(process, patience_s=0.0)
         self._now = self._spare = None
 
     def load(self) -> None:
         """Have the first one load torch and Triton; it leaves the GPU alone until `start`."""
         if self._now is None and self._spare is None:
-            self._spare = self._begun()
+            self._spare = self._spawn_process()
 
     def start(self) -> Environment:
         """Start a new one; gives its environment.
@@ -90,24 +90,24 @@ class TimingProcess:
         Raises:
             WorkerError: it ended, or did not answer in time.
         """
-        _end(self._now)
+        _kill_process(self._now)
         spare, self._spare = self._spare, None
         if spare is not None and not spare.process.is_alive():  # memory was short, say
-            _end(spare)
+            _kill_process(spare)
             spare = None
-        self._now = spare or self._begun()
+        self._now = spare or self._spawn_process()
         self._now.take_gpu()
         self._asked = 0
-        answer = self._heard(_START_S)
+        answer = self._receive_message(_START_S)
         if not isinstance(answer, Environment):
-            code = _end(self._now)
+            code = _kill_process(self._now)
             self._now = None
             raise WorkerError(f"the timing process did not start (exit code {code})")
-        self._spare = self._begun()
+        self._spare = self._spawn_process()
         self._spare.take_gpu()
         return answer
 
-    def _begun(self) -> _Started:
+    def _spawn_process(self) -> _Started:
         spawned = multiprocessing.get_context("spawn")
         connection, other = spawned.Pipe()
         called: Called = spawned.RawArray("q", [NOTHING_CALLED, 0])
@@ -132,10 +132,10 @@ class TimingProcess:
         self._asked += len(handful.drafts)
         called = self._now.called
         called[0] = NOTHING_CALLED
-        answer = self._answer(handful)
+        answer = self._request_answer(handful)
         if isinstance(answer, list):
             return answer
-        verdict, message = self._ended(answer)
+        verdict, message = self._end_process(answer)
         if called[0] == NOTHING_CALLED:
             unmeasured = Verdict.NOT_MEASURED
             return [replace(d, verdict=unmeasured, message=message) for d in handful.drafts]
@@ -144,16 +144,16 @@ class TimingProcess:
         draft = handful.drafts[called[0]]
         raise LostError(called[0], replace(draft, verdict=verdict, message=message))
 
-    def _answer(self, handful: Handful) -> object:
-        """Return the answer to a handful, as `_heard` has it."""
+    def _request_answer(self, handful: Handful) -> object:
+        """Return the answer to a handful, as `_receive_message` has it."""
         assert self._now is not None
         try:
             self._now.connection.send(handful)
         except OSError:  # it died meanwhile
             return EOFError
-        return self._heard(self._limit_s)
+        return self._receive_message(self._limit_s)
 
-    def _ended(self, answer: object) -> tuple[Verdict, str]:
+    def _end_process(self, answer: object) -> tuple[Verdict, str]:
         """End the process; gives the verdict and the reason.
 
         If something outside killed it, as the system does when memory is short, no configuration is
@@ -163,13 +163,13 @@ class TimingProcess:
         if answer is EOFError:
             self._now.process.join(_GONE_S)
         was_killed = self._now.process.exitcode == -signal.SIGKILL  # not by us, as yet
-        code, self._now = _end(self._now), None
+        code, self._now = _kill_process(self._now), None
         if answer is TimeoutError:
             return Verdict.TIMED_OUT, f"killed after {self._limit_s:g} s"
         verdict = Verdict.NOT_MEASURED if was_killed else Verdict.CRASHED
         return verdict, f"it ended its process (exit code {code})"
 
-    def _heard(self, limit_s: float) -> object:
+    def _receive_message(self, limit_s: float) -> object:
         """Receive a message; ``TimeoutError`` if none came, ``EOFError`` if the process is gone."""
         assert self._now is not None
         connection, called = self._now.connection, self._now.called
@@ -185,7 +185,7 @@ class TimingProcess:
             return EOFError
 
 
-def _end(started: _Started | None, patience_s: float = 0.5) -> int | None:
+def _kill_process(started: _Started | None, patience_s: float = 0.5) -> int | None:
     """Kill a process, unless it is just ending on its own; gives its exit code."""
     if started is None:
         return None

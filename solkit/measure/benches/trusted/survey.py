@@ -31,7 +31,7 @@ from solkit.analysis.triton.feasible_configs import passed_over
 from solkit.core import Case, Depth, Device, Facts, Params
 from solkit.datasets.facts import facts_to_json
 from solkit.kernelfiles.seeding import seeded_workload
-from solkit.processes.faults import is_machine_fault
+from solkit.processes.host import is_machine_fault
 from solkit.roofline.bound import bound
 
 __all__ = ["compile_ahead", "survey_bound", "survey_space", "warm_up"]
@@ -54,7 +54,7 @@ def survey_space(path: str, device: Device, answer: str) -> None:
 
     From a space with more than `_MOST_LISTED` points, that many are drawn.
     """
-    _give_way()
+    _lower_priority()
     worker.fake_device(device)
     with fake_cuda.fake_tensors():
         loaded = kernelfiles.load(path)
@@ -74,19 +74,19 @@ def survey_bound(
     path: str, reference: str | None, shape: Params, device: Device, answer: str
 ) -> None:
     """Write all sizes of a shape with its bound, or with the reason why there is none."""
-    _give_way()
+    _lower_priority()
     worker.fake_device(device)
     with fake_cuda.fake_tensors():
         loaded = kernelfiles.load(path, reference)
         row: dict[str, Any] = {"shape": {**loaded.description.problem.sizes, **shape}}
         try:
-            row |= _bound(problem_case(loaded, shape, {}, None), device)
+            row |= _bound_fields(problem_case(loaded, shape, {}, None), device)
         except Exception as error:  # a reference may raise anything: its rows have no bound
             row["error"] = f"{type(error).__name__}: {error}"[:_MOST_TEXT]
     Path(answer).write_text(json.dumps(row), encoding="utf-8")
 
 
-def _bound(case: Case, device: Device) -> dict[str, Any]:
+def _bound_fields(case: Case, device: Device) -> dict[str, Any]:
     """Return the bound of a problem, as fields of `Outcome`."""
     least = bound(case.work, device, tolerance=case.tolerance)
     return {
@@ -119,7 +119,7 @@ def compile_ahead(
     launches (`facts_to_json`), empty if unknown; and whether the machine failed, according to the
     compiler's whole output. One that takes longer than `limit_s` ends the process by SIGALRM.
     """
-    _give_way()
+    _lower_priority()
     worker.fake_device(device)
     with (
         Path(answer).open("a", encoding="utf-8") as file,
@@ -131,21 +131,23 @@ def compile_ahead(
             start = time.perf_counter()
             # the process ends, within a pass of the compiler too
             with _alarm_after(limit_s, signal.SIG_DFL), cuda.recording() as extensions:
-                captured, error, log = _compile(loaded, shape, params, device, extensions)
+                captured, error, log = _compile_configuration(
+                    loaded, shape, params, device, extensions
+                )
             seconds = time.perf_counter() - start
             traced = captured if wants_facts else None
-            facts = "" if traced is None else _facts(traced, extensions.launches, device)
+            facts = "" if traced is None else _collect_facts(traced, extensions.launches, device)
             row = seconds, error[:_MOST_TEXT], facts, is_machine_fault(log)
             file.write(json.dumps(row) + "\n")
             file.flush()
 
 
-def _give_way() -> None:
+def _lower_priority() -> None:
     """Leave the cores to the timing process: its launches must not wait."""
     os.nice(max(_NICENESS - os.nice(0), 0))
 
 
-def _compile(
+def _compile_configuration(
     loaded: kernelfiles.LoadedKernel,
     shape: Params,
     params: Params,
@@ -175,14 +177,16 @@ def _compile(
             return (None, why, why) if why else (captured, "", "")
 
 
-def _facts(captured: Captured, extensions: Sequence[cuda.CudaLaunch], device: Device) -> str:
+def _collect_facts(
+    captured: Captured, extensions: Sequence[cuda.CudaLaunch], device: Device
+) -> str:
     """Return the facts of all launches; empty if any took too long to follow, or is unknown."""
     followed: list[tuple[Facts, float]] = []
     unknown: tuple[str, ...] = ()
     try:
-        with _alarm_after(_FOLLOWING_S * len(captured.launches), _interrupt):
+        with _alarm_after(_FOLLOWING_S * len(captured.launches), _raise_timeout):
             followed += launch_facts(captured.launches, partial(compile_all, device=device), device)
-        with _alarm_after(_EXTENSION_S, _interrupt):
+        with _alarm_after(_EXTENSION_S, _raise_timeout):
             extended, unknown, _ = extension_facts(extensions, device)
     except TimeoutError:
         return ""
@@ -202,5 +206,5 @@ def _alarm_after(seconds: float, handler: Callable[..., None] | signal.Handlers)
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _interrupt(*_: object) -> None:
+def _raise_timeout(*_: object) -> None:
     raise TimeoutError

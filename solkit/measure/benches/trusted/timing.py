@@ -26,11 +26,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import solkit
-from solkit.core import Device, Outcome, Params, Verdict
+from solkit.core import Device, Outcome, Params, Verdict, canonical
 from solkit.errors import WorkerError
-from solkit.measure.benches.trusted.reference import ReferenceTimes
-from solkit.measure.outcomes import conditions_seen, live_launch
-from solkit.processes.faults import is_machine_fault
+from solkit.measure.outcomes import condition_fields, live_launch
+from solkit.processes.host import is_machine_fault
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -50,8 +49,11 @@ __all__ = [
     "Environment",
     "Handful",
     "Lost",
+    "ReferenceTime",
+    "ReferenceTimes",
     "serve",
 ]
+
 
 SEED = 0
 """The seed of inputs and of the order of timing."""
@@ -137,11 +139,11 @@ def serve(
     except (EOFError, OSError):
         return
 
-    def say(number: int) -> None:
+    def note_call(number: int) -> None:
         called[0] = number
         called[1] += 1
 
-    timing = _Timing(say, CudaMachine())
+    timing = _Timing(note_call, CudaMachine())
     with contextlib.suppress(Exception):  # the first handful meets the same, and reports it
         timing.warm_up()
     gc.freeze()  # or each full collection would go through all of torch
@@ -178,17 +180,17 @@ class _Timing:
         from solkit.adapters.live_triton import start_driver
         from solkit.core import default_tolerance
         from solkit.kernelfiles import Workload
-        from solkit.measure.checking.inputs import digest_of, fresh, is_unchanged
+        from solkit.measure.checking.inputs import copy_workload, digest_inputs, is_unchanged
         from solkit.measure.checking.tolerance import Standard
 
         own = torch.randn(_WARM_UP_SIZE, _WARM_UP_SIZE, device=self._machine.device)
         product = Workload((own, own), {}, torch.matmul, torch.matmul)
-        digest_of(product)
-        is_unchanged(fresh(product), product)
+        digest_inputs(product)
+        is_unchanged(copy_workload(product), product)
         want = product.run_reference()
         Standard(want, default_tolerance(own.dtype)).judge(product.run_kernel())
         with self._machine.conditions():
-            ReferenceTimes(self._machine).of("warm-up", {}, product)
+            ReferenceTimes(self._machine).time_reference("warm-up", {}, product)
         start_driver()
 
     def environment(self) -> Environment:
@@ -211,15 +213,17 @@ class _Timing:
     def outcomes(self, handful: Handful) -> list[Outcome]:
         """Return all configurations' outcomes; raises `_LostError` if one broke the context."""
         try:
-            return self._outcomes(handful)
+            return self._time_handful(handful)
         except _LostError:
             raise
         except Exception as error:  # the problem failed: its candidates are not at fault
             doing = "loading it, its inputs or its reference"
-            failed = [self._failed(draft, error, handful.path, doing) for draft in handful.drafts]
+            failed = [
+                self._failed_outcome(draft, error, handful.path, doing) for draft in handful.drafts
+            ]
             return [replace(outcome, verdict=Verdict.NOT_MEASURED) for outcome in failed]
 
-    def _outcomes(self, handful: Handful) -> list[Outcome]:
+    def _time_handful(self, handful: Handful) -> list[Outcome]:
         from solkit.kernelfiles import load
         from solkit.kernelfiles.rounding import round_to_tf32
 
@@ -229,54 +233,56 @@ class _Timing:
         round_to_tf32(self._loaded[file].description.problem.allows_tf32)
         every = range(len(handful.drafts))
         with contextlib.suppress(_SpoiltError):
-            return self._together(handful, every)
-        return [self._alone(handful, number) for number in every]  # one affects the others
+            return self._time_together(handful, every)
+        return [self._time_alone(handful, number) for number in every]  # one affects the others
 
-    def _alone(self, handful: Handful, number: int) -> Outcome:
+    def _time_alone(self, handful: Handful, number: int) -> Outcome:
         """Return the outcome of a configuration with its own inputs."""
         try:
-            return self._together(handful, [number])[0]
+            return self._time_together(handful, [number])[0]
         except _SpoiltError:
             message = "it writes to memory outside its outputs"
             return replace(handful.drafts[number], verdict=Verdict.WRONG, message=message)
 
-    def _together(self, handful: Handful, numbers: Sequence[int]) -> list[Outcome]:
+    def _time_together(self, handful: Handful, numbers: Sequence[int]) -> list[Outcome]:
         """Run some of a handful on the same inputs; raises `_SpoiltError` if one changes those."""
         from solkit.core import default_tolerance
         from solkit.kernelfiles.seeding import seed_everything
-        from solkit.measure.checking.inputs import digest_of, fresh, is_unchanged
+        from solkit.measure.checking.inputs import copy_workload, digest_inputs, is_unchanged
         from solkit.measure.checking.tolerance import Standard
 
         loaded = self._loaded[handful.path, handful.reference]
         seed_everything(handful.seed)
         problem = loaded.workload(handful.shape, {}, self._machine.device)
         writes = bool(problem.outputs)
-        want = (fresh(problem) if writes else problem).run_reference()
+        want = (copy_workload(problem) if writes else problem).run_reference()
         shared = problem.with_inputs((*problem.args, *want), problem.kwargs)
-        kept = fresh(shared)
+        kept = copy_workload(shared)
         tolerance = loaded.description.problem.tolerance or default_tolerance(want[0].dtype)
         standard = Standard(want, tolerance, None, problem.check)
-        digest = digest_of(problem)
+        digest = digest_inputs(problem)
         outcomes: dict[int, Outcome] = {}
         right: list[tuple[int, Workload, float]] = []
         for number in numbers:
             draft, call_ms = replace(handful.drafts[number], inputs_digest=digest), 0.0
             self._say(number)
             if not writes:
-                _spoil(want)
+                _poison_freed(want)
             try:
                 workload = loaded.with_params(problem, draft.params)
-                outcomes[number], call_ms = self._checked(draft, workload, standard, writes)
+                outcomes[number], call_ms = self._check_candidate(draft, workload, standard, writes)
             except Exception as error:  # a candidate may raise anything
-                outcomes[number] = self._failed(draft, error, handful.path)
+                outcomes[number] = self._failed_outcome(draft, error, handful.path)
             if outcomes[number].verdict is Verdict.CORRECT:
                 right.append((number, workload, call_ms))
         if not is_unchanged(kept, shared):
             raise _SpoiltError
         del want, standard, shared, kept
         for samples in (_SAMPLES, _SAMPLES_OF_LONG, 1):
-            chosen = [(n, w) for n, w, ms in right if _samples(ms, handful.hopeless_ms) == samples]
-            self._time(chosen, outcomes, samples, handful.path)
+            chosen = [
+                (n, w) for n, w, ms in right if _sample_count(ms, handful.hopeless_ms) == samples
+            ]
+            self._time_correct(chosen, outcomes, samples, handful.path)
         if any(outcomes[number].time_ms is not None for number, *_ in right):
             self._add_reference(outcomes, handful, problem)
         return [outcomes[number] for number in numbers]
@@ -287,19 +293,19 @@ class _Timing:
         """Add the time of the reference to those that have a time."""
         self._say(NOTHING_CALLED)
         name = handful.drafts[0].problem_sha256 or handful.path
-        reference = self._references.of(name, handful.shape, problem)
+        reference = self._references.time_reference(name, handful.shape, problem)
         for number, outcome in outcomes.items():
             if reference is not None and outcome.time_ms is not None:
-                outcomes[number] = replace(outcome, **reference.fields(outcome.method))
+                outcomes[number] = replace(outcome, **reference.outcome_fields(outcome.method))
 
-    def _checked(
+    def _check_candidate(
         self, draft: Outcome, workload: Workload, standard: Any, writes: bool
     ) -> tuple[Outcome, float]:
         """Return the outcome of comparing with the reference, and the ms of a second call."""
         from solkit.adapters.live_triton import recording
-        from solkit.measure.checking.inputs import fresh
+        from solkit.measure.checking.inputs import copy_workload
 
-        called = fresh(workload) if writes else workload
+        called = copy_workload(workload) if writes else workload
         start = time.perf_counter()
         with recording() as launches:
             got = called.run_kernel()
@@ -312,7 +318,7 @@ class _Timing:
             message=comparison.errors[0][:_MOST_TEXT] if comparison.errors else None,
             first_call_s=first_call_s,
             max_error=comparison.max_error,
-            dtypes=_dtypes(called, got),
+            dtypes=_tensor_dtypes(called, got),
             live_launches=tuple(map(live_launch, launches)),
         )
         del got
@@ -323,15 +329,15 @@ class _Timing:
         self._machine.synchronize()
         return outcome, 1e3 * (time.perf_counter() - start)
 
-    def _failed(
+    def _failed_outcome(
         self, draft: Outcome, error: Exception, path: str, doing: str = "running it"
     ) -> Outcome:
         """Return the outcome with its failure; raises `_LostError` if that broke the context."""
-        from solkit.measure.checking.faults import explain, verdict_of
+        from solkit.measure.checking.faults import explain_error, verdict_of
 
         is_ours = isinstance(error, WorkerError) or is_machine_fault(str(error))
         verdict = Verdict.NOT_MEASURED if is_ours else verdict_of(error)
-        message = explain(error, doing, path)[0][:_MOST_TEXT]
+        message = explain_error(error, doing, path)[0][:_MOST_TEXT]
         outcome = replace(draft, verdict=verdict, message=message)
         try:
             self._machine.synchronize()
@@ -339,7 +345,7 @@ class _Timing:
             raise _LostError(Lost(outcome)) from error
         return outcome
 
-    def _time(
+    def _time_correct(
         self,
         chosen: Sequence[tuple[int, Workload]],
         outcomes: dict[int, Outcome],
@@ -351,29 +357,29 @@ class _Timing:
         One that fails then has no time, and keeps its other fields.
         """
         try:
-            outcomes.update(self._in_turns(chosen, outcomes, samples))
+            outcomes.update(self._time_in_turns(chosen, outcomes, samples))
             return
         except Exception as error:  # a candidate, or a timer, may raise anything
             number = chosen[0][0]
-            failed = self._failed(outcomes[number], error, path, "timing it")
+            failed = self._failed_outcome(outcomes[number], error, path, "timing it")
         if len(chosen) > 1:  # any of them may be at fault, or none
             for pair in chosen:
-                self._time([pair], outcomes, samples, path)
+                self._time_correct([pair], outcomes, samples, path)
         else:
             outcomes[number] = failed
 
-    def _in_turns(
+    def _time_in_turns(
         self, chosen: Sequence[tuple[int, Workload]], outcomes: Mapping[int, Outcome], samples: int
     ) -> dict[int, Outcome]:
         """Time all of them; those delayed by a stalled host are timed again."""
-        timed = self._timed(chosen, outcomes, samples)
-        stalled = [(number, w) for number, w in chosen if _has_gaps(timed[number])]
-        for number, again in self._timed(stalled, timed, samples).items():
+        timed = self._time_subjects(chosen, outcomes, samples)
+        stalled = [(number, w) for number, w in chosen if _host_stalled(timed[number])]
+        for number, again in self._time_subjects(stalled, timed, samples).items():
             if (again.time_ms or 0.0) < (timed[number].time_ms or 0.0):
                 timed[number] = again
         return timed
 
-    def _timed(
+    def _time_subjects(
         self, chosen: Sequence[tuple[int, Workload]], outcomes: Mapping[int, Outcome], samples: int
     ) -> dict[int, Outcome]:
         """Time all of them by the first timer that works; `WorkerError` if none does."""
@@ -381,49 +387,49 @@ class _Timing:
 
         if not chosen:
             return {}
-        subjects = [sampling.Subject(str(n), partial(self._call, n, w)) for n, w in chosen]
+        subjects = [sampling.Subject(str(n), partial(self._prepare_call, n, w)) for n, w in chosen]
         # each was called twice just now
         plan = sampling.SamplingPlan(warmup=1, minimum=samples, maximum=samples)
 
         def taken(timer: sampling.Timer) -> tuple[tuple[Series, ...], dict[str, Any]]:
             with self._machine.conditions() as conditions:
-                sides = sampling.in_turns(timer, *subjects)
-                series = sampling.sample(sides, plan, random.Random(SEED))
-            seen = conditions.since()
+                sides = sampling.sides_in_turns(timer, *subjects)
+                series = sampling.sample_sides(sides, plan, random.Random(SEED))
+            seen = conditions.conditions_since()
             how = {"warmup_calls": plan.warmup, "method": timer.method}
-            return series, {**how, "clock_mhz": seen.sm_clock_mhz, **conditions_seen(seen)}
+            return series, {**how, "clock_mhz": seen.sm_clock_mhz, **condition_fields(seen)}
 
         timers, _ = self._machine.timers()  # new ones: they learn the host's time per call
         (every, how), _notes = sampling.by_first_that_works(timers, taken)
         return {
-            number: replace(outcomes[number], **how, **_times(series))
+            number: replace(outcomes[number], **how, **_time_fields(series))
             for (number, _), series in zip(chosen, every, strict=True)
         }
 
-    def _call(self, number: int, workload: Workload) -> Callable[[], Any]:
+    def _prepare_call(self, number: int, workload: Workload) -> Callable[[], Any]:
         self._say(number)
         assert workload.kernel is not None
         return partial(workload.kernel, *workload.args, **workload.kwargs)
 
 
-def _samples(call_ms: float, hopeless_ms: float | None) -> int:
+def _sample_count(call_ms: float, hopeless_ms: float | None) -> int:
     """Return the number of samples of a call that takes so long by the host's clock."""
     if call_ms <= _SHORT_MS:
         return _SAMPLES
     return 1 if hopeless_ms is not None and call_ms > hopeless_ms else _SAMPLES_OF_LONG
 
 
-def _spoil(outputs: Sequence[torch.Tensor]) -> None:
+def _poison_freed(outputs: Sequence[torch.Tensor]) -> None:
     """Leave NaN where such outputs will be allocated: correct ones may lie there."""
     import torch
 
-    from solkit.measure.checking.inputs import poison
+    from solkit.measure.checking.inputs import poison_tensors
 
     with contextlib.suppress(torch.OutOfMemoryError):  # then the kernel needs the memory
-        poison([torch.empty_like(output) for output in outputs if output.numel()])
+        poison_tensors([torch.empty_like(output) for output in outputs if output.numel()])
 
 
-def _dtypes(workload: Workload, got: Sequence[Any]) -> tuple[str, ...]:
+def _tensor_dtypes(workload: Workload, got: Sequence[Any]) -> tuple[str, ...]:
     import torch
     from torch.utils._pytree import tree_leaves
 
@@ -432,7 +438,7 @@ def _dtypes(workload: Workload, got: Sequence[Any]) -> tuple[str, ...]:
     return tuple(str(tensor.dtype).removeprefix("torch.") for tensor in tensors)
 
 
-def _has_gaps(timed: Outcome) -> bool:
+def _host_stalled(timed: Outcome) -> bool:
     """Tell whether the GPU waited between launches, for the host or because of the call itself."""
     if timed.time_ms is None or timed.kernel_sum_ms is None:
         return False
@@ -440,7 +446,7 @@ def _has_gaps(timed: Outcome) -> bool:
     return timed.time_ms - timed.kernel_sum_ms > GAP_MS * max(launches - 1, 1)
 
 
-def _times(series: Series) -> dict[str, Any]:
+def _time_fields(series: Series) -> dict[str, Any]:
     from solkit.measure.timing.median_interval import median_interval
 
     spans = median_interval(series.spans_ms)
@@ -451,3 +457,70 @@ def _times(series: Series) -> dict[str, Any]:
         "high_ms": spans.high,
         "kernel_sum_ms": series.kernel_sum_ms,
     }
+
+
+# ------------ The time of the reference, which the timing process takes once per problem and shape
+
+
+_LONGEST_MS = 50.0  # a slower reference would cost more than the kernels that it is compared with
+_REFERENCE_SAMPLES = 5
+
+
+@dataclass(frozen=True)
+class ReferenceTime:
+    """Time of a call of a reference."""
+
+    samples_ms: tuple[float, ...]
+    median_ms: float
+    method: str  # of timing, as in `Outcome`
+
+    def outcome_fields(self, method: str | None) -> dict[str, Any]:
+        """Return fields of an `Outcome` that was timed by a method; none if it is another one."""
+        if method != self.method:
+            return {}
+        return {"reference_ms": self.median_ms, "reference_samples_ms": self.samples_ms}
+
+
+class ReferenceTimes:
+    """Times each reference once per shape, with L2 flushed and by the first timer that works."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._known: dict[tuple[str, str], ReferenceTime | None] = {}
+
+    def time_reference(self, name: str, shape: Params, problem: Workload) -> ReferenceTime | None:
+        """Return the time of the reference of that name at a shape; it ran before on these inputs.
+
+        ``None`` if a call takes over `_LONGEST_MS`, or it cannot be timed.
+        """
+        key = name, canonical(shape)
+        if key not in self._known:
+            try:
+                self._known[key] = self._time_once(problem)
+            except Exception:  # it, or a timer, may raise anything: its kernels are still timed
+                self._known[key] = None
+        return self._known[key]
+
+    def _time_once(self, problem: Workload) -> ReferenceTime | None:
+        from solkit.measure.checking.inputs import copy_workload
+        from solkit.measure.timing import sampling
+        from solkit.measure.timing.median_interval import median_interval
+
+        own = copy_workload(problem) if problem.outputs else problem
+        start = time.perf_counter()
+        own.run_reference()
+        self._machine.synchronize()
+        if 1e3 * (time.perf_counter() - start) > _LONGEST_MS:
+            return None
+        subject = sampling.Subject("reference", lambda: own.run_reference)
+        plan = sampling.SamplingPlan(
+            warmup=1, minimum=_REFERENCE_SAMPLES, maximum=_REFERENCE_SAMPLES
+        )
+
+        def taken(timer: sampling.Timer) -> ReferenceTime:
+            sides = sampling.sides_in_turns(timer, subject)
+            (series,) = sampling.sample_sides(sides, plan, random.Random(0))
+            median_ms = median_interval(series.spans_ms).median
+            return ReferenceTime(tuple(series.spans_ms), median_ms, timer.method)
+
+        return sampling.by_first_that_works(self._machine.timers()[0], taken)[0]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from solkit.core import Device
 
-__all__ = ["environment", "missing"]
+__all__ = ["environment", "missing_tools"]
 
 
 def environment(device: Device, folder: str) -> Mapping[str, str]:
@@ -28,7 +28,7 @@ def environment(device: Device, folder: str) -> Mapping[str, str]:
     }
 
 
-def missing(variables: Mapping[str, str]) -> str:
+def missing_tools(variables: Mapping[str, str]) -> str:
     """Return the tools that a machine with these environment variables lacks; empty if none."""
     path = variables.get("PATH")
     home = variables.get("CUDA_HOME") or variables.get("CUDA_PATH")

@@ -323,7 +323,7 @@ def test_what_is_compiled_is_kept_if_the_gpu_is_busy(bench, file, monkeypatch):
 
     bench.submit(at(file, VALID[0]))
     with monkeypatch.context() as patch:
-        patch.setattr(bench, "_started", busy)
+        patch.setattr(bench, "_start_process", busy)
         with pytest.raises(WorkerError, match="holds the GPU"):
             next(bench.outcomes())
     assert bench.pending == 1

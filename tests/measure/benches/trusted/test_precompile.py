@@ -192,7 +192,7 @@ def test_an_extension_that_does_not_build_is_not_built_again(working):
 def test_what_is_left_when_it_is_closed_starts_nothing_anew(working):
     working.__exit__()
     with pytest.raises(WorkerError, match="has ended"):  # as a thread that is still at it would
-        working._compile(kernel("good.py"), None, {"N": 8}, [{"DO": ""}])
+        working._compile_each(kernel("good.py"), None, {"N": 8}, [{"DO": ""}])
     assert working._server.forks == 0
 
 

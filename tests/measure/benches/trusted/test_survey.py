@@ -204,7 +204,7 @@ def test_extensions_are_built_and_their_launches_told(ahead):
     assert known[1] == unknown[1] == ""
     assert unknown[2] == ""  # how many threads is not known: it is tried live
     try:
-        nvrtc.toolkit()
+        nvrtc.find_toolkit()
     except UnsupportedError as error:
         assert known[2] == ""
         pytest.skip(str(error))

@@ -12,7 +12,7 @@ import pytest
 from recordings import outcome
 
 from solkit.core import Verdict
-from solkit.measure.benches.trusted import reference, timing
+from solkit.measure.benches.trusted import timing
 from solkit.measure.benches.trusted.timing import (
     NOTHING_CALLED,
     Handful,
@@ -21,7 +21,7 @@ from solkit.measure.benches.trusted.timing import (
     _Timing,
 )
 from solkit.measure.timing.activities import ActivityError, CallTime
-from solkit.measure.timing.clocks import Sample, summarise
+from solkit.measure.timing.clocks import Sample, summarise_samples
 from solkit.roofline import devices
 
 SCALE = """
@@ -88,8 +88,8 @@ class FakeMachine:
         return (self,), "not at all"
 
     def conditions(self):
-        told = summarise([Sample(0.0, sm_clock_mhz=1980.0)])
-        return contextlib.nullcontext(type("Seen", (), {"since": lambda _: told})())
+        told = summarise_samples([Sample(0.0, sm_clock_mhz=1980.0)])
+        return contextlib.nullcontext(type("Seen", (), {"conditions_since": lambda _: told})())
 
     def start(self):
         self.calls = []
@@ -223,13 +223,13 @@ def test_what_a_stalled_host_held_up_is_timed_once_more(try_, machine, stalls, t
 
 
 def test_long_and_short_calls_have_rounds_of_their_own(try_, monkeypatch):
-    checked = _Timing._checked
+    checked = _Timing._check_candidate
 
     def slowly(self, draft, *given):
         told, call_ms = checked(self, draft, *given)
         return told, 2e6 if draft.params["HOW"] == "slow" else call_ms
 
-    monkeypatch.setattr(_Timing, "_checked", slowly)
+    monkeypatch.setattr(_Timing, "_check_candidate", slowly)
     short, long = try_(*ways("right", "slow"))
     assert (len(short.samples_ms), len(long.samples_ms)) == (9, 3)
 
@@ -461,7 +461,7 @@ class Line:
 
 def test_warming_up_times_a_product_and_calls_no_configuration(machine, said, monkeypatch):
     started = []
-    monkeypatch.setattr(reference, "_LONGEST_MS", 1e6)  # however busy this machine is
+    monkeypatch.setattr(timing, "_LONGEST_MS", 1e6)  # however busy this machine is
     monkeypatch.setattr("solkit.adapters.live_triton.start_driver", lambda: started.append(1))
     _Timing(said.append, machine).warm_up()
     assert (len(machine.rounds), said, started) == (1, [], [1])
@@ -476,7 +476,7 @@ def test_serving(tmp_path, monkeypatch, machine):
     monkeypatch.setattr(_Timing, "environment", lambda _: "what it runs on")
     line = Line(handful(path, ways("wrong")))
     line.machine = machine
-    monkeypatch.setattr(reference, "_LONGEST_MS", 1e6)  # however busy this machine is
+    monkeypatch.setattr(timing, "_LONGEST_MS", 1e6)  # however busy this machine is
     monkeypatch.setattr("gc.freeze", lambda: None)
     called = [NOTHING_CALLED, 0]
     timing.serve(line, called, DEVICE, {"SOLKIT_TEST": "there"})

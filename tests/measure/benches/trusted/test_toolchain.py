@@ -26,24 +26,24 @@ def machine(tmp_path):
 
 
 def test_all_tools_are_there(machine):
-    assert toolchain.missing(machine) == ""
+    assert toolchain.missing_tools(machine) == ""
     home = machine.pop("CUDA_HOME")
     machine["PATH"] += f":{home}/bin"
-    assert toolchain.missing(machine) == ""  # nvcc is found on the path too
-    assert toolchain.missing({**machine, "CXX": "c++"}) == ""
+    assert toolchain.missing_tools(machine) == ""  # nvcc is found on the path too
+    assert toolchain.missing_tools({**machine, "CXX": "c++"}) == ""
 
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_tool_that_is_missing_is_named(machine, tool):
     (found,) = Path(machine["PATH"]).parent.rglob(tool)
     found.unlink()
-    told = toolchain.missing(machine)
+    told = toolchain.missing_tools(machine)
     assert tool in told
     assert "," not in told
 
 
 def test_another_compiler_of_the_user_s(machine):
-    assert toolchain.missing({**machine, "CXX": "clang++"}).startswith("clang++")
+    assert toolchain.missing_tools({**machine, "CXX": "clang++"}).startswith("clang++")
 
 
 def test_all_processes_build_the_same_in_one_folder(monkeypatch):

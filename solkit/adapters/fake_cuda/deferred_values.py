@@ -1,0 +1,175 @@
+"""Contents that follow from random floats, computed only if an index or a size depends on them.
+
+Drawing and computing every float of a program would take seconds. So an operation on such tensors
+is noted with its inputs as they are, and runs once its result is asked for: as an index tensor that
+a kernel reads, or as a number that the host reads. A GPU draws other numbers of the same kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves, tree_map
+
+__all__ = ["Call", "Later", "Seen", "compute_later", "note_call"]
+
+_MOST_WORK = 1 << 27
+"""Elements that are computed for one result at the most: a second or two."""
+_DEEPEST = 48
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """A tensor as an operation saw it: a view of a storage's elements at that time.
+
+    Attributes:
+        source: the elements, known or to be computed; ``None`` if the old ones do not matter.
+        shape, stride, offset, dtype: of the view.
+        elements: of the storage; 0 if the source is the tensor itself.
+    """
+
+    source: torch.Tensor | Later | None
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+    dtype: torch.dtype
+    elements: int
+
+    @property
+    def later(self) -> Later | None:
+        """The source, if it is to be computed."""
+        return self.source if isinstance(self.source, Later) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """An operation that was not run.
+
+    Attributes:
+        function: the operation.
+        args, kwargs: its arguments, with `Seen` for tensors.
+        written: the argument that it writes to; ``None`` if it makes new tensors.
+        seed: of what it draws.
+        work: elements that are computed for it, those of its inputs included.
+        depth: operations in sequence.
+    """
+
+    function: Any
+    args: Any
+    kwargs: Any
+    written: Seen | None
+    seed: int
+    work: int
+    depth: int
+
+
+@dataclass(frozen=True, eq=False)
+class Later:
+    """The elements of a storage that a call makes.
+
+    Attributes:
+        call: makes them.
+        number: which of its results, in order.
+        seen: how the result lies in its storage.
+    """
+
+    call: Call
+    number: int
+    seen: Seen
+
+
+def note_call(
+    function: Any,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    seen: Mapping[int, Seen],
+    written: Seen | None,
+    elements: int,
+) -> Call | None:
+    """Note an operation; ``None`` if it would take long.
+
+    Args:
+        function: the operation.
+        args: with tensors.
+        kwargs: likewise.
+        seen: of each tensor among them, by its id.
+        written: of these, the one that it writes to.
+        elements: elements of its results.
+    """
+    before = {id(s.later.call): s.later.call for s in seen.values() if s.later is not None}
+    work = elements + sum(call.work for call in before.values())
+    depth = 1 + max((call.depth for call in before.values()), default=0)
+    if work > _MOST_WORK or depth > _DEEPEST:
+        return None
+
+    def note_leaf(leaf: Any) -> Any:
+        if isinstance(leaf, torch.Tensor):
+            return seen[id(leaf)]
+        return torch.device("cpu") if isinstance(leaf, torch.device) else leaf
+
+    own_args, own_kwargs = tree_map(note_leaf, (args, dict(kwargs)))
+    draws = torch.Tag.nondeterministic_seeded in function.tags
+    seed = int(torch.randint(1 << 31, (), device="cpu")) if draws else 0
+    return Call(function, own_args, own_kwargs, written, seed, work, depth)
+
+
+def compute_later(later: Later) -> torch.Tensor | None:
+    """Return the elements of its storage; ``None`` if the CPU cannot compute them."""
+    state = torch.default_generator.get_state()
+    try:
+        return _compute_elements(later, {})
+    except (NotImplementedError, RuntimeError):  # such as operations that only a GPU has
+        return None
+    finally:
+        torch.default_generator.set_state(state)
+
+
+def _compute_elements(later: Later, values: dict[int, list[torch.Tensor]]) -> torch.Tensor:
+    call = later.call
+    if id(call) not in values:
+        values[id(call)] = _run_call(call, values)
+    value, seen = values[id(call)][later.number], later.seen
+    if call.written is not None:
+        return value
+    if seen.elements == value.numel() > 0 and value.stride() == seen.stride:
+        return value.as_strided((seen.elements,), (1,))
+    flat = value.new_zeros(seen.elements)
+    flat.as_strided(seen.shape, seen.stride, seen.offset).copy_(value)
+    return flat
+
+
+def _run_call(call: Call, values: dict[int, list[torch.Tensor]]) -> list[torch.Tensor]:
+    target: list[torch.Tensor] = []
+
+    def real_leaf(leaf: Any) -> Any:
+        if not isinstance(leaf, Seen):
+            return leaf
+        if leaf is call.written:
+            target.append(_storage_of(leaf, values).clone(memory_format=torch.contiguous_format))
+            return target[0].as_strided(leaf.shape, leaf.stride, leaf.offset)
+        return _view_storage(_storage_of(leaf, values), leaf)
+
+    args, kwargs = tree_map(real_leaf, (call.args, call.kwargs))
+    torch.default_generator.manual_seed(call.seed)
+    out = call.function(*args, **kwargs)
+    return target or [leaf for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor)]
+
+
+def _view_storage(storage: torch.Tensor, seen: Seen) -> torch.Tensor:
+    if not seen.elements:
+        return storage
+    if storage.stride() == (0,):  # all elements are equal
+        return storage[0].expand(seen.shape)
+    return storage.as_strided(seen.shape, seen.stride, seen.offset)
+
+
+def _storage_of(seen: Seen, values: dict[int, list[torch.Tensor]]) -> torch.Tensor:
+    if seen.later is not None:
+        return _compute_elements(seen.later, values)
+    if seen.source is None:
+        return torch.zeros(seen.elements, dtype=seen.dtype, device="cpu")
+    assert isinstance(seen.source, torch.Tensor)
+    return seen.source

@@ -1,0 +1,888 @@
+"""The values of fake tensors, if they follow from the program; else a guess where one is needed.
+
+Contents belong to a storage, so writes through one view are seen through all. Constants (``zeros``,
+``full`` and results of these) are kept as one element. `KnownValues` answers ops whose result or
+shape depends on data: from known values, else by a guess.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+# (much of torch's inside is untyped)
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy.typing as npt
+import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    UnsupportedOperatorException,
+)
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+from solkit.adapters.fake_cuda.composites import taken_apart
+from solkit.adapters.fake_cuda.contents import (
+    Contents,
+    KnownContents,
+    attach_contents,
+    choices_of,
+    computing_really,
+    contents_of_storage,
+    forget_contents,
+    is_constant,
+    most_elements,
+    recall_contents,
+    recall_evaluated,
+    recall_share,
+    remember_contents,
+)
+from solkit.adapters.fake_cuda.deferred_values import Later, Seen, note_call
+from solkit.adapters.fake_cuda.guesses import locate_sentence, report_earlier_guesses, report_guess
+from solkit.adapters.fake_cuda.shortcuts import try_at_once
+from solkit.errors import UnsupportedError
+
+__all__ = [
+    "KnownValues",
+    "compute_known",
+    "make_holding",
+    "numpy_array",
+    "propagate_values",
+]
+
+
+_aten = torch.ops.aten
+
+_SLOW = 1 << 20
+"""The most elements that are sorted, drawn and so on: about 50 ms an op."""
+
+_PRODUCT = 1 << 24
+"""The most multiply-adds of a matrix product: about 10 ms."""
+
+
+# ------------------------------------------------------------------------------ propagation
+
+
+def propagate_values(
+    func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
+) -> None:
+    """Compute `func` on real values if all inputs are known, and remember the results."""
+    if func._schema.is_mutable:
+        _update_written(func, args, kwargs)
+        return
+    fakes = [leaf for leaf in tree_leaves(out) if isinstance(leaf, FakeTensor)]
+    if not fakes:
+        return
+    inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    if _returns_view(func) and inputs and isinstance(inputs[0], FakeTensor):
+        _look_through(fakes)
+    elif func.overloadpacket in _FILLS:
+        _remember_constant(func, args, kwargs, fakes[0])
+    elif _is_pure_function(func):
+        _compute_results(func, args, kwargs, inputs, fakes)
+    elif "empty" not in func._schema.name:
+        _defer_results(func, args, kwargs, inputs, fakes)
+    choices = _choices(func, args, kwargs, inputs)
+    if choices is not None and not _returns_view(func):
+        contents = _contents_of(fakes[0])
+        contents.choices = choices
+        attach_contents(fakes[0], contents)
+
+
+def _contents_of(fake: FakeTensor) -> Contents:
+    storage = fake.untyped_storage()
+    return contents_of_storage.get(storage._cdata) or Contents(storage)
+
+
+def _choices(
+    func: torch._ops.OpOverload,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    inputs: Sequence[torch.Tensor],
+) -> int | None:
+    """Return the number of different results, of drawn integers and what is made of one tensor."""
+    if func.overloadpacket in (_aten.randint, _aten.randint_like):
+        names = [argument.name for argument in func._schema.arguments]
+        named = {**dict(zip(names, args)), **kwargs}
+        return max(int(named["high"]) - int(named.get("low", 0)), 1)
+    elementwise = torch.Tag.pointwise in func.tags or func.overloadpacket in _COPIES
+    alone = elementwise and len(inputs) == 1 and torch.Tag.nondeterministic_seeded not in func.tags
+    return choices_of(inputs[0]) if alone else None
+
+
+@functools.cache
+def _returns_view(func: torch._ops.OpOverload) -> bool:
+    infos = [returned.alias_info for returned in func._schema.returns]
+    return any(info is not None and not info.is_write for info in infos)
+
+
+def _look_through(views: Sequence[FakeTensor]) -> None:
+    """Let views keep the contents of their storage alive."""
+    for view in views:
+        contents = contents_of_storage.get(view.untyped_storage()._cdata)
+        if contents is not None:
+            attach_contents(view, contents)
+
+
+def _compute_results(
+    func: torch._ops.OpOverload,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    inputs: Sequence[torch.Tensor],
+    fakes: Sequence[FakeTensor],
+) -> None:
+    results = _results_of_op(func, args, kwargs, inputs, fakes)
+    for fake, fact in zip(fakes, results or (), strict=False):
+        remember_contents(fake, fact)
+    if results is None:
+        _defer_results(func, args, kwargs, inputs, fakes)
+    if results is None and (share := _share_of_mask(func, inputs)) is not None:
+        contents = _contents_of(fakes[0])
+        contents.share = share
+        attach_contents(fakes[0], contents)
+
+
+def _defer_results(
+    func: torch._ops.OpOverload,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    inputs: Sequence[torch.Tensor],
+    fakes: Sequence[FakeTensor],
+) -> None:
+    """Note how to compute results that follow from random floats."""
+    seen = _views_of_inputs(inputs)
+    draws = torch.Tag.nondeterministic_seeded in func.tags
+    follows = seen and any(view.later is not None for view in seen.values())
+    if seen is None or not (draws or follows) or not _is_affordable(func, inputs, fakes, 16):
+        return
+    with computing_really():
+        call = note_call(func, args, kwargs, seen, None, sum(fake.numel() for fake in fakes))
+    for number, fake in enumerate(fakes if call else ()):
+        contents = _contents_of(fake)
+        assert call is not None
+        contents.later = Later(call, number, _view_of_input(fake, None))
+        attach_contents(fake, contents)
+
+
+def _later_write(
+    func: torch._ops.OpOverload,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    written: Sequence[torch.Tensor],
+) -> Later | None:
+    """Return the same for a tensor that an op writes to."""
+    inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    draws = torch.Tag.nondeterministic_seeded in func.tags
+    overwrites = draws or func.overloadpacket is _aten.copy_
+    if len(written) != 1 or func.overloadpacket in _RELOCATING:
+        return None
+    (target,) = written
+    whole = target.untyped_storage().nbytes() == target.numel() * target.element_size()
+    seen = _views_of_inputs(
+        [tensor for tensor in inputs if tensor is not target or not (overwrites and whole)]
+    )
+    if seen is None or not (draws or any(view.later is not None for view in seen.values())):
+        return None
+    own = seen.setdefault(id(target), _view_of_input(target, None))
+    with computing_really():
+        call = note_call(func, args, kwargs, seen, own, target.numel())
+    if call is None or not _is_affordable(func, inputs, ()):
+        return None
+    return Later(call, 0, own)
+
+
+def _views_of_inputs(tensors: Sequence[torch.Tensor]) -> dict[int, Seen] | None:
+    """View inputs as an op sees them; ``None`` if one's contents do not follow from the program."""
+    views: dict[int, Seen] = {}
+    for tensor in tensors:
+        contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
+        if not isinstance(tensor, FakeTensor):
+            views[id(tensor)] = Seen(tensor.detach(), (), (), 0, tensor.dtype, 0)
+        elif contents is not None and contents.later is not None:
+            views[id(tensor)] = _view_of_input(tensor, contents.later)
+        elif contents is None or contents.flat is None or contents.guesses:
+            return None
+        else:
+            contents.shared = True
+            with computing_really():
+                views[id(tensor)] = _view_of_input(tensor, contents.whole)
+    return views
+
+
+def _view_of_input(tensor: torch.Tensor, source: torch.Tensor | Later | None) -> Seen:
+    elements = tensor.untyped_storage().nbytes() // max(tensor.element_size(), 1)
+    place = tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset())
+    return Seen(source, *place, tensor.dtype, elements)
+
+
+_KEEPING_ZEROS = (*(_aten.clone, _aten._to_copy), *(_aten.ne, _aten.gt, _aten.mul))
+
+
+def _share_of_mask(func: torch._ops.OpOverload, inputs: Sequence[torch.Tensor]) -> float | None:
+    """Return the share of a mask too large to compute: a choice among n numbers sets one in n.
+
+    `torch.nn.functional.one_hot` makes such a comparison on fake tensors.
+    """
+    if func.overloadpacket in _KEEPING_ZEROS and len(inputs) == 1:
+        return recall_share(inputs[0])
+    if func.overloadpacket is not _aten.eq or len(inputs) != 2 or inputs[1].dim() != 1:
+        return None
+    choices, numbers = inputs[0], recall_contents(inputs[1])
+    if numbers is None or choices.shape[-1:] != (1,) or numbers.value.numel() > _SLOW:
+        return None
+    with computing_really():
+        count = numbers.value.unique().numel()
+    return 1 / count if count == numbers.value.numel() > 1 else None
+
+
+def compute_known(
+    func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[KnownContents] | None:
+    """Compute an op on known values; return ``None`` if one is unknown or it is too costly."""
+    inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    return _results_of_op(func, args, kwargs, inputs, ())
+
+
+def _results_of_op(
+    func: torch._ops.OpOverload,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    inputs: Sequence[torch.Tensor],
+    fakes: Sequence[FakeTensor],
+) -> list[KnownContents] | None:
+    facts = _recall_all(inputs)
+    if facts is None:
+        return None
+    alike = _all_constant(func, facts)
+    if not alike and not _is_affordable(func, inputs, fakes):
+        return None
+    own = {fact.value.untyped_storage()._cdata for fact in facts}
+    draws = func.overloadpacket in _INTEGER_DRAWS
+    guesses, drawn = _guesses_of(facts), draws or any(fact.drawn for fact in facts)
+    with computing_really():
+        values = _run_on_values(func, args, kwargs, alike)
+        if alike:
+            values = [v[(0,) * v.dim()].expand(fake.shape) for v, fake in zip(values, fakes)]
+        values = [v.clone() if v.untyped_storage()._cdata in own else v for v in values]
+    return [KnownContents(value, guesses, drawn) for value in values]
+
+
+def _guesses_of(facts: Sequence[KnownContents]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(sentence for fact in facts for sentence in fact.guesses))
+
+
+def _recall_all(tensors: Sequence[torch.Tensor]) -> list[KnownContents] | None:
+    facts = [fact for tensor in tensors if (fact := recall_contents(tensor)) is not None]
+    return facts if len(facts) == len(tensors) else None
+
+
+def _run_on_values(
+    func: torch._ops.OpOverload, args: Any, kwargs: Any, alike: bool = False
+) -> list[torch.Tensor]:
+    """Return the results of an op on real values; none if the CPU has no such kernel."""
+
+    def real_argument(argument: Any) -> Any:
+        if isinstance(argument, torch.Tensor):
+            fact = recall_contents(argument)
+            assert fact is not None
+            value = fact.value.detach()
+            return value[(slice(0, 1),) * value.dim()] if alike else value
+        return torch.device("cpu") if isinstance(argument, torch.device) else argument
+
+    real_args, real_kwargs = tree_map(real_argument, (args, kwargs))
+    try:
+        out = func(*real_args, **real_kwargs)
+    except NotImplementedError:  # such as half-precision kernels that only a GPU has
+        return []
+    except RuntimeError as error:
+        if "not implemented for" not in str(error):
+            raise
+        return []
+    return [leaf for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor)]
+
+
+def _all_constant(func: torch._ops.OpOverload, facts: Sequence[KnownContents]) -> bool:
+    """Tell whether an elementwise op has only constants as inputs, at least one of them large."""
+    elementwise = torch.Tag.pointwise in func.tags or func.overloadpacket in _COPIES
+    large = any(fact.value.numel() > 1 for fact in facts)
+    return elementwise and large and all(is_constant(fact.value) for fact in facts)
+
+
+_COPIES = (_aten.clone, _aten._to_copy)
+_SORTS = (
+    *(_aten.sort, _aten.topk, _aten.argsort, _aten.kthvalue, _aten.median, _aten.mode),
+    *(_aten._unique2, _aten.unique_dim, _aten.unique_consecutive, _aten.histc),
+    *(_aten.randint, _aten.randperm, _aten.scatter_add, _aten.index_add),
+)
+_PRODUCTS = (_aten.mm, _aten.bmm, _aten.addmm, _aten.baddbmm, _aten.mv, _aten.dot, _aten.addmv)
+_HEAVY = ("linalg", "convolution", "fft", "attention", "batch_norm", "upsample", "cdist")
+
+
+def _is_affordable(
+    func: torch._ops.OpOverload,
+    inputs: Sequence[torch.Tensor],
+    fakes: Sequence[FakeTensor],
+    patience: int = 1,
+) -> bool:
+    """Tell whether a result takes at most about 50 ms to compute; if sorted, so many times that."""
+    packet = func.overloadpacket
+    tensors = (*inputs, *fakes)
+    largest = max((tensor.numel() for tensor in tensors), default=0)
+    if packet in _PRODUCTS:
+        products = sum(t.numel() for t in fakes) * max(inputs[-1].shape, default=1)
+        return products <= patience * _PRODUCT
+    if packet in _SORTS:
+        return largest <= patience * _SLOW
+    if any(name in str(packet) for name in _HEAVY):
+        return largest <= _SLOW >> 4
+    return all(tensor.numel() <= most_elements(tensor) for tensor in tensors)
+
+
+_INTEGER_DRAWS = (_aten.randint, _aten.randperm)
+"""Random, yet computed: indices and page tables decide what a gather must read."""
+
+
+@functools.cache
+def _is_pure_function(func: torch._ops.OpOverload) -> bool:
+    """Tell whether the result depends only on the arguments, or is drawn integers."""
+    random = torch.Tag.nondeterministic_seeded in func.tags or "empty" in func._schema.name
+    return func.overloadpacket in _INTEGER_DRAWS or not random
+
+
+# -------------------------------------------------------------------------------- constants
+
+_FILLS: dict[Any, float | str] = {
+    **dict.fromkeys((_aten.zeros, _aten.zeros_like, _aten.new_zeros), 0),
+    **dict.fromkeys((_aten.ones, _aten.ones_like, _aten.new_ones), 1),
+    _aten.full: "fill_value",
+    _aten.full_like: "fill_value",
+    _aten.new_full: "fill_value",
+    _aten.scalar_tensor: "s",
+}
+"""Ops that fill a new tensor: with a number, or with the argument of that name."""
+
+
+def _remember_constant(
+    func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], fake: FakeTensor
+) -> None:
+    fill: Any = _FILLS[func.overloadpacket]
+    if isinstance(fill, str):
+        names = [argument.name for argument in func._schema.arguments]
+        fill = {**dict(zip(names, args)), **kwargs}[fill]
+    with computing_really():
+        one = torch.full((), fill, dtype=fake.dtype, device="cpu")
+        remember_contents(fake, KnownContents(one.expand(fake.shape)))
+
+
+# ----------------------------------------------------------------------------------- writes
+
+
+def _update_written(
+    func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Update the contents of the tensors that an op writes to."""
+    written = _written_tensors(func, args, kwargs)
+    later = _later_write(func, args, kwargs, written)
+    if func.overloadpacket in _OVERWRITES and len(written) == 1:
+        _overwrite_contents(func, args, written[0])
+    elif not _write_known(func, args, kwargs, written):
+        for tensor in written:
+            forget_contents(tensor)
+    for tensor in written:
+        storage = tensor.untyped_storage()
+        contents = contents_of_storage.get(storage._cdata) or (Contents(storage) if later else None)
+        if contents is not None:
+            contents.later = later
+            attach_contents(tensor, contents)
+
+
+def _written_tensors(
+    func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[torch.Tensor]:
+    tensors: list[torch.Tensor] = []
+    for position, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            operand = args[position] if position < len(args) else kwargs.get(argument.name)
+            tensors += [leaf for leaf in tree_leaves(operand) if isinstance(leaf, torch.Tensor)]
+    return tensors
+
+
+_RELOCATING = (_aten.resize_, _aten.resize_as_, _aten.set_)
+
+
+def _write_known(
+    func: torch._ops.OpOverload,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    written: Sequence[torch.Tensor],
+) -> bool:
+    """Write to the known contents; whether that was possible."""
+    inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    fakes = [tensor for tensor in inputs if isinstance(tensor, FakeTensor)]
+    facts = _recall_all(inputs)
+    if facts is None or torch.Tag.nondeterministic_seeded in func.tags:
+        return False
+    if func.overloadpacket in _RELOCATING or not _is_affordable(func, inputs, fakes):
+        return False
+    contents = [contents_of_storage.get(tensor.untyped_storage()._cdata) for tensor in written]
+    with computing_really():
+        if not all(held is not None and held.make_writable() for held in contents):
+            return False
+        if not _run_on_values(func, args, kwargs):
+            return False
+    for held in contents:
+        assert held is not None
+        held.guesses = _guesses_of(facts)
+        held.drawn = any(fact.drawn for fact in facts)
+    return True
+
+
+_OVERWRITES = (_aten.fill_, _aten.zero_, _aten.copy_)
+
+
+def _overwrite_contents(
+    func: torch._ops.OpOverload, args: tuple[Any, ...], target: torch.Tensor
+) -> None:
+    """``fill_``, ``zero_``, ``copy_``: old contents matter only if some of them stay."""
+    if not isinstance(target, FakeTensor):
+        return
+    source = args[1] if len(args) > 1 else 0
+    fact = recall_contents(source) if isinstance(source, torch.Tensor) else None
+    if isinstance(source, torch.Tensor) and fact is None:
+        forget_contents(target)
+        return
+    whole = target.untyped_storage().nbytes() == target.numel() * target.element_size()
+    if not whole:
+        if not _write_known(func, args, {}, [target]):
+            forget_contents(target)
+        return
+    with computing_really():
+        value = fact.value if fact is not None else torch.tensor(source, device="cpu")
+        if value.numel() and is_constant(value):
+            value = value[(0,) * value.dim()]
+        value = value.to(target.dtype, copy=True).expand(target.shape)
+        forget_contents(target)
+        remember_contents(target, replace(fact, value=value) if fact else KnownContents(value))
+
+
+# ---------- Ops whose result or shape depends on data: answered from known values, else by a guess
+
+
+class KnownValues(TorchDispatchMode):
+    """Tracks the values of small tensors, and guesses unknown ones."""
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func in _MEETING_REAL and type(args[0]) in (torch.Tensor, torch.nn.Parameter):
+            args = (_lift_real_tensor(args[0]), *args[1:])
+        answer = _ANSWERS.get(func)
+        if answer is not None:
+            return answer(*args, **kwargs)
+        if (parts := taken_apart(self, func, args, kwargs)) is not NotImplemented:
+            return parts
+        if func is _aten.index.Tensor:
+            out = func(args[0], _without_masks(args[1]))
+        else:
+            out = _call_on_fakes(func, args, kwargs)
+        if isinstance(func, torch._ops.OpOverload):
+            propagate_values(func, args, kwargs, out)
+            _suppose_contents(func, args, kwargs, out)
+        return out
+
+
+_MEETING_REAL = (_aten.lift_fresh.default, _aten._to_copy.default)
+"""Ops that take real tensors: ``torch.tensor([...])``, ``torch.from_numpy(x).cuda()``."""
+
+
+def _lift_real_tensor(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a fake of a real tensor; torch's own way imports its compiler, which takes 1 s."""
+    lifted = torch.empty_strided(
+        tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device=tensor.device
+    )
+    fact = recall_contents(tensor)
+    if fact is not None:
+        with computing_really():
+            value = fact.value.detach().clone()
+        remember_contents(cast(FakeTensor, lifted), KnownContents(value))
+    return lifted
+
+
+def _call_on_fakes(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return an op on fake tensors, or on known values if its shape depends on data."""
+    out = try_at_once(func, args, kwargs)
+    if out is not None:
+        return out
+    try:
+        return func(*args, **kwargs)
+    except (DynamicOutputShapeException, DataDependentOutputException) as error:
+        values = compute_known(func, args, kwargs)
+        if values is None and func in _SHAPE_GUESSES:
+            return _SHAPE_GUESSES[func](*args, **kwargs)
+        if values is None:
+            raise UnsupportedError(f"the result of {func} depends on unknown data") from error
+        like = next(leaf for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor))
+        results = [make_holding(like, value) for value in values]
+        return results[0] if len(func._schema.returns) == 1 else tuple(results)
+    except NotImplementedError as error:  # torch looks for the real GPU's kernel
+        if "Could not run" not in str(error):
+            raise
+        return _shaped_by_cpu(func, args, kwargs)
+    except UnsupportedOperatorException as error:
+        raise UnsupportedError(
+            f"{func} has no kernel for fake tensors: register one with "
+            f'torch.library.register_fake("{func._schema.name}")'
+        ) from error
+
+
+def _shaped_by_cpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return an op without a kernel for fake tensors: the shapes that the CPU gives for zeros.
+
+    `torch._subclasses.fake_tensor.run_fallback_kernel` does so on the GPU.
+    """
+    if func._schema.name.startswith("aten::_use_"):  # asks for a library, and there is none here
+        return False
+    inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    if func._schema.is_mutable or not inputs or sum(t.numel() for t in inputs) > _SMALL:
+        raise UnsupportedError(f"{func} has no kernel for fake tensors")
+
+    def real_leaf(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return torch.device("cpu") if isinstance(leaf, torch.device) else leaf
+        fact = recall_contents(leaf)
+        zeros = torch.zeros(tuple(leaf.shape), dtype=leaf.dtype, device="cpu")
+        return zeros if fact is None else fact.value
+
+    with computing_really():
+        try:
+            result = func(*tree_map(real_leaf, args), **tree_map(real_leaf, kwargs))
+        except (NotImplementedError, RuntimeError) as error:
+            raise UnsupportedError(f"{func} has no kernel for fake tensors") from error
+
+    def fake_leaf(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        if leaf.layout != torch.strided:
+            raise UnsupportedError(f"{func} gives a tensor of layout {leaf.layout}")
+        return inputs[0].new_empty_strided(tuple(leaf.shape), leaf.stride(), dtype=leaf.dtype)
+
+    return tree_map(fake_leaf, result)
+
+
+def make_holding(like: torch.Tensor, fact: KnownContents) -> torch.Tensor:
+    """Return a fake tensor on the device of `like` with a known value."""
+    tensor = like.new_empty(tuple(fact.value.shape), dtype=fact.value.dtype)
+    remember_contents(cast(FakeTensor, tensor), fact)
+    return tensor
+
+
+# ----------------------------------------------------------------------------------- values
+
+
+def _answer_item(tensor: torch.Tensor) -> Any:
+    """``tensor.item()``: the known value, else True, 1 or 1.0."""
+    whole = not tensor.is_floating_point() and tensor.dtype != torch.bool
+    fact = recall_evaluated(tensor) if whole else recall_contents(tensor)
+    if fact is None:
+        # `torch.bool.is_floating_point` is False and bool(1) is True
+        value = True if tensor.dtype == torch.bool else 1.0 if tensor.is_floating_point() else 1
+        report_guess(f"a {tensor.dtype} value read from a tensor was guessed to be {value}")
+        return value
+    with computing_really():
+        value = fact.value.item()
+    if fact.drawn:
+        report_guess(f"random integers were drawn on the CPU; a GPU draws others: {value} read")
+    report_earlier_guesses(*fact.guesses)
+    return value
+
+
+def numpy_array(tensor: torch.Tensor, *, force: bool = False) -> npt.NDArray[Any]:
+    """``tensor.numpy()``: torch would read memory that a fake tensor lacks."""
+    fact = recall_contents(tensor) if tensor.is_floating_point() else recall_evaluated(tensor)
+    if fact is None:
+        raise UnsupportedError("unknown contents of a tensor are read as an array")
+    if fact.drawn:
+        report_guess("a tensor read as an array holds random integers; a GPU draws others")
+    report_earlier_guesses(*fact.guesses)
+    with computing_really():
+        return fact.value.clone().numpy(force=force)  # which the caller may write to
+
+
+def _answer_equal(first: torch.Tensor, second: torch.Tensor) -> bool:
+    same = first.shape == second.shape
+    if same:
+        report_guess("two tensors were guessed to be equal")
+    return same
+
+
+def _answer_nonzero(tensor: torch.Tensor) -> torch.Tensor:
+    fact = recall_contents(tensor)
+    if fact is not None:
+        with computing_really():
+            value = fact.value.nonzero()
+        report_earlier_guesses(*fact.guesses)
+        return make_holding(tensor, KnownContents(value, fact.guesses, fact.drawn)).to(torch.int64)
+    share = recall_share(tensor)
+    sentence = _ALL_SET if share is None else f"one in {1 / share:g} elements {_GUESSED_SET}"
+    report_guess(sentence)
+    count = tensor.numel() if share is None else max(1, round(tensor.numel() * share))
+    indices = tensor.new_empty((count, tensor.dim()), dtype=torch.int64)
+    if indices.numel() <= _SMALL and tensor.numel():
+        with computing_really():
+            places = torch.arange(count, device="cpu") * tensor.numel() // count
+            value = torch.stack(torch.unravel_index(places, tuple(tensor.shape)), dim=-1)
+        remember_contents(
+            cast(FakeTensor, indices), KnownContents(value, (locate_sentence(sentence),))
+        )
+    return indices
+
+
+def _without_masks(indices: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None]:
+    """Boolean indices (``x[mask]``) as equivalent integer ones."""
+    integers: list[torch.Tensor | None] = []
+    for index in indices:
+        if index is None or index.dtype not in (torch.bool, torch.uint8):
+            integers.append(index)
+        else:
+            integers.extend(_answer_nonzero(index).unbind(1))
+    return integers
+
+
+def _masked_select(tensor: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    fact = recall_contents(mask)
+    if fact is None:
+        report_guess(_ALL_SET)
+        return tensor.new_empty((torch.broadcast_shapes(tensor.shape, mask.shape).numel(),))
+    shape = torch.broadcast_shapes(tensor.shape, mask.shape)
+    with computing_really():
+        count = int(fact.value.expand(shape).sum())
+    report_earlier_guesses(*fact.guesses)
+    return tensor.new_empty((count,))
+
+
+def _answer_device(tensor: torch.Tensor) -> torch.device:
+    """``tensor.device``, the most frequent op that torch dispatches."""
+    return tensor.fake_device if isinstance(tensor, FakeTensor) else tensor.device
+
+
+_WORDS = {torch.qint8: torch.int8, torch.quint8: torch.uint8, torch.qint32: torch.int32}
+"""Integers that stand for quantised numbers: fake tensors lose a quantised dtype."""
+
+
+def _quantised(tensor: torch.Tensor, *options: Any, dtype: Any = None) -> torch.Tensor:
+    kind = next((o for o in (dtype, *options) if isinstance(o, torch.dtype)), torch.quint8)
+    return tensor.new_empty(tensor.shape, dtype=_WORDS[kind])
+
+
+def _int_repr(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.new_empty(tensor.shape)
+
+
+def _dequantised(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.new_empty(tensor.shape, dtype=torch.float32)
+
+
+_ANSWERS: dict[Any, Callable[..., Any]] = {
+    torch.ops.prim.device.default: _answer_device,
+    _aten._local_scalar_dense.default: _answer_item,
+    _aten.lift_fresh.default: lambda tensor: tensor,
+    _aten.equal.default: _answer_equal,
+    _aten.allclose.default: lambda first, second, *_, **__: _answer_equal(first, second),
+    _aten.nonzero.default: _answer_nonzero,
+    _aten.masked_select.default: _masked_select,
+    _aten.quantize_per_tensor.default: _quantised,
+    _aten.quantize_per_tensor.tensor_qparams: _quantised,
+    _aten.quantize_per_channel.default: _quantised,
+    _aten.quantize_per_tensor_dynamic.default: _quantised,
+    _aten.int_repr.default: _int_repr,
+    _aten.dequantize.self: _dequantised,
+    _aten._nested_tensor_from_mask_left_aligned.default: lambda *_: False,  # a fast path
+}
+
+
+# ------------------------------------------------------------------------- suppositions
+
+_GUESSED_SET = "of a mask were guessed to be set"
+_ALL_SET = f"all elements {_GUESSED_SET}"
+_SMALL = 1 << 20
+"""No contents are guessed for tensors with more elements."""
+
+
+def _suppose_contents(
+    func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
+) -> None:
+    """Guess contents that may decide what a program does; reported only if they do."""
+    if func.overloadpacket is _aten.any:
+        _suppose_none(out)
+        return
+    supposed = _SUPPOSED.get(func.overloadpacket)
+    if supposed is None:
+        return
+    tensors = [leaf for leaf in tree_leaves(out) if isinstance(leaf, FakeTensor)]
+    result = tensors[-1]  # values, indices
+    if (
+        result.dtype != torch.int64
+        or result.numel() > _SMALL
+        or recall_contents(result) is not None
+    ):
+        return
+    names = [argument.name for argument in func._schema.arguments]
+    fact = supposed(result, {**dict(zip(names, args)), **kwargs})
+    if fact is not None:
+        remember_contents(result, fact)
+
+
+def _suppose_none(result: Any) -> None:
+    """Guess that a search finds nothing: mostly it looks for what must not be, as a NaN."""
+    if isinstance(result, FakeTensor) and result.numel() == 1 and recall_contents(result) is None:
+        with computing_really():
+            value = torch.zeros(result.shape, dtype=result.dtype, device="cpu")
+        remember_contents(
+            result, KnownContents(value, (locate_sentence("any() was guessed to find nothing"),))
+        )
+
+
+def _balanced_indices(indices: torch.Tensor, arguments: dict[str, Any]) -> KnownContents | None:
+    """Return indices that choose each element of a dimension equally often.
+
+    Choice j of k in row t is (t * k + j) mod n, so no row chooses an element twice.
+    """
+    source: torch.Tensor = arguments["self"]
+    if "dim" in arguments or "num_samples" not in arguments:
+        dim = arguments.get("dim", None if "keepdim" in arguments else -1)
+        choices = source.numel() if dim is None else source.shape[dim] if source.dim() else 1
+    else:
+        dim, choices = -1, source.shape[-1]
+    shape = list(indices.shape)
+    if not choices or not indices.numel():
+        return None
+    along = dim if dim is not None and len(shape) == source.dim() and shape else 0
+    with computing_really():
+        size = shape.pop(along) if shape else 1
+        value = torch.arange(indices.numel(), device="cpu") % choices
+        value = value.view(*shape, size).movedim(-1, along) if indices.dim() else value.view(())
+        value = value.contiguous()
+    return KnownContents(value, (locate_sentence(f"{_BALANCED} over {choices} choices"),))
+
+
+_BALANCED = "routing was guessed balanced"
+
+
+def _all_set_mask(count: torch.Tensor, arguments: dict[str, Any]) -> KnownContents | None:
+    """Return a mask that selects everything: the usual case, and the largest count."""
+    mask: torch.Tensor = arguments["self"]
+    if mask.dtype != torch.bool or not count.numel():
+        return None
+    with computing_really():
+        value = torch.full((), mask.numel() // count.numel(), device="cpu").expand(count.shape)
+    return KnownContents(value, (locate_sentence(_ALL_SET),))
+
+
+def _even_counts(counts: torch.Tensor, arguments: dict[str, Any]) -> KnownContents | None:
+    """Suppose that each value occurs equally often."""
+    bins, number = counts.numel(), arguments["self"].numel()
+    if not bins or arguments.get("weights") is not None:
+        return None
+    with computing_really():
+        value = number // bins + (torch.arange(bins, device="cpu") < number % bins).long()
+    return KnownContents(
+        value, (locate_sentence(f"values were guessed to be spread evenly over {bins} bins"),)
+    )
+
+
+_SUPPOSED: dict[Any, Callable[[torch.Tensor, dict[str, Any]], KnownContents | None]] = {
+    **dict.fromkeys(
+        (_aten.topk, _aten.sort, _aten.argsort, _aten.argmax, _aten.argmin, _aten.max, _aten.min),
+        _balanced_indices,
+    ),
+    **dict.fromkeys(
+        (_aten.multinomial, _aten.kthvalue, _aten.median, _aten.mode), _balanced_indices
+    ),
+    **dict.fromkeys((_aten.sum, _aten.count_nonzero), _all_set_mask),
+    _aten.bincount: _even_counts,
+}
+
+
+# ---------------------------------------------------------------------------------- shapes
+
+
+def _guess_unique(tensor: torch.Tensor, *options: Any, **_: Any) -> tuple[torch.Tensor, ...]:
+    """Return as few values as there may be: no kernel writes fewer."""
+    del options
+    count = min(choices_of(tensor) or 1, tensor.numel())
+    report_guess(f"{_FEW_VALUES.format(count)} of {tensor.numel()} elements")
+    places = tensor.new_empty(tensor.shape, dtype=torch.int64)
+    return tensor.new_empty((count,)), places, places.new_empty((count,))
+
+
+_FEW_VALUES = "a bound must guess few: {} different ones were guessed"
+
+
+def _unique_rows(tensor: torch.Tensor, dim: int, *_: Any, **__: Any) -> tuple[torch.Tensor, ...]:
+    rows, count = tensor.shape[dim], min(tensor.shape[dim], 1)
+    report_guess(f"{_FEW_VALUES.format(count)} of {rows} slices")
+    places = tensor.new_empty((rows,), dtype=torch.int64)
+    shape = [count if d == dim % tensor.dim() else n for d, n in enumerate(tensor.shape)]
+    return tensor.new_empty(shape), places, places.new_empty((count,))
+
+
+def _guess_bincount(
+    tensor: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0
+) -> torch.Tensor:
+    bins = minlength or tensor.numel()
+    if not minlength:
+        report_guess(f"the values that bincount meets were guessed to be below {bins}")
+    dtype = torch.int64 if weights is None else torch.float64
+    if weights is not None and weights.dtype == torch.float32:
+        dtype = torch.float32
+    return tensor.new_empty((bins,), dtype=dtype)
+
+
+def _repeat_interleave(repeats: torch.Tensor, *, output_size: int | None = None) -> torch.Tensor:
+    if output_size is None:
+        report_guess("repeats were guessed to be 1")
+    return repeats.new_empty((repeats.numel() if output_size is None else output_size,))
+
+
+def _guess_ctc_loss(
+    log_probs: torch.Tensor, targets: torch.Tensor, *_: Any, **__: Any
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return a loss per sequence, and a workspace: aten/src/ATen/native/cuda/LossCTC.cu."""
+    steps, count, _classes = log_probs.shape
+    states = 2 * targets.shape[-1] + 1
+    return log_probs.new_empty((count,)), log_probs.new_empty((count, steps, states))
+
+
+def _least_squares(
+    matrix: torch.Tensor, sides: torch.Tensor, *_: Any, **__: Any
+) -> tuple[torch.Tensor, ...]:
+    """Return a solution, residuals of tall matrices, and no rank, as a GPU's driver has it."""
+    rows, columns = matrix.shape[-2:]
+    is_vector = sides.dim() == matrix.dim() - 1
+    batch, count = matrix.shape[:-2], 1 if is_vector else sides.shape[-1]
+    solution = matrix.new_empty((*batch, columns) if is_vector else (*batch, columns, count))
+    residuals = matrix.new_empty((*batch, count) if rows > columns else (0,))
+    return solution, residuals, matrix.new_empty((0,), dtype=torch.int64), matrix.new_empty((0,))
+
+
+_SHAPE_GUESSES: dict[Any, Callable[..., Any]] = {
+    _aten._unique2.default: _guess_unique,
+    _aten._unique.default: lambda *args, **kwargs: _guess_unique(*args, **kwargs)[:2],
+    _aten.unique_consecutive.default: _guess_unique,
+    _aten.unique_dim.default: _unique_rows,
+    _aten.unique_dim_consecutive.default: _unique_rows,
+    _aten.bincount.default: _guess_bincount,
+    **dict.fromkeys((_aten._ctc_loss.default, _aten._ctc_loss.Tensor), _guess_ctc_loss),
+    _aten.repeat_interleave.Tensor: _repeat_interleave,
+    _aten.linalg_lstsq.default: _least_squares,
+}

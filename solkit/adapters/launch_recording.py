@@ -1,0 +1,237 @@
+"""Records of `fake_triton`: launches, autotuned kernels and remarks."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Union
+
+import numpy.typing as npt
+
+from solkit.adapters.recipes import Steps
+from solkit.adapters.triton_compiler import Specialisation
+from solkit.core import Launch, Value
+
+__all__ = [
+    "Argument",
+    "AutotuneSpace",
+    "CapturedLaunch",
+    "Choice",
+    "Contents",
+    "Recording",
+    "TensorArgument",
+    "add_remark",
+    "current_recording",
+    "current_steps",
+    "recording_into",
+    "recording_launches",
+]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A configuration that an autotuner may use at a call.
+
+    Attributes:
+        kernel: the kernel's name.
+        key: what the autotuner tells calls apart by: sizes and dtypes.
+        config: the configuration, as text.
+    """
+
+    kernel: str
+    key: tuple[str, ...]
+    config: str
+
+
+@dataclass(frozen=True, eq=False)
+class TensorArgument:
+    """A tensor that a kernel gets as a pointer or a TMA descriptor.
+
+    Attributes:
+        storage: identifies the storage; views share it.
+        storage_bytes: the storage's size.
+        offset_bytes: of the first element in the storage.
+        shape, strides: in elements.
+        element_bytes: size of an element.
+        contents: the storage's elements, in the tensor's dtype; ``None`` if unknown.
+        block: the descriptor's block shape.
+    """
+
+    storage: int
+    storage_bytes: int
+    offset_bytes: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    element_bytes: int
+    contents: npt.NDArray[Any] | None = None
+    block: tuple[int, ...] = ()
+
+
+Contents = Union[npt.NDArray[Any], None]
+Argument = Union[TensorArgument, int, float, bool, None]
+"""An argument of a launch; ``None`` if it is neither tensor nor scalar."""
+
+
+@dataclass(frozen=True, eq=False)
+class CapturedLaunch:
+    """A launch, with the compiler's input.
+
+    Attributes:
+        launch: the public record.
+        kernel: the launched specialisation; equal launches share the object.
+        arguments: by parameter, from the first of equal launches.
+        by_parameter: the storages of all of their tensors, by parameter.
+        choice: the configuration, if the kernel is autotuned.
+    """
+
+    launch: Launch
+    kernel: Specialisation
+    arguments: Mapping[str, Argument] = field(default_factory=dict)
+    by_parameter: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    choice: Choice | None = None
+
+    @property
+    def storages(self) -> frozenset[int]:
+        """The storages of all of their tensors."""
+        return frozenset().union(*self.by_parameter.values())
+
+
+@dataclass(frozen=True)
+class AutotuneSpace:
+    """The configurations of an autotuned kernel.
+
+    Attributes:
+        kernel: the kernel's name.
+        configs: the configurations after pruning.
+        chosen: the one that ran.
+        skipped: how many before it cannot run on the device.
+    """
+
+    kernel: str
+    configs: tuple[Mapping[str, Value], ...]
+    chosen: Mapping[str, Value]
+    skipped: int = 0
+
+    def sentence(self) -> str:
+        """Return the space and the choice as a sentence."""
+        which = "the first" if self.chosen == self.configs[0] else "the one asked for"
+        if self.skipped:
+            which = "the first that this GPU can run"
+        values = ", ".join(f"{name}={value}" for name, value in self.chosen.items())
+        return (
+            f"triton.autotune on {self.kernel}: {len(self.configs)} configurations, "
+            f"showing {which}: {values}"
+        )
+
+
+@dataclass
+class Recording:
+    """The record of one `recording_launches`.
+
+    Attributes:
+        params: values that an autotuned kernel's configuration must match.
+        skipped: choices that cannot run on the device, which an autotuner passes over.
+        launches: each distinct launch once, in order of first appearance.
+        spaces: the autotuned kernels, by name.
+        tuners: Triton's objects for these.
+        kept: the configurations that pruning left in any call, by kernel, then identity.
+        choice: of the autotuner that is launching.
+        unanalysed: kernels that are not analysed, an ordered set of sentences.
+        remarks: an ordered set of sentences for the reader.
+        steps: records uses of the parameters, if wanted.
+        arguments: those of some tensors by identity, regardless of later launches.
+    """
+
+    params: Mapping[str, Value]
+    skipped: frozenset[Choice] = frozenset()
+    launches: list[CapturedLaunch] = field(default_factory=list)
+    spaces: dict[str, AutotuneSpace] = field(default_factory=dict)
+    tuners: dict[str, Any] = field(default_factory=dict)
+    kept: dict[str, dict[int, Any]] = field(default_factory=dict)
+    choice: Choice | None = None
+    unanalysed: dict[str, None] = field(default_factory=dict)
+    remarks: dict[str, None] = field(default_factory=dict)
+    steps: Steps | None = None
+    arguments: Mapping[int, TensorArgument] = field(default_factory=dict)
+
+    def counts_again(
+        self,
+        kernel: Specialisation,
+        grid: tuple[int, int, int],
+        storages: Mapping[str, frozenset[int]],
+        count: int = 1,
+    ) -> bool:
+        """Count launches among equal ones; tell whether there are any."""
+        for index, same in enumerate(self.launches):
+            if same.kernel is kernel and same.launch.grid == grid:
+                both = {name: same.by_parameter[name] | ids for name, ids in storages.items()}
+                counted = replace(same.launch, count=same.launch.count + count)
+                self.launches[index] = replace(same, launch=counted, by_parameter=both)
+                return True
+        return False
+
+    def add(self, launch: CapturedLaunch) -> None:
+        """Count a launch as often as it says."""
+        counted = launch.launch
+        if not self.counts_again(launch.kernel, counted.grid, launch.by_parameter, counted.count):
+            self.launches.append(launch)
+
+    def inside_graph(self) -> Recording:
+        """Return a record of what a CUDA graph captures; all but the launches is this one's."""
+        return replace(self, launches=[], arguments={})
+
+    def notes(self) -> tuple[str, ...]:
+        """`spaces` and `remarks` as sentences."""
+        tuned = [space.sentence() for space in self.spaces.values() if len(space.configs) > 1]
+        return (*self.unanalysed, *tuned, *self.remarks)
+
+
+_recordings: list[Recording] = []  # a stack; the innermost records
+
+
+def current_recording() -> Recording | None:
+    """Return the innermost recording."""
+    return _recordings[-1] if _recordings else None
+
+
+def current_steps() -> Steps | None:
+    """Return the steps of the innermost recording, if it wants them."""
+    return _recordings[-1].steps if _recordings else None
+
+
+@contextlib.contextmanager
+def recording_launches(
+    params: Mapping[str, Value],
+    steps: Steps | None = None,
+    skipped: frozenset[Choice] = frozenset(),
+) -> Iterator[Recording]:
+    """Record launches.
+
+    Args:
+        params: values that an autotuned kernel's configuration must match, as far as it tunes them;
+            empty takes the first configuration.
+        steps: also records launches and autotuners that take stand-ins.
+        skipped: choices that autotuners pass over.
+
+    Yields:
+        The record so far.
+    """
+    with recording_into(Recording(params, skipped, steps=steps)) as record:
+        yield record
+
+
+@contextlib.contextmanager
+def recording_into(record: Recording) -> Iterator[Recording]:
+    """Record launches into a record."""
+    _recordings.append(record)
+    try:
+        yield record
+    finally:
+        _recordings.pop()
+
+
+def add_remark(sentence: str) -> None:
+    """Add a sentence for the reader to the current recording."""
+    if _recordings:
+        _recordings[-1].remarks.setdefault(sentence)

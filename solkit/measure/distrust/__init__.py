@@ -1,1 +1,0 @@
-"""Checks against cheating: replaced functions, work left running, delegated work."""

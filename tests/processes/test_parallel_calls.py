@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import multiprocessing
+import time
+
+import pytest
+
+from solkit.processes.parallel_calls import call_in_forks
+
+
+def test_what_a_call_needs_is_inherited():
+    unpicklable = lambda: 41  # noqa: E731 - a lambda cannot be pickled
+    assert call_in_forks([lambda: unpicklable() + 1], str, 1, 30.0) == [42]
+
+
+def test_the_others_end_when_a_result_cannot_be_read():
+    def unreadable():
+        return Unreadable()
+
+    def endless():
+        time.sleep(600)
+
+    start = time.monotonic()
+    with pytest.raises(RuntimeError, match="unreadable"):
+        call_in_forks([unreadable, endless], str, 2, 300.0)
+    assert time.monotonic() - start < 60
+    assert multiprocessing.active_children() == []
+
+
+def fail():
+    raise RuntimeError("unreadable")
+
+
+class Unreadable:
+    def __reduce__(self):
+        return fail, ()
