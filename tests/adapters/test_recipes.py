@@ -30,7 +30,7 @@ def replayed(function):
         steps, results = recorded(function, seed)
         assert not steps.fault
         for params in every:
-            if steps.again(params):
+            if steps.repeat_with(params):
                 yield seed, params, results[-1]
 
 

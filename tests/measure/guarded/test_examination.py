@@ -70,7 +70,7 @@ class Recorded(TorchDispatchMode):
 
 
 class GraphMachine(FakeMachine):
-    def captured(self, work):
+    def capture_graph(self, work):
         work()
         with Recorded() as recorded:
             work()

@@ -36,8 +36,8 @@ HOLD = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
 import sys
-from solkit.measure.timing.gpu_lock import exclusive
-with exclusive(sys.argv[1], 300):
+from solkit.measure.timing.gpu_lock import exclusive_gpu
+with exclusive_gpu(sys.argv[1], 300):
     print("held", flush=True)
     sys.stdin.read()
 """
