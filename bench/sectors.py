@@ -117,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     recorded = _read(options.recorded or options.out)
     device = _device(options, recorded)
     counting = None
-    if not options.recorded and not options.mark_barren:
+    if not options.recorded and not options.dry:
         counting = threading.Thread(target=count, args=(jobs, device, recorded, options.out))
         counting.start()
     analyses = dict(analysed(jobs, device))
@@ -157,7 +157,7 @@ def _read(path: Path | None) -> dict[str, Any]:
 
 
 def _device(options: argparse.Namespace, recorded: Mapping[str, Any]) -> Device:
-    if options.recorded or options.mark_barren:
+    if options.recorded or options.dry:
         wanted = options.device or recorded["device"] or "h100-sxm"
         return next(each for each in solkit.devices() if each.key == wanted)
     live = nvml.live_devices()

@@ -28,6 +28,7 @@ COMMANDS = {
     "compare": ("{out} {out}", None),
     "report": ("{json}", None),
     "bound": ("{out}", None),
+    "judge": ("{json}", None),
     "profile": ("{out}", None),
     "rank": ("{out}", None),
     "tune": ("{kernel} --device h100", "tune"),

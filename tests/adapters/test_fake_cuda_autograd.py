@@ -159,6 +159,11 @@ def test_attention_is_one_op_each_way(in_child, masked, gradients):
     assert in_child(names) == [("solkit.attention", 1), ("solkit.attention_backward", gradients)]
 
 
+def contracted(operations):
+    """Operations of products, however exact: those before an exponential have a kind of their own."""
+    return sum(n for kind, n in operations.items() if kind.startswith("contraction."))
+
+
 def test_attention_backward_is_five_products_over_the_pairs(in_child):
     def operations():
         from solkit.roofline.work import work_of
@@ -171,7 +176,7 @@ def test_attention_backward_is_five_products_over_the_pairs(in_child):
         return dict(work_of(run).operations)
 
     pairs = 2 * 3 * 16 * 17 // 2
-    assert in_child(operations)["contraction.fp32"] == 2 * pairs * (3 * 8 + 2 * 4)
+    assert contracted(in_child(operations)) == 2 * pairs * (3 * 8 + 2 * 4)
 
 
 @pytest.mark.parametrize(
@@ -218,4 +223,4 @@ def test_flex_attention_counts_the_pairs_of_its_mask(in_child, mask, pairs):
 
         return dict(work_of(run).operations)
 
-    assert in_child(operations)["contraction.fp32"] == 2 * pairs * 2 * (16 + 16)
+    assert contracted(in_child(operations)) == 2 * pairs * 2 * (16 + 16)

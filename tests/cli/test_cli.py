@@ -212,7 +212,7 @@ def test_what_kernel_files_print_does_not_spoil_the_json(tmp_path):
         "    from cli_reports import NOT_MEASURED, report_of\n"
         "    return report_of(NOT_MEASURED)\n"
         "fake.score = score\n"
-        "hinting = types.ModuleType('solkit.pipeline.hinting'); hinting.hinted = lambda *_: {}\n"
+        "hinting = types.ModuleType('solkit.pipeline.hinting'); hinting.hints_for_report = lambda *_: {}\n"
         "sys.modules['solkit.pipeline.hinting'] = hinting\n"
         "import solkit; solkit.pipeline = sys.modules['solkit.pipeline'] = fake\n"
         "from solkit.cli import main; main()\n"

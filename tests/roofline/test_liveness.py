@@ -14,7 +14,8 @@ def test_attention_over_the_batch_of_which_one_position_is_read(work):
         "    out = F.scaled_dot_product_attention(h, h, h)\n"
         "    return out.permute(2, 0, 1, 3).reshape(2, 6, 8)[:, 0] + 1.0",
     )
-    assert found.operations["contraction.fp32"] == 2 * (2 * 2 * 2) * (4 + 4)
+    contractions = [n for key, n in found.operations.items() if key.startswith("contraction.")]
+    assert sum(contractions) == 2 * (2 * 2 * 2) * (4 + 4)
     assert (found.dram_read_bytes, found.dram_write_bytes) == (4 * 2 * 8, 4 * 2 * 8)
 
 

@@ -243,7 +243,7 @@ def test_tiles_that_one_number_names_are_distinct_by_their_ends(launched):
 @pytest.mark.parametrize(("device", "pipe"), [("h100", "tensor.bf16"), ("b200", "tensor.fp8")])
 def test_products_with_scales(launched, device, pipe):
     # Hopper has no such product: Triton scales the operands and multiplies them in bf16
-    operations = launched(followed.scale_features, device=device, K=256).demand.operations
+    operations = launched(followed.scaled, device=device, K=256).demand.operations
     assert operations[pipe] == 2 * 128 * 128 * 256
 
 
