@@ -3,8 +3,8 @@
     python bench/precision_routes.py [--inner 16 64 512 4096] [--size 96] [--seed 3]
 
 Draws the referee's trials of products (`solkit.measure.checking`) and gives it what each route of
-`solkit.roofline.precision` computes: on an NVIDIA GPU for real, by PyTorch's products of 16-bit
-factors, else emulated, with sums that tensor cores truncate (`summed_by_tensor_cores`). Prints what
+`solkit.roofline.precision_routes` computes: on an NVIDIA GPU for real, by PyTorch's products of
+16-bit factors, else emulated, with sums that tensor cores truncate (`summed_by_tensor_cores`). Prints what
 error each route needs as a share of what is allowed, and exits with 1 where the referee rejects a
 route that `Rule` takes.
 """
@@ -29,7 +29,7 @@ from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking.inputs import copy_workload
 from solkit.measure.checking.trials import Trial, Trials
 from solkit.roofline import devices
-from solkit.roofline.precision import Route, Rule
+from solkit.roofline.precision_routes import Route, Rule
 
 Product = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -47,7 +47,7 @@ class Setting:
 
     Attributes:
         name: for a reader.
-        kind: as in `solkit.roofline.precision`.
+        kind: as in `solkit.roofline.precision_routes`.
         draw: makes both factors.
         after: what becomes of the result.
     """
@@ -157,7 +157,7 @@ def needed_share(got: torch.Tensor, trial: Trial, tolerance: Tolerance | None) -
 
 
 def product_by(route: Route, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """A product by a route: with scales and in passes, as `solkit.roofline.precision` says."""
+    """A product by a route, with scales and in passes: `solkit.roofline.precision_routes`."""
     name = route.pipe.removeprefix("tensor.")
     if name not in DTYPES:
         return a @ b

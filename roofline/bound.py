@@ -27,7 +27,7 @@ from solkit.errors import InputError
 from solkit.roofline.devices import with_clock
 from solkit.roofline.hard_bound import hard_ms
 from solkit.roofline.latency_floor import chain_floor_ms
-from solkit.roofline.precision import PRECISIONS, Route, Rule, contraction_dtype
+from solkit.roofline.precision_routes import PRECISIONS, Route, Rule, contraction_dtype
 
 __all__ = [
     "PRECISIONS",
@@ -62,7 +62,7 @@ def bound(
     Args:
         work: from `solkit.roofline.work`.
         device: from the catalogue or NVML.
-        precision: one of `PRECISIONS`; see `solkit.roofline.precision.Rule`.
+        precision: one of `PRECISIONS`; see `solkit.roofline.precision_routes.Rule`.
         tolerance: how exact the result must be; ``None`` counts as tight.
         protocol: one of `PROTOCOLS`. ``warm`` charges all bytes to the first cache that holds
             inputs and results together, and none to DRAM.

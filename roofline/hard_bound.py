@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from solkit.core import Bound, Device, Needed, OpWork, Resource, Tolerance, Work
 from solkit.roofline.names import short_name
-from solkit.roofline.precision import contraction_dtype
+from solkit.roofline.precision_routes import contraction_dtype
 
 __all__ = ["hard_ms", "hard_times_ms", "slack_reasons", "where_needed"]
 

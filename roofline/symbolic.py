@@ -19,7 +19,7 @@ import sympy
 from solkit.core import Device, Tolerance, Value, Work
 from solkit.errors import InputError
 from solkit.roofline.bound import SCALAR_OPS, amounts_by_ceiling, bound
-from solkit.roofline.precision import Rule, contraction_dtype
+from solkit.roofline.precision_routes import Rule, contraction_dtype
 
 __all__ = [
     "Formula",

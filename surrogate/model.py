@@ -44,6 +44,7 @@ from solkit.surrogate.features import (
     rough_log2_factor,
 )
 from solkit.surrogate.online_gp import ObservedResiduals, ResidualGP
+from solkit.surrogate.out_of_distribution import CandidateBudget, OODDetector, VarianceComponents
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import (
     DEFAULTS,
@@ -57,7 +58,6 @@ from solkit.surrogate.trees import (
     is_modelled,
     xgboost,
 )
-from solkit.surrogate.uncertainty import CandidateBudget, OODDetector, VarianceComponents
 
 if TYPE_CHECKING:
     pass

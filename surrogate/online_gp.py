@@ -1,8 +1,8 @@
 """Learning on the job: what a few measured times say about the candidates beside them.
 
 A Gaussian process over the residuals that the trees leave, in log2. Two rows resemble each other by
-what they share, as `solkit.surrogate.uncertainty.VarianceComponents` measured it on families that
-the trees did not know, in units of the errors that were expected::
+what they share, as `solkit.surrogate.out_of_distribution.VarianceComponents` measured it on
+families that the trees did not know, in units of the errors that were expected::
 
     k(a, b) = everywhere [same GPU and compiler] + alike [same family]
               + size(a) x size(b) x (family [..] + kernel [..] + cell [..]
@@ -24,8 +24,8 @@ import numpy as np
 
 from solkit.surrogate.features import Array
 from solkit.surrogate.gaussian_process import GaussianProcess
+from solkit.surrogate.out_of_distribution import VarianceComponents
 from solkit.surrogate.table import Table
-from solkit.surrogate.uncertainty import VarianceComponents
 
 __all__ = ["MOST", "ObservedResiduals", "ResidualGP"]
 

@@ -32,8 +32,7 @@ import numpy as np
 from solkit.extras import library
 from solkit.surrogate.conformal_intervals import GROUPS, Interval, fit_interval, group_folds
 from solkit.surrogate.features import Array, feature_group
-from solkit.surrogate.table import Table
-from solkit.surrogate.uncertainty import (
+from solkit.surrogate.out_of_distribution import (
     CandidateBudget,
     OODDetector,
     VarianceComponents,
@@ -42,6 +41,7 @@ from solkit.surrogate.uncertainty import (
     fit_variance_components,
     rows_by_cell,
 )
+from solkit.surrogate.table import Table
 
 __all__ = [
     "DEFAULTS",

@@ -3,7 +3,7 @@
 A reference may multiply in fp32, or in fp64, and round what comes of it to 16 bits. The referee
 judges results by their own dtype, and by the rounding of the reference itself, so such a product
 need not be exact in fp32. Before an exponential it must, as errors grow with the exponent there
-(`solkit.roofline.precision` has the kinds).
+(`solkit.roofline.precision_routes` has the kinds).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ class MeasureSettings:
         on: the GPU to measure on, e.g. ``"cuda:1"``; ``None`` is the first one of the target's
             model.
         precision: what contractions may be computed in, for the bound that a time is held against;
-            see `solkit.roofline.precision.Rule`.
+            see `solkit.roofline.precision_routes.Rule`.
         protocol: the name of a timing protocol (`solkit.measure.timing.protocols`).
         time_limit_s: wall seconds that one candidate may take at one shape. Running it on fake
             tensors may take half of them.

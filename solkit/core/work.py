@@ -31,7 +31,7 @@ class OpWork:
     Attributes:
         op: its ATen name, e.g. ``"aten.mm"``.
         operations: operations by kind. ``contraction.<kind>`` counts floating-point operations of
-            a matrix product (a multiply-add is two; `solkit.roofline.precision` has the kinds);
+            a matrix product (a multiply-add is two; the kinds: `solkit.roofline.precision_routes`);
             ``fp32``, ``fp64`` and ``int32`` those of the scalar pipes; ``sfu`` results of the
             special-function unit.
         hard_flops: the part of its contraction that no known algorithm avoids.

@@ -43,7 +43,7 @@ def bound(
         source: a kernel file, or its path.
         device: a name from the catalogue, or a device.
         shape: sizes to override; the file's first shape otherwise.
-        precision: see `solkit.roofline.precision.Rule`.
+        precision: see `solkit.roofline.precision_routes.Rule`.
         protocol: ``"cold"``, or ``"warm"``: inputs and results lie in L2 if they fit.
         reference: as for `load`.
 

@@ -53,7 +53,7 @@ def profile(
             begins a step.
         arguments: of the script.
         device: the GPU of the recording, by the catalogue; by default the one that it names.
-        precision: see `solkit.roofline.precision.Rule`.
+        precision: see `solkit.roofline.precision_routes.Rule`.
         skip: steps to leave out at the beginning; by default 3 of a script, none of a trace.
         calls: steps of a script to profile after those; then the script is ended.
         trace_out: file for a script's trace; by default it is not kept.

@@ -12,7 +12,7 @@ from solkit.errors import InputError
 from solkit.extras import library
 from solkit.report.figures import STYLE
 from solkit.report.palette import LIGHT
-from solkit.surrogate.evaluation.out_of_distribution import coverage_by_family
+from solkit.surrogate.evaluation.coverage_and_abstention import coverage_by_family
 from solkit.surrogate.evaluation.pools import KINDS, draw_pools
 from solkit.surrogate.evaluation.regret_metrics import regret_curve
 from solkit.surrogate.table import Table

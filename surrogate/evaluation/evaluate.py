@@ -18,17 +18,17 @@ import numpy as np
 
 from solkit.analysis.pool import usable_cores
 from solkit.processes.parallel_calls import process_pool
+from solkit.surrogate.evaluation.coverage_and_abstention import (
+    Abstention,
+    Coverage,
+    measure_abstention,
+    measure_coverage,
+)
 from solkit.surrogate.evaluation.forecasters import (
     Forecaster,
     OnTrees,
     forecaster_of_fold,
     forecasters_for,
-)
-from solkit.surrogate.evaluation.out_of_distribution import (
-    Abstention,
-    Coverage,
-    measure_abstention,
-    measure_coverage,
 )
 from solkit.surrogate.evaluation.pools import KINDS, draw_pools
 from solkit.surrogate.evaluation.regret_metrics import (

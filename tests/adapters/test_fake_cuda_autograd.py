@@ -160,7 +160,7 @@ def test_attention_is_one_op_each_way(in_child, masked, gradients):
 
 
 def contracted(operations):
-    """Operations of products, however exact: those before an exponential have a kind of their own."""
+    """Operations of products; those before an exponential have a kind of their own."""
     return sum(n for kind, n in operations.items() if kind.startswith("contraction."))
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from solkit.core import Tolerance
-from solkit.roofline.precision import Route, Rule
+from solkit.roofline.precision_routes import Route, Rule
 
 SIZE, INNER = 24, 64
 

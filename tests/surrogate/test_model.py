@@ -17,8 +17,8 @@ from solkit.core import Depth
 from solkit.errors import InputError, UnsupportedError
 from solkit.surrogate.ensemble import Stack, StackedRegressor, combine_expectations
 from solkit.surrogate.model import SCHEMA, Surrogate
+from solkit.surrogate.out_of_distribution import VarianceComponents
 from solkit.surrogate.trees import Calibration, Settings, log2_target
-from solkit.surrogate.uncertainty import VarianceComponents
 
 QUICK = Settings(members=2, rounds=40, leaves=8, rate=0.2, columns=1.0)
 DEPTH = Depth.COMPILED

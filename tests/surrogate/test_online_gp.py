@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from solkit.surrogate.online_gp import ObservedResiduals, ResidualGP
-from solkit.surrogate.uncertainty import VarianceComponents
+from solkit.surrogate.out_of_distribution import VarianceComponents
 
 SCATTER = VarianceComponents(family=0.3, kernel=0.2, cell=0.2, rest=1.2)
 

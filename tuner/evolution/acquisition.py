@@ -9,7 +9,7 @@ Notation
     r           the residual of a measured candidate: log2(time in ms) - m
     F, V, R     shares of the error that all variants of a problem, all candidates of a variant, and
                 candidates with the same parameters have in common. They add up to 1, and come from
-                `solkit.surrogate.uncertainty.VarianceComponents`, whose rest is R
+                `solkit.surrogate.out_of_distribution.VarianceComponents`, whose rest is R
     L           the difference of two forecasts, in log2, over which that likeness falls to 1/e
     k(i, j)     s(i) s(j) (F + V [same variant] + R [same parameters] exp(-|m(i) - m(j)| / L)), and
                 noise for what was measured
@@ -41,8 +41,8 @@ from solkit.surrogate.gaussian_process import GaussianProcess
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from solkit.surrogate.out_of_distribution import VarianceComponents
     from solkit.surrogate.plan import Forecast
-    from solkit.surrogate.uncertainty import VarianceComponents
 
     Array = NDArray[np.float64]
 

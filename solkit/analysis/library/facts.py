@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from solkit.analysis.library.operator_recorder import LibraryLaunch, LibraryOp
 from solkit.core import Access, Depth, Device, Facts, Launch, Requests, Reuse, Stream
-from solkit.roofline.precision import Rule, contraction_dtype
+from solkit.roofline.precision_routes import Rule, contraction_dtype
 
 __all__ = ["library_facts", "with_operators"]
 

@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import norm
 
 from solkit.core import Configuration, Order
+from solkit.surrogate.out_of_distribution import VarianceComponents
 from solkit.surrogate.plan import Forecast
-from solkit.surrogate.uncertainty import VarianceComponents
 from solkit.tuner.evolution import Frontier, Point, Shares
 
 

@@ -8,7 +8,7 @@ from solkit.core import Tolerance, Work
 from solkit.core.rounding import computing_share
 from solkit.roofline import devices
 from solkit.roofline.bound import bound
-from solkit.roofline.precision import Rule
+from solkit.roofline.precision_routes import Rule
 
 H100, B200, V100 = (devices.find(name) for name in ("h100", "b200", "v100"))
 HALF, TF32 = 1e3 / 1070.5e12, 1e3 / 535.2e12  # ms an operation on an H100's tensor cores

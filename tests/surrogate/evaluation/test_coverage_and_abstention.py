@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from synthetic import table
 
-from solkit.surrogate.evaluation.out_of_distribution import (
+from solkit.surrogate.evaluation.coverage_and_abstention import (
     coverage_by_family,
     measure_abstention,
     measure_coverage,

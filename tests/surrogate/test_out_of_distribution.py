@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from synthetic import table
 
-from solkit.surrogate.uncertainty import (
+from solkit.surrogate.out_of_distribution import (
     CandidateBudget,
     fit_candidate_budget,
     fit_ood_detector,
