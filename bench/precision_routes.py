@@ -4,9 +4,9 @@
 
 Draws the referee's trials of products (`solkit.measure.checking`) and gives it what each route of
 `solkit.roofline.precision_routes` computes: on an NVIDIA GPU for real, by PyTorch's products of
-16-bit factors, else emulated, with sums that tensor cores truncate (`summed_by_tensor_cores`). Prints what
-error each route needs as a share of what is allowed, and exits with 1 where the referee rejects a
-route that `Rule` takes.
+16-bit factors, else emulated, with sums that tensor cores truncate (`summed_by_tensor_cores`).
+Prints what error each route needs as a share of what is allowed, and exits with 1 where the referee
+rejects a route that `Rule` takes.
 """
 
 from __future__ import annotations

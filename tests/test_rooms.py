@@ -159,6 +159,12 @@ def is_within(module, package):
     return module == package or module.startswith(f"{package}.")
 
 
+@pytest.fixture(scope="module")
+def imports_of():
+    """Each module of the rooms with the full names that it imports, inner imports too."""
+    return {module_of(path): set(imports(path)) for path, _ in files()}
+
+
 def imports(path):
     """The full names that a file imports, inner imports too; from packages with the name."""
     for node in ast.walk(ast.parse((ROOT / path).read_text("utf-8"))):
@@ -168,10 +174,9 @@ def imports(path):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def test_the_core_does_not_name_what_few_need():
+def test_the_core_does_not_name_what_few_need(imports_of):
     joined = set()
-    for path, _ in files():
-        module = module_of(path)
+    for module, names in imports_of.items():
         if module == "solkit" or any(is_within(module, edge) for edge in EDGE[1:]):
             continue
         for packages in OPTIONAL.values():
@@ -179,17 +184,16 @@ def test_the_core_does_not_name_what_few_need():
                 continue
             joined |= {
                 (module, package)
-                for name in imports(path)
+                for name in names
                 for package in packages
                 if is_within(name, package)
             }
     assert joined == set(SEAMS)
 
 
-def test_what_few_need_uses_public_names_alone():
+def test_what_few_need_uses_public_names_alone(imports_of):
     private = []
-    for path, _ in files():
-        module = module_of(path)
+    for module, names in imports_of.items():
         for packages in OPTIONAL.values():
             own = next((package for package in packages if is_within(module, package)), None)
             if own is None:
@@ -197,7 +201,7 @@ def test_what_few_need_uses_public_names_alone():
             home = own.rpartition(".")[0] if module == own and "." in own else own
             private += [
                 f"{module} imports {name}"
-                for name in imports(path)
+                for name in names
                 if name.startswith("solkit.")
                 and not is_within(name, home)
                 and any(part.startswith("_") and part != "__all__" for part in name.split("."))

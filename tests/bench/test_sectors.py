@@ -156,7 +156,7 @@ def gpu(monkeypatch):
                 raise CountersError(trouble)
             return found
 
-        monkeypatch.setattr(bench.nsight, "count", count)
+        monkeypatch.setattr(bench.nsight, "count_kernels", count)
         return asked
 
     return fails_at

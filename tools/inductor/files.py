@@ -22,7 +22,7 @@ import torch
 
 from solkit.adapters import inductor
 from solkit.adapters.inductor import Buffer, CaughtKernel, Lowered
-from solkit.adapters.inductor_space import space, valid_text
+from solkit.adapters.inductor_space import inductor_space, valid_text
 from solkit.roofline.devices import find
 from tools.inductor import splits, templates  # noqa: F401 - they add graphs
 from tools.inductor.graphs import GRAPHS, Argument, Given, Graph, Index, Mask
@@ -99,7 +99,7 @@ def _files_of(
     settings: Mapping[str, Any],
 ) -> Iterator[_KernelFile | LeftOut]:
     try:
-        lowered = inductor.lower(function, args, settings)
+        lowered = inductor.lower_function(function, args, settings)
     except Exception as error:  # whatever Inductor raises where it cannot lower without a GPU
         yield LeftOut(f"Inductor raises {type(error).__name__}")
         return
@@ -193,7 +193,7 @@ def _node(buffer: Buffer) -> torch.fx.Node:
 
 
 def _head(about: str, kernel: CaughtKernel) -> str:
-    rows = "".join(f"    {json.dumps(k)}: {list(v)},\n" for k, v in space(kernel).items())
+    rows = "".join(f"    {json.dumps(k)}: {list(v)},\n" for k, v in inductor_space(kernel).items())
     helpers = "".join(
         f"from {module} import {names}\n"
         for module, names in (

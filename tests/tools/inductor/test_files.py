@@ -14,7 +14,7 @@ import torch
 import solkit
 from solkit import pipeline
 from solkit.core import AnalysisStatus
-from solkit.datasets.kernels import INDUCTOR, select
+from solkit.datasets.kernels import INDUCTOR, select_kernels
 from tools.inductor import splits, templates  # noqa: F401 - they add graphs
 from tools.inductor.graphs import GRAPHS, Given, Index, Mask
 
@@ -28,7 +28,7 @@ _TEMPLATES = {
 
 @pytest.fixture(scope="module")
 def found():
-    return select(["inductor"])
+    return select_kernels(["inductor"])
 
 
 def test_the_files_that_are_there_are_found_by_name(found):
@@ -40,7 +40,7 @@ def test_the_files_that_are_there_are_found_by_name(found):
 
 def test_a_file_that_is_named_itself_is_the_same_kernel(found):
     path = next(iter((INDUCTOR / "reduction").glob("*.py")))
-    (alone,) = select([str(path)])
+    (alone,) = select_kernels([str(path)])
     assert alone in found
     assert alone.family == "reduction"
 
