@@ -134,10 +134,10 @@ def verdicts(setting: Setting, seed: int) -> Iterator[Verdict]:
 
 def _trials(make: Callable[..., Workload], seed: int) -> Iterator[Trial]:
     trials, usual = Trials(make, seed), 0
-    for trial in trials.own():
-        usual = max(usual, trial.nonfinite)
+    for trial in trials.own_trials():
+        usual = max(usual, trial.nonfinite_count)
         yield trial
-    yield from replace(trials, seed=seed + 7).common((), usual)
+    yield from replace(trials, seed=seed + 7).common_trials((), usual)
 
 
 def needed_share(got: torch.Tensor, trial: Trial, tolerance: Tolerance | None) -> float:
