@@ -96,7 +96,8 @@ def import_(
     Exit code 2 if a file has errors and no valid row.
 
     Formats: run and trace (SolKit's own), kernel_tuner, t4, columns, triton_autotune,
-    helion, sol_execbench, flashinfer_bench, kernelbench_results, vllm, sglang.
+    helion, sol_execbench, flashinfer_bench, kernelbench_results, kernelbench_timing,
+    kernelbench_com, cuda_l1, times_table, vllm, sglang.
     """
     with exit_codes.failures_as_exit_codes(verbose):
         from solkit.datasets import formats

@@ -51,7 +51,7 @@ def recorded(monkeypatch):
     def ground(bench):
         return recorded_ground(bench, ROWS[0].kernel_id, None, None, TuneSettings())
 
-    monkeypatch.setattr(tune, "open_workers", opened)
+    monkeypatch.setattr(tune, "opened", opened)
     monkeypatch.setattr(tune, "live_ground", lambda *_: ground(RecordedBench(ROWS)))
     monkeypatch.setattr(tune, "read", lambda _: (ROWS[0].kernel_id, None))
     tried = tune.Course((tune.Row(dict(ROWS[0].params), 1.0, 0.0, 0.0, 0.0),))

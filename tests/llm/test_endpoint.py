@@ -198,7 +198,7 @@ def test_no_exception_of_the_client_leaves_with_the_key(monkeypatch):
     def fails(_request):
         raise ValueError(f"Bearer {CANARY_KEY}")
 
-    monkeypatch.setattr(endpoint, "_body", fails)
+    monkeypatch.setattr(endpoint, "_response_body", fails)
     found = endpoint.ask(REQUEST)
     assert CANARY_KEY not in repr(found)
     try:
@@ -216,7 +216,7 @@ from solkit.processes.jobs import Jobs
 from solkit.llm.endpoint import Endpoint
 
 endpoint = Endpoint("http://127.0.0.1:9/v1", "m")
-assert endpoint._key.reveal() == {CANARY_KEY!r}
+assert endpoint._key.reveal_key() == {CANARY_KEY!r}
 assert "OPENAI_API_KEY" not in os.environ
 look = "import os; print(os.environ); print(open(f'/proc/{{os.getppid()}}/environ').read())"
 seen = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True).stdout
