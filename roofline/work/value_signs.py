@@ -18,7 +18,7 @@ __all__ = ["of_both_signs", "products_of_one_sign"]
 Limits = tuple[float, float]
 
 _BOTH = (-4.0, 4.0)
-"""Of what is drawn around zero, in standard deviations."""
+"""Margin of values that are drawn around zero, in standard deviations."""
 
 
 def of_both_signs(ops: Iterable[TracedOp]) -> set[int]:

@@ -38,13 +38,22 @@ _Format = Annotated[
     str | None,
     typer.Option("--format", metavar="NAME", help="The file's format. Default: recognised."),
 ]
+_Device = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        autocompletion=_options.device_names,
+        help="The GPU of the times, as in `solkit devices`. Default: the one that each row names; "
+        "with --time this machine's, else an H100.",
+    ),
+]
 _Explain = Annotated[bool, typer.Option("--explain", help="Show every row, with its reasons.")]
 
 
 def judge(
     results: _Results,
     problems: _Problems = None,
-    device: _options.Device = None,
+    device: _Device = None,
     time: _Time = None,
     shape: _options.Shape = None,
     baseline: _Baseline = None,

@@ -15,7 +15,7 @@ __all__ = ["JudgeReport", "JudgedProblem", "Judgement", "Plausibility"]
 
 
 class Plausibility(str, enum.Enum):
-    """How believable a reported time is. Never ``None``."""
+    """Verdict on a reported time. Never ``None``."""
 
     POSSIBLE = "possible"
     """At or above the roofline."""
@@ -33,7 +33,7 @@ class Plausibility(str, enum.Enum):
 
 @dataclass(frozen=True)
 class JudgedProblem:
-    """What a problem needs at one shape on one GPU.
+    """Needs of a problem at one shape on one GPU.
 
     Attributes:
         path: the problem's file.

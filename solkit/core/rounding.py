@@ -17,7 +17,7 @@ ROUNDOFF = {
 """Unit roundoff by dtype."""
 
 MARGIN = 4.0
-"""Of the largest of many errors over their 99th percentile, and of a worse order of operations."""
+"""Allowance for the largest of many errors over their 99th percentile, and a worse order."""
 
 LEAST_SHARE = 2.0**-15
 """Error of computing that is always allowed in fp32 and wider, relative to ``|y| + sigma``."""

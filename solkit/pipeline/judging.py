@@ -37,7 +37,7 @@ from solkit.datasets.formats.times_table import RESOLUTION_MS
 from solkit.errors import InputError, SolkitError, UnknownDeviceError
 from solkit.pipeline.environment import environment
 from solkit.pipeline.studying import STUDY_LIMIT_S
-from solkit.pipeline.target import DEFAULT_DEVICE, named_device
+from solkit.pipeline.target import named_device, target_device
 from solkit.roofline import devices, hard_bound
 from solkit.roofline.cases import bound_of_case
 from solkit.roofline.score import time_verdict
@@ -47,12 +47,12 @@ __all__ = ["judge", "judge_time"]
 Shape = Mapping[str, Value]
 
 EVENT_RESOLUTION_MS = 0.5e-3
-"""Of CUDA events: CUDA Runtime API, ``cudaEventElapsedTime``, "a resolution of around 0.5
-microseconds". A timer that is not named counts as one."""
+"""Resolution of CUDA events: CUDA Runtime API, ``cudaEventElapsedTime``, "a resolution of around
+0.5 microseconds". A timer that is not named counts as one."""
 
 LAUNCH_MS = 1e-3
-"""Least time between two events around one launch: an H100 takes 1.2 µs to start and end an empty
-kernel in a graph (docs/lab/h100.md), and no timer that saw a launch reads less than 1 µs."""
+"""A time below this is suspicious: an H100 takes 1.2 µs to start and end an empty kernel in a graph
+(`launch_us` of roofline/catalogue.toml)."""
 
 _ALIKE = 0.02  # times of one solution that differ by less are equal
 _SPREAD = 2.0  # rooflines that differ by more must show in times
@@ -140,7 +140,7 @@ def judge_time(
         InputError: the file, the shape or the device is invalid.
     """
     path = os.fspath(problem)
-    to = named_device(DEFAULT_DEVICE if device is None else device)
+    to = target_device(device)
     row = formats.imported_row(
         *("reported", formats.Labels(), Path(path).stem, shape or {}, "kernel"),
         device=to.key,
@@ -284,8 +284,8 @@ def _judge_rows(
             if not row.time_ms:
                 raise InputError(_why_no_time(row))
             path = places.find(row)
-            target = named_device(device) if device else devices.find(row.device_name or row.device)
-            located[number] = path, places.shape_of(row, path), target
+            gpu = named_device(device) if device else devices.find(row.device_name or row.device)
+            located[number] = path, places.shape_of(row, path), gpu
         except UnknownDeviceError as error:
             refused[number] = f"{error}; --device names the GPU"
         except InputError as error:
@@ -468,7 +468,7 @@ def _with_time(row: Outcome, references_ms: Mapping[str, float]) -> Outcome:
 
 @dataclass(frozen=True)
 class _Digits:
-    """How numbers of a file are rounded, as far as its numbers show it.
+    """Rounding of a file's numbers, as far as they show it.
 
     Attributes:
         decimals: the most digits after the point of any number.

@@ -1,4 +1,4 @@
-"""What a kernel language supplies, so that the core can follow its kernels thread by thread.
+"""Interface of a kernel language, by which the core follows its kernels thread by thread.
 
 The core has the followed threads, their registers and branches, loops and how far they repeat,
 counters, sinks of accesses, the choice of blocks to follow, limits, guesses, and what a launch
@@ -53,7 +53,7 @@ UNFOLLOWED = {
 
 
 class Motion(enum.Enum):
-    """How a result moves while the operands of an instruction move by constant steps."""
+    """Movement of a result while the operands of an instruction move by constant steps."""
 
     STEADY = enum.auto()
     """By a constant step, or it is a flag."""

@@ -1,4 +1,4 @@
-"""What the programs of a Triton kernel access, as they tell it to who counts it."""
+"""Accesses of the programs of a Triton kernel, as they are reported to their counter."""
 
 from __future__ import annotations
 
