@@ -33,6 +33,7 @@ __all__ = [
     "aliases",
     "architecture_of",
     "assemble",
+    "at_any_clock",
     "catalogue",
     "find",
     "find_sku",
@@ -60,6 +61,10 @@ Pipe = Literal[
     "tensor.fp8_acc16",
 ]
 """A key of `Device.ceilings` that runs at the SM clock; only ``dram`` does not."""
+
+_BEYOND_BOOST = 1.5
+"""More than any board's highest clock over the boost clock that its vendor names: 1980 over 1830
+MHz on an H100 SXM, about 2800 over 2520 MHz on an RTX 4090."""
 
 _STRICT = {"extra": "forbid"}  # a misspelt key in the TOML is an error
 
@@ -294,6 +299,22 @@ def with_clock(device: Device, sm_clock_mhz: float) -> Device:
         for key, ceiling in device.ceilings.items()
     }
     return replace(device, clock_mhz=sm_clock_mhz, ceilings=ceilings)
+
+
+def at_any_clock(device: Device) -> Device:
+    """Return the same device with ceilings that no board of its model exceeds.
+
+    Ceilings at the highest clock are those. Where it is not known, they are `_BEYOND_BOOST` times
+    as high; but stacked memory (HBM) runs at the one clock that the vendor sets.
+    """
+    if device.clock_kind is ClockKind.MAXIMUM:
+        return device
+    fast = with_clock(device, _BEYOND_BOOST * device.clock_mhz)
+    if find_sku(device.key)[1].memory_type.startswith("hbm"):
+        return fast
+    dram = fast.ceilings["dram"]
+    raised = replace(dram, value=_BEYOND_BOOST * dram.value)
+    return replace(fast, ceilings={**fast.ceilings, "dram": raised})
 
 
 @functools.cache

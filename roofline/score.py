@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from solkit.core import Bound, ClockKind, Device, Score, Verdict
 
-__all__ = ["score", "sol_score", "time_verdict"]
+__all__ = ["CLOCK_MARGIN", "score", "sol_score", "time_verdict"]
 
 
-_CLOCK_MARGIN = 0.99
+CLOCK_MARGIN = 0.99
 """An H100 ran at 1995 MHz although NVML allows 1980: docs/lab/calibration.md."""
 
 
@@ -57,7 +57,7 @@ def time_verdict(time_ms: float, bound_ms: float, hard_ms: float, device: Device
         hard_ms: the hard bound, as far as there is evidence of it on the timed inputs.
         device: the GPU.
     """
-    if time_ms < _CLOCK_MARGIN * hard_ms and device.clock_kind is ClockKind.MAXIMUM:
+    if time_ms < CLOCK_MARGIN * hard_ms and device.clock_kind is ClockKind.MAXIMUM:
         return Verdict.IMPOSSIBLE
     if time_ms < bound_ms:
         return Verdict.BEATS_ALGORITHM

@@ -6,6 +6,7 @@ import functools
 import gzip
 import hashlib
 import json
+import math
 import os
 import zlib
 from collections import Counter
@@ -97,7 +98,8 @@ class Document:
         self.path = Path(path)
         try:
             data = self.path.read_bytes()
-            self.text = (gzip.decompress(data) if self.path.suffix == ".gz" else data).decode()
+            data = gzip.decompress(data) if self.path.suffix == ".gz" else data
+            self.text = data.decode("utf-8-sig")  # spreadsheets write a mark first
             changed = self.path.stat().st_mtime
         except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
             raise InputError(f"cannot read {path}: {error}") from error
@@ -159,9 +161,13 @@ def converted(
         path: the file.
         records: each with its place in the file.
         convert: returns ``None`` for a record to skip.
+
+    Raises:
+        InputError: there are no rows, for want of something that only the user can say.
     """
     rows: list[Outcome] = []
     faults: list[str] = []
+    unsaid: InputError | None = None
     for place, record in records:
         try:
             row = convert(record)
@@ -169,8 +175,14 @@ def converted(
             why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             faults.append(f"{path}: {place}: {why}")
             continue
+        except InputError as error:
+            unsaid = unsaid or error
+            faults.append(f"{error} ({place})")
+            continue
         if row is not None:
             rows.append(row)
+    if unsaid is not None and not rows:
+        raise unsaid
     return Imported(tuple(rows), faults=tuple(faults))
 
 
@@ -192,8 +204,16 @@ def imported_row(
         entry_point: the kernel's name.
         **fields: other fields of `Outcome`. Without `source_sha256`, format, implementation and
             name identify the kernel.
+
+    Raises:
+        ValueError: its time is none.
     """
     named = labels.family or family
+    time_ms, verdict = fields.get("time_ms"), fields.get("verdict", Verdict.NOT_MEASURED)
+    if time_ms is not None and not 0 < time_ms < math.inf:
+        if not verdict.is_failure:
+            raise ValueError(f"its time is {time_ms} ms, not above 0")
+        fields["time_ms"] = None
     values = {
         "family": named,
         "kind": labels.kind or named,

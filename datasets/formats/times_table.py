@@ -1,21 +1,25 @@
-"""A plain table of times in CSV: a problem, its sizes, the GPU and a time in each row.
+"""A plain table of times in CSV or JSON: a problem, its sizes, the GPU and a time in each row.
 
 ::
 
     problem,device,M,N,time_us,solution
     matmul,h100-sxm,4096,4096,210,mine
 
-Columns: ``problem`` (or ``kernel``, ``name``); one time with its unit (``time_ms``, ``time_us``,
-``time_ns``, ``time_s``, or ``time`` as text such as ``12us``); ``device`` (or ``gpu``) unless the
-user names it; ``shape`` as ``M=4096,N=1000``; ``solution`` (or ``implementation``); ``l2``
-(``cold`` or ``warm``). Every other column is a size.
+Columns: ``problem`` (or ``kernel``, ``op``, ``name``); one time, called ``time``, ``latency``,
+``runtime`` or ``duration`` with its unit (``time_us``, ``latency (ms)``, or ``us`` alone), or
+``time`` as text such as ``12us``; ``device`` (or ``gpu``) unless the user names it; ``shape`` as
+``M=4096,N=1000``; ``solution`` (or ``implementation``, ``provider``); ``l2`` (``cold`` or
+``warm``). Every other column is a size. The columns are set apart by commas, semicolons or tabs; in
+JSON a row is an object of a list, or of a line.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from solkit.core import Outcome, Verdict
@@ -34,30 +38,42 @@ __all__ = ["FORMAT", "RESOLUTION_MS"]
 RESOLUTION_MS = "resolution_ms"
 """The key of `Outcome.extra` that holds half a unit of the last digit of the time, in ms."""
 
-_PROBLEM = ("problem", "kernel", "name")
-_DEVICE = ("device", "gpu")
-_SOLUTION = ("solution", "implementation")
-_TIMES = ("time_ms", "time_us", "time_ns", "time_s", "time")
+_PROBLEM = ("problem", "kernel", "kernel_name", "op", "operator", "name")
+_DEVICE = ("device", "gpu", "gpu_name", "device_name")
+_SOLUTION = ("solution", "implementation", "provider", "backend")
+_TIME = re.compile(
+    r"(?:(?:time|latency|runtime|duration)(?:[ _]*[(\[]?(ns|[uµμ]s|ms|s)[)\]]?)?|(ns|[uµμ]s|ms))"
+)
+_L2 = ("cold", "warm")
+_PLAIN = (str, int, float, bool, type(None))
+
+
+def _delimiter(heading: str) -> str:
+    return max(",;\t", key=heading.count)
 
 
 def _recognises(document: Document) -> bool:
-    columns = document.text.split("\n", 1)[0].strip().lower().split(",")
-    is_timed = sum(name in columns for name in _TIMES) == 1
+    first = document.json[0] if isinstance(document.json, list) and document.json else None
+    record = first if isinstance(first, dict) else document.first
+    if isinstance(record, dict):
+        columns = [name.lower() for name in record]
+    else:
+        heading = document.text.split("\n", 1)[0].strip().lower()
+        columns = [name.strip(' "') for name in heading.split(_delimiter(heading))]
+    is_timed = sum(_TIME.fullmatch(name) is not None for name in columns) == 1
     return is_timed and any(name in columns for name in _PROBLEM)
 
 
 def _read(document: Document, labels: Labels) -> Imported:
-    table = csv.DictReader(io.StringIO(document.text))
-    table.fieldnames = [name.strip() for name in table.fieldnames or ()]
-
     def row(cells: dict[str, str]) -> Outcome:
-        if None in cells or None in cells.values():
-            raise ValueError(f"has not the {len(table.fieldnames or ())} cells of the heading")
-        named = {name.lower(): cell.strip() for name, cell in cells.items()}
+        named = {name.lower(): cell for name, cell in cells.items()}
         problem, gpu = _cell(named, _PROBLEM), _cell(named, _DEVICE)
         time_ms, resolution_ms = _time_of(named)
         if not problem:
             raise ValueError("names no problem")
+        l2 = named.get("l2", "").lower()
+        if l2 and l2 not in _L2:
+            raise ValueError(f"l2 is {l2!r}, not one of: {', '.join(_L2)}")
         return imported_row(
             "times_table",
             labels,
@@ -71,28 +87,70 @@ def _read(document: Document, labels: Labels) -> Imported:
             created=document.changed,
             verdict=Verdict.CORRECT,
             time_ms=time_ms,
-            l2=named.get("l2") or None,
+            l2=l2 or None,
             extra={RESOLUTION_MS: resolution_ms},
         )
 
-    records = ((f"line {number}", cells) for number, cells in enumerate(table, 2))
-    return converted(document.path, records, row)
+    return converted(document.path, _records(document), lambda record: row(_cells(record)))
 
 
-def _cell(cells: Mapping[str, str], names: tuple[str, ...]) -> str:
+def _records(document: Document) -> Iterator[tuple[str, Any]]:
+    """Yield each record with its place; for a line that is no record the number of cells."""
+    if isinstance(document.json, list):
+        yield from ((f"row {number}", record) for number, record in enumerate(document.json, 1))
+        return
+    if isinstance(document.first, dict):
+        yield from document.lines()
+        return
+    heading = document.text.split("\n", 1)[0]
+    table = csv.DictReader(io.StringIO(document.text), delimiter=_delimiter(heading))
+    names = [name.strip() for name in table.fieldnames or ()]
+    table.fieldnames = names
+    for record in table:
+        whole = None not in record and None not in record.values()
+        yield f"line {table.line_num}", record if whole else len(names)
+
+
+def _cells(record: Any) -> dict[str, str]:
+    """Return the cells of a record as text.
+
+    Raises:
+        ValueError: it is a damaged one.
+    """
+    if isinstance(record, int):
+        raise ValueError(f"has not the {record} cells of the heading")
+    if not isinstance(record, dict):
+        raise ValueError("is no JSON object")
+    cells = {}
+    for name, value in record.items():
+        if isinstance(value, dict):
+            value = ",".join(f"{size}={number}" for size, number in value.items())
+        if not isinstance(value, _PLAIN):
+            raise ValueError(f"{name} is {json.dumps(value)}: neither a number nor text")
+        cells[name] = "" if value is None else str(value).strip()
+    return cells
+
+
+def _cell(cells: Mapping[str, str], names: Iterable[str]) -> str:
     return next((cells[name] for name in names if cells.get(name)), "")
 
 
 def _time_of(cells: Mapping[str, str]) -> tuple[float, float]:
-    name = next((name for name in _TIMES if name in cells), None)
-    if name is None:
-        raise ValueError(f"has no time: no column is called {' or '.join(_TIMES)}")
-    return milliseconds(cells[name] + name.removeprefix("time").removeprefix("_"))
+    times = [(cells[name], match) for name in cells if (match := _TIME.fullmatch(name))]
+    if len(times) != 1:
+        names = ", ".join(match[0] for _, match in times) or "none"
+        raise ValueError(f"one column must hold a time, such as time_us; these do: {names}")
+    ((cell, match),) = times
+    return milliseconds(cell + (match[1] or match[2] or ""))
 
 
 def _shape(cells: Mapping[str, str]) -> dict[str, Any]:
-    labels = {*_PROBLEM, *_DEVICE, *_SOLUTION, *_TIMES, "shape", "l2"}
-    pairs = [(name, cell) for name, cell in cells.items() if name.lower() not in labels and cell]
+    labels = {*_PROBLEM, *_DEVICE, *_SOLUTION, "shape", "l2"}
+    pairs = [
+        (name, cell)
+        for name, cell in cells.items()
+        if cell and name.lower() not in labels and not _TIME.fullmatch(name.lower())
+    ]
     for part in _cell({name.lower(): cell for name, cell in cells.items()}, ("shape",)).split(","):
         name, equals, value = part.partition("=")
         if equals:
@@ -105,12 +163,14 @@ def _shape(cells: Mapping[str, str]) -> dict[str, Any]:
 def _value(text: str) -> Any:
     for read in (int, float):
         try:
-            return read(text)
+            value = read(text)
         except ValueError:
             continue
+        # tables with gaps print whole numbers as 4096.0
+        return int(value) if value == value // 1 else value
     return {"true": True, "false": False}.get(text.lower(), text)
 
 
 FORMAT = Format(
-    "times_table", "a plain table of times (CSV: problem, sizes, time)", _recognises, _read
+    "times_table", "a plain table of times (CSV or JSON: problem, sizes, time)", _recognises, _read
 )

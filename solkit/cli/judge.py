@@ -16,8 +16,8 @@ __all__ = ["EPILOG", "judge"]
 
 EPILOG = (
     "Reads KernelBench's timings and evaluations, traces of SOL-ExecBench and FlashInfer-Bench, "
-    "kernelbench.com's run details, CUDA-L1's JSON, SolKit's logs, and a plain CSV: problem, "
-    "sizes, device, time_us. Exit code 4: a time is impossible."
+    "kernelbench.com's run details, CUDA-L1's JSON, SolKit's logs, and a plain CSV or JSON: "
+    "problem, sizes, device, time_us, l2 (cold or warm). Exit code 4: a time is impossible."
 )
 
 _Results = Annotated[

@@ -40,27 +40,31 @@ class JudgedProblem:
         shape: its sizes.
         device: the GPU; its highest clock counts.
         bound: with inputs in DRAM, at the precision that the referee accepts.
-        warm_ms: the roofline with inputs in L2, where they fit.
-        hard_ms: the hard bound with inputs in L2, where they fit.
-        hard_limiter: what the hard bound rests on: ``"dram"``, ``"l2"`` or ``"contractions"``.
-        declared_ms: the roofline of the declared dtypes, with inputs in L2.
-        least_ms: the roofline in the fastest precision of any, with inputs in L2.
+        l2: ``"cold"`` if the report says that L2 was flushed, else ``"warm"``: inputs may be there
+            as far as they fit. All further times are for this state.
+        warm_ms: the roofline.
+        hard_ms: the hard bound.
+        proven_ms: the part of the hard bound that holds at any clock of this model; 0 if values
+            were guessed. A time below it is impossible.
+        hard_limiter: what `proven_ms` rests on: ``"dram"``, ``"l2"`` or ``"contractions"``.
+        declared_ms: the roofline of the declared dtypes.
+        least_ms: the roofline in the fastest precision of any.
         least_precision: that precision; empty if it is the one that the referee accepts.
-        certain: whether a time below `hard_ms` is impossible; if not, `doubts` say why.
-        doubts: reasons, a sentence each.
+        doubts: reasons why `proven_ms` is below `hard_ms`, a sentence each.
     """
 
     path: str
     shape: Mapping[str, Value]
     device: Device
     bound: Bound
+    l2: str
     warm_ms: float
     hard_ms: float
+    proven_ms: float
     hard_limiter: str
     declared_ms: float
     least_ms: float
     least_precision: str
-    certain: bool
     doubts: tuple[str, ...] = ()
 
 

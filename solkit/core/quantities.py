@@ -31,16 +31,17 @@ def milliseconds(text: str) -> tuple[float, float]:
     Raises:
         ValueError: it is no positive number with a unit.
     """
-    parts = re.fullmatch(r"\s*([0-9.]+(?:e[+-]?\d+)?)\s*(s|ms|us|µs|ns)\s*", text, re.IGNORECASE)
-    sizes = {unit: size for size, unit in _DURATIONS} | {"us": 1e-3}
+    parts = re.fullmatch(r"\s*([0-9.]+(?:e[+-]?\d+)?)\s*(s|ms|[uµμ]s|ns)\s*", text, re.IGNORECASE)
+    sizes = {unit: size for size, unit in _DURATIONS} | {"us": 1e-3, "μs": 1e-3}
     try:
         number = Decimal(parts[1]) if parts else Decimal(0)
     except InvalidOperation:
         number = Decimal(0)
-    if parts is None or not number > 0:
+    time_ms = float(number) * sizes[parts[2].lower()] if parts else 0.0
+    if parts is None or not 0 < time_ms < math.inf:
         raise ValueError(f"{text!r} is no time above 0 with a unit (s, ms, us, ns), as in 12us")
-    size = sizes[parts[2].lower()]
-    return float(number) * size, 0.5 * 10.0 ** int(number.as_tuple().exponent) * size
+    half_digit = 0.5 * 10.0 ** int(number.as_tuple().exponent)
+    return time_ms, half_digit * sizes[parts[2].lower()]
 
 
 def interval(low_ms: float | None, high_ms: float | None) -> str:

@@ -1,9 +1,9 @@
 """A referee for other people's numbers: reported times against what their problems need.
 
 Other people's inputs and timers are unknown. So a time is impossible only if it is below the hard
-bound with inputs in L2 (nobody says that they flushed it), at the highest clock of the very GPU,
-by more than the clock's margin (`solkit.roofline.score`), the timer's resolution and the digits
-that were printed.
+bound with inputs in L2 (unless the report says that it was flushed), at a clock that no board of
+the very GPU exceeds, by more than the clock's margin (`solkit.roofline.score`), the timer's
+resolution and the digits that were printed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from datetime import datetime, timezone
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from solkit.analysis.analyser import Analyser
 from solkit.analysis.pool import usable_cores
 from solkit.analysis.study import StudyPlan, describe, study
-from solkit.core import Case, ClockKind, Device, Outcome, Source, Value, Verdict, progress
+from solkit.core import Case, Device, Outcome, Source, Value, Verdict, progress
 from solkit.core.judging import JudgedProblem, Judgement, JudgeReport, Plausibility
 from solkit.core.parsing import syntax_tree
 from solkit.core.quantities import duration
@@ -40,7 +40,7 @@ from solkit.pipeline.studying import STUDY_LIMIT_S
 from solkit.pipeline.target import named_device, target_device
 from solkit.roofline import devices, hard_bound
 from solkit.roofline.cases import bound_of_case
-from solkit.roofline.score import time_verdict
+from solkit.roofline.score import CLOCK_MARGIN
 
 __all__ = ["judge", "judge_time"]
 
@@ -55,7 +55,8 @@ LAUNCH_MS = 1e-3
 (`launch_us` of roofline/catalogue.toml)."""
 
 _ALIKE = 0.02  # times of one solution that differ by less are equal
-_SPREAD = 2.0  # rooflines that differ by more must show in times
+_SPREAD = 2.0  # rooflines of three shapes that differ by more must show in times
+_EXACT_DIGITS, _EXACT_SPREAD = 4, 4.0  # two shapes' times that agree in as many digits are equal
 _LOWER_PRECISIONS = ("bf16", "fp8")
 
 
@@ -88,11 +89,11 @@ def judge(
         timed = formats.read(baseline, None, labels)
         faults += timed.faults
         references_ms = {_problem_key(row): row.time_ms for row in timed.rows if row.time_ms}
-    rows = [_with_time(row, references_ms) for file in files for row in file.rows]
+    reports = [report for file in files for report in _reports(file.rows, references_ms)]
     texts = [source for file in files for source in file.sources]
     with TemporaryDirectory() as folder:
         places = _Problems(problems, texts, Path(folder))
-        judged = _judge_rows(rows, places, device, time_limit_s)
+        judged = _judge_reports(reports, places, device, time_limit_s)
     names = tuple(os.fspath(source) for source in sources)
     return JudgeReport(environment(), names, _with_suspicions(judged), tuple(faults))
 
@@ -149,8 +150,8 @@ def judge_time(
         verdict=Verdict.CORRECT,
         time_ms=time_ms,
     )
-    needs = _bounded({(path, _key(shape or {})): shape or {}}, [to], time_limit_s)
-    result = needs[path, _key(shape or {}), to.key]
+    need = _Need(path, _key(shape or {}), to.key, "warm")
+    result = _bounded([need], {need.case: shape or {}}, {to.key: to}, time_limit_s)[need]
     if isinstance(result, str):
         raise InputError(result)
     judgement = _judged(row, time_ms, resolution_ms + EVENT_RESOLUTION_MS, result)
@@ -192,8 +193,9 @@ class _Problems:
         source = self._sources.get(row.problem_sha256 or "")
         if source is not None:
             path = self._written / source.sha256[:16] / Path(source.name).name
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(source.text, encoding="utf-8")
+            if not path.exists():
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(source.text, encoding="utf-8")
             return str(path)
         name = _problem_key(row)
         paths = sorted(self._paths.get(name, ()))
@@ -274,62 +276,110 @@ def _listed_shape(file: Path, row: Outcome) -> dict[str, Value]:
 # -------------------------------------------------------------------------------- the bounds
 
 
-def _judge_rows(
-    rows: Sequence[Outcome], places: _Problems, device: str | None, time_limit_s: float
+class _Need(NamedTuple):
+    """Key of the needs of a problem: its file, a shape, a GPU, and the state of L2."""
+
+    path: str
+    shape: str
+    device: str
+    l2: str
+
+    @property
+    def case(self) -> tuple[str, str]:
+        """The key of the traced problem."""
+        return self.path, self.shape
+
+
+def _judge_reports(
+    reports: Sequence[_Report], places: _Problems, device: str | None, time_limit_s: float
 ) -> list[Judgement]:
-    located: dict[int, tuple[str, Shape, Device]] = {}
-    refused: dict[int, str] = {}
-    for number, row in enumerate(rows):
+    located: dict[int, _Need | str] = {}
+    shapes: dict[tuple[str, str], Shape] = {}
+    targets = _Targets(device)
+    for number, report in enumerate(reports):
+        row = report.row
         try:
             if not row.time_ms:
                 raise InputError(_why_no_time(row))
             path = places.find(row)
-            gpu = named_device(device) if device else devices.find(row.device_name or row.device)
-            located[number] = path, places.shape_of(row, path), gpu
-        except UnknownDeviceError as error:
-            refused[number] = f"{error}; --device names the GPU"
+            shape = places.shape_of(row, path)
+            target = targets.find(row.device_name or row.device)
+            need = _Need(path, _key(shape), target.key, "cold" if row.l2 == "cold" else "warm")
+            located[number] = need
+            shapes.setdefault(need.case, shape)
         except InputError as error:
-            refused[number] = str(error)
-    shapes = {(path, _key(shape)): shape for path, shape, _ in located.values()}
-    targets = {target.key: target for _, _, target in located.values()}
-    needs = _bounded(shapes, list(targets.values()), time_limit_s)
-    digits = _digits_by_origin(rows)
+            located[number] = str(error)
+    keys = [need for need in located.values() if isinstance(need, _Need)]
+    needs = _bounded(list(dict.fromkeys(keys)), shapes, targets.by_key, time_limit_s)
     judgements = []
-    for number, row in enumerate(rows):
-        if number in refused:
-            judgements.append(_not_judged(row, refused[number]))
-            continue
-        path, shape, target = located[number]
-        problem = needs[path, _key(shape), target.key]
+    for number, report in enumerate(reports):
+        place = located[number]
+        problem = place if isinstance(place, str) else needs[place]
         if isinstance(problem, str):
-            judgements.append(_not_judged(row, problem))
+            judgements.append(_not_judged(report.row, problem))
         else:
-            assert row.time_ms is not None
-            judgements.append(
-                _judged(row, row.time_ms, _margin_ms(row, digits[row.origin]), problem)
-            )
+            assert report.row.time_ms is not None
+            judgements.append(_judged(report.row, report.row.time_ms, report.margin_ms, problem))
     return judgements
 
 
+class _Targets:
+    """The GPUs of reports, each looked up once.
+
+    Args:
+        device: the GPU of all reports; ``None`` if each row names its own.
+    """
+
+    def __init__(self, device: str | None) -> None:
+        self._all = None if device is None else named_device(device)
+        self._names: dict[str, Device | UnknownDeviceError] = {}
+        self.by_key: dict[str, Device] = {}
+
+    def find(self, name: str) -> Device:
+        """Return the GPU that a row names.
+
+        Raises:
+            InputError: the catalogue lacks it.
+        """
+        if self._all is None and name not in self._names:
+            try:
+                self._names[name] = devices.find(name)
+            except UnknownDeviceError as error:
+                self._names[name] = error
+        target = self._names[name] if self._all is None else self._all
+        if isinstance(target, UnknownDeviceError):
+            raise InputError(f"{target}; --device names the GPU") from target
+        self.by_key[target.key] = target
+        return target
+
+
 def _bounded(
-    shapes: Mapping[tuple[str, str], Shape], targets: Sequence[Device], time_limit_s: float
-) -> dict[tuple[str, str, str], JudgedProblem | str]:
+    needs: Sequence[_Need],
+    shapes: Mapping[tuple[str, str], Shape],
+    targets: Mapping[str, Device],
+    time_limit_s: float,
+) -> dict[_Need, JudgedProblem | str]:
     """Return the needs of each problem and shape on each device, or why there are none."""
-    needs: dict[tuple[str, str, str], JudgedProblem | str] = {}
-    if not shapes:
-        return needs
+    bounded: dict[_Need, JudgedProblem | str] = {}
+    if not needs:
+        return bounded
+    by_case: dict[tuple[str, str], list[_Need]] = defaultdict(list)
+    for need in needs:
+        by_case[need.case].append(need)
     with (
-        Analyser(targets[0], limit_s=time_limit_s) as analyser,
+        Analyser(targets[needs[0].device], limit_s=time_limit_s) as analyser,
         ThreadPoolExecutor(usable_cores()) as pool,  # each waits for a child process
     ):
-        traced = pool.map(lambda item: _traced(analyser, item[0][0], item[1]), shapes.items())
-        for done, ((path, key), case) in enumerate(zip(shapes, traced, strict=True), 1):
-            progress.tell("problems traced", done, len(shapes))
-            for target in targets:
-                needs[path, key, target.key] = (
-                    case if isinstance(case, str) else _needs_of(path, case, target)
+        traced = pool.map(lambda case: _traced(analyser, case[0], shapes[case]), by_case)
+        for done, (key, case) in enumerate(zip(by_case, traced, strict=True), 1):
+            progress.tell("problems traced", done, len(by_case))
+            for need in by_case[key]:
+                bounded[need] = (
+                    case
+                    if isinstance(case, str)
+                    else _needs_of(need.path, case, targets[need.device], need.l2)
                 )
-    return needs
+    return bounded
 
 
 def _traced(analyser: Analyser, path: str, shape: Shape) -> Case | str:
@@ -354,14 +404,17 @@ def _in_own_names(shape: Shape, sizes: Iterable[str]) -> Shape:
     }
 
 
-def _needs_of(path: str, case: Case, device: Device) -> JudgedProblem:
-    warm = bound_of_case(case, device, "tolerance", "warm")
-    times_ms = {"": warm.time_ms}
-    times_ms |= {p: bound_of_case(case, device, p, "warm").time_ms for p in _LOWER_PRECISIONS}
+def _needs_of(path: str, case: Case, device: Device, l2: str) -> JudgedProblem:
+    roofline = bound_of_case(case, device, "tolerance", l2)
+    times_ms = {"": roofline.time_ms}
+    times_ms |= {p: bound_of_case(case, device, p, l2).time_ms for p in _LOWER_PRECISIONS}
     least = min(times_ms, key=lambda precision: times_ms[precision])
-    hard_times_ms = hard_bound.hard_times_ms(case.work, device, case.tolerance, "warm")
+    proven_ms = hard_bound.hard_times_ms(
+        case.work, devices.at_any_clock(device), case.tolerance, l2
+    )
+    limiter = max(proven_ms, key=lambda part: proven_ms[part])
     doubts = []
-    if device.clock_kind is not ClockKind.MAXIMUM:
+    if proven_ms[limiter] < roofline.at.hard_ms:
         doubts.append(f"The highest clock of {device.name} is not known.")
     if case.work.guesses:
         doubts.append(f"Values were guessed: {case.work.guesses[0]}")
@@ -372,13 +425,14 @@ def _needs_of(path: str, case: Case, device: Device) -> JudgedProblem:
         shape=case.shape,
         device=device,
         bound=bound_of_case(case, device, "tolerance", "cold"),
-        warm_ms=warm.time_ms,
-        hard_ms=warm.at.hard_ms,
-        hard_limiter=max(hard_times_ms, key=lambda part: hard_times_ms[part]),
-        declared_ms=bound_of_case(case, device, "declared", "warm").time_ms,
+        l2=l2,
+        warm_ms=roofline.time_ms,
+        hard_ms=roofline.at.hard_ms,
+        proven_ms=0.0 if case.work.guesses else proven_ms[limiter],
+        hard_limiter=limiter,
+        declared_ms=bound_of_case(case, device, "declared", l2).time_ms,
         least_ms=times_ms[least],
         least_precision=least,
-        certain=device.clock_kind is ClockKind.MAXIMUM and not case.work.guesses,
         doubts=tuple(doubts),
     )
 
@@ -392,8 +446,7 @@ def _judged(row: Outcome, time_ms: float, margin_ms: float, problem: JudgedProbl
     judgement = Judgement(
         row, Plausibility.POSSIBLE, time_ms, margin_ms, problem, problem.bound.limiter
     )
-    verdict = time_verdict(longest_ms, problem.warm_ms, problem.hard_ms, problem.device)
-    if verdict is Verdict.IMPOSSIBLE and problem.certain:
+    if longest_ms < CLOCK_MARGIN * problem.proven_ms:
         return replace(
             judgement,
             plausibility=Plausibility.IMPOSSIBLE,
@@ -402,6 +455,7 @@ def _judged(row: Outcome, time_ms: float, margin_ms: float, problem: JudgedProbl
                 f"{name} is {problem.hard_ms / longest_ms:.3g} times under the hard bound, "
                 f"{duration(problem.hard_ms)}: no correct kernel does this on "
                 f"{problem.device.name}.",
+                *(d for d in problem.doubts if problem.proven_ms < problem.hard_ms),
             ),
         )
     doubts = problem.doubts if longest_ms < problem.hard_ms else ()
@@ -458,14 +512,6 @@ def _why_no_time(row: Outcome) -> str:
     return "it has no time"
 
 
-def _with_time(row: Outcome, references_ms: Mapping[str, float]) -> Outcome:
-    """Return a row with the time that its speed-up over a known time means."""
-    speed_up, reference_ms = row.extra.get(SPEED_UP), references_ms.get(_problem_key(row))
-    if row.time_ms or not speed_up or not reference_ms:
-        return row
-    return replace(row, time_ms=reference_ms / speed_up, reference_ms=reference_ms)
-
-
 @dataclass(frozen=True)
 class _Digits:
     """Rounding of a file's numbers, as far as they show it.
@@ -492,42 +538,67 @@ def _digits_of(values: Iterable[float]) -> _Digits:
     )
 
 
-def _digits_by_origin(rows: Sequence[Outcome]) -> dict[str, _Digits]:
-    times: dict[str, list[float]] = defaultdict(list)
-    for row in rows:
-        times[row.origin].extend([row.time_ms] if row.time_ms else [])
-    return {origin: _digits_of(values) for origin, values in times.items()}
+@dataclass(frozen=True)
+class _Report:
+    """A row of a file, and how much longer its true time may have been."""
+
+    row: Outcome
+    margin_ms: float
 
 
-def _margin_ms(row: Outcome, digits: _Digits) -> float:
-    """Return how much longer the true time may have been: the timer, and half a last digit."""
-    time_ms, speed_up = row.time_ms or 0.0, row.extra.get(SPEED_UP)
-    if RESOLUTION_MS in row.extra:
+def _reports(rows: Sequence[Outcome], references_ms: Mapping[str, float]) -> list[_Report]:
+    """Return the rows of a file; a speed-up over a known time becomes a time."""
+    digits = _digits_of(row.time_ms for row in rows if row.time_ms)
+    return [_report(row, digits, references_ms.get(_problem_key(row))) for row in rows]
+
+
+def _report(row: Outcome, digits: _Digits, reference_ms: float | None) -> _Report:
+    speed_up = row.extra.get(SPEED_UP)
+    if row.time_ms and RESOLUTION_MS in row.extra:
         rounded_ms = float(row.extra[RESOLUTION_MS])
-    elif row.reference_ms and speed_up:
-        reference_ms = row.reference_ms
+    elif row.time_ms:
+        rounded_ms = digits.half_unit(row.time_ms)
+    elif speed_up and reference_ms:
+        row = replace(row, time_ms=reference_ms / speed_up, reference_ms=reference_ms)
         shares = (_digits_of([n]).half_unit(n) / n for n in (reference_ms, float(speed_up)))
-        rounded_ms = time_ms * sum(shares)
+        rounded_ms = reference_ms / speed_up * sum(shares)
     else:
-        rounded_ms = digits.half_unit(time_ms)
-    return rounded_ms + EVENT_RESOLUTION_MS
+        rounded_ms = 0.0
+    return _Report(row, rounded_ms + EVENT_RESOLUTION_MS)
 
 
 def _with_suspicions(judgements: Sequence[Judgement]) -> tuple[Judgement, ...]:
     groups: dict[Any, list[int]] = defaultdict(list)
     for number, judgement in enumerate(judgements):
-        if judgement.problem is not None:
-            row = judgement.row
-            groups[row.implementation or row.kernel_id, row.family, row.device].append(number)
+        problem, row = judgement.problem, judgement.row
+        if problem is not None:
+            options = {name: v for name, v in problem.shape.items() if isinstance(v, str)}
+            solution = row.implementation or row.kernel_id
+            groups[solution, problem.path, problem.device.key, _key(options)].append(number)
     equal = {
-        number: _equal_times([judgements[n] for n in group])
+        number: sentence
         for group in groups.values()
-        for number in group
+        for alike in _alike(group, judgements)
+        if (sentence := _equal_times([judgements[n] for n in alike]))
+        for number in alike
     }
     return tuple(
         replace(j, suspicions=tuple(filter(None, (_under_a_launch(j), equal.get(number, "")))))
         for number, j in enumerate(judgements)
     )
+
+
+def _alike(group: Sequence[int], judgements: Sequence[Judgement]) -> list[list[int]]:
+    """Return a group's members in classes of equal times."""
+    classes: list[list[int]] = []
+    first_ms = 0.0
+    for number in sorted(group, key=lambda n: judgements[n].time_ms or 0.0):
+        time_ms = judgements[number].time_ms or 0.0
+        if not classes or time_ms > (1 + _ALIKE) * first_ms:
+            classes.append([])
+            first_ms = time_ms
+        classes[-1].append(number)
+    return classes
 
 
 def _under_a_launch(judgement: Judgement) -> str:
@@ -539,19 +610,24 @@ def _under_a_launch(judgement: Judgement) -> str:
 
 
 def _equal_times(group: Sequence[Judgement]) -> str:
-    """Say that times do not follow the sizes, of one solution's at three shapes or more."""
-    needs = {j.problem.warm_ms for j in group if j.problem is not None}
-    times = [j.time_ms for j in group if j.time_ms is not None]
-    if len(needs) < 3 or max(needs) < _SPREAD * min(needs):
+    """Say that times do not follow the sizes, of one solution's that are alike.
+
+    Times of two shapes must agree in all their digits.
+    """
+    needs_ms = {j.problem.warm_ms for j in group if j.problem is not None}
+    times_ms = [j.time_ms for j in group if j.time_ms is not None]
+    if len(needs_ms) == 2:
+        exact = len(set(times_ms)) == 1 and _digits_of(times_ms).significant >= _EXACT_DIGITS
+        spread = _EXACT_SPREAD if exact else math.inf
+    else:
+        spread = _SPREAD
+    if max(needs_ms) < spread * min(needs_ms) or len(needs_ms) < 2:
         return ""
-    middle = statistics.median(times)
-    if max(abs(time - middle) for time in times) > _ALIKE * middle:
-        return ""
-    if middle > 10 * max(needs):  # launches alone
+    if statistics.median(times_ms) > 10 * max(needs_ms):  # launches alone
         return ""
     return (
-        f"Its times at {len(times)} shapes are equal within {_ALIKE:.0%}, though their rooflines "
-        f"go from {duration(min(needs))} to {duration(max(needs))}."
+        f"Its times at {len(times_ms)} shapes are equal within {_ALIKE:.0%}, though their "
+        f"rooflines go from {duration(min(needs_ms))} to {duration(max(needs_ms))}."
     )
 
 

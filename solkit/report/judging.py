@@ -174,9 +174,11 @@ class JudgementJson(schema.JsonModel):
     margin_ms: schema.Number
     plausibility: str
     limiter: str
+    l2: str | None
     bound_ms: schema.Number | None
     warm_bound_ms: schema.Number | None
     hard_bound_ms: schema.Number | None
+    proven_bound_ms: schema.Number | None
     declared_ms: schema.Number | None
     sol_share: schema.Number | None
     hard_slack: schema.Number | None
@@ -221,9 +223,11 @@ def _judgement_model(judgement: Judgement) -> JudgementJson:
         margin_ms=judgement.margin_ms,
         plausibility=judgement.plausibility.value,
         limiter=judgement.limiter,
+        l2=None if problem is None else problem.l2,
         bound_ms=None if problem is None else problem.bound.time_ms,
         warm_bound_ms=None if problem is None else problem.warm_ms,
         hard_bound_ms=None if problem is None else problem.hard_ms,
+        proven_bound_ms=None if problem is None else problem.proven_ms,
         declared_ms=None if problem is None else problem.declared_ms,
         sol_share=judgement.sol_share,
         hard_slack=judgement.hard_slack,

@@ -862,9 +862,47 @@ def test_a_table_of_times_has_sizes_in_columns_and_in_a_shape(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.csv", "\ufeffProblem;GPU;Latency (us);M;n\nmatmul;h100;210;8.0;4\n"),
+        ("t.tsv", "op\tdevice\tus\tM\tn\nmatmul\th100\t210\t8\t4\n"),
+        ("t.json", [{"name": "matmul", "gpu": "h100", "runtime_ms": 0.210, "M": 8, "n": 4}]),
+        ("t.jsonl", '{"op": "matmul", "gpu": "h100", "time": "210us", "shape": {"M": 8, "n": 4}}'),
+    ],
+)
+def test_a_table_of_times_is_read_in_other_spellings(tmp_path, name, content):
+    (row,) = formats.read(written(tmp_path / name, content)).rows
+    assert (row.family, row.shape, row.device_name) == ("matmul", {"M": 8, "n": 4}, "h100")
+    assert row.time_ms == pytest.approx(0.21)
+
+
+def test_a_row_without_a_device_costs_no_other(tmp_path):
+    path = written(tmp_path / "t.csv", "problem,device,time_us\na,h100,5\na,,5\n")
+    imported = formats.read(path)
+    assert [row.time_ms for row in imported.rows] == [pytest.approx(0.005)]
+    assert "does not say which GPU it is about: give --device (line 3)" in imported.faults[0]
+    path = written(tmp_path / "none.csv", "problem,device,time_us\na,,5\n")
+    with pytest.raises(InputError, match="give --device"):
+        formats.read(path)
+
+
+@pytest.mark.parametrize("time_ms", ["NaN", "-1", "Infinity", "0"])
+def test_a_time_that_is_none_is_no_row(tmp_path, time_ms):
+    content = (
+        f'{{"level1": {{"1_A.py": {{"mean": {time_ms}, "std": 0, "min": 1, "max": 1}}, '
+        '"2_B.py": {"mean": 2.0, "std": 0, "min": 1, "max": 1}}}'
+    )
+    imported = formats.read(written(tmp_path / "t.json", content), labels=H100)
+    assert [row.time_ms for row in imported.rows] == [2.0]
+    assert "level1/1_A.py: its time is" in imported.faults[0]
+
+
+@pytest.mark.parametrize(
     ("line", "fault"),
     [
         ("a,1", "line 2: has not the 3 cells"),
+        ("a,h100,1e400", "line 2: '1e400us' is no time above 0"),
+        ("a,h100,nan", "line 2: 'nanus' is no time above 0"),
         (",h100,5", "line 2: names no problem"),
         ("a,h100,fast", "line 2: 'fastus' is no time above 0 with a unit"),
     ],

@@ -59,18 +59,21 @@ def written(path, content):
 def table(folder, tmp_path_factory):
     """One file with a row of each kind; tracing both problems once serves all tests of it."""
     rows = [
-        "problem,M,device,time,solution",
-        "level1/1,,h100-sxm,100us,too fast",  # under 128.4
-        "level1/1,,h100-sxm,128.3us,within margins",  # the timer resolves 0.5 us
-        "level1/1,,h100-sxm,200us,one pass",
-        "level1/1,,h100-sxm,1.5ms,tensor cores",
-        "level1/1,,h100-sxm,3ms,scalar",
-        "level1/1,,h100-pcie,100us,another card",  # its highest clock is not known
-        "addition,65536,h100-sxm,100us,cached",
-        "addition,65536,h100-sxm,140us,warm",
-        "addition,65536,h100-sxm,200us,cold",
-        "nowhere,,h100-sxm,1ms,lost",
-        "addition,65536,gtx-1,1ms,unknown card",
+        "problem,M,device,time,solution,l2",
+        "level1/1,,h100-sxm,100us,too fast,",  # under 128.4
+        "level1/1,,h100-sxm,128.3us,within margins,",  # the timer resolves 0.5 us
+        "level1/1,,h100-sxm,200us,one pass,",
+        "level1/1,,h100-sxm,1.5ms,tensor cores,",
+        "level1/1,,h100-sxm,3ms,scalar,",
+        "level1/1,,h100-pcie,130us,another card,",  # its highest clock is not known
+        "level1/1,,h100-pcie,100us,no such clock,",
+        "addition,65536,h100-pcie,180us,another memory,",  # whose clock is
+        "addition,65536,h100-sxm,100us,cached,",
+        "addition,65536,h100-sxm,140us,warm,",
+        "addition,65536,h100-sxm,200us,cold,",
+        "addition,65536,h100-sxm,140us,flushed,cold",
+        "nowhere,,h100-sxm,1ms,lost,",
+        "addition,65536,gtx-1,1ms,unknown card,",
     ]
     path = written(tmp_path_factory.mktemp("results") / "times.csv", "\n".join(rows))
     return {j.row.implementation: j for j in judge([path], problems=folder).judgements}
@@ -87,6 +90,12 @@ def table(folder, tmp_path_factory):
         ("cached", Plausibility.IMPOSSIBLE),
         ("warm", Plausibility.BEATS_ALGORITHM),
         ("cold", Plausibility.POSSIBLE),
+        ("flushed", Plausibility.IMPOSSIBLE),  # (256 + 256 - 50) MiB take 144.5 us
+        # 168 us at the boost clock of 1755 MHz (114 SMs x 4096 FLOP), 112 at 1.5 times that
+        ("another card", Plausibility.NEEDS_LOW_PRECISION),
+        ("no such clock", Plausibility.IMPOSSIBLE),
+        # 2 x 206 MiB at 2.039 TB/s take 212 us
+        ("another memory", Plausibility.IMPOSSIBLE),
     ],
 )
 def test_verdicts_follow_what_the_problem_needs(table, solution, verdict):
@@ -110,10 +119,10 @@ def test_an_impossible_time_names_the_resource_and_the_card(table):
     assert "NVIDIA H100 SXM5" in table["too fast"].reasons[0]
 
 
-def test_nothing_is_impossible_where_the_highest_clock_is_unknown(table):
-    judgement = table["another card"]
-    assert judgement.plausibility is Plausibility.NEEDS_LOW_PRECISION
-    assert any("highest clock" in reason for reason in judgement.reasons)
+def test_an_unknown_highest_clock_is_told(table):
+    for solution in ("another card", "no such clock"):
+        assert any("highest clock" in reason for reason in table[solution].reasons)
+    assert not any("highest clock" in reason for reason in table["another memory"].reasons)
 
 
 def test_what_cannot_be_judged_says_why(table):
@@ -129,6 +138,16 @@ def test_times_that_do_not_follow_the_sizes_are_suspicious(folder, tmp_path):
     found = judge([written(tmp_path / "t.csv", "\n".join(rows))], problems=folder).judgements
     assert all("equal within 2%" in j.suspicions[0] for j in found[:3])
     assert "less than a launch" in found[3].suspicions[0]
+
+
+def test_equal_times_among_others_are_suspicious(folder, tmp_path):
+    times = {65536: "700", 131072: "700", 262144: "700", 524288: "2000"}
+    times |= {32768: "650.12", 524289: "650.12", 16: "3", 32: "3"}
+    rows = [f"addition,{m},h100-sxm,{time_us}" for m, time_us in times.items()]
+    table = written(tmp_path / "t.csv", "\n".join(["problem,M,device,time_us", *rows]))
+    suspicious = [bool(j.suspicions) for j in judge([table], problems=folder).judgements]
+    # two shapes are enough where four digits agree
+    assert suspicious == [True, True, True, False, True, True, False, False]
 
 
 def test_a_shape_may_be_told_by_its_place(folder, tmp_path):
