@@ -11,8 +11,18 @@ import hashlib
 import importlib.metadata
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from solkit.core import FACTS_VERSION, LOWERED_VERSION, Depth, Facts, Outcome, Value, canonical
+from solkit.core import (
+    CAPTURED_VERSION,
+    FACTS_VERSION,
+    LOWERED_VERSION,
+    Depth,
+    Facts,
+    Outcome,
+    Value,
+    canonical,
+)
 from solkit.core.codec import from_json, to_json
 
 __all__ = [
@@ -53,7 +63,7 @@ def facts_key(
         depth: of the analysis.
     """
     parts = (
-        FACTS_VERSION,
+        CAPTURED_VERSION if depth is Depth.CAPTURED else FACTS_VERSION,
         kernel_id,
         canonical(params),
         canonical(shape),
@@ -132,10 +142,19 @@ def nvrtc_release() -> str | None:
 
 
 def facts_to_json(facts: Sequence[Facts]) -> str:
-    """Return the facts of one configuration, all its launches, as a JSON text."""
-    launches = [to_json(fact, columns=True) for fact in facts]
+    """Return the facts of one configuration, all its launches, as a JSON text.
+
+    Arguments and programs are in captured facts alone: those of code do not repeat them.
+    """
+    launches = [to_json(_without_record(fact), columns=True) for fact in facts]
     document = {"version": FACTS_VERSION, "launches": launches}
     return json.dumps(document, separators=(",", ":"), allow_nan=False)
+
+
+def _without_record(facts: Facts) -> Facts:
+    if facts.depth is Depth.CAPTURED:
+        return facts
+    return replace(facts, launch=replace(facts.launch, arguments={}, program=None))
 
 
 def facts_from_json(text: str) -> tuple[Facts, ...]:

@@ -17,6 +17,7 @@ from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
 
 from solkit.adapters.fake_triton import Argument, CapturedLaunch, tensor_argument
+from solkit.adapters.launch_records import with_records
 from solkit.adapters.triton_compiler import Specialisation, describe_launch
 from solkit.adapters.triton_writes import may_write
 from solkit.core import Value
@@ -144,9 +145,9 @@ def capture_launch(call: Call, config: Any) -> CapturedLaunch:
     made_from = Specialisation(kernel, signature, constexprs, attrs, dict(options.__dict__))
     x, y, z = (*(grid(bound) if callable(grid) else grid), 1, 1)[:3]
     arguments: dict[str, Argument] = {name: _describe_argument(arg) for name, arg in bound.items()}
-    return CapturedLaunch(
-        describe_launch(made_from, (int(x), int(y), int(z))), made_from, arguments
-    )
+    launch = describe_launch(made_from, (int(x), int(y), int(z)))
+    (recorded,) = with_records([CapturedLaunch(launch, made_from, arguments)])
+    return recorded
 
 
 def _bind_arguments(

@@ -54,6 +54,7 @@ from solkit.core.evolution import (
     variant_id,
 )
 from solkit.core.facts import (
+    CAPTURED_VERSION,
     FACTS_VERSION,
     LOWERED_VERSION,
     Depth,
@@ -61,6 +62,13 @@ from solkit.core.facts import (
     Requests,
     Reuse,
     Stream,
+)
+from solkit.core.kernel_programs import (
+    Binding,
+    KernelFunction,
+    KernelProgram,
+    Role,
+    TensorLayout,
 )
 from solkit.core.launches import (
     Access,
@@ -119,6 +127,7 @@ from solkit.core.work import (
 )
 
 __all__ = [
+    "CAPTURED_VERSION",
     "CONFIGURATION",
     "FACTS_VERSION",
     "HOPELESS",
@@ -131,6 +140,7 @@ __all__ = [
     "BatchItem",
     "BatchSettings",
     "BatchStatus",
+    "Binding",
     "Bound",
     "BoundTimes",
     "Bred",
@@ -175,7 +185,9 @@ __all__ = [
     "InstructionMix",
     "KernelAnalysis",
     "KernelFile",
+    "KernelFunction",
     "KernelModel",
+    "KernelProgram",
     "Launch",
     "LiveLaunch",
     "MeasureSettings",
@@ -204,6 +216,7 @@ __all__ = [
     "Resource",
     "Result",
     "Reuse",
+    "Role",
     "SMLimits",
     "Score",
     "SharedAccess",
@@ -213,6 +226,7 @@ __all__ = [
     "StoredFacts",
     "Stream",
     "Study",
+    "TensorLayout",
     "Term",
     "TimedParams",
     "Tolerance",

@@ -14,11 +14,24 @@ from dataclasses import dataclass, field
 
 from solkit.core.launches import Access, InstructionMix, Launch, SharedAccess
 
-__all__ = ["FACTS_VERSION", "LOWERED_VERSION", "Depth", "Facts", "Requests", "Reuse", "Stream"]
+__all__ = [
+    "CAPTURED_VERSION",
+    "FACTS_VERSION",
+    "LOWERED_VERSION",
+    "Depth",
+    "Facts",
+    "Requests",
+    "Reuse",
+    "Stream",
+]
 
 FACTS_VERSION = 3
 """Version of what facts hold and how they are found; part of their key. Raise it with every change
 that alters a figure."""
+
+CAPTURED_VERSION = 1
+"""Version of captured records, which is in their key in place of `FACTS_VERSION`: what a launch
+says of its arguments and its program changes apart from what follows from code."""
 
 LOWERED_VERSION = 2
 """Version of the estimates in lowered facts, which their key has in addition."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from solkit.core.kernel_programs import Binding, KernelProgram
 from solkit.core.values import Value
 
 __all__ = [
@@ -36,6 +37,11 @@ class Launch:
             grid is all 0 and its warps and stages are 0, since they are not known.
         line: ``file:line`` of the user's code that called the operator, the file without its
             folder; else empty.
+        arguments: what each parameter gets, by name, from the first of identical launches; empty if
+            that is not known, as for CUDA C++.
+        program: the text of the kernel and of all it calls; ``None`` likewise. Neither this nor
+            `arguments` decides whether launches are equal: what differs in them differs in
+            `signature` and `constants`, or in nothing that a compiler knows.
     """
 
     name: str
@@ -48,6 +54,8 @@ class Launch:
     count: int = 1
     library: bool = False
     line: str = ""
+    arguments: Mapping[str, Binding] = field(default_factory=dict, compare=False, repr=False)
+    program: KernelProgram | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

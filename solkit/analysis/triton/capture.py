@@ -26,6 +26,7 @@ import triton
 from solkit.adapters import fake_cuda, fake_triton
 from solkit.adapters.fake_triton import CapturedLaunch, Choice
 from solkit.adapters.languages import language_of
+from solkit.adapters.launch_records import roles_of_storages, with_records
 from solkit.analysis import cuda, library
 from solkit.analysis.graphs import seeing_graphs
 from solkit.analysis.library import LibraryLaunch
@@ -33,7 +34,7 @@ from solkit.core import Value, Verdict
 from solkit.errors import InputError, SolkitError
 from solkit.kernelfiles import Workload
 
-__all__ = ["CaptureError", "Captured", "Output", "capture", "described"]
+__all__ = ["CaptureError", "Captured", "Output", "capture", "described", "storages_of"]
 
 
 _GRACE_S = 2
@@ -196,8 +197,9 @@ def _capture_call(
             raise _capture_error(error, bool(guesses)) from error
     unseen = (f"{line}: starts a thread: what it launches is not seen" for line in threads)
     is_whole = not threads and not seen.unanalysed
+    roles = roles_of_storages(storages_of(workload.tensors()), storages_of(outputs))
     return Captured(
-        tuple(seen.launches),
+        with_records(seen.launches, roles),
         (*seen.notes(), *guesses, *unseen),
         described(outputs),
         operators.launches,
@@ -261,6 +263,11 @@ def _made(
             distinct = (n for n, step in zip(tensor.shape, tensor.stride()) if step)
             size = math.prod(distinct) * tensor.element_size()
             yield Output(storage, size, written.get(storage, 0))
+
+
+def storages_of(tensors: Sequence[torch.Tensor]) -> list[int]:
+    """Return what identifies the storage of each tensor."""
+    return [tensor.untyped_storage()._cdata for tensor in tensors]
 
 
 def described(tensors: Sequence[torch.Tensor]) -> str:

@@ -26,10 +26,11 @@ import torch
 
 from solkit.adapters import fake_cuda, fake_triton
 from solkit.adapters.fake_triton import Argument, CapturedLaunch, TensorArgument
+from solkit.adapters.launch_records import roles_of_storages, with_records
 from solkit.adapters.recipes import Steps, following_torch, keeping_line, make_stand_in
 from solkit.analysis import cuda, library
 from solkit.analysis.graphs import seeing_graphs
-from solkit.analysis.triton.capture import Captured, capture, described
+from solkit.analysis.triton.capture import Captured, capture, described, storages_of
 from solkit.core import Value
 from solkit.core.parsing import syntax_tree
 from solkit.kernelfiles import Workload
@@ -50,12 +51,14 @@ class _Recipe:
         steps: of the run.
         guesses: made in it.
         names: of the parameters.
+        inputs: storage of each input.
         uses: answers that it gave.
     """
 
     steps: Steps
     guesses: tuple[str, ...]
     names: frozenset[str]
+    inputs: tuple[int, ...] = ()
     uses: int = 0
 
 
@@ -78,6 +81,7 @@ class Recipes:
         self._recipes: list[_Recipe] = []
         self._fixed: frozenset[str] = frozenset()  # what is never followed
         self._outputs = ""  # of the steps that were done last
+        self._output_storages: tuple[int, ...] = ()  # likewise
 
     @property
     def recipes(self) -> int:
@@ -196,7 +200,8 @@ class Recipes:
             steps.close()
         if steps.fault or steps.culprits:
             return None, frozenset(steps.culprits), steps.fault
-        return _Recipe(steps, guesses, frozenset(params)), frozenset(), ""
+        inputs = tuple(storages_of(workload.tensors()))
+        return _Recipe(steps, guesses, frozenset(params), inputs), frozenset(), ""
 
     def _record(self, workload: Workload, params: Params, steps: Steps) -> tuple[str, ...]:
         with ExitStack() as stack:
@@ -215,6 +220,7 @@ class Recipes:
 
     def _describe(self, outputs: Sequence[torch.Tensor]) -> None:
         self._outputs = described(outputs)
+        self._output_storages = tuple(storages_of(outputs))
 
     def _again(self, recipe: _Recipe, params: Params) -> Captured | None:
         """Return a recipe's answer; ``None`` if it does not hold."""
@@ -234,7 +240,9 @@ class Recipes:
             except Exception:  # the run that follows raises it again
                 return None
         notes = (*seen.notes(), *recipe.guesses)
-        return Captured(tuple(seen.launches), notes, self._outputs, operators.launches)
+        roles = roles_of_storages(recipe.inputs, self._output_storages)
+        launches = with_records(seen.launches, roles)
+        return Captured(launches, notes, self._outputs, operators.launches)
 
 
 def _guesses_at_culprits(params: Params) -> list[frozenset[str]]:
