@@ -106,6 +106,7 @@ def bound(
             strict_ms=_strict_ms(rule, work, memory, device, roofline),
         ),
         protocol=protocol,
+        routes=rule.considered(work.operations, device),
     )
 
 

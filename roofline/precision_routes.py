@@ -7,6 +7,8 @@ known beyond it of a product of fp32 factors::
     fp32*half       16 bits hold one of them
     fp32~half       whatever it becomes is rounded to 16 bits
     fp32>exp        an exponential makes its errors large (as well fp32*half>exp)
+    fp32@9          errors up to 2^-9 leave the results within the file's tolerance, of which the
+                    size of the results and `atol` and the matched share are parts
 
 Its route is the fastest that the referee accepts: the largest error of the route, relative to
 ``|y| + sigma`` (`solkit.measure.checking.tolerance`), is no more than the share c that the rule
@@ -28,11 +30,11 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from solkit.core import Device, Tolerance
+from solkit.core import Device, PricedRoute, Tolerance
 from solkit.core.rounding import ROUNDOFF, computing_share
 from solkit.errors import InputError
 
-__all__ = ["PRECISIONS", "Route", "Rule", "contraction_dtype"]
+__all__ = ["PRECISIONS", "Route", "Rule", "admitted_mark", "contraction_dtype"]
 
 PRECISIONS = ("tolerance", "declared", "tf32", "bf16", "fp8")
 """Ways to compute contractions: as the tolerance allows, as declared, or in that dtype."""
@@ -44,6 +46,8 @@ _FORCED = {"tf32": ("fp32",), "bf16": ("fp32",), "fp8": ("fp32", "bf16", "fp16")
 _ONE_PASS, _SPLIT, _SUMMED = 3.6, 2.0, 2.0**-17
 _SPLITTING = {"bf16": "bfloat16", "fp16": "float16", "tf32": "tf32"}
 _SCALED = "scaled by powers of two"
+_ADMITTED = (6, 9)
+"""Exponents of errors that are marked: enough for one pass in bf16, and in fp16 and tf32."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,8 @@ class Route:
         passes = f" in {self.passes} passes" if self.passes > 1 else ""
         return self.pipe.removeprefix("tensor.") + passes + (f" ({self.how})" if self.how else "")
 
+
+_STRICT = Route("tensor.tf32", 3)
 
 _SLICES = Route("tensor.int8", 36, "slices of int8, by the literature")
 """fp64 from products of int8 slices: 8 of 7 bits hold its 53, in 8 * 9 / 2 products (Ootomo, Ozaki
@@ -111,35 +117,66 @@ class Rule:
         ]
         return f"{self.precision}: {', '.join(chosen)}" if chosen else self.precision
 
+    def considered(self, operations: Iterable[str], device: Device) -> tuple[PricedRoute, ...]:
+        """Return all ways for each kind whose precision is chosen, with their errors and rates."""
+        kinds = dict.fromkeys(kind for key in operations if (kind := contraction_dtype(key)))
+        return tuple(
+            PricedRoute(
+                _in_words(kind),
+                route.words,
+                error,
+                self._allowed(kind),
+                _rate(route, device),
+                route == self._route(kind, device),
+                route == _STRICT,
+            )
+            for kind in kinds
+            if self._chooses(kind)
+            for route, error in self._ways(kind, device)
+        )
+
+    def _chooses(self, kind: str) -> bool:
+        return self.precision == "tolerance" and _dtype_of(kind) in ("fp32", "fp64")
+
     def _route(self, kind: str, device: Device) -> Route:
         """Return the fastest way that the rule allows for contractions of a kind."""
         dtype = _dtype_of(kind)
         if dtype in _FORCED.get(self.precision, ()):
             return _fallback(self.precision, device)
-        if self.precision != "tolerance" or dtype not in ("fp32", "fp64"):
+        if not self._chooses(kind):
             return _native(dtype, device)
-        routes = [_native(dtype, device)]
-        routes += self._accepted(kind) if dtype == "fp32" else [_SLICES]
-        return min(
-            (route for route in routes if route.pipe in device.ceilings),
-            key=lambda route: route.passes / device.ceilings[route.pipe].value,
-        )
+        allowed, ways = self._allowed(kind), self._ways(kind, device)
+        accepted = [route for route, error in ways if error is None or error <= allowed]
+        if self.strict and dtype == "fp32":
+            accepted = [_native(dtype, device), _STRICT]
+        return max(accepted, key=lambda route: _rate(route, device))
 
-    def _accepted(self, kind: str) -> Iterator[Route]:
-        """Yield the routes of fp32 products whose error the referee accepts."""
-        if self.strict:
-            yield Route("tensor.tf32", 3)
-            return
-        wide = 1 if "*half" in kind else 2
-        allowed = computing_share(ROUNDOFF["float32"], None if ">exp" in kind else self.tolerance)
+    def _ways(self, kind: str, device: Device) -> list[tuple[Route, float | None]]:
+        """Return ways to compute a kind with their errors; ``None`` is that of the dtype itself."""
+        own: list[tuple[Route, float | None]] = [(_native(_dtype_of(kind), device), None)]
+        return own + ([(_SLICES, None)] if _dtype_of(kind) == "fp64" else list(_splits(kind)))
+
+    def _allowed(self, kind: str) -> float:
+        """Return the error of products of a kind that the referee accepts."""
         if "~half" in kind:
-            allowed = computing_share(ROUNDOFF["bfloat16"], None)
-        for dtype, name in _SPLITTING.items():
-            u, how = ROUNDOFF[name], _SCALED if dtype == "fp16" else ""
-            if _ONE_PASS * u * math.sqrt(wide / 2) <= allowed:
-                yield Route(f"tensor.{dtype}", 1, how)
-            if _SPLIT * wide / 2 * u**2 + _SUMMED <= allowed:
-                yield Route(f"tensor.{dtype}", wide + 1, how)
+            return computing_share(ROUNDOFF["bfloat16"], None)
+        share = computing_share(ROUNDOFF["float32"], None if ">exp" in kind else self.tolerance)
+        return max(share, _admitted(kind))
+
+
+def _splits(kind: str) -> Iterator[tuple[Route, float]]:
+    """Yield ways to compute fp32 products with narrower factors, and their largest errors."""
+    wide = 1 if "*half" in kind else 2
+    for dtype, name in _SPLITTING.items():
+        u, how = ROUNDOFF[name], _SCALED if dtype == "fp16" else ""
+        yield Route(f"tensor.{dtype}", 1, how), _ONE_PASS * u * math.sqrt(wide / 2)
+        yield Route(f"tensor.{dtype}", wide + 1, how), _SPLIT * wide / 2 * u**2 + _SUMMED
+
+
+def _rate(route: Route, device: Device) -> float:
+    """Return operations per second; 0 where the device has no such pipe."""
+    ceiling = device.ceilings.get(route.pipe)
+    return 0.0 if ceiling is None else ceiling.value / route.passes
 
 
 def contraction_dtype(key: str) -> str:
@@ -148,9 +185,23 @@ def contraction_dtype(key: str) -> str:
     return kind if prefix == "contraction" else ""
 
 
+def admitted_mark(share: float) -> str:
+    """Return the mark of products of which errors up to a share are admitted; empty if it is small.
+
+    There are as many marks as routes of one pass, so that sizes change no more kinds than they
+    must.
+    """
+    return next((f"@{power}" for power in _ADMITTED if share >= 2.0**-power), "")
+
+
+def _admitted(kind: str) -> float:
+    power = kind.partition("@")[2]
+    return 2.0 ** -int(power) if power else 0.0
+
+
 def _dtype_of(kind: str) -> str:
     """Return the declared dtype of a kind."""
-    for mark in "*~>":
+    for mark in "*~>@":
         kind = kind.partition(mark)[0]
     return kind
 
@@ -159,6 +210,7 @@ def _in_words(kind: str) -> str:
     words = [_dtype_of(kind)]
     words += ["with a factor of 16 bits"] if "*half" in kind else []
     words += ["rounded to 16 bits"] if "~half" in kind else []
+    words += [f"to {_admitted(kind):.2g} by the tolerance"] if "@" in kind else []
     return " ".join([*words, *(["before an exponential"] if ">exp" in kind else [])])
 
 

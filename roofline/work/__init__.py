@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import torch
 
-from solkit.core import OpWork, Work
+from solkit.core import OpWork, Tolerance, Work
 from solkit.roofline.work.algebra import simplified
 from solkit.roofline.work.avoidable_work import hard_flops, shortcuts
 from solkit.roofline.work.broadcast import without_repeats
@@ -29,6 +29,7 @@ from solkit.roofline.work.needed_precision import costs_as_needed
 from solkit.roofline.work.program import Program, TracedOp, trace
 from solkit.roofline.work.symmetry import with_symmetry
 from solkit.roofline.work.traffic import Traffic, traffic
+from solkit.roofline.work.value_samples import with_admitted_errors
 from solkit.roofline.work.value_signs import products_of_one_sign
 from solkit.roofline.work.zero_propagation import annotated
 
@@ -49,12 +50,18 @@ def work_of_program(program: Program) -> Work:
     return work_of_live(narrowed(program))
 
 
-def narrowed(program: Program) -> Program:
-    """Keep the ops that the results depend on, each narrowed to its live part; merge repeats."""
+def narrowed(program: Program, tolerance: Tolerance | None = None) -> Program:
+    """Keep the ops that the results depend on, each narrowed to its live part; merge repeats.
+
+    Args:
+        program: from `trace`.
+        tolerance: the file's own; ``None`` if it has none.
+    """
     program = annotated(with_symmetry(with_origins(merged(simplified(program)))))
     live = live_ops(program)
     unmade = _made(program.ops) - _made(live)  # whoever still reads it needs none of what was made
-    return replace(program, ops=tuple(live), constants=program.constants | unmade)
+    program = replace(program, ops=tuple(live), constants=program.constants | unmade)
+    return with_admitted_errors(program, tolerance)
 
 
 def _made(ops: Iterable[TracedOp]) -> set[int]:

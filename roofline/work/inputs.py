@@ -21,6 +21,7 @@ from solkit.roofline.work.constants import Fixed
 from solkit.roofline.work.program import Drawn, Program, TensorUse, TracedOp, trace
 from solkit.roofline.work.sparsity import Sparsity
 from solkit.roofline.work.symmetry import symmetric_storages
+from solkit.roofline.work.value_samples import samples_of
 from solkit.roofline.work.value_signs import of_both_signs
 from solkit.roofline.work.zero_propagation import zeros_at_end
 
@@ -55,7 +56,7 @@ def drawn(make: Callable[[], list[torch.Tensor]]) -> Drawn:
         is_partial = is_structured or (is_sparse and tensor.is_floating_point())
         if varies and not is_partial:
             unknown.append(tensor)
-    both = of_both_signs(program.ops)
+    both, samples = of_both_signs(program.ops), samples_of(program)
     named = list(zip(tensors, program.results, strict=True))
     return Drawn(
         unknown,
@@ -67,6 +68,7 @@ def drawn(make: Callable[[], list[torch.Tensor]]) -> Drawn:
         [(tensor, zeros[use.storage]) for tensor, use in named if use.storage in zeros],
         [tensor for tensor, use in named if use.storage in symmetric],
         [tensor for tensor, use in named if use.storage in repeated],
+        [(tensor, samples[use.storage]) for tensor, use in named if use.storage in samples],
     )
 
 

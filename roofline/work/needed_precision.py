@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
+from solkit.roofline.precision_routes import admitted_mark
 from solkit.roofline.work.costs import Cost, attention_pairs, common_dtype
 from solkit.roofline.work.program import TensorUse, TracedOp
 
@@ -92,7 +93,8 @@ def _as_needed(op: TracedOp, cost: Cost, level: int, grows: bool) -> Cost:
             continue
         scores = count if grows else min(count, before.get(key, 0))
         operations[f"{key}>exp"] += scores
-        operations["contraction.fp32~half" if level == _HALF else key] += count - scores
+        other = "contraction.fp32~half" if level == _HALF else key + admitted_mark(op.admitted)
+        operations[other] += count - scores
     return Cost({key: count for key, count in operations.items() if count})
 
 

@@ -32,10 +32,12 @@ __all__ = [
     "Mask",
     "Program",
     "Recorder",
+    "Sample",
     "TensorUse",
     "TracedOp",
     "Zeros",
     "is_view",
+    "map_leaves",
     "trace",
     "uses_of",
 ]
@@ -57,6 +59,34 @@ class Zeros:
     bits: Mask
     block: int
     extent: int
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Elements of a storage, as if drawn from it.
+
+    Attributes:
+        values: in fp64, int64 or bool.
+        errors: of each, for an error of products that is one part of what they sum.
+    """
+
+    values: torch.Tensor
+    errors: torch.Tensor
+
+    @property
+    def mean_square(self) -> float:
+        """Mean square of the values."""
+        return float(self.values.double().square().mean())
+
+    @property
+    def error_square(self) -> float:
+        """Mean square of the errors."""
+        return float(self.errors.square().mean())
+
+    def of_region(self, use: TensorUse) -> Sample:
+        """Return the sample of a view of the storage, independent of that of other views."""
+        places = hash((use.offset, use.stride)) % self.values.numel()
+        return Sample(self.values.roll(places), self.errors.roll(places))
 
 
 @dataclass(frozen=True)
@@ -128,6 +158,8 @@ class TracedOp:
         arguments: its arguments by schema name.
         line: ``file:line`` of the user's code that called it.
         is_symmetric: whether its result is known to equal its own transpose.
+        admitted: the largest error of its products, relative to what they sum, that the file's
+            tolerance admits by what is known of the results; 0 if that is nothing.
     """
 
     name: str
@@ -140,6 +172,7 @@ class TracedOp:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     line: str = ""
     is_symmetric: bool = False
+    admitted: float = 0.0
 
     @property
     def operator(self) -> Operator:
@@ -167,9 +200,9 @@ class TracedOp:
 
         return replace(
             self,
-            args=_mapped(once, self.args),
-            kwargs=_mapped(once, self.kwargs),
-            arguments=_mapped(once, self.arguments),
+            args=map_leaves(once, self.args),
+            kwargs=map_leaves(once, self.kwargs),
+            arguments=map_leaves(once, self.arguments),
             inputs=tuple(map(once, self.inputs)),
             outputs=tuple(map(once, self.outputs)),
             written=tuple(map(once, self.written)),
@@ -196,6 +229,7 @@ class Program:
         zeros: zeros of arguments by the way they are made, and of constants.
         symmetric: storages of arguments that are symmetric by the way they are made.
         repeated: storages of arguments of which elements are copies of others.
+        samples: of arguments, by the way they are drawn.
     """
 
     ops: tuple[TracedOp, ...]
@@ -210,15 +244,16 @@ class Program:
     zeros: Mapping[int, Zeros] = field(default_factory=dict)
     symmetric: frozenset[int] = frozenset()
     repeated: frozenset[int] = frozenset()
+    samples: Mapping[int, Sample] = field(default_factory=dict)
 
 
-def _mapped(function: Callable[[Any], Any], tree: Any) -> Any:
+def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
     """Apply `function` to each argument; torch's `tree_map` takes three times as long."""
     if isinstance(tree, (list, tuple)):
-        mapped = [_mapped(function, item) for item in tree]
+        mapped = [map_leaves(function, item) for item in tree]
         return mapped if isinstance(tree, list) else tuple(mapped)
     if isinstance(tree, Mapping):
-        return {key: _mapped(function, item) for key, item in tree.items()}
+        return {key: map_leaves(function, item) for key, item in tree.items()}
     return function(tree)
 
 
@@ -245,6 +280,7 @@ class Drawn:
         zeros: arguments with the zeros that they have by the way they are made.
         symmetric: those that are symmetric by the way they are made.
         repeated: those of which elements are copies of others by the way they are made.
+        samples: arguments with samples of their elements, by the way they are drawn.
     """
 
     unknown: Sequence[torch.Tensor] = ()
@@ -256,6 +292,7 @@ class Drawn:
     zeros: Sequence[tuple[torch.Tensor, Zeros]] = ()
     symmetric: Sequence[torch.Tensor] = ()
     repeated: Sequence[torch.Tensor] = ()
+    samples: Sequence[tuple[torch.Tensor, Sample]] = ()
 
 
 def trace(
@@ -298,6 +335,7 @@ def trace(
         {recorder.use(t).storage: zeros for t, zeros in drawn.zeros},
         recorder.storages_of(drawn.symmetric),
         recorder.storages_of(drawn.repeated),
+        {recorder.use(t).storage: sample for t, sample in drawn.samples},
     )
 
 
@@ -394,7 +432,7 @@ class Recorder(TorchDispatchMode):
 
     def frozen(self, tree: Any) -> Any:
         """Replace tensors among the arguments by their uses."""
-        return _mapped(self._frozen, tree)
+        return map_leaves(self._frozen, tree)
 
     def _frozen(self, leaf: Any) -> Any:
         if isinstance(leaf, torch.Tensor):

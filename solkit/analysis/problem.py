@@ -126,7 +126,7 @@ def _program_and_work(
             "arguments that it writes",
             problem.path,
         )
-    program = narrowed(traced)
+    program = narrowed(traced, workload.tolerance or problem.tolerance)
     work = replace(work_of_live(program), needs=_needed_arguments(workload, arguments, program))
     return program, _without_hard_part(work, tuple(guesses)) if guesses else work, outputs
 

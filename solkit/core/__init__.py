@@ -122,6 +122,7 @@ from solkit.core.work import (
     OpWork,
     Part,
     PartBound,
+    PricedRoute,
     Resource,
     Work,
 )
@@ -204,6 +205,7 @@ __all__ = [
     "Part",
     "PartBound",
     "Practised",
+    "PricedRoute",
     "Problem",
     "Profile",
     "ProfiledKernel",

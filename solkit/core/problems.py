@@ -14,10 +14,16 @@ __all__ = ["Candidate", "KernelFile", "Problem", "Tolerance", "default_tolerance
 
 @dataclass(frozen=True)
 class Tolerance:
-    """Tolerance of correctness: ``|got - want| <= atol + rtol * |want|`` elementwise."""
+    """Tolerance of correctness: ``|got - want| <= atol + rtol * |want|`` elementwise.
+
+    Attributes:
+        rtol, atol: as above.
+        matched: the least share of an output's elements for which that must hold.
+    """
 
     rtol: float
     atol: float
+    matched: float = 1.0
 
     @property
     def allows_tf32(self) -> bool:

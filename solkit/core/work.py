@@ -19,6 +19,7 @@ __all__ = [
     "OpWork",
     "Part",
     "PartBound",
+    "PricedRoute",
     "Resource",
     "Work",
 ]
@@ -247,6 +248,35 @@ class BoundTimes:
 
 
 @dataclass(frozen=True)
+class PricedRoute:
+    """A way to compute the products of a kind: how exact and how fast it is.
+
+    Attributes:
+        kind: of the products, in words, e.g. ``"fp32 before an exponential"``.
+        route: dtype and passes in words, e.g. ``"fp16 in 3 passes"``.
+        error: the largest, relative to the results and their sensitivity; ``None`` if that is the
+            reference's own.
+        allowed: the error that the referee accepts.
+        rate: operations of the product per second; 0 where the device lacks the pipe.
+        is_taken: whether the bound rests on it: the fastest that is accepted.
+        is_strict: whether `BoundTimes.strict_ms` rests on it.
+    """
+
+    kind: str
+    route: str
+    error: float | None
+    allowed: float
+    rate: float
+    is_taken: bool = False
+    is_strict: bool = False
+
+    @property
+    def is_accepted(self) -> bool:
+        """True if the referee accepts results of that error."""
+        return self.error is None or self.error <= self.allowed
+
+
+@dataclass(frozen=True)
 class Bound:
     """The least time that a problem needs on a device.
 
@@ -261,6 +291,7 @@ class Bound:
         protocol: where inputs lie at the start: ``"cold"`` in DRAM, ``"warm"`` in L2 if they fit.
         hard_evidence: what `BoundTimes.hard_ms` rests on: ``"static"``, the traced program, or
             ``"measured"``, what the timed inputs make compulsory as well.
+        routes: ways to compute the products whose precision is chosen, those considered included.
     """
 
     time_ms: float
@@ -272,6 +303,7 @@ class Bound:
     at: BoundTimes
     protocol: str = "cold"
     hard_evidence: str = "static"
+    routes: tuple[PricedRoute, ...] = ()
 
 
 @dataclass(frozen=True)

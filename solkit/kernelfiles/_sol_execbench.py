@@ -210,7 +210,7 @@ class SolExecBenchKernel(ProblemFolderKernel):
 
     def _tolerance(self, record: WorkloadRecord) -> Tolerance:
         allowed = _tolerance_of(record)
-        return Tolerance(rtol=allowed.max_rtol, atol=allowed.max_atol)
+        return Tolerance(allowed.max_rtol, allowed.max_atol, allowed.required_matched_ratio)
 
     def _compare(
         self, name: str, got: torch.Tensor, want: torch.Tensor, record: WorkloadRecord

@@ -97,6 +97,9 @@ def _explanation(result: Result, device: Device, file: str) -> Iterator[Renderab
     yield explain.contributors(result.bound, file)
     yield Text()
     yield widgets.labelled_texts(explain.ceilings_lines(result.bound), label)
+    if result.bound.routes:
+        yield Text()
+        yield explain.precision_routes(result.bound.routes)
 
 
 # --------------------------------------------------------------------------------------- JSON

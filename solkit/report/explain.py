@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from rich.table import Table
 from rich.text import Text
 
-from solkit.core import Bound, Contributor, Resource
+from solkit.core import Bound, Contributor, PricedRoute, Resource
 from solkit.report import units
 from solkit.report.tables import table_without_lines
 from solkit.roofline.names import short_name
 
-__all__ = ["ceilings_lines", "contributors", "format_place"]
+__all__ = ["ceilings_lines", "contributors", "format_place", "precision_routes"]
 
 _MOST = 5  # ops shown per resource; the rest is summed
 
@@ -31,6 +31,35 @@ def ceilings_lines(bound: Bound) -> Iterator[tuple[str, Text]]:
     for resource in bound.resources:
         rate = units.format_rate(resource.ceiling, resource.unit)
         yield resource.name, Text(f"{rate} = {resource.source}", style="dim")
+
+
+def precision_routes(routes: Sequence[PricedRoute]) -> Table:
+    """Return the ways to compute products, with the errors that decided between them."""
+    heads = ["product", "computed in"], ["error", "allowed", "rate"], ["verdict"]
+    table = table_without_lines(*heads)
+    kind = ""
+    for route in routes:
+        table.add_row(
+            Text("" if route.kind == kind else route.kind, "cyan"),
+            Text(route.route, "bold" if route.is_taken else ""),
+            "its own" if route.error is None else f"{route.error:.2g}",
+            f"{route.allowed:.2g}",
+            units.format_rate(route.rate, "FLOP") if route.rate else "",
+            Text(", ".join(_route_verdicts(route))),
+        )
+        kind = route.kind
+    return table
+
+
+def _route_verdicts(route: PricedRoute) -> Iterator[str]:
+    if route.is_taken:
+        yield "taken"
+    elif not route.rate:
+        yield "no such pipe"
+    else:
+        yield "accepted, no faster" if route.is_accepted else "too inexact"
+    if route.is_strict:
+        yield "the strict price"
 
 
 def format_place(line: str, file: str) -> str:

@@ -43,6 +43,7 @@ from solkit.core import (
     KernelFile,
     Measurement,
     OutputBytes,
+    PricedRoute,
     Protocol,
     Report,
     Result,
@@ -180,6 +181,7 @@ class BoundJson(JsonModel):
     protocol: str = "cold"
     slack: list[str] = []
     hard_evidence: str = "static"
+    routes: list[Json[PricedRoute]] = []
 
 
 class FusionJson(JsonModel):
@@ -422,6 +424,7 @@ def bound_model(bound: Bound, reasons: Sequence[str]) -> BoundJson:
         protocol=bound.protocol,
         slack=list(reasons),
         hard_evidence=bound.hard_evidence,
+        routes=list(bound.routes),
     )
 
 

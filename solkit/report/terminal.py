@@ -98,6 +98,9 @@ def _explanation(report: Report, result: Result) -> Iterator[RenderableType]:
     yield explain.contributors(result.bound, report.kernel.problem.path)
     yield Text()
     yield labelled_texts(explain.ceilings_lines(result.bound), label_cells(result.bound))
+    if result.bound.routes:
+        yield Text()
+        yield explain.precision_routes(result.bound.routes)
 
 
 # ---------------------------------------------------------------------------- many shapes

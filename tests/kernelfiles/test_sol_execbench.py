@@ -14,6 +14,7 @@ from solkit.adapters import nvrtc
 from solkit.core import AnalysisStatus, Tolerance
 from solkit.errors import InputError, KernelFileError, ShapeError, UnsupportedError
 from solkit.kernelfiles import _drawing
+from solkit.measure.checking.trials import Trials
 
 TRITON = """
 import torch, triton, triton.language as tl
@@ -105,7 +106,7 @@ def test_the_tolerance_is_the_workloads_own(tmp_path):
     tight = {**workload("a", M=8), "tolerance": {"max_atol": 1e-5, "max_rtol": 1e-4}}
     folder = sol_folder(tmp_path, [tight, workload("b", M=16)])
     found = [case.tolerance for case in study(folder).cases]
-    assert found == [Tolerance(rtol=1e-4, atol=1e-5), Tolerance(rtol=1e-2, atol=1e-2)]
+    assert found == [Tolerance(1e-4, 1e-5, matched=0.99), Tolerance(1e-2, 1e-2, matched=0.99)]
 
 
 def test_a_reference_that_fails_is_blamed_at_its_own_line(tmp_path):
@@ -434,6 +435,18 @@ def test_most_elements_must_be_close_and_none_beyond_the_cap(tmp_path):
         checked(tmp_path, one_wrong, required_match_ratio=0.995)
     with pytest.raises(AssertionError, match=r"y is off by 1, over the cap of 0.5"):
         checked(tmp_path, one_wrong, max_error_cap=0.5)
+
+
+def test_an_exact_solution_passes_on_inputs_that_the_author_never_saw(tmp_path):
+    """The benchmark's comparison wants finite outputs, and of the author's size."""
+    loaded = kernelfiles.load(sol_folder(tmp_path, [workload("a", M=64)]))
+    trials = Trials(lambda shape: loaded.workload(shape, device="cpu"), 3)
+    all_trials = [*trials.own_trials(), *trials.common_trials((), 0)]
+    assert {"infinities", "large"} <= {trial.name for trial in all_trials}
+    for trial in all_trials:
+        standard = trial.standard(trial.workload.tolerance)
+        assert standard.judge([out.clone() for out in trial.want]).errors == (), trial.name
+        assert standard.judge([1.5 * out + 1 for out in trial.want]).errors, trial.name
 
 
 def test_outputs_must_be_finite_and_not_all_zero_and_of_the_same_form(tmp_path):

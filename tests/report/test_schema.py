@@ -156,7 +156,7 @@ def test_bound_is_the_contract(make):
                "observed_clock": None, "launch_floor": None, "chain_floor": None,
                "strict": None},
         "protocol": "cold",
-        "hard_evidence": "static",
+        "hard_evidence": "static", "routes": [],
         "slack": ["aten.mm: what becomes of its output may leave less to compute."],
     }  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from solkit.core import Tolerance, Work
-from solkit.core.rounding import computing_share
+from solkit.core.rounding import admitted_error, computing_share
 from solkit.roofline import devices
 from solkit.roofline.bound import bound
 from solkit.roofline.precision_routes import Rule
@@ -48,6 +48,48 @@ def bounded(operations, device=H100, tolerance=None, **options):
 )
 def test_the_cheapest_route_within_what_the_referee_allows(kind, tolerance, pipe, passes):
     assert route(kind, tolerance) == (pipe, passes)
+
+
+@pytest.mark.parametrize(
+    ("limit", "mean", "deviation", "error"),
+    [
+        # 2.576 deviations hold 99 % of normal errors, 2.326 hold 98 %, 6 hold all of 2^28
+        (Tolerance(0.0, 0.1, matched=0.99), 0.0, 1.0, 0.1 / 2.576),
+        (Tolerance(0.0, 0.1, matched=0.98), 0.0, 1.0, 0.1 / 2.326),
+        (Tolerance(0.0, 0.1), 0.0, 1.0, 0.1 / 6),
+        # zeros must not pass: a quarter of the size is the most
+        (Tolerance(0.0, 9.0, matched=0.98), 0.0, 1.0, 0.25 / 2.326),
+        # relative to outputs far from zero
+        (Tolerance(0.1, 0.0, matched=0.98), 100.0, 1e-3, 10 / 2.326),
+        # around zero the quotient of two normal numbers is Cauchy's: 2 % are above 31.8 times
+        (Tolerance(0.1, 0.0, matched=0.98), 0.0, 1.0, 0.1 / 31.8),
+        (Tolerance(0.0, 0.0), 0.0, 1.0, 0.0),
+    ],
+)
+def test_the_errors_of_which_a_tolerance_admits_enough(limit, mean, deviation, error):
+    assert admitted_error(limit, mean, deviation) == pytest.approx(error, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("kind", "taken"), [("fp32@9", ("fp16", 1)), ("fp32@6", ("bf16", 1)), ("fp32", ("fp16", 3))]
+)
+def test_errors_that_the_size_of_the_results_admits(kind, taken):
+    assert route(kind) == taken
+
+
+def test_the_routes_that_were_considered():
+    found = {one.route: one for one in bounded({"contraction.fp32@9": N}).routes}
+    assert [name for name, one in found.items() if one.is_taken] == [
+        "fp16 (scaled by powers of two)"
+    ]
+    assert [name for name, one in found.items() if one.is_strict] == ["tf32 in 3 passes"]
+    assert not found["bf16"].is_accepted  # 3.6 / 2^8 is over 2^-9
+    assert found["bf16"].error == pytest.approx(3.6 / 2**8)
+    assert found["fp32"].is_accepted
+    assert found["fp32"].error is None
+    assert {one.allowed for one in found.values()} == {2.0**-9}
+    assert bounded({"contraction.bf16": N}).routes == ()
+    assert bounded({"contraction.fp32": N}, precision="tf32").routes == ()
 
 
 def test_a_gpu_without_bf16_takes_fp16():

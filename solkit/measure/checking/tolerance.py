@@ -51,10 +51,17 @@ from typing import Any
 import torch
 
 from solkit.core import Tolerance, default_tolerance
-from solkit.core.rounding import MARGIN, ROUNDOFF, computing_share
+from solkit.core.rounding import MARGIN, ROUNDOFF, computing_share, with_usable_atol
 from solkit.measure.checking.exact import Exact, is_inexact
 
-__all__ = ["Comparison", "Standard", "compare_outputs", "is_explained", "judge_outputs"]
+__all__ = [
+    "Comparison",
+    "Standard",
+    "compare_outputs",
+    "is_explained",
+    "judge_outputs",
+    "root_mean_square",
+]
 
 _CHUNK = 1 << 24
 """Elements compared at once: wide copies of a whole output could exhaust GPU memory."""
@@ -66,8 +73,6 @@ _LARGEST_SHARE = 0.25
 _SAMPLED = 1 << 20
 """Elements, evenly spaced, that q is taken over."""
 _NOISE, _CANCELLED = 8, 2.0**-16
-_SIGNAL_SHARE = 0.25
-"""An `atol` that is a larger share of the outputs would let zeros pass."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +139,8 @@ class Standard:
         check: the file's own ``check(got, want)``.
         scale: the largest number among the floating inputs.
         sums_coarsely: whether inputs are fp8, whose products tensor cores sum with few bits.
+        usual_levels: root mean square of each output on the file's own inputs; ``None`` if these
+            are they.
     """
 
     def __init__(
@@ -144,8 +151,10 @@ class Standard:
         check: Callable[[Any, Any], Any] | None = None,
         scale: float = 0.0,
         sums_coarsely: bool = False,
+        usual_levels: Sequence[float] | None = None,
     ) -> None:
         self._want, self._tolerance, self._check = want, tolerance, check
+        self._usual_levels = usual_levels
         self._scale, self._least = scale, MARGIN * ROUNDOFF["bfloat16"] * sums_coarsely
         self._exact = exact if exact is not None and len(exact) == len(want) else None
         self._rules: dict[int, _Rule] = {}
@@ -154,27 +163,36 @@ class Standard:
         """Compare outputs, by the file's own ``check(got, want)`` if it has one.
 
         `check` gets tensors (lists if there are several outputs). It rejects by returning ``False``
-        or by an ``AssertionError``.
+        or by an ``AssertionError``. Its author has seen the file's own inputs alone: on others,
+        outputs pass as well that this module's rule accepts.
         """
         comparison = self.compare(got)
         if self._check is None:
             return comparison
+        rejection = self._rejection(self._check, got)
+        if rejection and (self._usual_levels is None or comparison.errors):
+            return Comparison(comparison.max_error, (rejection,))
+        return Comparison(comparison.max_error, ())
+
+    def _rejection(self, check: Callable[[Any, Any], Any], got: Sequence[torch.Tensor]) -> str:
+        """Say why the file's own check rejects outputs; empty if it accepts them."""
         single = len(got) == 1 and len(self._want) == 1
         arguments = (got[0], self._want[0]) if single else (list(got), list(self._want))
         try:
-            accepted = self._check(*arguments)
+            accepted = check(*arguments)
         except AssertionError as error:
-            reason = f"the file's check() rejects it: {error}"
-            return Comparison(comparison.max_error, (reason,))
+            return f"the file's check() rejects it: {error}"
         if accepted is None or bool(accepted):
-            return Comparison(comparison.max_error, ())
-        return Comparison(comparison.max_error, (f"the file's check() returned {accepted!r}",))
+            return ""
+        return f"the file's check() returned {accepted!r}"
 
     def compare(self, got: Sequence[torch.Tensor]) -> Comparison:
         """Compare outputs elementwise, by this module's rule or by a tolerance.
 
-        The file's tolerance adds permission: outputs within it pass as well. Its `atol` is capped
-        at a quarter of the outputs' root mean square, or zeros would pass for small outputs.
+        The file's tolerance adds permission: elements within it pass as well, and finite ones need
+        not all pass where it says so (`Tolerance.matched`). Its `atol` grows with the outputs on
+        inputs other than the file's own, and is capped at a quarter of their root mean square, or
+        zeros would pass for small outputs (`solkit.core.rounding.with_usable_atol`).
         Without one, only the rule decides; without a usable wide reference, each dtype's default
         tolerance decides, its `atol` in units of the root mean square.
 
@@ -198,7 +216,7 @@ class Standard:
                 rule = self._output_rule(index)
                 tally = _tally_mismatches(mine, theirs, rule)
                 max_error = max(max_error, tally.max_error)
-                if tally.mismatched:
+                if not tally.is_within(theirs, rule):
                     errors.append(f"{where}: {tally.describe(theirs, rule)}")
             errors += [f"{where}: {difference}" for difference in differences]
         return Comparison(max_error, tuple(errors))
@@ -207,7 +225,8 @@ class Standard:
         if index not in self._rules:
             exact = None if self._exact is None else self._exact[index]
             want = self._want[index]
-            rule = _make_rule(want, self._tolerance, exact)
+            usual = None if self._usual_levels is None else self._usual_levels[index]
+            rule = _make_rule(want, self._tolerance, exact, usual)
             if rule.exact is not None:
                 rule = replace(rule, computing=max(rule.computing, self._least))
             self._rules[index] = _with_noise(rule, want, exact, self._scale)
@@ -244,17 +263,26 @@ class _Rule:
         if self.exact is not None:
             parts.append(f"what rounding explains ({self.storing + self.computing:.2g} relative)")
         if self.permitted != _EXACT:
-            parts.append(f"{self.permitted.atol:.4g} + {self.permitted.rtol:.4g}*|want|")
+            share = f" ({100 * (1 - self.permitted.matched):.3g} % may)"
+            parts.append(
+                f"{self.permitted.atol:.4g} + {self.permitted.rtol:.4g}*|want|"
+                + (share if self.permitted.matched < 1 else "")
+            )
         return f"differ by over {' and over '.join(parts)}" if parts else "differ"
 
 
-def _make_rule(want: torch.Tensor, tolerance: Tolerance | None, exact: Exact | None) -> _Rule:
+def _make_rule(
+    want: torch.Tensor,
+    tolerance: Tolerance | None,
+    exact: Exact | None,
+    usual_level: float | None = None,
+) -> _Rule:
     if not is_inexact(want):
         same = exact is not None and exact.value.shape == want.shape
         others = (exact.value, *exact.others) if exact is not None and same else ()
         return _Rule(_EXACT, others=tuple(_flat_parts(other) for other in others))
-    level = _root_mean_square(want)
-    permitted = _EXACT if tolerance is None else _cap_tolerance(tolerance, level)
+    level = root_mean_square(want)
+    permitted = _EXACT if tolerance is None else with_usable_atol(tolerance, level, usual_level)
     if exact is not None and (share := _observed_share(want, exact)) <= _LARGEST_SHARE:
         return _Rule(
             permitted,
@@ -283,11 +311,6 @@ def _with_noise(rule: _Rule, want: torch.Tensor, exact: Exact | None, scale: flo
         size = theirs[part].double().abs()
         cancelled[part] = (size <= noise) & (true[part].double().abs() <= _CANCELLED * size)
     return replace(rule, noise=noise, cancelled=cancelled) if bool(cancelled.any()) else rule
-
-
-def _cap_tolerance(tolerance: Tolerance, level: float) -> Tolerance:
-    limit = _SIGNAL_SHARE * level if level else math.inf
-    return Tolerance(tolerance.rtol, min(tolerance.atol, limit))
 
 
 def _observed_share(want: torch.Tensor, exact: Exact) -> float:
@@ -324,8 +347,8 @@ def _per_real_part(sensitivity: torch.Tensor, want: torch.Tensor) -> torch.Tenso
     return flat.repeat_interleave(2) if want.is_complex() else flat
 
 
-def _root_mean_square(want: torch.Tensor) -> float:
-    """Root mean square of the finite elements; 0 if there are none."""
+def root_mean_square(want: torch.Tensor) -> float:
+    """Return the root mean square of the finite elements; 0 if there are none."""
     flat = _flat_parts(want)
     total, count = 0.0, 0
     for part in _chunk_slices(flat):
@@ -366,12 +389,18 @@ class _Tally:
     """Mismatches of one output, counted over its chunks; `worst` is a flat index."""
 
     mismatched: int = 0
+    nonfinite: int = 0
     stray_nan: int = 0
     max_error: float = 0.0
     worst: int = 0
     worst_error: float = -1.0
     worst_got: float = 0.0
     worst_want: float = 0.0
+
+    def is_within(self, want: torch.Tensor, rule: _Rule) -> bool:
+        """Tell whether enough elements agree, and all infinite ones and NaN."""
+        share = self.mismatched / max(want.numel(), 1)
+        return not self.nonfinite and share <= 1 - rule.permitted.matched
 
     def describe(self, want: torch.Tensor, rule: _Rule) -> str:
         share = 100 * self.mismatched / want.numel()
@@ -421,6 +450,7 @@ def _add_chunk(
     if not mismatched:
         return
     tally.mismatched += mismatched
+    tally.nonfinite += int((~agree & ~(wide_got.isfinite() & wide_want.isfinite())).sum())
     tally.stray_nan += int((nan_got & ~nan_want).sum())
     ranked = error.nan_to_num(nan=math.inf).masked_fill(agree, -1.0)
     place = int(ranked.argmax())

@@ -27,7 +27,12 @@ from solkit.measure.checking.distributions import (
 from solkit.measure.checking.exact import Exact, TooLargeError, TooSlowError, exact_reference
 from solkit.measure.checking.faults import ALL_DISTRIBUTIONS, ContextLostError
 from solkit.measure.checking.inputs import copy_workload, distinct_elements, tensors_of
-from solkit.measure.checking.tolerance import Standard, compare_outputs, is_explained
+from solkit.measure.checking.tolerance import (
+    Standard,
+    compare_outputs,
+    is_explained,
+    root_mean_square,
+)
 
 __all__ = [
     "Trial",
@@ -60,6 +65,8 @@ class Trial:
     shape: Mapping[str, Value] = field(default_factory=dict)
     # whether `exact` is ``None`` for want of memory, which may be there the next time
     is_short: bool = False
+    # root mean square of each output on the file's own inputs; ``None`` if these are they
+    usual_levels: tuple[float, ...] | None = None
     _standards: dict[Tolerance | None, Standard] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -72,6 +79,7 @@ class Trial:
                 *(self.want, tolerance, self.exact, self.workload.check),
                 scale=_largest_size(leaves),
                 sums_coarsely=any(map(_is_fp8, leaves)),
+                usual_levels=self.usual_levels,
             )
         return self._standards[tolerance]
 
@@ -132,6 +140,7 @@ class Trials:
     free_bytes: Callable[[], float] = lambda: math.inf
     _structures: list[_Structure] = field(default_factory=list, repr=False)
     _too_slow: list[str] = field(default_factory=list, repr=False)  # why no other is tried
+    _levels: list[float] = field(default_factory=list, repr=False)  # of the first trial's outputs
 
     def own_trials(self) -> Iterator[Trial]:
         """Yield a candidate's private trials: ``inputs()`` with two seeds, twins of the first."""
@@ -142,6 +151,7 @@ class Trials:
                 trial = self._make_trial(name, self.seed + place, self.shape)
                 usual = max(usual, trial.nonfinite_count)
                 self._note_structures(trial.workload)
+                self._levels[:] = [root_mean_square(widen_fp8(output)) for output in trial.want]
                 yield trial
                 del trial  # it would stay in memory while the next one is made
         for twin in (distribution for distribution in DISTRIBUTIONS if distribution.is_twin):
@@ -244,7 +254,8 @@ class Trials:
             raise
         except Exception:  # it is not made for such values, which is not an error
             return
-        trial = Trial(name, seed, workload, want, None, (), self.shape)
+        levels = tuple(self._levels) if len(self._levels) == len(want) else None
+        trial = Trial(name, seed, workload, want, None, (), self.shape, usual_levels=levels)
         if spreads_not(want) if distribution.infinite else trial.nonfinite_count <= usual:
             trial = self._with_exact(trial)
             with naming_trial(name):

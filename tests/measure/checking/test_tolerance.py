@@ -8,7 +8,12 @@ import torch
 from solkit.core import Tolerance, default_tolerance
 from solkit.measure.checking import tolerance as module
 from solkit.measure.checking.exact import Exact
-from solkit.measure.checking.tolerance import compare_outputs, is_explained, judge_outputs
+from solkit.measure.checking.tolerance import (
+    Standard,
+    compare_outputs,
+    is_explained,
+    judge_outputs,
+)
 
 INF, NAN = math.inf, math.nan
 
@@ -47,6 +52,40 @@ def test_tolerance_is_the_sum_of_both_parts():
     assert differs([111.1], [100.0], limit)
     assert not differs([0.99], [0.0], limit)
     assert differs([1.01], [0.0], limit)
+
+
+def test_some_elements_may_be_off_where_the_file_says_so():
+    want, got = torch.ones(100), torch.ones(100)
+    got[7] = 5.0
+    assert not compare_outputs([got], [want], Tolerance(0.0, 0.1, matched=0.99)).errors
+    assert compare_outputs([got], [want], Tolerance(0.0, 0.1, matched=0.995)).errors
+    for stray in (NAN, INF):
+        got[7] = stray
+        assert compare_outputs([got], [want], Tolerance(0.0, 0.1, matched=0.5)).errors
+
+
+def test_an_absolute_tolerance_grows_with_outputs_of_other_inputs():
+    want = torch.tensor([30.0, -30.0])  # 10 times what the file's own inputs make
+    for error, accepted in [(0.9, True), (1.1, False)]:
+        for usual, right in [((3.0,), accepted), (None, False)]:
+            judged = Standard([want], Tolerance(0.0, 0.1), usual_levels=usual)
+            assert (not judged.compare([want + error]).errors) == right
+    # smaller outputs keep it, up to a quarter of their size
+    small = Standard([want / 100], Tolerance(0.0, 0.1), usual_levels=(3.0,))
+    assert not small.compare([want / 100 + 0.07]).errors
+    assert small.compare([want / 100 + 0.08]).errors
+
+
+def test_a_check_that_rejects_has_the_last_word_on_the_files_own_inputs_alone():
+    want = torch.tensor([1.0, INF])
+
+    def check(got, _):
+        assert bool(got.isfinite().all())
+
+    for usual, right in [(None, False), ((1.0,), True)]:
+        judged = Standard([want], check=check, usual_levels=usual)
+        assert (not judged.judge([want.clone()]).errors) == right
+        assert judged.judge([want + torch.tensor([1.0, 0.0])]).errors
 
 
 def test_integers_and_bools_are_exact_whatever_the_tolerance():
