@@ -349,10 +349,10 @@ def _made(op: TracedOp) -> Sample | None:
     target = torch.zeros(_SIZE, dtype=torch.float64)
     if op.name == "aten.arange":
         step = float(op.arguments.get("step", 1))
-        values = float(op.arguments.get("start", 0)) + step * torch.randint(
-            max(1, op.result.numel), (_SIZE,)
-        )
-        return _exactly(values.double() if op.result.dtype.is_floating_point else values.long())
+        places = torch.randint(max(1, op.result.numel), (_SIZE,))
+        counted = float(op.arguments.get("start", 0)) + step * places
+        is_float = op.result.dtype.is_floating_point
+        return _exactly(counted.double() if is_float else counted.long())
     if not op.operator.launches or (op.inputs and not op.operator.reads_shape):
         return None  # it is not filled, or its parameters are tensors
     values = _run(op, lambda _: target, sized=True)
