@@ -134,7 +134,7 @@ def test_how_large_spaces_are(dataset, monkeypatch, pytestconfig, tmp_path):
     for name in ("one.py", "two.py"):
         shutil.copy(zoo / "block_pointers.py", folder / name)
     kernels = select_kernels([str(folder)])
-    monkeypatch.setattr(dataset, "select", lambda _: kernels)
+    monkeypatch.setattr(dataset, "select_kernels", lambda _: kernels)
     sizes = dataset.space_sizes(devices.find("h100-sxm"))
     assert len(sizes) == 8
     assert sizes["rope/D=128,H=64,T=1,dtype=bfloat16"] == 2 * 26 * 4

@@ -23,10 +23,10 @@ TRAIN = """
 import os, sys, time
 from solkit import cli
 from solkit.surrogate import training
-from solkit.processes.parallel_calls import pool
+from solkit.processes.parallel_calls import process_pool
 
 def slow(*_, **__):
-    with pool(2) as workers:
+    with process_pool(2) as workers:
         print(workers.submit(os.getpid).result(), flush=True)
         workers.submit(time.sleep, 60).result()  # until it is interrupted
 
