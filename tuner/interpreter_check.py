@@ -5,15 +5,17 @@ without an offset of their means, and the variant may be 4 times as far from the
 as its parent is, plus a rounding allowance. So a problem that is hard in fp32 blames no variant.
 
 User code runs in child processes: in a sandbox where one can be made, else without the caller's
-tokens in the environment. Both have a time limit.
+tokens in the environment. Both have a time limit. The sandbox is one for all parents, as each would
+load torch again; while something of one parent runs, its files are the only ones in there.
 """
 
 from __future__ import annotations
 
 import contextlib
+import shutil
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -36,12 +38,12 @@ class _Parent:
     """Cases by which variants of one kernel at one shape are judged.
 
     Attributes:
-        folder: its files.
+        files: their texts by name.
         lacking: why it cannot be run; else empty.
         cases: of `solkit.tuner._interpreter_trial.prepare`.
     """
 
-    folder: Path
+    files: Mapping[str, str]
     lacking: str
     cases: bytes
 
@@ -57,6 +59,9 @@ class Checker:
         self._limit_s = limit_s
         self._jobs: Jobs | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._shown: Mapping[str, str] = {}
+        self._running = 0
+        self._turn = threading.Condition()
         self._parents: dict[tuple[str, str], _Parent] = {}
         self._preparing = threading.Lock()
         self._is_closed = False
@@ -88,11 +93,12 @@ class Checker:
         parent = self._parent_cases(brief)
         if parent.lacking:
             return Checked.UNCHECKED, f"The interpreter does not run its parent: {parent.lacking}"
-        variant = parent.folder / f"variant_{abs(hash(source))}.py"
-        variant.write_text(source, encoding="utf-8")
-        problem = str(parent.folder / _parent_name(brief))
         try:
-            answer = self._call_worker(parent.folder, "judge", problem, str(variant), parent.cases)
+            with self._only_showing(parent.files) as folder:
+                variant = folder / f"variant_{abs(hash(source))}.py"
+                variant.write_text(source, encoding="utf-8")
+                problem = str(folder / _problem_name(brief))
+                answer = self._call_worker(folder, "judge", problem, str(variant), parent.cases)
         except JobDiedError as error:
             # a timeout says nothing, a crash means a write out of bounds
             return (Checked.UNCHECKED if error.timed_out else Checked.WRONG), str(error)
@@ -140,36 +146,57 @@ class Checker:
             return self._parents[key]
 
     def _prepare_parent(self, brief: Brief) -> _Parent:
-        folder = self._new_folder()
-        kernel, problem = folder / "parent.py", folder / _parent_name(brief)
-        kernel.write_text(brief.source, encoding="utf-8")
+        files = {"parent.py": brief.source}
         if brief.reference is not None:
-            problem.write_text(brief.reference, encoding="utf-8")
-        args = (str(problem), str(kernel), dict(brief.params), dict(brief.shape))
+            files["problem.py"] = brief.reference
         try:
-            lacking, cases = self._call_worker(folder, "prepare", *args, limit_s=_PREPARE_S)
+            with self._only_showing(files) as folder:
+                paths = str(folder / _problem_name(brief)), str(folder / "parent.py")
+                args = (*paths, dict(brief.params), dict(brief.shape))
+                lacking, cases = self._call_worker(folder, "prepare", *args, limit_s=_PREPARE_S)
         except SolkitError as error:
-            return _Parent(folder, str(error) or type(error).__name__, b"")
-        return _Parent(folder, lacking, cases)
+            return _Parent(files, str(error) or type(error).__name__, b"")
+        return _Parent(files, lacking, cases)
 
-    def _new_folder(self) -> Path:
+    @contextlib.contextmanager
+    def _only_showing(self, files: Mapping[str, str]) -> Iterator[Path]:
+        """Yield a folder with these files; jobs of other parents wait, and their files are gone."""
+        with self._turn:
+            self._turn.wait_for(lambda: not self._running or self._shown == files)
+            folder = self._folder_for(files)
+            self._running += 1
+        try:
+            yield folder
+        finally:
+            with self._turn:
+                self._running -= 1
+                self._turn.notify_all()
+
+    def _folder_for(self, files: Mapping[str, str]) -> Path:
         if self._is_closed:
             raise UnsupportedError("the checks have ended")
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="solkit-checking-")
-        return Path(tempfile.mkdtemp(dir=self._folder.name))
+        folder = Path(self._folder.name) / "parent"
+        if self._shown != files:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            for name, text in files.items():
+                (folder / name).write_text(text, encoding="utf-8")
+            self._shown = files
+        return folder
 
     def _call_worker(
         self, folder: Path, function: str, *args: object, limit_s: float | None = None
     ) -> Any:
         if self._jobs is None:
             self._jobs = _start_jobs()
-        # the folder of all parents: one that shows a parent's alone would load torch again for each
+        # the folder above, which stays: a sandbox that shows a new one loads torch again
         timeout_s, shown = limit_s or self._limit_s, (str(folder.parent),)
         return self._jobs.call(f"{_WORKER}:{function}", *args, timeout_s=timeout_s, shown=shown)
 
 
-def _parent_name(brief: Brief) -> str:
+def _problem_name(brief: Brief) -> str:
     return "parent.py" if brief.reference is None else "problem.py"
 
 

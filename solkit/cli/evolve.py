@@ -423,9 +423,8 @@ def _write_reports(evolved: Evolved, json: str | None, html: str | None) -> None
     if html is not None:
         from solkit.report.html import lineage_page
 
-        _base.write_destination(
-            html, lambda: lineage_page(evolved, written=local_time_now()), "--html"
-        )
+        text = lineage_page(page.as_json(evolved), written=local_time_now())
+        _base.write_destination(html, lambda: text, "--html")
 
 
 def _showing_search() -> contextlib.AbstractContextManager[Callable[[EvolveStatus], None]]:

@@ -119,7 +119,8 @@ def rank(
         if html is not None:
             from solkit.report.html import ranking_page
 
-            text = ranking_page(plans, top, written=_outputs.local_time_now())
+            document = ranking.as_json(plans)
+            text = ranking_page(document, top, written=_outputs.local_time_now())
             _base.write_destination(html, lambda: text, "--html")
 
 

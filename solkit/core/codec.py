@@ -26,7 +26,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from solkit.core.outcomes import SCHEMA_VERSION, finite
 from solkit.core.values import Value
 
-__all__ = ["from_json", "json_value", "to_json"]
+__all__ = ["chosen_fields", "from_json", "json_value", "to_json"]
 
 _T = TypeVar("_T")
 _Reader = Callable[[Any], Any]
@@ -50,6 +50,11 @@ def to_json(record: Any, *, complete: bool = False, columns: bool = False) -> di
         for name, default in _defaults(form).items()
         if (value := getattr(record, name)) != default or complete or name == "schema_version"
     }
+
+
+def chosen_fields(record: Any, *names: str) -> dict[str, Any]:
+    """Return some fields of a record as JSON values, in this order, those at defaults too."""
+    return {name: json_value(getattr(record, name), complete=True) for name in names}
 
 
 def json_value(value: Any, *, complete: bool = False, columns: bool = False) -> Any:

@@ -17,51 +17,55 @@ from pathlib import Path
 from solkit import userdata
 from solkit.core import Depth, Device, Forecast, KernelFile, Result
 from solkit.core.codec import from_json, to_json
-from solkit.datasets.kernels import Kernel, kernel_of_file
+from solkit.datasets.kernels import kernel_of_file
 from solkit.errors import SolkitError
-from solkit.pipeline.shipped_surrogate import model_file, shipped_model
+from solkit.pipeline.shipped_surrogate import model_file
 from solkit.surrogate.candidate_forecasts import (
     common_depth,
     entry_of_analysis,
     forecast_candidate,
     problem_from,
 )
+from solkit.surrogate.model import Surrogate
 from solkit.surrogate.table import Entry
 
 __all__ = ["with_forecasts"]
 
 
 def with_forecasts(file: KernelFile, results: Sequence[Result], device: Device) -> list[Result]:
-    """Add the installed surrogate's forecasts to results; without a model they stay as they are."""
-    if file.candidate is None:  # a reference alone
-        return list(results)
-    try:
-        identity = model_file()
-        kernel = kernel_of_file(file)
-    except (SolkitError, OSError):  # a score stands without a forecast
-        return list(results)
-    return [
-        replace(result, forecast=_forecast_result(kernel, result, device, identity))
-        for result in results
-    ]
+    """Add the installed surrogate's forecasts to results; where none can be made, a note says why.
+
+    A score stands without a forecast.
+    """
+    return [_with_forecast(file, result, device) for result in results]
 
 
-def _forecast_result(
-    kernel: Kernel, result: Result, device: Device, identity: str
-) -> Forecast | None:
-    """Forecast a result's candidate; ``None`` if its launches are not all known."""
+def _with_forecast(file: KernelFile, result: Result, device: Device) -> Result:
     depth = common_depth(result.analysis)
-    if depth is None or result.gap is None or not result.analysis.is_whole:
-        return None
-    problem = problem_from(result.bound, result.work, result.shape)
+    if file.candidate is None or depth is None or result.gap is None:
+        return result
+    if not result.analysis.is_whole:
+        return result
+    try:
+        return replace(result, forecast=_forecast_result(file, result, device, depth))
+    except (SolkitError, OSError) as error:
+        notes = (*result.analysis.notes, f"The surrogate gives no forecast: {error}")
+        return replace(result, analysis=replace(result.analysis, notes=notes))
+
+
+def _forecast_result(file: KernelFile, result: Result, device: Device, depth: Depth) -> Forecast:
+    """Forecast a result's candidate.
+
+    Raises:
+        SolkitError: no model can be loaded.
+        OSError: likewise.
+    """
+    problem, kernel = problem_from(result.bound, result.work, result.shape), kernel_of_file(file)
     query = entry_of_analysis(problem, device, kernel, result.shape, result.params, result.analysis)
-    path = _cache_path(query, depth, identity)
+    path = _cache_path(query, depth, model_file())
     forecast = _read_cached(path)
     if forecast is None:
-        model = shipped_model()
-        if model is None:
-            return None
-        forecast = forecast_candidate(query, depth, model.without_language())
+        forecast = forecast_candidate(query, depth, Surrogate.load().without_language())
         _write_cached(path, forecast)
     return forecast
 

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from solkit.core import Batch, BatchItem, BatchStatus, HeldOut, Triaged, TuneVerdict, Worth
+from solkit.core.codec import chosen_fields
 from solkit.report import tuning
 from solkit.report.units import duration, format_settings, shape_words
 
@@ -42,34 +43,11 @@ def as_json(batch: Batch) -> dict[str, Any]:
     """Return the result as ``solkit.batch/1``."""
     return {
         "schema": SCHEMA,
-        "manifest": batch.manifest,
-        "device": batch.device,
-        "triage": [_triaged_json(kernel) for kernel in batch.triage],
+        **chosen_fields(batch, "manifest", "device", "triage"),
         "results": [_batch_item_json(item) for item in batch.items],
-        "before_ms": batch.before_ms,
-        "saved_ms": batch.saved_ms,
-        "budget_s": batch.budget_s,
-        "gpu_s": batch.gpu_s,
-        "interrupted": batch.interrupted,
-        "log": batch.log,
-        "database": batch.database,
-        "notes": list(batch.notes),
+        **chosen_fields(batch, "before_ms", "saved_ms", "budget_s", "gpu_s"),
+        **chosen_fields(batch, "interrupted", "log", "database", "notes"),
         "versions": dict(batch.environment),
-    }
-
-
-def _triaged_json(triaged: Triaged) -> dict[str, Any]:
-    return {
-        "kernel": triaged.kernel,
-        "shape": dict(triaged.shape),
-        "calls": triaged.calls,
-        "worth": triaged.worth.value,
-        "why": triaged.why,
-        "sol_ms": triaged.sol_ms,
-        "now_ms": triaged.now_ms,
-        "source": triaged.source,
-        "reachable_ms": triaged.reachable_ms,
-        "saving_ms": triaged.saving_ms,
     }
 
 
@@ -77,8 +55,7 @@ def _batch_item_json(item: BatchItem) -> dict[str, Any]:
     tuned = tuning.as_json(item.tuned)
     return {
         **{name: value for name, value in tuned.items() if name not in ("schema", "versions")},
-        "calls": item.calls,
-        "saved_ms": item.saved_ms,
+        **chosen_fields(item, "calls", "saved_ms"),
         "held_out": [_held_out_json(held) for held in item.held_out],
         "emitted": list(item.emitted),
     }
@@ -87,9 +64,7 @@ def _batch_item_json(item: BatchItem) -> dict[str, Any]:
 def _held_out_json(held: HeldOut) -> dict[str, Any]:
     ratio = held.ratio
     return {
-        "shape": dict(held.shape),
-        "passed": held.passed,
-        "difference": held.difference.value,
+        **chosen_fields(held, "shape", "passed", "difference"),
         "ratio": None if ratio is None else ratio.value,
         "low": None if ratio is None else ratio.low,
         "high": None if ratio is None else ratio.high,

@@ -12,9 +12,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from solkit.core import Verdict
+from solkit.core import Result, Verdict
 from solkit.report.record_forms import finite_or_none
 from solkit.report.schema import LaunchJson, ReportJson, ResultJson
+from solkit.roofline.kernel import gap
 
 __all__ = [
     "COST_FORMULA",
@@ -102,7 +103,7 @@ def time_of(result: ResultJson) -> Time | None:
     return Time(expected, low_ms, high_ms, measured=False)
 
 
-def expected_ms(result: ResultJson) -> float | None:
+def expected_ms(result: Result | ResultJson) -> float | None:
     """Return the one time that is expected: the surrogate's, else the kernel model's."""
     forecast = result.forecast
     if forecast is not None and forecast.time_ms is not None and not forecast.abstains:
@@ -110,17 +111,19 @@ def expected_ms(result: ResultJson) -> float | None:
     return modelled_ms(result)
 
 
-def modelled_ms(result: ResultJson) -> float | None:
+def modelled_ms(result: Result | ResultJson) -> float | None:
     """Return the modelled time of a call: all its launches, and never below the hard bound."""
     if result.gap and not result.gap.measured:
         return result.gap.time_ms
-    total = 0.0
-    for launch in result.launches:
-        time_ms = finite_or_none(launch.model.time_ms) if launch.model else None
-        if time_ms is None:
-            return None
-        total += launch.count * time_ms
-    return max(total, result.bound.at.hard or 0.0) if total else None
+    if isinstance(result, Result):
+        return gap.modelled_ms(result.analysis.kernels, result.bound)
+    times = [
+        (launch.count, finite_or_none(launch.model.time_ms) if launch.model else None)
+        for launch in result.launches
+    ]
+    if not times or any(time_ms is None for _, time_ms in times):
+        return None
+    return max(sum(n * time_ms for n, time_ms in times if time_ms), result.bound.at.hard or 0.0)
 
 
 def launches_seen(result: ResultJson) -> list[LaunchJson]:

@@ -18,6 +18,7 @@ from solkit.core import (
 )
 from solkit.report import counters, launches, units
 from solkit.report.advice import Advice, advice_of_rules, kernels_seen
+from solkit.report.overview import expected_ms, modelled_ms
 from solkit.report.widgets import (
     Row,
     beaten_rows,
@@ -29,7 +30,7 @@ from solkit.report.widgets import (
 )
 
 __all__ = [
-    *("advice_words", "disagreements", "expected_ms", "expected_words", "modelled_ms"),
+    *("advice_words", "disagreements", "expected_words"),
     *("problem_rows", "short_section", "summary_lines"),
 ]
 
@@ -87,27 +88,6 @@ def summary_lines(result: Result) -> Iterator[Row]:
     if score and measurement:
         scale = f"; the reference ({units.duration(measurement.reference_ms)}) scores 0.5"
         yield "score", Text.assemble((f"{score.sol_score:.2f}", "bold"), scale)
-
-
-def expected_ms(result: Result) -> float | None:
-    """Return the one time that is expected: the surrogate's, else the kernel model's."""
-    forecast = result.forecast
-    if forecast is not None and forecast.time_ms is not None and not forecast.abstains:
-        return forecast.time_ms
-    return modelled_ms(result)
-
-
-def modelled_ms(result: Result) -> float | None:
-    """Return the kernel model's time of a call; ``None`` if a launch is not modelled."""
-    if result.gap is not None and not result.gap.measured:
-        return result.gap.time_ms
-    kernels = result.analysis.kernels
-    if not kernels or any(kernel.model is None for kernel in kernels):
-        return None
-    return max(
-        sum(kernel.model.time_ms * kernel.launch.count for kernel in kernels if kernel.model),
-        result.bound.at.hard_ms,
-    )
 
 
 def expected_words(result: Result) -> Text | None:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from solkit.core import Report, Result, Verdict
 from solkit.report import detailed, explain, short, units
+from solkit.report.overview import expected_ms
 from solkit.report.tables import table_without_lines
 from solkit.report.widgets import (
     differing_sizes,
@@ -109,7 +110,7 @@ def _explanation(report: Report, result: Result) -> Iterator[RenderableType]:
 def _overview_table(results: Sequence[Result]) -> Table:
     """Return a row per shape, named by the sizes that differ."""
     names = differing_sizes(results)
-    measured = any(r.measurement for r in results) or not any(map(short.expected_ms, results))
+    measured = any(r.measurement for r in results) or not any(map(expected_ms, results))
     numbers = ["measured", "gap", "score"] if measured else ["expected", "gap"]
     rows = table_without_lines(["shape"], ["SOL", *numbers], ["limiter", "verdict"])
     for result in results:
@@ -134,7 +135,7 @@ def _measured_cells(result: Result) -> tuple[Text, ...]:
 
 
 def _expected_cells(result: Result) -> tuple[Text, ...]:
-    expected, sol_ms = short.expected_ms(result), result.bound.time_ms
+    expected, sol_ms = expected_ms(result), result.bound.time_ms
     if expected is None:
         return Text("-"), Text("-")
     return Text(units.duration(expected)), Text(

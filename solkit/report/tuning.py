@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
 
-from solkit.core import Final, Stopped, TimedParams, Tuned, TuneStatus, TuneVerdict, Value
+from solkit.core import (
+    EvolveStatus,
+    Final,
+    Stopped,
+    TimedParams,
+    Tuned,
+    TuneStatus,
+    TuneVerdict,
+    Value,
+)
+from solkit.core.codec import chosen_fields
 from solkit.datasets.formats.triton_autotune import OPTIONS
 from solkit.extras import library
 from solkit.report.charts import log_ticks
@@ -18,14 +29,19 @@ from solkit.report.units import duration, format_settings, shape_words
 
 __all__ = [
     "SCHEMA",
+    "SearchView",
     "convergence_plot",
     "dumps",
+    "effort_words",
     "final_json",
     "params_as_source",
+    "progress_words",
     "render",
     "speedup_json",
+    "speedup_words",
     "status_line",
-    "stopped_words",
+    "timed_words",
+    "title_words",
 ]
 
 SCHEMA = "solkit.tune/1"
@@ -40,11 +56,6 @@ _STOPPED = {
 }
 
 
-def stopped_words(stopped: Stopped) -> str:
-    """Return the reason why a search ended, after "because"."""
-    return _STOPPED[stopped]
-
-
 def dumps(tuned: Tuned) -> str:
     """Return the result as JSON; times in ms and s, shares as fractions."""
     return json.dumps(as_json(tuned), indent=2, allow_nan=False)
@@ -54,27 +65,15 @@ def as_json(tuned: Tuned) -> dict[str, Any]:
     """Return the result as ``solkit.tune/1``."""
     return {
         "schema": SCHEMA,
-        "kernel": tuned.kernel,
-        "kernel_id": tuned.kernel_id,
-        "problem_id": tuned.problem_id,
-        "shape": dict(tuned.shape),
-        "device": tuned.device,
-        "sol_ms": tuned.sol_ms,
+        **chosen_fields(tuned, "kernel", "kernel_id", "problem_id", "shape", "device", "sol_ms"),
         "default": _timed_json(tuned.default),
         "best": None if tuned.best is None else _timed_json(tuned.best),
         "verdict": tuned.verdict.value,
         "speedup": speedup_json(tuned.final),
         "params": dict(tuned.params),
         "final": final_json(tuned.final),
-        "measured": tuned.measured,
-        "failed": tuned.failed,
-        "gpu_s": tuned.gpu_s,
-        "final_s": tuned.final_s,
-        "stopped": tuned.stopped.value,
-        "expected_gain": tuned.expected_gain,
-        "trajectory": [{"gpu_s": at.gpu_s, "best_ms": at.best_ms} for at in tuned.trajectory],
-        "log": tuned.log,
-        "notes": list(tuned.notes),
+        **chosen_fields(tuned, "measured", "failed", "gpu_s", "final_s", "stopped"),
+        **chosen_fields(tuned, "expected_gain", "trajectory", "log", "notes"),
         "versions": dict(tuned.environment),
     }
 
@@ -106,12 +105,93 @@ def final_json(final: Final | None) -> dict[str, Any] | None:
     if final is None:
         return None
     return {
-        "params": dict(final.params),
-        "difference": final.difference.value,
+        **chosen_fields(final, "params", "difference"),
         "turns": None if final.ratio is None else final.ratio.turns,
-        "how": final.how,
-        "evidence": list(final.evidence),
+        **chosen_fields(final, "how", "evidence"),
     }
+
+
+# -------------------------------------------------------------------------------------------- view
+
+
+@dataclass(frozen=True)
+class SearchView:
+    """A finished search in words, from its JSON: the same on terminal, page and in a summary.
+
+    Attributes:
+        title: kernel, shape and GPU.
+        in_use, best: a configuration with its time; `best` is empty if it adds nothing.
+        answer: what to do, and what shows it.
+        effort: what was tried, and why the search ended.
+        notes: what limits the result, each a sentence.
+    """
+
+    title: str
+    in_use: str
+    best: str
+    answer: str
+    effort: str
+    notes: tuple[str, ...]
+
+    @classmethod
+    def from_json(cls, tuned: Mapping[str, Any]) -> SearchView:
+        """Return the view of a ``solkit.tune/1``."""
+        best, in_use, final = tuned["best"], tuned["default"], tuned["final"]
+        speedup = speedup_words(tuned["speedup"])
+        if tuned["verdict"] == TuneVerdict.FASTER.value:
+            answer = f"Use the best: {speedup or 'what you have fails'}."
+        elif speedup:
+            answer = (
+                f"Keep what you have: no faster one was shown. In the final the best was {speedup}."
+            )
+        else:
+            answer = "Keep what you have: no faster one was found."
+        differs = best is not None and best["params"] != in_use["params"]
+        return cls(
+            title=title_words(tuned),
+            in_use=timed_words(in_use, tuned["sol_ms"]),
+            best=timed_words(best, tuned["sol_ms"]) if differs else "",
+            answer=answer,
+            effort=f"{tuned['measured']} configurations {effort_words(tuned)}",
+            notes=(*tuned["notes"], *(final["evidence"] if final else ())),
+        )
+
+    def lines(self) -> Iterator[str]:
+        """Yield what every page of a search begins with."""
+        yield self.title
+        yield f"  in use  {self.in_use}"
+        if self.best:
+            yield f"  best    {self.best}"
+        yield f"  {self.answer}"
+
+
+def title_words(search: Mapping[str, Any]) -> str:
+    """Return the kernel, the shape and the GPU of a search's JSON."""
+    return f"{search['kernel']} at {shape_words(search['shape'])} on {search['device']}"
+
+
+def timed_words(timed: Mapping[str, Any], sol_ms: float | None) -> str:
+    """Return a configuration's time, or why it has none, with its parameters."""
+    params = f"  ({format_settings(timed['params'])})" if timed["params"] else ""
+    if timed["time_ms"] is None:
+        return (f"fails: {timed['message']}" if timed["message"] else "was not measured") + params
+    gap = f", {timed['time_ms'] / sol_ms:.2f} times the speed of light" if sol_ms else ""
+    return f"{duration(timed['time_ms'])}{gap}{params}"
+
+
+def speedup_words(speedup: Mapping[str, Any] | None) -> str:
+    """Return how many times as fast the best is, with its interval; empty if it is unknown."""
+    if speedup is None:
+        return ""
+    high = "" if speedup["high"] is None else f"{speedup['high']:.3f}"
+    return f"{speedup['value']:.3f} times as fast (95 %: {speedup['low']:.3f} to {high})"
+
+
+def effort_words(search: Mapping[str, Any]) -> str:
+    """Return the GPU time of a search's JSON, how many failed, and why it ended."""
+    failed = f", {search['failed']} of them failed" if search["failed"] else ""
+    why = _STOPPED[Stopped(search["stopped"])]
+    return f"in {search['gpu_s']:.1f} GPU s{failed}; stopped because {why}."
 
 
 # -------------------------------------------------------------------------------------------- text
@@ -119,16 +199,9 @@ def final_json(final: Final | None) -> dict[str, Any] | None:
 
 def render(tuned: Tuned, console: Console) -> None:
     """Print the result."""
-    console.print(f"{tuned.kernel} at {shape_words(tuned.shape)} on {tuned.device}")
-    console.print(f"  in use  {_format_timed(tuned.default, tuned.sol_ms)}")
-    if tuned.best is not None and tuned.best.params != tuned.default.params:
-        console.print(f"  best    {_format_timed(tuned.best, tuned.sol_ms)}")
-    console.print(f"  {_answer_lines(tuned)}")
-    searched = f"{tuned.measured} configurations in {tuned.gpu_s:.1f} GPU s"
-    failed = f", {tuned.failed} of them failed" if tuned.failed else ""
-    console.print(f"  {searched}{failed}; stopped because {stopped_words(tuned.stopped)}.")
-    for note in (*tuned.notes, *(tuned.final.evidence if tuned.final else ())):
-        console.print(f"  {note}")
+    view = SearchView.from_json(as_json(tuned))
+    for line in (*view.lines(), *(f"  {text}" for text in (view.effort, *view.notes))):
+        console.print(line)
     if tuned.verdict is TuneVerdict.FASTER and tuned.best is not None and tuned.best.params:
         console.print("  Paste, as the kernel takes its parameters:")
         for text in params_as_source(tuned.best.params):
@@ -144,44 +217,26 @@ def params_as_source(params: Mapping[str, Value]) -> tuple[str, str]:
     return f"kernel(..., {call})", f"@triton.autotune([triton.Config({config})], key=[])"
 
 
-def _format_timed(timed: TimedParams, sol_ms: float | None) -> str:
-    if timed.time_ms is None:
-        why = f"fails: {timed.message}" if timed.message else "was not measured"
-        return f"{why}  ({format_settings(timed.params)})"
-    gap = f", {timed.time_ms / sol_ms:.2f} times the speed of light" if sol_ms else ""
-    return f"{duration(timed.time_ms)}{gap}  ({format_settings(timed.params)})"
-
-
-def _answer_lines(tuned: Tuned) -> str:
-    speedup = speedup_json(tuned.final)
-    comparison = ""
-    if speedup is not None:
-        high = "" if speedup["high"] is None else f"{speedup['high']:.3f}"
-        comparison = f"{speedup['value']:.3f} times as fast (95 %: {speedup['low']:.3f} to {high})"
-    if tuned.verdict is TuneVerdict.FASTER:
-        return f"Use the best: {comparison or 'what you have fails'}."
-    if comparison:
-        return (
-            f"Keep what you have: no faster one was shown. In the final the best was {comparison}."
-        )
-    return "Keep what you have: no faster one was found."
-
-
 def status_line(status: TuneStatus) -> str:
     """Return how far a run is, in a line."""
-    phrases = [f"{status.stage}"]
+    gain = status.expected_gain
+    return progress_words(status) + ("" if gain is None else f"; next may save {gain:.2%}")
+
+
+def progress_words(status: TuneStatus | EvolveStatus, proposed: str = "", kind: str = "") -> str:
+    """Return stage, budget, counts and best time of a search; `kind` stands behind the best."""
+    phrases = [status.stage]
     if status.budget_s:
-        phrases.append(
-            f"{max(status.budget_s - status.gpu_s, 0):.0f} of {status.budget_s:.0f} s left"
-        )
+        remaining_s = max(status.budget_s - status.gpu_s, 0)
+        phrases.append(f"{remaining_s:.0f} of {status.budget_s:.0f} s left")
+    if proposed:
+        phrases.append(proposed)
     if status.measured:
         failed = f" ({status.failed} failed)" if status.failed else ""
         phrases.append(f"{status.measured} measured{failed}")
     if status.best_ms is not None:
         gap = "" if status.gap is None else f", {status.gap:.2f} times the speed of light"
-        phrases.append(f"best {duration(status.best_ms)}{gap}")
-    if status.expected_gain is not None:
-        phrases.append(f"next may save {status.expected_gain:.2%}")
+        phrases.append(f"best {duration(status.best_ms)}{gap}{kind}")
     return "; ".join(phrases)
 
 

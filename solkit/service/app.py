@@ -264,10 +264,9 @@ def _add_pages(app: FastAPI) -> None:
 
     @app.get("/jobs/{name}/report", include_in_schema=False)
     async def report(name: str, request: Request) -> Response:
-        store = request.app.state.desk.store
         try:
-            job = store.get(name, request.state.owner)
-            text = await asyncio.to_thread(reports.report_page, job, store)
+            job = request.app.state.desk.store.get(name, request.state.owner)
+            text = await asyncio.to_thread(reports.report_page, job)
         except (InputError, UnsupportedError) as error:
             return HTMLResponse(page.missing_page(str(error)), 404, page.HEADERS)
         return HTMLResponse(text, headers=reports.HEADERS)

@@ -7,7 +7,6 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +42,9 @@ from solkit.profiling import profile
 from solkit.report import bounds as bounds_page
 from solkit.report import comparison as comparison_page
 from solkit.report import evolution as evolution_page
-from solkit.report import html, schema
 from solkit.report import profile as profile_page
 from solkit.report import ranking as ranking_page
+from solkit.report import schema
 from solkit.report import tuning as tuning_page
 from solkit.report.advice import advise
 from solkit.roofline.cases import unmeasured
@@ -58,7 +57,7 @@ from solkit.surrogate.model import Surrogate
 from solkit.surrogate.ranking import RankSettings, Request, rank
 from solkit.tuner.head_to_head import head_to_head
 
-__all__ = ["JobAnswer", "JobHandlers", "Tell"]
+__all__ = ["JobHandlers", "Tell"]
 
 Tell = Callable[[str, Point | None], None]
 """Receives how far a job is, in words and numbers; raises if nobody wants it any more."""
@@ -66,20 +65,6 @@ Tell = Callable[[str, Point | None], None]
 Settings = Mapping[str, Value]
 
 _COLD = "cold"  # L2, for the bound
-_SHOWN = 20  # candidates of a ranking's report
-
-
-@dataclass(frozen=True)
-class JobAnswer:
-    """The answer to a request.
-
-    Attributes:
-        result: as JSON.
-        page: the report as HTML; ``None`` if the result has all that a report needs.
-    """
-
-    result: str
-    page: str | None = None
 
 
 @dataclass
@@ -89,7 +74,6 @@ class _Job:
     owner: str
     tell: Tell
     names: dict[str, str] = field(default_factory=dict)
-    page: str | None = None
 
     def show(self, line: str, status: TuneStatus | EvolveStatus) -> None:
         """Tell how far a search is."""
@@ -97,11 +81,6 @@ class _Job:
         if status.best_ms is not None and status.gap:
             sol_ms = status.best_ms / status.gap
         self.tell(line, Point(status.gpu_s, status.budget_s, status.best_ms, sol_ms))
-
-    def keep(self, make: Callable[[], str]) -> None:
-        """Keep a report for the web page, if this machine can make one."""
-        with contextlib.suppress(UnsupportedError):  # there is no Jinja: the page says so
-            self.page = make()
 
     def named(self, text: str) -> str:
         """Remove private paths from a text."""
@@ -141,8 +120,8 @@ class JobHandlers:
         self._labs.close()
         self._texts.close()
 
-    def perform(self, kind: str, request: str, owner: str, tell: Tell) -> JobAnswer:
-        """Return the answer to a request.
+    def perform(self, kind: str, request: str, owner: str, tell: Tell) -> str:
+        """Return the answer to a request, as JSON.
 
         Args:
             kind: of `solkit.service.requests.KINDS`.
@@ -156,8 +135,7 @@ class JobHandlers:
         ask = KINDS[kind].model_validate_json(request)
         job = _Job(owner, tell)
         try:
-            result = _compact_json(job.named(self._doing[kind](ask, job)))
-            return JobAnswer(result, None if job.page is None else job.named(job.page))
+            return _compact_json(job.named(self._doing[kind](ask, job)))
         except InputError as error:
             if not job.names or job.named(str(error)) == str(error):
                 raise
@@ -210,7 +188,6 @@ class JobHandlers:
             )
             (plan,) = rank(request, analyser, self._shipped_model())
         plan = replace(plan, ranked=plan.ranked[: ask.most])
-        job.keep(lambda: html.ranking_page([plan], _SHOWN, written=_now_utc()))
         return ranking_page.dumps([plan])
 
     # ------------------------------------------------------------------------------- in a Lab
@@ -361,7 +338,6 @@ class JobHandlers:
                 settings=settings,
                 parts=parts,
             )
-        job.keep(lambda: html.lineage_page(evolved, written=_now_utc()))
         return evolution_page.dumps(evolved)
 
     def _handle_profile(self, ask: requests.Profile, _: _Job) -> str:
@@ -415,10 +391,6 @@ class JobHandlers:
             for at, candidate in enumerate(ask.candidates)
         ]
         return [base, *others]
-
-
-def _now_utc() -> datetime:
-    return datetime.now(timezone.utc)
 
 
 def _compact_json(text: str) -> str:

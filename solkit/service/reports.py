@@ -8,13 +8,12 @@ from datetime import datetime, timezone
 from solkit.errors import UnsupportedError
 from solkit.report import html, schema
 from solkit.report.overview import named
-from solkit.service.store import Job, JobStore
+from solkit.service.store import Job
 
 __all__ = ["HEADERS", "has_report", "report_page"]
 
-_FROM_RESULT = ("score", "analyse")
-_KEPT = ("rank", "evolve")
-"""Kinds whose pages need more than the result: the worker makes them."""
+_KINDS = ("score", "analyse", "rank", "evolve")
+_SHOWN = 20  # candidates of a ranking
 
 HEADERS = {
     # the page names the digests of its own scripts; here it only gets an origin of its own
@@ -27,25 +26,24 @@ HEADERS = {
 
 def has_report(job: Job) -> bool:
     """Say whether a job has a report of its own, besides its page."""
-    return job.result is not None and job.kind in (*_FROM_RESULT, *_KEPT)
+    return job.result is not None and job.kind in _KINDS
 
 
-def report_page(job: Job, store: JobStore) -> str:
+def report_page(job: Job) -> str:
     """Return the report as a page of HTML.
 
     Raises:
         UnsupportedError: Jinja or Plotly is missing, or the job has none.
     """
-    if job.result is not None and job.kind in _FROM_RESULT:
-        model = schema.ReportJson.model_validate(json.loads(job.result))
-        written = datetime.fromtimestamp(job.finished_s or job.created_s, timezone.utc)
-        return html.page(named([model]), written=written)
-    kept = store.page(job.id)
-    if kept is None:
-        why = "it is not over" if not job.status.is_over else "its worker lacks Jinja"
-        if job.status.is_over and job.kind not in _KEPT:
+    if job.result is None or not has_report(job):
+        why = "it is not over"
+        if job.status.is_over:
             why = f"a {job.kind} is shown on its own page"
-        raise UnsupportedError(
-            f"job {job.id} has no report: {why} (pip install 'solkit[report]' makes reports)"
-        )
-    return kept
+        raise UnsupportedError(f"job {job.id} has no report: {why}")
+    document = json.loads(job.result)
+    written = datetime.fromtimestamp(job.finished_s or job.created_s, timezone.utc)
+    if job.kind == "rank":
+        return html.ranking_page(document, _SHOWN, written=written)
+    if job.kind == "evolve":
+        return html.lineage_page(document, written=written)
+    return html.page(named([schema.ReportJson.model_validate(document)]), written=written)

@@ -59,10 +59,6 @@ CREATE TABLE IF NOT EXISTS points (
     sol_ms REAL
 );
 CREATE INDEX IF NOT EXISTS by_job ON points (job, attempt);
-CREATE TABLE IF NOT EXISTS pages (
-    job TEXT PRIMARY KEY,
-    html TEXT NOT NULL
-) WITHOUT ROWID;
 """
 _WAIT_S = 30.0  # for the lock of another process
 _MOST_DEATHS = 5
@@ -256,14 +252,6 @@ class JobStore:
             ).fetchall()
         return [Point(*row) for row in rows]
 
-    def page(self, name: str) -> str | None:
-        """Return the report that a job's worker made; ``None`` if it made none."""
-        with self._lock:
-            row = self._connection.execute(
-                "SELECT html FROM pages WHERE job = ?", (name,)
-            ).fetchone()
-        return None if row is None else str(row[0])
-
     def cancel(self, name: str, owner: str | None = None) -> Job:
         """Cancel an unfinished job; a running one is given up, its answer is dropped.
 
@@ -305,13 +293,9 @@ class JobStore:
                 _insert_point(connection, job, point)
             return is_wanted
 
-    def finish(self, job: Job, result: str, page: str | None = None) -> bool:
-        """Answer a job, with its report if there is one; whether the answer counts."""
-        counts = self._finish_job(job.id, job.attempt, Status.DONE, result, None)
-        if counts and page is not None:
-            with self._write_transaction() as connection:
-                connection.execute("INSERT OR REPLACE INTO pages VALUES (?, ?)", (job.id, page))
-        return counts
+    def finish(self, job: Job, result: str) -> bool:
+        """Answer a job; whether the answer counts."""
+        return self._finish_job(job.id, job.attempt, Status.DONE, result, None)
 
     def fail(self, job: Job, kind: str, message: str) -> bool:
         """Say why a job has no answer; whether that counts."""
@@ -368,7 +352,7 @@ class JobStore:
                 f"DELETE FROM jobs WHERE status NOT IN {_UNFINISHED} AND finished_s < ?",
                 (time.time() - older_s,),
             )
-            for table in ("keys", "points", "pages"):
+            for table in ("keys", "points"):
                 connection.execute(f"DELETE FROM {table} WHERE job NOT IN (SELECT id FROM jobs)")
 
     # ------------------------------------------------------------------------------------- insides

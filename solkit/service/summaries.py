@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from solkit.report.evolution import search_view
+from solkit.report.ranking import PlanView
+from solkit.report.tuning import SearchView
 from solkit.report.units import duration, format_settings
 
 __all__ = ["MOST_CHARACTERS", "result_facts", "shorten_text", "summarize_result"]
@@ -145,18 +148,13 @@ def _failure_lines(result: Json) -> Iterator[str]:
 
 def _rank_lines(result: Json) -> Iterator[str]:
     for plan in result["results"]:
-        yield f"{format_settings(plan['shape'])}: speed of light {_format_time(plan['sol_ms'])}"
-        if plan["enough"] is not None:
-            yield f"measuring the first {plan['enough']} finds one within 2 % of the best, by 90 %."
-        yield from plan["notes"][:3]
-        for place, entry in enumerate(plan["ranking"][:_MOST_PLACES], 1):
-            forecast = entry["forecast"]
-            interval = f"{_format_time(forecast['low_ms'])} to {_format_time(forecast['high_ms'])}"
-            yield (
-                f"{place}. {entry['action']}: {entry['file']} {format_settings(entry['params'])}: "
-                f"{_format_time(forecast['time_ms'])} ({interval}). {entry['reason']}"
-            )
-        yield from _remainder_line(plan["ranking"], _MOST_PLACES, "candidates")
+        view = PlanView.from_json(plan)
+        yield view.title
+        yield from filter(None, (view.enough, *view.notes[:3], view.doubt))
+        for row in view.candidates[:_MOST_PLACES]:
+            interval = f" ({row.interval})" if row.interval else ""
+            yield f"{row.place}. {row.action}: {row.name}: {row.time}{interval}. {row.reason}"
+        yield from _remainder_line(view.candidates, _MOST_PLACES, "candidates")
 
 
 def _evaluation_lines(result: Json) -> Iterator[str]:
@@ -201,26 +199,14 @@ def _comparison_lines(result: Json) -> Iterator[str]:
 
 
 def _tuning_lines(result: Json) -> Iterator[str]:
-    default, best = result["default"], result["best"]
-    yield f"{format_settings(result['shape'])} on {result['device']}: {_verdict_line(result)}"
-    yield f"in use: {format_settings(default['params'])}: {_format_time(default['time_ms'])}"
-    if best is not None:
-        yield f"best: {format_settings(best['params'])}: {_format_time(best['time_ms'])}"
-    yield from _search_lines(result)
+    yield from _search_lines(SearchView.from_json(result), result)
 
 
 def _evolution_lines(result: Json) -> Iterator[str]:
-    original, best = result["original"], result["best"]
-    yield f"{format_settings(result['shape'])} on {result['device']}: {_verdict_line(result)}"
-    yield f"original: {format_settings(original['params'])}: {_format_time(original['time_ms'])}"
-    params = format_settings(best["params"])
-    yield f"best: variant {best['id']} {params}: {_format_time(best['time_ms'])}"
+    yield from _search_lines(search_view(result), result)
     for variant in result["variants"]:
-        if variant["id"] == best["id"] and variant["intent"]:
+        if variant["id"] == result["best"]["id"] and variant["intent"]:
             yield f"  {variant['kind']}: {variant['intent']}"
-    if result["gate"] is not None:
-        yield f"gate: {result['gate']['why']}"
-    yield from _search_lines(result)
     tried = sorted(result["variants"], key=lambda variant: variant["time_ms"] or float("inf"))
     for variant in tried[:_MOST_PLACES]:
         took = (
@@ -231,22 +217,12 @@ def _evolution_lines(result: Json) -> Iterator[str]:
         yield f"  {variant['id']} {variant['kind']}: {took}"
 
 
-def _verdict_line(result: Json) -> str:
-    speedup = result["speedup"]
-    if speedup is None:
-        return f"{result['verdict']}."
-    low, high = (_format_number(speedup[name]) for name in ("low", "high"))
-    return f"{result['verdict']}, {speedup['value']:.3f} times as fast ({low} to {high})."
-
-
-def _search_lines(result: Json) -> Iterator[str]:
-    yield (
-        f"{result['measured']} configurations measured, {result['failed']} failed, "
-        f"{result['gpu_s']:.1f} GPU s; it stopped: {result['stopped']}."
-    )
+def _search_lines(view: SearchView, result: Json) -> Iterator[str]:
+    yield from view.lines()
+    yield f"  {view.effort}"
     if result["sol_ms"] is not None:
-        yield f"speed of light: {_format_time(result['sol_ms'])}"
-    yield from (f"note: {line}" for line in result["notes"][:4])
+        yield f"  speed of light: {_format_time(result['sol_ms'])}"
+    yield from (f"note: {line}" for line in view.notes[:4])
 
 
 def _profile_lines(result: Json) -> Iterator[str]:
@@ -365,10 +341,6 @@ _FACTS: Mapping[str, Callable[[Json], dict[str, Any]]] = {
     "evolve": _facts_of_search,
     "profile": _facts_of_profile,
 }
-
-
-def _cut_line(line: str) -> str:
-    return line if len(line) <= _MOST_LINE else f"{line[:_MOST_LINE]}..."
 
 
 def _remainder_line(every: Sequence[Any], most: int, what: str) -> Iterator[str]:

@@ -72,8 +72,8 @@ class _Worker:
                 raise _UnwantedError
 
         try:
-            done = self._workshop.perform(job.kind, job.request, job.owner, tell)
-            self._store.finish(job, done.result, done.page)
+            result = self._workshop.perform(job.kind, job.request, job.owner, tell)
+            self._store.finish(job, result)
         except _UnwantedError:
             pass  # it was cancelled: nobody waits for an answer
         except SolkitError as error:

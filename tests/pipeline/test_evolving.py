@@ -121,7 +121,7 @@ def test_json_holds_every_variant_with_its_source(found):
 
 
 def test_the_page_shows_the_lineage_and_what_each_variant_changed(found):
-    html = lineage_page(found, written=datetime(2026, 11, 26, tzinfo=timezone.utc))
+    html = lineage_page(page.as_json(found), written=datetime(2026, 11, 26, tzinfo=timezone.utc))
     assert "three_pass.py" in html
     for each in found.variants[1:]:
         assert f'id="v{each.variant.id}"' in html

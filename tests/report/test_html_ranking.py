@@ -15,6 +15,7 @@ from test_html import Parsed
 
 from solkit.core import Configuration, Depth
 from solkit.report.html import ranking_page
+from solkit.report.ranking import as_json
 from solkit.surrogate.model import Contribution
 from solkit.surrogate.plan import Action, Forecast, Plan, Ranked
 
@@ -30,7 +31,7 @@ def ranked(block, action, *, pushes=(), forecast=None, path="k.py", reason="It i
 
 def parsed(*candidates, top=1, **plan):
     plans = [Plan({"N": 8}, candidates, 0.01, **plan)]
-    return Parsed(ranking_page(plans, top, written=NOW))
+    return Parsed(ranking_page(as_json(plans), top, written=NOW))
 
 
 def test_what_moves_a_forecast_is_shown_beside_it():

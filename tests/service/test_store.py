@@ -182,14 +182,12 @@ def test_the_points_of_a_search_are_where_its_best_time_changes(store):
     assert store.points(again) == []
 
 
-def test_reports_and_points_go_with_their_job(store):
+def test_points_go_with_their_job(store):
     submitted(store)
     job = store.claim("cpu")
     store.tell(job, "searching", Point(1.0, 10.0, 5.0))
-    assert store.finish(job, "{}", "<p>report</p>")
-    assert store.page(job.id) == "<p>report</p>"
-    assert not store.finish(job, "{}", "<p>late</p>")
-    assert store.page(job.id) == "<p>report</p>"
+    assert store.finish(job, "{}")
+    assert not store.finish(job, "{}")
+    assert store.points(job)
     store.prune(-1.0)
-    assert store.page(job.id) is None
     assert store.points(job) == []

@@ -11,7 +11,7 @@ import pytest
 from synthetic import CARD, KERNEL, QUICK, table
 
 import solkit
-from solkit import rank
+from solkit import extras, rank
 from solkit.analysis.analyser import Analysed
 from solkit.core import (
     Analysis,
@@ -71,6 +71,21 @@ def test_score_and_rank_expect_the_same_of_what_is_in_use(file, model, monkeypat
     (own,) = (e for e in plan.ranked if dict(e.configuration.params) == dict(scored.params))
     assert scored.forecast == own.forecast
     assert scored.forecast.low_ms < scored.forecast.time_ms < scored.forecast.high_ms
+
+
+def test_a_score_without_a_surrogate_says_why_and_what_to_install(file, monkeypatch):
+    def load(*_):
+        return extras.library("no_such_trees")
+
+    monkeypatch.setitem(extras.EXTRAS, "surrogate", ("scipy", "no_such_trees"))
+    monkeypatch.setattr(Surrogate, "load", staticmethod(load))
+    shape = {"N": 1 << 19}  # no forecast of it is kept
+    (scored,) = solkit.score(file, device="h100", measure=False, shapes=[shape]).results
+    assert scored.forecast is None
+    assert scored.gap is not None
+    (note,) = (text for text in scored.analysis.notes if "surrogate" in text)
+    assert note.startswith("The surrogate gives no forecast: ")
+    assert "pip install 'solkit[surrogate]'" in note
 
 
 AUTOTUNED = """

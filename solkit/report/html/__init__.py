@@ -4,10 +4,11 @@
 
     page ─┬─ _views   what the templates show
           ├─ _plotly  figures for Plotly
-          └─ templates/*.html.jinja, style.css, page.js
-    ranking_page ── templates/rank.html.jinja, style.css
-    lineage_page ── templates/lineage.html.jinja, style.css
-    judging_page ── templates/judge.html.jinja, style.css
+          └─ templates/page.html.jinja, page.js
+    ranking_page ── templates/rank.html.jinja
+    lineage_page ── templates/lineage.html.jinja
+    judging_page ── templates/judge.html.jinja
+    all extend templates/base.html.jinja, with style.css
 """
 
 from __future__ import annotations

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-import solkit
 from solkit.core.judging import JudgeReport, Plausibility
 from solkit.report import judging
-from solkit.report.html._page import TEMPLATES, environment
-from solkit.report.palette import DARK, LIGHT
+from solkit.report.html._page import fill_template
 
 __all__ = ["judging_page"]
 
@@ -24,23 +22,16 @@ def judging_page(report: JudgeReport, *, written: datetime) -> str:
         UnsupportedError: Jinja is not installed.
     """
     shown = judging.worst_first(report.judgements)
-    return (
-        environment()
-        .get_template("judge.html.jinja")
-        .render(
-            title=judging.title_of(report),
-            counts=judging.counts(report),
-            judged=[j for j in shown if j.plausibility is not Plausibility.NOT_JUDGED],
-            refused=[j for j in shown if j.plausibility is Plausibility.NOT_JUDGED],
-            devices={j.problem.device.key: j.problem.device for j in shown if j.problem}.values(),
-            faults=report.faults,
-            problem_words=judging.problem_words,
-            solution_words=judging.solution_words,
-            verdict_words=judging.verdict_words,
-            written=written.strftime("%Y-%m-%d %H:%M %Z"),
-            version=solkit.__version__,
-            style=(TEMPLATES / "style.css").read_text(encoding="utf-8"),
-            light=LIGHT,
-            dark=DARK,
-        )
+    return fill_template(
+        "judge",
+        title=judging.title_of(report),
+        written=written,
+        counts=judging.counts(report),
+        judged=[j for j in shown if j.plausibility is not Plausibility.NOT_JUDGED],
+        refused=[j for j in shown if j.plausibility is Plausibility.NOT_JUDGED],
+        devices={j.problem.device.key: j.problem.device for j in shown if j.problem}.values(),
+        faults=report.faults,
+        problem_words=judging.problem_words,
+        solution_words=judging.solution_words,
+        verdict_words=judging.verdict_words,
     )

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-import solkit
-from solkit.core import Bred, Evolved
-from solkit.report.html._page import TEMPLATES, environment
-from solkit.report.palette import DARK, LIGHT
-from solkit.report.tuning import speedup_json, stopped_words
-from solkit.report.units import format_settings, shape_words
+from solkit.report.evolution import search_view
+from solkit.report.html._page import fill_template
 
 __all__ = ["lineage_page"]
 
 _CONTEXT = 2  # unchanged lines around a change
+_KINDS: Mapping[str, str] = {"+": "added", "-": "removed", "@": "place"}
+
+Variant = Mapping[str, Any]
+"""A variant of ``solkit.evolve/1``."""
 
 
 @dataclass(frozen=True)
@@ -32,95 +32,69 @@ class _Row:
         lines: what it changed of its parent: a class of the style sheet and a line each.
     """
 
-    bred: Bred
+    variant: Variant
     depth: int
-    params: str
     length: float | None
     gain: float | None
     lines: Sequence[tuple[str, str]]
     is_best: bool
 
-    @property
-    def name(self) -> str:
-        return self.bred.variant.kind
 
-
-def lineage_page(evolved: Evolved, *, written: datetime) -> str:
+def lineage_page(document: Mapping[str, Any], *, written: datetime) -> str:
     """Return the page as text; it needs no script and loads nothing.
 
     Args:
-        evolved: the result.
+        document: ``solkit.evolve/1``.
         written: when.
 
     Raises:
         UnsupportedError: Jinja is not installed.
     """
-    final = None if evolved.gate is None else evolved.gate.final
-    return (
-        environment()
-        .get_template("lineage.html.jinja")
-        .render(
-            evolved=evolved,
-            speedup=speedup_json(final),
-            why=stopped_words(evolved.stopped),
-            rows=list(_lineage_rows(evolved)),
-            shape=shape_words(evolved.shape),
-            title=Path(evolved.kernel).name,
-            written=written.strftime("%Y-%m-%d %H:%M %Z"),
-            version=solkit.__version__,
-            style=(TEMPLATES / "style.css").read_text(encoding="utf-8"),
-            light=LIGHT,
-            dark=DARK,
-        )
+    return fill_template(
+        "lineage",
+        title=Path(document["kernel"]).name,
+        written=written,
+        view=search_view(document),
+        rows=list(_lineage_rows(document)),
     )
 
 
-def _lineage_rows(evolved: Evolved) -> Iterator[_Row]:
+def _lineage_rows(document: Mapping[str, Any]) -> Iterator[_Row]:
     """Yield the variants, each after its parent."""
-    by_id = {bred.variant.id: bred for bred in evolved.variants}
-    slowest = max((bred.time_ms or 0.0 for bred in evolved.variants), default=0.0)
-    for bred, depth in _walk_depth_first(evolved.variants):
-        parent = by_id.get(bred.variant.parent or "")
+    variants = document["variants"]
+    by_id = {variant["id"]: variant for variant in variants}
+    slowest = max((variant["time_ms"] or 0.0 for variant in variants), default=0.0)
+    for variant, depth in _walk_depth_first(variants):
+        parent, time_ms = by_id.get(variant["parent"] or ""), variant["time_ms"]
         yield _Row(
-            bred,
+            variant,
             depth,
-            format_settings(bred.params).replace(",", " "),
-            None if bred.time_ms is None or not slowest else 100 * bred.time_ms / slowest,
-            _gain_over_parent(parent, bred),
-            list(_changed_lines(parent, bred)),
-            bred.variant.id == evolved.best,
+            length=None if time_ms is None or not slowest else 100 * time_ms / slowest,
+            gain=parent["time_ms"] / time_ms if parent and parent["time_ms"] and time_ms else None,
+            lines=list(_changed_lines(parent, variant)),
+            is_best=variant["id"] == document["best"]["id"],
         )
 
 
-def _walk_depth_first(variants: Sequence[Bred]) -> Iterator[tuple[Bred, int]]:
+def _walk_depth_first(variants: Sequence[Variant]) -> Iterator[tuple[Variant, int]]:
     """Depth first, children in the order proposed."""
-    children: dict[str | None, list[Bred]] = {}
-    for bred in variants:
-        children.setdefault(bred.variant.parent, []).append(bred)
+    children: dict[str | None, list[Variant]] = {}
+    for variant in variants:
+        children.setdefault(variant["parent"], []).append(variant)
 
-    def variants_below(name: str | None, depth: int) -> Iterator[tuple[Bred, int]]:
+    def variants_below(name: str | None, depth: int) -> Iterator[tuple[Variant, int]]:
         for child in children.get(name, ()):
             yield child, depth
-            yield from variants_below(child.variant.id, depth + 1)
+            yield from variants_below(child["id"], depth + 1)
 
     yield from variants_below(None, 0)
 
 
-def _gain_over_parent(parent: Bred | None, child: Bred) -> float | None:
-    if parent is None or parent.time_ms is None or child.time_ms is None:
-        return None
-    gain = parent.time_ms / child.time_ms
-    return gain if math.isfinite(gain) else None
-
-
-_KINDS: Mapping[str, str] = {"+": "added", "-": "removed", "@": "place"}
-
-
-def _changed_lines(parent: Bred | None, child: Bred) -> Iterator[tuple[str, str]]:
+def _changed_lines(parent: Variant | None, child: Variant) -> Iterator[tuple[str, str]]:
     """Yield the lines that a variant changed."""
     if parent is None:
         return
-    before, after = (bred.variant.source.splitlines() for bred in (parent, child))
+    before, after = (variant["source"].splitlines() for variant in (parent, child))
     lines = difflib.unified_diff(before, after, lineterm="", n=_CONTEXT)
     for number, text in enumerate(lines):
         if number >= 2:  # the names of the files

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import solkit
 from solkit.extras import library
@@ -27,9 +27,9 @@ from solkit.report.palette import DARK, LIGHT
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["TEMPLATES", "Failure", "environment", "page"]
+__all__ = ["Failure", "fill_template", "page"]
 
-TEMPLATES = Path(__file__).parent / "templates"
+_TEMPLATES = Path(__file__).parent / "templates"
 
 
 @dataclass(frozen=True)
@@ -61,29 +61,47 @@ def page(
     """
     views, compared = _views.views(reports), _views.comparison(reports)
     specs = _views.charts_of(views, compared)
-    script = (TEMPLATES / "page.js").read_text(encoding="utf-8")
+    script = (_TEMPLATES / "page.js").read_text(encoding="utf-8")
     packed_plotly, plotly_digest = _packed_plotly()
+    return fill_template(
+        "page",
+        title=_title_of_page(reports),
+        written=written,
+        views=views,
+        index=_views.index(views),
+        comparison=compared,
+        cost_formula=COST_FORMULA,
+        charts=_compress_to_base64(json.dumps(specs, allow_nan=False).encode()),
+        chart_ids=frozenset(specs),
+        gpus=_views.gpus(reports),
+        failures=failures,
+        script=script,
+        plotly=packed_plotly,
+        allowed_scripts=(_script_digest(script.encode()), plotly_digest),
+    )
+
+
+def fill_template(name: str, *, title: str, written: datetime, **values: Any) -> str:
+    """Return the page of a template that extends ``base.html.jinja``.
+
+    Raises:
+        UnsupportedError: Jinja is not installed.
+    """
+    light, dark = (
+        "".join(f"--{colour}: {value}; " for colour, value in theme.items())
+        for theme in (LIGHT, DARK)
+    )
     return (
-        environment()
-        .get_template("page.html.jinja")
+        _environment()
+        .get_template(f"{name}.html.jinja")
         .render(
-            views=views,
-            index=_views.index(views),
-            comparison=compared,
-            cost_formula=COST_FORMULA,
-            charts=_compress_to_base64(json.dumps(specs, allow_nan=False).encode()),
-            chart_ids=frozenset(specs),
-            gpus=_views.gpus(reports),
-            failures=failures,
-            title=_title_of_page(reports),
+            title=title,
             written=written.strftime("%Y-%m-%d %H:%M %Z"),
             version=solkit.__version__,
-            style=(TEMPLATES / "style.css").read_text(encoding="utf-8"),
-            light=LIGHT,
-            dark=DARK,
-            script=script,
-            plotly=packed_plotly,
-            allowed_scripts=(_script_digest(script.encode()), plotly_digest),
+            style=(_TEMPLATES / "style.css").read_text(encoding="utf-8"),
+            light=light,
+            dark=dark,
+            **values,
         )
     )
 
@@ -117,11 +135,11 @@ def _compress_to_base64(data: bytes) -> str:
 
 
 @functools.cache
-def environment() -> Environment:
+def _environment() -> Environment:
     """Environment that fills templates: user text is escaped, and a missing value is an error."""
     jinja = library("jinja2")
     environment: Environment = jinja.Environment(
-        loader=jinja.FileSystemLoader(TEMPLATES),
+        loader=jinja.FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=jinja.StrictUndefined,
         trim_blocks=True,

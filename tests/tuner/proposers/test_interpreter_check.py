@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -154,6 +155,34 @@ def test_variants_see_no_tokens(checker, monkeypatch):
     spy = "assert 'SECRET_TOKEN' not in os.environ\n    return out"
     found, why = checked(checker, COLUMN_SUM, "return out", spy, M=64, N=64)
     assert found is Checked.RIGHT, why
+
+
+def test_variants_see_no_files_of_other_parents(checker):
+    secret = "\n# a variant of another parent must not read this\n"
+    found, why = checked(checker, COLUMN_SUM + secret, "return out", "return out", M=64, N=64)
+    assert found is Checked.RIGHT, why
+    spy = """
+    from pathlib import Path
+    folder = Path(__file__).parents[1]
+    texts = [path.read_text() for path in folder.rglob("*") if path.is_file()]
+    assert len(texts) >= 2, folder  # its parent and itself
+    assert not any("of another" + " parent" in text for text in texts)
+    return out
+"""
+    found, why = checked(checker, COLUMN_SUM, "    return out", spy, M=64, N=64)
+    assert found is Checked.RIGHT, why
+
+
+def test_checks_of_two_parents_at_once_both_end(checker):
+    with ThreadPoolExecutor(4) as pool:
+        asked = [(COLUMN_SUM + f"\n# {number % 2}\n", number) for number in range(4)]
+        results = pool.map(
+            lambda each: checked(
+                checker, each[0], "return out", f"return out + {each[1]}", M=64, N=64
+            ),
+            asked,
+        )
+        assert [found for found, _ in results] == [Checked.RIGHT] + 3 * [Checked.WRONG]
 
 
 def test_the_reference_may_be_in_another_file(checker):
