@@ -75,10 +75,14 @@ SERVERS = ("compiler_loaded", "interpreted", "checker")
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
-    """Run modules that need the same server one after the other.
+    """Mark cases as slow, and run modules that need the same server one after the other.
 
     Each process of ``-n`` begins with a long stretch of them, so that mostly one starts it.
     """
+    for item in items:
+        mark = item.get_closest_marker("quick")
+        if mark is not None and not any(case in item.callspec.id for case in mark.args):
+            item.add_marker(pytest.mark.slow)
     first = dict.fromkeys((item.path for item in items), len(SERVERS))
     for item in items:
         needed = [place for place, name in enumerate(SERVERS) if name in item.fixturenames]

@@ -9,7 +9,7 @@ from rewriting import HEADER, rewritten, variants
 from solkit.tuner.proposers.rewriter.operand_scales import Scales
 from solkit.tuner.proposers.rewriter.tile_constants import Retile
 
-SIDES = {"M": 40, "N": 48, "K": 56}
+SIDES = {"M": 24, "N": 20, "K": 24}
 
 
 def test_a_scale_of_columns_is_applied_to_the_sums(is_right):

@@ -8,7 +8,7 @@ from rewriting import HEADER, variants
 
 from solkit.tuner.proposers.rewriter.whole_row import WholeRow
 
-ROWS = {"M": 40, "N": 200}
+ROWS = {"M": 4, "N": 200}
 WARPS = "num_warps=min(max(triton.next_power_of_2(N) // (32 * VALUES), 1), 32)"
 
 
