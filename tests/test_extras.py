@@ -180,6 +180,7 @@ def pages(command, name="solkit"):
         yield from pages(each, f"{name} {inner}")
 
 
+@pytest.mark.slow
 def test_help_shows_brackets():
     import typer.main
 

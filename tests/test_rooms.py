@@ -167,7 +167,7 @@ def imports_of():
 
 def imports(path):
     """The full names that a file imports, inner imports too; from packages with the name."""
-    for node in ast.walk(ast.parse((ROOT / path).read_text("utf-8"))):
+    for node in ast.walk(syntax_tree((ROOT / path).read_text("utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

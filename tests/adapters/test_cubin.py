@@ -86,6 +86,7 @@ def test_registers_and_stack_are_those_that_cuobjdump_tells(both, tmp_path):
         assert (each.registers, each.spills) == (found.registers, found.stack_bytes // 4)
 
 
+@pytest.mark.slow
 def test_code_read_together_is_as_nvdisasm_shows_each(both):
     kernels, device = both
     functions = [only(cubin.parse_functions(each.cubin)) for each in kernels]
@@ -109,6 +110,7 @@ def test_a_kernel_that_spills_has_a_stack(both):
         assert product.spills > 0
 
 
+@pytest.mark.slow
 def test_one_run_of_nvdisasm_reads_all(both, monkeypatch, tmp_path):
     kernels, device = both
     runs = []
@@ -127,6 +129,7 @@ def test_one_run_of_nvdisasm_reads_all(both, monkeypatch, tmp_path):
     assert len(runs) == 1
 
 
+@pytest.mark.quick("b200")
 def test_instructions_of_a_masked_load_are_of_its_line(both):
     """Triton's inline assembly of several lines begins where the load stands, and counts on."""
     rows_kernel, product_kernel = triton_compiler.machine_codes(*both)

@@ -73,6 +73,7 @@ def test_a_missing_guard_is_noticed():
     assert not guard_works()
 
 
+@pytest.mark.quick("<lambda>2", "<lambda>3", "<lambda>6", "<lambda>10")
 @pytest.mark.parametrize(
     "build",
     [
@@ -99,6 +100,7 @@ def test_tensors_are_on_the_fake_gpu(in_child, build):
     assert in_child(device_of) == (True, "cuda", True)
 
 
+@pytest.mark.quick("<lambda>-shape0", "<lambda>-shape1")
 @pytest.mark.parametrize(
     ("make", "shape"),
     [
@@ -221,6 +223,7 @@ def test_values_that_follow_from_the_program_are_known(in_child):
     assert in_child(values) == ([7, [0.0, 0.5, 1.0], 3], [[0], [2]], ())
 
 
+@pytest.mark.quick("<lambda>-1.0-float32", "<lambda>-value4-mask")
 @pytest.mark.parametrize(
     ("read", "value", "words"),
     [
@@ -266,6 +269,7 @@ assert type(real.source.__spec__.loader).__name__ == "SourceFileLoader"
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "use",
     [

@@ -88,6 +88,7 @@ def test_hooks_of_modules_see_both_gradients(in_child):
     assert in_child(run) == [1, ((3, 4), (3, 2))]
 
 
+@pytest.mark.quick("<lambda>-shape4")
 @pytest.mark.parametrize(
     ("call", "shape"),
     [
@@ -127,6 +128,7 @@ def test_checkpoints_compute_twice(in_child, reentrant):
     assert in_child(names).count("aten.exp") == 2
 
 
+@pytest.mark.quick("GRU")
 @pytest.mark.parametrize("layer", [nn.LSTM, nn.GRU, nn.RNN])
 def test_recurrent_layers_are_one_op_each_way(in_child, layer):
     def names():
@@ -179,6 +181,7 @@ def test_attention_backward_is_five_products_over_the_pairs(in_child):
     assert contracted(in_child(operations)) == 2 * pairs * (3 * 8 + 2 * 4)
 
 
+@pytest.mark.quick("True-<lambda>1", "False-<lambda>1")
 @pytest.mark.parametrize(
     "build",
     [
@@ -199,6 +202,7 @@ def test_transformers_take_no_fused_path(in_child, build, train):
     assert not any("transformer" in name or "multi_head" in name for name in found)
 
 
+@pytest.mark.quick("<lambda>-2080", "None-4096")
 @pytest.mark.parametrize(
     ("mask", "pairs"),
     [

@@ -54,6 +54,7 @@ def seen(op: Callable[..., Any], x: torch.Tensor) -> Seen:
     ]
 
 
+@pytest.mark.quick("detach", "select", "addmm", "cat")
 @pytest.mark.parametrize("name", OPS)
 def test_a_shortcut_makes_what_eager_makes(in_child, name):
     op = OPS[name]
@@ -67,6 +68,7 @@ def normed(shape: tuple[int, ...], dtype: torch.dtype, training: bool, device: s
     return aten.native_batch_norm(x, *channels, training, 0.1, 1e-5)
 
 
+@pytest.mark.quick("True-shape0", "True-shape2", "False-shape1")
 @pytest.mark.parametrize("shape", [(4, 6), (4, 6, 5), (2, 6, 3, 5)])
 @pytest.mark.parametrize("training", [True, False])
 def test_batch_norm_makes_what_eager_makes(in_child, shape, training):
@@ -84,6 +86,7 @@ def told(made: Any) -> list[tuple[tuple[int, ...], tuple[int, ...], torch.dtype]
     return [(tuple(t.shape), t.stride(), t.dtype) for t in made]
 
 
+@pytest.mark.quick("<lambda>-invalid for input of size 6", "<lambda>-out of range")
 @pytest.mark.parametrize(
     ("call", "message"),
     [

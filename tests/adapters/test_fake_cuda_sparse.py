@@ -42,6 +42,7 @@ def from_dense_by_row(device):
 BUILDS = [csr, coo, bsr, from_dense, from_dense_by_row]
 
 
+@pytest.mark.quick("coo", "bsr")
 @pytest.mark.filterwarnings("ignore:Sparse")
 @pytest.mark.parametrize("build", BUILDS)
 def test_the_dense_form_is_torchs_own(in_child, build):
@@ -55,6 +56,7 @@ def test_the_dense_form_is_torchs_own(in_child, build):
         np.testing.assert_array_equal(got, wanted)
 
 
+@pytest.mark.quick("csr-3-mm")
 @pytest.mark.parametrize("call", ["matmul", "mm", "sparse", "operator", "reverse"])
 @pytest.mark.parametrize(("build", "stored"), [(csr, 3), (bsr, 12), (coo, 3)])
 def test_a_product_costs_what_is_stored(in_child, build, stored, call):

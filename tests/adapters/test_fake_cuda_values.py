@@ -51,6 +51,7 @@ def unique(device):
     ).repeat_interleave(torch.tensor([2, 0, 1, 1, 3], device=device))
 
 
+@pytest.mark.quick("bias_with_view", "rotary", "unique")
 @pytest.mark.parametrize("build", [window_mask, bias_with_view, rotary, scattered, as_half, unique])
 def test_contents_are_torchs_own(in_child, build):
     known = in_child(lambda: fake_cuda.known_value(build("cuda")))
@@ -88,6 +89,7 @@ def test_constants_take_no_memory_whatever_their_size(in_child):
     assert in_child(seen) == (3.0, 2 * 4)  # a float for x, one for y
 
 
+@pytest.mark.slow
 def test_contents_beyond_the_budget_are_dropped_and_the_rest_is_given_back(in_child):
     def seen():
         count, kept = contents._KNOWN_BYTES // (8 << 20), []  # of 1 Mi integers
@@ -165,6 +167,7 @@ def listed(scores):
     return torch.histc(ids.float(), EXPERTS, 0, EXPERTS - 1).tolist() and counts.tolist()
 
 
+@pytest.mark.quick("mixtral-2", "masked-2", "one_each-1")
 @pytest.mark.parametrize(
     ("route", "each"),
     [(mixtral, CHOSEN), (deepseek, CHOSEN), (flashinfer, CHOSEN), (masked, CHOSEN), (one_each, 1),
@@ -208,6 +211,7 @@ def test_guessed_contents_are_not_known(in_child):
     assert in_child(seen) == (None, ())
 
 
+@pytest.mark.quick("<lambda>-shape0-few", "<lambda>-shape6-mask", "<lambda>-shape9-None")
 @pytest.mark.parametrize(
     ("call", "shape", "words"),
     [

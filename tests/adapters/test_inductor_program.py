@@ -154,14 +154,17 @@ def differences(request, written, interpreted, tmp_path_factory):
     return dict(zip(names, told, strict=True))
 
 
+@pytest.mark.slow
 def test_each_reference_has_a_kernel_file(written):
     assert {name: written[name][1] for name in TEXTS} == dict.fromkeys(TEXTS, "")
 
 
+@pytest.mark.slow
 def test_they_compute_their_references_with_any_parameters(differences):
     assert differences == dict.fromkeys(differences, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_written_is_refused_with_the_reason(name, written):
     text, why = written[name]
@@ -189,12 +192,14 @@ def calls(text):
     return [ast.unparse(each.func).split("[")[0] for each in found]
 
 
+@pytest.mark.slow
 def test_library_operators_stay_calls_and_write_where_inductor_has_them_write(written):
     text = written["product"][0]
     assert "torch.mm(x, w, out=buf0)" in text  # the bias joins the kernel
     assert len(jitted(text)) == 1
 
 
+@pytest.mark.slow
 def test_kernels_are_launched_in_order(written):
     text = written["two_kernels"][0]
     first, last = jitted(text)
@@ -202,6 +207,7 @@ def test_kernels_are_launched_in_order(written):
     assert tuple(each for each in calls(text) if each in wanted) == wanted
 
 
+@pytest.mark.slow
 def test_parameters_of_several_kernels_are_named_apart(written):
     text = written["two_kernels"][0]
     names = [argument.arg for argument in launcher(text).args.kwonlyargs]
@@ -214,28 +220,33 @@ def test_parameters_of_several_kernels_are_named_apart(written):
     assert all(value in listed[name] for name, value in zip(names, defaults))
 
 
+@pytest.mark.slow
 def test_parameters_of_one_kernel_have_tritons_names(written):
     names = [argument.arg for argument in launcher(written["softmax"][0]).args.kwonlyargs]
     assert names == ["XBLOCK", "num_warps", "num_stages"]
 
 
+@pytest.mark.slow
 def test_a_reduction_is_persistent_looped_or_split_as_inductor_has_it(written):
     assert "for r0_offset" not in written["softmax"][0]
     assert "for r0_offset" in written["long_rows"][0]
     assert len(jitted(written["split_sum"][0])) == 2
 
 
+@pytest.mark.slow
 def test_attention_stays_one_library_call(written):
     text = written["attention"][0]
     assert "torch.nn.functional.scaled_dot_product_attention(q, k, v, scale=0.3)" in text
 
 
+@pytest.mark.slow
 def test_memory_is_freed_and_reused_as_by_inductor(written):
     text = written["product"][0]
     assert calls(text).count("torch.empty_strided") == 1  # the kernel works in place
     assert "del buf1\n" in written["two_kernels"][0]
 
 
+@pytest.mark.slow
 def test_a_model_keeps_its_weights_and_what_makes_them(written):
     text = written["convolution"][0]
     top = [getattr(node, "name", "") for node in ast.parse(text).body]
@@ -247,18 +258,21 @@ def test_a_model_keeps_its_weights_and_what_makes_them(written):
     assert "self.offset" in text
 
 
+@pytest.mark.slow
 def test_the_header_says_what_made_it(written):
     documented = ast.get_docstring(ast.parse(written["chain"][0]))
     assert "chain, as PyTorch's Inductor compiles it." in documented
     assert "PyTorch's licence" in documented
 
 
+@pytest.mark.slow
 def test_a_program_without_a_kernel_has_no_space(written):
     text = written["library_alone"][0]
     assert "SPACE" not in text
     assert jitted(text) == []
 
 
+@pytest.mark.slow
 def test_every_point_of_a_large_programs_space_is_valid(written, tmp_path):
     from solkit.core import Space
 

@@ -116,6 +116,7 @@ def test_a_cache_is_filled_with_what_a_launch_needs(in_child, tmp_path, monkeypa
     assert len(launchers) == (1 if triton.__version__.startswith("3.6.") else 0)
 
 
+@pytest.mark.slow
 def test_filling_a_cache_says_what_does_not_compile(in_child, tmp_path):
     def fill():
         triton.knobs.cache.dir = str(tmp_path)

@@ -118,6 +118,7 @@ def no_process_after(monkeypatch):
     return lambda: monkeypatch.setattr(jobs.Jobs, "fork", refuse)
 
 
+@pytest.mark.slow
 def test_each_configuration_comes_back_with_what_it_gives(analyser, write):
     asked = configurations(write(KERNEL), ({"NUMBER": n} for n in range(40)))
     found = {each.configuration.params["NUMBER"]: each for each in analyser.analysed(asked)}
@@ -127,6 +128,7 @@ def test_each_configuration_comes_back_with_what_it_gives(analyser, write):
     assert all(each.error is None and each.seconds > 0 for each in found.values())
 
 
+@pytest.mark.slow
 def test_a_file_is_loaded_once_by_each_worker(analyser, write):
     path = write(KERNEL)
     assert (
@@ -135,6 +137,7 @@ def test_a_file_is_loaded_once_by_each_worker(analyser, write):
     assert 1 <= len(Path(path).with_name("loads").read_text()) <= 2
 
 
+@pytest.mark.slow
 def test_one_that_misbehaves_costs_itself_alone(write):
     path = write(KERNEL)
     bad = ({"DO": "die"}, {"DO": "abort"}, {"DO": "hang"}, {"NOTHING": 1})
@@ -180,6 +183,7 @@ def test_a_file_that_cannot_be_read_is_an_error_that_says_so(analyser, tmp_path)
     assert isinstance(found.error, KernelFileError)
 
 
+@pytest.mark.slow
 def test_threads_share_an_analyser(analyser, write):
     paths = [write(KERNEL, f"kernel{n}.py") for n in range(3)]
     found = {}

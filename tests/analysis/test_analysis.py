@@ -150,6 +150,7 @@ def test_addresses_and_sizes_specialise_as_on_a_gpu(in_child):
     assert in_child(attributes) == [[(0,), (1,), (2,)], [(1,), (2,)]]
 
 
+@pytest.mark.slow
 def test_launches_alike_are_counted_and_others_listed_in_order(analysed):
     def several(x, y):
         for _ in range(3):
@@ -170,6 +171,7 @@ def test_autotuning_shows_the_first_configuration(analysed):
     assert "tuned_kernel: 2 configurations, showing the first: BLOCK=256, num_warps=2" in note
 
 
+@pytest.mark.slow
 def test_autotuning_shows_the_configuration_asked_for(analysed):
     analysis = analysed(tuned, lambda: (cuda(N),), BLOCK=512)
     launch = only(analysis).launch
@@ -404,6 +406,7 @@ def _launched_by_liger():
     return {name: analyse(each, devices.find("h100"), {}, 1) for name, each in workloads.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not importlib.util.find_spec("liger_kernel"), reason="needs liger-kernel")
 def test_launchers_of_liger_kernel(in_child):
     """All in one child: Liger imports torch's compiler, which takes seconds."""

@@ -89,6 +89,7 @@ def in_each_spelling():
     return [analysed(make(), square()) for make in SPELLINGS]
 
 
+@pytest.mark.slow
 def test_each_spelling_gives_inductors_kernels(found):
     spelled, _ = found
     for each in spelled:
@@ -125,6 +126,7 @@ def by_what_they_do():
     return [analysed(each, square()) for each in (twice, ran, eager, tuned)]
 
 
+@pytest.mark.slow
 def test_what_a_compiled_function_does(found):
     _, (twice, launching, eager, tuned) = found
     # called twice, made once, fused with the update in place

@@ -50,6 +50,7 @@ def facts_at(analyser, path, *sizes):
     return [each.analysis.kernels[0].facts for each in found]
 
 
+@pytest.mark.slow
 def test_an_h200_has_the_facts_of_an_h100_and_a_time_of_its_own(path):
     found = []
     for name in ("h100-sxm", "h200"):

@@ -129,6 +129,7 @@ CASES = {  # by name: a function, and the bytes that its operator reads and writ
 }  # fmt: skip
 
 
+@pytest.mark.quick("convert", "copy", "random", "every second column")
 @pytest.mark.parametrize("name", CASES)
 def test_bytes_of_an_operator(analysed, name):
     function, read, written = CASES[name]

@@ -56,6 +56,7 @@ def alone(tmp_path_factory):
     return str(path), work_of(str(path))
 
 
+@pytest.mark.quick("compiles itself")
 @pytest.mark.parametrize("name", MEDDLING)
 def test_a_candidate_in_a_file_of_its_own(alone, tmp_path, name):
     problem, expected = alone
@@ -65,6 +66,7 @@ def test_a_candidate_in_a_file_of_its_own(alone, tmp_path, name):
     assert work_of(str(new), problem) == expected
 
 
+@pytest.mark.quick("compiles itself", "changes an operator when it is built")
 @pytest.mark.parametrize("name", [name for name, (before, _) in MEDDLING.items() if not before])
 def test_a_candidate_in_the_same_file(alone, tmp_path, name):
     _, expected = alone

@@ -47,6 +47,7 @@ def test_a_case_each_for_the_files_own_shapes_or_those_asked_for(analyser, write
         study(analyser, StudyPlan(path, shapes=[]))
 
 
+@pytest.mark.slow
 def test_a_shape_that_fails_is_told_and_costs_no_other(analyser, write):
     found = study(analyser, StudyPlan(write(TWO), shapes=[{"M": 4}, {"N": 4}]))
     assert [case.shape for case in found.cases] == [{"N": 4}]
@@ -57,6 +58,7 @@ def test_a_shape_that_fails_is_told_and_costs_no_other(analyser, write):
         study(analyser, StudyPlan(write(TWO), shapes=[{"M": 4}, {"L": 2}]))
 
 
+@pytest.mark.quick("os._exit(7)")
 @pytest.mark.parametrize("end", ["os._exit(7)", "os.abort()"])
 def test_a_candidate_that_ends_its_process_leaves_the_problems_side(analyser, write, end):
     path = write(

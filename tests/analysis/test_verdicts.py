@@ -83,6 +83,7 @@ def operands():
     return cuda(128, 1024, dtype=torch.float16), cuda(1024, 256, dtype=torch.float16)
 
 
+@pytest.mark.slow
 def test_an_autotuned_kernel_passes_over_a_configuration_that_does_not_fit(analysed):
     # four stages of 128 x 128 and 128 x 256 halves take 384 KiB; an H100 has 227 KiB
     found = analysed(multiplied, operands)

@@ -91,6 +91,7 @@ def test_what_a_set_holds(dataset, store):
     assert 0 < told["largest file, MB"] <= told["MB"] < 1
 
 
+@pytest.mark.quick("counts0-4-0", "counts2-6-1", "counts4-11-1")
 @pytest.mark.parametrize(
     ("counts", "between_us", "gaps"),
     [((), 4, 0), ((), 6, 1), ((1,), 6, 1), ((2, 1), 8, 0), ((2, 1), 11, 1), ((1, 40), 190, 0)],

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 
+import pytest
 import two_gpus
 
 
+@pytest.mark.slow
 def test_two_recorded_gpus_measure_everything_once_and_are_quicker(capsys):
     two_gpus.main(["--recorded", "--configurations", "24", "--rounds", "1"])
     found = json.loads(capsys.readouterr().out)

@@ -37,6 +37,7 @@ def machine_code(kernel, signature, constants, warps=8):
     return re.findall(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\d+ )?([A-Z][A-Z0-9_.]*)", text)
 
 
+@pytest.mark.quick("int32.add")
 @pytest.mark.parametrize("name", PIPES)
 def test_no_instruction_of_a_pipe_is_optimised_away(name):
     """Per loop and thread: all pairs in each of `CHAINS` chains, whatever ptxas would like."""
@@ -65,6 +66,7 @@ def test_operations_are_those_of_all_instructions():
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_memory_moves_in_16_bytes_and_reads_pass_l1_by():
     sizes = {"chunks": "i32", "passes": "i32", "CHUNK": "constexpr"}
     chunk = {"CHUNK": 4096}

@@ -37,6 +37,7 @@ def files(tmp_path):
     return manifest, recorded.written(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_batch_is_reported_as_a_page_and_as_json(files, tmp_path):
     manifest, recording = files
     out = tmp_path / "batch.json"
@@ -62,6 +63,7 @@ def test_json_to_stdout_is_alone_and_a_triage_has_no_results(files):
     assert found["triage"][0]["worth"] == "unknown"
 
 
+@pytest.mark.slow
 def test_a_run_is_resumed(files, tmp_path):
     manifest, recording = files
     log = tmp_path / "run.jsonl"
@@ -73,6 +75,7 @@ def test_a_run_is_resumed(files, tmp_path):
     assert (both.exit_code, both.stdout) == (2, "")
 
 
+@pytest.mark.quick("change1-shapes", "keys here are:")
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -91,6 +94,7 @@ def test_a_mistake_in_a_manifest_is_told_with_its_place(files, change, said):
     assert "Traceback" not in outcome.stderr
 
 
+@pytest.mark.slow
 def test_a_size_that_the_problem_does_not_have_is_invalid_input(tmp_path):
     kernel = Path(__file__).parents[2] / "examples" / "softmax.py"
     manifest = tmp_path / "batch.toml"

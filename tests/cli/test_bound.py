@@ -22,6 +22,7 @@ def path(write):
     return write(PROBLEM)
 
 
+@pytest.mark.slow
 def test_good_shapes_are_told_and_the_bad_one_is_named(path):
     outcome = solkit("bound", path, "--device", "h100")
     assert outcome.exit_code == 2
@@ -83,6 +84,7 @@ def reference(x):
 """
 
 
+@pytest.mark.slow
 def test_a_formula_tells_the_sizes_that_it_was_checked_at(write):
     outcome = solkit("bound", write(STEPPED), "--device", "h100", "--symbolic", "N,M")
     assert outcome.exit_code == 0, outcome.stderr

@@ -63,6 +63,7 @@ def test_a_failure_keeps_nothing(monkeypatch):
     assert calibration.own() == ((), ())
 
 
+@pytest.mark.slow
 def test_devices_lists_calibrations_with_their_origin(recorded):
     calibration.save(recorded)
     page = run(app, ["devices"]).stdout

@@ -131,6 +131,7 @@ def test_what_follows_two_dashes_is_no_option(pipeline):
     assert [args for args, _ in pipeline.asked] == [("--trace",), ("softmax.py",)]
 
 
+@pytest.mark.quick("solkit score x.py --protocol warm-expected2")
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -199,6 +200,7 @@ def test_verbose_shows_every_shape(pipeline, verbose):
     assert page.count("limited by dram") == (5 if verbose else 1)
 
 
+@pytest.mark.slow
 def test_what_kernel_files_print_does_not_spoil_the_json(tmp_path):
     """Prints of this process, of a child and of C code, in a real run of the program."""
     program = tmp_path / "program.py"
@@ -228,6 +230,9 @@ def test_what_kernel_files_print_does_not_spoil_the_json(tmp_path):
 # --------------------------------------------------------------------------- exit codes
 
 
+@pytest.mark.quick(
+    "results0-flags0-0", "results4-flags4-0", "results9-flags9-3", "results13-flags13-3"
+)
 @pytest.mark.parametrize(
     ("results", "flags", "code"),
     [
@@ -260,6 +265,7 @@ def test_bad_input_exits_2_without_a_traceback(pipeline):
     assert outcome.stderr == "solkit: no GPU 'h99'; near: h100-sxm\n"
 
 
+@pytest.mark.quick("arguments1", "arguments3", "arguments5")
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -376,6 +382,7 @@ def run(*arguments, env=None):
     )  # fmt: skip
 
 
+@pytest.mark.quick("arguments2")
 @pytest.mark.parametrize("arguments", [["--help"], ["score", "--help"], ["--version"]])
 def test_help_and_version_import_nothing_heavy(arguments):
     program = (

@@ -74,6 +74,7 @@ def test_info_counts_what_is_there(store):
     assert "2 rows (1 timed) of 1 runs" in shown
 
 
+@pytest.mark.slow
 def test_query_answers_in_sql(store):
     sql = "select params, time_ms from data where time_ms is not null"
     assert "0.5" in run("query", store, sql).stdout
@@ -120,6 +121,7 @@ def test_cells_and_names_are_shown_as_they_are(failures):
     assert all(text in shown for text in ("[b]:x:", *MESSAGES[:2]))
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_too_wide_is_shown_a_line_a_column(failures, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     shown = run("query", failures, "select * from data order by sequence limit 1").stdout
@@ -133,6 +135,12 @@ def test_an_answer_that_is_too_wide_is_shown_a_line_a_column(failures, monkeypat
     assert "4 of 8 rows; --json or --csv FILE writes all" in run("query", failures, union).stdout
 
 
+@pytest.mark.quick(
+    "cast(family as int) > 3-softmax-t4",
+    "1-oolean-tried",
+    "family-oolean-tried",
+    "family =-family =-tried",
+)
 @pytest.mark.parametrize("to", ["huggingface", "t4", "tried"])
 @pytest.mark.parametrize(
     ("where", "told"),
@@ -156,6 +164,7 @@ def test_a_condition_that_fails_is_the_users_and_named(failures, to, where, told
     assert not target.exists()
 
 
+@pytest.mark.slow
 def test_an_unknown_column_is_told_with_those_that_there_are(failures):
     asked = run("query", failures, "select speed from data", code=2)
     chosen = run("export", failures, failures.parent / "out", "--where", "speed > 1", code=2)
@@ -182,6 +191,7 @@ def refused(tmp_path):
     return log.path
 
 
+@pytest.mark.slow
 def test_an_import_of_which_nothing_could_be_taken_fails_and_leaves_no_store(refused, store):
     done = run("import", refused.parent / "new", refused, code=2)
     assert f"{refused}:3: " in done.stderr
@@ -195,6 +205,7 @@ def test_an_import_of_which_nothing_could_be_taken_fails_and_leaves_no_store(ref
     assert "1 known already" in run("import", refused.parent / "new", tuned).stdout
 
 
+@pytest.mark.slow
 def test_a_merge_of_which_nothing_can_be_read_fails(refused, store):
     for options in ([], ["--salvage"]):
         done = run("merge", refused.parent / "new", refused, *options, code=2)
@@ -203,6 +214,7 @@ def test_a_merge_of_which_nothing_can_be_read_fails(refused, store):
     assert "2 known already" in run("merge", refused.parent / "new", refused, store).stdout
 
 
+@pytest.mark.slow
 def test_export_writes_a_set_or_t4(store, tmp_path):
     run("export", store, tmp_path / "set", "--title", "Some times")
     assert "\n# Some times\n" in (tmp_path / "set" / "README.md").read_text()
@@ -228,6 +240,7 @@ def test_export_of_what_was_tried_is_a_run_with_the_rows_own_names(store, tmp_pa
         outcomelog.OutcomeLog(tmp_path / "tried.jsonl", resume=True)
 
 
+@pytest.mark.slow
 def test_merge_and_verify(store, tmp_path):
     assert "2 new rows" in run("merge", tmp_path / "both", store).stdout
     assert "whole: 2 rows" in run("verify", tmp_path / "both").stdout
@@ -241,6 +254,7 @@ def test_merge_and_verify(store, tmp_path):
     run("merge", tmp_path / "third", tmp_path / "both", store, "--salvage")
 
 
+@pytest.mark.slow
 def test_a_mistake_names_the_valid_choices(store, tmp_path):
     (tmp_path / "x.txt").write_text("hello")
     told = run("import", store, tmp_path / "x.txt", code=2).stderr

@@ -69,6 +69,7 @@ def test_the_files_are_told(log, tmp_path):
     assert json.loads(out.read_text())["configs"][0]["params"] == {"BLOCK": 1024}
 
 
+@pytest.mark.quick("words0-unknown", "no result is of", "words5---map: 'N' is not NAME=VALUE")
 @pytest.mark.parametrize(
     ("words", "why"),
     [

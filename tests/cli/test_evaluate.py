@@ -48,6 +48,7 @@ def asked(*options):
     return json.loads(told.stdout)
 
 
+@pytest.mark.slow
 def test_the_json_is_the_contract():
     found = asked("--split", "problems", "--split", "families", "--members", "1", "--update", "5")
     assert found["schema"] == "solkit.evaluate/1"
@@ -73,6 +74,7 @@ def test_the_json_is_the_contract():
     assert found["after_update"]["splits"]["families"]["rows"] == 400 - 5 * 8
 
 
+@pytest.mark.slow
 def test_a_model_is_tried_as_it_is(tmp_path):
     Surrogate.fit(dict.fromkeys(Depth, table(400, seed=1)), CARD, QUICK).save(tmp_path / "m.solkit")
     found = asked("--model", str(tmp_path / "m.solkit"))
@@ -88,6 +90,7 @@ def test_a_model_and_a_split_exclude_each_other():
     assert "--model shipped and --split: give only one" in " ".join(told.output.split())
 
 
+@pytest.mark.slow
 def test_figures_are_drawn(tmp_path):
     pytest.importorskip("matplotlib")
     options = "--members", "1", "--no-baselines", "--plots", str(tmp_path / "plots")

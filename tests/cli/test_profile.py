@@ -51,6 +51,7 @@ def trace(tmp_path):
     return str(path)
 
 
+@pytest.mark.slow
 def test_a_trace_is_reported(trace, tmp_path):
     out = tmp_path / "profile.json"
     outcome = run(trace, "--device", "h100", "--json", str(out))

@@ -44,6 +44,7 @@ def _model(folder):
     return "--model", str(folder / "it.solkit")
 
 
+@pytest.mark.slow
 def test_a_page_explains_the_first(folder, tmp_path):
     pytest.importorskip("jinja2")
     page = tmp_path / "plan.html"
@@ -59,6 +60,7 @@ def test_a_page_explains_the_first(folder, tmp_path):
     assert asked(folder, "--html", "-").exit_code == 2
 
 
+@pytest.mark.slow
 def test_the_json_is_the_contract(folder):
     told = asked(folder, "--depth", "captured", "--top", "4", "--json", "-")
     assert told.exit_code == 0, told.output
@@ -78,6 +80,7 @@ def test_the_json_is_the_contract(folder):
     assert {"feature", "words", "value", "time_factor"} == set(first["explanation"][0])
 
 
+@pytest.mark.slow
 def test_given_candidates_all_reach_the_depth(folder):
     told = asked(folder, "--params-file", str(folder / "params.jsonl"), "--json", "-")
     (result,) = json.loads(told.stdout)["results"]
@@ -97,6 +100,7 @@ def test_the_page_names_what_to_measure(folder):
     assert "It is what you have" in " ".join(told.stdout.split())
 
 
+@pytest.mark.slow
 def test_a_file_without_a_space_says_how_to_add_one(folder, tmp_path):
     lines = [line for line in KERNEL.splitlines() if not line.startswith("SPACE")]
     bare = tmp_path / "bare.py"
@@ -141,6 +145,7 @@ def test_options_of_the_language_regressor_are_checked_first(folder, options, me
     assert message in " ".join(told.stderr.split())
 
 
+@pytest.mark.slow
 def test_the_language_regressor_counts_unless_it_is_left_out(folder, tmp_path):
     pytest.importorskip("transformers")
     from dataclasses import replace

@@ -63,6 +63,7 @@ def test_what_is_no_report_is_named(tmp_path):
     assert "notes.json is not a solkit.score/1 report" in outcome.stderr
 
 
+@pytest.mark.slow
 def test_a_page_and_figures(tmp_path):
     pytest.importorskip("plotly")
     pytest.importorskip("jinja2")
@@ -117,6 +118,7 @@ def test_a_bad_file_does_not_stop_the_rest(pipeline):
     assert "worst first" in outcome.stdout
 
 
+@pytest.mark.slow
 def test_the_gravest_exit_code_counts(pipeline):
     def graded(verdict, sol_score=0.9):
         return (replace(NOT_MEASURED, verdict=verdict, score=Score(2.0, None, sol_score, 0.5)),)

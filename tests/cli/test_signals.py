@@ -59,6 +59,7 @@ def ended(process, number):
     return code, process.communicate()[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "number", "code"),
     [

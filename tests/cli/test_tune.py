@@ -44,6 +44,7 @@ def test_the_page_says_what_to_do(recording):
     assert "the budget is spent" in " ".join(told.stdout.split())
 
 
+@pytest.mark.slow
 def test_the_best_parameters_come_as_source_to_paste(recording):
     page = asked(recording).stdout
     best = json.loads(asked(recording, "--json", "-").stdout)["best"]["params"]
@@ -74,6 +75,7 @@ def test_json_alone_goes_to_stdout(recording):
     assert found["shape"] == spaces.SHAPE
 
 
+@pytest.mark.slow
 def test_a_log_is_resumed(recording, tmp_path):
     log = tmp_path / "tune.jsonl"
     first = json.loads(asked(recording, "--log", str(log), "--json", "-").stdout)
@@ -84,6 +86,7 @@ def test_a_log_is_resumed(recording, tmp_path):
     assert len(outcomelog.read(log).rows) >= second["measured"]
 
 
+@pytest.mark.slow
 def test_a_plot_is_written(recording, tmp_path):
     pytest.importorskip("plotly")
     told = asked(recording, "--plot", str(tmp_path / "it.html"))
@@ -91,6 +94,7 @@ def test_a_plot_is_written(recording, tmp_path):
     assert "best so far" in (tmp_path / "it.html").read_text()
 
 
+@pytest.mark.quick("options0-M=1 is", "options3-give one of --log", "options4---plot: name a file")
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -146,6 +150,7 @@ def test_an_unknown_form_is_told_before_the_work(recording):
     assert "unknown format 'toml'" in told.stderr
 
 
+@pytest.mark.slow
 def test_a_database_gets_the_run_and_warms_the_next(recording, tmp_path):
     pytest.importorskip("polars")
     from solkit.tuner.database import Database

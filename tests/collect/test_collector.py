@@ -266,6 +266,7 @@ def test_a_run_that_was_cut_anywhere_ends_as_one_that_was_not(run):
     assert run() == ()
 
 
+@pytest.mark.slow
 def test_another_run_repeats_a_share_of_what_was_right(run):
     first = run("first.jsonl", per_cell=120)
     right = {row.key for row in first if row.verdict is Verdict.CORRECT}
@@ -312,6 +313,7 @@ def test_it_ends_on_time_where_nothing_has_been_done_ahead(run, fakes_, monkeypa
         assert never.cancelled() or not never.done()
 
 
+@pytest.mark.slow
 def test_what_was_not_measured_is_tried_again_by_a_later_run_alone(run, fakes_, monkeypatch):
     _, process = fakes_
     one = process.one
@@ -339,6 +341,7 @@ def unmeasured(handful):
     return list(map(in_vain, handful.drafts))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("later", ["second.jsonl", "first.jsonl"])
 def test_what_two_starts_did_not_measure_counts_as_tried(run, fakes_, monkeypatch, later):
     """Whether another run tried it again or the same one went on."""

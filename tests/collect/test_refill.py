@@ -143,12 +143,14 @@ def test_what_was_refilled_is_not_looked_for_again(refilled, tmp_path):
     assert now.facts_of == {**before.facts_of, ("run", 7): before.facts_of["run", 1]}
 
 
+@pytest.mark.slow
 def test_a_limit_draws_rows(refilled, tmp_path):
     out = tmp_path / "few.jsonl"
     data("refill", refilled.before.folder, "--out", out, "--limit", 3, "--workers", 1)
     assert 0 < len(outcomelog.read(out).facts_of) <= 3
 
 
+@pytest.mark.slow
 def test_facts_of_an_older_version_are_found_again(refilled, tmp_path):
     old = Store(tmp_path / "old", create=True)
     stale = [replace(row, facts_id="0" * 64) for row in refilled.after.rows()]
@@ -167,6 +169,7 @@ def test_rows_whose_facts_are_of_this_version_are_left_alone(refilled, tmp_path)
     assert "0 rows refilled" in told
 
 
+@pytest.mark.slow
 def test_the_first_round_has_a_few_configurations_of_each_kernel_and_shape(tmp_path):
     sizes, many = (1024, 2048, 4096), range(100, 120)
     rows = [
@@ -180,6 +183,7 @@ def test_the_first_round_has_a_few_configurations_of_each_kernel_and_shape(tmp_p
     assert {n: first.count(n) for n in sizes} == dict.fromkeys(sizes, 4)
 
 
+@pytest.mark.slow
 def test_cuda_that_is_lowered_gets_compiled_facts(tmp_path):
     text = KERNEL + 'CUDA = "__global__ void f() {}"\n'
     source = source_of(text.encode(), "cuda.py")

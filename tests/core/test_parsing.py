@@ -39,7 +39,7 @@ def test_threads_parse_at_once():
 
     def parse():
         try:
-            for _ in range(12):
+            for _ in range(6):
                 for _ in range(3):
                     Cycle()
                 assert ast.dump(syntax_tree(TEXT)) == expected

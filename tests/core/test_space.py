@@ -151,12 +151,14 @@ def test_without_constraints_any_space_is_counted_exactly():
     assert Space(HUGE).count() == Count(10**18, 10**18, 10**18)
 
 
+@pytest.mark.slow
 def test_a_million_points_are_counted_exactly():
     space = Space({"A": range(1000), "B": range(1000)})
     count = space.where("A < B", lambda p: p["A"] < p["B"], ["A", "B"]).count()
     assert count == Count(499_500, 499_500, 499_500)  # 1000 * 999 / 2
 
 
+@pytest.mark.slow
 def test_a_larger_space_is_estimated_with_an_interval_that_covers():
     values = {f"P{i}": range(10) for i in range(9)}
     for share in (0.002, 0.1, 0.5, 0.97, 1.0):
@@ -230,6 +232,7 @@ def test_a_space_of_a_billion_billion_points_takes_milliseconds():
     assert count.low < 0.4995 * 10**18 < count.high
 
 
+@pytest.mark.slow
 def test_too_rare_legal_points_are_refused():
     space = Space(HUGE).where("P0 == P1 == 7", lambda p: p["P0"] == p["P1"] == 7, ["P0", "P1"])
     with pytest.raises(InputError, match=r"fewer than 1 in 100,000.*P0, .*'P0 == P1 == 7'"):

@@ -69,6 +69,7 @@ def test_an_exported_set_is_a_store_with_a_card(store, tmp_path):
     assert "1.00% in the median and 1.90% at the 95th percentile" in text
 
 
+@pytest.mark.slow
 def test_an_exported_set_is_smaller_and_holds_the_same(tmp_path):
     """As real facts do, these repeat much of the one before, in an order of their own."""
     chance = random.Random(0)
@@ -90,6 +91,7 @@ def test_an_exported_set_is_smaller_and_holds_the_same(tmp_path):
     assert after.stat().st_size < before.stat().st_size
 
 
+@pytest.mark.quick("[my] set", "null")
 @pytest.mark.parametrize("title", ["#1 set", "[my] set", "a: b", 'so "called"', "null", "ö 😀"])
 def test_any_title_is_one_in_the_front_matter(store, title):
     front = card.render_card(store, title).split("---\n")[1]

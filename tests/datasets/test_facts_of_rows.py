@@ -95,6 +95,7 @@ def test_rows_of_both_versions_are_read_together(store, old):
     assert {each.schema_version for each in records.values()} == {1, 2}
 
 
+@pytest.mark.slow
 def test_giving_facts_to_rows_changes_no_other_column(old, tmp_path):
     before = old.scan().sort("run_id", "sequence").collect()
     chosen = keys(old.rows())[::3]
@@ -119,6 +120,7 @@ def test_giving_facts_to_rows_changes_no_other_column(old, tmp_path):
         old.with_facts(tmp_path / "new", {}, [])
 
 
+@pytest.mark.slow
 def test_a_log_gives_facts_to_the_rows_of_others_when_they_are_merged(old, tmp_path):
     first, second = keys(old.rows())[:2]
     log = OutcomeLog(tmp_path / "facts.jsonl")

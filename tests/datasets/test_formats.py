@@ -825,6 +825,7 @@ def test_a_file_is_recognised_by_its_format_alone(tmp_path, name):
     assert [each for each, form in FORMATS.items() if form.recognises(Document(path))] == [name]
 
 
+@pytest.mark.quick("{}-helion")
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("told", ["", "[]", "{}", "null", '{"results": 5}', "{cut", "a\nb"])
 def test_a_file_of_something_else_is_said_to_be(tmp_path, name, told):

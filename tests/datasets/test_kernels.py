@@ -111,6 +111,7 @@ def test_what_is_named_twice_counts_once(families):
     assert len(select_kernels([file, str(families), file])) == 3
 
 
+@pytest.mark.slow
 def test_the_zoo_is_the_zoo_however_it_is_named():
     every = select_kernels(["zoo"])
     assert {kernel.origin for kernel in every} == {"zoo"}

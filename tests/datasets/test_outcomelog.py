@@ -216,6 +216,7 @@ def appending():
         process.join()
 
 
+@pytest.mark.slow
 def test_many_processes_and_threads_append_to_one_file(path, appending):
     children = [appending(path, 1000 * i, 20) for i in range(3)]
     log = OutcomeLog(path)
@@ -382,6 +383,7 @@ def _write_until_killed(path, report, resume):
             os.write(report, f"{first}\n".encode())
 
 
+@pytest.mark.slow
 @RESUME
 @pytest.mark.parametrize("kills", KILLS)
 def test_killed_at_random_moments_no_row_is_lost_or_doubled(path, resume, kills):

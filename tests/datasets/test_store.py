@@ -101,6 +101,7 @@ def test_every_column_is_named_and_typed_as_the_fields_are(store):
     assert schema["launches"].inner.fields[0] == pl.Field("name", pl.String)
 
 
+@pytest.mark.slow
 def test_rows_that_are_there_are_not_written_again(store):
     assert store.add(numbered(0, 1)) == Added(2, 0, 0)
     assert store.add(numbered(1, 2), [SOURCE]) == Added(1, 1, 1)
@@ -271,6 +272,7 @@ def test_a_foreign_part_and_a_newer_one_are_named(store):
         store.scan()
 
 
+@pytest.mark.slow
 def test_a_changed_byte_is_never_answered_from(store, monkeypatch):
     monkeypatch.setattr(parts, "ROW_GROUP", 4)
     store.add(numbered(*range(12)), [SOURCE])
@@ -310,6 +312,7 @@ def test_a_part_without_a_seal_is_held_against_its_page_checksums(store):
         store.query("select count(*) from data")
 
 
+@pytest.mark.slow
 def test_damage_to_a_part_without_a_seal_never_ends_in_a_traceback(store, monkeypatch):
     monkeypatch.setattr(parts, "ROW_GROUP", 4)
     store.add(numbered(*range(12)))
@@ -460,6 +463,7 @@ def _steps(monkeypatch, fail_at, error):
     return count
 
 
+@pytest.mark.slow
 def test_killed_at_any_step_rows_are_neither_lost_nor_doubled(tmp_path, monkeypatch):
     monkeypatch.setattr(parts, "PART_ROWS", 2)
     for step in range(1, 40):
@@ -479,6 +483,7 @@ def test_killed_at_any_step_rows_are_neither_lost_nor_doubled(tmp_path, monkeypa
     assert step == 3 * 4 + 1  # a file of sources and two parts, four steps each
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_and_leaves_nothing_behind(store, monkeypatch):
     store.add(numbered(0))
     before = sorted(store.folder.rglob("*"))
@@ -507,6 +512,7 @@ def _write(folder, barrier, first):
         store.add(numbered(first + n, 1000 + n), [SOURCE])
 
 
+@pytest.mark.slow
 def test_writers_at_the_same_time_lose_and_double_nothing(tmp_path):
     context = multiprocessing.get_context("spawn")  # polars does not survive a fork
     barrier, folder = context.Barrier(2), tmp_path / "store"

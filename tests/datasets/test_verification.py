@@ -36,6 +36,7 @@ def test_a_whole_store_is_said_to_be(store):
     assert (found.rows, found.sources, found.notes) == (2, 1, ())
 
 
+@pytest.mark.quick("change0-1 rows", "change2-1 times are not positive numbers")
 @pytest.mark.parametrize(
     ("change", "fault"),
     [

@@ -181,6 +181,12 @@ def test_no_example_is_left_out():
     assert {path.stem for path in EXAMPLES.glob("*.py")} == set(NATIVE)
 
 
+@pytest.mark.quick(
+    "softmax-M=8192-N=8192",
+    "matmul-M=8192-N=8192-K=8192",
+    "causal_attention-B=4-H=32-S=4096-D=64",
+    "bias_gelu-M=8192-N=14336",
+)
 @every_example
 def test_roofline(path, shape, derived):
     assert bound_of(path, shape).time_ms == pytest.approx(derived.roofline_ms, rel=5e-3)

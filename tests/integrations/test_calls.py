@@ -77,6 +77,7 @@ def test_the_file_is_analysed_without_a_gpu(tmp_path):
     assert all(launch.grid[0] * launch.constants["BLOCK"] >= N for launch in launches)
 
 
+@pytest.mark.slow
 def test_candidates_compute_what_the_call_does(tmp_path):
     """By Triton's interpreter, for every block."""
     path = tmp_path / "call.py"

@@ -70,6 +70,7 @@ def evaluator(lab):
         yield evaluator
 
 
+@pytest.mark.slow
 def test_both_stages_of_a_recorded_source(evaluator, rows):
     first = evaluator.stage1(TILES)
     assert (first.stage, first.combined_score) == (Stage.PASSED, 0.5)
@@ -113,6 +114,7 @@ def test_what_cannot_be_used_is_refused_and_raises_nothing(evaluator):
     assert "replaces torch.cuda.Event.elapsed_time" in told[CHEAT].reasons[0]
 
 
+@pytest.mark.slow
 def test_the_forecast_rejects_what_is_clearly_slower_than_the_best(evaluator):
     assert evaluator.stage1(SLOW).stage is Stage.PASSED  # nothing to hold it against
     best = evaluator.evaluate(FAST)
@@ -127,6 +129,7 @@ def test_the_forecast_rejects_what_is_clearly_slower_than_the_best(evaluator):
     assert evaluator.stage2(SLOW).time_ms > 1.5 * best.time_ms  # it was right
 
 
+@pytest.mark.slow
 def test_an_incumbent_is_measured_first(rows):
     bench = RecordedBench(rows)
     with Evaluator(PROBLEM, bench=bench, shape=SHAPE, how=Grading(incumbent=FAST)) as evaluator:
@@ -134,6 +137,7 @@ def test_an_incumbent_is_measured_first(rows):
         assert evaluator.best_ms == evaluator.stage2(FAST).time_ms
 
 
+@pytest.mark.slow
 def test_a_batch_measures_the_promising_first(evaluator, rows):
     told = evaluator.evaluate_all([SLOW, OTHER, TILES, FAST], most=1)
     stages = [each.stage for each in told]
@@ -146,6 +150,7 @@ def test_a_batch_measures_the_promising_first(evaluator, rows):
     assert at(rows, "whole_row")
 
 
+@pytest.mark.slow
 def test_parameters_make_other_candidates_of_one_source(evaluator, rows):
     own = evaluator.stage2(FAST)
     other = next(r for r in at(rows, "whole_row") if r.params != own.params)
@@ -161,6 +166,7 @@ def test_parameters_make_other_candidates_of_one_source(evaluator, rows):
     assert evaluator.stage2(FAST + "\n# changed\n").verdict == "not_recorded"
 
 
+@pytest.mark.slow
 def test_a_source_whose_own_parameters_are_not_recorded_gets_recorded_ones(rows):
     text = SLOW
     own = at(rows, "three_pass")
@@ -172,6 +178,7 @@ def test_a_source_whose_own_parameters_are_not_recorded_gets_recorded_ones(rows)
     assert told.time_ms in [r.time_ms for r in own if r.params == told.params != default]
 
 
+@pytest.mark.slow
 def test_rewards_follow_times_and_equal_candidates_are_measured_once(evaluator):
     told = evaluator.reward([FAST, SLOW, CHEAT, OTHER, FAST])
     assert told[0] == told[4]
@@ -183,6 +190,7 @@ def test_rewards_follow_times_and_equal_candidates_are_measured_once(evaluator):
     assert evaluator.spent_s == spent_s > 0
 
 
+@pytest.mark.slow
 def test_a_budget_ends_measuring(rows):
     bench = RecordedBench(rows)
     with Evaluator(PROBLEM, bench=bench, shape=SHAPE, budget_s=1e-9) as evaluator:
@@ -205,6 +213,7 @@ def test_wrong_and_cheating_outcomes_earn_nothing(rows):
             assert evaluator.reward([FAST])[0].value == 0
 
 
+@pytest.mark.slow
 def test_threads_share_an_evaluator(evaluator):
     sources = [FAST, SLOW, TILES, CHEAT, OTHER] * 3
     with ThreadPoolExecutor(4) as pool:
@@ -235,6 +244,7 @@ def test_several_evaluators_share_a_lab(rows):
         assert math.isfinite(lab.bound(PROBLEM).time_ms)  # it is still open
 
 
+@pytest.mark.slow
 def test_a_store_is_enough():
     store = shipped("h100").folder
     with Evaluator.recorded(store, PROBLEM, shape=SHAPE) as evaluator:

@@ -199,6 +199,7 @@ def test_forks_share_the_process_of_a_session(tmp_path):
         by.close()
 
 
+@pytest.mark.slow
 def test_a_process_that_cannot_open_its_recording_says_why(tmp_path):
     by = Session(GradingTarget(str(PROBLEM), "{}", recorded=str(tmp_path)))
     path = tmp_path / "candidate.py"

@@ -103,6 +103,7 @@ def run(kernel, n=4096):
     kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, torch.empty_like(x), n)
 
 
+@pytest.mark.slow
 def test_only_promising_configurations_are_timed_and_the_first_is_among_them(gpu):
     kernel, tried = tuner(gpu, {32: 9.0, 512: 2.0, 1024: 3.0})
     integration.install(top_k=3, surrogate=model())
@@ -112,6 +113,7 @@ def test_only_promising_configurations_are_timed_and_the_first_is_among_them(gpu
     assert gpu[-1]["BLOCK"] == 512
 
 
+@pytest.mark.slow
 def test_another_belief_keeps_others(gpu):
     kernel, tried = tuner(gpu)
     integration.install(top_k=3, surrogate=model(slope=0.5))
@@ -119,6 +121,7 @@ def test_another_belief_keeps_others(gpu):
     assert tried == [32, 64, 128]
 
 
+@pytest.mark.slow
 def test_kernels_defined_before_and_after_installing_are_pruned_until_it_is_undone(gpu):
     before, tried_before = tuner(gpu)
     integration.install(top_k=2, surrogate=model())
@@ -132,6 +135,7 @@ def test_kernels_defined_before_and_after_installing_are_pruned_until_it_is_undo
     assert len(tried_before) == 3 + len(BLOCKS)
 
 
+@pytest.mark.slow
 def test_attaching_concerns_one_kernel(gpu):
     original = Autotuner.prune_configs
     one, tried_one = tuner(gpu)
@@ -200,6 +204,7 @@ def test_whatever_fails_tuning_goes_on_after_one_warning(gpu, monkeypatch, tmp_p
     assert tried == 2 * list(BLOCKS)
 
 
+@pytest.mark.slow
 def test_a_configuration_that_cannot_be_captured_is_left_to_others(gpu):
     kernel, tried = tuner(gpu)
     kernel.configs[3].pre_hook = lambda _: 1 / 0
@@ -208,6 +213,7 @@ def test_a_configuration_that_cannot_be_captured_is_left_to_others(gpu):
     assert tried == [32, 128, 512, 1024]
 
 
+@pytest.mark.slow
 def test_no_fewer_than_asked_are_timed_although_most_are_believed_to_fail(gpu, monkeypatch):
     monkeypatch.setattr(launches, "_cannot_run", lambda facts, _: facts is not None)
     kernel, tried = tuner(gpu)
@@ -216,6 +222,7 @@ def test_no_fewer_than_asked_are_timed_although_most_are_believed_to_fail(gpu, m
     assert len(tried) == 4
 
 
+@pytest.mark.slow
 def test_the_promising_are_lowered_and_the_rest_is_scaled(gpu, monkeypatch):
     monkeypatch.setattr(launches, "LOWERED_PER_KEPT", 1)
     belief = model()
@@ -263,6 +270,7 @@ def test_captured_forecasts_that_err_to_the_low_side_do_not_win(gpu, monkeypatch
     assert tried == [32, 512, 1024]
 
 
+@pytest.mark.slow
 def test_triton_keeps_results_of_each_choice_and_shares_those_of_equal_ones(gpu):
     def timed(slope):
         integration.install(top_k=3, surrogate=model(slope))

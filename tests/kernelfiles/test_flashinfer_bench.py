@@ -25,6 +25,7 @@ def on_cpu(path, candidate=None, shape=None):
 # ----------------------------------------------------------------------------------- problems
 
 
+@pytest.mark.slow
 def test_a_definition_finds_the_workloads_of_its_data_set(tmp_path):
     file = flashinfer_set(tmp_path, [workload("a", M=8), workload("b", M=16)])
     found = solkit.load(file).problem
@@ -40,6 +41,7 @@ def test_a_data_set_with_one_definition_is_that_problem(tmp_path):
     assert solkit.load(tmp_path).problem.path == file
 
 
+@pytest.mark.slow
 def test_of_several_definitions_the_solution_says_which(tmp_path):
     flashinfer_set(tmp_path, [workload("a", M=8)])
     other = flashinfer_set(tmp_path, [workload("b", M=4)], name="other")
@@ -109,6 +111,7 @@ def test_names_say_nothing_of_the_distribution_but_for_probabilities(tmp_path):
     assert torch.allclose(probs.sum(-1), torch.ones(64))
 
 
+@pytest.mark.slow
 def test_files_are_named_relative_to_the_data_set(tmp_path):
     stored = {"type": "safetensors", "path": "./blob/w/t.safetensors", "tensor_key": "table"}
     file = flashinfer_set(
@@ -140,6 +143,7 @@ def test_a_solution_of_several_files_may_import_relatively(tmp_path):
     assert torch.equal(loaded.run_kernel()[0], loaded.run_reference()[0])
 
 
+@pytest.mark.quick("None-run of")
 @pytest.mark.parametrize(
     ("binding", "told"),
     [

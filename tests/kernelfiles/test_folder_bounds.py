@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from folders import (
     DEFINITION,
     flashinfer_set,
@@ -68,6 +69,7 @@ def stored(tmp_path: Path, **tensors: list[int]) -> dict[str, Any]:
 PAGES, PAGE, KV, HEADS, DIM = 100_000, 16, 2, 8, 64  # 205 M elements a cache
 
 
+@pytest.mark.slow
 def test_paged_decoding_reads_the_pages_that_its_table_names(tmp_path):
     """The cache is converted whole before pages are looked up, which no kernel needs to do."""
     work = work_of(
@@ -101,6 +103,7 @@ def test_paged_decoding_reads_the_pages_that_its_table_names(tmp_path):
     assert work.hard_read_bytes > 0  # nothing was guessed
 
 
+@pytest.mark.slow
 def test_latent_attention_reads_its_cache_once_for_keys_and_values(tmp_path):
     work = work_of(
         tmp_path,
@@ -124,6 +127,7 @@ def test_latent_attention_reads_its_cache_once_for_keys_and_values(tmp_path):
     assert contracted(work.operations) >= 2 * 16 * 3 * (512 + 64 + 512)
 
 
+@pytest.mark.slow
 def test_ragged_prefill_counts_the_pairs_under_the_diagonal(tmp_path):
     work = work_of(
         tmp_path,
@@ -152,6 +156,7 @@ def test_ragged_prefill_counts_the_pairs_under_the_diagonal(tmp_path):
 # ---------------------------------------------------------------------------- experts and routing
 
 
+@pytest.mark.slow
 def test_experts_that_no_token_takes_are_not_read(tmp_path):
     """FP8 experts with block scales: bytes as stored, products on the pipe of fp8."""
     work = work_of(
@@ -211,6 +216,7 @@ def test_a_routing_too_large_to_be_known_is_balanced_not_all_to_all(tmp_path):
     assert work.hard_read_bytes == 0
 
 
+@pytest.mark.slow
 def test_a_token_adds_what_each_of_its_experts_gives(tmp_path):
     """``out[t] += ...`` ends with a copy of out[t] to itself, which must not hide the sum."""
     work = work_of(
@@ -270,6 +276,7 @@ def test_scales_that_differ_along_the_inner_dimension_stay_with_the_product(tmp_
     assert contracted(work.operations) == 2 * 64 * 32 * 256
 
 
+@pytest.mark.slow
 def test_a_table_of_any_size_is_read_where_it_is_looked_up(tmp_path):
     """82 M elements, converted whole before the rows are taken."""
     work = work_of(

@@ -40,6 +40,7 @@ def on_cpu(folder, candidate=None, shape=None):
 # ----------------------------------------------------------------------------------- problems
 
 
+@pytest.mark.slow
 def test_a_folder_is_described_and_each_workload_is_a_shape(tmp_path):
     folder = sol_folder(tmp_path / "p", [workload("a", M=8), workload("b", M=16)])
     found = solkit.load(folder)
@@ -52,6 +53,7 @@ def test_a_folder_is_described_and_each_workload_is_a_shape(tmp_path):
     assert [case.work.dram_write_bytes for case in cases] == [8 * 32 * 4, 16 * 32 * 4]
 
 
+@pytest.mark.slow
 def test_the_definition_itself_names_the_problem_too(tmp_path):
     folder = sol_folder(tmp_path, [workload("a", M=8)])
     assert solkit.load(Path(folder, "definition.json")).problem == solkit.load(folder).problem
@@ -94,6 +96,7 @@ def test_axes_may_follow_from_others_by_expression(tmp_path):
     assert tuple(on_cpu(folder).args[0].shape) == (3, 16, 7)
 
 
+@pytest.mark.slow
 def test_a_workload_may_give_axes_that_the_definition_lacks(tmp_path):
     folder = sol_folder(tmp_path, [workload("a", M=8, joint=0), workload("b", M=8, joint=1)])
     assert [case.shape for case in study(folder).cases] == [
@@ -238,6 +241,7 @@ def rows_folder(folder, blob):
     return sol_folder(folder, [workload("a", inputs, M=3, num_kv_indices=6, num_pages=100)], **ROWS)
 
 
+@pytest.mark.slow
 def test_a_page_table_in_a_file_decides_what_is_read(tmp_path):
     folder = rows_folder(tmp_path, "table.safetensors")
     stored = {"kv_indptr": [0, 4, 6], "kv_indices": [7, 7, 7, 9, 1, 2]}
@@ -305,6 +309,7 @@ def test_a_solution_may_return_its_outputs(tmp_path, returned):
     assert torch.equal(loaded.run_kernel()[0], loaded.run_reference()[0])
 
 
+@pytest.mark.slow
 def test_the_launches_of_a_triton_solution_are_analysed(tmp_path):
     folder = sol_folder(tmp_path / "p", [workload("a", M=10)])
     sources = {"kernel.py": TRITON, "helper.py": "BLOCK = 64\n"}
@@ -371,6 +376,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("run", &run); }
 }
 
 
+@pytest.mark.slow
 def test_launches_of_cuda_sources_are_followed_without_a_gpu(tmp_path):
     try:
         nvrtc.find_toolkit()

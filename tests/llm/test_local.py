@@ -35,6 +35,7 @@ def local(folder):
     model.close()
 
 
+@pytest.mark.slow
 def test_a_folder_answers_with_text_and_tokens(local):
     found = local.ask(SMALL)
     assert isinstance(found, Reply), found

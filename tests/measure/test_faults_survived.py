@@ -105,6 +105,7 @@ def check_the_next(measure):
     assert outcome.verdict is Verdict.WRONG, outcome.errors
 
 
+@pytest.mark.quick("its group killed", "SystemExit", "KeyboardInterrupt")
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_crash_is_the_candidates_own(measure, name):
     fault, verdict, words = FAULTS[name]
@@ -114,6 +115,7 @@ def test_a_crash_is_the_candidates_own(measure, name):
     check_the_next(measure)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENDLESS)
 def test_what_never_ends_is_killed(measure, name):
     measure(WRONG)  # both processes are there
@@ -151,6 +153,7 @@ def test_a_crash_in_import(session, measure, tmp_path):
     check_the_next(measure)
 
 
+@pytest.mark.quick("False")
 @pytest.mark.parametrize("also_the_server", [False, True])
 def test_a_session_survives_the_death_of_its_processes(session, measure, also_the_server):
     measure(WRONG)
@@ -194,6 +197,7 @@ def kernel(x):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
 def test_an_end_of_the_caller_leaves_a_whole_log_and_no_process(tmp_path, end):
     """Interrupted at any moment; or killed, of which it does not hear, in the middle of a call."""

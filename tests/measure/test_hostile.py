@@ -513,6 +513,22 @@ def test_there_are_as_many_honest_as_hostile_ones_and_one_for_each_trick():
     assert {s.facts["Trick"] for s in HOSTILE} == {s.facts["Looks like"] for s in HONEST}
 
 
+@pytest.mark.quick(
+    "agreeable_tensor",
+    "autocast_for_all",
+    "changes_an_input",
+    "event_clock",
+    "expanded_output",
+    "half_precision",
+    "lazy_container",
+    "lazy_subclass",
+    "other_clock_module",
+    "python_clock",
+    "seen_by_a_mode",
+    "short_profile",
+    "thread_since_import",
+    "writes_nothing",
+)
 @by_name("specimen", on_cpu(HOSTILE))
 def test_hostile(specimen):
     outcome = Referee(specimen).outcome()
@@ -523,6 +539,14 @@ def test_hostile(specimen):
         assert outcome.defence == defence
 
 
+@pytest.mark.quick(
+    "blind_to_strides",
+    "constant_output",
+    "forged_answer",
+    "other_clock_module",
+    "short_do_bench",
+    "writes_nothing",
+)
 @by_name("specimen", on_cpu(HOSTILE))
 def test_hostile_fools_a_naive_check(specimen):
     pipe, process = start(naive, specimen)
@@ -543,6 +567,17 @@ def warm():
     candidate.end()
 
 
+@pytest.mark.quick(
+    "asserts_its_own_shapes",
+    "empty_then_filled",
+    "exit_handler",
+    "mode_that_is_left",
+    "names_like_builtins",
+    "plan_by_pointer",
+    "profile_hook_taken_back",
+    "split_k",
+    "warm_up_calls",
+)
 @by_name("specimen", on_cpu(HONEST))
 def test_honest(specimen, warm):
     outcome = Referee(specimen).outcome(None if specimen.is_interpreted else warm)

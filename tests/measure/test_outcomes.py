@@ -82,6 +82,7 @@ def measured(monkeypatch):
     return measuring
 
 
+@pytest.mark.slow
 def test_each_shape_is_on_disk_before_the_next_one_is_measured(write, tmp_path, gpu, measured):
     path = tmp_path / "log.jsonl"
     seen = measured(path, MEASURED, CRASHED)
@@ -142,6 +143,7 @@ def test_an_outcome_keeps_all_that_was_measured(write, tmp_path, gpu, measured):
     assert row.platform == report.environment["platform"]
 
 
+@pytest.mark.slow
 def test_a_result_has_all_that_was_measured(write, tmp_path, gpu, measured):
     measured(tmp_path / "log.jsonl", MEASURED, CRASHED)
     settings = MeasureSettings(log=tmp_path / "log.jsonl")

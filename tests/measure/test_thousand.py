@@ -18,6 +18,7 @@ def thousand():
     return module
 
 
+@pytest.mark.slow
 def test_many_candidates_leave_nothing_behind(thousand, tmp_path, monkeypatch):
     kinds = ["right", "right", "right", "wrong", "raising", "dying"]
     monkeypatch.setattr(thousand, "kind_of", lambda number: kinds[number % len(kinds)])

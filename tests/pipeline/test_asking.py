@@ -27,6 +27,7 @@ class Believer(Surrogate):
         return [[] for _ in range(len(table))]
 
 
+@pytest.mark.quick("shape1")
 @pytest.mark.parametrize("shape", [None, {"M": 512}])
 def test_a_loop_asks_and_tells(shape):
     model = Believer({"depths": ["captured"]})

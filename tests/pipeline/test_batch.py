@@ -54,6 +54,7 @@ def test_what_calls_save_adds_up_by_the_finals(found):
     assert found.before_ms == pytest.approx(1010 * default_ms + 500 * 0.5, rel=0.02)
 
 
+@pytest.mark.slow
 def test_more_is_tried_where_more_can_be_saved():
     """With budget for about a third of the points."""
     found = run(minutes=0.6)
@@ -68,6 +69,7 @@ def test_the_defaults_are_measured_whatever_the_budget():
     assert all(each.tuned.default.time_ms is not None for each in found.items)
 
 
+@pytest.mark.slow
 def test_a_winner_that_is_slower_at_a_held_out_shape_is_taken_back():
     def reverse(params):
         return 4.0 - spaces.true_ms(params)
@@ -85,6 +87,7 @@ def test_a_winner_that_is_slower_at_a_held_out_shape_is_taken_back():
     assert 'Taken back at held-out {"M":4096}' in first.tuned.notes[-1]
 
 
+@pytest.mark.slow
 def test_only_the_nearest_shapes_winner_must_be_fast_at_a_held_out_one():
     def reverse(params):
         return 4.0 - spaces.true_ms(params)
@@ -97,6 +100,7 @@ def test_only_the_nearest_shapes_winner_must_be_fast_at_a_held_out_one():
     assert "another winner is nearer" in far.held_out[0].why
 
 
+@pytest.mark.slow
 def test_a_winner_that_is_wrong_at_a_held_out_shape_is_taken_back(monkeypatch):
     rows = [
         spaces.failed(row) if row.shape["M"] == 4096 and row.params == spaces.BEST else row
@@ -161,6 +165,7 @@ def test_a_winner_whose_held_out_shapes_were_interrupted_does_not_count(monkeypa
 # ------------------------------------------------------------------------------- log and database
 
 
+@pytest.mark.slow
 def test_every_outcome_and_decision_is_in_the_log(tmp_path):
     log = tmp_path / "run.jsonl"
     found = run(settings=BatchSettings(log=log))
@@ -179,6 +184,7 @@ def test_every_outcome_and_decision_is_in_the_log(tmp_path):
     assert read_back == {each.tuned.problem_id: each.tuned.params for each in found.items}
 
 
+@pytest.mark.slow
 def test_a_winner_taken_back_is_so_in_the_log(tmp_path):
     log = tmp_path / "run.jsonl"
     run(recorded.manifest(held_out=[{"M": 7}]), settings=BatchSettings(log=log))
@@ -188,6 +194,7 @@ def test_a_winner_taken_back_is_so_in_the_log(tmp_path):
     assert "At held-out" in steep.why
 
 
+@pytest.mark.slow
 def test_a_resumed_run_counts_nothing_twice(tmp_path):
     log = tmp_path / "run.jsonl"
     first = run(settings=BatchSettings(log=log))
@@ -203,6 +210,7 @@ def test_a_resumed_run_counts_nothing_twice(tmp_path):
     assert first.gpu_s <= again.gpu_s <= first.gpu_s + 40.0
 
 
+@pytest.mark.slow
 def test_results_are_in_the_database_once_and_warm_the_next_run(tmp_path):
     place = tmp_path / "tuned"
     settings = BatchSettings(log=tmp_path / "run.jsonl", database=place)
@@ -280,6 +288,7 @@ def test_without_a_gpu_it_says_what_works(monkeypatch):
 # ---------------------------------------------------------------------------------------- emitters
 
 
+@pytest.mark.slow
 def test_winners_are_written_as_the_manifest_says(tmp_path):
     manifest = recorded.manifest()
     told = replace(manifest.kernels[0], emit=("triton-autotune:configs.py",))

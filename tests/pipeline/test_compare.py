@@ -89,6 +89,7 @@ def files(write):
     return write(PROBLEM), write(CANDIDATE, "candidate.py")
 
 
+@pytest.mark.slow
 def test_each_is_measured_and_on_disk_then_both_take_turns(session, files, store):
     settings = MeasureSettings(log=store, protocol="warm", turns_s=0.5)
     report = solkit.compare(*files, settings=settings)
@@ -118,6 +119,7 @@ def test_each_is_measured_and_on_disk_then_both_take_turns(session, files, store
     assert report.failed == ()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("session")
 def test_a_comparison_is_a_trace_of_its_own(files, store):
     solkit.compare(*files, settings=MeasureSettings(log=store), shapes=[{"N": 512}])
@@ -151,6 +153,7 @@ def test_one_file_with_other_parameters(session, files):
     assert comparison.candidate.params == {"SCALE": 4}
 
 
+@pytest.mark.slow
 def test_conditions_that_make_it_unstable(session, files):
     session.unstable = ("It was hot.",)
     (comparison,) = solkit.compare(*files, shapes=[{"N": 512}]).comparisons
@@ -159,6 +162,7 @@ def test_conditions_that_make_it_unstable(session, files):
     assert comparison.errors == ("It was hot.", "a note")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "error"), [("problem", "The base failed."), ("candidate", "The candidate failed.")]
 )
@@ -176,6 +180,7 @@ def test_who_failed_is_not_run_again(session, files, store, wrong, error):
     assert compared.samples_ms == compared.comparison.samples_ms == ()
 
 
+@pytest.mark.slow
 def test_one_that_fails_in_turns_alone_is_not_compared(session, files):
     session.errors = ("candidate: output 0 differs (a timed call)",)
     (comparison,) = solkit.compare(*files, shapes=[{"N": 512}]).comparisons
@@ -183,6 +188,7 @@ def test_one_that_fails_in_turns_alone_is_not_compared(session, files):
     assert comparison.errors == session.errors
 
 
+@pytest.mark.slow
 def test_of_many_candidates_those_that_are_right_take_turns(session, files, write):
     other = write(CANDIDATE, "other.py")
     session.ms["other"] = 4.0

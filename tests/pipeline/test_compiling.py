@@ -69,6 +69,7 @@ def test_the_command_overwrites_nothing(folder, out):
     assert out.read_text() == text
 
 
+@pytest.mark.slow
 def test_evolve_starts_from_it_at_its_one_shape(folder):
     path = str(folder / "problem.py")
     with contextlib.closing(Preparation(find("h100-sxm"), MeasureSettings())) as prepared:
@@ -87,6 +88,7 @@ def test_the_operation_in_the_way_is_named(folder):
         first_parent(folder / "random.py", "h100", {"M": 8, "N": 8})
 
 
+@pytest.mark.slow
 def test_settings_of_inductor_change_the_program(folder):
     told = {"triton.cooperative_reductions": True, "triton.force_cooperative_reductions": True}
     shape = {"M": 48, "N": 80}
@@ -143,6 +145,7 @@ def test_torch_compile_itself_runs_the_reference_at_the_gate(folder):
     assert "torch.compile(reference)" in text
 
 
+@pytest.mark.slow
 def test_the_gate_of_a_reference_is_torch_compile_with_the_references_shape(folder):
     path = str(folder / "problem.py")
     with contextlib.closing(Preparation(find("h100-sxm"), MeasureSettings())) as prepared:

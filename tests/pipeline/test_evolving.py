@@ -148,6 +148,7 @@ def test_nonsense_and_a_plain_cheat_are_refused_before_anything_is_measured(rows
     assert all(each.measured == 0 for each in told.variants[1:])
 
 
+@pytest.mark.slow
 def test_what_the_check_calls_wrong_is_not_measured(rows):
     def wrong(source, brief):
         assert brief.shape == SHAPE
@@ -197,6 +198,7 @@ def moved(rows, found):
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("times", "passes"), [(0.9, True), (100.0, False)])
 def test_the_winner_must_not_be_slower_at_a_shape_that_the_search_did_not_see(
     rows, moved, times, passes
@@ -222,6 +224,7 @@ def kinds_of(found):
     return [found.variant(each.id).variant.kind for each in found.finalists]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [OWN, pytest.param(UNEVEN, marks=pytest.mark.slow)])
 def test_a_finalist_that_is_slower_at_a_practice_shape_gives_way_to_one_that_is_not(
     rows, moved, shape
@@ -244,12 +247,14 @@ def test_a_finalist_that_is_slower_at_a_practice_shape_gives_way_to_one_that_is_
     assert first["practice"] == [{"shape": shape, "verdict": "correct", "ratio": lost.ratio}]
 
 
+@pytest.mark.slow
 def test_no_held_out_shape_is_used_for_choosing(rows, moved):
     told = practised(rows, moved)
     assert told.finalists == ()
     assert (told.gate.passed, told.gate.held_out[0].shape) == (False, HELD_OUT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("held_out", [[SHAPE], pytest.param([], marks=pytest.mark.slow)])
 def test_there_is_no_practice_where_no_other_shape_is_held_out(rows, moved, held_out):
     both = [*rows, *moved(OWN, whole_row=100.0)]
@@ -269,6 +274,7 @@ def test_there_is_no_practice_where_there_is_nothing_to_choose(rows, moved):
     assert evolved(both, Written("def kernel(:"), settings=how).finalists == ()
 
 
+@pytest.mark.slow
 def test_practice_is_in_the_log_and_a_resumed_run_takes_it_over(rows, moved, tmp_path):
     log = tmp_path / "evolve.jsonl"
     first = practised(rows, moved, OWN, settings={"log": log})
@@ -306,6 +312,7 @@ class Listening(RecordedBench):
         super().submit(configurations)
 
 
+@pytest.mark.slow
 def test_the_search_says_what_is_hopeless_and_practice_times_in_full(rows, moved):
     bench = Listening([*rows, *moved(HELD_OUT), *moved(OWN)])
     practised(rows, moved, bench=bench)
@@ -318,6 +325,7 @@ def test_the_search_says_what_is_hopeless_and_practice_times_in_full(rows, moved
     assert set(practice) == {None}
 
 
+@pytest.mark.slow
 def test_only_what_is_in_use_is_measured_as_the_default(rows, moved):
     slow = dict.fromkeys(("rows_tile", "whole_row"), 100.0)
     bench = Listening([*rows, *moved(HELD_OUT), *moved(OWN, **slow)])
@@ -339,6 +347,7 @@ class Interrupted(RecordedBench):
         super().submit(configurations)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "error", [KeyboardInterrupt(), pytest.param(WorkerError("lost"), marks=pytest.mark.slow)]
 )
@@ -351,6 +360,7 @@ def test_if_practice_cannot_be_finished_the_fastest_goes_to_the_gate(rows, moved
     assert (told.gate.passed, told.winner.variant.kind) == (True, "whole_row")
 
 
+@pytest.mark.slow
 def test_a_shape_that_is_not_recorded_cannot_be_held_out(rows):
     how = EvolveSettings(**FAST, held_out=[{**SHAPE, "M": 5}])
     told = evolved(rows, Recorded("rows_tile"), settings=how)

@@ -39,6 +39,7 @@ def scored(tmp_path, body, limit_s=600.0):
     return result
 
 
+@pytest.mark.quick("num_warps must")
 @pytest.mark.parametrize(
     ("body", "verdict", "why"),
     [
@@ -69,6 +70,7 @@ def test_a_failure_is_the_candidates_and_names_its_line(tmp_path, body, verdict,
     assert re.search(why, result.errors[0])
 
 
+@pytest.mark.quick("os.kill(os.getpid(), 9)")
 @pytest.mark.parametrize(
     "body",
     [
@@ -91,6 +93,7 @@ def test_a_negative_grid_is_noted(tmp_path):
     assert any(note.endswith("a grid of (-1, 1, 1) launches nothing") for note in notes)
 
 
+@pytest.mark.slow
 def test_a_cache_that_cannot_be_written_is_replaced(tmp_path, monkeypatch):
     monkeypatch.setenv("TRITON_CACHE_DIR", "/dev/null/cache")
     monkeypatch.setenv("SOLKIT_CACHE", "/dev/null/cache")

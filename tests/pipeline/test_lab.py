@@ -90,6 +90,7 @@ def interrupted_once(running):
     threading.Thread(target=interrupt, daemon=True).start()
 
 
+@pytest.mark.slow
 def test_a_search_loop_over_a_few_texts(lab, log):
     """One is right, one is wrong, one is no Python, one dies."""
     texts = [kind.format(n) for n, kind in enumerate((RIGHT, WRONG, BROKEN, DYING))]
@@ -145,6 +146,7 @@ def test_a_search_loop_over_twenty_texts(lab, log, tmp_path):
     assert sources == {PROBLEM, *(each.candidate for each in usable)}
 
 
+@pytest.mark.slow
 def test_processes_stay_warm_between_candidates(lab):
     lab.evaluate(RIGHT.format(0), PROBLEM)
     session = lab._bench.bench._session
@@ -174,6 +176,7 @@ def test_each_question_alone(lab, write):
         lab.bound(problem, {"Q": 1})
 
 
+@pytest.mark.slow
 def test_one_file_with_many_parameters(lab, write):
     file, problem = write(RIGHT, "candidate.py"), write(PROBLEM)
     asked = [Configuration(file, "kernel", {}, {"SCALE": n}, problem, "random") for n in range(4)]
@@ -186,6 +189,7 @@ def test_one_file_with_many_parameters(lab, write):
     assert lab.measure(own).shape["N"] == 4
 
 
+@pytest.mark.slow
 def test_several_threads_and_endless_candidates(lab, log):
     def search(kind):
         endless = (kind.format(number) for number in count())
@@ -198,6 +202,7 @@ def test_several_threads_and_endless_candidates(lab, log):
     assert len(read(log).rows) >= 6
 
 
+@pytest.mark.slow
 def test_a_text_has_a_private_file_named_by_its_hash(lab):
     found = lab.evaluate(RIGHT, PROBLEM)
     path = Path(found.configuration.path)
@@ -249,6 +254,7 @@ def kernel(x):
         assert wait_until(lambda: not process.exists())
 
 
+@pytest.mark.slow
 def test_on_a_recording(lab, log, monkeypatch):
     right, wrong = lab.evaluate(RIGHT, PROBLEM), lab.evaluate(WRONG, PROBLEM)
     lab.close()

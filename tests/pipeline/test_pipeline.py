@@ -22,6 +22,7 @@ def reference(x):
 """
 
 
+@pytest.mark.slow
 def test_a_path_may_be_any_path_like(write):
     problem = Path(write(PROBLEM))
     candidate = Path(write("def kernel(x):\n    return x * 2\n", "candidate.py"))
@@ -49,6 +50,7 @@ def test_a_file_that_never_ends_being_read_is_given_up_at_its_time_limit(write):
     assert "solkit" not in fault.value.message
 
 
+@pytest.mark.slow
 def test_a_candidate_that_hangs_costs_the_analysis_alone(write):
     path = write(PROBLEM + "def kernel(x):\n    while True: pass\n")
     solkit.bounds(path, device="h100")  # is known from then on, however short the time is

@@ -85,6 +85,7 @@ def test_a_kernel_is_tuned_on_two_gpus(gpus, tmp_path):
     assert time_ms(resumed.best.params) == pytest.approx(1e-2)  # several are as fast
 
 
+@pytest.mark.slow
 def test_gpus_of_several_models_must_be_chosen_from(gpus):
     gpus("h100-sxm", "a100-sxm-80gb")
     with (
@@ -125,6 +126,7 @@ def test_gpus_are_named_in_one_way():
         TuneSettings(gpus="2", ray="auto")
 
 
+@pytest.mark.slow
 def test_a_batch_is_tuned_on_two_gpus(gpus, tmp_path):
     gpus("h100-sxm", "h100-sxm")
     manifest = tmp_path / "batch.toml"

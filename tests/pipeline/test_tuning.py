@@ -92,6 +92,7 @@ def test_all_fail():
     assert json.loads(page.dumps(told))["best"] is None
 
 
+@pytest.mark.slow
 def test_what_is_in_use_fails():
     told = tuned(spaces.recording(wrong=lambda p: p["BLOCK"] == 16), seconds=40.0)
     assert told.verdict is TuneVerdict.FASTER
@@ -165,6 +166,7 @@ def test_the_log_says_what_the_final_showed(tmp_path):
     assert last.comparison.ratio == told.final.ratio
 
 
+@pytest.mark.slow
 def test_a_resumed_run_counts_nothing_twice(tmp_path):
     log = tmp_path / "tune.jsonl"
     first = tuned(seconds=30.0, settings=replace(FULL, log=log), show=interrupting(17))
@@ -251,6 +253,7 @@ def test_the_json_is_the_contract():
     assert all(set(at) == {"gpu_s", "best_ms"} for at in found["trajectory"])
 
 
+@pytest.mark.slow
 def test_the_plot_shows_the_times():
     pytest.importorskip("plotly")
     told = tuned()

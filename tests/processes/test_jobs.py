@@ -156,6 +156,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.quick("pass-caller-9")
 @pytest.mark.parametrize(
     ("victim", "number"),
     [("caller", signal.SIGINT), ("caller", signal.SIGKILL), ("caller", signal.SIGTERM),
@@ -197,6 +198,7 @@ def test_jobs_find_what_the_caller_has_at_the_time_of_the_call(tmp_path, monkeyp
     assert worker.call("os:getenv", "OMP_NUM_THREADS") == "1"
 
 
+@pytest.mark.slow
 def test_a_fork_of_the_caller_has_a_server_of_its_own(tmp_path):
     code = """
 import os, sys

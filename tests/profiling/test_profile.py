@@ -176,6 +176,7 @@ def test_a_script_needs_a_gpu(monkeypatch, tmp_path):
         solkit.profile(tmp_path / "train.py")
 
 
+@pytest.mark.slow
 def test_an_op_that_ends_its_process_costs_no_other_its_bound(run, monkeypatch):
     """The jobs that hold it are halved until it is alone."""
     call, asked = units.worker.call, []

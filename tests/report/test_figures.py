@@ -17,6 +17,7 @@ def words(path):
     return " ".join(ElementTree.parse(path).getroot().itertext())
 
 
+@pytest.mark.slow
 def test_every_figure_as_png_and_svg(make, tmp_path):
     reports = models(make.report(make.explained()), make.report(make.measured()))
     written = figures.write(reports, tmp_path / "new" / "folder")

@@ -93,6 +93,7 @@ def other(make, name, *results):
     return replace(report, kernel=replace(report.kernel, candidate=candidate))
 
 
+@pytest.mark.slow
 def test_the_page_says_all_that_is_known(make):
     words = parsed(make.report(make.explained())).words
     for told in (

@@ -127,6 +127,7 @@ def test_bars_are_to_scale(make):
     assert bars["dram"] == 3  # 24 * 0.03003 / 0.1926 = 3.74: three cells and six eighths
 
 
+@pytest.mark.quick("60", "80")
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
 def test_every_page_fits_its_width(make, width):
     reports = [make.report(), make.reference_alone(), several(make, 3)]

@@ -38,6 +38,9 @@ DEPENDENT = {
 }
 
 
+@pytest.mark.quick(
+    "less its mean over one", "less itself", "at least 2, then at most 1", "negative, then a relu"
+)
 @pytest.mark.parametrize("name", FIXED)
 def test_what_algebra_fixes_reads_nothing(work, name):
     found = work(A, FIXED[name])

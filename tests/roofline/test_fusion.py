@@ -75,6 +75,7 @@ def reference(x):
     assert found.worth == pytest.approx(20)  # one kernel is launched once
 
 
+@pytest.mark.quick("0-1", "L8")
 @pytest.mark.parametrize("groups", ["0-1", "0+1", "add+relu", "L8"])
 def test_a_group_keeps_what_is_in_between_on_the_chip(levels, groups):
     found = levels(CHAIN, groups)
@@ -141,6 +142,11 @@ def test_kernels_that_would_have_to_wait_for_each_other(levels):
         levels(CHAIN, "0+2")
 
 
+@pytest.mark.quick(
+    "0-1,1-'1' names no op that is left",
+    "L99-nothing is left that 'L99' names",
+    "0-1,-'' in '0-1,' is not a group",
+)
 @pytest.mark.parametrize(
     ("groups", "says"),
     [

@@ -42,6 +42,7 @@ def reference(a, b):
 """
 
 
+@pytest.mark.slow
 def test_a_product_is_traced(formulas):
     amounts, found = formulas(MATMUL, "M", "N", "K")
     expected = {"contraction.bf16": 2 * M * N * K, "dram read": 2 * K * (M + N)}
@@ -61,12 +62,14 @@ def test_the_time_evaluates_to_the_numeric_bound_elsewhere(formulas, write):
     assert 1e3 * seconds == pytest.approx(numeric, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_sizes_that_are_not_named_stay_numbers(formulas):
     amounts, found = formulas(MATMUL, "M")
     assert sympy.expand(amounts["dram read"][0] - 2 * 16 * (M + 32)) == 0
     assert found.work.fixed == {"N": 32, "K": 16}
 
 
+@pytest.mark.slow
 def test_a_triangle_is_fitted(formulas):
     body = """
 def inputs(N=64, K=16, device="cuda"):
@@ -81,6 +84,7 @@ def reference(a, b):
     assert sympy.expand(amounts["dram read"][0] - 4 * (N * (N + 1) / 2 + N * K)) == 0
 
 
+@pytest.mark.slow
 def test_an_unknown_name_is_answered_with_the_sizes(write):
     with pytest.raises(InputError, match=r"'Q' cannot be a symbol; .*M, N, K"):
         pipeline.symbolic_bound(write(MATMUL), ["M", "Q"], "h100")

@@ -55,6 +55,7 @@ def test_the_card_compares_with_a_constant():
     assert list(evaluate_costs(MADE, spent(MADE), cost_fields_at(Depth.COMPILED))) == ["gpu_s"]
 
 
+@pytest.mark.slow
 def test_a_file_keeps_them_and_an_older_one_has_none(tmp_path):
     trees = Surrogate.fit(dict.fromkeys(Depth, MADE), CARD, QUICK)
     trees.save(tmp_path / "old.solkit")

@@ -35,6 +35,7 @@ def model(known):
     return Surrogate.fit({DEPTH: known}, CARD, QUICK)
 
 
+@pytest.mark.slow
 def test_a_file_gives_the_same_forecasts(model, known, tmp_path):
     model.save(tmp_path / "it.solkit")
     again = Surrogate.load(tmp_path / "it.solkit")
@@ -48,6 +49,7 @@ def test_a_file_gives_the_same_forecasts(model, known, tmp_path):
     assert both[0] == both[1]
 
 
+@pytest.mark.slow
 def test_a_depth_that_was_not_learned(model, known, tmp_path):
     model.save(tmp_path / "it.solkit")
     with pytest.raises(UnsupportedError, match="captured"):
@@ -191,6 +193,7 @@ def test_what_is_learned_on_the_job_is_what_both_missed(model, known):
     )
 
 
+@pytest.mark.slow
 def test_a_file_holds_both_and_the_trees_do_without(model, known, tmp_path, monkeypatch):
     pytest.importorskip("transformers")
     from solkit.surrogate.language.regressor import LanguageRegressor, Shape
@@ -220,6 +223,7 @@ def test_a_file_holds_both_and_the_trees_do_without(model, known, tmp_path, monk
         np.testing.assert_allclose(alone.time_ms, trees_ms, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_shipped_model_is_read_once_until_it_is_another(model, tmp_path, monkeypatch):
     path = tmp_path / "surrogate.solkit"
     model.save(path)

@@ -47,6 +47,7 @@ def file(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_a_space_is_ranked_by_a_cascade(file, model):
     (plan,) = rank(file, device="h100", budget=6, surrogate=model)
     assert plan.shape == {"N": 1 << 20}
@@ -64,6 +65,7 @@ def test_a_space_is_ranked_by_a_cascade(file, model):
     assert all(e.forecast.time_ms >= plan.sol_ms / 2 for e in plan.ranked)
 
 
+@pytest.mark.slow
 def test_score_and_rank_expect_the_same_of_what_is_in_use(file, model, monkeypatch):
     monkeypatch.setattr(Surrogate, "load", staticmethod(lambda *_: model))
     (scored,) = solkit.score(file, device="h100", measure=False).results
@@ -112,6 +114,7 @@ def kernel(x):
 """
 
 
+@pytest.mark.slow
 def test_what_is_in_use_and_the_point_that_spells_it_out_are_one_row(tmp_path):
     path = tmp_path / "autotuned.py"
     path.write_text(AUTOTUNED)
@@ -133,6 +136,7 @@ def estimate(N, BLOCK, num_warps, **others):
 """
 
 
+@pytest.mark.quick("left-600-kept0", "1-4096-kept2")
 @pytest.mark.parametrize(
     ("by", "size", "kept"),
     [
@@ -165,6 +169,7 @@ class Reading:
         return SimpleNamespace(mean=np.zeros(len(table)))
 
 
+@pytest.mark.quick("captured-True")
 @pytest.mark.parametrize(("depth", "read"), [("captured", True), ("lowered", False)])
 def test_a_text_is_read_only_where_nothing_goes_deeper(file, model, depth, read):
     reader, calibration = Reading(), model.trees(Depth.CAPTURED).calibration
@@ -177,6 +182,7 @@ def test_a_text_is_read_only_where_nothing_goes_deeper(file, model, depth, read)
     assert [e.forecast for e in plan.ranked] == [e.forecast for e in alone.ranked]
 
 
+@pytest.mark.slow
 def test_without_a_model_the_kernel_model_ranks(file, monkeypatch):
     def absent(*_):
         raise __import__("solkit").UnsupportedError("no trained surrogate is installed")
@@ -207,6 +213,7 @@ def test_single_configurations_and_what_cannot_run(file, model):
     assert "power of 2" in bad.reason
 
 
+@pytest.mark.slow
 def test_equal_requests_get_equal_plans(file, model):
     first, again = (rank(file, device="h100", surrogate=model) for _ in range(2))
     assert first == again
@@ -344,6 +351,7 @@ def test_fewer_are_lowered_where_that_takes_long(model, monkeypatch):
     assert number(25.0) == 24  # at the least
 
 
+@pytest.mark.slow
 def test_a_plan_tells_what_candidates_cost(file, model):
     settings = RankSettings(depth="captured")
     (plan,) = rank(file, device="h100", surrogate=costing(model, 0.5, 0.25), settings=settings)

@@ -50,6 +50,7 @@ def point(m, n, k, warps, stages):
     return dict(zip(names, (m, n, k, warps, stages), strict=True))
 
 
+@pytest.mark.quick("params5-")
 @pytest.mark.parametrize(
     ("params", "why"),
     [
@@ -77,6 +78,7 @@ def test_what_a_block_cannot_have_will_hardly_run(file, params, why):
     assert why in found.reason
 
 
+@pytest.mark.slow
 def test_what_is_in_use_is_measured_all_the_same_and_the_rest_goes_deeper(file):
     used = point(256, 128, 32, 1, 3)
     settings = RankSettings("captured", incumbent=used)
@@ -124,6 +126,7 @@ def kernel(x, *, ROWS=8, num_warps=4):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(  # ptxas takes its time with what is in use: it spills
     "in_use", [pytest.param(True, marks=pytest.mark.slow), False]
 )

@@ -64,6 +64,7 @@ def test_the_interval_is_wide_where_times_scatter():
     assert low == pytest.approx([-1.645 * 0.2, -1.645 * 2], rel=0.1)
 
 
+@pytest.mark.slow
 def test_forecasts_follow_the_seed(fitted):
     again = Trees.fit(KNOWN, QUICK).forecast(ASKED).time_ms
     assert np.array_equal(again, fitted.forecast(ASKED).time_ms)
@@ -174,6 +175,7 @@ def test_features_may_be_left_out():
     )
 
 
+@pytest.mark.slow
 def test_an_evaluation_beats_the_kernel_model_on_families_left_out():
     ours, bare = (
         evaluate_split(KNOWN, "families", f)

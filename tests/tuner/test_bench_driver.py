@@ -68,6 +68,7 @@ def test_earlier_seconds_count():
     assert on.clock.gpu_s() < 4.0
 
 
+@pytest.mark.slow
 def test_an_interrupt_loses_nothing_and_the_next_drive_goes_on():
     one, on, heard = task(), bench(), []
 

@@ -70,6 +70,7 @@ def _writer(folder, name, rows):
         Database(folder).add([row({"B": place}, 1.0 + place, place, run=name)])
 
 
+@pytest.mark.slow
 def test_runs_that_write_at_once_lose_nothing(tmp_path):
     folder = tmp_path / "tuning"
     context = multiprocessing.get_context("spawn")  # polars does not survive a fork
@@ -131,6 +132,7 @@ def test_a_row_without_a_run_is_refused(tmp_path):
         Database(tmp_path / "tuning").add([replace(row({"B": 1}, 1.0), run_id="")])
 
 
+@pytest.mark.slow
 def test_a_url_is_a_server_and_results_can_be_emitted_from_it(tmp_path):
     pytest.importorskip("optuna")
     from solkit.tuner.emitters import logged_results

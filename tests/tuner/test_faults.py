@@ -130,6 +130,7 @@ SURVIVED = {
 }
 
 
+@pytest.mark.quick("killed before")
 @pytest.mark.parametrize("name", SURVIVED)
 def test_it_goes_on(run, winners, name):
     found = run(FaultyBench(**SURVIVED[name]))
@@ -142,6 +143,7 @@ def test_an_outcome_that_is_reported_twice_counts_once(run, winners):
     check(found, winners, run.log)
 
 
+@pytest.mark.slow
 def test_a_gpu_error_in_the_finals(run, winners):
     class InTheFinals(FaultyBench):
         def submit(self, configurations):
@@ -157,6 +159,7 @@ def test_a_gpu_error_in_the_finals(run, winners):
     assert bench.heard >= max(bench.at)
 
 
+@pytest.mark.slow
 def test_a_configuration_that_ends_its_process(run, winners):
     def crashed(configuration, outcome):
         assert configuration.params != spaces.BEST
@@ -168,6 +171,7 @@ def test_a_configuration_that_ends_its_process(run, winners):
     assert sum(each.tuned.failed for each in found.items) >= 1
 
 
+@pytest.mark.slow
 def test_memory_that_somebody_else_has_for_a_while(run, winners):
     def crowded(_, outcome):
         return [spaces.failed(outcome, Verdict.NOT_MEASURED)]
@@ -178,6 +182,7 @@ def test_memory_that_somebody_else_has_for_a_while(run, winners):
     assert verdicts[Verdict.NOT_MEASURED] == 3
 
 
+@pytest.mark.slow
 def test_a_clock_that_is_set_back_and_forth(run, winners):
     days = iter([400, -800, 3000, 0, -1] * 100)
     rows = [
@@ -213,6 +218,7 @@ def test_a_disk_that_is_full_for_a_moment(run, winners, monkeypatch):
     check(found, winners, run.log)
 
 
+@pytest.mark.slow
 def test_a_disk_that_stays_full_ends_the_batch_and_resume_finishes_it(run, winners, monkeypatch):
     written = [0]
     append = outcomelog.OutcomeLog.append
@@ -231,6 +237,7 @@ def test_a_disk_that_stays_full_ends_the_batch_and_resume_finishes_it(run, winne
     check(run(FaultyBench(), resume=True), winners, run.log)
 
 
+@pytest.mark.slow
 def test_a_machine_that_stops_in_the_middle_of_a_line(run, winners):
     with pytest.raises(WorkerError):
         run(FaultyBench(at=range(30, 300), fault=raising(KILLED)))
@@ -243,6 +250,7 @@ def test_a_machine_that_stops_in_the_middle_of_a_line(run, winners):
 # --------------------------------------------------------------------------------------- the ends
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [2, 25])
 def test_a_head_that_is_lost_ends_the_batch_and_resume_finishes_it(run, winners, at):
     lost = WorkerError("the cluster's head is lost")
@@ -252,6 +260,7 @@ def test_a_head_that_is_lost_ends_the_batch_and_resume_finishes_it(run, winners,
     check(run(FaultyBench(), resume=True), winners, run.log)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [1, 20])
 def test_ctrl_c_in_the_search(run, winners, at):
     found = run(FaultyBench(at=[at], fault=raising(KeyboardInterrupt())))
@@ -299,6 +308,7 @@ class GoneDatabase(Database):
         return super().known(*told)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "works",
     [{}, {"reads": True}, {"writes": True}, {"full": True}],

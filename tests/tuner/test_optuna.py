@@ -38,6 +38,7 @@ def test_finds_what_random_trials_do_not():
     assert chance.best_value > 1.5
 
 
+@pytest.mark.slow
 def test_values_lie_in_their_distributions():
     def steps(trial):
         assert trial.suggest_int("even", 2, 1000, step=2) % 2 == 0
@@ -102,6 +103,7 @@ def test_threads_share_a_study():
     assert len(set(points)) == len(points)
 
 
+@pytest.mark.slow
 def test_a_study_in_a_database_goes_on_where_another_process_left_it(tmp_path):
     storage = f"sqlite:///{tmp_path}/study.db"
     made(study_name="s", storage=storage).optimize(objective, n_trials=20)

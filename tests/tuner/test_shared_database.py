@@ -48,6 +48,7 @@ def test_rows_come_back_equal_and_are_added_once(place):
     assert len(list(place.rows_of())) == 7
 
 
+@pytest.mark.slow
 def test_kernels_and_gpus_are_apart(place):
     place.add([*rows(kernel="a"), *rows(kernel="b"), *rows(kernel="a", run="r", device="h200")])
     assert [each.kernel_id for each in place.rows_of("b")] == ["b"] * 4
@@ -86,6 +87,7 @@ def test_the_database_finds_the_same_in_a_folder_and_on_a_server(place, tmp_path
     )
 
 
+@pytest.mark.slow
 def test_many_machines_add_to_one_server(server):
     def run(name):
         Database(SharedPlace(server.url())).add(rows(name))
@@ -100,6 +102,7 @@ def test_many_machines_add_to_one_server(server):
     assert sorted(found) == [(f"run {n}", place) for n in range(4) for place in range(4)]
 
 
+@pytest.mark.slow
 def test_a_server_that_stops_midway_gets_the_rest_when_all_is_added_again(server):
     place = SharedPlace(open_storage(server.url(), patience_s=0.3))
     given = rows("halted", 6, kernel="halted")

@@ -111,6 +111,7 @@ def test_what_is_no_fault_of_the_connection_is_not_asked_again(tmp_path):
         optuna.create_study(storage=storage, study_name="softmax")
 
 
+@pytest.mark.slow
 def test_a_lost_answer_changes_nothing_twice(tmp_path):
     """The query is done, but its answer is lost: it is asked again."""
     lost = Lossy(f"sqlite:///{tmp_path}/s.sqlite", 5.0)
@@ -144,6 +145,7 @@ class Lossy(storages.PatientStorage):
 # ------------------------------------------------------------------------------------ PostgreSQL
 
 
+@pytest.mark.slow
 def test_a_study_goes_on_after_the_database_was_killed(running):
     found = study(open_storage(running.url(), patience_s=30.0), "killed")
 
@@ -160,6 +162,7 @@ def test_a_study_goes_on_after_the_database_was_killed(running):
     assert [trial.value for trial in again.trials] == [trial.value for trial in found.trials]
 
 
+@pytest.mark.slow
 def test_a_database_that_stays_away_is_an_error_and_loses_nothing(running):
     found = study(open_storage(running.url(), patience_s=0.5), "gone")
     found.optimize(measured, n_trials=3)
@@ -172,6 +175,7 @@ def test_a_database_that_stays_away_is_an_error_and_loses_nothing(running):
     assert states(study(open_storage(running.url()), "gone")) == {"COMPLETE": 3}
 
 
+@pytest.mark.slow
 def test_several_processes_share_a_study(running):
     def run():
         study(open_storage(running.url()), "shared").optimize(measured, n_trials=6)

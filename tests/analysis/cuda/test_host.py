@@ -212,6 +212,7 @@ def test_names_that_nobody_declares_are_told():
     assert list(followed("return torch::zeros({rows, 3});").undeclared) == ["rows (f.cu:14)"]
 
 
+@pytest.mark.quick("return x.view({7, 7});-f.cu:14: .*shape", "(y.scalar_type")
 @pytest.mark.parametrize(
     ("body", "message"),
     [

@@ -46,6 +46,7 @@ def asked(demand, kind):
     return sum(a.requested_bytes for a in demand.accesses if a.kind == kind)
 
 
+@pytest.mark.quick("rows_of_matrix")
 @pytest.mark.parametrize("name", decided.CASES)
 def test_bytes_asked_for_are_those_that_the_interpreter_sees(name, launched, counted):
     demand = launched(decided.CASES[name]).demand
@@ -65,6 +66,7 @@ def test_where_a_guard_is_not_known_the_work_is_done(launched):
     )
 
 
+@pytest.mark.slow
 def test_an_early_return_that_is_not_known_is_not_taken(launched):
     assert asked(launched(decided.hidden_flag).demand, "store") == 900 * 4
     assert asked(launched(decided.hidden_lengths).demand, "store") == 10 * 8 * 16 * 32 * 4

@@ -121,6 +121,7 @@ def test_rows_of_all_groups_count_on_a_worst_case_grid(analysed):
     assert analysis.written == (OutputBytes(rows * 4 * WIDTH, rows * 4 * WIDTH),)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_mixed", [False, True])
 def test_more_programs_work_than_are_followed(is_mixed, analysed):
     # 10,240 of 163,840 programs work, 8,192 of them in the last group
@@ -139,6 +140,7 @@ def test_what_no_program_writes_is_told_where_all_were_followed(analysed):
     assert analysis.written == (OutputBytes(rows * 4 * WIDTH, rows * 3 * WIDTH),)
 
 
+@pytest.mark.slow
 def test_masks_that_memory_switches_off_leave_a_program_nothing(analysed):
     # the first 4,096 of 16,384 programs have one row of 256 elements each
     lengths = [256] * 64 + [16384] * 192
@@ -147,6 +149,7 @@ def test_masks_that_memory_switches_off_leave_a_program_nothing(analysed):
     assert written == pytest.approx(4 * sum(lengths), rel=0.03)
 
 
+@pytest.mark.slow
 def test_a_few_long_sequences_among_many_short_ones_count(analysed):
     lengths = [4] * 9000
     lengths[7001] = lengths[7003] = lengths[8887] = 6000

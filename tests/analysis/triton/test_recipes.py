@@ -151,6 +151,7 @@ def run(launcher, params):
     return capture(maker(launcher)(params), params)
 
 
+@pytest.mark.quick("described-space6-1")
 @pytest.mark.parametrize(("launcher", "space", "recorded"), FOLLOWED)
 def test_a_recipe_gives_what_a_run_gives(in_child, launcher, space, recorded):
     def compare():
@@ -166,6 +167,7 @@ def test_a_recipe_gives_what_a_run_gives(in_child, launcher, space, recorded):
     assert in_child(compare) == ([], [], recorded, "")
 
 
+@pytest.mark.slow
 def test_a_recipe_saves_runs(in_child):
     def count():
         kept = Recipes(maker(computed))
@@ -210,6 +212,7 @@ NOT_FOLLOWED = [
 ]
 
 
+@pytest.mark.quick("identity-compares by `is`")
 @pytest.mark.parametrize(("launcher", "why"), NOT_FOLLOWED)
 def test_what_cannot_be_followed_is_run_each_time(in_child, launcher, why):
     def captures():
@@ -225,6 +228,7 @@ def test_what_cannot_be_followed_is_run_each_time(in_child, launcher, why):
     assert recorded == 0
 
 
+@pytest.mark.slow
 def test_what_raises_at_one_configuration_raises_there_alone(in_child):
     def outcome(kept, block):
         try:
@@ -239,6 +243,7 @@ def test_what_raises_at_one_configuration_raises_there_alone(in_child):
     assert in_child(captures) == [(16, 1, 1), None, (8, 1, 1)]
 
 
+@pytest.mark.slow
 def test_a_configuration_that_an_autotuner_lacks_is_refused(in_child):
     def captures():
         kept = Recipes(maker(autotuned))

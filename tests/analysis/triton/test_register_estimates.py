@@ -155,6 +155,7 @@ OF_THE_IR = (
 CASES = ("copy", "strided", "gather", "product", "stencil", "transposing")
 
 
+@pytest.mark.quick("transposing-b200")
 @pytest.mark.parametrize("device", [pytest.param("a100", marks=pytest.mark.slow), "h100", "b200"])
 @pytest.mark.parametrize("name", CASES)
 def test_what_the_ir_decides_is_as_compiled(name, device, depths):
@@ -172,6 +173,7 @@ def test_what_the_ir_decides_is_as_compiled(name, device, depths):
     assert other.estimated == ()
 
 
+@pytest.mark.quick("strided", "gather", "transposing")
 @pytest.mark.parametrize("name", CASES)
 def test_estimates_are_close_to_the_compile(name, depths):
     lowered, compiled = depths(getattr(followed, name))
@@ -181,6 +183,7 @@ def test_estimates_are_close_to_the_compile(name, depths):
     assert lowered.model.time_ms == pytest.approx(compiled.model.time_ms, rel=0.5)
 
 
+@pytest.mark.slow
 def test_a_kernel_that_cannot_load_says_why_at_both_depths(in_child):
     def child():
         def run():

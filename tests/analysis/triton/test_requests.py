@@ -46,6 +46,7 @@ def asked(demand, kind):
     return sum(a.requested_bytes for a in demand.accesses if a.kind == kind)
 
 
+@pytest.mark.quick("strides_of_the_grid")
 @pytest.mark.parametrize("name", followed.CASES)
 def test_bytes_asked_for_are_those_that_the_interpreter_sees(name, launched, counted):
     demand = launched(followed.CASES[name]).demand
@@ -72,6 +73,7 @@ def test_a_coalesced_copy(launched):
     assert kernel.demand.dram_write_bytes == 32768
 
 
+@pytest.mark.slow
 def test_a_copy_that_cannot_be_vectorised(launched):
     # n is no multiple of 16, so a mask may end within a lane's four floats: each is a request of
     # its own, in which lanes are 16 bytes apart. Each touches all 16 sectors, and L1 has the rest.
@@ -85,6 +87,7 @@ def test_a_copy_that_cannot_be_vectorised(launched):
     assert (shifted.requests, shifted.sectors) == (256, 256 * 16 + 64 - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [4096, 8192 * 1024])  # of the larger grid not all is followed
 def test_loads_past_the_end_of_a_tensor_are_seen(launched, n):
     # the last element lies at 2 (n - 1)
@@ -95,6 +98,7 @@ def test_loads_past_the_end_of_a_tensor_are_seen(launched, n):
     assert access(view).outside_bytes == 0  # of a larger storage
 
 
+@pytest.mark.slow
 def test_loads_before_the_start_of_a_tensor_are_seen(launched):
     before = launched(followed.shifted, by=-3)
     assert (access(before).outside_bytes, access(before, "store", "out").outside_bytes) == (12, 0)
@@ -127,6 +131,7 @@ def test_a_gather_knows_its_indices(launched):
     assert kernel.demand.dram_read_bytes == pytest.approx(11 * 1024 + 64 * 8, rel=0.01)
 
 
+@pytest.mark.slow
 def test_a_product_reads_its_inputs_once_a_tile(launched):
     kernel = launched(followed.product, M=512, N=256, K=320, tiles=(128, 64, 32))
     demand = kernel.demand
@@ -144,6 +149,7 @@ def test_a_product_reads_its_inputs_once_a_tile(launched):
     assert demand.l2_read_bytes == by_argument["a"] + by_argument["b"]
 
 
+@pytest.mark.slow
 def test_waves_read_again_what_l2_could_not_keep(launched):
     # 64 rows of tiles, of which the last dimension is walked first: a wave of 132 blocks spans
     # all rows of a (128 MiB of them), which a 50 MB L2 does not keep until the next wave
@@ -187,6 +193,7 @@ def test_uncoalesced_reads_share_sectors_between_blocks(launched):
     assert kernel.demand.dram_read_bytes == pytest.approx(256 * 160, rel=0.02)
 
 
+@pytest.mark.slow
 def test_a_loop_that_is_too_long_to_follow_is_scaled_and_said(launched):
     kernel = launched(followed.winding)
     assert any("followed for 512 iterations only" in guess for guess in kernel.demand.guesses)
@@ -240,6 +247,7 @@ def test_tiles_that_one_number_names_are_distinct_by_their_ends(launched):
     assert demand.dram_read_bytes == pytest.approx((2 + 1) * 16 * 512 * 4, rel=0.02)
 
 
+@pytest.mark.quick("b200-tensor.fp8")
 @pytest.mark.parametrize(("device", "pipe"), [("h100", "tensor.bf16"), ("b200", "tensor.fp8")])
 def test_products_with_scales(launched, device, pipe):
     # Hopper has no such product: Triton scales the operands and multiplies them in bf16

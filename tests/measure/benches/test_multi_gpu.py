@@ -298,6 +298,7 @@ class Timed:
         self.queue.clear()
 
 
+@pytest.mark.slow
 def test_real_benches_work_at_the_same_time():
     members = [Timed(0.05) for _ in range(3)]
     asked = [at(n) for n in range(30)]
@@ -340,6 +341,7 @@ def test_members_go_on_while_the_driver_thinks():
         assert bench.pending == 5
 
 
+@pytest.mark.quick("error0", "error1")
 @pytest.mark.parametrize("error", [WorkerError("killed"), GpuBusyError("busy"), OSError("no file")])
 def test_a_real_member_that_ends_gives_the_rest_to_others(error):
     members = [Timed(fails={3: error}), Timed(0.02)]

@@ -180,6 +180,7 @@ def test_files_travel_and_outcomes_have_the_drivers_names_sources_and_facts(
 # --------------------------------------------------------------------------------- worker processes
 
 
+@pytest.mark.slow
 def test_workers_share_the_work_and_a_killed_one_loses_nothing(log):
     told = []
     kinds = [recorded(pace=0.02), recorded(pace=0.02)]
@@ -200,6 +201,7 @@ def test_workers_share_the_work_and_a_killed_one_loses_nothing(log):
     assert not any(map(_is_alive, pids))
 
 
+@pytest.mark.slow
 def test_a_worker_has_a_timing_process_of_its_own(log, tmp_path):
     file = tmp_path / "scale.py"
     file.write_text("KIND = 'elementwise'\n")
@@ -217,6 +219,7 @@ def test_a_worker_has_a_timing_process_of_its_own(log, tmp_path):
     assert not _is_alive(pid)
 
 
+@pytest.mark.slow
 def test_a_kernels_folder_on_the_path_shadows_no_module_of_a_worker(log, tmp_path, monkeypatch):
     (tmp_path / "select.py").write_text("raise ImportError('of the kernel')\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -225,6 +228,7 @@ def test_a_kernels_folder_on_the_path_shadows_no_module_of_a_worker(log, tmp_pat
         assert len(list(bench.outcomes())) == 1
 
 
+@pytest.mark.slow
 def test_a_worker_that_ended_is_started_again(log):
     with local_bench([recorded(pace=0.05)], Trade(log)) as bench:
         pid = bench.benches[0]._link.host.process.pid
@@ -234,6 +238,7 @@ def test_a_worker_that_ended_is_started_again(log):
         assert bench.benches[0]._link.host.process.pid != pid
 
 
+@pytest.mark.slow
 def test_a_worker_that_hangs_is_ended(log):
     bench = RemoteBench(partial(ProcessLink, recorded(), "GPU 0"), Trade(log))
     with bench:

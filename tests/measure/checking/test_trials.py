@@ -306,6 +306,9 @@ WRONG = {
 }
 
 
+@pytest.mark.quick(
+    "scale forgotten", "tf32 where 1e-4 is asked", "a tile transposed", "infinity clamped"
+)
 @pytest.mark.parametrize("name", WRONG)
 def test_subtly_wrong_kernels_fail(name):
     problem, kernel = WRONG[name]
@@ -466,12 +469,16 @@ def bf16(*tensors):
     return [t.bfloat16() for t in tensors]
 
 
+@pytest.mark.quick(
+    "fp64 inside", "the other way round", "variance in one pass", "select in place of max"
+)
 @pytest.mark.parametrize("name", VALID)
 def test_valid_kernels_pass(name):
     problem, kernel = VALID[name]
     assert failures(problem, kernel) == {}
 
 
+@pytest.mark.slow
 def test_one_wrong_element_in_a_million_is_seen():
     workload = Workload((normal(1024, 1024),), {}, torch.relu, None)
     exact, want = exact_reference(workload), workload.run_reference()
@@ -588,6 +595,7 @@ def test_only_floating_tensors_of_several_elements_are_touched():
         assert trial.workload.args[3] == 3
 
 
+@pytest.mark.quick("dtype0", "dtype2")
 @pytest.mark.parametrize("dtype", [BF16, FP16, torch.float64, torch.float8_e4m3fn])
 def test_strides_and_dtypes_are_kept(dtype):
     def strided():
@@ -758,6 +766,7 @@ def ordered():
     return Workload((torch.rand(8, 8), limits, rows), {}, reference, None)
 
 
+@pytest.mark.slow
 def test_a_kernel_may_rely_on_an_order_that_every_draw_has():
     relies = lambda x, a, b: torch.searchsorted(a, x) + b[:, 0]  # noqa: E731
     assert {"swapped values", "ramps", "negative"} <= {t.name for t in trials_of(ordered)}

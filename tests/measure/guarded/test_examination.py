@@ -39,12 +39,14 @@ def test_a_right_kernel_is_timed(run):
 CONSTANT = HEAD.replace("return x * 2", "return (x - x).relu()")
 
 
+@pytest.mark.slow
 def test_the_inputs_that_were_timed_have_a_digest(run):
     kernel = "def kernel(x): return x + x"
     first, again, other = (run(kernel, seed=seed).samples.inputs_digest for seed in (5, 5, 6))
     assert first == again != other
 
 
+@pytest.mark.slow
 def test_a_reference_that_ignores_its_inputs_is_told(run):
     outcome = run("def kernel(x): return torch.zeros_like(x)", head=CONSTANT)
     assert outcome.verdict is Verdict.DEGENERATE_PROBLEM
@@ -77,6 +79,7 @@ class GraphMachine(FakeMachine):
         return recorded.replay
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["warm-graph", "replay"])
 def test_replayed_calls_have_outputs_of_their_own(run, monkeypatch, protocol):
     monkeypatch.setattr("solkit.measure.guarded.examination._LOOKS", 1000)  # at every call
@@ -116,6 +119,7 @@ def test_a_wrong_kernel_is_not_timed(run):
     assert theirs.all_timers[0].calls == 0
 
 
+@pytest.mark.quick("[:8] * 2-shape", "None-0 output(s); the reference has 1", "torch.where(x")
 @pytest.mark.parametrize(
     ("returned", "text"),
     [
@@ -166,6 +170,7 @@ def test_outputs_of_timed_calls_are_checked(run):
     assert outcome.errors[0].endswith("(a timed call)")
 
 
+@pytest.mark.slow
 def test_outputs_of_rows_are_checked(run):
     kernel = """
         last = []
@@ -204,6 +209,7 @@ def on(gpu, tells):
     return machine
 
 
+@pytest.mark.slow
 def test_times_that_the_wall_clock_contradicts(run, gpu):
     kernel = """
         import fake_gpu
@@ -216,6 +222,7 @@ def test_times_that_the_wall_clock_contradicts(run, gpu):
     assert "by the referee's clock" in outcome.errors[0]
 
 
+@pytest.mark.slow
 def test_a_kernel_that_waits_for_the_gpu_gets_the_time_of_the_wall_clock(run, gpu):
     kernel = """
         import fake_gpu
@@ -232,6 +239,7 @@ def test_a_kernel_that_waits_for_the_gpu_gets_the_time_of_the_wall_clock(run, gp
     assert 5 < outcome.measurement.median_ms < 1000
 
 
+@pytest.mark.slow
 def test_throttled_calls(run):
     start = time.monotonic()  # the machine is too hot for 100 s from now on
     heated = [Sample(start + i / 200, 1410.0, reasons=0x40) for i in range(20_000)]
@@ -241,6 +249,7 @@ def test_throttled_calls(run):
     assert outcome.measurement.samples == 60
 
 
+@pytest.mark.slow
 def test_every_call_of_an_in_place_kernel_gets_the_same_inputs(run):
     head = """
         import torch
@@ -259,6 +268,7 @@ def test_writing_into_inputs_that_the_reference_leaves_alone(run):
     assert "input tensor 0 was written into" in outcome.errors[0]
 
 
+@pytest.mark.slow
 def test_writes_in_place_that_change_no_value(run):
     head = """
         import torch
@@ -270,12 +280,14 @@ def test_writes_in_place_that_change_no_value(run):
     assert run("def kernel(x): return torch.relu_(x)", head=head).verdict is Verdict.CORRECT
 
 
+@pytest.mark.slow
 def test_writing_into_inputs_as_the_reference_does(run):
     head = HEAD.replace("return x * 2", "return x.mul_(2)")
     assert run("def kernel(x): return x.mul_(2)", head=head).verdict is Verdict.CORRECT
     assert run("def kernel(x): return x * 2", head=head).verdict is Verdict.CORRECT
 
 
+@pytest.mark.slow
 def test_inputs_and_calls_are_seeded(run):
     head = HEAD.replace("return x * 2", "return x + torch.rand_like(x)")
     kernel = "def kernel(x): return torch.rand_like(x) + x"
@@ -294,6 +306,7 @@ def test_a_kernel_that_differs_from_call_to_call_is_told(run):
     assert outcome.errors == ("Nondeterministic output: two calls on the same inputs differ.",)
 
 
+@pytest.mark.quick("raise SystemExit(3)-crashed-SystemExit: 3", "KeyboardInterrupt")
 @pytest.mark.parametrize(
     ("body", "verdict", "text"),
     [
@@ -350,6 +363,7 @@ def test_torch_beside_a_kernel_of_its_own(run):
     assert run(kernel, head=PRODUCT, custom_kernel=True, theirs=machine).verdict is Verdict.CORRECT
 
 
+@pytest.mark.slow
 def test_kernels_of_libraries_that_no_operator_gave_away(run):
     kernel = "def kernel(a, b): return torch.from_numpy(a.numpy() @ b.numpy())"
     machine = FakeMachine()
@@ -360,6 +374,7 @@ def test_kernels_of_libraries_that_no_operator_gave_away(run):
     assert run(kernel, head=PRODUCT, theirs=machine).verdict is Verdict.CORRECT
 
 
+@pytest.mark.slow
 def test_a_timer_that_cannot_name_kernels_is_told(run):
     kernel = "def kernel(a, b): return torch.from_numpy(a.numpy() @ b.numpy())"
     outcome = run(kernel, head=PRODUCT, custom_kernel=True)
@@ -367,6 +382,7 @@ def test_a_timer_that_cannot_name_kernels_is_told(run):
     assert "The timer cannot tell whose kernels ran on the GPU." in outcome.errors
 
 
+@pytest.mark.slow
 def test_the_file_says_how_close_is_right(run):
     kernel = "def kernel(x): return x * 2 * 1.004"
     assert run(kernel).verdict is Verdict.WRONG
@@ -374,6 +390,7 @@ def test_the_file_says_how_close_is_right(run):
     assert run(kernel, head=own).verdict is Verdict.CORRECT
 
 
+@pytest.mark.quick("torch.where(x.abs() < 1e-4, 0.0, x * 2)", "x.clamp(-8, 8) * 2")
 @pytest.mark.parametrize(
     "computed",
     [
@@ -397,11 +414,13 @@ def test_held_out_shapes_are_tried(run):
     assert outcome.errors[0].endswith("(held-out N=19)")
 
 
+@pytest.mark.slow
 def test_own_check(run):
     lax = HEAD + "def check(got, want): return True\n"
     assert run("def kernel(x): return x * 3", head=lax).verdict is Verdict.CORRECT
 
 
+@pytest.mark.slow
 def test_shape_and_params_arrive(run):
     kernel = """
         def kernel(x, *, SCALE=1):
@@ -411,6 +430,7 @@ def test_shape_and_params_arrive(run):
     assert run(kernel, shape={"N": 24}, params={"SCALE": 2}).verdict is Verdict.CORRECT
 
 
+@pytest.mark.slow
 def test_inputs_of_many_kinds_arrive(run):
     head = """
         import torch
@@ -442,6 +462,7 @@ def test_a_candidate_in_a_file_of_its_own(run, tmp_path):
     assert outcome.verdict is Verdict.CORRECT
 
 
+@pytest.mark.slow
 def test_kernelbench(run):
     head = """
         import torch
@@ -466,6 +487,7 @@ def test_kernelbench(run):
     assert run(new.replace("min=0", "min=0.1"), head=head).verdict is Verdict.WRONG
 
 
+@pytest.mark.slow
 def test_the_next_timer_is_used_from_the_start_where_the_first_fails(run):
     def machine():
         return FakeMachine(FakeTimer(fails=True), FakeTimer("fallback"))
@@ -515,6 +537,7 @@ def test_a_file_with_a_reference_alone(run):
 HALF = "torch.where(torch.arange(4096) < 2048, x * 2, 0 * x)"
 
 
+@pytest.mark.quick("x * 2-50.0-None")
 @pytest.mark.parametrize(
     ("body", "hard_ms", "most"),
     [("x * 2", 1000.0, 4 * 4096), ("x * 2", 50.0, None), (HALF, 1000.0, 4 * 2048)],
@@ -530,6 +553,7 @@ def test_a_time_under_the_hard_bound_has_its_need_measured(run, body, hard_ms, m
         assert outcome.needed.write_bytes == 4 * 4096
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [KernelFileError("no more", "mine.py"), torch.OutOfMemoryError()])
 def test_a_need_that_cannot_be_measured_is_no_evidence(run, monkeypatch, error):
     def fails(*_, **__):
@@ -547,6 +571,7 @@ def test_a_reference_that_breaks_the_context_on_changed_inputs_is_not_asked_agai
     assert (outcome.verdict, outcome.needed) == (Verdict.CORRECT, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("hopeless_ms", "samples"), [(None, 60), (4.0, 8), (1000.0, 60)])
 def test_a_hopeless_candidate_is_timed_eight_times(run, hopeless_ms, samples):
     slow = "import time\n\ndef kernel(x):\n    time.sleep(0.008)\n    return x + x\n"

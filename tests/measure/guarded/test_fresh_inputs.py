@@ -80,6 +80,7 @@ def test_every_timed_call_gets_new_values_and_the_reference_the_same(watched, se
     assert len(seen.addresses("kernel")) > 1  # of each call new objects, at two places
 
 
+@pytest.mark.slow
 def test_the_same_seed_of_a_measurement_does_not_give_the_same_timed_inputs(watched, seen):
     for _ in range(2):
         watched(KERNEL, head=WATCHED, seed=7)
@@ -87,6 +88,7 @@ def test_the_same_seed_of_a_measurement_does_not_give_the_same_timed_inputs(watc
     assert len(set(values)) == len(values) == 2 * TIMED
 
 
+@pytest.mark.slow
 def test_graphs_get_new_values_at_the_addresses_that_they_know(run, monkeypatch):
     sets = []
     monkeypatch.setattr("solkit.measure.guarded.examination._LOOKS", 1000)  # at every call
@@ -135,6 +137,7 @@ def test_what_is_right_on_the_checked_inputs_alone_is_wrong_when_timed(run, seen
     assert outcome.errors[0].endswith("(a timed call)")
 
 
+@pytest.mark.slow
 def test_what_is_judged_is_judged_with_the_seed_of_its_call(run, monkeypatch):
     monkeypatch.setattr("solkit.measure.guarded.examination._LOOKS", 1000)
     head = HEAD.replace("return x * 2", "return x + torch.rand_like(x)")
@@ -149,6 +152,7 @@ def test_what_is_judged_is_judged_with_the_seed_of_its_call(run, monkeypatch):
     assert run(kept, head=head).verdict is Verdict.WRONG
 
 
+@pytest.mark.slow
 def test_calls_are_judged_as_long_as_there_is_time_and_at_least_one(run, seen, monkeypatch):
     monkeypatch.setattr("solkit.measure.guarded.examination._LOOKS", 1000)
     monkeypatch.setattr("solkit.measure.guarded.correctness._JUDGING_SHARE", 0.0)
@@ -173,6 +177,7 @@ INTEGERS = """
 """
 
 
+@pytest.mark.slow
 def test_integers_come_from_draws_that_are_never_used_again(watched, seen):
     kernel = """
         import seen, torch
@@ -215,6 +220,7 @@ RELIES = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("slow_s", "kind"), [(60.0, "drawn"), (-1.0, "mixed")])
 def test_structure_stays_however_inputs_are_drawn(watched, seen, monkeypatch, slow_s, kind):
     monkeypatch.setattr("solkit.measure.checking.redrawing.SLOW_S", slow_s)
@@ -241,6 +247,7 @@ FIXED = """
 """
 
 
+@pytest.mark.slow
 def test_inputs_that_ignore_the_seed_have_their_values_moved(watched, seen):
     kernel = """
         import seen, torch
@@ -254,6 +261,7 @@ def test_inputs_that_ignore_the_seed_have_their_values_moved(watched, seen):
     assert len(set(seen.values("kernel"))) == TIMED
 
 
+@pytest.mark.quick("torch.ones(N, device=device),", "torch.arange(N, device=device),")
 @pytest.mark.parametrize(
     "made",
     [
@@ -268,6 +276,7 @@ def test_inputs_that_cannot_change_stay(run, made):
     assert (outcome.verdict, outcome.protocol.timed_inputs) == (Verdict.CORRECT, "same")
 
 
+@pytest.mark.slow
 def test_slow_inputs_that_may_not_move_are_drawn_for_fewer_calls(run, monkeypatch):
     monkeypatch.setattr("solkit.measure.checking.redrawing.SLOW_S", -1.0)
     monkeypatch.setattr("solkit.measure.timing.sampling._DRAWING_S", 0.0)
@@ -292,6 +301,7 @@ RAGGED = """
 """
 
 
+@pytest.mark.quick("cold")
 @pytest.mark.parametrize("protocol", ["cold", "warm", "cold-graph"])
 def test_sizes_and_scalars_may_differ_from_draw_to_draw(watched, seen, protocol):
     kernel = """
@@ -308,6 +318,7 @@ def test_sizes_and_scalars_may_differ_from_draw_to_draw(watched, seen, protocol)
         assert len(set(seen.values("kernel"))) == TIMED
 
 
+@pytest.mark.slow
 def test_inputs_that_no_seed_repeats(run):
     head = HEAD.replace(
         "torch.randn(N, device=device)",
@@ -318,6 +329,7 @@ def test_inputs_that_no_seed_repeats(run):
     assert outcome.needed is None  # the inputs at hand are gone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["cold", "warm", "warm-graph"])
 def test_kernels_that_write_their_inputs_as_the_reference_does(run, monkeypatch, protocol):
     monkeypatch.setattr("solkit.measure.guarded.examination._LOOKS", 1000)
@@ -333,6 +345,7 @@ def test_kernels_that_write_their_inputs_as_the_reference_does(run, monkeypatch,
     assert (outcome.verdict, outcome.errors) == (Verdict.CORRECT, ())
 
 
+@pytest.mark.slow
 def test_a_workspace_and_constants_of_the_shape_may_be_kept(run, monkeypatch):
     monkeypatch.setattr("solkit.measure.guarded.examination._LOOKS", 1000)
     kernel = """
@@ -360,6 +373,7 @@ class Graphs(Machine):
         return self.by[protocol.calls], "not at all"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("alone_ms", "verdict"), [(300.0, Verdict.CHEATING), (110.0, Verdict.CORRECT)]
 )
@@ -373,6 +387,7 @@ def test_a_graph_of_many_calls_may_not_be_much_faster_than_one_on_new_inputs(
         assert "graphs of 20 calls on the same inputs" in outcome.errors[0]
 
 
+@pytest.mark.slow
 def test_a_warm_call_follows_one_on_other_inputs(run, seen):
     order = []
 
@@ -409,6 +424,7 @@ def left_out(outcome):
     return int(note.split()[0])
 
 
+@pytest.mark.slow
 def test_large_calls_share_the_time_for_judging_and_some_are_judged_after_it(run, monkeypatch):
     monkeypatch.setattr("solkit.measure.guarded.examination._LOOKS", 1000)
     monkeypatch.setattr("solkit.measure.guarded.correctness._MOST_KEPT_BYTES", 0)

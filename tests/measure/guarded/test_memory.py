@@ -84,6 +84,7 @@ def measured(tmp_path, monkeypatch):
     return measured
 
 
+@pytest.mark.slow
 def test_inputs_beside_a_small_output(measured):
     """8 GiB of inputs take less than half of 80."""
     outcome, peaks = measured("x.amax(dim=1)")
@@ -92,6 +93,7 @@ def test_inputs_beside_a_small_output(measured):
     assert max(peaks.values()) < 3.7
 
 
+@pytest.mark.slow
 def test_outputs_of_the_inputs_size(measured):
     """6 GB of each: 54 while the candidate is checked, and 72 where timed calls are judged."""
     outcome, peaks = measured("x.log_softmax(dim=1)")
@@ -100,6 +102,7 @@ def test_outputs_of_the_inputs_size(measured):
     assert max(peaks.values()) < 9.5
 
 
+@pytest.mark.slow
 def test_outputs_of_the_inputs_size_where_memory_is_short(measured):
     """Without wide arithmetic: two copies of the inputs, five of the outputs at most."""
     outcome, peaks = measured("x.log_softmax(dim=1)", free=0.0)
@@ -107,6 +110,7 @@ def test_outputs_of_the_inputs_size_where_memory_is_short(measured):
     assert max(peaks.values()) < 7.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("most_bytes", "first"), [(1 << 30, "swapped values"), (0, "inputs()")])
 def test_large_inputs_leave_memory_to_the_other_trials(run, monkeypatch, most_bytes, first):
     dropped = []
@@ -172,6 +176,7 @@ WRONG = {
 }
 
 
+@pytest.mark.quick("at once", "when called again", "in what it leaves of its inputs")
 @pytest.mark.parametrize("body", WRONG.values(), ids=WRONG)
 def test_large_inputs_are_checked_as_strictly(run, monkeypatch, body):
     for name in ("_MOST_TIMED_BYTES", "_MOST_KEPT_BYTES", "_MOST_IDLE_BYTES"):

@@ -116,6 +116,7 @@ def test_many_candidates_share_the_processes(session, write):
     assert (session._processes.referee.pid, session._processes.candidates[0].pid) == before
 
 
+@pytest.mark.slow
 def test_a_process_has_so_many_candidates_and_no_more(session, write, monkeypatch):
     monkeypatch.setattr("solkit.measure.guarded.processes._MOST_SERVED", 2)
     for place in list(session._processes.candidates):  # there is none if this test comes first
@@ -127,6 +128,7 @@ def test_a_process_has_so_many_candidates_and_no_more(session, write, monkeypatc
     assert pids[0] == pids[1] != pids[2] == pids[3]
 
 
+@pytest.mark.slow
 def test_so_has_a_referee(session, write, monkeypatch):
     monkeypatch.setattr("solkit.measure.guarded.processes._MOST_JUDGED", 2)
     session.close()
@@ -191,6 +193,7 @@ def test_a_kernel_that_never_ends(check):
     assert outcome.errors == (told, "round and round")
 
 
+@pytest.mark.slow
 def test_a_kernel_that_eats_the_memory(check):
     kernel = """
         import time
@@ -220,6 +223,7 @@ def test_a_candidate_that_speaks_for_the_harness(check):
     assert "an answer of the candidate makes no sense" in outcome.errors[0]
 
 
+@pytest.mark.slow
 def test_a_reference_that_never_ends(check):
     head = HEAD.replace("    return x * 2", "    while True: pass")
     with pytest.MonkeyPatch.context() as patch:
@@ -360,11 +364,13 @@ def compare(session, tmp_path):
     return compare
 
 
+@pytest.mark.slow
 def test_candidates_that_are_compared_are_checked_and_timed_on_a_gpu_only(compare):
     with pytest.raises(UnsupportedError, match="only a CUDA device can be timed"):
         compare(RIGHT, RIGHT, RIGHT)
 
 
+@pytest.mark.slow
 def test_a_wrong_candidate_is_compared_with_nothing(compare):
     outcome = compare(RIGHT, "def kernel(x): return x * 2 + 0.5")
     assert outcome.turns == ()
@@ -372,6 +378,7 @@ def test_a_wrong_candidate_is_compared_with_nothing(compare):
     assert (outcome.verdict, outcome.failed) == (Verdict.WRONG, 1)
 
 
+@pytest.mark.slow
 def test_whoever_dies_in_a_comparison_is_named_and_quoted(compare, session):
     kernel = """
         import ctypes
@@ -387,6 +394,7 @@ def test_whoever_dies_in_a_comparison_is_named_and_quoted(compare, session):
     assert set(session._processes.candidates) >= {0, 1}
 
 
+@pytest.mark.slow
 def test_whoever_never_ends_holds_up_no_other_comparison(compare):
     endless = "def kernel(x):\n    while True: pass"
     outcome, limit_s = when_reached(
@@ -422,6 +430,7 @@ def reference(x):
 """
 
 
+@pytest.mark.slow
 def test_a_reference_that_breaks_the_context_on_a_distribution(session, write, tmp_path):
     problem = tmp_path / "problem.py"
     problem.write_text(ASSERTING)

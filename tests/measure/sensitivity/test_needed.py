@@ -69,6 +69,7 @@ DENSE = {
 }
 
 
+@pytest.mark.quick("a product", "a softmax", "a norm", "bytes")
 @pytest.mark.parametrize("name", DENSE)
 def test_all_of_dense_inputs_is_needed(measure, name):
     make, reference = DENSE[name]
@@ -96,6 +97,7 @@ VIEWS = {
 }
 
 
+@pytest.mark.quick("an expanded row", "one tensor twice", "a misaligned slice")
 @pytest.mark.parametrize("name", VIEWS)
 def test_each_element_of_a_view_counts_once(measure, name):
     make, reference, size = VIEWS[name]
@@ -138,6 +140,12 @@ FREE = {
 }
 
 
+@pytest.mark.quick(
+    "a ReLU of what is never positive",
+    "a clamp beyond the range of the inputs",
+    "a mask that is always the same",
+    "padding of which some draws have none",
+)
 @pytest.mark.parametrize("name", FREE)
 def test_what_changes_no_output_is_not_needed(measure, name):
     assert measure(*FREE[name]).read_bytes == 0
@@ -159,6 +167,7 @@ def test_masked_rows_are_not_needed(measure, valid):
     assert valid < 0.1 or found > 0.3 * touched  # of few, a lower bound on samples leaves little
 
 
+@pytest.mark.slow
 def test_experts_that_are_not_chosen_are_not_needed(measure):
     """Two of 64 for one token: KernelBench-like, as a kernel that was called impossible does it."""
 
@@ -187,6 +196,7 @@ def test_rows_that_no_index_names_are_not_needed(measure):
     assert 0.3 * rows * 64 < found <= rows * 64 + 64 * 8
 
 
+@pytest.mark.slow
 def test_equal_and_mirrored_elements_count_once(measure):
     whole = measure(lambda: [randn(N, N), randn(N, N)], torch.matmul, samples=128).read_bytes
     half = measure(symmetric, torch.matmul, samples=128).read_bytes

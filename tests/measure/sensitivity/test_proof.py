@@ -46,6 +46,7 @@ def alone(*_):
     return None, 1.0
 
 
+@pytest.mark.slow
 def test_dense_problems_keep_nine_tenths():
     kept = list(proof.dense([*skipping.WHOLE][::3], samples=256))
     assert [each.error for each in kept if each.error] == []

@@ -137,6 +137,7 @@ def test_a_ratio_is_found_in_turns_of_random_order(run):
     assert turns.conditions.sm_clock_mhz == 1410.0
 
 
+@pytest.mark.quick("gpu0", "gpu1")
 @pytest.mark.parametrize(
     "gpu", [{"drift": 0.4}, {"second": 0.05}, {"drift": 0.3, "second": 0.02, "noise": 0.01}]
 )
@@ -151,6 +152,7 @@ def test_a_small_difference_shows_through_a_falling_clock(run):
     assert shown(outcome.turns[0]) is Difference.FASTER
 
 
+@pytest.mark.slow
 def test_many_candidates_and_one_base(run):
     kernels, times = [RIGHT] * 4, (100.0, 100.0, 90.0, 120.0)
     outcome, _ = run(*kernels, usual_ms=times, gpu=Gpu(sides=4))
@@ -164,6 +166,7 @@ def test_many_candidates_and_one_base(run):
     assert set(firsts) == {0, 1, 2, 3}
 
 
+@pytest.mark.slow
 def test_turns_stop_when_the_ratio_is_sure_or_the_time_is_spent(run):
     def count(**options):
         outcome, _ = run(RIGHT, RIGHT, usual_ms=(100.0, 100.0), **options)
@@ -240,6 +243,7 @@ def kernel(x):
     assert outcome.errors[0].endswith("(a timed call)")
 
 
+@pytest.mark.slow
 def test_a_candidate_that_waits_for_the_gpu_is_not_to_be_relied_upon(run):
     waiting = "import time\ndef kernel(x):\n    time.sleep(0.02)\n    return x * 2\n"
     gpu = Gpu(noise=0.0)
@@ -248,6 +252,7 @@ def test_a_candidate_that_waits_for_the_gpu_is_not_to_be_relied_upon(run):
     assert evidence.startswith("candidate: Timed by the referee's clock")
 
 
+@pytest.mark.slow
 def test_one_timer_is_used_throughout(run):
     def timers(gpu, usual_ms):
         return Timer(gpu, usual_ms, fails=True), Timer(gpu, usual_ms, "events")

@@ -91,6 +91,7 @@ def test_another_gpu_is_free(hold):
     assert take(uuid="GPU-b")
 
 
+@pytest.mark.slow
 def test_waiting_ends_when_the_holder_does_and_is_told_of_once(hold, caplog, monkeypatch):
     process = hold()
     hears = logging.Handler()
@@ -102,6 +103,7 @@ def test_waiting_ends_when_the_holder_does_and_is_told_of_once(hold, caplog, mon
     assert told[0].startswith(f"waiting for {UUID}, in use by process {process.pid} (")
 
 
+@pytest.mark.quick("9", "11")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSEGV, signal.SIGINT])
 def test_the_dead_hold_nothing(hold, how):
     process = hold()
@@ -354,6 +356,7 @@ def test_a_session_waits_for_the_gpu_before_it_starts_anything(hold):
         assert session.pids == ()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_gpu")
 @pytest.mark.skipif(is_available(), reason="there is a GPU")
 def test_a_session_holds_the_gpu_until_it_is_closed(write):

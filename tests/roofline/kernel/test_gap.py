@@ -100,6 +100,16 @@ def advice(found):
 NOTHING_TO_DO = ("No cause of this is known.", "Nothing in the kernel changes this.")
 
 
+@pytest.mark.quick(
+    "cuda_few_blocks",
+    "cuda_low_occupancy",
+    "cuda_transpose_conflicts",
+    "lanes_down_rows",
+    "many_small_blocks",
+    "product_by_torch",
+    "short_rows",
+    "tiny_grid",
+)
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[pytest.mark.slow] if n in AGAIN else []) for n in DEFECTS]
 )
@@ -148,6 +158,7 @@ def test_small_blocks_cost_what_their_beginning_outlasts():
     assert begun_ms < found < 1.02 * begun_ms
 
 
+@pytest.mark.quick("softmax-shape0", "bias_gelu-shape3", "cross_entropy-shape4")
 @pytest.mark.parametrize(
     ("name", "shape"),
     [
@@ -199,6 +210,7 @@ def test_there_is_advice_on_every_cause():
     assert set(IN_CUDA) <= set(CAUSES)
 
 
+@pytest.mark.slow
 def test_factors_multiply_to_the_gap():
     terms, kernels, device = studied(EXAMPLES / "causal_attention.py")
     found = decompose_gap(terms, kernels, device)

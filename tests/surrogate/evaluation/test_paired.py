@@ -26,6 +26,7 @@ def pools(table):
     return list(draw_pools(table, "problem", np.arange(len(table))))
 
 
+@pytest.mark.slow
 def test_a_better_score_is_told_from_a_worse_one(table):
     found = paired_bootstrap(table, pools(table), noisy(table, 0.3), noisy(table, 2.0, seed=1))
     assert 0 < found.spearman.low < found.spearman.value < found.spearman.high
@@ -35,6 +36,7 @@ def test_a_better_score_is_told_from_a_worse_one(table):
     assert back.regret.low > 1
 
 
+@pytest.mark.slow
 def test_the_difference_is_that_of_the_figures(table):
     ours, theirs = noisy(table, 0.5), noisy(table, 1.0, seed=1)
     found = paired_bootstrap(table, pools(table), ours, theirs)
@@ -44,12 +46,14 @@ def test_the_difference_is_that_of_the_figures(table):
     assert found.regret.value == pytest.approx(one.regrets[3] / two.regrets[3])
 
 
+@pytest.mark.slow
 def test_equal_scores_do_not_differ(table):
     found = paired_bootstrap(table, pools(table), noisy(table, 0.5), noisy(table, 0.5))
     assert (found.spearman.low, found.spearman.high) == (0, 0)
     assert (found.regret.low, found.regret.high) == (1, 1)
 
 
+@pytest.mark.slow
 def test_what_rests_on_one_family_is_not_shown(table):
     few = table.about["family"] == "family0"
     better = np.where(few, table.time_ms, noisy(table, 1.0))

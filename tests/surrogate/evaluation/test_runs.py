@@ -27,6 +27,7 @@ from solkit.surrogate.trees import expect_out_of_family
 MADE = table(300)
 
 
+@pytest.mark.slow
 def test_processes_change_nothing():
     asked = EvaluationRequest(["kinds", "families"], points=5, settings=QUICK, processes=2)
     found = forecast_splits(MADE, asked)
@@ -44,6 +45,7 @@ def test_processes_change_nothing():
     assert np.isnan(found[UPDATED]["families"].time_ms).sum() == 5 * 8  # of eight families
 
 
+@pytest.mark.slow
 def test_transfer_is_beside_the_lookup(monkeypatch):
     monkeypatch.setattr(evaluate, "process_pool", inline_pool)
     monkeypatch.setitem(BASELINES, "knobs", forecast_by_kernel_model)  # it trains for seconds

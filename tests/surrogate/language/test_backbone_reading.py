@@ -72,6 +72,7 @@ def counted(network, monkeypatch):
     return found
 
 
+@pytest.mark.quick("default", "llama frozen", "llama full")
 @pytest.mark.parametrize("kind", KINDS)
 def test_forecasts_of_texts_read_together_are_those_of_each_alone(kind, folders, made, monkeypatch):
     found = built(kind, folders, made)
@@ -141,6 +142,7 @@ def test_lora_is_merged_only_while_texts_are_read_even_if_that_is_interrupted(
         assert each.requires_grad is ("lora_" in name or name.startswith("decoder."))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["default", "llama lora"])
 def test_a_fold_interrupted_in_its_forecasts_is_not_trained_again(
     kind, folders, made, tmp_path, monkeypatch

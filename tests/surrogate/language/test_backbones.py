@@ -46,6 +46,7 @@ def gradients(found):
     return loss, told
 
 
+@pytest.mark.quick("full")
 @pytest.mark.parametrize("adapt", ["lora", "full"])
 def test_in_parts_and_computed_again_the_gradients_are_the_same(folder, adapt, monkeypatch):
     made = table(8)
@@ -97,6 +98,7 @@ def test_gradients_reach_what_learns_and_nothing_else(folder):
             assert all(told[name].abs().max() > 0 for name in every)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adapt", ["frozen", pytest.param("lora", marks=pytest.mark.slow)])
 def test_losses_fall(folder, adapt):
     found, losses = learner(folder, adapt, table(16)), []
@@ -108,6 +110,7 @@ def test_losses_fall(folder, adapt):
     assert sum(losses[-10:]) < 0.7 * sum(losses[:10])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adapt", ["frozen", pytest.param("lora", marks=pytest.mark.slow)])
 def test_a_checkpoint_holds_what_learns_and_a_run_goes_on_from_it(folder, adapt, tmp_path):
     if adapt == "lora":

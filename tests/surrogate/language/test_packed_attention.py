@@ -65,6 +65,7 @@ def test_texts_of_padding_change_nothing(monkeypatch):
     torch.testing.assert_close(filled, alone)
 
 
+@pytest.mark.slow
 def test_a_packed_step_filled_up_gives_the_gradients_of_a_padded_one(monkeypatch):
     made = table(8)
     read = LanguageRegressor(shape=replace(SHAPE, width=64, layers=3), device="cpu")

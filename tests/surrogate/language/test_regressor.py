@@ -99,6 +99,7 @@ def folder(request, tmp_path_factory):
     return saved_backbone(request.param, tmp_path_factory.mktemp(request.param))
 
 
+@pytest.mark.quick("llama-frozen")
 @pytest.mark.parametrize("adapt", ["frozen", "lora", "full"])
 def test_any_backbone_is_adapted_saved_and_read_again(folder, adapt, made, tmp_path):
     if adapt == "lora":

@@ -89,6 +89,7 @@ def test_together_they_are_better_than_trees(learned):
     assert told["stacked"]["time_error_median"] < told["trees"]["time_error_median"]
 
 
+@pytest.mark.slow
 def test_the_card_says_what_each_is_worth(both):
     assert both.card["language"] == [DEPTH.value]
     told = both.stacked(DEPTH).language.card["families_left_out"]
@@ -96,6 +97,7 @@ def test_the_card_says_what_each_is_worth(both):
     assert all(each["time_error_median"] > 0 for each in told.values())
 
 
+@pytest.mark.slow
 def test_it_is_saved_and_read_again(known, both, tmp_path):
     both.save(tmp_path / "both.solkit")
     again = Surrogate.load(tmp_path / "both.solkit")
@@ -103,12 +105,14 @@ def test_it_is_saved_and_read_again(known, both, tmp_path):
     np.testing.assert_allclose(told.time_ms, want.time_ms, rtol=0.03)
 
 
+@pytest.mark.slow
 def test_a_folder_of_another_run_is_refused(known, trees, both, folder):
     assert both.depths == (DEPTH,)
     with pytest.raises(InputError, match=r"families-\d.npy is of another run"):
         stack_regressor(trees, known[np.arange(40)], DEPTH, HOW, settings=TREES, folder=folder)
 
 
+@pytest.mark.slow
 def test_what_learned_from_all_rows_is_kept_as_well(known, both, folder):
     place = folder / "compiled"
     assert not list(place.glob("*.pt"))

@@ -24,6 +24,7 @@ def weights_of(model, made):
     return torch.cat([each.flatten() for each in network.state_dict().values()])
 
 
+@pytest.mark.slow
 def test_what_only_the_text_says_is_learned_and_holds_for_kernels_never_seen():
     made, unseen = table(16), table(8, seed=1)
     unseen.sources.update(
@@ -36,6 +37,7 @@ def test_what_only_the_text_says_is_learned_and_holds_for_kernels_never_seen():
     assert (told.spread > 0).all()
 
 
+@pytest.mark.slow
 def test_a_run_that_was_interrupted_ends_as_if_it_had_not_been(tmp_path):
     made, file = table(8), tmp_path / "run.pt"
     how = replace(QUICK, passes=16)
@@ -49,6 +51,7 @@ def test_a_run_that_was_interrupted_ends_as_if_it_had_not_been(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     made, file = table(8), tmp_path / "run.pt"
     tiny().fit(made, replace(QUICK, passes=2), checkpoint=file)
@@ -167,6 +170,7 @@ def test_a_loss_that_is_no_number_spoils_nothing():
     assert weight[1].item() < 1.0
 
 
+@pytest.mark.slow
 def test_a_loss_that_stays_no_number_ends_it(monkeypatch):
     monkeypatch.setattr(training, "_blur_targets", lambda wanted, _: wanted[:, None] * float("nan"))
     with pytest.raises(WorkerError, match=r"the loss is nan at step \d+ of"):

@@ -57,6 +57,7 @@ def test_a_file_can_be_analysed_with_no_gpu():
     assert [kernel.launch.name for kernel in analysis.kernels] == ["fused_kernel"]
 
 
+@pytest.mark.quick("cooperative_softmax")
 @pytest.mark.parametrize("name", sorted(GRAPHS))
 def test_graphs_are_functions_of_what_they_say(name):
     graph = GRAPHS[name]
@@ -243,6 +244,7 @@ def test_what_cancels_is_held_to_the_rounding_of_what_cancels(made):
             check(bad, (low, nothing))
 
 
+@pytest.mark.slow
 def test_a_check_holds_each_output_to_its_own():
     from tools.inductor.tolerance import Permitted, check_text  # loads Inductor
 

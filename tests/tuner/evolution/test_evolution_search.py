@@ -143,6 +143,7 @@ def test_random_order_measures_everything():
     assert stopped is Stopped.EXHAUSTED
 
 
+@pytest.mark.slow
 def test_the_surrogates_order_needs_fewer_measurements_than_a_random_one():
     def needed(order, seed):
         texts = [f"{1 + n / 10} v{n}" for n in range(24)]

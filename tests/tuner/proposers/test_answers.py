@@ -24,6 +24,7 @@ def test_there_are_200_hostile_answers_and_20_honest_ones():
     assert len({text for _, text in BENIGN}) >= 20
 
 
+@pytest.mark.slow
 def test_every_hostile_answer_is_refused_with_a_reason_and_none_runs(reader, tmp_path):
     canary = tmp_path / "canary"
     accepted, slow = [], []

@@ -31,6 +31,7 @@ def checked(checker, source, old, new, **shape):
     return checker.check(HEADER + source.replace(old, new), brief(source, **shape))
 
 
+@pytest.mark.quick("softmax_kernel[(M,)]-softmax_kernel[(M - 1,)")
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -62,12 +63,14 @@ CANCELLING = re.sub(r" *x = tl.where\(cols < N, x - mean, 0.0\)\n", "", LAYER_NO
 )
 
 
+@pytest.mark.slow
 def test_a_variance_that_cancels_is_wrong(checker):
     found, why = checker.check(HEADER + CANCELLING, brief(LAYER_NORM, **ROWS))
     assert found is Checked.WRONG
     assert "offset means" in why
 
 
+@pytest.mark.slow
 def test_a_parent_that_cancels_as_much_blames_no_variant(checker):
     variant = HEADER + CANCELLING.replace("BLOCK=64", "BLOCK=128")
     found, why = checker.check(variant, brief(CANCELLING, **ROWS))
@@ -128,6 +131,7 @@ def kernel(x):
 """
 
 
+@pytest.mark.slow
 def test_whole_numbers_are_the_same_or_wrong(checker):
     is_right, why = checked(checker, SIGNS, "BLOCK=64", "BLOCK=64, num_warps=2", N=300)
     assert is_right is Checked.RIGHT, why
@@ -136,6 +140,7 @@ def test_whole_numbers_are_the_same_or_wrong(checker):
     assert "output 0 is off by 1" in why
 
 
+@pytest.mark.slow
 def test_endless_variants_are_killed_and_unchecked(checker, monkeypatch):
     monkeypatch.setattr(checker, "_limit_s", 1.0)
     endless = "while True:\n        pass\n    return out"
@@ -150,6 +155,7 @@ def test_variants_that_end_their_process_are_wrong(checker):
     assert "exit code 7" in why
 
 
+@pytest.mark.slow
 def test_variants_see_no_tokens(checker, monkeypatch):
     monkeypatch.setenv("SECRET_TOKEN", "abc")
     spy = "assert 'SECRET_TOKEN' not in os.environ\n    return out"
@@ -185,6 +191,7 @@ def test_checks_of_two_parents_at_once_both_end(checker):
         assert [found for found, _ in results] == [Checked.RIGHT] + 3 * [Checked.WRONG]
 
 
+@pytest.mark.slow
 def test_the_reference_may_be_in_another_file(checker):
     problem, kernel = COLUMN_SUM.split("@triton.jit")
     asked = replace(brief("\n@triton.jit" + kernel, M=64, N=64), reference=HEADER + problem)
@@ -201,6 +208,7 @@ def test_sizes_are_scaled_down_made_awkward_and_kept_in_turn():
     assert any(each.offset for each in sizes_to_try({"M": 16384, "N": 4096}))
 
 
+@pytest.mark.slow
 def test_parents_share_a_process_that_has_loaded_torch(checker, monkeypatch):
     started = []
     original = ForkServer.start
@@ -241,6 +249,7 @@ def kernel(x, *, BLOCK=256):
 """
 
 
+@pytest.mark.quick("    return out-    return x-wrong", "* 2)-* 2.2)-wrong", "(x)-unchecked")
 @pytest.mark.parametrize(
     ("old", "new", "want"),
     [

@@ -109,6 +109,7 @@ def test_nonsense_costs_one_answer_and_three_in_a_row_end_it():
 # Money.
 
 
+@pytest.mark.slow
 def test_the_budget_stops_before_a_call_that_could_exceed_it():
     chat, budget = Scripted(GOOD, OTHER), Budget(1.0, 10.0, 100.0)
     sampling = Sampling(samples=100, max_tokens=8192)
@@ -261,6 +262,7 @@ def test_a_cut_last_line_is_left_out_and_any_other_is_an_error(tmp_path):
         ReplayedChat(tmp_path / "none.jsonl")
 
 
+@pytest.mark.slow
 def test_no_hostile_answer_is_a_proposal(tmp_path):
     """A sample: `test_answers` reads them all."""
     log = Transcript(tmp_path / "log.jsonl")

@@ -39,11 +39,13 @@ def searched(search, number, time_of=took):
     return search
 
 
+@pytest.mark.slow
 def test_finds_the_best_of_a_smooth_space_in_a_fifth_of_it():
     found = [searched(Search(Space(VALUES), seed=seed), 38).best[1] for seed in range(5)]
     assert found == [1.0] * 5
 
 
+@pytest.mark.slow
 def test_asks_for_every_point_once_and_then_for_none():
     space = Space(VALUES).where("X * Y <= 256", lambda p: p["X"] * p["Y"] <= 256, ["X", "Y"])
     search = Search(space)
@@ -211,6 +213,7 @@ def test_a_prior_that_misleads_is_overcome():
     assert search.best[1] <= sorted(other(params) for params in Space(VALUES).walk())[2]
 
 
+@pytest.mark.slow
 def test_a_space_of_a_hundred_million_points():
     values = {f"P{at}": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512] for at in range(8)}
     space = Space(values).where("P0 * P1 <= 65536", lambda p: p["P0"] * p["P1"] <= 65536)
@@ -241,6 +244,7 @@ def test_what_costs_less_is_preferred():
     assert np.mean(cheap) > 0.85  # two thirds of the points are cheap
 
 
+@pytest.mark.slow
 def test_a_space_too_large_to_list_is_exhausted_when_all_was_asked_for(monkeypatch):
     monkeypatch.setattr("solkit.tuner.search.candidates.LISTED", 20)
     space = Space(VALUES).where("X > 32", lambda p: p["X"] > 32, ["X"])
@@ -255,6 +259,7 @@ def test_a_space_too_large_to_list_is_exhausted_when_all_was_asked_for(monkeypat
     assert search.exhausted
 
 
+@pytest.mark.slow
 def test_values_of_every_kind_are_searched():
     values = {
         "kind": ["a", None, True, 1, 1.5],

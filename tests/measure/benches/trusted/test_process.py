@@ -65,6 +65,7 @@ def test_one_process_answers_all(monkeypatch):
         assert pid_of(process) == first
 
 
+@pytest.mark.quick("dies-crashed-it", "GPU-crashed-an")
 @pytest.mark.parametrize(
     ("path", "verdict", "message"),
     [

@@ -195,6 +195,7 @@ def ahead(tmp_path, in_child):
     return ahead
 
 
+@pytest.mark.slow
 def test_extensions_are_built_and_their_launches_told(ahead):
     pytest.importorskip("triton", reason="triton is there on Linux only")
     built, (known, unknown) = ahead()
@@ -214,11 +215,13 @@ def test_extensions_are_built_and_their_launches_told(ahead):
     assert 0 < facts.registers < 32
 
 
+@pytest.mark.slow
 def test_an_extension_that_does_not_build(ahead):
     _, told = ahead("cuda.cu(3): error: no such type")
     assert [line[1:] for line in told] == [["cuda.cu(3): error: no such type", "", False]] * 2
 
 
+@pytest.mark.slow
 def test_what_the_machine_failed_may_be_told_last_of_many_lines(ahead):
     """What is kept of a log is its first errors, cut to 500 characters."""
     long = "".join(f"cuda.cu({n}): error: {'no such type ' * 40}\n" for n in range(3))

@@ -203,6 +203,7 @@ def test_a_short_call_is_never_hopeless(tmp_path, machine):
     assert len(right.samples_ms) == 9
 
 
+@pytest.mark.slow
 def test_another_seed_draws_other_inputs(tmp_path, machine):
     path = tmp_path / "file.py"
     path.write_text(SCALE)
@@ -274,6 +275,7 @@ def test_one_that_writes_where_others_read_spoils_none_of_them(try_, said, how):
     assert said[:5] == [0, 1, 2, 0, 0]  # and on its own, with its calls that are timed
 
 
+@pytest.mark.slow
 def test_inputs_are_the_same_on_every_machine(try_):
     a, b = (try_({"HOW": "wrong"})[0].max_error for _ in range(2))
     assert a == b
