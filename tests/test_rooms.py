@@ -6,6 +6,7 @@ What few need stays at the edge: docs/decisions/0049-what-few-need.md.
 from __future__ import annotations
 
 import ast
+import functools
 from pathlib import Path
 
 import pytest
@@ -59,13 +60,20 @@ def statements(body):
             yield from statements(each)
 
 
+@functools.cache
+def import_statements(text):
+    """Those of a file, in functions and for type checking as well."""
+    nodes = statements(ast.parse(text).body)
+    return [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def imported(text):
-    """The rooms that a file imports, with lines: in functions and for type checking as well."""
-    for node in statements(ast.parse(text).body):
+    """The rooms that a file imports, with lines."""
+    for node in import_statements(text):
         modules = []
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
+        else:
             assert node.level == 0, "imports name the whole module"
             names = [f"{node.module}.{alias.name}" for alias in node.names]
             modules = names if node.module == "solkit" else [node.module]
@@ -167,10 +175,10 @@ def imports_of():
 
 def imports(path):
     """The full names that a file imports, inner imports too; from packages with the name."""
-    for node in ast.walk(syntax_tree((ROOT / path).read_text("utf-8"))):
+    for node in import_statements((ROOT / path).read_text("utf-8")):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        elif node.module and not node.level:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
