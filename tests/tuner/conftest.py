@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+from solkit.tuner.interpreter_check import Checker
+
 sys.path.insert(0, str(Path(__file__).parent))  # conftest.py is all that pytest can import here
+
+
+@pytest.fixture(scope="session")
+def checker() -> Iterator[Checker]:
+    """One for all of a run: its server takes seconds to load torch and Triton's interpreter."""
+    with Checker() as made:
+        yield made

@@ -15,7 +15,7 @@ from solkit.processes.forkserver import ForkServer
 from solkit.roofline import devices
 from solkit.tuner._interpreter_trial import even_sizes, sizes_to_try
 
-sys.path.insert(0, str(Path(__file__).parent / "rewriter"))
+sys.path.insert(0, str(Path(__file__).parent / "proposers" / "rewriter"))
 from naive_kernels import COLUMN_SUM, LAYER_NORM, SOFTMAX
 
 HEADER = "import os\nimport torch\nimport triton\nimport triton.language as tl\n"
