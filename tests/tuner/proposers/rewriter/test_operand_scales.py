@@ -21,6 +21,7 @@ def test_a_scale_of_columns_is_applied_to_the_sums(is_right):
     assert not variants(Scales(), made.removeprefix(HEADER), **SIDES)
 
 
+@pytest.mark.quick("in place", "cast")
 @pytest.mark.parametrize(
     ("old", "new", "wanted"),
     [
@@ -57,6 +58,7 @@ def test_operands_may_be_written_in_other_ways(old, new, wanted, is_right):
         assert is_right(found[0], source, **SIDES)
 
 
+@pytest.mark.slow
 def test_a_scale_of_rows_too(is_right):
     changes = {
         "x.float() @ (w.float() * scale)": "(x.float() * scale[:, None]) @ w.float()",
@@ -102,6 +104,7 @@ def test_other_products_stay(old, new):
     assert not variants(Scales(), source, **SIDES)
 
 
+@pytest.mark.slow
 def test_the_scaled_operand_may_be_loaded_first(is_right):
     load = QUANTISED_MATMUL[QUANTISED_MATMUL.index("        x = tl.load") :]
     load = load[: load.index("        w = tl.load")]

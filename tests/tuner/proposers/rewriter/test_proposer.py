@@ -53,6 +53,7 @@ def test_every_proposal_is_python_that_keeps_the_problem():
         assert each.checked is Checked.UNCHECKED
 
 
+@pytest.mark.slow
 def test_what_was_tried_is_not_proposed_again():
     first = proposals(SOFTMAX, depth=1)[0]
     later = proposals(SOFTMAX, depth=1, tried=(Tried(first.kind, first.intent),))
@@ -88,6 +89,7 @@ def test_without_libcst_it_says_what_to_install(monkeypatch):
         Rewriter().propose(brief(SOFTMAX))
 
 
+@pytest.mark.slow
 def test_a_rewrite_that_writes_no_python_is_left_out(monkeypatch):
     from solkit.tuner.proposers.rewriter import compiler_hints
 

@@ -56,6 +56,7 @@ def test_a_whole_row_is_read_once_and_longer_rows_keep_the_original(is_right):
     assert is_right(made, SOFTMAX, **ROWS)
 
 
+@pytest.mark.slow
 def test_a_whole_row_keeps_what_later_loops_change(is_right):
     (made,) = variants(WholeRow(), LAYER_NORM, **ROWS)
     new = made.split("def layer_norm_kernel_whole_row")[1].split("def kernel")[0]
@@ -103,6 +104,7 @@ MOVING = COLUMN_SUM.replace(
 )
 
 
+@pytest.mark.quick("0, M // 2 * 2")
 @pytest.mark.parametrize("bounds", ["M", "0, M", "3 - 3, M", "0, M // 2 * 2"])
 def test_pointers_that_move_on_follow_from_the_trip(is_right, bounds):
     source = MOVING.replace("range(M)", f"range({bounds})")
@@ -111,6 +113,7 @@ def test_pointers_that_move_on_follow_from_the_trip(is_right, bounds):
     assert is_right(made, source, M=40, N=40)
 
 
+@pytest.mark.slow
 def test_what_is_read_after_a_pointer_moved_is_one_trip_ahead(is_right):
     ahead = COLUMN_SUM.replace("range(M)", "range(M - 1)").replace(
         TERM, "x_ptr += N\n        total += tl.load(x_ptr + cols, mask=cols < N, other=0.0)"
@@ -147,6 +150,7 @@ def test_a_branch_on_the_row_becomes_a_mask(is_right):
     assert is_right(made, SCALED, **ROWS)
 
 
+@pytest.mark.quick("row >= M or N < 1")
 @pytest.mark.parametrize(
     ("test", "mask"),
     [
@@ -201,6 +205,7 @@ def test_an_element_a_program_becomes_a_tile_with_products(is_right):
     assert not variants(Tile(), MATMUL, **SIDES)
 
 
+@pytest.mark.slow
 def test_a_batch_of_products_is_tiled_along_its_other_axes(is_right):
     (made,) = variants(Tile(), SCALAR_BMM, **BATCH)
     assert "(triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N), B)" in made
@@ -214,6 +219,7 @@ def _in_two_trips(made):
     return made.replace("BLOCK_R=32", "BLOCK_R=16")
 
 
+@pytest.mark.slow
 def test_a_rescaled_sum_is_known_by_the_name_of_its_factor(is_right):
     (made,) = variants(Vectorise(), ATTENTION, H=2, S=18, D=16)
     assert "total = total * alpha + tl.sum(" in made
@@ -232,6 +238,7 @@ HALF_ATTENTION = (
 )
 
 
+@pytest.mark.slow
 def test_attention_of_a_query_a_program_becomes_products_of_tiles(is_right):
     shape = {"H": 2, "S": 18, "D": 16}
     blocks = rewritten(Vectorise(), HALF_ATTENTION, **shape)
@@ -264,6 +271,7 @@ def test_an_operand_that_was_loaded_wide_stays():
     assert not variants(Operands(), narrow, **SIDES)
 
 
+@pytest.mark.quick("p = score - higher")
 @pytest.mark.parametrize(
     "other",
     [
@@ -282,6 +290,7 @@ def test_only_weights_of_a_softmax_are_narrowed(other):
         assert "other=0.0).to(tl.float32)" in tiled  # v stays wide, as p is
 
 
+@pytest.mark.quick("H, S, D = q.shape[0]")
 @pytest.mark.parametrize("read", ["H, S, D = q.shape[0], 18, 16", "H, S, D = 2, 18, 16"])
 def test_a_constant_that_is_no_size_of_a_tensor_tiles_an_axis(read):
     source = HALF_ATTENTION.replace("H, S, D = q.shape", read)
@@ -320,6 +329,7 @@ GROUPED = MATMUL.replace(
 )
 
 
+@pytest.mark.quick("BLOCK_M=tall")
 @pytest.mark.parametrize(
     ("grid", "given"),
     [
@@ -395,6 +405,7 @@ def test_a_long_sum_is_split_and_joined(is_right):
     assert not variants(Split(), made.removeprefix(HEADER), M=40, N=40)
 
 
+@pytest.mark.slow
 def test_products_are_split_along_k(is_right):
     (made,) = variants(Split(), MATMUL, **SIDES)
     assert is_right(made, MATMUL, **SIDES)
@@ -410,6 +421,7 @@ def test_operands_stay_narrow():
     assert not variants(Operands(), made.removeprefix(HEADER), **SIDES)
 
 
+@pytest.mark.slow
 def test_sums_of_products_become_products(is_right):
     slow = MATMUL.replace(
         "tl.dot(a.to(tl.float32), b.to(tl.float32))",
@@ -435,6 +447,7 @@ def test_tiles_are_visited_in_groups(is_right):
     assert not variants(Grouped(), SOFTMAX, **ROWS)
 
 
+@pytest.mark.slow
 def test_the_axes_of_a_grid_change_places(is_right):
     tiled = rewritten(Tile(), SCALAR_MATMUL, **ELEMENTS)
     assert not variants(Swapped(), tiled)  # it has tl.dot
@@ -495,6 +508,7 @@ def test_sizes_that_blocks_divide_need_no_masks(is_right):
     assert is_right(made, MATMUL, **SIDES)
 
 
+@pytest.mark.quick("rewrite1")
 @pytest.mark.parametrize("rewrite", [Constants(), Retile()])
 def test_a_guard_follows_the_block_that_becomes_a_parameter(is_right, rewrite):
     even = rewritten(EvenSizes(), BIAS_RELU, M=8, N=48)
@@ -505,6 +519,7 @@ def test_a_guard_follows_the_block_that_becomes_a_parameter(is_right, rewrite):
     assert is_right(made, BIAS_RELU, M=5, N=32)  # 64 does not divide it
 
 
+@pytest.mark.quick("rewrite1")
 @pytest.mark.parametrize("rewrite", [Constants(), Retile()])
 def test_blocks_stay_whose_guard_or_grid_others_share(is_right, rewrite):
     even = rewritten(EvenSizes(), MATMUL, **SIDES)  # one grid for both; BLOCK_K is BLOCK_N
@@ -530,6 +545,7 @@ def test_what_all_programs_read_stays_in_the_cache(is_right):
     assert not variants(Eviction(), MATMUL, **SIDES)
 
 
+@pytest.mark.slow
 def test_policies_are_written_after_a_load_on_several_lines(is_right):
     load = "tl.load(x_ptr + row * N + cols, mask=cols < N)"
     wrapped = SCALED.replace(
@@ -541,6 +557,7 @@ def test_policies_are_written_after_a_load_on_several_lines(is_right):
     assert is_right(made, wrapped, **ROWS)
 
 
+@pytest.mark.slow
 def test_a_constant_ahead_of_other_parameters_goes_by_keyword(is_right):
     params = "x_ptr, BLOCK: tl.constexpr, out_ptr, N"
     ahead = SOFTMAX.replace("x_ptr, out_ptr, N, BLOCK: tl.constexpr", params)
@@ -598,6 +615,7 @@ def test_operands_and_results_of_products_are_moved_by_descriptors(is_right):
     assert is_right(made, MATMUL, **SIDES)
 
 
+@pytest.mark.slow
 def test_pointers_that_move_on_follow_the_loop(is_right):
     (made,) = variants(Descriptors(), MOVING_MATMUL, **SIDES)
     new = _new_kernel(made)
@@ -620,6 +638,7 @@ def test_sizes_that_nothing_says_are_not_guessed():
     assert not variants(Descriptors(), TILED_ADD.replace(", mask=mask", ""))
 
 
+@pytest.mark.quick("transposed")
 @pytest.mark.parametrize(
     "laid_out",
     [

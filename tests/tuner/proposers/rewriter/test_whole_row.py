@@ -36,6 +36,7 @@ def test_a_thread_holds_as_many_values_of_any_row(length, warps):
     assert eval(code, {"triton": triton, "N": length, "VALUES": 32}) == warps
 
 
+@pytest.mark.slow
 def test_what_only_the_original_uses_keeps_its_value(is_right):
     source = 'SPACE = {"BLOCK": [64, 128], "num_warps": [2, 4]}\n' + LAYER_NORM
     (made,) = variants(WholeRow(), source, **ROWS)
