@@ -108,7 +108,7 @@ CASES = {
 }
 
 
-@pytest.mark.quick("both", "one after the other", "operators", "returned as it is")
+@pytest.mark.quick("both", "returned as it is")
 @pytest.mark.parametrize("name", CASES)
 def test_inputs_that_nothing_reads(in_child, name):
     function, size, expected = CASES[name]

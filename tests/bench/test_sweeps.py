@@ -22,6 +22,7 @@ def errors(interpreted):
     return interpreted(HERE, "interpreted_sweeps:errors", BENCH / "sweeps")
 
 
+@pytest.mark.slow
 def test_every_kernel_computes_its_reference(errors):
     assert {name.strip() for name in errors} == set(NAMES)
     assert {name: found for name, found in errors.items() if found} == {}

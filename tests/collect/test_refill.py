@@ -131,6 +131,7 @@ def test_it_says_what_was_left_out_and_why(refilled):
     assert "1 left out: the source is not known" in refilled.told
 
 
+@pytest.mark.slow
 def test_what_was_refilled_is_not_looked_for_again(refilled, tmp_path):
     more = Store(tmp_path / "more", create=True)
     more.add([*ROWS, replace(ROW, sequence=7)], [SOURCE, INLINING])
@@ -163,6 +164,7 @@ def test_facts_of_an_older_version_are_found_again(refilled, tmp_path):
     assert kept == dict.fromkeys(kept, "0" * 64) | outcomelog.read(log).facts_of
 
 
+@pytest.mark.slow
 def test_rows_whose_facts_are_of_this_version_are_left_alone(refilled, tmp_path):
     out = tmp_path / "none.jsonl"
     told = data("refill", refilled.after.folder, "--out", out, code=2)

@@ -74,6 +74,7 @@ def test_one_set_has_times_of_another_triton_beside_the_same_configurations():
     assert found.unique(keys)["facts_id"].null_count() == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "rows", "columns"),
     [

@@ -162,6 +162,7 @@ def test_what_is_not_autotuned_cannot_be_attached():
         integration.install(top_k=0)
 
 
+@pytest.mark.slow
 def test_the_users_own_pruning_comes_first(gpu):
     seen = []
 

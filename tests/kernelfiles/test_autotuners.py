@@ -63,7 +63,7 @@ def launched(tmp_path, files, *each_params):
     return [captured.launch for captured in seen.launches], seen.notes()
 
 
-@pytest.mark.quick("imported", "launch")
+@pytest.mark.quick("launch")
 @pytest.mark.parametrize("form", FORMS)
 def test_the_configuration_asked_for_is_shown_among_all(form, in_child, tmp_path):
     params = {"BLOCK": 1024, "num_warps": 8}
@@ -73,7 +73,7 @@ def test_the_configuration_asked_for_is_shown_among_all(form, in_child, tmp_path
     assert "4 configurations, showing the one asked for" in notes[0]
 
 
-@pytest.mark.quick("imported", "launch")
+@pytest.mark.quick("launch")
 @pytest.mark.parametrize("form", FORMS)
 def test_without_parameters_the_first_is_shown(form, in_child, tmp_path):
     (launch,), notes = in_child(launched, tmp_path, FORMS[form], {})

@@ -175,6 +175,9 @@ REFUSED = {
 }
 
 
+@pytest.mark.quick(
+    "an import that is missing", "a tolerance that is a number", "a tolerance of words", "no inputs"
+)
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_bad_file_is_refused_with_its_line(write, name):
     body, message = REFUSED[name]

@@ -112,12 +112,14 @@ def test_a_winner_that_is_wrong_at_a_held_out_shape_is_taken_back(monkeypatch):
     assert found.items[0].held_out[0].difference is Difference.NOT_COMPARED
 
 
+@pytest.mark.slow
 def test_a_held_out_shape_that_is_not_recorded_takes_a_winner_back():
     found = run(recorded.manifest(held_out=[{"M": 7}]))
     assert found.items[0].tuned.verdict is TuneVerdict.KEEP
     assert "is not recorded" in found.items[0].held_out[0].why
 
 
+@pytest.mark.slow
 def test_pairs_that_fail_together_are_compared_alone(found, monkeypatch):
     asked = []
     real = heads_to_heads

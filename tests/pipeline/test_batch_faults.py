@@ -271,6 +271,7 @@ def test_ctrl_c_in_the_search(run, winners, at):
     assert not again.interrupted
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_the_finals(run, winners):
     class InTheFinals(FaultyBench):
         def submit(self, configurations):

@@ -169,7 +169,7 @@ class Reading:
         return SimpleNamespace(mean=np.zeros(len(table)))
 
 
-@pytest.mark.quick("captured-True")
+@pytest.mark.slow
 @pytest.mark.parametrize(("depth", "read"), [("captured", True), ("lowered", False)])
 def test_a_text_is_read_only_where_nothing_goes_deeper(file, model, depth, read):
     reader, calibration = Reading(), model.trees(Depth.CAPTURED).calibration

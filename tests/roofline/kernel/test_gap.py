@@ -196,6 +196,7 @@ def test_the_kernel_that_takes_longest_is_advised_first():
         assert first == advice(decompose_gap(limit, (kernel,), device))[0]
 
 
+@pytest.mark.slow
 def test_tensor_cores_with_one_block_on_an_sm_and_a_last_wave():
     _, (kernel,), device = studied(EXAMPLES / "matmul.py")
     alone = replace(kernel, occupancy=replace(kernel.occupancy, blocks_per_sm=1, limiter="shared"))

@@ -144,6 +144,7 @@ def test_forecasts_come_near_the_times_of_points_not_measured():
     assert (sd >= 0).all()
 
 
+@pytest.mark.slow
 def test_the_expected_gain_falls_once_the_best_is_found():
     early = searched(Search(Space(VALUES), seed=2), 9)
     late = searched(Search(Space(VALUES), seed=2), 120)
@@ -205,6 +206,7 @@ def test_what_may_fail_counts_as_slow():
     assert 64 not in asked[1:]
 
 
+@pytest.mark.slow
 def test_a_prior_that_misleads_is_overcome():
     def other(params):
         return 64 / took(params)

@@ -86,6 +86,7 @@ def test_loops_over_elements_become_loops_over_blocks(is_right):
     assert is_right(made, SCALAR_SOFTMAX, **FEW)
 
 
+@pytest.mark.slow
 def test_loops_over_rows_of_a_block_get_two_axes(is_right):
     (made,) = variants(Vectorise(), COLUMN_SUM, M=40, N=40)
     assert "cols[None, :]" in made
@@ -143,6 +144,7 @@ def test_a_program_takes_several_rows(is_right):
     assert is_right(made, SOFTMAX, **ROWS)
 
 
+@pytest.mark.slow
 def test_a_branch_on_the_row_becomes_a_mask(is_right):
     (made,) = variants(Rows(), SCALED, **ROWS)
     assert "row_mask = row_mask & ~(row >= M)" in made
@@ -185,6 +187,7 @@ def test_numbers_are_no_truths():
     assert not variants(Rows(), SCALED.replace("if row >= M:", "if row - M and N:"), **ROWS)
 
 
+@pytest.mark.slow
 def test_several_means_over_the_middle_are_taken_by_a_program(is_right):
     (made,) = variants(Rows(), MIDDLE_MEAN, B=2, N=20, K=9)
     assert "pid_mask = pid_mask & ~((batch >= B) | (col >= K))" in made
@@ -329,7 +332,7 @@ GROUPED = MATMUL.replace(
 )
 
 
-@pytest.mark.quick("BLOCK_M=tall")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("grid", "given"),
     [
@@ -519,7 +522,7 @@ def test_a_guard_follows_the_block_that_becomes_a_parameter(is_right, rewrite):
     assert is_right(made, BIAS_RELU, M=5, N=32)  # 64 does not divide it
 
 
-@pytest.mark.quick("rewrite1")
+@pytest.mark.slow
 @pytest.mark.parametrize("rewrite", [Constants(), Retile()])
 def test_blocks_stay_whose_guard_or_grid_others_share(is_right, rewrite):
     even = rewritten(EvenSizes(), MATMUL, **SIDES)  # one grid for both; BLOCK_K is BLOCK_N
@@ -654,6 +657,7 @@ def test_tensors_of_other_layouts_keep_the_original_launch(laid_out, is_right):
     assert is_right(_never_by_descriptors(made), source, M=8, N=48)
 
 
+@pytest.mark.slow
 def test_tiles_that_descriptors_move_can_grow(is_right):
     (made,) = variants(Retile(), rewritten(Descriptors(), MATMUL, **SIDES), **SIDES)
     assert "_kernel_tma[(triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N))](" in made

@@ -46,6 +46,7 @@ def test_what_only_the_original_uses_keeps_its_value(is_right):
     assert is_right(made, source, **ROWS)
 
 
+@pytest.mark.slow
 def test_what_others_use_too_stays_a_parameter(is_right):
     source = LAYER_NORM.replace(
         "    out = torch.empty_like(x)\n",
