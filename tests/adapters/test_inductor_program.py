@@ -309,12 +309,14 @@ def cooperative(tmp_path_factory):
     return {name: (paths[name], *each) for name, each in zip(paths, told, strict=True)}
 
 
+@pytest.mark.slow
 def test_reductions_that_nobody_shares_are_refused(cooperative):
     _, text, why = cooperative["whole"]
     assert not text
     assert "no two programs of triton_" in why
 
 
+@pytest.mark.slow
 def test_programs_that_wait_for_each_other_all_run_at_once(cooperative):
     _, text, why = cooperative["norm"]
     assert not text
@@ -322,6 +324,7 @@ def test_programs_that_wait_for_each_other_all_run_at_once(cooperative):
     assert "wait for each other than can run at once" in why
 
 
+@pytest.mark.slow
 def test_few_rows_have_a_grid_of_all_their_programs(cooperative):
     _, text, why = cooperative["few"]
     assert why == ""
