@@ -25,8 +25,9 @@ from solkit.pipeline.judging import judge
 from solkit.report.judging import ORDER, counts, dumps, worst_first
 
 JUDGED = Path(__file__).parent / "judged"
-GFX = {("gfx942", 304): "mi300x", ("gfx950", 256): "mi355x"}
-"""AITER names GPUs by architecture and compute units."""
+GFX = {"gfx942": "mi325x", "gfx950": "mi355x"}
+"""The fastest catalogued GPU of each architecture by which AITER names GPUs. gfx942 is an MI300X or
+MI325X with 304 compute units, and an MI308X with 80: no resource of those is faster."""
 
 
 @dataclass(frozen=True)
@@ -62,31 +63,139 @@ def cuda_l1(repository: Path) -> Iterator[PublicSet]:
     yield PublicSet("CUDA-L1, H100", (file,), None, "h100-sxm")
 
 
-def aiter_gemms(repository: Path, folder: Path) -> Iterator[PublicSet]:
-    """AITER's tuned GEMMs on MI300X and MI355X, a table; without scaled blocks."""
-    rows: list[dict[str, object]] = []
-    for name, dtype in (
-        ("bf16_tuned_gemm", "bfloat16"),
-        ("a8w8_tuned_gemm", "q_dtype_w"),
-        ("a8w8_bpreshuffle_tuned_gemm", "q_dtype_w"),
-        ("bf16_tuned_batched_gemm", "bfloat16"),
-        ("a8w8_tuned_batched_gemm", "int8"),
-    ):
-        with (repository / "aiter" / "configs" / f"{name}.csv").open(encoding="utf-8") as text:
-            for row in csv.DictReader(text):
-                gpu = GFX.get((row["gfx"], int(row["cu_num"])), row["gfx"])
-                own = row.get(dtype, dtype).removeprefix("torch.").replace("fnuz", "fn")
-                rows.append({
-                    "problem": "gemm", "device": gpu,
-                    "B": row.get("B", 1), "M": row["M"], "N": row["N"], "K": row["K"],
-                    "dtype": own, "time_us": row["us"], "solution": name,
-                })  # fmt: skip
-    table = folder / "aiter.csv"
+def aiter_kernels(repository: Path, folder: Path) -> Iterator[PublicSet]:
+    """AITER's tuned kernels on AMD's GPUs: products are judged, mixtures of experts are listed."""
+    configs = repository / "aiter" / "configs"
+    for name, place in (("general shapes", configs), ("models", configs / "model_configs")):
+        rows = []
+        for file in sorted(place.glob("*.csv")):
+            with file.open(encoding="utf-8") as text:
+                rows += [aiter_row(row, file.stem) for row in csv.DictReader(text) if "us" in row]
+        if rows:
+            table = written(folder / f"aiter_{place.name}.csv", rows)
+            yield PublicSet(f"AITER, {name}", (table,), JUDGED)
+
+
+def aiter_row(row: dict[str, str], file: str) -> dict[str, object]:
+    """Return a row of AITER's with the sizes of judged/gemm.py or gemm_fp4.py.
+
+    Scales of blocks of 8-bit numbers are left out: less than a percent of the bytes.
+    """
+    sizes = {name.upper(): size for name, size in row.items()}
+    is_product = {"M", "N", "K"} <= sizes.keys()
+    shape = {name: sizes[name] for name in "BMNK" if is_product and name in sizes}
+    if is_product and "a4w4" in file:
+        problem = "gemm_fp4"
+    else:
+        problem = "gemm" if is_product else file
+        batched = {"a8w8_tuned_batched": "int8", "a8w8": "float8_e4m3fn", "": "bfloat16"}
+        of_file = next(dtype for part, dtype in batched.items() if part in file)
+        named = row.get("q_dtype_w") or row.get("dtype") or of_file
+        shape["dtype"] = named.removeprefix("torch.").replace("fnuz", "fn")
+    return {
+        "problem": problem,
+        "device": GFX.get(row.get("gfx", ""), row.get("gfx") or "a GPU without a name"),
+        "shape": ",".join(f"{name}={size}" for name, size in shape.items()),
+        "time_us": row["us"],
+        "solution": file,
+    }
+
+
+def liger_kernel(repository: Path, folder: Path) -> Iterator[PublicSet]:
+    """Liger-Kernel's times on data-centre GPUs: of its kernels and of what they replace."""
+    for name in ("", "_cutile", "_cutedsl"):
+        file = repository / "benchmark" / "data" / f"all_benchmark_data{name}.csv"
+        with file.open(encoding="utf-8") as text:
+            timed = [
+                row
+                for row in csv.DictReader(text)
+                if row["metric_name"] == "speed" and "GeForce" not in row["gpu_name"]
+            ]
+        table = written(folder / f"liger{name}.csv", [liger_row(row) for row in timed])
+        yield PublicSet(f"Liger-Kernel, {file.name}", (table,), JUDGED)
+
+
+LIGER = {
+    "llama4_rope": "rope", "qwen2vl_mrope": "rope", "tiled_geglu": "geglu",
+    "tiled_swiglu": "swiglu", "fused_moe": "swiglu",
+    "fused_linear_cpo_loss": "fused_linear_preference",
+    "fused_linear_orpo_loss": "fused_linear_preference",
+    "fused_linear_simpo_loss": "fused_linear_preference",
+    "fused_linear_grpo_loss_token": "fused_linear_grpo",
+    "fused_linear_grpo_loss_sequence": "fused_linear_grpo",
+    "kto_loss": "kto", "distill_jsd_loss": "distill_jsd", "distill_cosine_loss": "distill_cosine",
+    "fused_neighborhood_attention": "neighborhood_attention",
+}  # fmt: skip
+"""Operations of judged/liger.py, where Liger calls them otherwise."""
+
+LIGER_SIZES = {
+    "columns": ("V", "vocab_size", "N", "C", "ffn_local", "intermediate_size", "intermediate_dim"),
+    "hidden": ("H", "hidden_size", "D"),
+    "heads": ("num_heads", "num_q_heads", "num_attention_heads"),
+    "kv_heads": ("num_kv_heads", "num_key_value_heads"),
+    "experts": ("E",),
+    "top": ("K",),
+}
+VOCABULARIES = {
+    "llama_2_7b": 32000, "llama_3_8b": 128256, "qwen2.5_7b": 152064, "qwen2.5_14b": 152064,
+    "qwen2.5_72b": 152064, "deepseek_v2_lite": 102400, "deepseek_v3": 129280,
+}  # fmt: skip
+"""From Liger's benchmark_model_configs.py."""
+
+
+def liger_row(row: dict[str, str]) -> dict[str, object]:
+    """Return a row of Liger's with the sizes of judged/liger.py.
+
+    ``megatron_*`` time the gradients of a sum, forward pass included, as their backward passes; and
+    their losses in a loop that does not flush L2. All else is timed by Triton's ``do_bench``, which
+    does.
+    """
+    kernel, mode = row["kernel_name"], row["kernel_operation_mode"].removeprefix("no-grad-")
+    config = json.loads(row["extra_benchmark_config_str"])
+    config[row["x_name"]] = row["x_value"]
+    sizes = {
+        own: config[name]
+        for own, names in LIGER_SIZES.items()
+        for name in names
+        if config.get(name)
+    }
+    batch = int(config.get("B") or config.get("bsz") or config.get("batch_size") or 1)
+    tokens = int(
+        config.get("T") or config.get("seq_len") or config.get("L") or config.get("S") or 1
+    )
+    sizes["tokens"] = config.get("BT") or config.get("M") or batch * tokens
+    if kernel in ("fused_neighborhood_attention", "multi_token_attention"):
+        sizes |= {"batch": batch, "tokens": tokens, "size": config.get("kernel_size", 3)}
+        sizes["dilation"] = config.get("dilation", 1)
+    if "model_config" in config:
+        sizes["columns"] = VOCABULARIES[config["model_config"]]
+    if "group" in kernel:
+        sizes |= {"size": config["H"], "columns": config.get("C") or config.get("hidden_size")}
+        sizes["tokens"] = config.get("M") or int(config["BT"]) // int(config["H"])
+    elif "hidden" in sizes and ("columns" not in sizes or kernel.endswith("rms_norm")):
+        sizes["columns"] = sizes["hidden"]
+    if kernel == "megatron_cross_entropy":
+        sizes["columns"] = int(config["V"]) // config["TP"]
+    if kernel.startswith("megatron") and mode != "forward":
+        mode = "sum"
+    narrow = kernel.startswith("megatron")
+    dtype = config.get("dtype", "bfloat16" if narrow else "float32").removeprefix("torch.")
+    return {
+        "problem": "liger", "device": row["gpu_name"], "time_ms": row["y_value_50"],
+        "solution": f"{kernel} {row['kernel_provider']}",
+        "l2": "" if kernel == "megatron_cross_entropy" else "cold",
+        "shape": ",".join(f"{name}={size}" for name, size in sizes.items()),
+        "operation": LIGER.get(kernel, kernel), "mode": mode, "dtype": dtype,
+    }  # fmt: skip
+
+
+def written(table: Path, rows: list[dict[str, object]]) -> Path:
+    """Write rows as a plain table of times."""
     with table.open("w", encoding="utf-8", newline="") as text:
         writer = csv.DictWriter(text, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    yield PublicSet("AITER's GEMMs, MI300X and MI355X", (table,), JUDGED)
+    return table
 
 
 def judge_set(public: PublicSet) -> JudgeReport:
@@ -148,7 +257,7 @@ def main(out: Path, sets: Iterable[PublicSet]) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path)
-    for option in ("--kernelbench", "--kernelbench-com", "--cuda-l1", "--aiter"):
+    for option in ("--kernelbench", "--kernelbench-com", "--cuda-l1", "--aiter", "--liger"):
         parser.add_argument(option, type=Path, metavar="REPOSITORY")
     parser.add_argument("--shipped", action="store_true")
     options = parser.parse_args()
@@ -158,7 +267,8 @@ if __name__ == "__main__":
             *(kernelbench(options.kernelbench) if options.kernelbench else ()),
             *(kernelbench_com(options.kernelbench_com) if options.kernelbench_com else ()),
             *(cuda_l1(options.cuda_l1) if options.cuda_l1 else ()),
-            *(aiter_gemms(options.aiter, Path(scratch)) if options.aiter else ()),
+            *(liger_kernel(options.liger, Path(scratch)) if options.liger else ()),
+            *(aiter_kernels(options.aiter, Path(scratch)) if options.aiter else ()),
         ]
         main(options.out, chosen)
     if options.shipped:

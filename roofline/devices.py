@@ -37,6 +37,7 @@ __all__ = [
     "catalogue",
     "find",
     "find_sku",
+    "namesakes",
     "with_clock",
 ]
 
@@ -267,6 +268,28 @@ def find(name: str) -> Device:
         UnknownDeviceError: no catalogued GPU has that name; the message has the near ones.
     """
     return _catalogued(find_sku(name)[0])
+
+
+def namesakes(name: str) -> tuple[Device, ...]:
+    """Return every catalogued GPU that somebody may call so, the one that `find` returns first.
+
+    A key and a marketing name mean one GPU; ``h100`` may be an H100 SXM, PCIe or NVL.
+
+    Raises:
+        UnknownDeviceError: as for `find`.
+    """
+    key, sku = find_sku(name)
+    requested = _spelling(name)
+    if requested in (_spelling(key), _spelling(sku.name)):
+        return (_catalogued(key),)
+    others = [
+        _catalogued(other)
+        for other in _load().device
+        if other != key
+        and set(requested.words) <= set(_spelling(other).words)
+        and requested.memory <= _own_memory(other)
+    ]
+    return (_catalogued(key), *others)
 
 
 def aliases(key: str) -> tuple[str, ...]:

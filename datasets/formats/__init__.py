@@ -74,7 +74,11 @@ FORMATS: dict[str, Format] = {
 
 
 def read(
-    path: str | os.PathLike[str], name: str | None = None, labels: Labels | None = None
+    path: str | os.PathLike[str],
+    name: str | None = None,
+    labels: Labels | None = None,
+    *,
+    numbers: bool = True,
 ) -> Imported:
     """Return the rows of a file, each named by its content.
 
@@ -87,6 +91,7 @@ def read(
         path: the file, maybe compressed (``.gz``).
         name: one of `FORMATS`; by default the one that recognises the file.
         labels: what the user says about it.
+        numbers: whether rows are named; a store needs it.
 
     Raises:
         InputError: the file cannot be read, or has another format.
@@ -98,7 +103,7 @@ def read(
     except (AttributeError, KeyError, TypeError, ValueError, csv.Error) as error:
         what = f"{type(error).__name__}: {error}"
         raise InputError(f"{path} cannot be read as {chosen.about}: {what}") from error
-    if imported.rows and imported.rows[0].run_id:
+    if not numbers or (imported.rows and imported.rows[0].run_id):
         return imported
     return replace(imported, rows=numbered(chosen.name, imported.rows, changed=document.changed))
 

@@ -9,6 +9,7 @@ resolution and the digits that were printed.
 from __future__ import annotations
 
 import ast
+import json
 import math
 import os
 import re
@@ -56,6 +57,7 @@ LAUNCH_MS = 1e-3
 
 _ALIKE = 0.02  # times of one solution that differ by less are equal
 _SPREAD = 2.0  # rooflines of three shapes that differ by more must show in times
+_LAUNCHED, _LAUNCHED_AMONG_OTHERS = 10.0, 3.0  # times over rooflines that launches explain
 _EXACT_DIGITS, _EXACT_SPREAD = 4, 4.0  # two shapes' times that agree in as many digits are equal
 _LOWER_PRECISIONS = ("bf16", "fp8")
 
@@ -74,7 +76,8 @@ def judge(
     Args:
         sources: files of any format with rows that `solkit.datasets.formats` reads.
         problems: a folder with the problems' files; not needed for rows that bring their own.
-        device: the GPU that the times are of; by default the one that the row names.
+        device: the GPU that the times are of; by default the one that the row names. Where that may
+            be several (``h100``), a time is impossible if it is so on each.
         baseline: a file with times of the references, for rows that hold speed-ups alone.
         format_name: one of `solkit.datasets.formats.FORMATS`; by default the one that recognises.
         time_limit_s: seconds that tracing one problem at one shape may take.
@@ -86,7 +89,7 @@ def judge(
     files, faults = _read_files(sources, format_name, labels)
     references_ms: dict[str, float] = {}
     if baseline is not None:
-        timed = formats.read(baseline, None, labels)
+        timed = formats.read(baseline, None, labels, numbers=False)
         faults += timed.faults
         references_ms = {_problem_key(row): row.time_ms for row in timed.rows if row.time_ms}
     reports = [report for file in files for report in _reports(file.rows, references_ms)]
@@ -110,7 +113,7 @@ def _read_files(
     errors: list[InputError] = []
     for source in sources:
         try:
-            files.append(formats.read(source, format_name, labels))
+            files.append(formats.read(source, format_name, labels, numbers=False))
         except InputError as error:
             errors.append(error)
     if errors and not files:
@@ -151,7 +154,7 @@ def judge_time(
         time_ms=time_ms,
     )
     need = _Need(path, _key(shape or {}), to.key, "warm")
-    result = _bounded([need], {need.case: shape or {}}, {to.key: to}, time_limit_s)[need]
+    result = _bounded([need], {need.case: shape or {}}, {to.key: (to,)}, time_limit_s)[need]
     if isinstance(result, str):
         raise InputError(result)
     judgement = _judged(row, time_ms, resolution_ms + EVENT_RESOLUTION_MS, result)
@@ -177,6 +180,7 @@ class _Problems:
         self._folder, self._written = folder, written
         self._sources = {source.sha256: source for source in sources}
         self._paths: dict[str, set[Path]] = defaultdict(set)
+        self._workloads: dict[Path, str] = {}
         if folder is not None:
             if not Path(folder).exists():
                 raise InputError(f"--problems {folder}: no such file or folder")
@@ -199,7 +203,10 @@ class _Problems:
             return str(path)
         name = _problem_key(row)
         paths = sorted(self._paths.get(name, ()))
-        if len(paths) == 1:
+        if len(paths) > 1:  # copies, or the text of a definition's reference beside it
+            paths = [p for p in paths if not _repeats(p, paths)]
+            paths = [p for p in paths if self._lists_workload_of(row, p)] or paths
+        if len(paths) == 1 or len({path.read_bytes() for path in paths}) == 1:
             return str(paths[0])
         if paths:
             raise InputError(f"several files are called {name}: {', '.join(map(str, paths[:3]))}")
@@ -217,8 +224,18 @@ class _Problems:
             return {}
         if SHAPE_INDEX in row.shape:
             return {**shape, **_listed_shape(Path(path).with_name("shapes.py"), row)}
-        workload = row.extra.get("workload")
-        return {**shape, "uuid": workload} if workload else shape
+        if self._lists_workload_of(row, Path(path)):
+            return {**shape, "uuid": row.extra["workload"]}
+        return shape
+
+    def _lists_workload_of(self, row: Outcome, definition: Path) -> bool:
+        """Tell whether a definition's workloads include a row's; else its sizes alone are known."""
+        uuid = row.extra.get("workload")
+        if not isinstance(uuid, str):
+            return False
+        if definition not in self._workloads:
+            self._workloads[definition] = _workloads(definition)
+        return uuid in self._workloads[definition]
 
 
 def _problem_files(folder: Path) -> Iterator[Path]:
@@ -232,20 +249,42 @@ def _problem_files(folder: Path) -> Iterator[Path]:
 
 
 def _names_of(path: Path) -> Iterator[str]:
-    """Yield what reports may call a file's problem."""
+    """Yield what reports may call a file's problem; nothing if it is none."""
+    folder = path.absolute().parent
     if path.suffix == ".json":
-        if path.name == "definition.json":
-            yield path.parent.name
-        elif "definitions" in path.parts:
-            yield path.stem
+        if path.name == "definition.json" or "definitions" in folder.parts:
+            yield folder.name if path.name == "definition.json" else path.stem
+            yield from _named_in(path)
         return
-    level, number = re.search(r"level[_-]?(\d+)$", path.parent.name), re.match(r"(\d+)_", path.stem)
+    level, number = re.search(r"level[_-]?(\d+)$", folder.name), re.match(r"(\d+)_", path.stem)
     if level and number:
         yield f"level{level[1]}/{number[1]}"
-    elif path.stem == "reference":
-        yield path.parent.name
-    else:
-        yield path.stem
+    yield folder.name if path.stem == "reference" else path.stem
+
+
+def _named_in(definition: Path) -> Iterator[str]:
+    """Yield the name that a definition gives itself, which traces use."""
+    try:
+        record = json.loads(definition.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return  # whoever asks for it by its path hears why
+    if isinstance(record, dict) and isinstance(record.get("name"), str):
+        yield record["name"]
+
+
+def _repeats(path: Path, others: Sequence[Path]) -> bool:
+    """Tell whether a file is only the text of a definition's reference beside it."""
+    return path.name == "reference.py" and path.with_name("definition.json") in others
+
+
+def _workloads(definition: Path) -> str:
+    """Return the text of a definition's workloads: of SOL-ExecBench, or of FlashInfer-Bench."""
+    files = [definition.with_name("workload.jsonl")]
+    parts = definition.parts
+    if "definitions" in parts:
+        root = Path(*parts[: parts.index("definitions")])
+        files = sorted((root / "workloads").rglob(f"{definition.stem}.jsonl"))
+    return "".join(file.read_text(encoding="utf-8") for file in files if file.is_file())
 
 
 def _problem_key(row: Outcome) -> str:
@@ -293,27 +332,25 @@ class _Need(NamedTuple):
 def _judge_reports(
     reports: Sequence[_Report], places: _Problems, device: str | None, time_limit_s: float
 ) -> list[Judgement]:
-    located: dict[int, _Need | str] = {}
+    located: list[_Need | str] = []
     shapes: dict[tuple[str, str], Shape] = {}
     targets = _Targets(device)
-    for number, report in enumerate(reports):
-        row = report.row
+    for row in (report.row for report in reports):
         try:
             if not row.time_ms:
                 raise InputError(_why_no_time(row))
             path = places.find(row)
             shape = places.shape_of(row, path)
-            target = targets.find(row.device_name or row.device)
-            need = _Need(path, _key(shape), target.key, "cold" if row.l2 == "cold" else "warm")
-            located[number] = need
+            gpu = targets.find(row.device_name or row.device)
+            need = _Need(path, _key(shape), gpu, "cold" if row.l2 == "cold" else "warm")
+            located.append(need)
             shapes.setdefault(need.case, shape)
         except InputError as error:
-            located[number] = str(error)
-    keys = [need for need in located.values() if isinstance(need, _Need)]
-    needs = _bounded(list(dict.fromkeys(keys)), shapes, targets.by_key, time_limit_s)
+            located.append(str(error))
+    keys = [need for need in located if isinstance(need, _Need)]
+    needs = _bounded(list(dict.fromkeys(keys)), shapes, targets.by_name, time_limit_s)
     judgements = []
-    for number, report in enumerate(reports):
-        place = located[number]
+    for report, place in zip(reports, located, strict=True):
         problem = place if isinstance(place, str) else needs[place]
         if isinstance(problem, str):
             judgements.append(_not_judged(report.row, problem))
@@ -332,31 +369,33 @@ class _Targets:
 
     def __init__(self, device: str | None) -> None:
         self._all = None if device is None else named_device(device)
-        self._names: dict[str, Device | UnknownDeviceError] = {}
-        self.by_key: dict[str, Device] = {}
+        self._unknown: dict[str, InputError] = {}
+        self.by_name: dict[str, tuple[Device, ...]] = {}
+        """The GPUs that a name may mean; the likeliest first."""
 
-    def find(self, name: str) -> Device:
-        """Return the GPU that a row names.
+    def find(self, name: str) -> str:
+        """Return the key in `by_name` of the GPU that a row names.
 
         Raises:
             InputError: the catalogue lacks it.
         """
-        if self._all is None and name not in self._names:
+        if self._all is not None:
+            self.by_name[self._all.key] = (self._all,)
+            return self._all.key
+        if name not in self.by_name and name not in self._unknown:
             try:
-                self._names[name] = devices.find(name)
+                self.by_name[name] = devices.namesakes(name)
             except UnknownDeviceError as error:
-                self._names[name] = error
-        target = self._names[name] if self._all is None else self._all
-        if isinstance(target, UnknownDeviceError):
-            raise InputError(f"{target}; --device names the GPU") from target
-        self.by_key[target.key] = target
-        return target
+                self._unknown[name] = InputError(f"{error}; --device names the GPU")
+        if name in self._unknown:
+            raise self._unknown[name]
+        return name
 
 
 def _bounded(
     needs: Sequence[_Need],
     shapes: Mapping[tuple[str, str], Shape],
-    targets: Mapping[str, Device],
+    targets: Mapping[str, tuple[Device, ...]],
     time_limit_s: float,
 ) -> dict[_Need, JudgedProblem | str]:
     """Return the needs of each problem and shape on each device, or why there are none."""
@@ -367,7 +406,7 @@ def _bounded(
     for need in needs:
         by_case[need.case].append(need)
     with (
-        Analyser(targets[needs[0].device], limit_s=time_limit_s) as analyser,
+        Analyser(targets[needs[0].device][0], limit_s=time_limit_s) as analyser,
         ThreadPoolExecutor(usable_cores()) as pool,  # each waits for a child process
     ):
         traced = pool.map(lambda case: _traced(analyser, case[0], shapes[case]), by_case)
@@ -375,9 +414,7 @@ def _bounded(
             progress.tell("problems traced", done, len(by_case))
             for need in by_case[key]:
                 bounded[need] = (
-                    case
-                    if isinstance(case, str)
-                    else _needs_of(need.path, case, targets[need.device], need.l2)
+                    case if isinstance(case, str) else _needs_of(need, case, targets[need.device])
                 )
     return bounded
 
@@ -404,37 +441,45 @@ def _in_own_names(shape: Shape, sizes: Iterable[str]) -> Shape:
     }
 
 
-def _needs_of(path: str, case: Case, device: Device, l2: str) -> JudgedProblem:
+def _needs_of(need: _Need, case: Case, targets: Sequence[Device]) -> JudgedProblem:
+    device, l2 = targets[0], need.l2
     roofline = bound_of_case(case, device, "tolerance", l2)
     times_ms = {"": roofline.time_ms}
     times_ms |= {p: bound_of_case(case, device, p, l2).time_ms for p in _LOWER_PRECISIONS}
     least = min(times_ms, key=lambda precision: times_ms[precision])
-    proven_ms = hard_bound.hard_times_ms(
-        case.work, devices.at_any_clock(device), case.tolerance, l2
-    )
-    limiter = max(proven_ms, key=lambda part: proven_ms[part])
+    sure = (devices.at_any_clock(device), *targets[1:])
+    proven = [_hard_part(case, target, l2) for target in sure]
+    limiter, proven_ms = min(proven, key=lambda part: part[1])
     doubts = []
-    if proven_ms[limiter] < roofline.at.hard_ms:
+    if proven[0][1] < roofline.at.hard_ms:
         doubts.append(f"The highest clock of {device.name} is not known.")
+    if proven_ms < proven[0][1]:
+        doubts.append(f"{need.device!r} may also be: {', '.join(t.name for t in targets[1:])}.")
     if case.work.guesses:
         doubts.append(f"Values were guessed: {case.work.guesses[0]}")
     if case.work.unmodelled:
         doubts.append(f"Not modelled: {', '.join(case.work.unmodelled)}.")
     return JudgedProblem(
-        path=path,
+        path=need.path,
         shape=case.shape,
         device=device,
         bound=bound_of_case(case, device, "tolerance", "cold"),
         l2=l2,
         warm_ms=roofline.time_ms,
         hard_ms=roofline.at.hard_ms,
-        proven_ms=0.0 if case.work.guesses else proven_ms[limiter],
+        proven_ms=0.0 if case.work.guesses else proven_ms,
         hard_limiter=limiter,
         declared_ms=bound_of_case(case, device, "declared", l2).time_ms,
         least_ms=times_ms[least],
         least_precision=least,
         doubts=tuple(doubts),
     )
+
+
+def _hard_part(case: Case, device: Device, l2: str) -> tuple[str, float]:
+    """Return what the hard bound rests on, and the bound."""
+    times_ms = hard_bound.hard_times_ms(case.work, device, case.tolerance, l2)
+    return max(times_ms.items(), key=lambda part: part[1])
 
 
 # ------------------------------------------------------------------------------ the judgement
@@ -579,7 +624,7 @@ def _with_suspicions(judgements: Sequence[Judgement]) -> tuple[Judgement, ...]:
         number: sentence
         for group in groups.values()
         for alike in _alike(group, judgements)
-        if (sentence := _equal_times([judgements[n] for n in alike]))
+        if (sentence := _equal_times([judgements[n] for n in alike], len(alike) < len(group)))
         for number in alike
     }
     return tuple(
@@ -609,10 +654,11 @@ def _under_a_launch(judgement: Judgement) -> str:
     return f"{duration(judgement.time_ms)} is less than a launch takes: maybe nothing was timed."
 
 
-def _equal_times(group: Sequence[Judgement]) -> str:
+def _equal_times(group: Sequence[Judgement], among_others: bool) -> str:
     """Say that times do not follow the sizes, of one solution's that are alike.
 
-    Times of two shapes must agree in all their digits.
+    Times of two shapes must agree in all their digits. Launches explain equal times that are far
+    from all rooflines, the more so among others that do follow the sizes.
     """
     needs_ms = {j.problem.warm_ms for j in group if j.problem is not None}
     times_ms = [j.time_ms for j in group if j.time_ms is not None]
@@ -623,7 +669,8 @@ def _equal_times(group: Sequence[Judgement]) -> str:
         spread = _SPREAD
     if max(needs_ms) < spread * min(needs_ms) or len(needs_ms) < 2:
         return ""
-    if statistics.median(times_ms) > 10 * max(needs_ms):  # launches alone
+    launched = _LAUNCHED_AMONG_OTHERS if among_others else _LAUNCHED
+    if statistics.median(times_ms) > launched * max(needs_ms):
         return ""
     return (
         f"Its times at {len(times_ms)} shapes are equal within {_ALIKE:.0%}, though their "

@@ -72,6 +72,8 @@ def table(folder, tmp_path_factory):
         "addition,65536,h100-sxm,140us,warm,",
         "addition,65536,h100-sxm,200us,cold,",
         "addition,65536,h100-sxm,140us,flushed,cold",
+        "addition,65536,h100,115us,some H100,",
+        "addition,65536,h100,100us,no H100,",
         "nowhere,,h100-sxm,1ms,lost,",
         "addition,65536,gtx-1,1ms,unknown card,",
     ]
@@ -96,6 +98,9 @@ def table(folder, tmp_path_factory):
         ("no such clock", Plausibility.IMPOSSIBLE),
         # 2 x 206 MiB at 2.039 TB/s take 212 us
         ("another memory", Plausibility.IMPOSSIBLE),
+        # on an SXM 129 us; an H100 NVL keeps 60 MiB and moves 2 x 196 MiB at 3.94 TB/s in 104 us
+        ("some H100", Plausibility.BEATS_ALGORITHM),
+        ("no H100", Plausibility.IMPOSSIBLE),
     ],
 )
 def test_verdicts_follow_what_the_problem_needs(table, solution, verdict):
@@ -123,6 +128,10 @@ def test_an_unknown_highest_clock_is_told(table):
     for solution in ("another card", "no such clock"):
         assert any("highest clock" in reason for reason in table[solution].reasons)
     assert not any("highest clock" in reason for reason in table["another memory"].reasons)
+
+
+def test_a_short_name_may_be_a_faster_gpu(table):
+    assert "'h100' may also be: NVIDIA H100 PCIe, NVIDIA H100 NVL" in table["some H100"].reasons[1]
 
 
 def test_what_cannot_be_judged_says_why(table):
@@ -194,3 +203,40 @@ def test_one_time_of_a_problem(folder):
     assert judged.plausibility is Plausibility.IMPOSSIBLE
     with pytest.raises(InputError, match="has no size 'K'"):
         judge_time(path, 0.1, shape={"K": 1}, device="h100")
+
+
+def trace(definition, uuid, sizes, time_ms):
+    return {
+        "definition": definition, "solution": "mine",
+        "workload": {"uuid": uuid, "axes": sizes, "inputs": {}},
+        "evaluation": {
+            "status": "PASSED", "log": "", "timestamp": "2026-01-01T00:00:00",
+            "correctness": {"max_absolute_error": 0.0, "max_relative_error": 0.0},
+            "performance": {"latency_ms": time_ms, "reference_latency_ms": 1.0},
+            "environment": {"hardware": "NVIDIA H100 80GB HBM3", "libs": {}},
+        },
+    }  # fmt: skip
+
+
+def test_traces_name_definitions_by_the_name_inside_and_may_have_workloads_of_their_own(tmp_path):
+    """A column of 32 floats times a number: 2^22 rows move 2 x 512 MiB."""
+    definition = {
+        "name": "scale", "op_type": "scale", "reference": "def run(x):\n    return x * 3\n",
+        "axes": {"M": {"type": "var"}, "N": {"type": "const", "value": 32}},
+        "inputs": {"x": {"shape": ["M", "N"], "dtype": "float32"}},
+        "outputs": {"y": {"shape": ["M", "N"], "dtype": "float32"}},
+    }  # fmt: skip
+    listed = {"uuid": "known", "axes": {"M": 1024}, "inputs": {"x": {"type": "random"}}}
+    for place in ("a", "b"):  # two copies are one problem
+        folder = tmp_path / "problems" / place
+        folder.mkdir(parents=True)
+        written(folder / "definition.json", definition)
+        written(folder / "workload.jsonl", json.dumps(listed))
+    (folder / "reference.py").write_text(definition["reference"])
+    traces = [("scale", "known", {"M": 1024}, 0.01), ("scale", "other", {"M": 2**22}, 0.1)]
+    lines = "\n".join(json.dumps(trace(*told)) for told in traces)
+    report = judge([written(tmp_path / "t.jsonl", lines)], problems=tmp_path / "problems")
+    assert [j.plausibility for j in report.judgements] == [
+        Plausibility.POSSIBLE, Plausibility.IMPOSSIBLE,
+    ]  # fmt: skip
+    assert report.judgements[1].problem.shape["M"] == 2**22

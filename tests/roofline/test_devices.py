@@ -326,6 +326,29 @@ def test_every_key_name_and_alias_finds_its_own_gpu():
 # ----------------------------------------------------------------------------------- clocks
 
 
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        ("NVIDIA H100 80GB HBM3", ["h100-sxm"]),
+        ("NVIDIA H100 PCIe", ["h100-pcie"]),
+        ("NVIDIA_H100", ["h100-sxm", "h100-pcie", "h100-nvl"]),
+        ("h200", ["h200"]),
+    ],
+)
+def test_a_short_name_may_mean_several_gpus(name, keys):
+    assert [device.key for device in devices.namesakes(name)] == keys
+
+
+def test_no_board_exceeds_the_ceilings_at_any_clock():
+    sxm, pcie, geforce = (devices.find(key) for key in ("h100-sxm", "h100-pcie", "rtx-4090"))
+    assert devices.at_any_clock(sxm) is sxm  # its highest clock is known
+    fast = devices.at_any_clock(pcie)
+    assert fast.ceilings["fp32"].value == pytest.approx(1.5 * pcie.ceilings["fp32"].value)
+    assert fast.ceilings["dram"] == pcie.ceilings["dram"]  # HBM
+    memory = devices.at_any_clock(geforce).ceilings["dram"].value
+    assert memory == pytest.approx(1.5 * geforce.ceilings["dram"].value)
+
+
 def test_with_clock_scales_all_but_dram():
     h100 = devices.find("h100")
     slow = devices.with_clock(h100, 990)

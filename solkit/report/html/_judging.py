@@ -10,6 +10,8 @@ from solkit.report.html._page import fill_template
 
 __all__ = ["judging_page"]
 
+_SHOWN = 2000  # rows of a kind; a browser shows no more with ease
+
 
 def judging_page(report: JudgeReport, *, written: datetime) -> str:
     """Return the page as text; it needs no script and loads nothing.
@@ -21,16 +23,19 @@ def judging_page(report: JudgeReport, *, written: datetime) -> str:
     Raises:
         UnsupportedError: Jinja is not installed.
     """
-    shown = judging.worst_first(report.judgements)
+    ordered = judging.worst_first(report.judgements)
+    judged = [j for j in ordered if j.plausibility is not Plausibility.NOT_JUDGED]
+    refused = ordered[len(judged) :]
     return fill_template(
         "judge",
         title=judging.title_of(report),
         written=written,
         counts=judging.counts(report),
-        judged=[j for j in shown if j.plausibility is not Plausibility.NOT_JUDGED],
-        refused=[j for j in shown if j.plausibility is Plausibility.NOT_JUDGED],
-        devices={j.problem.device.key: j.problem.device for j in shown if j.problem}.values(),
-        faults=report.faults,
+        judged=judged[:_SHOWN],
+        refused=refused[:_SHOWN],
+        left_out=len(judged[_SHOWN:]) + len(refused[_SHOWN:]),
+        devices={j.problem.device.key: j.problem.device for j in judged if j.problem}.values(),
+        faults=report.faults[:_SHOWN],
         problem_words=judging.problem_words,
         solution_words=judging.solution_words,
         verdict_words=judging.verdict_words,
