@@ -36,8 +36,8 @@ def problem_id(family: str, shape: Mapping[str, Value]) -> str:
 
     Punctuation within a word is percent-encoded.
     """
-    sizes = ",".join(f"{_word(name)}={_word(shape[name])}" for name in sorted(shape))
-    return f"{_word(family)}/{sizes}"
+    sizes = ",".join(f"{_quoted_word(name)}={_quoted_word(shape[name])}" for name in sorted(shape))
+    return f"{_quoted_word(family)}/{sizes}"
 
 
 def source_of(data: bytes, name: str) -> Source:
@@ -52,6 +52,6 @@ def source_of(data: bytes, name: str) -> Source:
         raise InputError(f"{name} is not UTF-8 text: {error}") from error
 
 
-def _word(value: Value) -> str:
+def _quoted_word(value: Value) -> str:
     text = value if isinstance(value, str) else json.dumps(finite(value)).strip('"')
     return quote(text, safe=" .:+-_()[]")

@@ -184,7 +184,7 @@ def salvage_row_groups(path: Path, form: type) -> tuple[pyarrow.Table, Damage | 
         for group in range(file.num_row_groups):
             if group not in faults:
                 try:
-                    tables.append(_fitted(file.read_row_group(group), form))
+                    tables.append(_fit_to_form(file.read_row_group(group), form))
                 except _unreadable() as error:
                     faults[group] = _first_line(error)
         return pyarrow_module().concat_tables(tables), _describe_damage(path, file.metadata, faults)
@@ -238,7 +238,7 @@ def _put_durably(folder: Path, data: bytes) -> Path:
 def _encode_part(form: type, table: pyarrow.Table, tight: bool) -> bytes:
     """Return a part's bytes: Parquet, with the SHA-256 of each row group in the footer."""
     version = "{}/{}".format(*_FORMS[form]).encode()
-    fitted = _fitted(table, form).replace_schema_metadata({_KEY: version})
+    fitted = _fit_to_form(table, form).replace_schema_metadata({_KEY: version})
     if form is Outcome and fitted[LAUNCHES].null_count == fitted.num_rows:
         fitted = fitted.drop_columns([LAUNCHES])
     buffer, seals = io.BytesIO(), []
@@ -292,7 +292,9 @@ def _fault_of_footer(path: Path, form: type) -> Damage | None:
     if not version.isdecimal() or int(version) > newest:
         return Damage(path, f"has version {version}; the newest that this SolKit reads is {newest}")
     for column in arrow_schema(form):
-        if column.name in stored.names and not _holds(stored.field(column.name).type, column.type):
+        if column.name in stored.names and not _has_type(
+            stored.field(column.name).type, column.type
+        ):
             reason = f"column {column.name} is {stored.field(column.name).type}, not {column.type}"
             return Damage(path, reason, rows, 0)
     return None
@@ -344,17 +346,19 @@ def _unreadable() -> tuple[type[Exception], ...]:
     return OSError, ValueError, pyarrow_module().ArrowException
 
 
-def _holds(actual: Any, expected: Any) -> bool:
+def _has_type(actual: Any, expected: Any) -> bool:
     """Tell whether a column has the wanted type; an older struct may lack fields."""
     if pyarrow_module().types.is_list(expected) and pyarrow_module().types.is_list(actual):
-        return _holds(actual.value_type, expected.value_type)
+        return _has_type(actual.value_type, expected.value_type)
     if pyarrow_module().types.is_struct(expected) and pyarrow_module().types.is_struct(actual):
         types = {field.name: field.type for field in expected}
-        return all(_holds(field.type, types[field.name]) for field in actual if field.name in types)
+        return all(
+            _has_type(field.type, types[field.name]) for field in actual if field.name in types
+        )
     return bool(actual == expected)
 
 
-def _fitted(table: pyarrow.Table, form: type) -> pyarrow.Table:
+def _fit_to_form(table: pyarrow.Table, form: type) -> pyarrow.Table:
     """Return a table with only the form's columns, in order; null if an older part lacks one."""
     schema = arrow_schema(form)
     if table.schema.names == schema.names:

@@ -193,7 +193,7 @@ class Store:
         Raises:
             InputError: a part is damaged or foreign.
         """
-        return _scan(self.parts, Outcome)
+        return _scan_parts(self.parts, Outcome)
 
     def sources(self) -> polars.LazyFrame:
         """Scan every `Source` lazily.
@@ -201,7 +201,7 @@ class Store:
         Raises:
             InputError: a part is damaged or foreign.
         """
-        return _scan(self.source_parts, Source)
+        return _scan_parts(self.source_parts, Source)
 
     def facts(self) -> polars.LazyFrame:
         """Scan all `StoredFacts` lazily: join them on `Outcome.facts_id`.
@@ -209,7 +209,7 @@ class Store:
         Raises:
             InputError: a part is damaged or foreign.
         """
-        return _scan(self.files(StoredFacts), StoredFacts)
+        return _scan_parts(self.files(StoredFacts), StoredFacts)
 
     def where(self, condition: str | None) -> polars.LazyFrame:
         """Return the rows of `scan` that satisfy a condition in SQL; all rows without one.
@@ -286,9 +286,9 @@ class Store:
             raise InputError("a row has no run_id: an OutcomeLog numbers rows")
         with self._locked():
             there = self.scan()
-            sources = _new(tables.sources, self.sources(), ("sha256",))
-            facts = _new(tables.facts, self.facts(), ("id",))
-            new = _new(rows, there, ROW_KEY)
+            sources = _rows_not_there(tables.sources, self.sources(), ("sha256",))
+            facts = _rows_not_there(tables.facts, self.facts(), ("id",))
+            new = _rows_not_there(rows, there, ROW_KEY)
             _refuse_others(rows, there, self.folder)
             new = new.sort_by([(name, "ascending") for name in _SORTED_BY])
             # rows last: what they refer to is there before them
@@ -312,7 +312,7 @@ class Store:
             InputError: a path is none of these, or damaged; or as for `add`.
             TraceError: they could not be written; the store is unchanged.
         """
-        tables, facts_of, faults = _gathered([Path(path) for path in paths], salvage)
+        tables, facts_of, faults = _gather_tables([Path(path) for path in paths], salvage)
         added = self.add_tables(tables.with_facts(facts_of))
         if facts_of and added.known:
             reason = f"{added.known} rows are in {self.folder} already and were not given facts"
@@ -341,7 +341,7 @@ class Store:
         target = Store(folder, create=True)
         if target.files():
             raise InputError(f"{folder} is a store already: choose a new folder")
-        held, _, _ = _gathered([self.folder], salvage=False)
+        held, _, _ = _gather_tables([self.folder], salvage=False)
         combined = Tables.together([held, Tables.of(facts=facts)])
         target.add_tables(combined.with_facts(facts_of))
         return target
@@ -434,7 +434,7 @@ def blaming(sql: str | None) -> Iterator[None]:
         raise InputError(f"{sql!r}: {reason}") from error
 
 
-def _scan(files: tuple[Path, ...], form: type) -> polars.LazyFrame:
+def _scan_parts(files: tuple[Path, ...], form: type) -> polars.LazyFrame:
     """Return the rows of parts. Every reader goes through here, so none reads damaged bytes."""
     pl = polars_module()
     sealed = [path for path in files if parts.has_sealed_name(path)]
@@ -463,7 +463,9 @@ def _scan_parquet(files: list[Path], form: type) -> polars.LazyFrame:
     )
 
 
-def _new(table: pyarrow.Table, there: polars.LazyFrame, key: tuple[str, ...]) -> pyarrow.Table:
+def _rows_not_there(
+    table: pyarrow.Table, there: polars.LazyFrame, key: tuple[str, ...]
+) -> pyarrow.Table:
     """Return the rows of a table whose key is neither in the store nor in an earlier row."""
     pl = polars_module()
     keys = pl.from_arrow(table.select(key)).lazy().with_row_index("place")
@@ -510,26 +512,26 @@ def _as_referred_to(facts: pyarrow.Table, rows: pyarrow.Table) -> pyarrow.Table:
     return ordered.sort("place", "text", nulls_last=True).drop("place").collect().to_arrow()
 
 
-def _gathered(
+def _gather_tables(
     paths: list[Path], salvage: bool
 ) -> tuple[Tables, dict[outcomelog.RowKey, str], tuple[str, ...]]:
     """Return the content of stores, parts and logs: tables, facts of other rows, and faults."""
     gathered, faults = [Tables.of()], list[str]()
     facts_of: dict[outcomelog.RowKey, str] = {}
     for path in paths:
-        for form, file in _files(path):
+        for form, file in _parts_and_logs(path):
             if file.suffix != ".parquet":
                 log = outcomelog.read(file, whole=True)
                 gathered.append(Tables.of(log.rows, log.sources, log.facts))
                 facts_of.update(log.facts_of)
                 faults += log.faults
             else:
-                held = {_FIELDS[form]: _table(file, form, salvage, faults)}
+                held = {_FIELDS[form]: _read_table(file, form, salvage, faults)}
                 gathered.append(replace(Tables.of(), **held))
     return Tables.together(gathered), facts_of, tuple(faults)
 
 
-def _table(file: Path, form: type, salvage: bool, faults: list[str]) -> pyarrow.Table:
+def _read_table(file: Path, form: type, salvage: bool, faults: list[str]) -> pyarrow.Table:
     if not salvage:
         return parts.read_part(file, form)
     table, damage = parts.salvage_row_groups(file, form)
@@ -538,7 +540,7 @@ def _table(file: Path, form: type, salvage: bool, faults: list[str]) -> pyarrow.
     return table
 
 
-def _files(path: Path) -> Iterator[tuple[type, Path]]:
+def _parts_and_logs(path: Path) -> Iterator[tuple[type, Path]]:
     """Yield the files that a path stands for, each with the form of its rows."""
     if path.is_dir():
         store = Store(path)

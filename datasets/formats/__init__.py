@@ -97,7 +97,7 @@ def read(
         InputError: the file cannot be read, or has another format.
     """
     document = Document(path)
-    chosen = _find(document, name)
+    chosen = _format_of_document(document, name)
     try:
         imported = chosen.read(document, labels or Labels())
     except (AttributeError, KeyError, TypeError, ValueError, csv.Error) as error:
@@ -130,7 +130,7 @@ def read_space(path: str | os.PathLike[str]) -> Space:
         raise InputError(f"{path} has rows of several spaces: {error}") from error
 
 
-def _find(document: Document, name: str | None) -> Format:
+def _format_of_document(document: Document, name: str | None) -> Format:
     valid = ", ".join(FORMATS)
     if name is not None:
         if name not in FORMATS:

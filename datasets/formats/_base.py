@@ -113,12 +113,12 @@ class Document:
     @functools.cached_property
     def json(self) -> Any:
         """The file as JSON; ``None`` if it is not JSON."""
-        return _json(self.text)
+        return _json_or_none(self.text)
 
     @functools.cached_property
     def first(self) -> Any:
         """The first line as JSON; ``None`` if it is not JSON."""
-        return _json(self.text.split("\n", 1)[0])
+        return _json_or_none(self.text.split("\n", 1)[0])
 
     def has(self, *names: str) -> bool:
         """Tell whether it is a JSON object with these names."""
@@ -129,7 +129,7 @@ class Document:
         # not `splitlines`: JSON may hold U+2028 etc., which end a line there
         for number, line in enumerate(self.text.split("\n"), 1):
             if line.strip():
-                yield f"line {number}", _json(line)
+                yield f"line {number}", _json_or_none(line)
 
     def device(self, labels: Labels, recorded: str | None = None) -> str:
         """Return the GPU that the user names, else the file.
@@ -143,7 +143,7 @@ class Document:
         return device
 
 
-def _json(text: str) -> Any:
+def _json_or_none(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
@@ -274,7 +274,9 @@ def numbered(
     named = []
     for place, row in enumerate(rows):
         dated = row.created != changed
-        values = {k: v for k, v in to_json(row).items() if k in _NAMING - _unnamed(row, dated)}
+        values = {
+            k: v for k, v in to_json(row).items() if k in _NAMING - _columns_left_out(row, dated)
+        }
         content = canonical({**values, **(asides[place] if asides else {})})
         digest = hashlib.sha256(f"{name} {seen[content]} {content}".encode()).digest()
         seen[content] += 1  # equal rows are separate attempts
@@ -284,7 +286,7 @@ def numbered(
     return tuple(named)
 
 
-def _unnamed(row: Outcome, dated: bool) -> set[str]:
+def _columns_left_out(row: Outcome, dated: bool) -> set[str]:
     """Return columns that change when a file is touched, or only repeat another column."""
     aside = set() if dated else {"created"}
     if row.device_name is not None:  # the file's own name of the GPU, from which `device` follows

@@ -46,16 +46,18 @@ def is_trace(record: Any) -> bool:
 def read(document: Document, labels: Labels, origin: str) -> Imported:
     """Return the rows of a file of traces; workloads without a run are skipped."""
 
-    def row(record: dict[str, Any]) -> Outcome | None:
+    def convert_record(record: dict[str, Any]) -> Outcome | None:
         if record is None:
             raise ValueError("is not JSON")
         evaluation = record.get("evaluation")
-        return _row(record, evaluation, document, labels, origin) if evaluation else None
+        return (
+            _outcome_of_trace(record, evaluation, document, labels, origin) if evaluation else None
+        )
 
-    return converted(document.path, document.lines(), row)
+    return converted(document.path, document.lines(), convert_record)
 
 
-def _row(
+def _outcome_of_trace(
     record: dict[str, Any],
     evaluation: dict[str, Any],
     document: Document,

@@ -65,7 +65,7 @@ def is_tuned(document: Document) -> bool:
 def read(document: Document, labels: Labels, origin: str) -> Imported:
     """Read one row per batch size; other entries describe the file."""
     named = settings(document)
-    sizes = {name: _value(value) for name, value in named.items() if name not in _ABOUT}
+    sizes = {name: _parse_value(value) for name, value in named.items() if name not in _ABOUT}
     if "dtype" in named:
         sizes["dtype"] = named["dtype"]
     if document.name.removesuffix(".json").endswith(_DOWN):
@@ -74,17 +74,19 @@ def read(document: Document, labels: Labels, origin: str) -> Imported:
 
     rows = "M" if "N" in named else "batch"
 
-    def row(entry: tuple[str, dict[str, Any]]) -> Outcome:
+    def convert_record(entry: tuple[str, dict[str, Any]]) -> Outcome:
         batch, choice = entry
         if not isinstance(choice, dict):
             raise ValueError(f"expected a configuration, not {choice!r:.80}")
-        return _row(document, labels, origin, {**sizes, rows: int(batch)}, choice, triton)
+        return _outcome_of_choice(
+            document, labels, origin, {**sizes, rows: int(batch)}, choice, triton
+        )
 
     entries = ((f"batch size {k}", (k, v)) for k, v in document.json.items() if k.isdecimal())
-    return converted(document.path, entries, row)
+    return converted(document.path, entries, convert_record)
 
 
-def _row(
+def _outcome_of_choice(
     document: Document,
     labels: Labels,
     origin: str,
@@ -93,7 +95,7 @@ def _row(
     triton: str | None,
 ) -> Outcome:
     gpu = settings(document)["device_name"].replace("_", " ")
-    family = _family(document, shape)
+    family = _family_of_file(document, shape)
     return imported_row(
         origin,
         labels,
@@ -110,7 +112,7 @@ def _row(
     )
 
 
-def _family(document: Document, shape: Mapping[str, Value]) -> str:
+def _family_of_file(document: Document, shape: Mapping[str, Value]) -> str:
     """Return what the kernel computes: a product by its sizes, others by the folder's name."""
     if "E" in shape:
         return "fused_moe"
@@ -124,7 +126,7 @@ def _folder_version(document: Document) -> str | None:
     return match[1].replace("_", ".") if match else None
 
 
-def _value(text: str) -> Value:
+def _parse_value(text: str) -> Value:
     named: dict[str, Value] = {"True": True, "False": False}
     if text in named:
         return named[text]

@@ -31,11 +31,11 @@ def _recognises(document: Document) -> bool:
     return document.has("kernel", "columns", "rows") and _TIME in document.json["columns"]
 
 
-def _read(document: Document, labels: Labels) -> Imported:
+def _read_document(document: Document, labels: Labels) -> Imported:
     table = document.json
     device = document.device(labels, table.get("device"))
 
-    def row(values: list[Any]) -> Outcome:
+    def convert_record(values: list[Any]) -> Outcome:
         params = dict(zip(table["columns"], values, strict=True))
         time_ms = params.pop(_TIME)
         return imported_row(
@@ -55,7 +55,7 @@ def _read(document: Document, labels: Labels) -> Imported:
         )
 
     rows = ((f"row {number}", row) for number, row in enumerate(table["rows"]))
-    return converted(document.path, rows, row)
+    return converted(document.path, rows, convert_record)
 
 
-FORMAT = Format("columns", "brute-forced spaces in columns", _recognises, _read)
+FORMAT = Format("columns", "brute-forced spaces in columns", _recognises, _read_document)

@@ -31,10 +31,10 @@ def _recognises(document: Document) -> bool:
     return isinstance(first, dict) and {"level_id", "task_id", "score_default"} <= first.keys()
 
 
-def _read(document: Document, labels: Labels) -> Imported:
+def _read_document(document: Document, labels: Labels) -> Imported:
     sources: dict[str, Source] = {}
 
-    def row(record: dict[str, Any]) -> Outcome:
+    def convert_record(record: dict[str, Any]) -> Outcome:
         if record is None:
             raise ValueError("is not JSON")
         problem = {"level": int(record["level_id"]), "problem": int(record["task_id"])}
@@ -62,8 +62,8 @@ def _read(document: Document, labels: Labels) -> Imported:
             extra={SPEED_UP: speed_up},
         )
 
-    imported = converted(document.path, document.lines(), row)
+    imported = converted(document.path, document.lines(), convert_record)
     return Imported(imported.rows, tuple(sources.values()), faults=imported.faults)
 
 
-FORMAT = Format("cuda_l1", "CUDA-L1's kernels for KernelBench (JSONL)", _recognises, _read)
+FORMAT = Format("cuda_l1", "CUDA-L1's kernels for KernelBench (JSONL)", _recognises, _read_document)

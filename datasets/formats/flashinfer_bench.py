@@ -13,8 +13,10 @@ def _recognises(document: Document) -> bool:
     return is_trace and not sol_execbench.FORMAT.recognises(document)
 
 
-def _read(document: Document, labels: Labels) -> Imported:
+def _read_document(document: Document, labels: Labels) -> Imported:
     return _bench_traces.read(document, labels, "flashinfer_bench")
 
 
-FORMAT = Format("flashinfer_bench", "FlashInfer-Bench's traces (JSONL)", _recognises, _read)
+FORMAT = Format(
+    "flashinfer_bench", "FlashInfer-Bench's traces (JSONL)", _recognises, _read_document
+)

@@ -39,24 +39,26 @@ def _recognises(document: Document) -> bool:
     return set(document.text.split("\n", 1)[0].strip().split(",")) >= _COLUMNS
 
 
-def _read(document: Document, labels: Labels) -> Imported:
-    about, cut = _metadata(document)
-    if not (labels.device or any(_gpu(meta) for meta in about.values())):
+def _read_document(document: Document, labels: Labels) -> Imported:
+    about, cut = _read_metadata(document)
+    if not (labels.device or any(_recorded_device(meta) for meta in about.values())):
         raise InputError("\n".join((*cut, f"{document.path} {_NO_GPU}")))
     sources: dict[str, Source] = {}
 
-    def row(record: dict[str, str]) -> Outcome | None:
+    def convert_record(record: dict[str, str]) -> Outcome | None:
         if record["status"] == "started":
             return None
-        return _row(record, about.get(record.get("run_id") or "", {}), document, labels, sources)
+        return _outcome_of_line(
+            record, about.get(record.get("run_id") or "", {}), document, labels, sources
+        )
 
     lines = csv.DictReader(io.StringIO(document.text))
     records = ((f"line {lines.line_num}", line) for line in lines)
-    imported = converted(document.path, records, row)
+    imported = converted(document.path, records, convert_record)
     return replace(imported, sources=tuple(sources.values()), faults=cut + imported.faults)
 
 
-def _metadata(document: Document) -> tuple[Mapping[str, dict[str, Any]], tuple[str, ...]]:
+def _read_metadata(document: Document) -> tuple[Mapping[str, dict[str, Any]], tuple[str, ...]]:
     """Return the content of ``*.meta.jsonl`` beside the log, by run, and faults of unusable lines.
 
     Raises:
@@ -74,11 +76,11 @@ def _metadata(document: Document) -> tuple[Mapping[str, dict[str, Any]], tuple[s
     return by_run, tuple(faults)
 
 
-def _gpu(about: dict[str, Any]) -> str | None:
+def _recorded_device(about: dict[str, Any]) -> str | None:
     return (about.get("hardware_info") or {}).get("device_name")
 
 
-def _row(
+def _outcome_of_line(
     record: dict[str, str],
     about: dict[str, Any],
     document: Document,
@@ -91,7 +93,7 @@ def _row(
         source = source_of(about["kernel_source"].encode(), f"{kernel}.py")
         digest, sources[source.sha256] = source.sha256, source
     hardware = about.get("hardware_info") or {}
-    gpu, versions = _gpu(about), hardware.get("versions") or {}
+    gpu, versions = _recorded_device(about), hardware.get("versions") or {}
     if not (labels.device or gpu):
         raise ValueError(_NO_GPU)
     status, time = record["status"], record["perf_ms"]
@@ -105,7 +107,7 @@ def _row(
         source_sha256=digest,
         device=labels.device or gpu,
         device_name=gpu,
-        params=_config(record["config"]),
+        params=_parse_config(record["config"]),
         created=document.changed,
         torch_version=versions.get("torch"),
         triton_version=versions.get("triton"),
@@ -118,7 +120,7 @@ def _row(
     )
 
 
-def _config(text: str) -> dict[str, Any]:
+def _parse_config(text: str) -> dict[str, Any]:
     """Parse ``Config(block_sizes=[32, 32], num_warps=4)`` or a literal mapping, as parameters.
 
     Raises:
@@ -133,4 +135,4 @@ def _config(text: str) -> dict[str, Any]:
         raise ValueError(f"no configuration: {text!r:.80}") from None
 
 
-FORMAT = Format("helion", "Helion's autotune log (CSV)", _recognises, _read)
+FORMAT = Format("helion", "Helion's autotune log (CSV)", _recognises, _read_document)

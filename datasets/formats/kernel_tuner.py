@@ -42,14 +42,14 @@ def _recognises(document: Document) -> bool:
     return '"tune_params_keys"' in document.text[:100_000]
 
 
-def _read(document: Document, labels: Labels) -> Imported:
+def _read_document(document: Document, labels: Labels) -> Imported:
     cache, lost = (document.json, []) if document.json is not None else _open_cache(document.text)
     device = document.device(labels, cache.get("device_name"))
 
-    def row(entry: dict[str, Any]) -> Outcome:
-        return _row(cache, entry, device, document, labels)
+    def convert_record(entry: dict[str, Any]) -> Outcome:
+        return _outcome_of_entry(cache, entry, device, document, labels)
 
-    imported = converted(document.path, cache["cache"].items(), row)
+    imported = converted(document.path, cache["cache"].items(), convert_record)
     damage = (
         f"{document.path}: {part[:40]!r}, {len(part)} characters: is cut off or damaged"
         for part in lost
@@ -87,7 +87,7 @@ def _is_entry(value: Any, params: set[str]) -> bool:
     return not any(_is_entry(item, params) for item in value.values())
 
 
-def _row(
+def _outcome_of_entry(
     cache: dict[str, Any], entry: dict[str, Any], device: str, document: Document, labels: Labels
 ) -> Outcome:
     params = {name: entry[name] for name in cache["tune_params_keys"]}
@@ -97,7 +97,7 @@ def _row(
         "kernel_tuner",
         labels,
         cache["kernel_name"],
-        _shape(cache.get("problem_size")),
+        _problem_sizes(cache.get("problem_size")),
         cache["kernel_name"],
         device=device,
         device_name=cache.get("device_name") or None,
@@ -112,11 +112,11 @@ def _row(
     )
 
 
-def _shape(size: Any) -> dict[str, Any]:
+def _problem_sizes(size: Any) -> dict[str, Any]:
     """Return the problem's size along x, y and z, or as given."""
     if isinstance(size, list):
         return dict(zip("xyz", size))
     return {} if size is None else {"size": size}
 
 
-FORMAT = Format("kernel_tuner", "Kernel Tuner's cache files", _recognises, _read)
+FORMAT = Format("kernel_tuner", "Kernel Tuner's cache files", _recognises, _read_document)

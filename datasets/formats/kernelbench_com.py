@@ -28,10 +28,10 @@ def _recognises(document: Document) -> bool:
     return document.has("run_id", "problem", "shapes", "correct")
 
 
-def _read(document: Document, labels: Labels) -> Imported:
+def _read_document(document: Document, labels: Labels) -> Imported:
     run = document.json
 
-    def row(shape: dict[str, Any]) -> Outcome:
+    def convert_record(shape: dict[str, Any]) -> Outcome:
         return imported_row(
             "kernelbench_com",
             labels,
@@ -51,7 +51,7 @@ def _read(document: Document, labels: Labels) -> Imported:
         )
 
     shapes = ((f"shape {shape.get('idx')}", shape) for shape in run["shapes"] or ())
-    return converted(document.path, shapes, row)
+    return converted(document.path, shapes, convert_record)
 
 
-FORMAT = Format("kernelbench_com", "run details of kernelbench.com", _recognises, _read)
+FORMAT = Format("kernelbench_com", "run details of kernelbench.com", _recognises, _read_document)

@@ -33,34 +33,34 @@ def _recognises(document: Document) -> bool:
         return False
     return all(
         isinstance(sample, dict) and sample.keys() >= _FIELDS
-        for _, sample in list(_samples(document.json))[:1] or [("", None)]
+        for _, sample in list(_samples_by_problem(document.json))[:1] or [("", None)]
     )
 
 
-def _samples(by_problem: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _samples_by_problem(by_problem: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield every sample with its problem's number; older files have one sample per problem."""
     for problem, samples in by_problem.items():
         for sample in samples if isinstance(samples, list) else [samples]:
             yield problem, sample
 
 
-def _read(document: Document, labels: Labels) -> Imported:
+def _read_document(document: Document, labels: Labels) -> Imported:
     level = re.search(r"level[_-]?(\d)", str(document.path.resolve()))
 
-    def row(sample: tuple[str, dict[str, Any]]) -> Outcome:
+    def convert_record(sample: tuple[str, dict[str, Any]]) -> Outcome:
         shape = {"level": int(level[1])} if level else {}
-        return _row({**shape, "problem": int(sample[0])}, sample[1], document, labels)
+        return _outcome_of_sample({**shape, "problem": int(sample[0])}, sample[1], document, labels)
 
-    records = ((f"problem {sample[0]}", sample) for sample in _samples(document.json))
-    return converted(document.path, records, row)
+    records = ((f"problem {sample[0]}", sample) for sample in _samples_by_problem(document.json))
+    return converted(document.path, records, convert_record)
 
 
-def _row(
+def _outcome_of_sample(
     shape: dict[str, int], sample: dict[str, Any], document: Document, labels: Labels
 ) -> Outcome:
     about, statistics = sample.get("metadata") or {}, sample.get("runtime_stats") or {}
     gpu = about.get("hardware") or statistics.get("hardware")
-    verdict, time = _verdict(sample, about), sample["runtime"]
+    verdict, time = _verdict_of_sample(sample, about), sample["runtime"]
     errors = [f"{name}: {about[name]}" for name in _ERRORS if about.get(name)]
     run = document.path.resolve().parent.name
     return imported_row(
@@ -81,7 +81,7 @@ def _row(
     )
 
 
-def _verdict(sample: dict[str, Any], about: dict[str, Any]) -> Verdict:
+def _verdict_of_sample(sample: dict[str, Any], about: dict[str, Any]) -> Verdict:
     if not sample["compiled"]:
         return Verdict.DOES_NOT_COMPILE
     if not sample["correctness"]:
@@ -89,4 +89,6 @@ def _verdict(sample: dict[str, Any], about: dict[str, Any]) -> Verdict:
     return Verdict.CORRECT
 
 
-FORMAT = Format("kernelbench_results", "KernelBench's eval_results.json", _recognises, _read)
+FORMAT = Format(
+    "kernelbench_results", "KernelBench's eval_results.json", _recognises, _read_document
+)

@@ -32,18 +32,20 @@ _STATISTICS = {"mean", "std", "min", "max"}
 def _recognises(document: Document) -> bool:
     if not isinstance(document.json, dict):
         return False
-    return any(isinstance(t, dict) and t.keys() >= _STATISTICS for _, t in _timed(document.json))
+    return any(
+        isinstance(t, dict) and t.keys() >= _STATISTICS for _, t in _timed_references(document.json)
+    )
 
 
-def _timed(levels: dict[str, Any]) -> Iterator[tuple[tuple[str, str], Any]]:
+def _timed_references(levels: dict[str, Any]) -> Iterator[tuple[tuple[str, str], Any]]:
     for level, problems in levels.items():
         if re.fullmatch(r"level\d+", level) and isinstance(problems, dict):
             for file, times in problems.items():
                 yield (level, file), times
 
 
-def _read(document: Document, labels: Labels) -> Imported:
-    def row(timed: tuple[tuple[str, str], dict[str, Any]]) -> Outcome | None:
+def _read_document(document: Document, labels: Labels) -> Imported:
+    def convert_record(timed: tuple[tuple[str, str], dict[str, Any]]) -> Outcome | None:
         (level, file), times = timed
         if times is None:  # a reference that failed
             return None
@@ -68,8 +70,12 @@ def _read(document: Document, labels: Labels) -> Imported:
             extra={"runtime_stats": {k: v for k, v in times.items() if k in _STATISTICS}},
         )
 
-    records = (("/".join(place), (place, times)) for place, times in _timed(document.json))
-    return converted(document.path, records, row)
+    records = (
+        ("/".join(place), (place, times)) for place, times in _timed_references(document.json)
+    )
+    return converted(document.path, records, convert_record)
 
 
-FORMAT = Format("kernelbench_timing", "KernelBench's times of its references", _recognises, _read)
+FORMAT = Format(
+    "kernelbench_timing", "KernelBench's times of its references", _recognises, _read_document
+)

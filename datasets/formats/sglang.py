@@ -24,8 +24,8 @@ def _recognises(document: Document) -> bool:
     )
 
 
-def _read(document: Document, labels: Labels) -> Imported:
+def _read_document(document: Document, labels: Labels) -> Imported:
     return _tuned_files.read(document, labels, "sglang")
 
 
-FORMAT = Format("sglang", "SGLang's tuned configurations (E=..,N=..)", _recognises, _read)
+FORMAT = Format("sglang", "SGLang's tuned configurations (E=..,N=..)", _recognises, _read_document)

@@ -19,8 +19,8 @@ def _recognises(document: Document) -> bool:
     return is_trace and any(mark in document.text for mark in _MARKS)
 
 
-def _read(document: Document, labels: Labels) -> Imported:
+def _read_document(document: Document, labels: Labels) -> Imported:
     return _bench_traces.read(document, labels, "sol_execbench")
 
 
-FORMAT = Format("sol_execbench", "SOL-ExecBench's traces (JSONL)", _recognises, _read)
+FORMAT = Format("sol_execbench", "SOL-ExecBench's traces (JSONL)", _recognises, _read_document)

@@ -16,11 +16,11 @@ def _begins_as(schema: str, document: Document) -> bool:
     return isinstance(first, dict) and str(first.get("schema")).startswith(schema)
 
 
-def _read(document: Document, labels: Labels) -> Imported:
+def _read_document(document: Document, labels: Labels) -> Imported:
     log = outcomelog.read(document.path, whole=True)
     if log.runs and labels != Labels():
         raise InputError(f"{document.path}: rows of a run name their GPU and family themselves")
     return Imported(log.rows, log.sources, log.facts, log.facts_of, log.faults)
 
 
-RUN = Format("run", "a log of SolKit's", partial(_begins_as, "solkit.run/"), _read)
+RUN = Format("run", "a log of SolKit's", partial(_begins_as, "solkit.run/"), _read_document)

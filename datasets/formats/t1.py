@@ -43,7 +43,7 @@ def space(document: Document) -> Space:
     values: dict[str, Any] = {}
     try:
         for parameter in definition["TuningParameters"]:
-            name, listed = parameter["Name"], _values(parameter)
+            name, listed = parameter["Name"], _values_of_parameter(parameter)
             if values.setdefault(name, listed) != listed:
                 raise ValueError(f"{name} is listed twice, with other values")
         conditions = [
@@ -55,7 +55,7 @@ def space(document: Document) -> Space:
         raise InputError(f"{document.path} is no T1 file: {what}") from error
 
 
-def _values(parameter: Mapping[str, Any]) -> Any:
+def _values_of_parameter(parameter: Mapping[str, Any]) -> Any:
     """Return the values of a parameter: text as in the schema, or a list.
 
     Raises:

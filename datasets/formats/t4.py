@@ -59,18 +59,18 @@ def _recognises(document: Document) -> bool:
     return isinstance(results, list) and all("configuration" in result for result in results[:1])
 
 
-def _read(document: Document, labels: Labels) -> Imported:
+def _read_document(document: Document, labels: Labels) -> Imported:
     device = document.device(labels)
     about = {k: v for k, v in document.json.items() if k not in ("results", "schema_version")}
 
-    def row(result: dict[str, Any]) -> Outcome:
-        return _row(result, device, document, labels, about)
+    def convert_record(result: dict[str, Any]) -> Outcome:
+        return _outcome_of_result(result, device, document, labels, about)
 
     results = ((f"result {i}", result) for i, result in enumerate(document.json["results"]))
-    return converted(document.path, results, row)
+    return converted(document.path, results, convert_record)
 
 
-def _row(
+def _outcome_of_result(
     result: dict[str, Any],
     device: str,
     document: Document,
@@ -115,7 +115,7 @@ def dumps(rows: Iterable[Outcome]) -> str:
     for row in rows:
         about.update(row.extra.get("file", {}) if row.origin == "t4" else {})
         if (invalidity := _invalidity(row)) is not None:
-            results.append(_result(row, invalidity))
+            results.append(_result_of_row(row, invalidity))
     return json.dumps({**about, "schema_version": VERSION, "results": results}, indent=1)
 
 
@@ -128,7 +128,7 @@ def _invalidity(row: Outcome) -> str | None:
     return None if row.time_ms is None else "correct"  # timed by a tool that did not check it
 
 
-def _result(row: Outcome, invalidity: str) -> dict[str, Any]:
+def _result_of_row(row: Outcome, invalidity: str) -> dict[str, Any]:
     times: dict[str, Any] = {}
     if row.compile_s is not None:
         times["compilation"] = row.compile_s * 1000
@@ -155,4 +155,4 @@ def _result(row: Outcome, invalidity: str) -> dict[str, Any]:
     }
 
 
-FORMAT = Format("t4", "T4 results of auto-tuners; also written", _recognises, _read)
+FORMAT = Format("t4", "T4 results of auto-tuners; also written", _recognises, _read_document)

@@ -64,11 +64,11 @@ def _recognises(document: Document) -> bool:
     return is_timed and any(name in columns for name in _PROBLEM)
 
 
-def _read(document: Document, labels: Labels) -> Imported:
-    def row(cells: dict[str, str]) -> Outcome:
+def _read_document(document: Document, labels: Labels) -> Imported:
+    def convert_record(cells: dict[str, str]) -> Outcome:
         named = {name.lower(): cell for name, cell in cells.items()}
-        problem, gpu = _cell(named, _PROBLEM), _cell(named, _DEVICE)
-        time_ms, resolution_ms = _time_of(named)
+        problem, gpu = _cell_of_row(named, _PROBLEM), _cell_of_row(named, _DEVICE)
+        time_ms, resolution_ms = _time_and_resolution(named)
         if not problem:
             raise ValueError("names no problem")
         l2 = named.get("l2", "").lower()
@@ -78,9 +78,9 @@ def _read(document: Document, labels: Labels) -> Imported:
             "times_table",
             labels,
             problem,
-            _shape(cells),
+            _sizes_of_row(cells),
             problem,
-            implementation=_cell(named, _SOLUTION) or None,
+            implementation=_cell_of_row(named, _SOLUTION) or None,
             params={},
             device=document.device(labels, gpu),
             device_name=gpu or None,
@@ -91,10 +91,14 @@ def _read(document: Document, labels: Labels) -> Imported:
             extra={RESOLUTION_MS: resolution_ms},
         )
 
-    return converted(document.path, _records(document), lambda record: row(_cells(record)))
+    return converted(
+        document.path,
+        _table_records(document),
+        lambda record: convert_record(_cells_by_name(record)),
+    )
 
 
-def _records(document: Document) -> Iterator[tuple[str, Any]]:
+def _table_records(document: Document) -> Iterator[tuple[str, Any]]:
     """Yield each record with its place; for a line that is no record the number of cells."""
     if isinstance(document.json, list):
         yield from ((f"row {number}", record) for number, record in enumerate(document.json, 1))
@@ -111,7 +115,7 @@ def _records(document: Document) -> Iterator[tuple[str, Any]]:
         yield f"line {table.line_num}", record if whole else len(names)
 
 
-def _cells(record: Any) -> dict[str, str]:
+def _cells_by_name(record: Any) -> dict[str, str]:
     """Return the cells of a record as text.
 
     Raises:
@@ -131,11 +135,11 @@ def _cells(record: Any) -> dict[str, str]:
     return cells
 
 
-def _cell(cells: Mapping[str, str], names: Iterable[str]) -> str:
+def _cell_of_row(cells: Mapping[str, str], names: Iterable[str]) -> str:
     return next((cells[name] for name in names if cells.get(name)), "")
 
 
-def _time_of(cells: Mapping[str, str]) -> tuple[float, float]:
+def _time_and_resolution(cells: Mapping[str, str]) -> tuple[float, float]:
     times = [(cells[name], match) for name in cells if (match := _TIME.fullmatch(name))]
     if len(times) != 1:
         names = ", ".join(match[0] for _, match in times) or "none"
@@ -144,23 +148,25 @@ def _time_of(cells: Mapping[str, str]) -> tuple[float, float]:
     return milliseconds(cell + (match[1] or match[2] or ""))
 
 
-def _shape(cells: Mapping[str, str]) -> dict[str, Any]:
+def _sizes_of_row(cells: Mapping[str, str]) -> dict[str, Any]:
     labels = {*_PROBLEM, *_DEVICE, *_SOLUTION, "shape", "l2"}
     pairs = [
         (name, cell)
         for name, cell in cells.items()
         if cell and name.lower() not in labels and not _TIME.fullmatch(name.lower())
     ]
-    for part in _cell({name.lower(): cell for name, cell in cells.items()}, ("shape",)).split(","):
+    for part in _cell_of_row(
+        {name.lower(): cell for name, cell in cells.items()}, ("shape",)
+    ).split(","):
         name, equals, value = part.partition("=")
         if equals:
             pairs.append((name, value))
         elif part.strip():
             raise ValueError(f"{part.strip()!r} in the shape is not NAME=VALUE")
-    return {name.strip(): _value(cell.strip()) for name, cell in pairs}
+    return {name.strip(): _parse_value(cell.strip()) for name, cell in pairs}
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     for read in (int, float):
         try:
             value = read(text)
@@ -172,5 +178,8 @@ def _value(text: str) -> Any:
 
 
 FORMAT = Format(
-    "times_table", "a plain table of times (CSV or JSON: problem, sizes, time)", _recognises, _read
+    "times_table",
+    "a plain table of times (CSV or JSON: problem, sizes, time)",
+    _recognises,
+    _read_document,
 )

@@ -46,18 +46,22 @@ def _recognises(document: Document) -> bool:
     return any(pattern.search(document.text) is not None for pattern in (_TRIED, _DONE))
 
 
-def _read(document: Document, labels: Labels) -> Imported:
-    return _cache(document, labels) if document.has("configs_timings") else _log(document, labels)
+def _read_document(document: Document, labels: Labels) -> Imported:
+    return (
+        _read_cache_file(document, labels)
+        if document.has("configs_timings")
+        else _read_printed_log(document, labels)
+    )
 
 
 # ------------------------------------------------------------------------------------ the cache
 
 
-def _cache(document: Document, labels: Labels) -> Imported:
+def _read_cache_file(document: Document, labels: Labels) -> Imported:
     kernel = document.name.removesuffix(".autotune.json")
-    shape, dtypes = _key(document.json.get("key", ()))
+    shape, dtypes = _split_autotuner_key(document.json.get("key", ()))
 
-    def row(entry: Any) -> Outcome:
+    def convert_record(entry: Any) -> Outcome:
         config, timings = entry
         quantiles = [
             float(timing) for timing in (timings if isinstance(timings, list) else [timings])
@@ -71,7 +75,7 @@ def _cache(document: Document, labels: Labels) -> Imported:
             kernel,
             device=document.device(labels),
             dtypes=dtypes,
-            params={**config["kwargs"], **_options(config)},
+            params={**config["kwargs"], **_launch_options(config)},
             created=document.changed,
             verdict=Verdict.NOT_MEASURED if timed else Verdict.DOES_NOT_COMPILE,
             message=_UNCHECKED if timed else "Triton's autotuner could not compile or launch it",
@@ -81,14 +85,14 @@ def _cache(document: Document, labels: Labels) -> Imported:
         )
 
     configs = ((f"config {i}", config) for i, config in enumerate(document.json["configs_timings"]))
-    return converted(document.path, configs, row)
+    return converted(document.path, configs, convert_record)
 
 
-def _options(config: dict[str, Any]) -> dict[str, Any]:
+def _launch_options(config: dict[str, Any]) -> dict[str, Any]:
     return {name: config[name] for name in OPTIONS if config.get(name) is not None}
 
 
-def _key(key: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _split_autotuner_key(key: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Split the values by which the autotuner distinguishes problems from the dtypes among them."""
     dtypes = tuple(str(part)[6:] for part in key if str(part).startswith("torch."))
     sizes = [part for part in key if not str(part).startswith("torch.")]
@@ -98,11 +102,11 @@ def _key(key: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
 # -------------------------------------------------------------------------------------- the log
 
 
-def _log(document: Document, labels: Labels) -> Imported:
+def _read_printed_log(document: Document, labels: Labels) -> Imported:
     device = document.device(labels)
     rows: list[Outcome] = []
     faults: list[str] = []
-    for shape, dtypes, kernel, configs, best in _tunings(document.text):
+    for shape, dtypes, kernel, configs, best in _printed_tunings(document.text):
         if best is None:
             left_out = f"its configurations ({len(configs)}) are left out"
             faults.append(f"{document.path}: tuning of {kernel} is not finished: {left_out}")
@@ -117,7 +121,7 @@ def _log(document: Document, labels: Labels) -> Imported:
                     kernel,
                     device=device,
                     dtypes=dtypes,
-                    params=_config(config),
+                    params=_parse_printed_config(config),
                     created=document.changed,
                     verdict=Verdict.DOES_NOT_COMPILE if failure else Verdict.NOT_MEASURED,
                     message=failure[:MESSAGE_LIMIT] or None,
@@ -130,7 +134,7 @@ def _log(document: Document, labels: Labels) -> Imported:
 _Tuning = tuple[dict[str, Any], tuple[str, ...], str, dict[str, str], str | None]
 
 
-def _tunings(text: str) -> Iterator[_Tuning]:
+def _printed_tunings(text: str) -> Iterator[_Tuning]:
     """Yield every tuning: shape, dtypes, kernel, configurations' failures (or ``""``), the best.
 
     An unfinished tuning has neither problem nor best (``None``).
@@ -150,19 +154,24 @@ def _tunings(text: str) -> Iterator[_Tuning]:
         elif mark.re is _DONE:
             configs = tried.pop(mark["name"], {})
             configs.setdefault(mark["config"], "")
-            yield *_key(_literal(mark["key"] or "()")), mark["name"], configs, mark["config"]
+            yield (
+                *_split_autotuner_key(_parse_literal(mark["key"] or "()")),
+                mark["name"],
+                configs,
+                mark["config"],
+            )
     for kernel, configs in tried.items():
         yield {}, (), kernel, configs, None
 
 
-def _config(text: str) -> dict[str, Any]:
+def _parse_printed_config(text: str) -> dict[str, Any]:
     """Parse ``BLOCK: 128, maxnreg: None`` as parameters without those that are ``None``."""
     pairs = (part.split(": ", 1) for part in re.split(r", (?=\w+: )", text))
-    values = {name: _literal(value) for name, value in pairs}
+    values = {name: _parse_literal(value) for name, value in pairs}
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _literal(text: str) -> Any:
+def _parse_literal(text: str) -> Any:
     """Return the value of a literal; other words stay as they are."""
     try:
         return ast.literal_eval(text)
@@ -170,4 +179,6 @@ def _literal(text: str) -> Any:
         return text
 
 
-FORMAT = Format("triton_autotune", "Triton's *.autotune.json, or its log", _recognises, _read)
+FORMAT = Format(
+    "triton_autotune", "Triton's *.autotune.json, or its log", _recognises, _read_document
+)

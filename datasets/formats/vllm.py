@@ -12,10 +12,10 @@ def _recognises(document: Document) -> bool:
     return _tuned_files.is_tuned(document) and not sglang.FORMAT.recognises(document)
 
 
-def _read(document: Document, labels: Labels) -> Imported:
+def _read_document(document: Document, labels: Labels) -> Imported:
     return _tuned_files.read(document, labels, "vllm")
 
 
 FORMAT = Format(
-    "vllm", "vLLM's tuned configurations (E=..,N=..,device_name=..)", _recognises, _read
+    "vllm", "vLLM's tuned configurations (E=..,N=..,device_name=..)", _recognises, _read_document
 )
