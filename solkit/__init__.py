@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Analysis,
         Batch,
         BatchSettings,
+        BestAlgorithm,
         Bound,
         Comparison,
         ComparisonReport,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
         score,
     )
     from solkit.pipeline.batch import batch
+    from solkit.pipeline.best_algorithm import best
     from solkit.pipeline.evolving import evolve
     from solkit.pipeline.tuning import tune
     from solkit.profiling import profile
@@ -68,6 +70,7 @@ __all__ = [
     "Analysis",
     "Batch",
     "BatchSettings",
+    "BestAlgorithm",
     "Bound",
     "Comparison",
     "ComparisonReport",
@@ -99,6 +102,7 @@ __all__ = [
     "analyse",
     "ask_tell",
     "batch",
+    "best",
     "bound",
     "bounds",
     "compare",
@@ -123,6 +127,7 @@ _HOMES = {
     **dict.fromkeys(("ask_tell", "load", "rank", "score"), "solkit.pipeline"),
     "Surrogate": "solkit.surrogate.model",
     "batch": "solkit.pipeline.batch",
+    "best": "solkit.pipeline.best_algorithm",
     "evolve": "solkit.pipeline.evolving",
     "profile": "solkit.profiling",
     "tune": "solkit.pipeline.tuning",

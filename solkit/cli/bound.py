@@ -98,6 +98,10 @@ def bound(
                 groups=groups,
                 time_limit_s=study_limit,
             )
+            if explain:
+                from solkit.pipeline.best_algorithm import with_best
+
+                report = with_best(report, precision=precision.value)
         from solkit.report import bounds
 
         render = partial(

@@ -141,7 +141,15 @@ def score(
             pipeline.score, device=device, params=chosen, settings=settings, measure=measure
         )
         page = _Page(
-            outputs, verbose, explain, fail_under, hinting=not sandbox, checking=check, shape=shape
+            outputs,
+            verbose,
+            explain,
+            fail_under,
+            hinting=not sandbox,
+            checking=check,
+            shape=shape,
+            precision=precision.value,
+            sandbox=sandbox,
         )
         code = page.one(run, *pairs[0]) if len(pairs) == 1 else page.several(run, pairs)
     raise typer.Exit(code)
@@ -175,6 +183,8 @@ class _Page:
     hinting: bool = True
     checking: bool = False
     shape: Sequence[str] | None = None
+    precision: str = "tolerance"
+    sandbox: bool = False
 
     def one(self, run: _Run, candidate: str, problem: str | None) -> Exit:
         """Report one kernel."""
@@ -221,6 +231,7 @@ class _Page:
         shapes = _project.shape_settings(self.shape, candidate)
         with _base.stdout_kept_for_the_report(), _base.showing_work(f"scoring {candidate}"):
             report = run(candidate, reference=problem, shapes=shapes)
+            report = self._with_best(report)
             notes: tuple[str, ...] = ()
             if self.checking:
                 from solkit.pipeline.interpreting import check_unmeasured
@@ -234,6 +245,12 @@ class _Page:
             terminal.render(report, console, details=self.verbose, explained=self.explain)
         hints = self._better_configurations(report, took_s)
         return report, schema.with_hints(schema.to_model(report, _outputs.local_time_now()), hints)
+
+    def _with_best(self, report: Report) -> Report:
+        """Return a report with the best algorithm of each shape."""
+        from solkit.pipeline.best_algorithm import with_best
+
+        return with_best(report, precision=self.precision, sandbox=self.sandbox)
 
     def _better_configurations(self, report: Report, took_s: float) -> dict[int, Hint]:
         """Better configurations that are expected, after showing them."""

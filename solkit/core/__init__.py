@@ -40,6 +40,7 @@ from solkit.core.batch import (
     Triaged,
     Worth,
 )
+from solkit.core.best import BestAlgorithm, PlanStudy
 from solkit.core.devices import Ceiling, ClockKind, Device, SMLimits
 from solkit.core.evolution import (
     Bred,
@@ -141,6 +142,7 @@ __all__ = [
     "BatchItem",
     "BatchSettings",
     "BatchStatus",
+    "BestAlgorithm",
     "Binding",
     "Bound",
     "BoundTimes",
@@ -204,6 +206,7 @@ __all__ = [
     "Params",
     "Part",
     "PartBound",
+    "PlanStudy",
     "Practised",
     "PricedRoute",
     "Problem",

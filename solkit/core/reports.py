@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from solkit.core.analysis import Analysis, FailedShape, Forecast, Gap
+from solkit.core.best import BestAlgorithm
 from solkit.core.devices import Device
 from solkit.core.measurement import Measurement, Protocol, Score, Verdict
 from solkit.core.problems import KernelFile, Tolerance
@@ -23,6 +24,7 @@ class Result:
     Attributes:
         gap: of the measured time, else of the kernel model's.
         forecast: the surrogate's; ``None`` if no model is installed or the launches are not known.
+        best: the best algorithm that was proven equal; ``None`` if none was looked for.
     """
 
     shape: Mapping[str, Value]
@@ -39,6 +41,7 @@ class Result:
     gap: Gap | None = None
     tolerance: Tolerance | None = None
     forecast: Forecast | None = None
+    best: BestAlgorithm | None = None
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ from solkit.datasets import outcomelog
 from solkit.datasets.kernels import kernel_of_file
 from solkit.errors import InputError, SolkitError, UnsupportedError
 from solkit.measure.benches import Bench, RecordedBench
+from solkit.pipeline.best_algorithm import best, planned_reference
 from solkit.pipeline.compiling import first_parent, write_compile_peer
 from solkit.pipeline.environment import environment
 from solkit.pipeline.kernel_evaluator import (
@@ -165,7 +166,7 @@ def evolve(
         world.advise = supplied.advise
         world.log = log = _open_log(stack, bench, original, gpu_seconds, how)
         run = _Run(world, original, gpu_seconds, how, supplied.show)
-        proposers = _make_proposers(supplied, original, to, bench, how)
+        proposers = _make_proposers(supplied, original, prepared, bench, how)
         with _open_bench(bench, world, limits, log) as world.bench:
             breeding, stopped = run.search(proposers)
         gate = run.gate(breeding, bench, final)
@@ -199,9 +200,17 @@ def _device_for_search(
 
 
 def _make_proposers(
-    parts: EvolveParts, original: Original, to: Device, bench: Bench | None, how: EvolveSettings
+    parts: EvolveParts,
+    original: Original,
+    prepared: Preparation,
+    bench: Bench | None,
+    how: EvolveSettings,
 ) -> Sequence[Proposer]:
-    """Return the proposers; for a reference alone Inductor's other settings come first."""
+    """Return the proposers.
+
+    For a reference alone its best algorithm comes first, then Inductor's other settings.
+    """
+    from solkit.tuner.proposers.best_algorithm import BestPlan
     from solkit.tuner.proposers.inductor_settings import InductorSettings
     from solkit.tuner.proposers.rewriter import Rewriter
 
@@ -210,11 +219,23 @@ def _make_proposers(
         proposers = [Rewriter(how.seed, checks=False)]  # the search checks what it measures
     if (path := original.compiled) is None or isinstance(bench, RecordedBench):
         return proposers
+    to = prepared.device
 
     def compile_with(settings: Mapping[str, Any]) -> str:
         return first_parent(path, to, original.shape, settings).text
 
-    return [InductorSettings(original.variant.source, compile_with, to.sm_count), *proposers]
+    def compile_plan() -> tuple[str, str] | None:
+        algorithm = best(path, to, shape=original.shape)
+        kind = original.file.problem.format
+        text = planned_reference(path, kind, algorithm) if algorithm.code else None
+        if text is None:
+            return None
+        parent = first_parent(prepared.path(text), to, original.shape)
+        return parent.text, algorithm.plan
+
+    first = original.variant.source
+    settings = InductorSettings(first, compile_with, to.sm_count)
+    return [BestPlan(first, compile_plan), settings, *proposers]
 
 
 def _make_check(stack: contextlib.ExitStack, bench: Bench | None, world: KernelEvaluator) -> Check:

@@ -20,7 +20,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from solkit.core import Device, FailedShape, PartBound, Report, Result
+from solkit.core import BestAlgorithm, Device, FailedShape, PartBound, Report, Result
 from solkit.report import explain, fusion, record_forms, schema, units, widgets
 from solkit.report.tables import table_without_lines
 from solkit.roofline.hard_bound import slack_reasons
@@ -79,7 +79,7 @@ def _section(result: Result, width: int, assumed: tuple[str, ...]) -> Iterator[R
     yield Rule(title, align="left", characters="─", style="dim")
     limiter = f", limited by {bound.limiter}"
     sol = Text.assemble((units.duration(bound.time_ms), "bold"), limiter)
-    yield widgets.labelled_texts([("SOL", sol)], label)
+    yield widgets.labelled_texts([("SOL", sol), *widgets.best_rows(result)], label)
     yield Text()
     yield widgets.resource_bars(result, label, width)
     yield Text()
@@ -93,6 +93,7 @@ def _explanation(result: Result, device: Device, file: str) -> Iterator[Renderab
     label = widgets.label_cells(result.bound)
     reasons = slack_reasons(result.work, result.bound, device)
     yield widgets.labelled_texts((("hard lower", Text(reason)) for reason in reasons), label)
+    yield from widgets.best_plan(result, label)
     yield Text()
     yield explain.contributors(result.bound, file)
     yield Text()
@@ -125,6 +126,7 @@ class ShapeJson(schema.JsonModel):
     fusion: schema.FusionJson | None
     unfused: list[PartJson]
     grouped: list[PartJson]
+    best: record_forms.Json[BestAlgorithm] | None = None
 
 
 class BoundReportJson(schema.JsonModel):
@@ -160,6 +162,7 @@ def _shape(result: Result, device: Device) -> ShapeJson:
         fusion=schema.fusion_model(levels) if levels else None,
         unfused=[_part(part) for part in levels.unfused] if levels else [],
         grouped=[_part(part) for part in levels.grouped] if levels else [],
+        best=result.best,
     )
 
 

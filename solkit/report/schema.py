@@ -31,6 +31,7 @@ from pydantic import Field, ValidationError
 
 from solkit.core import (
     AnalysisStatus,
+    BestAlgorithm,
     Bound,
     Ceiling,
     ClockKind,
@@ -262,6 +263,7 @@ class ResultJson(JsonModel):
     measurement: MeasurementJson | None
     score: Json[Score] | None
     fusion: FusionJson | None = None
+    best: Json[BestAlgorithm] | None = None
     gap: GapJson | None = None
     advice: list[str] = []
     advised: list[_Advice] = []
@@ -371,6 +373,7 @@ def _result(result: Result, device: Device) -> ResultJson:
         measurement=_measurement(result.measurement) if result.measurement else None,
         score=result.score,
         fusion=fusion_model(result.fusion) if result.fusion else None,
+        best=result.best,
         gap=_gap(result.gap) if result.gap else None,
         forecast=result.forecast,
         advice=[piece.text for piece in advice],

@@ -22,6 +22,7 @@ from solkit.report.overview import expected_ms, modelled_ms
 from solkit.report.widgets import (
     Row,
     beaten_rows,
+    best_rows,
     evidence_label,
     label_cells,
     labelled_texts,
@@ -69,6 +70,7 @@ def summary_lines(result: Result) -> Iterator[Row]:
     bound, measurement, score = result.bound, result.measurement, result.score
     limiter = f", limited by {bound.limiter}"
     yield "SOL", Text.assemble((units.duration(bound.time_ms), "bold"), limiter)
+    yield from best_rows(result)
     if measurement:
         yield "measured", _measured_words(measurement, result.verdict)
     elif result.verdict is not Verdict.NOT_MEASURED:

@@ -14,6 +14,7 @@ from solkit.report import detailed, explain, short, units
 from solkit.report.overview import expected_ms
 from solkit.report.tables import table_without_lines
 from solkit.report.widgets import (
+    best_plan,
     differing_sizes,
     label_cells,
     labelled_texts,
@@ -94,7 +95,8 @@ def _page_of_report(
 
 
 def _explanation(report: Report, result: Result) -> Iterator[RenderableType]:
-    """Yield the ops behind each resource, and its rate."""
+    """Yield the best algorithm's code, the ops behind each resource, and its rate."""
+    yield from best_plan(result, label_cells(result.bound))
     yield Text()
     yield explain.contributors(result.bound, report.kernel.problem.path)
     yield Text()

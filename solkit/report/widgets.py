@@ -172,6 +172,35 @@ def bound_remarks(result: Result, assumed: tuple[str, ...]) -> Iterator[Row]:
         yield from (("assumed", Text(sentence)) for sentence in bound.assumptions)
 
 
+def best_rows(result: Result) -> Iterator[Row]:
+    """Yield the best algorithm that was proven equal, where it is faster than the traced one."""
+    best = result.best
+    if best is None or not best.code:
+        return
+    times = f"{units.duration(best.roofline_ms)} → {units.duration(best.time_ms)}"
+    yield "best", Text.assemble((times, "bold"), f": {best.plan}")
+
+
+def best_plan(result: Result, label: int) -> Iterator[RenderableType]:
+    """Yield the plan of the best algorithm as code that runs, or why there is none."""
+    best = result.best
+    if best is None:
+        return
+    if best.note:
+        yield labelled_texts([("best", Text(best.note))], label)
+    if not best.code:
+        return
+    yield Text()
+    shapes = " and ".join(_shapes_words(shapes) for shapes in best.checked)
+    yield Text(f"The plan, equal to the reference in doubles at {shapes}:", style="dim")
+    yield Text(best.code.rstrip())
+
+
+def _shapes_words(shapes: Sequence[Sequence[int]]) -> str:
+    """Write the shapes of one run: ``11x5, 5x3``."""
+    return ", ".join("x".join(map(str, shape)) or "scalar" for shape in shapes)
+
+
 def beaten_rows(result: Result, device: Device) -> Iterator[Row]:
     """Yield the reason why a candidate may be faster than the reference's roofline, if it is."""
     beaten = result.verdict is Verdict.BEATS_ALGORITHM and result.measurement

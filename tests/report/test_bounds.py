@@ -110,7 +110,7 @@ def test_json_is_the_contract(report):
     assert data["schema"] == "solkit.bound/1"
     assert set(data) == {"schema", "environment", "kernel", "device", "results", "failed"}
     first, second = data["results"]
-    assert set(first) == {"shape", "work", "bound", "fusion", "unfused", "grouped"}
+    assert set(first) == {"shape", "work", "bound", "fusion", "unfused", "grouped", "best"}
     assert first["bound"]["resources"]["tensor.bf16"]["contributors"][4] == {
         "name": "aten.op5", "amount": 10, "share": 0.1, "line": "/a/b/model.py:5", "count": 5,
     }  # fmt: skip

@@ -23,7 +23,7 @@ from solkit.report import schema
 
 RESULT = {
     "shape", "params", "verdict", "protocol", "errors", "work", "bound", "analysis", "launches",
-    "forecast", "measurement", "score", "fusion", "hint", "gap", "advice", "advised",
+    "forecast", "measurement", "score", "fusion", "best", "hint", "gap", "advice", "advised",
 }  # fmt: skip
 CEILINGS = {
     "dram": {"value": 3.352e12, "unit": "B/s", "clock_mhz": 2619.0, "source": "NVML"},

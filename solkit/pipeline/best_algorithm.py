@@ -1,0 +1,214 @@
+"""The best algorithm of a problem: the third figure, between the hard bound and the roofline."""
+
+from __future__ import annotations
+
+import ast
+import math
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from solkit.core import BestAlgorithm, Bound, Device, PlanStudy, Report, Result, Tolerance
+from solkit.errors import JobDiedError, SolkitError
+from solkit.pipeline.studying import (
+    Shape,
+    Source,
+    first_case,
+    plan_study,
+    problem_files,
+    study_plan,
+)
+from solkit.pipeline.target import named_device
+from solkit.processes import jobs as worker
+from solkit.processes.jobs import Jobs, SandboxedJobs
+from solkit.roofline import bound as rooflines
+from solkit.roofline.cases import bound_of_case
+
+__all__ = ["BEST_LIMIT_S", "best", "planned_reference", "with_best"]
+
+BEST_LIMIT_S = 10.0
+"""Limit for the search of one problem; after that it has no plan."""
+
+_WORTH = 0.999  # of the roofline, at the most
+
+
+def best(
+    source: Source,
+    device: str | Device,
+    *,
+    shape: Shape | None = None,
+    precision: str = "tolerance",
+    protocol: str = "cold",
+    reference: str | os.PathLike[str] | None = None,
+    time_limit_s: float = BEST_LIMIT_S,
+) -> BestAlgorithm:
+    """Return the best algorithm of a problem that was proven equal to its reference.
+
+    Args:
+        source: a kernel file, or its path.
+        device: a name from the catalogue, or a device.
+        shape: sizes to override; the file's first shape otherwise.
+        precision: as for `solkit.bound`.
+        protocol: as for `solkit.bound`.
+        reference: as for `solkit.load`.
+        time_limit_s: seconds that the search may take.
+
+    Raises:
+        InputError: as for `solkit.bound`.
+    """
+    to = named_device(device)
+    plan = plan_study(source, reference, None if shape is None else (shape,), analysing=False)
+    case = first_case(study_plan(plan, to))
+    traced = bound_of_case(case, to, precision, protocol)
+    path, other = problem_files(source, reference)
+    study = _study(worker.shared_jobs(), (path, other, to, case.shape), time_limit_s)
+    return best_of(study, traced, to, precision, case.tolerance)
+
+
+def with_best(
+    report: Report,
+    *,
+    precision: str = "tolerance",
+    sandbox: bool = False,
+    time_limit_s: float = BEST_LIMIT_S,
+) -> Report:
+    """Return a report with the best algorithm of each shape.
+
+    Args:
+        report: of `solkit.score` or `solkit.bounds`.
+        precision: of its bounds.
+        sandbox: whether user code runs in a sandbox.
+        time_limit_s: seconds that each search may take.
+    """
+    path, reference = problem_files(report.kernel, None)
+    if report.kernel.problem.format == "kernelbench":
+        path, reference = report.kernel.problem.path, None
+    jobs: Jobs = SandboxedJobs() if sandbox else worker.shared_jobs()
+    try:
+        results = tuple(
+            _with_best(result, report.device, jobs, (path, reference), precision, time_limit_s)
+            for result in report.results
+        )
+    finally:
+        if sandbox:
+            jobs.close()
+    return replace(report, results=results)
+
+
+def _with_best(
+    result: Result,
+    device: Device,
+    jobs: Jobs,
+    files: tuple[str, str | None],
+    precision: str,
+    limit_s: float,
+) -> Result:
+    """Return a result with its best algorithm, which its hard bound is not above."""
+    study = _study(jobs, (*files, device, result.shape), limit_s)
+    best = best_of(study, result.bound, device, precision, result.tolerance)
+    at = result.bound.at
+    at = replace(at, hard_ms=min(at.hard_ms, best.time_ms))
+    return replace(result, best=best, bound=replace(result.bound, at=at))
+
+
+def _study(jobs: Jobs, job: tuple[str, str | None, Device, Shape], limit_s: float) -> PlanStudy:
+    path, reference, *_ = job
+    shown = [path] if reference is None else [path, reference]
+    try:
+        study = jobs.call(
+            "solkit.analysis.best_study:best_study", *job, timeout_s=limit_s, shown=shown
+        )
+    except JobDiedError as death:
+        why = f"took more than {limit_s:g} s" if death.timed_out else f"failed: {death}"
+        return PlanStudy(reason=f"the search {why}")
+    except SolkitError as error:
+        return PlanStudy(reason=str(error).strip().rpartition("\n")[2])
+    assert isinstance(study, PlanStudy)
+    return study
+
+
+def best_of(
+    study: PlanStudy, traced: Bound, device: Device, precision: str, tolerance: Tolerance | None
+) -> BestAlgorithm:
+    """Return the time of a plan on a device; the roofline, with a reason, if it gains nothing."""
+    roofline_ms = traced.time_ms
+    if study.work is None:
+        return BestAlgorithm(roofline_ms, roofline_ms, note=f"no plan: {study.reason}")
+    planned = rooflines.bound(
+        study.work, device, precision=precision, tolerance=tolerance, protocol=traced.protocol
+    )
+    if planned.time_ms >= _WORTH * roofline_ms:
+        return BestAlgorithm(roofline_ms, roofline_ms, note="no plan: none is faster")
+    note = ""
+    if planned.time_ms < traced.at.hard_ms:
+        note = "The plan takes less than the hard bound, which did not see its algebra."
+    return BestAlgorithm(
+        time_ms=planned.time_ms,
+        roofline_ms=roofline_ms,
+        limiter=planned.limiter,
+        steps=study.steps,
+        code=study.code,
+        places=study.places,
+        checked=study.checked,
+        gain=roofline_ms / planned.time_ms if planned.time_ms else math.inf,
+        plan="; ".join(study.steps),
+        note=note,
+    )
+
+
+_MODEL = """
+
+def _planned({names}):
+    return plan({arguments})
+
+
+Model.forward = _planned
+"""
+_FUNCTION = """
+
+def reference({names}):
+    return plan({arguments})
+"""
+
+
+def planned_reference(
+    path: str | os.PathLike[str], kind: str, algorithm: BestAlgorithm
+) -> str | None:
+    """Return a problem's file with the plan in place of its reference.
+
+    Args:
+        path: the file with the reference.
+        kind: the problem's format.
+        algorithm: with a plan.
+
+    Returns:
+        ``None`` if the plan's inputs cannot be named in a call.
+    """
+    inputs = [place for place in algorithm.places if not place.startswith("self.")]
+    if kind not in ("native", "kernelbench") or not all(map(str.isidentifier, inputs)):
+        return None
+    text = Path(path).read_text(encoding="utf-8")
+    declared = _parameters(text, kind)
+    if declared is None or not set(inputs) <= set(declared):
+        return None
+    names = ["self", *declared] if kind == "kernelbench" else declared
+    template = _MODEL if kind == "kernelbench" else _FUNCTION
+    call = template.format(names=", ".join(names), arguments=", ".join(algorithm.places))
+    return f"{text}\n\n{algorithm.code}{call}"
+
+
+def _parameters(text: str, kind: str) -> list[str] | None:
+    """Return the parameters of a file's reference; ``None`` if they are not plain names."""
+    body = ast.parse(text).body
+    if kind == "kernelbench":
+        models = [node for node in body if isinstance(node, ast.ClassDef) and node.name == "Model"]
+        body = [node for model in models for node in model.body]
+    method = "forward" if kind == "kernelbench" else "reference"
+    functions = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == method]
+    if not functions:
+        return None
+    arguments = functions[-1].args
+    if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs:
+        return None
+    names = [argument.arg for argument in arguments.args]
+    return names[1:] if kind == "kernelbench" else names
