@@ -65,6 +65,7 @@ def pronouns_of_the_product() -> list[tuple[str, int, str]]:
     return [(file, *place) for file, text in texts.items() for place in pronouns_bound(text)]
 
 
+@pytest.mark.slow
 def test_pronouns_are_bound_only_where_the_list_says_why():
     new = [
         f"{file}:{line}: {name}"
@@ -74,6 +75,7 @@ def test_pronouns_are_bound_only_where_the_list_says_why():
     assert new == [], "name what it is"
 
 
+@pytest.mark.slow
 def test_the_list_has_no_entry_that_no_longer_occurs():
     bound = {(file, name) for file, _, name in pronouns_of_the_product()}
     assert bound >= ALLOWED, f"take these off the list: {ALLOWED - bound}"

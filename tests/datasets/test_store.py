@@ -349,6 +349,7 @@ def test_row_groups_are_sealed_from_the_first_byte_to_the_footer(store, monkeypa
 # ------------------------------------------------------------------------------ merging, salvaging
 
 
+@pytest.mark.slow
 def test_stores_parts_and_runs_are_merged(store, tmp_path):
     with outcomelog.OutcomeLog(tmp_path / "run.jsonl", resume=True) as log:
         log.append(numbered(0, 1), [SOURCE])

@@ -210,6 +210,7 @@ def full(monkeypatch, times):
     return left
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_for_a_moment(run, winners, monkeypatch):
     left = full(monkeypatch, 2)
     found = run(FaultyBench())

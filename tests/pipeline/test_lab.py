@@ -236,6 +236,7 @@ def wait_until(condition, limit_s=120):
     return condition()
 
 
+@pytest.mark.slow
 def test_leaving_an_iterator_ends_what_it_began(monkeypatch, log, tmp_path):
     monkeypatch.setattr(nvml, "live_devices", lambda: ())
     hanging = f"""

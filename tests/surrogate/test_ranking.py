@@ -136,7 +136,7 @@ def estimate(N, BLOCK, num_warps, **others):
 """
 
 
-@pytest.mark.quick("left-600-kept0", "1-4096-kept2")
+@pytest.mark.quick("left-600")
 @pytest.mark.parametrize(
     ("by", "size", "kept"),
     [

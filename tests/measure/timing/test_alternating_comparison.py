@@ -137,7 +137,7 @@ def test_a_ratio_is_found_in_turns_of_random_order(run):
     assert turns.conditions.sm_clock_mhz == 1410.0
 
 
-@pytest.mark.quick("gpu0", "gpu1")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "gpu", [{"drift": 0.4}, {"second": 0.05}, {"drift": 0.3, "second": 0.02, "noise": 0.01}]
 )

@@ -8,7 +8,7 @@ import pytest
 TIGHT = 0.9  # of the programs
 
 
-@pytest.mark.parametrize("programs", [40, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("programs", [24, pytest.param(150, marks=pytest.mark.slow)])
 def test_no_bound_of_a_random_program_is_above_brute_force(programs):
     problems = [micro_fuzz.program(seed) for seed in range(programs)]
     findings = list(micro_fuzz.examine(problems))

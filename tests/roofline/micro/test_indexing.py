@@ -348,6 +348,7 @@ def test_bound_is_what_was_derived(check_bound, name):
     check_bound(PROBLEMS, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_brute_force_agrees_with_the_derivation(check_derivation, name):
     check_derivation(PROBLEMS, name)

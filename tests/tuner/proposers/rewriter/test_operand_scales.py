@@ -118,6 +118,7 @@ def test_a_product_without_scales_stays():
     assert not variants(Scales(), MATMUL, **SIDES)
 
 
+@pytest.mark.slow
 def test_tiles_can_grow_afterwards(is_right):
     source = rewritten(Scales(), QUANTISED_MATMUL, **SIDES)
     (made,) = variants(Retile(), source, **SIDES)

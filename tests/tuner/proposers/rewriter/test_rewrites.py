@@ -41,7 +41,7 @@ from solkit.tuner.proposers.rewriter.whole_row import WholeRow
 ROWS = {"M": 5, "N": 100}  # the interpreter takes some 10 µs an operation: a few trips suffice
 FEW = {"M": 2, "N": 40}  # of kernels that take one element a trip
 SIDES = {"M": 64, "N": 32, "K": 32}
-ELEMENTS = {"M": 9, "N": 10, "K": 8}
+ELEMENTS = {"M": 2, "N": 3, "K": 40}  # two trips of 32
 BATCH = {"B": 2, **ELEMENTS}
 
 
@@ -511,7 +511,7 @@ def test_sizes_that_blocks_divide_need_no_masks(is_right):
     assert is_right(made, MATMUL, **SIDES)
 
 
-@pytest.mark.quick("rewrite1")
+@pytest.mark.slow
 @pytest.mark.parametrize("rewrite", [Constants(), Retile()])
 def test_a_guard_follows_the_block_that_becomes_a_parameter(is_right, rewrite):
     even = rewritten(EvenSizes(), BIAS_RELU, M=8, N=48)
