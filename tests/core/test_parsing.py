@@ -33,6 +33,7 @@ def _hasty():
     sys.setswitchinterval(before)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_hasty")
 def test_threads_parse_at_once():
     faults = []

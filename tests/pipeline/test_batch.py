@@ -154,6 +154,7 @@ def test_finals_that_the_budget_does_not_reach_do_not_count(monkeypatch, tmp_pat
     assert sum(each.tuned.verdict is STEEP for each in again.items) == 2
 
 
+@pytest.mark.slow
 def test_a_winner_whose_held_out_shapes_were_interrupted_does_not_count(monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt

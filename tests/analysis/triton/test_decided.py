@@ -46,7 +46,7 @@ def asked(demand, kind):
     return sum(a.requested_bytes for a in demand.accesses if a.kind == kind)
 
 
-@pytest.mark.quick("rows_of_matrix")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", decided.CASES)
 def test_bytes_asked_for_are_those_that_the_interpreter_sees(name, launched, counted):
     demand = launched(decided.CASES[name]).demand

@@ -24,6 +24,7 @@ def found(traced):
     return lambda name: traced(TABLE, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLE)
 def test_deep_networks(found, name):
     work = found(name)  # 2^60 paths would never end

@@ -41,6 +41,7 @@ def found(traced):
     return lambda name: traced(TABLE, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLE)
 def test_pairs_that_a_mask_leaves_out_cost_nothing(found, name):
     pairs, told = TABLE[name][2:]

@@ -274,7 +274,7 @@ def test_an_operand_that_was_loaded_wide_stays():
     assert not variants(Operands(), narrow, **SIDES)
 
 
-@pytest.mark.quick("p = score - higher")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "other",
     [
@@ -301,6 +301,7 @@ def test_a_constant_that_is_no_size_of_a_tensor_tiles_an_axis(read):
     assert not variants(Tile(), source, H=2, S=18, D=16)
 
 
+@pytest.mark.slow
 def test_constants_become_parameters_in_the_grid_too(is_right):
     (made,) = variants(Constants(), MATMUL, **SIDES)
     assert "triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N)" in made
@@ -641,7 +642,7 @@ def test_sizes_that_nothing_says_are_not_guessed():
     assert not variants(Descriptors(), TILED_ADD.replace(", mask=mask", ""))
 
 
-@pytest.mark.quick("transposed")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "laid_out",
     [
