@@ -138,7 +138,7 @@ class _Walk:
             sample = _mixed([before, sample], [float(kept), float(target.numel)])
         self.samples[target.storage] = sample
 
-    def known(self, use: TensorUse) -> Sample | None:
+    def sample_read(self, use: TensorUse) -> Sample | None:
         """Return the sample of what an op reads."""
         if use.value is not None and use.value.size and use.value.dtype.kind in "biuf":
             flat = torch.from_numpy(use.value.reshape(-1).copy())
@@ -150,21 +150,21 @@ class _Walk:
         record = op.operator
         if record.family in _MAKES and not record.aligned:
             return _made(op)
-        sources = [self.known(use) for use in op.inputs]
+        sources = [self.sample_read(use) for use in op.inputs]
         if any(source is None for source in sources):
             return None
-        known = [source for source in sources if source is not None]
+        read = [source for source in sources if source is not None]
         if record.family in (Family.PRODUCT, Family.CONVOLUTION):
             return self._product(op)
         if op.is_elementwise and not record.moves and not record.zeros.endswith("triangle"):
             return self._pointwise(op)
         for applies, rule in _RULES:
-            if applies(op) and known:
-                return rule(op, known)
+            if applies(op) and read:
+                return rule(op, read)
         return None
 
     def _pointwise(self, op: TracedOp) -> Sample | None:
-        sources = {id(use): sample for use in op.inputs if (sample := self.known(use))}
+        sources = {id(use): sample for use in op.inputs if (sample := self.sample_read(use))}
         values = _run(op, lambda use: sources[id(use)].values)
         if values is None or not values.is_floating_point():
             return values if values is None else _exactly(values)
@@ -193,7 +193,7 @@ class _Walk:
         factors = [op.arguments.get(name) for name in named]
         if not terms or not all(isinstance(use, TensorUse) for use in factors):
             return None
-        a, b = (self.known(use) for use in factors if use is not None)
+        a, b = (self.sample_read(use) for use in factors if use is not None)
         if a is None or b is None:
             return None
         mean = float(a.values.double().mean() * b.values.double().mean())
@@ -208,7 +208,7 @@ class _Walk:
         is_added = op.operator.adds_terms or "bias" in op.arguments
         if not is_added or not isinstance(added, TensorUse):
             return result
-        scale, term = float(op.arguments.get("beta", 1) or 0), self.known(added)
+        scale, term = float(op.arguments.get("beta", 1) or 0), self.sample_read(added)
         factor = float(op.arguments.get("alpha", 1))
         if term is None:
             return None
