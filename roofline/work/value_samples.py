@@ -64,10 +64,10 @@ def with_admitted_errors(program: Program, tolerance: Tolerance | None) -> Progr
         return program
     ops = []
     for op in reversed(program.ops):
-        made = {use.storage for use in (*op.outputs, *op.written)} & shares.keys()
-        share = min((shares[storage] for storage in made), default=0.0)
+        storages = {use.storage for use in (*op.outputs, *op.written)} & shares.keys()
+        share = min((shares[storage] for storage in storages), default=0.0)
         ops.append(replace(op, admitted=share) if share and _is_wide_product(op) else op)
-        for use in op.inputs if made else ():
+        for use in op.inputs if storages else ():
             shares[use.storage] = min(share, shares.get(use.storage, share))
     return replace(program, ops=tuple(reversed(ops)))
 
