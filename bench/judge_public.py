@@ -1,7 +1,7 @@
 """Judge public timings, and write a table of them: ``solkit judge`` on what others report.
 
     python bench/judge_public.py OUT [--kernelbench REPOSITORY] [--kernelbench-com REPOSITORY]
-        [--cuda-l1 REPOSITORY] [--aiter REPOSITORY] [--shipped]
+        [--cuda-l1 REPOSITORY] [--aiter REPOSITORY [--every N]] [--liger REPOSITORY] [--shipped]
 
 Each option names a checkout of a public repository (docs/lab/judging.md says which); `--shipped`
 judges the rows of the shipped sets by the hard bounds that are stored with them. OUT gets a report
@@ -50,7 +50,7 @@ def kernelbench(repository: Path) -> Iterator[PublicSet]:
 
 def kernelbench_com(repository: Path) -> Iterator[PublicSet]:
     """Runs of kernelbench.com's hard board on an H100 PCIe."""
-    runs = sorted((repository / "public" / "data" / "rundetail").glob("*.json"))
+    runs = sorted((repository / "public" / "data" / "rundetail").rglob("*.json"))
     on = {path: json.loads(path.read_text("utf-8")) for path in runs}
     files = tuple(p for p, run in on.items() if (run["gpu"], run["bench"]) == ("h100", "hard"))
     problems = repository / "benchmarks" / "hard" / "problems-h100"
@@ -63,8 +63,11 @@ def cuda_l1(repository: Path) -> Iterator[PublicSet]:
     yield PublicSet("CUDA-L1, H100", (file,), None, "h100-sxm")
 
 
-def aiter_kernels(repository: Path, folder: Path) -> Iterator[PublicSet]:
-    """AITER's tuned kernels on AMD's GPUs: products are judged, mixtures of experts are listed."""
+def aiter_kernels(repository: Path, folder: Path, every: int) -> Iterator[PublicSet]:
+    """AITER's tuned kernels on AMD's GPUs: products are judged, mixtures of experts are listed.
+
+    There are 54,000 rows of almost as many shapes: `every` takes one of so many.
+    """
     configs = repository / "aiter" / "configs"
     for name, place in (("general shapes", configs), ("models", configs / "model_configs")):
         rows = []
@@ -72,7 +75,7 @@ def aiter_kernels(repository: Path, folder: Path) -> Iterator[PublicSet]:
             with file.open(encoding="utf-8") as text:
                 rows += [aiter_row(row, file.stem) for row in csv.DictReader(text) if "us" in row]
         if rows:
-            table = written(folder / f"aiter_{place.name}.csv", rows)
+            table = written(folder / f"aiter_{place.name}.csv", rows[::every])
             yield PublicSet(f"AITER, {name}", (table,), JUDGED)
 
 
@@ -259,6 +262,7 @@ if __name__ == "__main__":
     parser.add_argument("out", type=Path)
     for option in ("--kernelbench", "--kernelbench-com", "--cuda-l1", "--aiter", "--liger"):
         parser.add_argument(option, type=Path, metavar="REPOSITORY")
+    parser.add_argument("--every", type=int, default=1, help="of AITER's rows, one of so many")
     parser.add_argument("--shipped", action="store_true")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -268,7 +272,7 @@ if __name__ == "__main__":
             *(kernelbench_com(options.kernelbench_com) if options.kernelbench_com else ()),
             *(cuda_l1(options.cuda_l1) if options.cuda_l1 else ()),
             *(liger_kernel(options.liger, Path(scratch)) if options.liger else ()),
-            *(aiter_kernels(options.aiter, Path(scratch)) if options.aiter else ()),
+            *(aiter_kernels(options.aiter, Path(scratch), options.every) if options.aiter else ()),
         ]
         main(options.out, chosen)
     if options.shipped:

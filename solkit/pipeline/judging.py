@@ -56,6 +56,7 @@ LAUNCH_MS = 1e-3
 (`launch_us` of roofline/catalogue.toml)."""
 
 _ALIKE = 0.02  # times of one solution that differ by less are equal
+_ALIKE_SHARE = 0.25  # of a solution's times: fewer equal ones say nothing
 _SPREAD = 2.0  # rooflines of three shapes that differ by more must show in times
 _LAUNCHED, _LAUNCHED_AMONG_OTHERS = 10.0, 3.0  # times over rooflines that launches explain
 _EXACT_DIGITS, _EXACT_SPREAD = 4, 4.0  # two shapes' times that agree in as many digits are equal
@@ -337,7 +338,7 @@ def _judge_reports(
     targets = _Targets(device)
     for row in (report.row for report in reports):
         try:
-            if not row.time_ms:
+            if not row.time_ms and (row.verdict.is_failure or not row.extra.get(SPEED_UP)):
                 raise InputError(_why_no_time(row))
             path = places.find(row)
             shape = places.shape_of(row, path)
@@ -354,8 +355,9 @@ def _judge_reports(
         problem = place if isinstance(place, str) else needs[place]
         if isinstance(problem, str):
             judgements.append(_not_judged(report.row, problem))
+        elif report.row.time_ms is None:
+            judgements.append(_speed_up_alone(report.row, problem))
         else:
-            assert report.row.time_ms is not None
             judgements.append(_judged(report.row, report.row.time_ms, report.margin_ms, problem))
     return judgements
 
@@ -546,15 +548,18 @@ def _not_judged(row: Outcome, reason: str) -> Judgement:
     return Judgement(row, Plausibility.NOT_JUDGED, row.time_ms, reasons=(reason,))
 
 
+def _speed_up_alone(row: Outcome, problem: JudgedProblem) -> Judgement:
+    """Return what a speed-up without a time says: how slow its reference must be."""
+    speed_up = float(row.extra[SPEED_UP])
+    reason = (
+        f"it is a speed-up of {speed_up:g}, not a time: true only if the reference takes at least "
+        f"{duration(speed_up * problem.proven_ms)}; --baseline FILE gives the references' times"
+    )
+    return replace(_not_judged(row, reason), problem=problem)
+
+
 def _why_no_time(row: Outcome) -> str:
-    if row.verdict.is_failure:
-        return f"it has no time: {row.verdict.value}"
-    if row.extra.get(SPEED_UP):
-        return (
-            f"it is a speed-up of {row.extra[SPEED_UP]:g}, not a time: give --baseline FILE with "
-            "the references' times"
-        )
-    return "it has no time"
+    return f"it has no time: {row.verdict.value}" if row.verdict.is_failure else "it has no time"
 
 
 @dataclass(frozen=True)
@@ -616,7 +621,7 @@ def _with_suspicions(judgements: Sequence[Judgement]) -> tuple[Judgement, ...]:
     groups: dict[Any, list[int]] = defaultdict(list)
     for number, judgement in enumerate(judgements):
         problem, row = judgement.problem, judgement.row
-        if problem is not None:
+        if problem is not None and judgement.time_ms is not None:
             options = {name: v for name, v in problem.shape.items() if isinstance(v, str)}
             solution = row.implementation or row.kernel_id
             groups[solution, problem.path, problem.device.key, _key(options)].append(number)
@@ -624,6 +629,7 @@ def _with_suspicions(judgements: Sequence[Judgement]) -> tuple[Judgement, ...]:
         number: sentence
         for group in groups.values()
         for alike in _alike(group, judgements)
+        if len(alike) >= _ALIKE_SHARE * len(group)  # by chance some are, among many
         if (sentence := _equal_times([judgements[n] for n in alike], len(alike) < len(group)))
         for number in alike
     }

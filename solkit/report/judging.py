@@ -75,7 +75,7 @@ def _page(report: JudgeReport, explained: bool) -> Iterator[RenderableType]:
     gpus = {j.problem.device.name: j.problem.device for j in report.judgements if j.problem}
     for device in gpus.values():
         yield Text(f"{device.name}: {device.clock_mhz} MHz, the {device.clock_kind.value} clock")
-    judged = [j for j in report.judgements if j.problem is not None]
+    judged = [j for j in report.judgements if j.plausibility is not Plausibility.NOT_JUDGED]
     shown = worst_first(judged)
     if not explained:
         odd = [j for j in shown if j.suspicions or j.plausibility is not Plausibility.POSSIBLE]

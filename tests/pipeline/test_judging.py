@@ -178,6 +178,8 @@ def test_a_speed_up_becomes_a_time_by_a_baseline(tmp_path):
     path = written(tmp_path / "l1.json", json.dumps(line))
     (alone,) = judge([path], device="h100").judgements
     assert "speed-up of 40" in alone.reasons[0]
+    assert alone.plausibility is Plausibility.NOT_JUDGED
+    assert "reference takes at least 5.14 ms" in alone.reasons[0]  # 40 x 128.4 us
     assert "--baseline" in alone.reasons[0]
     times = {"mean": 2.66, "std": 0.1, "min": 2.6, "max": 2.9, "hardware": "NVIDIA H100 80GB HBM3"}
     baseline = written(tmp_path / "base.json", {"level1": {"1_Product.py": times}})
