@@ -353,6 +353,7 @@ def nvrtc():
         pytest.skip(str(error))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("nvrtc")
 def test_cuda_is_compiled_where_triton_is_lowered(analyser, write):
     def facts(path, depth):

@@ -99,6 +99,7 @@ def compiler():
         pytest.skip(str(error))
 
 
+@pytest.mark.quick("h100")
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(
     ("device", "dtype", "kernel", "shared_bytes"),
@@ -194,6 +195,7 @@ def test_a_header_that_is_not_there_is_no_fault_of_the_kernels(analysed):
     assert "cub/no_such.cuh is not here" in analysis.notes[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
 def test_options_of_the_users_reach_the_compiler(analysed):
     source = (
@@ -292,6 +294,7 @@ torch::Tensor f(torch::Tensor x) {
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
 def test_the_same_kernels_in_triton_ask_for_the_same(analysed):
     def call(extension, _):
@@ -339,6 +342,7 @@ torch::Tensor f(torch::Tensor x, int64_t n) {
 """
 
 
+@pytest.mark.quick("beside")
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("how", ["paths", "option", "beside"])
 def test_headers_of_the_project_are_read(in_child, tmp_path, how):

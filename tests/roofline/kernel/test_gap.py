@@ -102,7 +102,6 @@ NOTHING_TO_DO = ("No cause of this is known.", "Nothing in the kernel changes th
 
 @pytest.mark.quick(
     "cuda_few_blocks",
-    "cuda_low_occupancy",
     "cuda_transpose_conflicts",
     "lanes_down_rows",
     "many_small_blocks",
