@@ -153,7 +153,7 @@ def render_card(store: Store, title: str, notes: str = "") -> str:
     """Return the card of a set as Markdown: counts, conditions and the text of `notes`."""
     rows = store.scan()
     body = [
-        _front_matter(store, title, _count_rows(rows)),
+        _front_matter(store, title, int(rows.select(polars_module().len()).collect().item())),
         f"# {title}\n",
         notes.strip() + "\n" if notes else "",
     ]
@@ -164,10 +164,6 @@ def render_card(store: Store, title: str, notes: str = "") -> str:
         _usage_lines(store.folder.name),
     ]
     return "\n".join(part for part in body if part)
-
-
-def _count_rows(rows: polars.LazyFrame) -> int:
-    return int(rows.select(polars_module().len()).collect().item())
 
 
 def _front_matter(store: Store, title: str, count: int) -> str:

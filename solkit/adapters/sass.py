@@ -202,11 +202,7 @@ def parse_listing(text: str) -> Mapping[str, Code]:
             body = bodies.setdefault(start[1] or start[2], [])
         else:
             body.append(line)
-    return {name: _parse_code(name, lines) for name, lines in bodies.items()}
-
-
-def _parse_code(name: str, lines: Sequence[str]) -> Code:
-    return _control_flow(name, *_read_instructions(lines))
+    return {name: _control_flow(name, *_read_instructions(lines)) for name, lines in bodies.items()}
 
 
 def _read_instructions(

@@ -427,11 +427,7 @@ def _resolve_below_roots(path: str, roots: Sequence[Path]) -> Path:
 def _sizes_of_spec(spec: TensorSpec, axes: Mapping[str, int]) -> tuple[int, ...] | None:
     if spec.shape is None:
         return None
-    return tuple(_size_of_axis(axis, axes) for axis in spec.shape)
-
-
-def _size_of_axis(axis: str, axes: Mapping[str, int]) -> int:
-    return axes[axis] if axis in axes else int(evaluate(axis, axes))
+    return tuple((axes[axis] if axis in axes else int(evaluate(axis, axes))) for axis in spec.shape)
 
 
 def outputs_that_agree(*outputs: Any) -> list[Sequence[torch.Tensor]]:

@@ -178,7 +178,7 @@ class Recipes:
     ) -> tuple[_Recipe | None, frozenset[str], str]:
         """Return a recipe; else the parameters in its way, where they are known, and the reason."""
         workload = self._workload(params)
-        function = _bound_kernel(workload)
+        function = workload.kernel if isinstance(workload.kernel, partial) else None
         if function is None:
             return None, frozenset(), "its parameters are not bound as keywords"
         if why := _unsound_reason(function.func):
@@ -249,10 +249,6 @@ def _guesses_at_culprits(params: Params) -> list[frozenset[str]]:
     """List parameters to fix if nothing says which: words, or one of the others."""
     words = frozenset(name for name, value in params.items() if isinstance(value, str))
     return [words, *(words | {name} for name in params), frozenset(params)]
-
-
-def _bound_kernel(workload: Workload) -> partial[Any] | None:
-    return workload.kernel if isinstance(workload.kernel, partial) else None
 
 
 # ---------------------------------------------------------------------------------- soundness
