@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import enum
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,6 +20,7 @@ __all__ = [
     "Device",
     "Explain",
     "Gpus",
+    "InUse",
     "Json",
     "Kernel",
     "Log",
@@ -28,8 +29,11 @@ __all__ = [
     "Params",
     "Precision",
     "PrecisionOption",
+    "Prior",
     "Ray",
+    "Recorded",
     "Reference",
+    "Resume",
     "Sandbox",
     "Shape",
     "Shapes",
@@ -38,6 +42,8 @@ __all__ = [
     "TimingProtocol",
     "TimingProtocolOption",
     "Tracebacks",
+    "Workers",
+    "advanced",
     "device_names",
     "parse_params",
     "parse_settings",
@@ -73,6 +79,13 @@ def device_names() -> list[str]:
 
 
 ADVANCED = "Advanced options"
+
+
+def advanced(*names: str, **settings: Any) -> Any:
+    """Return an option that help shows in the panel of advanced ones; arguments are typer's."""
+    return typer.Option(*names, rich_help_panel=ADVANCED, **settings)
+
+
 """The panel of options that few need, in help pages."""
 
 Kernel = Annotated[
@@ -103,11 +116,10 @@ Gpus = Annotated[
 ]
 Ray = Annotated[
     str | None,
-    typer.Option(
+    advanced(
         "--ray",
         metavar="auto|ADDRESS",
         help="Measure on the GPUs of a Ray cluster (host:port): docs/tuning.md.",
-        rich_help_panel=ADVANCED,
     ),
 ]
 Reference = Annotated[
@@ -131,53 +143,36 @@ Measure = Annotated[
     typer.Option("--measure/--no-measure", help="Default: measure if this machine has the target."),
 ]
 PrecisionOption = Annotated[
-    Precision,
-    typer.Option(help="The precision that fp32 contractions may use.", rich_help_panel=ADVANCED),
+    Precision, advanced(help="The precision that fp32 contractions may use.")
 ]
 TimingProtocolOption = Annotated[
-    TimingProtocol,
-    typer.Option(help="How calls are timed: docs/measuring.md.", rich_help_panel=ADVANCED),
+    TimingProtocol, advanced(help="How calls are timed: docs/measuring.md.")
 ]
 TimeLimit = Annotated[
-    float,
-    typer.Option(
-        min=0.1,
-        metavar="SECONDS",
-        help="Wall time for one candidate at one shape.",
-        rich_help_panel=ADVANCED,
-    ),
+    float, advanced(min=0.1, metavar="SECONDS", help="Wall time for one candidate at one shape.")
 ]
 StudyLimit = Annotated[
     float,
-    typer.Option(
+    advanced(
         min=0.1,
         metavar="SECONDS",
         help="Wall time to trace a file or compile its kernels at one shape.",
-        rich_help_panel=ADVANCED,
     ),
 ]
 Log = Annotated[
     str | None,
-    typer.Option(
+    advanced(
         metavar="FILE",
         help="Append outcomes to FILE. Default: this month's file in your data folder.",
-        rich_help_panel=ADVANCED,
     ),
 ]
 Sandbox = Annotated[
-    bool,
-    typer.Option(
-        "--sandbox",
-        help="Run the kernel's code under bubblewrap: docs/measuring.md.",
-        rich_help_panel=ADVANCED,
-    ),
+    bool, advanced("--sandbox", help="Run the kernel's code under bubblewrap: docs/measuring.md.")
 ]
 CustomKernel = Annotated[
     bool,
-    typer.Option(
-        "--custom-kernel",
-        help="Treat leaving the work to cuBLAS, cuDNN or torch as cheating.",
-        rich_help_panel=ADVANCED,
+    advanced(
+        "--custom-kernel", help="Treat leaving the work to cuBLAS, cuDNN or torch as cheating."
     ),
 ]
 Json = Annotated[
@@ -187,9 +182,24 @@ Json = Annotated[
 Explain = Annotated[
     bool, typer.Option("--explain", help="Show the ops and lines behind each resource.")
 ]
-Tracebacks = Annotated[
-    bool, typer.Option("--verbose", help="Show tracebacks.", rich_help_panel=ADVANCED)
+InUse = Annotated[
+    list[str] | None,
+    typer.Option(metavar="BLOCK=512", help="Parameters in use; default: the file's own."),
 ]
+Resume = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Go on with the run that FILE holds.")
+]
+Recorded = Annotated[
+    str | None,
+    typer.Option(metavar="FILE|STORE", help="Replay a recording instead of timing: needs no GPU."),
+]
+Prior = Annotated[
+    bool, advanced("--prior/--no-prior", help="Rank candidates before the first measurement.")
+]
+Workers = Annotated[
+    int, advanced(min=0, metavar="N", help="Compiling processes; 0: all cores but one.")
+]
+Tracebacks = Annotated[bool, advanced("--verbose", help="Show tracebacks.")]
 
 
 def parse_shapes(texts: Sequence[str] | None) -> list[dict[str, Value]] | None:

@@ -35,59 +35,18 @@ _Triage = Annotated[
 ]
 _StopAt = Annotated[
     float | None,
-    typer.Option(
-        metavar="SHARE",
-        help="Share of the speed of light that is enough.",
-        rich_help_panel=_options.ADVANCED,
-    ),
+    _options.advanced(metavar="SHARE", help="Share of the speed of light that is enough."),
 ]
-_Seed = Annotated[
-    int,
-    typer.Option(
-        min=0,
-        help="Of the searches.",
-        rich_help_panel=_options.ADVANCED,
-    ),
-]
-_Resume = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Go on with the run that FILE holds.")
-]
-_Recorded = Annotated[
-    str | None,
-    typer.Option(metavar="FILE|STORE", help="Replay a recording instead of timing: needs no GPU."),
-]
+_Seed = Annotated[int, _options.advanced(min=0, help="Of the searches.")]
 _Database = Annotated[
     str | None,
-    typer.Option(
+    _options.advanced(
         metavar="PLACE",
         help="Tuning database: a folder or server. Default: your data folder's; none if recorded.",
-        rich_help_panel=_options.ADVANCED,
     ),
 ]
 _UseDatabase = Annotated[
-    bool,
-    typer.Option(
-        "--use-database/--no-database",
-        help="Whether to read and extend it.",
-        rich_help_panel=_options.ADVANCED,
-    ),
-]
-_Prior = Annotated[
-    bool,
-    typer.Option(
-        "--prior/--no-prior",
-        help="Rank candidates before the first measurement.",
-        rich_help_panel=_options.ADVANCED,
-    ),
-]
-_Workers = Annotated[
-    int,
-    typer.Option(
-        min=0,
-        metavar="N",
-        help="Compiling processes; 0: all cores but one.",
-        rich_help_panel=_options.ADVANCED,
-    ),
+    bool, _options.advanced("--use-database/--no-database", help="Whether to read and extend it.")
 ]
 _EmitTo = Annotated[
     str | None,
@@ -101,10 +60,10 @@ def batch(
     triage: _Triage = False,
     stop_at: _StopAt = None,
     seed: _Seed = 0,
-    prior: _Prior = True,
+    prior: _options.Prior = True,
     log: _options.Log = None,
-    resume: _Resume = None,
-    recorded: _Recorded = None,
+    resume: _options.Resume = None,
+    recorded: _options.Recorded = None,
     database: _Database = None,
     use_database: _UseDatabase = True,
     emit_to: _EmitTo = None,
@@ -112,7 +71,7 @@ def batch(
     on: _options.On = None,
     gpus: _options.Gpus = None,
     ray: _options.Ray = None,
-    workers: _Workers = 0,
+    workers: _options.Workers = 0,
     json: _options.Json = None,
     verbose: _options.Tracebacks = False,
 ) -> None:

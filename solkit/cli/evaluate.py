@@ -46,38 +46,23 @@ _Splits = Annotated[
     typer.Option("--split", help="What is left out. Repeatable. Default: families."),
 ]
 _DepthOption = Annotated[_Depth, typer.Option("--depth", help="How much is known of a candidate.")]
-_Baselines = Annotated[
-    bool,
-    typer.Option(
-        help="Evaluate what it must beat, too.",
-        rich_help_panel=_options.ADVANCED,
-    ),
-]
-_Seed = Annotated[
-    int,
-    typer.Option(
-        min=0,
-        help="Of the trees and the pools.",
-        rich_help_panel=_options.ADVANCED,
-    ),
-]
+_Baselines = Annotated[bool, _options.advanced(help="Evaluate what it must beat, too.")]
+_Seed = Annotated[int, _options.advanced(min=0, help="Of the trees and the pools.")]
 _Members = Annotated[
     int,
-    typer.Option(
-        min=1,
-        max=20,
-        help="Models in the ensemble. 1 takes a third of the time, and errs more.",
-        rich_help_panel=_options.ADVANCED,
+    _options.advanced(
+        min=1, max=20, help="Models in the ensemble. 1 takes a third of the time, and errs more."
     ),
 ]
 _Update = Annotated[
     int,
-    typer.Option(
-        "--update", min=0, metavar="N",
+    _options.advanced(
+        "--update",
+        min=0,
+        metavar="N",
         help="Evaluate what it knows after N rows of each left-out family, too.",
-        rich_help_panel=_options.ADVANCED,
     ),
-]  # fmt: skip
+]
 _Model = Annotated[
     str | None,
     typer.Option(
@@ -88,19 +73,17 @@ _Model = Annotated[
 ]
 _Language = Annotated[
     bool,
-    typer.Option(
+    _options.advanced(
         "--language",
         help="Train the language regressor on each fold as well: shown alone, and stacked on the "
         "trees. Wants a GPU: a fold takes most of an hour on a CPU.",
-        rich_help_panel=_options.ADVANCED,
     ),
 ]
 _Work = Annotated[
     str | None,
-    typer.Option(
+    _options.advanced(
         metavar="FOLDER",
         help="Where --language keeps finished folds: the same command goes on from there.",
-        rich_help_panel=_options.ADVANCED,
     ),
 ]
 _Plots = Annotated[str | None, typer.Option(metavar="FOLDER", help="Write figures, as PNG.")]

@@ -33,30 +33,15 @@ _Seconds = Annotated[
     float, typer.Option(min=0.0, metavar="N", help="Budget of the search; the gate comes after.")
 ]
 _StopAt = Annotated[
-    float,
-    typer.Option(
-        metavar="SHARE",
-        help="Share of the speed of light that is enough.",
-        rich_help_panel=_options.ADVANCED,
-    ),
+    float, _options.advanced(metavar="SHARE", help="Share of the speed of light that is enough.")
 ]
-_Seed = Annotated[
-    int, typer.Option(min=0, help="Of all that is drawn.", rich_help_panel=_options.ADVANCED)
-]
+_Seed = Annotated[int, _options.advanced(min=0, help="Of all that is drawn.")]
 _HeldOut = Annotated[
     list[str] | None,
-    typer.Option(
+    _options.advanced(
         metavar="M=100,N=333",
         help="A shape for the gate; repeatable. Default: the file's HELD_OUT_SHAPES, or SHAPES.",
-        rich_help_panel=_options.ADVANCED,
     ),
-]
-_Params = Annotated[
-    list[str] | None,
-    typer.Option(metavar="BLOCK=512", help="Parameters in use; default: the file's own."),
-]
-_Resume = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Go on with the run that FILE holds.")
 ]
 _Recorded = Annotated[
     str | None,
@@ -67,101 +52,60 @@ _Recorded = Annotated[
 ]
 _Order = Annotated[
     str,
-    typer.Option(
-        metavar="surrogate|random",
-        help="In which order candidates are measured.",
-        rich_help_panel=_options.ADVANCED,
-    ),
+    _options.advanced(metavar="surrogate|random", help="In which order candidates are measured."),
 ]
 _Depth = Annotated[
     str,
-    typer.Option(
+    _options.advanced(
         metavar="captured|lowered|compiled",
         help="The deepest that a candidate is analysed before it is measured.",
-        rich_help_panel=_options.ADVANCED,
     ),
 ]
 _CustomKernel = Annotated[
-    bool,
-    typer.Option(
-        help="Refuse variants that only call PyTorch's own kernels.",
-        rich_help_panel=_options.ADVANCED,
-    ),
+    bool, _options.advanced(help="Refuse variants that only call PyTorch's own kernels.")
 ]
 _Llm = Annotated[
     str | None,
-    typer.Option(
+    _options.advanced(
         metavar="URL",
         help="An OpenAI-compatible endpoint that writes variants too. Source leaves this machine.",
-        rich_help_panel=_options.ADVANCED,
     ),
 ]
 _Model = Annotated[
     str | None,
-    typer.Option(
+    _options.advanced(
         metavar="NAME|PATH",
         help="The endpoint's model; without --llm a local one: a folder, a GGUF file or a hub id.",
-        rich_help_panel=_options.ADVANCED,
     ),
 ]
 _Key = Annotated[
     str | None,
-    typer.Option(
+    _options.advanced(
         metavar="VARIABLE",
         help="The environment variable with the endpoint's key. Default: OPENAI_API_KEY.",
-        rich_help_panel=_options.ADVANCED,
     ),
 ]
 _Cost = Annotated[
     float | None,
-    typer.Option(
-        min=0.0,
-        metavar="MONEY",
-        help="What the model may cost; needs both prices.",
-        rich_help_panel=_options.ADVANCED,
-    ),
+    _options.advanced(min=0.0, metavar="MONEY", help="What the model may cost; needs both prices."),
 ]
 _PriceIn = Annotated[
     float | None,
-    typer.Option(
-        min=0.0,
-        metavar="MONEY",
-        help="Of a million tokens that it reads.",
-        rich_help_panel=_options.ADVANCED,
-    ),
+    _options.advanced(min=0.0, metavar="MONEY", help="Of a million tokens that it reads."),
 ]
 _PriceOut = Annotated[
-    float | None,
-    typer.Option(
-        min=0.0,
-        metavar="MONEY",
-        help="Of a million that it writes.",
-        rich_help_panel=_options.ADVANCED,
-    ),
+    float | None, _options.advanced(min=0.0, metavar="MONEY", help="Of a million that it writes.")
 ]
 _Exchanges = Annotated[
     str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Append what the model is asked and answers to FILE.",
-        rich_help_panel=_options.ADVANCED,
-    ),
+    _options.advanced(metavar="FILE", help="Append what the model is asked and answers to FILE."),
 ]
 _Replay = Annotated[
     str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Answer from an exchanges file instead of a model.",
-        rich_help_panel=_options.ADVANCED,
-    ),
+    _options.advanced(metavar="FILE", help="Answer from an exchanges file instead of a model."),
 ]
 _Rewriter = Annotated[
-    bool,
-    typer.Option(
-        "--rewriter/--no-rewriter",
-        help="Rewrite the syntax tree as well.",
-        rich_help_panel=_options.ADVANCED,
-    ),
+    bool, _options.advanced("--rewriter/--no-rewriter", help="Rewrite the syntax tree as well.")
 ]
 _Out = Annotated[
     str | None,
@@ -183,7 +127,7 @@ def evolve(
     shape: _options.Shape = None,
     held_out: _HeldOut = None,
     reference: _options.Reference = None,
-    params: _Params = None,
+    params: _options.InUse = None,
     stop_at: _StopAt = 0.95,
     seed: _Seed = 0,
     order: _Order = "surrogate",
@@ -199,7 +143,7 @@ def evolve(
     answers: _Replay = None,
     rewriter: _Rewriter = True,
     log: _options.Log = None,
-    resume: _Resume = None,
+    resume: _options.Resume = None,
     recorded: _Recorded = None,
     device: _options.Device = None,
     on: _options.On = None,

@@ -31,23 +31,18 @@ _DepthOption = Annotated[
 ]
 _ParamsFile = Annotated[
     Path | None,
-    typer.Option(
+    _options.advanced(
         "--params-file",
         metavar="FILE",
         help="Parameters to rank, a JSON object a line, in place of the files' spaces. All of "
         "them reach the depth.",
-        rich_help_panel=_options.ADVANCED,
     ),
 ]
 _Model = Annotated[
     str | None, typer.Option(metavar="FILE", help="A model of `solkit train`. Default: shipped.")
 ]
 _Language = Annotated[
-    bool,
-    typer.Option(
-        help="Whether the model's language regressor counts, if it has one.",
-        rich_help_panel=_options.ADVANCED,
-    ),
+    bool, _options.advanced(help="Whether the model's language regressor counts, if it has one.")
 ]
 _Html = Annotated[
     str | None,

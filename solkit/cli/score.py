@@ -48,27 +48,19 @@ _Solution = Annotated[
 ]
 _ParamsFile = Annotated[
     str | None,
-    typer.Option(
+    _options.advanced(
         metavar="FILE",
         help="A best_config.json of `solkit tune` or `solkit emit`; --params go before it.",
-        rich_help_panel=_options.ADVANCED,
     ),
 ]
 _FailUnder = Annotated[
     float | None,
-    typer.Option(
-        min=0.0,
-        max=1.0,
-        help="Exit with 5 if the SOL score of a shape is lower.",
-        rich_help_panel=_options.ADVANCED,
-    ),
+    _options.advanced(min=0.0, max=1.0, help="Exit with 5 if the SOL score of a shape is lower."),
 ]
 _Ncu = Annotated[
     bool,
-    typer.Option(
-        "--ncu",
-        help="Read hardware counters of each launch with Nsight Compute: docs/analysis.md.",
-        rich_help_panel=_options.ADVANCED,
+    _options.advanced(
+        "--ncu", help="Read hardware counters of each launch with Nsight Compute: docs/analysis.md."
     ),
 ]
 _Check = Annotated[

@@ -48,40 +48,20 @@ _State = Annotated[
     str | None,
     typer.Option(metavar="FOLDER", help="Folder of the jobs. Default: in your data folder."),
 ]
-_MaxBody = Annotated[
-    int,
-    typer.Option(
-        min=1,
-        metavar="BYTES",
-        help="Largest request.",
-        rich_help_panel=_options.ADVANCED,
-    ),
-]
+_MaxBody = Annotated[int, _options.advanced(min=1, metavar="BYTES", help="Largest request.")]
 _MaxQueue = Annotated[
-    int,
-    typer.Option(
-        min=1,
-        metavar="N",
-        help="Unfinished jobs at the most.",
-        rich_help_panel=_options.ADVANCED,
-    ),
+    int, _options.advanced(min=1, metavar="N", help="Unfinished jobs at the most.")
 ]
 _MaxQueueEach = Annotated[
     int | None,
-    typer.Option(
-        min=1,
-        metavar="N",
-        help="Unfinished jobs of one token. Default: --max-queue.",
-        rich_help_panel=_options.ADVANCED,
+    _options.advanced(
+        min=1, metavar="N", help="Unfinished jobs of one token. Default: --max-queue."
     ),
 ]
 _Rate = Annotated[
     float | None,
-    typer.Option(
-        min=0.01,
-        metavar="N",
-        help="Requests a second and token. Default: no limit.",
-        rich_help_panel=_options.ADVANCED,
+    _options.advanced(
+        min=0.01, metavar="N", help="Requests a second and token. Default: no limit."
     ),
 ]
 

@@ -35,52 +35,16 @@ _Seconds = Annotated[
     float, typer.Option(min=0.0, metavar="N", help="Budget of the search; the final comes after.")
 ]
 _StopAt = Annotated[
-    float,
-    typer.Option(
-        metavar="SHARE",
-        help="Share of the speed of light that is enough.",
-        rich_help_panel=_options.ADVANCED,
-    ),
+    float, _options.advanced(metavar="SHARE", help="Share of the speed of light that is enough.")
 ]
 _LeastGain = Annotated[
     float,
-    typer.Option(
+    _options.advanced(
         metavar="SHARE",
         help="Stop when the next measurement is expected to save less than this share.",
-        rich_help_panel=_options.ADVANCED,
     ),
 ]
-_Seed = Annotated[
-    int, typer.Option(min=0, help="Of the search.", rich_help_panel=_options.ADVANCED)
-]
-_Params = Annotated[
-    list[str] | None,
-    typer.Option(metavar="BLOCK=512", help="Parameters in use; default: the file's own."),
-]
-_Resume = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Go on with the run that FILE holds.")
-]
-_Recorded = Annotated[
-    str | None,
-    typer.Option(metavar="FILE|STORE", help="Replay a recording instead of timing: needs no GPU."),
-]
-_Prior = Annotated[
-    bool,
-    typer.Option(
-        "--prior/--no-prior",
-        help="Rank candidates before the first measurement.",
-        rich_help_panel=_options.ADVANCED,
-    ),
-]
-_Workers = Annotated[
-    int,
-    typer.Option(
-        min=0,
-        metavar="N",
-        help="Compiling processes; 0: all cores but one.",
-        rich_help_panel=_options.ADVANCED,
-    ),
-]
+_Seed = Annotated[int, _options.advanced(min=0, help="Of the search.")]
 _Plot = Annotated[
     str | None, typer.Option(metavar="FILE", help="Write best time against GPU seconds, as HTML.")
 ]
@@ -93,11 +57,10 @@ _Emit = Annotated[
 ]
 _Database = Annotated[
     str | None,
-    typer.Option(
+    _options.advanced(
         metavar="PLACE",
         help="A tuning database, which warms the search and gets its results: a folder, or a "
         "server's URL.",
-        rich_help_panel=_options.ADVANCED,
     ),
 ]
 
@@ -107,19 +70,19 @@ def tune(
     gpu_seconds: _Seconds = 60.0,
     shape: _options.Shape = None,
     reference: _options.Reference = None,
-    params: _Params = None,
+    params: _options.InUse = None,
     stop_at: _StopAt = 0.95,
     least_gain: _LeastGain = 1e-4,
     seed: _Seed = 0,
-    prior: _Prior = True,
+    prior: _options.Prior = True,
     log: _options.Log = None,
-    resume: _Resume = None,
-    recorded: _Recorded = None,
+    resume: _options.Resume = None,
+    recorded: _options.Recorded = None,
     device: _options.Device = None,
     on: _options.On = None,
     gpus: _options.Gpus = None,
     ray: _options.Ray = None,
-    workers: _Workers = 0,
+    workers: _options.Workers = 0,
     plot: _Plot = None,
     emit: _Emit = None,
     database: _Database = None,
