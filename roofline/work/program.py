@@ -24,7 +24,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from solkit.adapters.fake_cuda import known_value, taken_apart, user_line
+from solkit.adapters.fake_cuda import choosing_branches, known_value, taken_apart, user_line
 from solkit.ops import Family, Operator, operator
 
 __all__ = [
@@ -311,7 +311,7 @@ def trace(
             program's own.
     """
     recorder = Recorder(size)
-    with _WholeLayers(recorder), recorder:
+    with choosing_branches(recorder.cheapest_of), _WholeLayers(recorder), recorder:
         if earlier is not None:
             earlier()
             recorder.starts_here()
@@ -385,6 +385,26 @@ class Recorder(TorchDispatchMode):
             return out
         del self.ops[start:]
         return None
+
+    def cheapest_of(self, branches: Sequence[Callable[[], Any]]) -> tuple[Any, str]:
+        """Run branches and keep the ops of the cheapest one alone.
+
+        Returns:
+            Its result, and what the branches cost, in words.
+        """
+        start = len(self.ops)
+        runs = []
+        for branch in branches:
+            result = branch()
+            runs.append((result, self.ops[start:]))
+            del self.ops[start:]
+        costs = [_rough_cost(ops) for _, ops in runs]
+        result, ops = runs[costs.index(min(costs))]
+        self.ops += ops
+        words = [
+            f"{work / 1e9:.3g} G operations and {size / 1e6:.3g} MB" for _, work, size in costs
+        ]
+        return result, " or ".join(words)
 
     def starts_here(self) -> None:
         """Leave out what was recorded so far; what it made of constants alone is one."""
@@ -492,6 +512,24 @@ def _kernel_of(func: Any) -> Callable[..., Any] | None:
     kernels: Mapping[str | None, Any] = definition._backend_fns
     kernel: Callable[..., Any] | None = kernels.get("cuda") or kernels.get(None)
     return kernel or definition._init_fn
+
+
+def _rough_cost(ops: Sequence[TracedOp]) -> tuple[float, int, int]:
+    """Return a weight of ops to compare branches by, and its parts: operations, and bytes.
+
+    Weights are those of today's GPUs: an operation of a product, one of another kind and a byte
+    take times of 1 : 16 : 300, more or less.
+    """
+    from solkit.roofline.work.costs import cost_of  # it is built on this module
+
+    weight, operations, size = 0.0, 0, 0
+    for op in ops:
+        cost = cost_of(op)
+        for key, count in (cost.operations if cost is not None else {}).items():
+            weight += count * (1 if key.startswith("contraction.") else 16)
+            operations += count
+        size += sum(use.bytes for use in (*op.inputs, *op.outputs, *op.written))
+    return weight + 300 * size, operations, size
 
 
 @functools.cache

@@ -2,7 +2,7 @@
 
 A dispatch mode has no rule for an operator that takes functions, so loops are run step by step. How
 often a loop runs whose condition is data is not known: one step is guessed, the fewest that tell
-what a step costs.
+what a step costs. Of two branches that data choose between, whoever records says which is cheaper.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -10,10 +10,11 @@ what a step costs.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 from solkit.adapters.fake_cuda.contents import computing_really, recall_contents
 from solkit.adapters.fake_cuda.guesses import report_guess
 
-__all__ = ["fake_control_flow"]
+__all__ = ["choosing_branches", "fake_control_flow"]
 
 
 def fake_control_flow() -> None:
@@ -42,9 +43,31 @@ def fake_control_flow() -> None:
     torch.einsum = torch.functional.einsum = _run_einsum
 
 
+Chooser = Callable[[Sequence[Callable[[], Any]]], tuple[Any, str]]
+"""Runs every branch, keeps the cheapest one: its result, and the range of costs in words."""
+
+_choosers: list[Chooser] = []  # a stack: the innermost records
+
+
+@contextlib.contextmanager
+def choosing_branches(choose: Chooser) -> Iterator[None]:
+    """Let `choose` decide between the branches of conditions that are data."""
+    _choosers.append(choose)
+    try:
+        yield
+    finally:
+        _choosers.pop()
+
+
 def _run_branch(pred: Any, true_fn: Any, false_fn: Any, operands: Sequence[Any] = ()) -> Any:
-    """`torch.cond` as a plain conditional."""
-    return true_fn(*operands) if pred else false_fn(*operands)
+    """`torch.cond` as a plain conditional; the cheaper branch where its condition is data."""
+    known = _is_known_truth(pred)
+    if known is None and _choosers:
+        branches = [functools.partial(branch, *operands) for branch in (true_fn, false_fn)]
+        result, costs = _choosers[-1](branches)
+        report_guess(f"which branch of a cond runs is data: the cheaper one counts, of {costs}")
+        return result
+    return true_fn(*operands) if (pred if known is None else known) else false_fn(*operands)
 
 
 def _is_known_truth(pred: Any) -> bool | None:
