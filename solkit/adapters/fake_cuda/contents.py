@@ -38,6 +38,7 @@ __all__ = [
     "protect_from_writes",
     "recall_contents",
     "recall_evaluated",
+    "recall_exact",
     "recall_share",
     "remember_contents",
 ]
@@ -184,12 +185,21 @@ def recall_evaluated(tensor: torch.Tensor) -> KnownContents | None:
     contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
     if fact is not None or contents is None or contents.later is None:
         return fact
+    later = contents.later
     with computing_really():
-        flat = compute_later(contents.later)
+        flat = compute_later(later)
     contents.later = None
     if flat is not None and has_room_for(flat.numel(), flat):
-        contents.hold_elements(flat, (), drawn=True)
+        contents.hold_elements(flat, (), drawn=not later.call.is_exact)
     return recall_contents(tensor)
+
+
+def recall_exact(tensor: torch.Tensor) -> KnownContents | None:
+    """As `recall_evaluated`, of what a real run draws on the CPU; not of what a GPU draws."""
+    contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
+    later = None if contents is None else contents.later
+    is_exact = later is not None and later.call.is_exact
+    return recall_evaluated(tensor) if is_exact else recall_contents(tensor)
 
 
 def protect_from_writes(tensor: torch.Tensor, value: torch.Tensor) -> torch.Tensor:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
-__all__ = ["Call", "Later", "Seen", "compute_later", "note_call"]
+__all__ = ["Call", "Later", "Seen", "compute_later", "drawn_call", "note_call"]
 
 _MOST_WORK = 1 << 27
 """Elements that are computed for one result at the most: a second or two."""
@@ -55,6 +55,7 @@ class Call:
         seed: of what it draws.
         work: elements that are computed for it, those of its inputs included.
         depth: operations in sequence.
+        is_exact: whether a real run gives the same: whatever is drawn was drawn on the CPU.
     """
 
     function: Any
@@ -64,6 +65,7 @@ class Call:
     seed: int
     work: int
     depth: int
+    is_exact: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +115,13 @@ def note_call(
     own_args, own_kwargs = tree_map(note_leaf, (args, dict(kwargs)))
     draws = torch.Tag.nondeterministic_seeded in function.tags
     seed = int(torch.randint(1 << 31, (), device="cpu")) if draws else 0
-    return Call(function, own_args, own_kwargs, written, seed, work, depth)
+    is_exact = bool(before) and not draws and all(call.is_exact for call in before.values())
+    return Call(function, own_args, own_kwargs, written, seed, work, depth, is_exact)
+
+
+def drawn_call(value: torch.Tensor) -> Call:
+    """Return a call that gives what was drawn on the CPU already."""
+    return Call(lambda: value.clone(), (), {}, None, 0, value.numel(), 1, is_exact=True)
 
 
 def compute_later(later: Later) -> torch.Tensor | None:

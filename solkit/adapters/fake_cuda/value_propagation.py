@@ -39,10 +39,12 @@ from solkit.adapters.fake_cuda.contents import (
     most_elements,
     recall_contents,
     recall_evaluated,
+    recall_exact,
     recall_share,
     remember_contents,
 )
-from solkit.adapters.fake_cuda.deferred_values import Later, Seen, note_call
+from solkit.adapters.fake_cuda.cpu_draws import DrawsInStep, draws_few_on_cpu
+from solkit.adapters.fake_cuda.deferred_values import Later, Seen, drawn_call, note_call
 from solkit.adapters.fake_cuda.guesses import locate_sentence, report_earlier_guesses, report_guess
 from solkit.adapters.fake_cuda.shortcuts import try_at_once
 from solkit.errors import UnsupportedError
@@ -73,7 +75,9 @@ def propagate_values(
 ) -> None:
     """Compute `func` on real values if all inputs are known, and remember the results."""
     if func._schema.is_mutable:
-        _update_written(func, args, kwargs)
+        written = _written_tensors(func, args, kwargs)
+        if not (draws_few_on_cpu(func, written) and _draw_at_once(func, args, kwargs, written)):
+            _update_written(func, args, kwargs)
         return
     fakes = [leaf for leaf in tree_leaves(out) if isinstance(leaf, FakeTensor)]
     if not fakes:
@@ -83,6 +87,8 @@ def propagate_values(
         _look_through(fakes)
     elif func.overloadpacket in _FILLS:
         _remember_constant(func, args, kwargs, fakes[0])
+    elif draws_few_on_cpu(func, fakes) and _draw_at_once(func, args, kwargs, fakes):
+        pass
     elif _is_pure_function(func):
         _compute_results(func, args, kwargs, inputs, fakes)
     elif "empty" not in func._schema.name:
@@ -92,6 +98,53 @@ def propagate_values(
         contents = _contents_of(fakes[0])
         contents.choices = choices
         attach_contents(fakes[0], contents)
+
+
+_draws = DrawsInStep()
+
+
+def _draw_at_once(
+    func: torch._ops.OpOverload,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    results: Sequence[torch.Tensor],
+) -> bool:
+    """Draw what a real run draws on the CPU; whether that is known.
+
+    Floats count as known only where the host reads them, or a size depends on them.
+    """
+    with computing_really():
+        if not _draws.is_in_step(kwargs):
+            return False
+    written = {id(tensor) for tensor in results}
+
+    def real_leaf(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        fact = recall_exact(leaf)
+        if fact is None and id(leaf) not in written:
+            raise LookupError
+        empty = torch.zeros(tuple(leaf.shape), dtype=leaf.dtype, device="cpu")
+        return empty if fact is None else fact.value.clone()
+
+    try:
+        with computing_really():
+            real_args, real_kwargs = tree_map(real_leaf, (args, kwargs))
+            out = func(*real_args, **real_kwargs)
+            _draws.note_draw(kwargs, was_in_step=True)
+    except LookupError:
+        return False
+    values = [leaf for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor)]
+    for fake, value in zip(results, values):
+        if not value.is_floating_point():
+            remember_contents(cast(FakeTensor, fake), KnownContents(value))
+            continue
+        contents = _contents_of(cast(FakeTensor, fake))
+        contents.hold_elements(None, (), drawn=False)
+        whole = _view_of_input(fake, None)
+        contents.later = Later(drawn_call(value), 0, whole)
+        attach_contents(fake, contents)
+    return True
 
 
 def _contents_of(fake: FakeTensor) -> Contents:
@@ -162,6 +215,8 @@ def _defer_results(
         return
     with computing_really():
         call = note_call(func, args, kwargs, seen, None, sum(fake.numel() for fake in fakes))
+        if draws:
+            _draws.note_delay(kwargs)
     for number, fake in enumerate(fakes if call else ()):
         contents = _contents_of(fake)
         assert call is not None
@@ -191,6 +246,8 @@ def _later_write(
     own = seen.setdefault(id(target), _view_of_input(target, None))
     with computing_really():
         call = note_call(func, args, kwargs, seen, own, target.numel())
+        if draws:
+            _draws.note_delay(kwargs)
     if call is None or not _is_affordable(func, inputs, ()):
         return None
     return Later(call, 0, own)
@@ -592,7 +649,7 @@ def make_holding(like: torch.Tensor, fact: KnownContents) -> torch.Tensor:
 def _answer_item(tensor: torch.Tensor) -> Any:
     """``tensor.item()``: the known value, else True, 1 or 1.0."""
     whole = not tensor.is_floating_point() and tensor.dtype != torch.bool
-    fact = recall_evaluated(tensor) if whole else recall_contents(tensor)
+    fact = recall_evaluated(tensor) if whole else recall_exact(tensor)
     if fact is None:
         # `torch.bool.is_floating_point` is False and bool(1) is True
         value = True if tensor.dtype == torch.bool else 1.0 if tensor.is_floating_point() else 1
@@ -608,7 +665,7 @@ def _answer_item(tensor: torch.Tensor) -> Any:
 
 def numpy_array(tensor: torch.Tensor, *, force: bool = False) -> npt.NDArray[Any]:
     """``tensor.numpy()``: torch would read memory that a fake tensor lacks."""
-    fact = recall_contents(tensor) if tensor.is_floating_point() else recall_evaluated(tensor)
+    fact = recall_exact(tensor) if tensor.is_floating_point() else recall_evaluated(tensor)
     if fact is None:
         raise UnsupportedError("unknown contents of a tensor are read as an array")
     if fact.drawn:
@@ -626,7 +683,7 @@ def _answer_equal(first: torch.Tensor, second: torch.Tensor) -> bool:
 
 
 def _answer_nonzero(tensor: torch.Tensor) -> torch.Tensor:
-    fact = recall_contents(tensor)
+    fact = recall_exact(tensor)
     if fact is not None:
         with computing_really():
             value = fact.value.nonzero()
@@ -659,7 +716,7 @@ def _without_masks(indices: Sequence[torch.Tensor | None]) -> list[torch.Tensor 
 
 
 def _masked_select(tensor: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    fact = recall_contents(mask)
+    fact = recall_exact(mask)
     if fact is None:
         report_guess(_ALL_SET)
         return tensor.new_empty((torch.broadcast_shapes(tensor.shape, mask.shape).numel(),))
@@ -733,7 +790,7 @@ def _suppose_contents(
     if (
         result.dtype != torch.int64
         or result.numel() > _SMALL
-        or recall_contents(result) is not None
+        or recall_exact(result) is not None
     ):
         return
     names = [argument.name for argument in func._schema.arguments]
@@ -744,7 +801,7 @@ def _suppose_contents(
 
 def _suppose_none(result: Any) -> None:
     """Guess that a search finds nothing: mostly it looks for what must not be, as a NaN."""
-    if isinstance(result, FakeTensor) and result.numel() == 1 and recall_contents(result) is None:
+    if isinstance(result, FakeTensor) and result.numel() == 1 and recall_exact(result) is None:
         with computing_really():
             value = torch.zeros(result.shape, dtype=result.dtype, device="cpu")
         remember_contents(
