@@ -787,11 +787,7 @@ def _suppose_contents(
         return
     tensors = [leaf for leaf in tree_leaves(out) if isinstance(leaf, FakeTensor)]
     result = tensors[-1]  # values, indices
-    if (
-        result.dtype != torch.int64
-        or result.numel() > _SMALL
-        or recall_exact(result) is not None
-    ):
+    if result.dtype != torch.int64 or result.numel() > _SMALL or recall_exact(result) is not None:
         return
     names = [argument.name for argument in func._schema.arguments]
     fact = supposed(result, {**dict(zip(names, args)), **kwargs})
