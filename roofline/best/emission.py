@@ -148,6 +148,10 @@ class Writer:
             args = shape[:1]
         elif node.op.startswith("upsample_nearest"):
             args, kwargs = [args[0], shape[2:]], {}
+        elif node.op == "convolution" and args[8] > 1:
+            channels = self.dimensions.of(args[0].value)[1]
+            if self.graph.values[args[0].value].shape[1] == args[8]:  # one channel a group
+                args[8] = size_of(channels, self.sizes)
         elif node.op == "native_group_norm":
             args[3:6] = [shape[0], shape[1], math.prod(shape[2:])]
         elif node.op == "native_layer_norm":

@@ -260,7 +260,43 @@ class _Search:
             factored = self._factored(terms, shared, value, depth)
             if factored is not None and (best is None or factored.cost < 0.99 * best.cost):
                 best = factored
+        joined = self._joined_leaves(terms, value, depth)
+        if joined is not None and (best is None or joined.cost < 0.99 * best.cost):
+            best = joined
         return best
+
+    def _joined_leaves(self, terms: Sequence[Term], value: int, depth: int) -> _Root | None:
+        """Return the terms with those joined that differ in one leaf alone, equations too."""
+        groups: dict[object, list[tuple[Term, Leaf]]] = {}
+        for term in terms:
+            for leaf in term.leaves:
+                if len(set(leaf.labels)) == len(leaf.labels):
+                    groups.setdefault(_key_without(term, leaf), []).append((term, leaf))
+        group = max(groups.values(), key=len, default=[])
+        if len({id(term) for term, _ in group}) < 2:
+            return None
+        head, own = group[0]
+        parts = [
+            Term(
+                term.factor,
+                term.powers,
+                (replace(leaf, labels=own.labels),),
+                dims=tuple((n,) for n in own.labels),
+            )
+            for term, leaf in group
+        ]
+        number = self._virtual(value, own.labels)
+        inner = self._root(merged_terms(parts), number, depth + 1)
+        leaves = tuple(Leaf(number, own.labels) if x is own else x for x in head.leaves)
+        done = {id(term) for term, _ in group}
+        rest = [term for term in terms if id(term) not in done]
+        product = replace(head, factor=1.0, powers=(), leaves=leaves)
+        whole = self._root([product, *rest], value, depth + 1)
+        if inner is None or whole is None:
+            return None
+        self.planned_virtual[number] = inner
+        words = ("add the factors that differ first", *inner.steps, *whole.steps)
+        return _Root(inner.cost + whole.cost, whole.parts, tuple(dict.fromkeys(words)))
 
     def _planned_terms(self, terms: Sequence[Term]) -> tuple[float, tuple[PlannedTerm, ...]] | None:
         total, parts = 0.0, []
@@ -492,6 +528,12 @@ def _all_names(plan: Plan, names: Mapping[int, str]) -> list[str]:
         both = [*_all_names(plan.lhs, names), *_all_names(plan.rhs, names)]
         return list(dict.fromkeys(both))
     return ["counts"]
+
+
+def _key_without(term: Term, leaf: Leaf) -> object:
+    """Return a key that terms share which differ in the value of one leaf alone."""
+    leaves = tuple(replace(x, value="?") if x is leaf else x for x in term.leaves)
+    return canonical(replace(term, leaves=leaves))
 
 
 def _aligned(term: Term, leaf: Leaf, head: Term, shared: int | str) -> Term | None:
