@@ -72,7 +72,7 @@ def _equal_at(derivation: Derivation, sizes: Sizes, seed: int) -> tuple[tuple[in
 
 def _drawn(shape: Sequence[int], dtype: str, generator: torch.Generator) -> torch.Tensor:
     if "float" in dtype:
-        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+        return torch.randn(tuple(shape), generator=generator, dtype=torch.float64)
     kind = getattr(torch, dtype)
     return torch.randint(0, 2, tuple(shape), generator=generator).to(kind)
 

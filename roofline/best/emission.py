@@ -197,12 +197,15 @@ class Writer:
             self.names[value] = self.line(code)
             return
         total = " + ".join(names) if len(names) > 1 else names[0]
-        one = len(parts) == 1 and not self._repeats(parts[0][0].term)
-        if not one:
-            total = f"({total}).expand({', '.join(map(str, shape))})" if shape else total
+        repeats = all(self._repeats(part.term) for (part,) in parts)
+        if repeats:
+            total = f"({total}).expand({', '.join(map(str, shape))})"
         if dtype != self._compute_dtype(parts, dtype):
             total = f"({total}).to(torch.{dtype})"
-        self.names[value] = self.line(total) if total not in names or not one else total
+        moved = len(parts) == 1 and _is_moved(parts[0][0])
+        if (repeats or moved) and value in self.graph.results:
+            total = f"{total}.clone()"  # the reference returns a tensor of its own
+        self.names[value] = total if total in names else self.line(total)
 
     def _repeats(self, term: Term) -> list[int]:
         bound = term.bound_labels
@@ -707,6 +710,12 @@ class _Layout:
     def weight(self) -> tuple[Sequence[int], Sequence[int]]:
         """Labels of the first two dimensions of the weight."""
         return (*self.shared, *self.out), self.summed
+
+
+def _is_moved(part: PlannedTerm) -> bool:
+    """Tell whether a term is a leaf in another order of dimensions."""
+    plan = part.plan
+    return isinstance(plan, Source) and plan.labels == frozenset(plan.leaf.labels)
 
 
 def _check_plain(node: Node) -> None:

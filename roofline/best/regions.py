@@ -136,16 +136,16 @@ class Regions:
             other = other.renamed({old: new})
         return other
 
-    def node_of(self, value: int) -> Node | None:
-        """Return the node that makes a value."""
-        return self.graph.producers().get(value)
-
 
 def _same(regions: Regions, node: Node) -> Terms:
-    source = regions.graph.values[node.inputs[0]]
-    if not source.is_float:
-        raise CutError
+    source, result = (regions.graph.values[v] for v in (node.inputs[0], node.outputs[0] or 0))
+    if not source.is_float or _is_coarse(result.dtype) > _is_coarse(source.dtype):
+        raise CutError  # a quantisation is no copy
     return regions.of(node.args[0])
+
+
+def _is_coarse(dtype: str) -> bool:
+    return dtype.startswith(("float8", "float4"))
 
 
 def _scaled(regions: Regions, node: Node) -> Terms:

@@ -143,6 +143,8 @@ class _Search:
         self.labels = self.regions.labels
         self.values = list(self.graph.values)
         self.makers = self.graph.producers()
+        linear = set(self.regions._terms) | set(self.regions.terms)
+        self._stops = set(self.regions.roots) | {v for v in self.makers if v not in linear}
         self._normalised = self._softmaxes()
         self.names = dict(zip(self.graph.inputs, self.graph.names))
         self.inverses = {
@@ -213,14 +215,8 @@ class _Search:
             seen.add(current)
             node = self.makers[current]
             total += self._node_cost(node)
-            stops = set(self.regions.roots) | self._opaque_values
-            waiting += [v for v in node.inputs if v not in stops]
+            waiting += [v for v in node.inputs if v not in self._stops]
         return total
-
-    @property
-    def _opaque_values(self) -> set[int]:
-        linear = set(self.regions._terms) | set(self.regions.terms)
-        return {v for v in self.makers if v not in linear}
 
     def _node_cost(self, node: Node) -> float:
         if node.op in _FREE:

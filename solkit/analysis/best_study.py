@@ -66,11 +66,14 @@ def study_plan_of(loaded: LoadedKernel, shape: Shape) -> PlanStudy:
 
 
 def _derived(loaded: LoadedKernel, shape: Shape) -> Derivation:
-    with fake_cuda.fake_tensors(), fake_cuda.watching_guesses():
+    with fake_cuda.fake_tensors():
         workload, _ = _problem_alone(loaded, shape, {})
         if workload.outputs:
             raise NoPlanError("it writes its results to arguments")
-        graph = trace_graph(workload.run_reference, _inputs_of(workload))
+        with fake_cuda.watching_guesses() as guesses:
+            graph = trace_graph(workload.run_reference, _inputs_of(workload))
+    if guesses:
+        raise NoPlanError("its path depends on data")
     return derive(graph)
 
 

@@ -122,7 +122,7 @@ def _study(jobs: Jobs, job: tuple[str, str | None, Device, Shape], limit_s: floa
         why = f"took more than {limit_s:g} s" if death.timed_out else f"failed: {death}"
         return PlanStudy(reason=f"the search {why}")
     except SolkitError as error:
-        return PlanStudy(reason=str(error).strip().rpartition("\n")[2])
+        return PlanStudy(reason=f"the search failed: {str(error).strip().splitlines()[-1].strip()}")
     assert isinstance(study, PlanStudy)
     return study
 

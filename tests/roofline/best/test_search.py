@@ -78,6 +78,37 @@ def test_the_mean_of_a_transposed_convolution_counts_taps(options):
     assert "conv" not in equal(derivation)
 
 
+def test_convolutions_of_the_same_data_add_their_weights():
+    derivation = derived(
+        lambda x, v, w: F.conv2d(x, v, padding=1) + F.conv2d(x, w, padding=1),
+        (4, 16, 40, 40),
+        (32, 16, 3, 3),
+        (32, 16, 3, 3),
+    )
+    assert equal(derivation).count("F.conv2d") == 1
+
+
+def test_a_depthwise_convolution_runs_with_other_channels():
+    derivation = derived(
+        lambda x, w: F.avg_pool2d(F.conv2d(x, w, padding=3, groups=16), 3),
+        (4, 16, 42, 42),
+        (16, 1, 7, 7),
+    )
+    assert "groups=16" in equal(derivation)
+
+
+def test_causal_linear_attention_keeps_running_sums():
+    code = equal(derived(lambda q, k, v: (q @ k.mT).tril() @ v, *[(4, 512, 8)] * 3))
+    assert "cumsum" in code
+
+
+def test_a_quantisation_is_no_copy():
+    with pytest.raises(NoPlanError):
+        derived(
+            lambda x, w, v: (x @ w).to(torch.float8_e4m3fn).float() @ v, (64, 64), (64, 64), (64, 1)
+        )
+
+
 def test_a_pooled_convolution_is_a_strided_one_of_box_sums():
     code = equal(
         derived(
@@ -106,6 +137,7 @@ def test_a_pooled_upsampling_is_nothing():
     )
     assert "upsample" not in code
     assert "pool" not in code
+    assert ".clone()" in code  # a tensor of its own
 
 
 def test_a_matrix_power_of_a_vector_is_products_with_vectors():
