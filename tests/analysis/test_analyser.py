@@ -230,6 +230,7 @@ def test_closing_gives_up_what_is_left(write):
         analyser.describe(path)
 
 
+@pytest.mark.slow
 def test_leaving_the_iterator_gives_up_what_waits(analyser, write):
     asked = configurations(write(KERNEL), ({"NUMBER": n} for n in range(10**9)))
     found = analyser.analysed(asked)
@@ -370,6 +371,7 @@ def test_cuda_is_compiled_where_triton_is_lowered(analyser, write):
     assert facts(mixed, Depth.LOWERED) == facts(mixed, Depth.COMPILED)
 
 
+@pytest.mark.slow
 def test_what_is_captured_alone_is_what_compiling_starts_from(analyser, write):
     path = write(TRITON)
     choices = [{"BLOCK": block} for block in (256, 512, 1024)]

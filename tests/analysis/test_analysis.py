@@ -299,6 +299,7 @@ def test_custom_ops_launch_their_own_kernels(in_child, wrapped):
     assert only(in_child(child)).launch.count == 2
 
 
+@pytest.mark.slow
 def test_launches_of_a_backward_pass(analysed):
     class Add(torch.autograd.Function):
         @staticmethod
@@ -360,6 +361,7 @@ def test_amd_gpus_get_bounds_alone(analysed):
     assert "MI300X: kernels are analysed for NVIDIA GPUs" in analysis.notes[0]
 
 
+@pytest.mark.slow
 def test_other_targets_compile_for_themselves(analysed):
     def run(a, b):
         return matmul(2)(a, b)

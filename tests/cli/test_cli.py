@@ -285,6 +285,7 @@ def test_wrong_usage_exits_2(pipeline, arguments):
     assert pipeline.asked == []
 
 
+@pytest.mark.slow
 def test_solkits_own_failures_exit_1(pipeline):
     pipeline.report = ZeroDivisionError("division by zero")
     outcome = solkit("score", "softmax.py")

@@ -88,6 +88,7 @@ def test_given_candidates_all_reach_the_depth(folder):
     assert {each["depth"] for each in result["ranking"]} == {"lowered"}
 
 
+@pytest.mark.slow
 def test_the_page_names_what_to_measure(folder):
     told = asked(folder, "--depth", "captured", "--top", "3")
     assert told.exit_code == 0, told.output

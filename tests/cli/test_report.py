@@ -176,6 +176,7 @@ def test_each_report_is_on_disk_before_the_next_kernel(pipeline, tmp_path):
     assert seen == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_the_index_names_what_failed(pipeline, tmp_path):
     pytest.importorskip("plotly")
     pytest.importorskip("jinja2")

@@ -101,6 +101,7 @@ def advise_of(evaluator, text):
     return [hide_private_path(each, path) for each in advise(found.result, evaluator.device)]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_used_is_refused_and_raises_nothing(evaluator):
     told = dict(zip(BAD, evaluator.evaluate_all(BAD), strict=True))
     for source, verdict in BAD.items():
@@ -236,6 +237,7 @@ def test_a_candidate_cannot_bring_its_own_reference(evaluator):
         assert "not in this machine" in live.stage2(easy).reasons[0]
 
 
+@pytest.mark.slow
 def test_several_evaluators_share_a_lab(rows):
     with solkit.Lab(bench=RecordedBench(rows)) as lab:
         for shape in (SHAPE, {"M": 2048, "N": 8192, "dtype": "float16"}):

@@ -238,6 +238,7 @@ def test_the_promising_are_lowered_and_the_rest_is_scaled(gpu, monkeypatch):
     ]
 
 
+@pytest.mark.slow
 def test_the_first_is_timed_even_if_it_is_believed_to_fail(gpu, monkeypatch):
     def cannot_run(facts, _):
         return facts is not None and facts.launch.constants["BLOCK"] == 32
@@ -258,6 +259,7 @@ def test_a_daemonic_process_ranks_by_itself(gpu, monkeypatch):
     assert tried == [32, 512, 1024]
 
 
+@pytest.mark.slow
 def test_captured_forecasts_that_err_to_the_low_side_do_not_win(gpu, monkeypatch):
     def forecast(_, table, depth):
         error = 0.01 if depth is Depth.CAPTURED else 1.0
@@ -285,6 +287,7 @@ def test_triton_keeps_results_of_each_choice_and_shares_those_of_equal_ones(gpu)
     assert timed(0.4) == []
 
 
+@pytest.mark.slow
 def test_kept_configurations_are_compiled_ahead(gpu, monkeypatch, tmp_path):
     def compiled(kernel, _):
         (tmp_path / f"compiled-{kernel.constexprs[3,]}").touch()  # in a process of its own
@@ -299,6 +302,7 @@ def test_kept_configurations_are_compiled_ahead(gpu, monkeypatch, tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_triton_finds_what_was_compiled_ahead_in_its_cache(monkeypatch, tmp_path):
     configs = [triton.Config({"BLOCK": block}) for block in (64, 128)]
     kernel = triton.autotune(configs, key=[])(scale_kernel)
@@ -372,6 +376,7 @@ def test_the_blocks_of_tma_descriptors_are_those_that_the_hook_sets():
     assert problem.read_bytes == 2 * 256 * 256
 
 
+@pytest.mark.slow
 def test_the_problem_is_the_kernels_own_work():
     configs = [triton.Config({"BLOCK": block}) for block in (32, 64, 128)]
     kernel = triton.autotune(configs, key=[])(product_kernel)

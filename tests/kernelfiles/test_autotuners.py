@@ -81,6 +81,7 @@ def test_without_parameters_the_first_is_shown(form, in_child, tmp_path):
     assert "4 configurations, showing the first" in notes[0]
 
 
+@pytest.mark.slow
 def test_one_made_anew_under_the_same_name_is_restricted_too(in_child, tmp_path):
     def made_anew():
         (tmp_path / "file.py").write_text(textwrap.dedent(KERNEL))
@@ -93,6 +94,7 @@ def test_one_made_anew_under_the_same_name_is_restricted_too(in_child, tmp_path)
     assert in_child(made_anew) == [1024, 1024]
 
 
+@pytest.mark.slow
 def test_a_configuration_that_is_not_there_is_refused(in_child, tmp_path):
     def refused():
         with pytest.raises(ParamsError, match=r"no configuration with .*7"):
@@ -102,6 +104,7 @@ def test_a_configuration_that_is_not_there_is_refused(in_child, tmp_path):
     assert in_child(refused)
 
 
+@pytest.mark.slow
 def test_other_parameters_start_from_all_configurations_again(in_child, tmp_path):
     (launch,), notes = in_child(
         launched, tmp_path, FORMS["launch"], {"BLOCK": 256}, {"BLOCK": 1024}

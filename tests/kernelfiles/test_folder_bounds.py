@@ -237,6 +237,7 @@ def test_a_token_adds_what_each_of_its_experts_gives(tmp_path):
 # ----------------------------------------------------------------------------------- quantised
 
 
+@pytest.mark.slow
 def test_four_bit_codes_are_multiplied_as_four_bit_numbers(tmp_path):
     """Two codes a byte, a scale for 16 of them; the table turns codes into e2m1's numbers."""
     work = work_of(
@@ -312,6 +313,7 @@ def test_a_norm_that_adds_reads_and_writes_once(tmp_path):
     assert work.operations["sfu"] == 8
 
 
+@pytest.mark.slow
 def test_a_gradient_reads_what_it_depends_on(tmp_path):
     """d loss / d x of x w^T is g w, and g^T x for w: two products, each tensor once."""
     work = work_of(
@@ -331,6 +333,7 @@ def test_a_gradient_reads_what_it_depends_on(tmp_path):
     assert work.dram_read_bytes == F32 * (16 * 32 + 16 * 64 + 32 * 64)
 
 
+@pytest.mark.slow
 def test_sampling_reads_its_probabilities_and_writes_a_number_a_row(tmp_path):
     work = work_of(
         tmp_path,
@@ -349,6 +352,7 @@ def test_sampling_reads_its_probabilities_and_writes_a_number_a_row(tmp_path):
     assert work.dram_write_bytes == I64 * 8
 
 
+@pytest.mark.slow
 def test_a_recurrent_state_is_read_and_written_once(tmp_path):
     """One step of the gated delta rule: S = g S + k (b (v - k^T g S))^T, out = q^T S."""
     work = work_of(
@@ -373,6 +377,7 @@ def test_a_recurrent_state_is_read_and_written_once(tmp_path):
 # ------------------------------------------------------------------- what a definition may say
 
 
+@pytest.mark.slow
 def test_sizes_tell_scalars_and_lengths_that_no_workload_gives(tmp_path):
     file = flashinfer_set(
         tmp_path,

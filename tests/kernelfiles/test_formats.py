@@ -351,6 +351,7 @@ def test_a_bad_launch_description_is_refused(write, old, new, message):
         study(write(TRITON + LAUNCH.replace(old, new)))
 
 
+@pytest.mark.slow
 def test_a_launch_that_is_no_dict_or_forgets_an_argument(write):
     with pytest.raises(KernelFileError, match="LAUNCH is 3; expected a dict"):
         study(write(TRITON + "LAUNCH = 3"))

@@ -105,6 +105,7 @@ def test_a_workload_may_give_axes_that_the_definition_lacks(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_the_tolerance_is_the_workloads_own(tmp_path):
     tight = {**workload("a", M=8), "tolerance": {"max_atol": 1e-5, "max_rtol": 1e-4}}
     folder = sol_folder(tmp_path, [tight, workload("b", M=16)])
@@ -342,6 +343,7 @@ def test_a_plain_python_file_is_a_solution(tmp_path, text):
     assert torch.equal(loaded.run_kernel()[0], loaded.run_reference()[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["python", "triton"])
 def test_a_solution_of_before_languages_names_one(tmp_path, language):
     folder = sol_folder(tmp_path / "p", [workload("a", M=4)])

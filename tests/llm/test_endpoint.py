@@ -210,6 +210,7 @@ def test_no_exception_of_the_client_leaves_with_the_key(monkeypatch):
         assert CANARY_KEY not in traceback.format_exc()
 
 
+@pytest.mark.slow
 def test_children_do_not_see_the_key():
     """In a process of its own, whose environment holds the key from the start."""
     code = f"""

@@ -43,6 +43,8 @@ def test_a_folder_answers_with_text_and_tokens(local):
     assert 0 < found.tokens_out <= 12
 
 
+@pytest.mark.slow
+@pytest.mark.slow
 def test_a_seed_gives_the_same_text_again_in_the_same_process(local):
     first = local.ask(SMALL)
     pid = local._host.process.pid
@@ -51,11 +53,13 @@ def test_a_seed_gives_the_same_text_again_in_the_same_process(local):
     assert local._host.process.pid == pid
 
 
+@pytest.mark.slow
 def test_temperature_0_ignores_the_seed(local):
     cold = replace(SMALL, temperature=0.0)
     assert local.ask(cold) == local.ask(replace(cold, seed=8))
 
 
+@pytest.mark.slow
 def test_a_prompt_longer_than_the_model_reads_is_refused(local):
     long = replace(SMALL, messages=(replace(SMALL.messages[0], content="a" * 600),))
     found = local.ask(long)
@@ -63,6 +67,7 @@ def test_a_prompt_longer_than_the_model_reads_is_refused(local):
     assert "more than the model reads" in found.why
 
 
+@pytest.mark.slow
 def test_a_generation_stops_at_its_time(local, monkeypatch):
     monkeypatch.setattr(local, "_limit_s", 1e-6)
     found = local.ask(SMALL)

@@ -124,6 +124,7 @@ def test_what_never_ends_is_killed(measure, name):
     check_the_next(measure)
 
 
+@pytest.mark.slow
 def test_gigabytes_of_output_do_not_stay(measure):
     flood = f"""
 def kernel(x):

@@ -505,6 +505,7 @@ def naive(pipe, specimen: Specimen) -> None:
     pipe.send_bytes(pickle.dumps({"accepted": bool(agree) and False not in agree}))
 
 
+@pytest.mark.slow
 def test_there_are_as_many_honest_as_hostile_ones_and_one_for_each_trick():
     assert len(HOSTILE) >= 50
     assert len(HONEST) >= len(HOSTILE)

@@ -155,6 +155,7 @@ def test_a_result_has_all_that_was_measured(write, tmp_path, gpu, measured):
     assert crashed.measurement is crashed.protocol is crashed.score is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failing", [1, 2])
 def test_a_shape_that_cannot_be_measured_costs_the_others_nothing(write, monkeypatch, gpu, failing):
     def measure(_session, _path, shape, *_, **__):

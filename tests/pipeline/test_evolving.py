@@ -129,6 +129,7 @@ def test_the_page_shows_the_lineage_and_what_each_variant_changed(found):
     assert "<script" not in html
 
 
+@pytest.mark.slow
 def test_a_source_that_is_not_recorded_is_refused_and_says_so(rows):
     strange = (FOLDER / "rows_tile.py").read_text() + "\n# another text\n"
     told = evolved(rows, Written(strange))

@@ -201,6 +201,7 @@ def test_without_a_model_the_kernel_model_ranks(file, monkeypatch):
     assert {each.forecast.time_ms for each in plan.ranked} == {None}  # no model at all
 
 
+@pytest.mark.slow
 def test_single_configurations_and_what_cannot_run(file, model):
     points = [{"BLOCK": 1024}, {"BLOCK": 1000}]
     asked = [Configuration(str(file), "kernel", params=point) for point in points]

@@ -32,6 +32,7 @@ def fitted():
     return Trees.fit(KNOWN, QUICK)
 
 
+@pytest.mark.slow
 def test_what_the_kernel_model_leaves_is_learned(fitted):
     told = fitted.forecast(ASKED)
     assert np.median(np.abs(np.log2(told.time_ms / ASKED.time_ms))) < 0.06  # noise: 0.05

@@ -125,6 +125,7 @@ def test_a_race_ends_where_nothing_new_is_recorded():
     assert on.clock.gpu_s() < before_s + 20.0  # one round of eight
 
 
+@pytest.mark.slow
 def test_a_race_keeps_to_its_budget():
     one, on = task(), bench(spaces.recording(lambda _: 1.0, repeats=3))
     drive_bench(on, [one], 25.0)

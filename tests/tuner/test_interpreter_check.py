@@ -149,6 +149,7 @@ def test_endless_variants_are_killed_and_unchecked(checker, monkeypatch):
     assert "killed" in why
 
 
+@pytest.mark.slow
 def test_variants_that_end_their_process_are_wrong(checker):
     found, why = checked(checker, COLUMN_SUM, "return out", "os._exit(7)", M=64, N=64)
     assert found is Checked.WRONG

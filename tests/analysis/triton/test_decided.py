@@ -72,6 +72,7 @@ def test_an_early_return_that_is_not_known_is_not_taken(launched):
     assert asked(launched(decided.hidden_lengths).demand, "store") == 10 * 8 * 16 * 32 * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [decided.hidden_rows, decided.hidden_walk])
 def test_loops_of_unknown_lengths_share_the_tensor_that_they_walk_along(launched, case):
     demand = launched(case).demand

@@ -125,6 +125,7 @@ def test_replaced_functions():
         assert any(name in text for text in evidence), source
 
 
+@pytest.mark.slow
 def test_evidence_names_the_file_of_the_replacement():
     [(_, evidence)] = in_fork("torch.cuda.synchronize = lambda: None")
     assert evidence[0] == ("torch.cuda.synchronize was replaced by <lambda> of candidate.py")
@@ -141,6 +142,7 @@ FLAGS = (
 )
 
 
+@pytest.mark.slow
 def test_flags_are_reported_but_no_proof():
     found = in_fork(*(source for source, _ in FLAGS))
     for (source, name), (tricks, evidence) in zip(FLAGS, found, strict=True):
@@ -228,6 +230,7 @@ def test_modes_that_stay():
     assert [text.split()[0] for text in evidence] == ["Mine", "Other"]
 
 
+@pytest.mark.slow
 def test_ops_in_the_dispatcher():
     own = """
         library = torch.library.Library("mine", "DEF")

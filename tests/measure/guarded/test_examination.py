@@ -98,6 +98,7 @@ def test_replayed_calls_have_outputs_of_their_own(run, monkeypatch, protocol):
     assert "NaN" in outcome.errors[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "head",
     [
@@ -340,6 +341,7 @@ def reference(a, b):
 """
 
 
+@pytest.mark.slow
 def test_a_product_by_torch_where_a_kernel_of_its_own_was_asked_for(run):
     kernel = "def kernel(a, b): return torch.matmul(a, b)"
     assert run(kernel, head=PRODUCT).verdict is Verdict.CORRECT
@@ -351,6 +353,7 @@ def test_a_product_by_torch_where_a_kernel_of_its_own_was_asked_for(run):
     assert theirs.all_timers[0].calls == 0
 
 
+@pytest.mark.slow
 def test_torch_beside_a_kernel_of_its_own(run):
     kernel = """
         def kernel(a, b):

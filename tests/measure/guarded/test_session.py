@@ -107,6 +107,7 @@ def test_messages_survive_the_way():
     assert [type(v) for v in again.shape.values()] == [int, float, str, bool]
 
 
+@pytest.mark.slow
 def test_many_candidates_share_the_processes(session, write):
     session.measure(write(WRONG), {}, {})
     before = session._processes.referee.pid, session._processes.candidates[0].pid

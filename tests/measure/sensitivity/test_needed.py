@@ -151,6 +151,7 @@ def test_what_changes_no_output_is_not_needed(measure, name):
     assert measure(*FREE[name]).read_bytes == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("valid", [0.25, 0.05])
 def test_masked_rows_are_not_needed(measure, valid):
     def make():
@@ -208,6 +209,7 @@ def test_equal_and_mirrored_elements_count_once(measure):
     assert negated.read_bytes <= N * N * 4
 
 
+@pytest.mark.slow
 def test_zeros_that_the_inputs_have_stay(measure):
     triangle = measure(lambda: [randn(N, N).tril(), randn(N, N)], torch.matmul, samples=128)
     touched = sum((row + 8) // 8 * 32 for row in range(N)) + N * N * 4

@@ -22,6 +22,7 @@ def found():
     return list(proof.examine([skipping.problem(seed) for seed in range(PROBLEMS)], SAMPLES))
 
 
+@pytest.mark.slow
 def test_no_hard_bound_is_above_what_a_skipper_touches(found):
     assert [each.error for each in found if each.error] == []
     assert [each for each in found if each.is_unsound] == []

@@ -116,6 +116,7 @@ def shown(turns, candidate=1):
     return difference(compute_ratio(turns.times_ms[0], turns.times_ms[candidate]))
 
 
+@pytest.mark.slow
 def test_a_ratio_is_found_in_turns_of_random_order(run):
     outcome, machines = run(RIGHT, RIGHT, usual_ms=(100.0, 105.0))
     (turns,) = outcome.turns
@@ -177,6 +178,7 @@ def test_turns_stop_when_the_ratio_is_sure_or_the_time_is_spent(run):
     assert count(gpu=Gpu(noise=0.5), budget_s=0.0) == 60
 
 
+@pytest.mark.slow
 def test_repeats_are_comparisons_of_their_own(run):
     outcome, machines = run(RIGHT, RIGHT, usual_ms=(100.0, 100.0), repeats=3)
     assert len(outcome.turns) == 3
@@ -186,6 +188,7 @@ def test_repeats_are_comparisons_of_their_own(run):
     assert len(machines[0].all_timers[0].inputs) == total + 3 * 10  # each warms up anew
 
 
+@pytest.mark.slow
 def test_a_throttled_gpu_makes_it_unstable(run):
     start = time.monotonic()  # the machine is too hot for 100 s from now on
     heated = [Sample(start + i / 200, 1410.0, reasons=0x40) for i in range(20_000)]
@@ -196,6 +199,7 @@ def test_a_throttled_gpu_makes_it_unstable(run):
     assert len(turns.orders) >= 60
 
 
+@pytest.mark.slow
 def test_a_turn_is_left_out_as_a_whole(run, monkeypatch):
     from solkit.measure.timing import alternating_comparison as comparison
     from solkit.measure.timing.clocks import Screening
@@ -229,6 +233,7 @@ def test_a_candidate_that_fails_is_named_and_nothing_is_timed(run, kernels, told
     assert not machines[0].all_timers[0].inputs
 
 
+@pytest.mark.slow
 def test_outputs_of_timed_calls_are_checked(run, monkeypatch):
     monkeypatch.setattr("solkit.measure.timing.alternating_comparison._LOOKS", 1.0)
     lazy = """

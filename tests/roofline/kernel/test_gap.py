@@ -222,6 +222,7 @@ def test_factors_multiply_to_the_gap():
     assert names == [name for name in FACTORS if name in names]
 
 
+@pytest.mark.slow
 def test_what_takes_less_than_the_hard_bound_is_not_all_of_the_work():
     terms, (kernel,), device = studied(EXAMPLES / "softmax.py")
     assert all(

@@ -80,6 +80,7 @@ def test_settings_are_known_to_inductor():
             assert config.get_config_copy()[name] != value
 
 
+@pytest.mark.slow
 def test_as_many_programs_wait_for_each_other_as_the_kernel_files_let_run():
     space = pytest.importorskip("solkit.adapters.inductor_space")
     assert max(each.least_sms for each in CHOICES) == space.PROCESSORS

@@ -91,6 +91,7 @@ def test_first_points_come_first_and_those_of_other_spaces_are_left_out():
     assert search.ask() != first[:1]
 
 
+@pytest.mark.slow
 def test_failures_are_learned():
     """Half of the space fails: a search that learns it asks there less than one that does not."""
 
@@ -135,6 +136,7 @@ def test_refuses_points_of_other_spaces():
         Search(Space(VALUES)).tell({**next(Space(VALUES).walk()), "X": 17}, 1.0)
 
 
+@pytest.mark.slow
 def test_forecasts_come_near_the_times_of_points_not_measured():
     search = searched(Search(Space(VALUES), seed=1), 60)
     points = [params for params in Space(VALUES).walk() if took(params) < 4]

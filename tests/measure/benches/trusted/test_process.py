@@ -56,6 +56,7 @@ def is_gone(pid):
     return False
 
 
+@pytest.mark.slow
 def test_one_process_answers_all(monkeypatch):
     monkeypatch.setattr(timing_process, "serve", served.serve)
     with closing(TimingProcess(DEVICE, {"A": "1"})) as process:
@@ -145,6 +146,7 @@ def test_one_that_dies_just_before_it_is_asked_costs_no_more_than_that_handful(
     assert pid_of(process) == spare
 
 
+@pytest.mark.slow
 def test_a_spare_one_takes_over(process):
     first = pid_of(process)
     spare = process._spare.process.pid

@@ -92,6 +92,7 @@ def test_values_that_a_space_names_twice_are_tried_once(survey):
     assert [(type(block), block) for block in blocks] == [(int, 64), (int, 32), (float, 64.0)]
 
 
+@pytest.mark.slow
 def test_of_a_huge_space_some_configurations_are_drawn(survey):
     space = 'SPACE = {"BLOCK": range(1, 10**9), "num_warps": [1, 2]}'
     huge = SCALE.replace(re.findall("SPACE.*", SCALE)[0], space).replace("<=", ">=")
