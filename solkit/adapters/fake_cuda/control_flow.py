@@ -61,13 +61,13 @@ def choosing_branches(choose: Chooser) -> Iterator[None]:
 
 def _run_branch(pred: Any, true_fn: Any, false_fn: Any, operands: Sequence[Any] = ()) -> Any:
     """`torch.cond` as a plain conditional; the cheaper branch where its condition is data."""
-    known = _is_known_truth(pred)
-    if known is None and _choosers:
+    truth = _is_known_truth(pred)
+    if truth is None and _choosers:
         branches = [functools.partial(branch, *operands) for branch in (true_fn, false_fn)]
         result, costs = _choosers[-1](branches)
         report_guess(f"which branch of a cond runs is data: the cheaper one counts, of {costs}")
         return result
-    return true_fn(*operands) if (pred if known is None else known) else false_fn(*operands)
+    return true_fn(*operands) if (pred if truth is None else truth) else false_fn(*operands)
 
 
 def _is_known_truth(pred: Any) -> bool | None:

@@ -43,11 +43,11 @@ class DrawsInStep:
         state, key = generator.get_state(), id(generator)
         if key in self._behind and torch.equal(self._behind[key][1], state):
             return False
-        known = self._states.get(key)
+        origin = self._states.get(key)
         # a program's own generator moves by its draws alone
         own = generator is not torch.default_generator
         fresh = own or torch.equal(state, _fresh_state(generator.initial_seed()))
-        return fresh or (known is not None and torch.equal(known[1], state))
+        return fresh or (origin is not None and torch.equal(origin[1], state))
 
     def note_draw(self, kwargs: Mapping[str, Any], was_in_step: bool) -> None:
         """Note that a draw was made."""
