@@ -39,7 +39,7 @@ NOT_RUN = {
     "docs/measuring.md": {"lab.measure(path": _GPU, "solkit.compare(": _GPU},
     "docs/lab/surrogate.md": {
         'LanguageRegressor(backbone="folder"': "a backbone comes from a network",
-        "open_chat(": "it asks a language model behind an endpoint",
+        "PromptedForecaster(chat)": "it asks a language model behind an endpoint",
     },
     "docs/tuning.md": {
         "solkit.tune(": _GPU,
