@@ -45,9 +45,11 @@ NOT_RUN = {
         "solkit.tune(": _GPU,
         "solkit.tune_call(": _GPU,
         "solkit.batch(": _GPU,
-        "gpus_named(": _GPU,
     },
-    "docs/lab/tuning.md": {"open_storage(": "it asks a PostgreSQL server"},
+    "docs/lab/tuning.md": {
+        "gpus_named(": _GPU,
+        "open_storage(": "it asks a PostgreSQL server",
+    },
 }
 """By page: a text that a block holds, and why the block does not run."""
 

@@ -658,7 +658,7 @@ def _answer_item(tensor: torch.Tensor) -> Any:
     with computing_really():
         value = fact.value.item()
     if fact.drawn:
-        report_guess(f"random integers were drawn on the CPU; a GPU draws others: {value} read")
+        report_guess("random integers that were drawn on the CPU are read; a GPU draws others")
     report_earlier_guesses(*fact.guesses)
     return value
 
