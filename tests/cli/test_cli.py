@@ -217,6 +217,9 @@ def test_what_kernel_files_print_does_not_spoil_the_json(tmp_path):
         "hinting = types.ModuleType('solkit.pipeline.hinting')\n"
         "hinting.hints_for_report = lambda *_: {}\n"
         "sys.modules['solkit.pipeline.hinting'] = hinting\n"
+        "planning = types.ModuleType('solkit.pipeline.best_algorithm')\n"
+        "planning.with_best = lambda report, *_, **__: report\n"
+        "sys.modules['solkit.pipeline.best_algorithm'] = planning\n"
         "import solkit; solkit.pipeline = sys.modules['solkit.pipeline'] = fake\n"
         "from solkit.cli import main; main()\n"
     )

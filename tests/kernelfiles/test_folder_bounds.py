@@ -25,6 +25,12 @@ def spec(dtype: str, *shape: Any) -> dict[str, Any]:
     return {"shape": [str(axis) for axis in shape] or None, "dtype": dtype}
 
 
+def fp32_products(work: Work) -> float:
+    """Operations of products of fp32, whatever pipe the tolerance lets them take."""
+    products = work.operations.items()
+    return sum(count for name, count in products if name.startswith("contraction.fp32"))
+
+
 def work_of(
     tmp_path: Path,
     reference: str,
@@ -231,7 +237,7 @@ def test_a_token_adds_what_each_of_its_experts_gives(tmp_path):
         {"out": spec("float32", 4, 32)},
     )
     assert work.dram_read_bytes == F32 * (4 * 16 + 2 * 16 * 32)
-    assert work.operations["contraction.fp32"] == 2 * 4 * 2 * 16 * 32
+    assert fp32_products(work) == 2 * 4 * 2 * 16 * 32
 
 
 # ----------------------------------------------------------------------------------- quantised
@@ -329,7 +335,7 @@ def test_a_gradient_reads_what_it_depends_on(tmp_path):
         },
         {"dx": spec("float32", 16, 64), "dw": spec("float32", 32, 64)},
     )
-    assert work.operations["contraction.fp32"] == 2 * 2 * 16 * 32 * 64
+    assert fp32_products(work) == 2 * 2 * 16 * 32 * 64
     assert work.dram_read_bytes == F32 * (16 * 32 + 16 * 64 + 32 * 64)
 
 

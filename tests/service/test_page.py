@@ -92,6 +92,6 @@ def test_a_job_is_named_by_its_kernel_and_links_its_report(browser, served, widt
     assert "is shown on its own page" in page.inner_text("body")
     page.goto(f"{served.url}/")
     page.click(f'a[href="/jobs/{tuned}#result"]')
-    assert "configurations measured" in page.inner_text("pre >> nth=0")
+    assert " configurations in " in page.inner_text("pre >> nth=0")
     assert [each for each in complaints if "404" not in each] == []
     context.close()
