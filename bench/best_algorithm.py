@@ -85,18 +85,18 @@ def row_of(path: Path, device: str, limit_s: float) -> Row:
     except SolkitError as error:
         return Row(name, None, None, None, 1.0, 0, 0.0, (), f"error: {error}")
     seconds = time.perf_counter() - start
-    found = result.best
-    assert isinstance(found, BestAlgorithm)
+    best = result.best
+    assert isinstance(best, BestAlgorithm)
     return Row(
         name,
-        found.roofline_ms,
+        best.roofline_ms,
         result.bound.at.hard_ms,
-        found.time_ms,
-        found.gain,
-        len(found.checked),
+        best.time_ms,
+        best.gain,
+        len(best.checked),
         seconds,
-        found.steps,
-        found.note,
+        best.steps,
+        best.note,
     )
 
 

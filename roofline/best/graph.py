@@ -34,7 +34,7 @@ class Value:
 
     @property
     def is_float(self) -> bool:
-        """Whether it is of a real floating dtype."""
+        """True if it is of a real floating dtype."""
         return "float" in self.dtype
 
 

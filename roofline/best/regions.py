@@ -60,7 +60,7 @@ class Regions:
                     self._terms[value] = terms
                     return
             except CutError:
-                pass
+                pass  # no linear form at these dimensions: the value is a root, made once
         if value is not None and (constant := self._of_constants(node)) is not None:
             self._terms[value] = constant
             return

@@ -155,7 +155,7 @@ class _Search:
 
     @property
     def changed(self) -> bool:
-        """Whether any root has a form of its own."""
+        """True if any root has a form of its own."""
         return bool(self.planned)
 
     @property

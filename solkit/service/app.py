@@ -217,7 +217,7 @@ def _add_jobs(app: FastAPI) -> None:
 
     @app.get("/v1/health")
     async def health(request: Request) -> dict[str, Any]:
-        """Whether the service works; this needs no token."""
+        """Tell whether the service works; this needs no token."""
         desk: JobQueue = request.app.state.desk
         works = all(queue.pid is not None for queue in desk.queues.values())
         return {"status": "ok" if works else "starting", "version": solkit.__version__}

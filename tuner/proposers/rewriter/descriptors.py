@@ -65,7 +65,7 @@ _WIDE_ENOUGH = 16  # elements of a block's row: 16 bytes, whatever their size
 
 _FITS = '''
 def fits_descriptor(tensor, row_stride, column_stride=1, columns=16):
-    """Whether a matrix is aligned and laid out as a tensor descriptor needs it."""
+    """Tell whether a matrix is aligned and laid out as a tensor descriptor needs it."""
     if tensor is None:
         return False
     size = tensor.element_size()
