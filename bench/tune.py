@@ -164,6 +164,10 @@ class Asked:
         """Unknown."""
         return math.nan
 
+    def chance_of_better(self):
+        """Unknown."""
+        return math.nan
+
     @property
     def exhausted(self):
         """True if it asks for nothing more."""

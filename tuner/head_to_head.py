@@ -86,13 +86,14 @@ def judge_bests(tasks: Sequence[TuningProblem], judge: JudgeAll) -> list[Final |
 
 
 def _faster_rivals(task: TuningProblem) -> list[Configuration]:
-    """Return what was faster than the one in use, the fastest first."""
+    """Return what was faster than the one in use: the choice, then the others by time."""
     incumbent = task.incumbent
     if incumbent is None or incumbent.time_ms is None:
         return []
-    ranked = task.ranked()[:FINALISTS]
-    better = itertools.takewhile(lambda standing: standing is not incumbent, ranked)
-    return [standing.configuration for standing in better]
+    faster = list(itertools.takewhile(lambda trial: trial is not incumbent, task.ranked()))
+    choice = task.choice
+    faster.sort(key=lambda trial: trial is not choice)
+    return [trial.configuration for trial in faster[:FINALISTS]]
 
 
 def _is_undecided(outcome: Final | None) -> bool:

@@ -17,8 +17,10 @@ from solkit.core.tuning import Stopped, TimedParams, TuneProgress
 from solkit.measure.benches import HANDFUL
 from solkit.measure.benches.recorded import Cost, recorded_cost
 from solkit.measure.timing.median_interval import median_interval
+from solkit.tuner.common_failure import CommonFailure, find_common_failure
 from solkit.tuner.early_stopping import EarlyStopping, TaskSettings
 from solkit.tuner.search import Prior, Search
+from solkit.tuner.tie_breaking import are_times_alike, choose_among_equals
 
 __all__ = [
     "DEFAULT",
@@ -111,7 +113,9 @@ class TuningProblem:
 
     Attributes:
         name, default, space, weight, settings: as given.
+        neighbours: the same kernel at other shapes, the nearest first: they break ties.
         trajectory: how the best time fell.
+        common_failure: the reason why nothing can run; ``None`` if something may.
     """
 
     def __init__(
@@ -129,7 +133,8 @@ class TuningProblem:
     ) -> None:
         self.name, self.default, self.space, self.weight = name, default, space, weight
         self.settings = settings or TaskSettings()
-        self._sol_ms = sol_ms
+        self._sol_ms, self._prior = sol_ms, prior
+        self.neighbours: Sequence[TuningProblem] = ()
         self._in_space = default.params in space
         seeds = [default.params, *first] if self._in_space else list(first)
         seed = self.settings.seed
@@ -142,7 +147,9 @@ class TuningProblem:
         self._in_vain: dict[str, int] = {}
         self._asked_default = False
         self._gain: float | None = None
+        self._better_chance: float | None = None
         self._stopping = EarlyStopping(self.settings)
+        self.common_failure: CommonFailure | None = None
         self.trajectory: list[TuneProgress] = []
 
     # ------------------------------------------------------------------------------ ask and tell
@@ -188,9 +195,11 @@ class TuningProblem:
             self._sol_ms = outcome.bound_ms or None
         if configuration.params in self.space:
             self._search.tell(configuration.params, standing.time_ms, standing.cost_s)
-        self._gain = None
+        self._gain = self._better_chance = None
+        last = (standing.outcomes[-1] for standing in self._standings.values())
+        self.common_failure = find_common_failure(self.space, self.default.params, last)
         self._extend_trajectory(gpu_s)
-        self._stopping.note_outcome(self.measured, self.expected_gain)
+        self._stopping.note_outcome(self.measured, self.expected_gain, self.better_chance)
 
     def withdraw(self) -> None:
         """Ask again for pending configurations, which the bench dropped."""
@@ -237,6 +246,31 @@ class TuningProblem:
         near = [e for e in ranked if _lower_bound_ms(e) <= max(limit_ms, best.time_ms)]
         return near[:most]
 
+    def equals(self) -> list[TrialSummary]:
+        """Return all that are as fast as the best as far as was measured; the best is first."""
+        return self.contenders(len(self._standings))
+
+    @property
+    def choice(self) -> TrialSummary | None:
+        """The one to use: of those that are as fast as the best, `choose_among_equals`' choice.
+
+        The one in use if that is the fastest.
+        """
+        best, incumbent = self.best, self.incumbent
+        if best is None or best is incumbent:
+            return best
+        best_ms = best.time_ms or math.nan
+        alike = [
+            trial
+            for trial in self.contenders()
+            if trial is not incumbent and are_times_alike(trial.time_ms or math.inf, best_ms)
+        ]
+        times = [
+            {name: e.time_ms for name, e in task._standings.items() if e.time_ms is not None}
+            for task in self.neighbours
+        ]
+        return choose_among_equals(alike, times, self._prior)
+
     @property
     def measured(self) -> int:
         """Different configurations that have an outcome."""
@@ -281,6 +315,12 @@ class TuningProblem:
             self._gain = self._search.expected_gain()
         return self._gain
 
+    def better_chance(self) -> float:
+        """Return the chance that something clearly faster than the best is left; nan at first."""
+        if self._better_chance is None:
+            self._better_chance = self._search.chance_of_better()
+        return self._better_chance
+
     def expected_saving_ms(self) -> float:
         """Return the same in ms a call; nan before the first time."""
         best = self.best
@@ -295,7 +335,8 @@ class TuningProblem:
             return None
         is_exhausted = self._search.exhausted and not self._again and not self._pending
         nothing_runs = len(self._in_vain) >= HANDFUL and not self.ranked()
-        return self._stopping.stop_reason(self.gap, is_exhausted, nothing_runs)
+        fails_alike = self.common_failure is not None
+        return self._stopping.stop_reason(self.gap, is_exhausted, nothing_runs, fails_alike)
 
     # ----------------------------------------------------------------------------------- details
 

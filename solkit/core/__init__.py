@@ -101,6 +101,7 @@ from solkit.core.reports import Comparison, ComparisonReport, Difference, Ratio,
 from solkit.core.settings import MeasureSettings
 from solkit.core.space import Constraint, Count, Params, Space
 from solkit.core.tuning import (
+    BETTER,
     Final,
     Stopped,
     TimedParams,
@@ -129,6 +130,7 @@ from solkit.core.work import (
 )
 
 __all__ = [
+    "BETTER",
     "CAPTURED_VERSION",
     "CONFIGURATION",
     "FACTS_VERSION",

@@ -59,8 +59,9 @@ class EvolveSettings:
 
     Attributes:
         stop_at: the share of the speed of light that is enough, 0 to 1; above 1 it never is.
-        least_gain: the search proposes more, or ends, when the next measurement is expected to
-            save less than this share of the best time.
+        least_gain: the search proposes more when the next measurement is expected to save less than
+            this share of the best time; it ends if also a candidate that saves over
+            `solkit.core.BETTER` is unlikely.
         seed: of all that is drawn.
         order: in which order candidates are measured.
         depth: the deepest that a candidate is analysed before it is measured.
@@ -277,6 +278,8 @@ class Evolved:
         notes: what limits this result, each a sentence.
         environment: versions by name.
         finalists: those that were tried at practice shapes; empty if there was nothing to choose.
+        better_chance: the chance that a candidate that was ranked and not measured saves over
+            `solkit.core.BETTER` of the best time; ``None`` if unknown.
     """
 
     kernel: str
@@ -302,6 +305,7 @@ class Evolved:
     notes: tuple[str, ...] = ()
     environment: Mapping[str, str | None] = field(default_factory=dict)
     finalists: tuple[Finalist, ...] = ()
+    better_chance: float | None = None
 
     def variant(self, name: str) -> Bred:
         """Return the variant with an id.

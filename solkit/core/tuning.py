@@ -12,6 +12,7 @@ from solkit.core.values import Value
 from solkit.errors import InputError
 
 __all__ = [
+    "BETTER",
     "Final",
     "Stopped",
     "TimedParams",
@@ -22,6 +23,9 @@ __all__ = [
     "Tuned",
 ]
 
+
+BETTER = 0.02
+"""Share of the best time: a search ends if a configuration that saves more is unlikely."""
 
 FINALS = ("guarded", "turns")
 """Ways to run a head-to-head on this machine's GPU."""
@@ -34,7 +38,8 @@ class TuneSettings:
     Attributes:
         stop_at: the share of the speed of light that is enough, 0 to 1; above 1 it never is.
         least_gain: the search ends when the next measurement is expected to save less than this
-            share of the best time; 0: never.
+            share of the best time, and a configuration that saves over `BETTER` is unlikely; 0:
+            never.
         seed: of the search.
         params: the parameters in use, to override the file's own.
         prior: whether candidates are ranked without the GPU before the first measurement.
@@ -122,11 +127,14 @@ class Stopped(str, enum.Enum):
     SPEED_OF_LIGHT = "speed_of_light"
     """The best is as near to the speed of light as was asked for."""
     EXPECTED_GAIN = "expected_gain"
-    """The next measurement is expected to save less than is worth a measurement."""
+    """The next measurement is expected to save less than is worth a measurement, and a clearly
+    faster configuration is unlikely."""
     EXHAUSTED = "exhausted"
     """Every configuration was measured."""
     NOTHING_RUNS = "nothing_runs"
     """One configuration after the other could not be measured, without being at fault."""
+    FAILS_ALIKE = "fails_alike"
+    """Every configuration fails for one reason, which parameters do not change."""
     BUDGET = "budget"
     """The GPU seconds are spent."""
     INTERRUPTED = "interrupted"
@@ -203,6 +211,10 @@ class Tuned:
         trajectory: how the best time fell.
         expected_gain: what the next measurement was expected to save, as a share of the best time;
             ``None`` if unknown.
+        equals: configurations that are as fast as the best, as far as was measured: their intervals
+            meet that of the fastest.
+        better_chance: the chance that a configuration is left that saves over `BETTER` of the best
+            time; ``None`` if unknown.
         log: the file that holds each outcome; ``None`` for a recording.
         notes: what limits this result, each a sentence.
         environment: versions by name.
@@ -225,6 +237,8 @@ class Tuned:
     stopped: Stopped
     trajectory: tuple[TuneProgress, ...] = ()
     expected_gain: float | None = None
+    better_chance: float | None = None
+    equals: tuple[TimedParams, ...] = ()
     log: str | None = None
     notes: tuple[str, ...] = ()
     environment: Mapping[str, str | None] = field(default_factory=dict)

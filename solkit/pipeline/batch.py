@@ -323,10 +323,24 @@ class _Course:
     def __post_init__(self) -> None:
         how = self.batch._tune_settings()
         self.tasks = [work.task(how) for work in self.works]
+        for place, task in enumerate(self.tasks):
+            task.neighbours = [self.tasks[n] for n in self._places_of_other_shapes(place)]
         self._of = {id(task): place for place, task in enumerate(self.tasks)}
         self._written: set[tuple[object, ...]] = set()
         if self.log is not None:
             self.log.spent = lambda: self.spent_s
+
+    def _places_of_other_shapes(self, place: int) -> list[int]:
+        """Return the places of the same kernel at other shapes, the nearest first."""
+        from solkit.tuner.transfer_prior import shape_distance
+
+        own = self.works[place].ground
+        others = [
+            n
+            for n, work in enumerate(self.works)
+            if n != place and work.ground.kernel_id == own.kernel_id
+        ]
+        return sorted(others, key=lambda n: shape_distance(self.works[n].ground.shape, own.shape))
 
     # ------------------------------------------------------------------------------------ resume
 
@@ -484,7 +498,7 @@ class _Course:
 
     def _is_decided(self, place: int) -> bool:
         """Tell whether the resumed run has judged a task's best already."""
-        best, earlier = self.tasks[place].best, self.decided.get(place)
+        best, earlier = self.tasks[place].choice, self.decided.get(place)
         if not best or not earlier:
             return False
         if canonical(best.configuration.params) != canonical(earlier.params):

@@ -489,4 +489,5 @@ class _Run:
             notes=(*self.original.notes, *self.notes, *breeding.notes, *self.practice.notes),
             environment=environment(),
             finalists=self.finalists,
+            better_chance=breeding.better_chance(),
         )

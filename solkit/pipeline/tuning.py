@@ -396,7 +396,7 @@ def tuned_result(
 ) -> Tuned:
     """Return the result of a search and its final."""
     task = searched.task
-    best, incumbent = task.best, task.incumbent
+    best, incumbent = task.choice, task.incumbent
     default = TimedParams(task.default.params) if incumbent is None else incumbent.timed_params()
     is_faster = last is not None and last.difference is Difference.FASTER
     if last is not None and is_faster:
@@ -404,6 +404,8 @@ def tuned_result(
     if best is not None and default.time_ms is None:
         why = default.message or "it was not measured"
         notes.append(f"The parameters in use fail: {why}")
+    if task.common_failure is not None:
+        notes.append(task.common_failure.note)
     fails = incumbent is not None and default.time_ms is None and best is not None
     verdict = TuneVerdict.FASTER if is_faster or fails else TuneVerdict.KEEP
     return Tuned(
@@ -424,6 +426,8 @@ def tuned_result(
         stopped=searched.stopped,
         trajectory=tuple(task.trajectory),
         expected_gain=_finite_or_none(task.expected_gain()),
+        better_chance=_finite_or_none(task.better_chance()),
+        equals=tuple(trial.timed_params() for trial in task.equals() if trial is not best),
         log=None if log is None else str(log.path),
         notes=tuple(notes),
         environment=environment(),

@@ -47,6 +47,7 @@ def as_json(evolved: Evolved) -> dict[str, Any]:
         "finalists": [_finalist_json(finalist) for finalist in evolved.finalists],
         "variants": [_variant_json(variant) for variant in evolved.variants],
         **chosen_fields(evolved, "rounds", "measured", "failed", "gpu_s", "stopped"),
+        "better_chance": evolved.better_chance,
         **chosen_fields(evolved, "trajectory", "cost", "log", "out", "notes"),
         "versions": dict(evolved.environment),
     }

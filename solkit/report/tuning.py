@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
 
 from solkit.core import (
+    BETTER,
     EvolveStatus,
     Final,
     Stopped,
@@ -46,11 +47,14 @@ __all__ = [
 
 SCHEMA = "solkit.tune/1"
 
+_MOST_EQUALS = 3  # listed on a line
+
 _STOPPED = {
     Stopped.SPEED_OF_LIGHT: "it is as near to the speed of light as was asked for",
-    Stopped.EXPECTED_GAIN: "the next measurement would save too little",
+    Stopped.EXPECTED_GAIN: "little is left to save",
     Stopped.EXHAUSTED: "every configuration was measured",
     Stopped.NOTHING_RUNS: "nothing could be measured",
+    Stopped.FAILS_ALIKE: "every configuration fails for the same reason",
     Stopped.BUDGET: "the budget is spent",
     Stopped.INTERRUPTED: "it was interrupted",
 }
@@ -68,12 +72,14 @@ def as_json(tuned: Tuned) -> dict[str, Any]:
         **chosen_fields(tuned, "kernel", "kernel_id", "problem_id", "shape", "device", "sol_ms"),
         "default": _timed_json(tuned.default),
         "best": None if tuned.best is None else _timed_json(tuned.best),
+        "equals": [_timed_json(timed) for timed in tuned.equals],
         "verdict": tuned.verdict.value,
         "speedup": speedup_json(tuned.final),
         "params": dict(tuned.params),
         "final": final_json(tuned.final),
         **chosen_fields(tuned, "measured", "failed", "gpu_s", "final_s", "stopped"),
-        **chosen_fields(tuned, "expected_gain", "trajectory", "log", "notes"),
+        **chosen_fields(tuned, "expected_gain", "better_chance"),
+        **chosen_fields(tuned, "trajectory", "log", "notes"),
         "versions": dict(tuned.environment),
     }
 
@@ -124,6 +130,7 @@ class SearchView:
         answer: what to do, and what shows it.
         effort: what was tried, and why the search ended.
         notes: what limits the result, each a sentence.
+        equals: which others are as fast as the best; empty if there is none.
     """
 
     title: str
@@ -132,6 +139,7 @@ class SearchView:
     answer: str
     effort: str
     notes: tuple[str, ...]
+    equals: str = ""
 
     @classmethod
     def from_json(cls, tuned: Mapping[str, Any]) -> SearchView:
@@ -154,6 +162,7 @@ class SearchView:
             answer=answer,
             effort=f"{tuned['measured']} configurations {effort_words(tuned)}",
             notes=(*tuned["notes"], *(final["evidence"] if final else ())),
+            equals=_equals_words(tuned.get("equals", ())),
         )
 
     def lines(self) -> Iterator[str]:
@@ -162,6 +171,8 @@ class SearchView:
         yield f"  in use  {self.in_use}"
         if self.best:
             yield f"  best    {self.best}"
+        if self.equals:
+            yield f"  {self.equals}"
         yield f"  {self.answer}"
 
 
@@ -179,6 +190,17 @@ def timed_words(timed: Mapping[str, Any], sol_ms: float | None) -> str:
     return f"{duration(timed['time_ms'])}{gap}{params}"
 
 
+def _equals_words(equals: Sequence[Mapping[str, Any]]) -> str:
+    """Return the configurations that are as fast as the best; empty if there is none."""
+    if not equals:
+        return ""
+    listed = "; ".join(format_settings(timed["params"]) for timed in equals[:_MOST_EQUALS])
+    hidden = len(equals) - _MOST_EQUALS
+    more = f"; and {hidden} more" if hidden > 0 else ""
+    others = "1 other is" if len(equals) == 1 else f"{len(equals)} others are"
+    return f"{others} as fast, as far as was measured: {listed}{more}."
+
+
 def speedup_words(speedup: Mapping[str, Any] | None) -> str:
     """Return how many times as fast the best is, with its interval; empty if it is unknown."""
     if speedup is None:
@@ -191,7 +213,15 @@ def effort_words(search: Mapping[str, Any]) -> str:
     """Return the GPU time of a search's JSON, how many failed, and why it ended."""
     failed = f", {search['failed']} of them failed" if search["failed"] else ""
     why = _STOPPED[Stopped(search["stopped"])]
-    return f"in {search['gpu_s']:.1f} GPU s{failed}; stopped because {why}."
+    chance = search.get("better_chance")
+    sure = "" if chance is None else f"; {_chance_words(chance)}"
+    return f"in {search['gpu_s']:.1f} GPU s{failed}; stopped because {why}{sure}."
+
+
+def _chance_words(chance: float) -> str:
+    """Return how sure it is that nothing clearly faster is left."""
+    share = "under 1 %" if chance < 0.01 else f"{100 * chance:.0f} %"
+    return f"the chance that another saves over {100 * BETTER:.0f} % is {share}"
 
 
 # -------------------------------------------------------------------------------------------- text

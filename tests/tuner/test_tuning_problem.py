@@ -88,11 +88,28 @@ def test_it_never_stops_before_the_default_is_measured():
 
 
 def test_it_stops_when_little_is_to_be_gained():
-    task = made(settings={"least_gain": 0.999, "patience": 10, "calm": 3})
+    settings = {"least_gain": 0.999, "better_chance": 1.1, "patience": 10, "calm": 3}
+    task = made(settings=settings)
     answered(task, 11)
     assert task.stopped is None
     answered(task, 1)
     assert task.stopped is Stopped.EXPECTED_GAIN
+
+
+def test_it_goes_on_while_something_clearly_faster_may_be_left():
+    settings = {"least_gain": 0.999, "better_chance": 0.0, "patience": 10, "calm": 3}
+    task = made(settings=settings)
+    answered(task, 30)
+    assert task.stopped is None
+
+
+def test_it_stops_with_the_best_before_all_is_measured():
+    task = made()
+    while task.stopped is None:
+        answered(task, 1)
+    assert task.stopped is Stopped.EXPECTED_GAIN
+    assert task.better_chance() < 0.1
+    assert task.best.time_ms == pytest.approx(1.0, rel=0.02)
 
 
 def test_an_outcome_that_was_told_before_counts_once():

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from solkit.core import Configuration, Order, canonical
+from solkit.core import BETTER, Configuration, Order, canonical
 from solkit.extras import library
 from solkit.surrogate.gaussian_process import GaussianProcess
 
@@ -60,7 +60,8 @@ _UNKNOWN_LOG2 = 0.33
 _ALIKE_LOG2 = _UNKNOWN_LOG2
 """L: forecasts that differ by more than the kernel model's own error are of other programs."""
 _MOST_FAILURES = 3
-"""A variant is given up after so many failures with no success."""
+"""A variant is given up after so many failures with no success, none of them for want of memory."""
+_DRAWS, _MOST_DRAWN = 512, 300  # samples of the joint posterior, and candidates in one
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,7 @@ class Frontier:
         self._asked: set[tuple[str, str]] = set()
         self._times: dict[tuple[str, str], float] = {}
         self._failed: Counter[str] = Counter()
+        self._telling: Counter[str] = Counter()  # failures that other parameters may share
         self._dropped: set[str] = set()
         self._choices = 0
 
@@ -151,15 +153,22 @@ class Frontier:
             if earlier is None or earlier.sd == 0:  # it was measured before it was ranked
                 self._points[point.key] = point
 
-    def tell(self, point: Point, time_ms: float | None) -> None:
-        """Record the time of a candidate; ``None`` if it failed."""
+    def tell(self, point: Point, time_ms: float | None, is_telling: bool = True) -> None:
+        """Record the time of a candidate.
+
+        Args:
+            point: the candidate.
+            time_ms: ``None`` if it failed.
+            is_telling: whether other parameters may fail alike: not for want of memory.
+        """
         self._points.setdefault(point.key, point)
         self._asked.add(point.key)
         if time_ms is not None:
             self._times[point.key] = time_ms
             return
         self._failed[point.variant] += 1
-        if self._failed[point.variant] >= _MOST_FAILURES and not self._succeeded(point.variant):
+        self._telling[point.variant] += is_telling
+        if self._telling[point.variant] >= _MOST_FAILURES and not self._succeeded(point.variant):
             self.drop(point.variant)
 
     def drop(self, variant: str) -> None:
@@ -186,6 +195,26 @@ class Frontier:
             return math.inf if remaining else 0.0
         return 1.0 - math.pow(2.0, -float(self._improvements(remaining).max()))
 
+    def better_chance(self, share: float = BETTER) -> float:
+        """Return the chance that a candidate is left that saves over `share` of the best time.
+
+        Errors of forecasts have much in common, so it is counted in samples of the joint posterior.
+        Spreads are widened if each time, foretold from the others, is farther off than believed.
+        """
+        remaining = self.remaining()
+        if not remaining or self.best_ms is None:
+            return 1.0 if remaining else 0.0
+        edge = math.log2(self.best_ms) + math.log2(1 - share)
+        mean, sd = self.believed(remaining)
+        likeliest = np.argsort(-(edge - mean) / sd)[:_MOST_DRAWN]
+        points = [remaining[at] for at in likeliest]
+        mean, covariance = self._joint_posterior(points)
+        root = np.linalg.cholesky(covariance + 1e-9 * np.eye(len(points)))
+        normal = np.random.default_rng(0).standard_normal((len(points), _DRAWS))
+        works = np.array([self._works_chance(point) for point in points])
+        is_better = (mean[:, None] + root @ normal < edge) * works[:, None]
+        return float(1 - np.prod(1 - is_better, axis=0).mean())
+
     def choose(self) -> Point | None:
         """Return what to measure next; ``None`` if nothing is left. It is not given again."""
         remaining = self.remaining()
@@ -208,6 +237,18 @@ class Frontier:
         cross = self._likeness_matrix(points, measured).T
         shift, variance = process.posterior(residual, cross, sd**2)
         return mean + shift, np.sqrt(np.maximum(variance, 1e-12))
+
+    def _joint_posterior(self, points: Sequence[Point]) -> tuple[Array, Array]:
+        """Return mean and covariance of log2 of the times, after what was measured."""
+        measured = [self._points[key] for key in self._times]
+        residual = np.array([math.log2(self._times[point.key]) - point.mean for point in measured])
+        process = GaussianProcess(self._likeness_matrix(measured, measured), _NOISE_LOG2**2)
+        halves = process.solve_triangular_factor(self._likeness_matrix(points, measured).T)
+        mean = np.array([point.mean for point in points])
+        mean = mean + process.solve_triangular_factor(residual) @ halves
+        covariance = self._likeness_matrix(points, points) - halves.T @ halves
+        errors = process.leave_one_out_errors(residual)
+        return mean, covariance * max(float(errors.mean()), 1.0)
 
     # ------------------------------------------------------------------------------------- choice
 

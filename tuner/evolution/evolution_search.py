@@ -50,6 +50,9 @@ from solkit.core import (
     variant_id,
 )
 from solkit.errors import SolkitError
+from solkit.measure.checking.remedies import remedy_of
+from solkit.tuner.common_failure import failure_reason
+from solkit.tuner.early_stopping import TaskSettings
 from solkit.tuner.evolution.acquisition import Frontier, Point, Shares
 from solkit.tuner.evolution.bandit import Bandit
 from solkit.tuner.evolution.population_archive import Archive
@@ -210,6 +213,9 @@ class EvolutionSearch:
     def _run_search(self) -> Stopped:
         self._measure_original()
         if self.archive.best.time_ms is None:
+            why = self.archive[self.archive.original].why
+            if why:
+                self.notes.append(f"The original fails: {why.rstrip('.')}. {remedy_of(why)}")
             return Stopped.NOTHING_RUNS
         while (stopped := self._stop_reason()) is None:
             if self._wants_proposals():
@@ -237,7 +243,7 @@ class EvolutionSearch:
             return Stopped.SPEED_OF_LIGHT
         if self._world.spent_s() >= self._budget_s - self._practice_budget_s():
             return Stopped.BUDGET
-        if not self._promises_gain() and not self._can_propose():
+        if not self._promises_gain() and not self._can_propose() and not self._may_be_better():
             return Stopped.EXPECTED_GAIN if self._frontier.remaining() else Stopped.EXHAUSTED
         return None
 
@@ -250,6 +256,16 @@ class EvolutionSearch:
         if self._how.order is Order.RANDOM:
             return bool(self._frontier.remaining())
         return self._frontier.gain() > self._how.least_gain
+
+    def _may_be_better(self) -> bool:
+        """Tell whether something clearly faster may be among what is left."""
+        if self._how.order is Order.RANDOM or not self._how.least_gain:
+            return bool(self._frontier.remaining())
+        return self._frontier.better_chance() >= TaskSettings.better_chance
+
+    def better_chance(self) -> float | None:
+        """Return the chance that a ranked candidate is clearly faster; ``None`` if unknown."""
+        return self._frontier.better_chance() if self._frontier.best_ms is not None else None
 
     def _wants_proposals(self) -> bool:
         due = self._since_round >= _PER_ROUND or not self._promises_gain()
@@ -386,7 +402,8 @@ class EvolutionSearch:
         self.failed += result.time_ms is None
         if point.key == self._first.key:
             self.first_ms = result.time_ms
-        self._frontier.tell(point, result.time_ms)
+        is_telling = failure_reason(result.verdict, result.why) is not None
+        self._frontier.tell(point, result.time_ms, is_telling)
         if result.verdict in _BLAMED:
             self._frontier.drop(variant.id)
         before = self.archive[variant.id]

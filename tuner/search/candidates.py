@@ -66,6 +66,11 @@ class Candidates:
         return float(self._free.sum()) if self._spent else math.inf
 
     @property
+    def most_remaining(self) -> float:
+        """Number of points that are left, illegal ones included where not all are known."""
+        return min(self.remaining, self._space.size - len(self._taken))
+
+    @property
     def exhausted(self) -> bool:
         """True if no point is left."""
         return self._spent and not self._free.any()

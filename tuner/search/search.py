@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import ndtr
 
-from solkit.core import Space
+from solkit.core import BETTER, Space
 from solkit.core.space import Params
 from solkit.errors import InputError
 from solkit.surrogate.gaussian_process import (
@@ -31,7 +31,10 @@ __all__ = ["DEFAULTS", "PoolModel", "Search", "SearchRows", "SearchSettings"]
 _REFIT = 0.1  # by which share what was told grows between fits
 _FIT_FROM = 4  # measurements
 _CENTRES = 5  # fastest points around which others are considered
+_MISLED = 3  # failures without a time after which the prior is not followed
 _SEEN = 0.5  # measurements' worth of doubt about chances of failing
+_YOUNG = 16.0  # measurements from which a model errs twice as much as it believes
+_CERTAIN = 1 - 1e-12
 
 
 @dataclass
@@ -224,6 +227,32 @@ class PoolModel:
         seen = (failed @ near + _SEEN * failed.mean()) / (near.sum(0) + _SEEN)
         return np.asarray(np.maximum(self._prior_fails, seen))
 
+    def chance_below(self, log2_ms: float) -> float:
+        """Return the chance that a free point takes less than `log2_ms`.
+
+        Points of the pool are taken as independent, and as many others as are free as like them:
+        both make the chance larger. `_error_scale` widens the spreads.
+        """
+        if not self.free.any():
+            return 0.0
+        mean, sd = self.targets()
+        edge = float(self.scale.targets(np.array([log2_ms]))[0])
+        below = ndtr((edge - mean) / (sd * self._error_scale())) * (1 - self.fails())
+        none = float(np.log1p(-np.minimum(below[self.free], _CERTAIN)).sum())
+        unseen = max(self._candidates.most_remaining / int(self.free.sum()), 1.0)
+        return -math.expm1(none * unseen)
+
+    def _error_scale(self) -> float:
+        """Return how many times as large errors are as the model believes, at least 1.
+
+        Each measurement is foretold from the others. Few measurements say little of hyperparameters
+        and of surprises; `_YOUNG` is calibrated on recorded spaces (bench/stops.py).
+        """
+        process, ran = self._conditioned(), np.isfinite(self._rows.times)
+        errors = process.leave_one_out_errors(self._residuals(process))[ran]
+        seen = max(math.sqrt(float(errors.mean())), 1.0)
+        return seen * (1 + _YOUNG / len(errors))
+
     def cost(self) -> Array:
         """Return the expected cost of measuring each point of the pool, relative to the mean."""
         costs = np.array(self._rows.log_cost)
@@ -410,6 +439,19 @@ class Search:
         gain = (ndtr(step) - later) * (1 - model.fails())
         return float(np.clip(gain[model.free].max(), 0.0, 1.0))
 
+    def chance_of_better(self, share: float = BETTER) -> float:
+        """Return the chance that a point is left that takes less than the best by over `share`.
+
+        The larger one of both models. NaN before anything was told that did not fail; 0 if no point
+        is left.
+        """
+        if self.best is None:
+            return math.nan
+        below = math.log2(self.best[1]) + math.log2(1 - share)
+        for model in self._models:
+            model.refresh_pool()
+        return max(model.chance_below(below) for model in self._models)
+
     def forecast(self, points: Sequence[Params]) -> tuple[Array, Array]:
         """Return mean and standard deviation of log2(time / ms) of points, each (points,).
 
@@ -464,11 +506,14 @@ class Search:
         return gain * (1 - model.fails()) / model.cost()
 
     def _design_point(self) -> Places | None:
-        """Choose a point by the prior, or else the one farthest from those that were taken."""
+        """Choose a point by the prior, or else the one farthest from those that were taken.
+
+        A prior whose first points all fail is not followed until one has a time.
+        """
         considered = self._candidates.spread(self._settings.considered)
         if not len(considered):
             return None
-        if self._believes:
+        if self._believes and sum(self._rows.failed) < _MISLED:
             mean, _ = self._model.prior.log2_ms(considered)
             return considered[int(np.argmin(np.nan_to_num(mean, nan=math.inf)))]
         considered = self._chance.permutation(considered)[:_DESIGNED]

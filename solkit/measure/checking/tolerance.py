@@ -210,6 +210,7 @@ class Standard:
         for index, (mine, theirs) in enumerate(zip(got, self._want, strict=False)):
             where = f"output {index}"
             differences = _form_differences(mine, theirs)
+            errors += [f"{where}: {difference}" for difference in differences]
             if not differences and _are_identical(mine, theirs):
                 continue
             if _comparable(mine, theirs):
@@ -218,7 +219,6 @@ class Standard:
                 max_error = max(max_error, tally.max_error)
                 if not tally.is_within(theirs, rule):
                     errors.append(f"{where}: {tally.describe(theirs, rule)}")
-            errors += [f"{where}: {difference}" for difference in differences]
         return Comparison(max_error, tuple(errors))
 
     def _output_rule(self, index: int) -> _Rule:

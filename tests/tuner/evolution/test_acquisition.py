@@ -76,6 +76,43 @@ def test_the_largest_expected_improvement_is_chosen():
     assert frontier.gain() == pytest.approx(1 - 2 ** -sorted(by_hand)[-2], rel=1e-6)
 
 
+def test_the_chance_of_something_better_is_that_of_a_normal_by_hand():
+    frontier = Frontier(shares=Shares(0.0, 0.0, 1.0))
+    measured(frontier, [point("first", 1)], [1.0])
+    frontier.add([point("a", 2, 0.3, 0.4)])
+    by_hand = norm.cdf((math.log2(0.98) - 0.3) / 0.4)
+    assert frontier.better_chance() == pytest.approx(by_hand, abs=0.04)
+
+
+def test_candidates_that_err_alike_count_as_one():
+    alike, apart = Frontier(shares=Shares(1.0, 0.0, 0.0)), Frontier(shares=Shares(0.0, 0.0, 1.0))
+    for frontier in (alike, apart):
+        measured(frontier, [point("first", 1, 0.0, 1e-3)], [1.0])
+        frontier.add([point(f"v{n}", 2 + n, 0.5, 0.5) for n in range(20)])
+    one = norm.cdf((math.log2(0.98) - 0.5) / 0.5)
+    assert alike.better_chance() == pytest.approx(one, abs=0.05)
+    assert apart.better_chance() == pytest.approx(1 - (1 - one) ** 20, abs=0.05)
+
+
+def test_nothing_better_is_left_where_nothing_is_left():
+    frontier = Frontier()
+    assert frontier.better_chance() == 0.0
+    frontier.add([point("a", 1)])
+    assert frontier.better_chance() == 1.0
+
+
+def test_a_variant_is_not_given_up_for_want_of_memory():
+    frontier = Frontier()
+    points = [point("a", block) for block in range(8)]
+    frontier.add(points)
+    for each in points[:5]:
+        frontier.tell(each, None, is_telling=False)
+    assert len(frontier.remaining()) == 3
+    for each in points[5:7]:
+        frontier.tell(each, None)
+    assert len(frontier.remaining()) == 1
+
+
 def test_a_variant_that_changes_nothing_is_not_measured_after_one_that_disappointed():
     frontier = Frontier()
     tiled = [point(name, 64, -1.0, 0.5) for name in ("retile", "hoist", "constants")]

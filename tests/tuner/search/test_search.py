@@ -153,10 +153,32 @@ def test_the_expected_gain_falls_once_the_best_is_found():
     assert 0 <= late.expected_gain() < 0.02 < early.expected_gain() <= 1
 
 
+@pytest.mark.slow
+def test_the_chance_of_something_better_falls_once_the_best_is_found():
+    early = searched(Search(Space(VALUES), seed=2), 12)
+    late = searched(Search(Space(VALUES), seed=2), 150)
+    assert early.best[1] > 1.05
+    assert early.chance_of_better() > 0.5
+    assert late.best[1] == 1.0
+    assert late.chance_of_better() < 0.1
+
+
+def test_a_smaller_saving_is_the_likelier_one():
+    search = searched(Search(Space(VALUES), seed=2), 20)
+    assert search.chance_of_better(0.5) < search.chance_of_better(0.01)
+
+
+def test_the_chance_of_something_better_is_unknown_before_the_first_time():
+    search = Search(Space(VALUES))
+    assert math.isnan(search.chance_of_better())
+    search.tell(search.ask()[0], None)
+    assert math.isnan(search.chance_of_better())
+
+
 def test_an_exhausted_space_has_nothing_to_gain():
     search = searched(Search(Space({"X": [1, 2, 3]})), 3, lambda params: params["X"])
     assert search.exhausted
-    assert search.expected_gain() == 0.0
+    assert search.expected_gain() == search.chance_of_better() == 0.0
 
 
 def test_a_space_of_one_point_and_one_of_none():

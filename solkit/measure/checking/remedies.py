@@ -1,0 +1,52 @@
+"""Meaning of a failure's message: does it depend on parameters, and what would mend it."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["is_about_form", "remedy_of", "wants_resources"]
+
+_RESOURCES = re.compile(
+    r"out of (?:resource|memory)|outofresources|too (?:many|much) (?:resources|shared|registers)"
+    r"|cuda[ _]error|\[cuda\]|acceleratorerror|ended its process",
+    re.IGNORECASE,
+)
+
+# of `solkit.measure.checking.tolerance`: an output's form, or the number of outputs
+_FORM = re.compile(r"^output \d+: (shape|dtype|device) .+ where the reference has (.+)$")
+_COUNT = re.compile(r"^\d+ output\(s\); the reference has (\d+)$")
+
+_OF_FORM = {
+    "shape": "Return outputs of shape {}, or correct the reference's.",
+    "dtype": "Convert the output to {}, or let the reference return the kernel's dtype.",
+    "device": "Return outputs on {}.",
+}
+
+
+def wants_resources(message: str) -> bool:
+    """Tell whether a configuration wanted too much of the GPU, or broke its context."""
+    return _RESOURCES.search(message) is not None
+
+
+def is_about_form(message: str) -> bool:
+    """Tell whether outputs differ from the reference's in number, shape, dtype or device."""
+    return bool(_FORM.match(message) or _COUNT.match(message))
+
+
+def remedy_of(message: str) -> str:
+    """Return a sentence that says what would mend a failure which parameters do not change."""
+    if form := _FORM.match(message):
+        return _OF_FORM[form[1]].format(form[2])
+    if count := _COUNT.match(message):
+        return (
+            f"Return {count[1]} output(s), or name the arguments that the kernel writes in OUTPUTS."
+        )
+    if message.startswith("running it: "):
+        return "Correct the function that launches the kernel, or the inputs that it is given."
+    if message.startswith("it writes to memory"):
+        return "Name the arguments that the kernel writes in OUTPUTS."
+    if message.startswith("the file's check()"):
+        return "Correct the kernel, or the file's check()."
+    if message.startswith("output "):
+        return "Correct the kernel, which computes something else than its reference."
+    return "Correct the kernel's source: no choice of its parameters compiles or runs."
