@@ -63,8 +63,7 @@ def choose_among_equals(
 
 
 def _if_all_known(values: Sequence[object | None]) -> list[object] | None:
-    known = [value for value in values if value is not None]
-    return known if len(known) == len(values) else None
+    return None if any(value is None for value in values) else list(values)
 
 
 def _resources(outcomes: Sequence[Outcome]) -> tuple[int, int, int] | None:

@@ -6,6 +6,7 @@ and tells it their outcomes (`solkit.tuner.bench_driver`).
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import deque
 from collections.abc import Sequence
@@ -254,17 +255,14 @@ class TuningProblem:
     def choice(self) -> TrialSummary | None:
         """The one to use: of those that are as fast as the best, `choose_among_equals`' choice.
 
-        The one in use if that is the fastest.
+        It is faster than the one in use, unless that is the fastest.
         """
         best, incumbent = self.best, self.incumbent
         if best is None or best is incumbent:
             return best
         best_ms = best.time_ms or math.nan
-        alike = [
-            trial
-            for trial in self.contenders()
-            if trial is not incumbent and are_times_alike(trial.time_ms or math.inf, best_ms)
-        ]
+        faster = itertools.takewhile(lambda trial: trial is not incumbent, self.contenders())
+        alike = [trial for trial in faster if are_times_alike(trial.time_ms or math.inf, best_ms)]
         times = [
             {name: e.time_ms for name, e in task._standings.items() if e.time_ms is not None}
             for task in self.neighbours

@@ -316,10 +316,10 @@ def _plot_layout(tuned: Tuned) -> Mapping[str, Any]:
     shown = [at.best_ms for at in tuned.trajectory] + [*_reference_levels(tuned).values()]
     low, high = (min(shown) / 1.05, max(shown) * 1.05) if shown else (1.0, 10.0)
     ticks = log_ticks(low, high)
+    where = f"{shape_words(tuned.shape)} on {tuned.device}"
+    effort = SearchView.from_json(as_json(tuned)).effort
     return {
-        "title": {
-            "text": f"{tuned.kernel}<br><sup>{shape_words(tuned.shape)} on {tuned.device}</sup>"
-        },
+        "title": {"text": f"{tuned.kernel}<br><sup>{where}</sup><br><sup>{effort}</sup>"},
         "xaxis": {"title": "GPU seconds, compile time included", "rangemode": "tozero"},
         "yaxis": {
             "title": "time of a call (logarithmic)",
@@ -331,5 +331,5 @@ def _plot_layout(tuned: Tuned) -> Mapping[str, Any]:
         "template": "plotly_white",
         "showlegend": True,
         "legend": {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 1, "xanchor": "right"},
-        "margin": {"t": 110},
+        "margin": {"t": 130},
     }

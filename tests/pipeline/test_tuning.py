@@ -29,6 +29,41 @@ def tuned(rows=None, seconds=20.0, settings=FULL, **told):
     return solkit.tune("softmax/rows", gpu_seconds=seconds, bench=bench, settings=settings, **told)
 
 
+def test_it_says_how_sure_it_is_that_nothing_clearly_faster_is_left():
+    told = tuned(seconds=1000.0, settings=TuneSettings(stop_at=9.0))
+    assert told.stopped is Stopped.EXPECTED_GAIN
+    assert told.better_chance < 0.1
+    found = json.loads(page.dumps(told))
+    assert found["better_chance"] == told.better_chance
+    words = page.SearchView.from_json(found).effort
+    assert "the chance that another saves over 2 % is under 1 %" in words
+    assert words in page.convergence_plot(told)
+
+
+def test_it_lists_what_is_as_fast_as_the_best():
+    told = tuned(spaces.recording(lambda p: 1.0 if p["BLOCK"] == 128 else 2.0), seconds=1000.0)
+    assert told.equals
+    assert all(timed.params["BLOCK"] == 128 for timed in told.equals)
+    assert told.best.params not in [timed.params for timed in told.equals]
+    found = json.loads(page.dumps(told))
+    assert [timed["params"] for timed in found["equals"]] == [e.params for e in told.equals]
+    view = page.SearchView.from_json(found)
+    assert (
+        f"{len(told.equals)} others are as fast, as far as was measured: BLOCK=128" in view.equals
+    )
+    assert any(view.equals in line for line in view.lines())
+
+
+def test_failures_alike_end_it_and_say_what_would_mend_it():
+    why = "output 0: dtype torch.float32 where the reference has torch.bfloat16"
+    rows = [replace(spaces.failed(r, Verdict.WRONG), message=why) for r in spaces.recording()]
+    told = tuned(rows, seconds=1000.0)
+    assert told.stopped is Stopped.FAILS_ALIKE
+    assert told.measured < 20  # those that were compiled ahead included
+    assert why in told.notes[-1]
+    assert "Convert the output to torch.bfloat16" in told.notes[-1]
+
+
 def test_what_it_says():
     told = tuned()
     assert (told.kernel, told.kernel_id, told.device) == ("softmax/rows", "k" * 16, "h100-sxm")
@@ -244,6 +279,7 @@ def test_the_json_is_the_contract():
     assert found["schema"] == "solkit.tune/1"
     expected = {"kernel", "shape", "device", "sol_ms", "default", "best", "verdict", "speedup"}
     expected |= {"measured", "failed", "gpu_s", "stopped", "trajectory", "versions"}
+    expected |= {"equals", "better_chance", "expected_gain"}
     assert expected <= set(found)
     assert {"params", "time_ms"} <= set(found["default"])
     assert {"params", "time_ms", "low", "high"} <= set(found["best"])

@@ -1,4 +1,4 @@
-"""Meaning of a failure's message: does it depend on parameters, and what would mend it."""
+"""Meaning of a failure's message: does it depend on parameters, and what would fix it."""
 
 from __future__ import annotations
 
