@@ -17,6 +17,7 @@ from solkit.errors import InputError
 
 __all__ = [
     "INDUCTOR",
+    "LIBRARIES",
     "ZOO",
     "Kernel",
     "kernel_at_path",
@@ -28,6 +29,9 @@ __all__ = [
 ZOO = Path(solkit.__file__).parent / "datasets" / "zoo"
 INDUCTOR = ZOO.parent / "inductor"
 """Generated files, a folder per template: see `tools.inductor`."""
+LIBRARIES = ZOO.parent / "libraries"
+"""Launchers as libraries write them, a folder per family; some import their kernel from one."""
+_ORIGINS = {ZOO.resolve(): "zoo", LIBRARIES.resolve(): "library"}
 _GENERATED_KIND = re.compile(r'^KIND = "(\w+)"$', re.MULTILINE)
 _PROBLEM = "problem.py"
 _FOLDER_SUFFIXES = (".json", ".jsonl", ".py")
@@ -42,7 +46,7 @@ class Kernel:
         name: in rows, e.g. ``"softmax/whole_row"``.
         family: what it computes, e.g. ``"softmax"``.
         kind: the kind of the family, e.g. ``"norm"``.
-        origin: ``"zoo"``, ``"inductor"`` or ``"file"``.
+        origin: ``"zoo"``, ``"inductor"``, ``"library"`` or ``"file"``.
         source: the file.
         problem: the file with the reference, which may be the same.
         entry_point: the function that is called.
@@ -142,8 +146,8 @@ def select_kernels(names: Sequence[str], families: Collection[str] = ()) -> tupl
     """Return the kernels that a user names, families in alphabetical order.
 
     Args:
-        names: ``"zoo"``, ``"inductor"``, or paths of kernel files and their folders; a kernel
-            named twice counts once.
+        names: ``"zoo"``, ``"inductor"``, ``"libraries"``, or paths of kernel files and their
+            folders; a kernel named twice counts once.
         families: only these; all by default.
 
     Raises:
@@ -184,6 +188,10 @@ def _kernels_named(name: str) -> list[Kernel]:
         return _family_folders(ZOO)
     if name == "inductor":
         return [_lone_kernel(file) for file in sorted(INDUCTOR.glob("*/*.py"))]
+    if name == "libraries":
+        return [
+            _lone_kernel(file) for file in sorted(LIBRARIES.glob("*/*.py")) if file.name != _PROBLEM
+        ]
     path = Path(name)
     if path.is_dir():
         if (path / _PROBLEM).is_file():
@@ -197,7 +205,8 @@ def _kernels_named(name: str) -> list[Kernel]:
         return inside
     if path.suffix != ".py" or not path.is_file():
         raise InputError(
-            f"no kernel file {name!r}; expected 'zoo', 'inductor', a *.py file or a folder"
+            f"no kernel file {name!r}; expected 'zoo', 'inductor', 'libraries', "
+            "a *.py file or a folder"
         )
     return [_lone_kernel(path)]
 
@@ -227,7 +236,7 @@ def _family_folders(folder: Path) -> list[Kernel]:
 def _family_kernels(problem_path: Path) -> list[Kernel]:
     problem_path = problem_path.resolve()
     family = problem_path.parent.name
-    origin = "zoo" if problem_path.parent.parent == ZOO.resolve() else "file"
+    origin = _ORIGINS.get(problem_path.parent.parent, "file")
     problem = _source_at_path(problem_path, f"{family}/{_PROBLEM}")
     kind = _kind_of_source(problem, family)
     return [
@@ -252,6 +261,13 @@ def _lone_kernel(path: Path) -> Kernel:
         return next(k for k in _family_kernels(problem) if k.path == path.resolve())
     if path.resolve().parent.parent == INDUCTOR.resolve():
         return _generated_kernel(path.resolve())
+    if path.resolve().parent.parent == LIBRARIES.resolve():
+        family = path.resolve().parent.name
+        source = _source_at_path(path, f"{family}/{path.name}")
+        kind = _kind_of_source(source, family)
+        return Kernel(
+            path.resolve(), f"{family}/{path.stem}", family, kind, "library", source, source
+        )
     source = _source_at_path(path, path.name)
     kind = _kind_of_source(source, path.stem)
     return Kernel(path.resolve(), path.stem, path.stem, kind, "file", source, source)

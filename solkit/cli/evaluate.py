@@ -23,6 +23,7 @@ class _Split(str, enum.Enum):
     CONFIGURATIONS = "configurations"
     PROBLEMS = "problems"
     FAMILIES = "families"
+    STYLES = "styles"
     KINDS = "kinds"
     DEVICES = "devices"
     TRANSFER = "transfer"

@@ -94,13 +94,14 @@ class Workload:
         ]
 
     def written_arguments(self) -> list[torch.Tensor]:
-        """Return the arguments named in `outputs`, in that order."""
+        """Return the tensors of the arguments named in `outputs`, in that order."""
         if not self.outputs:
             return []
         function = self.reference or self.kernel
         assert function is not None
         bound = inspect.signature(function).bind(*self.args, **self.kwargs).arguments
-        return [bound[name] for name in self.outputs]
+        leaves = tree_flatten([bound[name] for name in self.outputs])[0]  # lists of tensors, too
+        return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
     def _run_on_inputs(self, function: Function) -> list[torch.Tensor]:
         returned = function(*self.args, **self.kwargs)

@@ -165,7 +165,8 @@ class NativeKernel(LoadedKernel):
                     f"{file_of_module(self._module)} has no kernel to give {params} to"
                 )
             return None
-        tuned = restrict_autotuners(self._module, params)
+        named = inspect.signature(self._kernel).parameters
+        tuned = restrict_autotuners(self._module, params, named)
         own = _accepted_keywords(self._kernel, params)
         for name in params:
             if name not in own and name not in tuned:

@@ -12,7 +12,7 @@ import linecache
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -178,11 +178,19 @@ def check_call(
         ) from error
 
 
-def restrict_autotuners(module: ModuleType, params: Mapping[str, Value]) -> set[str]:
+def restrict_autotuners(
+    module: ModuleType, params: Mapping[str, Value], own_names: Collection[str] = ()
+) -> set[str]:
     """Keep, in each `triton.autotune` of a file, only the configurations that match `params`.
 
     Modules beside the file count too, and those of packages, whatever it imports. An autotuner with
     a single configuration launches it without timing. ``every_config`` keeps them all.
+
+    Args:
+        module: of the file.
+        params: the requested values.
+        own_names: parameters that the launcher takes itself. It may launch the function under an
+            autotuner (``tuner.fn``) with them, so none of its configurations has to match.
 
     Returns:
         The parameters that some autotuner knows.
@@ -211,7 +219,7 @@ def restrict_autotuners(module: ModuleType, params: Mapping[str, Value]) -> set[
         restricted |= set(selected)
         matched |= bool(selected and kept)
         tuner.configs = kept or tuner.configs
-        if not kept:
+        if not kept and not selected.keys() <= set(own_names):
             listed = "; ".join(str(kw) for _, kw in configs[:8])
             lacking.append(
                 f"{file_of_module(module)}: autotuned kernel {name} has no configuration with "

@@ -220,7 +220,7 @@ def _forecasters_of_split(
     forecasters = forecasters_for(
         split, request.baselines, request.seed, request.settings, left_out
     )
-    if split in ("families", "kinds"):
+    if split in ("families", "styles", "kinds"):
         forecasters[""] = OnTrees(request.settings, request.seed, left_out, request.points)
     return forecasters
 

@@ -7,6 +7,7 @@ is in one fold.
 configurations  other configurations of the same kernels and shapes are known
 problems        the kernel is known at other shapes, other kernels at none of this one
 families        nothing that computes the same is known
+styles          nor anything written as libraries write kernels; only such kernels are tested
 kinds           nor anything of its kind, of a related kind, or of a matching Inductor template
 devices         neither the problem nor the GPU is known
 transfer        the problem is known on no GPU, but for the same configuration's time on another GPU
@@ -45,17 +46,19 @@ __all__ = [
 ]
 
 FOLDS = 5
-SPLITS = ("configurations", "problems", "families", "kinds", "devices", "transfer")
+SPLITS = ("configurations", "problems", "families", "styles", "kinds", "devices", "transfer")
 
 _LEFT_OUT = {
     "configurations": ("kernel_id", "problem_id", "params"),
     "problems": ("problem_id",),
     "families": ("family",),
+    "styles": ("family",),
     "devices": ("problem_id",),
     "transfer": ("problem_id",),
 }
 
 _BY_DEVICE = ("devices", "transfer")
+_LIBRARY = "library"  # origin of launchers in `datasets/libraries`
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,10 @@ def split_into_folds(table: Table, split: str) -> Iterator[Fold]:
     places = _hashed_folds(table.row_keys(_LEFT_OUT[split]))
     for fold in range(FOLDS):
         test = places == fold
+        if split == "styles":
+            in_library = table.about["origin"] == _LIBRARY
+            yield _fold_of_masks(~test & ~in_library, test & in_library)
+            continue
         if split not in _BY_DEVICE:
             yield _fold_of_masks(~test, test)
             continue

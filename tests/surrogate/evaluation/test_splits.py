@@ -42,10 +42,24 @@ def test_what_is_tested_was_not_learned_from(split, names):
         assert not values(BOTH, fold.train, *names) & values(BOTH, fold.test, *names)
 
 
-@pytest.mark.parametrize("split", [each for each in SPLITS if each != "transfer"])
+@pytest.mark.parametrize("split", [each for each in SPLITS if each not in ("styles", "transfer")])
 def test_each_row_is_tested_once(split):
     tested = np.concatenate([fold.test for fold in split_into_folds(BOTH, split)])
     assert sorted(tested) == list(range(len(BOTH)))
+
+
+def test_styles_tests_library_kernels_by_others_of_other_families():
+    origin = np.array(["zoo", "library", "inductor"])[np.arange(len(BOTH)) % 3]
+    made = replace(BOTH, about={**BOTH.about, "origin": origin})
+    folds = list(split_into_folds(made, "styles"))
+    tested = np.concatenate([fold.test for fold in folds])
+    assert sorted(tested) == list(np.flatnonzero(origin == "library"))
+    for fold in folds:
+        assert not set(origin[fold.train]) & {"library"}
+        assert not values(made, fold.train, "family") & values(made, fold.test, "family")
+        others = set(np.flatnonzero(origin != "library")) - set(fold.train)
+        tested_families = values(made, fold.test, "family")
+        assert all((str(made.about["family"][row]),) in tested_families for row in others)
 
 
 def test_relatives_and_matching_templates_are_left_out_too():
