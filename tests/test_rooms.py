@@ -37,7 +37,11 @@ ORDER = (
 """The rooms from the ground up; those of one line do not import each other."""
 
 FLOOR = {room: floor for floor, rooms in enumerate(ORDER) for room in rooms}
-KERNEL_FILES = ("datasets/zoo", "datasets/inductor")  # as users write them: they import no room
+KERNEL_FILES = (
+    "datasets/zoo",
+    "datasets/inductor",
+    "datasets/libraries",
+)  # as users write them: they import no room
 
 
 def files():

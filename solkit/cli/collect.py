@@ -20,7 +20,7 @@ __all__ = ["collect"]
 
 _What = Annotated[
     list[str],
-    typer.Argument(metavar="WHAT...", help="'zoo', 'inductor', or kernel files and folders."),
+    typer.Argument(metavar="WHAT...", help="'zoo', 'inductor', 'libraries', or files and folders."),
 ]
 _Seconds = Annotated[
     float | None,

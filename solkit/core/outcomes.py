@@ -171,7 +171,8 @@ class Outcome:
         kernel_id: which kernel: `kernel_id` of its sources and entry point.
         family: what it computes, e.g. ``"softmax"``; of Inductor's, the template.
         kind: the kind of the family, e.g. ``"matmul"``, ``"norm"``, ``"inductor"``.
-        origin: the kernel's source: ``"zoo"``, ``"inductor"``, ``"score"``, or the imported format.
+        origin: the kernel's source: ``"zoo"``, ``"inductor"``, ``"library"``, ``"score"``, or the
+            imported format.
         problem_id: family, shape and dtypes, readable: `problem_id`.
         device: the GPU: its catalogue key, e.g. ``"h100-sxm"``, or its name if it has none.
         params: the configuration: every tuning parameter with its value.

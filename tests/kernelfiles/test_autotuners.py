@@ -48,6 +48,20 @@ FORMS = {
 }
 
 
+UNDER_THE_TUNER = """
+    import torch, triton
+    from {module} import add
+    SPACE = {{"BLOCK": [512], "num_warps": [2]}}
+    def reference(x): return x
+    def inputs(N=4096, device="cuda"): return torch.randn(N, device=device)
+    def kernel(x, *, BLOCK=512, num_warps=2):
+        out = torch.empty_like(x)
+        add.fn[(triton.cdiv(x.numel(), BLOCK),)](
+            x, out, x.numel(), BLOCK=BLOCK, num_warps=num_warps)
+        return out
+"""
+
+
 def load(tmp_path, files):
     for name, text in files.items():
         tmp_path.joinpath(name).write_text(textwrap.dedent(text))
@@ -61,6 +75,16 @@ def launched(tmp_path, files, *each_params):
         with fake_triton.recording_launches(params) as seen:
             workload.run_kernel()
     return [captured.launch for captured in seen.launches], seen.notes()
+
+
+def test_a_function_under_its_tuner_takes_values_that_the_tuner_lacks(in_child, tmp_path):
+    files = {
+        "under_beside.py": KERNEL,
+        "file.py": UNDER_THE_TUNER.format(module="under_beside"),
+    }
+    params = {"BLOCK": 512, "num_warps": 2}  # the tuner has 256 and 1024, with 4 and 8 warps
+    (launch,), _ = in_child(launched, tmp_path, files, params)
+    assert (launch.grid[0], launch.num_warps) == (8, 2)
 
 
 @pytest.mark.quick("launch")

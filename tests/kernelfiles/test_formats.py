@@ -77,6 +77,20 @@ def inputs(N=64, device="cuda"):
     assert case.tolerance == Tolerance(1e-4, 1e-4)  # fp32's own
 
 
+def test_written_arguments_in_lists_count_each_tensor(write):
+    path = write("""
+OUTPUTS = ("params",)
+def reference(params, grads):
+    for param, grad in zip(params, grads):
+        param.sub_(grad)
+def inputs(device="cuda"):
+    params, grads = ([torch.randn(n, device=device) for n in (64, 100)] for _ in range(2))
+    return params, grads
+""")
+    (case,) = study(path).cases
+    assert (case.work.dram_read_bytes, case.work.dram_write_bytes) == (2 * 4 * 164, 4 * 164)
+
+
 def test_params_choose_a_candidate(write):
     (case,) = study(write(NATIVE), shapes=({},), params={"BLOCK": 32}).cases
     assert case.params == {"BLOCK": 32, "num_warps": 4}
