@@ -9,11 +9,12 @@ from conch.kernels.attention.paged_attention import (
 
 from solkit.datasets.libraries.packages import check_installed
 from solkit.datasets.zoo.attention_paged import problem
-from solkit.datasets.zoo.attention_paged.problem import TOLERANCE, inputs, reference
+from solkit.datasets.zoo.attention_paged.problem import inputs, reference
 
 check_installed("conch-triton-kernels", "1.3")
 __all__ = ["KIND", "SHAPES", "SPACE", "TOLERANCE", "inputs", "kernel", "reference", "valid"]
 KIND = "attention"
+TOLERANCE = {"rtol": 2e-2, "atol": 1e-2}  # its parts and their weights are of the input's dtype
 SHAPES = [problem.SHAPES[place] for place in (0, 1, 3, 6)]
 SPACE = {
     "max_num_splits": [1, 2, 4, 8, 16, 32, 64],

@@ -13,7 +13,7 @@ SHAPES = [
     {"B": 2, "C": 512, "seqlen": 16384, "dtype": "bfloat16"},
     {"B": 32, "C": 300, "seqlen": 511, "dtype": "float32"},
 ]
-TOLERANCE = {"rtol": 2e-2, "atol": 3e-2}
+TOLERANCE = {"rtol": 4e-2, "atol": 1e-1}
 SPACE = {"BLOCK": [128, 256, 512, 1024, 2048, 4096], "num_warps": [1, 2, 4, 8, 16]}
 
 
