@@ -56,10 +56,10 @@ def choose_among_equals(
         None if prior is None else _believed_ms(prior, params),
         [tuple(map(_sort_key, point.values())) for point in params],
     ]
-    known = [values for values in criteria if values is not None]
-    return min(zip(zip(*known), range(len(equals)), equals, strict=True), key=lambda row: row[:2])[
-        2
-    ]
+    decisive = [values for values in criteria if values is not None]
+    return min(
+        zip(zip(*decisive), range(len(equals)), equals, strict=True), key=lambda row: row[:2]
+    )[2]
 
 
 def _if_all_known(values: Sequence[object | None]) -> list[object] | None:

@@ -34,7 +34,7 @@ def is_about_form(message: str) -> bool:
 
 
 def remedy_of(message: str) -> str:
-    """Return a sentence that says what would mend a failure which parameters do not change."""
+    """Return a sentence that says what would fix a failure which parameters do not change."""
     if form := _FORM.match(message):
         return _OF_FORM[form[1]].format(form[2])
     if count := _COUNT.match(message):
