@@ -128,6 +128,21 @@ def test_the_fastest_is_found_and_its_lineage_known():
     assert stopped in (Stopped.EXPECTED_GAIN, Stopped.EXHAUSTED)
 
 
+def test_it_goes_on_while_something_clearly_faster_may_be_left():
+    texts = [f"{1.0 + n / 100} tile{n}" for n in range(6)]
+    breeding, stopped, world = bred(Proposer(*texts), least_gain=0.9)
+    assert stopped in (Stopped.EXPECTED_GAIN, Stopped.EXHAUSTED)
+    assert breeding.better_chance() < 0.1
+    assert len(world.measured) > 4  # the saving expected of each is below the least gain
+
+
+def test_an_original_that_fails_ends_it_with_the_reason_and_what_would_fix_it():
+    breeding, stopped, world = bred(Proposer("0.5 tile"), original="1.0 wrong")
+    assert (stopped, len(world.measured)) == (Stopped.NOTHING_RUNS, 1)
+    assert breeding.notes[0].startswith("The original fails: it is wrong. ")
+    assert breeding.better_chance() is None
+
+
 def test_what_is_expected_to_be_slow_is_not_measured():
     slow = [f"{n}.0 slow" for n in range(20, 28)]
     _, _, world = bred(Proposer("0.4 fuse", *slow))
