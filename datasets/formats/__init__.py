@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from solkit.core import Space, Verdict
 from solkit.datasets.formats import (
+    aiter_configs,
     columns,
     cuda_l1,
     flashinfer_bench,
@@ -20,6 +21,8 @@ from solkit.datasets.formats import (
     kernelbench_com,
     kernelbench_results,
     kernelbench_timing,
+    liger_kernel,
+    neusight,
     sglang,
     sol_execbench,
     solkit_log,
@@ -37,10 +40,14 @@ from solkit.datasets.formats._base import (
     imported_row,
     numbered,
 )
+from solkit.datasets.formats._public_problems import KERNEL, REFERENCE, RUNS
 from solkit.errors import InputError, ParamsError
 
 __all__ = [
     "FORMATS",
+    "KERNEL",
+    "REFERENCE",
+    "RUNS",
     "Format",
     "Imported",
     "Labels",
@@ -67,6 +74,9 @@ FORMATS: dict[str, Format] = {
         cuda_l1.FORMAT,
         vllm.FORMAT,
         sglang.FORMAT,
+        liger_kernel.FORMAT,
+        aiter_configs.FORMAT,
+        neusight.FORMAT,
         times_table.FORMAT,
     )
 }

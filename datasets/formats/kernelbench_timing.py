@@ -23,6 +23,7 @@ from solkit.datasets.formats._base import (
     converted,
     imported_row,
 )
+from solkit.datasets.formats._public_problems import REFERENCE, RUNS
 
 __all__ = ["FORMAT"]
 
@@ -67,7 +68,10 @@ def _read_document(document: Document, labels: Labels) -> Imported:
             verdict=Verdict.CORRECT,
             method="events",
             time_ms=float(times["mean"]),
-            extra={"runtime_stats": {k: v for k, v in times.items() if k in _STATISTICS}},
+            extra={
+                "runtime_stats": {k: v for k, v in times.items() if k in _STATISTICS},
+                **({RUNS: REFERENCE} if "compile" not in document.name else {}),
+            },
         )
 
     records = (

@@ -97,7 +97,7 @@ def import_(
 
     Formats: run and trace (SolKit's own), kernel_tuner, t4, columns, triton_autotune,
     helion, sol_execbench, flashinfer_bench, kernelbench_results, kernelbench_timing,
-    kernelbench_com, cuda_l1, times_table, vllm, sglang.
+    kernelbench_com, cuda_l1, liger_kernel, aiter, neusight, times_table, vllm, sglang.
     """
     with exit_codes.failures_as_exit_codes(verbose):
         from solkit.datasets import formats

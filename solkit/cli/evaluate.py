@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -87,6 +87,29 @@ _Work = Annotated[
         help="Where --language keeps finished folds: the same command goes on from there.",
     ),
 ]
+_On = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--on",
+        metavar="FILE",
+        help="Train nothing: forecast times that others published, as far as their problems and "
+        "kernels are known. Repeatable.",
+    ),
+]
+_Problems = Annotated[
+    str | None,
+    _options.advanced(metavar="FOLDER", help="Of --on: where the problems' files are."),
+]
+_Device = Annotated[
+    str | None,
+    _options.advanced(metavar="NAME", help="Of --on: the GPU of the times. Default: each row's."),
+]
+_MostRows = Annotated[
+    int,
+    _options.advanced(
+        metavar="N", min=0, help="Of --on: rows of a file; of more, N drawn at random. 0 for all."
+    ),
+]
 _Plots = Annotated[str | None, typer.Option(metavar="FOLDER", help="Write figures, as PNG.")]
 
 
@@ -98,6 +121,10 @@ def evaluate(
     members: _Members = 5,
     update: _Update = 0,
     model: _Model = None,
+    on: _On = None,
+    problems: _Problems = None,
+    device: _Device = None,
+    most_rows: _MostRows = 400,
     language: _Language = False,
     work: _Work = None,
     seed: _Seed = 0,
@@ -108,7 +135,8 @@ def evaluate(
     """Train on some of the measured rows, forecast the others, and compare.
 
     Each split goes in five folds; figures are of rows that were left out. Rows without facts do not
-    count. Needs pip install 'solkit[train]'.
+    count. With --on, a model forecasts times that others published, and nothing is trained. Needs
+    pip install 'solkit[train]'.
     """
     with exit_codes.failures_as_exit_codes(verbose, "train"):
         check_all("train")
@@ -117,6 +145,13 @@ def evaluate(
             raise InputError("--work is for --language")
         if language and model is not None:
             raise InputError("--language trains, and --model does not: give only one")
+        if on:
+            _check_on(stores, split, update, plots, on, problems)
+            files = _PublicFiles(on, problems, device, most_rows)
+            _evaluate_on(files, depth.value, model, baselines, seed, json)
+            return
+        if problems is not None or device is not None:
+            raise InputError("--problems and --device are for --on")
         from solkit.cli.data import open_store
         from solkit.core import Depth
         from solkit.datasets.shipped import LEARNED_FROM
@@ -172,6 +207,78 @@ def _check_options(
         library("matplotlib")
 
 
+def _check_on(
+    stores: list[str] | None,
+    split: list[_Split] | None,
+    update: int,
+    plots: str | None,
+    on: list[str],
+    problems: str | None,
+) -> None:
+    others = {"STORE": stores, "--split": split, "--update": update, "--plots": plots}
+    given = [name for name, value in others.items() if value]
+    if given:
+        raise InputError(f"--on and {given[0]}: give only one. Nothing is trained or left out")
+    _base.check_readable(*on, problems)
+
+
+class _PublicFiles(NamedTuple):
+    """Files of public timings, and options of reading them."""
+
+    paths: list[str]
+    problems: str | None
+    device: str | None
+    most_rows: int
+
+
+def _evaluate_on(
+    files: _PublicFiles,
+    depth_name: str,
+    model: str | None,
+    baselines: bool,
+    seed: int,
+    json: str | None,
+) -> None:
+    """Forecast public timings by a model as it is."""
+    from tempfile import TemporaryDirectory
+
+    from solkit.core import Depth
+    from solkit.pipeline.judging import judge
+    from solkit.pipeline.public_figures import forecast_own, public_figures
+    from solkit.pipeline.rebuilding import count_reasons, rebuild_rows
+    from solkit.report import evaluation
+    from solkit.report.public_timings import PublicTimings, render_public_timings
+    from solkit.surrogate.evaluation.evaluate import evaluate_forecasts
+    from solkit.surrogate.model import Surrogate
+
+    depth = Depth(depth_name)
+    surrogate = Surrogate.load(None if model in (None, "shipped") else model)
+    with TemporaryDirectory() as folder, _base.showing_work(f"reading {files.paths[0]}"):
+        report = judge(
+            files.paths,
+            problems=files.problems,
+            device=files.device,
+            most_rows=files.most_rows,
+            folder=folder,
+        )
+        rows = rebuild_rows(report.judgements, depth)
+        table, forecasts, places = forecast_own(rows, depth, surrogate)
+    figures = public_figures(rows, forecasts, places)
+    timings = PublicTimings(files.paths, figures, count_reasons(rows), report.faults)
+    judgements = {}
+    if table is not None:
+        by_label = {"": {"on": forecasts}, **_baselines_of_rows(table, "on", baselines)}
+        judgements = {
+            label: {"on": evaluate_forecasts(table, by_split["on"], seed)}
+            for label, by_split in by_label.items()
+        }
+    about = evaluation.About(depth.value)
+    if json != "-":
+        render_public_timings(timings, _base.rich_console())
+        evaluation.render(judgements, about, _base.rich_console())
+    _base.write_destination(json, lambda: evaluation.dumps(judgements, about, timings))
+
+
 def _forecast_left_out(
     table: Table, splits: list[str], baselines: bool, members: int, update: int, seed: int
 ) -> dict[str, dict[str, Forecasts]]:
@@ -224,18 +331,25 @@ def _forecast_by_model(
     table: Table, depth: Depth, model: str, baselines: bool
 ) -> dict[str, dict[str, Forecasts]]:
     """Forecast all rows by a model as it is; whether it knew them is unknown here."""
+    from solkit.surrogate.model import Surrogate
+
+    forecast = Surrogate.load(None if model == "shipped" else model).forecast(table, depth)
+    return {"": {"all": forecast}, **_baselines_of_rows(table, "all", baselines)}
+
+
+def _baselines_of_rows(
+    table: Table, split: str, baselines: bool
+) -> dict[str, dict[str, Forecasts]]:
+    """Forecast all rows by what learns nothing."""
     from solkit.surrogate.evaluation.forecasters import (
         forecast_at_random,
         forecast_by_kernel_model,
         forecast_noise_ceiling,
     )
-    from solkit.surrogate.model import Surrogate
 
-    by_label = {"": Surrogate.load(None if model == "shipped" else model).forecast(table, depth)}
-    if baselines:
-        by_label |= {
-            "kernel_model": forecast_by_kernel_model(table, table),
-            "random": forecast_at_random(table, table),
-            "noise_ceiling": forecast_noise_ceiling(table, table),
-        }
-    return {label: {"all": forecast} for label, forecast in by_label.items()}
+    forecasters = {
+        "kernel_model": forecast_by_kernel_model,
+        "random": forecast_at_random,
+        "noise_ceiling": forecast_noise_ceiling,
+    }
+    return {n: {split: f(table, table)} for n, f in forecasters.items() if baselines}

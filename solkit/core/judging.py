@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from solkit.core.devices import Device
 from solkit.core.outcomes import Outcome
 from solkit.core.values import Value
-from solkit.core.work import Bound
+from solkit.core.work import Bound, Work
 
 __all__ = ["JudgeReport", "JudgedProblem", "Judgement", "Plausibility"]
 
@@ -39,6 +39,7 @@ class JudgedProblem:
         path: the problem's file.
         shape: its sizes.
         device: the GPU; its highest clock counts.
+        work: what it costs at the least.
         bound: with inputs in DRAM, at the precision that the referee accepts.
         l2: ``"cold"`` if the report says that L2 was flushed, else ``"warm"``: inputs may be there
             as far as they fit. All further times are for this state.
@@ -56,6 +57,7 @@ class JudgedProblem:
     path: str
     shape: Mapping[str, Value]
     device: Device
+    work: Work
     bound: Bound
     l2: str
     warm_ms: float

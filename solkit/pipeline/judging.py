@@ -12,6 +12,7 @@ import ast
 import json
 import math
 import os
+import random
 import re
 import statistics
 from collections import defaultdict
@@ -71,6 +72,8 @@ def judge(
     baseline: str | os.PathLike[str] | None = None,
     format_name: str | None = None,
     time_limit_s: float = STUDY_LIMIT_S,
+    most_rows: int = 0,
+    folder: str | os.PathLike[str] | None = None,
 ) -> JudgeReport:
     """Judge the times of files, without a GPU.
 
@@ -82,6 +85,9 @@ def judge(
         baseline: a file with times of the references, for rows that hold speed-ups alone.
         format_name: one of `solkit.datasets.formats.FORMATS`; by default the one that recognises.
         time_limit_s: seconds that tracing one problem at one shape may take.
+        most_rows: rows of a file to judge; of more, as many drawn at random. 0 for all.
+        folder: where the problems that rows bring with them are written; a temporary one by
+            default.
 
     Raises:
         InputError: no file can be read, the folder is missing, or a device is unknown.
@@ -93,10 +99,12 @@ def judge(
         timed = formats.read(baseline, None, labels, numbers=False)
         faults += timed.faults
         references_ms = {_problem_key(row): row.time_ms for row in timed.rows if row.time_ms}
-    reports = [report for file in files for report in _reports(file.rows, references_ms)]
+    reports = [
+        report for file in files for report in _drawn(_reports(file.rows, references_ms), most_rows)
+    ]
     texts = [source for file in files for source in file.sources]
-    with TemporaryDirectory() as folder:
-        places = _Problems(problems, texts, Path(folder))
+    with TemporaryDirectory() as written:
+        places = _Problems(problems, texts, Path(folder or written))
         judged = _judge_reports(reports, places, device, time_limit_s)
     names = tuple(os.fspath(source) for source in sources)
     return JudgeReport(environment(), names, _with_suspicions(judged), tuple(faults))
@@ -465,6 +473,7 @@ def _needs_of(need: _Need, case: Case, targets: Sequence[Device]) -> JudgedProbl
         path=need.path,
         shape=case.shape,
         device=device,
+        work=case.work,
         bound=bound_of_case(case, device, "tolerance", "cold"),
         l2=l2,
         warm_ms=roofline.time_ms,
@@ -600,6 +609,14 @@ def _reports(rows: Sequence[Outcome], references_ms: Mapping[str, float]) -> lis
     """Return the rows of a file; a speed-up over a known time becomes a time."""
     digits = _digits_of(row.time_ms for row in rows if row.time_ms)
     return [_report(row, digits, references_ms.get(_problem_key(row))) for row in rows]
+
+
+def _drawn(reports: Sequence[_Report], most: int) -> Sequence[_Report]:
+    """Return at most so many reports, in their order; 0 for all."""
+    if not most or len(reports) <= most:
+        return reports
+    places = sorted(random.Random(0).sample(range(len(reports)), most))
+    return [reports[place] for place in places]
 
 
 def _report(row: Outcome, digits: _Digits, reference_ms: float | None) -> _Report:

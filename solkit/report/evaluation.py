@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from solkit.report.public_timings import PublicTimings, public_timings_json
 from solkit.surrogate.evaluation.evaluate import UPDATED, Evaluation
 from solkit.surrogate.evaluation.regret_metrics import APART, FIRST, Figures
 
@@ -37,13 +38,13 @@ class About:
     points: int = 0
 
 
-def dumps(evaluations: Evaluations, about: About) -> str:
+def dumps(evaluations: Evaluations, about: About, public: PublicTimings | None = None) -> str:
     """Return the figures as JSON; shares and errors are fractions, unknown ones null."""
-    document = {
+    document: dict[str, Any] = {
         "schema": SCHEMA,
         "depth": about.depth,
         "members": about.members,
-        "splits": _splits_json(evaluations[""]),
+        "splits": _splits_json(evaluations.get("", {})),
         "baselines": {
             name: _splits_json(by_split)
             for name, by_split in evaluations.items()
@@ -52,6 +53,8 @@ def dumps(evaluations: Evaluations, about: About) -> str:
     }
     if UPDATED in evaluations:
         document[UPDATED] = {"points": about.points, "splits": _splits_json(evaluations[UPDATED])}
+    if public is not None:
+        document["on"] = public_timings_json(public)
     return json.dumps(document, indent=2, allow_nan=False)
 
 
@@ -91,15 +94,22 @@ def _finite_or_none(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
+_WHOLE = {
+    "all": "all rows, as forecast by the model",
+    "on": "public timings of kernels that were rebuilt, as forecast by the model",
+}
+"""Titles of what is no split: rows that the model is tried on as it is."""
+
+
 def render(evaluations: Evaluations, about: About, console: Console) -> None:
     """Print two tables for each split: how it ranks, and how far it can be trusted."""
-    for split in evaluations[""]:
+    for split in evaluations.get("", {}):
         of_split = {
             _name_of_series(name, about): by_split[split]
             for name, by_split in evaluations.items()
             if split in by_split
         }
-        what = "all rows, as forecast by the model" if split == "all" else f"left out: {split}"
+        what = _WHOLE.get(split, f"left out: {split}")
         console.print(_ranking_table(of_split, f"{what}; {about.depth}"))
         console.print(_trust_table(of_split))
     if about.members == 1:

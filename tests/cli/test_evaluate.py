@@ -130,3 +130,31 @@ def test_what_does_not_go_with_the_language_regressor(options):
     told = RUN.invoke(app, ["evaluate", *options])
     assert told.exit_code == 2
     assert "--language" in told.stderr
+
+
+def test_public_timings_are_forecast_and_nothing_is_trained(tmp_path):
+    """An addition to 8 Mi floats moves 67.1 MB: 20 µs at 3.35 TB/s, half of the reported time."""
+    (tmp_path / "addition.py").write_text(
+        "import torch\ndef reference(x):\n    return x + 1\n"
+        'def inputs(M=8192, device="cuda"):\n    return torch.randn(M, 1024, device=device)\n'
+    )
+    table = tmp_path / "times.csv"
+    table.write_text("problem,device,M,time_us\naddition,h100-sxm,8192,40.06\n")
+    found = asked("--on", str(table), "--problems", str(tmp_path))
+    assert found["schema"] == "solkit.evaluate/1"
+    assert found["splits"] == {}  # no kernel is known that could be forecast
+    every, addition = found["on"]["groups"]
+    assert (every["family"], addition["family"]) == (None, "addition")
+    assert every["gap_median"] == pytest.approx(2.0, rel=1e-3)
+    assert every["surrogate"]["time_error_median"] is None
+    assert found["on"]["not_rebuilt"] == {"the file does not say what was launched": 1}
+
+
+def test_public_timings_exclude_what_trains(tmp_path):
+    (tmp_path / "times.csv").write_text("problem,device,time_us\na,h100,1\n")
+    on = "--on", str(tmp_path / "times.csv")
+    told = RUN.invoke(app, ["evaluate", *on, "--split", "kinds"])
+    assert told.exit_code == 2
+    assert "--on and --split: give only one" in " ".join(told.output.split())
+    told = RUN.invoke(app, ["evaluate", "--problems", str(tmp_path)])
+    assert "--problems and --device are for --on" in " ".join(told.output.split())

@@ -754,6 +754,27 @@ SAMPLES = {
         ),
     ),
     "times_table": ("times.csv", "problem,device,M,shape,time_us\nmatmul,h100-sxm,8,N=4,210\n"),
+    "liger_kernel": (
+        "all_benchmark_data.csv",
+        "kernel_name,kernel_provider,kernel_operation_mode,metric_name,metric_unit,x_name,x_label,"
+        "x_value,y_value_50,y_value_20,y_value_80,extra_benchmark_config_str,gpu_name,timestamp\n"
+        'llama4_rope,liger,full,speed,ms,T,length,64,0.5,0.4,0.6,"{""dtype"": ""torch.bfloat16"", '
+        '""hidden_size"": 512, ""num_q_heads"": 8, ""num_kv_heads"": 2}",NVIDIA H100 80GB HBM3,'
+        "2026-01-02 03:04:05\n"
+        'tvd,huggingface,forward,speed,ms,V,size,4096,0.25,0.2,0.3,"{""B"": 2, ""T"": 128}",'
+        "NVIDIA B200,\n"
+        'tvd,liger,forward,memory,MB,V,size,4096,25,25,25,"{""B"": 2, ""T"": 128}",NVIDIA B200,\n',
+    ),
+    "aiter": (
+        "a8w8_tuned_gemm.csv",
+        "gfx,cu_num,M,N,K,q_dtype_w,kernelId,splitK,us,kernelName,tflops,bw\n"
+        "gfx942,304,16,1280,8192,torch.int8,3,0,20.5,some_kernel,1.0,500\n",
+    ),
+    "neusight": (
+        "linear.csv",
+        "OPName,Latency,Device,Torch Version,Kernel Name,B,M,N,K\n"
+        "linear,1.5,NVIDIA L4,p2.1.0,some_sgemm,1,512,2048,256\n",
+    ),
     "vllm": ("E=1,N=2,device_name=X.json", TUNED),
     "sglang": ("E=1,N=2,device_name=X_down.json", TUNED),
     "columns": ("a.json", COLUMNS),
@@ -834,6 +855,32 @@ def test_a_file_of_something_else_is_said_to_be(tmp_path, name, told):
         formats.read(path)
     with contextlib.suppress(InputError):
         assert not formats.read(path, name, H100).rows
+
+
+def test_liger_kernels_rows_have_the_sizes_of_their_problem(tmp_path):
+    own, other = read_sample(tmp_path, "liger_kernel")  # not the row of memory
+    assert (own.family, own.time_ms, own.l2) == ("llama4_rope", 0.5, "cold")
+    assert own.shape == {
+        "operation": "rope", "variant": "llama4_rope", "mode": "full", "dtype": "bfloat16",
+        "tokens": 64, "columns": 512, "hidden": 512, "heads": 8, "kv_heads": 2,
+    }  # fmt: skip
+    assert other.shape == {
+        "operation": "tvd", "mode": "forward", "dtype": "float32", "tokens": 256, "columns": 4096,
+    }  # fmt: skip
+    assert (own.extra["runs"], other.extra.get("runs")) == ("kernel", None)
+
+
+def test_products_of_others_have_their_sizes_and_bring_their_problem(tmp_path):
+    (row,) = read_sample(tmp_path, "aiter")
+    assert row.shape == {"M": 16, "N": 1280, "K": 8192, "dtype": "int8"}
+    assert (row.device, row.time_ms) == ("h100-sxm", pytest.approx(0.0205))  # as the test labels it
+    (row,) = read_sample(tmp_path, "neusight")  # which sums over its N
+    assert row.shape == {"operator": "linear", "B": 1, "M": 512, "K": 2048, "N": 256}
+    assert (row.time_ms, row.extra["runs"]) == (1.5, "reference")
+    for name in ("liger_kernel", "aiter", "neusight"):
+        found = formats.read(written(tmp_path / SAMPLES[name][0], SAMPLES[name][1]), labels=H100)
+        texts = {source.sha256: source.text for source in found.sources}
+        assert "def reference(" in texts[found.rows[0].problem_sha256]
 
 
 def test_kernelbench_timings_are_means_in_ms(tmp_path):

@@ -2,10 +2,13 @@
 
 A mode is ``forward``, ``backward`` (gradients from what the forward pass may have kept), ``full``
 (both), or ``sum`` (the gradients of the sum of the result, which need not be written). Where a
-forward pass can know the gradient, as that of a loss, the backward pass scales it.
+forward pass can know the gradient, as that of a loss, the backward pass scales it. `kernel`
+launches what Liger-Kernel does: ``pip install liger-kernel``.
 """
 
 from __future__ import annotations
+
+from types import SimpleNamespace
 
 import torch
 from torch.nn import functional as F
@@ -339,10 +342,14 @@ def inputs(
     top=1,
     size=7,
     dilation=1,
+    variant="",
     dtype=torch.bfloat16,
     device="cuda",
 ):
-    """Draw what a mode reads: the upstream gradient, tensors with gradients first, then others."""
+    """Draw what a mode reads: the upstream gradient, tensors with gradients first, then others.
+
+    A variant is the kernel's own name, where several compute the same.
+    """
 
     def draw(*shape, of=dtype):
         return torch.randn(shape, dtype=of, device=device)
@@ -394,14 +401,189 @@ def inputs(
     }.get(operation, (x,))
     if operation in LOSSES:
         kept = tensors[: LOSSES[operation][1]]
-        return operation, mode, scalar, kept if mode == "backward" else tensors, ()
+        return operation, mode, scalar, kept if mode == "backward" else tensors, (variant,)
     if operation in LAYERS:
         kept = (draw(*middle), draw(*middle)) if mode == "backward" else ()
-        return operation, mode, draw(tokens, hidden), (*tensors, *kept), ()
+        return operation, mode, draw(tokens, hidden), (*tensors, *kept), (variant,)
     options = (heads, size, dilation)
     if operation == "neighborhood_attention":
         attended = draw(batch, tokens, hidden)
         kept = (*(draw(*split) for _ in range(3)), attended) if mode == "backward" else ()
         return operation, mode, draw(batch, tokens, hidden), (*tensors, *kept), options
     gradient = draw(tokens, hidden) if operation == "embedding" else torch.randn_like(tensors[0])
-    return operation, mode, gradient, tensors, options
+    return operation, mode, gradient, tensors, (variant,)
+
+
+# ------------------------------------------------------------------ launches of Liger-Kernel itself
+
+
+def kernel(operation, mode, gradient, tensors, options):
+    """Launch what Liger-Kernel launches for a mode of an operation.
+
+    A backward pass alone gets tensors of the sizes that its forward pass keeps.
+    """
+    from liger_kernel import ops
+
+    if operation == "neighborhood_attention":
+        return _attention(ops, mode, gradient, tensors, options)
+    function, arguments, kept, attributes = _CALLS[operation](ops, *tensors, options)
+    if mode == "forward":
+        return function.apply(*arguments)
+    if mode == "backward":
+        return function.backward(_context(kept, **attributes), *_upstream(operation, gradient))
+    active = [
+        a.detach().requires_grad_() if torch.is_tensor(a) and a.is_floating_point() else a
+        for a in arguments
+    ]
+    leaves = [a for a in active if torch.is_tensor(a) and a.requires_grad]
+    with torch.enable_grad():
+        results = function.apply(*active)
+        first = results[0] if isinstance(results, tuple) else results
+        upstream = None if mode == "sum" else gradient.reshape(first.shape)
+        first = first.sum() if mode == "sum" else first
+        return results, torch.autograd.grad(first, leaves, upstream, allow_unused=True)
+
+
+def _context(kept, **attributes):
+    """Return what a backward pass is called with."""
+    needs = (True,) * 8
+    return SimpleNamespace(saved_tensors=kept, needs_input_grad=needs, **attributes)
+
+
+def _upstream(operation, gradient):
+    """Return a gradient for each result."""
+    if operation == "rope":
+        return gradient[None], gradient[None]
+    return (gradient, gradient) if operation == "fused_add_rms_norm" else (gradient,)
+
+
+def _settings(columns):
+    """Return the attributes that a row-wise forward pass keeps."""
+    from liger_kernel.ops.utils import calculate_settings
+
+    block, warps = calculate_settings(columns)
+    return {"BLOCK_SIZE": block, "num_warps": warps, "num_stages": 0, "offset": 0.0}
+
+
+def _rows(x):
+    return torch.empty(len(x), dtype=torch.float32, device=x.device)
+
+
+def _rms_norm(ops, x, weight, _):
+    attributes = {**_settings(x.shape[-1]), "in_place": False, "row_mode": None}
+    attributes |= {"casting_mode": 0, "elementwise_affine": True}
+    arguments = x, weight, 1e-6, 0.0, "llama", False, None
+    return ops.LigerRMSNormFunction, arguments, (x, weight, _rows(x)), attributes
+
+
+def _fused_add_rms_norm(ops, x, weight, residual, _):
+    attributes = {**_settings(x.shape[-1]), "in_place": False, "casting_mode": 0}
+    arguments = x, residual, weight, 1e-6, 0.0, "llama", False
+    return ops.LigerFusedAddRMSNormFunction, arguments, (x, weight, _rows(x)), attributes
+
+
+def _layer_norm(ops, x, weight, bias, _):
+    kept = x, weight, bias, _rows(x), _rows(x)
+    return ops.LigerLayerNormFunction, (x, weight, bias, 1e-6), kept, _settings(x.shape[-1])
+
+
+def _relu_squared(ops, x, _):
+    return ops.LigerReLUSquaredFunction, (x,), (x,), {}
+
+
+def _megatron_swiglu(ops, x, options):
+    in_place = options[0] == "in_place"
+    attributes = {"in_place": in_place, "already_backward": False}
+    return ops.LigerFusedGateUpSiLUMulFunction, (x, in_place), (x,), attributes
+
+
+def _rope(ops, q, k, cos, _sin, _):
+    turns = torch.empty(*cos.shape[::2], 2, dtype=torch.float32, device=q.device)
+    arguments = q[None], k[None], turns
+    return ops.LigerLlama4RopeFunction, arguments, (turns,), {"BLOCK_SIZE": None}
+
+
+def _kl_div(ops, log_q, p=None, options=()):
+    p = log_q if p is None or not torch.is_tensor(p) else p
+    attributes = {"reduction": "batchmean", "log_target": False}
+    return ops.LigerKLDivLossFunction, (log_q, p, "batchmean", False), (p,), attributes
+
+
+def _jsd(ops, log_q, log_p=None, options=()):
+    return ops.LigerJSDFunction, (log_q, log_p), (log_q,), {}
+
+
+def _tvd(ops, q, p=None, options=()):
+    return ops.LigerTVDLossFunction, (q, p), (q,), {}
+
+
+def _megatron_cross_entropy(ops, logits, target=None, options=()):
+    from liger_kernel.ops.vocab_parallel_cross_entropy import LigerVocabParallelCEFunction
+
+    target = None if target is None or not torch.is_tensor(target) else target[:, None]
+    arguments = logits[:, None], target, None, -100, 0.0, "megatron", "partition"
+    return LigerVocabParallelCEFunction, arguments, (logits,), {}
+
+
+def _moe(ops, x, gate, up, down, shares, *others):
+    if len(others) > 1:
+        raise NotImplementedError("the tables that a mixture's forward pass keeps are not rebuilt")
+    tokens, top = x.shape[0], shares.shape[0]
+    both = torch.empty(len(gate), 2 * gate.shape[1], x.shape[1], dtype=x.dtype, device=x.device)
+    experts = torch.empty(tokens, top, dtype=torch.int32, device=x.device)
+    weights = torch.empty(tokens, top, dtype=x.dtype, device=x.device)
+    return ops.LigerFusedMoEFunction, (x, both, down, experts, weights), (), {}
+
+
+def _attention(ops, mode, gradient, tensors, options):
+    """Project with PyTorch, attend with Liger-Kernel's launches, and project."""
+    heads, size, dilation = options
+    function = ops.LigerFusedNeighborhoodAttentionFunction
+    x, weights, biases = tensors[0], tensors[1:5], tensors[5:9]
+    if mode == "backward":
+        q, k, v, attended = tensors[9:]
+        shares = torch.empty(*q.shape[:3], q.shape[2], dtype=q.dtype, device=q.device)
+        settings = _settings(q.shape[2])
+        params = settings["BLOCK_SIZE"], settings["num_warps"], False
+        context = _context(
+            *((q, k, v, shares),),
+            **{"kernel_size": size, "dilation": dilation, "scale": None, "softmax_params": params},
+        )
+        inner = (gradient @ weights[3]).unflatten(-1, (heads, -1)).transpose(1, 2)
+        parts = function.backward(context, inner.contiguous())[:3]
+        rows = [part.transpose(1, 2).flatten(2).flatten(0, 1) for part in parts]
+        flat = gradient.flatten(0, 1)
+        gradients = [*(r.T @ x.flatten(0, 1) for r in rows), flat.T @ attended.flatten(0, 1)]
+        return sum(row @ w for row, w in zip(rows, weights[:3], strict=True)), gradients
+
+    def forward(x, *leaves):
+        q, k, v = (
+            F.linear(x, w, b).unflatten(-1, (heads, -1)).transpose(1, 2)
+            for w, b in zip(leaves[:3], leaves[4:7], strict=True)
+        )
+        attended = function.apply(q, k, v, size, dilation, None)
+        return F.linear(attended.transpose(1, 2).flatten(2), leaves[3], leaves[7])
+
+    if mode == "forward":
+        return forward(x, *weights, *biases)
+    active = [t.detach().requires_grad_() for t in (x, *weights, *biases)]
+    with torch.enable_grad():
+        result = forward(*active)
+        return result, torch.autograd.grad(result, active, gradient)
+
+
+_CALLS = {
+    "rms_norm": _rms_norm,
+    "megatron_rms_norm": _rms_norm,
+    "fused_add_rms_norm": _fused_add_rms_norm,
+    "layer_norm": _layer_norm,
+    "relu_squared": _relu_squared,
+    "megatron_swiglu": _megatron_swiglu,
+    "rope": _rope,
+    "kl_div": _kl_div,
+    "jsd": _jsd,
+    "tvd": _tvd,
+    "megatron_cross_entropy": _megatron_cross_entropy,
+    "swiglu": _moe,
+}
+"""The function of an operation, its arguments, the tensors that it keeps, and its attributes."""

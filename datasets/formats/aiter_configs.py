@@ -1,0 +1,86 @@
+"""AITER's tuned kernels on AMD's GPUs: ``aiter/configs/**/*.csv``.
+
+https://github.com/ROCm/aiter: the fastest kernel for each shape, with its time in microseconds.
+Products have the problems public/gemm.py and gemm_fp4.py; scales of blocks of 8-bit numbers are
+left out: less than a percent of the bytes. Other operations (mixtures of experts) have no problem.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from solkit.core import Outcome, Verdict
+from solkit.datasets.formats._base import (
+    Document,
+    Format,
+    Imported,
+    Labels,
+    converted,
+    imported_row,
+)
+from solkit.datasets.formats._public_problems import problem_source
+
+__all__ = ["FORMAT"]
+
+_GPUS = {"gfx942": "mi325x", "gfx950": "mi355x"}
+"""The fastest catalogued GPU of each architecture by which AITER names GPUs. gfx942 is an MI300X or
+MI325X with 304 compute units, and an MI308X with 80: no resource of those is faster."""
+_DTYPES = {"a8w8_tuned_batched": "int8", "a8w8": "float8_e4m3fn", "": "bfloat16"}
+"""The dtype of the factors by a part of the file's name, for rows that do not say it."""
+
+
+def _recognises(document: Document) -> bool:
+    columns = document.text.split("\n", 1)[0].strip().split(",")
+    return {"us", "kernelName", "tflops", "bw"} <= set(columns) or {"gfx", "us"} <= set(columns)
+
+
+def _read_document(document: Document, labels: Labels) -> Imported:
+    def convert_record(record: dict[str, str]) -> Outcome:
+        sizes = {name.upper(): text for name, text in record.items()}
+        problem = _problem_of_record(sizes, document.name)
+        gpu = record.get("gfx") or None
+        return imported_row(
+            "aiter",
+            labels,
+            problem or document.name.removesuffix(".csv"),
+            _shape_of_record(record, sizes, problem, document.name),
+            record.get("kernelName") or document.name,
+            problem_sha256=problem_source(problem).sha256 if problem else None,
+            implementation=document.name.removesuffix(".csv"),
+            params={},
+            device=document.device(labels, _GPUS.get(gpu or "", gpu)),
+            created=document.changed,
+            verdict=Verdict.CORRECT,
+            time_ms=float(record["us"]) / 1000,
+        )
+
+    table = csv.DictReader(io.StringIO(document.text))
+    records = ((f"line {table.line_num}", record) for record in table)
+    imported = converted(document.path, records, convert_record)
+    return replace(imported, sources=tuple(map(problem_source, ("gemm", "gemm_fp4"))))
+
+
+def _problem_of_record(sizes: Mapping[str, str], file: str) -> str:
+    """Return the name of a product's problem; empty for another operation."""
+    if not {"M", "N", "K"} <= sizes.keys():
+        return ""
+    return "gemm_fp4" if "a4w4" in file else "gemm"
+
+
+def _shape_of_record(
+    record: Mapping[str, str], sizes: Mapping[str, str], problem: str, file: str
+) -> dict[str, Any]:
+    names = "BMNK" if problem else ("TOKEN", "MODEL_DIM", "INTER_DIM", "EXPERT", "TOPK")
+    shape: dict[str, Any] = {name: int(sizes[name]) for name in names if sizes.get(name)}
+    if problem == "gemm":
+        of_file = next(dtype for part, dtype in _DTYPES.items() if part in file)
+        named = record.get("q_dtype_w") or record.get("dtype") or of_file
+        shape["dtype"] = named.removeprefix("torch.").replace("fnuz", "fn")
+    return shape
+
+
+FORMAT = Format("aiter", "AITER's tuned kernels on AMD's GPUs", _recognises, _read_document)
