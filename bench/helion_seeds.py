@@ -54,7 +54,7 @@ def valid(params, shape):
 
 def reference({names}):
     del case
-    return module(HERE / "pretuned" / "{name}.py").{reference}({own})
+    return module(HERE / "pretuned" / "{file}.py").{reference}({own})
 
 
 def inputs(case=0, device="cuda"):
@@ -80,12 +80,14 @@ def kernel({names}, *, config=0):
 
 
 class OnCPU(TorchFunctionMode):
-    """Make tensors on the CPU that code wants on a GPU."""
+    """Make tensors on the CPU that code wants on a GPU; nothing is drawn: sizes are what counts."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
         if "cuda" in str(kwargs.get("device", "")):
             kwargs["device"] = "cpu"
+        if function in (torch.randn, torch.rand):
+            function = torch.empty
         return function(*args, **kwargs)
 
 
@@ -218,7 +220,7 @@ def write_kernel(path: Path, out: Path, shapes: int, configs: int) -> str:
             names = list(filled.arguments)[: len(args)]
     (folder / "cases.json").write_text(json.dumps(cases))
     text = KERNEL_FILE.format(
-        name=name, version=getattr(helion, "__version__", ""), pretuned=pretuned,
+        name=name, file=path.stem, version=getattr(helion, "__version__", ""), pretuned=pretuned,
         most=max(case["configs"] for case in cases), outputs=tuple(outputs),
         names=", ".join(["case", *names]), own=", ".join(names), reference=reference.__name__,
     )  # fmt: skip

@@ -138,13 +138,13 @@ def public_figures(
 
 def _told_of_row(row: Rebuilt) -> _Told:
     judgement, problem = row.judgement, row.judgement.problem
-    modelled = math.nan if row.entry is None else modelled_ms(row.entry.kernels)
+    modelled = None if row.entry is None else modelled_ms(row.entry.kernels)
     return _Told(
         judgement.row.device if problem is None else problem.device.key,
         judgement.row.family,
         math.nan if judgement.time_ms is None else judgement.time_ms,
         math.nan if problem is None else problem.bound.time_ms,
-        modelled,
+        math.nan if modelled is None else modelled,
     )
 
 

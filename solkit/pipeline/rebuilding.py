@@ -6,6 +6,7 @@ itself was timed, as PyTorch runs it.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -185,5 +186,6 @@ def _with_entry(row: Rebuilt, result: Analysed, candidates: _Candidates, device:
         "origin": row.judgement.row.origin,
         "implementation": row.judgement.row.implementation or "",
     }
-    timed = replace(entry, about=about, time_ms=row.judgement.time_ms)
+    time_ms = math.nan if row.judgement.time_ms is None else row.judgement.time_ms
+    timed = replace(entry, about=about, time_ms=time_ms)
     return replace(row, entry=timed, is_own=common_depth(analysis) is not None)

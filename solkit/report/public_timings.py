@@ -72,9 +72,11 @@ def _finite_or_none(value: float) -> float | None:
 def render_public_timings(timings: PublicTimings, console: Console) -> None:
     """Print a table, and why rows were not rebuilt."""
     table = Table(title=", ".join(timings.sources), title_justify="left")
-    heads = ("GPU", "operation", "rows", "bounded", "gap p10/median")
-    forecasts = ("rebuilt", "kernel model: error, %", "ratio", "Spearman")
-    heads += (*forecasts, "own kernels", "surrogate: error, %", "ratio", "Spearman", "in 90 %, %")
+    heads = (
+        *("GPU", "operation", "rows", "bounded", "gap p10/median"),
+        *("rebuilt", "kernel model: error, %", "ratio", "Spearman"),
+        *("own kernels", "surrogate: error, %", "ratio", "Spearman", "in 90 %, %"),
+    )
     for place, head in enumerate(heads):
         table.add_column(head, justify="left" if place < 2 else "right", overflow="fold")
     for figures in timings.figures:
@@ -88,7 +90,6 @@ def render_public_timings(timings: PublicTimings, console: Console) -> None:
             *_forecast_cells(model),
             *_forecast_cells(surrogate),
             _format_number(100 * surrogate.coverage_90, ".0f"),
-            end_section=False,
         )
     console.print(table)
     for reason, number in timings.reasons.items():

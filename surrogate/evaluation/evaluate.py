@@ -26,6 +26,7 @@ from solkit.surrogate.evaluation.coverage_and_abstention import (
 )
 from solkit.surrogate.evaluation.forecasters import (
     Forecaster,
+    OnKnobs,
     OnTrees,
     forecaster_of_fold,
     forecasters_for,
@@ -222,6 +223,8 @@ def _forecasters_of_split(
     )
     if split in ("families", "styles", "kinds"):
         forecasters[""] = OnTrees(request.settings, request.seed, left_out, request.points)
+        if request.baselines and request.points:
+            forecasters["gp_knobs"] = OnKnobs(request.points, request.seed)
     return forecasters
 
 

@@ -7,7 +7,7 @@ times of the rows that it is asked about.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from solkit.core import Depth
 from solkit.surrogate.evaluation.splits import Fold, configurations_of
 from solkit.surrogate.features import Array, feature_group
+from solkit.surrogate.gaussian_process import GaussianProcess
 from solkit.surrogate.model import Surrogate
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import (
@@ -30,6 +31,7 @@ from solkit.surrogate.trees import (
 __all__ = [
     "BASELINES",
     "Forecaster",
+    "OnKnobs",
     "OnTrees",
     "forecast_at_random",
     "forecast_by_kernel_model",
@@ -39,6 +41,7 @@ __all__ = [
     "forecaster_of_fold",
     "forecasters_for",
     "knobs_forecaster",
+    "neusight_forecaster",
     "transfer_forecaster",
     "trees_forecaster",
 ]
@@ -54,6 +57,15 @@ _BLOCK = 256
 """Points whose distances to all known ones are held at once."""
 
 _KNOBS = ("device", "tiles", "model", "machine", "requests")
+
+_TILEWISE = (
+    *("geometry.blocks", "geometry.blocks_per_sm", "geometry.least_waves", "geometry.busy"),
+    *("geometry.bytes_per_block", "geometry.operations_per_thread", "geometry.threads_per_sm"),
+)
+"""What NeuSight (Lee et al., ASPLOS 2025) reads of a launch: work of a tile, tiles, waves."""
+_PLAIN_KNOBS = ("geometry.warps", "geometry.stages", "geometry.clusters")
+_NOISE = 0.05
+"""Variance of a measured gap in a process over knobs, where gaps vary by 1."""
 
 
 @dataclass(frozen=True)
@@ -110,11 +122,7 @@ def _forecast_after_update(grown: Trees, test: Table, how: OnTrees) -> Forecasts
     depth = Depth.COMPILED  # a name only: there is but one
     model = Surrogate({"depths": [depth.value]}, {}, lambda _: grown)
     forecasts = Forecasts.from_times(np.full(len(test), np.nan))
-    random = np.random.default_rng(how.seed)
-    families = test.about["family"]
-    for family in np.unique(families):
-        rows = random.permutation(np.flatnonzero(families == family))
-        measured, rest = rows[: how.points], np.sort(rows[how.points :])
+    for measured, rest in split_by_measured(test, how.points, how.seed):
         if len(rest):
             rest_forecasts = model.update(test[measured], depth).forecast(test[rest], depth)
             forecasts = forecasts.with_(rest, rest_forecasts)
@@ -216,6 +224,86 @@ def _forecast_on_knobs(train: Table, test: Table, settings: Settings, seed: int)
     return Forecasts.from_times(test.base_ms * 2.0**mean)
 
 
+def neusight_forecaster(settings: Settings = DEFAULTS, seed: int = 0) -> Forecaster:
+    """Make trees on what NeuSight reads: a tile's work, tiles, waves and the device.
+
+    NeuSight learns the share of the roofline that tiles reach; so the base is the roofline.
+    """
+    return functools.partial(_forecast_tilewise, settings=settings, seed=seed)
+
+
+def _forecast_tilewise(train: Table, test: Table, settings: Settings, seed: int) -> Forecasts:
+    places = [
+        place
+        for place, name in enumerate(train.names)
+        if name in _TILEWISE or feature_group(name) in ("problem", "device")
+    ]
+    if not places:
+        return forecast_at_random(train, test)
+    names = tuple(train.names[place] for place in places)
+    bare = replace(_unmodelled(train), names=names, values=train.values[:, places])
+    members = grow_ensemble(bare, settings, seed)[1]
+    values = columns_of(test, names)
+    mean = np.mean([member.predict(values) for member in members], axis=0)
+    return Forecasts.from_times(test.sol_ms * 2.0**mean)
+
+
+@dataclass(frozen=True)
+class OnKnobs:
+    """A forecaster: a Gaussian process on parameters, as a tuner without a model has it.
+
+    Attributes:
+        points: how many rows of each family are measured first, the same as `OnTrees` measures;
+            these have no forecast.
+        seed: of their choice.
+    """
+
+    points: int
+    seed: int = 0
+
+    def __call__(self, _: Table, test: Table) -> Forecasts:
+        """Learn from some rows of each family, and forecast the rest."""
+        forecasts = np.full(len(test), np.nan)
+        for measured, rest in split_by_measured(test, self.points, self.seed):
+            if len(rest):
+                forecasts[rest] = _forecast_on_process(test, measured, rest)
+        return Forecasts.from_times(forecasts)
+
+
+def split_by_measured(test: Table, points: int, seed: int) -> Iterator[tuple[Array, Array]]:
+    """Yield the rows of each family that are measured first, and the rest."""
+    random = np.random.default_rng(seed)
+    families = test.about["family"]
+    for family in np.unique(families):
+        rows = random.permutation(np.flatnonzero(families == family))
+        yield rows[:points], np.sort(rows[points:])
+
+
+def _forecast_on_process(test: Table, measured: Array, rest: Array) -> Array:
+    """Return times of rows, from the gaps of measured rows and their distance in knobs."""
+    places = [
+        place
+        for place, name in enumerate(test.names)
+        if name in _PLAIN_KNOBS or feature_group(name) == "params"
+    ]
+    values = test.values[:, places].astype(np.float64)
+    values = values[:, ~np.isnan(values[measured]).any(axis=0)]
+    values = np.nan_to_num((values - values[measured].mean(axis=0)) / (np.nanstd(values, 0) + 1e-6))
+    gaps = np.log2(test.time_ms[measured] / test.sol_ms[measured])
+    centre, spread = float(np.mean(gaps)), float(np.std(gaps)) + 1e-6
+
+    def covariance(one: Array, other: Array) -> Array:
+        distances = ((one[:, None] - other) ** 2).sum(axis=-1) / max(values.shape[1], 1)
+        return np.asarray(np.exp(-0.5 * distances))
+
+    known, asked = values[measured], values[rest]
+    process = GaussianProcess(covariance(known, known), _NOISE)
+    mean, _ = process.posterior(
+        (gaps - centre) / spread, covariance(known, asked), np.ones(len(rest))
+    )
+    return np.asarray(test.sol_ms[rest] * 2.0 ** (centre + spread * mean))
+
+
 def _unmodelled(table: Table) -> Table:
     """Make a table relative to the roofline: without the modelled time, and the rough one."""
     return replace(table, modelled_ms=table.sol_ms)
@@ -268,6 +356,7 @@ def _nearest_rows(train: Array, test: Array) -> Array:
 BASELINES: dict[str, Forecaster] = {
     "kernel_model": forecast_by_kernel_model,
     "knobs": knobs_forecaster(),
+    "neusight": neusight_forecaster(),
     "nearest": forecast_by_nearest,
     "random": forecast_at_random,
     "noise_ceiling": forecast_noise_ceiling,

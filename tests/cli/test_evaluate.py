@@ -56,6 +56,8 @@ def test_the_json_is_the_contract():
     assert set(found["baselines"]) == {
         "kernel_model",
         "knobs",
+        "neusight",
+        "gp_knobs",
         "nearest",
         "random",
         "noise_ceiling",

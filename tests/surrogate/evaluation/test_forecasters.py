@@ -16,6 +16,7 @@ from solkit.surrogate.evaluation.forecasters import (
     forecast_noise_ceiling,
     transfer_forecaster,
 )
+from solkit.surrogate.table import Table
 from solkit.surrogate.trees import Settings
 
 QUICK = Settings(members=1, rounds=40, leaves=8, rate=0.2, columns=1.0)
@@ -57,3 +58,19 @@ def test_the_ceiling_is_as_noisy_as_repeats():
     np.testing.assert_allclose(forecast_noise_ceiling(sure, sure).time_ms, sure.time_ms * 2**0.25)
     never = replace(made, repeat_log2=np.full(400, np.nan))
     assert np.isnan(forecast_noise_ceiling(never, never).time_ms).all()
+
+
+def test_a_process_on_knobs_learns_from_the_first_rows_of_each_family_alone():
+    """A gap that doubles with a parameter: rows between two measured ones lie between them."""
+    number = 40
+    knob = np.linspace(0, 1, number)
+    rows = Table(
+        ("params.number.B",), knob[:, None].astype(np.float32), 2.0**knob, np.full(number, np.nan),
+        np.ones(number), {"family": np.full(number, "f")}, np.full(number, np.nan),
+    )  # fmt: skip
+    told = forecasters.OnKnobs(10)(rows, rows).time_ms
+    assert np.isnan(told).sum() == 10
+    known = ~np.isnan(told)
+    assert np.abs(told[known] / rows.time_ms[known] - 1).max() < 0.15  # at the edge
+    other = replace(rows, time_ms=np.where(known, 99.0, rows.time_ms))  # which it must not see
+    assert np.array_equal(forecasters.OnKnobs(10)(other, other).time_ms[known], told[known])
