@@ -29,11 +29,13 @@ KERNEL_FILE = '''"""Helion's {name}: a configuration is Triton code that Helion 
 
 import importlib.util
 import json
+import sys
 from pathlib import Path
 
 import torch
 
 HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE / "pretuned")]
 CASES = json.loads((HERE / "cases.json").read_text())
 SHAPES = [{{"case": number}} for number in range(len(CASES))]
 SPACE = {{"config": list(range({most}))}}
@@ -77,6 +79,41 @@ def kernel({names}, *, config=0):
     code = module(HERE / f"case_{{case}}_config_{{config}}.py")
     return code.{name}({own})
 '''
+
+
+PLAIN = '''"""The parts of Helion that generated code calls, without the rest."""
+
+import torch
+import triton
+
+
+def default_launcher(kernel, grid, *arguments, num_warps, num_stages, **options):
+    triton.set_allocator(lambda size, *_: torch.empty(size, dtype=torch.int8, device="cuda"))
+    return kernel[grid](*arguments, num_warps=num_warps, num_stages=num_stages, **options)
+
+
+def get_num_sm(device):
+    return torch.cuda.get_device_properties(device).multi_processor_count
+
+
+class Nothing:
+    def __getattr__(self, name):
+        return self
+
+    def __call__(self, *arguments, **options):
+        return arguments[0] if arguments and callable(arguments[0]) else self
+
+
+nothing = Nothing()
+'''
+IMPORTS = {
+    "from helion.runtime import default_launcher": "from plain import get_num_sm, default_launcher",
+    "from helion.runtime.triton import helpers": "import seed_helpers",
+    "import helion.language as hl": "from plain import nothing as hl",
+    "import helion\n": "from plain import nothing as helion\n",
+    "helion.runtime.get_num_sm": "get_num_sm",
+}
+"""What stands for what in code that should run without Helion, which few torches can import."""
 
 
 class OnCPU(TorchFunctionMode):
@@ -168,6 +205,13 @@ def generated(bound: Any, most: int, further: Sequence[Any], seed: str) -> list[
     return [*codes, *own]
 
 
+def without_helion(code: str) -> str:
+    """Return code that imports nothing of Helion."""
+    for own, plain in IMPORTS.items():
+        code = code.replace(own, plain)
+    return code
+
+
 def described(argument: Any) -> Mapping[str, Any]:
     """Return what `drawn` needs to make an argument."""
     if not isinstance(argument, torch.Tensor):
@@ -200,7 +244,10 @@ def write_kernel(path: Path, out: Path, shapes: int, configs: int) -> str:
     tuned = load(next(path.parent.glob("*_sm90.py")))
     folder = out / path.stem
     (folder / "pretuned").mkdir(parents=True, exist_ok=True)
-    (folder / "pretuned" / path.name).write_text(path.read_text())
+    (folder / "pretuned" / path.name).write_text(without_helion(path.read_text()))
+    (folder / "plain.py").write_text(PLAIN)
+    helpers = Path(helion.__file__).parent / "runtime" / "triton" / "helpers.py"
+    (folder / "seed_helpers.py").write_text(helpers.read_text())
     cases, pretuned, name = [], {}, path.stem
     for number, (kernel, args, reference) in enumerate(calls(path, shapes)):
         bound, name = kernel.bind(args), kernel.fn.__name__
@@ -210,7 +257,7 @@ def write_kernel(path: Path, out: Path, shapes: int, configs: int) -> str:
         best = helion.Config(**heuristic(*(kernel._key_fn(*args) if is_keyed else args)))
         codes = generated(bound, configs, [best], f"{name} {number}")
         for place, code in enumerate(codes):
-            (folder / f"case_{number}_config_{place}.py").write_text(code)
+            (folder / f"case_{number}_config_{place}.py").write_text(without_helion(code))
         pretuned[number] = len(codes) - 1
         filled = inspect.signature(reference).bind(*args)
         filled.apply_defaults()
