@@ -145,12 +145,12 @@ def main() -> None:
     began, rows = time.time(), []
     if options.out.exists():
         rows = json.loads(options.out.read_text())
-    known = {(row["kernel"], json.dumps(row["shape"])) for row in rows}
+    done = {(row["kernel"], json.dumps(row["shape"])) for row in rows}
     for path in options.files:
         loaded = load(path.absolute())
         for shape in loaded.SHAPES:
             name = path.parent.name if path.stem == "kernel" else path.stem
-            if (name, json.dumps(shape)) in known or time.time() - began > options.limit_s:
+            if (name, json.dumps(shape)) in done or time.time() - began > options.limit_s:
                 continue
             try:
                 rows.append(ranked(path, shape, loaded, options))

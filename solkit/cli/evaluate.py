@@ -216,9 +216,9 @@ def _check_on(
     problems: str | None,
 ) -> None:
     others = {"STORE": stores, "--split": split, "--update": update, "--plots": plots}
-    given = [name for name, value in others.items() if value]
-    if given:
-        raise InputError(f"--on and {given[0]}: give only one. Nothing is trained or left out")
+    excluded = [name for name, value in others.items() if value]
+    if excluded:
+        raise InputError(f"--on and {excluded[0]}: give only one. Nothing is trained or left out")
     _base.check_readable(*on, problems)
 
 

@@ -75,7 +75,7 @@ class PublicFigures:
 
 
 @dataclass(frozen=True)
-class _Told:
+class _Report:
     """A reported time, and what is said of it; NaN where nothing is."""
 
     device: str
@@ -99,8 +99,8 @@ def forecast_own(
     groups: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
         if row.entry is not None and row.is_own:
-            entry = row.entry
-            key = entry.text_of("problem_id"), entry.device.key, entry.problem.sol_ms
+            problem_id = row.entry.text_of("problem_id")
+            key = problem_id, row.entry.device.key, row.entry.problem.sol_ms
             groups[key].append(place)  # as a table is ordered
     places = [place for those in groups.values() for place in those]
     entries = [entry for place in places if (entry := rows[place].entry) is not None]
@@ -120,26 +120,26 @@ def public_figures(
         forecasts: of some of them.
         places: the rows that these are of.
     """
-    told = [_told_of_row(row) for row in rows]
+    reports = [_report_of_row(row) for row in rows]
     for number, place in enumerate(places):
-        told[place] = replace(
-            told[place],
+        reports[place] = replace(
+            reports[place],
             forecast_ms=float(forecasts.time_ms[number]),
             low_ms=float(forecasts.low_ms[number]),
             high_ms=float(forecasts.high_ms[number]),
         )
-    groups: defaultdict[tuple[str, str], list[_Told]] = defaultdict(list)
-    for row in told:
+    groups: defaultdict[tuple[str, str], list[_Report]] = defaultdict(list)
+    for row in reports:
         if not math.isnan(row.time_ms):
             groups[row.device, ""].append(row)
             groups[row.device, row.family].append(row)
     return [_figures_of_group(*key, groups[key]) for key in sorted(groups)]
 
 
-def _told_of_row(row: Rebuilt) -> _Told:
+def _report_of_row(row: Rebuilt) -> _Report:
     judgement, problem = row.judgement, row.judgement.problem
     modelled = None if row.entry is None else modelled_ms(row.entry.kernels)
-    return _Told(
+    return _Report(
         judgement.row.device if problem is None else problem.device.key,
         judgement.row.family,
         math.nan if judgement.time_ms is None else judgement.time_ms,
@@ -148,7 +148,7 @@ def _told_of_row(row: Rebuilt) -> _Told:
     )
 
 
-def _figures_of_group(device: str, family: str, rows: Sequence[_Told]) -> PublicFigures:
+def _figures_of_group(device: str, family: str, rows: Sequence[_Report]) -> PublicFigures:
     gaps = [row.time_ms / row.sol_ms for row in rows if row.sol_ms > 0]
     low, median = np.quantile(gaps, [0.1, 0.5]) if gaps else (math.nan, math.nan)
     model = _forecast_figures([(row.modelled_ms, row.time_ms) for row in rows])
@@ -164,13 +164,13 @@ def _figures_of_group(device: str, family: str, rows: Sequence[_Told]) -> Public
 
 def _forecast_figures(pairs: Sequence[tuple[float, float]]) -> ForecastFigures:
     """Return the figures of pairs of a forecast and a time; pairs without a forecast are left."""
-    known = np.array([pair for pair in pairs if pair[0] > 0], float).reshape(-1, 2)
-    if not len(known):
+    usable = np.array([pair for pair in pairs if pair[0] > 0], float).reshape(-1, 2)
+    if not len(usable):
         return ForecastFigures(0)
-    forecast_ms, time_ms = known[:, 0], known[:, 1]
-    rank = spearman(forecast_ms, time_ms) if len(known) >= _FEW else math.nan
+    forecast_ms, time_ms = usable[:, 0], usable[:, 1]
+    rank = spearman(forecast_ms, time_ms) if len(usable) >= _FEW else math.nan
     return ForecastFigures(
-        len(known),
+        len(usable),
         median_time_error(forecast_ms, time_ms),
         float(np.exp(np.median(np.log(forecast_ms / time_ms)))),
         rank,

@@ -296,10 +296,10 @@ def _forecast_on_process(test: Table, measured: Array, rest: Array) -> Array:
         distances = ((one[:, None] - other) ** 2).sum(axis=-1) / max(values.shape[1], 1)
         return np.asarray(np.exp(-0.5 * distances))
 
-    known, asked = values[measured], values[rest]
-    process = GaussianProcess(covariance(known, known), _NOISE)
+    inputs, others = values[measured], values[rest]
+    process = GaussianProcess(covariance(inputs, inputs), _NOISE)
     mean, _ = process.posterior(
-        (gaps - centre) / spread, covariance(known, asked), np.ones(len(rest))
+        (gaps - centre) / spread, covariance(inputs, others), np.ones(len(rest))
     )
     return np.asarray(test.sol_ms[rest] * 2.0 ** (centre + spread * mean))
 
