@@ -34,6 +34,7 @@ from solkit.kernelfiles.rounding import round_to_tf32
 from solkit.kernelfiles.seeding import seed_everything, seeded_workload
 from solkit.processes.channel import Channel, ClosedError
 from solkit.roofline.work import work_of
+from solkit.spans import span
 
 __all__ = ["describe", "fake_device", "serve", "warm_up"]
 
@@ -108,7 +109,9 @@ def serve(device: Device, path: str, reference: str | None, niceness: int, descr
         while True:
             method, requests, options = pickle.loads(channel.receive().payload)
             start = time.perf_counter()
-            answers = _answered(partial(getattr(file, method), requests, **options), len(requests))
+            with span(method, "analyser"):
+                ask = partial(getattr(file, method), requests, **options)
+                answers = _answered(ask, len(requests))
             seconds = (time.perf_counter() - start) / len(requests)
             channel.send({}, pickle.dumps((answers, seconds, reads.new())))
 

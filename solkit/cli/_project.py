@@ -67,7 +67,12 @@ def device_setting(
 
     Raises:
         InputError: the environment or the project names an unknown GPU, or is invalid.
+        UnknownDeviceError: the option names an unknown GPU.
     """
+    if option is not None:
+        from solkit.roofline.devices import find
+
+        find(option)
     if option is not None or on is not None:
         return option
     if chosen := os.environ.get(_DEVICE):

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from solkit.cli import _base, _options, _project, exit_codes
+from solkit.cli import _base, _declared, _options, _project, exit_codes
 from solkit.cli._options import Precision
 from solkit.cli._symbolic import check_options, show_formula
 from solkit.cli.exit_codes import Exit
@@ -64,6 +64,8 @@ def bound(
         _base.check_readable(kernel, reference)
         device = _project.device_setting(device, kernel)
         _base.check_writable(json, inputs=(kernel, reference))
+        shapes = _project.shape_settings(shape, kernel)
+        _declared.check_declared_names(kernel, reference, shapes)
         if symbolic is not None:
             refused = {"--explain": explain, "--fusion": fusion, "--groups": groups is not None}
             only = _options.parse_shapes(shape)
@@ -92,7 +94,7 @@ def bound(
                 kernel,
                 device=device,
                 reference=reference,
-                shapes=_project.shape_settings(shape, kernel),
+                shapes=shapes,
                 precision=precision.value,
                 protocol=protocol.value,
                 groups=groups,

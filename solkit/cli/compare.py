@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from solkit.cli import _base, _options, _project, exit_codes
+from solkit.cli import _base, _declared, _options, _project, exit_codes
 from solkit.cli._options import Precision, TimingProtocol
 
 __all__ = ["EPILOG", "compare"]
@@ -72,6 +72,10 @@ def compare(
         own = _options.parse_params(base_params, "--base-params")
         chosen = _options.parse_params(params)
         _base.check_readable(base, *candidates, reference)
+        problem = reference or base
+        _declared.check_declared_names(base, reference, shapes, own)
+        for candidate in candidates:
+            _declared.check_declared_names(candidate, problem, shapes, chosen)
         _base.check_writable(json, inputs=(base, *candidates, reference))
         with _base.stdout_kept_for_the_report(), _base.showing_work("comparing"):
             from solkit.processes import jobs as worker

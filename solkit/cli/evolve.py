@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from solkit.cli import _base, _options, _project, exit_codes
+from solkit.cli import _base, _declared, _options, _project, exit_codes
 from solkit.errors import InputError
 
 if TYPE_CHECKING:
@@ -160,6 +160,11 @@ def evolve(
     with exit_codes.failures_as_exit_codes(verbose, "evolve"):
         recorded = _base.find_recording(recorded)
         _check_files((kernel, reference, recorded), (resume, answers), json, html, out)
+        sizes = _project.one_shape_setting(shape, kernel)
+        if not recorded:
+            chosen = _options.parse_params(params)
+            _declared.check_declared_names(kernel, reference, sizes and [sizes], chosen)
+        gpu = None if recorded else _project.device_setting(device, kernel, on)
         from solkit.core import EvolveSettings
         from solkit.pipeline.evolving import evolve as evolving
 
@@ -171,9 +176,9 @@ def evolve(
             evolving,
             kernel,
             gpu_seconds=gpu_seconds,
-            device=None if recorded else _project.device_setting(device, kernel, on),
+            device=gpu,
             reference=reference,
-            shape=_project.one_shape_setting(shape, kernel),
+            shape=sizes,
             bench=_open_recording(recorded, device, reference or kernel) if recorded else None,
             settings=_evolve_settings(plain, params, held_out, log, resume),
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from solkit.cli import _base, _options, _outputs, _project, exit_codes
+from solkit.cli import _base, _declared, _options, _outputs, _project, exit_codes
 from solkit.cli._options import Precision, TimingProtocol
 
 if TYPE_CHECKING:
@@ -81,6 +81,9 @@ def rank(
         outputs = _outputs.Outputs(json, html)
         outputs.check(*kernels, reference)
         device = _project.device_setting(device, kernels[0])
+        shapes = _project.shape_settings(shape, kernels[0])
+        for kernel in kernels:
+            _declared.check_declared_names(kernel, reference, shapes)
         _project.announce_device(device)
         from solkit import pipeline
         from solkit.core import Configuration
@@ -99,7 +102,7 @@ def rank(
                 reference,
                 device,
                 budget=top,
-                shapes=_project.shape_settings(shape, kernels[0]),
+                shapes=shapes,
                 surrogate=None if model is None and language else _load_surrogate(model, language),
                 settings=RankSettings(
                     depth=depth.value,

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from solkit.cli import _base, _options, _outputs, _project, exit_codes
+from solkit.cli import _base, _declared, _options, _outputs, _project, exit_codes
 from solkit.cli._options import Precision, TimingProtocol
 from solkit.cli.exit_codes import Exit
 from solkit.errors import InputError
+from solkit.spans import span
 
 if TYPE_CHECKING:
     from solkit.core import Report, Value
@@ -110,13 +111,16 @@ def score(
         outputs.check(*kernels, reference, solution, params_file)
         chosen = _chosen_params(params, params_file, shapes, device)
         pairs = _pair_with_problems(kernels, reference, solution)
+        for candidate, problem in pairs:
+            _declared.check_declared_names(candidate, problem, shapes, chosen)
         with _base.stdout_kept_for_the_report():
             from solkit.processes import jobs as worker
 
             if not sandbox:
                 worker.start()  # it loads torch while the rest loads here
-            from solkit import pipeline
-            from solkit.core import MeasureSettings
+            with span("importing"):
+                from solkit import pipeline
+                from solkit.core import MeasureSettings
 
         settings = MeasureSettings(
             on=on,
@@ -223,7 +227,8 @@ class _Page:
         shapes = _project.shape_settings(self.shape, candidate)
         with _base.stdout_kept_for_the_report(), _base.showing_work(f"scoring {candidate}"):
             report = run(candidate, reference=problem, shapes=shapes)
-            report = self._with_best(report)
+            with span("best algorithm"):
+                report = self._with_best(report)
             notes: tuple[str, ...] = ()
             if self.checking:
                 from solkit.pipeline.interpreting import check_unmeasured
@@ -234,8 +239,10 @@ class _Page:
         took_s = time.perf_counter() - start
         if not self.outputs.silent:
             console = _base.rich_console()
-            terminal.render(report, console, details=self.verbose, explained=self.explain)
-        hints = self._better_configurations(report, took_s)
+            with span("printing"):
+                terminal.render(report, console, details=self.verbose, explained=self.explain)
+        with span("hints"):
+            hints = self._better_configurations(report, took_s)
         return report, schema.with_hints(schema.to_model(report, _outputs.local_time_now()), hints)
 
     def _with_best(self, report: Report) -> Report:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from solkit.cli import _base, _options, _project, exit_codes
+from solkit.cli import _base, _declared, _options, _project, exit_codes
 from solkit.errors import InputError
 
 if TYPE_CHECKING:
@@ -101,11 +101,15 @@ def tune(
         _check_outputs(kernel, reference, recorded, plot, json)
         _check_places(log, resume, recorded, gpus or ray)
         targets = _emit_targets(emit)
+        in_use = _options.parse_params(params) or {}
+        sizes = _project.one_shape_setting(shape, kernel)
+        if not recorded:
+            _declared.check_declared_names(kernel, reference, sizes and [sizes], in_use)
+        gpu = None if recorded else _project.device_setting(device, kernel, on)
         from solkit.core import TuneSettings
         from solkit.pipeline.tuning import tune as tuning
 
         settings = TuneSettings(stop_at, least_gain, seed, prior=prior, workers=workers)
-        in_use = _options.parse_params(params) or {}
         settings = replace(settings, params=in_use, on=on, gpus=gpus, ray=ray)
         settings = replace(settings, log=resume or log, resume=resume is not None)
         settings = replace(settings, database=database)
@@ -113,9 +117,9 @@ def tune(
             tuned = tuning(
                 kernel,
                 gpu_seconds=gpu_seconds,
-                device=None if recorded else _project.device_setting(device, kernel, on),
+                device=gpu,
                 reference=reference,
-                shape=_project.one_shape_setting(shape, kernel),
+                shape=sizes,
                 bench=_open_recording(recorded, device, kernel, reference) if recorded else None,
                 settings=settings,
                 show=show,

@@ -32,6 +32,7 @@ from solkit.pipeline.measuring import (
     configuration_of,
     open_bench_for,
     outcomes_of,
+    prepared_session,
     wants_measurement,
 )
 from solkit.pipeline.studying import Shape, Source, analyser_for, plan_study
@@ -79,15 +80,18 @@ def compare(
         plan_study(source, None, shapes, params=own)
         for source, own in zip((base, *candidates), chosen, strict=True)
     ]
-    with analyser_for(to, how) as analyser:
-        studies = _study_rivals(analyser, plans, reference)
-    groups = [
-        list(_prepare_at_shape(case.shape, studies, chosen, to, how)) for case in studies[0].cases
-    ]
-    with open_bench_for(to, how, [pair for group in groups for pair in group]) as bench:
-        comparisons = [
-            comparison for group in groups for comparison in _compare_prepared(bench, group)
+    with prepared_session(None, to, how, [plan.path for plan in plans]) as session:
+        with analyser_for(to, how) as analyser:
+            studies = _study_rivals(analyser, plans, reference)
+        groups = [
+            list(_prepare_at_shape(case.shape, studies, chosen, to, how))
+            for case in studies[0].cases
         ]
+        pairs = [pair for group in groups for pair in group]
+        with open_bench_for(to, how, pairs, session) as bench:
+            comparisons = [
+                comparison for group in groups for comparison in _compare_prepared(bench, group)
+            ]
     first, *others = (study.kernel for study in studies)
     failed = tuple(failure for study in studies for failure in study.failed)
     return ComparisonReport(environment(), first, tuple(others), to, tuple(comparisons), failed)

@@ -18,10 +18,17 @@ from solkit.core import (
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import UnsupportedError
 from solkit.measure.benches.guarded import GuardedBench
+from solkit.measure.guarded.session import Session
 from solkit.measure.outcomes import PreparedCandidate
 from solkit.pipeline.environment import environment
 
-__all__ = ["configuration_of", "open_bench_for", "outcomes_of", "wants_measurement"]
+__all__ = [
+    "configuration_of",
+    "open_bench_for",
+    "outcomes_of",
+    "prepared_session",
+    "wants_measurement",
+]
 
 
 def wants_measurement(measure: bool | None, device: Device, study: Study) -> bool:
@@ -52,17 +59,42 @@ def configuration_of(
 
 
 @contextlib.contextmanager
+def prepared_session(
+    measure: bool | None, device: Device, settings: MeasureSettings, paths: Sequence[str]
+) -> Iterator[Session | None]:
+    """Yield a session whose processes start while the caller studies the candidates.
+
+    ``None`` where nothing will be measured: `measure` is as for `wants_measurement`.
+    """
+    if device.source != "nvml" or measure is False:
+        yield None
+        return
+    with Session(settings, gpu=device.uuid) as session:
+        session.prepare(paths)
+        yield session
+
+
+@contextlib.contextmanager
 def open_bench_for(
     device: Device,
     settings: MeasureSettings,
     analysed: Sequence[tuple[Configuration, PreparedCandidate]],
+    session: Session | None = None,
 ) -> Iterator[GuardedBench]:
-    """Yield a bench for these configurations, whose processes end with the ``with`` block."""
+    """Yield a bench for these configurations, whose processes end with the ``with`` block.
+
+    `session` is as for `GuardedBench`.
+    """
     prospects = {id(configuration): prospect for configuration, prospect in analysed}
     with (
         OutcomeLog(settings.log, {"what": "solkit score or compare"}) as log,
         GuardedBench(
-            device, lambda configuration: prospects[id(configuration)], log, settings, environment()
+            device,
+            lambda configuration: prospects[id(configuration)],
+            log,
+            settings,
+            environment(),
+            session,
         ) as bench,
     ):
         yield bench

@@ -18,6 +18,7 @@ from solkit.core import (
 )
 from solkit.errors import InputError
 from solkit.measure.counters.counting import count_launches
+from solkit.measure.guarded.session import Session
 from solkit.measure.outcomes import PreparedCandidate, score_result
 from solkit.measure.timing import protocols
 from solkit.pipeline.environment import environment
@@ -26,11 +27,13 @@ from solkit.pipeline.measuring import (
     configuration_of,
     open_bench_for,
     outcomes_of,
+    prepared_session,
     wants_measurement,
 )
 from solkit.pipeline.studying import Shape, Source, analyser_for, plan_study
 from solkit.pipeline.target import target_device
 from solkit.roofline.cases import unmeasured
+from solkit.spans import span
 
 __all__ = ["score"]
 
@@ -72,14 +75,18 @@ def score(
     l2 = protocols.find_protocol(how.protocol).l2
     to = target_device(device, settings)
     plan = plan_study(path, reference, shapes, params=params, groups="")
-    with analyser_for(to, how) as analyser:
-        study = study_of(analyser, plan)
-    results = [unmeasured(case, to, precision or how.precision, l2) for case in study.cases]
-    results = with_forecasts(study.kernel, results, to)
-    failed = study.failed
-    if wants_measurement(measure, to, study):
-        results, unmeasurable = _measure_shapes(study.kernel, results, to, how, params or {})
-        failed += unmeasurable
+    files = [file for file in (plan.path, plan.reference) if file is not None]
+    with prepared_session(measure, to, how, files) as session:
+        with analyser_for(to, how) as analyser, span("study"):
+            study = study_of(analyser, plan)
+        results = [unmeasured(case, to, precision or how.precision, l2) for case in study.cases]
+        with span("forecasts"):
+            results = with_forecasts(study.kernel, results, to)
+        failed = study.failed
+        if wants_measurement(measure, to, study):
+            with span("measure"):
+                measured = _measure_shapes(study.kernel, results, to, how, params or {}, session)
+            results, failed = measured[0], failed + measured[1]
     if how.counters:
         results = [count_launches(study.kernel, result, to, how.time_limit_s) for result in results]
     return Report(environment(), study.kernel, to, tuple(results), failed)
@@ -91,6 +98,7 @@ def _measure_shapes(
     device: Device,
     settings: MeasureSettings,
     params: Mapping[str, Value],
+    session: Session | None,
 ) -> tuple[list[Result], tuple[FailedShape, ...]]:
     """Return the results with the candidate's outcomes, and the shapes that cannot be measured."""
     configurations = [configuration_of(file, result.shape, params) for result in results]
@@ -98,7 +106,7 @@ def _measure_shapes(
         (configuration, PreparedCandidate(file, result))
         for configuration, result in zip(configurations, results, strict=True)
     ]
-    with open_bench_for(device, settings, prospects) as bench:
+    with open_bench_for(device, settings, prospects, session) as bench:
         outcomes = outcomes_of(bench, configurations)
     scored_results: list[Result] = []
     failed: list[FailedShape] = []

@@ -46,9 +46,10 @@ from solkit.pipeline.history import keep_in_database, remembered
 from solkit.pipeline.studying import Shape, analyser_for
 from solkit.pipeline.target import target_device
 from solkit.pipeline.tuning_context import TuningContext, live_ground, recorded_ground
+from solkit.spans import span
 
 if TYPE_CHECKING:
-    from solkit.measure.benches.trusted import Ahead
+    from solkit.measure.benches.trusted import TrustedBench
     from solkit.tuner.head_to_head import Judge
     from solkit.tuner.tuning_problem import TuningProblem
 
@@ -115,12 +116,13 @@ def tune(
             f"cannot time on {to.name}: it is not in this machine; a recording can be replayed "
             "without a GPU (--recorded FILE, or bench=RecordedBench.read(FILE))"
         )
-    show(TuneStatus("ranking"))
-    with analyser_for(to, limits) as analyser:
-        ground = live_ground(analyser, *what, how)
-    if bench is not None:
-        return run.on(bench, ground)
-    return run.here(to, ground)
+
+    def study_kernel() -> TuningContext:
+        show(TuneStatus("ranking"))
+        with analyser_for(to, limits) as analyser, span("space, bound, ranks"):
+            return live_ground(analyser, *what, how)
+
+    return run.here(to, study_kernel) if bench is None else run.on(bench, study_kernel())
 
 
 class TuneLog(OutcomeLog):
@@ -153,20 +155,29 @@ class _Run:
     how: TuneSettings
     show: Show
 
-    def here(self, gpu: Device, ground: TuningContext) -> Tuned:
-        """Tune on this machine's GPU."""
-        from solkit.measure.benches.trusted import Ahead, TrustedBench
+    def here(self, gpu: Device, study_kernel: Callable[[], TuningContext]) -> Tuned:
+        """Tune on this machine's GPU. What compiles and times loads while the kernel is studied."""
+        from solkit.measure.benches.trusted import Ahead, TimingProcess, TrustedBench
 
         notes: list[str] = []
-        log = self._open_log(ground)
-        with log, Ahead(gpu, self.how.workers, facts=False) as ahead:
-            with TrustedBench(ahead, log, tell=notes.append) as bench:
+        with (
+            Ahead(gpu, self.how.workers, facts=False) as ahead,
+            contextlib.closing(TimingProcess(gpu, ahead.environment)) as process,
+        ):
+            ahead.load()
+            process.load()
+            ground = study_kernel()
+            with (
+                self._open_log(ground) as log,
+                TrustedBench(ahead, log, tell=notes.append, process=process) as bench,
+            ):
                 searched = self._search_and_race(bench, ground, log)
-            judge: Judge = partial(_in_new_process, ahead, log)
-            if self.how.final == "guarded":
-                # it logs on its own, as a run: this one, which may be resumed, stays alone
-                judge = partial(guarded_final, gpu, MeasureSettings(on=self.how.on))
-            return self._conclude_run(searched, ground, gpu, judge, log, notes)
+                judge: Judge = partial(_in_new_process, bench)
+                if self.how.final == "guarded":
+                    bench.close()
+                    # it logs on its own, as a run: this one, which may be resumed, stays alone
+                    judge = partial(guarded_final, gpu, MeasureSettings(on=self.how.on))
+                return self._conclude_run(searched, ground, gpu, judge, log, notes)
 
     def on(self, bench: Bench, ground: TuningContext) -> Tuned:
         """Tune on a bench. A recorded one writes no log: this does, if one is named."""
@@ -244,9 +255,11 @@ class _Run:
 
         kept_s = min(_RACE_SHARE * self.budget_s, _RACE_S)
         try:
-            drive_bench(bench, [task], self.budget_s - kept_s, heard=heard, spent_s=earlier_s)
+            with span("search"):
+                drive_bench(bench, [task], self.budget_s - kept_s, heard=heard, spent_s=earlier_s)
             searched.stopped = task.stopped or Stopped.BUDGET
-            race_contenders(bench, task, self.budget_s - spent(), heard=heard, spent_s=spent())
+            with span("race"):
+                race_contenders(bench, task, self.budget_s - spent(), heard=heard, spent_s=spent())
         except KeyboardInterrupt:
             searched.stopped = Stopped.INTERRUPTED
             bench.discard()
@@ -285,7 +298,8 @@ class _Run:
         last: Final | None = None
         self.show(_tune_status("final", task, searched.gpu_s, self.budget_s))
         try:
-            last = judge_best(task, judge)
+            with span("final"):
+                last = judge_best(task, judge)
         except KeyboardInterrupt:
             notes.append("The final was interrupted: nothing shows that the best is faster.")
         except SolkitError as error:
@@ -335,15 +349,12 @@ def _finite_or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _in_new_process(
-    ahead: Ahead, log: OutcomeLog, base: Configuration, rival: Configuration
-) -> Final:
+def _in_new_process(bench: TrustedBench, base: Configuration, rival: Configuration) -> Final:
     """Time two in turns in a new process, on other inputs than the search's."""
-    from solkit.measure.benches.trusted import TrustedBench
     from solkit.tuner.head_to_head import head_to_head
 
-    with TrustedBench(ahead, log, seed=_FINAL_SEED) as bench:
-        return head_to_head(bench, base, rival)
+    bench.renew(_FINAL_SEED)
+    return head_to_head(bench, base, rival)
 
 
 def guarded_final(

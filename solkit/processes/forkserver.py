@@ -49,6 +49,7 @@ from solkit import userdata
 from solkit.errors import UnsupportedError, WorkerError
 from solkit.processes.channel import Channel, ClosedError, Frame, connected_pair, is_readable
 from solkit.processes.host import Program, python_command, python_path
+from solkit.spans import span
 
 __all__ = ["Fork", "ForkServer", "children_of"]
 
@@ -331,7 +332,8 @@ def serve(descriptor: int, prepare: str) -> NoReturn:
 
 def _prepare_server(prepare: str) -> None:
     module, _, name = prepare.partition(":")
-    getattr(importlib.import_module(module), name)()
+    with span(f"loading {module}", "fork server"):
+        getattr(importlib.import_module(module), name)()
     # A collection in a child would touch every object, and so copy every page that holds one.
     gc.collect()
     gc.freeze()

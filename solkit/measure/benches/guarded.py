@@ -50,6 +50,7 @@ class GuardedBench(Bench):
         log: where outcomes, kernel files and facts are written.
         settings: how to measure.
         software: versions by name, for the log.
+        session: a session of that GPU with the same settings, which may have begun to prepare.
 
     Raises:
         UnsupportedError: the GPU is not in this machine, or it cannot run the sandbox.
@@ -62,12 +63,13 @@ class GuardedBench(Bench):
         log: Log,
         settings: MeasureSettings | None = None,
         software: Mapping[str, str | None] | None = None,
+        session: Session | None = None,
     ) -> None:
         if device.uuid is None:
             raise UnsupportedError(f"cannot measure on {device.name}: it is not in this machine")
         self._device, self._prospects, self._log = device, prospects, log
         self._settings, self._software = settings or MeasureSettings(), software or {}
-        self._session = Session(self._settings, gpu=device.uuid)
+        self._session = session or Session(self._settings, gpu=device.uuid)
         self.clock = WallClock()
         self._needed: dict[tuple[str, str], Needed] = {}  # by problem and shape
         self._queue: deque[tuple[Configuration, PreparedCandidate]] = deque()

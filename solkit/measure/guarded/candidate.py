@@ -33,10 +33,11 @@ from solkit.measure.checking.inputs import bound_workload, poison_tensors
 from solkit.measure.guarded.problem_loading import Imports
 from solkit.measure.guarded.sharing import Block, Packed, attach_block, strided_values, unpack_value
 from solkit.measure.timing.activities import ActivityError
-from solkit.measure.timing.machine import Machine, machine_for
+from solkit.measure.timing.machine import Machine, machine_for, warm_up_machine
 from solkit.measure.timing.protocols import PROTOCOLS
 from solkit.measure.timing.sampling import Subject, Timer
 from solkit.processes.channel import Channel, ClosedError, Frame
+from solkit.spans import span
 
 __all__ = ["serve"]
 
@@ -97,7 +98,8 @@ class _Worker:
         """Return the answer to a request; exceptions of user code are answers too."""
         header = frame.header
         try:
-            return {"ok": getattr(self, header["op"])(frame, **header["given"])}
+            with span(header["doing"], "candidate"):
+                return {"ok": getattr(self, header["op"])(frame, **header["given"])}
         except ActivityError as error:
             return {"untimed": str(error)}
         except SolkitError as error:
@@ -366,10 +368,11 @@ def _poison_strided(tensors: Sequence[torch.Tensor]) -> None:
                 poison_tensors([tensor])
 
 
-def main(descriptor: int) -> None:
+def main(device: str, descriptor: int) -> None:
     """Serve on an inherited socket, then end without any exit handler."""
     faulthandler.enable()
     warnings.simplefilter("ignore")
+    warm_up_machine(device, "candidate")
     gc.collect()
     gc.freeze()  # each candidate triggers collections, which would go through all of torch
     serve(Channel.of(descriptor, trusting=True), machine_for)

@@ -84,12 +84,13 @@ class Processes:
             server.load()
 
     def start_candidates(
-        self, count: int, paths: Sequence[str]
+        self, count: int, paths: Sequence[str], patience_s: float | None = None
     ) -> tuple[Channel, tuple[Child, ...]]:
         """Return the channel to the referee and `count` candidates' processes; start missing ones.
 
         All are forked at once, so they create their CUDA contexts in parallel. A sandbox must show
-        `paths`: the candidates' files and the problem's.
+        `paths`: the candidates' files and the problem's. Another session that holds the GPU is
+        awaited for `patience_s`, by default as long as the settings say.
 
         Raises:
             GpuBusyError: another session holds the GPU.
@@ -97,7 +98,7 @@ class Processes:
         self._paths = tuple(paths)
         for sandbox in self._sandboxes.values():
             sandbox.server(self._paths)  # a new server ends the processes of the old one
-        control = self._control_of_referee()
+        control = self._control_of_referee(self._patience_s if patience_s is None else patience_s)
         for place in range(count):
             is_worn = self._served[place] >= _MOST_SERVED
             if place in self.candidates and (is_worn or not self.candidates[place].is_alive):
@@ -146,14 +147,14 @@ class Processes:
                 sandbox.close()
             self._lock.close()
 
-    def _control_of_referee(self) -> Channel:
+    def _control_of_referee(self, patience_s: float) -> Channel:
         """Return the channel to the referee; start it if it is missing, dead or worn out."""
         referee = None if self._judged >= _MOST_JUDGED else self.referee
         if referee is not None and self._control is not None and referee.is_alive:
             return self._control
         self.close()
         self._judged = 0
-        self._lock_gpu()
+        self._lock_gpu(patience_s)
         for sandbox in self._sandboxes.values():
             sandbox.server(self._paths).start()  # they load torch in parallel
         ours, theirs = connected_pair()
@@ -162,14 +163,14 @@ class Processes:
         theirs.close()
         return self._control
 
-    def _lock_gpu(self) -> None:
+    def _lock_gpu(self, patience_s: float) -> None:
         """Lock the GPU before any of our processes uses it, until none does."""
         if self._device == "cpu":
             return
         with contextlib.suppress(UnsupportedError):  # no NVML: the referee reports what torch sees
             self.uuid = gpu_uuid(self._gpu)
         if self.uuid is not None:
-            self._lock.enter_context(exclusive_gpu(self.uuid, self._patience_s))
+            self._lock.enter_context(exclusive_gpu(self.uuid, patience_s))
 
     def _start_candidate(self, control: Channel, place: int) -> None:
         referees, theirs = connected_pair()
@@ -181,16 +182,17 @@ class Processes:
 
     def _start_child(self, function: str, descriptor: int) -> Child:
         """Return a new process, with this process's module path."""
-        order = "PCI_BUS_ID"  # as NVML counts
+        args, order = (self._device,), "PCI_BUS_ID"  # as NVML counts
         visible = {"CUDA_DEVICE_ORDER": order, "CUDA_VISIBLE_DEVICES": self._gpu}
         env, sandbox = {**os.environ, **_ENVIRONMENT, **visible}, self._sandboxes.get(function)
         if function == _REFEREE:
             env.setdefault(*_ALLOCATOR)
         if sandbox is None:
-            return Child(_server, function, env=env, descriptors=(descriptor,))
+            return Child(_server, function, args, env=env, descriptors=(descriptor,))
         return Child(
             sandbox.server(self._paths),
             function,
+            args,
             env=sandbox.environment(env),
             descriptors=(descriptor,),
             folder=sandbox.folder,

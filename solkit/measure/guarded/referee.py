@@ -42,8 +42,9 @@ from solkit.measure.guarded.problem_loading import Imports
 from solkit.measure.guarded.remote import CandidateDiedError, Remote
 from solkit.measure.timing.activities import ActivityError
 from solkit.measure.timing.alternating_comparison import compare_in_turns
-from solkit.measure.timing.machine import machine_for
+from solkit.measure.timing.machine import machine_for, warm_up_machine
 from solkit.processes.channel import Channel, ClosedError, Frame
+from solkit.spans import Stages
 
 __all__ = ["main", "warm_up"]
 
@@ -71,6 +72,7 @@ class _Referee:
         self._candidates: dict[int, _Process] = {}  # by place, as in the session
         self._cache = TrialCache()
         self._stage = ""
+        self._spans = Stages("referee")
 
     def serve(self) -> None:
         """Answer until the session closes the channel."""
@@ -100,6 +102,7 @@ class _Referee:
             request = decode(Request, header["request"])
             requests, run = (request,), partial(examine, request)
         with contextlib.ExitStack() as blocks:
+            blocks.callback(self._spans.begin, "")
             blocks.callback(_free_cached_memory)
             blocks.callback(Imports.now().restore)
             return self._answer_with(requests, run, blocks)
@@ -156,6 +159,7 @@ class _Referee:
     def _report_stage(self, stage: str) -> None:
         if stage != self._stage:
             self._stage = stage
+            self._spans.begin(stage)
             self._control.send({"stage": stage})
 
     def _end_with_the_session(self) -> None:
@@ -178,9 +182,10 @@ def warm_up() -> None:
     cheat_detection.record_originals()
 
 
-def main(descriptor: int) -> None:
+def main(device: str, descriptor: int) -> None:
     """Serve on an inherited socket, then end without any exit handler."""
     faulthandler.enable()
+    warm_up_machine(device, "referee")
     gc.collect()
     gc.freeze()  # collections would go through all of torch
     _Referee(Channel.of(descriptor, trusting=True)).serve()

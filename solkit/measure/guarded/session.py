@@ -13,10 +13,12 @@ process (`solkit.measure.guarded.processes`).
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import os
 import secrets
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -81,7 +83,9 @@ class Session:
         self._device = device
         self._common_seed = _draw_seed()
         self._skipped: dict[str, tuple[str, ...]] = {}  # trials, by the problem's path
+        self._gpu = gpu
         self._processes = Processes(gpu, device, self.settings)
+        self._preparation: _Preparation | None = None
 
     def __enter__(self) -> Session:
         return self
@@ -100,8 +104,28 @@ class Session:
         """
         self._processes.load(paths)
 
+    def prepare(self, paths: Sequence[str]) -> None:
+        """Start the processes in the background, so that the first candidate finds them warm.
+
+        The session holds its GPU from then on. If another one holds it, nothing is prepared.
+
+        Args:
+            paths: as for `load`.
+        """
+        self._await_preparation()
+        self._preparation = _Preparation(self._processes, paths)
+        self._preparation.start()
+
+    def _await_preparation(self) -> None:
+        preparation, self._preparation = self._preparation, None
+        if preparation is not None:
+            preparation.join()
+
     def close(self) -> None:
         """End all processes and their descendants; the next candidate starts new ones."""
+        preparation, self._preparation = self._preparation, None
+        if preparation is not None and not preparation.end():
+            self._processes = Processes(self._gpu, self._device, self.settings)
         self._processes.close()
 
     @property
@@ -262,6 +286,7 @@ class Session:
     ) -> tuple[str, Wait]:
         """Return the answer to a message about these requests, and the wait for it."""
         try:
+            self._await_preparation()
             control, candidates = self._processes.start_candidates(len(requests), paths)
             for candidate in candidates:
                 candidate.forget_printed()
@@ -278,6 +303,30 @@ class Session:
             if not isinstance(error, SolkitError) or isinstance(error, WorkerError):
                 self.close()  # a late answer would be taken for the next request's
             raise
+
+
+class _Preparation(threading.Thread):
+    """Starts a session's processes, while the session does something else."""
+
+    def __init__(self, processes: Processes, paths: Sequence[str]) -> None:
+        super().__init__(name="solkit-preparing", daemon=True)
+        self._processes, self._paths = processes, tuple(paths)
+        self._lock, self._is_unwanted, self._is_done = threading.Lock(), False, False
+
+    def run(self) -> None:
+        """Start the processes; what fails here, the first candidate meets and reports."""
+        with contextlib.suppress(SolkitError, ClosedError, OSError):
+            self._processes.start_candidates(1, self._paths, patience_s=0.0)
+        with self._lock:
+            self._is_done = True
+            if self._is_unwanted:
+                self._processes.close()
+
+    def end(self) -> bool:
+        """Tell whether it has ended; else it ends the processes itself, as soon as it has."""
+        with self._lock:
+            self._is_unwanted = True
+            return self._is_done
 
 
 def _with_company(outcome: Judgement, company: Company | None) -> Judgement:

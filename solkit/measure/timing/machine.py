@@ -15,13 +15,15 @@ from solkit.core import KernelAnalysis
 from solkit.errors import UnsupportedError
 from solkit.measure.timing.clocks import ConditionSampler
 from solkit.measure.timing.protocols import PROTOCOLS, TimingProtocol
-from solkit.measure.timing.sampling import Timer
+from solkit.measure.timing.sampling import Subject, Timer
 from solkit.measure.timing.timers import CuptiTimer, EventTimer, FlushBuffer, L2Flush, capture_graph
+from solkit.spans import span
 
-__all__ = ["CudaMachine", "Machine", "machine_for"]
+__all__ = ["CudaMachine", "Machine", "machine_for", "warm_up_machine"]
 
 COLD = PROTOCOLS["cold"]
 _MOST_IDLE_BYTES = 1 << 30  # that a process's allocator may keep to itself
+_WARM_UP_SIZE = 64
 
 
 class Machine:
@@ -90,6 +92,9 @@ class Machine:
     def recording(self) -> contextlib.AbstractContextManager[list[KernelAnalysis]]:
         """List the Triton launches made inside a ``with`` block."""
         return contextlib.nullcontext([])
+
+    def warm_up(self) -> None:
+        """Do once what the first timed call would wait for."""
 
 
 class CudaMachine(Machine):
@@ -171,6 +176,31 @@ class CudaMachine(Machine):
         from solkit.adapters import live_triton  # patches triton: only when needed
 
         return live_triton.recording()
+
+    def warm_up(self) -> None:
+        """Create the context and the flush buffer, attach the profiler, load cuBLAS and Triton.
+
+        In a new process that takes seconds.
+        """
+        from solkit.adapters.live_triton import start_driver
+
+        square = torch.ones(_WARM_UP_SIZE, _WARM_UP_SIZE, device=self.device)
+        timer = self.timers()[0][0]
+        timer.start()
+        timer.time(Subject("warm-up", lambda: lambda: square @ square))
+        timer.stop()
+        start_driver()
+
+
+def warm_up_machine(device: str, process: str) -> None:
+    """Warm up the process's machine; the first candidate meets the errors, and reports them.
+
+    Args:
+        device: as for `machine_for`.
+        process: role of this process, for spans.
+    """
+    with span("warming up", process), contextlib.suppress(Exception):
+        machine_for(device).warm_up()
 
 
 @functools.cache

@@ -314,6 +314,39 @@ def test_what_processes_need_is_loaded_without_taking_the_gpu(write):
         assert session.measure(path, {}, {}).verdict is Verdict.WRONG
 
 
+def test_prepared_processes_serve_the_first_candidate(write):
+    path = write(WRONG)
+    with Session(MeasureSettings(), device="cpu") as session:
+        session.prepare([path])
+        session._await_preparation()
+        ready = session.pids
+        assert len(ready) == 2
+        assert session.measure(path, {}, {}).verdict is Verdict.WRONG
+        assert session.pids == ready
+
+
+def test_a_session_closed_while_it_prepares_leaves_no_process(write, monkeypatch):
+    begun, may_go_on = threading.Event(), threading.Event()
+    start = processes.Processes.start_candidates
+
+    def start_late(self, *args, **options):
+        begun.set()
+        may_go_on.wait(60)
+        return start(self, *args, **options)
+
+    monkeypatch.setattr(processes.Processes, "start_candidates", start_late)
+    session = Session(MeasureSettings(), device="cpu")
+    session.prepare([write(WRONG)])
+    preparation, own = session._preparation, session._processes
+    begun.wait(60)
+    session.close()
+    may_go_on.set()
+    preparation.join(60)
+    assert own.pids == ()
+    assert session.measure(write(WRONG), {}, {}).verdict is Verdict.WRONG  # with new ones
+    session.close()
+
+
 # ------------------------------------------------------- which GPU
 
 

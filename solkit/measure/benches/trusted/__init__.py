@@ -11,5 +11,6 @@ from __future__ import annotations
 
 from solkit.measure.benches.trusted.bench import TrustedBench
 from solkit.measure.benches.trusted.precompile import Ahead
+from solkit.measure.benches.trusted.process import TimingProcess
 
-__all__ = ["Ahead", "TrustedBench"]
+__all__ = ["Ahead", "TimingProcess", "TrustedBench"]

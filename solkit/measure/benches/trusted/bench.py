@@ -63,6 +63,7 @@ class TrustedBench(Bench):
         kernels: names of files in outcomes; `kernel_at` names other files.
         tell: receives a sentence about each problem that has no bound.
         seed: of the inputs.
+        process: a timing process for the same GPU, which may have begun to load.
 
     Attributes:
         seed: of the inputs; another one holds from the next handful on.
@@ -79,6 +80,7 @@ class TrustedBench(Bench):
         kernels: Sequence[Kernel] = (),
         tell: Callable[[str], None] = lambda _: None,
         seed: int = SEED,
+        process: TimingProcess | None = None,
     ) -> None:
         if ahead.device.uuid is None:
             key = ahead.device.key
@@ -89,7 +91,7 @@ class TrustedBench(Bench):
         }
         self._bounds: dict[tuple[str, str], Future[dict[str, Any]]] = {}
         self._unbound: set[tuple[str, str]] = set()
-        self._process = TimingProcess(ahead.device, ahead.environment)
+        self._process = process or TimingProcess(ahead.device, ahead.environment)
         self._environment: Environment | None = None
         self._waiting: list[_Order] = []
         self._done: deque[tuple[Configuration, Outcome]] = deque()
@@ -160,6 +162,12 @@ class TrustedBench(Bench):
         for order in self._waiting:
             order.compiled.cancel()
         self._waiting.clear()
+
+    def renew(self, seed: int) -> None:
+        """Time what is submitted from now on in a new process, on inputs of another seed."""
+        self.discard()
+        self._process.end()
+        self.seed = seed
 
     def close(self) -> None:
         """End the timing process and release the GPU."""

@@ -78,6 +78,10 @@ class Ahead:
         self._surveys = ThreadPoolExecutor(self.workers)  # or surveys would wait for compiles
         self._builds = ThreadPoolExecutor(max(1, self.workers // 2))
 
+    def load(self) -> None:
+        """Start what compiles, which loads torch and Triton, while the caller continues."""
+        self._server.start()
+
     def __enter__(self) -> Ahead:
         return self
 

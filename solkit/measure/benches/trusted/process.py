@@ -79,6 +79,11 @@ class TimingProcess:
             _kill_process(process, patience_s=0.0)
         self._now = self._spare = None
 
+    def end(self) -> None:
+        """End the one that times; the spare takes its place."""
+        _kill_process(self._now, patience_s=0.0)
+        self._now = None
+
     def load(self) -> None:
         """Have the first one load torch and Triton; it leaves the GPU alone until `start`."""
         if self._now is None and self._spare is None:

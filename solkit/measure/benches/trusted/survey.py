@@ -33,6 +33,7 @@ from solkit.datasets.facts import facts_to_json
 from solkit.kernelfiles.seeding import seeded_workload
 from solkit.processes.host import is_machine_fault
 from solkit.roofline.bound import bound
+from solkit.spans import span
 
 __all__ = ["compile_ahead", "survey_bound", "survey_space", "warm_up"]
 
@@ -130,7 +131,11 @@ def compile_ahead(
         for params in choices:
             start = time.perf_counter()
             # the process ends, within a pass of the compiler too
-            with _alarm_after(limit_s, signal.SIG_DFL), cuda.recording() as extensions:
+            with (
+                span("compiling", "compiler"),
+                _alarm_after(limit_s, signal.SIG_DFL),
+                cuda.recording() as extensions,
+            ):
                 captured, error, log = _compile_configuration(
                     loaded, shape, params, device, extensions
                 )

@@ -30,6 +30,7 @@ from solkit.core import Device, Outcome, Params, Verdict, canonical
 from solkit.errors import WorkerError
 from solkit.measure.outcomes import condition_fields, live_launch
 from solkit.processes.host import is_machine_fault
+from solkit.spans import span
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -130,9 +131,10 @@ def serve(
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent ends this process
     os.environ.update(environment, CUDA_VISIBLE_DEVICES=str(device.uuid))
-    import triton  # noqa: F401 - loaded here rather than while the GPU is held
+    with span("loading torch and Triton", "timing"):
+        import triton  # noqa: F401 - loaded here rather than while the GPU is held
 
-    from solkit.measure.timing.machine import CudaMachine  # imports torch
+        from solkit.measure.timing.machine import CudaMachine  # imports torch
 
     try:
         connection.recv()
@@ -144,7 +146,8 @@ def serve(
         called[1] += 1
 
     timing = _Timing(note_call, CudaMachine())
-    with contextlib.suppress(Exception):  # the first handful meets the same, and reports it
+    # the first handful meets the same errors, and reports them
+    with span("warming up", "timing"), contextlib.suppress(Exception):
         timing.warm_up()
     gc.freeze()  # or each full collection would go through all of torch
     connection.send(timing.environment())
@@ -154,7 +157,9 @@ def serve(
         except (EOFError, OSError):
             return
         try:
-            connection.send(timing.outcomes(handful))
+            with span(f"{len(handful.drafts)} configurations", "timing"):
+                outcomes = timing.outcomes(handful)
+            connection.send(outcomes)
         except _LostError as lost:
             connection.send(lost.args[0])
             os._exit(1)  # CUDA's exit handlers would fail
