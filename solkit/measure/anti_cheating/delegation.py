@@ -19,9 +19,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
+from solkit.adapters.dispatch_modes import DispatchMode
 from solkit.measure.anti_cheating import Finding
 
 __all__ = ["Operators", "by_kernels", "by_operators"]
@@ -52,7 +52,7 @@ _PREPARATION = re.compile(r"^Mem(cpy|set)|FillFunctor")
 _COUNTED = {str(operator) for operator in flop_registry}
 
 
-class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Operators(DispatchMode):
     """Lists the torch operators that this thread calls inside a ``with`` block."""
 
     def __init__(self) -> None:

@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
+from solkit.adapters.dispatch_modes import DispatchMode
 from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
@@ -277,7 +277,7 @@ def _wide_arithmetic(wide: torch.dtype) -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-class _Widening(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Widening(DispatchMode):
     """Makes every op take and return wide tensors instead of fp32, fp16 and bf16 ones."""
 
     def __init__(self, wide: torch.dtype) -> None:

@@ -178,7 +178,6 @@ def warm_up() -> None:
     Nothing here may ask torch whether there is a GPU: then no fork could use CUDA.
     """
     importlib.import_module("solkit.measure.guarded.candidate")
-    importlib.import_module("torch._dynamo")  # dispatch modes import it on first use
     cheat_detection.record_originals()
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from solkit.adapters.dispatch_modes import DispatchMode
 from solkit.ops import Family, operator
 
 __all__ = ["Contraction", "contractions_of"]
@@ -52,7 +52,7 @@ def contractions_of(
     return tuple(counter.found)
 
 
-class _Counter(TorchDispatchMode):
+class _Counter(DispatchMode):
     def __init__(self, inputs: Sequence[torch.Tensor]) -> None:
         super().__init__()
         self.found: list[Contraction] = []

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from torch._C._autograd import DeviceType
-from torch.profiler import ProfilerActivity, profile, record_function
+from torch.profiler import record_function
 
 from solkit.adapters import torch_profiler
 from solkit.measure.timing.activities import (
@@ -139,8 +139,8 @@ class CuptiTimer:
         """See `solkit.measure.timing.sampling.Timer`."""
         _end_what_was_broken_off()
         self._labels = []
-        session: Any = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
-        torch_profiler.enter_session(session)
+        session = torch_profiler.cuda_session()
+        session.__enter__()
         _running.append(session)
 
     def time(self, subject: Subject) -> None:
@@ -162,7 +162,7 @@ class CuptiTimer:
         """
         session = _running.pop()
         session.__exit__(None, None, None)
-        events = session.profiler.kineto_results.events()
+        events = session.kineto_results.events()
         self._activities = read_activities(events)
         return call_times(self._activities, self._labels)
 
