@@ -25,7 +25,7 @@ class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Hide the subclass's own ``__torch_dispatch__``."""
-        super().__init_subclass__(**options)
+        super().__init_subclass__(**options)  # type: ignore[no-untyped-call]
         if own := cls.__dict__.get("__torch_dispatch__"):
             cls.__torch_dispatch__ = _hidden_once_loaded(own)  # type: ignore[method-assign]
 
@@ -37,7 +37,7 @@ class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 def _hidden_once_loaded(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that the compiler, if it is loaded, does not look into."""
-    hidden = torch._disable_dynamo(function)
+    hidden = torch._disable_dynamo(function)  # type: ignore[attr-defined]
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from solkit.analysis.study import study as study_of
 from solkit.core import (
@@ -76,20 +78,35 @@ def score(
     to = target_device(device, settings)
     plan = plan_study(path, reference, shapes, params=params, groups="")
     files = [file for file in (plan.path, plan.reference) if file is not None]
-    with prepared_session(measure, to, how, files) as session:
+    with (
+        prepared_session(measure, to, how, files) as session,
+        ThreadPoolExecutor(1, "solkit-forecasting") as pool,
+    ):
         with analyser_for(to, how) as analyser, span("study"):
             study = study_of(analyser, plan)
         results = [unmeasured(case, to, precision or how.precision, l2) for case in study.cases]
-        with span("forecasts"):
-            results = with_forecasts(study.kernel, results, to)
         failed = study.failed
+        # reading the model takes seconds, in which the candidate can be measured
+        forecasting = pool.submit(_forecast_results, study.kernel, results, to)
         if wants_measurement(measure, to, study):
             with span("measure"):
                 measured = _measure_shapes(study.kernel, results, to, how, params or {}, session)
-            results, failed = measured[0], failed + measured[1]
+            failed += tuple(shape for shape in measured if isinstance(shape, FailedShape))
+        else:
+            measured = list(results)
+        results = [
+            replace(result, forecast=other.forecast, analysis=other.analysis)
+            for result, other in zip(measured, forecasting.result(), strict=True)
+            if isinstance(result, Result)
+        ]
     if how.counters:
         results = [count_launches(study.kernel, result, to, how.time_limit_s) for result in results]
     return Report(environment(), study.kernel, to, tuple(results), failed)
+
+
+def _forecast_results(file: KernelFile, results: Sequence[Result], device: Device) -> list[Result]:
+    with span("forecasts"):
+        return with_forecasts(file, results, device)
 
 
 def _measure_shapes(
@@ -99,8 +116,12 @@ def _measure_shapes(
     settings: MeasureSettings,
     params: Mapping[str, Value],
     session: Session | None,
-) -> tuple[list[Result], tuple[FailedShape, ...]]:
-    """Return the results with the candidate's outcomes, and the shapes that cannot be measured."""
+) -> list[Result | FailedShape]:
+    """Return each result with the candidate's outcome, or why its shape cannot be measured.
+
+    Raises:
+        InputError: none can be measured.
+    """
     configurations = [configuration_of(file, result.shape, params) for result in results]
     prospects = [
         (configuration, PreparedCandidate(file, result))
@@ -108,13 +129,13 @@ def _measure_shapes(
     ]
     with open_bench_for(device, settings, prospects, session) as bench:
         outcomes = outcomes_of(bench, configurations)
-    scored_results: list[Result] = []
-    failed: list[FailedShape] = []
-    for result, outcome in zip(results, outcomes, strict=True):
-        if outcome.verdict is Verdict.NOT_MEASURED:
-            failed.append(FailedShape(result.shape, outcome.message or ""))
-        else:
-            scored_results.append(score_result(result, outcome, device))
-    if not scored_results:
+    scored_results: list[Result | FailedShape] = [
+        FailedShape(result.shape, outcome.message or "")
+        if outcome.verdict is Verdict.NOT_MEASURED
+        else score_result(result, outcome, device)
+        for result, outcome in zip(results, outcomes, strict=True)
+    ]
+    failed = [shape for shape in scored_results if isinstance(shape, FailedShape)]
+    if len(failed) == len(scored_results):
         raise InputError(failed[0].error)
-    return scored_results, tuple(failed)
+    return scored_results

@@ -263,9 +263,17 @@ def test_exit_code_of_a_report(pipeline, results, flags, code):
 
 def test_bad_input_exits_2_without_a_traceback(pipeline):
     pipeline.report = UnknownDeviceError("no GPU 'h99'; near: h100-sxm")
-    outcome = solkit("score", "softmax.py", "--device", "h99", "--verbose")
+    outcome = solkit("score", "softmax.py", "--device", "h100", "--verbose")
     assert (outcome.exit_code, outcome.stdout) == (2, "")
     assert outcome.stderr == "solkit: no GPU 'h99'; near: h100-sxm\n"
+
+
+@pytest.mark.parametrize("command", ["score", "bound", "tune", "evolve"])
+def test_an_unknown_device_is_refused_before_anything_is_loaded(pipeline, command):
+    pipeline.report = AssertionError("it was loaded")
+    outcome = solkit(command, "softmax.py", "--device", "h99")
+    assert (outcome.exit_code, outcome.stdout) == (2, "")
+    assert outcome.stderr.startswith("solkit: unknown device 'h99'")
 
 
 @pytest.mark.quick("arguments1", "arguments3", "arguments5")
