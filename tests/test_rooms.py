@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 ORDER = (
-    ("errors", "userdata"),
+    ("errors", "spans", "userdata"),
     ("extras",),
     ("core",),
     ("ops",),

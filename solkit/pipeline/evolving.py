@@ -60,6 +60,7 @@ from solkit.pipeline.kernel_evaluator import (
     leave_unchecked,
     variant_of,
 )
+from solkit.pipeline.measuring import prepared_session
 from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.shipped_surrogate import shipped_model
 from solkit.pipeline.studying import Shape
@@ -68,6 +69,7 @@ from solkit.pipeline.tuning import guarded_final
 from solkit.roofline.calibration import calibrated
 
 if TYPE_CHECKING:
+    from solkit.measure.guarded.session import Session
     from solkit.surrogate.model import Surrogate
     from solkit.tuner.evolution.acquisition import Point
     from solkit.tuner.evolution.evolution_search import EvolutionSearch
@@ -156,6 +158,8 @@ def evolve(
     to = _device_for_search(device, limits, bench)
     what = os.fspath(path), os.fspath(path if reference is None else reference), shape
     with contextlib.ExitStack() as stack:
+        measure = None if bench is None else False
+        session = stack.enter_context(prepared_session(measure, to, limits, what[:2]))
         prepared = stack.enter_context(contextlib.closing(Preparation(to, final)))
         original = Original.read(prepared, *what, how)
         if isinstance(bench, RecordedBench):
@@ -167,7 +171,7 @@ def evolve(
         world.log = log = _open_log(stack, bench, original, gpu_seconds, how)
         run = _Run(world, original, gpu_seconds, how, supplied.show)
         proposers = _make_proposers(supplied, original, prepared, bench, how)
-        with _open_bench(bench, world, limits, log) as world.bench:
+        with _open_bench(bench, world, limits, log, session) as world.bench:
             breeding, stopped = run.search(proposers)
         gate = run.gate(breeding, bench, final)
         return run.conclude_search(breeding, stopped, gate)
@@ -277,7 +281,11 @@ def _open_log(
 
 @contextlib.contextmanager
 def _open_bench(
-    bench: Bench | None, world: KernelEvaluator, limits: MeasureSettings, log: EvolveLog | None
+    bench: Bench | None,
+    world: KernelEvaluator,
+    limits: MeasureSettings,
+    log: EvolveLog | None,
+    session: Session | None,
 ) -> Iterator[Bench]:
     """Yield the bench of the search."""
     if bench is not None:
@@ -286,7 +294,8 @@ def _open_bench(
     from solkit.measure.benches.guarded import GuardedBench
 
     assert log is not None
-    with GuardedBench(world.device, world.prospect, log, limits, environment()) as own:
+    software = environment()
+    with GuardedBench(world.device, world.prospect, log, limits, software, session) as own:
         own.load([world.original.problem, world.original.path])  # the budget is for measuring
         yield own
 

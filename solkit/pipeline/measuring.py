@@ -17,7 +17,7 @@ from solkit.core import (
 )
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import UnsupportedError
-from solkit.measure.benches.guarded import GuardedBench
+from solkit.measure.benches.guarded import GuardedBench, open_session
 from solkit.measure.guarded.session import Session
 from solkit.measure.outcomes import PreparedCandidate
 from solkit.pipeline.environment import environment
@@ -69,7 +69,7 @@ def prepared_session(
     if device.source != "nvml" or measure is False:
         yield None
         return
-    with Session(settings, gpu=device.uuid) as session:
+    with open_session(device, settings) as session:
         session.prepare(paths)
         yield session
 

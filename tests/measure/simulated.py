@@ -127,14 +127,14 @@ def reference(**options):
     return FakeMachine(FakeTimer(tells=300.0), **options)
 
 
-def referee(descriptor):
+def referee(device, descriptor):
     """Times its reference at 300 ms."""
     referees.machine_for = lambda _: Machine(FakeTimer(tells=300.0))
-    referees.main(descriptor)
+    referees.main(device, descriptor)
 
 
-def candidate(descriptor):
+def candidate(device, descriptor):
     """Times itself at 100 ms."""
     candidates.CheatDetector = NoGuard
     candidates.machine_for = lambda _: Machine(FakeTimer(tells=100.0))
-    candidates.main(descriptor)
+    candidates.main(device, descriptor)

@@ -43,6 +43,12 @@ class Session:
     def __enter__(self):
         return self
 
+    def __exit__(self, *_):
+        pass
+
+    def prepare(self, paths):
+        self.prepared = [Path(path).stem for path in paths]
+
     def close(self):
         pass
 

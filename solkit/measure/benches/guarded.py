@@ -35,7 +35,12 @@ from solkit.measure.outcomes import (
 )
 from solkit.roofline.cases import where_needed
 
-__all__ = ["GuardedBench"]
+__all__ = ["GuardedBench", "open_session"]
+
+
+def open_session(device: Device, settings: MeasureSettings) -> Session:
+    """Return a session on a GPU of this machine, which starts nothing yet."""
+    return Session(settings, gpu=device.uuid)
 
 
 class GuardedBench(Bench):
@@ -69,7 +74,7 @@ class GuardedBench(Bench):
             raise UnsupportedError(f"cannot measure on {device.name}: it is not in this machine")
         self._device, self._prospects, self._log = device, prospects, log
         self._settings, self._software = settings or MeasureSettings(), software or {}
-        self._session = session or Session(self._settings, gpu=device.uuid)
+        self._session = session or open_session(device, self._settings)
         self.clock = WallClock()
         self._needed: dict[tuple[str, str], Needed] = {}  # by problem and shape
         self._queue: deque[tuple[Configuration, PreparedCandidate]] = deque()

@@ -102,6 +102,7 @@ class Session:
         Raises:
             WorkerError: it could not be loaded.
         """
+        self._await_preparation()
         self._processes.load(paths)
 
     def prepare(self, paths: Sequence[str]) -> None:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 
 import pytest
 import torch
 
-from solkit.measure.timing import timers as timing
+from solkit.adapters import torch_profiler
 from solkit.measure.timing.activities import ActivityError
 from solkit.measure.timing.sampling import Subject
 from solkit.measure.timing.timers import CuptiTimer, EventTimer, FlushBuffer, L2Flush
@@ -44,9 +46,6 @@ def test_a_round_that_was_broken_off_is_ended_before_the_next(monkeypatch):
     began, ended = [], []
 
     class Session:
-        def __init__(self, activities):
-            pass
-
         def __enter__(self):
             assert len(began) == len(ended), "Profiler is already enabled on this thread"
             began.append(self)
@@ -54,7 +53,7 @@ def test_a_round_that_was_broken_off_is_ended_before_the_next(monkeypatch):
         def __exit__(self, *_):
             ended.append(self)
 
-    monkeypatch.setattr(timing, "profile", Session)
+    monkeypatch.setattr(torch_profiler, "cuda_session", Session)
     for timer in (CuptiTimer(Flush()), CuptiTimer(Flush()), EventTimer(Flush())):
         timer.start()  # as if a candidate failed in a call, nobody comes to the end
     assert ended == began
@@ -95,12 +94,9 @@ def test_occupying_takes_few_launches(monkeypatch):
     assert launched == [1, 3, "300000000 cycles"]
 
 
-def test_the_profiler_s_warning_of_further_cycles_is_not_the_user_s(monkeypatch):
+def test_the_profiler_s_warning_of_further_cycles_is_not_the_user_s():
     class Session:
         """Warns as torch 2.11's does, and of something else."""
-
-        def __init__(self, activities):
-            pass
 
         def __enter__(self):
             warnings.warn(
@@ -108,11 +104,16 @@ def test_the_profiler_s_warning_of_further_cycles_is_not_the_user_s(monkeypatch)
             )
             warnings.warn("CUPTI is missing", stacklevel=1)
 
-        def __exit__(self, *_):
-            pass
+    with pytest.warns(UserWarning, match="CUPTI") as record:
+        torch_profiler.enter_session(Session())
+    assert [str(warning.message) for warning in record] == ["CUPTI is missing"]
 
-    monkeypatch.setattr(timing, "profile", Session)
-    with pytest.warns(UserWarning, match="CUPTI") as told:
-        CuptiTimer(Flush()).start()
-    EventTimer(Flush()).start()  # ends the session
-    assert [str(each.message) for each in told] == ["CUPTI is missing"]
+
+def test_a_session_does_not_load_the_compiler():
+    program = (
+        "import sys, torch; from solkit.adapters import torch_profiler\n"
+        "with torch_profiler.cuda_session() as session: torch.ones(3) + 1\n"
+        "assert any(event.name() == 'aten::add' for event in session.kineto_results.events())\n"
+        "assert not {'torch._dynamo', 'torch._inductor'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True)
