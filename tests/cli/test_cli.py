@@ -44,7 +44,8 @@ def pipeline(monkeypatch):
             raise fake.report
         return fake.report
 
-    importlib.import_module("solkit.pipeline.hinting")  # it must not be looked for in the fake
+    for module in ("best_algorithm", "hinting"):  # they must not be looked for in the fake
+        importlib.import_module(f"solkit.pipeline.{module}")
     fake.score = score
     monkeypatch.setitem(sys.modules, "solkit.pipeline", fake)
     monkeypatch.setattr(sys.modules["solkit"], "pipeline", fake, raising=False)
