@@ -42,6 +42,8 @@ def main() -> int:
             if found.error or found.is_unsound:
                 bad += 1
                 print(f"{'failed' if found.error else 'unsound'}: {found}\n{found.source}")
+        done = seeds[-1] + 1 - given.first
+        print(f"{done} problems, {time.monotonic() - started:.0f} s, {bad} bad", flush=True)
     seconds = time.monotonic() - started
     print(
         f"{given.problems} problems in {seconds:.0f} s: {bad} unsound or failed; {static} where "

@@ -52,6 +52,8 @@ class JudgedProblem:
         least_ms: the roofline in the fastest precision of any.
         least_precision: that precision; empty if it is the one that the referee accepts.
         doubts: reasons why `proven_ms` is below `hard_ms`, a sentence each.
+        plan: steps and roofline of a plan that was proven equal and lowered the hard bound; empty
+            if there is none.
     """
 
     path: str
@@ -68,6 +70,7 @@ class JudgedProblem:
     least_ms: float
     least_precision: str
     doubts: tuple[str, ...] = ()
+    plan: str = ""
 
 
 @dataclass(frozen=True)

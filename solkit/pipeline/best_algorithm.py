@@ -8,7 +8,17 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from solkit.core import BestAlgorithm, Bound, Device, PlanStudy, Report, Result, Tolerance
+from solkit.core import (
+    BestAlgorithm,
+    Bound,
+    Device,
+    PlanStudy,
+    Report,
+    Result,
+    Tolerance,
+    Verdict,
+)
+from solkit.core.quantities import duration
 from solkit.errors import JobDiedError, SolkitError
 from solkit.pipeline.studying import (
     Shape,
@@ -23,8 +33,9 @@ from solkit.processes import jobs as worker
 from solkit.processes.jobs import Jobs, SandboxedJobs
 from solkit.roofline import bound as rooflines
 from solkit.roofline.cases import bound_of_case
+from solkit.roofline.score import time_verdict
 
-__all__ = ["BEST_LIMIT_S", "best", "planned_reference", "with_best"]
+__all__ = ["BEST_LIMIT_S", "best", "planned_reference", "search_plan", "with_best"]
 
 BEST_LIMIT_S = 10.0
 """Limit for the search of one problem; after that it has no plan."""
@@ -61,8 +72,8 @@ def best(
     case = first_case(study_plan(plan, to))
     traced = bound_of_case(case, to, precision, protocol)
     path, other = problem_files(source, reference)
-    study = _study(worker.shared_jobs(), (path, other, to, case.shape), time_limit_s)
-    return best_of(study, traced, to, precision, case.tolerance)
+    study = search_plan(worker.shared_jobs(), (path, other, to, case.shape), time_limit_s)
+    return best_of(study, traced, _price(study, traced, to, precision, case.tolerance))
 
 
 def with_best(
@@ -72,7 +83,9 @@ def with_best(
     sandbox: bool = False,
     time_limit_s: float = BEST_LIMIT_S,
 ) -> Report:
-    """Return a report with the best algorithm of each shape.
+    """Return a report with the best algorithm of each shape that lacks it.
+
+    A plan under a hard bound refutes it: both it and a verdict that rested on it are corrected.
 
     Args:
         report: of `solkit.score` or `solkit.bounds`.
@@ -103,15 +116,38 @@ def _with_best(
     precision: str,
     limit_s: float,
 ) -> Result:
-    """Return a result with its best algorithm, which its hard bound is not above."""
-    study = _study(jobs, (*files, device, result.shape), limit_s)
-    best = best_of(study, result.bound, device, precision, result.tolerance)
-    at = result.bound.at
-    at = replace(at, hard_ms=min(at.hard_ms, best.time_ms))
-    return replace(result, best=best, bound=replace(result.bound, at=at))
+    if result.best is not None:
+        return result
+    study = search_plan(jobs, (*files, device, result.shape), limit_s)
+    planned = _price(study, result.bound, device, precision, result.tolerance)
+    result = replace(result, best=best_of(study, result.bound, planned))
+    return result if planned is None else _corrected(result, planned, device)
 
 
-def _study(jobs: Jobs, job: tuple[str, str | None, Device, Shape], limit_s: float) -> PlanStudy:
+def _corrected(result: Result, planned: Bound, device: Device) -> Result:
+    """Return a result whose hard bound and verdict agree with a plan that ran equal."""
+    bound, measurement = result.bound, result.measurement
+    if planned.time_ms >= bound.at.hard_ms:
+        return result
+    bound = replace(bound, at=replace(bound.at, hard_ms=planned.at.hard_ms))
+    result = replace(result, bound=bound)
+    if result.verdict is not Verdict.IMPOSSIBLE or measurement is None:
+        return result
+    time_ms, hard_ms = measurement.median_ms, bound.at.hard_ms
+    verdict = time_verdict(time_ms, bound.time_ms, hard_ms, device)
+    if verdict is Verdict.IMPOSSIBLE:
+        return result
+    why = (
+        f"The traced program alone would need more than {duration(time_ms)}; a plan that was "
+        f"proven equal takes {duration(planned.time_ms)}, so the time is possible."
+    )
+    return replace(result, verdict=verdict, errors=(*result.errors, why))
+
+
+def search_plan(
+    jobs: Jobs, job: tuple[str, str | None, Device, Shape], limit_s: float
+) -> PlanStudy:
+    """Return the plan of a file, with that of its reference, on a device at a shape, from a job."""
     path, reference, *_ = job
     shown = [path] if reference is None else [path, reference]
     try:
@@ -127,21 +163,30 @@ def _study(jobs: Jobs, job: tuple[str, str | None, Device, Shape], limit_s: floa
     return study
 
 
-def best_of(
+def _price(
     study: PlanStudy, traced: Bound, device: Device, precision: str, tolerance: Tolerance | None
-) -> BestAlgorithm:
-    """Return the time of a plan on a device; the roofline, with a reason, if it gains nothing."""
-    roofline_ms = traced.time_ms
+) -> Bound | None:
+    """Return the bound of a plan; ``None`` if there is none that is faster than the roofline."""
     if study.work is None:
-        return BestAlgorithm(roofline_ms, roofline_ms, note=f"no plan: {study.reason}")
+        return None
     planned = rooflines.bound(
         study.work, device, precision=precision, tolerance=tolerance, protocol=traced.protocol
     )
-    if planned.time_ms >= _WORTH * roofline_ms:
-        return BestAlgorithm(roofline_ms, roofline_ms, note="no plan: none is faster")
+    return planned if planned.time_ms < _WORTH * traced.time_ms else None
+
+
+def best_of(study: PlanStudy, traced: Bound, planned: Bound | None) -> BestAlgorithm:
+    """Return the time of a plan on a device; the roofline, with a reason, if it gains nothing."""
+    roofline_ms = traced.time_ms
+    if planned is None:
+        reason = study.reason if study.work is None else "none is faster"
+        return BestAlgorithm(roofline_ms, roofline_ms, note=f"no plan: {reason}")
     note = ""
     if planned.time_ms < traced.at.hard_ms:
-        note = "The plan takes less than the hard bound, which did not see its algebra."
+        note = (
+            "The plan takes less than the hard bound of the traced program, which did not see its "
+            "algebra: that of the plan counts."
+        )
     return BestAlgorithm(
         time_ms=planned.time_ms,
         roofline_ms=roofline_ms,

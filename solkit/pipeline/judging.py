@@ -3,7 +3,8 @@
 Other people's inputs and timers are unknown. So a time is impossible only if it is below the hard
 bound with inputs in L2 (unless the report says that it was flushed), at a clock that no board of
 the very GPU exceeds, by more than the clock's margin (`solkit.roofline.score`), the timer's
-resolution and the digits that were printed.
+resolution and the digits that were printed; and only if no plan that was proven equal
+(`solkit.pipeline.best_algorithm`) needs less.
 """
 
 from __future__ import annotations
@@ -37,9 +38,11 @@ from solkit.datasets.formats.cuda_l1 import SPEED_UP
 from solkit.datasets.formats.kernelbench_com import SHAPE_INDEX
 from solkit.datasets.formats.times_table import RESOLUTION_MS
 from solkit.errors import InputError, SolkitError, UnknownDeviceError
+from solkit.pipeline.best_algorithm import BEST_LIMIT_S, search_plan
 from solkit.pipeline.environment import environment
 from solkit.pipeline.studying import STUDY_LIMIT_S
 from solkit.pipeline.target import named_device, target_device
+from solkit.processes import jobs
 from solkit.roofline import devices, hard_bound
 from solkit.roofline.cases import bound_of_case
 from solkit.roofline.score import CLOCK_MARGIN
@@ -163,10 +166,12 @@ def judge_time(
         time_ms=time_ms,
     )
     need = _Need(path, _key(shape or {}), to.key, "warm")
-    result = _bounded([need], {need.case: shape or {}}, {to.key: (to,)}, time_limit_s)[need]
+    targets = {to.key: (to,)}
+    result = _bounded([need], {need.case: shape or {}}, targets, time_limit_s)[need]
     if isinstance(result, str):
         raise InputError(result)
-    judgement = _judged(row, time_ms, resolution_ms + EVENT_RESOLUTION_MS, result)
+    referee = _Referee(targets)
+    judgement = referee.judge(row, time_ms, resolution_ms + EVENT_RESOLUTION_MS, need, result)
     return JudgeReport(environment(), (path,), _with_suspicions([judgement]))
 
 
@@ -338,6 +343,13 @@ class _Need(NamedTuple):
         return self.path, self.shape
 
 
+class _Traced(NamedTuple):
+    """A traced problem and its needs."""
+
+    case: Case
+    problem: JudgedProblem
+
+
 def _judge_reports(
     reports: Sequence[_Report], places: _Problems, device: str | None, time_limit_s: float
 ) -> list[Judgement]:
@@ -358,15 +370,15 @@ def _judge_reports(
             located.append(str(error))
     keys = [need for need in located if isinstance(need, _Need)]
     needs = _bounded(list(dict.fromkeys(keys)), shapes, targets.by_name, time_limit_s)
-    judgements = []
+    referee, judgements = _Referee(targets.by_name), []
     for report, place in zip(reports, located, strict=True):
-        problem = place if isinstance(place, str) else needs[place]
-        if isinstance(problem, str):
-            judgements.append(_not_judged(report.row, problem))
-        elif report.row.time_ms is None:
-            judgements.append(_speed_up_alone(report.row, problem))
+        row, traced = report.row, place if isinstance(place, str) else needs[place]
+        if isinstance(place, str) or isinstance(traced, str):
+            judgements.append(_not_judged(row, str(traced)))
+        elif row.time_ms is None:
+            judgements.append(_speed_up_alone(row, traced.problem))
         else:
-            judgements.append(_judged(report.row, report.row.time_ms, report.margin_ms, problem))
+            judgements.append(referee.judge(row, row.time_ms, report.margin_ms, place, traced))
     return judgements
 
 
@@ -407,9 +419,9 @@ def _bounded(
     shapes: Mapping[tuple[str, str], Shape],
     targets: Mapping[str, tuple[Device, ...]],
     time_limit_s: float,
-) -> dict[_Need, JudgedProblem | str]:
+) -> dict[_Need, _Traced | str]:
     """Return the needs of each problem and shape on each device, or why there are none."""
-    bounded: dict[_Need, JudgedProblem | str] = {}
+    bounded: dict[_Need, _Traced | str] = {}
     if not needs:
         return bounded
     by_case: dict[tuple[str, str], list[_Need]] = defaultdict(list)
@@ -424,7 +436,9 @@ def _bounded(
             progress.tell("problems traced", done, len(by_case))
             for need in by_case[key]:
                 bounded[need] = (
-                    case if isinstance(case, str) else _needs_of(need, case, targets[need.device])
+                    case
+                    if isinstance(case, str)
+                    else _Traced(case, _needs_of(need, case, targets[need.device]))
                 )
     return bounded
 
@@ -496,6 +510,47 @@ def _hard_part(case: Case, device: Device, l2: str) -> tuple[str, float]:
 # ------------------------------------------------------------------------------ the judgement
 
 
+class _Referee:
+    """Judges times; before one is called impossible, a plan may lower what the problem needs.
+
+    Args:
+        targets: the GPUs that each name of a device may mean.
+    """
+
+    def __init__(self, targets: Mapping[str, tuple[Device, ...]]) -> None:
+        self._targets = targets
+        self._reviewed: dict[_Need, JudgedProblem] = {}
+
+    def judge(
+        self, row: Outcome, time_ms: float, margin_ms: float, need: _Need, traced: _Traced
+    ) -> Judgement:
+        """Return the judgement of a time."""
+        judgement = _judged(row, time_ms, margin_ms, traced.problem)
+        if judgement.plausibility is not Plausibility.IMPOSSIBLE:
+            return judgement
+        if need not in self._reviewed:
+            self._reviewed[need] = self._review(need, traced)
+        return _judged(row, time_ms, margin_ms, self._reviewed[need])
+
+    def _review(self, need: _Need, traced: _Traced) -> JudgedProblem:
+        """Return the needs with those of a plan that ran equal, where it needs less."""
+        case, problem = traced
+        job = (need.path, None, problem.device, case.shape)
+        plan = search_plan(jobs.shared_jobs(), job, BEST_LIMIT_S)
+        if plan.work is None:
+            return problem
+        planned = _needs_of(need, replace(case, work=plan.work), self._targets[need.device])
+        if planned.proven_ms >= problem.proven_ms:
+            return problem
+        return replace(
+            problem,
+            hard_ms=min(planned.hard_ms, problem.hard_ms),
+            proven_ms=planned.proven_ms,
+            hard_limiter=planned.hard_limiter,
+            plan=f"{'; '.join(plan.steps)}: {duration(planned.bound.time_ms)}",
+        )
+
+
 def _judged(row: Outcome, time_ms: float, margin_ms: float, problem: JudgedProblem) -> Judgement:
     longest_ms = time_ms + margin_ms
     name = duration(time_ms)
@@ -523,6 +578,7 @@ def _judged(row: Outcome, time_ms: float, margin_ms: float, problem: JudgedProbl
                 f"{name} is under the roofline of the traced algorithm, "
                 f"{duration(problem.least_ms)}{_even_in(problem.least_precision)}: it takes "
                 "another algorithm, finds data in L2, or leaves out what its inputs do not need.",
+                *([f"An algorithm that was proven equal: {problem.plan}."] if problem.plan else []),
                 *doubts,
             ),
         )

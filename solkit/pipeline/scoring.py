@@ -23,6 +23,7 @@ from solkit.measure.counters.counting import count_launches
 from solkit.measure.guarded.session import Session
 from solkit.measure.outcomes import PreparedCandidate, score_result
 from solkit.measure.timing import protocols
+from solkit.pipeline.best_algorithm import with_best
 from solkit.pipeline.environment import environment
 from solkit.pipeline.forecasts import with_forecasts
 from solkit.pipeline.measuring import (
@@ -101,7 +102,10 @@ def score(
         ]
     if how.counters:
         results = [count_launches(study.kernel, result, to, how.time_limit_s) for result in results]
-    return Report(environment(), study.kernel, to, tuple(results), failed)
+    report = Report(environment(), study.kernel, to, tuple(results), failed)
+    if any(result.verdict is Verdict.IMPOSSIBLE for result in results):  # a plan may refute that
+        return with_best(report, precision=precision or how.precision, sandbox=how.sandbox)
+    return report
 
 
 def _forecast_results(file: KernelFile, results: Sequence[Result], device: Device) -> list[Result]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 import solkit
-from solkit.core import Brief
+from solkit.core import Brief, Measurement, Verdict
 from solkit.pipeline.best_algorithm import planned_reference, with_best
 from solkit.report import bounds
 from solkit.tuner.proposers.best_algorithm import BestPlan
@@ -39,6 +41,9 @@ def get_inputs():
 def get_init_inputs():
     return [256]
 """
+CANCELS = SUM_OF_PRODUCT.replace(
+    "(x @ w).sum(1)", "torch.log(x.exp().sum(1)) - x.logsumexp(1)"
+)  # 0, whatever x is
 SQUARE = SUM_OF_PRODUCT.replace("(x @ w).sum(1)", "torch.relu(x @ w)")
 
 
@@ -93,12 +98,27 @@ def test_a_search_that_takes_too_long_is_no_plan(file):
 
 
 def test_a_plan_under_the_hard_bound_lowers_it(file):
-    cancels = SUM_OF_PRODUCT.replace("(x @ w).sum(1)", "torch.log(x.exp().sum(1)) - x.logsumexp(1)")
-    report = with_best(solkit.bounds(file(cancels), device=H100))
+    report = with_best(solkit.bounds(file(CANCELS), device=H100))
     (result,) = report.results
     assert result.bound.at.hard_ms <= result.best.time_ms <= result.bound.at.roofline_ms
     assert result.best.gain > 1000
     assert '"drop what cancels"' in bounds.dumps(report)
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [(CANCELS, Verdict.BEATS_ALGORITHM), (SUM_OF_PRODUCT, Verdict.IMPOSSIBLE)],
+    ids=["the plan is faster", "the plan is slower"],
+)
+def test_a_time_is_not_impossible_where_a_plan_refutes_the_hard_bound(file, text, verdict):
+    report = solkit.bounds(file(text), device=H100)
+    (result,) = report.results
+    timed = Measurement(*[1e-3] * 5, method="cupti", max_error=0.0, samples=9)  # 1 us
+    accused = replace(result, verdict=Verdict.IMPOSSIBLE, measurement=timed)
+    assert result.bound.at.hard_ms > timed.median_ms
+    (judged,) = with_best(replace(report, results=(accused,))).results
+    assert judged.verdict is verdict
+    assert (timed.median_ms < judged.bound.at.hard_ms) == (verdict is Verdict.IMPOSSIBLE)
 
 
 def test_the_plan_joins_the_search_once():

@@ -207,6 +207,22 @@ def test_one_time_of_a_problem(folder):
         judge_time(path, 0.1, shape={"K": 1}, device="h100")
 
 
+def test_a_plan_that_ran_equal_refutes_impossible(tmp_path):
+    """log(sum(exp)) - logsumexp is 0: of the 256 MiB that are read, none is needed."""
+    path = written(
+        tmp_path / "zero.py",
+        "import torch\n"
+        "def reference(x):\n"
+        "    return torch.log(x.exp().sum(1)) - torch.logsumexp(x, 1)\n"
+        "def inputs(n=8192, device='cuda'):\n"
+        "    return torch.randn(n, n, device=device)\n",
+    )
+    (judgement,) = judge_time(path, 5e-3, device="H100 SXM").judgements
+    assert judgement.plausibility is Plausibility.BEATS_ALGORITHM
+    assert judgement.problem.hard_ms < 1e-4
+    assert any("proven equal" in reason for reason in judgement.reasons)
+
+
 def trace(definition, uuid, sizes, time_ms):
     return {
         "definition": definition, "solution": "mine",
