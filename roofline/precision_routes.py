@@ -8,7 +8,7 @@ known beyond it of a product of fp32 factors::
     fp32~half       whatever it becomes is rounded to 16 bits
     fp32>exp        an exponential makes its errors large (as well fp32*half>exp)
     fp32@9          errors up to 2^-9 leave the results within the file's tolerance, of which the
-                    size of the results and `atol` and the matched share are parts
+                    size of the results and `atol` and the matched share are parts (as well fp64@9)
 
 Its route is the fastest that the referee accepts: the largest error of the route, relative to
 ``|y| + sigma`` (`solkit.measure.checking.tolerance`), is no more than the share c that the rule
@@ -30,7 +30,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from solkit.core import Device, PricedRoute, Tolerance
+from solkit.core import Device, PricedRoute, Tolerance, default_tolerance
 from solkit.core.rounding import ROUNDOFF, computing_share
 from solkit.errors import InputError
 
@@ -113,7 +113,7 @@ class Rule:
         chosen = [
             f"{_in_words(kind)} as {route.words}"
             for kind, route in routes.items()
-            if route.pipe.removeprefix("tensor.") != kind or route.passes > 1
+            if route.pipe.removeprefix("tensor.") != _dtype_of(kind) or route.passes > 1
         ]
         return f"{self.precision}: {', '.join(chosen)}" if chosen else self.precision
 
@@ -128,7 +128,7 @@ class Rule:
                 self._allowed(kind),
                 _rate(route, device),
                 route == self._route(kind, device),
-                route == _STRICT,
+                route == _STRICT and _dtype_of(kind) == "fp32",
             )
             for kind in kinds
             if self._chooses(kind)
@@ -147,17 +147,20 @@ class Rule:
             return _native(dtype, device)
         allowed, ways = self._allowed(kind), self._ways(kind, device)
         accepted = [route for route, error in ways if error is None or error <= allowed]
-        if self.strict and dtype == "fp32":
-            accepted = [_native(dtype, device), _STRICT]
+        if self.strict:
+            accepted = [_native(dtype, device), _STRICT if dtype == "fp32" else _SLICES]
         return max(accepted, key=lambda route: _rate(route, device))
 
     def _ways(self, kind: str, device: Device) -> list[tuple[Route, float | None]]:
         """Return ways to compute a kind with their errors; ``None`` is that of the dtype itself."""
         own: list[tuple[Route, float | None]] = [(_native(_dtype_of(kind), device), None)]
-        return own + ([(_SLICES, None)] if _dtype_of(kind) == "fp64" else list(_splits(kind)))
+        slices = [(_SLICES, None)] if _dtype_of(kind) == "fp64" else []
+        return [*own, *slices, *_splits(kind)]
 
     def _allowed(self, kind: str) -> float:
         """Return the error of products of a kind that the referee accepts."""
+        if _dtype_of(kind) == "fp64":
+            return max(default_tolerance("float64").rtol, _admitted(kind))
         if "~half" in kind:
             return computing_share(ROUNDOFF["bfloat16"], None)
         share = computing_share(ROUNDOFF["float32"], None if ">exp" in kind else self.tolerance)
@@ -165,10 +168,11 @@ class Rule:
 
 
 def _splits(kind: str) -> Iterator[tuple[Route, float]]:
-    """Yield ways to compute fp32 products with narrower factors, and their largest errors."""
+    """Yield ways to compute wide products with narrower factors, and their largest errors."""
     wide = 1 if "*half" in kind else 2
     for dtype, name in _SPLITTING.items():
-        u, how = ROUNDOFF[name], _SCALED if dtype == "fp16" else ""
+        scaled = dtype == "fp16" or _dtype_of(kind) == "fp64"  # for their ranges
+        u, how = ROUNDOFF[name], _SCALED if scaled else ""
         yield Route(f"tensor.{dtype}", 1, how), _ONE_PASS * u * math.sqrt(wide / 2)
         yield Route(f"tensor.{dtype}", wide + 1, how), _SPLIT * wide / 2 * u**2 + _SUMMED
 

@@ -88,6 +88,8 @@ def _as_needed(op: TracedOp, cost: Cost, level: int, grows: bool) -> Cost:
     for key, count in cost.operations.items():
         if key.startswith("contraction.fp64") and level != _DOUBLE:
             key = key.replace("fp64", "fp32")
+        if key == "contraction.fp64" and not grows:
+            key += admitted_mark(op.admitted)
         if not key.startswith("contraction.fp32"):
             operations[key] += count
             continue

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import functools
 import math
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -295,11 +296,21 @@ class Drawn:
     samples: Sequence[tuple[torch.Tensor, Sample]] = ()
 
 
+class State(Protocol):
+    """State of a reference before a call: see `solkit.analysis.call_state`."""
+
+    def has_changed(self) -> bool:
+        """Tell whether the reference holds something else now."""
+
+    def restore_inputs(self) -> None:
+        """Give its inputs the contents that they had."""
+
+
 def trace(
     run: Callable[[], list[torch.Tensor]],
     size: Callable[[Any], int] = int,
     arguments: Drawn | None = None,
-    earlier: Callable[[], object] | None = None,
+    state: State | None = None,
 ) -> Program:
     """Run a reference on fake tensors and record what it does.
 
@@ -307,15 +318,18 @@ def trace(
         run: calls the reference, returns its output tensors.
         size: makes an integer of a size, which may be symbolic.
         arguments: how they are made (`solkit.roofline.work.inputs`); ``None`` if unknown.
-        earlier: an earlier call, which is no part of the program; what it makes of nothing is the
-            program's own.
+        state: of the reference before the call. If a call leaves any, a later one is the program,
+            and what the first one makes of nothing is the program's own. ``None`` traces the first.
     """
     recorder = Recorder(size)
     with choosing_branches(recorder.cheapest_of), _WholeLayers(recorder), recorder:
-        if earlier is not None:
-            earlier()
-            recorder.starts_here()
         results = run()
+    if state is not None and (recorder.leaves_state(results) or state.has_changed()):
+        del results
+        recorder.starts_here()
+        state.restore_inputs()
+        with choosing_branches(recorder.cheapest_of), _WholeLayers(recorder), recorder:
+            results = run()
     outputs = tuple(recorder.use(t) for t in results)
     drawn = arguments or Drawn()
     varying = None if arguments is None else recorder.storages_of(drawn.unknown)
@@ -348,6 +362,7 @@ class Recorder(TorchDispatchMode):
         self.ops: list[TracedOp] = []
         self.constants: set[int] = set()
         self._storages: dict[int, tuple[int, torch.UntypedStorage]] = {}
+        self._made: list[weakref.ref[torch.Tensor]] = []
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
@@ -360,6 +375,7 @@ class Recorder(TorchDispatchMode):
         if (out := self._inside(func, args, kwargs)) is not None:
             return out
         out = func(*args, **kwargs)
+        self._made += [weakref.ref(t) for t in _leaves(out) if isinstance(t, torch.Tensor)]
         op = self.traced(func, before, out)
         if op is not None:
             self.ops += _averages_apart(op) if op.operator.averages else [op]
@@ -406,6 +422,15 @@ class Recorder(TorchDispatchMode):
         ]
         return result, " or ".join(words)
 
+    def leaves_state(self, results: Sequence[torch.Tensor]) -> bool:
+        """Tell whether tensors outlive the ops, other than results, or older ones were written."""
+        returned = {self.use(tensor).storage for tensor in results}
+        alive = [tensor for ref in self._made if (tensor := ref()) is not None]
+        if any(self.use(tensor).storage not in returned for tensor in alive):
+            return True
+        made = {use.storage for op in self.ops for use in op.outputs}
+        return any(use.storage not in made for op in self.ops for use in op.written)
+
     def starts_here(self) -> None:
         """Leave out what was recorded so far; what it made of constants alone is one."""
         for op in self.ops:
@@ -414,6 +439,7 @@ class Recorder(TorchDispatchMode):
             elif op.written:
                 self.constants -= {use.storage for use in op.written}
         self.ops.clear()
+        self._made.clear()
 
     def use(self, tensor: torch.Tensor) -> TensorUse:
         """Return the region of its storage that a tensor covers."""

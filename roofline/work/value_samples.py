@@ -36,6 +36,7 @@ _SEED = 7
 _MAKES = (Family.CREATION, Family.FILL, Family.RANDOM)
 _MOVES = (Family.COPY, Family.LOOKUP, Family.MOVE, Family.ORDER)
 _SPREADS = ("aten.var", "aten.std")
+_WIDE = (torch.float32, torch.float64)
 _PLACES = ("dtype", "device", "layout", "generator", "memory_format", "pin_memory", "non_blocking")
 
 
@@ -74,7 +75,7 @@ def with_admitted_errors(program: Program, tolerance: Tolerance | None) -> Progr
 
 def _is_wide_product(op: TracedOp) -> bool:
     kinds = (Family.PRODUCT, Family.CONVOLUTION, Family.ATTENTION, Family.RECURRENT)
-    return op.operator.family in kinds and op.result.dtype is torch.float32
+    return op.operator.family in kinds and op.result.dtype in _WIDE
 
 
 def _admitted_shares(program: Program, tolerance: Tolerance) -> dict[int, float]:
@@ -89,7 +90,7 @@ def _admitted_shares(program: Program, tolerance: Tolerance) -> dict[int, float]
         sample = samples.get(use.storage)
         if use.dtype.is_floating_point and use.dtype.itemsize <= 2:
             shares[use.storage] = math.inf  # `solkit.roofline.work.needed_precision` has these
-        if sample is None or use.dtype is not torch.float32:
+        if sample is None or use.dtype not in _WIDE:
             continue
         if not sample.error_square:
             shares[use.storage] = math.inf  # it depends on no product
@@ -199,7 +200,7 @@ class _Walk:
         mean = float(a.values.double().mean() * b.values.double().mean())
         square = a.mean_square * b.mean_square
         carried = a.error_square * b.mean_square + a.mean_square * b.error_square
-        own = square if op.result.dtype is torch.float32 else 0.0
+        own = square if op.result.dtype in _WIDE else 0.0
         spread = math.sqrt(max(0.0, terms * (square - mean**2)))
         result = Sample(
             _normal(terms * mean, spread), _normal(0, math.sqrt(terms * (carried + own)))

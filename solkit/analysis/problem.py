@@ -11,6 +11,7 @@ from dataclasses import replace
 import torch
 
 from solkit.adapters import fake_cuda
+from solkit.analysis.call_state import CallState
 from solkit.analysis.triton.capture import described
 from solkit.core import (
     Analysis,
@@ -107,19 +108,15 @@ def _program_and_work(
         return None, work_of_arguments(inputs, outputs), outputs
 
     def run() -> list[torch.Tensor]:
-        outputs.extend(workload.run_reference())
+        outputs[:] = workload.run_reference()
         return outputs
 
-    def earlier() -> None:
-        if workload.again is not None:
-            with fake_cuda.watching_guesses():
-                workload.again().run_reference()
-
+    state = CallState(workload.reference, workload.tensors()) if workload.again else None
     with (
         fake_cuda.watching_guesses() as guesses,
         blaming_user_code(problem.path, f"calling {problem.reference} on fake inputs"),
     ):
-        traced = trace(run, arguments=arguments, earlier=earlier)
+        traced = trace(run, arguments=arguments, state=state)
     if not outputs:
         raise KernelFileError(
             f"{problem.reference} returns no tensor; expected tensors, or OUTPUTS naming the "

@@ -40,6 +40,11 @@ CASES = {
         8 * N * N,
         4 * N * N,
     ),
+    "a flag": (
+        "first, self.kept = self.kept is None, 1\n        return self.layer(x) if first else x * 2",
+        4 * N * N,
+        4 * N * N,
+    ),
     # what is added to at each call is an input of each
     "a running sum": (
         "self.kept = torch.zeros_like(x) if self.kept is None else self.kept\n"
@@ -64,3 +69,31 @@ def test_bytes_of_a_later_call(analyser, tmp_path, name):
     work = analyser.problem(str(path), None, {}).result().work
     assert (work.dram_read_bytes, work.dram_write_bytes) == (read, written)
     assert sum(op.op == "aten._to_copy" for op in work.ops) <= 1
+
+
+COUNTED = """
+import torch
+def inputs(device="cuda"):
+    return torch.randn(64, 1024, device=device), torch.tensor([3], device=device)
+def reference(x, length):
+    with open({calls!r}, "a") as file:
+        file.write("x")
+    {body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "calls"),
+    [
+        ("return x[: int(length)] * 2", 1),
+        ("length.add_(1)\n    return x[: int(length)] * 2", 2),
+    ],
+    ids=["stateless", "writes to an input"],
+)
+def test_a_reference_runs_again_only_if_a_call_leaves_something(analyser, tmp_path, body, calls):
+    path = tmp_path / "problem.py"
+    path.write_text(COUNTED.format(calls=str(tmp_path / "calls"), body=body))
+    work = analyser.problem(str(path), None, {}).result().work
+    assert len((tmp_path / "calls").read_text()) == calls
+    rows = 3 if calls == 1 else 4  # as the first call has it: the input is as it was made
+    assert work.dram_read_bytes - 4 * 1024 * rows in range(0, 17)

@@ -13,6 +13,7 @@ from solkit.roofline.precision_routes import Rule
 H100, B200, V100 = (devices.find(name) for name in ("h100", "b200", "v100"))
 HALF, TF32 = 1e3 / 1070.5e12, 1e3 / 535.2e12  # ms an operation on an H100's tensor cores
 N = 10**12
+SLICES = "int8 in 36 passes (slices of int8, by the literature)"
 
 
 def route(kind, tolerance=None, device=H100):
@@ -99,6 +100,18 @@ def test_a_gpu_without_bf16_takes_fp16():
 
 def test_three_passes_lose_where_fp32_is_as_fast():
     assert route("fp32", None, devices.find("rtx-4090")) == ("fp32", 1)
+
+
+def test_fp64_takes_narrow_factors_only_where_the_files_tolerance_admits_their_errors():
+    assert route("fp64@9") == ("fp16", 1)
+    assert route("fp64@6") == ("bf16", 1)
+    assert route("fp64", 1e-2) == ("fp64", 1)  # what is known of the results decides, not rtol
+    strict = Rule("tolerance", None, strict=True).routes(["contraction.fp64@9"], H100)
+    assert strict["fp64@9"].pipe == "tensor.fp64"
+    ways = Rule("tolerance", None).considered(["contraction.fp64"], H100)
+    assert {way.allowed for way in ways} == {1e-7}  # of doubles, not of fp32
+    assert [way.route for way in ways if way.is_accepted] == ["fp64", SLICES]
+    assert not any(way.is_strict for way in ways)
 
 
 def test_fp64_is_sliced_only_where_the_integer_pipe_is_36_times_as_fast():

@@ -64,6 +64,9 @@ PAIR = "R(64, 1024); R(1024, 64)"  # a sum of 1024 products of size 1 is of size
         # 27 taps of 64 channels: 1728 products, of size 41.6
         ("R(1, 64, 8, 8, 8); R(8, 64, 3, 3, 3)", "return F.conv3d(a0, a1)", 0.07, "fp32"),
         ("R(1, 64, 8, 8, 8); R(8, 64, 3, 3, 3)", "return F.conv3d(a0, a1)", 0.1, "fp32@9"),
+        # doubles are no more exact than the tolerance asks
+        ("R(64, 1024).double(); R(1024, 64).double()", "return a0 @ a1", 0.08, "fp64@9"),
+        ("R(64, 1024).double(); R(1024, 64).double()", "return a0 @ a1", 0.01, "fp64"),
         # a size that nothing tells is not assumed
         ("torch.fft.rfft(R(64, 2046)).real; R(1024, 64)", "return a0 @ a1", 0.6, "fp32"),
         # an index is no result that may be off

@@ -130,11 +130,15 @@ def live_mask(target: TensorUse, uses: Sequence[TensorUse]) -> Mask | None:
     uses = [use for use in uses if use.numel]
     if not uses or any(use.dtype != target.dtype for use in uses):
         return None
-    masks = [use.mask if use == target else _seen(target, use) for use in uses]
-    live = masks[0]
-    for mask in masks[1:]:
-        live = None if live is None or mask is None else live | mask
-    return both(live)
+    live: Mask | None = None
+    for use in uses:  # one that sees all is mostly among the first
+        mask = use.mask if use == target else _seen(target, use)
+        if mask is None:
+            return None
+        live = mask if live is None else live | mask
+        if live.all():
+            return None
+    return live
 
 
 def without(use: TensorUse, taken: TensorUse) -> TensorUse:

@@ -47,7 +47,12 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from solkit.adapters.fake_cuda.attention import fake_attention
 from solkit.adapters.fake_cuda.autograd import backward, fake_hooks, grad_of, tensor_backward
 from solkit.adapters.fake_cuda.composites import taken_apart
-from solkit.adapters.fake_cuda.contents import forget_contents, known_value, presumed_value
+from solkit.adapters.fake_cuda.contents import (
+    InputContents,
+    forget_contents,
+    known_value,
+    presumed_value,
+)
 from solkit.adapters.fake_cuda.control_flow import choosing_branches, fake_control_flow
 from solkit.adapters.fake_cuda.convolution import convolution_layout
 from solkit.adapters.fake_cuda.device import CudaAsCpu, ensure_guard, guard_works
@@ -85,6 +90,7 @@ __all__ = [
     "BuildError",
     "Compiler",
     "Extension",
+    "InputContents",
     "building_extensions",
     "capturing_graphs",
     "choosing_branches",

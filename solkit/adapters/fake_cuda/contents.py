@@ -10,7 +10,7 @@ Contents belong to a storage, so writes through one view are seen through all. C
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
@@ -25,6 +25,7 @@ from solkit.adapters.fake_cuda.guesses import report_earlier_guesses
 
 __all__ = [
     "Contents",
+    "InputContents",
     "KnownContents",
     "attach_contents",
     "choices_of",
@@ -146,6 +147,28 @@ class Contents:
         return True
 
 
+class InputContents:
+    """The contents of tensors at one time, to which they can be reset after writes."""
+
+    def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
+        self._kept: list[tuple[torch.Tensor, Contents | None, dict[str, Any]]] = []
+        for handle, tensor in {t.untyped_storage()._cdata: t for t in tensors}.items():
+            contents = contents_of_storage.get(handle)
+            if contents is not None:
+                contents.shared = True  # a write makes a copy
+            self._kept.append((tensor, contents, {} if contents is None else {**vars(contents)}))
+
+    def restore(self) -> None:
+        """Give the tensors the contents that they had."""
+        for tensor, contents, fields in self._kept:
+            if contents is None:
+                forget_contents(tensor)
+                continue
+            contents.hold_elements(fields["flat"], fields["guesses"], fields["drawn"])
+            vars(contents).update(fields)
+            attach_contents(tensor, contents)
+
+
 contents_of_storage: WeakValueDictionary[int, Contents] = (
     WeakValueDictionary()
 )  # by the storage's handle
@@ -158,10 +181,13 @@ def known_value(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
         A read-only array of the tensor's shape, float32 for dtypes that numpy lacks; ``None`` if
         the contents are unknown.
     """
-    fact = recall_contents(tensor)
-    if fact is None or fact.guesses:
+    contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
+    if isinstance(tensor, FakeTensor) and (contents is None or contents.flat is None):
         return None
     with computing_really():
+        fact = recall_contents(tensor)
+        if fact is None or fact.guesses:
+            return None
         value = protect_from_writes(tensor, fact.value)
         try:
             return value.numpy(force=True)
@@ -266,8 +292,19 @@ def recall_contents(tensor: torch.Tensor) -> KnownContents | None:
 @contextlib.contextmanager
 def computing_really() -> Iterator[None]:
     """Compute on real tensors."""
-    with _disable_current_modes(), torch.inference_mode(False), torch.no_grad():
+    global _is_computing
+    if _is_computing:  # entering the modes takes longer than most of what is computed
         yield
+        return
+    with _disable_current_modes(), torch.inference_mode(False), torch.no_grad():
+        _is_computing = True
+        try:
+            yield
+        finally:
+            _is_computing = False
+
+
+_is_computing = False
 
 
 def is_constant(value: torch.Tensor) -> bool:
