@@ -371,6 +371,8 @@ class Recorder(TorchDispatchMode):
         kwargs = kwargs or {}
         if (parts := taken_apart(self, func, args, kwargs)) is not NotImplemented:
             return parts
+        if is_view(func):  # its region is in the uses of what reads it
+            return self._view(func, args, kwargs)
         before = self.frozen((args, kwargs))
         if (out := self._inside(func, args, kwargs)) is not None:
             return out
@@ -443,19 +445,23 @@ class Recorder(TorchDispatchMode):
 
     def use(self, tensor: torch.Tensor) -> TensorUse:
         """Return the region of its storage that a tensor covers."""
-        storage = tensor.untyped_storage()
-        # Holding on to the storage keeps its address from being used for another one.
-        number, _ = self._storages.setdefault(storage._cdata, (len(self._storages), storage))
-        if not isinstance(tensor, FakeTensor):  # every input is fake
-            self.constants.add(number)
         return TensorUse(
-            storage=number,
+            storage=self._number(tensor),
             shape=tuple(map(self.size, tensor.shape)),
             stride=tuple(map(self.size, tensor.stride())),
             offset=self.size(tensor.storage_offset()),
             dtype=tensor.dtype,
             value=known_value(tensor),
         )
+
+    def _number(self, tensor: torch.Tensor) -> int:
+        """Return the number of a tensor's storage."""
+        storage = tensor.untyped_storage()
+        # Holding on to the storage keeps its address from being used for another one.
+        number, _ = self._storages.setdefault(storage._cdata, (len(self._storages), storage))
+        if not isinstance(tensor, FakeTensor):  # every input is fake
+            self.constants.add(number)
+        return number
 
     def storages_of(self, tensors: Sequence[torch.Tensor]) -> frozenset[int]:
         """Return the storages of fake tensors."""
@@ -494,9 +500,6 @@ class Recorder(TorchDispatchMode):
             out: what it returned.
         """
         written, unread = _written(func, *before)
-        if is_view(func) and not written:
-            self._same_storage(before, out)
-            return None  # its region is in the uses of what reads it
         results = [self.use(t) for t in _leaves(out) if isinstance(t, torch.Tensor)]
         fresh = {u.storage for u in results} - {u.storage for u in uses_of(before)}
         if not written and not fresh:
@@ -516,13 +519,16 @@ class Recorder(TorchDispatchMode):
             line=user_line(),
         )
 
-    def _same_storage(self, before: Any, out: Any) -> None:
-        """Give a view of a tensor that is not fake the storage of its base."""
-        base = uses_of(before)[0].storage
+    def _view(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        """Return a view; that of a tensor that is not fake gets the storage of its base."""
+        base, *_ = [self._number(t) for t in _leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+        out = func(*args, **kwargs)
         for tensor in _leaves(out):
             if isinstance(tensor, torch.Tensor):
                 storage = tensor.untyped_storage()
                 self._storages.setdefault(storage._cdata, (base, storage))
+                self._made.append(weakref.ref(tensor))
+        return out
 
 
 _COPY = torch.ops.aten.copy_.default

@@ -22,7 +22,7 @@ _aten = torch.ops.aten
 _DIRECT = {
     *(_aten.view.default, _aten._unsafe_view.default, _aten.expand.default, _aten.detach.default),
     *(_aten.t.default, _aten.transpose.int, _aten.permute.default, _aten.alias.default),
-    *(_aten.unsqueeze.default, _aten.squeeze.dim, _aten.slice.Tensor),
+    *(_aten.unsqueeze.default, _aten.squeeze.dim, _aten.slice.Tensor, _aten.select.int),
     *(_aten.cat.default, _aten.native_batch_norm.default),  # the latter is this package's own
 }
 _KEEPING = {
@@ -40,6 +40,8 @@ def try_at_once(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
     """
     if func in _KEEPING:
         return args[0] if isinstance(args[0], FakeTensor) else None
+    if func is _aten.copy_.default and all(map(_is_plain_fake, args[:2])):
+        return args[0] if args[0].shape == args[1].shape else None
     if func not in _DIRECT or kwargs:
         return None
     arguments = args[0] if isinstance(args[0], (list, tuple)) else args
@@ -59,7 +61,7 @@ def try_at_once(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
     return tuple(FakeTensor(mode, tensor, device) for tensor in results)
 
 
-def _is_plain_fake(tensor: torch.Tensor) -> bool:
+def _is_plain_fake(tensor: Any) -> bool:
     """Tell whether a tensor is fake, dense and of known sizes."""
     return (
         type(tensor) is FakeTensor
