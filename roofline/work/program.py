@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 import math
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
@@ -25,7 +24,13 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from solkit.adapters.fake_cuda import choosing_branches, known_value, taken_apart, user_line
+from solkit.adapters.fake_cuda import (
+    choosing_branches,
+    has_tensors,
+    known_value,
+    taken_apart,
+    user_line,
+)
 from solkit.ops import Family, Operator, operator
 
 __all__ = [
@@ -362,7 +367,6 @@ class Recorder(TorchDispatchMode):
         self.ops: list[TracedOp] = []
         self.constants: set[int] = set()
         self._storages: dict[int, tuple[int, torch.UntypedStorage]] = {}
-        self._made: list[weakref.ref[torch.Tensor]] = []
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
@@ -377,7 +381,6 @@ class Recorder(TorchDispatchMode):
         if (out := self._inside(func, args, kwargs)) is not None:
             return out
         out = func(*args, **kwargs)
-        self._made += [weakref.ref(t) for t in _leaves(out) if isinstance(t, torch.Tensor)]
         op = self.traced(func, before, out)
         if op is not None:
             self.ops += _averages_apart(op) if op.operator.averages else [op]
@@ -426,12 +429,14 @@ class Recorder(TorchDispatchMode):
 
     def leaves_state(self, results: Sequence[torch.Tensor]) -> bool:
         """Tell whether tensors outlive the ops, other than results, or older ones were written."""
-        returned = {self.use(tensor).storage for tensor in results}
-        alive = [tensor for ref in self._made if (tensor := ref()) is not None]
-        if any(self.use(tensor).storage not in returned for tensor in alive):
-            return True
+        returned = {self._number(tensor) for tensor in results}
         made = {use.storage for op in self.ops for use in op.outputs}
-        return any(use.storage not in made for op in self.ops for use in op.written)
+        if any(use.storage not in made for op in self.ops for use in op.written):
+            return True
+        return any(
+            number in made - returned and has_tensors(storage)
+            for number, storage in self._storages.values()
+        )
 
     def starts_here(self) -> None:
         """Leave out what was recorded so far; what it made of constants alone is one."""
@@ -441,7 +446,6 @@ class Recorder(TorchDispatchMode):
             elif op.written:
                 self.constants -= {use.storage for use in op.written}
         self.ops.clear()
-        self._made.clear()
 
     def use(self, tensor: torch.Tensor) -> TensorUse:
         """Return the region of its storage that a tensor covers."""
@@ -527,7 +531,6 @@ class Recorder(TorchDispatchMode):
             if isinstance(tensor, torch.Tensor):
                 storage = tensor.untyped_storage()
                 self._storages.setdefault(storage._cdata, (base, storage))
-                self._made.append(weakref.ref(tensor))
         return out
 
 

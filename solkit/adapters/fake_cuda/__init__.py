@@ -78,7 +78,12 @@ from solkit.adapters.fake_cuda.normalisation import fake_batch_norm
 from solkit.adapters.fake_cuda.recurrent import fake_recurrent
 from solkit.adapters.fake_cuda.sparse import fake_sparse
 from solkit.adapters.fake_cuda.spectral import inverse_short_time_fourier
-from solkit.adapters.fake_cuda.storage import data_ptr, swap_tensors, watching_addresses
+from solkit.adapters.fake_cuda.storage import (
+    data_ptr,
+    has_tensors,
+    swap_tensors,
+    watching_addresses,
+)
 from solkit.adapters.fake_cuda.torch_cuda import fake_torch_cuda, memory_bus_bits
 from solkit.adapters.fake_cuda.torch_jit import fake_tracing
 from solkit.adapters.fake_cuda.value_propagation import KnownValues, numpy_array
@@ -101,6 +106,7 @@ __all__ = [
     "fake_tensors",
     "forget_contents",
     "guesses_so_far",
+    "has_tensors",
     "install",
     "known_value",
     "memory_bus_bits",

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-__all__ = ["data_ptr", "swap_tensors", "watching_addresses"]
+__all__ = ["data_ptr", "has_tensors", "swap_tensors", "watching_addresses"]
 
 _FIRST_ADDRESS, _ADDRESS_STEP = 0x7F00_0000_0000, 1 << 32
 _addresses: dict[int, tuple[int, torch.UntypedStorage]] = {}
@@ -32,6 +32,11 @@ def data_ptr(tensor: torch.Tensor) -> int:
         entry = _FIRST_ADDRESS + len(_addresses) * _ADDRESS_STEP, storage
         _addresses[storage._cdata] = entry
     return entry[0] + int(tensor.storage_offset()) * tensor.element_size()
+
+
+def has_tensors(storage: torch.UntypedStorage) -> bool:
+    """Tell whether a tensor lies on a storage, apart from the references to the storage itself."""
+    return torch._C._storage_Use_Count(storage._cdata) > 1
 
 
 def _is_followed() -> bool:
