@@ -160,12 +160,19 @@ def _choices(
 ) -> int | None:
     """Return the number of different results, of drawn integers and what is made of one tensor."""
     if func.overloadpacket in (_aten.randint, _aten.randint_like):
-        names = [argument.name for argument in func._schema.arguments]
-        named = {**dict(zip(names, args)), **kwargs}
+        named = _named_arguments(func, args, kwargs)
         return max(int(named["high"]) - int(named.get("low", 0)), 1)
     elementwise = torch.Tag.pointwise in func.tags or func.overloadpacket in _COPIES
     alone = elementwise and len(inputs) == 1 and torch.Tag.nondeterministic_seeded not in func.tags
     return choices_of(inputs[0]) if alone else None
+
+
+def _named_arguments(
+    func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments of a call by their names in the schema."""
+    names = [argument.name for argument in func._schema.arguments]
+    return {**dict(zip(names, args)), **kwargs}
 
 
 @functools.cache
@@ -429,8 +436,7 @@ def _remember_constant(
 ) -> None:
     fill: Any = _FILLS[func.overloadpacket]
     if isinstance(fill, str):
-        names = [argument.name for argument in func._schema.arguments]
-        fill = {**dict(zip(names, args)), **kwargs}[fill]
+        fill = _named_arguments(func, args, kwargs)[fill]
     with computing_really():
         one = torch.full((), fill, dtype=fake.dtype, device="cpu")
         remember_contents(fake, KnownContents(one.expand(fake.shape)))
@@ -789,8 +795,7 @@ def _suppose_contents(
     result = tensors[-1]  # values, indices
     if result.dtype != torch.int64 or result.numel() > _SMALL or recall_exact(result) is not None:
         return
-    names = [argument.name for argument in func._schema.arguments]
-    fact = supposed(result, {**dict(zip(names, args)), **kwargs})
+    fact = supposed(result, _named_arguments(func, args, kwargs))
     if fact is not None:
         remember_contents(result, fact)
 
