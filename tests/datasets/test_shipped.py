@@ -90,3 +90,18 @@ def test_giving_facts_to_a_set_changed_nothing_else(name, rows, columns):
     assert len(held) == rows
     told = "".join(f"{each.name} {digest(each)}\n" for each in held.iter_columns())
     assert hashlib.sha256(told.encode()).hexdigest() == columns
+
+
+def test_rows_of_library_launchers_have_facts_and_hold_no_package_s_text():
+    store = shipped_set("h200_libraries")
+    rows = store.scan().select("origin", "facts_id", "source_sha256").collect()
+    assert set(rows["origin"]) == {"library"}
+    assert rows["facts_id"].null_count() == 0
+    texts = [pl.read_parquet(path) for path in store.folder.glob("facts/*.parquet")]
+    assert not any(table["text"].str.contains("tl.load", literal=True).any() for table in texts)
+    sources = pl.concat(pl.read_parquet(path) for path in store.folder.glob("sources/*.parquet"))
+    assert set(rows["source_sha256"]) <= set(sources["sha256"])
+    imports_a_package = sources["text"].str.contains("check_installed(", literal=True)
+    assert imports_a_package.sum() >= 20
+    ours = ~sources.filter(imports_a_package)["text"].str.contains("@triton.jit", literal=True)
+    assert ours.all()  # a launcher, not the kernel
