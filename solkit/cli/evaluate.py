@@ -261,7 +261,7 @@ def _evaluate_on(
             most_rows=files.most_rows,
             folder=folder,
         )
-        rows = rebuild_rows(report.judgements, depth)
+        rows = rebuild_rows(report.judgements, folder, depth)
         table, forecasts, places = forecast_own(rows, depth, surrogate)
     figures = public_figures(rows, forecasts, places)
     timings = PublicTimings(files.paths, figures, count_reasons(rows), report.faults)

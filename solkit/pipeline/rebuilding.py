@@ -6,7 +6,9 @@ itself was timed, as PyTorch runs it.
 
 from __future__ import annotations
 
+import hashlib
 import math
+import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -47,6 +49,7 @@ class Rebuilt:
 
 def rebuild_rows(
     judgements: Sequence[Judgement],
+    folder: str | os.PathLike[str],
     depth: Depth = Depth.COMPILED,
     time_limit_s: float = STUDY_LIMIT_S,
 ) -> list[Rebuilt]:
@@ -54,6 +57,7 @@ def rebuild_rows(
 
     Args:
         judgements: of the reported rows; the files of their problems still exist.
+        folder: where candidates are written that are a problem's reference.
         depth: how deeply the launches are analysed.
         time_limit_s: seconds that a kernel may take.
 
@@ -70,7 +74,7 @@ def rebuild_rows(
         assert problem is not None
         own = [rebuilt[place] for place in places]
         for place, row in zip(
-            places, _rebuild_on(problem.device, own, depth, time_limit_s), strict=True
+            places, _rebuild_on(problem.device, own, Path(folder), depth, time_limit_s), strict=True
         ):
             rebuilt[place] = row
     return rebuilt
@@ -91,17 +95,17 @@ def _not_rebuilt(judgement: Judgement) -> Rebuilt:
 
 
 def _rebuild_on(
-    device: Device, rows: Sequence[Rebuilt], depth: Depth, time_limit_s: float
+    device: Device, rows: Sequence[Rebuilt], folder: Path, depth: Depth, time_limit_s: float
 ) -> list[Rebuilt]:
     try:
         with Analyser(device, limit_s=time_limit_s) as analyser:
-            return _rebuild_with(analyser, rows, depth)
+            return _rebuild_with(_Candidates(analyser, folder), rows, depth)
     except SolkitError as error:
         return [replace(row, reason=str(error)) for row in rows]
 
 
-def _rebuild_with(analyser: Analyser, rows: Sequence[Rebuilt], depth: Depth) -> list[Rebuilt]:
-    candidates = _Candidates(analyser)
+def _rebuild_with(candidates: _Candidates, rows: Sequence[Rebuilt], depth: Depth) -> list[Rebuilt]:
+    analyser = candidates.analyser
     configurations: dict[str, Configuration] = {}
     keys: list[str] = []
     for row in rows:
@@ -120,10 +124,15 @@ def _rebuild_with(analyser: Analyser, rows: Sequence[Rebuilt], depth: Depth) -> 
 
 
 class _Candidates:
-    """Candidates of problems' files, each described once."""
+    """Candidates of problems' files, each described once.
 
-    def __init__(self, analyser: Analyser) -> None:
-        self._analyser = analyser
+    Args:
+        analyser: describes files.
+        folder: where those are written that are a problem's reference.
+    """
+
+    def __init__(self, analyser: Analyser, folder: Path) -> None:
+        self.analyser, self._folder = analyser, folder
         self._files: dict[str, KernelFile] = {}
 
     def configuration(self, judgement: Judgement) -> Configuration:
@@ -132,7 +141,7 @@ class _Candidates:
         assert problem is not None
         path = problem.path
         if judgement.row.extra.get(RUNS) == REFERENCE:
-            path = _with_candidate(Path(path))
+            path = _with_candidate(Path(path), self._folder)
         entry_point = "ModelNew" if path != problem.path else "kernel"
         own = {n: v for n, v in judgement.row.shape.items() if n in problem.shape}
         shape: Mapping[str, object] = {} if judgement.row.family == "kernelbench" else own
@@ -145,16 +154,18 @@ class _Candidates:
             KernelFileError: it cannot be used.
         """
         if path not in self._files:
-            self._files[path] = self._analyser.describe(path, None).result()
+            self._files[path] = self.analyser.describe(path, None).result()
         return self._files[path]
 
 
-def _with_candidate(problem: Path) -> str:
+def _with_candidate(problem: Path, folder: Path) -> str:
     """Return a file in which the reference is the candidate; KernelBench's files have none."""
     text = problem.read_text(encoding="utf-8")
     if "class Model(" not in text or "ModelNew" in text:
         return str(problem)
-    eager = problem.with_name(f"{problem.stem}_eager.py")
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    eager = folder / f"eager_{digest}" / problem.name
+    eager.parent.mkdir(exist_ok=True)
     eager.write_text(text + _EAGER, encoding="utf-8")
     return str(eager)
 

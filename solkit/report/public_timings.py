@@ -72,41 +72,33 @@ def _finite_or_none(value: float) -> float | None:
 def render_public_timings(timings: PublicTimings, console: Console) -> None:
     """Print a table, and why rows were not rebuilt."""
     table = Table(title=", ".join(timings.sources), title_justify="left")
-    heads = (
-        *("GPU", "operation", "rows", "bounded", "gap p10/median"),
-        *("rebuilt", "kernel model: error, %", "ratio", "Spearman"),
-        *("own kernels", "surrogate: error, %", "ratio", "Spearman", "in 90 %, %"),
-    )
-    for place, head in enumerate(heads):
-        table.add_column(head, justify="left" if place < 2 else "right", overflow="fold")
+    heads = ("", "rows", "gap, p10/median", "kernel model", "surrogate", "in 90 %, %")
+    for head in heads:
+        table.add_column(head, justify="right" if head else "left", overflow="fold")
     for figures in timings.figures:
-        model, surrogate = figures.model, figures.surrogate
         table.add_row(
-            "" if figures.family else figures.device,
-            figures.family or "all",
+            f"  {figures.family}" if figures.family else figures.device,
             f"{figures.rows:,}",
-            f"{figures.bounded:,}",
             f"{figures.gap_p10:.2f}/{figures.gap_median:.2f}" if figures.bounded else "",
-            *_forecast_cells(model),
-            *_forecast_cells(surrogate),
-            _format_number(100 * surrogate.coverage_90, ".0f"),
+            _forecast_cell(figures.model),
+            _forecast_cell(figures.surrogate),
+            _format_number(100 * figures.surrogate.coverage_90, ".0f"),
         )
     console.print(table)
+    console.print("Forecasts: rows, median error, median of forecast / time, Spearman over all.")
     for reason, number in timings.reasons.items():
         console.print(f"Not rebuilt: {number:,} rows: {reason}")
     for fault in timings.faults:
         console.print(f"Not read: {fault}")
 
 
-def _forecast_cells(figures: ForecastFigures) -> tuple[str, str, str, str]:
+def _forecast_cell(figures: ForecastFigures) -> str:
+    """Return rows, error, ratio and rank correlation; empty without rows."""
     if not figures.rows:
-        return "", "", "", ""
-    return (
-        f"{figures.rows:,}",
-        f"{100 * figures.error_median:.0f}",
-        f"{figures.ratio_median:.2f}",
-        _format_number(figures.spearman, ".2f"),
-    )
+        return ""
+    error = _format_number(100 * figures.error_median, ".0f")
+    rank = _format_number(figures.spearman, ".2f") or "-"
+    return f"{figures.rows:,}: {error} %, {figures.ratio_median:.2f}, {rank}"
 
 
 def _format_number(value: float, spec: str) -> str:

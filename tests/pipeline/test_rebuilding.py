@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -70,11 +72,12 @@ def judged(tmp_path):
     return report.judgements
 
 
-def test_kernels_and_eager_references_are_launched_again(judged):
+def test_kernels_and_eager_references_are_launched_again(judged, tmp_path_factory):
     plus_one, lost, relu = judged
-    timed = SimpleNamespace(**{**vars(plus_one.row)})
-    assert timed.extra.get("runs") is None
-    rows = rebuild_rows([plus_one, lost, relu], Depth.CAPTURED)
+    before = sorted(Path(relu.problem.path).parent.iterdir())
+    aside = tmp_path_factory.mktemp("aside")
+    rows = rebuild_rows([plus_one, lost, relu], aside, Depth.CAPTURED)
+    assert sorted(Path(relu.problem.path).parent.iterdir()) == before  # the user's folder
     assert rows[0].reason == "the file does not say what was launched"
     assert "no problem is called lost" in rows[1].reason
     assert rows[2].entry is not None
@@ -85,11 +88,9 @@ def test_kernels_and_eager_references_are_launched_again(judged):
     assert sum(count_reasons(rows).values()) == 2
 
 
-def test_a_kernel_in_the_problems_file_is_what_was_timed(judged):
-    from dataclasses import replace
-
+def test_a_kernel_in_the_problems_file_is_what_was_timed(judged, tmp_path):
     row = replace(judged[0].row, extra={"runs": "kernel"})
-    (rebuilt,) = rebuild_rows([replace(judged[0], row=row)], Depth.CAPTURED)
+    (rebuilt,) = rebuild_rows([replace(judged[0], row=row)], tmp_path, Depth.CAPTURED)
     assert rebuilt.is_own
     assert rebuilt.entry is not None
     assert rebuilt.entry.kernels[0].launch.grid == (8192, 1, 1)
