@@ -242,6 +242,8 @@ def _evaluate_on(
     """Forecast public timings by a model as it is."""
     from tempfile import TemporaryDirectory
 
+    import numpy as np
+
     from solkit.core import Depth
     from solkit.pipeline.judging import judge
     from solkit.pipeline.public_figures import forecast_own, public_figures
@@ -271,6 +273,7 @@ def _evaluate_on(
         judgements = {
             label: {"on": evaluate_forecasts(table, by_split["on"], seed)}
             for label, by_split in by_label.items()
+            if np.isfinite(by_split["on"].time_ms).any()  # nothing was timed again
         }
     about = evaluation.About(depth.value)
     if json != "-":

@@ -51,6 +51,8 @@ def draw_pools(table: Table, kind: str, rows: Array, seed: int = 0) -> Iterator[
         rows: indices that may be drawn.
         seed: of the draws.
     """
+    if not len(rows):
+        return
     columns = [table.about[name][rows] for name in KINDS[kind]]
     names = np.array([" ".join(parts) for parts in zip(*columns, strict=True)])
     order = np.argsort(names, kind="stable")

@@ -160,3 +160,20 @@ def test_public_timings_exclude_what_trains(tmp_path):
     assert "--on and --split: give only one" in " ".join(told.output.split())
     told = RUN.invoke(app, ["evaluate", "--problems", str(tmp_path)])
     assert "--problems and --device are for --on" in " ".join(told.output.split())
+
+
+def test_a_kernel_of_a_public_row_is_forecast(tmp_path):
+    """Liger-Kernel's squared ReLU of 4,096 rows of 4,096 bf16: 67.1 MB, 20 µs on an H100."""
+    pytest.importorskip("liger_kernel")
+    config = '"{""M"": 4096, ""dtype"": ""torch.bfloat16""}"'
+    heading = "kernel_name,kernel_provider,kernel_operation_mode,metric_name,metric_unit,x_name,"
+    heading += "x_label,x_value,y_value_50,extra_benchmark_config_str,gpu_name"
+    row = f"relu_squared,liger,forward,speed,ms,N,size,4096,0.03,{config},NVIDIA H100 80GB HBM3"
+    (tmp_path / "data.csv").write_text(f"{heading}\n{row}\n")
+    found = asked("--on", str(tmp_path / "data.csv"), "--depth", "captured")
+    (every, _) = found["on"]["groups"]
+    assert every["gap_median"] == pytest.approx(1.5, rel=2e-3)
+    assert every["surrogate"]["rows"] == 1
+    assert 0.3 < every["surrogate"]["ratio_median"] < 6
+    assert found["splits"]["on"]["rows"] == 1
+    assert list(found["baselines"]) == ["kernel_model", "random"]

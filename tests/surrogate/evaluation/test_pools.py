@@ -58,3 +58,7 @@ def test_a_kernels_pool_has_one_kernel_at_one_shape():
     for pool in pools:
         assert len(set(made.about["kernel_id"][pool.rows])) == 1
         assert len(set(made.about["problem_id"][pool.rows])) == 1
+
+
+def test_no_rows_have_no_pools():
+    assert list(draw_pools(table(20), "kernel", np.array([], int))) == []
