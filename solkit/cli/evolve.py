@@ -163,7 +163,9 @@ def evolve(
         sizes = _project.one_shape_setting(shape, kernel)
         if not recorded:
             chosen = _options.parse_params(params)
-            _declared.check_declared_names(kernel, reference, sizes and [sizes], chosen)
+            _declared.check_declared_names(
+                kernel, reference, None if sizes is None else [sizes], chosen
+            )
         gpu = None if recorded else _project.device_setting(device, kernel, on)
         from solkit.core import EvolveSettings
         from solkit.pipeline.evolving import evolve as evolving

@@ -167,8 +167,9 @@ class _Run:
             ahead.load()
             process.load()
             ground = study_kernel()
+            log = self._open_log(ground)
             with (
-                self._open_log(ground) as log,
+                log,
                 TrustedBench(ahead, log, tell=notes.append, process=process) as bench,
             ):
                 searched = self._search_and_race(bench, ground, log)
