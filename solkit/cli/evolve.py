@@ -162,10 +162,9 @@ def evolve(
         _check_files((kernel, reference, recorded), (resume, answers), json, html, out)
         sizes = _project.one_shape_setting(shape, kernel)
         if not recorded:
+            shapes = None if sizes is None else [sizes]
             chosen = _options.parse_params(params)
-            _declared.check_declared_names(
-                kernel, reference, None if sizes is None else [sizes], chosen
-            )
+            _declared.check_declared_names(kernel, reference, shapes, chosen)
         gpu = None if recorded else _project.device_setting(device, kernel, on)
         from solkit.core import EvolveSettings
         from solkit.pipeline.evolving import evolve as evolving

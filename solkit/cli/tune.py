@@ -104,9 +104,8 @@ def tune(
         in_use = _options.parse_params(params) or {}
         sizes = _project.one_shape_setting(shape, kernel)
         if not recorded:
-            _declared.check_declared_names(
-                kernel, reference, None if sizes is None else [sizes], in_use
-            )
+            shapes = None if sizes is None else [sizes]
+            _declared.check_declared_names(kernel, reference, shapes, in_use)
         gpu = None if recorded else _project.device_setting(device, kernel, on)
         from solkit.core import TuneSettings
         from solkit.pipeline.tuning import tune as tuning
