@@ -430,11 +430,11 @@ class Recorder(TorchDispatchMode):
     def leaves_state(self, results: Sequence[torch.Tensor]) -> bool:
         """Tell whether tensors outlive the ops, other than results, or older ones were written."""
         returned = {self._number(tensor) for tensor in results}
-        made = {use.storage for op in self.ops for use in op.outputs}
-        if any(use.storage not in made for op in self.ops for use in op.written):
+        created = {use.storage for op in self.ops for use in op.outputs}
+        if any(use.storage not in created for op in self.ops for use in op.written):
             return True
         return any(
-            number in made - returned and has_tensors(storage)
+            number in created - returned and has_tensors(storage)
             for number, storage in self._storages.values()
         )
 
