@@ -1,793 +1,665 @@
-"""Interpretation of a Triton kernel's text for one block: what it loads, stores, multiplies.
+"""Interpretation of a Triton kernel's program for one block: what it loads, stores, multiplies.
 
-The function's syntax tree is followed once for all candidates, without Triton: numbers are arrays
-of (candidates,), tensors are known by their sizes and by how far apart their elements' indices lie.
-A block stands for all: its place in the grid is the middle one, and so is a loop's counter. What
-depends on data is NaN.
-
-Arguments that are sizes are known by their names: ``K`` is the problem's size ``K``.
+The functions' syntax trees are followed once for all candidates, without Triton, with the values
+that the launches pass: names decide nothing. Programs of the grid and trips of loops are sampled,
+so that masks, branches and the ends of loops count by how often they hold. What depends on data is
+NaN, unless these data are known.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
-import operator
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from solkit.core import Binding, KernelFunction, KernelProgram
 from solkit.core.parsing import syntax_tree
-
-__all__ = [
-    "COMPARED",
-    "FAR",
-    "UNKNOWN",
-    "Array",
-    "Block",
-    "Call",
-    "Code",
-    "Event",
-    "Number",
-    "Value",
-    "all_are_scalars",
-    "any_is_text",
-    "apply_comparison",
-    "apply_operator",
-    "broadcast_sizes",
-    "constant_value",
-    "contiguous_elements",
-    "interpret_block",
-    "is_text",
-    "neighbour_steps",
-    "transpose_value",
-    "truth_of_condition",
-    "width_after_cast",
-]
-
-Array = NDArray[Any]
-Number = Any
-"""A float, or an array of (candidates,)."""
-FAR = 1024.0
-"""Stands for a distance between elements that is not known: far."""
-_RARE = 8.0
-_NUMERIC: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: np.true_divide,
-    ast.FloorDiv: np.floor_divide,
-    ast.Mod: np.mod,
-    ast.Pow: np.power,
-}
-_BITS: dict[type, Callable[[Any, Any], Any]] = {
-    ast.LShift: lambda a, b: a * np.power(2.0, b),
-    ast.RShift: lambda a, b: np.floor(a / np.power(2.0, b)),
-    ast.BitAnd: lambda a, b: np.where((a != 0) & (b != 0), 1.0, 0.0),
-    ast.BitOr: lambda a, b: np.where((a != 0) | (b != 0), 1.0, 0.0),
-    ast.BitXor: lambda a, b: np.full(np.broadcast(a, b).shape, np.nan),
-}
-COMPARED: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
-
-
-@dataclass(frozen=True)
-class Value:
-    """Knowledge of a value.
-
-    Attributes:
-        number: of a scalar; NaN if unknown.
-        sizes: of a tensor by dimension; empty for a scalar.
-        steps: how far apart neighbours in a dimension are, as indices; NaN if data decide.
-        width: bytes of an element, or of what a pointer points to.
-        points: whether it holds pointers.
-        loaded: whether it is from memory, unchanged but for its type.
-        items: of a tuple.
-    """
-
-    number: Number = np.nan
-    sizes: tuple[Number, ...] = ()
-    steps: tuple[Number, ...] = ()
-    width: Number = 4.0
-    points: bool = False
-    loaded: bool = False
-    items: tuple[Value, ...] | None = None
-
-    @property
-    def elements(self) -> Number:
-        """Number of elements that a block holds."""
-        return functools.reduce(operator.mul, self.sizes, 1.0)
-
-
-UNKNOWN = Value()
-"""Nothing is known."""
-
-
-def constant_value(value: object) -> Value:
-    """Return what is known of a constant."""
-    if isinstance(value, (bool, int, float)):
-        return Value(float(value))
-    return Value(value if isinstance(value, str) else np.nan)
-
-
-def is_text(number: Number) -> bool:
-    """Tell whether a number is a word, of any candidate."""
-    return isinstance(number, str) or (
-        isinstance(number, np.ndarray) and number.dtype.kind in "OUS"
-    )
-
-
-def any_is_text(values: Sequence[Value]) -> bool:
-    """Tell whether any is a word."""
-    return any(is_text(value.number) for value in values)
-
-
-def all_are_scalars(values: Sequence[Value]) -> bool:
-    """Tell whether none is a tensor."""
-    return all(not value.sizes for value in values)
-
-
-def apply_operator(op: ast.operator, lhs: Number, rhs: Number) -> Number:
-    """Apply an arithmetic operator to two numbers; NaN if nobody knows."""
-    if is_text(lhs) or is_text(rhs):
-        return np.nan
-    compute = _NUMERIC.get(type(op)) or _BITS.get(type(op))
-    if compute is None:
-        return np.nan
-    result = compute(np.asarray(lhs, float), np.asarray(rhs, float))
-    return float(result) if np.ndim(result) == 0 else result
-
-
-def apply_comparison(compare: Callable[[Any, Any], Any], lhs: Number, rhs: Number) -> Number:
-    """Return 1 where a comparison holds, 0 where it does not; NaN if nobody knows."""
-    if is_text(lhs) != is_text(rhs):
-        return np.nan
-    if is_text(lhs):
-        return compare(np.asarray(lhs, object), np.asarray(rhs, object)).astype(float)
-    lhs, rhs = np.asarray(lhs, float), np.asarray(rhs, float)
-    result = np.where(np.isnan(lhs) | np.isnan(rhs), np.nan, compare(lhs, rhs))
-    return float(result) if np.ndim(result) == 0 else result
-
-
-def truth_of_condition(number: Number) -> Any:
-    """Return 1 where a condition holds, 0 where it does not; ``None`` if it is not known."""
-    if is_text(number):
-        return np.asarray(np.asarray(number, object) != "", float)
-    flags = np.asarray(number, float)
-    return None if np.any(np.isnan(flags)) else (flags != 0).astype(float)
-
-
-def broadcast_sizes(lhs: Value, rhs: Value) -> Value:
-    """Return a tensor of the sizes that two have together; nothing is known of its elements."""
-    rank = max(len(lhs.sizes), len(rhs.sizes))
-    one, other = ((1.0,) * (rank - len(value.sizes)) + value.sizes for value in (lhs, rhs))
-    sizes = tuple(np.fmax(a, b) for a, b in zip(one, other, strict=True))
-    width = np.maximum(lhs.width if lhs.sizes else 0.0, rhs.width if rhs.sizes else 0.0)
-    return Value(sizes=sizes, steps=(np.nan,) * rank, width=width)
-
-
-def neighbour_steps(op: ast.operator, lhs: Value, rhs: Value, rank: int) -> tuple[Number, ...]:
-    """Return how far apart neighbours of a result are in each of `rank` dimensions."""
-    one, other = ((0.0,) * (rank - len(v.steps)) + v.steps for v in (lhs, rhs))
-    if isinstance(op, (ast.Add, ast.Sub, ast.BitOr)):
-        return tuple(a + b for a, b in zip(one, other, strict=True))
-    if isinstance(op, ast.Mult) and not (lhs.sizes and rhs.sizes):
-        tensor, scalar = (one, rhs) if lhs.sizes else (other, lhs)
-        factor = np.nan if is_text(scalar.number) else scalar.number
-        far = np.where(np.isnan(factor), FAR, factor)
-        return tuple(step * far for step in tensor)
-    if isinstance(op, ast.FloorDiv) and lhs.sizes and not rhs.sizes:
-        parts = FAR if is_text(rhs.number) else np.asarray(rhs.number, float)
-        rare = ~(parts < _RARE)  # neighbours mostly have the same quotient
-        return tuple(np.where(rare, 0.0, step / np.where(rare, 1.0, parts)) for step in one)
-    if isinstance(op, ast.Mod) and lhs.sizes:
-        return one
-    return (np.nan,) * rank
-
-
-def contiguous_elements(pointer: Value) -> Number:
-    """Return elements that lie next to each other; NaN if data decide where."""
-    run: Number = 1.0
-    lost: Number = False
-    for size, step in zip(pointer.sizes, pointer.steps, strict=True):
-        run = np.where(np.abs(step) == 1, run * size, run)
-        lost = lost | np.isnan(step)
-    return np.where(lost & (run == 1), np.nan, run)
-
-
-def transpose_value(value: Value) -> Value:
-    """Transpose a value: its dimensions in the other order."""
-    return replace(value, sizes=value.sizes[::-1], steps=value.steps[::-1])
-
-
-def width_after_cast(first: Value) -> Number:
-    """Return float32's width, unless memory says otherwise: types have no values here."""
-    return first.width if first.loaded else 4.0
-
-
-_DEEPEST = 8
-_MOST_STEPS = 20_000
-
-_SLOW = frozenset(
-    (
-        *("exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tanh", "sigmoid", "erf"),
-        *("rsqrt", "sqrt", "sqrt_rn", "div_rn", "fdiv", "pow", "softmax"),
-    )
+from solkit.surrogate.block_events import Block, EventRecorder
+from solkit.surrogate.program_values import (
+    UNKNOWN,
+    Array,
+    Number,
+    Value,
+    apply_comparison,
+    apply_operator,
+    binary_result,
+    compare_values,
+    constant_value,
+    is_text,
+    merge_values,
+    negated_mask,
+    transpose_value,
+    truth_of_number,
 )
-_REDUCING = frozenset(("sum", "max", "min", "argmax", "argmin", "reduce", "xor_sum", "reduce_or"))
-_LANES = 4.0
-"""Instructions of a round of a scan or of a bitonic sort, about: a shuffle, a choice."""
-_SCANNING = frozenset(("cumsum", "cumprod", "associative_scan", "sort", "histogram", "gather"))
-_SHAPED = frozenset(("zeros", "full", "broadcast_to", "reshape", "view"))
-_EXTREMES: dict[str, Callable[[Any, Any], Any]] = {
-    "min": np.minimum,
-    "minimum": np.minimum,
-    "max": np.maximum,
-    "maximum": np.maximum,
-}
+from solkit.surrogate.triton_functions import TritonFunctions, type_value
 
+__all__ = ["SAMPLES", "Call", "interpret_block", "value_of_binding"]
 
-@dataclass(frozen=True)
-class Event:
-    """Something that a block does.
+SAMPLES = 16
+"""Programs of the grid, each in one trip of each loop, that stand for all."""
 
-    Attributes:
-        kind: ``"load"``, ``"store"``, ``"atomic"``, ``"dot"``, ``"reduce"``, ``"scan"``,
-            ``"slow"`` (special functions), ``"fast"`` (other arithmetic), ``"carried"`` (tensors
-            that a loop keeps from one trip to the next).
-        elements: that a block handles each time; of a product its multiply-adds.
-        times: how often a block does it.
-        unknown: loops around it whose number of trips is unknown.
-        loops: loops around it.
-        width: bytes of an element.
-        run: elements that lie next to each other in memory; NaN if data decide.
-        staged: bytes of operands that come from memory; of products.
-        sizes: of a product: rows, columns and depth.
-    """
-
-    kind: str
-    elements: Number
-    times: Number
-    unknown: int
-    loops: int
-    width: Number = 4.0
-    run: Number = 1.0
-    staged: Number = 0.0
-    sizes: tuple[Number, ...] = ()
-
-
-@dataclass
-class Block:
-    """Work of one block.
-
-    Attributes:
-        events: in the order of the text.
-        largest: elements of its largest tensor.
-        trips: of its longest nest of loops, of those that are known.
-        branches: conditions that are not known before it runs.
-    """
-
-    events: list[Event] = field(default_factory=list)
-    largest: Number = 1.0
-    trips: Number = 1.0
-    branches: int = 0
-
-
-@dataclass(frozen=True)
-class Code:
-    """Place of the code of a launch.
-
-    Attributes:
-        source: the text of the file.
-        name: the function's.
-    """
-
-    source: str
-    name: str
+_DEEPEST = 12
+_MOST_STEPS = 60_000
+_LOOPS = frozenset(("range", "static_range"))
+_TYPES = frozenset(("dtype", "type", "element_ty", "scalar"))
+_LOOP_OPTIONS = ("warp_specialize", "flatten", "disallow_acc_multi_buffer", "loop_unroll_factor")
 
 
 @dataclass(frozen=True)
 class Call:
-    """Launches of one function by all candidates.
+    """Launches of one program by all candidates.
 
     Attributes:
-        code: the function.
-        arguments: numbers and texts by name, as far as they are known.
-        widths: bytes of what pointers and descriptors point to, by name.
-        tiles: of descriptors, by name.
-        grid: blocks in x, y and z.
+        program: the text of what they run.
+        arguments: what each parameter of the launched function gets; numbers are (candidates, 1).
+        grid: blocks in x, y and z, (candidates, 1) each.
     """
 
-    code: Code
-    arguments: Mapping[str, Number]
-    widths: Mapping[str, Number]
-    tiles: Mapping[str, tuple[Number, ...]]
+    program: KernelProgram
+    arguments: Mapping[str, Value]
     grid: Sequence[Number]
-
-    def argument(self, name: str) -> Value:
-        """Return what is known of an argument."""
-        if name in self.tiles:
-            steps = (*(FAR for _ in self.tiles[name][1:]), 1.0)
-            return Value(sizes=self.tiles[name], steps=steps, width=self.widths[name], points=True)
-        if name in self.widths:
-            return Value(width=self.widths[name], points=True)
-        return Value(self.arguments.get(name, np.nan))
 
 
 def interpret_block(call: Call) -> Block | None:
-    """Follow a function; ``None`` if its file has no such function of Triton's."""
-    functions, constants = _parse_kernel_file(call.code.source)
-    node = functions.get(call.code.name)
+    """Follow a program; ``None`` if its launched function cannot be parsed."""
+    entry = call.program.functions.get(call.program.entry)
+    node = _definition(entry.source) if entry is not None else None
     if node is None:
         return None
-    follower = _Follower(functions, constants, call.grid)
-    names = [parameter.arg for parameter in (*node.args.args, *node.args.kwonlyargs)]
+    follower = _Follower(call)
     with np.errstate(all="ignore"):
-        follower.run(node.body, {name: call.argument(name) for name in names})
-    return follower.block
+        follower.run_function(call.program.entry, [], call.arguments)
+    return follower.recorder.block
+
+
+def value_of_binding(binding: Binding) -> Value:
+    """Return what is known of a constant, a function or a type."""
+    if binding.kind in ("constant", "scalar"):
+        return constant_value(binding.value)
+    if binding.kind == "items":
+        return Value(kind="items", items=tuple(map(value_of_binding, binding.items)))
+    if binding.kind == "type":
+        return type_value(binding.text)
+    if binding.kind in ("function", "library"):
+        return Value(kind=binding.kind, text=binding.text)
+    return UNKNOWN
 
 
 @functools.lru_cache(4096)
-def _parse_kernel_file(source: str) -> tuple[dict[str, ast.FunctionDef], dict[str, Value]]:
-    """Return a file's functions for the GPU, and its constants."""
+def _definition(source: str) -> ast.FunctionDef | None:
     try:
-        tree = syntax_tree(source)
+        body = syntax_tree(source).body
     except (SyntaxError, ValueError):
-        return {}, {}
-    functions, constants = {}, {}
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef):
-            if any("jit" in ast.unparse(decorator) for decorator in node.decorator_list):
-                functions[node.name] = node
-        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
-            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-            value = node.value
-            if isinstance(value, ast.Call) and value.args:  # tl.constexpr(1.44)
-                value = value.args[0]
-            if isinstance(target, ast.Name) and isinstance(value, ast.Constant):
-                constants[target.id] = constant_value(value.value)
-    return functions, constants
+        return None
+    return next((node for node in body if isinstance(node, ast.FunctionDef)), None)
+
+
+@functools.cache
+def _latin_samples(dimension: int) -> Array:
+    """Return evenly spread numbers between 0 and 1, (1, samples), in an order of their own."""
+    order = np.random.default_rng(dimension).permutation(SAMPLES)
+    return np.asarray((order + 0.5) / SAMPLES).reshape(1, SAMPLES)
+
+
+@dataclass
+class _Frame:
+    """A function that is being followed.
+
+    Attributes:
+        function: its text and names.
+        variables: its values by name.
+        condition: share in which the branches around this place are taken.
+        alive: share that has not returned.
+        unsure: branches around this place that nobody knows.
+        returned: values with their shares.
+    """
+
+    function: KernelFunction
+    variables: dict[str, Value]
+    outer: Number
+    condition: Number = 1.0
+    alive: Number = 1.0
+    unsure: int = 0
+    returned: list[tuple[Number, Value]] | None = None
 
 
 class _Follower:
-    def __init__(
-        self,
-        functions: Mapping[str, ast.FunctionDef],
-        constants: Mapping[str, Value],
-        grid: Sequence[Number],
-    ) -> None:
-        self.block = Block()
-        self._functions = functions
-        self._constants = constants
-        self._grid = grid
-        self._times: Number = 1.0
-        self._unknown = 0
-        self._loops = 0
+    def __init__(self, call: Call) -> None:
+        self.recorder = EventRecorder()
+        self._program = call.program
+        programs = [
+            np.floor(_latin_samples(axis) * np.asarray(blocks, float))
+            for axis, blocks in enumerate(call.grid)
+        ]
+        self._builtins = TritonFunctions(self.recorder, call.grid, programs)
         self._depth = 0
         self._left = _MOST_STEPS
+        self._loops = len(programs)
+
+    def run_function(
+        self, key: str, arguments: Sequence[Value], named: Mapping[str, Value]
+    ) -> Value:
+        """Follow a function of the program and return what it returns."""
+        function = self._program.functions[key]
+        node = _definition(function.source)
+        if node is None or self._depth >= _DEEPEST:
+            return UNKNOWN
+        frame = _Frame(function, {}, self.recorder.weight, returned=[])
+        parameters = [*node.args.posonlyargs, *node.args.args]
+        names = [parameter.arg for parameter in parameters]
+        defaults = dict(zip(reversed(names), reversed(node.args.defaults)))
+        for parameter, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
+            names.append(parameter.arg)
+            if default is not None:
+                defaults[parameter.arg] = default
+        values = {name: self._value(default, frame) for name, default in defaults.items()}
+        values = dict.fromkeys(names, UNKNOWN) | values | dict(zip(names, arguments)) | dict(named)
+        frame.variables.update(values)
+        self._depth += 1
+        self._run(node.body, frame)
+        self._depth -= 1
+        self.recorder.weight = frame.outer
+        return _merged_returns(frame.returned or [])
 
     # ------------------------------------------------------------------------------- statements
 
-    def run(self, body: Sequence[ast.stmt], variables: dict[str, Value]) -> Value | None:
-        """Return the returned value, if it returns in any case."""
+    def _run(self, body: Sequence[ast.stmt], frame: _Frame) -> None:
         for node in body:
             self._left -= 1
-            if self._left < 0:
-                return UNKNOWN
-            returned = self._run_statement(node, variables)
-            if returned is not None:
-                return returned
-        return None
+            self.recorder.weight = frame.outer * frame.condition * frame.alive
+            if self._left < 0 or not np.any(self.recorder.weight):
+                return
+            self._run_statement(node, frame)
 
-    def _run_statement(self, node: ast.stmt, variables: dict[str, Value]) -> Value | None:
+    def _run_statement(self, node: ast.stmt, frame: _Frame) -> None:
         if isinstance(node, ast.Assign):
-            value = self.value(node.value, variables)
+            value = self._value(node.value, frame)
             for target in node.targets:
-                self._assign_target(target, value, variables)
+                self._assign(target, value, frame)
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            self._assign_target(node.target, self.value(node.value, variables), variables)
+            self._assign(node.target, self._value(node.value, frame), frame)
         elif isinstance(node, ast.AugAssign):
-            lhs, rhs = self.value(node.target, variables), self.value(node.value, variables)
-            self._assign_target(node.target, self._apply_binary(node.op, lhs, rhs), variables)
+            lhs, rhs = self._value(node.target, frame), self._value(node.value, frame)
+            self._assign(node.target, self._binary(node.op, lhs, rhs), frame)
         elif isinstance(node, ast.Expr):
-            self.value(node.value, variables)
+            self._value(node.value, frame)
         elif isinstance(node, ast.For):
-            self._run_for_loop(node, variables)
+            self._run_for(node, frame)
         elif isinstance(node, ast.While):
-            self._repeat_body(node.body, variables, np.nan)
+            self._run_while(node, frame)
         elif isinstance(node, ast.If):
-            return self._run_branches(node, variables)
-        elif isinstance(node, ast.Return):
-            return UNKNOWN if node.value is None else self.value(node.value, variables)
-        return None
+            self._run_branches(node, frame)
+        elif isinstance(node, (ast.Return, ast.Break, ast.Continue)):
+            self._leave(node, frame)
 
-    def _assign_target(self, target: ast.expr, value: Value, variables: dict[str, Value]) -> None:
+    def _leave(self, node: ast.stmt, frame: _Frame) -> None:
+        if isinstance(node, ast.Return) and frame.returned is not None:
+            value = UNKNOWN if node.value is None else self._value(node.value, frame)
+            frame.returned.append((frame.condition * frame.alive, value))
+        if not frame.unsure:
+            frame.alive = frame.alive * (1 - frame.condition)
+
+    def _assign(self, target: ast.expr, value: Value, frame: _Frame) -> None:
         if isinstance(target, ast.Name):
-            variables[target.id] = value
+            frame.variables[target.id] = value
         elif isinstance(target, (ast.Tuple, ast.List)):
-            parts = value.items
+            items = value.items or ()
             for place, element in enumerate(target.elts):
-                has_part = parts is not None and place < len(parts)
-                self._assign_target(
-                    element, parts[place] if parts and has_part else value, variables
-                )
+                self._assign(element, items[place] if place < len(items) else UNKNOWN, frame)
 
-    def _run_branches(self, node: ast.If, variables: dict[str, Value]) -> Value | None:
-        number = self.value(node.test, variables).number
-        share = truth_of_condition(number)
-        if share is None:
-            self.block.branches += 1
-            self.run(node.body, variables)
-            self.run(node.orelse, variables)
-            return None
-        times, returned = self._times, None
-        if np.any(share > 0):
-            self._times = times * share
-            returned = self.run(node.body, variables)
-        if np.any(share < 1):
-            self._times = times * (1 - share)
-            other = self.run(node.orelse, variables)
-            returned = (returned if np.any(share > 0) else other) if other is not None else None
-        self._times = times
-        return returned
+    def _run_branches(self, node: ast.If, frame: _Frame) -> None:
+        share = self._truth(node.test, frame)
+        known = ~np.isnan(share)
+        before, condition = frame.variables, frame.condition
+        is_unsure = not bool(np.all(known))
+        self.recorder.block.branches += is_unsure
+        frame.unsure += is_unsure
+        results = []
+        for body, part in (
+            (node.body, np.where(known, share, 1.0)),
+            (node.orelse, np.where(known, 1 - share, 1.0)),
+        ):
+            frame.variables, frame.condition = dict(before), condition * part
+            if np.any(part):
+                self._run(body, frame)
+            results.append(frame.variables)
+        frame.unsure -= is_unsure
+        frame.condition = condition
+        names = results[0].keys() | results[1].keys()
+        if np.all(share == 1) or np.all(share == 0):
+            frame.variables = results[0] if np.all(share == 1) else results[1]
+            return
+        frame.variables = {
+            name: _either(share, results[0].get(name), results[1].get(name)) for name in names
+        }
 
-    def _run_for_loop(self, node: ast.For, variables: dict[str, Value]) -> None:
+    # ------------------------------------------------------------------------------------ loops
+
+    def _run_for(self, node: ast.For, frame: _Frame) -> None:
+        start: Number = 0.0
+        step: Number = 1.0
         trips: Number = np.nan
-        middle: Number = np.nan
         if isinstance(node.iter, ast.Call):
-            bounds = [self.value(argument, variables).number for argument in node.iter.args]
-            if bounds and not any(isinstance(bound, str) for bound in bounds):
+            bounds = [self._value(argument, frame).number for argument in node.iter.args]
+            named = {k.arg: self._value(k.value, frame) for k in node.iter.keywords if k.arg}
+            self._note_loop_options(named)
+            if bounds and not any(map(is_text, bounds)):
                 start = bounds[0] if len(bounds) > 1 else 0.0
                 stop = bounds[1] if len(bounds) > 1 else bounds[0]
                 step = bounds[2] if len(bounds) > 2 else 1.0
-                trips = np.maximum(np.ceil((stop - start) / step), 0.0)
-                middle = start + np.floor(trips / 2) * step
-        if isinstance(node.target, ast.Name):
-            variables[node.target.id] = Value(middle)
-        self._repeat_body(node.body, variables, trips)
+                lengths = np.asarray(stop, float) - np.asarray(start, float)
+                trips = np.maximum(np.ceil(lengths / np.asarray(step, float)), 0.0)
+        target = node.target.id if isinstance(node.target, ast.Name) else ""
+        counter = Value(start, is_integer=True)
+        frame.variables[target] = counter
+        self._repeat(node.body, frame, trips, (target, counter, step))
 
-    def _repeat_body(
-        self, body: Sequence[ast.stmt], variables: dict[str, Value], trips: Number
+    def _note_loop_options(self, named: Mapping[str, Value]) -> None:
+        block = self.recorder.block
+        stages = named.get("num_stages")
+        if stages is not None and stages.kind == "number" and not is_text(stages.number):
+            block.stages = np.fmax(block.stages, np.nanmax(np.asarray(stages.number, float)))
+        for name in _LOOP_OPTIONS:
+            option = named.get(name)
+            if option is not None and np.any(np.asarray(truth_of_number(option.number)) == 1):
+                block.options.add(name)
+
+    def _run_while(self, node: ast.While, frame: _Frame) -> None:
+        sides = _compared_sides(node.test)
+        trips: Number = np.nan
+        for op, lhs, rhs in sides:
+            before = [self._scalar(side, frame) for side in (lhs, rhs)]
+            trial = self._trial(node.body, frame)
+            after = [self._scalar(side, replace(frame, variables=trial)) for side in (lhs, rhs)]
+            trips = np.fmin(trips, _trips_until(op, before, after))
+        self._repeat(node.body, frame, trips, None)
+
+    def _scalar(self, node: ast.expr, frame: _Frame) -> Array:
+        with self.recorder.silence():
+            number = self._value(node, frame).number
+        return np.asarray(np.nan if is_text(number) else number, float)
+
+    def _trial(self, body: Sequence[ast.stmt], frame: _Frame) -> dict[str, Value]:
+        """Return the variables after a body, without any record of it."""
+        trial = replace(frame, variables=dict(frame.variables), returned=None)
+        weight = self.recorder.weight
+        with self.recorder.silence():
+            self._run(body, trial)
+        self.recorder.weight = weight
+        return trial.variables
+
+    def _repeat(
+        self,
+        body: Sequence[ast.stmt],
+        frame: _Frame,
+        trips: Number,
+        counter: tuple[str, Value, Number] | None,
     ) -> None:
-        before = dict(variables)
-        times, unknown = self._times, self._unknown
-        guessed = bool(np.any(np.isnan(trips)))
-        self._times = times * np.where(np.isnan(trips), 1.0, trips)
-        self._unknown += guessed
+        """Follow a body in one trip of each sample.
+
+        Args:
+            body: of the loop.
+            frame: around it.
+            trips: how often it runs; NaN if unknown.
+            counter: name, first value and step of the loop's own variable.
+        """
+        before = dict(frame.variables)
+        changed = {} if not np.any(trips != 0) else self._changes(body, frame)
         self._loops += 1
-        self.block.trips = np.maximum(self.block.trips, self._times)
-        for name in _assigned_names(body):  # a number that a loop changes is not known in it
-            if name in variables and not variables[name].sizes and not variables[name].points:
-                variables[name] = replace(variables[name], number=np.nan)
-        self.run(body, variables)
+        trip = np.floor(_latin_samples(self._loops) * np.asarray(trips, float))
+        trip = np.where(np.asarray(trips) == 0, 0.0, trip)
+        for name, change in changed.items():
+            frame.variables[name] = _moved(before[name], change, trip)
+        if counter is not None:
+            name, first, step = counter
+            frame.variables[name] = replace(first, number=first.number + step * trip)
+        entered, alive = dict(frame.variables), frame.alive
+        with self.recorder.inside_loop(trips):
+            if np.any(trips != 0):
+                self._run(body, frame)
+            self.recorder.weight = frame.outer * frame.condition * alive
+            self._record_carried(body, before, frame)
+        frame.alive = alive
+        for name, change in changed.items():
+            last = frame.variables[name]
+            if last.sizes == () or last.points or last.is_integer:
+                is_steady = _is_same(last.number, _moved(entered[name], change, 1.0).number)
+                kept = _moved(before[name], change, trips) if is_steady else last
+                frame.variables[name] = kept
+
+    def _changes(self, body: Sequence[ast.stmt], frame: _Frame) -> dict[str, Number]:
+        """Return by how much a trip changes each number, index or pointer that it assigns to."""
+        after = self._trial(body, frame)
+        changes: dict[str, Number] = {}
         for name in sorted(_assigned_names(body)):
-            kept = variables.get(name, UNKNOWN)
+            first, last = frame.variables.get(name), after.get(name)
+            if first is None or last is None or is_text(first.number) or is_text(last.number):
+                continue
+            if first.kind == last.kind and first.kind in ("number", "pointer"):
+                changes[name] = np.asarray(last.number, float) - np.asarray(first.number, float)
+        return changes
+
+    def _record_carried(
+        self, body: Sequence[ast.stmt], before: Mapping[str, Value], frame: _Frame
+    ) -> None:
+        for name in sorted(_assigned_names(body)):
+            kept = frame.variables.get(name, UNKNOWN)
             if name in before and before[name].sizes and kept.sizes:
-                self._record_event(
-                    "carried", kept.elements, width=8.0 if kept.points else kept.width
-                )
-        self._times, self._unknown = times, unknown
-        self._loops -= 1
+                width = 8.0 if kept.points else kept.width
+                self.recorder.record("carried", kept.elements, width=width)
 
     # ------------------------------------------------------------------------------ expressions
 
-    def value(self, node: ast.expr, variables: dict[str, Value]) -> Value:
+    def _truth(self, node: ast.expr, frame: _Frame) -> Array:
+        value = self._value(node, frame)
+        if value.kind == "none":
+            return np.asarray(0.0)
+        if value.kind in ("pointer", "function", "library") or value.items:
+            return np.asarray(1.0)
+        return np.asarray(truth_of_number(value.number), float)
+
+    def _value(self, node: ast.expr, frame: _Frame) -> Value:
         self._left -= 1
         if self._left < 0:
             return UNKNOWN
         if isinstance(node, ast.Constant):
             return constant_value(node.value)
         if isinstance(node, ast.Name):
-            return variables.get(node.id, self._constants.get(node.id, UNKNOWN))
+            local = frame.variables.get(node.id)
+            return self._global(node.id, frame) if local is None else local
         if isinstance(node, (ast.Tuple, ast.List)):
-            return Value(items=tuple(self.value(element, variables) for element in node.elts))
+            items = tuple(self._value(element, frame) for element in node.elts)
+            return Value(kind="items", items=items)
         if isinstance(node, ast.Attribute):
-            operand = self.value(node.value, variables)
-            return transpose_value(operand) if node.attr == "T" and operand.sizes else UNKNOWN
-        return self._evaluate_operation(node, variables)
+            return self._attribute(node, frame)
+        return self._operation(node, frame)
 
-    def _evaluate_operation(self, node: ast.expr, variables: dict[str, Value]) -> Value:
+    def _operation(self, node: ast.expr, frame: _Frame) -> Value:
         """Return the value of a node with operands; unknown for other kinds of nodes."""
         if isinstance(node, ast.BinOp):
-            lhs, rhs = self.value(node.left, variables), self.value(node.right, variables)
-            return self._apply_binary(node.op, lhs, rhs)
+            lhs, rhs = self._value(node.left, frame), self._value(node.right, frame)
+            return self._binary(node.op, lhs, rhs)
         if isinstance(node, ast.Call):
-            return self._evaluate_call(node, variables)
+            return self._call(node, frame)
         if isinstance(node, ast.Compare):
-            return self._evaluate_comparison(node, variables)
+            return self._comparison(node, frame)
         if isinstance(node, ast.Subscript):
-            return self._evaluate_subscript(node, variables)
+            return self._subscript(node, frame)
         if isinstance(node, ast.UnaryOp):
-            return self._evaluate_unary(node, variables)
+            return self._unary(node, frame)
         if isinstance(node, ast.BoolOp):
-            return self._evaluate_bool_op(node, variables)
+            return self._bool_op(node, frame)
         if isinstance(node, ast.IfExp):
-            return self._evaluate_conditional(node, variables)
+            return self._conditional(node, frame)
         return UNKNOWN
 
-    def _apply_binary(self, op: ast.operator, lhs: Value, rhs: Value) -> Value:
+    def _global(self, name: str, frame: _Frame) -> Value:
+        binding = frame.function.names.get(name)
+        return UNKNOWN if binding is None else value_of_binding(binding)
+
+    def _attribute(self, node: ast.Attribute, frame: _Frame) -> Value:
+        dotted = _dotted_name(node)
+        if dotted and dotted.partition(".")[0] not in frame.variables:
+            binding = frame.function.names.get(dotted)
+            if binding is not None:
+                return value_of_binding(binding)
+        operand = self._value(node.value, frame)
+        if node.attr == "T" and operand.sizes:
+            return transpose_value(operand)
+        if node.attr in _TYPES:
+            return Value(kind="type", width=operand.width, is_integer=operand.is_integer)
+        if node.attr.startswith("primitive_bitwidth") or node.attr.startswith("itemsize"):
+            bits = 8.0 if node.attr.startswith("primitive") else 1.0
+            return Value(operand.width * bits, is_integer=True)
+        if node.attr == "shape":
+            sizes = tuple(Value(size, is_integer=True) for size in operand.sizes)
+            return Value(kind="items", items=sizes)
+        return operand if node.attr == "value" else UNKNOWN
+
+    def _binary(self, op: ast.operator, lhs: Value, rhs: Value) -> Value:
+        if lhs.items is not None and rhs.items is not None and isinstance(op, ast.Add):
+            return Value(kind="items", items=(*lhs.items, *rhs.items))
         if not lhs.sizes and not rhs.sizes:
+            number = apply_operator(op, lhs.number, rhs.number)
             if lhs.points or rhs.points:
-                return lhs if lhs.points else rhs
-            return Value(apply_operator(op, lhs.number, rhs.number))
-        result = broadcast_sizes(lhs, rhs)
-        steps = neighbour_steps(op, lhs, rhs, len(result.sizes))
-        points = lhs.points or rhs.points
-        if points:
-            width = lhs.width if lhs.points else rhs.width
-        else:
-            width = result.width
-            self._record_event("fast", result.elements, width=width)
-        return self._note_tensor_size(replace(result, steps=steps, width=width, points=points))
+                return replace(lhs if lhs.points else rhs, number=number)
+            integer = lhs.is_integer and rhs.is_integer and not isinstance(op, ast.Div)
+            return Value(number, is_integer=integer, width=np.maximum(lhs.width, rhs.width))
+        result = binary_result(op, lhs, rhs)
+        if not result.points:
+            kind = "integer" if result.is_integer or result.shares else "fast"
+            self.recorder.record(kind, result.elements, width=result.width)
+        return self.recorder.note_size(result)
 
-    def _evaluate_unary(self, node: ast.UnaryOp, variables: dict[str, Value]) -> Value:
-        operand = self.value(node.operand, variables)
+    def _unary(self, node: ast.UnaryOp, frame: _Frame) -> Value:
+        operand = self._value(node.operand, frame)
         if operand.sizes:
-            return replace(operand, loaded=False)
-        number = operand.number
-        if isinstance(number, str) or (isinstance(number, np.ndarray) and number.dtype == object):
-            return UNKNOWN
-        if isinstance(node.op, ast.USub):
-            return Value(-number)
+            if operand.shares:
+                return negated_mask(operand)
+            steps = tuple(-np.asarray(step, float) for step in operand.steps)
+            return replace(operand, loaded=False, steps=steps, number=np.nan)
         if isinstance(node.op, ast.Not):
-            return Value(np.where(np.isnan(number), np.nan, number == 0))
-        return UNKNOWN
-
-    def _evaluate_comparison(self, node: ast.Compare, variables: dict[str, Value]) -> Value:
-        lhs = self.value(node.left, variables)
-        rights = [self.value(comparator, variables) for comparator in node.comparators]
-        for rhs in rights:
-            if lhs.sizes or rhs.sizes:
-                return replace(broadcast_sizes(lhs, rhs), width=1.0)
-        compare = COMPARED.get(type(node.ops[0]))
-        if compare is None or len(rights) > 1:
+            return Value(1 - self._truth(node.operand, frame), is_integer=True)
+        if is_text(operand.number):
             return UNKNOWN
-        return Value(apply_comparison(compare, lhs.number, rights[0].number))
+        number = np.asarray(operand.number, float)
+        if isinstance(node.op, ast.USub):
+            return replace(operand, number=-number)
+        if isinstance(node.op, ast.Invert):
+            return replace(operand, number=np.where(number == 0, 1.0, -number - 1))
+        return operand
 
-    def _evaluate_bool_op(self, node: ast.BoolOp, variables: dict[str, Value]) -> Value:
-        shares = [truth_of_condition(self.value(value, variables).number) for value in node.values]
-        if any(share is None for share in shares):
-            return UNKNOWN
-        fold = np.minimum if isinstance(node.op, ast.And) else np.maximum
-        return Value(functools.reduce(fold, shares))
+    def _comparison(self, node: ast.Compare, frame: _Frame) -> Value:
+        values = [self._value(each, frame) for each in (node.left, *node.comparators)]
+        results = [
+            self._compared(op, lhs, rhs)
+            for op, lhs, rhs in zip(node.ops, values, values[1:], strict=False)
+        ]
+        return functools.reduce(lambda one, other: self._binary(ast.BitAnd(), one, other), results)
 
-    def _evaluate_conditional(self, node: ast.IfExp, variables: dict[str, Value]) -> Value:
-        share = truth_of_condition(self.value(node.test, variables).number)
-        yes, no = self.value(node.body, variables), self.value(node.orelse, variables)
-        if yes.sizes or no.sizes or share is None:
-            return yes if yes.sizes or share is None or np.all(share > 0) else no
-        if isinstance(yes.number, str) or isinstance(no.number, str):
-            return yes if np.all(share > 0) else no
-        return Value(np.where(share > 0, yes.number, no.number))
+    def _compared(self, op: ast.cmpop, lhs: Value, rhs: Value) -> Value:
+        if isinstance(op, (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)):
+            kinds = lhs.kind, rhs.kind
+            if "none" in kinds and "unknown" not in kinds:
+                is_same = kinds[0] == kinds[1]
+                return constant_value(is_same == isinstance(op, (ast.Is, ast.Eq)))
+            if kinds == ("type", "type"):
+                same = np.asarray(lhs.width == rhs.width) & (lhs.is_integer == rhs.is_integer)
+                equal = isinstance(op, (ast.Is, ast.Eq))
+                return Value(np.asarray(same == equal, float), is_integer=True)
+            if kinds[0] == kinds[1] and kinds[0] in ("function", "library"):
+                return constant_value((lhs.text == rhs.text) == isinstance(op, (ast.Is, ast.Eq)))
+        if isinstance(op, (ast.In, ast.NotIn)) and rhs.items is not None:
+            numbers = [self._compared(ast.Eq(), lhs, item).number for item in rhs.items]
+            found: Number = 0.0
+            for number in numbers:
+                found = np.fmax(found, number)
+            return Value(found if isinstance(op, ast.In) else 1 - found, is_integer=True)
+        if lhs.sizes or rhs.sizes:
+            result = compare_values(op, lhs, rhs)
+            floats = not (lhs.is_integer and rhs.is_integer)
+            kind = "fast" if floats and (lhs.sizes or rhs.sizes) else "integer"
+            self.recorder.record(kind, result.elements)
+            return result
+        return Value(apply_comparison(op, lhs.number, rhs.number), is_integer=True)
 
-    def _evaluate_subscript(self, node: ast.Subscript, variables: dict[str, Value]) -> Value:
-        base = self.value(node.value, variables)
+    def _bool_op(self, node: ast.BoolOp, frame: _Frame) -> Value:
+        is_and = isinstance(node.op, ast.And)
+        result = self._value(node.values[0], frame)
+        if result.sizes:
+            op = ast.BitAnd() if is_and else ast.BitOr()
+            others = [self._value(other, frame) for other in node.values[1:]]
+            return functools.reduce(lambda a, b: self._binary(op, a, b), others, result)
+        truth = self._truth(node.values[0], frame)
+        for other in node.values[1:]:
+            if np.all(truth == (0 if is_and else 1)):
+                break
+            right = self._truth(other, frame)
+            fold = np.minimum if is_and else np.maximum
+            decided = (truth == 0) | (right == 0) if is_and else (truth == 1) | (right == 1)
+            truth = np.where(decided, 0.0 if is_and else 1.0, fold(truth, right))
+        return Value(truth, is_integer=True)
+
+    def _conditional(self, node: ast.IfExp, frame: _Frame) -> Value:
+        share = self._truth(node.test, frame)
+        if np.all(share == 1):
+            return self._value(node.body, frame)
+        if np.all(share == 0):
+            return self._value(node.orelse, frame)
+        return merge_values(share, self._value(node.body, frame), self._value(node.orelse, frame))
+
+    def _subscript(self, node: ast.Subscript, frame: _Frame) -> Value:
+        base = self._value(node.value, frame)
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if base.items is not None:
-            place = self.value(parts[0], variables).number
-            scalar = isinstance(place, float) and place == place
-            return base.items[int(place)] if scalar and abs(place) < len(base.items) else UNKNOWN
-        sizes, steps = list(base.sizes), list(base.steps)
-        new_sizes: list[Number] = []
-        new_steps: list[Number] = []
+            return self._item(base.items, parts[0], frame)
+        if not base.sizes and not any(map(_is_none, parts)):
+            return UNKNOWN
+        sizes, steps, shares = list(base.sizes), list(base.steps), list(base.shares)
+        new: list[tuple[Number, Number, Number]] = []
         for part in parts:
-            if isinstance(part, ast.Constant) and part.value is None:
-                new_sizes.append(1.0)
-                new_steps.append(0.0)
+            if _is_none(part):
+                new.append((1.0, 0.0, 1.0))
             elif sizes:
-                new_sizes.append(sizes.pop(0))
-                new_steps.append(steps.pop(0))
-        return replace(base, sizes=(*new_sizes, *sizes), steps=(*new_steps, *steps), number=np.nan)
+                new.append((sizes.pop(0), steps.pop(0), shares.pop(0) if shares else 1.0))
+        return replace(
+            base,
+            sizes=(*(size for size, _, _ in new), *sizes),
+            steps=(*(step for _, step, _ in new), *steps),
+            shares=(*(share for *_, share in new), *shares) if base.shares else (),
+        )
+
+    def _item(self, items: Sequence[Value], part: ast.expr, frame: _Frame) -> Value:
+        if isinstance(part, ast.Slice):
+            bounds = [
+                None if bound is None else self._value(bound, frame).number
+                for bound in (part.lower, part.upper)
+            ]
+            if all(bound is None or isinstance(bound, float) for bound in bounds):
+                lower, upper = (None if bound is None else int(bound) for bound in bounds)
+                return Value(kind="items", items=tuple(items[lower:upper]))
+            return UNKNOWN
+        places = np.asarray(self._value(part, frame).number, float)
+        distinct = np.unique(places)
+        if np.isnan(distinct).any() or np.any(np.abs(distinct) > len(items) - (distinct >= 0)):
+            return UNKNOWN
+        chosen = items[int(distinct[0])]
+        for place in distinct[1:]:
+            chosen = merge_values(places == place, items[int(place)], chosen)
+        return chosen
 
     # ------------------------------------------------------------------------------------ calls
 
-    def _evaluate_call(self, node: ast.Call, variables: dict[str, Value]) -> Value:
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(
-            node.func, "id", ""
-        )  # fmt: skip
+    def _call(self, node: ast.Call, frame: _Frame) -> Value:
+        callee = self._callee(node.func, frame)
         own: list[Value] = []
-        if isinstance(node.func, ast.Attribute) and not _is_function_module(node.func.value):
-            own = [self.value(node.func.value, variables)]
-        arguments = own + [self.value(argument, variables) for argument in node.args]
-        named = {
-            keyword.arg: self.value(keyword.value, variables)
-            for keyword in node.keywords
-            if keyword.arg
-        }
-        if name in self._functions and not own and self._depth < _DEEPEST:
-            return self._call_own_function(self._functions[name], arguments, named)
-        return self._call_builtin(name, arguments, named)
-
-    def _call_own_function(
-        self, node: ast.FunctionDef, arguments: Sequence[Value], named: Mapping[str, Value]
-    ) -> Value:
-        names = [parameter.arg for parameter in node.args.args]
-        variables = dict.fromkeys(names, UNKNOWN)
-        for name, default in zip(reversed(names), reversed(node.args.defaults)):
-            variables[name] = self.value(default, {})
-        variables.update(zip(names, arguments))
-        variables.update(named)
-        self._depth += 1
-        returned = self.run(node.body, variables)
-        self._depth -= 1
-        return UNKNOWN if returned is None else returned
-
-    def _call_builtin(self, name: str, arguments: list[Value], named: Mapping[str, Value]) -> Value:
-        first = arguments[0] if arguments else next(iter(named.values()), UNKNOWN)
-        if name == "program_id":
-            axis = first.number
-            return Value((self._grid[int(axis)] - 1) / 2 if isinstance(axis, float) else np.nan)
-        if name == "num_programs":
-            axis = first.number
-            return Value(self._grid[int(axis)] if isinstance(axis, float) else np.nan)
-        if name == "arange":
-            size = arguments[-1].number - arguments[0].number if len(arguments) > 1 else np.nan
-            return self._note_tensor_size(Value(sizes=(size,), steps=(1.0,)))
-        if name in ("load", "store") or name.startswith("atomic"):
-            return self._access_memory(name, arguments, named)
-        if name == "dot" or name == "dot_scaled":
-            return self._multiply_matrices(name, arguments, named)
-        if name in ("make_block_ptr", "make_tensor_descriptor"):
-            return self._describe_tile(name, arguments, named)
-        if name == "cdiv" and len(arguments) > 1:
-            return Value(
-                np.ceil(apply_operator(ast.Div(), arguments[0].number, arguments[1].number))
+        if callee.kind not in ("function", "library") and isinstance(node.func, ast.Attribute):
+            own = (
+                [] if _is_module(node.func.value, frame) else [self._value(node.func.value, frame)]
             )
-        if (
-            name in _EXTREMES
-            and len(arguments) > 1
-            and all_are_scalars(arguments[:2])
-            and not any_is_text(arguments)
-        ):
-            return Value(_EXTREMES[name](arguments[0].number, arguments[1].number))
-        if name == "next_power_of_2" and not any_is_text(arguments):
-            return Value(2.0 ** np.ceil(np.log2(first.number)))
-        return self._call_elementwise(name, arguments, named)
-
-    def _call_elementwise(
-        self, name: str, arguments: list[Value], named: Mapping[str, Value]
-    ) -> Value:
-        first = arguments[0] if arguments else next(iter(named.values()), UNKNOWN)
-        if name in _SHAPED:
-            shape = named.get("shape", arguments[-1] if name not in ("zeros", "full") else first)
-            items = arguments[1:] if shape.items is None else shape.items
-            sizes = tuple(item.number for item in items)
-            return self._note_tensor_size(
-                replace(first, items=None, sizes=sizes, steps=(0.0,) * len(sizes))
+        arguments = own + [
+            item
+            for argument in node.args
+            for item in (
+                self._value(argument.value, frame).items or ()
+                if isinstance(argument, ast.Starred)
+                else (self._value(argument, frame),)
             )
-        if name in ("trans", "permute"):
-            return transpose_value(first)
-        if name == "expand_dims":
-            return replace(first, sizes=(*first.sizes, 1.0), steps=(*first.steps, 0.0))
-        if name in _REDUCING and first.sizes and (len(arguments) < 2 or not arguments[1].sizes):
-            return self._reduce_tensor(first, arguments, named)
-        if name in _SCANNING and first.sizes:
-            self._record_event("scan", first.elements, width=first.width)
-            steps = np.log2(np.maximum(first.sizes[-1], 2))
-            rounds = steps * (steps + 1) / 2 if name == "sort" else steps
-            self._record_event("fast", _LANES * rounds * first.elements, width=first.width)
-            return replace(first, loaded=False)
-        if name in ("to", "cast"):
-            return replace(first, width=width_after_cast(first))
-        if name in ("advance", "multiple_of", "max_contiguous", "max_constancy", "static_assert"):
-            return first
-        tensors = [value for value in (*arguments, *named.values()) if value.sizes]
-        if not tensors:
+        ]
+        named = {k.arg: self._value(k.value, frame) for k in node.keywords if k.arg}
+        if callee.kind == "function" and callee.text in self._program.functions:
+            return self.run_function(callee.text, arguments, named)
+        name = callee.text.rpartition(".")[2] if callee.kind == "library" else _last_name(node.func)
+        return self._builtins.call(name, arguments, named)
+
+    def _callee(self, node: ast.expr, frame: _Frame) -> Value:
+        if isinstance(node, ast.Attribute) and not _dotted_name(node):
             return UNKNOWN
-        result = functools.reduce(broadcast_sizes, tensors)
-        self._record_event("slow" if name in _SLOW else "fast", result.elements, width=result.width)
-        gone = (np.nan,) * len(result.sizes)
-        return self._note_tensor_size(replace(result, steps=gone, points=False, loaded=False))
+        dotted = _dotted_name(node)
+        if isinstance(node, ast.Attribute):
+            if dotted.partition(".")[0] in frame.variables:
+                return UNKNOWN
+            binding = frame.function.names.get(dotted)
+            return UNKNOWN if binding is None else value_of_binding(binding)
+        return self._value(node, frame)
 
-    def _reduce_tensor(
-        self, first: Value, arguments: list[Value], named: Mapping[str, Value]
-    ) -> Value:
-        self._record_event("reduce", first.elements, width=first.width)
-        axis = named.get("axis", arguments[1] if len(arguments) > 1 else None)
-        if axis is None or not isinstance(axis.number, float) or np.isnan(axis.number):
-            return Value()
-        place = int(axis.number) % len(first.sizes)
-        kept = [at for at in range(len(first.sizes)) if at != place]
-        return Value(
-            sizes=tuple(first.sizes[at] for at in kept),
-            steps=tuple(np.nan for _ in kept),
-            width=first.width,
-        )
 
-    def _access_memory(
-        self, name: str, arguments: list[Value], named: Mapping[str, Value]
-    ) -> Value:
-        pointer = arguments[0] if arguments else named.get("pointer", UNKNOWN)
-        values = [named["value"]] if "value" in named else arguments[1:]
-        if name != "load" and not pointer.sizes:
-            shaped = [value for value in values if value.sizes]
-            if shaped and pointer.points:
-                pointer = replace(pointer, sizes=shaped[0].sizes, steps=shaped[0].steps)
-        kind = "atomic" if name.startswith("atomic") else name
-        self._record_event(
-            kind, pointer.elements, width=pointer.width, run=contiguous_elements(pointer)
-        )
-        if kind == "store":
-            return UNKNOWN
-        gone = (np.nan,) * len(pointer.sizes)
-        return self._note_tensor_size(
-            Value(sizes=pointer.sizes, steps=gone, width=pointer.width, loaded=True)
-        )
+# ---------------------------------------------------------------------------------------- helpers
 
-    def _multiply_matrices(
-        self, name: str, arguments: list[Value], named: Mapping[str, Value]
-    ) -> Value:
-        lhs = arguments[0] if arguments else named.get("input", UNKNOWN)
-        place = 3 if name == "dot_scaled" else 1
-        rhs = arguments[place] if len(arguments) > place else named.get("other", UNKNOWN)
-        if len(lhs.sizes) < 2 or len(rhs.sizes) < 2:
-            return UNKNOWN
-        rows, depth, columns = lhs.sizes[-2], lhs.sizes[-1], rhs.sizes[-1]
-        batch = functools.reduce(operator.mul, lhs.sizes[:-2], 1.0)
-        staged = sum(operand.elements * operand.width for operand in (lhs, rhs) if operand.loaded)
-        self._record_event(
-            "dot",
-            batch * rows * columns * depth,
-            width=np.maximum(lhs.width, rhs.width),
-            staged=staged,
-            sizes=(rows, columns, depth),
-        )
-        sizes = (*lhs.sizes[:-1], columns)
-        return self._note_tensor_size(Value(sizes=sizes, steps=(np.nan,) * len(sizes)))
 
-    def _describe_tile(
-        self, name: str, arguments: list[Value], named: Mapping[str, Value]
-    ) -> Value:
-        """Return a block pointer or a descriptor that is made in the kernel."""
-        base = arguments[0] if arguments else named.get("base", UNKNOWN)
-        place = 4 if name == "make_block_ptr" else 3
-        shape = named.get("block_shape", arguments[place] if len(arguments) > place else UNKNOWN)
-        strides = named.get("strides", arguments[2] if len(arguments) > 2 else UNKNOWN)
-        sizes = tuple(size.number for size in shape.items or ())
-        steps = tuple(stride.number for stride in (strides.items or ())[: len(sizes)])
-        if len(steps) < len(sizes):
-            steps = (FAR,) * len(sizes)
-        distances = tuple(np.where(np.isnan(step), FAR, step) for step in steps)
-        return Value(sizes=sizes, steps=distances, width=base.width, points=True)
+def _dotted_name(node: ast.expr) -> str:
+    """Return ``"tl.math.exp"``; empty for other nodes."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.insert(0, node.attr)
+        node = node.value
+    return ".".join((node.id, *parts)) if isinstance(node, ast.Name) else ""
 
-    # ------------------------------------------------------------------------------------ notes
 
-    def _note_tensor_size(self, value: Value) -> Value:
-        if not value.points:
-            self.block.largest = np.fmax(self.block.largest, value.elements)
-        return value
+def _is_module(node: ast.expr, frame: _Frame) -> bool:
+    """Tell whether a node is a name that nothing here defines: of a module that is not known."""
+    root = _dotted_name(node).partition(".")[0]
+    names = frame.function.names
+    return bool(root) and root not in frame.variables and root not in names
 
-    def _record_event(
-        self,
-        kind: str,
-        elements: Number,
-        width: Number = 4.0,
-        run: Number = 1.0,
-        staged: Number = 0.0,
-        sizes: tuple[Number, ...] = (),
-    ) -> None:
-        self.block.events.append(
-            Event(
-                kind,
-                elements,
-                self._times,
-                self._unknown,
-                self._loops,
-                width,
-                run,
-                staged,
-                sizes,
-            )
-        )
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _merged_returns(returned: Sequence[tuple[Number, Value]]) -> Value:
+    if not returned:
+        return UNKNOWN
+    result = returned[-1][1]
+    for share, value in reversed(returned[:-1]):
+        result = merge_values(share, value, result)
+    return result
+
+
+def _either(share: Number, yes: Value | None, no: Value | None) -> Value:
+    if yes is None or no is None:
+        return yes or no or UNKNOWN
+    return merge_values(share, yes, no)
+
+
+def _moved(value: Value, change: Number, trips: Number) -> Value:
+    return replace(value, number=np.asarray(value.number, float) + change * np.asarray(trips))
+
+
+def _is_same(one: Number, other: Number) -> bool:
+    return bool(np.all((one == other) | (np.isnan(one) & np.isnan(other))))
+
+
+def _compared_sides(test: ast.expr) -> list[tuple[ast.cmpop, ast.expr, ast.expr]]:
+    """Return comparisons that must all hold for a loop to go on."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return [side for value in test.values for side in _compared_sides(value)]
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        return [(test.ops[0], test.left, test.comparators[0])]
+    return []
+
+
+def _trips_until(op: ast.cmpop, before: Sequence[Array], after: Sequence[Array]) -> Number:
+    """Return after how many trips a comparison fails, if a trip changes its sides evenly."""
+    gap = before[1] - before[0]
+    closing = gap - (after[1] - after[0])
+    if isinstance(op, (ast.Gt, ast.GtE)):
+        gap, closing = -gap, -closing
+    if isinstance(op, (ast.LtE, ast.GtE)):
+        gap = gap + 1  # whole numbers
+    if isinstance(op, ast.NotEq):
+        gap, closing = np.abs(gap), np.abs(closing)
+    if isinstance(op, (ast.Eq, ast.Is, ast.IsNot, ast.In, ast.NotIn)):
+        return np.nan
+    trips = np.maximum(np.ceil(gap / np.where(closing > 0, closing, np.nan)), 0.0)
+    return np.where(gap <= 0, 0.0, trips)
 
 
 def _assigned_names(body: Sequence[ast.stmt]) -> set[str]:
@@ -797,13 +669,3 @@ def _assigned_names(body: Sequence[ast.stmt]) -> set[str]:
         for node in ast.walk(statement)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
-
-
-def _is_function_module(node: ast.expr) -> bool:
-    """Tell whether a node is in a module of functions: ``tl``, ``tl.extra.libdevice``, ..."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, ast.Name) and node.id in _MODULES
-
-
-_MODULES = frozenset(("tl", "triton", "libdevice", "triton_helpers", "math", "gl", "tldevice"))

@@ -1,7 +1,7 @@
 """Features of the tiles that a block of a Triton kernel works on, and a rough model of its time.
 
-They follow from the text of the kernel and its launch alone (`solkit.surrogate.ast_interpreter`),
-for all candidates at once. The model knows no machine code: registers are guessed from the tensors
+They follow from the program of a launch and its arguments (`solkit.surrogate.ast_interpreter`), for
+all candidates at once. The model knows no machine code: registers are guessed from the tensors
 that are alive, and all loads of one trip of a loop count as one wait for memory::
 
     memory_s   bytes in sectors of 32 / rate of L2
@@ -23,12 +23,13 @@ from typing import Any
 import numpy as np
 
 from solkit.core import Device
-from solkit.surrogate.ast_interpreter import Array, Block, Call, Event, Number, interpret_block
+from solkit.surrogate.ast_interpreter import Call, interpret_block
+from solkit.surrogate.block_events import Block, Event
+from solkit.surrogate.program_values import Array, Number
 
 __all__ = ["MOVED", "ROUGH", "Setting", "combine_launches", "tile_features"]
 
 _WARP = 32
-_SECTOR = 32.0
 _WAIT_S = 0.7e-6
 """Wait for a load that DRAM answers, about; Luo et al., "Benchmarking and Dissecting the Nvidia
 Hopper GPU Architecture via Microbenchmarking" (2024): 478 cycles and more."""
@@ -36,6 +37,17 @@ _LAUNCH_S = 2e-6
 """Seconds from the end of a launch to the start of the next, about."""
 ROUGH, MOVED = "tiles.rough_s", "tiles.moved_bytes"
 """Columns that serve `combine_launches` alone: seconds, bytes."""
+_HINTS = {
+    "first": "evict_first",
+    "last": "evict_last",
+    "cg": ".cg",
+    "ca": ".ca",
+    "cs": ".cs",
+    "cv": ".cv",
+    "wt": ".wt",
+}
+"""Words for the cache, by the end of their columns' names."""
+_OPTIONS = ("warp_specialize", "flatten", "loop_unroll_factor")
 _SPARE_REGISTERS = 24.0
 _MOST_TRIPS = 1e6
 _SMALL = 2.0**-20
@@ -67,11 +79,11 @@ class Setting:
 
 
 def tile_features(setting: Setting, call: Call) -> dict[str, Array]:
-    """Return columns by name, (candidates,) each; none without such a Triton function in the file.
+    """Return columns by name, (candidates,) each; none if the program cannot be followed.
 
     Args:
         setting: device, work and launches.
-        call: of one function.
+        call: of one program.
     """
     block = interpret_block(call)
     if block is None:
@@ -163,10 +175,19 @@ class _BlockCounts:
                 f"{kind}_lost": here.blocks * by_data / moved,
                 f"{kind}s": float(sum(e.kind == kind for e in self.block.events)),
             }
+            columns |= {
+                f"{kind}_{hint}": here.blocks * self._hinted_bytes(kind, word) / moved
+                for hint, word in _HINTS.items()
+            }
         atomics = here.blocks * self.all("atomic", lambda e: e.elements)
         columns["atomics"] = _bounded_log2(atomics)
         columns["atomics_per_written"] = _bounded_log2(atomics / max(here.write_bytes, 1))
         return columns
+
+    def _hinted_bytes(self, kind: str, word: str) -> Number:
+        """Return bytes of a block's accesses that give the cache a word."""
+        hinted = self.all(kind, lambda e: _bytes_per_trip(e) * (word in e.hint.split()))
+        return np.nan_to_num(hinted)
 
     def _product_columns(self) -> dict[str, Number]:
         here = self.setting
@@ -185,7 +206,7 @@ class _BlockCounts:
             "dot_depth": _bounded_log2(depth),
             "dot_rows_per_warp": _bounded_log2(rows / here.warps),
             "sums_per_thread": _bounded_log2(largest / threads),
-            "staged": staged * np.maximum(here.stages, 1) / limit,
+            "staged": staged * np.maximum(self._stages(), 1) / limit,
             "staged_once": staged / limit,
             "dot_intensity": _bounded_log2(largest / (rows + columns)),
         }
@@ -201,17 +222,23 @@ class _BlockCounts:
             "guessed": _bounded_log2(self.guessed),
             "depth": float(max((e.loops for e in self.block.events), default=0)),
             "branches": float(self.block.branches),
+            "stages": self._stages(),
+            **{name: float(name in self.block.options) for name in _OPTIONS},
             "reductions": _bounded_log2(self.all("reduce", lambda _: 1.0)),
             "reduced_per_thread": _bounded_log2(self.all("reduce", lambda e: e.elements) / threads),
             "scanned_per_thread": _bounded_log2(self.all("scan", lambda e: e.elements) / threads),
         }
 
+    def _stages(self) -> Number:
+        """Return software stages: those of the loops themselves, else the launch's."""
+        return np.where(self.block.stages > 0, self.block.stages, self.setting.stages)
+
     def _carried_bytes(self) -> Number:
         """Return bytes of the tensors that the largest loop carries."""
-        groups: defaultdict[tuple[int, int], list[Number]] = defaultdict(list)
+        groups: defaultdict[int, list[Number]] = defaultdict(list)
         for event in self.block.events:
             if event.kind == "carried":
-                groups[event.loops, id(event.times)].append(_bytes_per_trip(event))
+                groups[event.loop].append(_bytes_per_trip(event))
         return _largest_of([0.0, *map(_sum_arrays, groups.values())])
 
     def _innermost_load_bytes(self) -> Number:
@@ -225,7 +252,9 @@ class _BlockCounts:
         rates = {name: ceiling.value for name, ceiling in here.device.ceilings.items()}
         fast = here.blocks * self.all("fast", lambda e: e.elements)
         slow = here.blocks * self.all("slow", lambda e: e.elements)
+        integer = here.blocks * self.all("integer", lambda e: e.elements)
         return {
+            "integer": _bounded_log2(integer / rates["fp32"] / here.sol_s),
             "fast": _bounded_log2(2 * fast / rates["fp32"] / here.sol_s),
             "slow": _bounded_log2(slow / rates["sfu"] / here.sol_s),
         }
@@ -235,7 +264,7 @@ class _BlockCounts:
         registers, resident, fits = self._resident_blocks(columns)
         waves = here.blocks / (here.device.sm_count * resident)
         even = np.ceil(waves) / waves
-        stages = np.where(columns["dots"] > 0, np.maximum(here.stages - 1, 1), 1.0)
+        stages = np.where(columns["dots"] > 0, np.maximum(self._stages() - 1, 1), 1.0)
         terms = self._resource_seconds(even, waves, stages)
         arithmetic = [here.sol_s * 2.0 ** np.asarray(columns[name]) for name in ("fast", "slow")]
         total = _largest_of([*terms.values(), *arithmetic])
@@ -292,7 +321,9 @@ class _BlockCounts:
         """Return FLOP/s of the tensor cores at the width of the operands."""
         width = _largest_of([0.0, *(e.width for e in self.block.events if e.kind == "dot")])
         fp8, bf16, tf32 = (rates.get(f"tensor.{name}", np.inf) for name in ("fp8", "bf16", "tf32"))
-        return np.select([width <= 1, width <= 2], [fp8, bf16], tf32)
+        is_exact = any(event.is_exact for event in self.block.events if event.kind == "dot")
+        widest = rates["fp32"] if is_exact else tf32
+        return np.select([width <= 1, width <= 2], [fp8, bf16], widest)
 
     def _guessed_trips(self, unknown: bool) -> Number:
         return self.guessed if unknown else 1.0
@@ -300,7 +331,10 @@ class _BlockCounts:
     def _loops_with_loads(self) -> list[tuple[Number, bool]]:
         """Return how often each loop with loads goes round, and whether that is unknown."""
         loads = [event for event in self.block.events if event.kind == "load"]
-        waits = {(e.loops, id(e.times)): (np.asarray(e.times), bool(e.unknown)) for e in loads}
+        waits: dict[int, tuple[Number, bool]] = {}
+        for event in loads:
+            often = np.fmax(event.times, waits[event.loop][0] if event.loop in waits else 0.0)
+            waits[event.loop] = often, bool(event.unknown)
         return list(waits.values())
 
 
@@ -318,8 +352,8 @@ def _contiguous_bytes(event: Event) -> Number:
 
 
 def _sector_bytes(event: Event) -> Number:
-    """Return bytes of the sectors that an access touches, if sectors of a run are whole."""
-    return _bytes_per_trip(event) * np.maximum(_SECTOR / _contiguous_bytes(event), 1)
+    """Return bytes of the sectors that an access touches."""
+    return _bytes_per_trip(event) * event.sectors
 
 
 def _padded_products(event: Event) -> Number:

@@ -7,20 +7,20 @@ light, to what the device can hold. A device is its specification, never its nam
 The groups, as `GROUPS` names them:
 
 ===========  =====================================================================================
-problem      speed of light by resource, compulsory traffic and operations, sizes
+problem      speed of light by resource, compulsory traffic and operations
 device       ceilings, SMs, clock, L2
-geometry     blocks, warps, stages, bytes and operations that a block gets, waves, widths
-tiles        what the kernel's text says of a block: traffic, products, trips, a rough time
+geometry     blocks, warps, stages, bytes and operations that a block gets, waves, widths, sizes
+tiles        what the kernel's program says of a block: traffic, products, trips, a rough time
 model        the modelled time over the speed of light, and each term's share of it
 machine      registers, spills, shared memory, occupancy, instruction mix; estimated if lowered
 requests     accesses and their efficiency, traffic, loops, imbalance, barriers, atomics
-params       named parameters: numbers, and strings and booleans one by one
+params       compile-time constants: the largest numbers, how many flags are set
 ===========  =====================================================================================
 
 What takes a compiler to know (model, machine, requests) is in
 `solkit.surrogate.compiled_features`. The candidates of one call share problem and device. Geometry
 and parameters are computed for all of them at once (`captured_features`); what depends on facts,
-one by one.
+one by one. No feature depends on a name that someone chose: of an argument, a constant, a function.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeGuard
@@ -36,8 +35,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from solkit.core import Device, KernelAnalysis, Value
-from solkit.surrogate.ast_interpreter import Call, Code
+from solkit.core import Device, KernelAnalysis, Launch, TensorLayout, Value
 from solkit.surrogate.captured_features import (
     MOVED,
     ROUGH,
@@ -46,6 +44,7 @@ from solkit.surrogate.captured_features import (
     tile_features,
 )
 from solkit.surrogate.compiled_features import SMALL, Features, bounded_log2, compiled_features
+from solkit.surrogate.launch_calls import bindings_of_launch, calls_of_launches, tensors_of_launch
 
 __all__ = [
     "GROUPS",
@@ -112,10 +111,9 @@ class Launches:
         launches: launches of one call.
         kernels: different ones.
         widest_bytes, narrowest_bytes: of the elements that its pointers point to; NaN if unknown.
-        constants: numbers that its code was compiled with, by name; NaN where it has none.
-        flags: texts and booleans likewise; ``None`` where it has none.
-        types: of its arguments, in Triton's notation, by name; ``None`` where it has none.
-        code: the `solkit.surrogate.ast_interpreter.Code` that each runs; ``None`` if unknown.
+        records: the `solkit.core.Launch` of each, ``None`` where it has none; ``None`` if no
+            program is known.
+        sources: the text of each one's file, for launches that record no program.
         count: how often a call makes it; ``None``: once.
         further: the next largest launches of its own, for what all do together.
     """
@@ -128,10 +126,8 @@ class Launches:
     kernels: Array
     widest_bytes: Array
     narrowest_bytes: Array
-    constants: Mapping[str, Array] = field(default_factory=dict)
-    flags: Mapping[str, Array] = field(default_factory=dict)
-    types: Mapping[str, Array] = field(default_factory=dict)
-    code: Array | None = None
+    records: Sequence[Launch | None] | None = None
+    sources: Sequence[str] = ()
     count: Array | None = None
     further: Sequence[Launches] = ()
 
@@ -142,12 +138,10 @@ class Candidates:
 
     Attributes:
         kernels: the launches of each, at whichever depth they were analysed.
-        params: tuning parameters of each.
         sources: the text of each one's file; empty if unknown.
     """
 
     kernels: Sequence[Sequence[KernelAnalysis]]
-    params: Sequence[Mapping[str, Value]]
     sources: Sequence[str] = ()
 
 
@@ -163,7 +157,7 @@ def all_features(problem: Problem, device: Device, candidates: Candidates) -> Co
         Columns by name; what is unknown is NaN.
     """
     launches = _largest_launches(candidates.kernels, candidates.sources)
-    columns = captured_features(problem, device, launches, _columns_by_name(candidates.params))
+    columns = captured_features(problem, device, launches)
     deep = [
         compiled_features(problem, device, kernels, next(iter(_rank_launches(kernels)), None))
         for kernels in candidates.kernels
@@ -172,24 +166,19 @@ def all_features(problem: Problem, device: Device, candidates: Candidates) -> Co
     return columns | {name: np.array([row.get(name, math.nan) for row in deep]) for name in names}
 
 
-def captured_features(
-    problem: Problem, device: Device, launches: Launches, params: Mapping[str, Array]
-) -> Columns:
+def captured_features(problem: Problem, device: Device, launches: Launches) -> Columns:
     """Return the features that need no compiler, of all candidates at once.
 
     Args:
         problem: what they compute.
         device: where.
         launches: as arrays of (candidates,).
-        params: arrays of (candidates,) by parameter, of numbers, booleans or texts; ``None`` or NaN
-            where a candidate lacks it.
     """
     number = len(launches.num_warps)
     shared = _problem_features(problem, device) | _device_features(device)
     columns = {name: np.full(number, value) for name, value in shared.items()}
-    per_launch = _geometry_features(problem, device, launches) | _parameter_features(
-        params, launches
-    )
+    per_launch = _geometry_features(problem, device, launches)
+    per_launch |= _size_features(problem, launches) | _constant_features(launches)
     return columns | per_launch | _tile_features(problem, device, launches)
 
 
@@ -241,9 +230,6 @@ def _problem_features(problem: Problem, device: Device) -> Features:
         "problem.limited_by_dram": float(problem.limiter == "dram"),
         "problem.limited_by_tensor": float(problem.limiter.startswith("tensor.")),
     }
-    sizes = [float(n) for n in problem.shape.values() if _is_number(n)]
-    for place, size in enumerate(sorted(sizes, reverse=True)[:_SIZES]):
-        columns[f"problem.size_{place}"] = bounded_log2(size)
     return columns
 
 
@@ -298,7 +284,7 @@ def _largest_launches(
     kernels: Sequence[Sequence[KernelAnalysis]], sources: Sequence[str] = ()
 ) -> Launches:
     ranked = [_rank_launches(candidate) for candidate in kernels]
-    most = min(max(map(len, ranked), default=0), _LAUNCHES) if sources else 1
+    most = min(max(map(len, ranked), default=0), _LAUNCHES)
     main, *further = (
         _launch_arrays(
             kernels,
@@ -324,32 +310,19 @@ def _launch_arrays(
     ]
     geometry = np.array(shapes, float).reshape(len(mains), 6)
     widths = np.array([_pointer_widths(main) for main in mains], float).reshape(len(mains), 2)
-    constants = [main.launch.constants if main else {} for main in mains]
-    code: Array = np.full(len(mains), None, object)
-    if sources:
-        code[:] = [
-            Code(source, main.launch.name) if main and source else None
-            for main, source in zip(mains, sources, strict=True)
-        ]
+    number, one = len(mains), (len(mains),)
+    launches = [sum(kernel.launch.count for kernel in candidate) for candidate in kernels]
     return Launches(
         geometry[:, :3],
         geometry[:, 3],
         geometry[:, 4],
         geometry[:, 5],
-        np.array(
-            [sum(kernel.launch.count for kernel in candidate) for candidate in kernels], float
-        ),
+        np.array(launches, float).reshape(one),
         np.array([len(candidate) for candidate in kernels], float),
         widths[:, 0],
         widths[:, 1],
-        _columns_by_name(
-            [{k: float(v) for k, v in mapping.items() if _is_number(v)} for mapping in constants]
-        ),
-        _columns_by_name(
-            [{k: v for k, v in mapping.items() if not _is_number(v)} for mapping in constants]
-        ),
-        _columns_by_name([main.launch.signature if main else {} for main in mains]),
-        code,
+        [main.launch if main else None for main in mains],
+        sources or [""] * number,
         np.array([main.launch.count if main else 0 for main in mains], float),
     )
 
@@ -371,13 +344,12 @@ def _rank_launches(kernels: Sequence[KernelAnalysis]) -> list[KernelAnalysis]:
 
 def _tile_features(problem: Problem, device: Device, launches: Launches) -> Columns:
     """Return what the code says of a block of the main launch, and of all launches together."""
-    if launches.code is None:
+    if launches.records is None:
         return {}
     parts = (launches, *launches.further)
     settings = [_launch_setting(problem, device, part) for part in parts]
     tile_columns = [
-        _tiles_of_launch(problem, part, setting)
-        for part, setting in zip(parts, settings, strict=True)
+        _tiles_of_launch(part, setting) for part, setting in zip(parts, settings, strict=True)
     ]
     if not tile_columns[0]:
         return {}
@@ -403,112 +375,71 @@ def _launch_setting(problem: Problem, device: Device, launches: Launches) -> Set
     )
 
 
-def _tiles_of_launch(problem: Problem, launches: Launches, setting: Setting) -> Columns:
-    """Return the tiles of one launch of each candidate, by the function that some of them run."""
+def _tiles_of_launch(launches: Launches, setting: Setting) -> Columns:
+    """Return the tiles of one launch of each candidate, by the program that some of them run."""
     columns: Columns = {}
-    rows_of: defaultdict[Code, list[int]] = defaultdict(list)
-    for row, code in enumerate(launches.code if launches.code is not None else ()):
-        if code is not None:
-            rows_of[code].append(row)
-    for code, places in rows_of.items():
-        rows = np.array(places)
-        call = _call_of_rows(problem, launches, code, rows)
+    for rows, call in calls_of_launches(launches.records or (), launches.sources):
         for name, column in tile_features(setting[rows], call).items():
             columns.setdefault(name, np.full(len(launches.num_warps), np.nan))[rows] = column
     return columns
 
 
-def _call_of_rows(problem: Problem, launches: Launches, code: Code, rows: Array) -> Call:
-    sizes = {name: float(n) for name, n in problem.shape.items() if _is_number(n)}
-    values = {name: column[rows] for name, column in launches.constants.items()}
-    flags = {name: column[rows] for name, column in launches.flags.items()}
-    values = {name: column for name, column in values.items() if not np.isnan(column).all()}
-    values |= {
-        name: _flag_numbers(column)
-        for name, column in flags.items()
-        if any(value is not None for value in column)
-    }
-    widths, shapes = {}, {}
-    for name, column in launches.types.items():
-        types = column[rows]
-        pointer = next((type_text for type_text in types if type_text is not None), "")
-        if pointer.startswith(("*", "tensordesc<")):
-            widths[name] = _element_bytes(pointer)
-        if pointer.startswith("tensordesc<"):
-            shapes[name] = tuple(
-                np.array([_descriptor_shape(type_text) for type_text in types], float).T
-            )
-    return Call(code, sizes | values, widths, shapes, tuple(launches.grid[rows].T))
+# --------------------------------------------------------------------------- sizes and constants
 
 
-def _flag_numbers(column: Array) -> Array:
-    """Return booleans as numbers, texts as they are."""
-    if any(isinstance(value, str) for value in column):
-        return np.array(["" if value is None else str(value) for value in column], object)
-    return np.array([math.nan if value is None else float(value) for value in column])
+def _size_features(problem: Problem, launches: Launches) -> Columns:
+    """Return the largest sizes of what the main launch gets; else of the problem."""
+    sizes = sorted((float(n) for n in problem.shape.values() if _is_number(n)), reverse=True)
+    of_problem = (*sizes, *(math.nan,) * _SIZES)[:_SIZES]
+    records = launches.records or [None] * len(launches.num_warps)
+    largest = np.array([_tensor_sizes(record) or of_problem for record in records], float)
+    alignment = np.array([_least_alignment(record) for record in records], float)
+    columns = {f"geometry.size_{place}": largest[:, place] for place in range(_SIZES)}
+    known = {name: _bounded_log2(column) for name, column in columns.items()}
+    return known | {"geometry.alignment": _bounded_log2(alignment)}
 
 
-@functools.cache
-def _descriptor_shape(descriptor: str) -> tuple[float, ...]:
-    """Parse ``"tensordesc<bf16[64, 32]>"`` to (64, 32)."""
-    return tuple(float(n) for n in re.findall(r"\d+", descriptor.partition("[")[2]))
+def _tensor_sizes(launch: Launch | None) -> tuple[float, ...]:
+    """Return the largest distinct sizes of the tensors that a call gets or gives."""
+    tensors = _own_tensors(launch)
+    sizes = sorted({size for tensor in tensors for size in tensor.shape if size > 1}, reverse=True)
+    padded = (*map(float, sizes), *(math.nan,) * _SIZES)
+    return padded[:_SIZES] if sizes else ()
 
 
-# ------------------------------------------------------------------------------------ parameters
+def _own_tensors(launch: Launch | None) -> list[TensorLayout]:
+    tensors = [] if launch is None else tensors_of_launch(launch)
+    return [tensor for tensor in tensors if tensor.role != "temporary"] or tensors
 
 
-def _parameter_features(params: Mapping[str, Array], launches: Launches) -> Columns:
-    columns: Columns = {}
-    for name, column in params.items():
-        if column.dtype.kind in "biuf":
-            values = column.astype(float)
-            columns[f"params.{name}"] = (
-                values if column.dtype.kind == "b" else _bounded_log2(values)
-            )
-            continue
-        numbers, texts = _split_numbers_and_texts(column)
-        if not np.isnan(numbers).all():
-            columns[f"params.{name}"] = numbers
-        for text in sorted(set(texts) - {None}):
-            columns[f"params.{name}={text}"] = np.where(texts == text, 1.0, np.nan)
-    if launches.constants:
-        constants = np.stack(
-            [np.asarray(constant, float) for constant in launches.constants.values()], axis=1
-        )
-        ordered = -np.sort(-np.where(constants > 1, constants, 0.0), axis=1)
-        for place in range(min(_NUMBERS, ordered.shape[1])):
-            column = ordered[:, place]
-            columns[f"params.constant_{place}"] = np.where(
-                column > 1, _bounded_log2(np.maximum(column, 1)), np.nan
-            )
-    return columns
-
-
-def _split_numbers_and_texts(column: Array) -> tuple[Array, Array]:
-    """Split a parameter's column into numbers, as logarithms, and texts, (candidates,) each."""
-    numbers = [
-        float(value)
-        if isinstance(value, bool)
-        else bounded_log2(value)
-        if _is_number(value)
-        else math.nan
-        for value in column
+def _least_alignment(launch: Launch | None) -> float:
+    """Return the most bytes, up to 16, to which all rows of all tensors are aligned."""
+    tensors = [] if launch is None else tensors_of_launch(launch)
+    starts = [tensor.alignment_bytes for tensor in tensors]
+    rows = [
+        stride * tensor.element_bytes
+        for tensor in tensors
+        for stride, size in zip(tensor.strides, tensor.shape)
+        if stride > 1 and size > 1
     ]
-    texts = [value if isinstance(value, str) else None for value in column]
-    return np.array(numbers), np.array(texts, object)
+    numbers = [number & -number for number in (*starts, *rows)]
+    return float(min(16, *numbers)) if numbers else math.nan
 
 
-def _columns_by_name(mappings: Sequence[Mapping[str, Value]]) -> dict[str, Array]:
-    """Turn mappings into columns; ``None`` where one lacks a name, NaN if all are numbers."""
-    names = list(dict.fromkeys(name for mapping in mappings for name in mapping))
-    columns = {}
-    for name in names:
-        values = [mapping.get(name) for mapping in mappings]
-        if all(value is None or _is_number(value) for value in values):
-            columns[name] = np.array([math.nan if v is None else v for v in values], float)
-        else:
-            columns[name] = np.array(values, object)
-    return columns
+def _constant_features(launches: Launches) -> Columns:
+    """Return the largest numbers that each was compiled with, and how many flags are set."""
+    values = np.full((len(launches.num_warps), _NUMBERS), np.nan)
+    flags = np.full(len(values), np.nan)
+    for row, launch in enumerate(launches.records or ()):
+        if launch is None:
+            continue
+        bound = bindings_of_launch(launch).values()
+        constants = [binding.value for binding in bound if binding.kind == "constant"]
+        numbers = sorted((float(n) for n in constants if _is_number(n) and n > 1), reverse=True)
+        values[row, : len(numbers[:_NUMBERS])] = np.log2(numbers[:_NUMBERS])
+        flags[row] = sum(value is True for value in constants)
+    columns = {f"params.constant_{place}": values[:, place] for place in range(_NUMBERS)}
+    return columns | {"params.flags": flags}
 
 
 def _bounded_log2(values: Array) -> Array:

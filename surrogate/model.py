@@ -178,7 +178,6 @@ class Surrogate:
         problem: Problem,
         device: Device,
         launches: Launches,
-        params: Mapping[str, Array],
         single: bool = False,
     ) -> Forecasts:
         """Forecast many captured candidates for one problem, given as arrays.
@@ -190,11 +189,10 @@ class Surrogate:
             problem: what they compute.
             device: where.
             launches: their launches, arrays of (candidates,).
-            params: their parameters, likewise: see `solkit.surrogate.features.captured`.
             single: whether one small model that imitates the ensemble answers, without intervals.
         """
         trees = self.trees(Depth.CAPTURED)
-        columns = captured_features(problem, device, launches, params)
+        columns = captured_features(problem, device, launches)
         values = feature_matrix(columns, trees.names)
         base_ms = np.full(len(values), problem.sol_ms)
         if ROUGH_GAP in columns:

@@ -230,7 +230,6 @@ def table_of_entries(entries: Sequence[Entry]) -> Table:
 def _feature_columns(entries: Sequence[Entry]) -> Columns:
     candidates = Candidates(
         [entry.kernels for entry in entries],
-        [entry.params for entry in entries],
         [entry.source for entry in entries],
     )
     return all_features(entries[0].problem, entries[0].device, candidates)

@@ -275,7 +275,13 @@ def _record_launch(kernel: Specialisation, grid: tuple[int, int, int], args: Seq
     }
     if not seen.counts_again(kernel, grid, storages):
         launch = describe_launch(kernel, grid)
-        seen.launches.append(CapturedLaunch(launch, kernel, arguments, storages, seen.choice))
+        parts = {
+            name: tuple(argument_of(part, known_arguments) for part in arg)
+            for name, arg in zip(kernel.signature, args)
+            if isinstance(arg, (tuple, list))
+        }
+        captured = CapturedLaunch(launch, kernel, arguments, storages, seen.choice, parts)
+        seen.launches.append(captured)
 
 
 def _argument_storages(arg: Any) -> Iterator[int]:

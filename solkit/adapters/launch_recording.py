@@ -83,6 +83,7 @@ class CapturedLaunch:
         arguments: by parameter, from the first of equal launches.
         by_parameter: the storages of all of their tensors, by parameter.
         choice: the configuration, if the kernel is autotuned.
+        parts: of arguments that are tuples, by parameter.
     """
 
     launch: Launch
@@ -90,6 +91,7 @@ class CapturedLaunch:
     arguments: Mapping[str, Argument] = field(default_factory=dict)
     by_parameter: Mapping[str, frozenset[int]] = field(default_factory=dict)
     choice: Choice | None = None
+    parts: Mapping[str, tuple[Argument, ...]] = field(default_factory=dict)
 
     @property
     def storages(self) -> frozenset[int]:

@@ -65,20 +65,34 @@ class _Recorder:
         kernel = captured.kernel
         names = list(kernel.signature)
         constants = {names[path[0]]: v for path, v in kernel.constexprs.items() if len(path) == 1}
+        inner = {(names[path[0]], *path[1:]): value for path, value in kernel.constexprs.items()}
         passed = [value for value in constants.values() if isinstance(value, JITFunction)]
         program = program_of_kernel(kernel.function, tuple(passed))
-        arguments = {
-            name: binding_of_value(constants[name], program)
-            if name in constants
-            else self._argument(captured, name, captured.arguments.get(name))
-            for name in names
-        }
+
+        def binding(name: str) -> Binding:
+            kind = kernel.signature[name]
+            if name in constants:
+                return binding_of_value(constants[name], program)
+            if name not in captured.parts:
+                return self._argument(captured, name, str(kind), captured.arguments.get(name))
+            items = tuple(
+                binding_of_value(inner[name, place], program)
+                if (name, place) in inner
+                else self._argument(captured, name, str(part_kind), part)
+                for place, (part, part_kind) in enumerate(
+                    zip(captured.parts[name], kind, strict=False)
+                )
+            )
+            return Binding("items", items=items)
+
+        arguments = {name: binding(name) for name in names}
         launch = replace(captured.launch, arguments=arguments, program=program)
         return replace(captured, launch=launch)
 
-    def _argument(self, captured: CapturedLaunch, name: str, argument: Argument) -> Binding:
+    def _argument(
+        self, captured: CapturedLaunch, name: str, kind: str, argument: Argument
+    ) -> Binding:
         if isinstance(argument, TensorArgument):
-            kind = str(captured.kernel.signature[name])
             is_written = may_write(captured.kernel.function, name)
             return self._tensor(argument, kind, is_written)
         return Binding() if argument is None else _scalar_binding(argument)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solkit.surrogate.ast_interpreter import Call, Code, interpret_block
+from solkit.core import Launch
+from solkit.surrogate.ast_interpreter import Call, interpret_block
+from solkit.surrogate.launch_calls import calls_of_launches, program_of_text
+from solkit.surrogate.program_values import Value
 
 PRODUCT = """
 import triton, triton.language as tl
@@ -46,10 +49,23 @@ ONE = (1.0, 1.0, 1.0)
 NARROW = dict.fromkeys(("x_ptr", "w_ptr", "out_ptr"), 2.0)
 
 
+def follow(text, name, arguments, widths, grid=ONE):
+    """Follow a function of a file; numbers of several candidates are lists."""
+    values = {}
+    for key, value in arguments.items():
+        if isinstance(value, list):
+            values[key] = Value(np.array(value, float)[:, None], is_integer=True)
+        else:
+            values[key] = Value(value, is_integer=True)
+    pointers = {key: Value(0.0, width=width, kind="pointer") for key, width in widths.items()}
+    return interpret_block(Call(program_of_text(text, name), values | pointers, grid))
+
+
 def product(mode="", **changes):
-    tiles = {"BM": np.array([64, 128]), "BN": np.array([32, 32]), "BK": np.array([64, 16])}
+    tiles = {"BM": [64, 128], "BN": [32, 32], "BK": [64, 16]}
     told = SIZES | tiles | {"MODE": mode} | changes
-    return interpret_block(Call(Code(PRODUCT, "product"), told, NARROW, {}, (8.0, 32.0, 1.0)))
+    grid = (np.array([[8.0], [4.0]]), 32.0, 1.0)
+    return follow(PRODUCT, "product", told, NARROW, grid)
 
 
 def of(block, kind):
@@ -80,7 +96,7 @@ def test_a_branch_counts_where_it_is_taken():
     assert not of(product(), "slow")
     (slow,) = of(product("exp"), "slow")
     np.testing.assert_array_equal(slow.elements, [64 * 32, 128 * 32])
-    (slow,) = of(product(np.array(["", "exp"], object)), "slow")
+    (slow,) = of(product(np.array([[""], ["exp"]], object)), "slow")
     np.testing.assert_array_equal(slow.times, [0, 1])
 
 
@@ -92,9 +108,7 @@ def test_a_size_that_is_not_known_leaves_the_trips_open():
 
 def test_what_data_decide_has_no_known_place():
     widths = {"index_ptr": 4.0, "x_ptr": 2.0, "out_ptr": 4.0, "begin_ptr": 4.0}
-    block = interpret_block(
-        Call(Code(GATHER, "gather"), {"BLOCK": 128.0}, widths, {}, (8.0, 1.0, 1.0))
-    )
+    block = follow(GATHER, "gather", {"BLOCK": 128.0}, widths, (8.0, 1.0, 1.0))
     index, x = of(block, "load")[-2:]
     assert (index.run, index.unknown) == (128, 1)  # neighbours, in a loop whose end is loaded
     assert x.run == 1  # four apart
@@ -111,8 +125,8 @@ def copy(x_ptr, out_ptr, W, BLOCK: tl.constexpr):
     tl.store(out_ptr + at % W * 4, tl.load(x_ptr + at // W * 4096 + at % W))
 """
     widths = {"x_ptr": 4.0, "out_ptr": 4.0}
-    block = interpret_block(Call(Code(text, "copy"), {"BLOCK": 128.0, "W": 64.0}, widths, {}, ONE))
-    assert [(event.kind, event.run) for event in block.events if event.kind != "fast"] == [
+    block = follow(text, "copy", {"BLOCK": 128.0, "W": 64.0}, widths)
+    assert [(event.kind, event.run) for event in block.events if event.kind != "integer"] == [
         ("load", 128),
         ("store", 1),
     ]
@@ -120,7 +134,7 @@ def copy(x_ptr, out_ptr, W, BLOCK: tl.constexpr):
 
 def test_a_sort_counts_its_rounds():
     text = "@triton.jit\ndef order(x_ptr):\n    tl.sort(tl.load(x_ptr + tl.arange(0, 256)))"
-    block = interpret_block(Call(Code(text, "order"), {}, {"x_ptr": 4.0}, {}, ONE))
+    block = follow(text, "order", {}, {"x_ptr": 4.0})
     (fast,) = of(block, "fast")
     assert fast.elements == 4 * 36 * 256  # 8 * 9 / 2 rounds
 
@@ -129,12 +143,17 @@ def test_a_descriptor_has_the_tile_of_its_type():
     text = (
         "@triton.jit\ndef copy(x_tiles, y_tiles):\n    y_tiles.store([0, 0], x_tiles.load([0, 0]))"
     )
-    tiles = dict.fromkeys(("x_tiles", "y_tiles"), (np.array([8.0, 16.0]), 64.0))
-    block = interpret_block(Call(Code(text, "copy"), {}, dict.fromkeys(tiles, 2.0), tiles, ONE))
+    kinds = [f"tensordesc<bf16[{rows}, 64]>" for rows in (8, 16)]
+    launches = [
+        Launch("copy", (1, 1, 1), 4, 3, signature=dict.fromkeys(("x_tiles", "y_tiles"), kind))
+        for kind in kinds
+    ]
+    ((_, call),) = calls_of_launches(launches, [text, text])
+    block = interpret_block(call)
     assert [event.kind for event in block.events] == ["load", "store"]
     for event in block.events:
         np.testing.assert_array_equal(event.elements, [8 * 64, 16 * 64])
-        np.testing.assert_array_equal(event.run, [64, 64])
+        np.testing.assert_array_equal(event.run, 64)
 
 
 @pytest.mark.parametrize(
@@ -147,9 +166,9 @@ def test_a_descriptor_has_the_tile_of_its_type():
     ],
 )
 def test_what_is_not_there_is_none(text):
-    assert interpret_block(Call(Code(text, "product"), {}, {}, {}, ONE)) is None
+    assert program_of_text(text, "product") is None
 
 
 def test_a_function_that_calls_itself_ends():
     text = "@triton.jit\ndef again(n):\n    again(n)\n    again(n)\n    return again(n)"
-    assert interpret_block(Call(Code(text, "again"), {}, {}, {}, ONE)) is not None
+    assert follow(text, "again", {}, {}) is not None

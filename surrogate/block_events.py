@@ -1,0 +1,180 @@
+"""What a block of a kernel does: events, each with how often, on the mean over sampled programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from solkit.surrogate.program_values import Number, Value
+
+__all__ = ["Block", "Event", "EventRecorder"]
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that a block does.
+
+    Attributes:
+        kind: ``"load"``, ``"store"``, ``"atomic"``, ``"dot"``, ``"reduce"``, ``"scan"``,
+            ``"slow"`` (special functions), ``"fast"`` (other arithmetic), ``"integer"`` (that of
+            indices), ``"carried"`` (tensors that a loop keeps from one trip to the next).
+        elements: that a block handles each time, without masked ones; of a product its
+            multiply-adds.
+        times: how often a block does it, on average.
+        unknown: loops around it whose number of trips is unknown.
+        loops: loops around it.
+        loop: number of the innermost loop around it; 0 without one.
+        width: bytes of an element.
+        run: elements that lie next to each other in memory; NaN if data decide.
+        sectors: bytes of memory's sectors for each byte.
+        staged: bytes of operands that come from memory; of products.
+        sizes: of a product: rows, columns and depth.
+        hint: words for the cache that an access is given, in alphabetical order.
+        is_exact: whether a product of 32-bit numbers is not rounded to TF32.
+    """
+
+    kind: str
+    elements: Number
+    times: Number
+    unknown: int
+    loops: int
+    loop: int = 0
+    width: Number = 4.0
+    run: Number = 1.0
+    sectors: Number = 1.0
+    staged: Number = 0.0
+    sizes: tuple[Number, ...] = ()
+    hint: str = ""
+    is_exact: bool = False
+
+
+@dataclass
+class Block:
+    """Work of one block.
+
+    Attributes:
+        events: in the order of the text.
+        largest: elements of its largest tensor.
+        trips: of its longest nest of loops, of those that are known.
+        branches: conditions that are not known before it runs.
+        stages: software stages that its loops ask for themselves; 0 if they leave them to the
+            launch.
+        options: other options that its loops ask for: ``"warp_specialize"``, ``"flatten"``, ...
+    """
+
+    events: list[Event] = field(default_factory=list)
+    largest: Number = 1.0
+    trips: Number = 1.0
+    branches: int = 0
+    stages: Number = 0.0
+    options: set[str] = field(default_factory=set)
+
+
+class EventRecorder:
+    """Records the events of a block at the place where it is.
+
+    Attributes:
+        block: of the events.
+        times: trips of all loops around this place, (candidates, samples).
+        weight: share in which this place is reached.
+        unknown: loops around it whose number of trips is unknown.
+        loops: loops around it.
+    """
+
+    def __init__(self) -> None:
+        self.block = Block()
+        self.times: Number = 1.0
+        self.weight: Number = 1.0
+        self.unknown = 0
+        self.loops = 0
+        self._loop = 0
+        self._last_loop = 0
+        self._is_silent = False
+
+    @contextmanager
+    def silence(self) -> Iterator[None]:
+        """Record nothing: this is a trial."""
+        before, block = self._is_silent, self.block
+        self._is_silent, self.block = True, Block()
+        try:
+            yield
+        finally:
+            self._is_silent, self.block = before, block
+
+    @contextmanager
+    def inside_loop(self, trips: Number) -> Iterator[None]:
+        """Record events of a loop's body; NaN for trips that are unknown."""
+        before = self.times, self.unknown, self._loop
+        is_unknown = bool(np.any(np.isnan(trips)))
+        self.times = self.times * np.where(np.isnan(trips), 1.0, trips)
+        self.unknown += is_unknown
+        self.loops += 1
+        self._last_loop += 1
+        self._loop = self._last_loop
+        self.block.trips = np.fmax(self.block.trips, _mean(self.times * self.weight))
+        try:
+            yield
+        finally:
+            self.times, self.unknown, self._loop = before
+            self.loops -= 1
+
+    def note_size(self, value: Value) -> Value:
+        """Return a value, after a look at its size."""
+        if not value.points and value.sizes:
+            self.block.largest = np.fmax(self.block.largest, _mean(value.elements))
+        return value
+
+    def record(
+        self,
+        kind: str,
+        elements: Number,
+        *,
+        width: Number = 4.0,
+        run: Number = 1.0,
+        sectors: Number = 1.0,
+        staged: Number = 0.0,
+        sizes: tuple[Number, ...] = (),
+        hint: str = "",
+        is_exact: bool = False,
+    ) -> None:
+        """Add an event."""
+        if self._is_silent:
+            return
+        often = np.asarray(self.times * self.weight, float)
+        event = Event(
+            kind,
+            _weighted_mean(elements, often),
+            _mean(often),
+            self.unknown,
+            self.loops,
+            self._loop,
+            _mean(width),
+            _weighted_mean(run, often),
+            _weighted_mean(sectors, often),
+            _mean(staged),
+            tuple(map(_mean, sizes)),
+            hint,
+            is_exact,
+        )
+        self.block.events.append(event)
+
+
+def _mean(number: Number) -> Number:
+    """Return the mean over samples: a float, or (candidates,)."""
+    values = np.asarray(number, float)
+    if values.ndim == 2:
+        values = values.mean(axis=1)
+    return float(values.reshape(-1)[0]) if values.size == 1 else values
+
+
+def _weighted_mean(number: Number, weights: Number) -> Number:
+    """Return the mean over samples that count; over all where none does."""
+    values = np.asarray(number, float)
+    if values.ndim < 2:
+        return _mean(values)
+    total = _mean(weights)
+    weighted = _mean(values * weights) / np.where(np.asarray(total) > 0, total, 1.0)
+    return _mean(np.where(np.asarray(total) > 0, weighted, _mean(values)))

@@ -1,0 +1,451 @@
+"""Values of a followed Triton kernel: numbers over candidates and samples, tensors by their form.
+
+A number is a float, or an array that broadcasts with (candidates, samples): a sample is one program
+of the grid in one trip of each loop. A tensor of indices or pointers is known by its first element
+and by how far apart neighbours are in each dimension, which says where a load goes and how much of
+a mask holds. What data decide is NaN.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solkit.core import TensorLayout
+
+__all__ = [
+    "COMPARED",
+    "FAR",
+    "UNKNOWN",
+    "Array",
+    "Number",
+    "Value",
+    "apply_comparison",
+    "apply_operator",
+    "binary_result",
+    "broadcast_values",
+    "compare_values",
+    "constant_value",
+    "contiguous_elements",
+    "expanded_shares",
+    "is_text",
+    "known_integers",
+    "merge_values",
+    "negated_mask",
+    "sector_elements",
+    "transpose_value",
+    "truth_of_number",
+]
+
+Array = NDArray[Any]
+Number = Any
+FAR = 1024.0
+"""Stands for a distance between elements that is not known: far."""
+_RARE = 8.0
+_QUANTILES = (np.arange(16) + 0.5) / 16
+_SECTOR = 32.0
+
+
+@dataclass(frozen=True)
+class Value:
+    """Knowledge of a value.
+
+    Attributes:
+        number: of a scalar; of a tensor of indices its first element; of pointers the distance of
+            the first from the argument's first element, in elements. NaN if unknown.
+        sizes: of a tensor by dimension; empty for a scalar.
+        steps: how far apart neighbours in a dimension are, as indices; NaN if data decide.
+        shares: of a tensor of booleans, the share that holds along each dimension; else empty.
+        width: bytes of an element, or of what a pointer points to.
+        kind: ``"number"``, ``"pointer"``, ``"type"``, ``"none"``, ``"function"``, ``"library"`` or
+            ``"unknown"``.
+        is_integer: whether elements, or what is pointed to, are integers or booleans.
+        loaded: whether it is from memory, unchanged but for its type.
+        items: of a tuple.
+        text: key or qualified name of a function.
+        tensor: of a pointer, if all candidates point to the same.
+        bounds: of a tile pointer, the sizes of the tensor that it lies in.
+        places: of a tile pointer, the first index of the tile in each dimension.
+    """
+
+    number: Number = np.nan
+    sizes: tuple[Number, ...] = ()
+    steps: tuple[Number, ...] = ()
+    shares: tuple[Number, ...] = ()
+    width: Number = 4.0
+    kind: str = "number"
+    is_integer: bool = False
+    loaded: bool = False
+    items: tuple[Value, ...] | None = None
+    text: str = ""
+    tensor: TensorLayout | None = None
+    bounds: tuple[Number, ...] = ()
+    places: tuple[Number, ...] = ()
+
+    @property
+    def elements(self) -> Number:
+        """Number of elements that a block holds."""
+        return functools.reduce(operator.mul, self.sizes, 1.0)
+
+    @property
+    def share(self) -> Number:
+        """Share of a mask that holds; 1 if unknown."""
+        return functools.reduce(operator.mul, self.shares, 1.0)
+
+    @property
+    def points(self) -> bool:
+        """True for pointers."""
+        return self.kind == "pointer"
+
+
+UNKNOWN = Value(kind="unknown")
+"""Nothing is known."""
+
+
+def constant_value(value: object) -> Value:
+    """Return what is known of a constant."""
+    if value is None:
+        return Value(kind="none")
+    if isinstance(value, (bool, int, float)):
+        return Value(float(value), is_integer=not isinstance(value, float))
+    return Value(value) if isinstance(value, str) else UNKNOWN
+
+
+def is_text(number: Number) -> bool:
+    """Tell whether a number is a word, of any candidate."""
+    return isinstance(number, str) or (
+        isinstance(number, np.ndarray) and number.dtype.kind in "OUS"
+    )
+
+
+# ----------------------------------------------------------------------------------- scalars
+
+_NUMERIC: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: np.true_divide,
+    ast.FloorDiv: np.floor_divide,
+    ast.Mod: np.mod,
+    ast.Pow: np.power,
+    ast.LShift: lambda a, b: a * np.power(2.0, b),
+    ast.RShift: lambda a, b: np.floor(a / np.power(2.0, b)),
+    ast.BitAnd: lambda a, b: _bitwise(np.bitwise_and, a, b),
+    ast.BitOr: lambda a, b: _bitwise(np.bitwise_or, a, b),
+    ast.BitXor: lambda a, b: _bitwise(np.bitwise_xor, a, b),
+}
+COMPARED: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+
+
+def _bitwise(compute: Callable[[Any, Any], Any], lhs: Number, rhs: Number) -> Number:
+    known = ~(np.isnan(lhs) | np.isnan(rhs))
+    whole = (np.nan_to_num(number).astype(np.int64) for number in (lhs, rhs))
+    return np.where(known, compute(*whole), np.nan)
+
+
+def _plain(result: Any) -> Number:
+    return float(result) if np.ndim(result) == 0 else result
+
+
+def apply_operator(op: ast.operator, lhs: Number, rhs: Number) -> Number:
+    """Apply an arithmetic operator to two numbers; NaN if nobody knows."""
+    compute = _NUMERIC.get(type(op))
+    if compute is None or is_text(lhs) or is_text(rhs):
+        return np.nan
+    return _plain(compute(np.asarray(lhs, float), np.asarray(rhs, float)))
+
+
+def apply_comparison(op: ast.cmpop, lhs: Number, rhs: Number) -> Number:
+    """Return 1 where a comparison holds, 0 where it does not; NaN if nobody knows."""
+    compare = COMPARED.get(type(op))
+    if compare is None or is_text(lhs) != is_text(rhs):
+        return np.nan
+    if is_text(lhs):
+        return _plain(np.asarray(compare(np.asarray(lhs, object), np.asarray(rhs, object)), float))
+    lhs, rhs = np.asarray(lhs, float), np.asarray(rhs, float)
+    return _plain(np.where(np.isnan(lhs) | np.isnan(rhs), np.nan, compare(lhs, rhs)))
+
+
+def truth_of_number(number: Number) -> Number:
+    """Return 1 where a condition holds, 0 where it does not, NaN where it is not known."""
+    if is_text(number):
+        return _plain(np.asarray(np.asarray(number, object) != "", float))
+    flags = np.asarray(number, float)
+    return _plain(np.where(np.isnan(flags), np.nan, (flags != 0).astype(float)))
+
+
+# ----------------------------------------------------------------------------------- tensors
+
+
+def _padded(parts: tuple[Number, ...], rank: int, filler: float) -> tuple[Number, ...]:
+    return (filler,) * (rank - len(parts)) + parts
+
+
+def broadcast_values(values: Sequence[Value]) -> Value:
+    """Return a tensor of the sizes that some have together; nothing is known of its elements."""
+    rank = max(len(value.sizes) for value in values)
+    padded = [_padded(value.sizes, rank, 1.0) for value in values]
+    sizes = tuple(functools.reduce(np.fmax, together) for together in zip(*padded, strict=True))
+    widths = [value.width for value in values if value.sizes or len(values) == 1] or [4.0]
+    width = functools.reduce(np.maximum, widths)
+    is_integer = all(value.is_integer for value in values)
+    return Value(sizes=sizes, steps=(np.nan,) * rank, width=width, is_integer=is_integer)
+
+
+def binary_result(op: ast.operator, lhs: Value, rhs: Value) -> Value:
+    """Return the result of an operator, of which at least one operand is a tensor."""
+    result = broadcast_values((lhs, rhs))
+    rank = len(result.sizes)
+    if lhs.shares or rhs.shares:
+        return replace(result, shares=_joined_shares(op, lhs, rhs, rank), width=1.0)
+    pointer = lhs if lhs.points else rhs if rhs.points else None
+    if pointer is not None:
+        result = replace(
+            result,
+            kind="pointer",
+            width=pointer.width,
+            is_integer=pointer.is_integer,
+            tensor=pointer.tensor,
+        )
+    steps = _neighbour_steps(op, lhs, rhs, rank)
+    number = apply_operator(op, lhs.number, rhs.number)
+    integer = result.is_integer and not isinstance(op, ast.Div)
+    return replace(result, steps=steps, number=number, is_integer=integer)
+
+
+def _neighbour_steps(op: ast.operator, lhs: Value, rhs: Value, rank: int) -> tuple[Number, ...]:
+    """Return how far apart neighbours of a result are in each of `rank` dimensions."""
+    one, other = (_padded(value.steps, rank, 0.0) for value in (lhs, rhs))
+    if isinstance(op, (ast.Add, ast.BitOr, ast.BitXor)):
+        return tuple(a + b for a, b in zip(one, other, strict=True))
+    if isinstance(op, ast.Sub):
+        return tuple(a - b for a, b in zip(one, other, strict=True))
+    if isinstance(op, ast.Mult) and not (lhs.sizes and rhs.sizes):
+        tensor, scalar = (one, rhs) if lhs.sizes else (other, lhs)
+        factor = np.nan if is_text(scalar.number) else np.asarray(scalar.number, float)
+        far = np.where(np.isnan(factor), FAR, factor)
+        return tuple(step * far for step in tensor)
+    if isinstance(op, ast.LShift) and lhs.sizes and not rhs.sizes:
+        factor = np.power(2.0, np.asarray(rhs.number, float))
+        return tuple(step * np.where(np.isnan(factor), FAR, factor) for step in one)
+    if isinstance(op, (ast.FloorDiv, ast.RShift)) and lhs.sizes and not rhs.sizes:
+        parts = np.asarray(np.nan if is_text(rhs.number) else rhs.number, float)
+        parts = np.power(2.0, parts) if isinstance(op, ast.RShift) else parts
+        rare = ~(parts < _RARE)  # neighbours mostly have the same quotient
+        return tuple(np.where(rare, 0.0, step / np.where(rare, 1.0, parts)) for step in one)
+    if isinstance(op, (ast.Mod, ast.BitAnd)) and lhs.sizes:
+        return one
+    return (np.nan,) * rank
+
+
+def contiguous_elements(pointer: Value, shares: Sequence[Number]) -> Number:
+    """Return elements that lie next to each other; NaN if data decide where.
+
+    Args:
+        pointer: to them.
+        shares: of each dimension that is accessed.
+    """
+    run: Number = 1.0
+    lost: Number = False
+    for _ in pointer.sizes:  # rows that follow each other run on
+        grown = run
+        for size, step, share in zip(pointer.sizes, pointer.steps, shares, strict=True):
+            follows = (np.abs(step) == grown) & (size > 1)
+            grown = np.where(follows, grown * np.maximum(size * share, 1.0), grown)
+        if np.array_equal(grown, run):
+            break
+        run = grown
+    for step in pointer.steps:
+        lost = lost | np.isnan(step)
+    return _plain(np.where(lost & (run == 1), np.nan, run))
+
+
+def sector_elements(pointer: Value, run: Number, width: Number) -> Number:
+    """Return bytes of sectors for each byte that is accessed, if sectors of a run are whole."""
+    nearest: Number = np.inf
+    repeated: Number = 1.0
+    for size, step in zip(pointer.sizes, pointer.steps, strict=True):
+        distance = np.abs(np.nan_to_num(step, nan=FAR))
+        nearest = np.where((distance > 0) & (size > 1), np.fmin(nearest, distance), nearest)
+        repeated = repeated * np.where(distance == 0, size, 1.0)
+    length = np.nan_to_num(run, nan=1.0) * width
+    apart = np.minimum(_SECTOR, nearest * width) / width
+    whole = np.where(length > width, np.maximum(_SECTOR / length, 1.0), apart)
+    return _plain(whole / repeated)
+
+
+def transpose_value(value: Value, order: Sequence[int] | None = None) -> Value:
+    """Transpose a value: by default its last two dimensions change places."""
+    rank = len(value.sizes)
+    swapped = [*range(rank - 2), rank - 1, rank - 2] if rank > 1 else list(range(rank))
+    places = swapped if order is None or sorted(order) != list(range(rank)) else order
+
+    def moved(parts: tuple[Number, ...]) -> tuple[Number, ...]:
+        return tuple(parts[at] for at in places) if len(parts) == rank else parts
+
+    return replace(
+        value, sizes=moved(value.sizes), steps=moved(value.steps), shares=moved(value.shares)
+    )
+
+
+# ------------------------------------------------------------------------------------- masks
+
+
+def expanded_shares(mask: Value, rank: int) -> tuple[Number, ...]:
+    """Return the share of each of `rank` dimensions that a mask lets through."""
+    if not mask.sizes and not is_text(mask.number):
+        holds = np.asarray(truth_of_number(mask.number), float)
+        return _padded((_plain(np.where(np.isnan(holds), 1.0, holds)),), max(rank, 1), 1.0)
+    shares = mask.shares[-rank:] if rank else ()
+    return _padded(shares, max(rank, 1), 1.0)
+
+
+def negated_mask(mask: Value) -> Value:
+    """Return a mask that holds where another does not."""
+    if not mask.shares:
+        return mask
+    ones = (1.0,) * (len(mask.shares) - 1)
+    return replace(mask, shares=(*ones, 1.0 - mask.share))
+
+
+def _joined_shares(op: ast.operator, lhs: Value, rhs: Value, rank: int) -> tuple[Number, ...]:
+    one, other = (
+        _padded(value.shares, rank, 1.0) if value.shares else expanded_shares(value, rank)
+        for value in (lhs, rhs)
+    )
+    fold = np.minimum if isinstance(op, (ast.BitAnd, ast.Mult)) else np.maximum
+    return tuple(_plain(fold(a, b)) for a, b in zip(one, other, strict=True))
+
+
+def compare_values(op: ast.cmpop, lhs: Value, rhs: Value) -> Value:
+    """Return the mask of a comparison, of which at least one operand is a tensor."""
+    result = broadcast_values((lhs, rhs))
+    rank = len(result.sizes)
+    unknown = replace(result, shares=(1.0,) * rank, width=1.0, is_integer=True)
+    if is_text(lhs.number) or is_text(rhs.number) or type(op) not in COMPARED:
+        return unknown
+    first = np.asarray(lhs.number, float) - np.asarray(rhs.number, float)
+    one, other = (_padded(value.steps, rank, 0.0) for value in (lhs, rhs))
+    steps = [np.asarray(a - b, float) for a, b in zip(one, other, strict=True)]
+    active = [at for at in range(rank) if np.any(steps[at] != 0)]
+    if not active:
+        holds = _share_along(op, first, np.asarray(0.0), np.asarray(1.0))
+        return replace(unknown, shares=(*(1.0,) * (rank - 1), holds))
+    share = _share_over(op, first, [(steps[at], result.sizes[at]) for at in active])
+    shares = [1.0] * rank
+    shares[active[-1]] = share
+    return replace(unknown, shares=tuple(shares))
+
+
+def _share_over(op: ast.cmpop, first: Array, dimensions: Sequence[tuple[Array, Number]]) -> Number:
+    """Return the share of elements for which ``first + sum(step * index)`` compares with 0."""
+    (step, size), *rest = dimensions
+    if not rest:
+        return _share_along(op, first, step, np.asarray(size, float))
+    places = (np.floor(quantile * np.asarray(size, float)) for quantile in _QUANTILES[:: len(rest)])
+    shares = [_share_over(op, first + step * place, rest) for place in places]
+    return _plain(sum(shares) / len(shares))
+
+
+def _share_along(op: ast.cmpop, first: Array, step: Array, size: Array) -> Number:
+    """Return the share along one dimension, exactly; 1 where it is not known."""
+    if isinstance(op, (ast.Gt, ast.GtE)):
+        first, step = -first, -step
+    if isinstance(op, (ast.LtE, ast.GtE)):
+        first = first - 1  # whole numbers
+    rise = np.where(step == 0, 1.0, np.abs(step))
+    if isinstance(op, (ast.Eq, ast.NotEq)):
+        place = -first / np.where(step == 0, 1.0, step)
+        moving = ((place >= 0) & (place < size)) / size
+        share = np.where(step == 0, (first == 0) * 1.0, moving)
+        share = share if isinstance(op, ast.Eq) else 1.0 - share
+    else:
+        rising = np.clip(np.ceil(-first / rise), 0, size)
+        falling = size - np.clip(np.floor(first / rise) + 1, 0, size)
+        flat = np.where(first < 0, size, 0.0)
+        share = np.select([step > 0, step < 0], [rising, falling], flat) / size
+    unknown = np.isnan(first) | np.isnan(step) | np.isnan(size)
+    return _plain(np.where(unknown, 1.0, share))
+
+
+# --------------------------------------------------------------------------- what is known of data
+
+
+def known_integers(pointer: Value) -> Value | None:
+    """Return what a load gives of a tensor whose integers are known; ``None`` if it is not."""
+    tensor = pointer.tensor
+    if tensor is None or not tensor.contents or is_text(pointer.number):
+        return None
+    first = _look_up(tensor, np.asarray(pointer.number, float))
+    steps = tuple(
+        _known_step(tensor, np.asarray(pointer.number, float), first, size, step)
+        for size, step in zip(pointer.sizes, pointer.steps, strict=True)
+    )
+    return Value(
+        _plain(first), pointer.sizes, steps, width=pointer.width, is_integer=True, loaded=True
+    )
+
+
+def _look_up(tensor: TensorLayout, offset: Array) -> Array:
+    place = (offset + tensor.offset_elements) / tensor.contents_step
+    values = np.asarray(tensor.contents, float)
+    inside = np.clip(np.nan_to_num(place), 0, len(values) - 1)
+    found = np.interp(inside, np.arange(len(values)), values)
+    return np.where(np.isnan(place), np.nan, found)
+
+
+def _known_step(
+    tensor: TensorLayout, start: Array, first: Array, size: Number, step: Number
+) -> Number:
+    """Return the step between loaded neighbours, if it is about the same everywhere."""
+    last = np.maximum(np.asarray(size, float) - 1, 1)
+    slope = (_look_up(tensor, start + step) - first) / 1.0
+    ends = [np.maximum(np.floor(last * part), 1) for part in (0.3, 0.6, 1.0)]
+    same = [_look_up(tensor, start + step * end) == first + slope * end for end in ends]
+    return _plain(np.where(functools.reduce(operator.and_, same), slope, np.nan))
+
+
+# ------------------------------------------------------------------------------------- branches
+
+
+def merge_values(share: Number, yes: Value, no: Value) -> Value:
+    """Return a value that is one where a condition holds, and another where it does not."""
+    if yes is no:
+        return yes
+    mostly = yes if np.mean(np.nan_to_num(share, nan=1.0)) >= 0.5 else no
+    alike = (
+        (yes.kind, len(yes.sizes)) == (no.kind, len(no.sizes)) and not yes.items and not no.items
+    )
+    if not alike or is_text(yes.number) or is_text(no.number):
+        return mostly
+    holds = np.nan_to_num(share, nan=1.0) > 0
+
+    def chosen(one: Number, other: Number) -> Number:
+        return one if one is other else _plain(np.where(holds, one, other))
+
+    def all_chosen(one: tuple[Number, ...], other: tuple[Number, ...]) -> tuple[Number, ...]:
+        return tuple(map(chosen, one, other)) if len(one) == len(other) else one or other
+
+    return replace(
+        mostly,
+        number=chosen(yes.number, no.number),
+        sizes=all_chosen(yes.sizes, no.sizes),
+        steps=all_chosen(yes.steps, no.steps),
+        shares=all_chosen(yes.shares, no.shares),
+        width=chosen(yes.width, no.width),
+        tensor=yes.tensor if yes.tensor == no.tensor else None,
+    )
