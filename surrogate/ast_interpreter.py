@@ -440,7 +440,9 @@ class _Follower:
             if operand.shares:
                 return negated_mask(operand)
             steps = tuple(-np.asarray(step, float) for step in operand.steps)
-            return replace(operand, loaded=False, steps=steps, number=np.nan)
+            slopes = tuple(-np.asarray(slope, float) for slope in operand.trends)
+            number = np.nan if is_text(operand.number) else -np.asarray(operand.number, float)
+            return replace(operand, loaded=False, steps=steps, slopes=slopes, number=number)
         if isinstance(node.op, ast.Not):
             return Value(1 - self._truth(node.operand, frame), is_integer=True)
         if is_text(operand.number):
@@ -518,17 +520,20 @@ class _Follower:
             return self._item(base.items, parts[0], frame)
         if not base.sizes and not any(map(_is_none, parts)):
             return UNKNOWN
-        sizes, steps, shares = list(base.sizes), list(base.steps), list(base.shares)
-        new: list[tuple[Number, Number, Number]] = []
+        sizes, steps, slopes = list(base.sizes), list(base.steps), list(base.trends)
+        shares = list(base.shares)
+        new: list[tuple[Number, Number, Number, Number]] = []
         for part in parts:
             if _is_none(part):
-                new.append((1.0, 0.0, 1.0))
+                new.append((1.0, 0.0, 0.0, 1.0))
             elif sizes:
-                new.append((sizes.pop(0), steps.pop(0), shares.pop(0) if shares else 1.0))
+                share = shares.pop(0) if shares else 1.0
+                new.append((sizes.pop(0), steps.pop(0), slopes.pop(0), share))
         return replace(
             base,
-            sizes=(*(size for size, _, _ in new), *sizes),
-            steps=(*(step for _, step, _ in new), *steps),
+            sizes=(*(size for size, *_ in new), *sizes),
+            steps=(*(step for _, step, *_ in new), *steps),
+            slopes=(*(slope for _, _, slope, _ in new), *slopes),
             shares=(*(share for *_, share in new), *shares) if base.shares else (),
         )
 

@@ -35,8 +35,8 @@ def calls_of_launches(
         sources: text of each row's kernel file, for launches that do not record their program.
     """
     groups: defaultdict[Hashable, list[int]] = defaultdict(list)
-    programs: dict[Hashable, KernelProgram] = {}
-    key: Hashable
+    programs = _Programs()
+    numbers: dict[Hashable, int] = {}
     for row, launch in enumerate(launches):
         if launch is None:
             continue
@@ -46,12 +46,33 @@ def calls_of_launches(
         kinds = tuple(
             (name, _kind(binding)) for name, binding in bindings_of_launch(launch).items()
         )
-        key = _program_key(program), kinds
-        programs.setdefault(key, program)
+        key = programs.number(program), kinds
+        numbers[key] = key[0]
         groups[key].append(row)
     for key, rows in groups.items():
         chosen = [launch for row in rows if (launch := launches[row]) is not None]
-        yield np.array(rows), _call(programs[key], chosen)
+        yield np.array(rows), _call(programs.distinct[numbers[key]], chosen)
+
+
+class _Programs:
+    """Numbers of programs; equal ones have one. Thousands of launches share the object."""
+
+    def __init__(self) -> None:
+        self.distinct: list[KernelProgram] = []
+        self._by_identity: dict[int, int] = {}
+        self._by_content: dict[Hashable, int] = {}
+
+    def number(self, program: KernelProgram) -> int:
+        """Return a program's place in `distinct`."""
+        number = self._by_identity.get(id(program))
+        if number is None:
+            functions = program.functions.items()
+            content = tuple((key, f.source, tuple(f.names.items())) for key, f in functions)
+            number = self._by_content.setdefault((program.entry, content), len(self.distinct))
+            if number == len(self.distinct):
+                self.distinct.append(program)
+            self._by_identity[id(program)] = number
+        return number
 
 
 def bindings_of_launch(launch: Launch) -> Mapping[str, Binding]:
@@ -93,11 +114,6 @@ def _kind(binding: Binding) -> Hashable:
     if binding.tensor is not None:
         return "tensor", binding.tensor.dtype, len(binding.tensor.block)
     return binding.kind, binding.text, tuple(map(_kind, binding.items))
-
-
-def _program_key(program: KernelProgram) -> Hashable:
-    functions = program.functions.items()
-    return program.entry, tuple((key, f.source, tuple(f.names.items())) for key, f in functions)
 
 
 def _call(program: KernelProgram, launches: Sequence[Launch]) -> Call:

@@ -61,7 +61,9 @@ class Value:
         number: of a scalar; of a tensor of indices its first element; of pointers the distance of
             the first from the argument's first element, in elements. NaN if unknown.
         sizes: of a tensor by dimension; empty for a scalar.
-        steps: how far apart neighbours in a dimension are, as indices; NaN if data decide.
+        steps: how far apart neighbours in a dimension mostly are, as indices; NaN if data decide.
+        slopes: how far apart they are on average, where that is not the same: of quotients; NaN
+            for remainders that wrap around.
         shares: of a tensor of booleans, the share that holds along each dimension; else empty.
         width: bytes of an element, or of what a pointer points to.
         kind: ``"number"``, ``"pointer"``, ``"type"``, ``"none"``, ``"function"``, ``"library"`` or
@@ -78,6 +80,7 @@ class Value:
     number: Number = np.nan
     sizes: tuple[Number, ...] = ()
     steps: tuple[Number, ...] = ()
+    slopes: tuple[Number, ...] = ()
     shares: tuple[Number, ...] = ()
     width: Number = 4.0
     kind: str = "number"
@@ -93,6 +96,11 @@ class Value:
     def elements(self) -> Number:
         """Number of elements that a block holds."""
         return functools.reduce(operator.mul, self.sizes, 1.0)
+
+    @property
+    def trends(self) -> tuple[Number, ...]:
+        """Slopes, which are the steps unless something else is known."""
+        return self.slopes if len(self.slopes) == len(self.steps) else self.steps
 
     @property
     def share(self) -> Number:
@@ -222,9 +230,36 @@ def binary_result(op: ast.operator, lhs: Value, rhs: Value) -> Value:
             tensor=pointer.tensor,
         )
     steps = _neighbour_steps(op, lhs, rhs, rank)
+    is_even = lhs.trends is lhs.steps and rhs.trends is rhs.steps
+    slopes = () if is_even else _slopes(op, lhs, rhs)
+    if isinstance(op, (ast.FloorDiv, ast.RShift, ast.Mod, ast.BitAnd)):
+        slopes = _slopes_of_parts(op, lhs, rhs, steps)
     number = apply_operator(op, lhs.number, rhs.number)
     integer = result.is_integer and not isinstance(op, ast.Div)
-    return replace(result, steps=steps, number=number, is_integer=integer)
+    return replace(result, steps=steps, slopes=slopes, number=number, is_integer=integer)
+
+
+def _slopes(op: ast.operator, lhs: Value, rhs: Value) -> tuple[Number, ...]:
+    one, other = (replace(value, steps=value.trends) for value in (lhs, rhs))
+    return _neighbour_steps(op, one, other, max(len(lhs.sizes), len(rhs.sizes)))
+
+
+def _slopes_of_parts(
+    op: ast.operator, lhs: Value, rhs: Value, steps: tuple[Number, ...]
+) -> tuple[Number, ...]:
+    """Return the slopes of quotients and remainders of indices."""
+    if rhs.sizes or not lhs.sizes or is_text(rhs.number):
+        return steps
+    parts = np.asarray(rhs.number, float)
+    if isinstance(op, ast.FloorDiv):
+        return tuple(slope / parts for slope in lhs.trends)
+    if isinstance(op, ast.RShift):
+        return tuple(slope / np.power(2.0, parts) for slope in lhs.trends)
+    modulus = parts if isinstance(op, ast.Mod) else parts + 1
+    last = np.asarray(lhs.number, float) % modulus
+    for slope, size in zip(lhs.trends, lhs.sizes, strict=True):
+        last = last + slope * (np.asarray(size, float) - 1)
+    return tuple(_plain(np.where(last < modulus, slope, np.nan)) for slope in lhs.trends)
 
 
 def _neighbour_steps(op: ast.operator, lhs: Value, rhs: Value, rank: int) -> tuple[Number, ...]:
@@ -298,7 +333,11 @@ def transpose_value(value: Value, order: Sequence[int] | None = None) -> Value:
         return tuple(parts[at] for at in places) if len(parts) == rank else parts
 
     return replace(
-        value, sizes=moved(value.sizes), steps=moved(value.steps), shares=moved(value.shares)
+        value,
+        sizes=moved(value.sizes),
+        steps=moved(value.steps),
+        slopes=moved(value.slopes),
+        shares=moved(value.shares),
     )
 
 
@@ -339,7 +378,7 @@ def compare_values(op: ast.cmpop, lhs: Value, rhs: Value) -> Value:
     if is_text(lhs.number) or is_text(rhs.number) or type(op) not in COMPARED:
         return unknown
     first = np.asarray(lhs.number, float) - np.asarray(rhs.number, float)
-    one, other = (_padded(value.steps, rank, 0.0) for value in (lhs, rhs))
+    one, other = (_padded(value.trends, rank, 0.0) for value in (lhs, rhs))
     steps = [np.asarray(a - b, float) for a, b in zip(one, other, strict=True)]
     active = [at for at in range(rank) if np.any(steps[at] != 0)]
     if not active:
@@ -445,6 +484,7 @@ def merge_values(share: Number, yes: Value, no: Value) -> Value:
         number=chosen(yes.number, no.number),
         sizes=all_chosen(yes.sizes, no.sizes),
         steps=all_chosen(yes.steps, no.steps),
+        slopes=all_chosen(yes.slopes, no.slopes),
         shares=all_chosen(yes.shares, no.shares),
         width=chosen(yes.width, no.width),
         tensor=yes.tensor if yes.tensor == no.tensor else None,

@@ -290,7 +290,9 @@ class TritonFunctions:
         if name in ("join", "interleave", "cat") and first.sizes:
             return self._joined(name, first)
         if name == "split" and first.sizes:
-            part = replace(first, sizes=first.sizes[:-1], steps=first.steps[:-1], shares=())
+            part = replace(
+                first, sizes=first.sizes[:-1], steps=first.steps[:-1], slopes=(), shares=()
+            )
             return Value(items=(part, part))
         return first if name in _SAME and not (name == "abs" and first.sizes) else None
 
@@ -319,10 +321,14 @@ class TritonFunctions:
             steps = tuple(step for step, _ in kept)
             return self._recorder.note_size(replace(first, sizes=sizes, steps=steps))
         if not first.sizes:
-            return self._recorder.note_size(replace(first, sizes=sizes, steps=(0.0,) * rank))
+            return self._recorder.note_size(
+                replace(first, sizes=sizes, steps=(0.0,) * rank, slopes=())
+            )
         steps = _row_major_steps(first, sizes)
         shares = (*(1.0,) * (rank - 1), first.share) if first.shares else ()
-        return self._recorder.note_size(replace(first, sizes=sizes, steps=steps, shares=shares))
+        return self._recorder.note_size(
+            replace(first, sizes=sizes, steps=steps, slopes=(), shares=shares)
+        )
 
     def _joined(self, name: str, first: Value) -> Value:
         if name == "join":
@@ -330,7 +336,9 @@ class TritonFunctions:
         else:
             sizes = (*first.sizes[:-1], 2 * first.sizes[-1])
         gone = (np.nan,) * len(sizes)
-        return self._recorder.note_size(replace(first, sizes=sizes, steps=gone, shares=()))
+        return self._recorder.note_size(
+            replace(first, sizes=sizes, steps=gone, slopes=(), shares=())
+        )
 
     # ------------------------------------------------------------------------------ whole tensors
 
@@ -345,7 +353,7 @@ class TritonFunctions:
             steps = np.log2(np.maximum(first.sizes[-1], 2))
             rounds = steps * (steps + 1) / 2 if name in ("sort", "topk") else steps
             self._recorder.record("fast", _LANES * rounds * first.elements, width=first.width)
-            return replace(first, loaded=False, steps=_lost(first), number=np.nan)
+            return replace(first, loaded=False, steps=_lost(first), slopes=(), number=np.nan)
         return None
 
     def _reduced(self, first: Value, axis: Value) -> Value:
@@ -458,7 +466,11 @@ def _with_new_dimension(first: Value, axis: Value) -> Value:
 
     shares = widened(first.shares, 1.0) if first.shares else ()
     return replace(
-        first, sizes=widened(first.sizes, 1.0), steps=widened(first.steps, 0.0), shares=shares
+        first,
+        sizes=widened(first.sizes, 1.0),
+        steps=widened(first.steps, 0.0),
+        slopes=widened(first.trends, 0.0),
+        shares=shares,
     )
 
 
@@ -469,8 +481,7 @@ def _cast(first: Value, to: Value) -> Value:
         return replace(first, kind="pointer", width=to.width, is_integer=to.is_integer)
     if first.is_integer and to.is_integer:
         return first if first.shares else replace(first, width=to.width)
-    gone = _lost(first) if first.is_integer else first.steps
-    return replace(first, width=to.width, is_integer=to.is_integer, steps=gone)
+    return replace(first, width=to.width, is_integer=to.is_integer)
 
 
 def _row_major_steps(first: Value, sizes: Sequence[Number]) -> tuple[Number, ...]:
