@@ -20,8 +20,10 @@ from solkit.core.parsing import syntax_tree
 from solkit.surrogate.block_events import Block, EventRecorder
 from solkit.surrogate.program_values import (
     UNKNOWN,
+    WHOLE,
     Array,
     Number,
+    Span,
     Value,
     apply_comparison,
     apply_operator,
@@ -43,6 +45,7 @@ SAMPLES = 16
 
 _DEEPEST = 12
 _MOST_STEPS = 60_000
+_SMALL = 1e-6
 _LOOPS = frozenset(("range", "static_range"))
 _TYPES = frozenset(("dtype", "type", "element_ty", "scalar"))
 _LOOP_OPTIONS = ("warp_specialize", "flatten", "disallow_acc_multi_buffer", "loop_unroll_factor")
@@ -272,9 +275,11 @@ class _Follower:
         trips: Number = np.nan
         for op, lhs, rhs in sides:
             before = [self._scalar(side, frame) for side in (lhs, rhs)]
-            trial = self._trial(node.body, frame)
-            after = [self._scalar(side, replace(frame, variables=trial)) for side in (lhs, rhs)]
-            trips = np.fmin(trips, _trips_until(op, before, after))
+            trial = replace(frame, variables=self._trial(node.body, frame))
+            after = [self._scalar(side, trial) for side in (lhs, rhs)]
+            trial = replace(frame, variables=self._trial(node.body, trial))
+            later = [self._scalar(side, trial) for side in (lhs, rhs)]
+            trips = np.fmin(trips, _trips_until(op, before, after, later))
         self._repeat(node.body, frame, trips, None)
 
     def _scalar(self, node: ast.expr, frame: _Frame) -> Array:
@@ -430,14 +435,14 @@ class _Follower:
             return Value(number, is_integer=integer, width=np.maximum(lhs.width, rhs.width))
         result = binary_result(op, lhs, rhs)
         if not result.points:
-            kind = "integer" if result.is_integer or result.shares else "fast"
+            kind = "integer" if result.is_integer or result.spans else "fast"
             self.recorder.record(kind, result.elements, width=result.width)
         return self.recorder.note_size(result)
 
     def _unary(self, node: ast.UnaryOp, frame: _Frame) -> Value:
         operand = self._value(node.operand, frame)
         if operand.sizes:
-            if operand.shares:
+            if operand.spans:
                 return negated_mask(operand)
             steps = tuple(-np.asarray(step, float) for step in operand.steps)
             slopes = tuple(-np.asarray(slope, float) for slope in operand.trends)
@@ -521,20 +526,20 @@ class _Follower:
         if not base.sizes and not any(map(_is_none, parts)):
             return UNKNOWN
         sizes, steps, slopes = list(base.sizes), list(base.steps), list(base.trends)
-        shares = list(base.shares)
-        new: list[tuple[Number, Number, Number, Number]] = []
+        spans = list(base.spans)
+        new: list[tuple[Number, Number, Number, Span]] = []
         for part in parts:
             if _is_none(part):
-                new.append((1.0, 0.0, 0.0, 1.0))
+                new.append((1.0, 0.0, 0.0, WHOLE))
             elif sizes:
-                share = shares.pop(0) if shares else 1.0
-                new.append((sizes.pop(0), steps.pop(0), slopes.pop(0), share))
+                span = spans.pop(0) if spans else WHOLE
+                new.append((sizes.pop(0), steps.pop(0), slopes.pop(0), span))
         return replace(
             base,
             sizes=(*(size for size, *_ in new), *sizes),
             steps=(*(step for _, step, *_ in new), *steps),
             slopes=(*(slope for _, _, slope, _ in new), *slopes),
-            shares=(*(share for *_, share in new), *shares) if base.shares else (),
+            spans=(*(span for *_, span in new), *spans) if base.spans else (),
         )
 
     def _item(self, items: Sequence[Value], part: ast.expr, frame: _Frame) -> Value:
@@ -651,19 +656,33 @@ def _compared_sides(test: ast.expr) -> list[tuple[ast.cmpop, ast.expr, ast.expr]
     return []
 
 
-def _trips_until(op: ast.cmpop, before: Sequence[Array], after: Sequence[Array]) -> Number:
-    """Return after how many trips a comparison fails, if a trip changes its sides evenly."""
-    gap = before[1] - before[0]
-    closing = gap - (after[1] - after[0])
-    if isinstance(op, (ast.Gt, ast.GtE)):
-        gap, closing = -gap, -closing
-    if isinstance(op, (ast.LtE, ast.GtE)):
-        gap = gap + 1  # whole numbers
-    if isinstance(op, ast.NotEq):
-        gap, closing = np.abs(gap), np.abs(closing)
-    if isinstance(op, (ast.Eq, ast.Is, ast.IsNot, ast.In, ast.NotIn)):
+def _trips_until(
+    op: ast.cmpop, before: Sequence[Array], after: Sequence[Array], later: Sequence[Array]
+) -> Number:
+    """Return after how many trips a comparison fails, if trips change its sides evenly.
+
+    Each trip may also change them by the same factor more or less than the one before it.
+
+    Args:
+        op: of the comparison.
+        before, after, later: both sides before the first trip, after it, and after the second.
+    """
+    if not isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.NotEq)):
         return np.nan
-    trips = np.maximum(np.ceil(gap / np.where(closing > 0, closing, np.nan)), 0.0)
+    gap, first, second = before[1] - before[0], after[1] - after[0], later[1] - later[0]
+    if isinstance(op, (ast.Gt, ast.GtE)):
+        gap, first, second = -gap, -first, -second
+    if isinstance(op, (ast.LtE, ast.GtE)):
+        gap, first, second = gap + 1, first + 1, second + 1  # whole numbers
+    if isinstance(op, ast.NotEq):
+        gap, first, second = np.abs(gap), np.abs(first), np.abs(second)
+    closing = np.where(gap - first > 0, gap - first, np.nan)
+    factor = (first - second) / closing
+    even = np.ceil(gap / closing)
+    slowing = np.log(1 - (gap - 1 + _SMALL) * (1 - factor) / closing) / np.log(factor)
+    growing = np.log(1 + gap * (factor - 1) / closing) / np.log(factor)
+    trips = np.select([factor == 1, factor < 1], [even, np.ceil(slowing)], np.ceil(growing))
+    trips = np.where(first <= 0, 1.0, trips)
     return np.where(gap <= 0, 0.0, trips)
 
 

@@ -27,6 +27,7 @@ class Event:
         unknown: loops around it whose number of trips is unknown.
         loops: loops around it.
         loop: number of the innermost loop around it; 0 without one.
+        lanes: elements with those that are masked; of accesses.
         width: bytes of an element.
         run: elements that lie next to each other in memory; NaN if data decide.
         sectors: bytes of memory's sectors for each byte.
@@ -42,6 +43,7 @@ class Event:
     unknown: int
     loops: int
     loop: int = 0
+    lanes: Number = 0.0
     width: Number = 4.0
     run: Number = 1.0
     sectors: Number = 1.0
@@ -132,6 +134,7 @@ class EventRecorder:
         kind: str,
         elements: Number,
         *,
+        lanes: Number = 0.0,
         width: Number = 4.0,
         run: Number = 1.0,
         sectors: Number = 1.0,
@@ -151,6 +154,7 @@ class EventRecorder:
             self.unknown,
             self.loops,
             self._loop,
+            _mean(lanes),
             _mean(width),
             _weighted_mean(run, often),
             _weighted_mean(sectors, often),

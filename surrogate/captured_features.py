@@ -165,7 +165,7 @@ class _BlockCounts:
         columns: dict[str, Number] = {}
         for kind, least in (("load", here.read_bytes), ("store", here.write_bytes)):
             moved = here.blocks * self.all(kind, _bytes_per_trip)
-            sectors = here.blocks * self.all(kind, _sector_bytes)
+            sectors = here.blocks * self.all(kind, self._sector_bytes)
             runs = self.all(kind, lambda e: _bytes_per_trip(e) * _contiguous_bytes(e))
             by_data = self.all(kind, lambda e: _bytes_per_trip(e) * np.isnan(e.run))
             columns |= {
@@ -183,6 +183,14 @@ class _BlockCounts:
         columns["atomics"] = _bounded_log2(atomics)
         columns["atomics_per_written"] = _bounded_log2(atomics / max(here.write_bytes, 1))
         return columns
+
+    def _sector_bytes(self, event: Event) -> Number:
+        """Return bytes of the sectors that an access touches; spare warps load what others load."""
+        if event.kind != "load":
+            return _bytes_per_trip(event) * event.sectors
+        warps = np.maximum(self.setting.warps, 1)
+        busy = np.clip(np.ceil(event.lanes / _WARP), 1, warps)
+        return _bytes_per_trip(event) * event.sectors * warps / busy
 
     def _hinted_bytes(self, kind: str, word: str) -> Number:
         """Return bytes of a block's accesses that give the cache a word."""
@@ -307,7 +315,7 @@ class _BlockCounts:
             [times * self._guessed_trips(unknown) for times, unknown in self._loops_with_loads()]
         )
         return {
-            "memory": here.blocks * self._sum_over_accesses(_sector_bytes) / rates["l2"],
+            "memory": here.blocks * self._sum_over_accesses(self._sector_bytes) / rates["l2"],
             "tensor": here.blocks * products / self._tensor_rate(rates) * even,
             "wait": np.ceil(waves) * waits * _WAIT_S / stages,
         }
@@ -349,11 +357,6 @@ def _bytes_of_all_trips(event: Event) -> Number:
 def _contiguous_bytes(event: Event) -> Number:
     """Return bytes that lie together, up to a warp's widest access."""
     return np.clip(np.nan_to_num(event.run, nan=1.0) * event.width, 1, 512)
-
-
-def _sector_bytes(event: Event) -> Number:
-    """Return bytes of the sectors that an access touches."""
-    return _bytes_per_trip(event) * event.sectors
 
 
 def _padded_products(event: Event) -> Number:

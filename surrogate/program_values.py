@@ -24,8 +24,10 @@ __all__ = [
     "COMPARED",
     "FAR",
     "UNKNOWN",
+    "WHOLE",
     "Array",
     "Number",
+    "Span",
     "Value",
     "apply_comparison",
     "apply_operator",
@@ -39,18 +41,21 @@ __all__ = [
     "known_integers",
     "merge_values",
     "negated_mask",
-    "sector_elements",
+    "sector_share",
     "transpose_value",
     "truth_of_number",
 ]
 
 Array = NDArray[Any]
 Number = Any
+Span = tuple[Number, Number]
+WHOLE: Span = (0.0, 1.0)
 FAR = 1024.0
 """Stands for a distance between elements that is not known: far."""
 _RARE = 8.0
 _QUANTILES = (np.arange(16) + 0.5) / 16
-_SECTOR = 32.0
+_SECTOR, _VECTOR, _LANES = 32.0, 16.0, 32.0
+"""Bytes of a sector of memory, bytes of a thread's widest access, threads of a warp."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +69,14 @@ class Value:
         steps: how far apart neighbours in a dimension mostly are, as indices; NaN if data decide.
         slopes: how far apart they are on average, where that is not the same: of quotients; NaN
             for remainders that wrap around.
-        shares: of a tensor of booleans, the share that holds along each dimension; else empty.
+        spans: of a tensor of booleans, where it holds along each dimension: from which part of it
+            to which, between 0 and 1; else empty.
         width: bytes of an element, or of what a pointer points to.
         kind: ``"number"``, ``"pointer"``, ``"type"``, ``"none"``, ``"function"``, ``"library"`` or
             ``"unknown"``.
         is_integer: whether elements, or what is pointed to, are integers or booleans.
         loaded: whether it is from memory, unchanged but for its type.
+        is_data: whether it depends on what is loaded and not known.
         items: of a tuple.
         text: key or qualified name of a function.
         tensor: of a pointer, if all candidates point to the same.
@@ -81,11 +88,12 @@ class Value:
     sizes: tuple[Number, ...] = ()
     steps: tuple[Number, ...] = ()
     slopes: tuple[Number, ...] = ()
-    shares: tuple[Number, ...] = ()
+    spans: tuple[Span, ...] = ()
     width: Number = 4.0
     kind: str = "number"
     is_integer: bool = False
     loaded: bool = False
+    is_data: bool = False
     items: tuple[Value, ...] | None = None
     text: str = ""
     tensor: TensorLayout | None = None
@@ -105,7 +113,7 @@ class Value:
     @property
     def share(self) -> Number:
         """Share of a mask that holds; 1 if unknown."""
-        return functools.reduce(operator.mul, self.shares, 1.0)
+        return functools.reduce(operator.mul, (high - low for low, high in self.spans), 1.0)
 
     @property
     def points(self) -> bool:
@@ -210,16 +218,21 @@ def broadcast_values(values: Sequence[Value]) -> Value:
     sizes = tuple(functools.reduce(np.fmax, together) for together in zip(*padded, strict=True))
     widths = [value.width for value in values if value.sizes or len(values) == 1] or [4.0]
     width = functools.reduce(np.maximum, widths)
-    is_integer = all(value.is_integer for value in values)
-    return Value(sizes=sizes, steps=(np.nan,) * rank, width=width, is_integer=is_integer)
+    return Value(
+        sizes=sizes,
+        steps=(np.nan,) * rank,
+        width=width,
+        is_integer=all(value.is_integer for value in values),
+        is_data=any(value.is_data for value in values),
+    )
 
 
 def binary_result(op: ast.operator, lhs: Value, rhs: Value) -> Value:
     """Return the result of an operator, of which at least one operand is a tensor."""
     result = broadcast_values((lhs, rhs))
     rank = len(result.sizes)
-    if lhs.shares or rhs.shares:
-        return replace(result, shares=_joined_shares(op, lhs, rhs, rank), width=1.0)
+    if (lhs.spans or rhs.spans) and isinstance(op, (ast.BitAnd, ast.BitOr)):
+        return replace(result, spans=_joined_spans(op, lhs, rhs, rank), width=1.0)
     pointer = lhs if lhs.points else rhs if rhs.points else None
     if pointer is not None:
         result = replace(
@@ -309,18 +322,37 @@ def contiguous_elements(pointer: Value, shares: Sequence[Number]) -> Number:
     return _plain(np.where(lost & (run == 1), np.nan, run))
 
 
-def sector_elements(pointer: Value, run: Number, width: Number) -> Number:
-    """Return bytes of sectors for each byte that is accessed, if sectors of a run are whole."""
+def sector_share(pointer: Value, run: Number) -> Number:
+    """Return bytes of memory's sectors for each byte that is accessed.
+
+    A warp asks for 32 vectors at once. They are as wide as the addresses are aligned, 16 bytes at
+    the most; where a request does not start with a sector, it touches one more.
+    """
     nearest: Number = np.inf
     repeated: Number = 1.0
     for size, step in zip(pointer.sizes, pointer.steps, strict=True):
         distance = np.abs(np.nan_to_num(step, nan=FAR))
         nearest = np.where((distance > 0) & (size > 1), np.fmin(nearest, distance), nearest)
         repeated = repeated * np.where(distance == 0, size, 1.0)
+    width = np.asarray(pointer.width, float)
+    aligned = _aligned_bytes(pointer, run)
     length = np.nan_to_num(run, nan=1.0) * width
+    request = np.minimum(length, _LANES * np.clip(aligned, width, _VECTOR))
+    whole = np.ceil(request / _SECTOR) * _SECTOR
+    touched = whole + np.where((aligned < _SECTOR) & (length > width), _SECTOR - aligned, 0.0)
     apart = np.minimum(_SECTOR, nearest * width) / width
-    whole = np.where(length > width, np.maximum(_SECTOR / length, 1.0), apart)
-    return _plain(whole / repeated)
+    return _plain(np.where(length > width, touched / request, apart) / repeated)
+
+
+def _aligned_bytes(pointer: Value, run: Number) -> Array:
+    """Return the largest power of two, up to a sector, that divides all runs' first addresses."""
+    far = (step for step in pointer.steps if np.any(np.abs(np.nan_to_num(step)) >= run))
+    bits = np.asarray(_SECTOR)
+    for distance in (pointer.number, *far):
+        known = np.nan_to_num(np.asarray(distance, float) * pointer.width).astype(np.int64)
+        low = np.where(known == 0, int(_SECTOR), known & -known)
+        bits = np.minimum(bits, low)
+    return np.minimum(bits, bits.min(axis=-1, keepdims=True)) if bits.ndim == 2 else bits
 
 
 def transpose_value(value: Value, order: Sequence[int] | None = None) -> Value:
@@ -329,7 +361,7 @@ def transpose_value(value: Value, order: Sequence[int] | None = None) -> Value:
     swapped = [*range(rank - 2), rank - 1, rank - 2] if rank > 1 else list(range(rank))
     places = swapped if order is None or sorted(order) != list(range(rank)) else order
 
-    def moved(parts: tuple[Number, ...]) -> tuple[Number, ...]:
+    def moved(parts: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(parts[at] for at in places) if len(parts) == rank else parts
 
     return replace(
@@ -337,7 +369,7 @@ def transpose_value(value: Value, order: Sequence[int] | None = None) -> Value:
         sizes=moved(value.sizes),
         steps=moved(value.steps),
         slopes=moved(value.slopes),
-        shares=moved(value.shares),
+        spans=moved(value.spans),
     )
 
 
@@ -346,78 +378,100 @@ def transpose_value(value: Value, order: Sequence[int] | None = None) -> Value:
 
 def expanded_shares(mask: Value, rank: int) -> tuple[Number, ...]:
     """Return the share of each of `rank` dimensions that a mask lets through."""
-    if not mask.sizes and not is_text(mask.number):
+    if not mask.sizes:
         holds = np.asarray(truth_of_number(mask.number), float)
         return _padded((_plain(np.where(np.isnan(holds), 1.0, holds)),), max(rank, 1), 1.0)
-    shares = mask.shares[-rank:] if rank else ()
-    return _padded(shares, max(rank, 1), 1.0)
+    spans = mask.spans[-rank:] if rank else ()
+    return _padded(tuple(high - low for low, high in spans), max(rank, 1), 1.0)
 
 
 def negated_mask(mask: Value) -> Value:
     """Return a mask that holds where another does not."""
-    if not mask.shares:
+    if not mask.spans:
         return mask
-    ones = (1.0,) * (len(mask.shares) - 1)
-    return replace(mask, shares=(*ones, 1.0 - mask.share))
+    cut = [at for at, span in enumerate(mask.spans) if span is not WHOLE]
+    spans = list(mask.spans)
+    if len(cut) == 1:
+        low, high = spans[cut[0]]
+        spans[cut[0]] = _plain(np.where(low > 0, 0.0, high)), _plain(np.where(low > 0, low, 1.0))
+    elif cut:
+        spans = [*(WHOLE for _ in spans[1:]), (0.0, 1.0 - mask.share)]
+    return replace(mask, spans=tuple(spans))
 
 
-def _joined_shares(op: ast.operator, lhs: Value, rhs: Value, rank: int) -> tuple[Number, ...]:
-    one, other = (
-        _padded(value.shares, rank, 1.0) if value.shares else expanded_shares(value, rank)
-        for value in (lhs, rhs)
-    )
-    fold = np.minimum if isinstance(op, (ast.BitAnd, ast.Mult)) else np.maximum
-    return tuple(_plain(fold(a, b)) for a, b in zip(one, other, strict=True))
+def _joined_spans(op: ast.operator, lhs: Value, rhs: Value, rank: int) -> tuple[Span, ...]:
+    sides = [(WHOLE,) * (rank - len(part)) + part for part in map(_spans_of, (lhs, rhs))]
+    return tuple(_joined_span(op, one, other) for one, other in zip(*sides, strict=True))
+
+
+def _spans_of(value: Value) -> tuple[Span, ...]:
+    if value.spans or value.sizes:
+        return value.spans
+    (share,) = expanded_shares(value, 1)
+    return () if isinstance(share, float) and share == 1 else ((0.0, share),)
+
+
+def _joined_span(op: ast.operator, one: Span, other: Span) -> Span:
+    """Return where both hold, or either; two parts that are apart count as one between them."""
+    if isinstance(op, ast.BitAnd):
+        if one is WHOLE or other is WHOLE:
+            return other if one is WHOLE else one
+        low, high = np.maximum(one[0], other[0]), np.minimum(one[1], other[1])
+        return _plain(low), _plain(np.maximum(high, low))
+    if one is WHOLE or other is WHOLE:
+        return WHOLE
+    return _plain(np.minimum(one[0], other[0])), _plain(np.maximum(one[1], other[1]))
 
 
 def compare_values(op: ast.cmpop, lhs: Value, rhs: Value) -> Value:
     """Return the mask of a comparison, of which at least one operand is a tensor."""
     result = broadcast_values((lhs, rhs))
     rank = len(result.sizes)
-    unknown = replace(result, shares=(1.0,) * rank, width=1.0, is_integer=True)
-    if is_text(lhs.number) or is_text(rhs.number) or type(op) not in COMPARED:
+    unknown = replace(result, spans=(WHOLE,) * rank, width=1.0, is_integer=True)
+    if is_text(lhs.number) or is_text(rhs.number) or type(op) not in COMPARED or result.is_data:
         return unknown
     first = np.asarray(lhs.number, float) - np.asarray(rhs.number, float)
     one, other = (_padded(value.trends, rank, 0.0) for value in (lhs, rhs))
-    steps = [np.asarray(a - b, float) for a, b in zip(one, other, strict=True)]
-    active = [at for at in range(rank) if np.any(steps[at] != 0)]
-    if not active:
-        holds = _share_along(op, first, np.asarray(0.0), np.asarray(1.0))
-        return replace(unknown, shares=(*(1.0,) * (rank - 1), holds))
-    share = _share_over(op, first, [(steps[at], result.sizes[at]) for at in active])
-    shares = [1.0] * rank
-    shares[active[-1]] = share
-    return replace(unknown, shares=tuple(shares))
+    slopes = [np.asarray(a - b, float) for a, b in zip(one, other, strict=True)]
+    active = [at for at in range(rank) if np.any(slopes[at] != 0)] or [rank - 1]
+    share = _share_over(op, first, [(slopes[at], result.sizes[at]) for at in active])
+    if isinstance(share, float) and share == 1:
+        return unknown
+    falls = slopes[active[-1]] < 0 if isinstance(op, (ast.Lt, ast.LtE)) else slopes[active[-1]] > 0
+    span = _plain(np.where(falls, 1.0 - share, 0.0)), _plain(np.where(falls, 1.0, share))
+    spans = [WHOLE] * rank
+    spans[active[-1]] = span
+    return replace(unknown, spans=tuple(spans))
 
 
 def _share_over(op: ast.cmpop, first: Array, dimensions: Sequence[tuple[Array, Number]]) -> Number:
-    """Return the share of elements for which ``first + sum(step * index)`` compares with 0."""
-    (step, size), *rest = dimensions
+    """Return the share of elements for which ``first + sum(slope * index)`` compares with 0."""
+    (slope, size), *rest = dimensions
     if not rest:
-        return _share_along(op, first, step, np.asarray(size, float))
+        return _share_along(op, first, slope, np.asarray(size, float))
     places = (np.floor(quantile * np.asarray(size, float)) for quantile in _QUANTILES[:: len(rest)])
-    shares = [_share_over(op, first + step * place, rest) for place in places]
+    shares = [_share_over(op, first + slope * place, rest) for place in places]
     return _plain(sum(shares) / len(shares))
 
 
-def _share_along(op: ast.cmpop, first: Array, step: Array, size: Array) -> Number:
+def _share_along(op: ast.cmpop, first: Array, slope: Array, size: Array) -> Number:
     """Return the share along one dimension, exactly; 1 where it is not known."""
     if isinstance(op, (ast.Gt, ast.GtE)):
-        first, step = -first, -step
+        first, slope = -first, -slope
     if isinstance(op, (ast.LtE, ast.GtE)):
         first = first - 1  # whole numbers
-    rise = np.where(step == 0, 1.0, np.abs(step))
+    rise = np.where(slope == 0, 1.0, np.abs(slope))
     if isinstance(op, (ast.Eq, ast.NotEq)):
-        place = -first / np.where(step == 0, 1.0, step)
+        place = -first / np.where(slope == 0, 1.0, slope)
         moving = ((place >= 0) & (place < size)) / size
-        share = np.where(step == 0, (first == 0) * 1.0, moving)
+        share = np.where(slope == 0, (first == 0) * 1.0, moving)
         share = share if isinstance(op, ast.Eq) else 1.0 - share
     else:
         rising = np.clip(np.ceil(-first / rise), 0, size)
         falling = size - np.clip(np.floor(first / rise) + 1, 0, size)
         flat = np.where(first < 0, size, 0.0)
-        share = np.select([step > 0, step < 0], [rising, falling], flat) / size
-    unknown = np.isnan(first) | np.isnan(step) | np.isnan(size)
+        share = np.select([slope > 0, slope < 0], [rising, falling], flat) / size
+    unknown = np.isnan(first) | np.isnan(slope) | np.isnan(size)
     return _plain(np.where(unknown, 1.0, share))
 
 
@@ -479,13 +533,19 @@ def merge_values(share: Number, yes: Value, no: Value) -> Value:
     def all_chosen(one: tuple[Number, ...], other: tuple[Number, ...]) -> tuple[Number, ...]:
         return tuple(map(chosen, one, other)) if len(one) == len(other) else one or other
 
+    def all_chosen_spans(one: tuple[Span, ...], other: tuple[Span, ...]) -> tuple[Span, ...]:
+        if len(one) != len(other):
+            return one or other
+        return tuple((chosen(a, c), chosen(b, d)) for (a, b), (c, d) in zip(one, other))
+
     return replace(
         mostly,
         number=chosen(yes.number, no.number),
         sizes=all_chosen(yes.sizes, no.sizes),
         steps=all_chosen(yes.steps, no.steps),
         slopes=all_chosen(yes.slopes, no.slopes),
-        shares=all_chosen(yes.shares, no.shares),
+        spans=all_chosen_spans(yes.spans, no.spans),
+        is_data=yes.is_data or no.is_data,
         width=chosen(yes.width, no.width),
         tensor=yes.tensor if yes.tensor == no.tensor else None,
     )

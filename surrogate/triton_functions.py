@@ -18,6 +18,7 @@ from solkit.surrogate.block_events import EventRecorder
 from solkit.surrogate.program_values import (
     FAR,
     UNKNOWN,
+    WHOLE,
     Number,
     Value,
     broadcast_values,
@@ -27,7 +28,7 @@ from solkit.surrogate.program_values import (
     is_text,
     known_integers,
     merge_values,
-    sector_elements,
+    sector_share,
     transpose_value,
     truth_of_number,
 )
@@ -72,6 +73,14 @@ _EXTREMES: dict[str, Callable[[Any, Any], Any]] = {
 }
 _BYTES = {"int1": 1.0, "void": 1.0}
 _HINTS = ("cache_modifier", "eviction_policy", "volatile", "sem")
+
+_TILE_NAMES = {
+    "load_tensor_descriptor": "load",
+    "store_tensor_descriptor": "store",
+    "_experimental_descriptor_load": "load",
+    "_experimental_descriptor_store": "store",
+}
+"""Older names of descriptors' methods."""
 
 Named = Mapping[str, Value]
 
@@ -135,6 +144,7 @@ class TritonFunctions:
     def _memory(
         self, name: str, first: Value, arguments: list[Value], named: Named
     ) -> Value | None:
+        name = _TILE_NAMES.get(name, name)
         if name in ("load", "store", "gather", "scatter") or name.startswith("atomic"):
             is_tile_gather = name in ("gather", "scatter")
             if is_tile_gather and not first.points:
@@ -177,9 +187,10 @@ class TritonFunctions:
         self._recorder.record(
             kind,
             pointer.elements * share,
+            lanes=pointer.elements,
             width=pointer.width,
             run=run,
-            sectors=sector_elements(pointer, run, pointer.width),
+            sectors=sector_share(pointer, run),
             hint=_hint_of(named),
         )
         if kind == "store":
@@ -198,6 +209,7 @@ class TritonFunctions:
                 width=pointer.width,
                 is_integer=pointer.is_integer,
                 loaded=True,
+                is_data=True,
             )
         )
 
@@ -213,9 +225,10 @@ class TritonFunctions:
         self._recorder.record(
             kind,
             pointer.elements * functools.reduce(operator.mul, shares, 1.0),
+            lanes=pointer.elements,
             width=pointer.width,
             run=run,
-            sectors=sector_elements(pointer, run, pointer.width),
+            sectors=sector_share(pointer, run),
             hint=_hint_of(named),
         )
         return UNKNOWN if kind == "store" else self._unread(pointer)
@@ -232,9 +245,10 @@ class TritonFunctions:
         staged = sum(operand.elements * operand.width for operand in (lhs, rhs) if operand.loaded)
         precision = named.get("input_precision", UNKNOWN).number
         rounds = named.get("allow_tf32", constant_value(True)).number
+        passes = 3.0 if precision == "tf32x3" and np.all(lhs.width == 4) else 1.0
         self._recorder.record(
             "dot",
-            batch * rows * columns * depth,
+            passes * batch * rows * columns * depth,
             width=np.maximum(lhs.width, rhs.width),
             staged=staged,
             sizes=(rows, columns, depth),
@@ -291,7 +305,7 @@ class TritonFunctions:
             return self._joined(name, first)
         if name == "split" and first.sizes:
             part = replace(
-                first, sizes=first.sizes[:-1], steps=first.steps[:-1], slopes=(), shares=()
+                first, sizes=first.sizes[:-1], steps=first.steps[:-1], slopes=(), spans=()
             )
             return Value(items=(part, part))
         return first if name in _SAME and not (name == "abs" and first.sizes) else None
@@ -317,17 +331,15 @@ class TritonFunctions:
         sizes = tuple(item.number for item in items)
         rank = len(sizes)
         if len(first.sizes) == rank and name in ("broadcast_to", "expand"):
-            kept = [(step, share) for step, share in zip(first.steps, expanded_shares(first, rank))]
-            steps = tuple(step for step, _ in kept)
-            return self._recorder.note_size(replace(first, sizes=sizes, steps=steps))
+            return self._recorder.note_size(replace(first, sizes=sizes))
         if not first.sizes:
             return self._recorder.note_size(
                 replace(first, sizes=sizes, steps=(0.0,) * rank, slopes=())
             )
         steps = _row_major_steps(first, sizes)
-        shares = (*(1.0,) * (rank - 1), first.share) if first.shares else ()
+        spans = (*(WHOLE,) * (rank - 1), (0.0, first.share)) if first.spans else ()
         return self._recorder.note_size(
-            replace(first, sizes=sizes, steps=steps, slopes=(), shares=shares)
+            replace(first, sizes=sizes, steps=steps, slopes=(), spans=spans)
         )
 
     def _joined(self, name: str, first: Value) -> Value:
@@ -337,7 +349,7 @@ class TritonFunctions:
             sizes = (*first.sizes[:-1], 2 * first.sizes[-1])
         gone = (np.nan,) * len(sizes)
         return self._recorder.note_size(
-            replace(first, sizes=sizes, steps=gone, slopes=(), shares=())
+            replace(first, sizes=sizes, steps=gone, slopes=(), spans=())
         )
 
     # ------------------------------------------------------------------------------ whole tensors
@@ -375,8 +387,10 @@ class TritonFunctions:
             index = next((value for value in tensors if value.is_integer), None)
             if index is not None and all(value.is_integer for value in several[:2]):
                 return replace(index, loaded=False)
-        if name == "where" and len(several) > 2 and several[1].is_integer and several[1].sizes:
-            return replace(several[1], loaded=False)
+        if name == "where" and len(several) > 2 and not several[0].is_data:
+            index = several[1] if several[1].sizes else several[2]
+            if index.is_integer and index.sizes:
+                return replace(index, loaded=False)
         result = broadcast_values(tensors)
         if name in _RANDOM:
             self._recorder.record("fast", _PHILOX * result.elements, width=4.0)
@@ -461,16 +475,16 @@ def _with_new_dimension(first: Value, axis: Value) -> Value:
     number = axis.number if isinstance(axis.number, float) and axis.number == axis.number else -1
     place = int(number) % rank
 
-    def widened(parts: tuple[Number, ...], filler: float) -> tuple[Number, ...]:
+    def widened(parts: tuple[Any, ...], filler: Any) -> tuple[Any, ...]:
         return (*parts[:place], filler, *parts[place:])
 
-    shares = widened(first.shares, 1.0) if first.shares else ()
+    spans = widened(first.spans, WHOLE) if first.spans else ()
     return replace(
         first,
         sizes=widened(first.sizes, 1.0),
         steps=widened(first.steps, 0.0),
         slopes=widened(first.trends, 0.0),
-        shares=shares,
+        spans=spans,
     )
 
 
@@ -480,7 +494,7 @@ def _cast(first: Value, to: Value) -> Value:
     if to.text == "*":
         return replace(first, kind="pointer", width=to.width, is_integer=to.is_integer)
     if first.is_integer and to.is_integer:
-        return first if first.shares else replace(first, width=to.width)
+        return first if first.spans else replace(first, width=to.width)
     return replace(first, width=to.width, is_integer=to.is_integer)
 
 
