@@ -14,11 +14,11 @@ import time
 import numpy as np
 
 from solkit import Surrogate
-from solkit.core import Depth
+from solkit.core import Binding, Depth, Launch, TensorLayout
 from solkit.datasets.kernels import ZOO
 from solkit.roofline.devices import find
-from solkit.surrogate.ast_interpreter import Code
 from solkit.surrogate.features import Launches, Problem
+from solkit.surrogate.launch_calls import program_of_text
 
 CANDIDATES = 20_000
 
@@ -38,33 +38,48 @@ def main() -> None:
         Problem(0.05, "dram", {"fp32": 1e9}, 1e8, 1e8, {"M": 4096, "N": 8192, "K": 4096}),
         find("h100"),
     )
-    launches, params = space(CANDIDATES)
+    launches = space(CANDIDATES)
     for single in (False, True):
-        model.forecast_captured(problem, device, launches, params, single)
+        model.forecast_captured(problem, device, launches, single)
         start = time.perf_counter()
-        model.forecast_captured(problem, device, launches, params, single)
+        model.forecast_captured(problem, device, launches, single)
         rate = CANDIDATES / (time.perf_counter() - start)
         members = len(model.trees(Depth.CAPTURED).members)
         name = "single model" if single else f"ensemble of {members}, with intervals"
         print(f"captured, {name}: {rate:,.0f} candidates a second")
 
 
-def space(number: int) -> tuple[Launches, dict[str, np.ndarray]]:
+def space(number: int) -> Launches:
     """Launches of a matrix product, drawn at random."""
     random = np.random.default_rng(0)
-    names = ("TILE_M", "TILE_N", "TILE_K")
-    tiles = {name: 2.0 ** random.integers(4, 9, number) for name in names}
+    tiles = 2 ** random.integers(4, 9, (number, 3))
     warps, stages = 2 ** random.integers(0, 5, number), random.integers(1, 6, number)
-    grid = np.stack([4096 // tiles["TILE_M"], 8192 // tiles["TILE_N"], np.ones(number)], axis=1)
-    one = np.ones(number)
-    params = {**tiles, "num_warps": warps, "num_stages": stages}
-    types = {name: np.full(number, "*fp16", object) for name in ("a", "b", "c")}
+    grid = np.stack([4096 // tiles[:, 0], 8192 // tiles[:, 1], np.ones(number)], axis=1)
     source = (ZOO / "gemm" / "naive.py").read_text()
-    code = np.full(number, Code(source, "naive_kernel"), object)
-    flags = {"ROWS_FIRST": np.full(number, False, object)}
-    widths = (2 * one, 2 * one)
-    launches = Launches(grid, warps, stages, one, one, one, *widths, tiles, flags, types, code)
-    return launches, params
+    program = program_of_text(source, "naive_kernel")
+    tensor = Binding("tensor", tensor=TensorLayout("fp16", 2, (4096, 4096), (4096, 1)))
+    rows, columns = Binding("scalar", 4096), Binding("scalar", 8192)
+    shared = dict.fromkeys(("a", "b", "c"), tensor) | {"M": rows, "N": columns, "K": rows}
+    shared |= dict.fromkeys(("stride_am", "stride_bk", "stride_cm"), columns)
+    shared |= dict.fromkeys(("stride_ak", "stride_bn", "stride_cn"), Binding("constant", 1))
+    shared |= {"ROWS_FIRST": Binding("constant", False)}
+    records = [
+        Launch(
+            "naive_kernel",
+            (int(blocks[0]), int(blocks[1]), 1),
+            int(w),
+            int(s),
+            program=program,
+            arguments=shared
+            | {
+                name: Binding("constant", int(size))
+                for name, size in zip(("TILE_M", "TILE_N", "TILE_K"), tile, strict=True)
+            },
+        )
+        for blocks, w, s, tile in zip(grid, warps, stages, tiles, strict=True)
+    ]
+    one = np.ones(number)
+    return Launches(grid, warps, stages, one, one, one, 2 * one, 2 * one, records, [""] * number)
 
 
 if __name__ == "__main__":

@@ -665,7 +665,9 @@ def _trips_until(
 
     Args:
         op: of the comparison.
-        before, after, later: both sides before the first trip, after it, and after the second.
+        before: both sides before the first trip.
+        after: both sides after the first trip.
+        later: both sides after the second trip.
     """
     if not isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.NotEq)):
         return np.nan

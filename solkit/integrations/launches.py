@@ -7,7 +7,6 @@ fewest operations that any of its lowered launches asks for.
 from __future__ import annotations
 
 import contextlib
-import inspect
 import multiprocessing
 import os
 from collections.abc import Mapping, Sequence
@@ -232,20 +231,11 @@ def _forecast_known(
         captured = launches[place].captured
         assert captured is not None
         launch_facts = facts[place] or Facts(captured.launch, Depth.CAPTURED)
-        params, source = launches[place].params, _kernel_source(captured)
         kernel = described(launch_facts, device)
-        entries.append(Entry(problem, device, [kernel], params, {}, source=source))
+        entries.append(Entry(problem, device, [kernel], launches[place].params, {}))
     depth = Depth.LOWERED if any(facts.values()) else Depth.CAPTURED
     forecasts = Forecasts.from_times(np.full(len(launches), np.nan))
     return forecasts.with_(np.array(places), surrogate.forecast(table_of_entries(entries), depth))
-
-
-def _kernel_source(captured: CapturedLaunch) -> str:
-    """Return the text of the kernel's file; empty if it is not at hand."""
-    try:
-        return "".join(inspect.findsource(captured.kernel.function.fn)[0])
-    except (OSError, TypeError):
-        return ""
 
 
 def _cannot_run(facts: Facts | None, device: Device) -> bool:

@@ -7,6 +7,7 @@ times of the rows that it is asked about.
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -209,13 +210,13 @@ def forecast_noise_ceiling(_: Table, test: Table) -> Forecasts:
 
 
 def knobs_forecaster(settings: Settings = DEFAULTS, seed: int = 0) -> Forecaster:
-    """Make trees on parameters and geometry alone, as other tuners have them; times only."""
+    """Make trees on named parameters and geometry, as other tuners have them; times only."""
     bare = replace(settings, leave_out=_KNOBS)
     return functools.partial(_forecast_on_knobs, settings=bare, seed=seed)
 
 
 def _forecast_on_knobs(train: Table, test: Table, settings: Settings, seed: int) -> Forecasts:
-    train, test = _unmodelled(train), _unmodelled(test)
+    train, test = (_with_named_parameters(_unmodelled(table)) for table in (train, test))
     if all(feature_group(name) in _KNOBS for name in train.names):
         return forecast_at_random(train, test)  # there are no knobs
     names, members = grow_ensemble(train, settings, seed)
@@ -263,6 +264,7 @@ class OnKnobs:
 
     def __call__(self, _: Table, test: Table) -> Forecasts:
         """Learn from some rows of each family, and forecast the rest."""
+        test = _with_named_parameters(test)
         forecasts = np.full(len(test), np.nan)
         for measured, rest in split_by_measured(test, self.points, self.seed):
             if len(rest):
@@ -302,6 +304,22 @@ def _forecast_on_process(test: Table, measured: Array, rest: Array) -> Array:
         (gaps - centre) / spread, covariance(inputs, others), np.ones(len(rest))
     )
     return np.asarray(test.sol_ms[rest] * 2.0 ** (centre + spread * mean))
+
+
+def _with_named_parameters(table: Table) -> Table:
+    """Add each row's parameters by their names, which no feature of the surrogate has."""
+    columns: dict[str, Array] = {}
+    for row, text in enumerate(table.about["params"]):
+        for name, value in json.loads(str(text) or "{}").items():
+            if isinstance(value, str):
+                name, value = f"{name}={value}", 1.0
+            if isinstance(value, (int, float)):
+                column = columns.setdefault(f"params.{name}", np.full(len(table), np.nan))
+                column[row] = np.log2(value) if value > 0 and value is not True else value
+    names = sorted(columns.keys() - set(table.names))
+    added = np.stack([columns[name] for name in names], axis=1) if names else table.values[:, :0]
+    values = np.concatenate([table.values, added.astype(np.float32)], axis=1)
+    return replace(table, names=(*table.names, *names), values=values)
 
 
 def _unmodelled(table: Table) -> Table:
