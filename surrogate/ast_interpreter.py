@@ -33,6 +33,7 @@ from solkit.surrogate.program_values import (
     is_text,
     merge_values,
     negated_mask,
+    single_integer,
     transpose_value,
     truth_of_number,
 )
@@ -544,15 +545,13 @@ class _Follower:
 
     def _item(self, items: Sequence[Value], part: ast.expr, frame: _Frame) -> Value:
         if isinstance(part, ast.Slice):
-            bounds = [
-                None if bound is None else self._value(bound, frame).number
+            lower, upper = (
+                None if bound is None else single_integer(self._value(bound, frame).number)
                 for bound in (part.lower, part.upper)
-            ]
-            if all(bound is None or isinstance(bound, float) for bound in bounds):
-                lower, upper = (None if bound is None else int(bound) for bound in bounds)
-                return Value(kind="items", items=tuple(items[lower:upper]))
-            return UNKNOWN
-        places = np.asarray(self._value(part, frame).number, float)
+            )
+            return Value(kind="items", items=tuple(items[lower:upper]))
+        number = self._value(part, frame).number
+        places = np.asarray(np.nan if is_text(number) else number, float)
         distinct = np.unique(places)
         if np.isnan(distinct).any() or np.any(np.abs(distinct) > len(items) - (distinct >= 0)):
             return UNKNOWN

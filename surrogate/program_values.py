@@ -42,6 +42,7 @@ __all__ = [
     "merge_values",
     "negated_mask",
     "sector_share",
+    "single_integer",
     "transpose_value",
     "truth_of_number",
 ]
@@ -132,6 +133,15 @@ def constant_value(value: object) -> Value:
     if isinstance(value, (bool, int, float)):
         return Value(float(value), is_integer=not isinstance(value, float))
     return Value(value) if isinstance(value, str) else UNKNOWN
+
+
+def single_integer(number: Number) -> int | None:
+    """Return a whole number that all candidates share; ``None`` if there is no such."""
+    if is_text(number):
+        return None
+    values = np.unique(np.asarray(number, float))
+    is_whole = len(values) == 1 and bool(np.isfinite(values[0])) and values[0] == int(values[0])
+    return int(values[0]) if is_whole else None
 
 
 def is_text(number: Number) -> bool:

@@ -13,7 +13,7 @@ import os
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -286,16 +286,20 @@ class _LaunchRecords:
     ) -> list[KernelAnalysis]:
         """Return the launches of a row on its GPU; empty if nothing is known of them."""
         compiled = self.facts.get(row["facts_id"] or "")
+        captured = self.facts.get(_key_at_depth(row, source, gpu, Depth.CAPTURED))
+        recorded = [fact.launch for fact in facts_from_json(captured)] if captured else []
         if self.depth is Depth.CAPTURED:
-            launches = (
-                tuple(_launches_of_facts(compiled)) if compiled else self._recorded_launches(row)
-            )
+            known = tuple(_launches_of_facts(compiled)) if compiled else self._own_launches(row)
+            launches = tuple(recorded) or known
             return [KernelAnalysis(Facts(launch, Depth.CAPTURED)) for launch in launches]
         if depth_reached(source, self.depth) is Depth.LOWERED:
-            compiled = self.facts.get(_lowered_key(row, source, gpu))
-        return [described(facts, gpu) for facts in facts_from_json(compiled)] if compiled else []
+            compiled = self.facts.get(_key_at_depth(row, source, gpu, Depth.LOWERED))
+        if not compiled:
+            return []
+        all_facts = [_with_record(facts, recorded) for facts in facts_from_json(compiled)]
+        return [described(facts, gpu) for facts in all_facts]
 
-    def _recorded_launches(self, row: Mapping[str, Any]) -> tuple[Launch, ...]:
+    def _own_launches(self, row: Mapping[str, Any]) -> tuple[Launch, ...]:
         own = tuple(_launches_of_row(row))
         return own and own + self.operators.get((row["kernel_id"], row["problem_id"]), ())
 
@@ -320,7 +324,21 @@ def _entries_of_store(store: Store, recorded: _LaunchRecords) -> Iterator[Entry]
             )
 
 
-def _lowered_key(row: Mapping[str, Any], source: str, gpu: Device) -> str:
+def _with_record(facts: Facts, recorded: Sequence[Launch]) -> Facts:
+    """Return facts with the arguments and the program that the captured depth has of the launch."""
+    same = next((launch for launch in recorded if _is_same_launch(launch, facts.launch)), None)
+    if same is None:
+        return facts
+    launch = replace(facts.launch, arguments=same.arguments, program=same.program)
+    return replace(facts, launch=launch)
+
+
+def _is_same_launch(one: Launch, other: Launch) -> bool:
+    """Tell whether launches are the same but for warps, of which a compiler may add some."""
+    return (one.name, one.grid, one.constants) == (other.name, other.grid, other.constants)
+
+
+def _key_at_depth(row: Mapping[str, Any], source: str, gpu: Device, depth: Depth) -> str:
     return facts_key(
         row["kernel_id"],
         json.loads(row["params"]),
@@ -329,7 +347,7 @@ def _lowered_key(row: Mapping[str, Any], source: str, gpu: Device) -> str:
         gpu.sm_count,
         row["triton_version"],
         tools_made_with(source, row["torch_version"], row["cuda_version"]),
-        Depth.LOWERED,
+        depth,
     )
 
 

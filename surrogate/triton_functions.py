@@ -29,6 +29,7 @@ from solkit.surrogate.program_values import (
     known_integers,
     merge_values,
     sector_share,
+    single_integer,
     transpose_value,
     truth_of_number,
 )
@@ -127,9 +128,10 @@ class TritonFunctions:
 
     def _place(self, name: str, first: Value, arguments: list[Value], named: Named) -> Value | None:
         if name in ("program_id", "num_programs"):
-            axis = int(first.number) if first.number in (0.0, 1.0, 2.0) else 0
+            axis = single_integer(first.number)
             numbers = self._programs if name == "program_id" else self._grid
-            return Value(numbers[axis], is_integer=True)
+            known = axis is not None and 0 <= axis < len(numbers)
+            return Value(numbers[axis or 0] if known else np.nan, is_integer=True)
         if name == "arange":
             begin, end = (*arguments, *named.values())[:2]
             size = _as_number(end) - _as_number(begin)
@@ -292,8 +294,9 @@ class TritonFunctions:
         if name in ("broadcast_to", "reshape", "view", "expand"):
             return self._reshaped(name, first, arguments, named)
         if name in ("trans", "permute"):
-            order = [_as_number(v) for value in arguments[1:] for v in value.items or (value,)]
-            return transpose_value(first, [int(at) for at in order if at == at])
+            parts = [part for value in arguments[1:] for part in value.items or (value,)]
+            order = [single_integer(part.number) for part in parts]
+            return transpose_value(first, [at for at in order if at is not None])
         if name == "expand_dims":
             axis = named.get("axis", arguments[1] if len(arguments) > 1 else UNKNOWN)
             return _with_new_dimension(first, axis)
@@ -371,9 +374,10 @@ class TritonFunctions:
     def _reduced(self, first: Value, axis: Value) -> Value:
         self._recorder.record("reduce", first.elements, width=first.width)
         result = Value(width=first.width, is_integer=first.is_integer)
-        if axis.kind in ("none", "unknown") or not isinstance(axis.number, float):
+        number = None if axis.kind in ("none", "unknown") else single_integer(axis.number)
+        if number is None:
             return result
-        place = int(axis.number) % len(first.sizes)
+        place = number % len(first.sizes)
         sizes = tuple(size for at, size in enumerate(first.sizes) if at != place)
         return replace(result, sizes=sizes, steps=(np.nan,) * len(sizes))
 
@@ -472,8 +476,8 @@ def _moved_tile(tile: Value, by: Value) -> Value:
 
 def _with_new_dimension(first: Value, axis: Value) -> Value:
     rank = len(first.sizes) + 1
-    number = axis.number if isinstance(axis.number, float) and axis.number == axis.number else -1
-    place = int(number) % rank
+    number = single_integer(axis.number)
+    place = (-1 if number is None else number) % rank
 
     def widened(parts: tuple[Any, ...], filler: Any) -> tuple[Any, ...]:
         return (*parts[:place], filler, *parts[place:])

@@ -10,10 +10,22 @@ import numpy as np
 import pytest
 from synthetic import KERNEL
 
-from solkit.core import Depth, Facts, Launch, LiveLaunch, Outcome, Source, StoredFacts, Verdict
+from solkit.core import (
+    Binding,
+    Depth,
+    Facts,
+    Launch,
+    LiveLaunch,
+    Outcome,
+    Source,
+    StoredFacts,
+    TensorLayout,
+    Verdict,
+)
 from solkit.datasets.facts import facts_id, facts_to_json
 from solkit.datasets.store import Store
 from solkit.errors import InputError
+from solkit.surrogate.launch_calls import program_of_text
 from solkit.surrogate.table import Table, table_of_stores
 
 pytest.importorskip("polars")
@@ -57,8 +69,8 @@ def test_the_captured_depth_needs_no_facts(store):
     blocks = [json.loads(each)["BLOCK"] for each in table.about["params"]]
     assert sorted(blocks) == [512, 1024]
     order = np.argsort(blocks)
-    np.testing.assert_allclose(table.column("params.BLOCK")[order], [9, 10])
     np.testing.assert_allclose(table.column("geometry.blocks")[order], [11, 10])
+    # what it loads for certain: without a record of the arguments its masks are not known
     np.testing.assert_allclose(table.column("tiles.load_traffic"), 0, atol=1e-6)
     assert np.isnan(table.modelled_ms).all()
 
@@ -105,6 +117,30 @@ def test_cuda_is_compiled_at_the_lowered_depth(tmp_path):
 
     assert registers(Depth.LOWERED) == {"t": 80, "c": 40}
     assert registers(Depth.COMPILED) == {"t": 100, "a": 60, "c": 40}
+
+
+@pytest.mark.parametrize("depth", Depth)
+def test_a_captured_record_says_the_arguments_at_every_depth(tmp_path, depth):
+    on = replace(ROW, compute_capability=(9, 0), sm_count=132, sequence=0, facts_id="f")
+    tensor = Binding("tensor", tensor=TensorLayout("fp32", 4, (SIZE,), (1,)))
+    arguments = {
+        **dict.fromkeys(("x_ptr", "out_ptr"), tensor),
+        "N": Binding("scalar", SIZE // 2),  # half of the blocks have nothing to do
+        "BLOCK": Binding("constant", 512),
+        "STORE": Binding("constant", ""),
+    }
+    program = program_of_text(KERNEL, "double")
+    recorded = replace(launch(512), arguments=arguments, program=program)
+    stored = {
+        "f": facts(Depth.COMPILED, 100),
+        facts_id(on, KERNEL, Depth.LOWERED): facts(Depth.LOWERED, 80),
+        facts_id(on, KERNEL, Depth.CAPTURED): Facts(recorded, Depth.CAPTURED),
+    }
+    made = Store(tmp_path / "store", create=True)
+    texts = [StoredFacts(name, facts_to_json([each])) for name, each in stored.items()]
+    made.add([on], [Source("s", "double.py", KERNEL)], texts)
+    table = table_of_stores([made], depth)
+    np.testing.assert_allclose(table.column("tiles.load_traffic"), [-1])
 
 
 def test_a_table_is_written_and_read_again(store, tmp_path):
