@@ -35,6 +35,7 @@ _Workers = Annotated[
 class _Depth(str, enum.Enum):
     """Depths whose facts are stored: see `solkit.core.Depth`."""
 
+    CAPTURED = "captured"
     LOWERED = "lowered"
     COMPILED = "compiled"
 
@@ -60,6 +61,7 @@ def refill(
 
     With `--depth lowered` it writes what Triton's IR shows, from which `solkit train` learns to
     rank kernels that are not compiled. This takes a fifth of the time. CUDA C++ is compiled.
+    `--depth captured` writes what each launch was launched with, which needs no compiler.
     """
     with exit_codes.failures_as_exit_codes(verbose):
         from solkit.collect.refill import refill_facts as refilling

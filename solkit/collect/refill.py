@@ -200,7 +200,8 @@ def _facts_and_reason(analysed: Analysed) -> tuple[str | None, str]:
         return None, " ".join(analysis.notes)
     for facts in (kernel.facts for kernel in analysis.kernels):
         is_unread = facts.registers is None and facts.error is None
-        if is_unread and not facts.launch.library:  # this machine lacks a header, say
+        needs_code = facts.depth is not Depth.CAPTURED and not facts.launch.library
+        if is_unread and needs_code:  # this machine lacks a header, say
             return None, " ".join(facts.notes)
     return facts_to_json([kernel.facts for kernel in analysis.kernels]), ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solkit.core import Launch
+from solkit.core import Binding, Launch, TensorLayout
 from solkit.surrogate.ast_interpreter import Call, interpret_block
 from solkit.surrogate.launch_calls import calls_of_launches, program_of_text
 from solkit.surrogate.program_values import Value
@@ -172,3 +172,129 @@ def test_what_is_not_there_is_none(text):
 def test_a_function_that_calls_itself_ends():
     text = "@triton.jit\ndef again(n):\n    again(n)\n    again(n)\n    return again(n)"
     assert follow(text, "again", {}, {}) is not None
+
+
+HEAD = "import triton\nimport triton.language as tl\n\n@triton.jit\n"
+
+
+def loads(body, widths=None, grid=ONE, **arguments):
+    """Elements and times of the loads of a kernel ``work(x_ptr, y_ptr, N, B)``."""
+    text = HEAD + "def work(x_ptr, y_ptr, N, B: tl.constexpr):\n"
+    text += "".join(f"    {line}\n" for line in body.strip().splitlines())
+    block = follow(text, "work", arguments, widths or {"x_ptr": 4.0, "y_ptr": 4.0}, grid)
+    return of(block, "load"), block
+
+
+def test_the_last_trip_of_a_loop_counts_what_its_mask_lets_through():
+    (load,), _ = loads(
+        "for k in range(0, N, B):\n"
+        "    tl.load(x_ptr + k + tl.arange(0, B), k + tl.arange(0, B) < N)",
+        N=700,
+        B=512,
+    )
+    assert load.times == 2
+    assert load.elements * load.times == pytest.approx(700)  # 512 and 188
+
+
+def test_a_causal_loop_is_longer_for_later_programs():
+    (load,), _ = loads(
+        "for k in range(0, (tl.program_id(0) + 1) * B, B):\n    tl.load(x_ptr + tl.arange(0, B))",
+        grid=(8.0, 1.0, 1.0),
+        B=64,
+    )
+    assert load.times == pytest.approx(4.5)  # 1 to 8
+
+
+def test_programs_that_return_early_do_nothing():
+    (load,), _ = loads(
+        "if tl.program_id(0) * B >= N:\n    return\ntl.load(x_ptr + tl.arange(0, B))",
+        grid=(16.0, 1.0, 1.0),
+        N=12 * 64,
+        B=64,
+    )
+    assert load.times == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize(
+    ("change", "start", "test", "trips"),
+    [
+        ("//= 2", 16, "step > 0", 5),  # 16, 8, 4, 2, 1
+        ("*= 2", 1, "step < 100", 7),  # 1 to 64
+        ("+= 3", 0, "step <= 9", 4),  # 0, 3, 6, 9
+        ("-= 4", 10, "step > 0", 3),  # 10, 6, 2
+        ("-= 1", 0, "step > 0", 0),
+    ],
+)
+def test_a_while_loop_ends_when_its_condition_fails(change, start, test, trips):
+    body = f"step = {start}\nwhile {test}:\n    tl.load(x_ptr + tl.arange(0, B))\n    step {change}"
+    every, _ = loads(body, B=32)
+    assert sum(float(load.times) for load in every) == trips
+
+
+def test_masks_of_both_sides_leave_what_lies_between():
+    (load,), _ = loads(
+        "at = tl.arange(0, B)\ntl.load(x_ptr + at, (at <= 10) & (at > 10 - 4))", B=16
+    )
+    assert load.elements == pytest.approx(4)  # 7, 8, 9, 10
+
+
+def test_a_triangle_lets_half_through():
+    (load,), _ = loads(
+        "i = tl.arange(0, B)\n"
+        "tl.load(x_ptr + i[:, None] * B + i[None, :], i[:, None] >= i[None, :])",
+        B=64,
+    )
+    assert load.elements == pytest.approx(64 * 65 / 2, rel=0.02)
+
+
+def test_integers_that_are_known_bound_loops():
+    offsets = TensorLayout("i32", 4, (5,), (1,), contents=(0, 3, 8, 8, 16))
+    bindings = {"x_ptr": Binding("tensor", tensor=TensorLayout("fp32", 4, (16,), (1,)))}
+    bindings |= {"y_ptr": Binding("tensor", tensor=offsets), "B": Binding("constant", 1)}
+    text = HEAD + (
+        "def work(x_ptr, y_ptr, B: tl.constexpr):\n"
+        "    begin = tl.load(y_ptr + tl.program_id(0))\n"
+        "    for at in range(begin, tl.load(y_ptr + tl.program_id(0) + 1), B):\n"
+        "        tl.load(x_ptr + at + tl.arange(0, 32))\n"
+    )
+    launch = Launch("work", (4, 1, 1), 4, 3, arguments=bindings)
+    ((_, call),) = calls_of_launches([launch], [text])
+    load = of(interpret_block(call), "load")[-1]
+    assert load.times == pytest.approx(4)  # 3, 5, 0 and 8 trips
+    assert load.unknown == 0
+
+
+def test_a_block_pointer_checks_its_bounds():
+    (load,), _ = loads(
+        "tile = tl.make_block_ptr(x_ptr, (100,), (1,), (tl.program_id(0) * B,), (B,), (0,))\n"
+        "tl.load(tile, boundary_check=(0,))",
+        grid=(2.0, 1.0, 1.0),
+        B=64,
+    )
+    assert load.elements == pytest.approx(50)  # 64 and 36
+    assert load.run == pytest.approx(50)
+
+
+def test_rows_that_are_not_aligned_touch_a_sector_more():
+    def sectors(width):
+        (load,), _ = loads(
+            f"tl.load(x_ptr + tl.program_id(0) * {width} + tl.arange(0, B))",
+            grid=(16.0, 1.0, 1.0),
+            B=1024,
+        )
+        return load.sectors
+
+    assert sectors(1024) == 1
+    assert sectors(1025) == pytest.approx((128 + 28) / 128)  # requests of 32 floats, 4 bytes off
+
+
+def test_hints_and_stages_are_seen_where_they_are_written():
+    (load,), block = loads(
+        "for k in tl.range(0, N, B, num_stages=4, flatten=True):\n"
+        "    tl.load(x_ptr + k + tl.arange(0, B), eviction_policy='evict_first')",
+        N=1024,
+        B=256,
+    )
+    assert load.hint == "evict_first"
+    assert block.stages == 4
+    assert block.options == {"flatten"}
