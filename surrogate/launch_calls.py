@@ -34,9 +34,8 @@ def calls_of_launches(
         launches: one of each row; rows without a launch, or whose program is unknown, are left out.
         sources: text of each row's kernel file, for launches that do not record their program.
     """
-    groups: defaultdict[Hashable, list[int]] = defaultdict(list)
+    groups: defaultdict[tuple[int, Hashable], list[int]] = defaultdict(list)
     programs = _Programs()
-    numbers: dict[Hashable, int] = {}
     for row, launch in enumerate(launches):
         if launch is None:
             continue
@@ -47,11 +46,10 @@ def calls_of_launches(
             (name, _kind(binding)) for name, binding in bindings_of_launch(launch).items()
         )
         key = programs.number(program), kinds
-        numbers[key] = key[0]
         groups[key].append(row)
-    for key, rows in groups.items():
+    for (number, _), rows in groups.items():
         chosen = [launch for row in rows if (launch := launches[row]) is not None]
-        yield np.array(rows), _call(programs.distinct[numbers[key]], chosen)
+        yield np.array(rows), _call(programs.distinct[number], chosen)
 
 
 class _Programs:
@@ -238,7 +236,7 @@ def _constant_binding(node: ast.expr | None) -> Binding | None:
         known = tuple(item for item in items if item is not None)
         return Binding("items", items=known) if len(known) == len(items) else None
     if isinstance(node, ast.Constant) and not isinstance(node.value, (bytes, complex)):
-        return None if node.value is ... else Binding("constant", node.value)  # type: ignore[arg-type]
+        return None if node.value is ... else Binding("constant", node.value)
     return None
 
 
