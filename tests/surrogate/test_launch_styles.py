@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import sys
+import tempfile
 from functools import partial
 from pathlib import Path
 
@@ -185,8 +186,9 @@ def by_closure(x):
 
 def by_package(x):
     """Launch a kernel of a module that is nowhere near, whose helpers are in a further one."""
-    loaded = [_module_of_text(name, text) for name, text in PACKAGE.items()]
-    return loaded[-1].softmax(x)
+    with tempfile.TemporaryDirectory() as folder:
+        loaded = [_module_of_text(name, text, folder) for name, text in PACKAGE.items()]
+        return loaded[-1].softmax(x)
 
 
 PACKAGE = {
@@ -222,8 +224,8 @@ def softmax(x):
 }
 
 
-def _module_of_text(name, text):
-    path = Path("/tmp") / f"{name}_{abs(hash(text))}.py"
+def _module_of_text(name, text, folder):
+    path = Path(folder) / f"{name}.py"
     path.write_text(text)
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
@@ -344,7 +346,7 @@ KEPT = ("kernel", "num_warps", "num_stages")
 @pytest.mark.parametrize(
     "file", ["gemm/naive.py", "gemm/split_k_atomic.py", "softmax/whole_row.py"]
 )
-def test_renaming_everything_changes_no_feature(in_child, file):
+def test_renaming_everything_changes_no_feature(in_child, tmp_path, file):
     import solkit
 
     text = (Path(solkit.__file__).parent / "datasets" / "zoo" / file).read_text()
@@ -352,7 +354,7 @@ def test_renaming_everything_changes_no_feature(in_child, file):
     def run_both():
         results = []
         for name, source in (("zoo_own", text), ("zoo_renamed", renamed(text, KEPT))):
-            module = _module_of_text(name, source)
+            module = _module_of_text(name, source, tmp_path)
             pair = [torch.empty(512, 512, device="cuda", dtype=torch.float16) for _ in range(2)]
             function = module.kernel
             parameters = function.__code__.co_argcount
