@@ -2,7 +2,8 @@
 
 The kernels are the checkout's if it still has them, else the sources that the rows refer to. A row
 is analysed only with the tools that compiled it, since others generate other code: its Triton, and
-what `solkit.datasets.facts.made_with` names.
+what `solkit.datasets.facts.tools_made_with` names. What a launch was launched with does not depend
+on them, so captured facts are made with whatever is at hand.
 """
 
 from __future__ import annotations
@@ -129,15 +130,17 @@ def group_rows(
     files = _Files(sources, folder)
     triton, torch = (importlib.metadata.version(name) for name in ("triton", "torch"))
     cuda = nvrtc_release()
+    needs_tools = depth is not Depth.CAPTURED  # a launch's record holds no code
     groups: dict[str, Group] = {}
     for row in rows:
         file, on = files.of(row), _with_target(row)
-        if file is None or on is None or row.triton_version != triton:
-            progress.left_out[_skip_reason(row, triton, on)] += 1
+        is_other = needs_tools and row.triton_version != triton
+        if file is None or on is None or is_other:
+            progress.left_out[_skip_reason(row, triton if is_other else None, on)] += 1
             continue
         theirs = tools_made_with(file.text, row.torch_version, row.cuda_version)
         ours = tools_made_with(file.text, torch, cuda)
-        if theirs != ours:
+        if needs_tools and theirs != ours:
             progress.left_out[f"made with {', '.join(theirs)}, not {', '.join(ours)}"] += 1
             continue
         key = facts_id(on, file.text, depth)
@@ -225,8 +228,8 @@ def _with_target(row: Outcome) -> Outcome | None:
     return replace(row, compute_capability=device.compute_capability, sm_count=device.sm_count)
 
 
-def _skip_reason(row: Outcome, triton: str, on: Outcome | None) -> str:
-    if row.triton_version != triton:
+def _skip_reason(row: Outcome, triton: str | None, on: Outcome | None) -> str:
+    if triton is not None:
         return f"compiled by Triton {row.triton_version}, not {triton}"
     return "not a whole GPU of the catalogue" if on is None else "the source is not known"
 
