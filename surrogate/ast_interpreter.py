@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +24,7 @@ from solkit.surrogate.program_values import (
     Array,
     Number,
     Span,
+    SplitError,
     Value,
     apply_comparison,
     apply_operator,
@@ -34,12 +35,13 @@ from solkit.surrogate.program_values import (
     merge_values,
     negated_mask,
     single_integer,
+    split_by,
     transpose_value,
     truth_of_number,
 )
 from solkit.surrogate.triton_functions import TritonFunctions, type_value
 
-__all__ = ["SAMPLES", "Call", "interpret_block", "value_of_binding"]
+__all__ = ["SAMPLES", "Call", "interpret_block", "interpret_blocks", "value_of_binding"]
 
 SAMPLES = 16
 """Programs of the grid, each in one trip of each loop, that stand for all."""
@@ -66,9 +68,42 @@ class Call:
     arguments: Mapping[str, Value]
     grid: Sequence[Number]
 
+    def __getitem__(self, rows: Array) -> Call:
+        """Select the launches of some candidates."""
+        arguments = {name: value[rows] for name, value in self.arguments.items()}
+        grid = [Value(number)[rows].number for number in self.grid]
+        return Call(self.program, arguments, grid)
+
+
+def interpret_blocks(call: Call, number: int) -> Iterator[tuple[Array, Block]]:
+    """Follow a program in groups of candidates that decide alike, so that each is as if alone.
+
+    Args:
+        call: of the program.
+        number: of candidates.
+
+    Yields:
+        Candidates and their block; nothing if the launched function cannot be parsed.
+    """
+    waiting = [np.arange(number)]
+    while waiting:
+        rows = waiting.pop()
+        part = call if len(rows) == number else call[rows]
+        try:
+            block = interpret_block(part)
+        except SplitError as split:
+            waiting += [rows[split.labels == label] for label in np.unique(split.labels)]
+            continue
+        if block is not None:
+            yield rows, block
+
 
 def interpret_block(call: Call) -> Block | None:
-    """Follow a program; ``None`` if its launched function cannot be parsed."""
+    """Follow a program; ``None`` if its launched function cannot be parsed.
+
+    Raises:
+        SplitError: candidates differ in a decision.
+    """
     entry = call.program.functions.get(call.program.entry)
     node = _definition(entry.source) if entry is not None else None
     if node is None:
@@ -117,7 +152,7 @@ class _Frame:
         variables: its values by name.
         condition: share in which the branches around this place are taken.
         alive: share that has not returned.
-        unsure: branches around this place that nobody knows.
+        unsure: branches around this place that are not known.
         returned: values with their shares.
     """
 
@@ -126,7 +161,7 @@ class _Frame:
     outer: Number
     condition: Number = 1.0
     alive: Number = 1.0
-    unsure: int = 0
+    unsure: Number = 0.0
     returned: list[tuple[Number, Value]] | None = None
 
 
@@ -203,8 +238,8 @@ class _Follower:
         if isinstance(node, ast.Return) and frame.returned is not None:
             value = UNKNOWN if node.value is None else self._value(node.value, frame)
             frame.returned.append((frame.condition * frame.alive, value))
-        if not frame.unsure:
-            frame.alive = frame.alive * (1 - frame.condition)
+        left = frame.alive * (1 - frame.condition)
+        frame.alive = np.where(np.asarray(frame.unsure) > 0, frame.alive, left)
 
     def _assign(self, target: ast.expr, value: Value, frame: _Frame) -> None:
         if isinstance(target, ast.Name):
@@ -216,11 +251,12 @@ class _Follower:
 
     def _run_branches(self, node: ast.If, frame: _Frame) -> None:
         share = self._truth(node.test, frame)
+        split_by(share)
         known = ~np.isnan(share)
         before, condition = frame.variables, frame.condition
-        is_unsure = not bool(np.all(known))
-        self.recorder.block.branches += is_unsure
-        frame.unsure += is_unsure
+        self.recorder.note_branch(share)
+        unsure = frame.unsure
+        frame.unsure = unsure + ~known
         results = []
         for body, part in (
             (node.body, np.where(known, share, 1.0)),
@@ -230,7 +266,7 @@ class _Follower:
             if np.any(part):
                 self._run(body, frame)
             results.append(frame.variables)
-        frame.unsure -= is_unsure
+        frame.unsure = unsure
         frame.condition = condition
         names = results[0].keys() | results[1].keys()
         if np.all(share == 1) or np.all(share == 0):
@@ -262,14 +298,12 @@ class _Follower:
         self._repeat(node.body, frame, trips, (target, counter, step))
 
     def _note_loop_options(self, named: Mapping[str, Value]) -> None:
-        block = self.recorder.block
-        stages = named.get("num_stages")
-        if stages is not None and stages.kind == "number" and not is_text(stages.number):
-            block.stages = np.fmax(block.stages, np.nanmax(np.asarray(stages.number, float)))
-        for name in _LOOP_OPTIONS:
-            option = named.get(name)
-            if option is not None and np.any(np.asarray(truth_of_number(option.number)) == 1):
-                block.options.add(name)
+        stages = named.get("num_stages", UNKNOWN)
+        is_number = stages.kind == "number" and not is_text(stages.number)
+        options = {
+            name: truth_of_number(named[name].number) for name in _LOOP_OPTIONS if name in named
+        }
+        self.recorder.note_loop(stages.number if is_number else 0.0, options)
 
     def _run_while(self, node: ast.While, frame: _Frame) -> None:
         sides = _compared_sides(node.test)
@@ -333,7 +367,9 @@ class _Follower:
             last = frame.variables[name]
             if last.sizes == () or last.points or last.is_integer:
                 is_steady = _is_same(last.number, _moved(entered[name], change, 1.0).number)
-                kept = _moved(before[name], change, trips) if is_steady else last
+                kept = _moved(before[name], change, trips)
+                if not np.all(is_steady):
+                    kept = replace(last, number=np.where(is_steady, kept.number, last.number))
                 frame.variables[name] = kept
 
     def _changes(self, body: Sequence[ast.stmt], frame: _Frame) -> dict[str, Number]:
@@ -513,6 +549,7 @@ class _Follower:
 
     def _conditional(self, node: ast.IfExp, frame: _Frame) -> Value:
         share = self._truth(node.test, frame)
+        split_by(share)
         if np.all(share == 1):
             return self._value(node.body, frame)
         if np.all(share == 0):
@@ -552,6 +589,7 @@ class _Follower:
             return Value(kind="items", items=tuple(items[lower:upper]))
         number = self._value(part, frame).number
         places = np.asarray(np.nan if is_text(number) else number, float)
+        split_by(places)
         distinct = np.unique(places)
         if np.isnan(distinct).any() or np.any(np.abs(distinct) > len(items) - (distinct >= 0)):
             return UNKNOWN
@@ -642,8 +680,8 @@ def _moved(value: Value, change: Number, trips: Number) -> Value:
     return replace(value, number=np.asarray(value.number, float) + change * np.asarray(trips))
 
 
-def _is_same(one: Number, other: Number) -> bool:
-    return bool(np.all((one == other) | (np.isnan(one) & np.isnan(other))))
+def _is_same(one: Number, other: Number) -> Array:
+    return np.asarray((one == other) | (np.isnan(one) & np.isnan(other)))
 
 
 def _compared_sides(test: ast.expr) -> list[tuple[ast.cmpop, ast.expr, ast.expr]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from solkit.surrogate.program_values import Number, Value
+from solkit.surrogate.program_values import Array, Number, Value
 
 __all__ = ["Block", "Event", "EventRecorder"]
 
@@ -24,7 +25,7 @@ class Event:
         elements: that a block handles each time, without masked ones; of a product its
             multiply-adds.
         times: how often a block does it, on average.
-        unknown: loops around it whose number of trips is unknown.
+        unknown: 1 where the number of trips of a loop around it is unknown, else 0.
         loops: loops around it.
         loop: number of the innermost loop around it; 0 without one.
         lanes: elements with those that are masked; of accesses.
@@ -40,7 +41,7 @@ class Event:
     kind: str
     elements: Number
     times: Number
-    unknown: int
+    unknown: Number
     loops: int
     loop: int = 0
     lanes: Number = 0.0
@@ -52,10 +53,15 @@ class Event:
     hint: str = ""
     is_exact: bool = False
 
+    @functools.cached_property
+    def happens(self) -> Number:
+        """1 for candidates whose blocks do it at all, else 0."""
+        return np.asarray(np.asarray(self.times) > 0, float)
+
 
 @dataclass
 class Block:
-    """Work of one block.
+    """Work of one block, (candidates,) each: a candidate's own, whatever the others do.
 
     Attributes:
         events: in the order of the text.
@@ -64,15 +70,15 @@ class Block:
         branches: conditions that are not known before it runs.
         stages: software stages that its loops ask for themselves; 0 if they leave them to the
             launch.
-        options: other options that its loops ask for: ``"warp_specialize"``, ``"flatten"``, ...
+        options: 1 where its loops ask for an option: ``"warp_specialize"``, ``"flatten"``, ...
     """
 
     events: list[Event] = field(default_factory=list)
     largest: Number = 1.0
     trips: Number = 1.0
-    branches: int = 0
+    branches: Number = 0.0
     stages: Number = 0.0
-    options: set[str] = field(default_factory=set)
+    options: dict[str, Number] = field(default_factory=dict)
 
 
 class EventRecorder:
@@ -82,7 +88,7 @@ class EventRecorder:
         block: of the events.
         times: trips of all loops around this place, (candidates, samples).
         weight: share in which this place is reached.
-        unknown: loops around it whose number of trips is unknown.
+        unknown: 1 where the number of trips of a loop around it is unknown, else 0.
         loops: loops around it.
     """
 
@@ -90,7 +96,7 @@ class EventRecorder:
         self.block = Block()
         self.times: Number = 1.0
         self.weight: Number = 1.0
-        self.unknown = 0
+        self.unknown: Number = 0.0
         self.loops = 0
         self._loop = 0
         self._last_loop = 0
@@ -110,9 +116,8 @@ class EventRecorder:
     def inside_loop(self, trips: Number) -> Iterator[None]:
         """Record events of a loop's body; NaN for trips that are unknown."""
         before = self.times, self.unknown, self._loop
-        is_unknown = bool(np.any(np.isnan(trips)))
         self.times = self.times * np.where(np.isnan(trips), 1.0, trips)
-        self.unknown += is_unknown
+        self.unknown = np.fmax(self.unknown, np.isnan(trips))
         self.loops += 1
         self._last_loop += 1
         self._loop = self._last_loop
@@ -123,10 +128,29 @@ class EventRecorder:
             self.times, self.unknown, self._loop = before
             self.loops -= 1
 
+    @property
+    def is_reached(self) -> Array:
+        """Candidates whose blocks come to this place, (candidates,)."""
+        return np.asarray(_mean(self.weight)) > 0
+
+    def note_branch(self, share: Number) -> None:
+        """Count a condition; NaN where it is not known before the kernel runs."""
+        is_unsure = np.asarray(_mean(np.isnan(share))) > 0
+        self.block.branches = self.block.branches + (is_unsure & self.is_reached)
+
+    def note_loop(self, stages: Number, options: Mapping[str, Number]) -> None:
+        """Note the stages, 0 for none, and the options, 1 if set, that a loop asks for."""
+        block = self.block
+        block.stages = np.fmax(block.stages, self.is_reached * np.nan_to_num(_mean(stages)))
+        for name, value in options.items():
+            is_set = self.is_reached & (np.asarray(_mean(value)) == 1)
+            block.options[name] = np.fmax(block.options.get(name, 0.0), is_set)
+
     def note_size(self, value: Value) -> Value:
         """Return a value, after a look at its size."""
         if not value.points and value.sizes:
-            self.block.largest = np.fmax(self.block.largest, _mean(value.elements))
+            size = np.where(self.is_reached, _mean(value.elements), 1.0)
+            self.block.largest = np.fmax(self.block.largest, size)
         return value
 
     def record(
@@ -151,7 +175,7 @@ class EventRecorder:
             kind,
             _weighted_mean(elements, often),
             _mean(often),
-            self.unknown,
+            np.asarray(np.asarray(_mean(self.unknown)) > 0, float),
             self.loops,
             self._loop,
             _mean(lanes),
@@ -168,14 +192,18 @@ class EventRecorder:
 
 def _mean(number: Number) -> Number:
     """Return the mean over samples: a float, or (candidates,)."""
+    if isinstance(number, float):
+        return number
     values = np.asarray(number, float)
     if values.ndim == 2:
-        values = values.mean(axis=1)
+        values = np.add.reduce(values, axis=1) / values.shape[1]
     return float(values.reshape(-1)[0]) if values.size == 1 else values
 
 
 def _weighted_mean(number: Number, weights: Number) -> Number:
     """Return the mean over samples that count; over all where none does."""
+    if isinstance(number, float):
+        return number
     values = np.asarray(number, float)
     if values.ndim < 2:
         return _mean(values)

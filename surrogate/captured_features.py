@@ -17,13 +17,13 @@ import functools
 import operator
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from solkit.core import Device
-from solkit.surrogate.ast_interpreter import Call, interpret_block
+from solkit.surrogate.ast_interpreter import Call, interpret_blocks
 from solkit.surrogate.block_events import Block, Event
 from solkit.surrogate.program_values import Array, Number
 
@@ -48,6 +48,7 @@ _HINTS = {
 }
 """Words for the cache, by the end of their columns' names."""
 _OPTIONS = ("warp_specialize", "flatten", "loop_unroll_factor")
+_RATES = ("l2", "fp32", "sfu", "tensor.fp8", "tensor.bf16", "tensor.tf32")
 _SPARE_REGISTERS = 24.0
 _MOST_TRIPS = 1e6
 _SMALL = 2.0**-20
@@ -55,27 +56,68 @@ _SMALL = 2.0**-20
 
 @dataclass(frozen=True)
 class Setting:
-    """Base of a block's features.
+    """Base of a block's features, (candidates,) each.
 
     Attributes:
-        device: the GPU.
         sol_s: speed of light.
         read_bytes, write_bytes: compulsory.
-        blocks, warps, stages: of the launch, (candidates,).
+        blocks, warps, stages: of the launch.
+        sm_count: of the GPU, and so are the following.
+        most_threads, most_blocks: of an SM.
+        registers: of an SM.
+        shared_bytes: of an SM.
+        rates: by resource, a second; infinite where the GPU has none.
     """
 
-    device: Device
-    sol_s: float
-    read_bytes: float
-    write_bytes: float
+    sol_s: Array
+    read_bytes: Array
+    write_bytes: Array
     blocks: Array
     warps: Array
     stages: Array
+    sm_count: Array
+    most_threads: Array
+    most_blocks: Array
+    registers: Array
+    shared_bytes: Array
+    rates: Mapping[str, Array]
+
+    @staticmethod
+    def on_device(
+        device: Device,
+        work: tuple[float, float, float],
+        geometry: tuple[Array, Array, Array],
+    ) -> Setting:
+        """Return the setting of candidates for one problem.
+
+        Args:
+            device: the GPU.
+            work: seconds at the speed of light, bytes that must be read and written.
+            geometry: blocks, warps and stages of each.
+        """
+        limits, number = device.limits, len(geometry[0])
+        ceilings = {name: ceiling.value for name, ceiling in device.ceilings.items()}
+        rates = {name: np.full(number, ceilings.get(name, np.inf)) for name in _RATES}
+        first = (np.full(number, float(value)) for value in work)
+        of_device = (device.sm_count, limits.threads, limits.blocks, limits.registers)
+        rest = (np.full(number, float(n)) for n in (*of_device, limits.shared_bytes))
+        return Setting(*first, *geometry, *rest, rates=rates)
+
+    @staticmethod
+    def joined(parts: Sequence[Setting]) -> Setting:
+        """Return the settings of the candidates of several problems, one after the other."""
+        columns = (np.concatenate(column) for column in zip(*(part._columns() for part in parts)))
+        rates = {name: np.concatenate([part.rates[name] for part in parts]) for name in _RATES}
+        return Setting(*columns, rates=rates)
 
     def __getitem__(self, rows: Array) -> Setting:
         """Select the settings of some candidates."""
-        columns = (self.blocks[rows], self.warps[rows], self.stages[rows])
-        return Setting(self.device, self.sol_s, self.read_bytes, self.write_bytes, *columns)
+        rates = {name: rate[rows] for name, rate in self.rates.items()}
+        return Setting(*(column[rows] for column in self._columns()), rates=rates)
+
+    def _columns(self) -> tuple[Array, ...]:
+        names = (entry.name for entry in fields(self) if entry.name != "rates")
+        return tuple(getattr(self, name) for name in names)
 
 
 def tile_features(setting: Setting, call: Call) -> dict[str, Array]:
@@ -85,16 +127,14 @@ def tile_features(setting: Setting, call: Call) -> dict[str, Array]:
         setting: device, work and launches.
         call: of one program.
     """
-    block = interpret_block(call)
-    if block is None:
-        return {}
-    with np.errstate(all="ignore"):
-        counted = _BlockCounts.count_block(setting, block).columns()
     number = len(setting.blocks)
-    return {
-        f"tiles.{key}": np.broadcast_to(np.asarray(value, float), number)
-        for key, value in counted.items()
-    }
+    columns: dict[str, Array] = {}
+    for rows, block in interpret_blocks(call, number):
+        with np.errstate(all="ignore"):
+            counted = _BlockCounts.count_block(setting[rows], block).columns()
+        for name, value in counted.items():
+            columns.setdefault(f"tiles.{name}", np.full(number, np.nan))[rows] = value
+    return columns
 
 
 def combine_launches(
@@ -115,7 +155,7 @@ def combine_launches(
         for name in (ROUGH, MOVED)
     )
     is_known = ~np.isnan(columns[0][ROUGH])
-    least = max(setting.read_bytes + setting.write_bytes, 1)
+    least = np.maximum(setting.read_bytes + setting.write_bytes, 1)
     totals = {
         "tiles.all_gap": _bounded_log2(np.fmax((rough_s + further * _LAUNCH_S) / setting.sol_s, 1)),
         "tiles.all_traffic": _bounded_log2(moved / least),
@@ -135,8 +175,8 @@ class _BlockCounts:
     def count_block(setting: Setting, block: Block) -> _BlockCounts:
         """Count a block; loops of unknown length take as long as to read all that must be read."""
         loads = [event for event in block.events if event.kind == "load"]
-        loop = _sum_of_events(loads, lambda e: _bytes_of_all_trips(e) if e.unknown else 0.0)
-        rest = _sum_of_events(loads, lambda e: 0.0 if e.unknown else _bytes_of_all_trips(e))
+        loop = _sum_of_events(loads, lambda e: _bytes_of_all_trips(e) * e.unknown)
+        rest = _sum_of_events(loads, lambda e: _bytes_of_all_trips(e) * (1 - np.asarray(e.unknown)))
         loop_bytes = setting.read_bytes / np.maximum(setting.blocks, 1) - rest
         trips = np.where(loop > 0, np.clip(loop_bytes / loop, 1, _MOST_TRIPS), 1.0)
         return _BlockCounts(setting, block, trips)
@@ -144,11 +184,14 @@ class _BlockCounts:
     def all(self, kind: str, measure: Callable[[Event], Number]) -> Number:
         """Return the sum over events of a kind, in all trips of a block; NaN if there are none."""
         events = [event for event in self.block.events if event.kind == kind]
-        if not events:
-            return np.nan
-        return _sum_of_events(
-            events, lambda e: measure(e) * e.times * self._guessed_trips(bool(e.unknown))
+        total = _sum_of_events(
+            events, lambda e: measure(e) * e.times * self._guessed_trips(e.unknown)
         )
+        return np.where(self._number_of_events(kind) > 0, total, np.nan)
+
+    def _number_of_events(self, kind: str) -> Number:
+        """Return at how many places of its text a block does something."""
+        return _sum_arrays([event.happens for event in self.block.events if event.kind == kind])
 
     def columns(self) -> dict[str, Number]:
         """Return all features."""
@@ -169,11 +212,11 @@ class _BlockCounts:
             runs = self.all(kind, lambda e: _bytes_per_trip(e) * _contiguous_bytes(e))
             by_data = self.all(kind, lambda e: _bytes_per_trip(e) * np.isnan(e.run))
             columns |= {
-                f"{kind}_traffic": _bounded_log2(moved / max(least, 1)),
+                f"{kind}_traffic": _bounded_log2(moved / np.maximum(least, 1)),
                 f"{kind}_sectors": _bounded_log2(sectors / np.maximum(moved, 1)),
                 f"{kind}_run": _bounded_log2(here.blocks * runs / moved),
                 f"{kind}_lost": here.blocks * by_data / moved,
-                f"{kind}s": float(sum(e.kind == kind for e in self.block.events)),
+                f"{kind}s": self._number_of_events(kind),
             }
             columns |= {
                 f"{kind}_{hint}": here.blocks * self._hinted_bytes(kind, word) / moved
@@ -181,7 +224,7 @@ class _BlockCounts:
             }
         atomics = here.blocks * self.all("atomic", lambda e: e.elements)
         columns["atomics"] = _bounded_log2(atomics)
-        columns["atomics_per_written"] = _bounded_log2(atomics / max(here.write_bytes, 1))
+        columns["atomics_per_written"] = _bounded_log2(atomics / np.maximum(here.write_bytes, 1))
         return columns
 
     def _sector_bytes(self, event: Event) -> Number:
@@ -200,14 +243,16 @@ class _BlockCounts:
     def _product_columns(self) -> dict[str, Number]:
         here = self.setting
         dots = [event for event in self.block.events if event.kind == "dot"]
-        products: dict[str, Number] = {"dots": float(len(dots))}
+        products: dict[str, Number] = {"dots": self._number_of_events("dot")}
         if not dots:
             return products
         threads = here.warps * _WARP
-        largest = _largest_of([e.sizes[0] * e.sizes[1] for e in dots])
-        staged = _largest_of([e.staged for e in dots])
-        rows, columns, depth = (_largest_of([e.sizes[at] for e in dots]) for at in range(3))
-        limit = here.device.limits.shared_bytes
+        largest = _largest_where(dots, [e.sizes[0] * e.sizes[1] for e in dots])
+        staged = _largest_where(dots, [e.staged for e in dots])
+        rows, columns, depth = (
+            _largest_where(dots, [e.sizes[at] for e in dots]) for at in range(3)
+        )
+        limit = here.shared_bytes
         return products | {
             "dot_rows": _bounded_log2(rows),
             "dot_columns": _bounded_log2(columns),
@@ -228,10 +273,10 @@ class _BlockCounts:
             "loaded_per_trip": _bounded_log2(self._innermost_load_bytes() / threads),
             "trips": _bounded_log2(self.block.trips * self.guessed),
             "guessed": _bounded_log2(self.guessed),
-            "depth": float(max((e.loops for e in self.block.events), default=0)),
-            "branches": float(self.block.branches),
+            "depth": _deepest_loop(self.block.events),
+            "branches": self.block.branches,
             "stages": self._stages(),
-            **{name: float(name in self.block.options) for name in _OPTIONS},
+            **{name: self.block.options.get(name, 0.0) for name in _OPTIONS},
             "reductions": _bounded_log2(self.all("reduce", lambda _: 1.0)),
             "reduced_per_thread": _bounded_log2(self.all("reduce", lambda e: e.elements) / threads),
             "scanned_per_thread": _bounded_log2(self.all("scan", lambda e: e.elements) / threads),
@@ -246,18 +291,19 @@ class _BlockCounts:
         groups: defaultdict[int, list[Number]] = defaultdict(list)
         for event in self.block.events:
             if event.kind == "carried":
-                groups[event.loop].append(_bytes_per_trip(event))
+                groups[event.loop].append(_bytes_per_trip(event) * event.happens)
         return _largest_of([0.0, *map(_sum_arrays, groups.values())])
 
     def _innermost_load_bytes(self) -> Number:
         """Return bytes that the innermost loads of a block ask for together."""
         loads = [event for event in self.block.events if event.kind == "load"]
-        deepest = max((load.loops for load in loads), default=0)
-        return _sum_arrays([_bytes_per_trip(load) for load in loads if load.loops == deepest])
+        deepest = _deepest_loop(loads)
+        return _sum_arrays(
+            [_bytes_per_trip(load) * load.happens * (load.loops == deepest) for load in loads]
+        )
 
     def _arithmetic_columns(self) -> dict[str, Number]:
-        here = self.setting
-        rates = {name: ceiling.value for name, ceiling in here.device.ceilings.items()}
+        here, rates = self.setting, self.setting.rates
         fast = here.blocks * self.all("fast", lambda e: e.elements)
         slow = here.blocks * self.all("slow", lambda e: e.elements)
         integer = here.blocks * self.all("integer", lambda e: e.elements)
@@ -270,13 +316,13 @@ class _BlockCounts:
     def _time_model_columns(self, columns: Mapping[str, Number]) -> dict[str, Number]:
         here = self.setting
         registers, resident, fits = self._resident_blocks(columns)
-        waves = here.blocks / (here.device.sm_count * resident)
+        waves = here.blocks / (here.sm_count * resident)
         even = np.ceil(waves) / waves
         stages = np.where(columns["dots"] > 0, np.maximum(self._stages() - 1, 1), 1.0)
         terms = self._resource_seconds(even, waves, stages)
         arithmetic = [here.sol_s * 2.0 ** np.asarray(columns[name]) for name in ("fast", "slow")]
         total = _largest_of([*terms.values(), *arithmetic])
-        of_sm = np.minimum(resident, np.ceil(here.blocks / here.device.sm_count))
+        of_sm = np.minimum(resident, np.ceil(here.blocks / here.sm_count))
         return {
             **{f"{name}_s": _bounded_log2(value / here.sol_s) for name, value in terms.items()},
             "gap": _bounded_log2(np.fmax(total / here.sol_s, 1)),
@@ -293,23 +339,22 @@ class _BlockCounts:
 
     def _resident_blocks(self, columns: Mapping[str, Number]) -> tuple[Number, Number, Number]:
         """Return registers of a thread, blocks that an SM holds (at least one), and if it does."""
-        here, limits = self.setting, self.setting.device.limits
+        here = self.setting
         threads = here.warps * _WARP
         loaded = np.where(
             columns["dots"] > 0, 0.0, self._innermost_load_bytes()
         )  # products read shared memory
         alive = np.fmax(self._carried_bytes() + loaded, 4 * self.block.largest)
         registers = np.clip(_SPARE_REGISTERS + alive / 4 / threads, 32, 512)
-        shared = np.nan_to_num(np.asarray(columns.get("staged", 0.0), float)) * limits.shared_bytes
-        blocks = np.minimum(limits.threads // threads, limits.blocks)
-        blocks = np.fmin(blocks, limits.registers / np.minimum(registers, 255) // threads)
-        blocks = np.fmin(blocks, limits.shared_bytes // np.maximum(shared, 1024))
+        shared = np.nan_to_num(np.asarray(columns.get("staged", 0.0), float)) * here.shared_bytes
+        blocks = np.minimum(here.most_threads // threads, here.most_blocks)
+        blocks = np.fmin(blocks, here.registers / np.minimum(registers, 255) // threads)
+        blocks = np.fmin(blocks, here.shared_bytes // np.maximum(shared, 1024))
         return registers, np.maximum(blocks, 1), blocks >= 1
 
     def _resource_seconds(self, even: Number, waves: Number, stages: Number) -> dict[str, Number]:
         """Return seconds by resource."""
-        here = self.setting
-        rates = {name: ceiling.value for name, ceiling in here.device.ceilings.items()}
+        here, rates = self.setting, self.setting.rates
         products = 2 * np.nan_to_num(self.all("dot", _padded_products))
         waits = _sum_arrays(
             [times * self._guessed_trips(unknown) for times, unknown in self._loops_with_loads()]
@@ -325,24 +370,26 @@ class _BlockCounts:
             [np.nan_to_num(self.all(kind, measure)) for kind in ("load", "store", "atomic")]
         )
 
-    def _tensor_rate(self, rates: Mapping[str, float]) -> Number:
+    def _tensor_rate(self, rates: Mapping[str, Array]) -> Number:
         """Return FLOP/s of the tensor cores at the width of the operands."""
-        width = _largest_of([0.0, *(e.width for e in self.block.events if e.kind == "dot")])
-        fp8, bf16, tf32 = (rates.get(f"tensor.{name}", np.inf) for name in ("fp8", "bf16", "tf32"))
-        is_exact = any(event.is_exact for event in self.block.events if event.kind == "dot")
-        widest = rates["fp32"] if is_exact else tf32
+        dots = [event for event in self.block.events if event.kind == "dot"]
+        width = _largest_of([0.0, *(e.width * e.happens for e in dots)])
+        exact = _sum_arrays([event.happens for event in dots if event.is_exact])
+        fp8, bf16, tf32 = (rates[f"tensor.{name}"] for name in ("fp8", "bf16", "tf32"))
+        widest = np.where(np.asarray(exact) > 0, rates["fp32"], tf32)
         return np.select([width <= 1, width <= 2], [fp8, bf16], widest)
 
-    def _guessed_trips(self, unknown: bool) -> Number:
-        return self.guessed if unknown else 1.0
+    def _guessed_trips(self, unknown: Number) -> Number:
+        return np.where(np.asarray(unknown) > 0, self.guessed, 1.0)
 
-    def _loops_with_loads(self) -> list[tuple[Number, bool]]:
-        """Return how often each loop with loads goes round, and whether that is unknown."""
+    def _loops_with_loads(self) -> list[tuple[Number, Number]]:
+        """Return how often each loop with loads goes round, and 1 where that is unknown."""
         loads = [event for event in self.block.events if event.kind == "load"]
-        waits: dict[int, tuple[Number, bool]] = {}
+        waits: dict[int, tuple[Number, Number]] = {}
         for event in loads:
-            often = np.fmax(event.times, waits[event.loop][0] if event.loop in waits else 0.0)
-            waits[event.loop] = often, bool(event.unknown)
+            often, unknown = waits.get(event.loop, (0.0, 0.0))
+            known = np.fmax(unknown, event.unknown * event.happens)
+            waits[event.loop] = np.fmax(often, event.times), known
         return list(waits.values())
 
 
@@ -375,6 +422,16 @@ def _sum_arrays(values: Sequence[Number]) -> Number:
 
 def _largest_of(values: Sequence[Number]) -> Number:
     return functools.reduce(lambda one, other: np.fmax(one, other), values)
+
+
+def _largest_where(events: Sequence[Event], values: Sequence[Number]) -> Number:
+    """Return the largest value of the events that happen; NaN where none does."""
+    pairs = zip(events, values, strict=True)
+    return _largest_of([np.where(event.happens, value, np.nan) for event, value in pairs])
+
+
+def _deepest_loop(events: Sequence[Event]) -> Number:
+    return _largest_of([0.0, *(event.loops * event.happens for event in events)])
 
 
 def _bounded_log2(value: Any) -> Array:

@@ -58,6 +58,7 @@ __all__ = [
     "captured_features",
     "feature_group",
     "feature_matrix",
+    "features_of_problems",
     "rough_log2_factor",
 ]
 
@@ -156,14 +157,40 @@ def all_features(problem: Problem, device: Device, candidates: Candidates) -> Co
     Returns:
         Columns by name; what is unknown is NaN.
     """
-    launches = _largest_launches(candidates.kernels, candidates.sources)
-    columns = captured_features(problem, device, launches)
+    (columns,) = features_of_problems([(problem, device, candidates)])
+    return columns
+
+
+def features_of_problems(
+    tasks: Sequence[tuple[Problem, Device, Candidates]],
+) -> list[Columns]:
+    """Return the features of candidates for some problems.
+
+    Programs are followed together where several problems' candidates run the same.
+
+    Args:
+        tasks: what is computed, where, and what is known of the candidates.
+
+    Returns:
+        Columns by name of each task; what is unknown is NaN.
+    """
+    launches = [_largest_launches(those.kernels, those.sources) for _, _, those in tasks]
+    pairs = [(problem, device) for problem, device, _ in tasks]
+    tiles = _tile_features([(*pair, part) for pair, part in zip(pairs, launches, strict=True)])
+    return [
+        _launch_features(problem, device, part) | columns | _deep_features(problem, device, those)
+        for (problem, device, those), part, columns in zip(tasks, launches, tiles, strict=True)
+    ]
+
+
+def _deep_features(problem: Problem, device: Device, candidates: Candidates) -> Columns:
+    """Return what a compiler tells of candidates for one problem."""
     deep = [
         compiled_features(problem, device, kernels, next(iter(_rank_launches(kernels)), None))
         for kernels in candidates.kernels
     ]
     names = dict.fromkeys(name for row in deep for name in row)
-    return columns | {name: np.array([row.get(name, math.nan) for row in deep]) for name in names}
+    return {name: np.array([row.get(name, math.nan) for row in deep]) for name in names}
 
 
 def captured_features(problem: Problem, device: Device, launches: Launches) -> Columns:
@@ -174,12 +201,18 @@ def captured_features(problem: Problem, device: Device, launches: Launches) -> C
         device: where.
         launches: as arrays of (candidates,).
     """
+    (tiles,) = _tile_features([(problem, device, launches)])
+    return _launch_features(problem, device, launches) | tiles
+
+
+def _launch_features(problem: Problem, device: Device, launches: Launches) -> Columns:
+    """Return what a launch says without its program."""
     number = len(launches.num_warps)
     shared = _problem_features(problem, device) | _device_features(device)
     columns = {name: np.full(number, value) for name, value in shared.items()}
     per_launch = _geometry_features(problem, device, launches)
     per_launch |= _size_features(problem, launches) | _constant_features(launches)
-    return columns | per_launch | _tile_features(problem, device, launches)
+    return columns | per_launch
 
 
 def rough_log2_factor(gap: Array) -> Array:
@@ -342,46 +375,68 @@ def _rank_launches(kernels: Sequence[KernelAnalysis]) -> list[KernelAnalysis]:
 # ----------------------------------------------------------------------------------------- tiles
 
 
-def _tile_features(problem: Problem, device: Device, launches: Launches) -> Columns:
+def _tile_features(tasks: Sequence[tuple[Problem, Device, Launches]]) -> list[Columns]:
     """Return what the code says of a block of the main launch, and of all launches together."""
-    if launches.records is None:
-        return {}
-    parts = (launches, *launches.further)
-    settings = [_launch_setting(problem, device, part) for part in parts]
-    tile_columns = [
-        _tiles_of_launch(part, setting) for part, setting in zip(parts, settings, strict=True)
+    parts = [(launches, *launches.further) for _, _, launches in tasks]
+    settings = [
+        [_launch_setting(problem, device, part) for part in of_task]
+        for (problem, device, _), of_task in zip(tasks, parts, strict=True)
     ]
+    flat_parts = [part for of_task in parts for part in of_task]
+    tiles = iter(_tiles_of_launches(flat_parts, [one for these in settings for one in these]))
+    return [
+        _combined_tiles(of_task, [next(tiles) for _ in of_task], of_settings[0])
+        for of_task, of_settings in zip(parts, settings, strict=True)
+    ]
+
+
+def _combined_tiles(
+    parts: Sequence[Launches], tile_columns: Sequence[Columns], setting: Setting
+) -> Columns:
+    """Return the tiles of the first launch, and what all launches do together."""
     if not tile_columns[0]:
         return {}
     pairs = [(part, columns) for part, columns in zip(parts, tile_columns, strict=True) if columns]
     counts = [
         np.ones(len(part.num_warps)) if part.count is None else part.count for part, _ in pairs
     ]
-    combined = combine_launches([columns for _, columns in pairs], counts, settings[0])
+    combined = combine_launches([columns for _, columns in pairs], counts, setting)
     return {
         name: column for name, column in tile_columns[0].items() if name not in (ROUGH, MOVED)
     } | combined
 
 
 def _launch_setting(problem: Problem, device: Device, launches: Launches) -> Setting:
-    return Setting(
+    return Setting.on_device(
         device,
-        problem.sol_ms / 1e3,
-        problem.read_bytes,
-        problem.write_bytes,
-        launches.grid.prod(axis=1),
-        launches.num_warps,
-        launches.num_stages,
+        (problem.sol_ms / 1e3, problem.read_bytes, problem.write_bytes),
+        (launches.grid.prod(axis=1), launches.num_warps, launches.num_stages),
     )
 
 
-def _tiles_of_launch(launches: Launches, setting: Setting) -> Columns:
-    """Return the tiles of one launch of each candidate, by the program that some of them run."""
+def _tiles_of_launches(parts: Sequence[Launches], settings: Sequence[Setting]) -> list[Columns]:
+    """Return the tiles of one launch of each candidate, of all parts by the programs they run."""
+    records: list[Launch | None] = []
+    sources: list[str] = []
+    for part in parts:
+        records += part.records or [None] * len(part.num_warps)
+        sources += part.sources or [""] * len(part.num_warps)
+    setting = Setting.joined(settings)
     columns: Columns = {}
-    for rows, call in calls_of_launches(launches.records or (), launches.sources):
+    for rows, call in calls_of_launches(records, sources):
         for name, column in tile_features(setting[rows], call).items():
-            columns.setdefault(name, np.full(len(launches.num_warps), np.nan))[rows] = column
-    return columns
+            columns.setdefault(name, np.full(len(records), np.nan))[rows] = column
+    ends = np.cumsum([len(part.num_warps) for part in parts])
+    return [
+        _known_columns(columns, slice(end - len(part.num_warps), end))
+        for part, end in zip(parts, ends, strict=True)
+    ]
+
+
+def _known_columns(columns: Columns, rows: slice) -> Columns:
+    """Return rows of the columns; of those that the rows' programs fill."""
+    parts = {name: column[rows] for name, column in columns.items()}
+    return {name: part for name, part in parts.items() if not np.isnan(part).all()}
 
 
 # --------------------------------------------------------------------------- sizes and constants

@@ -20,7 +20,13 @@ from solkit.surrogate.ast_interpreter import Call, value_of_binding
 from solkit.surrogate.program_values import FAR, Array, Number, Value
 from solkit.surrogate.triton_functions import type_value
 
-__all__ = ["bindings_of_launch", "calls_of_launches", "program_of_text", "tensors_of_launch"]
+__all__ = [
+    "DistinctPrograms",
+    "bindings_of_launch",
+    "calls_of_launches",
+    "program_of_text",
+    "tensors_of_launch",
+]
 
 _POINTERS = ("*", "tensordesc<")
 
@@ -34,8 +40,8 @@ def calls_of_launches(
         launches: one of each row; rows without a launch, or whose program is unknown, are left out.
         sources: text of each row's kernel file, for launches that do not record their program.
     """
-    groups: defaultdict[tuple[int, Hashable], list[int]] = defaultdict(list)
-    programs = _Programs()
+    groups: defaultdict[Hashable, list[tuple[int, Launch, KernelProgram]]] = defaultdict(list)
+    programs = DistinctPrograms()
     for row, launch in enumerate(launches):
         if launch is None:
             continue
@@ -45,32 +51,31 @@ def calls_of_launches(
         kinds = tuple(
             (name, _kind(binding)) for name, binding in bindings_of_launch(launch).items()
         )
-        key = programs.number(program), kinds
-        groups[key].append(row)
-    for (number, _), rows in groups.items():
-        chosen = [launch for row in rows if (launch := launches[row]) is not None]
-        yield np.array(rows), _call(programs.distinct[number], chosen)
+        distinct = programs.shared(program)
+        groups[id(distinct), kinds].append((row, launch, distinct))
+    for members in groups.values():
+        rows, chosen, (program, *_) = zip(*members, strict=True)
+        yield np.array(rows), _call(program, chosen)
 
 
-class _Programs:
-    """Numbers of programs; equal ones have one. Thousands of launches share the object."""
+class DistinctPrograms:
+    """Programs, one object for all that are equal: thousands of launches run the same."""
 
     def __init__(self) -> None:
-        self.distinct: list[KernelProgram] = []
-        self._by_identity: dict[int, int] = {}
-        self._by_content: dict[Hashable, int] = {}
+        self._by_identity: dict[int, KernelProgram] = {}
+        self._by_content: dict[Hashable, KernelProgram] = {}
 
-    def number(self, program: KernelProgram) -> int:
-        """Return a program's place in `distinct`."""
-        number = self._by_identity.get(id(program))
-        if number is None:
-            functions = program.functions.items()
-            content = tuple((key, f.source, tuple(f.names.items())) for key, f in functions)
-            number = self._by_content.setdefault((program.entry, content), len(self.distinct))
-            if number == len(self.distinct):
-                self.distinct.append(program)
-            self._by_identity[id(program)] = number
-        return number
+    def shared(self, program: KernelProgram) -> KernelProgram:
+        """Return the first program that was equal to one."""
+        known = self._by_identity.get(id(program))
+        if known is not None:
+            return known
+        functions = program.functions.items()
+        content = tuple((key, f.source, tuple(f.names.items())) for key, f in functions)
+        first = self._by_content.setdefault((program.entry, content), program)
+        if first is program:  # others may be freed, and their identity serve again
+            self._by_identity[id(program)] = program
+        return first
 
 
 def bindings_of_launch(launch: Launch) -> Mapping[str, Binding]:
@@ -110,7 +115,9 @@ def _kind(binding: Binding) -> Hashable:
             return "word", value
         return "number", isinstance(value, float)
     if binding.tensor is not None:
-        return "tensor", binding.tensor.dtype, len(binding.tensor.block)
+        tensor = binding.tensor
+        known = (tensor.contents, tensor.contents_step, tensor.offset_elements)
+        return "tensor", tensor.dtype, len(tensor.block), known if tensor.contents else None
     return binding.kind, binding.text, tuple(map(_kind, binding.items))
 
 
@@ -143,7 +150,7 @@ def _joined_value(bindings: Sequence[Binding]) -> Value:
 def _pointer(tensors: Sequence[TensorLayout]) -> Value:
     first = tensors[0]
     is_integer = type_value(first.dtype).is_integer
-    same = first if all(tensor is first or tensor == first for tensor in tensors) else None
+    same = first if first.contents else None  # only equal contents are followed together
     pointer = Value(
         0.0, width=float(first.element_bytes), kind="pointer", is_integer=is_integer, tensor=same
     )

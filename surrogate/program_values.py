@@ -28,6 +28,7 @@ __all__ = [
     "Array",
     "Number",
     "Span",
+    "SplitError",
     "Value",
     "apply_comparison",
     "apply_operator",
@@ -43,6 +44,7 @@ __all__ = [
     "negated_mask",
     "sector_share",
     "single_integer",
+    "split_by",
     "transpose_value",
     "truth_of_number",
 ]
@@ -101,6 +103,22 @@ class Value:
     bounds: tuple[Number, ...] = ()
     places: tuple[Number, ...] = ()
 
+    def __getitem__(self, rows: Array) -> Value:
+        """Select what is known of some candidates."""
+
+        def part(number: Number) -> Number:
+            many = isinstance(number, np.ndarray) and number.ndim == 2 and len(number) > 1
+            return number[rows] if many else number  # type: ignore[index]
+
+        columns = {
+            name: tuple(map(part, getattr(self, name)))
+            for name in ("sizes", "steps", "slopes", "bounds", "places")
+        }
+        items = None if self.items is None else tuple(item[rows] for item in self.items)
+        spans = tuple((part(low), part(high)) for low, high in self.spans)
+        number, width = part(self.number), part(self.width)
+        return replace(self, number=number, width=width, spans=spans, items=items, **columns)
+
     @property
     def elements(self) -> Number:
         """Number of elements that a block holds."""
@@ -135,10 +153,44 @@ def constant_value(value: object) -> Value:
     return Value(value) if isinstance(value, str) else UNKNOWN
 
 
+class SplitError(Exception):
+    """Candidates that cannot be followed together: a decision is not the same for all.
+
+    Attributes:
+        labels: equal where the decision is, (candidates,).
+    """
+
+    def __init__(self, labels: Array) -> None:
+        super().__init__("candidates differ")
+        self.labels = labels
+
+
+def split_by(number: Number) -> None:
+    """Check that a decision's number is the same for all candidates.
+
+    One that varies over a candidate's samples counts as a decision of its own.
+
+    Raises:
+        SplitError: it is not.
+    """
+    values = np.asarray(number, float)
+    if values.ndim < 2 or len(values) < 2:
+        return
+    values = np.where(np.isnan(values), -np.inf, values)
+    labels = np.where(np.all(values == values[:, :1], axis=1), values[:, 0], np.inf)
+    if np.any(labels != labels[0]):
+        raise SplitError(labels)
+
+
 def single_integer(number: Number) -> int | None:
-    """Return a whole number that all candidates share; ``None`` if there is no such."""
+    """Return a whole number that all candidates share; ``None`` if there is no such.
+
+    Raises:
+        SplitError: candidates have different ones.
+    """
     if is_text(number):
         return None
+    split_by(number)
     values = np.unique(np.asarray(number, float))
     is_whole = len(values) == 1 and bool(np.isfinite(values[0])) and values[0] == int(values[0])
     return int(values[0]) if is_whole else None
@@ -356,7 +408,7 @@ def sector_share(pointer: Value, run: Number) -> Number:
 
 def _aligned_bytes(pointer: Value, run: Number) -> Array:
     """Return the largest power of two, up to a sector, that divides all runs' first addresses."""
-    far = (step for step in pointer.steps if np.any(np.abs(np.nan_to_num(step)) >= run))
+    far = [np.where(np.abs(step) >= run, step, 0.0) for step in pointer.steps]
     bits = np.asarray(_SECTOR)
     for distance in (pointer.number, *far):
         known = np.nan_to_num(np.asarray(distance, float) * pointer.width).astype(np.int64)

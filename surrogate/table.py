@@ -35,10 +35,11 @@ from solkit.surrogate.features import (
     Candidates,
     Columns,
     Problem,
-    all_features,
     feature_matrix,
+    features_of_problems,
     rough_log2_factor,
 )
+from solkit.surrogate.launch_calls import DistinctPrograms
 
 if TYPE_CHECKING:
     import polars
@@ -212,7 +213,7 @@ def table_of_entries(entries: Sequence[Entry]) -> Table:
         key = entry.text_of("problem_id"), entry.device.key, entry.problem.sol_ms
         groups[key].append(entry)
     ordered = [entry for those in groups.values() for entry in those]
-    columns = _join_columns([_feature_columns(those) for those in groups.values()])
+    columns = _join_columns(features_of_problems(list(map(_feature_task, groups.values()))))
     names = tuple(sorted(columns))
     modelled = [modelled_ms(entry.kernels) for entry in ordered]
     return Table(
@@ -227,12 +228,12 @@ def table_of_entries(entries: Sequence[Entry]) -> Table:
     )
 
 
-def _feature_columns(entries: Sequence[Entry]) -> Columns:
+def _feature_task(entries: Sequence[Entry]) -> tuple[Problem, Device, Candidates]:
     candidates = Candidates(
         [entry.kernels for entry in entries],
         [entry.source for entry in entries],
     )
-    return all_features(entries[0].problem, entries[0].device, candidates)
+    return entries[0].problem, entries[0].device, candidates
 
 
 def _join_columns(parts: Sequence[Columns]) -> Columns:
@@ -256,11 +257,15 @@ class _LaunchRecords:
         facts: texts by key.
         operators: the launches of PyTorch's operators by kernel and problem, as facts tell them:
             rows without facts recorded only those of the kernel's own.
+        captured: launches of captured facts by key; rows of several GPUs share them.
+        programs: of these launches.
     """
 
     depth: Depth
     facts: Mapping[str, str]
     operators: dict[tuple[str, str], tuple[Launch, ...]] = field(default_factory=dict)
+    captured: dict[str, tuple[Launch, ...]] = field(default_factory=dict)
+    programs: DistinctPrograms = field(default_factory=DistinctPrograms)
 
     @staticmethod
     def from_stores(stores: Sequence[Store], depth: Depth) -> _LaunchRecords:
@@ -286,11 +291,10 @@ class _LaunchRecords:
     ) -> list[KernelAnalysis]:
         """Return the launches of a row on its GPU; empty if nothing is known of them."""
         compiled = self.facts.get(row["facts_id"] or "")
-        captured = self.facts.get(_key_at_depth(row, source, gpu, Depth.CAPTURED))
-        recorded = [fact.launch for fact in facts_from_json(captured)] if captured else []
+        recorded = self._captured_launches(_key_at_depth(row, source, gpu, Depth.CAPTURED))
         if self.depth is Depth.CAPTURED:
             known = tuple(_launches_of_facts(compiled)) if compiled else self._own_launches(row)
-            launches = tuple(recorded) or known
+            launches = recorded or known
             return [KernelAnalysis(Facts(launch, Depth.CAPTURED)) for launch in launches]
         if depth_reached(source, self.depth) is Depth.LOWERED:
             compiled = self.facts.get(_key_at_depth(row, source, gpu, Depth.LOWERED))
@@ -298,6 +302,20 @@ class _LaunchRecords:
             return []
         all_facts = [_with_record(facts, recorded) for facts in facts_from_json(compiled)]
         return [described(facts, gpu) for facts in all_facts]
+
+    def _captured_launches(self, key: str) -> tuple[Launch, ...]:
+        launches = self.captured.get(key)
+        if launches is None:
+            text = self.facts.get(key)
+            facts = facts_from_json(text) if text else ()
+            launches = tuple(self._with_shared_program(fact.launch) for fact in facts)
+            self.captured[key] = launches
+        return launches
+
+    def _with_shared_program(self, launch: Launch) -> Launch:
+        if launch.program is None:
+            return launch
+        return replace(launch, program=self.programs.shared(launch.program))
 
     def _own_launches(self, row: Mapping[str, Any]) -> tuple[Launch, ...]:
         own = tuple(_launches_of_row(row))

@@ -13,7 +13,7 @@ from solkit.core import FACTS_VERSION, LOWERED_VERSION, Depth
 from solkit.datasets.store import Store
 from solkit.errors import InputError
 from solkit.processes.parallel_calls import process_pool
-from solkit.surrogate.costs import CostModel, cost_fields_at, costs_of_rows, evaluate_costs
+from solkit.surrogate.costs import CostModel, Costs, cost_fields_at, costs_of_rows, evaluate_costs
 from solkit.surrogate.evaluation.evaluate import evaluate_forecasts
 from solkit.surrogate.evaluation.regret_metrics import FIRST
 from solkit.surrogate.features import Array
@@ -21,7 +21,7 @@ from solkit.surrogate.model import SCHEMA, Surrogate
 from solkit.surrogate.table import Table, table_of_stores
 from solkit.surrogate.trees import DEFAULTS, Forecasts, Settings, Trees, xgboost
 
-__all__ = ["LEAST_ROWS", "figures_of_left_out", "train"]
+__all__ = ["LEAST_ROWS", "card_of_training", "figures_of_left_out", "learn_table", "train"]
 
 LEAST_ROWS = 200
 """Fewer configurations teach nothing that could be checked on others."""
@@ -68,7 +68,20 @@ def train(
             f"too few rows with facts to learn from: expected {LEAST_ROWS} configurations of "
             f"{_LEAST_FAMILIES} families. `solkit data refill` finds facts"
         )
-    card = {
+    return Surrogate(
+        card_of_training(learned, settings, seed), {}, trees.__getitem__, costs.__getitem__
+    )
+
+
+def card_of_training(learned: Mapping[str, Any], settings: Settings, seed: int) -> dict[str, Any]:
+    """Return a model's card.
+
+    Args:
+        learned: what `learn_table` says, by depth.
+        settings: of the trees.
+        seed: of the trees.
+    """
+    return {
         "schema": SCHEMA,
         "depths": list(learned),
         "learned_from": learned,
@@ -77,18 +90,37 @@ def train(
         "settings": asdict(settings) | {"seed": seed},
         "xgboost": str(xgboost().__version__),
     }
-    return Surrogate(card, {}, trees.__getitem__, costs.__getitem__)
 
 
 def _learn_depth(
     stores: Sequence[Store], depth: Depth, settings: Settings, seed: int
 ) -> tuple[Trees, CostModel, dict[str, Any]] | None:
-    """Return trees of a depth, those of costs, and the card; ``None`` if there are too few rows."""
+    """Learn a depth from stores: see `learn_table`."""
     table = table_of_stores(stores, depth)
+    return learn_table(table, costs_of_rows(stores, table), depth, settings, seed)
+
+
+def learn_table(
+    table: Table, spent: Costs, depth: Depth, settings: Settings = DEFAULTS, seed: int = 0
+) -> tuple[Trees, CostModel, dict[str, Any]] | None:
+    """Learn from a table at a depth.
+
+    Args:
+        table: with times.
+        spent: what its rows cost.
+        depth: of the table.
+        settings: of the trees.
+        seed: of the trees.
+
+    Returns:
+        The trees, those of costs, and what the card says of them; ``None`` if there are too few
+        rows.
+    """
     if len(table) < LEAST_ROWS or len(np.unique(table.about["family"])) < _LEAST_FAMILIES:
         return None
-    trees = Trees.fit(table, settings, seed)
-    spent, fields = costs_of_rows(stores, table), cost_fields_at(depth)
+    workers = -(-usable_cores() // len(Depth))
+    trees = Trees.fit(table, settings, seed, workers=workers)
+    fields = cost_fields_at(depth)
     about = _describe_rows(table) | {
         "families_left_out": figures_of_left_out(table, trees.left_out_ms),
         "costs_of_families_left_out": evaluate_costs(table, spent, fields, seed),

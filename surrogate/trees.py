@@ -24,6 +24,7 @@ import hashlib
 import itertools
 from collections import defaultdict
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -275,6 +276,7 @@ class Trees:
         settings: Settings = DEFAULTS,
         seed: int = 0,
         left_out: Belief | None = None,
+        workers: int = 1,
     ) -> Trees:
         """Grow an ensemble on all rows of a table.
 
@@ -283,17 +285,19 @@ class Trees:
             settings: of the trees.
             seed: of the trees.
             left_out: what `expect_out_of_family` found for these rows, if that is at hand.
+            workers: models that grow at a time; the trees do not depend on it.
         """
-        names, members = grow_ensemble(table, settings, seed)
+        names, members = grow_ensemble(table, settings, seed, workers)
         values = columns_of(table, names)
         rows = drawn_rows(table, settings.most)
         weight = row_weights(table[rows], settings.focus, settings.crowd)
         mean = _expect_by_members(members, values[rows], is_modelled(table)[rows]).mean
         alike = replace(_SINGLE, threads=settings.threads)
         single = _grow_trees(values[rows], mean, weight, alike, seed)
-        belief = expect_out_of_family(table, settings, seed) if left_out is None else left_out
-        calibration = Calibration.from_left_out(table, values, belief, settings, seed)
-        left_out_ms = table.base_ms * 2.0**belief.mean
+        if left_out is None:
+            left_out = expect_out_of_family(table, settings, seed, workers)
+        calibration = Calibration.from_left_out(table, values, left_out, settings, seed)
+        left_out_ms = table.base_ms * 2.0**left_out.mean
         return Trees(
             names,
             members,
@@ -424,20 +428,21 @@ def _grow_trees(
 
 
 def grow_ensemble(
-    table: Table, settings: Settings = DEFAULTS, seed: int = 0
+    table: Table, settings: Settings = DEFAULTS, seed: int = 0, workers: int = 1
 ) -> tuple[tuple[str, ...], tuple[BoostedTrees, ...]]:
     """Return the features that are worth using, and models that learned a table's rows by them."""
     table = table[drawn_rows(table, settings.most)]
     names = tuple(useful_features(table, settings))
     grow = _TreeGrower(table, names, settings, 1000 * seed)
     folds = group_folds(table.about["family"], settings.members)
-    return names, tuple(
-        grow(train if (train := folds != fold).any() else ~train, fold)  # all, if it has all
-        for fold in range(settings.members)
-    )
+    masks = [folds != fold for fold in range(settings.members)]
+    masks = [train if train.any() else ~train for train in masks]  # all, if it has all
+    return names, tuple(grow.grow_models(masks, range(settings.members), workers))
 
 
-def expect_out_of_family(table: Table, settings: Settings = DEFAULTS, seed: int = 0) -> Belief:
+def expect_out_of_family(
+    table: Table, settings: Settings = DEFAULTS, seed: int = 0, workers: int = 1
+) -> Belief:
     """Return what models expect of each row that did not learn from its family.
 
     Each model leaves out two folds of the families, so that a row has several that do not know it,
@@ -454,12 +459,11 @@ def expect_out_of_family(table: Table, settings: Settings = DEFAULTS, seed: int 
     else:
         pairs = [(fold, fold) for fold in range(GROUPS)]
     parts: defaultdict[int, list[Array]] = defaultdict(list)
-    for place, pair in enumerate(pairs):
-        train = ~np.isin(folds[learned], pair)
-        if not train.any():
-            continue
-        grown = grow(train, place)
-        for fold in dict.fromkeys(pair):
+    masks = [~np.isin(folds[learned], pair) for pair in pairs]
+    places = [place for place, train in enumerate(masks) if train.any()]
+    models = grow.grow_models([masks[place] for place in places], places, workers)
+    for place, grown in zip(places, models, strict=True):
+        for fold in dict.fromkeys(pairs[place]):
             parts[fold].append(grown.predict(values[folds == fold]))
     overall = Belief(np.zeros(len(table)), np.zeros(len(table)), is_modelled(table))
     for fold, predictions in parts.items():
@@ -492,6 +496,13 @@ class _TreeGrower:
             self.settings,
             self.seed + place,
         )
+
+    def grow_models(
+        self, masks: Sequence[Array], places: Sequence[int], workers: int
+    ) -> list[BoostedTrees]:
+        """Return a model of the rows of each mask; several grow at a time, each on its threads."""
+        with ThreadPoolExecutor(workers) as threads:  # XGBoost holds no lock of Python's
+            return list(threads.map(self, masks, places))
 
 
 def _expect_by_members(members: Sequence[BoostedTrees], values: Array, modelled: Array) -> Belief:
