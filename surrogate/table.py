@@ -39,7 +39,7 @@ from solkit.surrogate.features import (
     features_of_problems,
     rough_log2_factor,
 )
-from solkit.surrogate.launch_calls import DistinctPrograms
+from solkit.surrogate.launch_calls import DistinctPrograms, program_of_text
 
 if TYPE_CHECKING:
     import polars
@@ -188,7 +188,9 @@ class Entry:
         return canonical(self.params) if name == "params" else str(self.about.get(name, ""))
 
 
-def table_of_stores(stores: Sequence[Store], depth: Depth = Depth.COMPILED) -> Table:
+def table_of_stores(
+    stores: Sequence[Store], depth: Depth = Depth.COMPILED, to_learn: bool = False
+) -> Table:
     """Return the correct configurations of some stores of which enough is known for a depth.
 
     Facts of any store serve rows of all: a set for an H100 and one for an H200 share them. The
@@ -199,10 +201,24 @@ def table_of_stores(stores: Sequence[Store], depth: Depth = Depth.COMPILED) -> T
         depth: how much of the facts the features may use. CUDA C++ has nothing between captured
             and compiled: at the lowered depth its compiled facts count, as in
             `solkit.surrogate.ranking`.
+        to_learn: leave out rows of Triton kernels whose program is not known, such as those of a
+            package's kernels that nobody captured: half of their features are missing, and what is
+            forecast has them. If no program at all is known, all rows count.
     """
     recorded = _LaunchRecords.from_stores(stores, depth)
-    return table_of_entries(
-        [entry for store in stores for entry in _entries_of_store(store, recorded)]
+    entries = [entry for store in stores for entry in _entries_of_store(store, recorded)]
+    followed = [entry for entry in entries if _is_followed(entry)] if to_learn else []
+    return table_of_entries(followed or entries)
+
+
+def _is_followed(entry: Entry) -> bool:
+    """Tell whether the programs of all of a candidate's Triton launches are known."""
+    if depth_reached(entry.source, Depth.LOWERED) is Depth.COMPILED:  # CUDA C++
+        return True
+    launches = (kernel.launch for kernel in entry.kernels)
+    return all(
+        launch.library or launch.program or program_of_text(entry.source, launch.name)
+        for launch in launches
     )
 
 

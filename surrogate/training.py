@@ -96,7 +96,7 @@ def _learn_depth(
     stores: Sequence[Store], depth: Depth, settings: Settings, seed: int
 ) -> tuple[Trees, CostModel, dict[str, Any]] | None:
     """Learn a depth from stores: see `learn_table`."""
-    table = table_of_stores(stores, depth)
+    table = table_of_stores(stores, depth, to_learn=True)
     return learn_table(table, costs_of_rows(stores, table), depth, settings, seed)
 
 

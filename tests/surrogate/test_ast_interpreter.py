@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from solkit.core import Binding, Launch, TensorLayout
-from solkit.surrogate.ast_interpreter import Call, interpret_block
+from solkit.surrogate.ast_interpreter import Call, interpret_block, interpret_blocks
 from solkit.surrogate.launch_calls import calls_of_launches, program_of_text
 from solkit.surrogate.program_values import Value
 
@@ -96,13 +96,33 @@ def test_a_branch_counts_where_it_is_taken():
     assert not of(product(), "slow")
     (slow,) = of(product("exp"), "slow")
     np.testing.assert_array_equal(slow.elements, [64 * 32, 128 * 32])
-    (slow,) = of(product(np.array([[""], ["exp"]], object)), "slow")
-    np.testing.assert_array_equal(slow.times, [0, 1])
+
+
+def test_candidates_that_decide_differently_are_followed_apart():
+    text = """
+@triton.jit
+def tile(x_ptr, B: tl.constexpr, ROWS: tl.constexpr):
+    if ROWS > 1:
+        index = tl.arange(0, ROWS)[:, None] * 512 + tl.arange(0, B)[None, :]
+    else:
+        index = tl.arange(0, B) * 4
+    tl.load(x_ptr + index)
+"""
+    numbers = {"B": [64, 64, 32], "ROWS": [4, 1, 4]}
+    values = {key: Value(np.array(n, float)[:, None]) for key, n in numbers.items()}
+    pointer = Value(0.0, width=4.0, kind="pointer")
+    call = Call(program_of_text(text, "tile"), values | {"x_ptr": pointer}, ONE)
+    parts = list(interpret_blocks(call, 3))
+    by_rows = {tuple(rows): of(block, "load")[0] for rows, block in parts}
+    assert sorted(by_rows) == [(0, 2), (1,)]
+    np.testing.assert_array_equal(by_rows[0, 2].elements, [4 * 64, 4 * 32])
+    np.testing.assert_array_equal(by_rows[0, 2].run, [64, 32])
+    assert (by_rows[1,].elements, by_rows[1,].run) == (64, 1)
 
 
 def test_a_size_that_is_not_known_leaves_the_trips_open():
     loads = of(product(K=np.nan), "load")
-    assert all(each.unknown == 1 for each in loads)
+    assert all(np.all(each.unknown == 1) for each in loads)
     np.testing.assert_array_equal(loads[0].elements, [64 * 64, 128 * 16])
 
 
@@ -297,4 +317,4 @@ def test_hints_and_stages_are_seen_where_they_are_written():
     )
     assert load.hint == "evict_first"
     assert block.stages == 4
-    assert block.options == {"flatten"}
+    assert block.options == {"flatten": 1}

@@ -10,7 +10,12 @@ from synthetic import KERNEL
 
 from solkit.core import Binding, Facts, KernelAnalysis, Launch, TensorLayout
 from solkit.roofline.devices import find
-from solkit.surrogate.features import Candidates, Problem, all_features
+from solkit.surrogate.features import (
+    Candidates,
+    Problem,
+    all_features,
+    features_of_problems,
+)
 
 H100 = find("h100")
 SIZE = 1 << 20
@@ -87,3 +92,47 @@ def test_many_candidates_are_followed_together(number):
     blocks = [256 << (place % 4) for place in range(number)]
     found = told([kernel(block, 4) for block in blocks], [KERNEL] * number)
     np.testing.assert_allclose(found["largest_per_thread"], np.log2(np.array(blocks) / 128))
+
+
+TILED = """
+@triton.jit
+def tiled(x_ptr, out_ptr, N, ROWS: tl.constexpr, BLOCK: tl.constexpr, WAYS: tl.constexpr):
+    if WAYS == 2:
+        at = tl.arange(0, ROWS)[:, None] * N + tl.arange(0, BLOCK)[None, :]
+    else:
+        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    for step in tl.range(0, N, BLOCK, num_stages=WAYS):
+        x = tl.load(x_ptr + at + step, mask=at < N, other=0.0)
+        if WAYS == 3:
+            tl.atomic_add(out_ptr + at, tl.exp(x))
+        else:
+            tl.store(out_ptr + at, x)
+"""
+
+
+def tiled(rows, block, ways, size):
+    tensor = TensorLayout("fp32", 4, (size,), (1,))
+    numbers = {"ROWS": rows, "BLOCK": block, "WAYS": ways}
+    arguments = {name: Binding("tensor", tensor=tensor) for name in ("x_ptr", "out_ptr")}
+    arguments |= {"N": Binding("scalar", size)}
+    arguments |= {name: Binding("constant", number) for name, number in numbers.items()}
+    launch = Launch("tiled", (64, 1, 1), 4, 3, signature=TYPES, arguments=arguments)
+    return [KernelAnalysis(Facts(launch))]
+
+
+def test_a_candidates_features_are_its_own_whatever_else_is_asked():
+    cases = [
+        (tiled(rows, block, ways, size), replace(PROBLEM, sol_ms=sol_ms), device)
+        for rows, block, ways in ((1, 256, 1), (4, 64, 2), (8, 64, 2), (1, 512, 3), (1, 64, 1))
+        for size, sol_ms, device in ((4096, 1e-3, H100), (4100, 2e-3, find("h200")))
+    ]
+    tasks = [
+        (problem, device, Candidates([kernels, tiled(1, 128, 1, 4096)], [TILED] * 2))
+        for kernels, problem, device in cases
+    ]
+    for columns, (kernels, problem, device) in zip(features_of_problems(tasks), cases, strict=True):
+        alone = all_features(problem, device, Candidates([kernels], [TILED]))
+        for name in columns.keys() | alone.keys():
+            np.testing.assert_array_equal(
+                columns.get(name, [np.nan])[0], alone.get(name, [np.nan])[0], name
+            )

@@ -143,6 +143,22 @@ def test_a_captured_record_says_the_arguments_at_every_depth(tmp_path, depth):
     np.testing.assert_allclose(table.column("tiles.load_traffic"), [-1])
 
 
+def test_kernels_whose_program_is_not_known_teach_nothing(tmp_path):
+    imported = "from package import double"
+    rows = [
+        replace(ROW, sequence=3, params={"BLOCK": 512}, facts_id="f", source_sha256="p"),
+        replace(ROW, sequence=4, params={"BLOCK": 256}, facts_id="f"),
+    ]
+    facts = StoredFacts("f", facts_to_json([Facts(launch(512))]))
+    own, elsewhere = (Store(tmp_path / name, create=True) for name in ("own", "elsewhere"))
+    own.add(rows, [Source("p", "p.py", imported), Source("s", "s.py", KERNEL)], [facts])
+    elsewhere.add(rows[:1], [Source("p", "p.py", imported)], [facts])
+    assert len(table_of_stores([own], Depth.COMPILED)) == 2
+    (learned,) = table_of_stores([own], Depth.COMPILED, to_learn=True).about["params"]
+    assert json.loads(learned) == {"BLOCK": 256}
+    assert len(table_of_stores([elsewhere], Depth.COMPILED, to_learn=True)) == 1  # or nothing
+
+
 def test_a_table_is_written_and_read_again(store, tmp_path):
     table = table_of_stores([store], Depth.CAPTURED)
     table.save(tmp_path / "table.npz")
