@@ -13,7 +13,7 @@ from solkit.errors import UnsupportedError
 
 __all__ = ["LEARNED_FROM", "folder"]
 
-LEARNED_FROM = ("h100", "h200", "h100_triton371")
+LEARNED_FROM = ("h100", "h200", "h100_triton371", "h200_libraries")
 """The sets that the shipped surrogate learns from."""
 
 _CHECKOUT = Path(__file__).parent / "data"

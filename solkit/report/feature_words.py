@@ -23,7 +23,32 @@ _RESOURCES = {
 }
 """Terms of the kernel model, in words."""
 
+_ORDINALS = ("largest", "second largest", "third largest", "fourth largest")
+_CACHE_WORDS = {
+    "first": "that the cache evicts first",
+    "last": "that the cache evicts last",
+    "cg": "past L1",
+    "ca": "cached at all levels",
+    "cs": "that stream",
+    "cv": "that are never cached",
+    "wt": "written through",
+}
+
 _WHOLE = {
+    **{f"geometry.size_{n}": f"{word} size of the tensors" for n, word in enumerate(_ORDINALS)},
+    **{
+        f"params.constant_{n}": f"{word} constant" for n, word in enumerate(_ORDINALS)
+    },
+    **{
+        f"tiles.{kind}_{name}": f"share of {kind}s {words}"
+        for kind in ("load", "store")
+        for name, words in _CACHE_WORDS.items()
+    },
+    "geometry.alignment": "alignment of the tensors' rows",
+    "params.flags": "number of flags that are set",
+    "tiles.all_gap": "rough time over the speed of light",
+    "tiles.all_traffic": "bytes that all launches move, over those that they must",
+    "tiles.gap": "rough time of the largest launch over the speed of light",
     "problem.intensity": "operations per byte of the problem",
     "problem.l2_fill": "share of L2 that the problem fills",
     "problem.limited_by_dram": "the problem is limited by DRAM",
@@ -52,6 +77,5 @@ def words_of_feature(feature: str) -> str:
     if group == "model":
         return f"modelled {_RESOURCES.get(name, f'{name} time')}"
     if group == "params":
-        is_constant = name.startswith("constant_") and name[9:].isdigit()
-        return "another constant of the kernel" if is_constant else name
+        return name
     return f"{name.replace('_', ' ')} {_GROUPS[group]}" if group in _GROUPS else feature
