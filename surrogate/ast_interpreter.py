@@ -238,8 +238,8 @@ class _Follower:
         if isinstance(node, ast.Return) and frame.returned is not None:
             value = UNKNOWN if node.value is None else self._value(node.value, frame)
             frame.returned.append((frame.condition * frame.alive, value))
-        left = frame.alive * (1 - frame.condition)
-        frame.alive = np.where(np.asarray(frame.unsure) > 0, frame.alive, left)
+        staying = frame.alive * (1 - frame.condition)
+        frame.alive = np.where(np.asarray(frame.unsure) > 0, frame.alive, staying)
 
     def _assign(self, target: ast.expr, value: Value, frame: _Frame) -> None:
         if isinstance(target, ast.Name):
@@ -252,15 +252,15 @@ class _Follower:
     def _run_branches(self, node: ast.If, frame: _Frame) -> None:
         share = self._truth(node.test, frame)
         split_by(share)
-        known = ~np.isnan(share)
+        is_known = ~np.isnan(share)
         before, condition = frame.variables, frame.condition
         self.recorder.note_branch(share)
         unsure = frame.unsure
-        frame.unsure = unsure + ~known
+        frame.unsure = unsure + ~is_known
         results = []
         for body, part in (
-            (node.body, np.where(known, share, 1.0)),
-            (node.orelse, np.where(known, 1 - share, 1.0)),
+            (node.body, np.where(is_known, share, 1.0)),
+            (node.orelse, np.where(is_known, 1 - share, 1.0)),
         ):
             frame.variables, frame.condition = dict(before), condition * part
             if np.any(part):
@@ -497,7 +497,7 @@ class _Follower:
         return operand
 
     def _comparison(self, node: ast.Compare, frame: _Frame) -> Value:
-        values = [self._value(each, frame) for each in (node.left, *node.comparators)]
+        values = [self._value(operand, frame) for operand in (node.left, *node.comparators)]
         results = [
             self._compared(op, lhs, rhs)
             for op, lhs, rhs in zip(node.ops, values, values[1:], strict=False)
@@ -518,10 +518,10 @@ class _Follower:
                 return constant_value((lhs.text == rhs.text) == isinstance(op, (ast.Is, ast.Eq)))
         if isinstance(op, (ast.In, ast.NotIn)) and rhs.items is not None:
             numbers = [self._compared(ast.Eq(), lhs, item).number for item in rhs.items]
-            found: Number = 0.0
+            share: Number = 0.0
             for number in numbers:
-                found = np.fmax(found, number)
-            return Value(found if isinstance(op, ast.In) else 1 - found, is_integer=True)
+                share = np.fmax(share, number)
+            return Value(share if isinstance(op, ast.In) else 1 - share, is_integer=True)
         if lhs.sizes or rhs.sizes:
             result = compare_values(op, lhs, rhs)
             floats = not (lhs.is_integer and rhs.is_integer)

@@ -5,13 +5,50 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from solkit.surrogate.program_values import Array, Number, Value
 
-__all__ = ["Block", "Event", "EventRecorder"]
+__all__ = ["Block", "Details", "Event", "EventRecorder"]
+
+
+@dataclass(frozen=True)
+class Details:
+    """Particulars of accesses and products.
+
+    Attributes:
+        lanes: elements with those that are masked; of accesses.
+        run: elements that lie next to each other in memory; NaN if data decide.
+        sectors: bytes of memory's sectors for each byte.
+        staged: bytes of operands that come from memory; of products.
+        sizes: of a product: rows, columns and depth.
+        hint: words for the cache that an access is given, in alphabetical order.
+        is_exact: whether a product of 32-bit numbers is not rounded to TF32.
+    """
+
+    lanes: Number = 0.0
+    run: Number = 1.0
+    sectors: Number = 1.0
+    staged: Number = 0.0
+    sizes: tuple[Number, ...] = ()
+    hint: str = ""
+    is_exact: bool = False
+
+    def over_samples(self, weights: Number) -> Details:
+        """Return means over samples; of what a mask decides, over those that count."""
+        return replace(
+            self,
+            lanes=_mean(self.lanes),
+            run=_weighted_mean(self.run, weights),
+            sectors=_weighted_mean(self.sectors, weights),
+            staged=_mean(self.staged),
+            sizes=tuple(map(_mean, self.sizes)),
+        )
+
+
+_PLAIN = Details()
 
 
 @dataclass(frozen=True)
@@ -28,14 +65,8 @@ class Event:
         unknown: 1 where the number of trips of a loop around it is unknown, else 0.
         loops: loops around it.
         loop: number of the innermost loop around it; 0 without one.
-        lanes: elements with those that are masked; of accesses.
         width: bytes of an element.
-        run: elements that lie next to each other in memory; NaN if data decide.
-        sectors: bytes of memory's sectors for each byte.
-        staged: bytes of operands that come from memory; of products.
-        sizes: of a product: rows, columns and depth.
-        hint: words for the cache that an access is given, in alphabetical order.
-        is_exact: whether a product of 32-bit numbers is not rounded to TF32.
+        details: of accesses and products.
     """
 
     kind: str
@@ -44,14 +75,8 @@ class Event:
     unknown: Number
     loops: int
     loop: int = 0
-    lanes: Number = 0.0
     width: Number = 4.0
-    run: Number = 1.0
-    sectors: Number = 1.0
-    staged: Number = 0.0
-    sizes: tuple[Number, ...] = ()
-    hint: str = ""
-    is_exact: bool = False
+    details: Details = _PLAIN
 
     @functools.cached_property
     def happens(self) -> Number:
@@ -158,14 +183,8 @@ class EventRecorder:
         kind: str,
         elements: Number,
         *,
-        lanes: Number = 0.0,
         width: Number = 4.0,
-        run: Number = 1.0,
-        sectors: Number = 1.0,
-        staged: Number = 0.0,
-        sizes: tuple[Number, ...] = (),
-        hint: str = "",
-        is_exact: bool = False,
+        details: Details = _PLAIN,
     ) -> None:
         """Add an event."""
         if self._is_silent:
@@ -178,14 +197,8 @@ class EventRecorder:
             np.asarray(np.asarray(_mean(self.unknown)) > 0, float),
             self.loops,
             self._loop,
-            _mean(lanes),
             _mean(width),
-            _weighted_mean(run, often),
-            _weighted_mean(sectors, often),
-            _mean(staged),
-            tuple(map(_mean, sizes)),
-            hint,
-            is_exact,
+            details if details is _PLAIN else details.over_samples(often),
         )
         self.block.events.append(event)
 

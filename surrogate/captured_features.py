@@ -210,7 +210,7 @@ class _BlockCounts:
             moved = here.blocks * self.all(kind, _bytes_per_trip)
             sectors = here.blocks * self.all(kind, self._sector_bytes)
             runs = self.all(kind, lambda e: _bytes_per_trip(e) * _contiguous_bytes(e))
-            by_data = self.all(kind, lambda e: _bytes_per_trip(e) * np.isnan(e.run))
+            by_data = self.all(kind, lambda e: _bytes_per_trip(e) * np.isnan(e.details.run))
             columns |= {
                 f"{kind}_traffic": _bounded_log2(moved / np.maximum(least, 1)),
                 f"{kind}_sectors": _bounded_log2(sectors / np.maximum(moved, 1)),
@@ -230,14 +230,14 @@ class _BlockCounts:
     def _sector_bytes(self, event: Event) -> Number:
         """Return bytes of the sectors that an access touches; spare warps load what others load."""
         if event.kind != "load":
-            return _bytes_per_trip(event) * event.sectors
+            return _bytes_per_trip(event) * event.details.sectors
         warps = np.maximum(self.setting.warps, 1)
-        busy = np.clip(np.ceil(event.lanes / _WARP), 1, warps)
-        return _bytes_per_trip(event) * event.sectors * warps / busy
+        busy = np.clip(np.ceil(event.details.lanes / _WARP), 1, warps)
+        return _bytes_per_trip(event) * event.details.sectors * warps / busy
 
     def _hinted_bytes(self, kind: str, word: str) -> Number:
         """Return bytes of a block's accesses that give the cache a word."""
-        hinted = self.all(kind, lambda e: _bytes_per_trip(e) * (word in e.hint.split()))
+        hinted = self.all(kind, lambda e: _bytes_per_trip(e) * (word in e.details.hint.split()))
         return np.nan_to_num(hinted)
 
     def _product_columns(self) -> dict[str, Number]:
@@ -247,10 +247,10 @@ class _BlockCounts:
         if not dots:
             return products
         threads = here.warps * _WARP
-        largest = _largest_where(dots, [e.sizes[0] * e.sizes[1] for e in dots])
-        staged = _largest_where(dots, [e.staged for e in dots])
+        largest = _largest_where(dots, [e.details.sizes[0] * e.details.sizes[1] for e in dots])
+        staged = _largest_where(dots, [e.details.staged for e in dots])
         rows, columns, depth = (
-            _largest_where(dots, [e.sizes[at] for e in dots]) for at in range(3)
+            _largest_where(dots, [e.details.sizes[at] for e in dots]) for at in range(3)
         )
         limit = here.shared_bytes
         return products | {
@@ -374,7 +374,7 @@ class _BlockCounts:
         """Return FLOP/s of the tensor cores at the width of the operands."""
         dots = [event for event in self.block.events if event.kind == "dot"]
         width = _largest_of([0.0, *(e.width * e.happens for e in dots)])
-        exact = _sum_arrays([event.happens for event in dots if event.is_exact])
+        exact = _sum_arrays([event.happens for event in dots if event.details.is_exact])
         fp8, bf16, tf32 = (rates[f"tensor.{name}"] for name in ("fp8", "bf16", "tf32"))
         widest = np.where(np.asarray(exact) > 0, rates["fp32"], tf32)
         return np.select([width <= 1, width <= 2], [fp8, bf16], widest)
@@ -388,8 +388,8 @@ class _BlockCounts:
         waits: dict[int, tuple[Number, Number]] = {}
         for event in loads:
             often, unknown = waits.get(event.loop, (0.0, 0.0))
-            known = np.fmax(unknown, event.unknown * event.happens)
-            waits[event.loop] = np.fmax(often, event.times), known
+            unknown = np.fmax(unknown, event.unknown * event.happens)
+            waits[event.loop] = np.fmax(often, event.times), unknown
         return list(waits.values())
 
 
@@ -403,11 +403,11 @@ def _bytes_of_all_trips(event: Event) -> Number:
 
 def _contiguous_bytes(event: Event) -> Number:
     """Return bytes that lie together, up to a warp's widest access."""
-    return np.clip(np.nan_to_num(event.run, nan=1.0) * event.width, 1, 512)
+    return np.clip(np.nan_to_num(event.details.run, nan=1.0) * event.width, 1, 512)
 
 
 def _padded_products(event: Event) -> Number:
-    rows, columns, depth = event.sizes
+    rows, columns, depth = event.details.sizes
     whole = np.maximum(rows, 16) * np.maximum(columns, 8) * np.maximum(depth, 8)
     return event.elements * whole / (rows * columns * depth)
 

@@ -450,8 +450,8 @@ def _size_features(problem: Problem, launches: Launches) -> Columns:
     largest = np.array([_tensor_sizes(record) or of_problem for record in records], float)
     alignment = np.array([_least_alignment(record) for record in records], float)
     columns = {f"geometry.size_{place}": largest[:, place] for place in range(_SIZES)}
-    known = {name: _bounded_log2(column) for name, column in columns.items()}
-    return known | {"geometry.alignment": _bounded_log2(alignment)}
+    logarithms = {name: _bounded_log2(column) for name, column in columns.items()}
+    return logarithms | {"geometry.alignment": _bounded_log2(alignment)}
 
 
 def _tensor_sizes(launch: Launch | None) -> tuple[float, ...]:

@@ -67,9 +67,9 @@ class DistinctPrograms:
 
     def shared(self, program: KernelProgram) -> KernelProgram:
         """Return the first program that was equal to one."""
-        known = self._by_identity.get(id(program))
-        if known is not None:
-            return known
+        same = self._by_identity.get(id(program))
+        if same is not None:
+            return same
         functions = program.functions.items()
         content = tuple((key, f.source, tuple(f.names.items())) for key, f in functions)
         first = self._by_content.setdefault((program.entry, content), program)
@@ -116,8 +116,8 @@ def _kind(binding: Binding) -> Hashable:
         return "number", isinstance(value, float)
     if binding.tensor is not None:
         tensor = binding.tensor
-        known = (tensor.contents, tensor.contents_step, tensor.offset_elements)
-        return "tensor", tensor.dtype, len(tensor.block), known if tensor.contents else None
+        contents = (tensor.contents, tensor.contents_step, tensor.offset_elements)
+        return "tensor", tensor.dtype, len(tensor.block), contents if tensor.contents else None
     return binding.kind, binding.text, tuple(map(_kind, binding.items))
 
 
@@ -240,8 +240,8 @@ def _constant_binding(node: ast.expr | None) -> Binding | None:
         node = node.args[0]
     if isinstance(node, (ast.Tuple, ast.List)):
         items = [_constant_binding(element) for element in node.elts]
-        known = tuple(item for item in items if item is not None)
-        return Binding("items", items=known) if len(known) == len(items) else None
+        constants = tuple(item for item in items if item is not None)
+        return Binding("items", items=constants) if len(constants) == len(items) else None
     if isinstance(node, ast.Constant) and not isinstance(node.value, (bytes, complex)):
         return None if node.value is ... else Binding("constant", node.value)
     return None

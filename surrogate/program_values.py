@@ -230,9 +230,9 @@ COMPARED: dict[type, Callable[[Any, Any], Any]] = {
 
 
 def _bitwise(compute: Callable[[Any, Any], Any], lhs: Number, rhs: Number) -> Number:
-    known = ~(np.isnan(lhs) | np.isnan(rhs))
+    are_known = ~(np.isnan(lhs) | np.isnan(rhs))
     whole = (np.nan_to_num(number).astype(np.int64) for number in (lhs, rhs))
-    return np.where(known, compute(*whole), np.nan)
+    return np.where(are_known, compute(*whole), np.nan)
 
 
 def _plain(result: Any) -> Number:
@@ -411,8 +411,8 @@ def _aligned_bytes(pointer: Value, run: Number) -> Array:
     far = [np.where(np.abs(step) >= run, step, 0.0) for step in pointer.steps]
     bits = np.asarray(_SECTOR)
     for distance in (pointer.number, *far):
-        known = np.nan_to_num(np.asarray(distance, float) * pointer.width).astype(np.int64)
-        low = np.where(known == 0, int(_SECTOR), known & -known)
+        whole = np.nan_to_num(np.asarray(distance, float) * pointer.width).astype(np.int64)
+        low = np.where(whole == 0, int(_SECTOR), whole & -whole)
         bits = np.minimum(bits, low)
     return np.minimum(bits, bits.min(axis=-1, keepdims=True)) if bits.ndim == 2 else bits
 
@@ -559,8 +559,8 @@ def _look_up(tensor: TensorLayout, offset: Array) -> Array:
     place = (offset + tensor.offset_elements) / tensor.contents_step
     values = np.asarray(tensor.contents, float)
     inside = np.clip(np.nan_to_num(place), 0, len(values) - 1)
-    found = np.interp(inside, np.arange(len(values)), values)
-    return np.where(np.isnan(place), np.nan, found)
+    numbers = np.interp(inside, np.arange(len(values)), values)
+    return np.where(np.isnan(place), np.nan, numbers)
 
 
 def _known_step(

@@ -309,8 +309,8 @@ class _LaunchRecords:
         compiled = self.facts.get(row["facts_id"] or "")
         recorded = self._captured_launches(_key_at_depth(row, source, gpu, Depth.CAPTURED))
         if self.depth is Depth.CAPTURED:
-            known = tuple(_launches_of_facts(compiled)) if compiled else self._own_launches(row)
-            launches = recorded or known
+            bare = tuple(_launches_of_facts(compiled)) if compiled else self._own_launches(row)
+            launches = recorded or bare
             return [KernelAnalysis(Facts(launch, Depth.CAPTURED)) for launch in launches]
         if depth_reached(source, self.depth) is Depth.LOWERED:
             compiled = self.facts.get(_key_at_depth(row, source, gpu, Depth.LOWERED))

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from solkit.surrogate.block_events import EventRecorder
+from solkit.surrogate.block_events import Details, EventRecorder
 from solkit.surrogate.program_values import (
     FAR,
     UNKNOWN,
@@ -130,8 +130,8 @@ class TritonFunctions:
         if name in ("program_id", "num_programs"):
             axis = single_integer(first.number)
             numbers = self._programs if name == "program_id" else self._grid
-            known = axis is not None and 0 <= axis < len(numbers)
-            return Value(numbers[axis or 0] if known else np.nan, is_integer=True)
+            is_axis = axis is not None and 0 <= axis < len(numbers)
+            return Value(numbers[axis or 0] if is_axis else np.nan, is_integer=True)
         if name == "arange":
             begin, end = (*arguments, *named.values())[:2]
             size = _as_number(end) - _as_number(begin)
@@ -189,19 +189,21 @@ class TritonFunctions:
         self._recorder.record(
             kind,
             pointer.elements * share,
-            lanes=pointer.elements,
             width=pointer.width,
-            run=run,
-            sectors=sector_share(pointer, run),
-            hint=_hint_of(named),
+            details=Details(
+                lanes=pointer.elements,
+                run=run,
+                sectors=sector_share(pointer, run),
+                hint=_hint_of(named),
+            ),
         )
         if kind == "store":
             return UNKNOWN
         return self._loaded(pointer) if kind == "load" else self._unread(pointer)
 
     def _loaded(self, pointer: Value) -> Value:
-        known = known_integers(pointer) if pointer.is_integer else None
-        return self._unread(pointer) if known is None else self._recorder.note_size(known)
+        numbers = known_integers(pointer) if pointer.is_integer else None
+        return self._unread(pointer) if numbers is None else self._recorder.note_size(numbers)
 
     def _unread(self, pointer: Value) -> Value:
         return self._recorder.note_size(
@@ -227,11 +229,13 @@ class TritonFunctions:
         self._recorder.record(
             kind,
             pointer.elements * functools.reduce(operator.mul, shares, 1.0),
-            lanes=pointer.elements,
             width=pointer.width,
-            run=run,
-            sectors=sector_share(pointer, run),
-            hint=_hint_of(named),
+            details=Details(
+                lanes=pointer.elements,
+                run=run,
+                sectors=sector_share(pointer, run),
+                hint=_hint_of(named),
+            ),
         )
         return UNKNOWN if kind == "store" else self._unread(pointer)
 
@@ -252,9 +256,11 @@ class TritonFunctions:
             "dot",
             passes * batch * rows * columns * depth,
             width=np.maximum(lhs.width, rhs.width),
-            staged=staged,
-            sizes=(rows, columns, depth),
-            is_exact=precision == "ieee" or (isinstance(rounds, float) and rounds == 0),
+            details=Details(
+                staged=staged,
+                sizes=(rows, columns, depth),
+                is_exact=precision == "ieee" or (isinstance(rounds, float) and rounds == 0),
+            ),
         )
         sizes = (*lhs.sizes[:-1], columns)
         return self._recorder.note_size(Value(sizes=sizes, steps=(np.nan,) * len(sizes)))
@@ -318,13 +324,13 @@ class TritonFunctions:
         sizes = tuple(item.number for item in shape.items or (shape,))
         dtype = named.get("dtype", arguments[-1] if len(arguments) > 1 else UNKNOWN)
         filler = named.get("value", arguments[1] if name == "full" and len(arguments) > 1 else None)
-        known = dtype.kind == "type"
+        is_type = dtype.kind == "type"
         tensor = Value(
             0.0 if filler is None else filler.number,
             sizes,
             (0.0,) * len(sizes),
-            width=dtype.width if known else 4.0,
-            is_integer=known and dtype.is_integer,
+            width=dtype.width if is_type else 4.0,
+            is_integer=is_type and dtype.is_integer,
         )
         return self._recorder.note_size(tensor)
 
@@ -446,12 +452,12 @@ def _shares_inside(tile: Value, places: Sequence[Number]) -> tuple[Number, ...]:
 def _described_tile(is_block_pointer: bool, arguments: list[Value], named: Named) -> Value:
     """Return a block pointer or a descriptor that is made in the kernel."""
 
-    def given(name: str, place: int) -> Value:
+    def argument(name: str, place: int) -> Value:
         return named.get(name, arguments[place] if len(arguments) > place else UNKNOWN)
 
-    base, shape, strides = given("base", 0), given("shape", 1), given("strides", 2)
-    tile = given("block_shape", 4 if is_block_pointer else 3)
-    offsets = given("offsets", 3) if is_block_pointer else UNKNOWN
+    base, shape, strides = argument("base", 0), argument("shape", 1), argument("strides", 2)
+    tile = argument("block_shape", 4 if is_block_pointer else 3)
+    offsets = argument("offsets", 3) if is_block_pointer else UNKNOWN
     sizes = tuple(size.number for size in tile.items or ())
     steps = tuple(stride.number for stride in (strides.items or ())[: len(sizes)])
     steps = steps if len(steps) == len(sizes) else (FAR,) * len(sizes)

@@ -79,11 +79,11 @@ def test_the_tiles_of_a_product_are_those_that_it_loads_each_trip():
     np.testing.assert_array_equal(w.elements, [64 * 32, 16 * 32])  # BK x BN
     np.testing.assert_array_equal(x.times, [4, 16])  # K / BK
     assert x.width == 2
-    np.testing.assert_array_equal(x.run, [64, 16])  # along K
-    np.testing.assert_array_equal(w.run, [32, 32])  # along N
+    np.testing.assert_array_equal(x.details.run, [64, 16])  # along K
+    np.testing.assert_array_equal(w.details.run, [32, 32])  # along N
     (dot,) = of(block, "dot")
     np.testing.assert_array_equal(dot.elements * dot.times, [64 * 32 * 256, 128 * 32 * 256])
-    np.testing.assert_array_equal(dot.staged, [2 * 64 * (64 + 32), 2 * 16 * (128 + 32)])
+    np.testing.assert_array_equal(dot.details.staged, [2 * 64 * (64 + 32), 2 * 16 * (128 + 32)])
     (store,) = of(block, "store")
     np.testing.assert_array_equal(store.elements, [64 * 32, 128 * 32])
     assert store.times == 1
@@ -116,8 +116,8 @@ def tile(x_ptr, B: tl.constexpr, ROWS: tl.constexpr):
     by_rows = {tuple(rows): of(block, "load")[0] for rows, block in parts}
     assert sorted(by_rows) == [(0, 2), (1,)]
     np.testing.assert_array_equal(by_rows[0, 2].elements, [4 * 64, 4 * 32])
-    np.testing.assert_array_equal(by_rows[0, 2].run, [64, 32])
-    assert (by_rows[1,].elements, by_rows[1,].run) == (64, 1)
+    np.testing.assert_array_equal(by_rows[0, 2].details.run, [64, 32])
+    assert (by_rows[1,].elements, by_rows[1,].details.run) == (64, 1)
 
 
 def test_a_size_that_is_not_known_leaves_the_trips_open():
@@ -130,10 +130,13 @@ def test_what_data_decide_has_no_known_place():
     widths = {"index_ptr": 4.0, "x_ptr": 2.0, "out_ptr": 4.0, "begin_ptr": 4.0}
     block = follow(GATHER, "gather", {"BLOCK": 128.0}, widths, (8.0, 1.0, 1.0))
     index, x = of(block, "load")[-2:]
-    assert (index.run, index.unknown) == (128, 1)  # neighbours, in a loop whose end is loaded
-    assert x.run == 1  # four apart
+    assert (index.details.run, index.unknown) == (
+        128,
+        1,
+    )  # neighbours, in a loop whose end is loaded
+    assert x.details.run == 1  # four apart
     (atomic,) = of(block, "atomic")
-    assert np.isnan(atomic.run)
+    assert np.isnan(atomic.details.run)
     assert atomic.elements == 128
 
 
@@ -146,7 +149,9 @@ def copy(x_ptr, out_ptr, W, BLOCK: tl.constexpr):
 """
     widths = {"x_ptr": 4.0, "out_ptr": 4.0}
     block = follow(text, "copy", {"BLOCK": 128.0, "W": 64.0}, widths)
-    assert [(event.kind, event.run) for event in block.events if event.kind != "integer"] == [
+    assert [
+        (event.kind, event.details.run) for event in block.events if event.kind != "integer"
+    ] == [
         ("load", 128),
         ("store", 1),
     ]
@@ -173,7 +178,7 @@ def test_a_descriptor_has_the_tile_of_its_type():
     assert [event.kind for event in block.events] == ["load", "store"]
     for event in block.events:
         np.testing.assert_array_equal(event.elements, [8 * 64, 16 * 64])
-        np.testing.assert_array_equal(event.run, 64)
+        np.testing.assert_array_equal(event.details.run, 64)
 
 
 @pytest.mark.parametrize(
@@ -292,7 +297,7 @@ def test_a_block_pointer_checks_its_bounds():
         B=64,
     )
     assert load.elements == pytest.approx(50)  # 64 and 36
-    assert load.run == pytest.approx(50)
+    assert load.details.run == pytest.approx(50)
 
 
 def test_rows_that_are_not_aligned_touch_a_sector_more():
@@ -302,7 +307,7 @@ def test_rows_that_are_not_aligned_touch_a_sector_more():
             grid=(16.0, 1.0, 1.0),
             B=1024,
         )
-        return load.sectors
+        return load.details.sectors
 
     assert sectors(1024) == 1
     assert sectors(1025) == pytest.approx((128 + 28) / 128)  # requests of 32 floats, 4 bytes off
@@ -315,6 +320,6 @@ def test_hints_and_stages_are_seen_where_they_are_written():
         N=1024,
         B=256,
     )
-    assert load.hint == "evict_first"
+    assert load.details.hint == "evict_first"
     assert block.stages == 4
     assert block.options == {"flatten": 1}
