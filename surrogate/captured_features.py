@@ -98,26 +98,35 @@ class Setting:
         limits, number = device.limits, len(geometry[0])
         ceilings = {name: ceiling.value for name, ceiling in device.ceilings.items()}
         rates = {name: np.full(number, ceilings.get(name, np.inf)) for name in _RATES}
-        first = (np.full(number, float(value)) for value in work)
-        of_device = (device.sm_count, limits.threads, limits.blocks, limits.registers)
-        rest = (np.full(number, float(n)) for n in (*of_device, limits.shared_bytes))
-        return Setting(*first, *geometry, *rest, rates=rates)
+        shared = {
+            **dict(zip(("sol_s", "read_bytes", "write_bytes"), work, strict=True)),
+            "sm_count": device.sm_count,
+            "most_threads": limits.threads,
+            "most_blocks": limits.blocks,
+            "registers": limits.registers,
+            "shared_bytes": limits.shared_bytes,
+        }
+        columns = {name: np.full(number, float(value)) for name, value in shared.items()}
+        columns |= dict(zip(("blocks", "warps", "stages"), geometry, strict=True))
+        return Setting(rates=rates, **columns)
 
     @staticmethod
     def joined(parts: Sequence[Setting]) -> Setting:
         """Return the settings of the candidates of several problems, one after the other."""
-        columns = (np.concatenate(column) for column in zip(*(part._columns() for part in parts)))
+        names = parts[0]._columns()
+        columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         rates = {name: np.concatenate([part.rates[name] for part in parts]) for name in _RATES}
-        return Setting(*columns, rates=rates)
+        return Setting(rates=rates, **columns)
 
     def __getitem__(self, rows: Array) -> Setting:
         """Select the settings of some candidates."""
         rates = {name: rate[rows] for name, rate in self.rates.items()}
-        return Setting(*(column[rows] for column in self._columns()), rates=rates)
+        columns = {name: column[rows] for name, column in self._columns().items()}
+        return Setting(rates=rates, **columns)
 
-    def _columns(self) -> tuple[Array, ...]:
+    def _columns(self) -> dict[str, Array]:
         names = (entry.name for entry in fields(self) if entry.name != "rates")
-        return tuple(getattr(self, name) for name in names)
+        return {name: getattr(self, name) for name in names}
 
 
 def tile_features(setting: Setting, call: Call) -> dict[str, Array]:

@@ -108,16 +108,20 @@ class Value:
 
         def part(number: Number) -> Number:
             many = isinstance(number, np.ndarray) and number.ndim == 2 and len(number) > 1
-            return number[rows] if many else number  # type: ignore[index]
+            return number[rows] if many else number
 
-        columns = {
-            name: tuple(map(part, getattr(self, name)))
-            for name in ("sizes", "steps", "slopes", "bounds", "places")
-        }
-        items = None if self.items is None else tuple(item[rows] for item in self.items)
-        spans = tuple((part(low), part(high)) for low, high in self.spans)
-        number, width = part(self.number), part(self.width)
-        return replace(self, number=number, width=width, spans=spans, items=items, **columns)
+        return replace(
+            self,
+            number=part(self.number),
+            sizes=tuple(map(part, self.sizes)),
+            steps=tuple(map(part, self.steps)),
+            slopes=tuple(map(part, self.slopes)),
+            spans=tuple((part(low), part(high)) for low, high in self.spans),
+            width=part(self.width),
+            items=None if self.items is None else tuple(item[rows] for item in self.items),
+            bounds=tuple(map(part, self.bounds)),
+            places=tuple(map(part, self.places)),
+        )
 
     @property
     def elements(self) -> Number:
