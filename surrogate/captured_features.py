@@ -106,7 +106,9 @@ class Setting:
             "registers": limits.registers,
             "shared_bytes": limits.shared_bytes,
         }
-        columns = {name: np.full(number, float(value)) for name, value in shared.items()}
+        columns: dict[str, Array] = {
+            name: np.full(number, float(value)) for name, value in shared.items()
+        }
         columns |= dict(zip(("blocks", "warps", "stages"), geometry, strict=True))
         return Setting(rates=rates, **columns)
 

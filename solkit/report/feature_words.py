@@ -36,9 +36,7 @@ _CACHE_WORDS = {
 
 _WHOLE = {
     **{f"geometry.size_{n}": f"{word} size of the tensors" for n, word in enumerate(_ORDINALS)},
-    **{
-        f"params.constant_{n}": f"{word} constant" for n, word in enumerate(_ORDINALS)
-    },
+    **{f"params.constant_{n}": f"{word} constant" for n, word in enumerate(_ORDINALS)},
     **{
         f"tiles.{kind}_{name}": f"share of {kind}s {words}"
         for kind in ("load", "store")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import sys
 from pathlib import Path
 
@@ -14,8 +15,9 @@ pytest.importorskip("pyarrow")
 import polars as pl
 import pyarrow.parquet as pq
 
-from solkit.core import ROW_KEY
+from solkit.core import ROW_KEY, Depth
 from solkit.datasets import shipped
+from solkit.datasets.facts import facts_key
 from solkit.datasets.store import shipped as shipped_set
 from solkit.errors import UnsupportedError
 
@@ -94,14 +96,29 @@ def test_giving_facts_to_a_set_changed_nothing_else(name, rows, columns):
 
 def test_rows_of_library_launchers_have_facts_and_hold_no_package_s_text():
     store = shipped_set("h200_libraries")
-    rows = store.scan().select("origin", "facts_id", "source_sha256").collect()
+    names = ("kernel_id", "params", "shape", "triton_version")
+    rows = store.scan().select("origin", "facts_id", "source_sha256", *names).collect()
     assert set(rows["origin"]) == {"library"}
     assert rows["facts_id"].null_count() == 0
-    texts = [pl.read_parquet(path) for path in store.folder.glob("facts/*.parquet")]
-    assert not any(table["text"].str.contains("tl.load", literal=True).any() for table in texts)
+    facts = store.facts().collect()
+    with_text = set(facts.filter(pl.col("text").str.contains("tl.", literal=True))["id"])
     sources = pl.concat(pl.read_parquet(path) for path in store.folder.glob("sources/*.parquet"))
     assert set(rows["source_sha256"]) <= set(sources["sha256"])
     imports_a_package = sources["text"].str.contains("check_installed(", literal=True)
     assert imports_a_package.sum() >= 20
     ours = ~sources.filter(imports_a_package)["text"].str.contains("@triton.jit", literal=True)
     assert ours.all()  # a launcher, not the kernel
+    own = rows.join(sources.filter(~imports_a_package), left_on="source_sha256", right_on="sha256")
+    captured = {
+        facts_key(
+            row["kernel_id"],
+            json.loads(row["params"]),
+            json.loads(row["shape"]),
+            (9, 0),
+            132,
+            row["triton_version"],
+            depth=Depth.CAPTURED,
+        )
+        for row in own.iter_rows(named=True)
+    }
+    assert with_text == captured

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -64,9 +65,11 @@ def test_a_process_on_knobs_learns_from_the_first_rows_of_each_family_alone():
     """A gap that doubles with a parameter: rows between two measured ones lie between them."""
     number = 40
     knob = np.linspace(0, 1, number)
+    params = np.array([json.dumps({"B": size}) for size in 2.0**knob])
     rows = Table(
-        ("params.number.B",), knob[:, None].astype(np.float32), 2.0**knob, np.full(number, np.nan),
-        np.ones(number), {"family": np.full(number, "f")}, np.full(number, np.nan),
+        (), np.empty((number, 0), np.float32), 2.0**knob, np.full(number, np.nan),
+        np.ones(number), {"family": np.full(number, "f"), "params": params},
+        np.full(number, np.nan),
     )  # fmt: skip
     told = forecasters.OnKnobs(10)(rows, rows).time_ms
     assert np.isnan(told).sum() == 10
