@@ -12,7 +12,7 @@ surrogate forecasts costs (`solkit.surrogate.costs`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +29,7 @@ from solkit.surrogate.features import Array, Problem
 from solkit.surrogate.model import Contribution, Surrogate
 from solkit.surrogate.plan import Action, Forecast, Plan, Ranked, plan_actions
 from solkit.surrogate.resource_limits import P_OVERLOAD, explain_overloads
-from solkit.surrogate.table import Entry, table_of_entries
+from solkit.surrogate.table import Entry, Table, table_of_entries
 from solkit.surrogate.trees import Forecasts
 
 __all__ = ["MOST_POINTS", "Pool", "RankSettings", "Request", "problem_of", "rank", "ranked_pools"]
@@ -336,14 +336,27 @@ def _has_same_launches(other: _Candidate, own: _Candidate) -> bool:
     return bool(written) and all(x.signature for x in written) and launches[0] == launches[1]
 
 
+_Rows = dict[tuple[int, int], tuple[int, Analysis | None]]
+"""Row of a table, and what was analysed, by the identities of a candidate and its analysis."""
+
+
 @dataclass(frozen=True)
 class _Cascade:
-    """One problem's candidates, analysed as deeply as they deserve."""
+    """One problem's candidates, analysed as deeply as they deserve.
+
+    Attributes:
+        request: what is ranked.
+        analyser: analyses candidates.
+        surrogate: forecasts; ``None`` if there is none.
+        problem: what they compute.
+        tables: of candidates that were forecast, with their rows.
+    """
 
     request: Request
     analyser: Analyser
     surrogate: Surrogate | None
     problem: Problem
+    tables: list[tuple[_Rows, Table]] = field(default_factory=list)
 
     def plan(self, candidates: Sequence[_Candidate], shape: Shape) -> Plan:
         """Analyse, forecast, order."""
@@ -398,6 +411,18 @@ class _Cascade:
         scored, notes = self._forecast_all(candidates)
         return _level_forecasts(candidates, forecasts, scored), notes
 
+    def _table_of(self, candidates: Sequence[_Candidate]) -> Table:
+        """Return the table of analysed candidates: a row is the same whatever the others are."""
+        keys = [(id(candidate), id(candidate.analysis)) for candidate in candidates]
+        for rows, table in self.tables:
+            if all(key in rows for key in keys):
+                return table[np.array([rows[key][0] for key in keys], int)]
+        table = table_of_entries(self._entries_of(candidates))
+        # what a key identifies is kept, or another could take its place
+        kept = ((place, candidate.analysis) for place, candidate in enumerate(candidates))
+        self.tables.append((dict(zip(keys, kept, strict=True)), table))
+        return table
+
     def _entries_of(self, candidates: Sequence[_Candidate]) -> list[Entry]:
         entries = []
         for candidate in candidates:
@@ -432,7 +457,7 @@ class _Cascade:
             )
             if not len(places):
                 continue
-            table = table_of_entries(self._entries_of([candidates[at] for at in places]))
+            table = self._table_of([candidates[at] for at in places])
             if depth is Depth.CAPTURED:
                 for at, why in zip(
                     places, explain_overloads(table, self.analyser.device), strict=True
@@ -512,10 +537,8 @@ class _Cascade:
     def _costs_at_depth(self, candidates: Sequence[_Candidate], depth: Depth) -> Costs:
         """Return what candidates that are known to a depth will cost, in their order."""
         assert self.surrogate is not None
-        model, entries = self.surrogate.cost_model(depth), self._entries_of(candidates)
-        return model.costs(
-            table_of_entries(entries)
-        )  # all are of one problem and device: the order stays
+        # all are of one problem and device: the order stays
+        return self.surrogate.cost_model(depth).costs(self._table_of(candidates))
 
     def _count_needed(self, forecasts: Forecasts, places: Array, depth: Depth) -> int:
         usable = places[~np.isnan(forecasts.time_ms[places])]

@@ -6,6 +6,7 @@ and compile. Their answers are cached on disk by content (`solkit.analysis.cache
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import queue
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -149,16 +150,20 @@ class Analyser:
         Returns:
             The result, which may be a failure.
         """
+        return self._submit_from(
+            Source.here(configuration.path, configuration.reference), configuration, depth
+        )
 
+    def _submit_from(
+        self, source: Source, configuration: Configuration, depth: Depth
+    ) -> Future[Analysed]:
         def converted(answer: Answer | SolkitError) -> Analysed:
             if isinstance(answer, SolkitError):
                 return Analysed(configuration, error=answer)
             return Analysed(configuration, answer.value, seconds=answer.seconds)
 
         args = dict(configuration.shape), dict(configuration.params)
-        return self._ask(
-            configuration.path, configuration.reference, _METHODS[depth], args, converted
-        )
+        return self._ask_from(source, _METHODS[depth], args, converted)
 
     def analysed(
         self, configurations: Iterable[Configuration], depth: Depth = Depth.COMPILED
@@ -174,9 +179,11 @@ class Analyser:
         """
         done: queue.SimpleQueue[Future[Analysed]] = queue.SimpleQueue()
         pending: set[Future[Analysed]] = set()
+        source_of = functools.cache(Source.here)  # it reads the whole environment
         try:
             for configuration in configurations:
-                future = self.submit(configuration, depth)
+                source = source_of(configuration.path, configuration.reference)
+                future = self._submit_from(source, configuration, depth)
                 pending.add(future)
                 future.add_done_callback(done.put)
                 while not done.empty() or len(pending) > _AHEAD * self._workers:
@@ -252,14 +259,25 @@ class Analyser:
         args: tuple[Any, ...],
         convert: Callable[[Answer | SolkitError], T],
     ) -> Future[T]:
+        """Return the answer to a request about a file in the present surroundings."""
+        return self._ask_from(Source.here(path, reference), method, args, convert)
+
+    def _ask_from(
+        self,
+        source: Source,
+        method: str,
+        args: tuple[Any, ...],
+        convert: Callable[[Answer | SolkitError], T],
+    ) -> Future[T]:
         """Return the answer to a request, from disk or a worker, as `convert` converts it."""
+        path, reference = source.path, source.reference
         future: PendingAnswer[T] = PendingAnswer()
         compiles = method in ("lower", "analyse")
         how = _TOGETHER.get(method, 1), compiles, self.run_limit_s
         limit_s = self.limit_s
         if method == "describe" and self.run_limit_s is not None:  # it runs the candidate's file
             limit_s = min(limit_s, 2 * self.run_limit_s)
-        request, source = Request(method, args, limit_s, *how), Source.here(path, reference)
+        request = Request(method, args, limit_s, *how)
         if method == "capture":
             self._pool.submit(source, request, future, convert)
             return future

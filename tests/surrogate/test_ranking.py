@@ -329,12 +329,32 @@ def test_what_compiles_fast_goes_on_in_larger_numbers(model, monkeypatch):
 
     def number(surrogate):
         cascade = ranking._Cascade(None, None, surrogate, None)
-        return cascade._count_affordable([None] * 100, Depth.LOWERED, 10)
+        return cascade._count_affordable(candidates(*["triton"] * 100), Depth.LOWERED, 10)
 
     assert number(costing(model, 0.5, 0.25)) == 5
     assert number(costing(model, 0.125, 0.25)) == 20
     assert number(costing(model, 0.001, 0.25)) == 40  # at the most
     assert number(model) == number(None) == 10  # nothing is known of costs
+
+
+def test_fewer_candidates_are_rows_of_the_table_of_all(monkeypatch):
+    counts = []
+
+    def count(entries):
+        counts.append(len(entries))
+        whole = table(len(entries))
+        return replace(whole, time_ms=np.arange(len(entries), dtype=float))
+
+    monkeypatch.setattr(ranking, "table_of_entries", count)
+    monkeypatch.setattr(ranking._Cascade, "_entries_of", lambda _, chosen: chosen)
+    pool = candidates(*["triton"] * 5)
+    cascade = ranking._Cascade(None, None, None, None)
+    cascade._table_of(pool)
+    assert list(cascade._table_of([pool[3], pool[1]]).time_ms) == [3.0, 1.0]
+    assert counts == [5]
+    pool[1].analysis = candidates("triton")[0].analysis or object()
+    cascade._table_of([pool[3], pool[1]])  # analysed more deeply: another row
+    assert counts == [5, 2]
 
 
 def test_fewer_are_lowered_where_that_takes_long(model, monkeypatch):
