@@ -75,7 +75,7 @@ def table(rows=400, families=8, seed=0, noise=0.05, devices=("h100-sxm",)):
     about = {
         "kernel_id": np.char.add("kernel", kernel.astype(str)),
         "problem_id": np.char.add("problem", problem.astype(str)),
-        "params": place.astype(str),
+        "params": np.array([f'{{"POINT": {point}}}' for point in place]),
         "device": np.array(devices)[place // 2 % len(devices)],
         "family": np.char.add("family", family.astype(str)),
         "kind": np.char.add("kind", (family % 4).astype(str)),
