@@ -174,6 +174,8 @@ def features_of_problems(
     Returns:
         Columns by name of each task; what is unknown is NaN.
     """
+    if not tasks:
+        return []
     launches = [_largest_launches(those.kernels, those.sources) for _, _, those in tasks]
     pairs = [(problem, device) for problem, device, _ in tasks]
     tiles = _tile_features([(*pair, part) for pair, part in zip(pairs, launches, strict=True)])

@@ -26,7 +26,7 @@ from solkit.datasets.facts import facts_id, facts_to_json
 from solkit.datasets.store import Store
 from solkit.errors import InputError
 from solkit.surrogate.launch_calls import program_of_text
-from solkit.surrogate.table import Table, table_of_stores
+from solkit.surrogate.table import Table, table_of_entries, table_of_stores
 
 pytest.importorskip("polars")
 
@@ -62,6 +62,11 @@ def store(tmp_path):
     made = Store(tmp_path / "store", create=True)
     made.add(rows, [Source("s", "double.py", KERNEL)], [StoredFacts("f", facts)])
     return made
+
+
+def test_no_candidates_make_an_empty_table():
+    empty = table_of_entries([])
+    assert (len(empty), empty.names, empty.values.shape) == (0, (), (0, 0))
 
 
 def test_the_captured_depth_needs_no_facts(store):
