@@ -260,7 +260,8 @@ class _Uses:
             if all(use.storage in self._constant for use in op.inputs):
                 self._constant |= {use.storage for use in op.outputs}
         self._live = live
-        self._reaching: dict[tuple[int, bool], bool] = {}  # by the op's identity
+        self._reaching: dict[tuple[int, bool], bool] = {}  # by the op's identity, as the next
+        self._kept: dict[tuple[int, bool], bool] = {}
         self._varying = None if program.arguments is None else set(program.arguments)
         for op in live:
             if self._varying and any(use.storage in self._varying for use in op.inputs):
@@ -366,6 +367,12 @@ class _Uses:
             op: the op.
             saturating: whether functions that flatten out may follow.
         """
+        key = id(op), saturating
+        if key not in self._kept:  # or the paths through thousands of ops would be walked
+            self._kept[key] = self._is_kept(op, saturating)
+        return self._kept[key]
+
+    def _is_kept(self, op: TracedOp, saturating: bool) -> bool:
         use = op.result
         if len(op.outputs) != 1 or op.written:
             return False
