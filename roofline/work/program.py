@@ -140,7 +140,7 @@ class TensorUse:
         distinct = self._distinct
         return distinct if self.values is None else min(distinct, self.values)
 
-    @property
+    @functools.cached_property  # thousands of ops may ask of the same thousands of uses
     def _distinct(self) -> int:
         dims = [(n, step != 0) for n, step in zip(self.shape, self.stride)]
         if self.mask is None:
