@@ -113,7 +113,7 @@ IMPORTS = {
     "import helion\n": "from plain import nothing as helion\n",
     "helion.runtime.get_num_sm": "get_num_sm",
 }
-"""What stands for what in code that should run without Helion, which few torches can import."""
+"""Replacements in code that should run without Helion, which few torches can import."""
 
 
 class OnCPU(TorchFunctionMode):

@@ -1,4 +1,4 @@
-"""How much a search leaves behind where it stops, on recorded spaces with noise: no GPU.
+"""Times that a search leaves behind where it stops, on recorded spaces with noise: no GPU.
 
     python bench/stops.py FOLDER_OR_FILE ... [--seeds 30] [--noise 0.007] [--most 400]
     python bench/stops.py --sets h100 h200 --spaces 40 --skip 80 --jobs 8 --json stops.json
@@ -87,7 +87,7 @@ def chosen_of_race(times, timed):
 
 
 def agree(one, other):
-    """Whether two runs of a space chose alike."""
+    """Tell whether two runs of a space chose alike."""
     if one["chosen"] == other["chosen"]:
         return True
     low, high = sorted((one["chosen_ms"], other["chosen_ms"]))
@@ -106,11 +106,11 @@ def table(rows):
         f"{statistics.median([row['measured'] for row in stops] or [0])} measurements",
     ]
     for name, some in (("stops", stops), ("all runs", rows)):
-        left = np.array([row["left"] for row in some])
+        losses = np.array([row["left"] for row in some])
         shares = ", ".join(
-            f"{np.mean(left > share):.1%} leave over {share:.1%}" for share in (0.007, 0.02, 0.05)
+            f"{np.mean(losses > share):.1%} leave over {share:.1%}" for share in (0.007, 0.02, 0.05)
         )
-        lines.append(f"{name}: {shares}" if len(left) else f"{name}: none")
+        lines.append(f"{name}: {shares}" if len(losses) else f"{name}: none")
     if stops:
         believed = statistics.mean(row["chance"] for row in stops)
         lines.append(f"stops: the chance that over 2 % is left was said to be {believed:.1%}")
@@ -164,9 +164,9 @@ def main() -> int:
             if row is None:
                 continue
             rows.append(row)
-            told = f"{row['stopped']} after {row['measured']}, {row['left']:.1%} left"
+            line = f"{row['stopped']} after {row['measured']}, {row['left']:.1%} left"
             where = f"{row['space'][:60]} {row['seed']}"
-            print(f"{len(rows)}/{len(jobs)} {where}: {told}", file=sys.stderr, flush=True)
+            print(f"{len(rows)}/{len(jobs)} {where}: {line}", file=sys.stderr, flush=True)
             if options.json:
                 options.json.write_text(json.dumps(rows, default=str))
     print(table(rows))

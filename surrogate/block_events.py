@@ -1,4 +1,4 @@
-"""What a block of a kernel does: events, each with how often, on the mean over sampled programs."""
+"""Events of a block of a kernel, each with its count: the mean over sampled programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Triton's own functions do and give, by their names in Triton.
+"""Events and results of Triton's own functions, by their names in Triton.
 
 Only the last part of a qualified name counts: ``triton.language.core.load`` and a tensor's method
 ``load`` are the same. A function that is not known works on each element.

@@ -63,7 +63,7 @@ _TILEWISE = (
     *("geometry.blocks", "geometry.blocks_per_sm", "geometry.least_waves", "geometry.busy"),
     *("geometry.bytes_per_block", "geometry.operations_per_thread", "geometry.threads_per_sm"),
 )
-"""What NeuSight (Lee et al., ASPLOS 2025) reads of a launch: work of a tile, tiles, waves."""
+"""Features that NeuSight (Lee et al., ASPLOS 2025) reads: work of a tile, tiles, waves."""
 _PLAIN_KNOBS = ("geometry.warps", "geometry.stages", "geometry.clusters")
 _NOISE = 0.05
 """Variance of a measured gap in a process over knobs, where gaps vary by 1."""

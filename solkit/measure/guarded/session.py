@@ -316,12 +316,14 @@ class _Preparation(threading.Thread):
 
     def run(self) -> None:
         """Start the processes; what fails here, the first candidate meets and reports."""
-        with contextlib.suppress(SolkitError, ClosedError, OSError):
-            self._processes.start_candidates(1, self._paths, patience_s=0.0)
-        with self._lock:
-            self._is_done = True
-            if self._is_unwanted:
-                self._processes.close()
+        try:
+            with contextlib.suppress(SolkitError, ClosedError, OSError):
+                self._processes.start_candidates(1, self._paths, patience_s=0.0)
+        finally:
+            with self._lock:
+                self._is_done = True
+                if self._is_unwanted:
+                    self._processes.close()
 
     def end(self) -> bool:
         """Tell whether it has ended; else it ends the processes itself, as soon as it has."""
