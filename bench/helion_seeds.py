@@ -27,6 +27,7 @@ from torch.overrides import TorchFunctionMode
 
 KERNEL_FILE = '''"""Helion's {name}: a configuration is Triton code that Helion {version} wrote."""
 
+import functools
 import importlib.util
 import json
 import sys
@@ -43,6 +44,7 @@ PRETUNED = {pretuned}
 OUTPUTS = {outputs}
 
 
+@functools.cache
 def module(path):
     spec = importlib.util.spec_from_file_location(path.stem, path)
     loaded = importlib.util.module_from_spec(spec)
