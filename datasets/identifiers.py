@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Mapping
@@ -52,6 +53,7 @@ def source_of(data: bytes, name: str) -> Source:
         raise InputError(f"{name} is not UTF-8 text: {error}") from error
 
 
+@functools.lru_cache(maxsize=1 << 10, typed=True)  # the words of a space are few, its points many
 def _quoted_word(value: Value) -> str:
     text = value if isinstance(value, str) else json.dumps(finite(value)).strip('"')
     return quote(text, safe=" .:+-_()[]")

@@ -308,15 +308,8 @@ def _drop_twins(candidates: list[_Candidate]) -> list[_Candidate]:
     all of a kernel only in Triton.
     """
     twins = set()
-    for own in candidates:
-        same = next(
-            (
-                candidate
-                for candidate in candidates
-                if own.is_own and _has_same_launches(candidate, own)
-            ),
-            None,
-        )
+    for own in (candidate for candidate in candidates if candidate.is_own):
+        same = next((other for other in candidates if _has_same_launches(other, own)), None)
         if same is not None:
             own.own_params = own.configuration.params
             own.configuration = same.configuration

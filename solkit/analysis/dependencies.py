@@ -24,6 +24,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar, Union
 
+from solkit.processes.sources import source_stamps
+
 __all__ = ["Files", "Lately", "Reads", "Stamp", "Stamps", "stamp_of_file", "surroundings"]
 
 Stamp = Union[tuple[int, int], None]
@@ -32,7 +34,7 @@ Stamp = Union[tuple[int, int], None]
 T = TypeVar("T")
 
 _ROOT = Path(__file__).parents[1]
-_ROOMS = ("adapters", "analysis", "core", "kernelfiles", "processes", "roofline")
+_ROOMS = ("adapters", "analysis", "core", "kernelfiles", "ops", "processes", "roofline")
 _LIBRARIES = ("torch", "triton", "numpy", "sympy", "pydantic", "functorch")
 _PACKAGES = ("torch", "triton", "numpy", "sympy", "pydantic", "nvidia-cuda-nvrtc")
 _PREFIXES = ("TRITON_", "TORCH", "PYTORCH_", "LLVM_", "MLIR_", "NVCC_", "CUDA_")
@@ -264,7 +266,7 @@ def _installed() -> tuple[object, ...]:
     """Return versions, and the state of SolKit's sources, which change without a version."""
     versions = tuple(map(_package_version, _PACKAGES))
     sources = tuple(
-        sorted(stamped for room in _ROOMS for stamped in _source_file_stamps(str(_ROOT / room)))
+        sorted(stamped for room in _ROOMS for stamped in source_stamps(str(_ROOT / room)))
     )
     return platform.python_version(), versions, sources
 
@@ -274,12 +276,3 @@ def _package_version(package: str) -> str | None:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
-
-
-def _source_file_stamps(folder: str) -> Iterator[tuple[str, int, int]]:
-    for entry in os.scandir(folder):
-        if entry.is_dir():
-            yield from _source_file_stamps(entry.path)
-        elif entry.name.endswith((".py", ".json")):
-            status = entry.stat()
-            yield entry.path, status.st_size, status.st_mtime_ns

@@ -40,6 +40,7 @@ from solkit.cli.replay import replay
 from solkit.cli.report import report
 from solkit.cli.score import EPILOG, score
 from solkit.cli.serve import serve
+from solkit.cli.standby import app as standby
 from solkit.cli.train import train
 from solkit.cli.tune import EPILOG as TUNE_EPILOG
 from solkit.cli.tune import tune
@@ -76,6 +77,7 @@ app.command(rich_help_panel=_LEARNING)(evaluate)
 app.command()(devices)
 app.command()(calibrate)
 app.add_typer(data)
+app.add_typer(standby)
 
 
 def main() -> None:

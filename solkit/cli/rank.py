@@ -85,6 +85,9 @@ def rank(
         for kernel in kernels:
             _declared.check_declared_names(kernel, reference, shapes)
         _project.announce_device(device)
+        from solkit.processes import jobs
+
+        jobs.start()  # it loads torch while the rest loads here
         from solkit import pipeline
         from solkit.core import Configuration
         from solkit.report import ranking

@@ -13,6 +13,7 @@ from solkit.errors import InputError
 from solkit.pipeline.shipped_surrogate import shipped_model
 from solkit.pipeline.studying import Shape, analyser_for
 from solkit.pipeline.target import target_device
+from solkit.processes import jobs
 from solkit.surrogate.model import Surrogate
 from solkit.surrogate.plan import Plan
 from solkit.surrogate.ranking import RankSettings, Request, ranked_pools
@@ -60,6 +61,7 @@ def rank(
     request = _rank_request(candidates, reference, budget, shapes, settings)
     limits = MeasureSettings()
     with analyser_for(target_device(device, limits), limits) as analyser:
+        jobs.start()  # it loads torch while the model is read here
         return ranked(request, analyser, surrogate or shipped_model())
 
 
@@ -93,9 +95,10 @@ def ask_tell(
 
     shapes = None if shape is None else [shape]
     request = _rank_request(candidates, reference, budget, shapes, settings)
-    model = surrogate or shipped_model()
     limits = MeasureSettings()
     with analyser_for(target_device(device, limits), limits) as analyser:
+        jobs.start()
+        model = surrogate or shipped_model()
         if shape is None:
             described = analyser.describe(request.files[0], request.reference).result()
             request = replace(request, shapes=described.problem.shapes[:1])

@@ -67,6 +67,10 @@ class Channel:
         """Return the socket's descriptor."""
         return self._socket.fileno()
 
+    def detach(self) -> int:
+        """Return the socket's descriptor, which the caller owns then."""
+        return self._socket.detach()
+
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()

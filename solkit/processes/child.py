@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from solkit.processes.forkserver import ForkServer, children_of
+from solkit.processes.forkserver import Fork, ForkServer, children_of
 
-__all__ = ["Child"]
+__all__ = ["Child", "family_bytes"]
 
 _KEPT_BYTES = 16 << 10
 _READ_S = 10.0  # for what an ended process has printed; the reader may wait for a core
@@ -23,12 +23,16 @@ class Child:
     Its standard input is empty; the last 16 KiB of its and its children's output are kept.
 
     Args:
-        server: forks it.
-        function, args, env, descriptors, folder: as for `ForkServer.fork`.
+        fork: the process.
+        output: the descriptor of what it prints, which this closes.
     """
 
-    def __init__(
-        self,
+    def __init__(self, fork: Fork, output: int) -> None:
+        self._fork, self._tail = fork, _Tail(output)
+
+    @classmethod
+    def start(
+        cls,
         server: ForkServer,
         function: str,
         args: tuple[Any, ...] = (),
@@ -36,15 +40,19 @@ class Child:
         env: Mapping[str, str],
         descriptors: Sequence[int] = (),
         folder: str | None = None,
-    ) -> None:
+    ) -> Child:
+        """Return a new process; arguments as for `ForkServer.fork`."""
         read, write = os.pipe()
-        self._tail = _Tail(read)
         try:
-            self._fork = server.fork(
+            fork = server.fork(
                 function, args, env=env, descriptors=descriptors, output=write, folder=folder
             )
+        except BaseException:
+            os.close(read)
+            raise
         finally:
             os.close(write)
+        return cls(fork, read)
 
     @property
     def pid(self) -> int:
@@ -66,7 +74,7 @@ class Child:
 
     def resident_bytes(self) -> int:
         """Host memory of it and its descendants."""
-        return sum(map(_resident_bytes, _process_family(self.pid)))
+        return family_bytes(self.pid)
 
     def end(self, grace_s: float = 0.0) -> int:
         """Kill it and its descendants; returns its return code as in `subprocess`.
@@ -78,6 +86,11 @@ class Child:
             WorkerError: it outlived being killed.
         """
         return self._fork.end(grace_s)
+
+
+def family_bytes(pid: int) -> int:
+    """Return the resident host memory of a process and its descendants."""
+    return sum(map(_resident_bytes, _process_family(pid)))
 
 
 def _process_family(pid: int) -> Iterator[int]:

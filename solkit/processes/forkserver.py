@@ -47,21 +47,37 @@ from typing import Any, NoReturn
 
 from solkit import userdata
 from solkit.errors import UnsupportedError, WorkerError
-from solkit.processes.channel import Channel, ClosedError, Frame, connected_pair, is_readable
-from solkit.processes.host import Program, python_command, python_path
+from solkit.processes.channel import (
+    Channel,
+    ClosedError,
+    Frame,
+    NonsenseError,
+    connected_pair,
+    is_readable,
+)
+from solkit.processes.host import Program, descriptor_of, python_command, python_path
+from solkit.processes.standby import BorrowedServer, borrow_server
 from solkit.spans import span
 
-__all__ = ["Fork", "ForkServer", "children_of"]
+__all__ = [
+    "Fork",
+    "ForkServer",
+    "adopt_surroundings",
+    "children_of",
+    "working_directory",
+]
 
 _START_S = 150.0  # for the server to import torch
 _GRACE_S = 2.0  # for the server to end its forks
 _REAP_S = 30.0
+_REQUEST_S = 5.0  # for a borrower to send a request, while all others wait
 _NUMBER = struct.Struct("<i")
 _servers: weakref.WeakSet[ForkServer] = weakref.WeakSet()
 
 # linux/prctl.h
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
+_PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -75,6 +91,8 @@ class ForkServer:
         env: additional environment, including what libraries read when loaded.
         wrapper: a command that runs the server's command, such as a sandbox.
         inherits: whether its environment includes the caller's.
+        borrows: whether a daemon's server will do, if there is one
+            (`solkit.processes.standby`).
     """
 
     def __init__(
@@ -84,11 +102,12 @@ class ForkServer:
         wrapper: Sequence[str] = (),
         *,
         inherits: bool = True,
+        borrows: bool = False,
     ) -> None:
-        self._inherits = inherits
+        self._inherits, self._borrows = inherits, borrows
         self._prepare, self._env, self._wrapper = prepare, dict(env), tuple(wrapper)
         self._lock = threading.RLock()
-        self._process: Program | None = None
+        self._process: Program | BorrowedServer | None = None
         self._control: Channel | None = None
         _servers.add(self)
 
@@ -97,7 +116,8 @@ class ForkServer:
         with self._lock:
             if not self.is_alive:
                 self.close()
-                self._process, self._control = self._start_process()
+                borrowed = borrow_server(self._prepare, self._env) if self._borrows else None
+                self._process, self._control = borrowed or self._start_process()
 
     def load(self) -> None:
         """Start it unless it runs, and wait until it can fork.
@@ -117,6 +137,21 @@ class ForkServer:
         """Process id of the server, or of its wrapper; ``None`` if never started."""
         return None if self._process is None else self._process.pid
 
+    def lend(self) -> socket.socket:
+        """Return the end of a further control channel; what it forks ends when that is closed.
+
+        Raises:
+            WorkerError: the server is gone.
+        """
+        ours, theirs = connected_pair()
+        try:
+            with theirs:
+                self._send_request({"lent": True}, b"", (theirs.fileno(),))
+        except BaseException:
+            ours.close()
+            raise
+        return ours
+
     def fork(
         self,
         function: str,
@@ -126,6 +161,7 @@ class ForkServer:
         descriptors: Sequence[int] = (),
         output: int | None = None,
         folder: str | None = None,
+        name: str = "",
     ) -> Fork:
         """Fork a new process that runs ``module:function``, with the caller's module path.
 
@@ -136,15 +172,21 @@ class ForkServer:
             descriptors: open files to pass.
             output: the file that it prints to; the server's standard error by default.
             folder: its working directory; the caller's by default.
+            name: as the system shows it; Python's by default.
 
         Raises:
             UnsupportedError: no temporary folder can be written.
             WorkerError: the server is gone, or did not start in time.
         """
-        where = pickle.dumps((dict(env), folder or _working_directory(), list(sys.path)))
+        where = pickle.dumps((dict(env), folder or working_directory(), list(sys.path)))
         job = where + pickle.dumps(args)
-        header = {"function": function, "prints": output is not None}
-        sent = (*(() if output is None else (output,)), *descriptors)
+        with self._lock:
+            self.start()
+            if output is None and isinstance(self._process, BorrowedServer):
+                output = descriptor_of(sys.stderr)  # the server's own is the daemon's
+        prints = output is not None and output >= 0
+        header = {"function": function, "prints": prints, "name": name}
+        sent = (*((output,) if prints and output is not None else ()), *descriptors)
         try:
             return self._fork_job(header, job, sent)
         except WorkerError:
@@ -219,10 +261,14 @@ class Fork:
         server: forked it.
     """
 
-    def __init__(self, lifeline: socket.socket, server: ForkServer) -> None:
+    def __init__(self, lifeline: socket.socket, server: ForkServer, pid: int | None = None) -> None:
         self._lifeline, self.server = lifeline, server
         self._returncode: int | None = None
-        self.pid = self._read_pid()
+        self.pid = self._read_pid() if pid is None else pid
+
+    def detach(self) -> socket.socket:
+        """Return the lifeline, whose holder ends the process from now on."""
+        return self._lifeline
 
     def wait(self, timeout_s: float) -> int | None:
         """Wait for the return code as in `subprocess`; ``None`` if it has not ended by then."""
@@ -295,7 +341,7 @@ def children_of(pid: int | str) -> list[int]:
     return children
 
 
-def _working_directory() -> str | None:
+def working_directory() -> str | None:
     """Return the working directory, unless it was removed."""
     try:
         return str(Path.cwd())
@@ -350,17 +396,23 @@ class _Job:
     Attributes:
         lifeline: to the caller.
         scratch: the folder of its temporary files.
+        control: the channel by which it was asked for.
     """
 
     lifeline: socket.socket
     scratch: str
+    control: Channel
 
 
 class _Server:
-    """Forks on request, reaps, and kills abandoned processes."""
+    """Forks on request, reaps, and kills abandoned processes.
+
+    Args:
+        control: the channel of the owner, with whom it ends. Others who borrow it have their own.
+    """
 
     def __init__(self, control: Channel) -> None:
-        self._control = control
+        self._owner, self._controls = control, [control]
         self._jobs: dict[int, _Job] = {}
         self._unwanted: set[int] = set()  # were killed, and not reaped yet
         self._scratch = tempfile.mkdtemp(prefix="solkit-jobs-")
@@ -383,22 +435,47 @@ class _Server:
                 if job.lifeline.fileno() in ready and pid not in self._unwanted:
                     self._unwanted.add(pid)
                     _kill_group(pid)
-            if self._control.fileno() in ready:
-                try:
-                    self._fork_request(self._control.receive())
-                except ClosedError:
-                    self._end_server()
+            for control in [one for one in self._controls if one.fileno() in ready]:
+                self._answer_request(control)
+
+    def _answer_request(self, control: Channel) -> None:
+        """Fork, or take a further control channel; without its owner the server ends."""
+        if control is self._owner:
+            try:
+                frame = control.receive()
+            except ClosedError:
+                self._end_server()
+            if "lent" in frame.header:
+                self._controls.append(Channel.of(frame.descriptors[0], trusting=True))
+                return
+        else:
+            try:
+                frame = control.receive(_REQUEST_S)
+            except (ClosedError, NonsenseError, TimeoutError):
+                self._forget_control(control)
+                return
+        self._fork_request(frame, control)
+
+    def _forget_control(self, control: Channel) -> None:
+        """Kill what a borrower left behind."""
+        self._controls.remove(control)
+        control.close()
+        for pid, job in self._jobs.items():
+            if job.control is control and pid not in self._unwanted:
+                self._unwanted.add(pid)
+                _kill_group(pid)
 
     def _wait_for_events(self) -> set[int]:
         poll = select.poll()
-        poll.register(self._control, select.POLLIN)
+        for control in self._controls:
+            poll.register(control, select.POLLIN)
         poll.register(self._wake, select.POLLIN)
         for pid, job in self._jobs.items():
             if pid not in self._unwanted:
                 poll.register(job.lifeline, select.POLLIN)
         return {descriptor for descriptor, _ in poll.poll()}
 
-    def _fork_request(self, frame: Frame) -> None:
+    def _fork_request(self, frame: Frame, control: Channel) -> None:
         lifeline = socket.socket(fileno=frame.descriptors[0])
         scratch = tempfile.mkdtemp(dir=self._scratch)
         server = os.getpid()
@@ -407,7 +484,7 @@ class _Server:
             self._become_job(frame, lifeline, scratch, server)
         for descriptor in frame.descriptors[1:]:
             os.close(descriptor)
-        self._jobs[pid] = _Job(lifeline, scratch)
+        self._jobs[pid] = _Job(lifeline, scratch, control)
 
     def _become_job(
         self, frame: Frame, lifeline: socket.socket, scratch: str, server: int
@@ -420,10 +497,14 @@ class _Server:
                 signal.signal(number, signal.SIG_DFL)
             os.setsid()
             _die_with_parent(server)
+            if frame.header["name"]:
+                _name_process(frame.header["name"])
             _prctl(_PR_SET_DUMPABLE, 1)
             _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # its orphans stay its own while it lives
             lifeline.sendall(_NUMBER.pack(os.getpid()))
-            for end in (lifeline, self._control, self._wake, self._waker):
+            for control in self._controls:
+                control.close()
+            for end in (lifeline, self._wake, self._waker):
                 end.close()
             for job in self._jobs.values():
                 job.lifeline.close()
@@ -476,13 +557,7 @@ def _run_request(frame: Frame, scratch: str) -> int:
     try:
         payload = io.BytesIO(frame.payload)
         env, folder, path = pickle.load(payload)
-        if folder is not None:
-            os.chdir(folder)
-        os.environ.clear()
-        os.environ.update(env, TMPDIR=scratch)
-        os.environ.update(userdata.replaced_caches(str(Path(scratch).parent)))
-        tempfile.tempdir = scratch
-        sys.path[:] = path
+        _take_surroundings(env, folder, path, scratch)
         args = pickle.load(payload)  # only now: this imports the modules of their classes
         module, _, name = frame.header["function"].partition(":")
         getattr(importlib.import_module(module), name)(*args, *descriptors)
@@ -495,6 +570,37 @@ def _run_request(frame: Frame, scratch: str) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     return ended
+
+
+def _take_surroundings(
+    env: Mapping[str, str], folder: str | None, path: Sequence[str], scratch: str
+) -> None:
+    """Give this process the environment, working directory and module path of a caller.
+
+    Args:
+        env: the environment.
+        folder: the working directory; ``None`` if the caller's was removed.
+        path: the module path.
+        scratch: this process's folder of temporary files.
+    """
+    if folder is not None:
+        os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(env, TMPDIR=scratch)
+    os.environ.update(userdata.replaced_caches(str(Path(scratch).parent)))
+    tempfile.tempdir = scratch
+    sys.path[:] = path
+
+
+def adopt_surroundings(env: Mapping[str, str], folder: str | None, path: Sequence[str]) -> None:
+    """Give this fork, which waited for a caller, those of the caller; it keeps its own scratch."""
+    _take_surroundings(env, folder, path, tempfile.gettempdir())
+    _name_process(Path(sys.executable).name)
+
+
+def _name_process(name: str) -> None:
+    """Give this process a name of up to 15 characters, as the system shows it."""
+    ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
 def _kill_group(job: int) -> None:

@@ -30,6 +30,7 @@ __all__ = [
     "Process",
     "Program",
     "describe_ending",
+    "descriptor_of",
     "is_machine_fault",
     "python_command",
     "python_path",
@@ -81,7 +82,7 @@ class Program:
             command,
             pass_fds=descriptors,
             stdin=subprocess.DEVNULL,
-            stdout=_descriptor_of(sys.stderr) if output is None else output,
+            stdout=descriptor_of(sys.stderr) if output is None else output,
             stderr=output,
             env=env,
             start_new_session=True,
@@ -228,7 +229,8 @@ def python_path() -> str:
     return os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
 
 
-def _descriptor_of(stream: Any) -> int:
+def descriptor_of(stream: Any) -> int:
+    """Return a stream's descriptor; `subprocess.DEVNULL`, which is negative, if it has none."""
     try:
         return int(stream.fileno())
     except (AttributeError, OSError, ValueError):

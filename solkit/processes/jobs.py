@@ -57,7 +57,7 @@ class Jobs:
     ) -> None:
         self._env, self._private = {**ENVIRONMENT, **(env or {})}, private
         seen = {**harmless_variables(os.environ), **self._env} if private else self._env
-        self.server = ForkServer(prepare, seen, inherits=not private)
+        self.server = ForkServer(prepare, seen, inherits=not private, borrows=not private)
 
     def start(self) -> None:
         """Start the server without waiting for it."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from solkit.processes.channel import Channel
 from solkit.processes.child import Child
 from solkit.processes.forkserver import ForkServer, children_of
 
@@ -27,7 +28,7 @@ def start(server):
 
     def start(code, **options):
         given = f"import os, sys\n{code}", {}
-        child = Child(server, "builtins:exec", given, env=os.environ, **options)
+        child = Child.start(server, "builtins:exec", given, env=os.environ, **options)
         started.append(child)
         return child
 
@@ -123,12 +124,14 @@ time.sleep(600)
 
 def test_it_ends_where_the_server_is_killed():
     server = ForkServer("gc:collect", {})
-    child = Child(server, "builtins:exec", ("import time; time.sleep(600)", {}), env=os.environ)
+    child = Child.start(
+        server, "builtins:exec", ("import time; time.sleep(600)", {}), env=os.environ
+    )
     os.kill(server.pid, signal.SIGKILL)
     assert wait_until(lambda: not child.is_alive)
     assert child.end() == -signal.SIGKILL
     assert wait_until(lambda: not is_alive(child.pid))
-    again = Child(server, "builtins:exec", ("pass", {}), env=os.environ)  # by another server
+    again = Child.start(server, "builtins:exec", ("pass", {}), env=os.environ)  # by another server
     assert again.end(LIMIT_S) == 0
     server.close()
 
@@ -160,7 +163,7 @@ def test_it_finds_what_its_caller_has_and_the_descriptors_it_is_given(server, tm
         patch.syspath_prepend(str(tmp_path))
         patch.chdir(tmp_path)
         given = {"env": {**os.environ, "A": "b"}, "descriptors": (write,)}
-        child = Child(server, "telling:tell", (0,), **given)
+        child = Child.start(server, "telling:tell", (0,), **given)
         assert child.end(LIMIT_S) == 0
         assert os.read(read, 1 << 16).decode() == repr((str(tmp_path), "b", sys.path))
     os.close(read)
@@ -174,10 +177,10 @@ def test_nothing_is_left_of_many(server):
 
     server.start()
     pids = "self", server.pid
-    Child(server, "gc:collect", env=os.environ).end(LIMIT_S)
+    Child.start(server, "gc:collect", env=os.environ).end(LIMIT_S)
     before = state()
     for _ in range(20):
-        assert Child(server, "gc:collect", env=os.environ).end(LIMIT_S) == 0
+        assert Child.start(server, "gc:collect", env=os.environ).end(LIMIT_S) == 0
     assert wait_until(lambda: all(now <= was for now, was in zip(state(), before)))
 
 
@@ -228,3 +231,16 @@ time.sleep(600)
 def test_the_caller_needs_no_torch():
     code = "import sys, solkit.measure; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_a_borrower_forks_ends_with_its_channel():
+    server = ForkServer("gc:collect", {})
+    own = server.fork("time:sleep", (600,), env=os.environ)
+    borrower = ForkServer("gc:collect", {})
+    borrower._process, borrower._control = server._process, Channel(server.lend(), trusting=True)
+    lent = borrower.fork("time:sleep", (600,), env=os.environ)
+    borrower.forget()
+    assert lent.wait(LIMIT_S) == -signal.SIGKILL
+    assert own.is_alive
+    server.close()
+    assert own.wait(LIMIT_S) is not None

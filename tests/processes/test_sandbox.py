@@ -52,7 +52,7 @@ def within(tmp_path, home):  # noqa: ARG001  (the environment that it is made in
     def run(code, **options):
         server = sandbox.server([str(shown / "kernel.py")])
         env = sandbox.environment(os.environ)
-        child = Child(
+        child = Child.start(
             server, "builtins:exec", (dedent(code), {}), env=env, folder=sandbox.folder, **options
         )
         child.end(240)
@@ -132,7 +132,7 @@ def test_a_file_in_home_shows_alone(home, within):
     kernel.write_text("")
     server = within.sandbox.server([str(kernel)])
     code = f"import os; print(sorted(os.listdir({str(home)!r})))"
-    child = Child(server, "builtins:exec", (code, {}), env={}, folder=within.sandbox.folder)
+    child = Child.start(server, "builtins:exec", (code, {}), env={}, folder=within.sandbox.folder)
     child.end(240)
     assert child.printed_lines() == ["['kernel.py']"]
 

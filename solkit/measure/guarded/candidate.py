@@ -37,6 +37,7 @@ from solkit.measure.timing.machine import Machine, machine_for, warm_up_machine
 from solkit.measure.timing.protocols import PROTOCOLS
 from solkit.measure.timing.sampling import Subject, Timer
 from solkit.processes.channel import Channel, ClosedError, Frame
+from solkit.processes.forkserver import adopt_surroundings
 from solkit.spans import span
 
 __all__ = ["serve"]
@@ -107,6 +108,11 @@ class _Worker:
         except BaseException as error:  # including SystemExit
             errors = explain_error(error, header["doing"], self._path)
             return {"failed": verdict_of(error).value, "errors": errors}
+
+    def adopt(self, _: Frame, surroundings: dict[str, Any]) -> None:
+        """Belong to another caller from now on."""
+        adopt_surroundings(**surroundings)
+        self._imports = Imports.now()
 
     def load(self, _: Frame, path: str, reference: str | None, device: str, tf32: bool) -> None:
         """Import the candidate."""

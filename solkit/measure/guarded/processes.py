@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections import Counter
 from collections.abc import Sequence
 
@@ -17,11 +18,19 @@ from solkit.errors import UnsupportedError
 from solkit.measure.timing.gpu_lock import exclusive_gpu, gpu_uuid
 from solkit.processes.channel import Channel, connected_pair
 from solkit.processes.child import Child
-from solkit.processes.forkserver import ForkServer
+from solkit.processes.forkserver import Fork, ForkServer, working_directory
 from solkit.processes.host import describe_ending
 from solkit.processes.sandbox import Sandbox
+from solkit.processes.standby import IDLE_NAME, ReadyPair, take_pair
 
-__all__ = ["QUOTED_LINES", "Processes"]
+__all__ = [
+    "ENVIRONMENT",
+    "PREPARE",
+    "QUOTED_LINES",
+    "Processes",
+    "environment_of",
+    "start_ready_pair",
+]
 
 QUOTED_LINES = 30
 """The last lines of a process's output that are reported."""
@@ -32,15 +41,19 @@ _MOST_JUDGED = 500  # by one referee: on a GPU it grows by 17 kB a candidate (be
 
 _REFEREE = "solkit.measure.guarded.referee:main"
 _CANDIDATE = "solkit.measure.guarded.candidate:main"
-_PREPARE = "solkit.measure.guarded.referee:warm_up"
-_ENVIRONMENT = {
+PREPARE = "solkit.measure.guarded.referee:warm_up"
+"""What the server imports that forks these processes."""
+
+ENVIRONMENT = {
     "PYTHONUNBUFFERED": "1",  # the last prints before a crash
     "KINETO_LOG_LEVEL": "99",  # the profiler's chatter
 }
+"""Variables of all these processes."""
+
 # The referee's large tensors come and go: without it free memory lies in pieces that fit nothing,
 # and cannot be given back. A candidate keeps what torch does by default.
 _ALLOCATOR = ("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
-_server = ForkServer(_PREPARE, _ENVIRONMENT)
+_server = ForkServer(PREPARE, ENVIRONMENT, borrows=True)
 
 
 class Processes:
@@ -58,7 +71,7 @@ class Processes:
     def __init__(self, gpu: str, device: str, settings: MeasureSettings) -> None:
         self._gpu, self._device, self._patience_s = gpu, device, settings.patience_s
         self._sandboxes = {
-            function: Sandbox(_PREPARE, _ENVIRONMENT, device)
+            function: Sandbox(PREPARE, ENVIRONMENT, device)
             for function in ((_REFEREE, _CANDIDATE) if settings.sandbox else ())
         }
         self._paths: tuple[str, ...] = ()  # of candidates and problem, which a sandbox must show
@@ -155,6 +168,9 @@ class Processes:
         self.close()
         self._judged = 0
         self._lock_gpu(patience_s)
+        if self._take_ready_pair():
+            assert self._control is not None
+            return self._control
         for sandbox in self._sandboxes.values():
             sandbox.server(self._paths).start()  # they load torch in parallel
         ours, theirs = connected_pair()
@@ -162,6 +178,33 @@ class Processes:
         self.referee = self._start_child(_REFEREE, theirs.fileno())
         theirs.close()
         return self._control
+
+    def _take_ready_pair(self) -> bool:
+        """Take the processes that a daemon keeps ready for this GPU; tells whether there are."""
+        if self._sandboxes or (self._device != "cpu" and self.uuid is None):
+            return False
+        pair = take_pair(self.uuid, self._device)
+        if pair is None:
+            return False
+        self._control = pair.control
+        self.referee, self.candidates[0] = (
+            Child(Fork(lifeline, _server, pid), output)
+            for lifeline, pid, output in zip(pair.lifelines, pair.pids, pair.outputs, strict=True)
+        )
+        self._served[0] = 0
+        self._control.send(
+            {
+                "adopt": {
+                    role: {
+                        "env": environment_of(function, self._gpu),
+                        "folder": working_directory(),
+                        "path": list(sys.path),
+                    }
+                    for role, function in (("referee", _REFEREE), ("candidate", _CANDIDATE))
+                }
+            }
+        )
+        return True
 
     def _lock_gpu(self, patience_s: float) -> None:
         """Lock the GPU before any of our processes uses it, until none does."""
@@ -182,14 +225,11 @@ class Processes:
 
     def _start_child(self, function: str, descriptor: int) -> Child:
         """Return a new process, with this process's module path."""
-        args, order = (self._device,), "PCI_BUS_ID"  # as NVML counts
-        visible = {"CUDA_DEVICE_ORDER": order, "CUDA_VISIBLE_DEVICES": self._gpu}
-        env, sandbox = {**os.environ, **_ENVIRONMENT, **visible}, self._sandboxes.get(function)
-        if function == _REFEREE:
-            env.setdefault(*_ALLOCATOR)
+        args, env = (self._device,), environment_of(function, self._gpu)
+        sandbox = self._sandboxes.get(function)
         if sandbox is None:
-            return Child(_server, function, args, env=env, descriptors=(descriptor,))
-        return Child(
+            return Child.start(_server, function, args, env=env, descriptors=(descriptor,))
+        return Child.start(
             sandbox.server(self._paths),
             function,
             args,
@@ -197,3 +237,46 @@ class Processes:
             descriptors=(descriptor,),
             folder=sandbox.folder,
         )
+
+
+def environment_of(function: str, gpu: str) -> dict[str, str]:
+    """Return the environment of a referee or a candidate's process that sees this GPU alone."""
+    visible = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": gpu}  # as NVML counts
+    env = {**os.environ, **ENVIRONMENT, **visible}
+    if function == _REFEREE:
+        env.setdefault(*_ALLOCATOR)
+    return env
+
+
+def start_ready_pair(server: ForkServer, gpu: str, device: str) -> ReadyPair:
+    """Start a referee and a candidate's process for whoever takes them.
+
+    Args:
+        server: forks them.
+        gpu: the GPU, as for `Processes`.
+        device: likewise.
+    """
+    control, referees = connected_pair()
+    requests, candidates = connected_pair()
+    ends: list[tuple[Fork, int]] = []
+    with referees, candidates, requests:
+        for function, theirs in ((_REFEREE, referees), (_CANDIDATE, candidates)):
+            read, write = os.pipe()
+            try:
+                fork = server.fork(
+                    function,
+                    (device,),
+                    env=environment_of(function, gpu),
+                    descriptors=(theirs.fileno(),),
+                    output=write,
+                    name=IDLE_NAME,
+                )
+            finally:
+                os.close(write)
+            ends.append((fork, read))
+        (referee, one), (candidate, other) = ends
+        channel = Channel(control, trusting=True)
+        header = {"candidate": candidate.pid, "place": 0}
+        channel.send(header, b"", (requests.fileno(),))
+    lifelines = referee.detach(), candidate.detach()
+    return ReadyPair(channel, (referee.pid, candidate.pid), lifelines, (one, other))

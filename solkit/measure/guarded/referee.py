@@ -39,11 +39,12 @@ from solkit.measure.guarded.messages import (
     encode,
 )
 from solkit.measure.guarded.problem_loading import Imports
-from solkit.measure.guarded.remote import CandidateDiedError, Remote
+from solkit.measure.guarded.remote import CandidateDiedError, Remote, Say
 from solkit.measure.timing.activities import ActivityError
 from solkit.measure.timing.alternating_comparison import compare_in_turns
 from solkit.measure.timing.machine import machine_for, warm_up_machine
 from solkit.processes.channel import Channel, ClosedError, Frame
+from solkit.processes.forkserver import adopt_surroundings
 from solkit.spans import Stages
 
 __all__ = ["main", "warm_up"]
@@ -82,6 +83,10 @@ class _Referee:
                 frame = self._control.receive()
                 if "candidate" in frame.header:
                     self._take_candidate(frame)
+                elif "ping" in frame.header:
+                    self._control.send({"ready": self._are_candidates_ready()})
+                elif "adopt" in frame.header:
+                    self._adopt_caller(frame.header["adopt"])
                 else:
                     self._control.send(self._answer_request(frame.header))
 
@@ -91,6 +96,19 @@ class _Referee:
             self._candidates[place].channel.close()
         channel = Channel.of(frame.descriptors[0], trusting=False)
         self._candidates[place] = _Process(channel, int(frame.header["candidate"]))
+
+    def _are_candidates_ready(self) -> bool:
+        for process in self._candidates.values():
+            self._wait_until_ready(process, lambda _: None)
+        return True
+
+    def _adopt_caller(self, surroundings: dict[str, Any]) -> None:
+        """Belong to another caller from now on, as does the candidate's process."""
+        adopt_surroundings(**surroundings["referee"])
+        for process in self._candidates.values():
+            with contextlib.suppress(CandidateError, CandidateDiedError):  # the request reports it
+                remote = Remote(process.channel, _RESET_S, lambda _: None)
+                remote.adopt(surroundings["candidate"])
 
     def _answer_request(self, header: dict[str, Any]) -> dict[str, Any]:
         requests: tuple[Request, ...]
@@ -117,7 +135,10 @@ class _Referee:
         places = range(len(requests))
         lost: set[int] = set()
         try:
-            channels = [self._wait_until_ready(self._candidates[place]) for place in places]
+            channels = [
+                self._wait_until_ready(self._candidates[place], self._report_stage)
+                for place in places
+            ]
             self._stage = ""  # the time limit counts from the next stage on
             outcome = run(
                 channels,
@@ -141,9 +162,9 @@ class _Referee:
         unfit = {place for place in places if place not in lost and not self._is_reusable(place)}
         return {**answer, "drop": sorted(dropped | unfit)}
 
-    def _wait_until_ready(self, process: _Process) -> Channel:
+    def _wait_until_ready(self, process: _Process, say: Say) -> Channel:
         if process.is_new:
-            Remote(process.channel, _START_S, self._report_stage).wait_until_ready()
+            Remote(process.channel, _START_S, say).wait_until_ready()
             process.is_new = False
         return process.channel
 

@@ -89,6 +89,10 @@ class Remote:
         except (TimeoutError, ClosedError, NonsenseError) as error:
             raise WorkerError("the candidate's process did not start") from error
 
+    def adopt(self, surroundings: Mapping[str, Any]) -> None:
+        """Have it belong to another caller; see `solkit.processes.forkserver`."""
+        self._send_request("adopt", "taking over a process", surroundings=dict(surroundings))
+
     def load(self, path: str, reference: str | None, device: str, *, tf32: bool = False) -> None:
         """Import the candidate, whose convolutions may round to tf32 or not.
 

@@ -48,6 +48,7 @@ __all__ = [
     "Wait",
     "is_available",
     "measure",
+    "visible_gpu",
 ]
 
 
@@ -79,7 +80,7 @@ class Session:
     ) -> None:
         self.settings = settings or MeasureSettings()
         if gpu is None:
-            gpu = _visible_gpu(os.environ.get("CUDA_VISIBLE_DEVICES"), self.settings.gpu_index)
+            gpu = visible_gpu(os.environ.get("CUDA_VISIBLE_DEVICES"), self.settings.gpu_index)
         self._device = device
         self._common_seed = _draw_seed()
         self._skipped: dict[str, tuple[str, ...]] = {}  # trials, by the problem's path
@@ -386,7 +387,7 @@ def _draw_seed() -> int:
     return secrets.randbelow(1 << 31)
 
 
-def _visible_gpu(inherited: str | None, index: int) -> str:
+def visible_gpu(inherited: str | None, index: int) -> str:
     """Return the only GPU that the processes see."""
     if inherited is None:
         return str(index)

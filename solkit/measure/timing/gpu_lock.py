@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from solkit.errors import GpuBusyError, UnsupportedError
+from solkit.processes.standby import IDLE_NAME
 
 __all__ = [
     "Company",
@@ -240,7 +241,8 @@ def judge_company(seen: Sequence[GpuProcess], ours: Collection[int]) -> Company:
     nothing is known.
 
     `ours` are our processes with a CUDA context on that GPU; their children, and this process's,
-    are ours too.
+    are ours too. Processes that wait for their first request (`solkit.processes.standby`) run
+    nothing, so they are no company.
     """
     family = {os.getpid(), *ours}
     others = [process for process in seen if not _is_our_process(process.pid, family)]
@@ -250,7 +252,7 @@ def judge_company(seen: Sequence[GpuProcess], ours: Collection[int]) -> Company:
         return Company((f"Other processes used the GPU: {', '.join(map(str, others))}.",))
     if not seen:
         return Company((), (_BLIND,))
-    if len(seen) <= len(ours):
+    if len(seen) <= len(ours) + _count_idle_processes():
         return Company((), (_UNNAMED,))
     counted = f"NVML lists {len(seen)} processes on the GPU, of which {len(ours)} are SolKit's."
     return Company((counted,), (_UNNAMED,))
@@ -279,9 +281,16 @@ class Neighbours:
         return Company(tuple(self._evidence), tuple(self._notes))
 
 
+def _count_idle_processes() -> int:
+    """Return the number of processes in this namespace that wait for their first request."""
+    numbers = (int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal())
+    return sum(_read_proc(pid, "comm").strip() == IDLE_NAME for pid in numbers)
+
+
 def _is_our_process(pid: int, ours: Collection[int]) -> bool:
-    """Tell whether a process is ours, a child of ours, or the server that ours share."""
-    if _read_proc(pid, "comm").startswith(_MPS_SERVER):
+    """Tell whether a process is ours, a child of ours, idle, or the server that ours share."""
+    name = _read_proc(pid, "comm").strip()
+    if name.startswith(_MPS_SERVER) or name == IDLE_NAME:
         return True
     while pid > 1:
         if pid in ours:

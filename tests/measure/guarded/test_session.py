@@ -30,7 +30,7 @@ from solkit.measure.checking.faults import ALL_DISTRIBUTIONS, CandidateError, Co
 from solkit.measure.guarded import processes
 from solkit.measure.guarded.messages import Request, Samples, decode, encode
 from solkit.measure.guarded.remote import Remote
-from solkit.measure.guarded.session import _visible_gpu
+from solkit.measure.guarded.session import visible_gpu
 from solkit.processes.channel import Channel, connected_pair
 
 HEAD = """
@@ -351,9 +351,9 @@ def test_a_session_closed_while_it_prepares_leaves_no_process(write, monkeypatch
 
 
 def test_the_processes_see_one_gpu():
-    assert _visible_gpu(None, 2) == "2"
-    assert _visible_gpu("4, GPU-abc,6", 1) == "GPU-abc"
-    assert _visible_gpu("4", 1) == ""
+    assert visible_gpu(None, 2) == "2"
+    assert visible_gpu("4, GPU-abc,6", 1) == "GPU-abc"
+    assert visible_gpu("4", 1) == ""
 
 
 @pytest.mark.parametrize("hidden", ["", "-1"])

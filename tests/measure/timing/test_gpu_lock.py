@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -30,6 +31,7 @@ from solkit.measure.timing.gpu_lock import (
     gpu_uuid,
     judge_company,
 )
+from solkit.processes.standby import IDLE_NAME
 
 UUID = "GPU-a0000000-0000-0000-0000-000000000000"
 HOLD = """
@@ -202,11 +204,26 @@ def test_a_folder_that_is_not_there_is_passed_over(monkeypatch, tmp_path):
 @pytest.fixture
 def other():
     """A process that is not of ours: adopted by init, since what started it is gone."""
-    code = "import subprocess; print(subprocess.Popen(['sleep', '600'], stdout=-3, stderr=-3).pid)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    pid = int(found.stdout)
+    pid = start_orphan("sleep")
     yield pid
     os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def idle(tmp_path):
+    """The same, with the name of processes that wait for a command."""
+    sleep = tmp_path / IDLE_NAME
+    sleep.symlink_to(shutil.which("sleep"))
+    pid = start_orphan(str(sleep))
+    yield pid
+    os.kill(pid, signal.SIGKILL)
+
+
+def start_orphan(command):
+    code = "import subprocess as s, sys; print(s.Popen(sys.argv[1:], stdout=-3, stderr=-3).pid)"
+    given = [sys.executable, "-c", code, command, "600"]
+    found = subprocess.run(given, capture_output=True, check=True)
+    return int(found.stdout)
 
 
 @pytest.fixture
@@ -257,6 +274,12 @@ def test_numbers_of_another_namespace_are_counted(child):
     assert "another process namespace" in same.notes[0]
     more = judge_company(listed(GONE, GONE + 1, GONE + 2), two)
     assert more.evidence == ("NVML lists 3 processes on the GPU, of which 2 are SolKit's.",)
+
+
+def test_processes_that_wait_for_a_command_are_no_company(child, idle):
+    assert judge_company(listed(child, idle), [child]).evidence == ()
+    strangers = judge_company(listed(GONE, GONE + 1, GONE + 2), [child, os.getpid()])
+    assert strangers.evidence == (), "one of the three may be the idle one"
 
 
 def test_a_list_that_lacks_even_ours_tells_nothing(child):

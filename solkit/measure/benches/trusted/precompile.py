@@ -72,7 +72,7 @@ class Ahead:
         )
         self.environment: Mapping[str, str] = toolchain.environment(device, self._folder.name)
         self._unbuilt: dict[Path, Compiled] = {}  # why extensions do not build
-        self._server = ForkServer(f"{_JOBS}:warm_up", _NO_GPU)
+        self._server = ForkServer(f"{_JOBS}:warm_up", _NO_GPU, borrows=True)
         self._is_closed = False
         self._pool = ThreadPoolExecutor(self.workers)
         self._surveys = ThreadPoolExecutor(self.workers)  # or surveys would wait for compiles
