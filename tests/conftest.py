@@ -25,6 +25,7 @@ import pytest
 # XGBoost and BLAS read it as they load; with tables this small threads would only wait for one
 # another, and wait busily: beside another process of ``-n`` a fit takes twice as long.
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+os.environ["SOLKIT_STANDBY"] = ""  # a daemon of the user's is none of the tests' business
 
 from solkit.analysis.analyser import Analyser
 from solkit.analysis.study import StudyPlan, study
