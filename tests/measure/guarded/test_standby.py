@@ -175,9 +175,9 @@ def test_another_environment_is_refused_and_named(daemon, monkeypatch):
 
 
 @pytest.mark.usefixtures("daemon")
-def test_what_a_shell_sets_by_itself_makes_no_difference(monkeypatch):
+def test_what_a_shell_sets_by_itself_makes_no_difference(monkeypatch, tmp_path):
     for name in ("TERM", "PWD", "SSH_TTY", "SOLKIT_SPANS", "TRITON_CACHE_DIR"):
-        monkeypatch.setenv(name, "other")
+        monkeypatch.setenv(name, str(tmp_path / "other"))
     client.Identity.here.cache_clear()
     assert client.borrow_server("gc:collect", {}) is not None
 
