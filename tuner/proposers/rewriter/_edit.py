@@ -21,9 +21,11 @@ from solkit.tuner.proposers.rewriter._parse import (
     argument_of,
     called_name,
     calls_within,
+    in_launcher,
     integer_literal,
     names_within,
     nodes_within,
+    parenthesized,
     parse_expression,
     parse_statement,
     parse_statements,
@@ -36,7 +38,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
     with_each,
 )
-from solkit.tuner.proposers.rewriter._values import next_power_of_two
+from solkit.tuner.proposers.rewriter._values import is_runtime_size, next_power_of_two
 
 __all__ = [
     "WARPS",
@@ -48,6 +50,7 @@ __all__ = [
     "changed_tree",
     "device_tensor",
     "grid_with",
+    "group_divisors",
     "guarded_launch",
     "has_assignment",
     "in_statement",
@@ -491,8 +494,37 @@ def grid_with(axes: Sequence[cst.BaseExpression], axis: int, changed_to: str) ->
     return f"({', '.join(listed)}{',' if len(listed) == 1 else ''})"
 
 
-def lifted_axis(text: KernelText, launch: Launch, axis: int, width: Parameter) -> str:
+def group_divisors(function: JitFunction, axis: int) -> list[str]:
+    """Return divisors of the program's index along an axis: what shares a quotient is a group.
+
+    As in ``head // GROUP``, where the heads of a group read the same keys.
+    """
+    names = {axis_name(function, axis)} - {""}
+    divisors: dict[str, None] = {}
+    for node in nodes_within(function.node):
+        if not isinstance(node, cst.BinaryOperation):
+            continue
+        if not isinstance(node.operator, cst.FloorDivide):
+            continue
+        left = node.left
+        call = cst.ensure_type(left, cst.Call) if called_name(left) == _PROGRAM else None
+        mine = render_code(left) in names or (call is not None and program_axis(call) == axis)
+        if mine and is_runtime_size(node.right, function):
+            divisors.setdefault(render_code(node.right))
+    return list(divisors)
+
+
+def lifted_axis(
+    text: KernelText, launch: Launch, axis: int, width: Parameter, group: str = ""
+) -> str:
     """Return the file with the programs along an axis taken several at a time by one.
+
+    Args:
+        text: the file.
+        launch: of the function to be lifted.
+        axis: of the grid.
+        width: how many a program takes.
+        group: a divisor of the index; if given, a program takes only those with one quotient.
 
     Raises:
         CannotLiftError: the function has something that cannot be lifted.
@@ -502,27 +534,37 @@ def lifted_axis(text: KernelText, launch: Launch, axis: int, width: Parameter) -
         raise CannotLiftError("a grid that cannot be read")
     name, body = _with_named_index(function, axis)
     count, valid = text.fresh(f"n_{name}"), text.fresh(f"{name}_mask")
+    body = [_with_count(statement, axis, count) for statement in body]
     place = next(i for i, s in enumerate(body) if (a := single_assignment(s)) and a.target == name)
     if any(name in names_within(statement) for statement in body[:place]):
         raise CannotLiftError(name)
-    head = [
-        parse_statement(
-            f"{name} = tl.program_id({axis}) * {width.name} + tl.arange(0, {width.name})"
-        ),
-        parse_statement(f"{valid} = {name} < {count}"),
-    ]
+    size = render_code(axes[axis])
+    programs = f"triton.cdiv({size}, {width.name})"
+    if group:
+        members = in_launcher(parse_expression(group), launch)
+        if members is None:
+            raise CannotLiftError(group)
+        of = render_code(members)
+        programs = f"triton.cdiv({size}, {of}) * triton.cdiv({of}, {width.name})"
+        quotient = text.fresh(f"{name}_group")
+        body = [_with_quotient(statement, name, group, quotient) for statement in body]
+        head = _head_of_group(name, quotient, valid, count, axis, width.name, group)
+    else:
+        head = parse_statements(
+            f"{name} = tl.program_id({axis}) * {width.name} + tl.arange(0, {width.name})\n"
+            f"{valid} = {name} < {count}\n"
+        )
     rest = lifted_body(
         [*body[:place], *body[place + 1 :]], [name], width.name, valid, text.functions
     )
     new_body = [*rest[:place], *head, *rest[place:]]
     node = with_params(with_body(function.node, new_body), added=[count], constants=[width.name])
-    size = render_code(axes[axis])
     arguments = _order_arguments(
         node, {**arguments_of(launch), count: size, width.name: width.name}
     )
     statement = launch_line(
         function.name,
-        grid_with(axes, axis, f"triton.cdiv({size}, {width.name})"),
+        grid_with(axes, axis, programs),
         arguments,
         options_of(launch),
         {*function.constants, width.name},
@@ -533,6 +575,44 @@ def lifted_axis(text: KernelText, launch: Launch, axis: int, width: Parameter) -
         launches=[(launch.statement, [statement])],
         parameters=[width],
     )
+
+
+def _head_of_group(
+    name: str, quotient: str, valid: str, count: str, axis: int, width: str, group: str
+) -> list[cst.BaseStatement]:
+    """Return the statements that give a program its group, and some of the group's members."""
+    members = render_code(parenthesized(parse_expression(group)))
+    blocks = f"tl.cdiv({group}, {width})"
+    return parse_statements(
+        f"{quotient} = tl.program_id({axis}) // {blocks}\n"
+        f"{name} = tl.program_id({axis}) % {blocks} * {width} + tl.arange(0, {width})\n"
+        f"{valid} = ({name} < {members}) & ({quotient} * {members} + {name} < {count})\n"
+        f"{name} = {quotient} * {members} + {name}\n"
+    )
+
+
+def _with_quotient(
+    statement: cst.BaseStatement, name: str, group: str, quotient: str
+) -> cst.BaseStatement:
+    pairs = [
+        (node, cst.Name(quotient))
+        for node in nodes_within(statement)
+        if isinstance(node, cst.BinaryOperation)
+        and isinstance(node.operator, cst.FloorDivide)
+        and render_code(node.left) == name
+        and render_code(node.right) == group
+    ]
+    return replace_each(statement, pairs)
+
+
+def _with_count(statement: cst.BaseStatement, axis: int, count: str) -> cst.BaseStatement:
+    """Return a statement that reads the number of indices where it read that of programs."""
+    pairs = [
+        (call, cst.Name(count))
+        for call in calls_within(statement, "tl.num_programs")
+        if program_axis(call) == axis
+    ]
+    return replace_each(statement, pairs)
 
 
 def _order_arguments(node: cst.FunctionDef, arguments: dict[str, str]) -> dict[str, str]:
@@ -548,19 +628,24 @@ def _with_named_index(function: JitFunction, axis: int) -> tuple[str, list[cst.B
     own = axis_name(function, axis)
     if own and len(program_ids) == 1:
         return own, function.body
-    name = "pid" if "pid" not in function.names else f"pid_{axis}"
+    name = own or ("pid" if "pid" not in function.names else f"pid_{axis}")
     body = [
         replace_each(
             statement,
             [
                 (call, cst.Name(name))
                 for call in calls_within(statement, _PROGRAM)
-                if program_axis(call) == axis
+                if program_axis(call) == axis and not _assigns_index(statement, own)
             ],
         )
         for statement in function.body
     ]
-    return name, [parse_statement(f"{name} = {_PROGRAM}({axis})"), *body]
+    return name, body if own else [parse_statement(f"{name} = {_PROGRAM}({axis})"), *body]
+
+
+def _assigns_index(statement: cst.BaseStatement, own: str) -> bool:
+    binding = single_assignment(statement)
+    return bool(own) and binding is not None and binding.target == own
 
 
 # ------------------------------------------------------------------------------- warps

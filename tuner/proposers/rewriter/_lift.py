@@ -34,6 +34,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     parse_statement,
     range_loop,
     render_code,
+    replace_each,
     running_updates,
     single_assignment,
     statements_of,
@@ -50,6 +51,7 @@ __all__ = [
     "lifted_body",
     "lifted_loop",
     "product_factors",
+    "without_running",
 ]
 
 # ------------------------------------------------------------------------------- products
@@ -371,13 +373,28 @@ class Lifting:
     def store(self, node: cst.Call) -> cst.Call:
         """Return a store or an atomic operation.
 
+        An atomic operation at one place for all of the new axis gets what they add up to.
+
         Raises:
             CannotLiftError: it writes the same element for several of the new axis.
         """
         pointer = self.lift_expression(node.args[0].value)
-        if not pointer.kind.lifted:
+        if pointer.kind.lifted:
+            return self._align_access(node, pointer, skipped=1, mask_at=2)
+        reduction = _ATOMIC_REDUCTIONS.get(called_name(node))
+        value, mask = argument_of(node, 1, "val"), argument_of(node, 2, "mask")
+        narrowed = mask is not None and self.lift_expression(mask).kind.lifted
+        if reduction is None or value is None or narrowed:
             raise CannotLiftError(f"{called_name(node)} at one place")
-        return self._align_access(node, pointer, skipped=1, mask_at=2)
+        lifted = self.lift_expression(value)
+        if not lifted.kind.lifted:
+            raise CannotLiftError(f"{called_name(node)} of one value")
+        name, fill = reduction
+        valid = self._valid_mask(lifted.kind.rank)
+        code = render_code(lifted.node)
+        masked = f"tl.where({valid}, {code}, {fill})" if valid else code
+        reduced = parse_expression(f"{name}({masked}, axis=0)")
+        return replace_each(node, [(value, reduced)])
 
     def _align_access(
         self, node: cst.Call, pointer: Lifted, skipped: int, mask_at: int
@@ -460,6 +477,12 @@ def _unqualified_name(name: str) -> str:
 
 
 _WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min")
+_ATOMIC_REDUCTIONS = {
+    "tl.atomic_add": ("tl.sum", "0"),
+    "tl.atomic_max": ("tl.max", 'float("-inf")'),
+    "tl.atomic_min": ("tl.min", 'float("inf")'),
+}
+"""How what several atomic operations bring to one place is one, and what leaves it as it is."""
 _IGNORED = ("tl.static_assert", "tl.assume", "tl.debug_barrier", "tl.device_assert")
 
 
@@ -795,7 +818,7 @@ def lifted_loop(
     loop = range_loop(statement)
     if loop is None:
         raise CannotLiftError("a loop that is over no range")
-    trip = _without_running(loop, names_within(*after))
+    trip = without_running(loop, names_within(*after))
     ahead = _Body(Lifting(functions), width)
     ahead.block(before)
     kinds = {**ahead.lifting.kinds, loop.name: Kind(0, True)}
@@ -815,7 +838,7 @@ def lifted_loop(
     return lifted.with_changes(target=cst.Name(fresh), iter=parse_expression(bounds))
 
 
-def _without_running(loop: Loop, read_after: set[str]) -> list[cst.BaseStatement]:
+def without_running(loop: Loop, read_after: set[str]) -> list[cst.BaseStatement]:
     """Return a loop's body in which names that grow by the same each trip follow from its variable.
 
     Pointers that move on are such names: ``p += stride``.

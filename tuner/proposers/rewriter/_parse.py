@@ -25,6 +25,7 @@ __all__ = [
     "KernelText",
     "Launch",
     "Loop",
+    "Node",
     "argument_of",
     "assigned_names",
     "called_name",

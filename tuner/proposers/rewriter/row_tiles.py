@@ -8,7 +8,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._edit import Parameter, lifted_axis, tile_constants
+from solkit.tuner.proposers.rewriter._edit import (
+    Parameter,
+    group_divisors,
+    lifted_axis,
+    tile_constants,
+)
 from solkit.tuner.proposers.rewriter._lift import CannotLiftError
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
@@ -20,6 +25,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     render_code,
     statements_of,
 )
+from solkit.tuner.proposers.rewriter.flat_grids import separated_axes
 from solkit.tuner.proposers.rewriter.operands import with_products
 from solkit.tuner.proposers.rewriter.vectorise import vectorised
 
@@ -31,6 +37,7 @@ _ELEMENTS = (128, 256, 512, 1024, 2048, 4096)
 _MANY = 1024
 _SIDES = (16, 32, 64, 128, 256)
 _SIDE = 64
+_GROUP_SIDE = 16  # the least that a product takes; groups are small
 _SHAPE = re.compile(r"[\w.]+\.shape(\[-?\d+\])?")
 """A tensor's sizes, or one of them, as a launcher reads them."""
 
@@ -71,8 +78,9 @@ class Tile:
 
     Applies to grids of programs without blocks: two axes are lifted, and loops over single elements
     too. Sums of products become ``tl.dot``; of three axes, only pairs that give one are taken.
-    Where a program has one block and a loop over single elements, as in attention of one query, one
-    axis is lifted, if that gives products.
+    Where a program has blocks, as in attention of one query, one axis is lifted, if that gives
+    products: all of the axis, or those of one group, such as query heads that share their keys.
+    A flat grid's quotients and remainders are axes, too.
     """
 
     kind = "tile"
@@ -80,23 +88,35 @@ class Tile:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
+        why = facts.explain_factors("wrong pipe", "extra traffic", "instructions")
         for launch in text.single:
-            function, axes = launch.function, len(launch.axes or ())
-            why = facts.explain_factors("wrong pipe", "extra traffic", "instructions")
-            if calls_within(function.node, "tl.arange"):
-                what, sources = "row", (_tall_blocks(text, launch, axis) for axis in range(axes))
-            else:
-                pairs = itertools.combinations(range(axes), 2)
-                what, sources = "element", (_tile_axes(text, function.name, pair) for pair in pairs)
-            for rewritten in sources:
-                if rewritten and (
-                    _multiplies(rewritten, function.name) or (what == "element" and axes == 2)
-                ):
-                    yield Variant(
-                        rewritten,
-                        f"A program of {function.name} computes one {what}; a tile of them uses "
-                        f"each loaded value many times{why}.",
-                    )
+            name = launch.function.name
+            what = "row" if calls_within(launch.function.node, "tl.arange") else "element"
+            for rewritten in _tiled_sources(text, launch, what):
+                yield Variant(
+                    rewritten,
+                    f"A program of {name} computes one {what}; a tile of them uses "
+                    f"each loaded value many times{why}.",
+                )
+
+
+def _tiled_sources(text: KernelText, launch: Launch, what: str) -> Iterator[str]:
+    """Yield files with tiles of a function; of a flat grid's indices, once its axes are apart."""
+    name = launch.function.name
+    for form in (text, separated_axes(text, launch)):
+        if form is None:
+            continue
+        own = form.launches_of(name)[0]
+        axes, count = range(len(own.axes or ())), len(own.axes or ())
+        if what == "row":
+            for axis in axes:
+                groups = [*group_divisors(own.function, axis), ""]
+                yield from filter(None, (_tall_blocks(form, own, axis, group) for group in groups))
+            continue
+        for pair in itertools.combinations(axes, 2):
+            rewritten = _tile_axes(form, name, pair)
+            if rewritten and (_multiplies(rewritten, name) or count == 2):
+                yield rewritten
 
 
 def _tiled_axes(launch: Launch) -> set[int]:
@@ -138,16 +158,23 @@ def _multiplies(source: str, name: str) -> bool:
     return parsed is not None and bool(calls_within(parsed.functions[name].node, "tl.dot"))
 
 
-def _tall_blocks(text: KernelText, launch: Launch, axis: int) -> str:
-    """Return the file with element loops and a grid's axis in blocks, as products."""
+def _tall_blocks(text: KernelText, launch: Launch, axis: int, group: str) -> str:
+    """Return the file with element loops and a grid's axis in blocks, as products.
+
+    With a group, a block has only indices of one.
+    """
     if axis in _tiled_axes(launch) or calls_within(launch.function.node, "tl.dot"):
         return ""
-    if (blocks := parse_kernel(vectorised(text, launch))) is None:
-        return ""
+    blocks = parse_kernel(vectorised(text, launch)) or text
     own = blocks.launches_of(launch.function.name)
-    width = Parameter(blocks.fresh("BLOCK_M"), _SIDE, _SIDES)
-    tiles = parse_kernel(_lift_axis(blocks, own[0], axis, width)) if own else None
-    return "" if tiles is None else with_products(tiles)
+    side = _GROUP_SIDE if group else _SIDE
+    width = Parameter(blocks.fresh("BLOCK_M"), side, _SIDES)
+    try:
+        tiles = parse_kernel(lifted_axis(blocks, own[0], axis, width, group))
+    except CannotLiftError:
+        return ""
+    source = "" if tiles is None else with_products(tiles)
+    return source if source and _multiplies(source, launch.function.name) else ""
 
 
 def _tile_axes(text: KernelText, name: str, axes: tuple[int, int]) -> str:

@@ -1,0 +1,194 @@
+"""Grids that a launcher flattens: quotients and remainders of an index become axes of their own.
+
+``pid // H`` and ``pid % H`` on a grid of ``B * H`` programs are the indices of a grid of H by B.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._edit import (
+    arguments_of,
+    axis_name,
+    changed_text,
+    launch_line,
+    options_of,
+)
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    KernelText,
+    Launch,
+    calls_within,
+    in_launcher,
+    launcher_definition,
+    names_within,
+    nodes_within,
+    parenthesized,
+    parse_expression,
+    parse_kernel,
+    parse_statement,
+    parse_statements,
+    render_code,
+    replace_each,
+    single_assignment,
+    with_body,
+)
+from solkit.tuner.proposers.rewriter._values import is_runtime_size
+
+__all__ = ["separated_axes"]
+
+_MOST_AXES = 3
+_MOST_STEPS = 4
+
+
+def separated_axes(text: KernelText, launch: Launch) -> KernelText | None:
+    """Return the file with a launch's flat grid taken apart; ``None`` if it has none.
+
+    Applies where a divisor of the index is one of the factors of the axis's size.
+    """
+    name, result = launch.function.name, None
+    for _ in range(_MOST_STEPS):
+        step = _separated_once(text, launch)
+        if step is None:
+            return result
+        text = result = step
+        launch = text.launches_of(name)[0]
+    return result
+
+
+def _separated_once(text: KernelText, launch: Launch) -> KernelText | None:
+    function, axes = launch.function, launch.axes
+    if axes is None or len(axes) >= _MOST_AXES or calls_within(function.node, "tl.num_programs"):
+        return None
+    for axis, size in enumerate(axes):
+        name = axis_name(function, axis)
+        if not name or len(_indices_along(function, axis)) != 1:
+            continue
+        for divisor in _divisors(function, name):
+            own = in_launcher(parse_expression(divisor), launch)
+            rest = None if own is None else _without_factors(size, own, launch)
+            if own is not None and rest is not None:
+                return _with_two_axes(text, launch, axis, (divisor, render_code(own), rest))
+    return None
+
+
+def _indices_along(function: JitFunction, axis: int) -> list[cst.Call]:
+    calls = calls_within(function.node, "tl.program_id")
+    return [call for call in calls if render_code(call.args[0].value) == str(axis)]
+
+
+def _divisors(function: JitFunction, name: str) -> list[str]:
+    """Return what an index is divided by, the smallest number of factors first."""
+    found: dict[str, None] = {}
+    for node in nodes_within(function.node):
+        if not isinstance(node, cst.BinaryOperation) or render_code(node.left) != name:
+            continue
+        divides = isinstance(node.operator, (cst.FloorDivide, cst.Modulo))
+        if divides and is_runtime_size(node.right, function):
+            found.setdefault(render_code(node.right))
+    return sorted(found, key=lambda divisor: len(_factors(parse_expression(divisor))))
+
+
+def _factors(node: cst.BaseExpression) -> list[str]:
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
+        return [*_factors(node.left), *_factors(node.right)]
+    return [render_code(parenthesized(node))]
+
+
+def _without_factors(
+    size: cst.BaseExpression, divisor: cst.BaseExpression, launch: Launch
+) -> str | None:
+    """Return a size over one that it is a product of; ``None`` if it is no such product."""
+    if isinstance(size, cst.Name):
+        size = launcher_definition(size.value, launch.launcher) or size
+    remaining = _factors(size)
+    for factor in _factors(divisor):
+        if factor not in remaining:
+            return None
+        remaining.remove(factor)
+    return " * ".join(remaining) or None
+
+
+def _with_two_axes(
+    text: KernelText, launch: Launch, axis: int, parts: tuple[str, str, str]
+) -> KernelText | None:
+    """Return the file with an axis in two: the remainders, and the quotients behind all axes.
+
+    Args:
+        text: the file.
+        launch: of the function.
+        axis: to be taken apart.
+        parts: the divisor in the function and in the launcher, and the number of quotients.
+    """
+    divisor, own, rest = parts
+    function, axes = launch.function, launch.axes or ()
+    name = axis_name(function, axis)
+    taken = function.names
+    low, high = (_fresh(f"{name}_{word}", taken) for word in ("inner", "outer"))
+    body: list[cst.BaseStatement] = []
+    by = render_code(parenthesized(parse_expression(divisor)))
+    for statement in function.body:
+        binding = single_assignment(statement)
+        if binding is not None and binding.target == name:
+            body += parse_statements(
+                f"{low} = tl.program_id({axis})\n{high} = tl.program_id({len(axes)})\n"
+            )
+            body.append(parse_statement(f"{name} = {high} * {by} + {low}"))
+            continue
+        body.append(_with_digits(statement, name, divisor, (low, high)))
+    used = names_within(*(s for s in body if (a := single_assignment(s)) is None or a.target != name))
+    if name not in used:
+        body = [s for s in body if (a := single_assignment(s)) is None or a.target != name]
+    body = [statement for statement in body if not _is_same_name(statement)]
+    sizes = [own if i == axis else render_code(size) for i, size in enumerate(axes)]
+    launched = launch_line(
+        function.name,
+        f"({', '.join([*sizes, rest])})",
+        arguments_of(launch),
+        options_of(launch),
+        function.constants,
+    ).with_changes(leading_lines=launch.statement.leading_lines)
+    return parse_kernel(
+        changed_text(
+            text,
+            functions={function.name: with_body(function.node, body)},
+            launches=[(launch.statement, [launched])],
+        )
+    )
+
+
+def _is_same_name(statement: cst.BaseStatement) -> bool:
+    binding = single_assignment(statement)
+    return binding is not None and render_code(binding.value) == binding.target
+
+
+def _with_digits(
+    statement: cst.BaseStatement, name: str, divisor: str, digits: tuple[str, str]
+) -> cst.BaseStatement:
+    """Return a statement with quotient and remainder of an index replaced by their names.
+
+    Of a quotient by a multiple of the divisor, a quotient of the quotient remains.
+    """
+    low, high = digits
+    own = _factors(parse_expression(divisor))
+    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    for node in nodes_within(statement):
+        if not isinstance(node, cst.BinaryOperation) or render_code(node.left) != name:
+            continue
+        more = _factors(node.right)
+        is_multiple = all(more.count(factor) >= own.count(factor) for factor in own)
+        if render_code(node.right) == divisor and isinstance(node.operator, cst.Modulo):
+            pairs.append((node, cst.Name(low)))
+        elif is_multiple and isinstance(node.operator, cst.FloorDivide):
+            for factor in own:
+                more.remove(factor)
+            code = f"({high} // ({' * '.join(more)}))" if more else high
+            pairs.append((node, parse_expression(code)))
+    return replace_each(statement, pairs)
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    free, count = name, 2
+    while free in taken:
+        free, count = f"{name}_{count}", count + 1
+    return free
