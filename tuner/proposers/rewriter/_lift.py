@@ -39,6 +39,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
     statements_of,
     substitute_names,
+    walk_statements,
     with_body,
 )
 
@@ -51,6 +52,7 @@ __all__ = [
     "lifted_body",
     "lifted_loop",
     "product_factors",
+    "scalar_names",
     "without_running",
 ]
 
@@ -792,6 +794,28 @@ def lifted_body(
         except _RestartError as restart:
             forced.add(restart.name)
     raise CannotLiftError("too many names that loops carry")
+
+
+def scalar_names(function: JitFunction, functions: Mapping[str, JitFunction]) -> set[str]:
+    """Return names of a function that hold scalars wherever they are assigned; all its parameters.
+
+    What cannot be read counts as a block.
+    """
+    blocks: set[str] = set()
+    worker = _Body(Lifting(functions), "")
+    for statement in walk_statements(function.body):
+        if isinstance(statement, (cst.For, cst.If, cst.While)):
+            continue
+        targets = assigned_names(statement)
+        try:
+            worker.statement(statement)
+        except (CannotLiftError, _RestartError):
+            blocks |= set(targets)
+            worker.lifting.kinds |= {name: Kind(1, False) for name in targets}
+            continue
+        kinds = worker.lifting.kinds
+        blocks |= {name for name in targets if name in kinds and kinds[name].rank}
+    return {*function.params, *assigned_names(*function.body)} - blocks
 
 
 def lifted_loop(

@@ -20,7 +20,7 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 from solkit.tuner.proposers.rewriter._values import base_pointer
 
-__all__ = ["Hoist"]
+__all__ = ["Hoist", "hoist_invariants"]
 
 _WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min", "tl.atomic_cas")
 
@@ -39,7 +39,7 @@ class Hoist:
         """See `Rewrite.variants`."""
         new = {}
         for name, function in text.functions.items():
-            body, moved = _hoist_invariants(function)
+            body, moved = hoist_invariants(function)
             if moved:
                 new[name] = with_body(function.node, body)
         if new:
@@ -50,7 +50,8 @@ class Hoist:
             )
 
 
-def _hoist_invariants(function: JitFunction) -> tuple[list[cst.BaseStatement], bool]:
+def hoist_invariants(function: JitFunction) -> tuple[list[cst.BaseStatement], bool]:
+    """Return a function's statements with what loops repeat ahead of them, and whether any moved."""
     statements: list[cst.BaseStatement] = []
     moved = False
     for statement in function.body:

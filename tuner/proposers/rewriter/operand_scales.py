@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._edit import changed_text
+from solkit.tuner.proposers.rewriter._lift import scalar_names
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     KernelText,
+    Launch,
     Loop,
     argument_of,
     assigned_names,
     called_name,
     calls_within,
     count_uses,
+    launcher_integer,
     names_within,
     nodes_within,
     parenthesized,
@@ -27,8 +30,12 @@ from solkit.tuner.proposers.rewriter._parse import (
     render_code,
     replace_each,
     single_assignment,
+    substitute_names,
+    with_body,
     with_each,
 )
+from solkit.tuner.proposers.rewriter._values import with_distinct_names
+from solkit.tuner.proposers.rewriter.loop_hoisting import hoist_invariants
 from solkit.tuner.proposers.rewriter.operands import without_widening
 
 __all__ = ["Scales"]
@@ -42,9 +49,11 @@ Pairs = list[tuple[cst.CSTNode, cst.CSTNode]]
 class Scales:
     """``sum(x * (w * s))`` becomes ``sum(x * w) * s``, where the scale ``s`` is not summed over.
 
-    Applies to the one product of a loop, whose sums begin at zero and are used after the loop. The
-    operand that had the scale then gets the type of the other one. Quantised weights are exact
-    there; others are rounded to it, which the tolerance has to allow.
+    Applies to the one product of a loop, whose sums begin at zero and are used after the loop. A
+    scale that changes from trip to trip, as of a group of rows, is applied to each trip's product;
+    one that is the same in all trips to the sums; it may be a scalar. The operand that had the
+    scale then gets the type of the other one. Quantised weights are exact there; others are
+    rounded to it, which the tolerance has to allow.
     """
 
     kind = "scale last"
@@ -54,16 +63,79 @@ class Scales:
         """See `Rewrite.variants`."""
         new = {}
         for name, function in text.functions.items():
-            node = next(filter(None, (_scaled_last(function, e) for e in function.loops)), None)
+            own = [launch for launch in text.single if launch.function is function]
+            plain = _with_plain_trips(text, function, own[0] if own else None)
+            node = _scaled_last(plain, text)
             if node is not None:
                 new[name] = node
         if new:
             why = facts.explain_factors("wrong pipe")
             yield Variant(
                 changed_text(text, functions=new),
-                f"In {', '.join(new)} scales are applied once, to the sums, and operands stay as "
+                f"In {', '.join(new)} scales are applied to sums, and operands stay as "
                 f"narrow as they were loaded{why}.",
             )
+
+
+def _with_plain_trips(text: KernelText, function: JitFunction, launch: Launch | None) -> JitFunction:
+    """Return a function whose loops assign each name once, and nothing that is always the same."""
+    swaps = {
+        id(loop.node): [with_body(loop.node, with_distinct_names(loop, function.body))]
+        for loop in function.loops
+    }
+    function = replace(function, node=with_each(function.node, swaps))
+    if launch is not None:
+        swaps = {
+            id(loop.node): [_with_one_group(loop, function, launch, text)]
+            for loop in function.loops
+        }
+        function = replace(function, node=with_each(function.node, swaps))
+    body, moved = hoist_invariants(function)
+    return replace(function, node=with_body(function.node, body)) if moved else function
+
+
+def _with_one_group(
+    loop: Loop, function: JitFunction, launch: Launch, text: KernelText
+) -> cst.BaseStatement:
+    """Return a loop in which the quotient of a trip's block is one number.
+
+    ``(k + tl.arange(0, BLOCK)) // G`` is ``k // G`` where BLOCK divides G, and k.
+    """
+    block = render_code(loop.step)
+    argument = launch.arguments.get(block)
+    width = None if argument is None else launcher_integer(argument, launch.launcher, text)
+    if block not in function.constants or not width or render_code(loop.start) != "0":
+        return loop.node
+    values = {a.target: a.value for s in function.body if (a := single_assignment(s)) is not None}
+    values |= {a.target: a.value for s in loop.body if (a := single_assignment(s)) is not None}
+    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    for node in nodes_within(loop.node):
+        inner = node.value if isinstance(node, cst.Subscript) else None
+        if not isinstance(inner, cst.BinaryOperation):
+            continue
+        if not isinstance(inner.operator, cst.FloorDivide):
+            continue
+        argument = launch.arguments.get(render_code(inner.right), inner.right)
+        group = launcher_integer(argument, launch.launcher, text)
+        if group and not group % width and _is_block_at(inner.left, loop, block, values):
+            whole = f"({loop.name} // {render_code(parenthesized(inner.right))})"
+            pairs.append((node, parse_expression(whole)))
+    return replace_each(loop.node, pairs)
+
+
+def _is_block_at(
+    node: cst.BaseExpression, loop: Loop, block: str, values: Mapping[str, cst.BaseExpression]
+) -> bool:
+    """Tell whether a value is the loop's variable plus ``tl.arange(0, block)``."""
+    whole = node
+    for _ in range(len(values)):
+        used = {n: values[n] for n in names_within(whole) if n in values and n != loop.name}
+        if not used:
+            break
+        whole = substitute_names(whole, used)
+    text = "".join(render_code(whole).split()).replace("(", "").replace(")", "")
+    span = f"tl.arange0,{block}"
+    return text in (f"{loop.name}+{span}", f"{span}+{loop.name}")
 
 
 @dataclass(frozen=True)
@@ -73,14 +145,21 @@ class _Sum:
     Attributes:
         name: of the sums.
         dot: the product.
-        loop: that adds it.
+        statement: that adds it.
+        loop: that the statement is in.
         function: that the loop is in.
     """
 
     name: str
     dot: cst.Call
+    statement: cst.BaseStatement
     loop: Loop
     function: JitFunction
+
+    @property
+    def accumulates(self) -> bool:
+        """Addition within the product itself, by its third operand."""
+        return any(render_code(arg.value) == self.name for arg in self.dot.args)
 
     def value(self, side: int) -> cst.BaseExpression:
         """Return an operand, or what its name is assigned for this product alone."""
@@ -93,24 +172,63 @@ class _Sum:
         is_own = len(bindings) == 1 and count_uses(self.function.node, operand.value) == 2
         return bindings[0].value if is_own and not bindings[0].operator else operand
 
+    def is_kept(self, scale: cst.BaseExpression, value: cst.BaseExpression) -> bool:
+        """Tell whether a scale is still the same at the product as where the operand gets it."""
+        body = self.loop.body
+        begin = next(i for i, s in enumerate(body) if any(n is value for n in nodes_within(s)))
+        between = body[begin + 1 : body.index(self.statement)]
+        return not names_within(scale) & set(assigned_names(*between))
+
     def is_fixed(self, node: cst.CSTNode) -> bool:
         """Tell whether an expression is the same in all trips."""
         return not names_within(node) & {self.loop.name, *assigned_names(*self.loop.body)}
 
 
-def _scaled_last(function: JitFunction, loop: Loop) -> cst.FunctionDef | None:
-    total = _scaled_sum(function, loop)
-    if total is None:
-        return None
-    for side in (1, 0):
-        value = total.value(side)
-        if (parts := _value_and_scale(total, value, side)) is None:
-            continue
-        rest, scale = parts
-        scaled_loop = replace_each(loop.node, _without_scale(total, side, value, rest))
-        after = parse_statement(f"{total.name} = {total.name} * {render_code(scale)}")
-        return with_each(function.node, {id(loop.node): [scaled_loop, after]})
+def _scaled_last(function: JitFunction, text: KernelText) -> cst.FunctionDef | None:
+    """Return a function without scales of operands; ``None`` if it has none that can leave."""
+    result = None
+    while (node := _without_first_scale(function, text)) is not None:
+        result, function = node, replace(function, node=node)
+    return result
+
+
+def _without_first_scale(function: JitFunction, text: KernelText) -> cst.FunctionDef | None:
+    scalars = scalar_names(function, text.functions)
+    for loop in function.loops:
+        total = _scaled_sum(function, loop)
+        for side in (1, 0) if total is not None else ():
+            assert total is not None
+            value = total.value(side)
+            rest, scales = _value_and_scales(total, value, side, scalars)
+            if not scales or not all(total.is_kept(scale, value) for scale in scales):
+                continue
+            pairs = _without_scale(total, side, value, rest)
+            fixed = [scale for scale in scales if total.is_fixed(scale)]
+            changing = [scale for scale in scales if not total.is_fixed(scale)]
+            if changing:
+                pairs = _with_scaled_product(total, changing, pairs)
+            after = [
+                parse_statement(f"{total.name} = {total.name} * {render_code(scale)}")
+                for scale in fixed
+            ]
+            scaled = [replace_each(loop.node, pairs), *after]
+            return with_each(function.node, {id(loop.node): scaled})
     return None
+
+
+def _with_scaled_product(
+    total: _Sum, scales: list[cst.BaseExpression], pairs: Pairs
+) -> Pairs:
+    """Return changes that also apply scales to the product of a trip."""
+    inside = [pair for pair in pairs if any(e is pair[0] for e in nodes_within(total.dot))]
+    dot = replace_each(total.dot, inside)
+    args = [arg for arg in dot.args if render_code(arg.value) != total.name]
+    args[-1] = args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+    code = " * ".join(map(render_code, (dot.with_changes(args=args), *scales)))
+    outside = [pair for pair in pairs if not any(pair[0] is inner for inner, _ in inside)]
+    if total.accumulates:
+        return [*outside, (total.statement, parse_statement(f"{total.name} += {code}"))]
+    return [*outside, (total.dot, parse_expression(code))]
 
 
 def _scaled_sum(function: JitFunction, loop: Loop) -> _Sum | None:
@@ -136,12 +254,23 @@ def _scaled_sum(function: JitFunction, loop: Loop) -> _Sum | None:
         begins = len(starts) == 1 and called_name(starts[0].value) == "tl.zeros"
         begins = begins and assigned_names(*before).count(name) == 1  # nothing was added since
         if adds and begins and count_uses(loop.node, name) == (1 if binding.operator else 2):
-            return _Sum(name, dot, loop, function)
+            return _Sum(name, dot, statement, loop, function)
     return None
 
 
+def _value_and_scales(
+    total: _Sum, value: cst.BaseExpression, side: int, scalars: Collection[str]
+) -> tuple[cst.BaseExpression, list[cst.BaseExpression]]:
+    """Return an operand without its scales, and these, the last one applied first."""
+    scales = []
+    while (parts := _value_and_scale(total, value, side, scalars)) is not None:
+        value, scale = parts
+        scales.append(scale)
+    return value, scales
+
+
 def _value_and_scale(
-    total: _Sum, value: cst.BaseExpression, side: int
+    total: _Sum, value: cst.BaseExpression, side: int, scalars: Collection[str]
 ) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
     """Return an operand without its scale, and the scale."""
     if not isinstance(value, cst.BinaryOperation):
@@ -149,10 +278,31 @@ def _value_and_scale(
     if not isinstance(value.operator, cst.Multiply):
         return None
     for rest, scale in ((value.left, value.right), (value.right, value.left)):
-        is_spread = isinstance(scale, cst.Subscript) and render_code(scale).endswith(_SPREAD[side])
-        if is_spread and total.is_fixed(scale):
+        is_scalar = names_within(scale) <= {"tl", *scalars} and not calls_within(scale)
+        if (is_scalar and total.is_fixed(scale)) or _is_spread(total, scale, side):
             return rest, scale
     return None
+
+
+def _is_spread(total: _Sum, scale: cst.BaseExpression, side: int) -> bool:
+    """Tell whether a scale is the same along the axis that is summed over."""
+    if isinstance(scale, cst.Subscript) and render_code(scale).endswith(_SPREAD[side]):
+        return True
+    if not isinstance(scale, cst.Name):
+        return False
+    bindings = [
+        a
+        for s in (*total.function.body, *total.loop.body)
+        if (a := single_assignment(s)) is not None and a.target == scale.value
+    ]
+    if len(bindings) != 1 or called_name(bindings[0].value) != "tl.load":
+        return False
+    # a block of one row, or of one column
+    texts = [render_code(arg.value) for arg in cst.ensure_type(bindings[0].value, cst.Call).args]
+    blocks = [text for text in texts if "[" in text]
+    return bool(blocks) and all(
+        _SPREAD[side] in text and _SPREAD[1 - side] not in text for text in blocks
+    )
 
 
 def _without_scale(

@@ -196,8 +196,13 @@ def _with_tiles(text: KernelText, launch: Launch, larger: Facts | None) -> Kerne
     defaults = {} if larger is None else _larger_defaults(launch, tiles, larger)
     for tile in tiles:
         argument = launch.arguments[tile.name]
-        values = _side_values(launch)
+        groups = _group_sizes(text, launch, tile.name)
+        if None in groups:
+            continue
+        values = tuple(v for v in _side_values(launch) if all(g % v == 0 for g in groups if g))
         default = defaults.get(tile.name, tile.value)
+        while any(size % default for size in groups if size) and default > tile.value:
+            default //= 2
         own = _own_default(text, argument) is not None
         name = render_code(argument) if own else _free_parameter_name(text, tile, argument)
         if _is_bound_by_guard(launch, tile):
@@ -209,6 +214,27 @@ def _with_tiles(text: KernelText, launch: Launch, larger: Facts | None) -> Kerne
         text = read_module(tree) or text
         launch = text.launches_of(launch.function.name)[0]
     return text
+
+
+def _group_sizes(text: KernelText, launch: Launch, block: str) -> set[int | None]:
+    """Return the sizes of groups that a loop's blocks must not cross; ``None`` if one is unknown.
+
+    ``k // G``, with ``k`` the start of a block, is meant for all of the block.
+    """
+    function, sizes = launch.function, set()
+    for statement in walk_statements(function.body):
+        loop = range_loop(statement)
+        if loop is None or render_code(loop.step) != block:
+            continue
+        for node in nodes_within(loop.node):
+            divides = isinstance(node, cst.BinaryOperation) and isinstance(
+                node.operator, cst.FloorDivide
+            )
+            if divides and isinstance(node, cst.BinaryOperation):
+                size = launch.arguments.get(render_code(node.right), node.right)
+                if render_code(node.left) == loop.name and render_code(node.right) != block:
+                    sizes.add(launcher_integer(size, launch.launcher, text))
+    return sizes
 
 
 def _free_parameter_name(text: KernelText, tile: _Tile, argument: cst.BaseExpression) -> str:

@@ -58,6 +58,60 @@ def test_operands_may_be_written_in_other_ways(old, new, wanted, is_right):
         assert is_right(found[0], source, **SIDES)
 
 
+LOADED = QUANTISED_MATMUL.replace("wide = w", "s = tl.load(s_ptr + n)\n        wide = w")
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        (QUANTISED_MATMUL.replace("wide = w", "s = s + 1 - 1\n        wide = w"),
+         "acc += tl.dot(x, wide.to(x.dtype)) * s[None, :]"),
+        (LOADED.replace("s_ptr + n)", "s_ptr + k0 // K * N + n, mask=n < N, other=0.0)"),
+         "acc += tl.dot(x, wide.to(x.dtype)) * s[None, :]"),
+        (QUANTISED_MATMUL.replace("* s[None, :]", "* s[None, :] * 0.5").replace(
+            "(w.float() * scale)", "(w.float() * scale * 0.5)"),
+         "acc = acc * 0.5\n    acc = acc * s[None, :]"),
+        (QUANTISED_MATMUL.replace("wide = w.to(tl.float32)",
+                                  "w = w.to(tl.float32)\n        wide = w"),
+         "acc = acc * s[None, :]"),
+    ],
+    ids=["changing", "of a group", "scalar", "name used again"],
+)  # fmt: skip
+def test_scales_that_change_are_applied_to_products_of_trips(source, wanted, is_right):
+    (made,) = variants(Scales(), source, **SIDES)
+    assert wanted in made
+    assert is_right(made, source, **SIDES)
+
+
+BLOCKS_OF_GROUPS = (
+    QUANTISED_MATMUL.replace(
+        "wide = w",
+        "s = tl.load(s_ptr + ((k0 + tl.arange(0, BK)) // 32)[:, None] * N + n[None, :],"
+        " mask=n[None, :] < N, other=0.0)\n        wide = w",
+    )
+    .replace("    s = tl.load(s_ptr + n, mask=n < N, other=0.0)\n", "")
+    .replace("* s[None, :]", "* s")
+    .replace("(w.float() * scale)", "(w.float() * scale.repeat_interleave(32, 0)[: w.shape[0]])")
+    .replace("torch.rand(N, device", "torch.rand((K + 31) // 32, N, device")
+)
+
+
+def test_a_block_within_a_group_has_one_scale(is_right):
+    (made,) = variants(Scales(), BLOCKS_OF_GROUPS, **SIDES)
+    assert "s_ptr + (k0 // 32) * N + n[None, :]" in made
+    assert "acc += tl.dot(x, wide.to(x.dtype)) * s\n" in made
+    assert is_right(made, BLOCKS_OF_GROUPS, **SIDES)
+    wider = BLOCKS_OF_GROUPS.replace("// 32", "// 24")  # 16 does not divide it
+    assert not variants(Scales(), wider, **SIDES)
+
+
+def test_blocks_of_one_group_do_not_grow_beyond_it():
+    source = rewritten(Scales(), BLOCKS_OF_GROUPS, **SIDES)
+    (made,) = variants(Retile(), source, **SIDES)
+    assert '"BK": [16, 32]' in made
+    assert "BK=32" in made
+
+
 @pytest.mark.slow
 def test_a_scale_of_rows_too(is_right):
     changes = {
@@ -86,7 +140,7 @@ def test_a_scale_of_rows_too(is_right):
     ("old", "new"),
     [
         ("* s[None, :]", "* s[:, None]"),  # of what is summed over
-        ("wide = w", "s = s + 1\n        wide = w"),  # another one in each trip
+        ("acc += tl.dot", "s = s + 1\n        acc += tl.dot"),  # another one at the product
         ("* s[None, :]", "+ s[None, :]"),
         ("acc += tl.dot", "acc = acc * 0.5 + tl.dot"),
         ("acc = tl.zeros((BM, BN), tl.float32)", "acc = tl.zeros((BM, BN), tl.float32) + 1"),
