@@ -12,6 +12,7 @@ from solkit.tuner.proposers.rewriter.one_pass import OnePass
 from solkit.tuner.proposers.rewriter.operand_scales import Scales
 from solkit.tuner.proposers.rewriter.operands import Accumulators, Operands
 from solkit.tuner.proposers.rewriter.persistent import Persistent
+from solkit.tuner.proposers.rewriter.product_fusion import FuseProducts
 from solkit.tuner.proposers.rewriter.program_order import Grouped, Swapped
 from solkit.tuner.proposers.rewriter.row_tiles import Rows, Tile
 from solkit.tuner.proposers.rewriter.split_loops import Split
@@ -27,6 +28,7 @@ REWRITES: tuple[Rewrite, ...] = (
     Operands(),
     Scales(),
     FuseLaunches(),
+    FuseProducts(),
     WholeRow(),
     Retile(),
     Split(),

@@ -282,7 +282,7 @@ class Lifting:
             return Lifted(node, self._kind_of_new_block(node))
         if name in _SCALARS:
             return self._require_unlifted(node)
-        if self._is_elementwise(name):
+        if self.is_elementwise(name):
             return self._elementwise(node)
         if _unqualified_name(name) in _REDUCTIONS and name.startswith("tl."):
             return self._reduction(node)
@@ -308,14 +308,15 @@ class Lifting:
             raise CannotLiftError(render_code(node))
         return Kind(len(shape.elements), False)
 
-    def _is_elementwise(self, name: str) -> bool:
+    def is_elementwise(self, name: str) -> bool:
+        """Tell whether a function computes each element of its operands alone."""
         if any(name == prefix + _unqualified_name(name) for prefix in _MODULES):
             return _unqualified_name(name) in _ELEMENTWISE
         if name in ("min", "max"):
             return True
         function = self.functions.get(name)
         return function is not None and all(
-            self._is_elementwise(called_name(call)) or called_name(call).endswith(".to")
+            self.is_elementwise(called_name(call)) or called_name(call).endswith(".to")
             for call in calls_within(function.node)
             if "jit" not in called_name(call)
         )

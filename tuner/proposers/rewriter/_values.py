@@ -135,20 +135,19 @@ def next_power_of_two(size: int) -> int:
 
 
 def with_distinct_names(
-    loop: Loop, around: Sequence[cst.BaseStatement]
+    statements: Sequence[cst.BaseStatement], outside: set[str]
 ) -> list[cst.BaseStatement]:
-    """Return a straight loop's statements with names that a trip reuses taken apart.
+    """Return straight code in which names that are assigned again get other names.
 
-    Names that it hands to the next trip, or that the function uses outside, stay as they are.
+    Those that are used outside, or read ahead of their first assignment, stay as they are.
     """
-    body = list(loop.body)
+    body = list(statements)
     counts = Counter(assigned_names(*body))
-    outside = names_within(*(s for s in around if s is not loop.node)) | {loop.name}
     straight = all(isinstance(statement, cst.SimpleStatementLine) for statement in body)
     reused = {name for name, count in counts.items() if count > 1 and name not in outside}
     if not straight or not reused:
         return body
-    taken = names_within(loop.node) | outside
+    taken = names_within(*body) | outside
     current: dict[str, cst.BaseExpression] = {}
     result = []
     for statement in body:

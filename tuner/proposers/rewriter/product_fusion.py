@@ -1,0 +1,891 @@
+"""Elementwise launches become part of a product's: behind its sums, or within its loads.
+
+An elementwise function computes each element from those at its own index, through names that are
+its *coordinates*: one index over all elements, or a row and a column. A product accesses the same
+tensor at a *tile*: rows, columns and their strides. So the function is written once more with the
+tile's indices as its coordinates, and the tensor between the two launches is needed no more.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._edit import (
+    arguments_of,
+    changed_text,
+    has_assignment,
+    launch_line,
+    options_of,
+    with_params,
+)
+from solkit.tuner.proposers.rewriter._lift import CannotLiftError, Lifting, without_running
+from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    KernelText,
+    Launch,
+    argument_of,
+    assigned_names,
+    called_name,
+    calls_within,
+    expression_statement,
+    in_launcher,
+    launcher_definition,
+    names_within,
+    nodes_within,
+    parenthesized,
+    parse_expression,
+    parse_kernel,
+    parse_statement,
+    render_code,
+    replace_each,
+    single_assignment,
+    statements_of,
+    substitute_names,
+    walk_statements,
+    with_body,
+    with_each,
+)
+from solkit.tuner.proposers.rewriter._values import with_distinct_names
+
+__all__ = ["FuseProducts"]
+
+_ALLOCATORS = ("torch.empty", "torch.empty_like", "torch.zeros", "torch.zeros_like")
+_LIKE = tuple(f"torch.{word}_like" for word in ("empty", "zeros", "ones", "full", "rand", "randn"))
+_ACCESSES = ("tl.load", "tl.store")
+_INDICES = ("tl.program_id", "tl.arange")
+_METADATA = ("shape", "stride", "numel", "dtype", "device", "size", "element_size", "ndim")
+_ROWS, _COLUMNS = "[:, None]", "[None, :]"
+_STRIDE = re.compile(r"(\w+)\.stride\((-?\d)\)")
+_DTYPE = re.compile(r"torch\.(float16|bfloat16|float32|float8_e4m3fn|float8_e5m2|int8|int32)")
+_LONGEST_CHAIN = 6
+
+
+class FuseProducts:
+    """An elementwise launch ahead of a product, or behind it, becomes part of its launch.
+
+    Applies where a function with ``tl.dot`` stores a tensor once that an elementwise one reads at
+    the same places, or loads what such a function stored. The grids may differ. The tensor between
+    them is local to the launcher, or the elementwise function changes it in place.
+    """
+
+    kind = "fuse with product"
+    helps = ("extra traffic", "launches", "launch", "between launches")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        why = facts.explain_factors("extra traffic", "launch")
+        chain: list[str] = []
+        current: KernelText | None = text
+        while current is not None and len(chain) < _LONGEST_CHAIN:
+            source = next(_fused_sources(current), "")
+            if not source:
+                break
+            chain.append(source)
+            current = parse_kernel(source)
+        for source in dict.fromkeys((*chain[-1:], *chain[:1])):  # as much as possible first
+            yield Variant(
+                source,
+                "What is done element by element to a product's operands or results needs no "
+                f"launch and no memory of its own{why}.",
+            )
+
+
+def _fused_sources(text: KernelText) -> Iterator[str]:
+    for first, second in itertools.combinations(text.single, 2):
+        if first.launcher is not second.launcher or not _nothing_between(first, second):
+            continue
+        products = [bool(calls_within(e.function.node, "tl.dot")) for e in (first, second)]
+        for name in _shared_tensors(first, second):
+            between = _Between(text, first, second, name)
+            if products == [True, False]:
+                source = _with_epilogue(between)
+            elif products == [False, True]:
+                source = _with_prologue(between)
+            else:
+                source = ""
+            if source:
+                yield source
+
+
+# ------------------------------------------------------------------------------- launchers
+
+
+@dataclass(frozen=True)
+class _Between:
+    """A tensor between two launches.
+
+    Attributes:
+        text: the file.
+        first, second: the launches.
+        name: of the tensor in the launcher.
+    """
+
+    text: KernelText
+    first: Launch
+    second: Launch
+    name: str
+
+    @property
+    def parameters(self) -> tuple[str, str]:
+        """Names of the tensor in both functions."""
+        one, two = (_parameters_of(launch, self.name) for launch in (self.first, self.second))
+        return one[0], two[0]
+
+    @property
+    def allocation(self) -> cst.BaseStatement | None:
+        """Statement that allocates it, if the launcher does."""
+        statement = has_assignment(self.first.launcher, self.name)
+        binding = None if statement is None else single_assignment(statement)
+        is_own = binding is not None and called_name(binding.value) in _ALLOCATORS
+        return statement if is_own else None
+
+    def other_uses(self) -> list[cst.CSTNode]:
+        """Return the launcher's uses of the tensor beside the two launches and its metadata."""
+        skipped = {id(self.first.statement), id(self.second.statement), id(self.allocation)}
+        uses: list[cst.CSTNode] = []
+        for statement in walk_statements(statements_of(self.first.launcher)):
+            if id(statement) in skipped or statements_of(statement):
+                continue
+            metadata = {
+                id(node.value)
+                for node in nodes_within(statement)
+                if isinstance(node, cst.Attribute) and node.attr.value in _METADATA
+            }
+            metadata |= {id(call.args[0].value) for call in calls_within(statement, *_LIKE)}
+            uses += [
+                node
+                for node in nodes_within(statement)
+                if isinstance(node, cst.Name)
+                and node.value == self.name
+                and id(node) not in metadata
+            ]
+        return uses
+
+    def needs_tensor(self) -> bool:
+        """Tell whether the launcher still asks for the tensor's sizes."""
+        launches = (self.first.statement, self.second.statement, self.allocation)
+        skipped = {id(statement) for statement in launches}
+        rest = [s for s in statements_of(self.first.launcher) if id(s) not in skipped]
+        arguments = [
+            render_code(value)
+            for launch in (self.first, self.second)
+            for value in (*launch.arguments.values(), *launch.options.values(), launch.grid)
+        ]
+        mentions = any(re.search(rf"\b{self.name}\.", code) for code in arguments)
+        return mentions or self.name in names_within(*rest)
+
+
+def _parameters_of(launch: Launch, tensor: str) -> list[str]:
+    return [name for name, value in launch.arguments.items() if render_code(value) == tensor]
+
+
+def _shared_tensors(first: Launch, second: Launch) -> list[str]:
+    """Return tensors that both launches get once."""
+    names = {n.value for n in first.arguments.values() if isinstance(n, cst.Name)}
+    return sorted(
+        name
+        for name in names
+        if len(_parameters_of(first, name)) == 1 == len(_parameters_of(second, name))
+    )
+
+
+def _nothing_between(first: Launch, second: Launch) -> bool:
+    """Tell whether the launcher only allocates, and reads sizes, between two launches."""
+    body = statements_of(first.launcher)
+    places = [next((i for i, s in enumerate(body) if s is e.statement), -1) for e in (first, second)]
+    if min(places) < 0 or places[0] > places[1]:
+        return False
+    for statement in body[places[0] + 1 : places[1]]:
+        if not isinstance(statement, (cst.SimpleStatementLine, cst.FunctionDef)):
+            return False
+        for call in calls_within(statement):
+            plain = called_name(call) in (*_ALLOCATORS, "triton.cdiv", "triton.next_power_of_2")
+            method = isinstance(call.func, cst.Attribute) and call.func.attr.value in _METADATA
+            if not plain and not method:
+                return False
+    return True
+
+
+# ------------------------------------------------------------------------------- elementwise ones
+
+
+@dataclass(frozen=True)
+class _Elementwise:
+    """A function that computes each element from those at its index.
+
+    Attributes:
+        launch: of the function.
+        coordinates: one index of all elements, or of a row and of a column.
+        body: its statements but for those that give the coordinates.
+        stride: of a row, as factors in the function; none for one index of all.
+    """
+
+    launch: Launch
+    coordinates: tuple[str, ...]
+    body: tuple[cst.BaseStatement, ...]
+    stride: tuple[str, ...] = ()
+
+    @property
+    def values(self) -> dict[str, cst.BaseExpression]:
+        """Values of its names."""
+        return {a.target: a.value for s in self.body if (a := single_assignment(s)) is not None}
+
+
+def _as_elementwise(launch: Launch, param: str, text: KernelText) -> _Elementwise | None:
+    """Return a function by its coordinates in a tensor; ``None`` if it is not elementwise."""
+    function = launch.function
+    body = with_distinct_names(function.body, set(function.params))
+    written = assigned_names(*body)
+    if not all(isinstance(s, cst.SimpleStatementLine) for s in body):
+        return None
+    if len(written) != len(set(written)) or set(written) & set(function.params):
+        return None
+    coordinates: set[str] = set()
+    rest = []
+    for statement in body:
+        binding = single_assignment(statement)
+        own = {*coordinates, *function.constants, "tl"}
+        if (
+            binding is not None
+            and names_within(binding.value) <= own
+            and (names_within(binding.value) & coordinates or calls_within(binding.value, *_INDICES))
+            and all(called_name(call) in _INDICES for call in calls_within(binding.value))
+        ):
+            coordinates.add(binding.target)
+        else:
+            rest.append(statement)
+    if not all(_is_elementwise(statement, text) for statement in rest):
+        return None
+    used = tuple(sorted(coordinates & names_within(*rest)))
+    plain = _Elementwise(launch, used, tuple(rest))
+    accesses = [c for s in rest for c in calls_within(s, *_ACCESSES)]
+    places = {_coordinates_at(c.args[0].value, param, plain) for c in accesses}
+    places.discard(None)
+    if len(places) != 1:
+        return None
+    place = places.pop()
+    return None if place is None else replace(plain, coordinates=place[0], stride=place[1])
+
+
+def _is_elementwise(statement: cst.BaseStatement, text: KernelText) -> bool:
+    lifting = Lifting(text.functions)
+    for call in calls_within(statement):
+        name = called_name(call)
+        cast = isinstance(call.func, cst.Attribute) and call.func.attr.value == "to"
+        if not (name in _ACCESSES or cast or lifting.is_elementwise(name)):
+            return False
+    spread = [render_code(e) for e in nodes_within(statement) if isinstance(e, cst.Subscript)]
+    return all(code.endswith((_ROWS, _COLUMNS)) for code in spread)
+
+
+def _coordinates_at(
+    pointer: cst.BaseExpression, param: str, of: _Elementwise
+) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Return the coordinates by which a tensor is accessed, and the stride of the first.
+
+    ``None`` if the pointer is of another tensor, or of another form.
+    """
+    terms = _sum_terms(pointer, of.values)
+    if [param] not in terms:
+        return None
+    terms.remove([param])
+    factors = [[_without_spread(factor) for factor in term] for term in terms]
+    if len(factors) == 1 and factors[0] == list(of.coordinates):
+        return (factors[0][0],), ()
+    if len(factors) != 2 or len(of.coordinates) != 2:
+        return None
+    rows, columns = sorted(factors, key=len, reverse=True)
+    if len(columns) != 1 or columns[0] not in of.coordinates:
+        return None
+    row = [factor for factor in rows if factor in of.coordinates]
+    if len(row) != 1 or row == columns:
+        return None
+    stride = tuple(factor for factor in rows if factor != row[0])
+    return (row[0], columns[0]), stride
+
+
+def _without_spread(code: str) -> str:
+    return code.removesuffix(_ROWS).removesuffix(_COLUMNS)
+
+
+def _sum_terms(
+    node: cst.BaseExpression, values: Mapping[str, cst.BaseExpression]
+) -> list[list[str]]:
+    """Return a sum of products as lists of factors, with names of sums replaced by these."""
+    if isinstance(node, cst.Name) and node.value in values:
+        inner = values[node.value]
+        if not any(isinstance(e, cst.Call) for e in nodes_within(inner)):
+            return _sum_terms(inner, values)
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+        return [*_sum_terms(node.left, values), *_sum_terms(node.right, values)]
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
+        left, right = _sum_terms(node.left, values), _sum_terms(node.right, values)
+        return [[*one, *two] for one in left for two in right]
+    if isinstance(node, cst.Integer) and node.value == "1":
+        return [[]]
+    return [[render_code(node)]]
+
+
+# ------------------------------------------------------------------------------- tiles
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """Access of a product to a tile of a tensor.
+
+    Attributes:
+        call: the load or the store.
+        rows, columns: their indices, spread over the tile, as code.
+        stride: of a row, as factors in the function.
+        is_dense: whether columns are next to each other and nothing else is added.
+        offset: of the elements in the tensor, as code.
+        conjuncts: of the mask, as code.
+    """
+
+    call: cst.Call
+    rows: str
+    columns: str
+    stride: tuple[str, ...]
+    is_dense: bool
+    offset: str
+    conjuncts: tuple[str, ...]
+
+
+def _tile_of(
+    call: cst.Call, param: str, values: Mapping[str, cst.BaseExpression]
+) -> _Tile | None:
+    """Return an access as one to a tile of a tensor; ``None`` if it is of another form."""
+    spread = {
+        name: value
+        for name, value in values.items()
+        if _is_sum_of_tile(value, param, values) and not calls_within(value, "tl.load")
+    }
+    terms = _sum_terms(call.args[0].value, spread)
+    if [param] not in terms:
+        return None
+    terms.remove([param])
+    rows = [term for term in terms if any(factor.endswith(_ROWS) for factor in term)]
+    columns = [term for term in terms if any(factor.endswith(_COLUMNS) for factor in term)]
+    if len(rows) != 1 or len(columns) != 1 or rows == columns:
+        return None
+    row = next(factor for factor in rows[0] if factor.endswith(_ROWS))
+    column = next(factor for factor in columns[0] if factor.endswith(_COLUMNS))
+    offset = " + ".join(" * ".join(term) or "1" for term in terms)
+    mask = argument_of(call, 2 if called_name(call) == "tl.store" else 1, "mask")
+    conjuncts = () if mask is None else tuple(_conjuncts(mask, values))
+    stride = tuple(factor for factor in rows[0] if factor != row)
+    is_dense = len(columns[0]) == 1 and len(terms) == 2
+    return _Tile(call, row, column, stride, is_dense, offset, conjuncts)
+
+
+def _is_sum_of_tile(
+    value: cst.BaseExpression, param: str, values: Mapping[str, cst.BaseExpression]
+) -> bool:
+    """Tell whether a value is made of spread indices, or starts from the tensor."""
+    if any(isinstance(node, cst.Subscript) for node in nodes_within(value)):
+        return True
+    return any(
+        name == param or (name in values and _is_sum_of_tile(values[name], param, {}))
+        for name in names_within(value)
+    )
+
+
+def _conjuncts(
+    mask: cst.BaseExpression, values: Mapping[str, cst.BaseExpression]
+) -> Iterator[str]:
+    if isinstance(mask, cst.Name) and mask.value in values:
+        yield from _conjuncts(values[mask.value], values)
+    elif isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd):
+        yield from _conjuncts(mask.left, values)
+        yield from _conjuncts(mask.right, values)
+    else:
+        yield render_code(parenthesized(mask))
+
+
+def _launcher_stride(factors: Sequence[str], launch: Launch) -> str | None:
+    """Return a stride as code of the launcher, by the shape of what it allocates."""
+    code = in_launcher(parse_expression(" * ".join(factors) or "1"), launch)
+    if code is None:
+        return None
+    text = render_code(code.with_changes(lpar=[], rpar=[]))
+    match = _STRIDE.fullmatch(text)
+    value = None if match is None else launcher_definition(match[1], launch.launcher)
+    if match is None or not isinstance(value, cst.Call) or called_name(value) not in _ALLOCATORS:
+        return text
+    shape = argument_of(value, 0, "size")
+    plain = [arg.value for arg in value.args if arg.keyword is None]
+    sizes = plain if len(plain) > 1 else []
+    if isinstance(shape, (cst.Tuple, cst.List)):
+        sizes = [element.value for element in shape.elements]
+    if len(sizes) != 2 or called_name(value).endswith("_like"):
+        return text
+    return render_code(sizes[1]) if match[2] in ("0", "-2") else "1"
+
+
+# ------------------------------------------------------------------------------- writing it
+
+
+@dataclass(frozen=True)
+class _Inlined:
+    """An elementwise function as part of another.
+
+    Attributes:
+        body: its statements.
+        params: those that the other function gets, with what the launcher gives for them.
+        constants: which of them are compile-time constants.
+    """
+
+    body: list[cst.BaseStatement]
+    params: dict[str, str]
+    constants: set[str]
+
+
+def _inlined(
+    elementwise: _Elementwise, tile: _Tile, product: Launch, dropped: str
+) -> tuple[dict[str, cst.BaseExpression], _Inlined] | None:
+    """Return new names in an elementwise function, and its statements at a product's tile.
+
+    Args:
+        elementwise: the function.
+        tile: of the product.
+        product: the other launch.
+        dropped: the parameter that is not passed.
+    """
+    coordinates = _coordinate_values(elementwise, tile, product)
+    if coordinates is None:
+        return None
+    launch = elementwise.launch
+    taken = set(product.function.names)
+    own = arguments_of(product)
+    shared = {value: name for name, value in own.items()}
+    mapping: dict[str, cst.BaseExpression] = {}
+    params: dict[str, str] = {}
+    constants: set[str] = set()
+    used = names_within(*elementwise.body)
+    for name, value in arguments_of(launch).items():
+        is_constant = name in launch.function.constants
+        twin = shared.get(value)
+        if name == dropped or name not in used:
+            continue
+        if twin is not None and (twin in product.function.constants) == is_constant:
+            mapping[name] = cst.Name(twin)
+            continue
+        free = _fresh(name, taken)
+        mapping[name] = cst.Name(free)
+        params[free] = value
+        constants |= {free} if is_constant else set()
+    for name in (*assigned_names(*elementwise.body), *elementwise.coordinates):
+        mapping[name] = cst.Name(_fresh(name, taken))
+    body = [
+        substitute_names(_at_tile(s, elementwise, tile, product), mapping)
+        for s in elementwise.body
+    ]
+    heads = [
+        parse_statement(f"{render_code(mapping[name])} = {code}")
+        for name, code in coordinates.items()
+        if render_code(mapping[name]) in names_within(*body)
+    ]
+    return mapping, _Inlined([*heads, *body], params, constants)
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    free, count = name, 2
+    while free in taken:
+        free, count = f"{name}_{count}", count + 1
+    taken.add(free)
+    return free
+
+
+def _coordinate_values(
+    elementwise: _Elementwise, tile: _Tile, product: Launch
+) -> dict[str, str] | None:
+    """Return what the coordinates are at a tile; ``None`` if the rows are of another length."""
+    if len(elementwise.coordinates) == 1:
+        return {elementwise.coordinates[0]: tile.offset}
+    own = _launcher_stride(elementwise.stride, elementwise.launch)
+    if not tile.is_dense or own is None or own != _launcher_stride(tile.stride, product):
+        return None
+    rows, columns = elementwise.coordinates
+    spread = any(
+        isinstance(node, cst.Subscript) for s in elementwise.body for node in nodes_within(s)
+    )
+    if spread:  # it spreads its coordinates itself
+        return {
+            rows: tile.rows.removesuffix(_ROWS),
+            columns: tile.columns.removesuffix(_COLUMNS),
+        }
+    return {rows: tile.rows, columns: tile.columns}
+
+
+def _at_tile(
+    statement: cst.BaseStatement, elementwise: _Elementwise, tile: _Tile, product: Launch
+) -> cst.BaseStatement:
+    """Return a statement with indices in rows simplified, and accesses as narrow as the tile's."""
+    if len(elementwise.coordinates) == 1:
+        statement = _with_row_and_column(statement, elementwise, tile, product)
+    pairs = [
+        (call, _masked_access(call, elementwise, tile))
+        for call in calls_within(statement, *_ACCESSES)
+    ]
+    return replace_each(statement, pairs)
+
+
+def _with_row_and_column(
+    statement: cst.BaseStatement, elementwise: _Elementwise, tile: _Tile, product: Launch
+) -> cst.BaseStatement:
+    """Return a statement with the index's quotient and remainder by a row's length as indices."""
+    index, length = elementwise.coordinates[0], _launcher_stride(tile.stride, product)
+    if not tile.is_dense or length is None:
+        return statement
+    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    for node in nodes_within(statement):
+        if not isinstance(node, cst.BinaryOperation) or render_code(node.left) != index:
+            continue
+        if _launcher_stride([render_code(node.right)], elementwise.launch) != length:
+            continue
+        if isinstance(node.operator, cst.Modulo):
+            pairs.append((node, parse_expression(tile.columns)))
+        elif isinstance(node.operator, cst.FloorDivide):
+            pairs.append((node, parse_expression(tile.rows)))
+    return replace_each(statement, pairs)
+
+
+def _masked_access(call: cst.Call, elementwise: _Elementwise, tile: _Tile) -> cst.Call:
+    """Return an access that leaves out what the tile leaves out.
+
+    One that has only rows, or only columns, asks for no more than theirs: the elements of the
+    first column, or row, read the same.
+    """
+    at = 2 if called_name(call) == "tl.store" else 1
+    mask = argument_of(call, at, "mask")
+    pointer = render_code(substitute_names(call.args[0].value, elementwise.values))
+    coordinates = [f for f in elementwise.coordinates if re.search(rf"\b{f}\b", pointer)]
+    is_flat = len(elementwise.coordinates) == 1
+    axes = {
+        axis: tile_index in pointer or bool(coordinates and (is_flat or place in coordinates))
+        for axis, tile_index, place in (
+            (_ROWS, tile.rows, elementwise.coordinates[0]),
+            (_COLUMNS, tile.columns, elementwise.coordinates[-1]),
+        )
+    }
+    if not any(axes.values()):
+        return call
+    whole = all(axes.values())
+    conjuncts = [
+        code for code in tile.conjuncts if whole or any(axes[a] and a in code for a in axes)
+    ]
+    own = []
+    if mask is not None and (whole or not is_flat):
+        own = [code for code in _conjuncts(mask, {}) if code not in conjuncts]
+    joined = " & ".join([*own, *conjuncts])
+    args = [arg for arg in call.args if arg.value is not mask]
+    if not joined:
+        return call.with_changes(args=args)
+    texts = [render_code(arg.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for arg in args]
+    words = [text if arg.keyword or i < at else f"other={text}" for i, (text, arg) in enumerate(
+        zip(texts, args, strict=True)
+    )]
+    code = f"{called_name(call)}({', '.join([*words[:at], f'mask={joined}', *words[at:]])})"
+    return cst.ensure_type(parse_expression(code), cst.Call)
+
+
+# ------------------------------------------------------------------------------- epilogues
+
+
+def _with_epilogue(between: _Between) -> str:
+    """Return the file with what follows a product as part of it; empty if that cannot be."""
+    product, launch = between.first, between.second
+    written, read = between.parameters
+    elementwise = _as_elementwise(launch, read, between.text)
+    stores = calls_within(product.function.node, "tl.store")
+    if elementwise is None or len(stores) != 1:
+        return ""
+    statement = next((s for s in product.function.body if expression_statement(s) is stores[0]), None)
+    value = argument_of(stores[0], 1, "value")
+    tile = _tile_of(stores[0], written, _single_values(product.function))
+    if statement is None or value is None or tile is None:
+        return ""
+    targets = {n for c in calls_within(launch.function.node, "tl.store")
+               for n in _bases(c, elementwise)}
+    in_place = read in targets
+    inputs = {render_code(v) for n, v in product.arguments.items() if n != written}
+    outputs = {render_code(launch.arguments[n]) for n in targets if n in launch.arguments}
+    others = between.other_uses()
+    if between.allocation is None or outputs & inputs or (others and not in_place):
+        return ""
+    if others and not _all_behind(others, launch):
+        return ""
+    result = _inlined(elementwise, tile, product, "" if in_place else read)
+    if result is None:
+        return ""
+    mapping, inlined = result
+    name = _fresh("product", {*product.function.names, *map(render_code, mapping.values())})
+    body = [_with_loaded(s, mapping, read, name) for s in inlined.body]
+    if read in names_within(*body) and not in_place:
+        return ""
+    summed = parse_statement(f"{name} = {render_code(_without_type_of(value, written))}")
+    whole = with_each(
+        product.function.node,
+        {id(statement): [summed.with_changes(leading_lines=statement.leading_lines), *body]},
+    )
+    return _rewritten_file(between, product, whole, inlined, None if in_place else written)
+
+
+def _all_behind(uses: Sequence[cst.CSTNode], launch: Launch) -> bool:
+    """Tell whether uses in a launcher come after a launch."""
+    body = statements_of(launch.launcher)
+    place = next(i for i, s in enumerate(body) if s is launch.statement)
+    behind = {id(node) for s in body[place + 1 :] for node in nodes_within(s)}
+    return all(id(use) in behind for use in uses)
+
+
+def _bases(call: cst.Call, of: _Elementwise) -> set[str]:
+    terms = _sum_terms(call.args[0].value, of.values)
+    return {term[0] for term in terms if len(term) == 1 and term[0] in of.launch.function.params}
+
+
+def _with_loaded(
+    statement: cst.BaseStatement, mapping: Mapping[str, cst.BaseExpression], read: str, name: str
+) -> cst.BaseStatement:
+    """Return a statement with the product's sums where it loaded them."""
+    own = render_code(mapping[read]) if read in mapping else read
+    pairs = [
+        (call, cst.Name(name))
+        for call in calls_within(statement, "tl.load")
+        if own in names_within(call.args[0].value)
+    ]
+    return replace_each(statement, pairs)
+
+
+def _without_type_of(value: cst.BaseExpression, param: str) -> cst.BaseExpression:
+    """Return a value without the conversion to what a parameter points to."""
+    if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute):
+        if value.func.attr.value == "to" and param in names_within(*(a.value for a in value.args)):
+            return value.func.value
+    return value
+
+
+def _single_values(function: JitFunction) -> dict[str, cst.BaseExpression]:
+    """Return values of the names that a function assigns once, in loops too."""
+    counts = assigned_names(*function.body)
+    statements = walk_statements(function.body)
+    return {
+        a.target: a.value
+        for s in statements
+        if (a := single_assignment(s)) is not None and counts.count(a.target) == 1
+    }
+
+
+# ------------------------------------------------------------------------------- prologues
+
+
+def _with_prologue(between: _Between) -> str:
+    """Return the file with what precedes a product computed as it loads; else empty."""
+    launch, product = between.first, between.second
+    written, read = between.parameters
+    elementwise = _as_elementwise(launch, written, between.text)
+    if elementwise is None or between.allocation is None or between.other_uses():
+        return ""
+    stores = [s for s in elementwise.body if calls_within(s, "tl.store")]
+    store = expression_statement(stores[0]) if len(stores) == 1 else None
+    value = argument_of(store, 1, "value") if isinstance(store, cst.Call) else None
+    dtype = _element_type(between, elementwise)
+    if value is None or not dtype or read in _written_params(product.function):
+        return ""
+    outputs = {render_code(product.arguments[n]) for n in _written_params(product.function)}
+    if outputs & {render_code(v) for v in launch.arguments.values()}:
+        return ""
+    function = _without_moving_pointers(product.function)
+    value = _without_type_of(value, written)
+    rest = replace(elementwise, body=tuple(s for s in elementwise.body if s is not stores[0]))
+    return _with_computed_loads(between, function, rest, (value, dtype))
+
+
+def _with_computed_loads(
+    between: _Between,
+    function: JitFunction,
+    elementwise: _Elementwise,
+    stored: tuple[cst.BaseExpression, str],
+) -> str:
+    """Return the file with each load of the tensor as the computation of what it reads."""
+    read, (value, dtype) = between.parameters[1], stored
+    product = replace(between.second, function=function)
+    swaps: dict[int, Sequence[cst.CSTNode]] = {}
+    inlined = None
+    for statement in walk_statements(function.body):
+        loads = [
+            call
+            for call in calls_within(statement, "tl.load")
+            if not statements_of(statement) and _starts_from(call, read, function)
+        ]
+        if not loads:
+            continue
+        tile = _tile_of(loads[0], read, _single_values(function))
+        if len(loads) != 1 or tile is None or inlined is not None:
+            return ""  # once: of a second load it would be computed again
+        result = _inlined(elementwise, tile, product, "")
+        if result is None:
+            return ""
+        mapping, inlined = result
+        code = render_code(parenthesized(substitute_names(value, mapping)))
+        names = {name: render_code(new) for name, new in mapping.items()}
+        code = f"{code}.to({_renamed_type(dtype, names)})"
+        if tile.conjuncts:
+            other = argument_of(loads[0], 2, "other")
+            fill = "0.0" if other is None else render_code(other)
+            code = f"tl.where({' & '.join(tile.conjuncts)}, {code}, {fill}).to({_renamed_type(dtype, names)})"
+        changed = replace_each(statement, [(loads[0], parse_expression(code))])
+        swaps[id(statement)] = [*inlined.body, changed]
+    if inlined is None:
+        return ""
+    node = with_each(function.node, swaps)
+    if read in names_within(*statements_of(node)):
+        node = _without_unused_pointers(node, read)
+    if read in names_within(*statements_of(node)):
+        return ""
+    return _rewritten_file(between, product, node, inlined, read)
+
+
+def _starts_from(call: cst.Call, param: str, function: JitFunction) -> bool:
+    return param in _all_names(call.args[0].value, _single_values(function))
+
+
+def _all_names(
+    node: cst.BaseExpression, values: Mapping[str, cst.BaseExpression]
+) -> set[str]:
+    pending, seen = set(names_within(node)), set()
+    while pending:
+        name = pending.pop()
+        seen.add(name)
+        if name in values:
+            pending |= names_within(values[name]) - seen
+    return seen
+
+
+def _without_unused_pointers(node: cst.FunctionDef, param: str) -> cst.FunctionDef:
+    """Return a function without assignments from a parameter to names that nothing reads."""
+    while True:
+        swaps: dict[int, Sequence[cst.CSTNode]] = {}
+        for statement in walk_statements(statements_of(node)):
+            binding = single_assignment(statement)
+            if binding is None or param not in names_within(binding.value):
+                continue
+            uses = [
+                e
+                for e in nodes_within(node)
+                if isinstance(e, cst.Name) and e.value == binding.target
+            ]
+            if len(uses) == 1:
+                swaps[id(statement)] = []
+        if not swaps:
+            return node
+        node = with_each(node, swaps)
+
+
+def _written_params(function: JitFunction) -> set[str]:
+    values = _single_values(function)
+    writes = calls_within(function.node, "tl.store", "tl.atomic_add")
+    return {
+        name
+        for call in writes
+        for name in _all_names(call.args[0].value, values) & set(function.params)
+        if [name] in _sum_terms(call.args[0].value, values)
+    }
+
+
+def _without_moving_pointers(function: JitFunction) -> JitFunction:
+    """Return a function whose loops compute each trip's pointers from the loop's variable."""
+    swaps: dict[int, Sequence[cst.CSTNode]] = {}
+    for place, statement in enumerate(function.body):
+        loop = next((loop for loop in function.loops if loop.node is statement), None)
+        if loop is None:
+            continue
+        try:
+            body = without_running(loop, names_within(*function.body[place + 1 :]))
+        except CannotLiftError:
+            continue
+        swaps[id(statement)] = [with_body(loop.node, body)]
+    return replace(function, node=with_each(function.node, swaps))
+
+
+def _element_type(between: _Between, elementwise: _Elementwise) -> str:
+    """Return the type of the tensor's elements as code of the elementwise function; else empty.
+
+    That is what the launcher says where it allocates it: a type, or that of another tensor.
+    """
+    allocation = between.allocation
+    binding = None if allocation is None else single_assignment(allocation)
+    if binding is None:
+        return ""
+    call = cst.ensure_type(binding.value, cst.Call)
+    dtype = argument_of(call, 99, "dtype")
+    if dtype is not None and (match := _DTYPE.fullmatch(render_code(dtype))):
+        return f"tl.{match[1]}"
+    like = render_code(dtype).removesuffix(".dtype") if dtype is not None else ""
+    if dtype is None and called_name(call).endswith("_like"):
+        like = render_code(call.args[0].value)
+    for launch in (elementwise.launch, between.second):
+        for name, value in launch.arguments.items():
+            if like and render_code(value) == like:
+                return f"{name}.dtype.element_ty"
+    return ""
+
+
+def _renamed_type(dtype: str, names: Mapping[str, str]) -> str:
+    name = dtype.split(".", 1)[0]
+    return dtype.replace(name, names[name], 1) if name in names else dtype
+
+
+# ------------------------------------------------------------------------------- files
+
+
+def _rewritten_file(
+    between: _Between,
+    product: Launch,
+    node: cst.FunctionDef,
+    inlined: _Inlined,
+    dropped: str | None,
+) -> str:
+    """Return the file with one launch of a function in place of two."""
+    plain = [name for name in inlined.params if name not in inlined.constants]
+    constants = [name for name in inlined.params if name in inlined.constants]
+    node = with_params(_without_param(node, dropped), added=plain, constants=constants)
+    arguments = {**arguments_of(product), **inlined.params}
+    order = [param.name.value for param in node.params.params]
+    statement = launch_line(
+        product.function.name,
+        render_code(product.grid),
+        {name: arguments[name] for name in order if name in arguments},
+        options_of(product),
+        {*product.function.constants, *constants},
+    ).with_changes(leading_lines=product.statement.leading_lines)
+    other = between.second if product.statement is between.first.statement else between.first
+    launches: list[tuple[cst.CSTNode, Sequence[cst.BaseStatement]]] = [
+        (between.first.statement, []),
+        (between.second.statement, [statement]),
+    ]
+    still = any(between.name in names_within(parse_expression(a)) for a in arguments.values())
+    allocation = between.allocation
+    if dropped is not None and allocation is not None:
+        rest = {k: v for k, v in arguments.items() if k in order}
+        still = any(between.name in names_within(parse_expression(a)) for a in rest.values())
+        if not still and not between.needs_tensor():
+            launches.append((allocation, []))
+    return changed_text(
+        between.text,
+        functions={product.function.name: node, other.function.name: None},
+        launches=launches,
+    )
+
+
+def _without_param(node: cst.FunctionDef, name: str | None) -> cst.FunctionDef:
+    params = [param for param in node.params.params if param.name.value != name]
+    if params:
+        params[-1] = params[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+    return node.with_changes(params=node.params.with_changes(params=params))
