@@ -35,7 +35,9 @@ def w4a16(
         a = tl.load(x + m[:, None] * K + k[None, :], mask=m[:, None] < M, other=0.0)
         byte = tl.load(packed + (k // 2)[:, None] * N + n[None, :], mask=n[None, :] < N, other=0)
         nibble = (byte >> ((k % 2) * 4)[:, None]) & 15
-        scale = tl.load(scales + (k // 128)[:, None] * N + n[None, :], mask=n[None, :] < N, other=0.0)
+        scale = tl.load(
+            scales + (k // 128)[:, None] * N + n[None, :], mask=n[None, :] < N, other=0.0
+        )
         w = (nibble.to(tl.float32) - 8.0) * scale
         acc += tl.dot(a.to(tl.float32), w)
     tl.store(

@@ -136,7 +136,9 @@ def _with_two_axes(
             body.append(parse_statement(f"{name} = {high} * {by} + {low}"))
             continue
         body.append(_with_digits(statement, name, divisor, (low, high)))
-    used = names_within(*(s for s in body if (a := single_assignment(s)) is None or a.target != name))
+    used = names_within(
+        *(s for s in body if (a := single_assignment(s)) is None or a.target != name)
+    )
     if name not in used:
         body = [s for s in body if (a := single_assignment(s)) is None or a.target != name]
     body = [statement for statement in body if not _is_same_name(statement)]

@@ -77,7 +77,9 @@ class Scales:
             )
 
 
-def _with_plain_trips(text: KernelText, function: JitFunction, launch: Launch | None) -> JitFunction:
+def _with_plain_trips(
+    text: KernelText, function: JitFunction, launch: Launch | None
+) -> JitFunction:
     """Return a function whose loops assign each name once, and nothing that is always the same."""
     swaps = {
         id(loop.node): [with_body(loop.node, with_distinct_names(loop.body, outside))]
@@ -217,9 +219,7 @@ def _without_first_scale(function: JitFunction, text: KernelText) -> cst.Functio
     return None
 
 
-def _with_scaled_product(
-    total: _Sum, scales: list[cst.BaseExpression], pairs: Pairs
-) -> Pairs:
+def _with_scaled_product(total: _Sum, scales: list[cst.BaseExpression], pairs: Pairs) -> Pairs:
     """Return changes that also apply scales to the product of a trip."""
     inside = [pair for pair in pairs if any(e is pair[0] for e in nodes_within(total.dot))]
     dot = replace_each(total.dot, inside)

@@ -198,7 +198,9 @@ def _shared_tensors(first: Launch, second: Launch) -> list[str]:
 def _nothing_between(first: Launch, second: Launch) -> bool:
     """Tell whether the launcher only allocates, and reads sizes, between two launches."""
     body = statements_of(first.launcher)
-    places = [next((i for i, s in enumerate(body) if s is e.statement), -1) for e in (first, second)]
+    places = [
+        next((i for i, s in enumerate(body) if s is e.statement), -1) for e in (first, second)
+    ]
     if min(places) < 0 or places[0] > places[1]:
         return False
     for statement in body[places[0] + 1 : places[1]]:
@@ -254,7 +256,9 @@ def _as_elementwise(launch: Launch, param: str, text: KernelText) -> _Elementwis
         if (
             binding is not None
             and names_within(binding.value) <= own
-            and (names_within(binding.value) & coordinates or calls_within(binding.value, *_INDICES))
+            and (
+                names_within(binding.value) & coordinates or calls_within(binding.value, *_INDICES)
+            )
             and all(called_name(call) in _INDICES for call in calls_within(binding.value))
         ):
             coordinates.add(binding.target)
@@ -357,9 +361,7 @@ class _Tile:
     conjuncts: tuple[str, ...]
 
 
-def _tile_of(
-    call: cst.Call, param: str, values: Mapping[str, cst.BaseExpression]
-) -> _Tile | None:
+def _tile_of(call: cst.Call, param: str, values: Mapping[str, cst.BaseExpression]) -> _Tile | None:
     """Return an access as one to a tile of a tensor; ``None`` if it is of another form."""
     spread = {
         name: value
@@ -396,9 +398,7 @@ def _is_sum_of_tile(
     )
 
 
-def _conjuncts(
-    mask: cst.BaseExpression, values: Mapping[str, cst.BaseExpression]
-) -> Iterator[str]:
+def _conjuncts(mask: cst.BaseExpression, values: Mapping[str, cst.BaseExpression]) -> Iterator[str]:
     if isinstance(mask, cst.Name) and mask.value in values:
         yield from _conjuncts(values[mask.value], values)
     elif isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd):
@@ -483,8 +483,7 @@ def _inlined(
     for name in (*assigned_names(*elementwise.body), *elementwise.coordinates):
         mapping[name] = cst.Name(_fresh(name, taken))
     body = [
-        substitute_names(_at_tile(s, elementwise, tile, product), mapping)
-        for s in elementwise.body
+        substitute_names(_at_tile(s, elementwise, tile, product), mapping) for s in elementwise.body
     ]
     heads = [
         parse_statement(f"{render_code(mapping[name])} = {code}")
@@ -588,9 +587,10 @@ def _masked_access(call: cst.Call, elementwise: _Elementwise, tile: _Tile) -> cs
     if not joined:
         return call.with_changes(args=args)
     texts = [render_code(arg.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for arg in args]
-    words = [text if arg.keyword or i < at else f"other={text}" for i, (text, arg) in enumerate(
-        zip(texts, args, strict=True)
-    )]
+    words = [
+        text if arg.keyword or i < at else f"other={text}"
+        for i, (text, arg) in enumerate(zip(texts, args, strict=True))
+    ]
     code = f"{called_name(call)}({', '.join([*words[:at], f'mask={joined}', *words[at:]])})"
     return cst.ensure_type(parse_expression(code), cst.Call)
 
@@ -606,13 +606,16 @@ def _with_epilogue(between: _Between) -> str:
     stores = calls_within(product.function.node, "tl.store")
     if elementwise is None or len(stores) != 1:
         return ""
-    statement = next((s for s in product.function.body if expression_statement(s) is stores[0]), None)
+    statement = next(
+        (s for s in product.function.body if expression_statement(s) is stores[0]), None
+    )
     value = argument_of(stores[0], 1, "value")
     tile = _tile_of(stores[0], written, _single_values(product.function))
     if statement is None or value is None or tile is None:
         return ""
-    targets = {n for c in calls_within(launch.function.node, "tl.store")
-               for n in _bases(c, elementwise)}
+    targets = {
+        n for c in calls_within(launch.function.node, "tl.store") for n in _bases(c, elementwise)
+    }
     in_place = read in targets
     inputs = {render_code(v) for n, v in product.arguments.items() if n != written}
     outputs = {render_code(launch.arguments[n]) for n in targets if n in launch.arguments}
@@ -756,9 +759,7 @@ def _starts_from(call: cst.Call, param: str, function: JitFunction) -> bool:
     return param in _all_names(call.args[0].value, _single_values(function))
 
 
-def _all_names(
-    node: cst.BaseExpression, values: Mapping[str, cst.BaseExpression]
-) -> set[str]:
+def _all_names(node: cst.BaseExpression, values: Mapping[str, cst.BaseExpression]) -> set[str]:
     pending, seen = set(names_within(node)), set()
     while pending:
         name = pending.pop()

@@ -152,7 +152,9 @@ def _depends_on_program(start: cst.BaseExpression, before: Sequence[cst.BaseStat
     pending, seen = [start], set()
     while pending:
         node = pending.pop()
-        loads = {id(inner) for call in calls_within(node, "tl.load") for inner in nodes_within(call)}
+        loads = {
+            id(inner) for call in calls_within(node, "tl.load") for inner in nodes_within(call)
+        }
         rest = [inner for inner in nodes_within(node) if id(inner) not in loads]
         if any(called_name(inner) == _PROGRAM for inner in rest):
             return True
