@@ -1,4 +1,4 @@
-"""One query token against a long cache: a program for each query head, eight of which share keys."""
+"""One query token against a long cache: a program a query head, eight of which share keys."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""Product with packed 4-bit weights: two loops of halves, zero points and scales of groups of 128."""
+"""Product with packed 4-bit weights: zero points and scales of groups of 128."""
 
 import torch
 import triton
@@ -50,6 +50,6 @@ def kernel(x, packed, scales):
     M, K = x.shape
     N = packed.shape[1]
     y = torch.empty((M, N), dtype=x.dtype, device=x.device)
-    grid = lambda meta: (triton.cdiv(M, meta["BLOCK_M"]), triton.cdiv(N, meta["BLOCK_N"]))
+    grid = lambda meta: (triton.cdiv(M, meta["BLOCK_M"]), triton.cdiv(N, meta["BLOCK_N"]))  # noqa: E731
     w4a16[grid](x, packed, scales, y, M, N, K, BLOCK_M=32, BLOCK_N=32, BLOCK_K=32)
     return y

@@ -10,7 +10,7 @@ TOLERANCE = {"rtol": 2e-2, "atol": 1e-2}
 
 
 def reference(q, kc, vc, lens):
-    b, hq, d = q.shape
+    hq, d = q.shape[1:]
     hkv = kc.shape[2]
     kf, vf = (t.float().repeat_interleave(hq // hkv, 2) for t in (kc, vc))
     s = torch.einsum("bhd,bshd->bhs", q.float(), kf) * d**-0.5

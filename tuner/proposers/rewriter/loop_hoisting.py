@@ -51,7 +51,7 @@ class Hoist:
 
 
 def hoist_invariants(function: JitFunction) -> tuple[list[cst.BaseStatement], bool]:
-    """Return a function's statements with what loops repeat ahead of them, and whether any moved."""
+    """Return a function's statements with invariants ahead of loops, and whether any moved."""
     statements: list[cst.BaseStatement] = []
     moved = False
     for statement in function.body:

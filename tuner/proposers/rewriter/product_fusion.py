@@ -668,10 +668,10 @@ def _with_loaded(
 
 def _without_type_of(value: cst.BaseExpression, param: str) -> cst.BaseExpression:
     """Return a value without the conversion to what a parameter points to."""
-    if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute):
-        if value.func.attr.value == "to" and param in names_within(*(a.value for a in value.args)):
-            return value.func.value
-    return value
+    if not isinstance(value, cst.Call) or not isinstance(value.func, cst.Attribute):
+        return value
+    converts = value.func.attr.value == "to"
+    return value.func.value if converts and param in names_within(*value.args) else value
 
 
 def _single_values(function: JitFunction) -> dict[str, cst.BaseExpression]:
@@ -736,13 +736,13 @@ def _with_computed_loads(
         if result is None:
             return ""
         mapping, inlined = result
-        code = render_code(parenthesized(substitute_names(value, mapping)))
         names = {name: render_code(new) for name, new in mapping.items()}
-        code = f"{code}.to({_renamed_type(dtype, names)})"
+        element = _renamed_type(dtype, names)
+        code = f"{render_code(parenthesized(substitute_names(value, mapping)))}.to({element})"
         if tile.conjuncts:
             other = argument_of(loads[0], 2, "other")
             fill = "0.0" if other is None else render_code(other)
-            code = f"tl.where({' & '.join(tile.conjuncts)}, {code}, {fill}).to({_renamed_type(dtype, names)})"
+            code = f"tl.where({' & '.join(tile.conjuncts)}, {code}, {fill}).to({element})"
         changed = replace_each(statement, [(loads[0], parse_expression(code))])
         swaps[id(statement)] = [*inlined.body, changed]
     if inlined is None:
