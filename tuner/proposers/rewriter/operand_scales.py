@@ -81,7 +81,7 @@ def _with_plain_trips(
     text: KernelText, function: JitFunction, launch: Launch | None
 ) -> JitFunction:
     """Return a function whose loops assign each name once, and nothing that is always the same."""
-    swaps = {
+    swaps: dict[int, list[cst.CSTNode]] = {
         id(loop.node): [with_body(loop.node, with_distinct_names(loop.body, outside))]
         for loop in function.loops
         for outside in [names_within(*(s for s in function.body if s is not loop.node))]

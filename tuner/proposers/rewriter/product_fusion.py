@@ -635,7 +635,7 @@ def _with_epilogue(between: _Between) -> str:
     summed = parse_statement(f"{name} = {render_code(_without_type_of(value, written))}")
     whole = with_each(
         product.function.node,
-        {id(statement): [summed.with_changes(leading_lines=statement.leading_lines), *body]},
+        {id(statement): [summed, *body]},
     )
     return _rewritten_file(between, product, whole, inlined, None if in_place else written)
 
