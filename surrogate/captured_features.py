@@ -154,9 +154,9 @@ def combine_launches(
     """Combine what the launches of a call do, of what is known of them, (candidates,) each.
 
     Args:
-        columns: `tile_features` of each launch, the main one first.
+        columns: `tile_features` of each launch, the largest first.
         counts: how often a call makes it, (candidates,) each; 0 where a candidate lacks it.
-        setting: of the main launch.
+        setting: of the largest launch.
     """
     further = _sum_arrays(counts) - 1
     rough_s, moved = (

@@ -8,13 +8,15 @@ small model of their size scales them, so that an interval is wide where forecas
 
 Papadopoulos et al., "Normalized nonconformity measures for regression conformal prediction" (2008);
 the sizes behind the scores are cross-validated by group as well, or the quantiles would be too
-narrow.
+narrow. Groups count alike in the quantiles, however many rows they have: a row of a new group is in
+its interval as often as promised if groups are drawn at random (Dunn et al., "Distribution-free
+prediction sets for two-layer hierarchical models", 2023).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,18 +55,21 @@ class Interval:
         return _predict_sizes(self.sizes, values)
 
 
-def fit_interval(values: Array, residuals: Array, folds: Array, fit: Fit) -> tuple[Interval, Array]:
+def fit_interval(
+    values: Array, residuals: Array, groups: Array, fit: Fit
+) -> tuple[Interval, Array]:
     """Learn how large residuals are, and how far to trust that.
 
     Args:
         values: features, (rows, names).
-        residuals: of forecasts by models that did not know the row's fold, (rows,).
-        folds: the fold of each row: `group_folds`.
+        residuals: of forecasts by models that did not know the row's group, (rows,).
+        groups: the group of each row, such as its family, (rows,).
         fit: fits the model of sizes.
 
     Returns:
-        The interval; and the size of each row's residual by a model that did not know its fold.
+        The interval; and the size of each row's residual by a model that did not know its group.
     """
+    folds = group_folds(groups)
     target = np.log2(np.maximum(np.abs(residuals), _LEAST))
     size: Array = np.full(len(residuals), np.nan)
     for fold in np.unique(folds):
@@ -73,8 +78,17 @@ def fit_interval(values: Array, residuals: Array, folds: Array, fit: Fit) -> tup
             size[test] = _predict_sizes(fit(values[train], target[train]), values[test])
     size = np.where(np.isnan(size), np.abs(residuals).mean(), size)  # there is but one fold
     tail = (1 - COVERAGE) / 2
-    low, high = np.quantile(residuals / size, (tail, 1 - tail))
-    return Interval(fit(values, target), float(low), float(high)), size
+    _, place, rows = np.unique(groups, return_inverse=True, return_counts=True)
+    low, high = _weighted_quantiles(residuals / size, 1 / rows[place], (tail, 1 - tail))
+    return Interval(fit(values, target), low, high), size
+
+
+def _weighted_quantiles(values: Array, weights: Array, shares: Sequence[float]) -> list[float]:
+    """Return the least values up to which some shares of the weight lie."""
+    order = np.argsort(values, kind="stable")
+    total = np.cumsum(weights[order])
+    places = np.searchsorted(total, np.array(shares) * total[-1])
+    return [float(value) for value in values[order][places]]
 
 
 def _predict_sizes(model: Any, values: Array) -> Array:

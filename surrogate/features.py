@@ -69,6 +69,12 @@ Columns = dict[str, Array]
 
 GROUPS = ("problem", "device", "geometry", "tiles", "model", "machine", "requests", "params")
 
+_BY_LAUNCH = (
+    *("grid", "num_warps", "num_stages", "num_ctas"),
+    *("widest_bytes", "narrowest_bytes", "count"),
+)
+"""Arrays of `Launches` that differ between the launches of a candidate."""
+
 ROUGH_GAP = "tiles.all_gap"
 """The rough time of all launches over the speed of light, in log2: `captured_features`."""
 
@@ -103,8 +109,9 @@ class Problem:
 class Launches:
     """The main launch of each candidate, as arrays of (candidates,).
 
-    The main launch is the one of its own that takes longest, or before that is known the largest;
-    operators of PyTorch have no blocks or warps that are known.
+    The main launch is the one of its own that takes longest: by the kernel model, before that is
+    known by the rough time of its program, else the largest. Operators of PyTorch have no blocks or
+    warps that are known.
 
     Attributes:
         grid: blocks in x, y and z, (candidates, 3); 0 where there is no launch of its own.
@@ -116,7 +123,8 @@ class Launches:
             program is known.
         sources: the text of each one's file, for launches that record no program.
         count: how often a call makes it; ``None``: once.
-        further: the next largest launches of its own, for what all do together.
+        modelled: where the kernel model said which launch takes longest; ``None``: nowhere.
+        further: the other launches of its own, for what all do together.
     """
 
     grid: Array
@@ -130,6 +138,7 @@ class Launches:
     records: Sequence[Launch | None] | None = None
     sources: Sequence[str] = ()
     count: Array | None = None
+    modelled: Array | None = None
     further: Sequence[Launches] = ()
 
 
@@ -180,8 +189,8 @@ def features_of_problems(
     pairs = [(problem, device) for problem, device, _ in tasks]
     tiles = _tile_features([(*pair, part) for pair, part in zip(pairs, launches, strict=True)])
     return [
-        _launch_features(problem, device, part) | columns | _deep_features(problem, device, those)
-        for (problem, device, those), part, columns in zip(tasks, launches, tiles, strict=True)
+        _launch_features(problem, device, main) | columns | _deep_features(problem, device, those)
+        for (problem, device, those), (main, columns) in zip(tasks, tiles, strict=True)
     ]
 
 
@@ -203,8 +212,8 @@ def captured_features(problem: Problem, device: Device, launches: Launches) -> C
         device: where.
         launches: as arrays of (candidates,).
     """
-    (tiles,) = _tile_features([(problem, device, launches)])
-    return _launch_features(problem, device, launches) | tiles
+    ((main, tiles),) = _tile_features([(problem, device, launches)])
+    return _launch_features(problem, device, main) | tiles
 
 
 def _launch_features(problem: Problem, device: Device, launches: Launches) -> Columns:
@@ -359,6 +368,7 @@ def _launch_arrays(
         [main.launch if main else None for main in mains],
         sources or [""] * number,
         np.array([main.launch.count if main else 0 for main in mains], float),
+        np.array([main is not None and main.model is not None for main in mains], bool),
     )
 
 
@@ -377,8 +387,10 @@ def _rank_launches(kernels: Sequence[KernelAnalysis]) -> list[KernelAnalysis]:
 # ----------------------------------------------------------------------------------------- tiles
 
 
-def _tile_features(tasks: Sequence[tuple[Problem, Device, Launches]]) -> list[Columns]:
-    """Return what the code says of a block of the main launch, and of all launches together."""
+def _tile_features(
+    tasks: Sequence[tuple[Problem, Device, Launches]],
+) -> list[tuple[Launches, Columns]]:
+    """Return the main launches, and what the code says of their blocks and of all launches."""
     parts = [(launches, *launches.further) for _, _, launches in tasks]
     settings = [
         [_launch_setting(problem, device, part) for part in of_task]
@@ -394,18 +406,55 @@ def _tile_features(tasks: Sequence[tuple[Problem, Device, Launches]]) -> list[Co
 
 def _combined_tiles(
     parts: Sequence[Launches], tile_columns: Sequence[Columns], setting: Setting
-) -> Columns:
-    """Return the tiles of the first launch, and what all launches do together."""
+) -> tuple[Launches, Columns]:
+    """Return the main launch, its tiles, and what all launches do together."""
     if not tile_columns[0]:
-        return {}
+        return parts[0], {}
     pairs = [(part, columns) for part, columns in zip(parts, tile_columns, strict=True) if columns]
     counts = [
         np.ones(len(part.num_warps)) if part.count is None else part.count for part, _ in pairs
     ]
+    rough_s = np.array(
+        [columns[ROUGH] * count for (_, columns), count in zip(pairs, counts, strict=True)]
+    )
+    place = _longest_launch(rough_s, parts[0].modelled)
+    main = _chosen_columns([columns for _, columns in pairs], place)
     combined = combine_launches([columns for _, columns in pairs], counts, setting)
+    own = {name: column for name, column in main.items() if name not in (ROUGH, MOVED)}
+    return _chosen_launches([part for part, _ in pairs], place), own | combined
+
+
+def _longest_launch(rough_s: Array, modelled: Array | None) -> Array:
+    """Return the place of each candidate's main launch by rough times, (launches, candidates).
+
+    The first stays where the kernel model chose it, and where its own rough time is not known.
+    """
+    longest = np.where(np.isnan(rough_s), -np.inf, rough_s).argmax(axis=0)
+    stays = np.isnan(rough_s[0]) | (False if modelled is None else modelled)
+    return np.where(stays, 0, longest)
+
+
+def _chosen_columns(columns: Sequence[Columns], place: Array) -> Columns:
+    """Return each candidate's columns of the launch at its place."""
+    missing, rows = np.full(len(place), np.nan), np.arange(len(place))
+    names = dict.fromkeys(name for launch in columns for name in launch)
     return {
-        name: column for name, column in tile_columns[0].items() if name not in (ROUGH, MOVED)
-    } | combined
+        name: np.array([launch.get(name, missing) for launch in columns])[place, rows]
+        for name in names
+    }
+
+
+def _chosen_launches(parts: Sequence[Launches], place: Array) -> Launches:
+    """Return each candidate's launch at its place."""
+    if not place.any():
+        return parts[0]
+    rows = np.arange(len(place))
+    arrays = {
+        name: np.array([getattr(part, name) for part in parts])[place, rows] for name in _BY_LAUNCH
+    }
+    by_part = [part.records or [None] * len(place) for part in parts]
+    records = [by_part[at][row] for row, at in enumerate(place)]
+    return replace(parts[0], records=records, further=(), **arrays)
 
 
 def _launch_setting(problem: Problem, device: Device, launches: Launches) -> Setting:

@@ -227,14 +227,15 @@ class Calibration:
             settings: `Settings.threads` counts.
             seed: of the model of sizes.
         """
-        targets, folds = log2_target(table), group_folds(table.about["family"])
+        targets, families = log2_target(table), table.about["family"]
+        folds = group_folds(families)
         sizes = replace(_SIZES, threads=settings.threads)
 
         def fit_sizes(inputs: Array, sized: Array) -> BoostedTrees:
             return _grow_trees(inputs, sized, None, sizes, seed)
 
         residual = targets - belief.mean
-        interval, size = fit_interval(belief.beside(values), residual, folds, fit_sizes)
+        interval, size = fit_interval(belief.beside(values), residual, families, fit_sizes)
         doubt, abstains = fit_ood_detector(values, size, folds)
         fallback = -np.inf, np.inf
         if abstains.any():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from synthetic import KERNEL
 
-from solkit.core import Binding, Facts, KernelAnalysis, Launch, TensorLayout
+from solkit.core import Binding, Facts, KernelAnalysis, KernelModel, Launch, TensorLayout, Term
 from solkit.roofline.devices import find
 from solkit.surrogate.features import (
     Candidates,
@@ -136,3 +136,16 @@ def test_a_candidates_features_are_its_own_whatever_else_is_asked():
             np.testing.assert_array_equal(
                 columns.get(name, [np.nan])[0], alone.get(name, [np.nan])[0], name
             )
+
+
+def test_the_main_launch_is_the_one_whose_program_takes_longest():
+    many = KERNEL + KERNEL.replace("double", "strided").replace("at,", "at * 64,")
+    small = kernel(512, 4, "double")[0]  # 2,048 blocks that touch each byte once
+    slow = kernel(1024, 2, "strided")[0]  # 1,024 blocks; each element in a sector of its own
+    modelled = replace(small, model=KernelModel(1.0, (Term("dram", 1.0, ""),)))
+    candidates = Candidates([[small, slow], [slow, small], [small], [modelled, slow]], [many] * 4)
+    columns = all_features(PROBLEM, H100, candidates)
+    np.testing.assert_allclose(columns["geometry.warps"], [1, 1, 2, 2])
+    np.testing.assert_allclose(columns["geometry.blocks"], [10, 10, 11, 11])
+    np.testing.assert_allclose(columns["tiles.load_sectors"], [3, 3, 0, 0], atol=1e-6)
+    np.testing.assert_allclose(columns["tiles.all_traffic"], [1, 1, 0, 1], atol=1e-6)

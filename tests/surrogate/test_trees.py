@@ -66,6 +66,21 @@ def test_the_interval_is_wide_where_times_scatter():
     assert low == pytest.approx([-1.645 * 0.2, -1.645 * 2], rel=0.1)
 
 
+def test_families_count_alike_in_an_interval():
+    class One:
+        def __init__(self, known, target):
+            pass
+
+        def predict(self, asked):
+            return np.zeros(len(asked))
+
+    groups = np.repeat(["many", "few", "fewer"], [900, 9, 9])
+    residuals = np.repeat([0.1, 0.5, -0.3], [900, 9, 9])
+    interval, _ = fit_interval(np.zeros((918, 1)), residuals, groups, One)
+    # each is a third of the weight, so that the tails are those of the families with few rows
+    assert (interval.low, interval.high) == (-0.3, 0.5)
+
+
 @pytest.mark.slow
 def test_forecasts_follow_the_seed(fitted):
     again = Trees.fit(KNOWN, QUICK).forecast(ASKED).time_ms
