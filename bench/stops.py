@@ -152,10 +152,9 @@ def main() -> int:
         return 0
     settings = json.loads(options.settings)
     seeds = range(options.first_seed, options.first_seed + options.seeds)
+    spaces = spaces_of(options)
     jobs = [
-        (space, seed, options.noise, options.most, settings)
-        for seed in seeds
-        for space in spaces_of(options)
+        (space, seed, options.noise, options.most, settings) for seed in seeds for space in spaces
     ]
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # for spawned processes
     rows: list[dict] = []
