@@ -46,6 +46,9 @@ class Session:
     def __exit__(self, *_):
         pass
 
+    def await_gpu(self):
+        pass
+
     def prepare(self, paths):
         self.prepared = [Path(path).stem for path in paths]
 

@@ -168,7 +168,7 @@ class GuardedBench(Bench):
         kernel = kernel_of_file(prospect.file)
         problem = kernel.problem.sha256, canonical(prospect.shape)
         facts = stored_facts(prospect, kernel, self._device, self._software)
-        self.clock.hold_gpu()
+        self._hold_gpu()
         begun_s = self.clock.now_s()
         judgement = self._judge_candidate(
             configuration, self._with_measured_needs(prospect, problem)
@@ -183,6 +183,11 @@ class GuardedBench(Bench):
         outcome = complete_measured(begun, judgement, prospect.result.bound, self._device)
         (written,) = self._log.append([outcome], kernel.files, [facts] if facts else [])
         return written
+
+    def _hold_gpu(self) -> None:
+        """Count the GPU's time from now on, once other sessions have released it."""
+        self._session.await_gpu()
+        self.clock.hold_gpu()
 
     def _with_measured_needs(
         self, prospect: PreparedCandidate, problem: tuple[str, str]
@@ -224,7 +229,7 @@ class GuardedBench(Bench):
             for configuration, outcome in rivals
         ]
         with self._measuring:
-            self.clock.hold_gpu()
+            self._hold_gpu()
             return self._session.compare(
                 candidates, base.shape, reference=base.reference or base.path
             )

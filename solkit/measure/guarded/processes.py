@@ -75,13 +75,22 @@ class Processes:
             for function in ((_REFEREE, _CANDIDATE) if settings.sandbox else ())
         }
         self._paths: tuple[str, ...] = ()  # of candidates and problem, which a sandbox must show
-        self._lock = contextlib.ExitStack()
+        self._lock, self._is_locked = contextlib.ExitStack(), False
         self._control: Channel | None = None
         self._judged = 0  # candidates, by this referee
         self._served: Counter[int] = Counter()  # candidates, by place, in the process there
         self.referee: Child | None = None
         self.candidates: dict[int, Child] = {}  # by place; all but the first to compare
         self.uuid: str | None = None  # of the locked GPU; without NVML it stays unknown
+
+    def await_gpu(self) -> None:
+        """Lock the GPU, once no other session holds it.
+
+        Raises:
+            GpuBusyError: another session holds it for too long.
+        """
+        if self._control is None:
+            self._lock_gpu(self._patience_s)
 
     def load(self, paths: Sequence[str]) -> None:
         """Load what the processes need, as torch, which takes seconds and no GPU.
@@ -147,6 +156,13 @@ class Processes:
 
     def close(self) -> None:
         """End all processes and their descendants; `start_candidates` starts new ones."""
+        try:
+            self._end_processes()
+        finally:
+            self._lock.close()
+            self._is_locked = False
+
+    def _end_processes(self) -> None:
         control, self._control = self._control, None
         if control is not None:
             control.close()
@@ -158,14 +174,13 @@ class Processes:
             self.candidates, self.referee = {}, None
             for sandbox in self._sandboxes.values():
                 sandbox.close()
-            self._lock.close()
 
     def _control_of_referee(self, patience_s: float) -> Channel:
         """Return the channel to the referee; start it if it is missing, dead or worn out."""
         referee = None if self._judged >= _MOST_JUDGED else self.referee
         if referee is not None and self._control is not None and referee.is_alive:
             return self._control
-        self.close()
+        self._end_processes()
         self._judged = 0
         self._lock_gpu(patience_s)
         if self._take_ready_pair():
@@ -207,13 +222,14 @@ class Processes:
         return True
 
     def _lock_gpu(self, patience_s: float) -> None:
-        """Lock the GPU before any of our processes uses it, until none does."""
-        if self._device == "cpu":
+        """Lock the GPU before any of our processes uses it, until `close`."""
+        if self._device == "cpu" or self._is_locked:
             return
         with contextlib.suppress(UnsupportedError):  # no NVML: the referee reports what torch sees
             self.uuid = gpu_uuid(self._gpu)
         if self.uuid is not None:
             self._lock.enter_context(exclusive_gpu(self.uuid, patience_s))
+        self._is_locked = True
 
     def _start_candidate(self, control: Channel, place: int) -> None:
         referees, theirs = connected_pair()

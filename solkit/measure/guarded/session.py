@@ -118,6 +118,15 @@ class Session:
         self._preparation = _Preparation(self._processes, paths)
         self._preparation.start()
 
+    def await_gpu(self) -> None:
+        """Take the GPU, once no other session holds it; else the first candidate does so.
+
+        Raises:
+            GpuBusyError: another session holds it for too long.
+        """
+        self._await_preparation()
+        self._processes.await_gpu()
+
     def _await_preparation(self) -> None:
         preparation, self._preparation = self._preparation, None
         if preparation is not None:

@@ -56,6 +56,9 @@ class Session:
         self.answers, self.asked, self.closed, self.hard_ms = {}, [], False, []
         self.limits_s, self.hopeless_ms = [], []
 
+    def await_gpu(self):
+        pass
+
     def measure(self, path, shape, params, *, reference, settings, hard_ms, hopeless_ms):
         self.limits_s.append(settings.time_limit_s)
         self.asked.append((path, dict(shape), dict(params), reference))
@@ -116,6 +119,19 @@ def test_each_outcome_is_on_disk_before_it_is_yielded(bench, path, log):
     assert bench.clock.gpu_s() > 0
     assert bench._session.asked == [(path, {"N": 8}, {"BLOCK": n}, None) for n in (1, 2)]
     assert bench._session.gpu == "GPU-1"
+
+
+def test_waiting_for_another_session_is_not_the_gpus_time(bench, path, monkeypatch):
+    now_s = [100.0]
+
+    def another_session_ends():
+        now_s[0] += 30.0
+
+    monkeypatch.setattr(bench.clock, "now_s", lambda: now_s[0])
+    monkeypatch.setattr(bench._session, "await_gpu", another_session_ends)
+    bench.submit(at(path, 1))
+    ((_, outcome),) = bench.outcomes()
+    assert (now_s[0], bench.clock.gpu_s(), outcome.gpu_s) == (130.0, 0.0, 0.0)
 
 
 def test_leaving_loses_nothing_and_more_may_be_submitted_meanwhile(bench, path):
