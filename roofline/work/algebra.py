@@ -23,7 +23,7 @@ from solkit.roofline.work.program import Program, TensorUse, TracedOp, uses_of
 __all__ = ["TERM_FACTORS", "changes_nothing", "simplified"]
 
 TERM_FACTORS: Mapping[str, tuple[str, ...]] = {
-    "alpha": ("other", "mat1", "mat2", "batch1", "batch2"),
+    "alpha": ("other", "source", "mat1", "mat2", "batch1", "batch2"),
     "value": ("tensor1", "tensor2"),
     "weight": ("end",),
 }

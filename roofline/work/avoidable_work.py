@@ -36,7 +36,7 @@ import torch
 from solkit.ops import Normalised, Reduction, Selects
 from solkit.roofline.work.algebra import TERM_FACTORS, changes_nothing
 from solkit.roofline.work.constants import Fixed
-from solkit.roofline.work.costs import attention_pairs, cost_of
+from solkit.roofline.work.costs import attention_pairs, cost_of, has_cost
 from solkit.roofline.work.early_exits import Demand, EarlyExits, saturates
 from solkit.roofline.work.products import is_gram
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
@@ -262,6 +262,7 @@ class _Uses:
         self._live = live
         self._reaching: dict[tuple[int, bool], bool] = {}  # by the op's identity, as the next
         self._kept: dict[tuple[int, bool], bool] = {}
+        self._carrying: dict[tuple[int, int, bool], tuple[bool | None, bool]] = {}
         self._varying = None if program.arguments is None else set(program.arguments)
         for op in live:
             if self._varying and any(use.storage in self._varying for use in op.inputs):
@@ -442,30 +443,43 @@ class _Uses:
         if result is not None and result.distinct >= use.distinct:
             return True
         readers = self._readers[use.storage]
-        return any(self._carries(reader, seen, use, normalised) for reader, seen in readers)
+        return any(
+            seen.distinct >= use.distinct and self._carries(reader, seen, normalised)
+            for reader, seen in readers
+        )
 
-    def _carries(self, reader: TracedOp, seen: TensorUse, use: TensorUse, normalised: bool) -> bool:
-        if seen.distinct < use.distinct or self.selects(reader, seen):
-            return False
-        if self._sparsity.ends_early(reader, seen):
-            return False
+    def _carries(self, reader: TracedOp, seen: TensorUse, normalised: bool) -> bool:
+        """Tell whether what an op sees of an output matters to the results."""
+        key = id(reader), id(seen), normalised
+        if key not in self._carrying:  # thousands of ops may write what thousands read
+            self._carrying[key] = self._way_on(reader, seen, normalised)
+        passes, normalised = self._carrying[key]
+        return self._reaching.get((id(reader), normalised), False) if passes is None else passes
+
+    def _way_on(
+        self, reader: TracedOp, seen: TensorUse, normalised: bool
+    ) -> tuple[bool | None, bool]:
+        """Tell the same by the op alone: ``None`` if it matters as far as its result does.
+
+        The second is whether that result is normalised.
+        """
+        if self.selects(reader, seen) or self._sparsity.ends_early(reader, seen):
+            return False, False
         record = reader.operator
         if record.reduces in _REDUCING:
-            return not normalised
+            return not normalised, False
         if record.nonlinear:
-            normalised = record.normalises is not None
-        elif record.irreducible:
-            normalised = False  # but a gate may still cancel rows of the product
-        elif not record.linear and not _converts(reader, seen):
-            return False
-        return self._reaching.get((id(reader), normalised), False)
+            return None, record.normalises is not None
+        if record.irreducible:
+            return None, False  # but a gate may still cancel rows of the product
+        return (None if record.linear or _converts(reader, seen) else False), normalised
 
     def selects(self, reader: TracedOp, seen: TensorUse) -> bool:
         """Tell whether an op may need only some elements of an operand, whatever their values."""
         record = reader.operator
         if record.selects is Selects.NAMED and seen.sure:
             return False  # just what the index names
-        if cost_of(reader) is None or record.selects is None:
+        if not has_cost(reader) or record.selects is None:
             return True  # nothing is known of it
         if record.selects in (Selects.SOME, Selects.NAMED):
             return not any(seen is use for use in deciding(reader))
@@ -489,7 +503,7 @@ class _Uses:
     def vanishes(self, reader: TracedOp, seen: TensorUse) -> bool:
         """Tell if an op may need nothing of an operand, whatever its values."""
         record = reader.operator
-        if cost_of(reader) is None or record.selects is None or _is_left_out(reader, seen):
+        if not has_cost(reader) or record.selects is None or _is_left_out(reader, seen):
             return True
         if record.covers:
             return seen is reader.arguments.get("self")

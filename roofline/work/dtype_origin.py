@@ -56,6 +56,10 @@ _SUMMED: Mapping[str, tuple[tuple[int, ...], ...]] = {
 }
 """Dimensions of the factors that a product sums over, by `Operator.cost`."""
 
+_LIMITING = ("clamp", "hardtanh", "minimum", "maximum")
+"""Functions whose results are operands or limits, by `Operator.limits`."""
+_LIMITS = ("min", "max", "min_val", "max_val")
+
 _FACTORS: Mapping[str, tuple[str, ...]] = {
     "product summed over a batch": ("batch1", "batch2"),
     "attention backward": ("grad_out", "query", "key", "value"),
@@ -73,11 +77,13 @@ class _Content:
             every dtype holds.
         size: the largest magnitude of integers; 0 if they are none.
         layout: of the scales.
+        is_scaled: whether they were multiplied by anything.
     """
 
     origin: torch.dtype | None
     size: int = 0
     layout: tuple[tuple[int, int], ...] = ()
+    is_scaled: bool = False
 
 
 def with_origins(program: Program) -> Program:
@@ -101,11 +107,14 @@ class _Held:
 
     def __init__(self) -> None:
         self._contents: dict[int, _Content] = {}
+        self._whole: dict[int, tuple[float, float]] = {}  # limits of integers, by storage
         self._repeats: dict[int, tuple[tuple[int, int], ...]] = {}  # layouts of copied scales
 
     def annotated(self, op: TracedOp) -> TracedOp:
         """Return the op with the origins of its factors. Notes the content of its results."""
-        content, repeats = self._content_of(op), self._repeats_of(op)
+        whole = self._whole_range(op)
+        content = self._content_of(op) or _between(whole)
+        repeats = self._repeats_of(op)
         changed = self._with_factors(op)
         for use in (*op.outputs, *op.written):
             mine = content if use.storage == op.result.storage else None
@@ -115,8 +124,11 @@ class _Held:
                     mine = _joined([before, mine])  # an unknown part of the target is as it was
             self._repeats.pop(use.storage, None)
             self._contents.pop(use.storage, None)
+            self._whole.pop(use.storage, None)
             if mine is not None:
                 self._contents[use.storage] = mine
+        if whole is not None and op.outputs and not op.written:
+            self._whole[op.result.storage] = whole
         if repeats is not None and op.outputs:
             self._repeats[op.result.storage] = repeats
         return changed
@@ -171,6 +183,8 @@ class _Held:
             return _joined([self._of(op.inputs[0]), other])
         if record.limits in ("rectified", "absolute"):  # zero, or an element up to its sign
             return self._of(op.inputs[0])
+        if record.limits in _LIMITING:
+            return self._limited(op)
         if _scales(op):
             return self._scaled(op)
         if record.sums:
@@ -203,6 +217,38 @@ class _Held:
         fits = op.result.dtype.is_floating_point or (joined is not None and joined.size > 0)
         return joined if fits else None
 
+    def _limited(self, op: TracedOp) -> _Content | None:
+        """Return the content of elements or limits; a limit of scaled ones has no such scale."""
+        kept = [self._of(use) for use in op.inputs]
+        limits = [op.arguments.get(name) for name in _LIMITS]
+        numbers = [limit for limit in limits if isinstance(limit, (int, float))]
+        scaled = [content for content in kept if content is not None and content.is_scaled]
+        if scaled and (
+            len(kept) > 1 or any(number and math.isfinite(number) for number in numbers)
+        ):
+            return None
+        return _joined([*kept, *map(_number, numbers)])
+
+    def _whole_range(self, op: TracedOp) -> tuple[float, float] | None:
+        """Return limits of the integers that an op of floats makes; ``None`` if it makes others."""
+        record = op.operator
+        if record.whole and not op.arguments.get("decimals"):
+            least, most = record.least, record.most
+            return (-math.inf if least is None else least, math.inf if most is None else most)
+        before = self._whole.get(op.inputs[0].storage) if len(op.inputs) == 1 else None
+        if before is None:
+            return None
+        if record.limits in _LIMITING:
+            lower = [op.arguments.get(name) for name in _LIMITS[::2]]
+            upper = [op.arguments.get(name) for name in _LIMITS[1::2]]
+            numbers = [limit for limit in (*lower, *upper) if limit is not None]
+            if not all(isinstance(n, (int, float)) and _is_whole(n) for n in numbers):
+                return None
+            least = max([before[0], *(n for n in lower if n is not None)])
+            most = min([before[1], *(n for n in upper if n is not None)])
+            return least, most
+        return before if _moves(op) and not record.negates else None
+
     def _scaled(self, op: TracedOp) -> _Content | None:
         data, *others = op.inputs
         if not op.operator.divides and others and others[0].numel > data.numel:
@@ -214,13 +260,14 @@ class _Held:
         groups = _aligned(_groups(data, content.layout), data.shape, shape)
         for other in others:
             factor = self._of(other)
-            if factor is not None and (factor.size == 1 or factor.origin is None):
+            ones = factor is not None and (factor.size == 1 or factor.origin is None)
+            if ones and not op.operator.scales:
                 continue  # zeros and ones leave or remove elements
             mine = _aligned(self._groups_of_scale(other), other.shape, shape)
             groups = tuple(map(min, groups, mine))
         if shape and all(group < _BLOCK for group, n in zip(groups, shape) if n > 1):
             return None if math.prod(shape) > 1 else content
-        return replace(content, size=0, layout=_layout(op.result, groups))
+        return replace(content, size=0, layout=_layout(op.result, groups), is_scaled=True)
 
     def _shifted(self, op: TracedOp) -> _Content | None:
         """Return the content of a sum of small integers, such as codes less their zero point."""
@@ -330,15 +377,16 @@ def _joined(contents: Sequence[_Content | None]) -> _Content | None:
         return None
     narrow = [content for content in contents if content is not None]
     layout = tuple(dict.fromkeys(entry for content in narrow for entry in content.layout))
+    is_scaled = any(content.is_scaled for content in narrow)
     origins = {content.origin for content in narrow} - {None}
     if not origins:
-        return _Content(None, layout=layout)
+        return _Content(None, layout=layout, is_scaled=is_scaled)
     integers = all(content.size for content in narrow if content.origin is not None)
     if integers:
         joined = _integers(max(content.size for content in narrow), origins)
         return None if joined is None else replace(joined, layout=layout)
     origin = _holding(origins)
-    return None if origin is None else _Content(origin, layout=layout)
+    return None if origin is None else _Content(origin, layout=layout, is_scaled=is_scaled)
 
 
 def _holding(origins: Iterable[torch.dtype | None]) -> torch.dtype | None:
@@ -365,6 +413,20 @@ def _integers(size: int, origins: Iterable[torch.dtype | None] = ()) -> _Content
         if size <= most:
             return _Content(dtype, size)
     return None
+
+
+def _is_whole(number: float) -> bool:
+    return math.isinf(number) or float(number).is_integer()
+
+
+def _between(limits: tuple[float, float] | None) -> _Content | None:
+    """Return the content of integers between limits."""
+    if limits is None or not all(map(math.isfinite, limits)):
+        return None
+    least, most = (int(limit) for limit in limits)
+    fitting = [torch.int8] if least >= -128 and most <= 127 else []
+    fitting += [torch.uint8] if least >= 0 and most <= 255 else []
+    return _integers(max(abs(least), abs(most)), fitting[:1])
 
 
 def _number(value: object) -> _Content | None:
@@ -413,8 +475,8 @@ def _moves(op: TracedOp) -> bool:
 
 
 def _scales(op: TracedOp) -> bool:
-    """Tell if it is a product or a quotient of its operands' elements."""
-    return bool(op.operator.linear and op.operator.multiplies)
+    """Tell if it is a product or a quotient, also with a function of an operand's elements."""
+    return bool(op.operator.linear and op.operator.multiplies) or op.operator.scales
 
 
 def _holds_fp4(table: TensorUse) -> bool:

@@ -16,6 +16,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
+
 from solkit.ops import Family, Monotone, Operator, Reduction, Selects
 from solkit.roofline.work.constants import Fixed
 from solkit.roofline.work.program import TensorUse, TracedOp
@@ -100,10 +102,12 @@ def _rises_at_the_end(record: Operator) -> bool:
 
 
 def _counts(op: TracedOp) -> bool:
-    """Tell whether floats become integers or truths."""
+    """Tell whether floats become integers, or numbers truths."""
     floats = any(use.dtype.is_floating_point for use in op.inputs)
+    numbers = any(use.dtype is not torch.bool for use in op.inputs)
     inexact = op.result.dtype.is_floating_point or op.result.dtype.is_complex
-    return bool(op.operator.moves and op.operator.aligned and floats and not inexact)
+    coarser = (floats and not inexact) or (numbers and op.result.dtype is torch.bool)
+    return bool(op.operator.moves and op.operator.aligned and coarser)
 
 
 class EarlyExits:
@@ -137,7 +141,9 @@ class EarlyExits:
             demand: of its results.
         """
         record = op.operator
-        if not demand or op.is_elementwise or record.moves or record.family in _WHOLE:
+        if not demand or op.is_elementwise or record.family in _WHOLE:
+            return False
+        if record.moves and record.family is not Family.ORDER:
             return False
         if record.reduces in _RISING or record.selects is Selects.AFTER_LARGEST:
             return demand.above

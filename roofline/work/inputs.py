@@ -45,7 +45,7 @@ def drawn(make: Callable[[], list[torch.Tensor]]) -> Drawn:
     sparsity, ordered = Sparsity(makers), _ordered(program.ops)
     ranges = _ranges(program.ops)
     zeros, symmetric = zeros_at_end(program), symmetric_storages(program.ops)
-    repeated = _repeated(program.ops)
+    repeated = _repeated(program)
     unknown, sparse = [], []
     for tensor, use in zip(tensors, program.results, strict=True):
         is_sparse = sparsity.may_be_zero(use)
@@ -85,13 +85,45 @@ def _ordered(ops: Sequence[TracedOp]) -> set[int]:
     return ordered
 
 
-def _repeated(ops: Sequence[TracedOp]) -> set[int]:
-    """Return storages in which elements are copies of others."""
+def _repeated(program: Program) -> set[int]:
+    """Return storages whose elements are copies of others, or made of fewer that were drawn."""
     repeated: set[int] = set()
-    for op in without_repeats(ops):
+    for op in without_repeats(program.ops):
         if len(op.outputs) == 1 and op.result.values is not None:
             repeated.add(op.result.storage)
+    roots, drawn_elements = _roots(program.ops), _drawn_elements(program.ops)
+    for use in program.results:
+        sources = roots.get(use.storage, set())
+        is_drawn = bool(sources) and sources <= drawn_elements.keys()
+        if is_drawn and sum(drawn_elements[source] for source in sources) < use.distinct:
+            repeated.add(use.storage)
     return repeated
+
+
+def _is_draw(op: TracedOp) -> bool:
+    return torch.Tag.nondeterministic_seeded in op.tags
+
+
+def _drawn_elements(ops: Sequence[TracedOp]) -> Counter[int]:
+    """Count the random numbers that were drawn into each storage."""
+    elements: Counter[int] = Counter()
+    for op in filter(_is_draw, ops):
+        for use in (*op.outputs, *op.written):
+            elements[use.storage] += use.distinct
+    return elements
+
+
+def _roots(ops: Sequence[TracedOp]) -> dict[int, set[int]]:
+    """Return the storages that were drawn, or that no op made, of which each one is made."""
+    roots: dict[int, set[int]] = {}
+    for op in ops:
+        sources: set[int] = set()
+        for use in op.inputs:
+            sources |= roots.get(use.storage, {use.storage})
+        for use in (*op.outputs, *op.written):
+            own = {use.storage} if _is_draw(op) else set()
+            roots[use.storage] = roots.get(use.storage, set()) | sources | own
+    return roots
 
 
 def _ranges(ops: Sequence[TracedOp]) -> Fixed:
@@ -107,20 +139,10 @@ def _ranges(ops: Sequence[TracedOp]) -> Fixed:
 
 def _apart(tensors: Sequence[torch.Tensor], program: Program) -> list[torch.Tensor]:
     """Return tensors that vary, each from a source of its own."""
-    roots: dict[int, set[int]] = defaultdict(set)
-    computed: set[int] = set()
-    for op in program.ops:
-        sources: set[int] = set().union(*(roots[use.storage] for use in op.inputs))
-        sources |= {use.storage for use in op.inputs} - computed
-        outputs = {use.storage for use in (*op.outputs, *op.written)}
-        for storage in outputs:
-            roots[storage] |= sources
-            if torch.Tag.nondeterministic_seeded in op.tags:
-                roots[storage].add(storage)
-        computed |= outputs
+    roots = _roots(program.ops)
 
     def sources_of(use: TensorUse) -> set[int]:
-        if use.storage in computed:
+        if use.storage in roots:
             return roots[use.storage]
         # integers from outside, such as lengths and their sums, may tell one another
         return {use.storage if use.dtype.is_floating_point else -1}
@@ -153,7 +175,7 @@ def _varying(ops: Sequence[TracedOp]) -> set[int]:
     varying: set[int] = set()
     for op in ops:
         sources = {use.storage for use in op.inputs}
-        if torch.Tag.nondeterministic_seeded in op.tags or sources & varying or sources - computed:
+        if _is_draw(op) or sources & varying or sources - computed:
             varying |= {use.storage for use in (*op.outputs, *op.written)}
         computed |= {use.storage for use in (*op.outputs, *op.written)}
     return varying

@@ -9,7 +9,7 @@ them. A *pattern* is what such a mask says of the storage: booleans that repeat.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
@@ -28,7 +28,9 @@ __all__ = [
     "difference",
     "everything",
     "in_blocks",
+    "joint_pattern",
     "lifted",
+    "narrowest",
     "pattern_of",
     "reduce_to",
     "union",
@@ -91,22 +93,47 @@ def pattern_of(use: TensorUse, mask: Mask, extent: int, most: int = _MAX_BITS) -
         extent: elements of the storage.
         most: the largest period, in elements.
     """
-    block = block_size(use, mask)
-    blocks = in_blocks(use, block) if block > 1 and extent % block == 0 else None
-    if blocks is not None:
-        coarse = pattern_of(blocks, reduce_to(mask, blocks.shape), extent // block, most)
-        return None if coarse is None else Pattern(coarse.bits, block * coarse.block)
-    period = _period(use, mask, extent)
-    if period > most or period == 0:
-        return None
-    shape = _varying(use, period)
-    start = use.offset % period
-    if start + sum((n - 1) * step for n, step in zip(shape, use.stride)) >= period:
-        return None  # it wraps around: no view of one period
-    bits = np.zeros(period, dtype=bool)
-    target = _view(bits, start, shape, use.stride)
-    np.logical_or(target, reduce_to(mask, shape), out=target)
-    return Pattern(bits)
+    return joint_pattern([(use, mask)], extent, most)
+
+
+def joint_pattern(
+    views: Iterable[tuple[TensorUse, Mask]], extent: int, most: int = _MAX_BITS
+) -> Pattern | None:
+    """Return the union of masks over views of a storage; ``None`` if one is too large.
+
+    Views of one period share their bits: thousands of them may look at a large storage.
+
+    Args:
+        views: the views with their masks.
+        extent: elements of the storage.
+        most: the largest period, in elements.
+    """
+    bits_by_period: dict[tuple[int, int], Bits] = {}
+    for use, mask in views:
+        use, mask, block = _coarsest(use, mask, extent)
+        period = _period(use, mask, extent // block)
+        if period > most or period == 0:
+            return None
+        shape = _varying(use, period)
+        start = use.offset % period
+        if start + sum((n - 1) * step for n, step in zip(shape, use.stride)) >= period:
+            return None  # it wraps around: no view of one period
+        if (period, block) not in bits_by_period:
+            bits_by_period[period, block] = np.zeros(period, dtype=bool)
+        target = _view(bits_by_period[period, block], start, shape, use.stride)
+        np.logical_or(target, reduce_to(mask, shape), out=target)
+    return union([Pattern(bits, block) for (_, block), bits in bits_by_period.items()])
+
+
+def _coarsest(use: TensorUse, mask: Mask, extent: int) -> tuple[TensorUse, Mask, int]:
+    """Return a view and its mask in the largest blocks that fit, and their size."""
+    whole = 1
+    while (block := block_size(use, mask)) > 1 and extent // whole % block == 0:
+        blocks = in_blocks(use, block)
+        if blocks is None:
+            break
+        use, mask, whole = blocks, reduce_to(mask, blocks.shape), whole * block
+    return use, mask, whole
 
 
 def block_size(use: TensorUse, mask: Mask) -> int:
@@ -166,6 +193,8 @@ def as_axis(line: npt.NDArray[T], axis: int, ndim: int) -> npt.NDArray[T]:
 
 def union(patterns: Sequence[Pattern | None]) -> Pattern | None:
     """Return the union of sets; ``None`` if one is missing or periods do not fit."""
+    if len(patterns) == 1:
+        return patterns[0]
     block = math.gcd(*(p.block for p in patterns if p is not None))
     cut = [p and p.cut(block) for p in patterns]
     cut_bits = [p.bits for p in cut if p is not None]
@@ -199,6 +228,15 @@ def everything(ndim: int) -> Mask:
 def compact(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return an array with its repeated dimensions (stride 0) cut to size 1."""
     return values[tuple(slice(0, 1) if not step else slice(None) for step in values.strides)]
+
+
+def narrowest(mask: Mask) -> Mask:
+    """Return a mask with size 1 along dimensions in which nothing changes."""
+    for axis, n in enumerate(mask.shape):
+        line = mask[(slice(None),) * axis + (slice(0, 1),)]
+        if n > 1 and np.array_equal(mask, np.broadcast_to(line, mask.shape)):
+            mask = line
+    return mask
 
 
 def lifted(mask: Mask, ndim: int) -> Mask:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from solkit.roofline.work.program import Mask, TensorUse
 __all__ = ["HIDDEN", "count", "is_gram", "multiply_adds", "product_mask", "shown_pairs"]
 
 _MAX_EXACT = 1 << 31  # multiply-adds of the product of masks: a tenth of a second
+_MAX_MASK = 1 << 26  # elements of a mask
 
 
 def count(mask: Mask, shape: Sequence[int]) -> int:
@@ -55,8 +57,11 @@ def multiply_adds(
         for axes, mask in (("mk", lhs.mask), ("kn", rhs.mask), ("mn", out.mask))
         if mask is not None
     }
-    if not patterns and (is_symmetric or is_gram(lhs, rhs)):
-        return math.prod(batch) * m * (m + 1) // 2 * k
+    if is_symmetric or is_gram(lhs, rhs):
+        if not patterns:
+            return math.prod(batch) * m * (m + 1) // 2 * k
+        if m * n <= _MAX_MASK:
+            patterns["mn"] = _one_triangle(patterns.get("mn"), m)
     if not patterns:
         rows, columns = 1 if lhs.stride[-2] == 0 else m, 1 if rhs.stride[-1] == 0 else n
         return math.prod(batch) * rows * k * columns
@@ -64,9 +69,10 @@ def multiply_adds(
         ((axes, mask),) = patterns.items()
         third = next(size for axis, size in sizes.items() if axis not in axes)
         return count(mask, (*batch, *(sizes[a] for a in axes))) * third
-    if len(patterns) == 3 and math.prod(batch) * m * k * n <= _MAX_EXACT:
-        pairs = _pairs(patterns["mk"], patterns["kn"], k)
-        return int(_total(pairs * patterns["mn"], (*batch, m, n)))
+    if len(patterns) == 3:
+        pairs = _pairs(patterns["mk"], patterns["kn"], (*batch, m, k, n))
+        if pairs is not None:
+            return int(_total(pairs * patterns["mn"], (*batch, m, n)))
     return min(
         _two(a, patterns[a], b, patterns[b], batch, sizes) for a, b in combinations(patterns, 2)
     )
@@ -115,20 +121,60 @@ def _line_counts(
     return np.asarray(mask.sum(axis=position, dtype=np.int64) * repeats)
 
 
-def _total(values: npt.NDArray[np.int64], shape: Sequence[int]) -> int:
+def _total(values: npt.NDArray[np.integer[Any]], shape: Sequence[int]) -> int:
     """Return the sum of an array that broadcasts to `shape`."""
     repeats = math.prod(n for n, size in zip(shape, values.shape) if size == 1)
     return int(values.sum()) * repeats
 
 
-def _pairs(lhs: Mask, rhs: Mask, k: int) -> npt.NDArray[np.int64]:
-    """Count the pairs of factors that each element of the product sums; broadcasts to its shape."""
+def _one_triangle(needed: Mask | None, size: int) -> Mask:
+    """Return one element of each pair of equal ones of a symmetric matrix, if either is needed."""
+    lower: Mask = np.tri(size, dtype=bool)
+    return lower if needed is None else lower & (needed | np.swapaxes(needed, -1, -2))
+
+
+def _pairs(lhs: Mask, rhs: Mask, sizes: Sequence[int]) -> npt.NDArray[np.int32] | None:
+    """Count the pairs of factors that each element of the product sums; broadcasts to its shape.
+
+    Args:
+        lhs: the nonzero elements of [*, M, K].
+        rhs: those of [*, K, N].
+        sizes: batch, M, K and N.
+
+    Returns:
+        ``None`` if counting takes too long.
+    """
+    m, k, n = sizes[-3:]
     if lhs.shape[-1] == rhs.shape[-2] == 1:
-        return k * np.asarray(lhs & rhs, dtype=np.int64)
+        return np.int32(k) * np.asarray(lhs & rhs, dtype=np.int32)
     lhs = np.broadcast_to(lhs, (*lhs.shape[:-1], k))
     rhs = np.broadcast_to(rhs, (*rhs.shape[:-2], k, rhs.shape[-1]))
-    # in float32, whole numbers are exact up to 2^24, and BLAS computes it
-    return np.rint(lhs.astype(np.float32) @ rhs.astype(np.float32)).astype(np.int64)
+    batch = max(math.prod(lhs.shape[:-2]), math.prod(rhs.shape[:-2]))
+    if batch * m * k * n <= _MAX_EXACT:
+        # in float32, whole numbers are exact up to 2^24, and BLAS computes it
+        return np.rint(lhs.astype(np.float32) @ rhs.astype(np.float32)).astype(np.int32)
+    rows, columns = _runs(lhs), _runs(np.swapaxes(rhs, -1, -2))
+    if rows is None or columns is None or batch * m * n > _MAX_MASK:
+        return None
+    starts, ends = (np.asarray(a)[..., None] for a in rows)
+    others = tuple(np.asarray(b)[..., None, :] for b in columns)
+    overlap = np.minimum(ends, others[1])
+    overlap -= np.maximum(starts, others[0])
+    return np.asarray(np.maximum(overlap, 0, out=overlap))
+
+
+def _runs(mask: Mask) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]] | None:
+    """Return start and end of the one run in each line; ``None`` if a line has several.
+
+    Lines of triangles, bands and padded matrices have one.
+    """
+    counts = mask.sum(axis=-1, dtype=np.int32)
+    starts = mask.argmax(axis=-1).astype(np.int32)
+    ends = np.int32(mask.shape[-1]) - np.flip(mask, -1).argmax(axis=-1).astype(np.int32)
+    empty = counts == 0
+    if not np.array_equal(np.where(empty, 0, ends - starts), counts):
+        return None
+    return starts, np.where(empty, starts, ends)
 
 
 def product_mask(
@@ -140,10 +186,8 @@ def product_mask(
         return rhs.any(axis=-2, keepdims=True) & lhs
     if rhs.shape[-2] == 1 and rhs.shape[-1] == 1:
         return lhs.any(axis=-1, keepdims=True) & rhs
-    batch = max(math.prod(lhs.shape[:-2]), math.prod(rhs.shape[:-2]))
-    if batch * m * k * n > _MAX_EXACT:
-        return None
-    return _pairs(lhs, rhs, k) > 0
+    pairs = _pairs(lhs, rhs, (m, k, n))
+    return None if pairs is None else pairs > 0
 
 
 HIDDEN = -1e4

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from solkit.ops import Family, Monotone, Reduction, Selects
+from solkit.ops import Family, Monotone, Operator, Reduction, Selects
 from solkit.roofline.work.products import HIDDEN
 from solkit.roofline.work.program import TensorUse, TracedOp
 
@@ -105,6 +105,12 @@ def _may_end_at_zero(op: TracedOp) -> bool:
     names = [name for name in ("min", "max", "min_val", "max_val") if name in op.arguments]
     limits = [op.arguments[name] for name in names if op.arguments[name] is not None]
     return not limits or any(not isinstance(n, (int, float)) or n == 0 for n in limits)
+
+
+def _dies_out(record: Operator) -> bool:
+    """Tell whether a function dips and nears zero at low numbers, though not at minus infinity."""
+    dips = record.monotone is Monotone.NO and record.zero_at_minus_inf is None
+    return dips and record.least is not None and math.isfinite(record.least)
 
 
 class Sparsity:
@@ -218,7 +224,7 @@ class Sparsity:
 
     def _fades(self, op: TracedOp, unbounded: bool, depth: int) -> bool:
         record = op.operator
-        if record.zero_at_minus_inf:
+        if record.zero_at_minus_inf or _dies_out(record):
             tells = record.normalises is not None or (record.replaces and record.most == math.inf)
             return bool(tells) or not unbounded
         passes = record.moves or (record.linear and record.multiplies)

@@ -12,6 +12,7 @@ has to be read itself.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,7 +22,7 @@ import numpy.typing as npt
 import torch
 
 from solkit.ops import Family
-from solkit.roofline.work.constants import Fixed
+from solkit.roofline.work.constants import Fixed, known_number
 from solkit.roofline.work.liveness._lookups import at_indices, named_at_most
 from solkit.roofline.work.masks import (
     Pattern,
@@ -31,6 +32,7 @@ from solkit.roofline.work.masks import (
     difference,
     everything,
     lifted,
+    narrowest,
     pattern_of,
     union,
 )
@@ -52,12 +54,18 @@ class _Facts:
         floor: elements that are minus infinity, or low enough to act like it.
         guessed: only how many are known is certain, not which.
         choices: of an index that says which of so many things was chosen.
+        limits: the least and the largest value of all.
+        truths: elements of a boolean tensor that are true.
+        rests_on_guess: whether an earlier op guessed which are zero, and so which are not.
     """
 
     zeros: Mask | None = None
     floor: Mask | None = None
     guessed: bool = False
     choices: int | None = None
+    limits: tuple[float, float] = (-math.inf, math.inf)
+    truths: Mask | None = None
+    rests_on_guess: bool = False
 
     @property
     def mask(self) -> Mask | None:
@@ -67,14 +75,20 @@ class _Facts:
 
     def over(self, ndim: int) -> _Facts:
         """Return the same facts, as masks of `ndim` dimensions."""
-        zeros, floor = (None if m is None else lifted(m, ndim) for m in (self.zeros, self.floor))
-        return _Facts(zeros, floor, self.guessed)
+        zeros, floor, truths = (None if m is None else lifted(m, ndim) for m in self.masks)
+        return _Facts(zeros, floor, self.guessed, truths=truths)
+
+    @property
+    def masks(self) -> tuple[Mask | None, ...]:
+        """All that is known of single elements."""
+        return self.zeros, self.floor, self.truths
 
     def __bool__(self) -> bool:
-        return self.zeros is not None or self.floor is not None
+        return any(mask is not None for mask in self.masks)
 
 
 _NOTHING = _Facts()
+_UNKNOWN = (None, None, None)
 
 
 def annotated(program: Program) -> Program:
@@ -101,7 +115,7 @@ def _compared(program: Program) -> dict[int, set[int]]:
         source = first.get(op.inputs[0].storage, op.inputs[0].storage)
         if _copies(op):
             first[op.result.storage] = source
-        elif op.operator.compares == "eq" and isinstance(op.args[1], int):
+        elif op.operator.compares in ("eq", "ne") and isinstance(op.args[1], int):
             compared.setdefault(source, set()).add(op.args[1])
     return compared
 
@@ -115,23 +129,27 @@ class _Known:
 
     def __init__(self, program: Program) -> None:
         self._compared = _compared(program)
-        self._patterns: dict[int, tuple[Pattern | None, Pattern | None]] = {
-            storage: (Pattern(zeros.bits, zeros.block), None)
+        self._patterns: dict[int, tuple[Pattern | None, ...]] = {  # as in `_Facts.masks`
+            storage: (Pattern(zeros.bits, zeros.block), None, None)
             for storage, zeros in program.zeros.items()
         }
         self._extent = {storage: zeros.extent for storage, zeros in program.zeros.items()}
         self._choices: dict[int, int] = {}  # by the storage of an index
         self._guessed: set[int] = set()  # storages of which only the number of zeros is certain
+        self._exclusive: set[int] = set()  # guesses whose false elements say what is chosen
         self._ranges = Fixed(
             {use.storage for op in program.ops for use in op.written}, program.ranges
         )
 
     def certain_zeros(self) -> dict[int, Zeros]:
-        """Return the zeros of storages that rest on no guess."""
+        """Return the zeros of storages that rest on no guess.
+
+        A tensor that is nothing but zeros stands for any state that a problem may start from.
+        """
         return {
             storage: Zeros(zeros.bits, zeros.block, self._extent[storage])
-            for storage, (zeros, _) in self._patterns.items()
-            if zeros is not None and storage not in self._guessed
+            for storage, (zeros, *_) in self._patterns.items()
+            if zeros is not None and storage not in self._guessed and not zeros.bits.all()
         }
 
     def annotate(self, op: TracedOp) -> TracedOp:
@@ -156,6 +174,9 @@ class _Known:
             masks[id(op.result)] = facts.mask if op.outputs else masks.get(id(op.result))
         if facts and guessed:
             self._guessed.add(op.result.storage)
+            if facts.zeros is not None and facts.truths is not None:
+                self._exclusive.add(op.result.storage)
+                masks.pop(id(op.result))
         masked = _with_masks(op, masks)
         return _guessing(masked) if facts.guessed or self._rests_on_guesses(op) else masked
 
@@ -200,9 +221,16 @@ class _Known:
             return _of_number(use)
         if use.value is not None:
             return _of_values(use)
-        patterns = self._patterns.get(use.storage, (None, None))
-        zeros, floor = (None if p is None else p.under(use) for p in patterns)
-        return _Facts(zeros, floor, choices=self._choices.get(use.storage))
+        patterns = self._patterns.get(use.storage, _UNKNOWN)
+        zeros, floor, truths = (None if p is None else p.under(use) for p in patterns)
+        return _Facts(
+            zeros,
+            floor,
+            choices=self._choices.get(use.storage),
+            limits=self._ranges.range_of(use),
+            truths=truths,
+            rests_on_guess=use.storage in self._guessed,
+        )
 
     def _learn_choices(self, op: TracedOp) -> None:
         """Remember which results are indices of what was chosen, through copies.
@@ -226,6 +254,8 @@ class _Known:
         """Return elements of an operand that need not be read."""
         if use.value is not None and all(use is not factor for factor in _factors(op)):
             return None  # a mask that is data has to be read to know what it says
+        if use.storage in self._exclusive and op.operator.zeros != "where":
+            return None
         return self.facts(use).mask
 
     def _overwrite(self, op: TracedOp) -> None:
@@ -239,20 +269,16 @@ class _Known:
                 continue
             taken = pattern_of(use, everything(len(use.shape)), extent)
             if taken is not None:
-                zeros, floor = (p and difference(p, taken) for p in patterns)
-                self._patterns[use.storage] = zeros, floor
+                self._patterns[use.storage] = tuple(p and difference(p, taken) for p in patterns)
 
     def _store(self, use: TensorUse, facts: _Facts) -> None:
         extent = self._extent.get(use.storage)
         if extent is None:
             return
-        old = self._patterns.get(use.storage, (None, None))
-        new = [
-            None if mask is None else pattern_of(use, mask, extent)
-            for mask in (facts.zeros, facts.floor)
-        ]
-        zeros, floor = (union([p, q]) if p and q else p or q for p, q in zip(old, new))
-        self._patterns[use.storage] = zeros, floor
+        old = self._patterns.get(use.storage, _UNKNOWN)
+        new = [None if mask is None else pattern_of(use, mask, extent) for mask in facts.masks]
+        joined = (union([p, q]) if p and q else p or q for p, q in zip(old, new))
+        self._patterns[use.storage] = tuple(joined)
 
 
 def _factors(op: TracedOp) -> list[TensorUse]:
@@ -304,7 +330,7 @@ def _of_values(use: TensorUse) -> _Facts:
         return _NOTHING
     zeros, floor = value == 0, value <= HIDDEN
     few = 3 * int(zeros.sum()) < value.size and value.size > 1
-    return _Facts(None if few else zeros, floor if floor.any() else None)
+    return _Facts(None if few else narrowest(zeros), narrowest(floor) if floor.any() else None)
 
 
 # ----------------------------------------------------------------------------------- rules
@@ -350,7 +376,8 @@ def _same(op: TracedOp, facts: _Lookup) -> _Facts:
 @_rule("filled")
 def _filled(op: TracedOp, facts: _Lookup) -> _Facts:
     """Return a number, everywhere."""
-    return facts(op.arguments["value"]) if "value" in op.arguments else facts(0)
+    named = [op.arguments[name] for name in ("value", "fill_value") if name in op.arguments]
+    return facts(named[0] if named else 0)
 
 
 @_rule("floor kept")
@@ -370,9 +397,10 @@ def _triangle(op: TracedOp, facts: _Lookup) -> _Facts:
 @_rule("masked fill")
 def _masked_fill(op: TracedOp, facts: _Lookup) -> _Facts:
     x, mask, value = (op.arguments[name] for name in ("self", "mask", "value"))
-    if mask.value is None:
+    truths = facts(mask).truths if mask.value is None else compact(mask.value).astype(bool)
+    if truths is None:
         return _NOTHING
-    filled = lifted(compact(mask.value).astype(bool), len(op.result.shape))
+    filled = lifted(truths, len(op.result.shape))
     return _choose(filled, facts(value), facts(x), len(op.result.shape))
 
 
@@ -383,11 +411,13 @@ def _where(op: TracedOp, facts: _Lookup) -> _Facts:
     if condition.value is not None:
         chosen = lifted(compact(condition.value).astype(bool), ndim)
         return _choose(chosen, one, other, ndim)
-    never = facts(condition).zeros
-    if never is None or not other:
-        return _NOTHING
-    either = _Facts(_both(one.zeros, other.zeros), _both(one.floor, other.floor))
-    return _choose(~lifted(never, ndim), either.over(ndim), other.over(ndim), ndim)
+    either = _Facts(_both(one.zeros, other.zeros), _both(one.floor, other.floor)).over(ndim)
+    never, always = facts(condition).zeros, facts(condition).truths
+    if never is not None and other:
+        return _choose(~lifted(never, ndim), either, other.over(ndim), ndim)
+    if always is not None and one:
+        return _choose(lifted(always, ndim), one.over(ndim), either, ndim)
+    return _NOTHING
 
 
 @_rule("factor")
@@ -442,7 +472,8 @@ def _scatter(op: TracedOp, facts: _Lookup) -> _Facts:
     rest = [tuple(n for d, n in enumerate(use.shape) if d != dim) for use in (target, index)]
     if rest[0] != rest[1] or target.numel > _MAX_ELEMENTS or not index.numel:
         return _NOTHING
-    places = _spread(index, dim, target.shape[dim]) if index.value is None else index.value
+    count = int(min(target.shape[dim], facts(index).limits[1] + 1))
+    places = _spread(index, dim, max(count, 1)) if index.value is None else index.value
     kept = np.zeros(target.shape, dtype=bool)
     np.put_along_axis(kept, places.astype(np.int64), True, axis=dim)
     return _NOTHING if kept.all() else _Facts(~kept, guessed=index.value is None)
@@ -453,15 +484,15 @@ def _rows_of_an_index(op: TracedOp, facts: _Lookup) -> _Facts:
     """Keep zeros in the rows that an index does not name."""
     target = op.arguments["self"]
     zeros, dim = facts(target).zeros, op.arguments["dim"] % max(len(target.shape), 1)
-    if zeros is None:
-        return _NOTHING
-    rows, is_guessed = _named_rows(op.arguments["index"], target.shape[dim])
     value = op.arguments.get("value")
     clears = isinstance(value, (int, float)) and value == 0  # index_fill
+    if zeros is None and not clears:
+        return _NOTHING
+    rows, is_guessed = _named_rows(op.arguments["index"], target.shape[dim])
     named = as_axis(rows, dim, len(target.shape))
     if clears and not is_guessed:
-        return _Facts(zeros | named)
-    return _certain(zeros & ~named, is_guessed)
+        return _Facts(named if zeros is None else zeros | named)
+    return _NOTHING if zeros is None else _certain(zeros & ~named, is_guessed)
 
 
 @_rule("places of indices")
@@ -527,6 +558,18 @@ def _row_of_zeros(op: TracedOp, facts: _Lookup) -> _Facts:
     return _NOTHING if zeros is None else _certain(zeros, False)
 
 
+@_rule("rows of zeros")
+def _rows_of_zeros(op: TracedOp, facts: _Lookup) -> _Facts:
+    """Keep rows of zeros of a norm's incoming gradient, if all that was normalised is zero."""
+    gradient, ndim = facts(op.inputs[0]).zeros, len(op.result.shape)
+    if gradient is None:
+        return _NOTHING
+    shape = op.arguments.get("normalized_shape")
+    kept = 1 if shape is None else ndim - len(shape)
+    rows = lifted(gradient, ndim).all(axis=tuple(range(kept, ndim)), keepdims=True)
+    return _certain(np.asarray(rows), False)
+
+
 @_rule("chosen classes")
 def _chosen_classes(op: TracedOp, facts: _Lookup) -> _Facts:
     """Return zeros but for the class that each target names; all of them where it is ignored."""
@@ -563,8 +606,9 @@ def _one_hot(op: TracedOp, facts: _Lookup) -> _Facts:
     index, classes = op.args[:2]
     if not isinstance(index, TensorUse) or index.value is not None:
         return _NOTHING
-    if isinstance(classes, int):
-        return _chosen(index, classes, facts(index).choices)
+    if isinstance(classes, (int, float)):
+        chosen = _chosen(index, int(classes), facts(index).choices)
+        return chosen or _comparison(op, facts)
     shape = op.result.shape
     if not isinstance(classes, TensorUse) or classes.value is None:
         return _NOTHING
@@ -572,9 +616,47 @@ def _one_hot(op: TracedOp, facts: _Lookup) -> _Facts:
         return _NOTHING
     if len(np.unique(classes.value)) < classes.numel or op.result.numel > _MAX_ELEMENTS:
         return _NOTHING
+    least, most = facts(index).limits
+    possible = np.flatnonzero((classes.value >= least) & (classes.value <= most))
     kept = np.zeros(shape, dtype=bool)
-    np.put_along_axis(kept, _spread(index, len(shape) - 1, shape[-1]), True, axis=-1)
+    if possible.size:
+        places = possible[_spread(index, len(shape) - 1, possible.size)]
+        np.put_along_axis(kept, places, True, axis=-1)
     return _NOTHING if kept.all() else _Facts(~kept, guessed=True)
+
+
+@_rule("opposite")
+def _opposite(op: TracedOp, facts: _Lookup) -> _Facts:
+    """Return the opposite of truths."""
+    x = facts(_first(op))
+    if op.result.dtype is not torch.bool or x.zeros is None:
+        return _NOTHING
+    return _Facts(~x.zeros if x.rests_on_guess else x.truths, truths=x.zeros)
+
+
+@_rule("comparison")
+def _comparison(op: TracedOp, facts: _Lookup) -> _Facts:
+    """Return false where a known element fails the comparison with a number.
+
+    What is unequal to a choice is all that is not equal to it.
+    """
+    index, other = op.args[:2]
+    if op.operator.compares == "ne" and isinstance(index, TensorUse) and isinstance(other, int):
+        equal = _chosen(index, other, facts(index).choices)
+        if equal.zeros is not None:
+            return replace(equal, zeros=~equal.zeros, truths=equal.zeros)
+    number, compare = known_number(op.arguments.get("other")), _COMPARISONS[op.operator.compares]
+    if number is None or op.arguments["self"] is not op.inputs[0]:
+        return _NOTHING
+    x = facts(op.inputs[0])
+    at_zero = None if compare(0, number) else x.zeros
+    at_floor = None if number <= HIDDEN or compare(-math.inf, number) else x.floor
+    return _Facts(_either(at_zero, at_floor))
+
+
+_COMPARISONS: dict[str, Callable[[float, float], bool]] = {
+    name: getattr(operator, name) for name in ("eq", "ne", "gt", "ge", "lt", "le")
+}
 
 
 def _chosen(index: TensorUse, which: int, choices: int | None) -> _Facts:
@@ -686,8 +768,7 @@ def _reduced_zeros(op: TracedOp, facts: _Lookup, over: Callable[..., Any]) -> _F
     listed = dims if isinstance(dims, (list, tuple)) else [] if dims is None else [dims]
     axes = tuple(d % zeros.ndim for d in listed) or tuple(range(zeros.ndim))
     remaining: Mask = np.asarray(over(zeros, axis=axes, keepdims=bool(op.arguments.get("keepdim"))))
-    counts = remaining.any() or op.result.dtype is torch.bool  # that none is zero tells too
-    return _Facts(zeros=remaining if counts else None)
+    return _Facts(zeros=remaining)  # that none is zero tells too
 
 
 @_rule("zero where one is")

@@ -155,6 +155,8 @@ class Operator:
         makes_zeros: whether it puts zeros among its results, whatever its operands.
         moves: whether each element of the result is one of an operand, converted at most.
         negates: the same with the sign reversed.
+        whole: whether its results are integers.
+        scales: whether it multiplies ``self`` by a function of ``other``.
         linear: whether it is linear in each operand alone.
         nonlinear: whether it leaves a result without structure: elementwise and of no low rank.
         sums: whether it adds its operands elementwise.
@@ -221,6 +223,8 @@ class Operator:
     makes_zeros: bool | None = None
     moves: bool | None = None
     negates: bool | None = None
+    whole: bool = False
+    scales: bool = False
     linear: bool | None = None
     nonlinear: bool | None = None
     sums: bool = False

@@ -17,16 +17,16 @@ _SHAPE: dict[str, Any] = {"cost": "free", "reads_shape": True}
 _UNDEFINED: dict[str, Any] = {"cost": "free", "launches": False}
 
 OPERATORS: tuple[Operator, ...] = (
-    *plain("zeros", _F, **_FREE, makes_zeros=True),
-    *plain("zeros_like new_zeros", _F, **_SHAPE, makes_zeros=True),
+    *plain("zeros", _F, **_FREE, zeros="filled", makes_zeros=True),
+    *plain("zeros_like new_zeros", _F, **_SHAPE, zeros="filled", makes_zeros=True),
     *plain("zero", _F, **_FREE, zeros="filled", makes_zeros=True, overwrites=True,
            writes="in place"),
     *plain("_efficientzerotensor", _C, **_FREE, makes_zeros=True),
     *plain("_new_zeros_with_same_feature_meta", _C, **_FREE, makes_zeros=True),
     *plain("ones", _F, **_FREE),
     *plain("ones_like new_ones", _F, **_SHAPE),
-    *plain("full", _F, **_FREE, makes_zeros=None),
-    *plain("full_like new_full", _F, **_SHAPE, makes_zeros=None),
+    *plain("full", _F, **_FREE, zeros="filled", makes_zeros=None),
+    *plain("full_like new_full", _F, **_SHAPE, zeros="filled", makes_zeros=None),
     *plain("fill", _F, **_FREE, zeros="filled", makes_zeros=None, zero_at_zero=True,
            overwrites=True,
            writes="in place"),

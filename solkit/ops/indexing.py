@@ -40,7 +40,7 @@ _SCATTERS: tuple[Operator, ...] = (
            zeros="rows of an index", decides=("index",), **{**_INTO, "selects": Selects.SOME}),
     *plain("index_fill", _S, cost="free", writes="put rows", zeros="rows of an index",
            decides=("index",), **_PUT),
-    *plain("index_add", _S, cost="index add", writes="add rows", replaces=True,
+    *plain("index_add", _S, cost="index add", writes="add rows", adds_terms=True, replaces=True,
            zeros="rows of an index", decides=("index",), **_INTO),
     *plain("index_reduce", _S, cost="index add", writes="add rows", decides=("index",), **_ADDED),
     *plain("scatter", _S, covers=True, cost="scatter", writes="scatter", zeros="scatter",

@@ -40,7 +40,7 @@ OPERATORS: tuple[Operator, ...] = (
            selects=Selects.SOME, decides=("target",)),
     *plain("nll_loss_nd", _F, cost="nll", selects=Selects.SOME, decides=("target",)),
     *plain("nll_loss_backward nll_loss2d_backward", _F, cost="free", makes_zeros=True,
-           zeros="chosen classes",
+           zeros="chosen classes", needs="nll backward",
            selects=Selects.SOME, decides=("target",)),
     *plain("_ctc_loss _cudnn_ctc_loss", _F, cost="ctc", selects=None),
     *plain("_ctc_loss_backward", _F, cost="ctc", makes_zeros=None, selects=None),

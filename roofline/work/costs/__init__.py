@@ -32,7 +32,13 @@ from solkit.roofline.work.costs import (  # noqa: F401 (importing a family regis
     sparse,
     spectral,
 )
-from solkit.roofline.work.costs._base import Cost, common_dtype, contraction_dtype, cost_of
+from solkit.roofline.work.costs._base import (
+    Cost,
+    common_dtype,
+    contraction_dtype,
+    cost_of,
+    has_cost,
+)
 from solkit.roofline.work.costs.attention import attention_pairs
 
-__all__ = ["Cost", "attention_pairs", "common_dtype", "contraction_dtype", "cost_of"]
+__all__ = ["Cost", "attention_pairs", "common_dtype", "contraction_dtype", "cost_of", "has_cost"]

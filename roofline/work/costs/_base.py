@@ -39,6 +39,11 @@ _RULES: dict[str, Rule] = {}
 FREE = Cost({})
 
 
+def has_cost(op: TracedOp) -> bool:
+    """Tell whether SolKit has a model of an op's cost."""
+    return bool(op.operator.cost) or torch.Tag.pointwise in op.tags
+
+
 def cost_of(op: TracedOp) -> Cost | None:
     """Return the cost of an op; ``None`` if SolKit has no model for it."""
     if op.operator.cost:

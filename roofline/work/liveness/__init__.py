@@ -58,7 +58,7 @@ def live_ops(program: Program) -> list[TracedOp]:
         for use in overwritten:
             _overwritten(use, live_uses)
         for use in op.inputs:
-            if use.distinct:
+            if use.distinct and not _is_known(use, live_uses[use.storage]):
                 live_uses[use.storage].append(use)
     return live[::-1]
 
@@ -74,6 +74,13 @@ def _with_live_gradients(op: TracedOp, live_uses: Mapping[int, list[TensorUse]])
 
 
 _MANY = 16  # readers of a storage; with more of them all of it counts as wanted
+
+
+def _is_known(use: TensorUse, readers: list[TensorUse]) -> bool:
+    """Tell whether one of the last readers sees the same: experts may read the same rows."""
+    return use.mask is None and any(
+        reader.mask is None and reader == use for reader in readers[-_MANY:]
+    )
 
 
 def _is_live(output: TensorUse, live_uses: dict[int, list[TensorUse]]) -> bool:

@@ -18,9 +18,9 @@ from solkit.roofline.work.masks import (
     both,
     everything,
     in_blocks,
+    joint_pattern,
     pattern_of,
     reduce_to,
-    union,
 )
 from solkit.roofline.work.program import Mask, TensorUse
 
@@ -198,7 +198,7 @@ def _union(output: TensorUse, box: Box, uses: Sequence[TensorUse]) -> Mask | Non
         if len(blocks) == len(views):
             break
     last = output.offset + math.prod(n for n, step in zip(output.shape, output.stride) if step)
-    pattern = union([pattern_of(u, m, -(-last // size)) for u, m in zip(blocks[1:], masks)])
+    pattern = joint_pattern(zip(blocks[1:], masks), -(-last // size))
     return both(None if pattern is None else pattern.under(blocks[0]))
 
 

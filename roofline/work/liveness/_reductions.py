@@ -21,10 +21,8 @@ def _along_a_dimension(op: TracedOp, region: Region) -> Needs:
     box = list(region.box)
     box[dim] = range(output.shape[dim])
     lines = None if region.mask is None else both(any_along(region.mask, dim))
-    return {
-        id(op.inputs[0]): sliced(op.inputs[0], box, lines),
-        id(output): sliced(output, box, lines),
-    }
+    aligned = [use for use in op.inputs if use.shape == output.shape]
+    return {id(use): sliced(use, box, lines) for use in (*aligned, output)}
 
 
 @rule("scan")
@@ -58,11 +56,21 @@ def _layer_norm(op: TracedOp, region: Region) -> Needs:
 
 def _leading_part(region: Region, uses: list[TensorUse], count: int) -> Needs:
     """Return the wanted part of the first dimensions, and all of the others."""
-    return {
-        id(use): sliced(use, [*region.box[:count], *[None] * (len(use.shape) - count)])
-        for use in uses
-        if len(use.shape) >= count
-    }
+    needs: Needs = {}
+    for use in uses:
+        others = len(use.shape) - count
+        if others >= 0:
+            lines = _first_axes(region.mask, count)
+            lines = lines if lines is None else lines.reshape(lines.shape + (1,) * others)
+            needs[id(use)] = sliced(use, [*region.box[:count], *[None] * others], lines)
+    return needs
+
+
+def _first_axes(mask: Mask | None, count: int) -> Mask | None:
+    """Return a mask over the first dimensions of a tensor: where any of the others matters."""
+    if mask is None:
+        return None
+    return both(np.asarray(mask.any(axis=tuple(range(count, mask.ndim)))))
 
 
 def _leading(count: int) -> Rule:
@@ -94,10 +102,13 @@ def _batch_norm(op: TracedOp, region: Region) -> Needs:
 
 @rule("norm backward")
 def _norm_backward(op: TracedOp, region: Region) -> Needs:
-    """Return a bias has a gradient, but is not read."""
-    del region
+    """Return the wanted rows; a bias has a gradient, but is not read."""
+    output = op.outputs[0]
+    shape = op.arguments.get("normalized_shape")
+    kept = 1 if shape is None else len(output.shape) - len(shape)
+    rows = [use for use in op.inputs if use.shape[:kept] == output.shape[:kept]]
+    needs = _leading_part(region, [*rows, output], kept)
     bias = op.arguments.get("bias")
-    needs: Needs = {id(op.outputs[0]): op.outputs[0]}
     if isinstance(bias, TensorUse) and bias is not op.arguments.get("weight"):
         needs[id(bias)] = nothing_of(bias)
     return needs
@@ -138,21 +149,34 @@ _MAX_MASK = 1 << 24  # elements
 
 @rule("nll")
 def _nll_loss(op: TracedOp, region: Region) -> Needs:
-    """Return one class per target."""
-    del region
-    x, target = op.arguments["self"], op.arguments["target"]
+    """Return one class per target; only of the losses that matter, where each is a result."""
+    x, target, output = op.arguments["self"], op.arguments["target"], op.outputs[0]
     axis = 0 if len(x.shape) == 1 else 1
+    box: list[range | None] = [None] * len(target.shape)
+    losses: Mask | None = None
+    if target.shape and output.shape == target.shape:
+        box, losses = list(region.box), region.mask
+    labels_read = sliced(target, box, losses)
+    needs: Needs = {id(target): labels_read, id(output): sliced(output, region.box, losses)}
+    lines = None if losses is None else np.expand_dims(losses, axis)
+    x = sliced(x, [*box[:axis], None, *box[axis:]], lines)
     first = [range(1) if d == axis else None for d in range(len(x.shape))]
-    if target.value is None:
-        return {id(x): replace(sliced(x, first), sure=False)}
-    labels = target.value.astype(np.int64)
+    if labels_read.value is None:
+        return {**needs, id(op.arguments["self"]): replace(sliced(x, first), sure=False)}
+    labels = labels_read.value.astype(np.int64)
     ignored = labels == op.arguments["ignore_index"]
     if x.numel > _MAX_MASK:  # as many, elsewhere
-        return {id(x): replace(sliced(x, first, np.expand_dims(~ignored, axis)), sure=False)}
+        some = replace(sliced(x, first, np.expand_dims(~ignored, axis)), sure=False)
+        return {**needs, id(op.arguments["self"]): some}
     line = as_axis(np.arange(x.shape[axis]), axis, len(x.shape))
     chosen = np.expand_dims(np.where(ignored, -1, labels), axis) == line
-    return {
-        id(x): sliced(
-            x, whole(x), chosen.reshape([1] * (len(x.shape) - chosen.ndim) + list(chosen.shape))
-        )
-    }
+    chosen = chosen.reshape([1] * (len(x.shape) - chosen.ndim) + list(chosen.shape))
+    return {**needs, id(op.arguments["self"]): sliced(x, whole(x), chosen)}
+
+
+@rule("nll backward")
+def _nll_loss_backward(op: TracedOp, region: Region) -> Needs:
+    """Return the shape of what the loss was of, but none of its values."""
+    del region
+    x = op.arguments["self"]
+    return {id(x): nothing_of(x)}

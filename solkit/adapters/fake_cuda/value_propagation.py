@@ -159,12 +159,36 @@ def _choices(
     inputs: Sequence[torch.Tensor],
 ) -> int | None:
     """Return the number of different results, of drawn integers and what is made of one tensor."""
+    named = _named_arguments(func, args, kwargs)
     if func.overloadpacket in (_aten.randint, _aten.randint_like):
-        named = _named_arguments(func, args, kwargs)
         return max(int(named["high"]) - int(named.get("low", 0)), 1)
     elementwise = torch.Tag.pointwise in func.tags or func.overloadpacket in _COPIES
     alone = elementwise and len(inputs) == 1 and torch.Tag.nondeterministic_seeded not in func.tags
-    return choices_of(inputs[0]) if alone else None
+    counts = [choices_of(inputs[0]) if alone else None, _limited_choices(func, named, inputs)]
+    return min((count for count in counts if count is not None), default=None)
+
+
+def _limited_choices(
+    func: torch._ops.OpOverload, named: dict[str, Any], inputs: Sequence[torch.Tensor]
+) -> int | None:
+    """Return the number of integers that an op may have as results, whatever it is given."""
+    packet, other = func.overloadpacket, named.get("other")
+    if packet in (_aten.argmax, _aten.argmin):
+        dim, source = named.get("dim"), inputs[0]
+        return max(source.numel() if dim is None else source.shape[dim] if source.dim() else 1, 1)
+    if packet in (_aten.bucketize, _aten.searchsorted):
+        edges = named.get("boundaries", named.get("sorted_sequence"))
+        return edges.shape[-1] + 1 if isinstance(edges, torch.Tensor) else None
+    if not inputs or inputs[0].is_floating_point() or named.get("self") is not inputs[0]:
+        return None
+    if packet is _aten.remainder and isinstance(other, int) and other > 0:
+        return other
+    if packet is _aten.bitwise_and and isinstance(other, int) and other >= 0:
+        return other + 1
+    least, most = named.get("min"), named.get("max")
+    if packet is _aten.clamp and isinstance(least, int) and isinstance(most, int):
+        return max(most - least + 1, 1)
+    return None
 
 
 def _named_arguments(

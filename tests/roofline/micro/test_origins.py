@@ -28,6 +28,32 @@ KINDS = {
         "return torch.einsum('ik,jk->ij', a0.float(), a1.float())",
         "bf16",
     ),
+    # limited and rounded
+    "no less than zero": (f"{A}; {B}", "return a0.float().clamp(min=0) @ a1.float()", "bf16"),
+    "between narrow limits": (f"{A}; {B}", "return F.relu6(a0.float()) @ a1.float()", "bf16"),
+    "a limit of scaled rows": (
+        f"{A}; {B}; R(64, 1)",
+        "return (a0.float() * a2).clamp(max=1.7) @ a1.float()",
+        "fp32*half",
+    ),
+    "rounded between limits": (
+        f"R(64, 64); {B}",
+        "return a0.round().clamp(min=-8).clamp(max=7) @ a1.float()",
+        "bf16",
+    ),
+    "codes of 8 bits": (
+        "R(64, 64); R(64, 64, d=bf16).to(torch.int8)",
+        "return (a0 / 0.1).round().clamp(-128, 127) @ a1.float()",
+        "int8",
+    ),
+    "rounded without limits": (f"R(64, 64); {B}", "return a0.round() @ a1.float()", "fp32*half"),
+    "signs": (f"R(64, 64); {B}", "return a0.sign() @ a1.float()", "bf16"),
+    "powers of two of groups": (
+        f"{A}; {B}; I(4, 64, 4)",
+        "x = torch.ldexp(a0.float().view(64, 4, 16), a2[..., None])\n"
+        "return x.view(64, 64) @ a1.float()",
+        "bf16",
+    ),
     # moved
     "transposed and copied": (
         f"{A}; {B}",

@@ -32,7 +32,37 @@ TABLE = {
         "return a0.amax(1).relu()",
         *(None, None, B * N, B * 64),
     ),
+    "a threshold behind a sort": (
+        "R(64, 32)",
+        "return a0.sort(1).values[:, :1] < 0",
+        *(None, None, 0, 64),
+    ),
+    "a count that becomes a truth": (
+        "R(64, 32)",
+        "return (a0 > 0).sum(1).bool()",
+        *(None, None, 0, 64),
+    ),
     # the way inputs are made
+    "an outer product of two vectors": (
+        "R(64, 1) * R(1, 32)",
+        "return a0.sum(1)",
+        *(None, None, 0, 256),
+    ),
+    "the square of a lower triangle": (  # symmetric, too: n (n + 1) (n + 2) / 6 multiply-adds
+        "R(64, 64).tril()",
+        "return a0 @ a0.T",
+        *(B * 2080, B * 4096, 0, None, 2 * 64 * 65 * 66 // 6),
+    ),
+    "rows that an index sets to zero": (
+        "R(64, 32).index_fill_(0, arange(16, 64), 0); R(32, 16)",
+        "return a0 @ a1",
+        *(B * (16 * 32 + 512), None, 0, None, 2 * 16 * 32 * 16),
+    ),
+    "rows copied into zeros": (
+        "zeros(64, 32).index_copy_(0, arange(16), R(16, 32)); R(32, 16)",
+        "return a0 @ a1",
+        *(B * (16 * 32 + 512), None, 0, None, 2 * 16 * 32 * 16),
+    ),
     "the largest of sorted rows": ("R(64, 32).sort(1)[0]", "return a0.amax(1)", None, None, 0, 256),
     "what no uniform number is": (
         "torch.rand(64, 32, device='cuda')",
@@ -60,6 +90,11 @@ TABLE = {
         "return a0 * a1.exp()",
         *(None, None, B * 64, B * N),
     ),
+    "a gate that dies out": (
+        "R(64, 32); R(64, 1)",
+        "return a0 * F.silu(a1)",
+        *(None, None, B * 64, B * N),
+    ),
     "a softmax times values": (  # scores count, and neither values nor their product
         "R(64, 32); R(64, 32); R(64, 32)",
         "return (a0 @ a1.T).softmax(-1) @ a2",
@@ -72,6 +107,11 @@ TABLE = {
         *(B * N, B * N, B * N, B * N),
     ),
     "a way of 0": ("R(9); R(9)", "a0.lerp_(a1, 0.0)\nreturn a0", 0, 0, 0, 0),
+    "rows added with a factor of 0": (
+        "R(64, 32); R(64, 32)",
+        "a0.index_add_(0, arange(64), a1, alpha=0)\nreturn a0",
+        *(0, 0, 0, 0),
+    ),
     "a product with a 1 that is a tensor": (
         "R(64, 32)",
         "a0.mul_(torch.ones((), device='cuda'))\nreturn a0",
@@ -94,6 +134,22 @@ TABLE = {
         *(4, 256, 4, 256),
     ),
     # rows without a gradient
+    "ignored targets and the gradient": (  # 16 of 64 rows forwards and backwards
+        "R(64, 32); R(48, 32); torch.where(arange(64) < 16, arange(64), -100)",
+        "a0.requires_grad_()\nloss = F.cross_entropy(a0 @ a1.T, a2)\n"
+        "return torch.autograd.grad(loss, a0)[0]",
+        *(B * (16 * 32 + 48 * 32) + 8 * 64, B * N, None, None, 2 * 2 * 16 * 32 * 48),
+    ),
+    "losses that a mask leaves out": (  # rows, targets and weights of 16 of 64
+        "R(64, 32); R(48, 32); I(48, 64); (arange(64) < 16) * R(64)",
+        "return (F.cross_entropy(a0 @ a1.T, a2, reduction='none') * a3).sum()",
+        *(B * (16 * 32 + 48 * 32) + (8 + 4) * 16, 4, None, None, 2 * 16 * 32 * 48),
+    ),
+    "rows of a norm that a mask leaves out": (  # 16 of 64
+        "R(64, 32); (arange(64) < 16)[:, None] * R(64, 1)",
+        "return F.layer_norm(a0, (32,)) * a1",
+        *(B * (16 * 32 + 16), B * N, None, None),
+    ),
     "a step of an embedding": (  # 8 rows of 64
         "R(64, 32); torch.randperm(64, device='cuda')[:8]; R(8, 32)",
         "a0.requires_grad_()\n"
@@ -111,6 +167,29 @@ TABLE = {
         "R(64, 32); R(40, 16)",
         "return a0[a1.argmax(1) % 4]",
         *(B * (4 * 32 + 640), B * 1280, None, None),
+    ),
+    "one of 8 among 12": (  # the other columns of one-hot rows are zero: 8 experts
+        "R(64, 16); R(16, 8); R(12, 16, 16)",
+        "m = F.one_hot((a0 @ a1).argmax(1), 12)\n"
+        "return sum(m[:, e, None] * (a0 @ a2[e]) for e in range(12))",
+        *(B * (64 * 16 + 128 + 8 * 256), B * 1024, None, None),
+    ),
+    "choices that are counted": (  # 2 of 8 experts for one row
+        "R(1, 16); R(16, 8); R(8, 16, 16)",
+        "i = (a0 @ a1).topk(2).indices\no = torch.zeros_like(a0)\nfor e in range(8):\n"
+        "    o = o + torch.where((i == e).sum(-1, keepdim=True) > 0, a0 @ a2[e], 0.0)\nreturn o",
+        *(B * (16 + 128 + 2 * 256), B * 16, None, None),
+    ),
+    "rows that an expert was not chosen for": (  # each of 64 rows meets one of 4 experts
+        "R(64, 16); R(16, 4); R(4, 16, 16)",
+        "i = (a0 @ a1).argmax(-1)\n"
+        "return sum((a0 @ a2[e]).masked_fill((i != e)[:, None], 0) for e in range(4))",
+        *(None, None, None, None, 2 * 64 * 16 * (4 + 16)),
+    ),
+    "different remainders": (  # at the most 4
+        "torch.randint(0, 1 << 40, (64,), device='cuda')",
+        "return torch.unique(a0 % 4)",
+        *(8 * 64, 8 * 4, None, None),
     ),
     # symmetry
     "the square of a Gram matrix": (
