@@ -224,7 +224,9 @@ class Sparsity:
 
     def _fades(self, op: TracedOp, unbounded: bool, depth: int) -> bool:
         record = op.operator
-        if record.zero_at_minus_inf or _dies_out(record):
+        if _dies_out(record):
+            return not unbounded
+        if record.zero_at_minus_inf:
             tells = record.normalises is not None or (record.replaces and record.most == math.inf)
             return bool(tells) or not unbounded
         passes = record.moves or (record.linear and record.multiplies)
