@@ -95,6 +95,22 @@ class _Counting(TorchDispatchMode):
         return result
 
 
+class Moved(TorchDispatchMode):
+    """Counts the bytes that operators of this thread read and write; views move none."""
+
+    def __init__(self):
+        super().__init__()
+        self.bytes = 0
+
+    def __torch_dispatch__(self, function, _types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        if not function.is_view and "set_" not in str(function):
+            leaves = tree_leaves((args, kwargs, result))
+            tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
+            self.bytes += sum(x.numel() * x.element_size() for x in tensors)
+        return result
+
+
 def _is_mapped(tensor):
     return tensor.layout is torch.strided and not tensor.untyped_storage().resizable()
 

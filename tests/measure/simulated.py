@@ -65,7 +65,13 @@ class Machine:
     def total_bytes(self):
         return self.total
 
-    def make_room(self):
+    def make_room(self, _needed=math.inf):
+        pass
+
+    def idle_bytes(self):
+        return 0
+
+    def empty_cache(self):
         pass
 
     def conditions(self):

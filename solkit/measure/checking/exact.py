@@ -226,15 +226,18 @@ def _root_mean_square(values: torch.Tensor, axes: list[int]) -> torch.Tensor:
 
 
 def _perturb_values(values: torch.Tensor, step: float, key: tuple[int, ...]) -> None:
-    """Multiply by 1 + t d."""
+    """Multiply by 1 + t d, whose signs take a byte each until then."""
     generator = torch.Generator(values.device).manual_seed(hash(key) % 2**63)
     in_memory = values.permute(sorted(range(values.dim()), key=values.stride, reverse=True))
     pieces = [values]
     if in_memory.is_contiguous():
         pieces = [in_memory.view(-1)[part] for part in part_slices(values.numel())]
+    one = torch.ones((), dtype=values.real.dtype, device=values.device)
     for piece in pieces:
-        signs = torch.empty_like(piece.real).random_(0, 2, generator=generator).mul_(2).sub_(1)
-        piece *= signs.mul_(step).add_(1)
+        words = torch.empty(-(-piece.numel() // 8), dtype=torch.int64, device=piece.device)
+        bits = words.random_(generator=generator).view(torch.int8)[: piece.numel()]
+        signs = bits.bitwise_and_(2).sub_(1).view(piece.shape)
+        piece.mul_(torch.add(one, signs, alpha=step))  # keeps the sign of zero
 
 
 def is_inexact(tensor: torch.Tensor) -> bool:

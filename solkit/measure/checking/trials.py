@@ -26,7 +26,12 @@ from solkit.measure.checking.distributions import (
 )
 from solkit.measure.checking.exact import Exact, TooLargeError, TooSlowError, exact_reference
 from solkit.measure.checking.faults import ALL_DISTRIBUTIONS, ContextLostError
-from solkit.measure.checking.inputs import copy_workload, distinct_elements, tensors_of
+from solkit.measure.checking.inputs import (
+    copy_workload,
+    distinct_elements,
+    mark_inputs,
+    tensors_of,
+)
 from solkit.measure.checking.tolerance import (
     Standard,
     compare_outputs,
@@ -67,6 +72,8 @@ class Trial:
     is_short: bool = False
     # root mean square of each output on the file's own inputs; ``None`` if these are they
     usual_levels: tuple[float, ...] | None = None
+    # of the inputs, if these had to leave memory; else ``None``
+    inputs_marks: tuple[object, ...] | None = None
     _standards: dict[Tolerance | None, Standard] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -98,9 +105,28 @@ class Trial:
     @property
     def size_bytes(self) -> int:
         """Bytes of the trial's tensors."""
+        inputs = tensors_of(self.workload)
+        return self.outputs_bytes + sum(part.numel() * part.element_size() for part in inputs)
+
+    @property
+    def outputs_bytes(self) -> int:
+        """Bytes of the correct outputs, in wide arithmetic too."""
         exact = [part for out in self.exact or () for part in (out.value, out.sensitivity)]
-        tensors = (*tensors_of(self.workload), *self.want, *exact)
+        tensors = (*self.want, *exact)
         return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+    def without_inputs(self) -> Trial:
+        """Return the trial with marks instead of its inputs."""
+        if self.inputs_marks is not None:
+            return self
+        marks = mark_inputs(self.workload)
+        return replace(self, workload=self.workload.with_inputs((), {}), inputs_marks=marks)
+
+    def with_inputs(self, workload: Workload) -> Trial | None:
+        """Return the trial with its inputs, made once more; ``None`` if these differ."""
+        if mark_inputs(workload) != self.inputs_marks:
+            return None
+        return replace(self, workload=workload, inputs_marks=None)
 
 
 @dataclass(frozen=True)
@@ -191,6 +217,14 @@ class Trials:
     def redraw_inputs(self, seed: int) -> Workload:
         """Return the inputs of a trial of ``inputs()`` once more."""
         return self._make_inputs(seed, self.shape)
+
+    def remake_inputs(self, trial: Trial) -> Workload:
+        """Return the inputs of a trial that candidates share once more."""
+        workload = self._make_inputs(trial.seed, trial.shape)
+        for distribution in DISTRIBUTIONS:
+            if distribution.name == trial.name:
+                _fill_inputs(workload, distribution, self._structures)
+        return workload
 
     def mix_values(self, workload: Workload, seed: int) -> Workload:
         """Return a copy of a workload whose floating values moved within their tensors.
@@ -361,12 +395,16 @@ def _largest_size(leaves: Sequence[torch.Tensor]) -> float:
         for leaf in leaves
         if leaf.is_floating_point() and leaf.layout is torch.strided and leaf.numel()
     ]
-    sizes = (
-        widen_fp8(leaf[part]).abs().nan_to_num_(0.0, 0.0, 0.0).max()
-        for leaf in plain
-        for part in part_slices(leaf.numel())
-    )
-    return max((float(size) for size in sizes), default=0.0)
+    parts = (widen_fp8(leaf[part]) for leaf in plain for part in part_slices(leaf.numel()))
+    return max(map(_largest_of_part, parts), default=0.0)
+
+
+def _largest_of_part(values: torch.Tensor) -> float:
+    if not values.is_complex():
+        low, high = (float(end) for end in values.aminmax())
+        if math.isfinite(low) and math.isfinite(high):  # most are: one pass, no copy
+            return max(-low, high)
+    return float(values.abs().nan_to_num_(0.0, 0.0, 0.0).max())
 
 
 @dataclass(frozen=True)
@@ -464,33 +502,64 @@ _MOST_BYTES = 1 << 30
 class TrialCache:
     """The trials of the most recently used problems, up to `most_bytes` of tensors in all.
 
-    A problem that needs more is never kept, nor one whose trials lack what memory was short for.
+    Of a problem that needs more, only the correct outputs are kept, which cost most, and its inputs
+    are made once more. None is kept that needs more even so, nor one whose trials lack what memory
+    was short for.
     """
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
         self._most_bytes = most_bytes
         self._kept: OrderedDict[Hashable, tuple[tuple[Trial, ...], int]] = OrderedDict()
 
-    def cached_trials(self, key: Hashable, make: Callable[[], Iterator[Trial]]) -> Iterator[Trial]:
+    def cached_trials(
+        self,
+        key: Hashable,
+        make: Callable[[], Iterator[Trial]],
+        remake_inputs: Callable[[Trial], Workload],
+    ) -> Iterator[Trial]:
         """Yield the trials of a key; made one at a time, and kept if all were requested.
 
-        The key holds everything that the trials depend on.
+        Args:
+            key: holds everything that the trials depend on.
+            make: makes them.
+            remake_inputs: makes the inputs of one that was kept without them.
         """
+        yielded: set[str] = set()
         if key in self._kept:
             self._kept.move_to_end(key)
-            yield from self._kept[key][0]
-            return
+            for kept in self._kept[key][0]:
+                whole = (
+                    kept.with_inputs(remake_inputs(kept)) if kept.inputs_marks is not None else kept
+                )
+                if whole is None:  # the seed gives other inputs than before
+                    break
+                yielded.add(kept.name)
+                yield whole
+                del whole  # while the next one is made, memory may be short
+            else:
+                return
+            del self._kept[key]
+        for trial in self._made_trials(key, make):
+            if trial.name not in yielded:
+                yield trial
+            del trial
+
+    def _made_trials(self, key: Hashable, make: Callable[[], Iterator[Trial]]) -> Iterator[Trial]:
+        """Make trials one at a time, and keep them if all were requested."""
         taken: list[Trial] = []
-        size = 0.0
+        size = outputs = 0.0
         for trial in make():
-            size = math.inf if trial.is_short else size + trial.size_bytes
-            if size <= self._most_bytes:
+            size += trial.size_bytes
+            outputs = math.inf if trial.is_short else outputs + trial.outputs_bytes
+            if outputs > self._most_bytes:
+                taken.clear()
+            elif size <= self._most_bytes:
                 taken.append(trial)
             else:
-                taken.clear()
+                taken[:] = [one.without_inputs() for one in (*taken, trial)]
             yield trial
             del trial  # while the next one is made, memory may be short
-        if size <= self._most_bytes:
-            self._kept[key] = tuple(taken), int(size)
+        if outputs <= self._most_bytes:
+            self._kept[key] = tuple(taken), int(size if size <= self._most_bytes else outputs)
             while sum(size for _, size in self._kept.values()) > self._most_bytes:
                 self._kept.popitem(last=False)

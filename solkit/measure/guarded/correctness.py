@@ -70,6 +70,9 @@ _JUDGING_SHARE = 0.5  # of the time that is left: for judging timed calls
 _LATE_SHARE = 0.1  # of the large calls after that: a kernel cannot know when it is safe
 _MOST_IDLE_BYTES = 1 << 30  # of outputs: above it their shared memory is freed after each call
 _OUTPUT_SLACK_BYTES = 64 << 20
+_ROOM_TIMES = 4
+"""Memory that a candidate finds, in sizes of its inputs and outputs, before this process gives back
+what its allocator keeps: taking tens of GB anew takes the driver longer than most work on them."""
 _INPUTS_HELD, _OUTPUTS_HELD = 2, 5
 """Copies at least: the inputs and what the candidate gets of them; the correct outputs, the
 candidate's, what it worked with, what it passes on, and what is judged."""
@@ -109,6 +112,8 @@ class _Usual:
     prints: list[tuple[object, ...]]  # fingerprints of the correct outputs
     is_floating: bool  # whether there are floating ones among these
     shared: Shared | None  # ``None`` if they had to leave memory
+    # what remains then: the correct outputs, if they are few; else ``None``
+    lean: Trial | None
 
 
 class Checks:
@@ -122,6 +127,7 @@ class Checks:
         self._bound_to: dict[str, Value] | None = None
         self._known_effects: Effects | None = None
         self._trials: Trials | None = None
+        self._is_large = False  # whether its inputs leave memory between trials
         self._swapped = False  # whether it was checked on inputs with swapped values
         self._vary = self._are_free = False  # see `solkit.measure.checking.redrawing`
         self._kept: list[tuple[Shared, _Taken]] = []  # calls to judge
@@ -188,7 +194,7 @@ class Checks:
         def allocated(size: int) -> Block:
             return self._allocate_block(size, self._setup.blocks)
 
-        leave = draws.kind == "drawn" and not sets[-1].trial.want
+        leave = draws.kind == "drawn" and self._is_large
         first = partial(trials.redraw_inputs, sets[-1].trial.seed) if leave else None
         return Redraws(sets, draws, remotes, taken_apart, allocated, first)
 
@@ -213,6 +219,11 @@ class Checks:
             self._problem.description.problem.tolerance,
             min(LIMIT_S, self._remote.remaining_s),
         )
+
+    @property
+    def is_large(self) -> bool:
+        """True if the inputs are so large that one set is in memory at a time."""
+        return self._is_large
 
     @property
     def reference_s(self) -> float:
@@ -247,12 +258,15 @@ class Checks:
                 prints = fingerprints_of(trial.want, self._key)
                 is_floating = any(tensor.is_floating_point() for tensor in trial.want)
                 kept = shared if stays else None
-                usual.append(_Usual(trial.name, trial.seed, prints, is_floating, kept))
+                is_lean = trial.outputs_bytes <= _MOST_KEPT_BYTES and not trial.is_short
+                lean = trial.without_inputs() if is_lean and not stays else None
+                usual.append(_Usual(trial.name, trial.seed, prints, is_floating, kept, lean))
             is_second = trial.is_usual and len(usual) == 2
             del trial, shared, blocks  # they would stay in memory while the next trial is made
             if is_second:
                 self._compare_draws(*usual)
         sets = [draw.shared for draw in usual if draw.shared is not None]
+        self._is_large = not sets
         return sets or [self._shared_again(usual[-1])]
 
     def _limit_s(self, share_s: float) -> float:
@@ -290,9 +304,14 @@ class Checks:
             return self._trials.redraw_inputs(usual.seed)
 
     def _shared_again(self, usual: _Usual) -> Shared:
-        """Return inputs that had to leave memory; their outputs are computed for judged calls."""
-        shape = self._request.shape
-        trial = Trial(usual.name, usual.seed, self._usual_inputs(usual), [], None, shape=shape)
+        """Return inputs that had to leave memory, with their outputs if these were kept.
+
+        Else outputs are computed for judged calls.
+        """
+        shape, workload = self._request.shape, self._usual_inputs(usual)
+        trial = None if usual.lean is None else usual.lean.with_inputs(workload)
+        if trial is None:
+            trial = Trial(usual.name, usual.seed, workload, [], None, shape=shape)
         shared = self._share_inputs(trial, self._setup.blocks)
         self._remote.attach(trial.name, shared.packed, shared.block)
         return shared
@@ -347,8 +366,8 @@ class Checks:
 
     def _free_bytes(self) -> float:
         """Memory that this process may still take."""
-        self._setup.machine.make_room()
-        return self._setup.machine.free_bytes()
+        machine = self._setup.machine
+        return machine.free_bytes() + machine.idle_bytes()
 
     def _own_and_common_trials(self) -> Iterator[Trial]:
         """First trials that no other candidate has seen, then those that candidates share.
@@ -384,7 +403,7 @@ class Checks:
         )
         held_out = self._problem.description.problem.held_out_shapes
         make = partial(replace(trials, seed=seed).common_trials, held_out, usual)
-        yield from self._setup.cache.cached_trials(key, make)
+        yield from self._setup.cache.cached_trials(key, make, trials.remake_inputs)
 
     def _make_workload(self, shape: Mapping[str, Value]) -> Workload:
         return bound_workload(self._problem, shape, {}, self._device)
@@ -396,17 +415,31 @@ class Checks:
         sizes = [tensor.numel() * tensor.element_size() for tensor in trial.want]
 
         def judged(which: str, guarded: bool) -> list[tuple[object, ...]]:
-            self._setup.machine.make_room()
-            aliases = self._effects.aliases
-            look = self._remote.run(trial.name, trial.seed, sizes, aliases, guarded=guarded)
+            look = self._run_candidate(shared, sizes, guarded)
             got = self._judge_call(look, shared, which)
-            shared.restore()
+            if shared.written:  # else nothing changed, or the candidate is wrong
+                shared.restore()
             return fingerprints_of(got, self._key) if is_usual else []
 
         first = judged(trial.name, is_usual)
         if is_usual and judged(f"{trial.name}, called again", False) != first:
             self.notes["Nondeterministic output: two calls on the same inputs differ."] = None
         self._setup.say("running the reference")
+
+    def _run_candidate(self, shared: Shared, sizes: Sequence[int], guarded: bool) -> Look:
+        """Run the candidate on a trial; once more with all memory if it had too little."""
+        trial, machine = shared.trial, self._setup.machine
+        aliases = self._effects.aliases
+        machine.make_room(_ROOM_TIMES * (shared.block.size + sum(sizes)))
+        try:
+            return self._remote.run(trial.name, trial.seed, sizes, aliases, guarded=guarded)
+        except CandidateError as failure:
+            idle = machine.idle_bytes()
+            if failure.verdict is not Verdict.OUT_OF_MEMORY or not idle:
+                raise
+        machine.empty_cache()
+        shared.restore()
+        return self._remote.run(trial.name, trial.seed, sizes, aliases, guarded=guarded)
 
     def _share_inputs(self, trial: Trial, blocks: contextlib.ExitStack) -> Shared:
         """Share a trial's inputs with the candidate."""
@@ -416,7 +449,7 @@ class Checks:
             self._sizes = inputs.size, _total_bytes(trial.want)
         if self._known_effects is None:
             self._known_effects = observe_effects(trial, self._setup.machine)
-        self._setup.machine.make_room()
+        self._setup.machine.make_room(inputs.size + _OUTPUT_SLACK_BYTES)
         block = self._allocate_block(inputs.size, blocks)
         inputs.fill_block(block)
         return Shared(trial, inputs, block, self._effects.written)
@@ -504,7 +537,7 @@ class Checks:
             raise CandidateError(Verdict.WRONG, (error,))
         if size > _MOST_IDLE_BYTES:  # they do not wait for the next call
             self._release_results()
-            self._setup.machine.make_room()
+            self._setup.machine.make_room(size + _OUTPUT_SLACK_BYTES)
             with contextlib.ExitStack() as blocks:
                 block = self._allocate_block(size, blocks)
                 got = self._remote.fetch(block, forms, is_new=True, stays=False)

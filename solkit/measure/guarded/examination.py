@@ -45,7 +45,9 @@ _SINGLE = SamplingPlan(warmup=1, minimum=8, maximum=8)
 _SINGLE_FACTOR, _SINGLE_MORE_MS = 2.0, 0.01
 """Allowances for a single call, which finds weights and workspaces less warm."""
 _TYPICAL = 2  # inputs of calls at the median, whose needs are measured
-_LOOKS = 6  # about how many calls of the first round have their outputs judged
+_LOOKS, _LOOKS_AT_LARGE = 6, 2
+"""About how many calls of the first round have their outputs judged: of large inputs fewer, as each
+needs the reference in wide arithmetic, which takes longer than all the calls."""
 _DEGENERATE = (
     "The reference gives the same outputs, bit for bit, on two sets of inputs that differ: a "
     "kernel that does none of its work would be correct."
@@ -121,7 +123,8 @@ class Examination:
         plan = replace(plan, hopeless_ms=self._request.hopeless_ms)
         timed, flush = self._time_candidate(redraws, plan)
         self.check_graphs(timed.candidate.spans_ms, redraws)
-        timed_on = redraws.restore_first()
+        is_short = median(timed.candidate.spans_ms) < self._request.hard_ms
+        timed_on = redraws.restore_first(remembering=is_short)
         clock = self.check_times(timed.candidate.spans_ms, timed_on)
         verdict = Verdict.UNSTABLE if timed.unstable else Verdict.CORRECT
         verdict = Verdict.DEGENERATE_PROBLEM if self.checks.is_degenerate else verdict
@@ -170,6 +173,7 @@ class Examination:
     def _time_candidate(self, redraws: Redraws, plan: SamplingPlan) -> tuple[_Timed, str]:
         """Return the times by the first timer that works, and how it flushes L2."""
         self._setup.say("timing")
+        self._setup.machine.make_room()
         timers, flush = self._setup.machine.timers(self._protocol)
         timed, notes = by_first_that_works(timers, partial(self._time_with, redraws, plan))
         self.checks.judge_kept_calls()
@@ -177,7 +181,8 @@ class Examination:
 
     def _time_with(self, redraws: Redraws, plan: SamplingPlan, timer: Timer) -> _Timed:
         order = random.Random(self._request.seed)
-        looks = _LOOKS / (plan.warmup + plan.minimum)
+        most = _LOOKS_AT_LARGE if self.checks.is_large else _LOOKS
+        looks = most / (plan.warmup + plan.minimum)
         candidate = self.make_side(redraws, timer.method, looks)
         sides = (candidate, *sides_in_turns(timer, self._reference_subject(redraws)))
         with self._setup.machine.conditions() as conditions:

@@ -132,9 +132,13 @@ class Redraws:
         self._last = drawn
         return drawn
 
-    def restore_first(self) -> Shared:
-        """Share the inputs of before the first turn again."""
-        if self._last is not None:
+    def restore_first(self, remembering: bool = False) -> Shared:
+        """Share the inputs of before the first turn again.
+
+        Args:
+            remembering: whether `is_repeatable` may be asked afterwards.
+        """
+        if self._last is not None and remembering:
             self._prints = self._fingerprint_inputs(self.current.trial.workload)
         first = replace(self._first, block=self._sets[-1].block)
         if self._make_first is not None:

@@ -70,12 +70,13 @@ class Machine:
         """Return all device memory."""
         return math.inf
 
-    def make_room(self) -> None:
+    def make_room(self, needed: float = math.inf) -> None:
         """Give back what this process's allocator keeps for itself, if that is much.
 
-        Other processes, and memory that processes share, cannot take it otherwise.
+        Other processes, and memory that processes share, cannot take it otherwise. Where `needed`
+        bytes are free, nothing is given back.
         """
-        if self.idle_bytes() > _MOST_IDLE_BYTES:
+        if self.idle_bytes() > _MOST_IDLE_BYTES and self.free_bytes() < needed:
             self.empty_cache()
 
     def empty_cache(self) -> None:

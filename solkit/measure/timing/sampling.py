@@ -34,6 +34,9 @@ T = TypeVar("T")
 _SHORT_S, _SLOW_S = 0.005, 1.0
 _DRAWING_S, _FEWEST = 4.0, 8
 """Seconds for drawing inputs, but no fewer samples: eight still have a 95 % interval."""
+_COSTLY_DRAW_S, _COSTLY_WARMUP, _COSTLY_BUDGET_S = 0.005, 2, 1.0
+"""Draws that take so long are the larger part of a turn, and come with calls of milliseconds, of
+which eight are precise enough for most; the others get more."""
 _REQUESTING_S = 0.001  # more than a request, a flush of L2 and a launch add to a call's time
 
 
@@ -182,7 +185,17 @@ def plan_sampling(reference_s: float) -> SamplingPlan:
 
 
 def limit_by_draws(plan: SamplingPlan, draw_s: float) -> SamplingPlan:
-    """Return the plan with fewer samples, if drawing inputs before each would take too long."""
+    """Return the plan with fewer samples, if drawing inputs before each would take too long.
+
+    Where a draw costs much, as few as have an interval come first: more follow while it is wide.
+    """
+    if draw_s > _COSTLY_DRAW_S:
+        plan = replace(
+            plan,
+            warmup=min(plan.warmup, _COSTLY_WARMUP),
+            minimum=min(plan.minimum, _FEWEST),
+            budget_s=min(plan.budget_s, _COSTLY_BUDGET_S),
+        )
     most = int(_DRAWING_S / max(draw_s, 1e-9))
     if most >= plan.warmup + plan.minimum:
         return plan

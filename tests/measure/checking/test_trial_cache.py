@@ -7,10 +7,13 @@ from solkit.kernelfiles import Workload
 from solkit.measure.checking.trials import Trial, TrialCache
 
 
-def trial(name, elements=100, short=()):
-    x = torch.zeros(elements)
-    workload = Workload((x,), {}, reference=None, kernel=None)
-    return Trial(name, 0, workload, [x + 1], None, is_short=name in short)
+def inputs(elements, value=0.0):
+    return Workload((torch.full((elements,), value),), {}, reference=None, kernel=None)
+
+
+def trial(name, elements=100, short=(), outputs=100):
+    want = [torch.ones(outputs)]
+    return Trial(name, 0, inputs(elements), want, None, is_short=name in short)
 
 
 @pytest.fixture
@@ -27,8 +30,12 @@ def maker():
     return maker
 
 
-def names(cache, key, make):
-    return [trial.name for trial in cache.cached_trials(key, make)]
+def cannot_remake(trial):
+    raise AssertionError(f"the inputs of {trial.name} were kept")
+
+
+def names(cache, key, make, remake=cannot_remake):
+    return [trial.name for trial in cache.cached_trials(key, make, remake)]
 
 
 def test_trials_of_a_key_are_made_once(maker):
@@ -41,16 +48,50 @@ def test_trials_of_a_key_are_made_once(maker):
 
 def test_those_that_were_not_all_asked_for_are_made_again(maker):
     cache = TrialCache()
-    next(cache.cached_trials("k", maker("a", "b")))
+    next(cache.cached_trials("k", maker("a", "b"), cannot_remake))
     assert names(cache, "k", maker("a", "b")) == ["a", "b"]
     assert maker.made == ["a", "a", "b"]
 
 
 def test_a_problem_that_is_too_large_is_not_kept(maker):
-    cache = TrialCache(most_bytes=1500)  # a trial has 800: 100 elements of 4 bytes, twice
+    cache = TrialCache(most_bytes=700)  # a trial has 800: 100 elements of 4 bytes, twice
     for _ in range(2):
         assert names(cache, "k", maker("a", "b")) == ["a", "b"]
     assert maker.made == ["a", "b", "a", "b"]
+
+
+@pytest.mark.parametrize("elements", [1000, 150])  # too large from the first, from the second on
+def test_of_large_inputs_the_outputs_are_kept(maker, elements):
+    cache = TrialCache(most_bytes=1100)
+    make = maker("a", "b", elements=elements)
+    remade = []
+
+    def remake(trial):
+        assert not trial.workload.args
+        remade.append(trial.name)
+        return inputs(elements)
+
+    for _ in range(3):
+        trials = list(cache.cached_trials("k", make, remake))
+        assert [trial.name for trial in trials] == ["a", "b"]
+        assert all(len(trial.workload.args[0]) == elements for trial in trials)
+        assert all(torch.equal(trial.want[0], torch.ones(100)) for trial in trials)
+    assert maker.made == ["a", "b"]
+    assert remade == ["a", "b"] * 2
+
+
+def test_inputs_that_come_out_otherwise_are_given_up_with_their_outputs(maker):
+    cache = TrialCache(most_bytes=1100)
+    make = maker("a", "b", elements=1000)
+    assert names(cache, "k", make) == ["a", "b"]
+
+    def remake(trial):
+        return inputs(1000, 1.0 if trial.name == "b" else 0.0)
+
+    trials = list(cache.cached_trials("k", make, remake))
+    assert [trial.name for trial in trials] == ["a", "b"]
+    assert float(trials[1].workload.args[0].sum()) == 0.0, "made anew, with outputs"
+    assert maker.made == ["a", "b"] * 2
 
 
 def test_trials_that_memory_was_short_for_are_made_again(maker):

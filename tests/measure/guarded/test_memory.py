@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 import torch
-from live import Live
+from live import Live, Moved
 from simulated import HEAD, NoGuard, reference
 
 from solkit.core import Verdict
@@ -18,7 +18,7 @@ from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking import chunked_tensors, distributions, inputs, tolerance
 from solkit.measure.checking.inputs import digest_inputs
 from solkit.measure.checking.trials import TrialCache
-from solkit.measure.guarded import correctness
+from solkit.measure.guarded import correctness, examination
 from solkit.measure.guarded.candidate import serve
 from solkit.measure.guarded.correctness import Setup
 from solkit.measure.guarded.examination import examine
@@ -46,7 +46,7 @@ def measured(tmp_path, monkeypatch):
     monkeypatch.setattr("solkit.measure.checking.trials.DISTRIBUTIONS", few)
     monkeypatch.setattr("solkit.measure.guarded.candidate.CheatDetector", NoGuard)
 
-    def measured(body, **machine):
+    def measured(body, cache=None, moved=None, **machine):
         path = tmp_path / "mine.py"
         path.write_text(
             dedent(f"""
@@ -75,8 +75,9 @@ def measured(tmp_path, monkeypatch):
             channel = Channel(ours, trusting=False)
             channel.receive()  # it is ready
             request = Request(str(path), None, {}, {}, 600.0, 5, "cpu")
-            with contextlib.ExitStack() as blocks, live.counting():
-                setup = Setup(reference(**machine), live.say, blocks, TrialCache(0))
+            counting = live.counting() if moved is None else moved
+            with contextlib.ExitStack() as blocks, counting:
+                setup = Setup(reference(**machine), live.say, blocks, cache or TrialCache(0))
                 outcome = examine(request, [channel], setup)
         thread.join()
         return outcome, {stage: most / BYTES for stage, most in live.peaks.items()}
@@ -148,6 +149,25 @@ def test_tolerances_alone_decide_where_memory_is_short(run, monkeypatch, most_by
     assert wrong.verdict is Verdict.WRONG
 
 
+@pytest.mark.slow
+def test_bytes_that_the_referee_moves_for_a_candidate(measured, monkeypatch):
+    """Of trials that candidates share, the reference in wide arithmetic runs for the first alone.
+
+    On fp32 inputs beside a small output, in sizes of the inputs: before any of this was looked at,
+    1,500 for the first candidate and 1,500 for each later one.
+    """
+    monkeypatch.setattr("solkit.measure.timing.sampling._COSTLY_DRAW_S", 0.0)
+    monkeypatch.setattr(examination, "_LOOKS_AT_LARGE", 0)  # or chance decides
+    cache, moved = TrialCache(BYTES), [Moved(), Moved()]
+    for count in moved:
+        outcome, _ = measured("x.amax(dim=1)", cache, count)
+        assert outcome.verdict is Verdict.CORRECT
+        assert outcome.measurement.samples == 8, "their interval is narrow"
+    first, later = (count.bytes / BYTES for count in moved)
+    assert first < 690
+    assert later < 520
+
+
 def test_a_lack_of_memory_says_what_is_needed_and_what_there_is(run):
     """The second of the file's own inputs, of 64 bytes as the outputs, does not fit."""
     head = HEAD.replace(
@@ -181,6 +201,7 @@ WRONG = {
 def test_large_inputs_are_checked_as_strictly(run, monkeypatch, body):
     for name in ("_MOST_TIMED_BYTES", "_MOST_KEPT_BYTES", "_MOST_IDLE_BYTES"):
         monkeypatch.setattr(correctness, name, 0)
-    monkeypatch.setattr("solkit.measure.guarded.examination._LOOKS", 1000)
+    for name in ("_LOOKS", "_LOOKS_AT_LARGE"):
+        monkeypatch.setattr(examination, name, 1000)
     kernel = "calls = []\ndef kernel(x):\n    calls.append(1)\n    " + body
     assert run(kernel).verdict is Verdict.WRONG

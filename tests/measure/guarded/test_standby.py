@@ -15,6 +15,7 @@ from solkit.errors import InputError
 from solkit.measure import Session
 from solkit.measure.guarded import processes
 from solkit.measure.guarded.standby import Standby, StandbySettings
+from solkit.measure.timing.gpu_lock import gpu_uuid
 from solkit.processes import standby as client
 from solkit.processes.forkserver import ForkServer
 
@@ -44,9 +45,9 @@ class Clock:
 class Daemon:
     """A daemon in a thread of this process."""
 
-    def __init__(self, path, **settings):
+    def __init__(self, path, gpu=None, device="cpu", **settings):
         self.clock = Clock()
-        self.standby = Standby(StandbySettings(None, "cpu", **settings), clock=self.clock)
+        self.standby = Standby(StandbySettings(gpu, device, **settings), clock=self.clock)
         self.ended = None
         self._thread = threading.Thread(target=self._serve, args=(path,), daemon=True)
         self._thread.start()
@@ -288,3 +289,57 @@ def test_without_a_daemon_a_server_is_started():
     server.load()
     assert server.is_alive
     server.close()
+
+
+DOUBLING = """
+import torch
+import triton
+import triton.language as tl
+
+def inputs(N=1 << 24, device="cuda"):
+    return (torch.randn(N, device=device),)
+
+def reference(x):
+    return x * 2
+
+@triton.jit
+def double(x, y, N, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < N) * 2, mask=at < N)
+
+def kernel(x):
+    y = torch.empty_like(x)
+    double[(triton.cdiv(x.numel(), 1024),)](x, y, x.numel(), BLOCK=1024)
+    return y
+"""
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_the_pair_measures_and_idle_ones_are_no_company(path, tmp_path, monkeypatch):
+    server = ForkServer(processes.PREPARE, processes.ENVIRONMENT, borrows=True)
+    monkeypatch.setattr(processes, "_server", server)
+    kernel = tmp_path / "mine.py"
+    kernel.write_text(DOUBLING)
+    daemon = Daemon(path, gpu=gpu_uuid("0"), device="cuda")
+    assert wait_until(lambda: status()["pair"] == "ready")
+    pair = daemon.standby._pair
+    monkeypatch.setenv("SOLKIT_STANDBY", "")
+    with Session(MeasureSettings()) as session:  # of one who does not know of the daemon
+        alone = session.measure(str(kernel), {}, {})
+        assert not set(session.pids) & set(pair.pids)
+    assert (alone.verdict, daemon.standby._pair) == (Verdict.CORRECT, pair)
+    monkeypatch.setenv("SOLKIT_STANDBY", str(path))
+    server.close()
+    with Session(MeasureSettings()) as session:
+        judged = session.measure(str(kernel), {}, {})
+        assert session.pids == pair.pids
+        again = session.measure(str(kernel), {}, {})
+    assert (judged.verdict, again.verdict) == (Verdict.CORRECT, Verdict.CORRECT)
+    assert judged.measurement.median_ms == pytest.approx(alone.measurement.median_ms, rel=0.1)
+    server.close()
+    client.release_borrowed()
+    assert wait_until(lambda: status()["users"] == 0)
+    daemon.clock.now_s += 10.0
+    assert wait_until(lambda: status()["pair"] == "ready"), "the lock is free again"
+    daemon.standby.stop()
+    assert daemon.join() == "stopped"
