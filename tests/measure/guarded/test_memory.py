@@ -154,7 +154,7 @@ def test_bytes_that_the_referee_moves_for_a_candidate(measured, monkeypatch):
     """Of trials that candidates share, the reference in wide arithmetic runs for the first alone.
 
     On fp32 inputs beside a small output, in sizes of the inputs: before any of this was looked at,
-    1,500 for the first candidate and 1,500 for each later one.
+    1,500 for each candidate.
     """
     monkeypatch.setattr("solkit.measure.timing.sampling._COSTLY_DRAW_S", 0.0)
     monkeypatch.setattr(examination, "_LOOKS_AT_LARGE", 0)  # or chance decides
