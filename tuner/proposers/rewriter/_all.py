@@ -5,7 +5,9 @@ from __future__ import annotations
 from solkit.tuner.proposers.rewriter._mutation import Rewrite
 from solkit.tuner.proposers.rewriter.compiler_hints import Contiguous, Eviction
 from solkit.tuner.proposers.rewriter.descriptors import Descriptors
+from solkit.tuner.proposers.rewriter.flat_index import Unflatten
 from solkit.tuner.proposers.rewriter.fusion import FuseLaunches
+from solkit.tuner.proposers.rewriter.lanes import Lanes
 from solkit.tuner.proposers.rewriter.loop_hoisting import Hoist
 from solkit.tuner.proposers.rewriter.mask_removal import EvenSizes
 from solkit.tuner.proposers.rewriter.one_pass import OnePass
@@ -20,7 +22,7 @@ from solkit.tuner.proposers.rewriter.tile_constants import Constants, Retile
 from solkit.tuner.proposers.rewriter.vectorise import Vectorise
 from solkit.tuner.proposers.rewriter.whole_row import WholeRow
 
-__all__ = ["REWRITES"]
+__all__ = ["REWRITES", "STRUCTURAL"]
 
 REWRITES: tuple[Rewrite, ...] = (
     Tile(),
@@ -30,8 +32,10 @@ REWRITES: tuple[Rewrite, ...] = (
     FuseLaunches(),
     FuseProducts(),
     WholeRow(),
+    Unflatten(),
     Retile(),
     Split(),
+    Lanes(),
     Rows(),
     Grouped(),
     Accumulators(),
@@ -45,3 +49,7 @@ REWRITES: tuple[Rewrite, ...] = (
     Swapped(),
     Contiguous(),
 )
+
+_STRUCTURAL = (Tile, Vectorise, Operands, Scales, FuseLaunches, WholeRow, Unflatten, Split, Lanes)
+STRUCTURAL = frozenset(rewrite.kind for rewrite in (*_STRUCTURAL, Rows, OnePass))
+"""Kinds that change what a program does; the others only how. They come first, and in pairs."""

@@ -151,6 +151,7 @@ _HINTS = ("tl.multiple_of", "tl.max_contiguous", "tl.max_constancy")
 _SCALARS = frozenset(
     "tl.program_id tl.num_programs tl.cdiv float int tl.constexpr tl.static_assert len".split()
 )
+_RANGES = ("range", "tl.range", "tl.static_range")
 _FRESH = ("tl.zeros", "tl.full", "tl.zeros_like", "tl.arange")
 
 
@@ -599,17 +600,24 @@ class _Body:
             whole = parse_expression(f"({self.width}, {inner})")
             args = [call.args[0].with_changes(value=whole), *call.args[1:]]
             return Lifted(call.with_changes(args=args), kind)
-        raise CannotLiftError(render_code(node))
+        if not self.lifting.valid:
+            raise CannotLiftError(render_code(node))
+        axes = ", ".join([":", *["None"] * rank])
+        repeated = f"{render_code(parenthesized(node))}[{', '.join(['None', *[':'] * rank])}]"
+        text = f"tl.where({self.lifting.valid}[{axes}], {repeated}, {repeated})"
+        return Lifted(parse_expression(text), kind)
 
     def _lift_loop(self, statement: cst.For) -> cst.BaseStatement:
-        loop = range_loop(statement)
-        bounds = () if loop is None else (loop.start, loop.stop, loop.step)
-        if loop is None or any(self.lifting.lift_expression(bound).kind.lifted for bound in bounds):
-            raise CannotLiftError(render_code(statement.iter))
-        before = dict(self.lifting.kinds)
-        self.lifting.kinds[loop.name] = Kind(0, False)
-        body = self.block(loop.body)
-        self._require_same_axes(before, assigned_names(*loop.body))
+        over, variable = statement.iter, statement.target
+        if called_name(over) not in _RANGES or not isinstance(variable, cst.Name):
+            raise CannotLiftError(render_code(over))
+        bounds = [arg.value for arg in cst.ensure_type(over, cst.Call).args]
+        if statement.orelse or any(self.lifting.lift_expression(b).kind.lifted for b in bounds):
+            raise CannotLiftError(render_code(over))
+        before, trip = dict(self.lifting.kinds), statements_of(statement)
+        self.lifting.kinds[variable.value] = Kind(0, False)
+        body = self.block(trip)
+        self._require_same_axes(before, assigned_names(*trip))
         return with_body(statement, body)
 
     def _require_same_axes(self, before: Mapping[str, Kind], written: Sequence[str]) -> None:

@@ -18,6 +18,10 @@ __all__ = ["Rewriter"]
 
 _FAVOURED = 1.2
 """A rewrite is favoured if a factor of the gap that it lessens is at least so large."""
+_LAST = ("retile", "constants")
+"""Rewrites that end a proposal of several: without them nothing of the rest could be tuned."""
+_MOST_OPENED = 4
+"""Files whose new rewrites are tried at once: those that the original does not admit."""
 _TIE = 1e-3  # seeds decide between rewrites that the facts favour equally
 
 
@@ -39,11 +43,14 @@ class _Step:
 
 
 class Rewriter:
-    """Proposes rewrites of a Triton kernel, alone and then together; first those that help most.
+    """Proposes rewrites of a Triton kernel, first those that help most.
+
+    What a rewrite makes possible comes right after it, since it may gain nothing alone; then pairs
+    of others. Proposals of several end with sizes as parameters, so that each can be tuned.
 
     Args:
         seed: decides between rewrites that the brief's facts favour equally.
-        depth: how many rewrites one proposal may join.
+        depth: how many rewrites one proposal may join, besides the sizes; 1 for each alone.
         checker: checks each proposal before it is yielded; one of its own if not given.
         checks: whether to check at all; without, proposals are `Checked.UNCHECKED`.
         wrong: whether to yield also those that are found wrong.
@@ -108,11 +115,24 @@ class Rewriter:
         start = _Step(_source_as_measured(brief), (), (), 0.0)
         seen = {brief.source, start.source}
         applied: dict[tuple[str, str], list[_Step]] = {}
-        for rewrites in (favoured, _load_rewrites()):
+        structural = [rewrite for rewrite in favoured if rewrite.kind in _load_structural()]
+        for rewrites in (structural, favoured, _load_rewrites()):
             for step in self._combined_rewrites(start, rewrites, facts, applied):
+                step = self._with_sizes(step, facts)
                 if step.source not in seen:
                     seen.add(step.source)
                     yield step
+
+    def _with_sizes(self, step: _Step, facts: Facts) -> _Step:
+        """Return a file whose block sizes, warps and stages are parameters."""
+        if self._depth < 2 or set(step.kinds) & set(_LAST):
+            return step
+        from solkit.tuner.proposers.rewriter._parse import parse_kernel
+        from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
+
+        text = parse_kernel(step.source)
+        source = "" if text is None else lifted_constants(text, facts)
+        return replace(step, source=source, kinds=(*step.kinds, _LAST[0])) if source else step
 
     def _combined_rewrites(
         self,
@@ -121,7 +141,9 @@ class Rewriter:
         facts: Facts,
         applied: dict[tuple[str, str], list[_Step]],
     ) -> Iterator[_Step]:
-        """Yield files of one rewrite, then of two, and so on, no text twice.
+        """Yield files of one rewrite, with those that it opens, then of two, and so on.
+
+        No text comes twice.
 
         Args:
             start: what they are applied to.
@@ -130,18 +152,22 @@ class Rewriter:
             applied: keeps what each rewrite made of each file.
         """
         seen, level = {start.source}, [start]
-        for _ in range(self._depth):
+        for depth in range(self._depth):
             following: list[_Step] = []
             for step, rewrite, promise in self._extend_level(level, rewrites, facts):
-                key = step.source, rewrite.kind
-                if key not in applied:
-                    applied[key] = list(_apply_rewrite(step, rewrite, promise, facts))
-                for extended in applied[key]:
-                    if extended.source not in seen:
-                        seen.add(extended.source)
-                        following.append(extended)
-                        yield extended
-            level = following
+                for extended in _applied_once(step, rewrite, promise, facts, applied):
+                    if extended.source in seen:
+                        continue
+                    seen.add(extended.source)
+                    following.append(extended)
+                    yield extended
+                    if depth == 0 and self._depth > 1 and len(following) <= _MOST_OPENED:
+                        for opened in _opened_steps(start, extended, facts, applied):
+                            if opened.source not in seen:
+                                seen.add(opened.source)
+                                yield opened
+            level = [step for step in following if not set(step.kinds) & set(_LAST)]
+            rewrites = [rewrite for rewrite in rewrites if rewrite.kind not in _LAST]
 
     def _extend_level(
         self, level: Sequence[_Step], rewrites: Sequence[Rewrite], facts: Facts
@@ -155,6 +181,34 @@ class Rewriter:
             if rewrite.kind not in step.kinds
         ]
         return sorted(pairs, key=lambda pair: -pair[2])
+
+
+def _applied_once(
+    step: _Step,
+    rewrite: Rewrite,
+    promise: float,
+    facts: Facts,
+    applied: dict[tuple[str, str], list[_Step]],
+) -> list[_Step]:
+    key = step.source, rewrite.kind
+    if key not in applied:
+        applied[key] = list(_apply_rewrite(step, rewrite, promise, facts))
+    return applied[key]
+
+
+def _opened_steps(
+    start: _Step, step: _Step, facts: Facts, applied: dict[tuple[str, str], list[_Step]]
+) -> Iterator[_Step]:
+    """Yield what a file admits that the original does not, most promising first."""
+    if set(step.kinds) & set(_LAST):
+        return
+    rewrites = [
+        rewrite for rewrite in _load_rewrites() if rewrite.kind not in (*step.kinds, *_LAST)
+    ]
+    for rewrite in sorted(rewrites, key=lambda rewrite: -_expected_promise(rewrite, facts)):
+        if not _applied_once(start, rewrite, start.promise, facts, applied):
+            promise = step.promise + _expected_promise(rewrite, facts)
+            yield from _applied_once(step, rewrite, promise, facts, applied)
 
 
 def _apply_rewrite(step: _Step, rewrite: Rewrite, promise: float, facts: Facts) -> Iterator[_Step]:
@@ -187,6 +241,12 @@ def _load_rewrites() -> tuple[Rewrite, ...]:
     from solkit.tuner.proposers.rewriter._all import REWRITES
 
     return REWRITES
+
+
+def _load_structural() -> frozenset[str]:
+    from solkit.tuner.proposers.rewriter._all import STRUCTURAL
+
+    return STRUCTURAL
 
 
 def _source_as_measured(brief: Brief) -> str:

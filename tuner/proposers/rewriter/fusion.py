@@ -1,4 +1,13 @@
-"""Two launches of one launcher become one: the value between them stays in registers."""
+"""Launches of one launcher become one: the value between them stays in registers.
+
+The writer stores an element at an offset that follows from its indices, one or more of a grid's
+axis; the reader loads at an offset of its own. Solving one for the other gives the indices for
+which the writer's statements are repeated within the reader, whatever the grids.
+
+Notation
+    _index_k    the index along axis k of the grid: of a program, or of an element of its block
+    offset      a sum of products, of indices and of the launcher's values
+"""
 
 from __future__ import annotations
 
@@ -7,12 +16,14 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._carried import WRITES, unpacked_statements
 from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
     changed_text,
     has_assignment,
     launch_line,
     options_of,
+    program_axis,
     renamed_function,
 )
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
@@ -24,49 +35,40 @@ from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
     called_name,
     calls_within,
-    expression_statement,
+    child_nodes,
     names_within,
     nodes_within,
+    parenthesized,
     parse_expression,
+    parse_kernel,
     parse_statement,
     render_code,
     replace_each,
     single_assignment,
+    statements_of,
     substitute_names,
+    with_body,
 )
 from solkit.tuner.proposers.rewriter._values import argument_aliases, without_repeats
 
 __all__ = ["FuseLaunches"]
 
 _ALLOCATORS = ("torch.empty", "torch.empty_like", "torch.zeros", "torch.zeros_like")
-_USES = 3  # it is made, written by one launch, and read by another
-
-
-@dataclass(frozen=True)
-class _Pair:
-    """Two launches, with a tensor that one writes and the other reads.
-
-    Attributes:
-        writer, reader: the launches.
-        written, read: the parameters that get the tensor.
-        store: the writer's statement.
-        allocation: the launcher's statement that allocates it.
-    """
-
-    writer: Launch
-    reader: Launch
-    written: str
-    read: str
-    store: cst.BaseStatement
-    allocation: cst.BaseStatement
+_HARMLESS = (*_ALLOCATORS, "triton.cdiv", "triton.next_power_of_2", "int", "min", "max", "float")
+_METHODS = ("numel", "size", "stride", "dim", "element_size", "new_empty", "get")
+_MOST_COPIES = 3  # of the writer's statements in one reader
+_MOST_LAUNCHES = 12
+_REDUCTIONS = ("tl.sum", "tl.max", "tl.min", "tl.argmax", "tl.argmin", "tl.dot", "tl.cumsum")
+_KEPT_TYPES = ("int", "bool", "float8")
+"""Types of a tensor between launches that change values; a narrower float only rounds them."""
 
 
 class FuseLaunches:
-    """An elementwise producer is computed within its consumer.
+    """An elementwise producer is computed within its consumer, and chains of them in one launch.
 
-    Applies where both launches have the same grid and neither function has loops or branches, the
-    tensor between them is local to the launcher and used by nothing else, and the consumer loads
-    it only at the places where the producer's program with the same index stores it.
+    Applies where the producer has no loops or branches and stores once, the tensor between them is
+    local to the launcher, and where the consumer loads decides which index the producer had:
+    both walk over the same sizes, or the tensor is contiguous. The consumer may write in place.
     """
 
     kind = "fuse launches"
@@ -74,118 +76,779 @@ class FuseLaunches:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        for writer in text.single:
-            for reader in text.single:
-                pair = _fusable_pair(text, writer, reader)
-                if pair is not None and (source := _fuse_pair(text, pair)):
-                    why = facts.explain_factors("extra traffic", "launch")
-                    yield Variant(
-                        source,
-                        f"{writer.function.name} writes what {reader.function.name} reads at the "
-                        f"same places; together they need no memory between them{why}.",
-                    )
+        names: list[str] = []
+        source = ""
+        for _ in range(_MOST_LAUNCHES):
+            fused = _fuse_first_pair(text)
+            following = None if fused is None else parse_kernel(fused[0])
+            if fused is None or following is None:
+                break
+            source, text = fused[0], following
+            names += [name for name in fused[1] if name not in names]
+        if source:
+            why = facts.explain_factors("extra traffic", "launch")
+            yield Variant(
+                source,
+                f"{names[0]} writes what {names[1]} reads; together they need no memory between "
+                f"them{why}.",
+            )
 
 
-def _fusable_pair(text: KernelText, writer: Launch, reader: Launch) -> _Pair | None:
-    if writer is reader or writer.launcher is not reader.launcher or not _same_grid(writer, reader):
-        return None
-    if not all(_is_straight(launch.function) for launch in (writer, reader)):
-        return None
-    if text.launches.index(writer) > text.launches.index(reader):
-        return None
-    stores = [
-        s for s in writer.function.body if called_name(expression_statement(s) or s) == "tl.store"
-    ]
-    if len(stores) != 1:
-        return None
-    for written, argument in writer.arguments.items():
-        for read, other in reader.arguments.items():
-            statement = has_assignment(writer.launcher, render_code(argument))
-            if (
-                statement is None
-                or render_code(argument) != render_code(other)
-                or not isinstance(argument, cst.Name)
-            ):
-                continue
-            allocation = single_assignment(statement)
-            local = allocation is not None and called_name(allocation.value) in _ALLOCATORS
-            uses = _count_uses(writer.launcher, argument.value)
-            if local and uses == _USES and written in _pointer_names(stores[0], writer.function):
-                return _Pair(writer, reader, written, read, stores[0], statement)
+def _fuse_first_pair(text: KernelText) -> tuple[str, tuple[str, str]] | None:
+    """Return the file with the first two launches fused that can be, and their names."""
+    for writer in text.single:
+        for reader in text.single:
+            pair = _fusable_pair(text, writer, reader)
+            if pair is not None and (source := _fuse_pair(text, pair)):
+                return source, (writer.function.name, reader.function.name)
     return None
 
 
-def _same_grid(one: Launch, two: Launch) -> bool:
-    if one.axes is None or two.axes is None:
+# ------------------------------------------------------------------------------- pairs
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Two launches, with a tensor that one writes and the next that has it reads.
+
+    Attributes:
+        writer, reader: the launches.
+        written, read: the parameters that get the tensor.
+        allocation: the launcher's statement that allocates it.
+        is_last: whether no later launch has the tensor.
+    """
+
+    writer: Launch
+    reader: Launch
+    written: str
+    read: str
+    allocation: cst.BaseStatement
+    is_last: bool
+
+
+def _fusable_pair(text: KernelText, writer: Launch, reader: Launch) -> _Pair | None:
+    if writer is reader or writer.launcher is not reader.launcher:
+        return None
+    if text.launches.index(writer) > text.launches.index(reader):
+        return None
+    if writer.axes is None or reader.axes is None or not _is_straight(writer.function):
+        return None
+    for written, argument in writer.arguments.items():
+        reads = [n for n, o in reader.arguments.items() if render_code(o) == render_code(argument)]
+        if len(reads) != 1 or not isinstance(argument, cst.Name):
+            continue
+        pair = _pair_of_tensor(text, (writer, reader), (written, reads[0]), argument.value)
+        if pair is not None and _is_free_between(text, pair):
+            return pair
+    return None
+
+
+def _pair_of_tensor(
+    text: KernelText, launches: tuple[Launch, Launch], params: tuple[str, str], name: str
+) -> _Pair | None:
+    """Return two launches as a pair if a local tensor goes from one right to the other."""
+    writer, reader = launches
+    statement = has_assignment(writer.launcher, name)
+    allocation = None if statement is None else single_assignment(statement)
+    if statement is None or allocation is None:
+        return None
+    if called_name(allocation.value) not in _ALLOCATORS:
+        return None
+    users = [
+        launch
+        for launch in text.launches
+        for value in launch.arguments.values()
+        if launch.launcher is writer.launcher and render_code(value) == name
+    ]
+    uses = _count_uses(writer.launcher, name)
+    if len(users) + 1 != uses or users.count(writer) > 1:
+        return None
+    at = users.index(writer)
+    if users[at + 1 : at + 2] != [reader]:
+        return None
+    return _Pair(writer, reader, *params, statement, users[-1] is reader)
+
+
+def _is_free_between(text: KernelText, pair: _Pair) -> bool:
+    """Tell whether nothing between the launches changes what the writer reads."""
+    body = statements_of(pair.writer.launcher)
+    places = [
+        at
+        for at, statement in enumerate(body)
+        if statement in (pair.writer.statement, pair.reader.statement)
+    ]
+    if len(places) != 2:
         return False
-    return [render_code(axis) for axis in one.axes] == [render_code(axis) for axis in two.axes]
+    own = set(map(render_code, _tensors(pair.writer, "tl.load").values()))
+    launches = {id(launch.statement): launch for launch in text.launches}
+    for statement in body[places[0] + 1 : places[1]]:
+        launch = launches.get(id(statement))
+        if launch is not None and own & set(map(render_code, _tensors(launch, *WRITES).values())):
+            return False
+        if launch is None and not all(map(_is_harmless, calls_within(statement))):
+            return False
+    outputs = set(map(render_code, _tensors(pair.reader, *WRITES).values()))
+    return not own & outputs
+
+
+def _is_harmless(call: cst.Call) -> bool:
+    method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+    return called_name(call) in _HARMLESS or method in _METHODS
+
+
+def _tensors(launch: Launch, *calls: str) -> dict[str, cst.BaseExpression]:
+    """Return the arguments of a launch that its function reads from, or writes to."""
+    function = launch.function
+    values = _values_of(function)
+    touched: set[str] = set()
+    for call in calls_within(function.node, *calls):
+        touched |= _bases_of(substitute_names(call.args[0].value, values))
+    return {name: value for name, value in launch.arguments.items() if name in touched}
+
+
+def _bases_of(pointer: cst.BaseExpression) -> set[str]:
+    """Return the names that a pointer may start from: terms of a sum that are one name."""
+    try:
+        products = _products(pointer)
+    except _OtherOffsetError:
+        return names_within(pointer)
+    return {product[0] for product in products if len(product) == 1}
+
+
+def _values_of(function: JitFunction) -> dict[str, cst.BaseExpression]:
+    """Return what the names of a function stand for, roughly: of each the last assignment."""
+    values: dict[str, cst.BaseExpression] = {}
+    for statement in nodes_within(function.node):
+        binding = single_assignment(statement)
+        if binding is not None:
+            whole = substitute_names(binding.value, values)
+            values[binding.target] = whole
+    return values
 
 
 def _is_straight(function: JitFunction) -> bool:
+    stores = calls_within(function.node, *WRITES)
     plain = all(isinstance(statement, cst.SimpleStatementLine) for statement in function.body)
-    written = assigned_names(*function.body)
-    return plain and len(written) == len(set(written))
+    return plain and len(stores) == 1 and called_name(stores[0]) == "tl.store"
 
 
 def _count_uses(node: cst.CSTNode, name: str) -> int:
-    return sum(isinstance(other, cst.Name) and other.value == name for other in nodes_within(node))
+    keywords = {id(n.keyword) for n in nodes_within(node) if isinstance(n, cst.Arg)}
+    return sum(
+        isinstance(other, cst.Name) and other.value == name and id(other) not in keywords
+        for other in nodes_within(node)
+    )
 
 
-def _pointer_names(store: cst.BaseStatement, function: JitFunction) -> set[str]:
-    call = expression_statement(store)
-    pointer = argument_of(call, 0, "pointer") if isinstance(call, cst.Call) else None
-    return set() if pointer is None else set(_resolve_names(pointer, function, {}).split("\0"))
+# ------------------------------------------------------------------------------- offsets
 
 
-def _resolve_names(
-    node: cst.BaseExpression, function: JitFunction, arguments: Mapping[str, cst.BaseExpression]
-) -> str:
-    """Return an expression without the function's own names; with no arguments, the names in it."""
-    values: dict[str, cst.BaseExpression] = {}
-    for statement in function.body:
+_Product = tuple[str, ...]
+
+
+class _OtherOffsetError(Exception):
+    """An offset is no sum of products."""
+
+
+def _products(node: cst.BaseExpression) -> list[_Product]:
+    """Return an expression as a sum of products of factors' codes.
+
+    Raises:
+        _OtherOffsetError: it is none.
+    """
+    if isinstance(node, cst.BinaryOperation):
+        if isinstance(node.operator, cst.Add):
+            return [*_products(node.left), *_products(node.right)]
+        if isinstance(node.operator, cst.Multiply):
+            return [
+                tuple(sorted((*one, *two)))
+                for one in _products(node.left)
+                for two in _products(node.right)
+            ]
+        if isinstance(node.operator, cst.Subtract):
+            raise _OtherOffsetError(render_code(node))
+    method = node.func.attr.value if isinstance(getattr(node, "func", None), cst.Attribute) else ""
+    if isinstance(node, cst.Call) and method == "to" and "int" in render_code(node.args[0]):
+        return _products(cst.ensure_type(node.func, cst.Attribute).value)
+    text = "".join(render_code(node).split())
+    if isinstance(node, cst.Integer):
+        return [] if text == "0" else [() if text == "1" else (text,)]
+    return [(text,)]
+
+
+@dataclass
+class _Indices:
+    """The indices of a launch's programs, as its function computes them.
+
+    Attributes:
+        launch: the launch.
+        places: the code of each index, over the function's parameters.
+        sizes: how many there are of each, as code of the launcher.
+    """
+
+    launch: Launch
+    places: dict[str, str]
+    sizes: dict[str, str]
+
+    def marked(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """Return an expression without the function's own names, in which `_index_k` are indices.
+
+        Raises:
+            _OtherOffsetError: an index is used otherwise.
+        """
+        pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+        pending: list[cst.CSTNode] = [node]
+        while pending:
+            part = pending.pop()
+            index = self._index_of(part)
+            if index is None:
+                pending += child_nodes(part)
+                continue
+            pairs.append((part, cst.Name(index[0])))
+            self.places[index[0]] = render_code(parenthesized(index[1]))
+            size = self._size(int(index[0].rsplit("_", 1)[1]), index[2])
+            if self.sizes.setdefault(index[0], size) != size:
+                raise _OtherOffsetError(render_code(part))
+        return replace_each(node, pairs)
+
+    def _index_of(self, node: cst.CSTNode) -> tuple[str, cst.BaseExpression, str] | None:
+        """Return an index's name, code and block; ``None`` if a node is none."""
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+            for one, other in ((node.left, node.right), (node.right, node.left)):
+                axis, block = _axis_of_tile(one), _block_of_range(other)
+                if axis is not None and block and axis[1] == block:
+                    return f"_index_{axis[0]}", node, block
+        if isinstance(node, cst.Call) and called_name(node) == "tl.program_id":
+            axis_only = program_axis(node)
+            if axis_only is not None:
+                return f"_index_{axis_only}", node, ""
+        return None
+
+    def _size(self, axis: int, block: str) -> str:
+        """Return how many indices an axis has."""
+        axes = self.launch.axes or ()
+        if axis >= len(axes):
+            raise _OtherOffsetError(f"axis {axis}")
+        if not block:
+            return "".join(render_code(axes[axis]).split())
+        argument = self.launch.arguments.get(block)
+        size = (
+            argument_of(cst.ensure_type(axes[axis], cst.Call), 0) if _is_cdiv(axes[axis]) else None
+        )
+        by = argument_of(cst.ensure_type(axes[axis], cst.Call), 1) if size is not None else None
+        if size is None or by is None or argument is None:
+            raise _OtherOffsetError(render_code(axes[axis]))
+        if render_code(by) != render_code(argument):
+            raise _OtherOffsetError(render_code(axes[axis]))
+        return "".join(render_code(size).split())
+
+
+def _is_cdiv(node: cst.BaseExpression) -> bool:
+    return called_name(node) in ("triton.cdiv", "tl.cdiv")
+
+
+def _axis_of_tile(node: cst.BaseExpression) -> tuple[int, str] | None:
+    """Return the axis and block of ``tl.program_id(axis) * BLOCK``."""
+    if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Multiply):
+        return None
+    for one, other in ((node.left, node.right), (node.right, node.left)):
+        if isinstance(one, cst.Call) and called_name(one) == "tl.program_id":
+            axis = program_axis(one)
+            return None if axis is None else (axis, render_code(other))
+    return None
+
+
+def _block_of_range(node: cst.BaseExpression) -> str:
+    """Return the length of ``tl.arange(0, BLOCK)``; empty for others."""
+    if called_name(node) != "tl.arange":
+        return ""
+    end = argument_of(cst.ensure_type(node, cst.Call), 1, "end")
+    return "" if end is None else render_code(end)
+
+
+def _in_launcher(node: cst.BaseExpression, launch: Launch) -> cst.BaseExpression:
+    """Return an offset with the launch's arguments for the function's parameters."""
+    values = {n: v for n, v in launch.arguments.items() if n in names_within(node)}
+    return substitute_names(node, values)
+
+
+def _solved(
+    stored: _Indices,
+    offset: cst.BaseExpression,
+    place: cst.BaseExpression,
+    code: str,
+    read: _Indices,
+) -> dict[str, str] | None:
+    """Return the writer's indices, as the reader's code, at an offset of the reader.
+
+    Args:
+        stored: the writer's indices.
+        offset: where it stores, over them.
+        place: where the reader loads, over its indices.
+        code: the same as code of the reader's.
+        read: the reader's indices.
+    """
+    writes = _products(_in_launcher(offset, stored.launch))
+    factors = {}
+    for product in writes:
+        own = [factor for factor in product if factor in stored.places]
+        if len(own) != 1 or own[0] in factors:
+            return None
+        factors[own[0]] = tuple(f for f in product if f != own[0])
+    if set(factors) != set(stored.places):
+        return None  # an index decides a value and not the place: it is written several times
+    loads = _products(_in_launcher(place, read.launch))
+    matched = _matched_indices(factors, loads, stored, read)
+    if matched is not None:
+        return matched
+    if len(factors) == 1 and () in factors.values():
+        return {next(iter(factors)): f"({code})"}
+    return _divided_indices(factors, stored, code)
+
+
+def _matched_indices(
+    factors: Mapping[str, _Product], loads: list[_Product], stored: _Indices, read: _Indices
+) -> dict[str, str] | None:
+    """Return indices that are each one of the reader's, over as many."""
+    if len(loads) != len(factors):
+        return None
+    result: dict[str, str] = {}
+    for product in loads:
+        own = [factor for factor in product if factor in read.places]
+        if len(own) != 1:
+            return None
+        rest = tuple(f for f in product if f != own[0])
+        matches = [n for n, f in factors.items() if f == rest and n not in result]
+        if len(matches) != 1 or stored.sizes[matches[0]] != read.sizes[own[0]]:
+            return None
+        result[matches[0]] = read.places[own[0]]
+    return result
+
+
+def _divided_indices(
+    factors: Mapping[str, _Product], stored: _Indices, code: str
+) -> dict[str, str] | None:
+    """Return the row and column of an offset in rows that are contiguous."""
+    inner = [name for name, factor in factors.items() if not factor]
+    outer = [name for name in factors if name not in inner]
+    if len(inner) != 1 or len(outer) != 1 or factors[outer[0]] != (stored.sizes[inner[0]],):
+        return None
+    params = [
+        name
+        for name, value in stored.launch.arguments.items()
+        if "".join(render_code(value).split()) == stored.sizes[inner[0]]
+    ]
+    if not params:
+        return None
+    size = f"{_WRITERS}{params[0]}"
+    return {outer[0]: f"({code}) // {size}", inner[0]: f"({code}) % {size}"}
+
+
+_WRITERS = "_writers_"
+"""Marks a parameter of the writer in code of the reader."""
+
+
+# ------------------------------------------------------------------------------- writing it
+
+
+def _numbered(function: JitFunction, taken: set[str]) -> list[cst.BaseStatement]:
+    """Return straight statements in which each name has one value, under names that are free."""
+    current: dict[str, cst.BaseExpression] = {}
+    statements: list[cst.BaseStatement] = []
+    for statement in unpacked_statements(function.body):
         binding = single_assignment(statement)
-        if binding is not None:
+        if binding is None:
+            statements.append(substitute_names(statement, current))
+            continue
+        value = render_code(substitute_names(binding.value, current))
+        name, count = binding.target, 2
+        while name in taken:
+            name, count = f"{binding.target}_{count}", count + 1
+        taken.add(name)
+        current[binding.target] = cst.Name(name)
+        statements.append(parse_statement(f"{name} = {value}"))
+    return statements
+
+
+def _program_values(statements: Sequence[cst.BaseStatement]) -> dict[str, cst.BaseExpression]:
+    """Return what straight names stand for if they follow from the program's index alone."""
+    values: dict[str, cst.BaseExpression] = {}
+    assigned = set(assigned_names(*statements))
+    for statement in statements:
+        binding = single_assignment(statement)
+        if binding is None or calls_within(binding.value, "tl.load"):
+            continue
+        whole = substitute_names(binding.value, values)
+        is_index = calls_within(whole, "tl.program_id", "tl.arange")
+        if is_index and not names_within(whole) & assigned:
+            values[binding.target] = whole
+    return values
+
+
+@dataclass(frozen=True)
+class _Producer:
+    """The writer's statements, over its indices.
+
+    Attributes:
+        indices: of it.
+        statements: without those that compute the indices, and without the store.
+        offset, value: where it stores, and what.
+    """
+
+    indices: _Indices
+    statements: tuple[cst.BaseStatement, ...]
+    offset: cst.BaseExpression
+    value: cst.BaseExpression
+
+
+def _producer(pair: _Pair) -> _Producer | None:
+    writer = pair.writer
+    taken = set(writer.function.params)
+    body = _numbered(writer.function, taken)
+    values = _program_values(body)
+    scalars = {n: v for n, v in values.items() if not calls_within(v, "tl.arange")}
+    indices = _Indices(writer, {}, {})
+    store = next(c for s in body for c in calls_within(s, "tl.store"))
+    target, value = argument_of(store, 0, "pointer"), argument_of(store, 1, "value")
+    if target is None or value is None:
+        return None
+    try:
+        offset = _without_base(indices.marked(substitute_names(target, values)), pair.written)
+        statements = []
+        for statement in body:
+            binding = single_assignment(statement)
+            if binding is None or binding.target in scalars:
+                continue
+            whole = values.get(binding.target, substitute_names(binding.value, scalars))
+            marked = render_code(indices.marked(whole))
+            statements.append(parse_statement(f"{binding.target} = {marked}"))
+        value = indices.marked(substitute_names(value, scalars))
+    except _OtherOffsetError:
+        return None
+    statements = _used_statements(statements, value)
+    if any(pair.written in names_within(statement) for statement in statements):
+        return None
+    return _Producer(indices, tuple(statements), offset, value)
+
+
+def _used_statements(
+    statements: Sequence[cst.BaseStatement], value: cst.BaseExpression
+) -> list[cst.BaseStatement]:
+    """Return the straight statements that a value follows from."""
+    used, kept = names_within(value), []
+    for statement in reversed(statements):
+        binding = single_assignment(statement)
+        if binding is not None and binding.target in used:
+            used |= names_within(binding.value)
+            kept.append(statement)
+    return kept[::-1]
+
+
+def _without_base(pointer: cst.BaseExpression, base: str) -> cst.BaseExpression:
+    """Return a pointer's offset from the parameter that it starts from.
+
+    Raises:
+        _OtherOffsetError: the pointer is not a sum with it.
+    """
+    if isinstance(pointer, cst.Name) and pointer.value == base:
+        return cst.Integer("0")
+    if isinstance(pointer, cst.BinaryOperation) and isinstance(pointer.operator, cst.Add):
+        for one, other in ((pointer.left, pointer.right), (pointer.right, pointer.left)):
+            if base in names_within(one) and base not in names_within(other):
+                inner = _without_base(one, base)
+                if isinstance(inner, cst.Integer):
+                    return other
+                text = f"{render_code(parenthesized(inner))} + {render_code(parenthesized(other))}"
+                return parse_expression(text)
+    raise _OtherOffsetError(render_code(pointer))
+
+
+class _Fusion:
+    """Writes a reader in which the writer's statements are repeated.
+
+    Args:
+        pair: the launches.
+        producer: the writer's statements.
+    """
+
+    def __init__(self, pair: _Pair, producer: _Producer) -> None:
+        self._pair, self._producer = pair, producer
+        reader = pair.reader
+        self.is_straight = all(
+            isinstance(statement, cst.SimpleStatementLine) for statement in reader.function.body
+        )
+        self._taken = set(reader.function.params)
+        self.body = (
+            _numbered(reader.function, self._taken)
+            if self.is_straight
+            else list(reader.function.body)
+        )
+        self._taken |= reader.function.names
+        self._assigned = assigned_names(*self.body)
+        self._values = _values_once(self.body)
+        self._indices = _Indices(reader, {}, {})
+        self.arguments, self._params = self._shared_parameters()
+        self._copies: dict[str, str] = {}
+        self._count = 0
+        self._made: list[cst.BaseStatement] = []
+
+    def _shared_parameters(self) -> tuple[dict[str, str], dict[str, cst.BaseExpression]]:
+        """Return the fused launch's arguments, and the new names of the writer's parameters."""
+        reader, writer = self._pair.reader, self._pair.writer
+        arguments = arguments_of(reader)
+        by_code = {value: name for name, value in arguments.items() if name != self._pair.read}
+        renamed: dict[str, cst.BaseExpression] = {}
+        for name, value in arguments_of(writer).items():
+            if name == self._pair.written:
+                continue
+            is_constant = name in writer.function.constants
+            shared = by_code.get(value)
+            if (
+                shared is not None
+                and (shared in reader.function.constants) == is_constant
+                and not reader.function.reassigned(shared)
+            ):
+                renamed[name] = cst.Name(shared)
+                continue
+            new, count = name, 2
+            while new in self._taken or new in arguments:
+                new, count = f"{name}_{count}", count + 1
+            self._taken.add(new)
+            renamed[name] = cst.Name(new)
+            arguments[new] = value
+        return arguments, renamed
+
+    def constants_of_writer(self) -> set[str]:
+        """Return the new names of the writer's compile-time constants."""
+        constants = self._pair.writer.function.constants
+        return {render_code(new) for name, new in self._params.items() if name in constants}
+
+    def fused_body(self) -> list[cst.BaseStatement] | None:
+        """Return the reader's statements; ``None`` if a load is at a place that is not known."""
+        loads = [
+            call
+            for statement in self.body
+            for call in calls_within(statement, "tl.load")
+            if self._pair.read in names_within(self._whole(call.args[0].value))
+        ]
+        if not loads or not self._stores_where_it_loads(loads):
+            return None
+        try:
+            body = self._block(self.body, {id(call) for call in loads})
+        except _OtherOffsetError:
+            return None
+        return body if self._count <= _MOST_COPIES else None
+
+    def _whole(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """Return a pointer, or an offset, without the names that hold parts of it."""
+        return substitute_names(node, self._values)
+
+    def _stores_where_it_loads(self, loads: Sequence[cst.Call]) -> bool:
+        """Tell whether a reader that writes the tensor does so only at the places it reads."""
+        places = {_text(self._whole(call.args[0].value)) for call in loads}
+        for statement in self.body:
+            for call in calls_within(statement, *WRITES):
+                whole = self._whole(call.args[0].value)
+                if self._pair.read in names_within(whole) and (
+                    _text(whole) not in places or len(places) > 1
+                ):
+                    return False
+        return True
+
+    def writes_tensor(self) -> bool:
+        """Tell whether the reader writes the tensor."""
+        return any(
+            self._pair.read in names_within(self._whole(call.args[0].value))
+            for statement in self.body
+            for call in calls_within(statement, *WRITES)
+        )
+
+    def _block(self, body: Sequence[cst.BaseStatement], loads: set[int]) -> list[cst.BaseStatement]:
+        statements: list[cst.BaseStatement] = []
+        for statement in body:
+            if statements_of(statement):
+                if any(id(c) in loads for c in calls_within(_head(statement), "tl.load")):
+                    raise _OtherOffsetError(render_code(statement))
+                has_else = isinstance(statement, cst.If) and statement.orelse is not None
+                if has_else and any(id(c) in loads for c in calls_within(statement)):
+                    raise _OtherOffsetError(render_code(statement))
+                inner = self._block(statements_of(statement), loads)
+                statements.append(with_body(statement, inner))
+                continue
+            pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+            for call in calls_within(statement, "tl.load"):
+                if id(call) in loads:
+                    self._made = []
+                    value = self._value_at(call)
+                    statements += self._made
+                    pairs.append((call, _fill_masked(call, value)))
+            statements.append(replace_each(statement, pairs) if pairs else statement)
+        return statements
+
+    def _value_at(self, call: cst.Call) -> str:
+        """Return the name of the writer's value at the place of a load."""
+        pointer = self._whole(call.args[0].value)
+        offset = _without_base(pointer, self._pair.read)
+        marked = self._indices.marked(offset)
+        code = render_code(_plain_offset(call.args[0].value, self._pair.read, self._values))
+        producer = self._producer
+        solved = _solved(producer.indices, producer.offset, marked, code, self._indices)
+        if solved is None or not self._may_differ_in_grid(solved):
+            raise _OtherOffsetError(render_code(pointer))
+        key = repr(sorted(solved.items()))
+        if key not in self._copies or not self.is_straight:
+            self._copies[key] = self._repeat(solved)
+            self._count += 1
+        return self._copies[key]
+
+    def _may_differ_in_grid(self, solved: Mapping[str, str]) -> bool:
+        """Tell whether the writer may be computed at other indices than its programs have.
+
+        A reduction over a block needs the same blocks.
+        """
+        statements = self._producer.statements
+        reduces = any(calls_within(s, *_REDUCTIONS) for s in statements)
+        blocks = any(calls_within(s, "tl.arange") for s in statements)
+        if not reduces and not blocks:
+            return True
+        one, two = self._pair.writer, self._pair.reader
+        grids = [[_text(axis) for axis in launch.axes or ()] for launch in (one, two)]
+        return grids[0] == grids[1] and set(solved.values()) <= set(self._indices.places.values())
+
+    def _repeat(self, solved: Mapping[str, str]) -> str:
+        """Add the writer's statements for these indices; return the name of the value."""
+        names = dict(self._params)
+        own = {_text(value): name for name, value in self._values.items()}
+        marks = {f"{_WRITERS}{name}": value for name, value in self._params.items()}
+        for index, code in solved.items():
+            place = parse_expression(code)
+            held = own.get(_text(place), "") if self.is_straight else ""
+            names[index] = cst.Name(held) if held else substitute_names(place, marks)
+        for statement in self._producer.statements:
+            binding = single_assignment(statement)
+            assert binding is not None
+            value = substitute_names(binding.value, names)
+            new = self._fresh(binding.target)
+            names[binding.target] = cst.Name(new)
+            self._made.append(parse_statement(f"{new} = {render_code(value)}"))
+        between = self._fresh("between")
+        value = render_code(substitute_names(self._producer.value, names))
+        kept = _kept_type(self._pair)
+        value = f"({value}).to({kept})" if kept else value
+        self._made.append(parse_statement(f"{between} = {value}"))
+        return between
+
+    def _fresh(self, name: str) -> str:
+        free, count = name, 2
+        while free in self._taken:
+            free, count = f"{name}_{count}", count + 1
+        self._taken.add(free)
+        return free
+
+
+def _text(node: cst.BaseExpression) -> str:
+    return "".join(render_code(node).split()).replace("(", "").replace(")", "")
+
+
+def _head(statement: cst.BaseStatement) -> cst.CSTNode:
+    """Return what a loop or a branch computes before its body."""
+    if isinstance(statement, cst.For):
+        return statement.iter
+    return statement.test if isinstance(statement, (cst.If, cst.While)) else statement
+
+
+def _values_once(body: Sequence[cst.BaseStatement]) -> dict[str, cst.BaseExpression]:
+    """Return the values of names that are assigned once, and loaded from nowhere."""
+    counts: dict[str, int] = {}
+    for name in assigned_names(*body):
+        counts[name] = counts.get(name, 0) + 1
+    values: dict[str, cst.BaseExpression] = {}
+    for node in nodes_within(*body):
+        binding = single_assignment(node)
+        if binding is None or counts[binding.target] != 1:
+            continue
+        if not calls_within(binding.value, "tl.load"):
             values[binding.target] = substitute_names(binding.value, values)
-    whole = substitute_names(node, values)
-    if not arguments:
-        return "\0".join(names_within(whole))
-    text = render_code(substitute_names(whole, arguments))
-    return "".join(text.split()).replace("(", "").replace(")", "")
+    return values
+
+
+def _plain_offset(
+    pointer: cst.BaseExpression, base: str, values: Mapping[str, cst.BaseExpression]
+) -> cst.BaseExpression:
+    """Return a pointer's offset with as many of the function's names as can stay."""
+    try:
+        return _without_base(pointer, base)
+    except _OtherOffsetError:
+        return _without_base(substitute_names(pointer, values), base)
+
+
+def _kept_type(pair: _Pair) -> str:
+    """Return the type of the tensor between the launches if that changes values; else empty."""
+    binding = single_assignment(pair.allocation)
+    call = None if binding is None else cst.ensure_type(binding.value, cst.Call)
+    dtype = None if call is None else argument_of(call, 99, "dtype")
+    text = "" if dtype is None else render_code(dtype)
+    name = text.removeprefix("torch.")
+    if not any(word in name for word in _KEPT_TYPES):
+        return ""
+    return f"tl.{'int1' if name == 'bool' else name}"
 
 
 def _fuse_pair(text: KernelText, pair: _Pair) -> str:
-    writer, reader = pair.writer, pair.reader
-    store = cst.ensure_type(expression_statement(pair.store), cst.Call)
-    target, value = argument_of(store, 0, "pointer"), argument_of(store, 1, "value")
-    if target is None or value is None:
+    producer = _producer(pair)
+    if producer is None:
         return ""
-    mapping, arguments = _parameters(pair)
-    loads = _loads_of_target(pair, target)
-    if not loads:
+    fusion = _Fusion(pair, producer)
+    body = fusion.fused_body()
+    is_written = fusion.writes_tensor()
+    if body is None or not (is_written or pair.is_last):
         return ""
-    between = "between"
-    while between in writer.function.names | reader.function.names:
-        between += "_"
-    kept = [s for s in writer.function.body if s is not pair.store]
-    body: list[cst.BaseStatement] = [*kept, parse_statement(f"{between} = {render_code(value)}")]
-    for statement in reader.function.body:
-        pairs = [
-            (call, _fill_masked(call, between)) for call in loads if call in calls_within(statement)
-        ]
-        body.append(substitute_names(replace_each(statement, pairs), mapping))
-    merged = JitFunctionOf(writer, list(arguments))
-    params = list(arguments)
-    body = _without_doubles(without_repeats(body, argument_aliases(reader), params))
+    arguments = dict(fusion.arguments)
+    if not is_written:
+        arguments.pop(pair.read)
+    reader, writer = pair.reader, pair.writer
+    body = without_repeats(body, argument_aliases(reader), list(arguments))
+    if fusion.is_straight:
+        body = _without_doubles(body)
+    used = names_within(*body)
+    kept = {n: v for n, v in arguments.items() if n in used or n in reader.arguments}
+    constants = {
+        *reader.function.constants,
+        *fusion.constants_of_writer(),
+    }
+    ordered = {n: v for n, v in kept.items() if n not in constants}
+    ordered |= {n: v for n, v in kept.items() if n in constants}
     name = text.fresh(f"{writer.function.name}_{reader.function.name}")
-    node = merged.node(name, body, reader)
-    constants = _constants(pair, mapping)
+    node = _definition(reader.function, name, body, ordered, constants)
     statement = launch_line(
-        name, render_code(reader.grid), arguments, options_of(reader), constants
+        name, render_code(reader.grid), ordered, options_of(reader), constants
     ).with_changes(leading_lines=writer.statement.leading_lines)
-    return changed_text(
-        text,
-        functions={writer.function.name: None, reader.function.name: node},
-        launches=[(pair.allocation, []), (writer.statement, []), (reader.statement, [statement])],
+    launches: list[tuple[cst.CSTNode, Sequence[cst.BaseStatement]]] = [
+        (writer.statement, []),
+        (reader.statement, [statement]),
+    ]
+    if not is_written:
+        launches.append((pair.allocation, []))
+    functions = {writer.function.name: None, reader.function.name: node}
+    return changed_text(text, functions=functions, launches=launches)
+
+
+def _definition(
+    function: JitFunction,
+    name: str,
+    body: Sequence[cst.BaseStatement],
+    params: Sequence[str] | Mapping[str, str],
+    constants: set[str],
+) -> cst.FunctionDef:
+    """Return the definition of the fused function: plain parameters first, then constants."""
+    definition = renamed_function(function, name, body)
+    listed = [f"{p}: tl.constexpr" if p in constants else p for p in params]
+    head = f"def f({', '.join(listed)}):"
+    if len(head) > 90:
+        head = "def f(\n" + "".join(f"    {p},\n" for p in listed) + "):"
+    like = cst.ensure_type(parse_statement(f"{head}\n    pass\n"), cst.FunctionDef)
+    return definition.with_changes(
+        params=like.params, whitespace_before_params=like.whitespace_before_params
     )
 
 
@@ -201,33 +864,12 @@ def _without_doubles(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatemen
             statements.append(changed_to)
             continue
         text = "".join(render_code(binding.value).split())
-        if text in names_of:
-            same[binding.target] = cst.Name(names_of[text])
+        if text in names_of or text in names_of.values():
+            same[binding.target] = cst.Name(names_of.get(text, text))
             continue
         names_of[text] = binding.target
         statements.append(changed_to)
     return statements
-
-
-def _loads_of_target(pair: _Pair, target: cst.BaseExpression) -> list[cst.Call]:
-    """Return the reader's loads of the tensor; none if one is elsewhere or it is used otherwise."""
-    reader, writer = pair.reader, pair.writer
-    address = _resolve_names(target, writer.function, writer.arguments)
-    loads = []
-    for call in calls_within(reader.function.node, "tl.load"):
-        pointer = argument_of(call, 0, "pointer")
-        if pointer is None:
-            return []
-        if pair.read not in _resolve_names(pointer, reader.function, {}).split("\0"):
-            continue
-        if _resolve_names(pointer, reader.function, reader.arguments) != address:
-            return []
-        loads.append(call)
-    stores = calls_within(reader.function.node, "tl.store")
-    written = {
-        n for c in stores for n in _resolve_names(c.args[0].value, reader.function, {}).split("\0")
-    }
-    return [] if pair.read in written else loads
 
 
 def _fill_masked(call: cst.Call, value: str) -> cst.BaseExpression:
@@ -235,73 +877,3 @@ def _fill_masked(call: cst.Call, value: str) -> cst.BaseExpression:
     if mask is None or fill is None:
         return cst.Name(value)
     return parse_expression(f"tl.where({render_code(mask)}, {value}, {render_code(fill)})")
-
-
-def _parameters(pair: _Pair) -> tuple[dict[str, cst.BaseExpression], dict[str, str]]:
-    """Return new names in the reader's code, and the fused launch's arguments by parameter."""
-    writer, reader = pair.writer, pair.reader
-    mine = arguments_of(writer)
-    mine.pop(pair.written)
-    by_code = {value: name for name, value in mine.items()}
-    mapping: dict[str, cst.BaseExpression] = {}
-    arguments = {n: v for n, v in mine.items() if n not in writer.function.constants}
-    constants = {n: v for n, v in mine.items() if n in writer.function.constants}
-    taken = set(writer.function.names)
-    for name, value in arguments_of(reader).items():
-        if name == pair.read:
-            continue
-        constant = name in reader.function.constants
-        shared = by_code.get(value)
-        if shared is not None and (shared in writer.function.constants) == constant:
-            mapping[name] = cst.Name(shared)
-            continue
-        new = _fresh_name(name, taken)
-        taken.add(new)
-        mapping[name] = cst.Name(new)
-        (constants if constant else arguments)[new] = value
-    for name in assigned_names(*reader.function.body):
-        new = _fresh_name(name, taken)
-        taken.add(new)
-        mapping[name] = cst.Name(new)
-    return mapping, {**arguments, **constants}
-
-
-def _fresh_name(name: str, taken: set[str]) -> str:
-    new, count = name, 2
-    while new in taken:
-        new, count = f"{name}_{count}", count + 1
-    return new
-
-
-def _constants(pair: _Pair, mapping: Mapping[str, cst.BaseExpression]) -> set[str]:
-    theirs = {
-        render_code(mapping[name]) for name in pair.reader.function.constants if name in mapping
-    }
-    return {*pair.writer.function.constants, *theirs}
-
-
-class JitFunctionOf:
-    """Makes the fused function's definition."""
-
-    def __init__(self, writer: Launch, params: Sequence[str]) -> None:
-        self._writer, self._params = writer, params
-
-    def node(self, name: str, body: Sequence[cst.BaseStatement], reader: Launch) -> cst.FunctionDef:
-        """Return the definition: plain parameters first, then constants."""
-        definition = renamed_function(self._writer.function, name, body)
-        constants = {*self._writer.function.constants, *reader.function.constants}
-        listed = [
-            f"{p}: tl.constexpr" if _is_constant_or_copy(p, constants) else p for p in self._params
-        ]
-        head = f"def f({', '.join(listed)}):"
-        if len(head) > 90:
-            head = "def f(\n" + "".join(f"    {p},\n" for p in listed) + "):"
-        like = cst.ensure_type(parse_statement(f"{head}\n    pass\n"), cst.FunctionDef)
-        return definition.with_changes(
-            params=like.params, whitespace_before_params=like.whitespace_before_params
-        )
-
-
-def _is_constant_or_copy(name: str, constants: set[str]) -> bool:
-    stem = name.rsplit("_", 1)[0] if name.rsplit("_", 1)[-1].isdigit() else name
-    return name in constants or stem in constants

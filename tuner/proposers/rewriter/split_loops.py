@@ -33,6 +33,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     nodes_within,
     parenthesized,
     parse_expression,
+    parse_kernel,
     parse_statement,
     render_code,
     replace_each,
@@ -40,6 +41,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
 )
 from solkit.tuner.proposers.rewriter.carried_statistics import Statistic, carried_statistics
+from solkit.tuner.proposers.rewriter.split_phases import split_phases
+from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
 
 __all__ = ["Split"]
 
@@ -55,7 +58,8 @@ class Split:
     """The loop over a reduction is shared by several programs, whose parts a second kernel joins.
 
     Applies to functions with one loop over a range that writes nothing, and carries sums, extremes,
-    or sums relative to a running maximum, as in attention; loops may be in it. Parts are in
+    or sums relative to a running maximum, as in attention; loops may be in it. Where there are
+    several loops, some of which may write, or places of extremes, see `split_phases`. Parts are in
     buffers of the launcher; no atomics, so results do not depend on the order.
     """
 
@@ -69,11 +73,10 @@ class Split:
             enough = _BLOCKS_PER_SM * facts.sms
             if programs is not None and programs >= enough:
                 continue
-            shared = _shared_loop(launch)
             parts = (
                 16 if programs is None else max(2, min(64, _power_of_two_below(enough // programs)))
             )
-            if shared is not None and (source := _split_loop(text, shared, parts)):
+            if source := _split_launch(text, launch, parts):
                 few = "" if programs is None else f" by {programs} programs"
                 why = facts.explain_factors("tail", "latency")
                 yield Variant(
@@ -81,6 +84,20 @@ class Split:
                     f"{launch.function.name} reduces along a loop{few} for {facts.sms} "
                     f"multiprocessors; {parts} parts fill more of them{why}.",
                 )
+
+
+def _split_launch(text: KernelText, launch: Launch, parts: int) -> str:
+    """Return the file with a launch split; empty if that cannot be.
+
+    Blocks that are carried have one size in both launches: a parameter, if it may change.
+    """
+    shared = _shared_loop(launch)
+    if shared is None:
+        return split_phases(text, launch, parts)
+    if any(total.shape for total in shared.statistics):
+        text = parse_kernel(lifted_constants(text)) or text
+        shared = _shared_loop(text.launches_of(launch.function.name)[0])
+    return "" if shared is None else _split_loop(text, shared, parts)
 
 
 def _power_of_two_below(size: int) -> int:

@@ -393,11 +393,25 @@ def test_two_launches_become_one(is_right):
     [
         ("relu_kernel[grid](y, out", "relu_kernel[(7,)](y, out"),  # another grid
         ("return out", "return out, y"),  # its result is used elsewhere
-        ("x = tl.load(x_ptr + at, mask=at < n)", "x = tl.load(x_ptr + at + 1, mask=at < n - 1)"),
+        ("    y = torch.empty_like(x)", "    y = x"),  # it is no tensor of the launcher's own
+        ("relu_kernel[grid](y, out", "bias.add_(1)\n    relu_kernel[grid](y, out"),  # between them
     ],
 )
 def test_launches_that_differ_stay_two(old, new):
     assert not variants(FuseLaunches(), BIAS_RELU.replace(old, new), M=8, N=48)
+
+
+def test_a_neighbour_that_is_read_is_computed_again(is_right):
+    one, next_ = "tl.load(x_ptr + at, mask=at < n)", "tl.load(x_ptr + at + 1, mask=at < n - 1)"
+    shifted = BIAS_RELU.replace(f"x = {one}", f"x = {next_}\n    x = tl.where(at < n - 1, x, 0.0)")
+    shifted = shifted.replace(
+        "return torch.relu(x + bias)",
+        "y = (x + bias).flatten()\n"
+        "    return torch.relu(torch.cat([y[1:], y.new_zeros(1)])).view_as(x)",
+    )
+    (made,) = variants(FuseLaunches(), shifted, M=8, N=48)
+    assert made.count("@triton.jit") == 1
+    assert is_right(made, shifted, M=8, N=48)
 
 
 def test_a_long_sum_is_split_and_joined(is_right):

@@ -1,0 +1,223 @@
+"""What loops carry, by the algebra of their updates, and the rewrites that rest on it."""
+
+import pytest
+from rewriting import rewritten, variants
+
+from solkit.tuner.proposers.rewriter._carried import CarriedKind, carried_by
+from solkit.tuner.proposers.rewriter._parse import parse_statements
+from solkit.tuner.proposers.rewriter.lanes import Lanes
+from solkit.tuner.proposers.rewriter.split_loops import Split
+
+SUM, MAXIMUM, MINIMUM = CarriedKind.SUM, CarriedKind.MAXIMUM, CarriedKind.MINIMUM
+FOLLOWER, RESCALED, RUNNING = CarriedKind.FOLLOWER, CarriedKind.RESCALED, CarriedKind.RUNNING
+
+
+def kinds(body):
+    updates = carried_by(parse_statements(body))
+    return None if updates is None else {name: update.kind for name, update in updates.items()}
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("x = tl.load(p + i)\ns += tl.sum(x, axis=0)", {"s": SUM}),
+        ("s = s - tl.load(p + i)", {"s": SUM}),
+        ("acc = tl.dot(a, b, acc)", {"acc": SUM}),
+        ("m = tl.maximum(tl.load(p + i), m)", {"m": MAXIMUM}),
+        ("x = tl.load(p + i)\nm = tl.where(x < m, x, m)", {"m": MINIMUM}),
+        ("x = tl.load(p + i)\nm = tl.where(m > x, m, x)", {"m": MAXIMUM}),
+        ("x = tl.load(p)\ns += x\np += 64", {"s": SUM, "p": RUNNING}),
+        (
+            "x = tl.load(p + i)\nif x > m:\n    m = x\n    at = i",
+            {"m": MAXIMUM, "at": FOLLOWER},
+        ),
+        (
+            "x = tl.load(p + i)\nat = tl.where(x > m, i, at)\nm = tl.maximum(m, x)",
+            {"m": MAXIMUM, "at": FOLLOWER},
+        ),
+        (
+            "x = tl.load(p + i)\nn = tl.maximum(m, tl.max(x, 0))\n"
+            "s = s * tl.exp(m - n) + tl.sum(tl.exp(x - n), 0)\nm = n",
+            {"m": MAXIMUM, "s": RESCALED},
+        ),
+        (
+            "for j in range(0, N, B):\n    s += tl.sum(tl.load(p + i * N + j), axis=0)",
+            {"s": SUM},
+        ),
+    ],
+)
+def test_updates_are_told_by_their_algebra(body, expected):
+    assert kinds(body) == expected
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "s = s * 0.5 + tl.load(p + i)",
+        "s = tl.load(p + i) - s",
+        "m = tl.maximum(m, s)\ns += m",
+        "x = tl.load(p + i)\nat = tl.where(x > 0, i, at)",  # the last, of no extremum
+        "n = tl.maximum(m, x)\ns = s * tl.exp(m - n) + n\nm = n",  # it is not scaled by exp(-n)
+        "n = tl.maximum(m, x)\ns = s * tl.exp(m - n) + tl.exp2(x - n)\nm = n",
+        "while s < 1:\n    s += x",
+        "a, b = f(a, b)",
+    ],
+)
+def test_other_updates_are_not_joined(body):
+    assert kinds(body) is None
+
+
+def test_ties_are_told_apart():
+    first = carried_by(parse_statements("at = tl.where(x > m, i, at)\nm = tl.maximum(m, x)"))
+    last = carried_by(parse_statements("at = tl.where(x >= m, i, at)\nm = tl.maximum(m, x)"))
+    assert first["at"].is_first
+    assert not last["at"].is_first
+
+
+ARGMAX = """
+def reference(x):
+    return x.argmax(-1)
+
+
+def inputs(M=4, N=4096, device="cuda"):
+    return (torch.randint(0, 50, (M, N), device=device).float(),)  # with ties
+
+
+@triton.jit
+def top(x, out, N, B: tl.constexpr):
+    r = tl.program_id(0)
+    best = -float("inf")
+    at = 0
+    for o in range(0, N, B):
+        c = o + tl.arange(0, B)
+        v, a = tl.max(tl.load(x + r * N + c, mask=c < N, other=-float("inf")), axis=0,
+                      return_indices=True)
+        at = tl.where(v > best, o + a, at)
+        best = tl.maximum(best, v)
+    tl.store(out + r, at.to(tl.int64))
+
+
+def kernel(x):
+    M, N = x.shape
+    out = torch.empty(M, dtype=torch.int64, device=x.device)
+    top[(M,)](x, out, N, B=32)
+    return out
+"""
+
+TWO_ROWS = """
+def reference(x, y):
+    p, q = torch.log_softmax(x, -1), torch.log_softmax(y, -1)
+    return (p.exp() * (p - q)).sum(-1)
+
+
+def inputs(M=4, N=300, device="cuda"):
+    return torch.randn(M, N, device=device), torch.randn(M, N, device=device)
+
+
+@triton.jit
+def kl(x, y, out, N, B: tl.constexpr):
+    r = tl.program_id(0)
+    px = x + r * N
+    ma = -float("inf")
+    mb = -float("inf")
+    sa = 0.0
+    sb = 0.0
+    for o in range(0, N, B):
+        c = o + tl.arange(0, B)
+        a = tl.load(px + c, mask=c < N, other=-float("inf"))
+        b = tl.load(y + r * N + c, mask=c < N, other=-float("inf"))
+        na = tl.maximum(ma, tl.max(a, 0))
+        nb = tl.maximum(mb, tl.max(b, 0))
+        sa = sa * tl.exp(ma - na) + tl.sum(tl.exp(a - na), 0)
+        sb = sb * tl.exp(mb - nb) + tl.sum(tl.exp(b - nb), 0)
+        ma = na
+        mb = nb
+    la = ma + tl.log(sa)
+    lb = mb + tl.log(sb)
+    t = 0.0
+    for o in range(0, N, B):
+        c = o + tl.arange(0, B)
+        a = tl.load(px + c, mask=c < N, other=0.0) - la
+        b = tl.load(y + r * N + c, mask=c < N, other=0.0) - lb
+        t += tl.sum(tl.where(c < N, tl.exp(a) * (a - b), 0.0), 0)
+    tl.store(out + r, t)
+
+
+def kernel(x, y):
+    M, N = x.shape
+    out = torch.empty(M, device=x.device)
+    kl[(M,)](x, y, out, N, B=32)
+    return out
+"""
+
+NORM = """
+def reference(x):
+    return (x - x.mean(-1, keepdim=True)) / (x.var(-1, unbiased=False, keepdim=True) + 1e-5).sqrt()
+
+
+def inputs(M=4, N=300, device="cuda"):
+    return (torch.randn(M, N, device=device),)
+
+
+@triton.jit
+def norm(x, y, N, B: tl.constexpr):
+    at = x + tl.program_id(0) * N
+    s = 0.0
+    q = 0.0
+    for o in range(0, N, B):
+        c = o + tl.arange(0, B)
+        v = tl.load(at + c, mask=c < N, other=0.0)
+        s += tl.sum(v, axis=0)
+        q += tl.sum(v * v, axis=0)
+    mean = s / N
+    rstd = 1.0 / tl.sqrt(q / N - mean * mean + 1e-5)
+    for o in range(0, N, B):
+        c = o + tl.arange(0, B)
+        v = tl.load(at + c, mask=c < N, other=0.0)
+        tl.store(y + tl.program_id(0) * N + c, (v - mean) * rstd, mask=c < N)
+
+
+def kernel(x):
+    y = torch.empty_like(x)
+    norm[(x.shape[0],)](x, y, x.shape[1], B=32)
+    return y
+"""
+ROWS = {"M": 3, "N": 200}
+
+
+@pytest.mark.parametrize("source", [ARGMAX, TWO_ROWS, NORM])
+def test_rows_are_split_whatever_they_carry(source, is_right):
+    (made,) = variants(Split(), source, **ROWS)
+    loops = source.count("    for o in range(")
+    assert made.count("@triton.jit") == (3 if source is TWO_ROWS else 2)
+    assert made.count("SPLIT)](") + made.count("SPLIT,)](") >= loops
+    assert is_right(made, source, **ROWS)
+
+
+@pytest.mark.parametrize("source", [ARGMAX, TWO_ROWS, NORM])
+def test_lanes_reduce_once_after_the_loop(source, is_right):
+    (made,) = variants(Lanes(), source, **ROWS)
+    loop = made.split("for o in range(")[1].split("    tl.store")[0]
+    trip = [line for line in loop.splitlines() if line.startswith(" " * 8)]
+    assert not any(word in line for line in trip for word in ("tl.sum(", "tl.max(", "tl.arg"))
+    assert is_right(made, source, **ROWS)
+
+
+def test_lanes_are_split_as_well(is_right):
+    made = variants(Split(), rewritten(Lanes(), ARGMAX, **ROWS), **ROWS)
+    assert is_right(made[0], ARGMAX, **ROWS)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("at = tl.where(v > best, o + a, at)", "at = tl.where(v > best, o, at)"),  # of the block
+        ("best = tl.maximum(best, v)", "best = tl.maximum(best, v)\n        tl.store(out + o, v)"),
+    ],
+)
+def test_what_a_block_has_alone_stays_in_the_loop(old, new):
+    assert not variants(Lanes(), ARGMAX.replace(old, new), **ROWS)
+
+
+def test_sums_that_start_elsewhere_are_not_split():
+    assert not variants(Split(), NORM.replace("    s = 0.0\n", "    s = 1.0\n"), **ROWS)

@@ -1,0 +1,120 @@
+"""Flat indices that become tiles, and launches on grids that differ which become one."""
+
+import pytest
+from rewriting import rewritten, variants
+
+from solkit.tuner.proposers.rewriter.flat_index import Unflatten
+from solkit.tuner.proposers.rewriter.fusion import FuseLaunches
+
+TURN = """
+def reference(x, b):
+    return x.transpose(1, 2).contiguous() + b
+
+
+def inputs(N=2, C=6, P=10, device="cuda"):
+    return torch.randn(N, C, P, device=device), torch.randn(C, device=device)
+
+
+@triton.jit
+def turn(x, b, y, total, C, P, B: tl.constexpr):
+    o = tl.program_id(0) * B + tl.arange(0, B)
+    ok = o < total
+    row = o // C
+    c = o - row * C
+    v = tl.load(x + ((o // (C * P)) * C + c) * P + row % P, mask=ok)
+    tl.store(y + o, v + tl.load(b + c, mask=ok), mask=ok)
+
+
+def kernel(x, b):
+    N, C, P = x.shape
+    y = torch.empty((N, P, C), device=x.device)
+    turn[(triton.cdiv(x.numel(), 32),)](x, b, y, x.numel(), C, P, B=32)
+    return y
+"""
+SIZES = {"N": 2, "C": 20, "P": 70}
+
+CHAIN = """
+def reference(x, b):
+    return torch.relu(x * 2 + b).sum(-1)
+
+
+def inputs(M=8, N=40, device="cuda"):
+    return torch.randn(M, N, device=device), torch.randn(N, device=device)
+
+
+@triton.jit
+def double(x, t, n, B: tl.constexpr):
+    base = tl.program_id(0) * B
+    i = base + tl.arange(0, B)
+    v = tl.load(x + i, mask=i < n)
+    v = v * 2.0
+    tl.store(t + i, v, mask=i < n)
+
+
+@triton.jit
+def add(t, b, N, B: tl.constexpr):
+    row = tl.program_id(0)
+    c = tl.program_id(1) * B + tl.arange(0, B)
+    p = t + row * N + c
+    tl.store(p, tl.load(p, mask=c < N) + tl.load(b + c, mask=c < N), mask=c < N)
+
+
+@triton.jit
+def total(t, out, N, B: tl.constexpr):
+    row = tl.program_id(0)
+    s = 0.0
+    for o in range(0, N, B):
+        c = o + tl.arange(0, B)
+        v = tl.load(t + row * N + c, mask=c < N, other=0.0)
+        s += tl.sum(tl.maximum(v, 0.0), axis=0)
+    tl.store(out + row, s)
+
+
+def kernel(x, b):
+    M, N = x.shape
+    t = torch.empty(M, N, device=x.device)
+    out = torch.empty(M, device=x.device)
+    double[(triton.cdiv(M * N, 64),)](x, t, M * N, B=64)
+    add[(M, triton.cdiv(N, 16))](t, b, N, B=16)
+    total[(M,)](t, out, N, B=32)
+    return out
+"""
+ROWS = {"M": 5, "N": 40}
+
+
+def test_a_flat_index_becomes_a_tile(is_right):
+    made = variants(Unflatten(), TURN, **SIZES)[0]
+    body = made.split("def turn")[1].split("def kernel")[0]
+    assert "[:, None]" in body
+    assert body.count("//") == 2  # of the program's index, and of the row
+    assert "tl.load(b + c, mask=(tile_column < C))" in body  # of what varies along columns alone
+    assert is_right(made, TURN, **SIZES)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("v + tl.load(b + c, mask=ok)", "v + tl.sum(tl.load(b + c, mask=ok), axis=0)"),
+        ("mask=ok), mask=ok)", "mask=ok & (row > 0)), mask=ok)"),  # other rows of columns' values
+        ("(triton.cdiv(x.numel(), 32),)", "(x.numel() // 32,)"),
+    ],
+)
+def test_a_flat_index_that_is_no_tile_stays(old, new):
+    made = variants(Unflatten(), TURN.replace(old, new), **SIZES)
+    assert not any("o = tile_row * C + tile_column" in each for each in made)
+
+
+def test_chains_on_several_grids_become_one_launch(is_right):
+    (made,) = variants(FuseLaunches(), CHAIN, **ROWS)
+    assert made.count("@triton.jit") == 1
+    assert made.count("torch.empty(") == 1
+    assert is_right(made, CHAIN, **ROWS)
+
+
+def test_a_tensor_that_is_used_otherwise_is_kept():
+    kept = CHAIN.replace("    return out\n", "    return out + t.sum()\n")
+    assert not variants(FuseLaunches(), kept, **ROWS)
+
+
+def test_fused_launches_are_fused_no_further():
+    assert not variants(FuseLaunches(), rewritten(FuseLaunches(), CHAIN, **ROWS), **ROWS)

@@ -1,0 +1,643 @@
+"""What a loop carries from trip to trip, by the algebra of its updates.
+
+A trip's statements are numbered so that each name has one value. An update then is one of these:
+
+    sum         a' = a + e
+    extremum    a' = max(a, e), or min; also as ``where(e > a, e, a)``
+    follower    a' = where(e > m, f, a): what came with the extremum `m`, such as its index
+    rescaled    a' = a exp(m - m') + e, where e is proportional to exp(-m'), of a maximum `m`
+    running     a' = a + c, where c never changes: a pointer, or a count
+
+All but the last are joined with the same from other trips, so trips may be taken apart.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._parse import (
+    EXPONENTIALS,
+    argument_of,
+    assigned_names,
+    called_name,
+    calls_within,
+    expression_statement,
+    names_within,
+    parenthesized,
+    parse_expression,
+    parse_statement,
+    render_code,
+    single_assignment,
+    statements_of,
+    substitute_names,
+)
+
+__all__ = [
+    "NEGATIVE_INFINITY",
+    "WRITES",
+    "Carried",
+    "CarriedKind",
+    "carried_by",
+    "unpacked_statements",
+]
+
+WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min", "tl.atomic_cas")
+NEGATIVE_INFINITY = 'float("-inf")'
+_MOST_EXPANSIONS = 12  # of names that stand for expressions with names
+_RANGES = ("range", "tl.range", "tl.static_range")
+
+
+class CarriedKind(enum.Enum):
+    """Kind of an update; see the module."""
+
+    SUM = "sum"
+    MAXIMUM = "maximum"
+    MINIMUM = "minimum"
+    FOLLOWER = "follower"
+    RESCALED = "rescaled"
+    RUNNING = "running"
+
+    @property
+    def is_extremum(self) -> bool:
+        """True for a maximum or a minimum."""
+        return self in (CarriedKind.MAXIMUM, CarriedKind.MINIMUM)
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A name that a loop carries.
+
+    Attributes:
+        name: of it.
+        kind: of its update.
+        leader: the extremum that a follower, or a rescaled sum, goes with.
+        is_first: whether a follower keeps the first of equal extrema; else the last.
+        scale: of a rescaled sum, an expression over `old` and `new`, the leader's values.
+        step: of a running name, what each trip adds.
+        element: what a trip brings, over names from outside the loop and its variable.
+    """
+
+    name: str
+    kind: CarriedKind
+    leader: str = ""
+    is_first: bool = True
+    scale: cst.BaseExpression | None = None
+    step: cst.BaseExpression | None = None
+    element: cst.BaseExpression | None = None
+
+    def scaled(self, old: str, new: str) -> str:
+        """Return the factor from one value of the leader to another, as code."""
+        assert self.scale is not None
+        values = {"old": parse_expression(old), "new": parse_expression(new)}
+        return render_code(parenthesized(substitute_names(self.scale, values)))
+
+
+_Classify = Callable[[str, Mapping[str, Carried]], Carried | None]
+
+
+class _OtherUpdateError(Exception):
+    """A trip does something that is none of the kinds."""
+
+
+def carried_by(body: Sequence[cst.BaseStatement]) -> dict[str, Carried] | None:
+    """Return what a loop with this body carries, by name; ``None`` if an update is of no kind."""
+    try:
+        return _Trip(unpacked_statements(body)).carried()
+    except _OtherUpdateError:
+        return None
+
+
+def unpacked_statements(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+    """Return statements with ``a, b = ...`` as two, where that is known to be the same."""
+    return [part for statement in body for part in _unpacked(statement)]
+
+
+def _unpacked(statement: cst.BaseStatement) -> list[cst.BaseStatement]:
+    small = getattr(statement, "body", ())
+    if not isinstance(statement, cst.SimpleStatementLine) or len(small) != 1:
+        return [statement]
+    assign = small[0]
+    if not isinstance(assign, cst.Assign) or len(assign.targets) != 1:
+        return [statement]
+    target = assign.targets[0].target
+    if not isinstance(target, cst.Tuple):
+        return [statement]
+    names = [render_code(element.value) for element in target.elements]
+    values = _parts_of(assign.value)
+    is_plain = len(values) == len(names) and all(name.isidentifier() for name in names)
+    read = names_within(assign.value)
+    if not is_plain or (len(set(names)) < len(names)) or read & set(names):
+        return [statement]
+    parts = [parse_statement(f"{n} = {v}") for n, v in zip(names, values, strict=True)]
+    return [parts[0].with_changes(leading_lines=statement.leading_lines), *parts[1:]]
+
+
+def _parts_of(value: cst.BaseExpression) -> list[str]:
+    if isinstance(value, cst.Tuple):
+        return [render_code(element.value) for element in value.elements]
+    name = called_name(value)
+    if name in ("tl.max", "tl.min"):
+        call = cst.ensure_type(value, cst.Call)
+        indices, axis = argument_of(call, 2, "return_indices"), argument_of(call, 1, "axis")
+        if indices is not None and render_code(indices) == "True" and axis is not None:
+            args = f"({render_code(call.args[0].value)}, axis={render_code(axis)})"
+            return [f"{name}{args}", f"tl.arg{name.removeprefix('tl.')}{args}"]
+    return []
+
+
+# ------------------------------------------------------------------------------- one trip
+
+
+_TAKES = {"GreaterThan": (1, True), "GreaterThanEqual": (1, False)}
+_TAKES |= {"LessThan": (-1, True), "LessThanEqual": (-1, False)}
+"""Of ``element > carried``: 1 for a maximum, and whether it is strict."""
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """A condition that takes a new element instead of an extremum.
+
+    Attributes:
+        name: the extremum.
+        element: what is compared with it, as text.
+        kind: of the extremum.
+        is_strict: whether the element must be beyond it.
+    """
+
+    name: str
+    element: str
+    kind: CarriedKind
+    is_strict: bool
+
+
+@dataclass
+class _Trip:
+    """The values of names in one trip.
+
+    Attributes:
+        body: its statements.
+        values: of numbered names.
+        current: the numbered name that holds a name's value.
+        nested: what loops within carry.
+        running: names that grow by the same each trip.
+    """
+
+    body: Sequence[cst.BaseStatement]
+    values: dict[str, cst.BaseExpression] = field(default_factory=dict)
+    current: dict[str, str] = field(default_factory=dict)
+    nested: dict[str, Carried] = field(default_factory=dict)
+    running: dict[str, Carried] = field(default_factory=dict)
+    _from_before: set[str] = field(default_factory=set)
+    _assigned: set[str] = field(default_factory=set)
+
+    def carried(self) -> dict[str, Carried]:
+        """Return what the trip hands to the next.
+
+        Raises:
+            _OtherUpdateError: an update is of no kind.
+        """
+        self._assigned = set(assigned_names(*self.body))
+        for statement in self.body:
+            self._number_statement(statement)
+        names = sorted(self._from_before & self._assigned)
+        self.running = {name: update for name in names if (update := self._running(name))}
+        kept = [name for name in names if name not in self.running]
+        result = dict(self.running)
+        order = (self._extremum, self._sum, self._follower, self._rescaled)
+        for classify in order:
+            for name in kept:
+                if name not in result and (update := self._nested_or(name, classify, result)):
+                    result[name] = update
+        if missing := set(names) - set(result):
+            raise _OtherUpdateError(", ".join(sorted(missing)))
+        return result
+
+    # ---------------------------------------------------------------------------- numbering
+
+    def _number_statement(self, statement: cst.BaseStatement) -> None:
+        if (binding := single_assignment(statement)) is not None:
+            self._assign(binding.target, self._numbered(binding.value))
+        elif isinstance(statement, cst.If):
+            self._number_branch(statement)
+        elif isinstance(statement, cst.For):
+            self._number_loop(statement)
+        elif expression_statement(statement) is not None or not statements_of(statement):
+            self._numbered(statement)
+            for name in assigned_names(statement):
+                self._assign(name, cst.Name(f"{name}_of_{len(self.values)}"))
+        else:
+            raise _OtherUpdateError(render_code(statement))
+
+    def _assign(self, name: str, value: cst.BaseExpression) -> None:
+        numbered = f"{name}__{len(self.values)}"
+        self.values[numbered] = value
+        self.current[name] = numbered
+
+    def _numbered(self, node: cst.CSTNode) -> cst.BaseExpression:
+        names = names_within(node)
+        self._from_before |= {n for n in names & self._assigned if n not in self.current}
+        swaps = {n: cst.Name(self.current[n]) for n in names if n in self.current}
+        return substitute_names(node, swaps)  # type: ignore[arg-type]
+
+    def _value_now(self, name: str) -> str:
+        if name not in self.current:
+            self._from_before.add(name)
+        return self.current.get(name, name)
+
+    def _number_branch(self, statement: cst.If) -> None:
+        """Take ``if test: a = b`` as ``a = where(test, b, a)``."""
+        test = render_code(parenthesized(self._numbered(statement.test)))
+        other = statement.orelse
+        if isinstance(other, cst.If):
+            raise _OtherUpdateError(f"if {test}")
+        before = dict(self.current)
+        ends: list[dict[str, str]] = []
+        for branch in (statement, other):
+            self.current = dict(before)
+            for inner in statements_of(branch) if branch is not None else []:
+                if single_assignment(inner) is None:
+                    raise _OtherUpdateError(f"if {test}")
+                self._number_statement(inner)
+            ends.append(self.current)
+        self.current = dict(before)
+        for name in dict.fromkeys(assigned_names(statement)):
+            values = [end.get(name) or self._value_now(name) for end in ends]
+            self._assign(name, parse_expression(f"tl.where({test}, {values[0]}, {values[1]})"))
+
+    def _number_loop(self, statement: cst.For) -> None:
+        self._numbered(statement.iter)
+        if not isinstance(statement.iter, cst.Call) or called_name(statement.iter) not in _RANGES:
+            raise _OtherUpdateError(render_code(statement.iter))
+        inner = carried_by(statements_of(statement))
+        if inner is None:
+            raise _OtherUpdateError(render_code(statement.iter))
+        written = set(assigned_names(statement))
+        read = names_within(*statements_of(statement)) & self._assigned - written
+        self._from_before |= {name for name in read if name not in self.current}
+        for name, update in inner.items():
+            if name in self.current:  # it starts anew in each trip: an element like others
+                continue
+            if name in self.nested or update.kind is CarriedKind.RUNNING:
+                raise _OtherUpdateError(name)
+            self.nested[name] = update
+            self._from_before.add(name)
+        for name in written:
+            self._assign(name, cst.Name(f"{name}_of_{len(self.values)}"))
+        after = set(inner) & set(self.nested)
+        if any(self._depends_on_carried(inner_name, after) for inner_name in read):
+            raise _OtherUpdateError(", ".join(sorted(after)))
+
+    def _depends_on_carried(self, name: str, others: set[str]) -> bool:
+        return name in others or bool(self._depends(cst.Name(self.current.get(name, name))))
+
+    # ---------------------------------------------------------------------------- values
+
+    def _root(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """Follow names that are only other names; subscripts that add axes stay."""
+        while isinstance(node, cst.Name) and isinstance(
+            value := self.values.get(node.value), cst.Name
+        ):
+            node = value
+        return node
+
+    def _peeled(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """Return the expression that a name stands for."""
+        node = self._root(node)
+        return self.values.get(node.value, node) if isinstance(node, cst.Name) else node
+
+    def _is_name(self, node: cst.BaseExpression, name: str) -> bool:
+        root = self._root(node)
+        return isinstance(root, cst.Name) and root.value == name
+
+    def _key(self, node: cst.BaseExpression) -> str:
+        """Return an expression's text, the same for equal ones."""
+        node = self._peeled(node)
+        names = {n: self._root(cst.Name(n)) for n in names_within(node) if n in self.values}
+        return "".join(render_code(substitute_names(node, names)).split())
+
+    def _expanded(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
+        """Return an expression without names of the trip; ``None`` if it grows too long."""
+        for _ in range(_MOST_EXPANSIONS):
+            names = [n for n in names_within(node) if n in self.values]
+            if not names:
+                return node
+            node = substitute_names(node, {n: self.values[n] for n in names})
+        return None
+
+    def _depends(self, node: cst.CSTNode, stop: str = "") -> set[str]:
+        """Return the carried names that an expression depends on; `stop` is not looked into."""
+        pending, seen, carried = [*names_within(node)], set[str](), set[str]()
+        while pending:
+            name = pending.pop()
+            if name in seen or (stop and self._is_name(cst.Name(name), stop)):
+                continue
+            seen.add(name)
+            if name in self.values:
+                pending += names_within(self.values[name])
+            elif name in self._from_before and name not in self.running:
+                carried.add(name)
+        return carried
+
+    # ---------------------------------------------------------------------------- kinds
+
+    def _nested_or(
+        self,
+        name: str,
+        classify: _Classify,
+        known: Mapping[str, Carried],
+    ) -> Carried | None:
+        if name in self.nested:
+            update = self.nested[name]
+            own = sum(n.startswith(f"{name}__") for n in self.values)
+            return (
+                update if own == 1 and (not update.leader or update.leader in self.nested) else None
+            )
+        return classify(name, known)
+
+    def _final(self, name: str) -> cst.BaseExpression:
+        return self._peeled(cst.Name(self.current[name]))
+
+    def _running(self, name: str) -> Carried | None:
+        value = self._final(name)
+        if name in self.nested or not isinstance(value, cst.BinaryOperation):
+            return None
+        if not isinstance(value.operator, cst.Add) or not self._is_name(value.left, name):
+            return None
+        step = value.right
+        is_fixed = not any(n in self.values or n in self._assigned for n in names_within(step))
+        is_fixed &= not calls_within(step, "tl.load", "tl.dot")
+        return Carried(name, CarriedKind.RUNNING, step=step) if is_fixed else None
+
+    def _sum(self, name: str, _known: Mapping[str, Carried]) -> Carried | None:
+        value = self._final(name)
+        added: cst.BaseExpression | None = None
+        if isinstance(value, cst.BinaryOperation) and self._is_name(value.left, name):
+            added = value.right if isinstance(value.operator, (cst.Add, cst.Subtract)) else None
+        elif isinstance(value, cst.BinaryOperation) and self._is_name(value.right, name):
+            added = value.left if isinstance(value.operator, cst.Add) else None
+        elif called_name(value) == "tl.dot":
+            call = cst.ensure_type(value, cst.Call)
+            onto = argument_of(call, 2, "acc")
+            rest = [arg.value for arg in call.args if arg.value is not onto]
+            if onto is not None and self._is_name(onto, name):
+                is_plain = not any(self._depends(part) for part in rest)
+                return Carried(name, CarriedKind.SUM) if is_plain else None
+        if added is None or self._depends(added):
+            return None
+        return Carried(name, CarriedKind.SUM, element=self._expanded(added))
+
+    def _extremum(self, name: str, _known: Mapping[str, Carried]) -> Carried | None:
+        value = self._final(name)
+        for kind, calls in _EXTREMA.items():
+            if called_name(value) in calls:
+                args = [arg.value for arg in cst.ensure_type(value, cst.Call).args[:2]]
+                rest = [arg for arg in args if not self._is_name(arg, name)]
+                if len(rest) == 1 and not self._depends(rest[0]):
+                    return Carried(name, kind, element=self._expanded(rest[0]))
+        choice = self._choice_of(value, name)
+        if choice is None or choice[0].name != name or choice[0].element != self._key(choice[1]):
+            return None
+        return Carried(name, choice[0].kind, element=self._expanded(choice[1]))
+
+    def _choice_of(
+        self, value: cst.BaseExpression, name: str
+    ) -> tuple[_Choice, cst.BaseExpression] | None:
+        """Return the condition under which a name gets a new value, and that value."""
+        if called_name(value) != "tl.where":
+            return None
+        test, one, two = (arg.value for arg in cst.ensure_type(value, cst.Call).args[:3])
+        keeps = self._is_name(one, name)
+        if keeps == self._is_name(two, name) or self._depends(two if keeps else one):
+            return None
+        choices = [c for part in self._conjuncts(test) if (c := self._comparison(part, keeps))]
+        rest = [part for part in self._conjuncts(test) if self._comparison(part, keeps) is None]
+        if len(choices) != 1 or any(self._depends(part) for part in rest) or (keeps and rest):
+            return None
+        return choices[0], two if keeps else one
+
+    def _conjuncts(self, node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+        node = self._peeled(node)
+        is_both = isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.BitAnd)
+        is_both |= isinstance(node, cst.BooleanOperation) and isinstance(node.operator, cst.And)
+        if is_both and isinstance(node, (cst.BinaryOperation, cst.BooleanOperation)):
+            yield from self._conjuncts(node.left)
+            yield from self._conjuncts(node.right)
+        else:
+            yield node
+
+    def _comparison(self, node: cst.BaseExpression, is_kept: bool) -> _Choice | None:
+        """Return a comparison of an element with a carried name; `is_kept` if true keeps that."""
+        if not isinstance(node, cst.Comparison) or len(node.comparisons) != 1:
+            return None
+        sides = [self._root(node.left), self._root(node.comparisons[0].comparator)]
+        takes = _TAKES.get(type(node.comparisons[0].operator).__name__)
+        names = [
+            s.value if isinstance(s, cst.Name) and s.value in self._from_before else ""
+            for s in sides
+        ]
+        if takes is None or bool(names[0]) == bool(names[1]):
+            return None
+        element = sides[0] if names[1] else sides[1]
+        sign, is_strict = takes
+        if names[0]:
+            sign = -sign
+        if is_kept:  # not (carried > element) is element >= carried
+            sign, is_strict = -sign, not is_strict
+        if self._depends(element):
+            return None
+        kind = CarriedKind.MAXIMUM if sign > 0 else CarriedKind.MINIMUM
+        return _Choice(names[0] or names[1], self._key(element), kind, is_strict)
+
+    def _follower(self, name: str, known: Mapping[str, Carried]) -> Carried | None:
+        choice = self._choice_of(self._final(name), name)
+        if choice is None or choice[0].name == name:
+            return None
+        leader = known.get(choice[0].name)
+        if leader is None or leader.kind is not choice[0].kind or leader.name in self.nested:
+            return None
+        if choice[0].element != self._element_of(leader):
+            return None
+        element = self._expanded(choice[1])
+        is_first = choice[0].is_strict
+        return Carried(name, CarriedKind.FOLLOWER, leader.name, is_first, element=element)
+
+    def _element_of(self, leader: Carried) -> str:
+        """Return the text of what an extremum is compared with."""
+        value = self._final(leader.name)
+        args = [arg.value for arg in cst.ensure_type(value, cst.Call).args]
+        if called_name(value) == "tl.where":
+            args = args[1:3]
+        return next(self._key(arg) for arg in args if not self._is_name(arg, leader.name))
+
+    # ---------------------------------------------------------------------------- rescaled sums
+
+    def _rescaled(self, name: str, known: Mapping[str, Carried]) -> Carried | None:
+        for leader in known.values():
+            if leader.kind is CarriedKind.MAXIMUM and leader.name not in self.nested:
+                new = self._root(cst.Name(self.current[leader.name]))
+                rescaling = self._rescaling(name, leader.name, render_code(new))
+                if rescaling is not None:
+                    scale, added = rescaling
+                    element = self._expanded(added)
+                    kind = CarriedKind.RESCALED
+                    return Carried(name, kind, leader.name, scale=scale, element=element)
+        return None
+
+    def _rescaling(
+        self, name: str, leader: str, new: str
+    ) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
+        """Return the scale of a sum and what a trip adds to it; ``None`` if it is not rescaled."""
+        value = self._final(name)
+        if called_name(value) == "tl.dot":
+            call = cst.ensure_type(value, cst.Call)
+            if (onto := argument_of(call, 2, "acc")) is None:
+                return None
+            kept: cst.BaseExpression = onto
+            rest = [arg for arg in call.args if arg.value is not onto]
+            added: cst.BaseExpression = call.with_changes(args=rest)
+        elif isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
+            sides = [value.left, value.right]
+            sides.sort(key=lambda side: name not in self._depends(side, new))
+            kept, added = sides
+        else:
+            return None
+        factor = self._factor_of(kept, name)
+        scale = None if factor is None else self._whole(factor, leader, new)
+        form = None if scale is None else _form_of_scale(scale)
+        if scale is None or form is None or not self._is_scaled(added, new, form):
+            return None
+        return scale, added
+
+    def _factor_of(self, kept: cst.BaseExpression, name: str) -> cst.BaseExpression | None:
+        kept = self._peeled(kept)
+        if not isinstance(kept, cst.BinaryOperation) or not isinstance(kept.operator, cst.Multiply):
+            return None
+        if self._is_name(kept.left, name):
+            return kept.right
+        return kept.left if self._is_name(kept.right, name) else None
+
+    def _whole(self, node: cst.BaseExpression, leader: str, new: str) -> cst.BaseExpression | None:
+        """Return an expression over `old` and `new`, the leader's values; ``None`` for others."""
+        while names := [n for n in names_within(node) if n in self.values and n != new]:
+            node = substitute_names(node, {n: self.values[n] for n in names})
+        own = {leader, new, "tl", "float", *_module_names(node)}
+        if not {leader, new} <= names_within(node) <= own:
+            return None
+        return substitute_names(node, {leader: cst.Name("old"), new: cst.Name("new")})
+
+    def _is_scaled(self, node: cst.BaseExpression, new: str, form: tuple[str, str]) -> bool:
+        """Tell whether an expression is proportional to exp(-new)."""
+        node = self._peeled(node)
+        if isinstance(node, cst.Subscript):
+            return self._is_scaled(node.value, new, form)
+        if isinstance(node, cst.BinaryOperation):
+            return self._is_scaled_operation(node, new, form)
+        name = called_name(node)
+        if not isinstance(node, cst.Call):
+            return False
+        args = [arg.value for arg in node.args]
+        if name == "tl.sum":
+            return self._is_scaled(args[0], new, form)
+        if name == "tl.dot":
+            return self._one_is_scaled(args[0], args[1], new, form)
+        if name == "tl.where":
+            is_zero = render_code(args[2]) in ("0", "0.0")
+            return (
+                is_zero
+                and not self._is_touched(args[0], new)
+                and self._is_scaled(args[1], new, form)
+            )
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "to":
+            return self._is_scaled(node.func.value, new, form)
+        return name in EXPONENTIALS and self._is_shifted_power(name, args[0], new, form)
+
+    def _is_scaled_operation(
+        self, node: cst.BinaryOperation, new: str, form: tuple[str, str]
+    ) -> bool:
+        left, right = node.left, node.right
+        if isinstance(node.operator, cst.Multiply):
+            return self._one_is_scaled(left, right, new, form)
+        if isinstance(node.operator, cst.Divide):
+            return self._is_scaled(left, new, form) and not self._is_touched(right, new)
+        if isinstance(node.operator, (cst.Add, cst.Subtract)):
+            return self._is_scaled(left, new, form) and self._is_scaled(right, new, form)
+        return False
+
+    def _one_is_scaled(
+        self, left: cst.BaseExpression, right: cst.BaseExpression, new: str, form: tuple[str, str]
+    ) -> bool:
+        pairs = ((left, right), (right, left))
+        return any(self._is_scaled(a, new, form) and not self._is_touched(b, new) for a, b in pairs)
+
+    def _is_touched(self, node: cst.BaseExpression, new: str) -> bool:
+        """Tell whether an expression depends on the leader, or on another carried name."""
+        names, pending = set[str](), [*names_within(node)]
+        while pending:
+            name = pending.pop()
+            if name not in names:
+                names.add(name)
+                pending += names_within(self.values[name]) if name in self.values else []
+        return new in names or bool(self._depends(node))
+
+    def _is_shifted_power(
+        self, name: str, power: cst.BaseExpression, new: str, form: tuple[str, str]
+    ) -> bool:
+        """Tell whether a power is ``x - new``, times the same factor as in the scale."""
+        if name.rsplit(".", 1)[-1] != form[0]:
+            return False
+        power, factor = _without_factor(self._peeled(power))
+        power = self._peeled(power)
+        if factor != form[1]:
+            return False
+        if not isinstance(power, cst.BinaryOperation) or not isinstance(
+            power.operator, cst.Subtract
+        ):
+            return False
+        shift = power.right
+        while isinstance(shift := self._root(shift), cst.Subscript):
+            shift = shift.value
+        is_new = self._is_name(shift, new)
+        if not is_new:
+            guard = self._peeled(shift)
+            is_new = called_name(guard) == "tl.where" and self._depends(guard, new) == set()
+            is_new = is_new and self._is_touched(guard, new)
+        return is_new and not self._is_touched(power.left, new)
+
+
+_EXTREMA = {
+    CarriedKind.MAXIMUM: ("tl.maximum", "max"),
+    CarriedKind.MINIMUM: ("tl.minimum", "min"),
+}
+
+
+def _module_names(node: cst.CSTNode) -> set[str]:
+    return {n for n in names_within(node) if n in ("tl", "libdevice", "triton")}
+
+
+def _without_factor(power: cst.BaseExpression) -> tuple[cst.BaseExpression, str]:
+    """Return a power without a number or name that it is multiplied by."""
+    if isinstance(power, cst.BinaryOperation) and isinstance(power.operator, cst.Multiply):
+        for inner, factor in ((power.left, power.right), (power.right, power.left)):
+            if isinstance(factor, (cst.Float, cst.Integer, cst.Name)):
+                return inner, render_code(factor)
+    return power, ""
+
+
+def _form_of_scale(scale: cst.BaseExpression) -> tuple[str, str] | None:
+    """Return the exponential and the factor of ``exp((old - new) * factor)``."""
+    while isinstance(scale, cst.Subscript):
+        scale = scale.value
+    if called_name(scale) not in EXPONENTIALS:
+        return None
+    power, factor = _without_factor(cst.ensure_type(scale, cst.Call).args[0].value)
+    if not isinstance(power, cst.BinaryOperation) or not isinstance(power.operator, cst.Subtract):
+        return None
+    is_plain = render_code(power.left) == "old" and "old" not in names_within(power.right)
+    guard = power.right
+    is_new = render_code(guard) == "new" or called_name(guard) == "tl.where"
+    exponential = called_name(scale).rsplit(".", 1)[-1]
+    return (exponential, factor) if is_plain and is_new else None

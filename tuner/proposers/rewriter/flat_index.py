@@ -1,0 +1,427 @@
+"""A block of a flat index that a program divides by a size becomes a tile of rows and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._carried import WRITES
+from solkit.tuner.proposers.rewriter._edit import (
+    Parameter,
+    arguments_of,
+    changed_text,
+    grid_with,
+    launch_line,
+    options_of,
+    program_axis,
+    with_params,
+)
+from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._parse import (
+    KernelText,
+    Launch,
+    argument_of,
+    assigned_names,
+    called_name,
+    calls_within,
+    child_nodes,
+    in_launcher,
+    names_within,
+    nodes_within,
+    parenthesized,
+    parse_expression,
+    parse_statement,
+    render_code,
+    replace_each,
+    single_assignment,
+    substitute_names,
+    with_body,
+)
+
+__all__ = ["Unflatten"]
+
+_ROWS, _COLUMNS = (1, 2, 4, 8, 16, 32, 64, 128), (16, 32, 64, 128, 256, 512)
+_FEW, _MANY = 32, 64
+_MOST_DIVISORS = 2
+_OTHERS = (
+    "tl.sum",
+    "tl.max",
+    "tl.min",
+    "tl.argmax",
+    "tl.argmin",
+    "tl.dot",
+    "tl.reshape",
+    "tl.trans",
+)
+
+
+class Unflatten:
+    """A flat index that is divided by a size becomes a tile of rows and columns of that size.
+
+    Applies where a program's block is one range of an axis of the grid, all that follows from it is
+    elementwise, and somewhere it is divided by a size, or the rest is taken. What is read along
+    another axis than what is written then goes through a tile, and neighbours share a program.
+    """
+
+    kind = "unflatten"
+    helps = ("extra traffic", "uncoalesced", "instructions", "extra work", "latency")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        for launch in text.single:
+            flat = _flat_index(launch)
+            for divisor in [] if flat is None else _divisors(launch, flat.name)[:_MOST_DIVISORS]:
+                if flat is not None and (source := _Tiling(text, launch, flat, divisor).source()):
+                    why = facts.explain_factors("extra traffic", "instructions")
+                    yield Variant(
+                        source,
+                        f"{launch.function.name} divides a flat index by {divisor}; a tile of rows "
+                        f"and columns reads and writes along both{why}.",
+                    )
+
+
+@dataclass(frozen=True)
+class _Flat:
+    """A program's flat index.
+
+    Attributes:
+        name: that holds it.
+        axis: of the grid.
+        block: the constant that is its length.
+        total: how many there are, as code of the launcher.
+    """
+
+    name: str
+    axis: int
+    block: str
+    total: str
+
+
+def _flat_index(launch: Launch) -> _Flat | None:
+    """Return the flat index of a function that is elementwise in it; ``None`` for other forms."""
+    function = launch.function
+    ranges = calls_within(function.node, "tl.arange")
+    is_plain = all(isinstance(s, cst.SimpleStatementLine) for s in function.body)
+    subscripts = any(
+        isinstance(node, cst.Subscript) for s in function.body for node in nodes_within(s)
+    )
+    names = assigned_names(*function.body)
+    if not is_plain or subscripts or len(ranges) != 1 or calls_within(function.node, *_OTHERS):
+        return None
+    values = _scalar_values(launch)
+    for statement in function.body:
+        binding = single_assignment(statement)
+        if binding is None or names.count(binding.target) != 1:
+            continue
+        tile = _tile_of(substitute_names(binding.value, values))
+        axes = launch.axes or ()
+        if tile is None or tile[0] >= len(axes) or called_name(axes[tile[0]]) != "triton.cdiv":
+            continue
+        axis, block = tile
+        own = [c for c in calls_within(function.node, "tl.program_id") if program_axis(c) == axis]
+        total = argument_of(cst.ensure_type(axes[axis], cst.Call), 0)
+        if len(own) == 1 and total is not None and block in function.constants:
+            return _Flat(binding.target, axis, block, render_code(total))
+    return None
+
+
+def _scalar_values(launch: Launch) -> dict[str, cst.BaseExpression]:
+    """Return the values of names that are assigned once, without loads and blocks."""
+    names = assigned_names(*launch.function.body)
+    values: dict[str, cst.BaseExpression] = {}
+    for statement in launch.function.body:
+        binding = single_assignment(statement)
+        if binding is None or names.count(binding.target) != 1:
+            continue
+        whole = substitute_names(binding.value, values)
+        if not calls_within(whole, "tl.load", "tl.arange"):
+            values[binding.target] = whole
+    return values
+
+
+def _tile_of(node: cst.BaseExpression) -> tuple[int, str] | None:
+    """Return the axis and block of ``tl.program_id(axis) * BLOCK + tl.arange(0, BLOCK)``."""
+    if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Add):
+        return None
+    for one, other in ((node.left, node.right), (node.right, node.left)):
+        if called_name(other) != "tl.arange" or not isinstance(one, cst.BinaryOperation):
+            continue
+        end = argument_of(cst.ensure_type(other, cst.Call), 1, "end")
+        sides = [one.left, one.right]
+        ids = [side for side in sides if called_name(side) == "tl.program_id"]
+        if end is None or len(ids) != 1 or not isinstance(one.operator, cst.Multiply):
+            continue
+        rest = sides[1 - sides.index(ids[0])]
+        axis = program_axis(cst.ensure_type(ids[0], cst.Call))
+        if axis is not None and render_code(rest) == render_code(end):
+            return axis, render_code(end)
+    return None
+
+
+def _divisors(launch: Launch, name: str) -> list[str]:
+    """Return the sizes that the flat index is divided by; those first whose rest is taken."""
+    values = _scalar_values(launch)
+    divisors: dict[str, bool] = {}
+    for node in nodes_within(launch.function.node):
+        if not isinstance(node, cst.BinaryOperation) or render_code(node.left) != name:
+            continue
+        if isinstance(node.operator, (cst.Modulo, cst.FloorDivide)):
+            size = substitute_names(node.right, values)
+            if names_within(size) <= set(launch.function.params):
+                text = render_code(size)
+                is_rest = isinstance(node.operator, cst.Modulo)
+                divisors[text] = divisors.get(text, False) or is_rest
+    return sorted(divisors, key=lambda size: (not divisors[size], len(size)))
+
+
+class _Tiling:
+    """Writes a function with a tile in place of its flat index.
+
+    Args:
+        text: the file.
+        launch: of the function.
+        flat: its index.
+        divisor: the size of a row, as code of the function.
+    """
+
+    def __init__(self, text: KernelText, launch: Launch, flat: _Flat, divisor: str) -> None:
+        self._text, self._launch, self._flat, self._divisor = text, launch, flat, divisor
+        taken = {*text.names}
+        self._row, self._column = (_free_name(n, taken) for n in ("tile_row", "tile_column"))
+        self._count = _free_name("n_rows", taken)
+        self._high, self._wide = text.fresh("BLOCK_R"), text.fresh("BLOCK_C")
+        self._values = _scalar_values(launch)
+        self._within: dict[str, set[str]] = {}
+
+    def source(self) -> str:
+        """Return the text of the file; empty if an access cannot be kept within the tile."""
+        launch, flat = self._launch, self._flat
+        size = in_launcher(parse_expression(self._divisor), launch)
+        body = self._body()
+        if size is None or body is None:
+            return ""
+        width = render_code(parenthesized(size))
+        rows = f"triton.cdiv({flat.total}, {width})"
+        node = with_body(launch.function.node, body)
+        node = _without_param(node, flat.block)
+        constants = [self._high, self._wide]
+        node = with_params(node, added=[self._count], constants=constants)
+        arguments = {n: v for n, v in arguments_of(launch).items() if n != flat.block}
+        arguments |= {self._count: rows, self._high: self._high, self._wide: self._wide}
+        order = [param.name.value for param in node.params.params]
+        tiles = f"triton.cdiv({rows}, {self._high}) * triton.cdiv({width}, {self._wide})"
+        statement = launch_line(
+            launch.function.name,
+            grid_with(launch.axes or (), flat.axis, tiles),
+            {name: arguments[name] for name in order if name in arguments},
+            options_of(launch),
+            {*launch.function.constants, *constants},
+        ).with_changes(leading_lines=launch.statement.leading_lines)
+        return changed_text(
+            self._text,
+            functions={launch.function.name: node},
+            launches=[(launch.statement, [statement])],
+            parameters=[
+                Parameter(self._high, _FEW, _ROWS),
+                Parameter(self._wide, _MANY, _COLUMNS),
+            ],
+        )
+
+    def _body(self) -> list[cst.BaseStatement] | None:
+        flat, row, column = self._flat, self._row, self._column
+        size = render_code(parenthesized(parse_expression(self._divisor)))
+        across = f"tl.cdiv({size}, {self._wide})"
+        tile = f"tl.program_id({flat.axis})"
+        head = [
+            f"{row} = ({tile} // {across}) * {self._high} + tl.arange(0, {self._high})[:, None]",
+            f"{column} = ({tile} % {across}) * {self._wide} + tl.arange(0, {self._wide})[None, :]",
+            f"{flat.name} = {row} * {size} + {column}",
+        ]
+        self._within = {row: {row}, column: {column}, flat.name: {row, column}}
+        statements: list[cst.BaseStatement] = []
+        for statement in self._launch.function.body:
+            binding = single_assignment(statement)
+            if binding is not None and binding.target == flat.name:
+                statements += [parse_statement(line) for line in head]
+                continue
+            changed = self._narrowed(self._divided(statement))
+            if changed is None:
+                return None
+            statements.append(changed)
+            binding = single_assignment(changed)
+            if binding is not None:
+                self._within[binding.target] = self._axes_of(binding.value)
+        return _without_unused(statements, flat.block)
+
+    def _axes_of(self, node: cst.CSTNode) -> set[str]:
+        """Return which of the tile's axes an expression varies along."""
+        return {axis for name in names_within(node) for axis in self._within.get(name, ())}
+
+    def _divided(self, statement: cst.BaseStatement) -> cst.BaseStatement:
+        """Return a statement with the row and the column in place of divisions."""
+        pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+        pending: list[cst.CSTNode] = [statement]
+        while pending:
+            node = pending.pop()
+            swapped = self._division(node) if isinstance(node, cst.BinaryOperation) else ""
+            if swapped:
+                pairs.append((node, parenthesized(parse_expression(swapped))))
+            else:
+                pending += child_nodes(node)
+        return replace_each(statement, pairs)
+
+    def _division(self, node: cst.BinaryOperation) -> str:
+        """Return what a division of the flat index is of the tile; empty for other operations."""
+        name = self._flat.name
+        if render_code(node.left).strip("()") != name:
+            return ""
+        right = substitute_names(node.right, self._values)
+        if isinstance(node.operator, cst.Modulo) and _text(right) == _text_of(self._divisor):
+            return self._column
+        if isinstance(node.operator, cst.FloorDivide):
+            if _text(right) == _text_of(self._divisor):
+                return self._row
+            rest = _without_factor(right, self._divisor)
+            return f"{self._row} // {rest}" if rest else ""
+        if isinstance(node.operator, cst.Subtract) and isinstance(right, cst.BinaryOperation):
+            product = _text(right)
+            by = {
+                f"{self._row}*{_text_of(self._divisor)}",
+                f"{_text_of(self._divisor)}*{self._row}",
+            }
+            return self._column if self._rows_in(product) in by else ""
+        return ""
+
+    def _rows_in(self, product: str) -> str:
+        """Return a product's text with the row for a name that holds the quotient."""
+        quotient = f"{self._flat.name}//{_text_of(self._divisor)}"
+        for statement in self._launch.function.body:
+            binding = single_assignment(statement)
+            if binding is not None and _text(binding.value) == quotient:
+                parts = product.split("*")
+                product = "*".join(self._row if p == binding.target else p for p in parts)
+        return product.replace(quotient, self._row)
+
+    def _narrowed(self, statement: cst.BaseStatement) -> cst.BaseStatement | None:
+        """Return a statement whose accesses are within the tile; ``None`` if one cannot be."""
+        for kinds in (("tl.load",), WRITES):  # what is stored may be loaded there
+            pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+            for call in calls_within(statement, *kinds):
+                mask = self._mask_within(call)
+                if mask is None or any(calls_within(arg, *kinds) for arg in child_nodes(call)):
+                    return None
+                if mask:
+                    pairs.append((call, _with_mask(call, _place_of_mask(call), mask)))
+            statement = replace_each(statement, pairs)
+        return statement
+
+    def _mask_within(self, call: cst.Call) -> str | None:
+        """Return the mask of an access within the tile; empty if it needs none.
+
+        ``None`` if it is about more than the place is.
+        """
+        axes = self._axes_of(call.args[0].value)
+        mask = argument_of(call, _place_of_mask(call), "mask")
+        limits = {self._row: f"{self._row} < {self._count}"}
+        limits[self._column] = f"{self._column} < {self._divisor}"
+        inside = " & ".join(f"({limits[axis]})" for axis in sorted(axes))
+        if not axes:
+            return ""
+        if mask is not None and self._axes_of(mask) <= axes:
+            return f"{inside} & {render_code(parenthesized(mask))}"
+        return inside if mask is None or self._is_end(mask) else None
+
+    def _is_end(self, mask: cst.BaseExpression) -> bool:
+        """Tell whether a mask only says where the flat index ends."""
+        values: dict[str, cst.BaseExpression] = {}
+        for statement in self._launch.function.body:
+            binding = single_assignment(statement)
+            if binding is not None:
+                values[binding.target] = binding.value
+        while isinstance(mask, cst.Name) and mask.value in values:
+            mask = values[mask.value]
+        is_less = isinstance(mask, cst.Comparison) and len(mask.comparisons) == 1
+        if not is_less or not isinstance(mask, cst.Comparison):
+            return False
+        is_less = isinstance(mask.comparisons[0].operator, cst.LessThan)
+        return is_less and render_code(mask.left) == self._flat.name
+
+
+def _text(node: cst.BaseExpression) -> str:
+    return "".join(render_code(node).split()).replace("(", "").replace(")", "")
+
+
+def _text_of(code: str) -> str:
+    return _text(parse_expression(code))
+
+
+def _without_factor(product: cst.BaseExpression, factor: str) -> str:
+    """Return a product without one of its factors, as code; empty if it has no such one."""
+    if not isinstance(product, cst.BinaryOperation) or not isinstance(
+        product.operator, cst.Multiply
+    ):
+        return ""
+    for one, other in ((product.left, product.right), (product.right, product.left)):
+        if _text(one) == _text_of(factor):
+            return render_code(parenthesized(other))
+        if inner := _without_factor(one, factor):
+            return f"({inner} * {render_code(parenthesized(other))})"
+    return ""
+
+
+def _place_of_mask(call: cst.Call) -> int:
+    return 1 if called_name(call) == "tl.load" else 2
+
+
+def _with_mask(call: cst.Call, at: int, mask: str) -> cst.Call:
+    """Return an access with another mask."""
+    parts = []
+    for index, arg in enumerate(call.args):
+        word = "" if arg.keyword is None else arg.keyword.value
+        if word != "mask" and (word or index != at):
+            parts.append(f"{word}={render_code(arg.value)}" if word else render_code(arg.value))
+        if index == at - 1:
+            parts.append(f"mask={mask}")
+    if len(call.args) > at + 1 and call.args[at + 1].keyword is None:
+        parts[at + 1] = f"other={parts[at + 1]}"
+    return cst.ensure_type(parse_expression(f"{called_name(call)}({', '.join(parts)})"), cst.Call)
+
+
+def _without_param(node: cst.FunctionDef, name: str) -> cst.FunctionDef:
+    params = [param for param in node.params.params if param.name.value != name]
+    if params:
+        params[-1] = params[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+    return node.with_changes(params=node.params.with_changes(params=params))
+
+
+def _without_unused(
+    body: Sequence[cst.BaseStatement], block: str
+) -> list[cst.BaseStatement] | None:
+    """Return statements without those that only the flat index needed; ``None`` if one is left."""
+    statements = list(body)
+    while True:
+        used = names_within(*(_read_part(statement) for statement in statements))
+        kept = [
+            s
+            for s in statements
+            if (a := single_assignment(s)) is None
+            or a.target in used
+            or calls_within(s, "tl.load", *WRITES)
+        ]
+        if len(kept) == len(statements):
+            break
+        statements = kept
+    return None if block in names_within(*statements) else statements
+
+
+def _read_part(statement: cst.BaseStatement) -> cst.CSTNode:
+    binding = single_assignment(statement)
+    return statement if binding is None else binding.value
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name

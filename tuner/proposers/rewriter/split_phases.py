@@ -1,0 +1,524 @@
+"""Long loops by few programs become parts by several, whose results the next launch joins.
+
+A function is cut at its loops. Each loop that carries something gets a kernel in which a program
+takes some of the trips and writes what it carries into a buffer; later kernels begin with the
+joined values. A loop that only writes is shared by programs and carries nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._carried import (
+    NEGATIVE_INFINITY,
+    WRITES,
+    Carried,
+    CarriedKind,
+    carried_by,
+)
+from solkit.tuner.proposers.rewriter._edit import (
+    Parameter,
+    arguments_of,
+    changed_text,
+    device_tensor,
+    launch_line,
+    options_of,
+    renamed_function,
+    with_params,
+)
+from solkit.tuner.proposers.rewriter._parse import (
+    KernelText,
+    Launch,
+    Loop,
+    argument_of,
+    assigned_names,
+    called_name,
+    calls_within,
+    expression_statement,
+    in_launcher,
+    names_within,
+    parenthesized,
+    parse_expression,
+    parse_kernel,
+    parse_statement,
+    parse_statements,
+    range_loop,
+    render_code,
+    single_assignment,
+    walk_statements,
+    with_body,
+)
+from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
+
+__all__ = ["split_phases", "start_of_name"]
+
+_PARTS = (2, 4, 8, 16, 32, 64)
+_MOST_AXES = 2  # a grid has three, the last is the parts'
+_MOST_ROLLED = 1  # axes of a result whose parts are joined in an unrolled loop
+
+
+def split_phases(text: KernelText, launch: Launch, parts: int) -> str:
+    """Return the file with a launch split; empty if that cannot be.
+
+    Blocks that are carried have one size in all of its launches: a parameter, if it may change.
+    """
+    phases = _phases(launch)
+    if any(result.start.shape for phase in phases for result in phase.results):
+        text = parse_kernel(lifted_constants(text)) or text
+        launch = text.launches_of(launch.function.name)[0]
+        phases = _phases(launch)
+    return _SplitWriter(text, launch, phases, parts).source() if phases else ""
+
+
+# ------------------------------------------------------------------------------- reading it
+
+
+@dataclass(frozen=True)
+class Start:
+    """First value of a name that a loop carries.
+
+    Attributes:
+        shape: its sizes as code; empty for a scalar.
+        is_integer: whether it is an integer; else it is fp32.
+        is_zero: whether it is 0.
+    """
+
+    shape: tuple[str, ...]
+    is_integer: bool
+    is_zero: bool
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What a loop leaves.
+
+    Attributes:
+        update: of each trip.
+        start: its first value.
+    """
+
+    update: Carried
+    start: Start
+
+    @property
+    def name(self) -> str:
+        """Name that holds it."""
+        return self.update.name
+
+
+@dataclass(frozen=True)
+class _Phase:
+    """A loop that programs share.
+
+    Attributes:
+        place: of the loop among the function's statements.
+        loop: the loop.
+        results: what it leaves; none if it only writes.
+        running: names that grow by the same each trip.
+    """
+
+    place: int
+    loop: Loop
+    results: tuple[_Result, ...]
+    running: tuple[Carried, ...]
+
+
+def start_of_name(name: str, before: Sequence[cst.BaseStatement]) -> Start | None:
+    """Return the first value of a name by its last assignment; ``None`` if it is of another form.
+
+    It is fp32 or an integer.
+    """
+    bindings = [a for s in before if (a := single_assignment(s)) is not None and a.target == name]
+    return _start_of_value(bindings[-1].value) if bindings else None
+
+
+def _start_of_value(value: cst.BaseExpression) -> Start | None:
+    text = "".join(render_code(value).split())
+    if called_name(value) in ("tl.zeros", "tl.full"):
+        return _start_of_block(cst.ensure_type(value, cst.Call))
+    plain = text.lstrip("-+")
+    if plain.startswith("float("):
+        return Start((), False, False)
+    try:
+        number = float(plain)
+    except ValueError:
+        return None
+    return Start((), plain.isdigit(), number == 0)
+
+
+def _start_of_block(call: cst.Call) -> Start | None:
+    is_zeros = called_name(call) == "tl.zeros"
+    shape, dtype = argument_of(call, 0, "shape"), argument_of(call, 1 if is_zeros else 2, "dtype")
+    value = None if is_zeros else argument_of(call, 1, "value")
+    kind = "" if dtype is None else render_code(dtype)
+    if kind not in ("tl.float32", "tl.int32", "tl.int64"):
+        return None
+    if not isinstance(shape, (cst.Tuple, cst.List)):
+        return None
+    is_zero = is_zeros or (value is not None and render_code(value) in ("0", "0.0"))
+    sizes = tuple(render_code(element.value) for element in shape.elements)
+    return Start(sizes, "int" in kind, is_zero)
+
+
+def _phases(launch: Launch) -> list[_Phase]:
+    """Return the loops that programs may share; none if the function is of another form."""
+    body, axes = launch.function.body, launch.axes
+    if axes is None or len(axes) > _MOST_AXES:
+        return []
+    phases: list[_Phase] = []
+    for place, statement in enumerate(body):
+        if isinstance(statement, cst.SimpleStatementLine):
+            if _writes(statement) and expression_statement(statement) is None:
+                return []
+            continue
+        loop = range_loop(statement)
+        is_long = loop is not None and not (
+            names_within(loop.start, loop.stop) <= {*launch.function.constants, "tl"}
+        )
+        phase = _phase_of_loop(launch, place, loop) if loop is not None and is_long else None
+        if phase is not None:
+            phases.append(phase)
+        elif is_long or _writes(statement) or "return" in render_code(statement):
+            return []
+    return phases if any(phase.results for phase in phases) else []
+
+
+def _writes(statement: cst.BaseStatement) -> bool:
+    return bool(calls_within(statement, *WRITES))
+
+
+def _phase_of_loop(launch: Launch, place: int, loop: Loop) -> _Phase | None:
+    body = launch.function.body
+    updates = carried_by(loop.body)
+    if updates is None or not _writes_apart(loop, updates):
+        return None
+    if not names_within(loop.start) <= {*launch.function.params, "tl"}:
+        return None  # it may be a part of a range already
+    if calls_within(loop.start, "tl.program_id"):
+        return None
+    running = tuple(u for u in updates.values() if u.kind is CarriedKind.RUNNING)
+    carried = [u for u in updates.values() if u.kind is not CarriedKind.RUNNING]
+    locals_ = {*assigned_names(*loop.body), loop.name} - {u.name for u in carried}
+    if locals_ & _read_first(body[place + 1 :]):
+        return None
+    results = []
+    for update in carried:
+        start = start_of_name(update.name, body[:place])
+        is_follower = update.kind is CarriedKind.FOLLOWER
+        if start is None or (start.is_integer and not is_follower):
+            return None
+        if update.kind in (CarriedKind.SUM, CarriedKind.RESCALED) and not start.is_zero:
+            return None
+        results.append(_Result(update, start))
+    if not results and not _writes(loop.node):
+        return None
+    results.sort(key=lambda result: bool(result.update.leader))
+    return _Phase(place, loop, tuple(results), running)
+
+
+def _writes_apart(loop: Loop, updates: dict[str, Carried]) -> bool:
+    """Tell whether each trip writes at places of its own, as far as its variable decides."""
+    moving = {loop.name, *(u.name for u in updates.values() if u.kind is CarriedKind.RUNNING)}
+    for statement in walk_statements(loop.body):
+        binding = single_assignment(statement)
+        if binding is not None and names_within(binding.value) & moving:
+            moving.add(binding.target)
+    calls = calls_within(loop.node, *WRITES)
+    return all(
+        called_name(call) == "tl.store" and names_within(call.args[0].value) & moving
+        for call in calls
+    )
+
+
+def _read_first(body: Sequence[cst.BaseStatement]) -> set[str]:
+    """Return the names that statements may read before they assign them."""
+    read, written = set[str](), set[str]()
+    for statement in body:
+        binding = single_assignment(statement)
+        if binding is not None:
+            read |= names_within(binding.value) - written
+            written.add(binding.target)
+        elif (loop := range_loop(statement)) is not None:
+            read |= names_within(loop.node.iter) - written
+            read |= (_read_first(loop.body) - {loop.name}) - written
+            written.add(loop.name)
+        else:
+            read |= names_within(statement) - written
+    return read
+
+
+# ------------------------------------------------------------------------------- writing it
+
+
+class _SplitWriter:
+    """Writes a launch as several.
+
+    Args:
+        text: the file.
+        launch: to be split.
+        phases: its loops.
+        parts: programs that share a loop, to begin with.
+    """
+
+    def __init__(
+        self, text: KernelText, launch: Launch, phases: Sequence[_Phase], parts: int
+    ) -> None:
+        self._text, self._launch, self._phases, self._parts = text, launch, phases, parts
+        self._axes = launch.axes or ()
+        self._split = text.fresh("SPLIT")
+        self._results = [result for phase in phases for result in phase.results]
+        taken = set[str]()
+        self._buffers: list[dict[str, str]] = []
+        for phase in phases:
+            buffers = {}
+            for result in phase.results:
+                name = text.fresh(f"{result.name}_parts")
+                while name in taken:
+                    name += "_"
+                taken.add(name)
+                buffers[result.name] = name
+            self._buffers.append(buffers)
+
+    def source(self) -> str:
+        """Return the text of the file; empty if a size is unknown to the launcher."""
+        launch, text, function = self._launch, self._text, self._launch.function
+        sizes = [self._size(result) for result in self._results]
+        tensor = device_tensor(launch)
+        if any(size is None for size in sizes) or not tensor:
+            return ""
+        bodies = self._bodies()
+        names = self._names(len(bodies))
+        extra = [f"{name}_ptr" for buffers in self._buffers for name in buffers.values()]
+        nodes = [
+            with_params(
+                renamed_function(function, name, body), added=extra, constants=[self._split]
+            )
+            for name, (body, _) in zip(names, bodies, strict=True)
+        ]
+        allocated = self._allocations([size or "1" for size in sizes], tensor)
+        buffers_of = {f"{name}_ptr": name for of in self._buffers for name in of.values()}
+        arguments = {**arguments_of(launch), **buffers_of, self._split: self._split}
+        order = [param.name.value for param in nodes[0].params.params]
+        arguments = {name: arguments[name] for name in order if name in arguments}
+        grid = [render_code(axis) for axis in self._axes]
+        constants = {*function.constants, self._split}
+        launched = [
+            launch_line(
+                name,
+                f"({', '.join([*grid, self._split] if is_shared else grid)},)",
+                arguments,
+                options_of(launch),
+                constants,
+            )
+            for name, (_, is_shared) in zip(names, bodies, strict=True)
+        ]
+        allocated[0] = allocated[0].with_changes(leading_lines=launch.statement.leading_lines)
+        return changed_text(
+            text,
+            functions={function.name: nodes[0]},
+            added={function.name: nodes[1:]},
+            launches=[(launch.statement, [*allocated, *launched])],
+            parameters=[Parameter(self._split, self._parts, _PARTS)],
+        )
+
+    def _names(self, count: int) -> list[str]:
+        name = self._launch.function.name
+        if count == 2:
+            return [self._text.fresh(f"{name}_parts"), self._text.fresh(f"{name}_whole")]
+        return [self._text.fresh(f"{name}_step{at + 1}") for at in range(count)]
+
+    def _allocations(self, sizes: Sequence[str], tensor: str) -> list[cst.BaseStatement]:
+        programs = " * ".join(render_code(parenthesized(axis)) for axis in self._axes)
+        names = [name for buffers in self._buffers for name in buffers.values()]
+        return [
+            parse_statement(
+                f"{name} = torch.empty(({self._split}, {programs}, {size}), "
+                f"dtype=torch.{'int64' if result.start.is_integer else 'float32'}, "
+                f"device={tensor}.device)"
+            )
+            for name, size, result in zip(names, sizes, self._results, strict=True)
+        ]
+
+    def _size(self, result: _Result) -> str | None:
+        """Return the number of a result's elements as code of the launcher."""
+        sizes = [in_launcher(parse_expression(n), self._launch) for n in result.start.shape]
+        if any(size is None for size in sizes):
+            return None
+        return " * ".join(render_code(parenthesized(size)) for size in sizes if size) or "1"
+
+    # ------------------------------------------------------------------------- bodies
+
+    def _bodies(self) -> list[tuple[list[cst.BaseStatement], bool]]:
+        """Return the kernels' statements, and whether programs share each."""
+        body, bodies = self._launch.function.body, []
+        last = len(body) - 1
+        for number, phase in enumerate(self._phases):
+            rest = body[phase.place + 1 :]
+            is_last = phase is self._phases[-1]
+            ends = is_last and not phase.results and not any(map(_writes, rest))
+            shared = [*self._ahead(number), *self._shared_loop(phase), *self._stores(number)]
+            bodies.append((shared, True))
+            if is_last and not ends:
+                tail = self._ahead(len(self._phases), last + 1)
+                bodies.append((tail, False))
+        return bodies
+
+    def _part(self) -> str:
+        return f"tl.program_id({len(self._axes)})"
+
+    def _ahead(self, number: int, place: int | None = None) -> list[cst.BaseStatement]:
+        """Return the statements ahead of a loop, with the joined results of earlier ones."""
+        body = self._launch.function.body
+        end = self._phases[number].place if place is None else place
+        begin = self._phases[number - 1].place if number else 0
+        at = {phase.place: index for index, phase in enumerate(self._phases)}
+        statements: list[cst.BaseStatement] = []
+        for index, statement in enumerate(body[:end]):
+            if index in at:
+                statements += self._joined(at[index])
+            elif not _writes(statement):
+                statements.append(statement)
+            elif index >= begin:  # each write happens in one of the kernels
+                statements.append(statement if place is not None else self._once(statement))
+        return statements
+
+    def _once(self, statement: cst.BaseStatement) -> cst.BaseStatement:
+        node = cst.ensure_type(parse_statement(f"if {self._part()} == 0:\n    pass\n"), cst.If)
+        return with_body(node, [statement])
+
+    def _shared_loop(self, phase: _Phase) -> list[cst.BaseStatement]:
+        """Return the loop over a part of its trips: contiguous ones, since followers ask which."""
+        loop = phase.loop
+        start, stop, step = (
+            render_code(parenthesized(node)) for node in (loop.start, loop.stop, loop.step)
+        )
+        names = self._launch.function.names
+        begin, end, trips = (_free_name(n, names) for n in ("part_begin", "part_end", "part_trips"))
+        length = stop if start == "0" else f"({stop} - {start})"
+        count = length if step == "1" else f"tl.cdiv({length}, {step})"
+        by = "" if step == "1" else f" * {step}"
+        ahead = [
+            f"{trips} = tl.cdiv({count}, {self._split})",
+            f"{begin} = {'' if start == '0' else f'{start} + '}{self._part()} * {trips}{by}",
+            f"{end} = tl.minimum({begin} + {trips}{by}, {stop})",
+        ]
+        for update in phase.running:
+            assert update.step is not None
+            moved = render_code(parenthesized(update.step))
+            ahead.append(f"{update.name} += {self._part()} * {trips} * {moved}")
+        bounds = f"{begin}, {end}" if step == "1" else f"{begin}, {end}, {step}"
+        words = [render_code(a) for a in _range_keywords(loop)]
+        over = f"{called_name(loop.node.iter)}({', '.join([bounds, *words])})"
+        shared = loop.node.with_changes(iter=parse_expression(over))
+        return [*map(parse_statement, ahead), shared]
+
+    def _stores(self, number: int) -> list[cst.BaseStatement]:
+        return [
+            parse_statement(
+                f"tl.store({self._pointer(number, result, self._part())}, {result.name})"
+            )
+            for result in self._phases[number].results
+        ]
+
+    def _pointer(self, number: int, result: _Result, part: str) -> str:
+        """Return the pointer to a result's part: (part, program, element)."""
+        program, count = "tl.program_id(0)", "tl.num_programs(0)"
+        if len(self._axes) == 2:
+            program = f"({program} * tl.num_programs(1) + tl.program_id(1))"
+            count = f"({count} * tl.num_programs(1))"
+        shape = result.start.shape
+        size = "".join(f" * ({size})" for size in shape)
+        pointer = f"{self._buffers[number][result.name]}_ptr"
+        at = f"{part} * {count} + {program}"
+        base = f"{pointer} + ({at}){size}" if shape else f"{pointer} + {at}"
+        if len(shape) == 1:
+            return f"{base} + tl.arange(0, {shape[0]})"
+        if len(shape) == 2:
+            rows, columns = shape
+            row = f"tl.arange(0, {rows})[:, None] * {columns}"
+            return f"{base} + {row} + tl.arange(0, {columns})[None, :]"
+        return base
+
+    # ------------------------------------------------------------------------- joins
+
+    def _joined(self, number: int) -> list[cst.BaseStatement]:
+        """Return statements that join the parts of a loop's results."""
+        results = self._phases[number].results
+        if all(not result.start.shape for result in results):
+            return self._joined_scalars(number, results)
+        return self._joined_blocks(number, results)
+
+    def _joined_scalars(self, number: int, results: Sequence[_Result]) -> list[cst.BaseStatement]:
+        if not results:
+            return []
+        names = self._launch.function.names
+        parts = _free_name("parts", names)
+        lines = [f"{parts} = tl.arange(0, {self._split})"]
+        for result in results:
+            update, name = result.update, result.name
+            loaded = f"tl.load({self._pointer(number, result, parts)})"
+            if update.kind.is_extremum:
+                word = "max" if update.kind is CarriedKind.MAXIMUM else "min"
+                lines += [f"{name}_of = {loaded}", f"{name} = tl.{word}({name}_of, axis=0)"]
+            elif update.kind is CarriedKind.SUM:
+                lines.append(f"{name} = tl.sum({loaded}, axis=0)")
+            elif update.kind is CarriedKind.RESCALED:
+                shift = _guarded(update.leader)
+                scale = update.scaled(f"{update.leader}_of", shift)
+                lines.append(f"{name} = tl.sum({loaded} * {scale}, axis=0)")
+            else:
+                leads = f"{update.leader}_of == {update.leader}"
+                first = f"tl.min(tl.where({leads}, {parts}, {self._split}), axis=0)"
+                last = f"tl.max(tl.where({leads}, {parts}, -1), axis=0)"
+                taken = first if update.is_first else last
+                lines.append(f"{name} = tl.sum(tl.where({parts} == {taken}, {loaded}, 0), axis=0)")
+        return [parse_statement(line) for line in lines]
+
+    def _joined_blocks(self, number: int, results: Sequence[_Result]) -> list[cst.BaseStatement]:
+        firsts = [
+            parse_statement(f"{r.name} = tl.load({self._pointer(number, r, '0')})") for r in results
+        ]
+        rolled = max(len(result.start.shape) for result in results) > _MOST_ROLLED
+        over = "range" if rolled else "tl.static_range"
+        lines = [f"{r.name}_of = tl.load({self._pointer(number, r, 'part')})" for r in results]
+        after: list[str] = []
+        for result in results:
+            update, name = result.update, result.name
+            if update.kind.is_extremum:
+                word = "maximum" if update.kind is CarriedKind.MAXIMUM else "minimum"
+                lines.append(f"{name}_new = tl.{word}({name}, {name}_of)")
+                after.append(f"{name} = {name}_new")
+            elif update.kind is CarriedKind.SUM:
+                lines.append(f"{name} = {name} + {name}_of")
+            elif update.kind is CarriedKind.RESCALED:
+                leader = update.leader
+                shift = _guarded(f"{leader}_new")
+                own, other = update.scaled(leader, shift), update.scaled(f"{leader}_of", shift)
+                lines.append(f"{name} = {name} * {own} + {name}_of * {other}")
+            else:
+                leads = next(r.update for r in results if r.name == update.leader)
+                sign = ">" if leads.kind is CarriedKind.MAXIMUM else "<"
+                sign += "" if update.is_first else "="
+                test = f"{leads.name}_of {sign} {leads.name}"
+                lines.append(f"{name} = tl.where({test}, {name}_of, {name})")
+        inner = "".join(f"    {line}\n" for line in [*lines, *after])
+        return [*firsts, *parse_statements(f"for part in {over}(1, {self._split}):\n{inner}")]
+
+
+def _guarded(name: str) -> str:
+    """Return a maximum, as a shift: 0 where nothing was seen, since infinities give no number."""
+    return f"tl.where({name} > {NEGATIVE_INFINITY}, {name}, 0.0)"
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _range_keywords(loop: Loop) -> list[cst.Arg]:
+    call = cst.ensure_type(loop.node.iter, cst.Call)
+    return [arg for arg in call.args if arg.keyword is not None]
