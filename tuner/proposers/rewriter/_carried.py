@@ -16,6 +16,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import libcst as cst
 
@@ -96,6 +97,7 @@ class Carried:
         return render_code(parenthesized(substitute_names(self.scale, values)))
 
 
+Node = TypeVar("Node", bound=cst.CSTNode)
 _Classify = Callable[[str, Mapping[str, Carried]], Carried | None]
 
 
@@ -117,10 +119,9 @@ def unpacked_statements(body: Sequence[cst.BaseStatement]) -> list[cst.BaseState
 
 
 def _unpacked(statement: cst.BaseStatement) -> list[cst.BaseStatement]:
-    small = getattr(statement, "body", ())
-    if not isinstance(statement, cst.SimpleStatementLine) or len(small) != 1:
+    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
         return [statement]
-    assign = small[0]
+    assign = statement.body[0]
     if not isinstance(assign, cst.Assign) or len(assign.targets) != 1:
         return [statement]
     target = assign.targets[0].target
@@ -237,11 +238,11 @@ class _Trip:
         self.values[numbered] = value
         self.current[name] = numbered
 
-    def _numbered(self, node: cst.CSTNode) -> cst.BaseExpression:
+    def _numbered(self, node: Node) -> Node:
         names = names_within(node)
         self._from_before |= {n for n in names & self._assigned if n not in self.current}
         swaps = {n: cst.Name(self.current[n]) for n in names if n in self.current}
-        return substitute_names(node, swaps)  # type: ignore[arg-type]
+        return substitute_names(node, swaps)
 
     def _value_now(self, name: str) -> str:
         if name not in self.current:

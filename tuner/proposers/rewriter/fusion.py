@@ -267,9 +267,10 @@ def _products(node: cst.BaseExpression) -> list[_Product]:
             ]
         if isinstance(node.operator, cst.Subtract):
             raise _OtherOffsetError(render_code(node))
-    method = node.func.attr.value if isinstance(getattr(node, "func", None), cst.Attribute) else ""
-    if isinstance(node, cst.Call) and method == "to" and "int" in render_code(node.args[0]):
-        return _products(cst.ensure_type(node.func, cst.Attribute).value)
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.args:
+        is_wider = node.func.attr.value == "to" and "int" in render_code(node.args[0])
+        if is_wider:
+            return _products(node.func.value)
     text = "".join(render_code(node).split())
     if isinstance(node, cst.Integer):
         return [] if text == "0" else [() if text == "1" else (text,)]
@@ -727,10 +728,9 @@ class _Fusion:
         for statement in self._producer.statements:
             binding = single_assignment(statement)
             assert binding is not None
-            value = substitute_names(binding.value, names)
-            new = self._fresh(binding.target)
+            new, own_value = self._fresh(binding.target), substitute_names(binding.value, names)
             names[binding.target] = cst.Name(new)
-            self._made.append(parse_statement(f"{new} = {render_code(value)}"))
+            self._made.append(parse_statement(f"{new} = {render_code(own_value)}"))
         between = self._fresh("between")
         value = render_code(substitute_names(self._producer.value, names))
         kept = _kept_type(self._pair)

@@ -171,9 +171,9 @@ def _is_index(
     rest = sides[1 - sides.index(calls[0])]
     same = _first_argument(calls[0]) == _first_argument(leader)
     step = render_code(loop.step)
-    firsts = (loop.name,) if step == width else ()
+    firsts = [loop.name] if step == width else []
     if step == "1":
-        firsts = (f"{loop.name} * {width}", f"{width} * {loop.name}")
+        firsts = [f"{loop.name} * {width}", f"{width} * {loop.name}"]
     return same and render_code(rest).strip("()") in firsts
 
 
