@@ -144,6 +144,8 @@ def _tile_parameters(text: KernelText, launch: Launch) -> list[_Tile]:
         blocked_loop = None if loop is None else as_blocked_loop(loop, function)
         if blocked_loop is not None:
             placed.setdefault(blocked_loop.block, None)
+        elif loop is not None and render_code(loop.step) in function.constants:
+            placed.setdefault(render_code(loop.step), None)  # of a part of a range
     grouped = {name for name in block_constants(function) if _grid_follows(launch, name)}
     for name in sorted(grouped):
         placed.setdefault(name, None)

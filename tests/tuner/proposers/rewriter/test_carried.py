@@ -7,6 +7,7 @@ from solkit.tuner.proposers.rewriter._carried import CarriedKind, carried_by
 from solkit.tuner.proposers.rewriter._parse import parse_statements
 from solkit.tuner.proposers.rewriter.lanes import Lanes
 from solkit.tuner.proposers.rewriter.split_loops import Split
+from solkit.tuner.proposers.rewriter.tile_constants import Retile
 
 SUM, MAXIMUM, MINIMUM = CarriedKind.SUM, CarriedKind.MAXIMUM, CarriedKind.MINIMUM
 FOLLOWER, RESCALED, RUNNING = CarriedKind.FOLLOWER, CarriedKind.RESCALED, CarriedKind.RUNNING
@@ -203,9 +204,12 @@ def test_lanes_reduce_once_after_the_loop(source, is_right):
     assert is_right(made, source, **ROWS)
 
 
-def test_lanes_are_split_as_well(is_right):
-    made = variants(Split(), rewritten(Lanes(), ARGMAX, **ROWS), **ROWS)
-    assert is_right(made[0], ARGMAX, **ROWS)
+def test_lanes_are_split_and_all_launches_have_as_many(is_right):
+    split = rewritten(Split(), rewritten(Lanes(), ARGMAX, **ROWS), **ROWS)
+    (made,) = variants(Retile(), split, **ROWS)
+    assert made.count("B=B") == 2  # both launches have the parameter
+    assert ", B), dtype=torch.float32" in made
+    assert is_right(made, ARGMAX, **ROWS)
 
 
 @pytest.mark.parametrize(
@@ -221,3 +225,9 @@ def test_what_a_block_has_alone_stays_in_the_loop(old, new):
 
 def test_sums_that_start_elsewhere_are_not_split():
     assert not variants(Split(), NORM.replace("    s = 0.0\n", "    s = 1.0\n"), **ROWS)
+
+
+def test_the_number_of_parts_is_no_block_that_grows():
+    split = rewritten(Split(), NORM, **ROWS)
+    (made,) = variants(Retile(), split, **ROWS)
+    assert "SPLIT=16" in made.split("def kernel(")[1].partition(":")[0]
