@@ -23,6 +23,9 @@ _HEAT = 0.25
 """A parent whose gap is 2 ** 0.25 = 1.19 times the best one's is chosen 1/e as often."""
 _CHILD = 0.5
 """So much less often for each round that a parent was chosen already."""
+_NEAR = 1.03
+"""A variant within this of the fastest of its behaviour may be built on as well: what it changed
+may gain nothing alone and open the next rewrite."""
 _FEW_BLOCKS = 4  # a grid of at most so many blocks an SM walks over its work
 
 
@@ -86,21 +89,43 @@ class Archive:
 
     @property
     def parent_is_open(self) -> bool:
-        """True if something may come of an elite."""
-        return any(elite.variant.id not in self._dry for elite in self.behaviour_elites())
+        """True if something may come of a parent."""
+        return bool(self._open_parents())
 
     def parent(self) -> Bred | None:
-        """Return the next one to build on; ``None`` if nothing comes of any elite.
+        """Return the next one to build on; ``None`` if nothing comes of any.
 
-        A cheat, or what is wrong, is no parent: it has no time.
+        It is the fastest of a behaviour, or as fast within noise, by other rewrites. A cheat, or
+        what is wrong, is no parent: it has no time.
         """
-        open_ = [elite for elite in self.behaviour_elites() if elite.variant.id not in self._dry]
+        open_ = self._open_parents()
         if not open_:
             return None
         weights = [self._parent_weight(elite) for elite in open_]
         chosen = self._random.choices(open_, weights)[0]
         self._rounds[chosen.variant.id] += 1
         return chosen
+
+    def _open_parents(self) -> list[Bred]:
+        """Return elites, and what is as fast by other rewrites, of which something may come."""
+        elites = self.behaviour_elites()
+        parents = list(elites)
+        for elite in elites:
+            kinds = {frozenset(self._kinds_of(elite))}
+            near = (bred for bred in self if bred.behaviour == elite.behaviour)
+            for bred in near:
+                own = frozenset(self._kinds_of(bred))
+                is_near = bred.time_ms is not None and _timed_ms(bred) <= _NEAR * _timed_ms(elite)
+                if is_near and own not in kinds:
+                    kinds.add(own)
+                    parents.append(bred)
+        return [parent for parent in parents if parent.variant.id not in self._dry]
+
+    def _kinds_of(self, bred: Bred) -> list[str]:
+        """Return the kinds of rewrite that led to a variant."""
+        kinds = bred.variant.kind.split(" + ")
+        parent = bred.variant.parent
+        return kinds if parent is None else [*kinds, *self._kinds_of(self._bred[parent])]
 
     def mark_barren(self, name: str) -> None:
         """Record that nothing new was proposed for a parent."""

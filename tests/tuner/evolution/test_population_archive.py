@@ -54,6 +54,22 @@ def test_a_parent_that_gives_nothing_new_is_not_chosen_again():
     assert not archive.parent_is_open
 
 
+def test_what_is_as_fast_by_other_rewrites_is_built_on_too():
+    archive = archive_of(a1=0.5)
+    changes = [("a2", "rows", 0.51), ("a3", "rows", 0.512), ("a4", "lanes", 0.6), ("a5", ORIGINAL.kind, 0.51)]
+    for name, kind, time_ms in changes:
+        archive.add(Variant(name, name, parent="0", kind=kind))
+        archive.note(name, time_ms=time_ms, behaviour=("a",))
+    chosen = {archive.parent().variant.id for _ in range(60)}
+    assert (
+        {"a1", "a2"} <= chosen <= {"a1", "a2", "0"}
+    )  # a3 is of a2's kinds, a4 is slower, a5 is of a1's kinds
+    for name in ("a1", "0"):
+        archive.mark_barren(name)
+    assert archive.parent_is_open
+    assert archive.parent().variant.id == "a2"
+
+
 def test_a_gain_is_the_parents_time_over_its_own():
     archive = archive_of(a=0.5, b=None)
     assert archive.gain(archive["a"]) == 2.0

@@ -51,5 +51,5 @@ REWRITES: tuple[Rewrite, ...] = (
 )
 
 _STRUCTURAL = (Tile, Vectorise, Operands, Scales, FuseLaunches, WholeRow, Unflatten, Split, Lanes)
-STRUCTURAL = frozenset(rewrite.kind for rewrite in (*_STRUCTURAL, Rows, OnePass))
+STRUCTURAL = frozenset(rewrite.kind for rewrite in (*_STRUCTURAL, FuseProducts, Rows, OnePass))
 """Kinds that change what a program does; the others only how. They come first, and in pairs."""

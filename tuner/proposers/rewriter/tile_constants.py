@@ -144,8 +144,12 @@ def _tile_parameters(text: KernelText, launch: Launch) -> list[_Tile]:
         blocked_loop = None if loop is None else as_blocked_loop(loop, function)
         if blocked_loop is not None:
             placed.setdefault(blocked_loop.block, None)
-        elif loop is not None and render_code(loop.step) in function.constants:
-            placed.setdefault(render_code(loop.step), None)  # of a part of a range
+        elif loop is not None:  # a part of a range: its step may be of all programs that share it
+            blocks = {
+                render_code(call.args[-1].value) for call in calls_within(loop.node, "tl.arange")
+            }
+            for name in sorted(names_within(loop.step) & function.constants & blocks):
+                placed.setdefault(name, None)
     grouped = {name for name in block_constants(function) if _grid_follows(launch, name)}
     for name in sorted(grouped):
         placed.setdefault(name, None)
