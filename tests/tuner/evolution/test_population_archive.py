@@ -56,7 +56,12 @@ def test_a_parent_that_gives_nothing_new_is_not_chosen_again():
 
 def test_what_is_as_fast_by_other_rewrites_is_built_on_too():
     archive = archive_of(a1=0.5)
-    changes = [("a2", "rows", 0.51), ("a3", "rows", 0.512), ("a4", "lanes", 0.6), ("a5", ORIGINAL.kind, 0.51)]
+    changes = [
+        ("a2", "rows", 0.51),
+        ("a3", "rows", 0.512),
+        ("a4", "lanes", 0.6),
+        ("a5", ORIGINAL.kind, 0.51),
+    ]
     for name, kind, time_ms in changes:
         archive.add(Variant(name, name, parent="0", kind=kind))
         archive.note(name, time_ms=time_ms, behaviour=("a",))
