@@ -106,7 +106,12 @@ def _loop_with_lanes(
         return None
     leaders = {u.leader for u in kept if u.kind is CarriedKind.RESCALED}
     ahead = [_start_of_lanes(s, starts, leaders, width) for s in body[:place]]
-    return [*ahead, _loop_of_lanes(loop, width), *_finals(kept), *body[place + 1 :]]
+    return [
+        *ahead,
+        _loop_of_lanes(loop, width),
+        *_finals(kept, names_within(*body)),
+        *body[place + 1 :],
+    ]
 
 
 def _width_of_blocks(loop: Loop) -> str:
@@ -251,22 +256,25 @@ def _loop_of_lanes(loop: Loop, width: str) -> cst.BaseStatement:
     return cst.ensure_type(node, cst.For)
 
 
-def _finals(kept: Sequence[Carried]) -> list[cst.BaseStatement]:
+def _finals(kept: Sequence[Carried], taken: set[str]) -> list[cst.BaseStatement]:
     """Return statements that reduce the lanes: what follows an extremum ahead of it."""
     lines: list[str] = []
+    end = "_all"
+    while any(f"{update.name}{end}" in taken for update in kept):
+        end += "_"
     for update in (u for u in kept if u.kind.is_extremum):
         word = "max" if update.kind is CarriedKind.MAXIMUM else "min"
-        lines.append(f"{update.name}_all = tl.{word}({update.name}, axis=0)")
+        lines.append(f"{update.name}{end} = tl.{word}({update.name}, axis=0)")
     for update in kept:
         name, leader = update.name, update.leader
         if update.kind is CarriedKind.SUM:
             lines.append(f"{name} = tl.sum({name}, axis=0)")
         elif update.kind is CarriedKind.RESCALED:
-            scale = update.scaled(leader, f"{leader}_all")
+            scale = update.scaled(leader, f"{leader}{end}")
             lines.append(f"{name} = tl.sum({name} * {scale}, axis=0)")
         elif update.kind is CarriedKind.FOLLOWER:
-            leads = f"{leader} == {leader}_all"
+            leads = f"{leader} == {leader}{end}"
             places = f"tl.where({leads}, {name}, {_LARGEST_INDEX})"
             lines.append(f"{name} = tl.min({places}, axis=0)")
-    lines += [f"{u.name} = {u.name}_all" for u in kept if u.kind.is_extremum]
+    lines += [f"{u.name} = {u.name}{end}" for u in kept if u.kind.is_extremum]
     return [parse_statement(line) for line in lines]

@@ -270,6 +270,9 @@ class _SplitWriter:
         self._axes = launch.axes or ()
         self._split = text.fresh("SPLIT")
         self._results = [result for phase in phases for result in phase.results]
+        names = launch.function.names
+        self._of, self._new = (self._free_suffix(word) for word in ("_of", "_new"))
+        self._trip = _free_name("part", names)
         taken = set[str]()
         self._buffers: list[dict[str, str]] = []
         for phase in phases:
@@ -281,6 +284,12 @@ class _SplitWriter:
                 taken.add(name)
                 buffers[result.name] = name
             self._buffers.append(buffers)
+
+    def _free_suffix(self, word: str) -> str:
+        """Return a suffix that makes no name of the function's out of a result's."""
+        while any(f"{r.name}{word}" in self._launch.function.names for r in self._results):
+            word += "_"
+        return word
 
     def source(self) -> str:
         """Return the text of the file; empty if a size is unknown to the launcher."""
@@ -462,15 +471,18 @@ class _SplitWriter:
             loaded = f"tl.load({self._pointer(number, result, parts)})"
             if update.kind.is_extremum:
                 word = "max" if update.kind is CarriedKind.MAXIMUM else "min"
-                lines += [f"{name}_of = {loaded}", f"{name} = tl.{word}({name}_of, axis=0)"]
+                lines += [
+                    f"{name}{self._of} = {loaded}",
+                    f"{name} = tl.{word}({name}{self._of}, axis=0)",
+                ]
             elif update.kind is CarriedKind.SUM:
                 lines.append(f"{name} = tl.sum({loaded}, axis=0)")
             elif update.kind is CarriedKind.RESCALED:
                 shift = _guarded(update.leader)
-                scale = update.scaled(f"{update.leader}_of", shift)
+                scale = update.scaled(f"{update.leader}{self._of}", shift)
                 lines.append(f"{name} = tl.sum({loaded} * {scale}, axis=0)")
             else:
-                leads = f"{update.leader}_of == {update.leader}"
+                leads = f"{update.leader}{self._of} == {update.leader}"
                 first = f"tl.min(tl.where({leads}, {parts}, {self._split}), axis=0)"
                 last = f"tl.max(tl.where({leads}, {parts}, -1), axis=0)"
                 taken = first if update.is_first else last
@@ -483,29 +495,37 @@ class _SplitWriter:
         ]
         rolled = max(len(result.start.shape) for result in results) > _MOST_ROLLED
         over = "range" if rolled else "tl.static_range"
-        lines = [f"{r.name}_of = tl.load({self._pointer(number, r, 'part')})" for r in results]
+        lines = [
+            f"{r.name}{self._of} = tl.load({self._pointer(number, r, self._trip)})" for r in results
+        ]
         after: list[str] = []
         for result in results:
             update, name = result.update, result.name
             if update.kind.is_extremum:
                 word = "maximum" if update.kind is CarriedKind.MAXIMUM else "minimum"
-                lines.append(f"{name}_new = tl.{word}({name}, {name}_of)")
-                after.append(f"{name} = {name}_new")
+                lines.append(f"{name}{self._new} = tl.{word}({name}, {name}{self._of})")
+                after.append(f"{name} = {name}{self._new}")
             elif update.kind is CarriedKind.SUM:
-                lines.append(f"{name} = {name} + {name}_of")
+                lines.append(f"{name} = {name} + {name}{self._of}")
             elif update.kind is CarriedKind.RESCALED:
                 leader = update.leader
-                shift = _guarded(f"{leader}_new")
-                own, other = update.scaled(leader, shift), update.scaled(f"{leader}_of", shift)
-                lines.append(f"{name} = {name} * {own} + {name}_of * {other}")
+                shift = _guarded(f"{leader}{self._new}")
+                own, other = (
+                    update.scaled(leader, shift),
+                    update.scaled(f"{leader}{self._of}", shift),
+                )
+                lines.append(f"{name} = {name} * {own} + {name}{self._of} * {other}")
             else:
                 leads = next(r.update for r in results if r.name == update.leader)
                 sign = ">" if leads.kind is CarriedKind.MAXIMUM else "<"
                 sign += "" if update.is_first else "="
-                test = f"{leads.name}_of {sign} {leads.name}"
-                lines.append(f"{name} = tl.where({test}, {name}_of, {name})")
+                test = f"{leads.name}{self._of} {sign} {leads.name}"
+                lines.append(f"{name} = tl.where({test}, {name}{self._of}, {name})")
         inner = "".join(f"    {line}\n" for line in [*lines, *after])
-        return [*firsts, *parse_statements(f"for part in {over}(1, {self._split}):\n{inner}")]
+        return [
+            *firsts,
+            *parse_statements(f"for {self._trip} in {over}(1, {self._split}):\n{inner}"),
+        ]
 
 
 def _guarded(name: str) -> str:
