@@ -227,7 +227,8 @@ class Standby:
             self._fault = "the GPU is in use"
         except (SolkitError, ClosedError, TimeoutError, OSError) as error:
             self._fault = f"{type(error).__name__}: {error}"
-            _log.warning("no processes could be made ready: %s", self._fault)
+            if self._ending is None:  # else its server ended meanwhile
+                _log.warning("no processes could be made ready: %s", self._fault)
         self._retry_s = self._clock() + _RETRY_S
         self._preparing = None
 
