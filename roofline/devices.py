@@ -14,7 +14,7 @@ import difflib
 import functools
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -502,11 +502,14 @@ def _spelling(name: str) -> _Spelling:
     return _Spelling(tuple(sorted(_WORD.findall(_MEMORY.sub(" ", text)))), memory)
 
 
-def _spellings() -> Iterator[tuple[_Spelling, str]]:
-    """Yield every spelling in the catalogue with its key: keys, names and aliases."""
-    for key, sku in _load().device.items():
-        for name in (key, sku.name, *sku.aliases):
-            yield _spelling(name), key
+@functools.cache
+def _spellings() -> tuple[tuple[_Spelling, str], ...]:
+    """Return every spelling in the catalogue with its key: keys, names and aliases."""
+    return tuple(
+        (_spelling(name), key)
+        for key, sku in _load().device.items()
+        for name in (key, sku.name, *sku.aliases)
+    )
 
 
 def find_sku(name: str) -> tuple[str, Sku]:
