@@ -57,7 +57,8 @@ def multiply_adds(
         for axes, mask in (("mk", lhs.mask), ("kn", rhs.mask), ("mn", out.mask))
         if mask is not None
     }
-    if is_symmetric or is_gram(lhs, rhs):
+    is_symmetric = is_symmetric or is_gram(lhs, rhs)
+    if is_symmetric:
         if not patterns:
             return math.prod(batch) * m * (m + 1) // 2 * k
         if m * n <= _MAX_MASK:
@@ -69,7 +70,7 @@ def multiply_adds(
         ((axes, mask),) = patterns.items()
         third = next(size for axis, size in sizes.items() if axis not in axes)
         return count(mask, (*batch, *(sizes[a] for a in axes))) * third
-    if len(patterns) == 3:
+    if len(patterns) == 3 and (is_symmetric or math.prod(batch) * m * k * n <= _MAX_EXACT):
         pairs = _pairs(patterns["mk"], patterns["kn"], (*batch, m, k, n))
         if pairs is not None:
             return int(_total(pairs * patterns["mn"], (*batch, m, n)))
@@ -186,7 +187,8 @@ def product_mask(
         return rhs.any(axis=-2, keepdims=True) & lhs
     if rhs.shape[-2] == 1 and rhs.shape[-1] == 1:
         return lhs.any(axis=-1, keepdims=True) & rhs
-    pairs = _pairs(lhs, rhs, (m, k, n))
+    batch = max(math.prod(lhs.shape[:-2]), math.prod(rhs.shape[:-2]))
+    pairs = _pairs(lhs, rhs, (m, k, n)) if batch * m * k * n <= _MAX_EXACT else None
     return None if pairs is None else pairs > 0
 
 
