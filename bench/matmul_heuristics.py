@@ -36,7 +36,10 @@ from solkit.surrogate.table import Table, table_of_stores
 from solkit.surrogate.trees import DEFAULTS, columns_of, grow_ensemble
 
 FAMILIES = ("gemm", "gemm_large", "gemm_skinny")
-WITH_PRODUCTS = ("gemm", "attention", "gram", "matmul", "conv", "mlp", "moe")
+WITH_PRODUCTS = (
+    *("mm", "matmul", "matvec", "syrk", "gram", "lora", "weight_gradient"),
+    *("conv", "attention", "mlp", "moe"),
+)
 """Parts of the names of families that the trees do not learn from."""
 PRECISIONS = {"bfloat16": "TST", "float16": "HSH"}
 GPUS = {"h100-sxm": "H100_SXM", "h200-sxm": "H200_SXM", "h200": "H200_SXM"}

@@ -6,11 +6,13 @@ import json
 from collections import defaultdict
 from dataclasses import replace
 from datetime import datetime, timezone
+from types import SimpleNamespace
 
 import pytest
 
 from solkit.core import (
     Checked,
+    Configuration,
     EvolveSettings,
     Proposal,
     Stopped,
@@ -24,6 +26,7 @@ from solkit.datasets.store import shipped
 from solkit.errors import InputError, UnsupportedError, WorkerError
 from solkit.measure.benches import RecordedBench
 from solkit.pipeline.evolving import EvolveParts, _measure_limits, evolve
+from solkit.pipeline.kernel_evaluator import KernelEvaluator
 from solkit.report import evolution as page
 from solkit.report.html import lineage_page
 
@@ -423,3 +426,17 @@ def test_one_candidate_takes_a_part_of_the_budget(budget_s, most_s):
     search, gate = _measure_limits(EvolveSettings(), budget_s)
     assert search.time_limit_s == most_s
     assert gate.time_limit_s == 120  # the gate is outside the budget
+
+
+def test_waiting_for_another_search_costs_no_budget():
+    clock = SimpleNamespace(now_s=lambda: waited_s[0] + 2.0, gpu_s=lambda: waited_s[0] and 2.0)
+    waited_s = [0.0]
+
+    def outcomes():
+        waited_s[0] = 30.0  # another session held the GPU; then two seconds of measuring
+        yield None, "measured"
+
+    bench = SimpleNamespace(clock=clock, submit=lambda _: None, outcomes=outcomes)
+    world = KernelEvaluator(*(None,) * 5, bench=bench)
+    assert world._await_outcome(Configuration("x.py", "kernel", {}, {}, None, "search"), None)
+    assert world.spent_s() == 2.0
