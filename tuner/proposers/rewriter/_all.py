@@ -13,7 +13,9 @@ from solkit.tuner.proposers.rewriter.mask_removal import EvenSizes
 from solkit.tuner.proposers.rewriter.one_pass import OnePass
 from solkit.tuner.proposers.rewriter.operand_scales import Scales
 from solkit.tuner.proposers.rewriter.operands import Accumulators, Operands
+from solkit.tuner.proposers.rewriter.parallel_loops import ParallelLoops
 from solkit.tuner.proposers.rewriter.persistent import Persistent
+from solkit.tuner.proposers.rewriter.private_sums import PrivateSums
 from solkit.tuner.proposers.rewriter.product_fusion import FuseProducts
 from solkit.tuner.proposers.rewriter.program_order import Grouped, Swapped
 from solkit.tuner.proposers.rewriter.row_tiles import Rows, Tile
@@ -26,6 +28,7 @@ __all__ = ["REWRITES", "STRUCTURAL"]
 
 REWRITES: tuple[Rewrite, ...] = (
     Tile(),
+    ParallelLoops(),
     Vectorise(),
     Operands(),
     Scales(),
@@ -34,6 +37,7 @@ REWRITES: tuple[Rewrite, ...] = (
     WholeRow(),
     Unflatten(),
     Retile(),
+    PrivateSums(),
     Split(),
     Lanes(),
     Rows(),
@@ -50,6 +54,9 @@ REWRITES: tuple[Rewrite, ...] = (
     Contiguous(),
 )
 
-_STRUCTURAL = (Tile, Vectorise, Operands, Scales, FuseLaunches, WholeRow, Unflatten, Split, Lanes)
-STRUCTURAL = frozenset(rewrite.kind for rewrite in (*_STRUCTURAL, FuseProducts, Rows, OnePass))
+_STRUCTURAL = (
+    *(Tile, ParallelLoops, Vectorise, Operands, Scales, FuseLaunches, FuseProducts, WholeRow),
+    *(Unflatten, PrivateSums, Split, Lanes, Rows, OnePass),
+)
+STRUCTURAL = frozenset(rewrite.kind for rewrite in _STRUCTURAL)
 """Kinds that change what a program does; the others only how. They come first, and in pairs."""

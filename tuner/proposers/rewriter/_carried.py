@@ -349,7 +349,7 @@ class _Trip:
         self,
         name: str,
         classify: _Classify,
-        known: Mapping[str, Carried],
+        updates: Mapping[str, Carried],
     ) -> Carried | None:
         if name in self.nested:
             update = self.nested[name]
@@ -357,7 +357,7 @@ class _Trip:
             return (
                 update if own == 1 and (not update.leader or update.leader in self.nested) else None
             )
-        return classify(name, known)
+        return classify(name, updates)
 
     def _final(self, name: str) -> cst.BaseExpression:
         return self._peeled(cst.Name(self.current[name]))
@@ -453,11 +453,11 @@ class _Trip:
         kind = CarriedKind.MAXIMUM if sign > 0 else CarriedKind.MINIMUM
         return _Choice(names[0] or names[1], self._key(element), kind, is_strict)
 
-    def _follower(self, name: str, known: Mapping[str, Carried]) -> Carried | None:
+    def _follower(self, name: str, updates: Mapping[str, Carried]) -> Carried | None:
         choice = self._choice_of(self._final(name), name)
         if choice is None or choice[0].name == name:
             return None
-        leader = known.get(choice[0].name)
+        leader = updates.get(choice[0].name)
         if leader is None or leader.kind is not choice[0].kind or leader.name in self.nested:
             return None
         if choice[0].element != self._element_of(leader):
@@ -476,8 +476,8 @@ class _Trip:
 
     # ---------------------------------------------------------------------------- rescaled sums
 
-    def _rescaled(self, name: str, known: Mapping[str, Carried]) -> Carried | None:
-        for leader in known.values():
+    def _rescaled(self, name: str, updates: Mapping[str, Carried]) -> Carried | None:
+        for leader in updates.values():
             if leader.kind is CarriedKind.MAXIMUM and leader.name not in self.nested:
                 new = self._root(cst.Name(self.current[leader.name]))
                 rescaling = self._rescaling(name, leader.name, render_code(new))
@@ -559,19 +559,19 @@ class _Trip:
     def _is_scaled_operation(
         self, node: cst.BinaryOperation, new: str, form: tuple[str, str]
     ) -> bool:
-        left, right = node.left, node.right
+        first, second = node.left, node.right
         if isinstance(node.operator, cst.Multiply):
-            return self._one_is_scaled(left, right, new, form)
+            return self._one_is_scaled(first, second, new, form)
         if isinstance(node.operator, cst.Divide):
-            return self._is_scaled(left, new, form) and not self._is_touched(right, new)
+            return self._is_scaled(first, new, form) and not self._is_touched(second, new)
         if isinstance(node.operator, (cst.Add, cst.Subtract)):
-            return self._is_scaled(left, new, form) and self._is_scaled(right, new, form)
+            return self._is_scaled(first, new, form) and self._is_scaled(second, new, form)
         return False
 
     def _one_is_scaled(
-        self, left: cst.BaseExpression, right: cst.BaseExpression, new: str, form: tuple[str, str]
+        self, first: cst.BaseExpression, second: cst.BaseExpression, new: str, form: tuple[str, str]
     ) -> bool:
-        pairs = ((left, right), (right, left))
+        pairs = ((first, second), (second, first))
         return any(self._is_scaled(a, new, form) and not self._is_touched(b, new) for a, b in pairs)
 
     def _is_touched(self, node: cst.BaseExpression, new: str) -> bool:

@@ -506,9 +506,9 @@ def group_divisors(function: JitFunction, axis: int) -> list[str]:
             continue
         if not isinstance(node.operator, cst.FloorDivide):
             continue
-        left = node.left
-        call = cst.ensure_type(left, cst.Call) if called_name(left) == _PROGRAM else None
-        mine = render_code(left) in names or (call is not None and program_axis(call) == axis)
+        dividend = node.left
+        call = cst.ensure_type(dividend, cst.Call) if called_name(dividend) == _PROGRAM else None
+        mine = render_code(dividend) in names or (call is not None and program_axis(call) == axis)
         if mine and is_runtime_size(node.right, function):
             divisors.setdefault(render_code(node.right))
     return list(divisors)

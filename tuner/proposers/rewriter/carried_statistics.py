@@ -387,27 +387,27 @@ class _Trip:
         raise _OtherRoleError
 
     def _operation(self, node: cst.BinaryOperation) -> _Role:
-        left, right = self._role(node.left), self._role(node.right)
+        first, second = self._role(node.left), self._role(node.right)
         if isinstance(node.operator, cst.Multiply):
-            return self._product(node, left, right)
-        if isinstance(node.operator, cst.Divide) and right == _FREE and left.kind == "weight":
-            return left
+            return self._product(node, first, second)
+        if isinstance(node.operator, cst.Divide) and second == _FREE and first.kind == "weight":
+            return first
         if isinstance(node.operator, (cst.Add, cst.Subtract)):
             if isinstance(node.operator, cst.Subtract):
-                right = _negated(right)
-            return self._sum(left, right)
+                second = _negated(second)
+            return self._sum(first, second)
         raise _OtherRoleError
 
-    def _product(self, node: cst.BinaryOperation, left: _Role, right: _Role) -> _Role:
-        kinds = {left.kind, right.kind}
+    def _product(self, node: cst.BinaryOperation, first: _Role, second: _Role) -> _Role:
+        kinds = {first.kind, second.kind}
         if kinds == {"weight", "free"}:
-            return left if left.kind == "weight" else right
+            return first if first.kind == "weight" else second
         if kinds == {"sum", "scale"}:
-            total, scale = (left, right) if left.kind == "sum" else (right, left)
+            total, scale = (first, second) if first.kind == "sum" else (second, first)
             self._scales[total.name] = scale
             return replace(total, kind="rescaled", maximum=scale.maximum, old=scale.old)
         if kinds == {"exponent", "free"}:
-            role, factor = (left, node.right) if left.kind == "exponent" else (right, node.left)
+            role, factor = (first, node.right) if first.kind == "exponent" else (second, node.left)
             code = f"*{render_code(parenthesized(factor))}"
             if any(side.strip("+-") for side in (role.new, role.old)):
                 raise _OtherRoleError
@@ -418,21 +418,21 @@ class _Trip:
             )
         raise _OtherRoleError
 
-    def _sum(self, left: _Role, right: _Role) -> _Role:
-        kinds = {left.kind, right.kind}
+    def _sum(self, first: _Role, second: _Role) -> _Role:
+        kinds = {first.kind, second.kind}
         if kinds == {"rescaled", "weight"}:
-            total, weight = (left, right) if left.kind == "rescaled" else (right, left)
+            total, weight = (first, second) if first.kind == "rescaled" else (second, first)
             return self._next(total, weight)
-        if kinds == {"weight"} and left.maximum == right.maximum:
-            return left
+        if kinds == {"weight"} and first.maximum == second.maximum:
+            return first
         if kinds <= {"exponent", "free"}:
-            if len({role.maximum for role in (left, right)} - {""}) > 1:
+            if len({role.maximum for role in (first, second)} - {""}) > 1:
                 raise _OtherRoleError
-            if (left.new and right.new) or (left.old and right.old):
+            if (first.new and second.new) or (first.old and second.old):
                 raise _OtherRoleError
-            free = left.free or right.free or "free" in kinds
-            new, old = left.new or right.new, left.old or right.old
-            return _Role("exponent", left.maximum or right.maximum, new, old, free)
+            free = first.free or second.free or "free" in kinds
+            new, old = first.new or second.new, first.old or second.old
+            return _Role("exponent", first.maximum or second.maximum, new, old, free)
         raise _OtherRoleError
 
     def _next(self, total: _Role, weight: _Role) -> _Role:
@@ -485,7 +485,7 @@ class _Trip:
         return weight if acc is None else self._sum(self._role(acc), weight)
 
     def _where(self, node: cst.Call) -> _Role:
-        """Return the role of a value that is left out for some elements."""
+        """Return the role of a value that is first out for some elements."""
         condition, value, other = (argument_of(node, place) for place in range(3))
         if condition is None or value is None or other is None or self._role(condition) != _FREE:
             raise _OtherRoleError

@@ -79,14 +79,14 @@ def _indices_along(function: JitFunction, axis: int) -> list[cst.Call]:
 
 def _divisors(function: JitFunction, name: str) -> list[str]:
     """Return what an index is divided by, the smallest number of factors first."""
-    found: dict[str, None] = {}
+    divisors: dict[str, None] = {}
     for node in nodes_within(function.node):
         if not isinstance(node, cst.BinaryOperation) or render_code(node.left) != name:
             continue
         divides = isinstance(node.operator, (cst.FloorDivide, cst.Modulo))
         if divides and is_runtime_size(node.right, function):
-            found.setdefault(render_code(node.right))
-    return sorted(found, key=lambda divisor: len(_factors(parse_expression(divisor))))
+            divisors.setdefault(render_code(node.right))
+    return sorted(divisors, key=lambda divisor: len(_factors(parse_expression(divisor))))
 
 
 def _factors(node: cst.BaseExpression) -> list[str]:

@@ -329,8 +329,8 @@ def _sum_terms(
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
         return [*_sum_terms(node.left, values), *_sum_terms(node.right, values)]
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
-        left, right = _sum_terms(node.left, values), _sum_terms(node.right, values)
-        return [[*one, *two] for one in left for two in right]
+        firsts, seconds = _sum_terms(node.left, values), _sum_terms(node.right, values)
+        return [[*one, *two] for one in firsts for two in seconds]
     if isinstance(node, cst.Integer) and node.value == "1":
         return [[]]
     return [[render_code(node)]]

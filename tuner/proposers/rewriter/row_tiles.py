@@ -23,6 +23,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     calls_within,
     parse_kernel,
     render_code,
+    render_module,
     statements_of,
 )
 from solkit.tuner.proposers.rewriter.flat_grids import separated_axes
@@ -173,8 +174,10 @@ def _tall_blocks(text: KernelText, launch: Launch, axis: int, group: str) -> str
         tiles = parse_kernel(lifted_axis(blocks, own[0], axis, width, group))
     except CannotLiftError:
         return ""
-    source = "" if tiles is None else with_products(tiles)
-    return source if source and _multiplies(source, launch.function.name) else ""
+    if tiles is None:
+        return ""
+    source = with_products(tiles) or render_module(tiles.tree)
+    return source if _multiplies(source, launch.function.name) else ""
 
 
 def _tile_axes(text: KernelText, name: str, axes: tuple[int, int]) -> str:

@@ -33,10 +33,11 @@ from solkit.tuner.proposers.rewriter._parse import (
 
 __all__ = ["Vectorise"]
 
-_BLOCKS = (64, 128, 256, 512, 1024, 2048, 4096)
+_BLOCKS: tuple[int, ...] = (64, 128, 256, 512, 1024, 2048, 4096)
 _BLOCK = 1024
-_TALL = (4, 8, 16, 32, 64, 128)
+_TALL: tuple[int, ...] = (4, 8, 16, 32, 64, 128)
 _TALL_BLOCK = 32
+_LEAST_OF_PRODUCT = 16  # along the axis that is summed
 
 
 class Vectorise:
@@ -99,6 +100,8 @@ def vectorised(text: KernelText, launch: Launch) -> str:
     )
     values, default = (_TALL, _TALL_BLOCK) if tall else (_BLOCKS, _BLOCK)
     node = with_params(with_body(function.node, body), constants=[width])
+    if calls_within(node, "tl.dot"):
+        values = tuple(value for value in values if value >= _LEAST_OF_PRODUCT)
     kept = statement.with_changes(leading_lines=launch.statement.leading_lines)
     return changed_text(
         text,

@@ -1,0 +1,232 @@
+"""Loops whose trips do not depend on each other become axes of a program's block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._edit import (
+    arguments_of,
+    changed_text,
+    guarded_launch,
+    launch_line,
+    options_of,
+    renamed_function,
+    with_params,
+)
+from solkit.tuner.proposers.rewriter._lift import CannotLiftError, lifted_body
+from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    KernelText,
+    Launch,
+    Loop,
+    assigned_names,
+    calls_within,
+    in_launcher,
+    names_within,
+    parse_kernel,
+    parse_statements,
+    render_code,
+    render_module,
+    single_assignment,
+    statements_of,
+    with_body,
+)
+from solkit.tuner.proposers.rewriter.operands import with_products
+from solkit.tuner.proposers.rewriter.vectorise import vectorised
+
+__all__ = ["ParallelLoops"]
+
+_LONGEST = 128
+"""Trips that become one block; a block of two such axes has as many elements as a program bears."""
+_LEAST = 16  # what a product of tiles takes
+_WRITES = ("tl.store",)
+_MOST_AXES = 2
+
+
+class ParallelLoops:
+    """A loop that stores at other places in each trip, and carries nothing, becomes a block's axis.
+
+    Applies to loops over single elements from zero, up to a size that fits a block; the launcher
+    keeps the original for larger ones. Two such loops become a tile, and sums of products within
+    them become ``tl.dot``, as of a small matrix a program.
+    """
+
+    kind = "loops to axes"
+    helps = ("instructions", "wrong pipe", "scalar product", "latency", "extra traffic")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        why = facts.explain_factors("instructions", "latency", "wrong pipe")
+        for launch in text.single:
+            source = _with_axes(text, launch)
+            if source:
+                yield Variant(
+                    source,
+                    f"Trips of loops in {launch.function.name} do not depend on each other; as "
+                    f"axes of a block they run at once{why}.",
+                )
+
+
+def _with_axes(text: KernelText, launch: Launch) -> str:
+    """Return the file with up to two loops of a function as axes; empty if it has none."""
+    name, sizes = launch.function.name, []
+    function, widths = launch.function, []
+    for _ in range(_MOST_AXES):
+        loop = next((e for e in function.loops if _is_parallel(e, function)), None)
+        size = None if loop is None else in_launcher(loop.stop, launch)
+        if loop is None or size is None:
+            break
+        width = text.fresh(f"{loop.name.upper()}_WIDTH")
+        while width in widths:
+            width += "_"
+        try:
+            function = _with_axis(function, loop, width, text)
+        except CannotLiftError:
+            break
+        widths.append(width)
+        sizes.append(render_code(size))
+    if not widths:
+        return ""
+    fresh = text.fresh(f"{name}_blocks")
+    node = with_params(renamed_function(function, fresh, function.body), constants=widths)
+    sized = {
+        width: f"max({_LEAST}, triton.next_power_of_2({size}))"
+        for width, size in zip(widths, sizes, strict=True)
+    }
+    order = [param.name.value for param in node.params.params]
+    arguments = {**arguments_of(launch), **sized}
+    launched = launch_line(
+        fresh,
+        render_code(launch.grid),
+        {key: arguments[key] for key in order if key in arguments},
+        options_of(launch),
+        {*function.constants, *widths},
+    )
+    limits = [size for size in dict.fromkeys(sizes) if not _is_short(size)]
+    condition = " and ".join(f"{size} <= {_LONGEST}" for size in limits)
+    if condition:
+        statements = guarded_launch(condition, launched, launch.statement)
+    else:
+        statements = [launched.with_changes(leading_lines=launch.statement.leading_lines)]
+    source = changed_text(
+        text,
+        added={name: [node]},
+        launches=[(launch.statement, statements)],
+    )
+    return _with_products(source, fresh)
+
+
+def _is_short(size: str) -> bool:
+    return size.isdigit() and int(size) <= _LONGEST
+
+
+def _is_parallel(loop: Loop, function: JitFunction) -> bool:
+    """Tell whether a loop's trips are independent: it stores, and hands on nothing."""
+    if render_code(loop.start) != "0" or render_code(loop.step) != "1":
+        return False
+    stores = calls_within(loop.node, *_WRITES)
+    if not stores or calls_within(loop.node, "tl.atomic_add", "tl.atomic_max", "tl.atomic_min"):
+        return False
+    place = function.body.index(loop.node)
+    outside = set(assigned_names(*function.body[:place])) | set(function.params)
+    after = names_within(*function.body[place + 1 :])
+    own = set(assigned_names(*loop.body))
+    if own & (outside | after) or _is_read_first(loop.body, own, set()):
+        return False
+    dependent = _dependents(loop)
+    if not all(names_within(call.args[0].value) & dependent for call in stores):
+        return False
+    return not _loads_what_it_stores(loop, function)
+
+
+def _is_read_first(body: Sequence[cst.BaseStatement], own: set[str], written: set[str]) -> bool:
+    """Tell whether a trip reads a name ahead of assigning it: what another trip left."""
+    for statement in body:
+        if isinstance(statement, cst.For):
+            header = names_within(statement.iter)
+            within = written | names_within(statement.target)
+            if header & own - written or _is_read_first(statements_of(statement), own, within):
+                return True
+            written |= set(assigned_names(statement))
+            continue
+        binding = single_assignment(statement)
+        if names_within(statement if binding is None else binding.value) & own - written:
+            return True
+        written |= set(assigned_names(statement))
+    return False
+
+
+def _dependents(loop: Loop) -> set[str]:
+    dependent = {loop.name}
+    for _ in range(2):  # inner loops hand names on, too
+        for statement in loop.body:
+            binding = single_assignment(statement)
+            if binding is not None and names_within(binding.value) & dependent:
+                dependent.add(binding.target)
+    return dependent
+
+
+def _loads_what_it_stores(loop: Loop, function: JitFunction) -> bool:
+    """Tell whether a loop loads from a tensor that it stores to, as far as its names say."""
+    params = set(function.params)
+    stored = {
+        name for c in calls_within(loop.node, *_WRITES) for name in names_within(c.args[0].value)
+    }
+    loaded = {
+        name for c in calls_within(loop.node, "tl.load") for name in names_within(c.args[0].value)
+    }
+    pointers = {name for name in params if any(_starts_with(c, name) for c in _accesses(loop))}
+    return bool(stored & loaded & pointers)
+
+
+def _accesses(loop: Loop) -> list[cst.Call]:
+    return calls_within(loop.node, "tl.load", *_WRITES)
+
+
+def _starts_with(call: cst.Call, name: str) -> bool:
+    node = call.args[0].value
+    while isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+        if render_code(node.right) == name:
+            return True
+        node = node.left
+    return render_code(node) == name
+
+
+def _with_axis(function: JitFunction, loop: Loop, width: str, text: KernelText) -> JitFunction:
+    """Return a function with a loop's statements for all its trips at once.
+
+    Raises:
+        CannotLiftError: the loop has something that cannot be lifted.
+    """
+    place = function.body.index(loop.node)
+    mask = f"{loop.name}_inside"
+    while mask in function.names:
+        mask += "_"
+    head = parse_statements(
+        f"{loop.name} = tl.arange(0, {width})\n{mask} = {loop.name} < {render_code(loop.stop)}\n"
+    )
+    before = function.body[:place]
+    # names ahead of the loop keep their axes: the body is lifted together with them
+    lifted = lifted_body([*before, *loop.body], [loop.name], width, mask, text.functions)
+    body = [*lifted[: len(before)], *head, *lifted[len(before) :], *function.body[place + 1 :]]
+    return JitFunction(
+        with_body(function.node, body),
+        function.params,
+        frozenset({*function.constants, width}),
+        function.tuned,
+    )
+
+
+def _with_products(source: str, name: str) -> str:
+    """Return the file with loops over single elements in blocks, and products of tiles."""
+    text = parse_kernel(source)
+    if text is None:
+        return source
+    own = text.launches_of(name)
+    blocks = parse_kernel(vectorised(text, own[0])) if own else None
+    if blocks is None:
+        return source
+    return with_products(blocks) or render_module(blocks.tree)

@@ -1,0 +1,355 @@
+"""Atomic additions become sums of each program's own, which it adds once at its end.
+
+A few programs share the indices of a grid's axis, and keep what they add in registers: a block of
+the same places in all trips, or the counts of a small table's bins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._edit import (
+    Parameter,
+    arguments_of,
+    changed_text,
+    grid_with,
+    launch_line,
+    options_of,
+    program_axis,
+    with_params,
+)
+from solkit.tuner.proposers.rewriter._lift import scalar_names
+from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._parse import (
+    KernelText,
+    Launch,
+    argument_of,
+    assigned_names,
+    called_name,
+    calls_within,
+    expression_statement,
+    integer_literal,
+    launcher_definition,
+    names_within,
+    nodes_within,
+    parenthesized,
+    parse_expression,
+    parse_statement,
+    parse_statements,
+    render_code,
+    replace_each,
+    single_assignment,
+    statements_of,
+    with_body,
+    with_each,
+)
+
+__all__ = ["PrivateSums"]
+
+_ADD, _PROGRAM = "tl.atomic_add", "tl.program_id"
+_WRITES = ("tl.store", _ADD, "tl.atomic_max", "tl.atomic_min", "tl.atomic_cas", "tl.atomic_xchg")
+_TYPES = {"torch.float32": "tl.float32", "torch.int32": "tl.int32", "torch.float": "tl.float32"}
+_MOST_BINS = 4096
+_MOST_WEIGHTED_BINS = 256
+_PER_SM = (1, 2, 4, 8, 16)
+_FEW = 4
+
+
+class PrivateSums:
+    """Programs keep what they add with atomics in registers, over several indices of the grid.
+
+    Applies to ``tl.atomic_add`` to a tensor that the launcher allocates in fp32 or int32, at places
+    that do not depend on the index along one axis of the grid; or at bins that were loaded, if the
+    tensor is small: then ``tl.histogram`` counts them, and weights are summed bin by bin. Sums in
+    fp32 differ in their order, as atomics do anyway.
+    """
+
+    kind = "private sums"
+    helps = ("atomics", "contended atomics", "extra traffic", "dispatch")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        for launch in text.single:
+            for axis in range(len(launch.axes or ())):
+                source = _with_private_sums(text, launch, axis, facts)
+                if source:
+                    why = facts.explain_factors("extra traffic", "atomics")
+                    yield Variant(
+                        source,
+                        f"Each program of {launch.function.name} adds to memory what it could sum "
+                        f"up first; fewer atomics meet{why}.",
+                    )
+
+
+@dataclass(frozen=True)
+class _Addition:
+    """An atomic addition.
+
+    Attributes:
+        statement: that does it.
+        base: the parameter that points to the tensor.
+        offset: of the elements, as code; ``"0"`` for one.
+        value, mask: as written; an empty mask for none.
+        dtype: of Triton.
+        bins: how many elements the tensor has, in the launcher, if the offset is data; else empty.
+    """
+
+    statement: cst.BaseStatement
+    base: str
+    offset: str
+    value: str
+    mask: str
+    dtype: str
+    bins: str = ""
+
+
+def _with_private_sums(text: KernelText, launch: Launch, axis: int, facts: Facts) -> str:
+    function = launch.function
+    returns = any(isinstance(node, cst.Return) for node in nodes_within(function.node))
+    reassigned = set(assigned_names(*function.body)) & set(function.params)
+    indices = [c for c in calls_within(function.node, _PROGRAM) if program_axis(c) == axis]
+    if returns or reassigned or not indices or calls_within(function.node, "tl.num_programs"):
+        return ""
+    index = "pid" if "pid" not in function.names else f"program_{axis}"
+    pairs = [(call, cst.Name(index)) for call in indices]
+    body = [replace_each(statement, pairs) for statement in function.body]
+    ahead, rest = _parted(body, index)
+    moving = {index, *assigned_names(*rest)}
+    scalars = scalar_names(function, text.functions)
+    additions = [
+        addition
+        for statement in _plain_statements(rest)
+        if (addition := _addition_in(statement, launch, rest, moving, scalars)) is not None
+    ]
+    if not additions or len(additions) != len({addition.base for addition in additions}):
+        return ""
+    return _written(text, launch, axis, (index, ahead, rest), additions, facts)
+
+
+def _parted(
+    body: Sequence[cst.BaseStatement], index: str
+) -> tuple[list[cst.BaseStatement], list[cst.BaseStatement]]:
+    """Return statements that do not depend on a name, and the others."""
+    ahead: list[cst.BaseStatement] = []
+    rest: list[cst.BaseStatement] = []
+    moving = {index}
+    counts = assigned_names(*body)
+    for statement in body:
+        binding = single_assignment(statement)
+        fixed = (
+            binding is not None
+            and counts.count(binding.target) == 1
+            and not names_within(statement) & moving
+            and not calls_within(statement, "tl.load", *_WRITES)
+        )
+        if fixed:
+            ahead.append(statement)
+        else:
+            rest.append(statement)
+            moving |= set(assigned_names(statement))
+    return ahead, rest
+
+
+def _plain_statements(body: Sequence[cst.BaseStatement]) -> Iterator[cst.BaseStatement]:
+    """Yield statements, those in loops too, but none in branches."""
+    for statement in body:
+        if isinstance(statement, cst.For):
+            yield from _plain_statements(statements_of(statement))
+        elif isinstance(statement, cst.SimpleStatementLine):
+            yield statement
+
+
+def _addition_in(
+    statement: cst.BaseStatement,
+    launch: Launch,
+    body: Sequence[cst.BaseStatement],
+    moving: set[str],
+    scalars: set[str],
+) -> _Addition | None:
+    """Return a statement as an addition that may wait; else ``None``."""
+    call = expression_statement(statement)
+    if not isinstance(call, cst.Call) or called_name(call) != _ADD:
+        return None
+    pointer, value = call.args[0].value, argument_of(call, 1, "val")
+    mask = argument_of(call, 2, "mask")
+    terms = _terms(pointer)
+    bases = [term for term in terms if term in launch.function.params]
+    if value is None or len(bases) != 1 or not _is_used_only_here(launch, bases[0], body):
+        return None
+    table = _allocated_table(launch, bases[0])
+    if table is None:
+        return None
+    dtype, size = table
+    terms.remove(bases[0])
+    offset = " + ".join(terms) or "0"
+    codes = render_code(value), "" if mask is None else render_code(mask)
+    plain = _Addition(statement, bases[0], offset, *codes, dtype)
+    used = names_within(pointer) | (set() if mask is None else names_within(mask))
+    if not used & moving:
+        return plain
+    is_block = len(terms) == 1 and terms[0] not in scalars and terms[0] in moving
+    bins = integer_literal(parse_expression(size))
+    weighted = not names_within(value) <= {*scalars, "tl"}
+    most = _MOST_WEIGHTED_BINS if weighted else _MOST_BINS
+    if (
+        not is_block
+        or bins is None
+        or bins > most
+        or (weighted and not isinstance(value, cst.Name))
+    ):
+        return None
+    return _Addition(statement, bases[0], offset, *codes, dtype, size)
+
+
+def _terms(node: cst.BaseExpression) -> list[str]:
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+        return [*_terms(node.left), *_terms(node.right)]
+    return [render_code(node)]
+
+
+def _is_used_only_here(launch: Launch, base: str, body: Sequence[cst.BaseStatement]) -> bool:
+    """Tell whether a function does nothing else with a tensor, under no other name either."""
+    uses = [
+        node
+        for statement in body
+        for node in nodes_within(statement)
+        if isinstance(node, cst.Name) and node.value == base
+    ]
+    return len(uses) == 1 and base in launch.arguments and launch.alone(base)
+
+
+def _allocated_table(launch: Launch, base: str) -> tuple[str, str] | None:
+    """Return the type of a tensor that the launcher fills with zeros, and its size as code."""
+    argument = launch.arguments[base]
+    if not isinstance(argument, cst.Name):
+        return None
+    value = launcher_definition(argument.value, launch.launcher)
+    if not isinstance(value, cst.Call) or called_name(value) not in ("torch.zeros", "torch.empty"):
+        return None
+    dtype = argument_of(value, 99, "dtype")
+    kind = _TYPES.get("torch.float32" if dtype is None else render_code(dtype))
+    sizes = [arg.value for arg in value.args if arg.keyword is None]
+    if len(sizes) == 1 and isinstance(sizes[0], (cst.Tuple, cst.List)):
+        sizes = [element.value for element in sizes[0].elements]
+    if kind is None or not sizes:
+        return None
+    code = " * ".join(render_code(parenthesized(size)) for size in sizes)
+    return kind, code
+
+
+# ------------------------------------------------------------------------------- writing it
+
+
+def _written(
+    text: KernelText,
+    launch: Launch,
+    axis: int,
+    parts: tuple[str, list[cst.BaseStatement], list[cst.BaseStatement]],
+    additions: Sequence[_Addition],
+    facts: Facts,
+) -> str:
+    function, (index, ahead, rest) = launch.function, parts
+    count, programs = text.fresh(f"n_{index}"), text.fresh("PROGRAMS")
+    taken = set(function.names)
+    begin, finish = [], []
+    swaps: dict[int, list[cst.BaseStatement]] = {}
+    constants: dict[str, str] = {}
+    for addition in additions:
+        total = _fresh(f"{addition.base.removesuffix('_ptr')}_sums", taken)
+        if addition.bins:
+            bins = _fresh(f"{total.upper()}_BINS", taken)
+            bound = integer_literal(parse_expression(addition.bins)) or 0
+            constants[bins] = f"triton.next_power_of_2({addition.bins})"
+            begin += parse_statements(
+                f"{total} = tl.zeros(({bins},), {addition.dtype})\n"
+                f"{total}_bins = tl.arange(0, {bins})\n"
+            )
+            swaps[id(addition.statement)] = [_counted(addition, total, bins)]
+            finish.append(
+                f"tl.atomic_add({addition.base} + {total}_bins, {total}, "
+                f"mask={total}_bins < {bound})"
+            )
+        else:
+            zero = f"({addition.offset}) * 0" if addition.offset != "0" else ""
+            start = f"({zero}).to({addition.dtype})" if zero else "0.0"
+            if not zero and addition.dtype != "tl.float32":
+                start = "0"
+            begin.append(parse_statement(f"{total} = {start}"))
+            swaps[id(addition.statement)] = [parse_statement(f"{total} += {addition.value}")]
+            mask = f", mask={addition.mask}" if addition.mask else ""
+            pointer = addition.base + (f" + {addition.offset}" if zero else "")
+            finish.append(f"tl.atomic_add({pointer}, {total}{mask})")
+    loop = cst.ensure_type(
+        parse_statement(
+            f"for {index} in range({_PROGRAM}({axis}), {count}, tl.num_programs({axis})):\n"
+            "    pass\n"
+        ),
+        cst.For,
+    )
+    trips = with_each(with_body(loop, rest), swaps)
+    body = [*ahead, *begin, trips, *map(parse_statement, finish)]
+    node = with_params(with_body(function.node, body), added=[count], constants=list(constants))
+    return _with_few_programs(
+        text, launch, axis, node, {count: "", **constants}, Parameter(programs, *_programs(facts))
+    )
+
+
+def _programs(facts: Facts) -> tuple[int, tuple[int, ...]]:
+    return _FEW * facts.sms, tuple(facts.sms * few for few in _PER_SM)
+
+
+def _with_few_programs(
+    text: KernelText,
+    launch: Launch,
+    axis: int,
+    node: cst.FunctionDef,
+    added: dict[str, str],
+    programs: Parameter,
+) -> str:
+    """Return the file whose launch has a parameter's number of programs along an axis."""
+    axes = launch.axes or ()
+    size = render_code(axes[axis])
+    passed = {name: value or size for name, value in added.items()}
+    order = [param.name.value for param in node.params.params]
+    arguments = {**arguments_of(launch), **passed}
+    constants = {*launch.function.constants, *(name for name, value in added.items() if value)}
+    statement = launch_line(
+        launch.function.name,
+        grid_with(axes, axis, f"min({size}, {programs.name})"),
+        {name: arguments[name] for name in order if name in arguments},
+        options_of(launch),
+        constants,
+    ).with_changes(leading_lines=launch.statement.leading_lines)
+    return changed_text(
+        text,
+        functions={launch.function.name: node},
+        launches=[(launch.statement, [statement])],
+        parameters=[programs],
+    )
+
+
+def _counted(addition: _Addition, total: str, bins: str) -> cst.BaseStatement:
+    """Return the statement that adds a block's counts, or sums of weights, of each bin."""
+    value = parse_expression(addition.value)
+    if not isinstance(value, cst.Name):
+        mask = f", mask={addition.mask}" if addition.mask else ""
+        counts = f"tl.histogram(({addition.offset}).to(tl.int32), {bins}{mask})"
+        factor = "" if addition.value in ("1", "1.0") else f" * ({addition.value})"
+        return parse_statement(f"{total} += {counts}{factor}")
+    inside = f"(({addition.offset})[None, :] == {total}_bins[:, None])"
+    if addition.mask:
+        inside += f" & ({addition.mask})[None, :]"
+    return parse_statement(
+        f"{total} += tl.sum(tl.where({inside}, {addition.value}[None, :], 0), axis=1)"
+    )
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    free, count = name, 2
+    while free in taken:
+        free, count = f"{name}_{count}", count + 1
+    taken.add(free)
+    return free
