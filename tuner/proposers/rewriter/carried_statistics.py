@@ -485,7 +485,7 @@ class _Trip:
         return weight if acc is None else self._sum(self._role(acc), weight)
 
     def _where(self, node: cst.Call) -> _Role:
-        """Return the role of a value that is first out for some elements."""
+        """Return the role of a value that is left out for some elements."""
         condition, value, other = (argument_of(node, place) for place in range(3))
         if condition is None or value is None or other is None or self._role(condition) != _FREE:
             raise _OtherRoleError
