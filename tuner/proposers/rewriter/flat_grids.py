@@ -18,6 +18,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     KernelText,
     Launch,
+    assigned_names,
     calls_within,
     in_launcher,
     launcher_definition,
@@ -124,7 +125,10 @@ def _with_two_axes(
     function, axes = launch.function, launch.axes or ()
     name = axis_name(function, axis)
     taken = function.names
-    low, high = (_fresh(f"{name}_{word}", taken) for word in ("inner", "outer"))
+    low, high = (
+        _name_of_digit(function, f"{name} {sign} {divisor}") or _fresh(f"{name}_{word}", taken)
+        for sign, word in (("%", "inner"), ("//", "outer"))
+    )
     body: list[cst.BaseStatement] = []
     by = render_code(parenthesized(parse_expression(divisor)))
     for statement in function.body:
@@ -157,6 +161,17 @@ def _with_two_axes(
             launches=[(launch.statement, [launched])],
         )
     )
+
+
+def _name_of_digit(function: JitFunction, code: str) -> str:
+    """Return the name that is assigned a quotient or a remainder, once; empty for none."""
+    for statement in function.body:
+        binding = single_assignment(statement)
+        value = None if binding is None else binding.value.with_changes(lpar=[], rpar=[])
+        if binding is not None and value is not None and render_code(value) == code:
+            names = assigned_names(*function.body)
+            return binding.target if names.count(binding.target) == 1 else ""
+    return ""
 
 
 def _is_same_name(statement: cst.BaseStatement) -> bool:

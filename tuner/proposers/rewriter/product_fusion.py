@@ -624,18 +624,18 @@ def _with_epilogue(between: _Between) -> str:
         return ""
     if others and not _all_behind(others, launch):
         return ""
+    name = _fresh("product", {*product.function.names, *launch.function.names})
+    elementwise = _with_loaded(elementwise, read, name)
     result = _inlined(elementwise, tile, product, "" if in_place else read)
     if result is None:
         return ""
-    mapping, inlined = result
-    name = _fresh("product", {*product.function.names, *map(render_code, mapping.values())})
-    body = [_with_loaded(s, mapping, read, name) for s in inlined.body]
-    if read in names_within(*body) and not in_place:
+    inlined = result[1]
+    if read in names_within(*elementwise.body) and not in_place:
         return ""
     summed = parse_statement(f"{name} = {render_code(_without_type_of(value, written))}")
     whole = with_each(
         product.function.node,
-        {id(statement): [summed, *body]},
+        {id(statement): [summed, *inlined.body]},
     )
     return _rewritten_file(between, product, whole, inlined, None if in_place else written)
 
@@ -653,17 +653,21 @@ def _bases(call: cst.Call, of: _Elementwise) -> set[str]:
     return {term[0] for term in terms if len(term) == 1 and term[0] in of.launch.function.params}
 
 
-def _with_loaded(
-    statement: cst.BaseStatement, mapping: Mapping[str, cst.BaseExpression], read: str, name: str
-) -> cst.BaseStatement:
-    """Return a statement with the product's sums where it loaded them."""
-    own = render_code(mapping[read]) if read in mapping else read
-    pairs = [
-        (call, cst.Name(name))
-        for call in calls_within(statement, "tl.load")
-        if own in names_within(call.args[0].value)
-    ]
-    return replace_each(statement, pairs)
+def _with_loaded(elementwise: _Elementwise, read: str, name: str) -> _Elementwise:
+    """Return a function with the product's sums, a name, where it loads them."""
+    body: list[cst.BaseStatement] = []
+    for statement in elementwise.body:
+        pairs = [
+            (call, cst.Name(name))
+            for call in calls_within(statement, "tl.load")
+            if _coordinates_at(call.args[0].value, read, elementwise) is not None
+        ]
+        body.append(replace_each(statement, pairs))
+    used = names_within(*(s for s in body if single_assignment(s) is None)) | {
+        n for s in body if (a := single_assignment(s)) is not None for n in names_within(a.value)
+    }
+    kept = [s for s in body if (a := single_assignment(s)) is None or a.target in used]
+    return replace(elementwise, body=tuple(kept))
 
 
 def _without_type_of(value: cst.BaseExpression, param: str) -> cst.BaseExpression:

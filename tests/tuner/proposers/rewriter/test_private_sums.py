@@ -1,0 +1,177 @@
+"""Sums that programs keep before they add them with atomics, and loops that become axes."""
+
+from __future__ import annotations
+
+import pytest
+from rewriting import variants
+
+from solkit.tuner.proposers.rewriter.parallel_loops import ParallelLoops
+from solkit.tuner.proposers.rewriter.private_sums import PrivateSums
+from solkit.tuner.proposers.rewriter.row_tiles import Rows
+
+COUNTS = """
+def reference(values):
+    return torch.bincount(values.long(), minlength=20).int()
+
+
+def inputs(n=300, device="cuda"):
+    return (torch.randint(0, 20, (n,), dtype=torch.int32, device=device),)
+
+
+@triton.jit
+def count(values, counts, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    bins = tl.load(values + at, mask=at < n, other=0)
+    tl.atomic_add(counts + bins, 1, mask=at < n)
+
+
+def kernel(values):
+    counts = torch.zeros(20, dtype=torch.int32, device=values.device)
+    count[(triton.cdiv(values.numel(), 32),)](values, counts, values.numel(), BLOCK=32)
+    return counts
+"""
+
+
+def test_bins_of_a_small_table_are_counted_before_atomics(is_right):
+    (made,) = variants(PrivateSums(), COUNTS, n=300)
+    assert "tl.histogram(" in made
+    assert "mask=counts_sums_bins < 20" in made
+    assert is_right(made, COUNTS, n=300)
+
+
+def test_weights_are_summed_bin_by_bin(is_right):
+    weighted = (
+        COUNTS.replace("torch.bincount(values.long(), minlength=20).int()",
+                       "torch.bincount(values.long(), values.float(), 20).float()")
+        .replace("tl.atomic_add(counts + bins, 1,", "w = bins.to(tl.float32)\n"
+                 "    tl.atomic_add(counts + bins, w,")
+        .replace("torch.zeros(20, dtype=torch.int32", "torch.zeros((20,), dtype=torch.float32")
+    )  # fmt: skip
+    (made,) = variants(PrivateSums(), weighted, n=300)
+    assert "tl.histogram(" not in made
+    assert is_right(made, weighted, n=300)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("torch.zeros(20,", "torch.zeros(1 << 20,"),  # no small table
+        ("torch.zeros(20,", "torch.zeros(values.shape[0],"),
+        ("dtype=torch.int32, device=values.device)\n    count",
+         "dtype=torch.float64, device=values.device)\n    count"),
+        ("bins = tl.load", "old = tl.load(counts)\n    bins = tl.load"),  # it is read meanwhile
+        ("    bins = tl.load", "    if tl.program_id(0) > 5:\n        return\n    bins = tl.load"),
+    ],
+    ids=["large", "unknown", "doubles", "read", "returns"],
+)  # fmt: skip
+def test_other_additions_stay(old, new):
+    source = COUNTS.replace(old, new)
+    assert source != COUNTS
+    assert not variants(PrivateSums(), source, n=300)
+
+
+COLUMNS = """
+TOLERANCE = {"rtol": 1e-4, "atol": 1e-4}
+
+
+def reference(x):
+    return x.sum(0)
+
+
+def inputs(M=40, N=20, device="cuda"):
+    return (torch.randn(M, N, device=device),)
+
+
+@triton.jit
+def add_row(x, out, N, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    row = tl.load(x + tl.program_id(0) * N + cols, mask=cols < N, other=0.0)
+    tl.atomic_add(out + cols, row, mask=cols < N)
+
+
+def kernel(x):
+    M, N = x.shape
+    out = torch.zeros(N, device=x.device)
+    add_row[(M,)](x, out, N, BLOCK=triton.next_power_of_2(N))
+    return out
+"""
+
+
+def test_rows_at_the_same_place_are_summed_before_atomics(is_right):
+    (made,) = variants(PrivateSums(), COLUMNS, M=40, N=20)
+    assert "min(M, PROGRAMS)" in made
+    assert is_right(made, COLUMNS, M=40, N=20)
+
+
+def test_several_rows_of_a_program_are_added_once(is_right):
+    (made,) = variants(Rows(), COLUMNS, M=40, N=20)
+    assert "tl.atomic_add(out + cols, tl.sum(tl.where(" in made
+    assert is_right(made, COLUMNS, M=40, N=20)
+
+
+def test_a_maximum_of_several_rows_likewise(is_right):
+    peaks = (
+        COLUMNS.replace("x.sum(0)", "x.amax(0)")
+        .replace("tl.atomic_add", "tl.atomic_max")
+        .replace("torch.zeros(N,", "torch.full((N,), -9.0,")
+    )
+    (made,) = variants(Rows(), peaks, M=40, N=20)
+    assert "tl.max(tl.where(" in made
+    assert is_right(made, peaks, M=40, N=20)
+
+
+SMALL = """
+TOLERANCE = {"rtol": 1e-3, "atol": 1e-3}
+
+
+def reference(a, b):
+    return a @ b
+
+
+def inputs(B=2, n=3, m=4, device="cuda"):
+    return torch.randn(B, n, m, device=device), torch.randn(B, m, n, device=device)
+
+
+@triton.jit
+def small(a, b, c, n, m):
+    at = tl.program_id(0)
+    a += at * n * m
+    b += at * n * m
+    for i in range(n):
+        for j in range(n):
+            s = 0.0
+            for k in range(m):
+                s += tl.load(a + i * m + k) * tl.load(b + k * n + j)
+            tl.store(c + at * n * n + i * n + j, s)
+
+
+def kernel(a, b):
+    B, n, m = a.shape
+    c = torch.empty(B, n, n, device=a.device)
+    small[(B,)](a, b, c, n, m)
+    return c
+"""
+FEW = {"B": 2, "n": 3, "m": 4}
+
+
+def test_loops_over_a_small_matrix_become_a_tile_with_a_product(is_right):
+    (made,) = variants(ParallelLoops(), SMALL, **FEW)
+    assert "if n <= 128:" in made
+    assert "tl.dot(" in made
+    assert is_right(made, SMALL, **FEW)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    for i in range(n):\n", "    s = 0.0\n    for i in range(n):\n"),  # handed on
+        ("for i in range(n)", "for i in range(1, n)"),
+        ("c + at * n * n + i * n + j, s)", "c + at * n * n, s)"),  # all at one place
+        ("tl.load(a + i * m + k)", "tl.load(c + i * m + k)"),  # what another trip stored
+    ],
+    ids=["carried", "from one", "one place", "stored"],
+)
+def test_loops_that_depend_on_each_other_stay(old, new):
+    source = SMALL.replace(old, new)
+    assert source != SMALL
+    assert not variants(ParallelLoops(), source, **FEW)
