@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from solkit.processes.channel import Channel, ClosedError, Frame, NonsenseError
+from solkit.processes.channel import Channel, ClosedError, Frame, NonsenseError, is_readable
 from solkit.processes.sources import source_stamps
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "ReadyPair",
     "ask_daemon",
     "borrow_server",
+    "installed_versions",
     "is_descendant",
     "is_own_peer",
     "release_borrowed",
@@ -57,7 +58,10 @@ IDLE_NAME = "solkit-standby"
 _ANSWER_S = 2.0  # a daemon that is slower is of no use
 _LIBRARIES = {"torch": "version.py", "triton": "__init__.py", "numpy": "version.py"}
 _ROOT = Path(__file__).parents[1]
-_ROOMS = ("adapters", "analysis", "core", "kernelfiles", "measure", "ops", "processes", "roofline")
+_ROOMS = (
+    *("adapters", "analysis", "core", "datasets", "kernelfiles", "measure", "ops"),
+    *("processes", "roofline"),
+)
 _OF_SESSIONS = (
     *("_", "PWD", "OLDPWD", "SHLVL", "COLUMNS", "LINES", "COLORTERM", "LS_COLORS", "WINDOWID"),
     *("DISPLAY", "XAUTHORITY", "STY", "PS1", "PROMPT_COMMAND", "PYTEST_CURRENT_TEST"),
@@ -85,14 +89,12 @@ class Identity:
     @functools.cache
     def here() -> Identity:
         """Return the identity of this process, with versions as they are installed now."""
-        versions = {"Python": f"{sys.executable} {sys.version}", "SolKit": _digest_sources()}
-        versions |= {name: _stamp_of_library(name, file) for name, file in _LIBRARIES.items()}
         variables = {
             name: hashlib.sha256(value.encode(errors="surrogateescape")).hexdigest()[:16]
             for name, value in os.environ.items()
             if name not in _OF_SESSIONS and not name.startswith(_OF_SESSIONS_BY_PREFIX)
         }
-        return Identity(versions, variables)
+        return Identity(installed_versions(), variables)
 
     @staticmethod
     def from_header(header: Mapping[str, Any]) -> Identity:
@@ -106,6 +108,12 @@ class Identity:
     def changed_variables(self, other: Identity) -> list[str]:
         """Return the names of variables that differ."""
         return _differing_names(self.variables, other.variables)
+
+
+def installed_versions() -> dict[str, str]:
+    """Return the state of Python, the libraries and SolKit's sources as they are installed now."""
+    versions = {"Python": _stamp_of_python(), "SolKit": _digest_sources()}
+    return versions | {name: _stamp_of_library(name, file) for name, file in _LIBRARIES.items()}
 
 
 @dataclass(frozen=True)
@@ -123,6 +131,11 @@ class ReadyPair:
     pids: tuple[int, int]
     lifelines: tuple[socket.socket, socket.socket]
     outputs: tuple[int, int]
+
+    @property
+    def is_alive(self) -> bool:
+        """True if neither process has ended while it waited."""
+        return not any(is_readable(end, 0.0) for end in self.lifelines)
 
     def detach(self) -> list[int]:
         """Return all descriptors, in the order of `from_frame`, which the caller owns then."""
@@ -277,7 +290,7 @@ def _request_from_daemon(header: Mapping[str, Any]) -> Frame | None:
 def _connection() -> Iterator[Channel | None]:
     """Yield a channel to this user's daemon; closed unless it is kept."""
     path = socket_path()
-    if path is None or not path.is_socket():
+    if path is None or not _is_socket(path):
         yield None
         return
     end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -302,6 +315,15 @@ def _connection() -> Iterator[Channel | None]:
             channel.close()
 
 
+def _is_socket(path: Path) -> bool:
+    """Tell whether there is a socket: none in a folder that may not be entered."""
+    try:
+        return path.is_socket()
+    except OSError as error:
+        _log.debug("no standby is asked: %s", error)
+        return False
+
+
 def release_borrowed() -> None:
     """Tell the daemon that nothing is in use: in a fork of the caller, which did not borrow it."""
     while _kept:
@@ -313,6 +335,13 @@ os.register_at_fork(after_in_child=release_borrowed)
 
 def _differing_names(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
     return sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
+
+
+def _stamp_of_python() -> str:
+    """Return which Python runs, and the state of its program, which an upgrade replaces."""
+    program = Path(sys.executable).resolve()
+    status = program.stat()
+    return f"{sys.executable} {sys.version} {program} {status.st_size} {status.st_mtime_ns}"
 
 
 def _stamp_of_library(name: str, file: str) -> str:
@@ -327,5 +356,8 @@ def _stamp_of_library(name: str, file: str) -> str:
 
 def _digest_sources() -> str:
     """Return a digest of the state of SolKit's sources."""
-    stamps = sorted(stamp for room in _ROOMS for stamp in source_stamps(str(_ROOT / room)))
+    shared = [
+        (file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in _ROOT.glob("*.py")
+    ]
+    stamps = sorted([*shared, *(s for room in _ROOMS for s in source_stamps(str(_ROOT / room)))])
     return hashlib.sha256(repr(stamps).encode()).hexdigest()[:16]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import compress
 from statistics import median
 from typing import Any
 
@@ -47,7 +47,8 @@ _SINGLE_FACTOR, _SINGLE_MORE_MS = 2.0, 0.01
 _TYPICAL = 2  # inputs of calls at the median, whose needs are measured
 _LOOKS, _LOOKS_AT_LARGE = 6, 2
 """About how many calls of the first round have their outputs judged: of large inputs fewer, as each
-needs the reference in wide arithmetic, which takes longer than all the calls."""
+needs the reference in wide arithmetic, which takes longer than all the calls. One is certain, at a
+secret place: of two that chance alone chooses among ten calls, there is none one time in nine."""
 _DEGENERATE = (
     "The reference gives the same outputs, bit for bit, on two sets of inputs that differ: a "
     "kernel that does none of its work would be correct."
@@ -182,8 +183,10 @@ class Examination:
     def _time_with(self, redraws: Redraws, plan: SamplingPlan, timer: Timer) -> _Timed:
         order = random.Random(self._request.seed)
         most = _LOOKS_AT_LARGE if self.checks.is_large else _LOOKS
-        looks = most / (plan.warmup + plan.minimum)
-        candidate = self.make_side(redraws, timer.method, looks)
+        calls = plan.warmup + plan.minimum
+        certain = secret.randrange(calls) if most else None
+        looks = max(most - 1, 0) / calls
+        candidate = self.make_side(redraws, timer.method, looks, certain=certain)
         sides = (candidate, *sides_in_turns(timer, self._reference_subject(redraws)))
         with self._setup.machine.conditions() as conditions:
             taken = sample_sides(sides, plan, order, begin=redraws.begin_turn)
@@ -221,11 +224,12 @@ class Examination:
         method: str,
         looks: float,
         protocol: TimingProtocol | None = None,
+        certain: int | None = None,
     ) -> Side:
         """Return the candidate as a side that is sampled, by the request's protocol or another one.
 
         After each call a secret draw decides whether its outputs are kept and judged, as they are
-        for the share `looks` of the calls.
+        for the share `looks` of the calls, and for the call whose number is `certain`.
         """
         by = protocol or self._protocol
 
@@ -234,14 +238,18 @@ class Examination:
             for name in redraws.names if by.calls_in_graph else ():
                 self.remote.capture(name, self._request.seed, by.calls_in_graph)
 
-        call = partial(self._timed_call, redraws, looks, by.calls_in_graph)
+        numbers = itertools.count()
+
+        def call() -> None:
+            is_judged = (next(numbers) == certain) | (secret.random() < looks)
+            self._timed_call(redraws, is_judged, by.calls_in_graph)
+
         return Side(start, call, self.remote.stop)
 
-    def _timed_call(self, redraws: Redraws, looks: float, calls: int) -> None:
+    def _timed_call(self, redraws: Redraws, is_judged: bool, calls: int) -> None:
         shared, other = redraws.current, redraws.other
         before = None if other is None else other.trial.name
         self.remote.call(shared.trial.name, shared.trial.seed, calls, before)
-        is_judged = secret.random() < looks
         if is_judged and not (shared.written and calls > 1):  # a graph's calls overwrite each other
             self.checks.keep_last_call(shared, "a timed call")
         if shared.written:
@@ -314,7 +322,7 @@ class _Rows:
 
 def _select_calls(series: Series, kept: Sequence[bool]) -> Series:
     lists = series.times, series.ran, series.begun
-    return Series(*(list(compress(values, kept)) for values in lists))
+    return Series(*(list(itertools.compress(values, kept)) for values in lists))
 
 
 def _measurement(

@@ -201,6 +201,9 @@ class Processes:
         pair = take_pair(self.uuid, self._device)
         if pair is None:
             return False
+        if not pair.is_alive:
+            pair.close()
+            return False
         self._control = pair.control
         self.referee, self.candidates[0] = (
             Child(Fork(lifeline, _server, pid), output)

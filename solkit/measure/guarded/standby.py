@@ -18,6 +18,7 @@ processes take too much memory. What is lent is awaited first.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import logging
 import os
 import select
@@ -37,7 +38,13 @@ from solkit.processes import jobs
 from solkit.processes.channel import Channel, ClosedError, NonsenseError
 from solkit.processes.child import family_bytes
 from solkit.processes.forkserver import ForkServer
-from solkit.processes.standby import Identity, ReadyPair, is_descendant, is_own_peer
+from solkit.processes.standby import (
+    Identity,
+    ReadyPair,
+    installed_versions,
+    is_descendant,
+    is_own_peer,
+)
 
 __all__ = ["Ended", "Standby", "StandbySettings"]
 
@@ -46,6 +53,8 @@ _REQUEST_S = 1.0  # for a command to send its request, while others wait
 _READY_S = 150.0  # for a new pair to load torch and open its contexts
 _RETRY_S = 2.0  # after the GPU was in use, or a pair could not be started
 _BACKLOG = 64
+_FAILURES = (SolkitError, ClosedError, TimeoutError, OSError)
+"""Errors of a request or of a pair's start, after which the daemon goes on."""
 
 _log = logging.getLogger(__name__)
 
@@ -147,7 +156,7 @@ class Standby:
                 channel.send(answer, b"", lent, _REQUEST_S)
             if lent:
                 self._users.add(descriptor)
-        except (ClosedError, NonsenseError, TimeoutError, OSError, LookupError, TypeError):
+        except (*_FAILURES, NonsenseError, LookupError, TypeError, ValueError, AttributeError):
             channel.close()
             del self._connections[descriptor]
             if descriptor in self._users:
@@ -174,7 +183,8 @@ class Standby:
     def _refusal(self, identity: Identity) -> str:
         """Return why a command gets nothing; empty if it may."""
         if changed := self._identity.changed_versions(identity):
-            self._ending = self._ending or "upgraded"
+            if dict(self._identity.versions) != installed_versions():  # else it is another's
+                self._ending = self._ending or "upgraded"
             return f"not the same as when the standby started: {', '.join(changed)}"
         if self._ending is not None:
             return "it is ending"
@@ -186,9 +196,10 @@ class Standby:
         own = {"gpu": self._settings.gpu, "device": self._settings.device}
         if dict(wish) != own:
             return {"refused": f"it keeps processes for {own}"}, []
-        pair, self._pair = self._pair, None
+        pair = self._pair  # None is left alone: a thread may set it now
         if pair is None:
             return {"refused": "no processes are ready"}, []
+        self._pair = None
         return {"pids": list(pair.pids)}, pair.detach()
 
     def _server(self, prepare: str, env: Mapping[str, str]) -> ForkServer:
@@ -200,6 +211,9 @@ class Standby:
 
     def _tend_processes(self) -> None:
         """Prepare a pair if nothing is in use; end after too long a time, or with too much."""
+        if self._pair is not None and not self._pair.is_alive:
+            self._pair.close()
+            self._pair = None
         if self._users or self._ending is not None:
             return
         if self._clock() - self._used_s > self._settings.idle_s:
@@ -225,7 +239,7 @@ class Standby:
             self._pair, self._fault = pair, ""
         except GpuBusyError:
             self._fault = "the GPU is in use"
-        except (SolkitError, ClosedError, TimeoutError, OSError) as error:
+        except _FAILURES as error:
             self._fault = f"{type(error).__name__}: {error}"
             if self._ending is None:  # else its server ended meanwhile
                 _log.warning("no processes could be made ready: %s", self._fault)
@@ -262,23 +276,47 @@ class Standby:
 @contextlib.contextmanager
 def _listening(path: Path) -> Iterator[socket.socket]:
     """Listen on a socket that only this user may reach; it is removed at the end."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    status = path.parent.stat()
-    if status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = path.parent.lstat()  # a link's owner could lead it elsewhere
+    except OSError as error:
+        raise InputError(f"no standby can listen at {path}: {error.strerror}") from error
+    is_folder, is_open = stat.S_ISDIR(status.st_mode), stat.S_IMODE(status.st_mode) & 0o077
+    if not is_folder or status.st_uid != os.getuid() or is_open:
         raise InputError(
-            f"{path.parent} must be a folder of yours that nobody else may enter (chmod 700)"
+            f"{path.parent} must be a folder of yours that nobody else may enter (chmod 700), "
+            "and no link"
         )
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    with listener:
-        if path.exists():
-            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as trial:
-                if trial.connect_ex(str(path)) == 0:
-                    raise InputError(f"a standby already listens at {path}")
-            path.unlink()
-        listener.bind(str(path))
+    with _only_one(path), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        if path.is_symlink() or (path.exists() and not path.is_socket()):
+            raise InputError(f"{path} is no socket, so it is not replaced: name another path")
+        path.unlink(missing_ok=True)  # one that was killed left it
+        try:
+            listener.bind(str(path))
+        except OSError as error:  # the path is too long
+            raise InputError(f"no standby can listen at {path}: {error}") from error
         path.chmod(0o600)
         listener.listen(_BACKLOG)
         try:
             yield listener
         finally:
             path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _only_one(path: Path) -> Iterator[None]:
+    """Hold a lock beside the socket: else two that start at once would take it from each other."""
+    beside, flags = path.with_name(f"{path.name}.lock"), os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW
+    try:
+        lock = os.open(beside, flags, 0o600)
+    except OSError as error:
+        raise InputError(f"no standby can listen at {path}: {error.strerror}") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(lock)
+        raise InputError(f"a standby already listens at {path}") from error
+    try:
+        yield
+    finally:
+        os.close(lock)  # the file stays: whoever waited for a removed one would miss the next

@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from solkit.core import Verdict
 from solkit.errors import KernelFileError, UnsupportedError, WorkerError
+from solkit.measure.guarded import correctness
 from solkit.measure.timing.clocks import Sample
 
 
@@ -169,6 +170,20 @@ def test_outputs_of_timed_calls_are_checked(run):
     outcome = run(kernel)
     assert outcome.verdict is Verdict.WRONG
     assert outcome.errors[0].endswith("(a timed call)")
+
+
+def test_one_timed_call_is_surely_judged(run, monkeypatch):
+    kept = []
+    keep = correctness.Checks.keep_last_call
+
+    def noted(self, shared, which):
+        kept.append(which)
+        keep(self, shared, which)
+
+    monkeypatch.setattr(correctness.Checks, "keep_last_call", noted)
+    monkeypatch.setattr("solkit.measure.guarded.examination._LOOKS", 1)
+    assert run("def kernel(x): return x * 2").verdict is Verdict.CORRECT
+    assert kept == ["a timed call"]
 
 
 @pytest.mark.slow

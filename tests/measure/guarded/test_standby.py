@@ -11,7 +11,7 @@ from textwrap import dedent
 import pytest
 
 from solkit.core import MeasureSettings, Verdict
-from solkit.errors import InputError
+from solkit.errors import InputError, WorkerError
 from solkit.measure import Session
 from solkit.measure.guarded import processes
 from solkit.measure.guarded.standby import Standby, StandbySettings
@@ -190,6 +190,36 @@ def test_after_an_upgrade_it_refuses_and_ends(daemon, monkeypatch):
     assert daemon.join() == "upgraded"
 
 
+def test_a_command_of_another_installation_gets_nothing_and_ends_nothing(daemon, monkeypatch):
+    other = client.Identity({"torch": "elsewhere"}, {})
+    with monkeypatch.context() as patched:
+        patched.setattr(client.Identity, "here", lambda: other)
+        assert client.borrow_server("gc:collect", {}) is None
+        assert "torch" in status()["refusal"]
+    assert client.borrow_server("gc:collect", {}) is not None
+    assert daemon.ended is None
+
+
+def test_a_server_that_cannot_be_lent_costs_the_daemon_nothing(daemon, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(ForkServer, "lend", lambda _: (_ for _ in ()).throw(WorkerError("gone")))
+        assert client.borrow_server("gc:collect", {}) is None
+    assert client.borrow_server("gc:collect", {}) is not None
+    assert daemon.ended is None
+
+
+def test_a_pair_that_has_ended_is_handed_to_nobody(daemon):
+    (control, _), (one, end), (other, _end) = (client.socket.socketpair() for _ in range(3))
+    outputs = tuple(os.open(os.devnull, os.O_RDONLY) for _ in range(2))
+    pair = client.ReadyPair(client.Channel(control, trusting=True), (1, 2), (one, other), outputs)
+    daemon.standby._pair = pair
+    assert pair.is_alive
+    assert status()["pair"] == "ready"
+    end.close()
+    assert wait_until(lambda: daemon.standby._pair is None)
+    assert one.fileno() == -1
+
+
 def test_it_ends_when_nobody_uses_it_for_long(daemon):
     daemon.clock.now_s += 1799.0
     assert status()["users"] == 0
@@ -272,6 +302,28 @@ def test_a_folder_that_others_may_enter_is_refused(path):
     path.parent.chmod(0o755)
     with pytest.raises(InputError, match="chmod 700"):
         Standby(StandbySettings(None, "cpu")).serve(path)
+
+
+def test_a_folder_that_is_a_link_is_refused(path):
+    link = path.parent.with_name("link")
+    link.symlink_to(path.parent)
+    with pytest.raises(InputError, match="no link"):
+        Standby(StandbySettings(None, "cpu")).serve(link / "s")
+
+
+def test_a_file_in_the_sockets_place_stays(path):
+    path.write_text("mine")
+    with pytest.raises(InputError, match="is no socket"):
+        Standby(StandbySettings(None, "cpu")).serve(path)
+    assert path.read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["s" * 150, "s" * 300])
+def test_a_path_that_is_too_long_is_the_users_fault(path, monkeypatch, name):
+    monkeypatch.setenv("SOLKIT_STANDBY", str(path.with_name(name)))
+    assert client.borrow_server("gc:collect", {}) is None
+    with pytest.raises(InputError, match="no standby can listen"):
+        Standby(StandbySettings(None, "cpu")).serve(path.with_name(name))
 
 
 @pytest.mark.usefixtures("daemon")
