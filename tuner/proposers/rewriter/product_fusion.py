@@ -875,13 +875,11 @@ def _rewritten_file(
         (between.first.statement, []),
         (between.second.statement, [statement]),
     ]
-    still = any(between.name in names_within(parse_expression(a)) for a in arguments.values())
     allocation = between.allocation
-    if dropped is not None and allocation is not None:
-        rest = {k: v for k, v in arguments.items() if k in order}
-        still = any(between.name in names_within(parse_expression(a)) for a in rest.values())
-        if not still and not between.needs_tensor():
-            launches.append((allocation, []))
+    passed = {name: code for name, code in arguments.items() if name in order}
+    is_passed = any(between.name in names_within(parse_expression(c)) for c in passed.values())
+    if dropped is not None and allocation and not is_passed and not between.needs_tensor():
+        launches.append((allocation, []))
     return changed_text(
         between.text,
         functions={product.function.name: node, other.function.name: None},
