@@ -168,8 +168,7 @@ class GuardedBench(Bench):
         kernel = kernel_of_file(prospect.file)
         problem = kernel.problem.sha256, canonical(prospect.shape)
         facts = stored_facts(prospect, kernel, self._device, self._software)
-        self._hold_gpu()
-        begun_s = self.clock.now_s()
+        begun_s = self.clock.gpu_s()
         judgement = self._judge_candidate(
             configuration, self._with_measured_needs(prospect, problem)
         )
@@ -178,7 +177,7 @@ class GuardedBench(Bench):
         prospect = self._with_measured_needs(prospect, problem)
         context = prospect, kernel, self._device, self._software
         begun = replace(
-            draft_outcome(configuration, *context, facts), gpu_s=self.clock.now_s() - begun_s
+            draft_outcome(configuration, *context, facts), gpu_s=self.clock.gpu_s() - begun_s
         )
         outcome = complete_measured(begun, judgement, prospect.result.bound, self._device)
         (written,) = self._log.append([outcome], kernel.files, [facts] if facts else [])
@@ -208,6 +207,7 @@ class GuardedBench(Bench):
         ran_out = prospect.result.analysis.failure == Verdict.TIMED_OUT.value
         limit_s = self._settings.time_limit_s / (2 if ran_out else 1)
         try:
+            self._hold_gpu()
             return self._session.measure(
                 configuration.path,
                 prospect.result.shape,

@@ -134,6 +134,16 @@ def test_waiting_for_another_session_is_not_the_gpus_time(bench, path, monkeypat
     assert (now_s[0], bench.clock.gpu_s(), outcome.gpu_s) == (130.0, 0.0, 0.0)
 
 
+def test_a_gpu_that_cannot_be_locked_is_an_outcome_too(bench, path, monkeypatch):
+    def refuse():
+        raise UnsupportedError("no folder for the lock")
+
+    monkeypatch.setattr(bench._session, "await_gpu", refuse)
+    bench.submit(at(path, 1))
+    ((_, outcome),) = bench.outcomes()
+    assert (outcome.verdict, outcome.message) == (Verdict.NOT_MEASURED, "no folder for the lock")
+
+
 def test_leaving_loses_nothing_and_more_may_be_submitted_meanwhile(bench, path):
     bench.submit(at(path, 1, 2))
     next(bench.outcomes())
