@@ -345,8 +345,12 @@ class _Tiling:
         is_less = isinstance(mask, cst.Comparison) and len(mask.comparisons) == 1
         if not is_less or not isinstance(mask, cst.Comparison):
             return False
-        is_less = isinstance(mask.comparisons[0].operator, cst.LessThan)
-        return is_less and render_code(mask.left) == self._flat.name
+        comparison = mask.comparisons[0]
+        if not isinstance(comparison.operator, cst.LessThan):
+            return False
+        limit = in_launcher(substitute_names(comparison.comparator, self._values), self._launch)
+        is_total = limit is not None and _text(limit) == _text_of(self._flat.total)
+        return is_total and render_code(mask.left) == self._flat.name
 
 
 def _text(node: cst.BaseExpression) -> str:

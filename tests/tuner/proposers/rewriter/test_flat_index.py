@@ -96,6 +96,7 @@ def test_a_flat_index_becomes_a_tile(is_right):
     [
         ("v + tl.load(b + c, mask=ok)", "v + tl.sum(tl.load(b + c, mask=ok), axis=0)"),
         ("mask=ok), mask=ok)", "mask=ok & (row > 0)), mask=ok)"),  # other rows of columns' values
+        ("mask=ok), mask=ok)", "mask=o < total // 2, other=1.0), mask=ok)"),  # half of the rows
         ("(triton.cdiv(x.numel(), 32),)", "(x.numel() // 32,)"),
     ],
 )
