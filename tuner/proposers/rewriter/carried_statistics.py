@@ -26,6 +26,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     argument_of,
     assigned_names,
     called_name,
+    calls_within,
     names_within,
     parenthesized,
     parse_expression,
@@ -83,13 +84,14 @@ class Statistic:
 
 
 def carried_statistics(
-    before: Sequence[cst.BaseStatement], body: Sequence[cst.BaseStatement]
+    before: Sequence[cst.BaseStatement], body: Sequence[cst.BaseStatement], index: str
 ) -> list[Statistic] | None:
     """Return what a loop carries, maxima ahead of the sums that are relative to them.
 
     Args:
         before: the function's statements ahead of the loop.
         body: the loop's statements.
+        index: the name that the loop counts with.
 
     Returns:
         ``None`` if it carries something else, or nothing.
@@ -103,7 +105,7 @@ def carried_statistics(
         plain = [_plain_statistic(name, starts[name], body, set(carried)) for name in carried]
         if all(statistic is not None for statistic in plain):
             return [statistic for statistic in plain if statistic is not None]
-        return _Trip(starts).statistics(body)
+        return _Trip(starts, {index, *assigned_names(*body)}).statistics(body)
     except _OtherRoleError:
         return None
 
@@ -308,10 +310,15 @@ _FREE = _Role()
 
 
 class _Trip:
-    """Roles of names as one trip goes on."""
+    """Roles of names as one trip goes on.
 
-    def __init__(self, starts: Mapping[str, _Start]) -> None:
-        self._starts = starts
+    Args:
+        starts: of what is carried.
+        changing: names whose values differ between trips.
+    """
+
+    def __init__(self, starts: Mapping[str, _Start], changing: set[str]) -> None:
+        self._starts, self._changing = starts, changing
         self._maxima = {name for name, start in starts.items() if start.is_least}
         self._roles = {
             name: _Role("exponent", name, old="+")
@@ -411,6 +418,8 @@ class _Trip:
             code = f"*{render_code(parenthesized(factor))}"
             if any(side.strip("+-") for side in (role.new, role.old)):
                 raise _OtherRoleError
+            if names_within(factor) & self._changing or calls_within(factor):
+                raise _OtherRoleError  # another factor in each trip would join nothing
             return replace(
                 role,
                 new=role.new and role.new + code,

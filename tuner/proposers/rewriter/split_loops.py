@@ -150,7 +150,7 @@ def _shared_loop(launch: Launch) -> _SharedLoop | None:
         body = without_running(loop, names_within(*after))
     except CannotLiftError:
         return None
-    statistics = carried_statistics(before, body)
+    statistics = carried_statistics(before, body, loop.name)
     if not statistics:
         return None
     own = {loop.name, *assigned_names(*body)} - {statistic.name for statistic in statistics}

@@ -1,10 +1,12 @@
 """What loops carry, by the algebra of their updates, and the rewrites that rest on it."""
 
+import libcst as cst
 import pytest
 from rewriting import rewritten, variants
 
 from solkit.tuner.proposers.rewriter._carried import CarriedKind, carried_by
 from solkit.tuner.proposers.rewriter._parse import parse_statements
+from solkit.tuner.proposers.rewriter.carried_statistics import carried_statistics
 from solkit.tuner.proposers.rewriter.lanes import Lanes
 from solkit.tuner.proposers.rewriter.split_loops import Split
 from solkit.tuner.proposers.rewriter.tile_constants import Retile
@@ -231,3 +233,17 @@ def test_the_number_of_parts_is_no_block_that_grows():
     split = rewritten(Split(), NORM, **ROWS)
     (made,) = variants(Retile(), split, **ROWS)
     assert "SPLIT=16" in made.split("def kernel(")[1].partition(":")[0]
+
+
+@pytest.mark.parametrize(("factor", "is_joined"), [("scale", True), ("i", False), ("c", False)])
+def test_a_factor_of_the_exponent_is_the_same_in_all_trips(factor, is_joined):
+    before = cst.parse_module("m = -1e30\ns = 0.0\n").body
+    body = cst.parse_module(
+        "x = tl.load(p + i)\n"
+        "c = tl.load(q + i)\n"
+        "n = tl.maximum(m, x)\n"
+        f"s = s * tl.exp((m - n) * {factor}) + tl.exp((x - n) * {factor})\n"
+        "m = n\n"
+    ).body
+    joined = carried_statistics(before, body, "i")
+    assert (joined is not None) == is_joined
