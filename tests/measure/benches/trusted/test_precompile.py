@@ -92,7 +92,7 @@ class FakeFork:
 def working(monkeypatch):
     server = FakeServer()
     monkeypatch.setenv("A", "1")
-    monkeypatch.setattr(precompile, "ForkServer", lambda *_: server)
+    monkeypatch.setattr(precompile, "ForkServer", lambda *_, **__: server)
     with Ahead(devices.find("h100"), 2, limit_s=3.0) as working:
         yield working
 
