@@ -14,7 +14,7 @@ from solkit.adapters.launch_recording import Argument, CapturedLaunch, TensorArg
 from solkit.adapters.triton_writes import may_write
 from solkit.core.kernel_programs import Binding, Role, TensorLayout
 
-__all__ = ["Roles", "roles_of_storages", "with_records"]
+__all__ = ["Roles", "program_digest", "roles_of_storages", "with_records"]
 
 Roles = Mapping[int, tuple[Role, int]]
 """Role and place of storages, by their identity."""
@@ -22,6 +22,17 @@ Roles = Mapping[int, tuple[Role, int]]
 _MOST_CONTENTS = 512
 _ALIGNED_BYTES = 128
 _NO_ROLES: Roles = {}
+
+
+@lru_cache(maxsize=4096)
+def program_digest(function: JITFunction[Any], passed: tuple[JITFunction[Any], ...] = ()) -> str:
+    """Return the digest of a kernel's program: the same in every process that has the same texts.
+
+    Args:
+        function: the function under any autotuner and heuristics.
+        passed: functions that it gets as compile-time constants, in the order of its parameters.
+    """
+    return program_of_kernel(function, passed).digest
 
 
 def roles_of_storages(inputs: Iterable[int], outputs: Iterable[int]) -> Roles:

@@ -6,8 +6,10 @@ its files: where a function is defined, and under which name it is imported, doe
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 from solkit.core.values import Value
@@ -105,3 +107,9 @@ class KernelProgram:
 
     entry: str
     functions: Mapping[str, KernelFunction] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the texts and of all meanings, in hex: it has no paths and no versions."""
+        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()

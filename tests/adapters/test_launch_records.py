@@ -13,6 +13,7 @@ import triton.language as tl
 from torch._inductor.runtime import triton_helpers
 from torch._inductor.runtime.triton_helpers import promote_to_tensor as promoted
 
+from solkit.adapters.launch_records import program_digest
 from solkit.analysis.triton.capture import capture
 from solkit.analysis.triton.recipes import Recipes
 from solkit.core import CAPTURED_VERSION, Binding, Depth, Facts
@@ -63,6 +64,13 @@ def workload(kernel=launcher, **params):
 
 def captured_launches(**params):
     return [captured.launch for captured in capture(workload(**params), {}).launches]
+
+
+def test_a_program_has_one_digest_wherever_it_is_defined():
+    assert program_digest(make_kernel(7)) == program_digest(make_kernel(7))
+    assert program_digest(make_kernel(7)) != program_digest(make_kernel(8))  # its closure differs
+    assert program_digest(KERNEL) != program_digest(KERNEL, (square,))
+    assert len(program_digest(KERNEL)) == 64
 
 
 @pytest.fixture(scope="module")
