@@ -1,0 +1,187 @@
+"""Tuned configurations of a program's launches, as a *tuned folder* keeps them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from solkit.core.kernel_programs import Binding
+from solkit.core.launches import Launch
+from solkit.core.values import Value
+
+__all__ = [
+    "AppliedChoice",
+    "LaunchBucket",
+    "Launcher",
+    "Speedup",
+    "TunedEntry",
+    "TunedFolder",
+    "bucket_of_launch",
+]
+
+Launcher = Literal["autotuner", "inductor", "jit"]
+"""What chose a launch's configuration: Triton's autotuner, torch.compile, or the caller."""
+
+_EXACT = 16
+"""Sizes up to this one are buckets of their own: block sizes of small launches follow them."""
+
+
+@dataclass(frozen=True)
+class LaunchBucket:
+    """What tells launches of a program apart, by parameter; tuned parameters are not among it.
+
+    Attributes:
+        constants: compile-time constants.
+        scalars: integers that the launch passes: sizes and strides.
+        shapes: of tensors, in elements.
+        dtypes: of tensors, in Triton's notation: ``"bf16"``.
+    """
+
+    constants: Mapping[str, Value] = field(default_factory=dict)
+    scalars: Mapping[str, int] = field(default_factory=dict)
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    dtypes: Mapping[str, str] = field(default_factory=dict)
+
+    def holds(self, other: LaunchBucket) -> bool:
+        """Tell whether a launch is in this bucket; names that only the launch has do not matter.
+
+        Constants and dtypes must be equal, and so must sizes up to 16. Larger ones must round up to
+        the same power of two and both be multiples of 16 or neither, as Triton specialises them.
+        """
+        return (
+            _equal(self.constants, other.constants)
+            and _equal(self.dtypes, other.dtypes)
+            and all(_alike(n, other.scalars.get(name)) for name, n in self.scalars.items())
+            and all(_alike_shapes(s, other.shapes.get(name)) for name, s in self.shapes.items())
+        )
+
+    def distance(self, other: LaunchBucket) -> float:
+        """Return how far sizes of a launch in this bucket are from its own, in factors of two."""
+        pairs = [(n, other.scalars[name]) for name, n in self.scalars.items()]
+        for name, shape in self.shapes.items():
+            pairs += zip(shape, other.shapes[name], strict=True)
+        return math.fsum(abs(math.log2(a / b)) for a, b in pairs if a > 0 and b > 0)
+
+
+@dataclass(frozen=True)
+class Speedup:
+    """Time in use over the tuned time: above 1 if it is faster; `low` to `high` holds 95 %."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class TunedEntry:
+    """One launch's tuned configuration.
+
+    Attributes:
+        kernel: name of the launched function.
+        program: `KernelProgram.digest`: the kernel's text with that of all it calls.
+        launcher: what chose the configuration in use.
+        bucket: launches that it is for.
+        in_use: the configuration in use when it was recorded.
+        params: the tuned one.
+        speedup: what a head-to-head of the two showed; ``None`` if there was none.
+        verified: whether outputs of both were compared and agree.
+        calls: how often the recorded program launched it.
+        source: the recorded kernel file, relative to the folder; empty if there is none.
+    """
+
+    kernel: str
+    program: str
+    launcher: Launcher
+    bucket: LaunchBucket
+    in_use: Mapping[str, Value]
+    params: Mapping[str, Value]
+    speedup: Speedup | None = None
+    verified: bool = False
+    calls: int = 0
+    source: str = ""
+
+    @property
+    def changes(self) -> dict[str, Value]:
+        """Parameters whose values differ from those in use."""
+        missing = object()
+        return {n: v for n, v in self.params.items() if self.in_use.get(n, missing) != v}
+
+
+@dataclass(frozen=True)
+class TunedFolder:
+    """What a tuned folder holds.
+
+    Attributes:
+        device: the GPU's key in the catalogue.
+        torch, triton: versions that it was tuned with; empty if unknown.
+        entries: the tuned launches.
+    """
+
+    device: str
+    torch: str = ""
+    triton: str = ""
+    entries: tuple[TunedEntry, ...] = ()
+
+
+@dataclass(frozen=True)
+class AppliedChoice:
+    """What became of tuned entries at one kind of launch in this process.
+
+    Attributes:
+        kernel: the kernel's name.
+        launcher: what would have chosen the configuration.
+        params: the tuned configuration; empty if there was none to apply.
+        applied: whether the launch got it.
+        why: why not; empty if it did.
+    """
+
+    kernel: str
+    launcher: Launcher
+    params: Mapping[str, Value]
+    applied: bool
+    why: str = ""
+
+
+def bucket_of_launch(launch: Launch, tuned: Collection[str]) -> LaunchBucket:
+    """Return the bucket of a recorded launch.
+
+    Args:
+        launch: with its arguments.
+        tuned: names of parameters that tuning sets.
+    """
+    rest = {name: arg for name, arg in launch.arguments.items() if name not in tuned}
+    tensors = {name: arg.tensor for name, arg in rest.items() if arg.tensor is not None}
+    constants = {name for name in rest if launch.signature.get(name, "constexpr") == "constexpr"}
+    return LaunchBucket(
+        {n: rest[n].value for n in rest if n in constants and rest[n].kind == "constant"},
+        {n: int(arg.value) for n, arg in rest.items() if n not in constants and _is_size(arg)},  # type: ignore[arg-type]
+        {name: tensor.shape for name, tensor in tensors.items()},
+        {name: tensor.dtype for name, tensor in tensors.items()},
+    )
+
+
+def _is_size(arg: Binding) -> bool:
+    is_scalar = arg.kind in ("scalar", "constant")
+    return is_scalar and isinstance(arg.value, int) and not isinstance(arg.value, bool)
+
+
+def _equal(tuned: Mapping[str, Value], live: Mapping[str, Value]) -> bool:
+    missing = object()
+    return all(live.get(name, missing) == value for name, value in tuned.items())
+
+
+def _alike(tuned: int, live: int | None) -> bool:
+    if live is None or tuned == live:
+        return tuned == live
+    if min(tuned, live) <= _EXACT:
+        return False
+    return (tuned - 1).bit_length() == (live - 1).bit_length() and bool(tuned % 16) == bool(
+        live % 16
+    )
+
+
+def _alike_shapes(tuned: tuple[int, ...], live: tuple[int, ...] | None) -> bool:
+    same_rank = live is not None and len(tuned) == len(live)
+    return same_rank and all(map(_alike, tuned, live or ()))
