@@ -1,0 +1,112 @@
+"""Begin with a program that is not edited, and with every Python process that it starts.
+
+::
+
+    shim_environment(SOLKIT_RECORD=folder) ─► PYTHONPATH ─► startup_shim/sitecustomize.py
+      ─► start_with_program ─► torch and triton are imported ─► the starter of each variable
+
+Nothing is imported before the program imports it itself. A starter that fails leaves the program
+as it is, with one line on standard error.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+__all__ = ["STARTERS", "call_after_imports", "shim_environment", "start_with_program"]
+
+STARTERS: Mapping[str, str] = {
+    "SOLKIT_RECORD": "solkit.integrations.recorder:start_from_environment",
+}
+"""By variable of the environment, a function ``module:name`` that is called without arguments once
+torch and triton are there."""
+
+_SHIM = Path(__file__).with_name("startup_shim")
+_PACKAGE = Path(__file__).parents[2]
+_AWAITED = ("torch", "triton")
+
+
+def shim_environment(**variables: str) -> dict[str, str]:
+    """Return this process's environment for a program that SolKit begins with.
+
+    Args:
+        variables: those of `STARTERS`, and whatever their functions read.
+    """
+    before = os.environ.get("PYTHONPATH")
+    folders = [str(_SHIM), *([before] if before else []), str(_PACKAGE)]
+    return {**os.environ, **variables, "PYTHONPATH": os.pathsep.join(folders)}
+
+
+def start_with_program() -> None:
+    """Call the starters whose variables are set, once the program has imported torch and triton."""
+    for variable, place in STARTERS.items():
+        if os.environ.get(variable):
+            call_after_imports(_AWAITED, lambda place=place: _call_starter(place))
+
+
+def _call_starter(place: str) -> None:
+    module, _, name = place.partition(":")
+    try:
+        getattr(importlib.import_module(module), name)()
+    except Exception as error:  # the program goes on as without SolKit
+        print(f"solkit: {place} failed: {type(error).__name__}: {error}", file=sys.stderr)
+
+
+def call_after_imports(names: Sequence[str], function: Callable[[], Any]) -> None:
+    """Call a function once all of some modules are imported: at once if they are."""
+    missing = {name for name in names if not _is_loaded(name)}
+    if not missing:
+        function()
+        return
+    sys.meta_path.insert(0, _Waiting(missing, function))
+
+
+def _is_loaded(name: str) -> bool:
+    module = sys.modules.get(name)
+    return module is not None and not getattr(module.__spec__, "_initializing", False)
+
+
+class _Waiting(importlib.abc.MetaPathFinder):
+    """Finds nothing itself, but notes when modules are loaded."""
+
+    def __init__(self, missing: set[str], function: Callable[[], Any]) -> None:
+        self._missing, self._function = missing, function
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the spec that others find, whose loader says when the module is loaded."""
+        if name not in self._missing:
+            return None
+        for finder in [f for f in sys.meta_path if f is not self and hasattr(f, "find_spec")]:
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                self._watch_loader(name, spec)
+                return spec
+        return None
+
+    def _watch_loader(self, name: str, spec: ModuleSpec) -> None:
+        loader: Any = spec.loader
+        original = getattr(loader, "exec_module", None)
+        if original is None:
+            return
+
+        def exec_module(module: ModuleType) -> None:
+            original(module)
+            self._note_loaded(name)
+
+        loader.exec_module = exec_module
+
+    def _note_loaded(self, name: str) -> None:
+        self._missing.discard(name)
+        if not self._missing and self in sys.meta_path:
+            sys.meta_path.remove(self)
+            self._function()
