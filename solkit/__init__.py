@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         TuneSettings,
         Verdict,
     )
+    from solkit.integrations.applying import applied, apply
     from solkit.integrations.calls import tune_call
     from solkit.pipeline import (
         Evaluation,
@@ -100,6 +101,8 @@ __all__ = [
     "Verdict",
     "WorkerError",
     "analyse",
+    "applied",
+    "apply",
     "ask_tell",
     "batch",
     "best",
@@ -126,6 +129,7 @@ _HOMES = {
     ),
     **dict.fromkeys(("ask_tell", "load", "rank", "score"), "solkit.pipeline"),
     "Surrogate": "solkit.surrogate.model",
+    **dict.fromkeys(("applied", "apply"), "solkit.integrations.applying"),
     "batch": "solkit.pipeline.batch",
     "best": "solkit.pipeline.best_algorithm",
     "evolve": "solkit.pipeline.evolving",

@@ -38,6 +38,7 @@ from solkit.cli.profile import profile
 from solkit.cli.rank import rank
 from solkit.cli.replay import replay
 from solkit.cli.report import report
+from solkit.cli.run import run
 from solkit.cli.score import EPILOG, score
 from solkit.cli.serve import serve
 from solkit.cli.standby import app as standby
@@ -70,6 +71,7 @@ app.command()(inductor)
 app.command(rich_help_panel=_LEARNING)(replay)
 app.command(epilog=EMIT_EPILOG)(emit)
 app.command(epilog=BATCH_EPILOG)(batch)
+app.command()(run)
 app.command()(serve)
 app.command()(mcp)
 app.command(rich_help_panel=_LEARNING)(train)

@@ -19,6 +19,7 @@ __all__ = [
     "TunedEntry",
     "TunedFolder",
     "bucket_of_launch",
+    "complete_params",
 ]
 
 Launcher = Literal["autotuner", "inductor", "jit"]
@@ -106,7 +107,8 @@ class TunedEntry:
     def changes(self) -> dict[str, Value]:
         """Parameters whose values differ from those in use."""
         missing = object()
-        return {n: v for n, v in self.params.items() if self.in_use.get(n, missing) != v}
+        before, after = complete_params(self.in_use), complete_params(self.params)
+        return {name: value for name, value in after.items() if before.get(name, missing) != value}
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,12 @@ def bucket_of_launch(launch: Launch, tuned: Collection[str]) -> LaunchBucket:
         {name: tensor.shape for name, tensor in tensors.items()},
         {name: tensor.dtype for name, tensor in tensors.items()},
     )
+
+
+def complete_params(params: Mapping[str, Value]) -> dict[str, Value]:
+    """Return parameters with those options that are left out at Triton's defaults (NVIDIA GPUs)."""
+    set_ones = {name: value for name, value in params.items() if value is not None}
+    return {"num_warps": 4, "num_stages": 3, "num_ctas": 1, **set_ones}
 
 
 def _is_size(arg: Binding) -> bool:

@@ -24,6 +24,7 @@ from typing import Any
 __all__ = ["STARTERS", "call_after_imports", "shim_environment", "start_with_program"]
 
 STARTERS: Mapping[str, str] = {
+    "SOLKIT_APPLY": "solkit.integrations.applying:apply_from_environment",
     "SOLKIT_RECORD": "solkit.integrations.recorder:start_from_environment",
 }
 """By variable of the environment, a function ``module:name`` that is called without arguments once

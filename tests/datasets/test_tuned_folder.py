@@ -16,8 +16,8 @@ from solkit.core.tuned import (
     TunedFolder,
     bucket_of_launch,
 )
+from solkit.datasets.tuned_folder import read_tuned_folder, write_tuned_folder
 from solkit.errors import InputError
-from solkit.tuner.tuned_folder import read_tuned_folder, write_tuned_folder
 
 C = "constexpr"
 BUCKET = LaunchBucket(

@@ -1,0 +1,487 @@
+"""Tuned configurations for launches of a live process, before anything is timed or compiled.
+
+Three places choose a launch's configuration: `Autotuner.prune_configs`, whose answer is timed;
+`CachingAutotuner.precompile` of Inductor, which compiles what it has; and the caller of
+`JITFunction.run`. `serve` asks a `Chooser` there first. Whatever fails, the launch runs as before.
+
+Nothing is imported here: modules are patched as the program imports them.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial, wraps
+from types import ModuleType
+from typing import Any, Protocol
+
+from solkit.core.tuned import LaunchBucket, Launcher, complete_params
+from solkit.core.values import Value
+from solkit.processes.startup import call_after_imports
+
+__all__ = ["ChoiceRequest", "Chooser", "Params", "serve", "withdraw"]
+
+Params = Mapping[str, Value]
+
+AUTOTUNER, JIT = "triton.runtime.autotuner", "triton.runtime.jit"
+INDUCTOR = "torch._inductor.runtime.triton_heuristics"
+_LAUNCH = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+"""Options of a configuration that no kernel's text reads."""
+_PLAIN = (bool, int, float, str, type(None))
+_DIGEST, _PLAN = "_solkit_program", "_solkit_plan"
+
+
+@dataclass(frozen=True)
+class ChoiceRequest:
+    """A launch whose configuration is about to be chosen.
+
+    Attributes:
+        kernel: the function's name.
+        launcher: what would choose it.
+        function: the `JITFunction`.
+        device_index: CUDA's number of its GPU.
+        bucket: every argument: numbers as constants and, if whole, as scalars; tensors by shape and
+            dtype. Of Inductor's kernels, compiled before they have arguments, only axes' lengths
+            as they are rounded to a power of two.
+        in_use: the configuration, if the caller chose it; else the first that may be chosen.
+        offers: the configurations that the launcher would choose from.
+        free: parameters that may have other values than those of `offers`.
+        digest: the program's digest, if it is known; it takes the function to find out.
+    """
+
+    kernel: str
+    launcher: Launcher
+    function: Any
+    device_index: int
+    bucket: LaunchBucket
+    in_use: Params
+    offers: tuple[Params, ...] = ()
+    free: frozenset[str] = frozenset()
+    digest: str = ""
+
+
+class Chooser(Protocol):
+    """Knows tuned configurations."""
+
+    def names(self, kernel: str, launcher: Launcher) -> bool:
+        """Tell whether a kernel of that name may have one; asked often, so it must be cheap."""
+
+    def parameters(self, kernel: str, launcher: Launcher) -> frozenset[str]:
+        """Return parameters of such a kernel that decide between its configurations."""
+
+    def choose(self, request: ChoiceRequest) -> Params | None:
+        """Return the configuration of a launch; ``None`` to let the launcher choose."""
+
+    def failed(self, request: ChoiceRequest, params: Params, error: Exception) -> None:
+        """Note that a configuration that was chosen does not run here."""
+
+
+def serve(chooser: Chooser) -> None:
+    """Ask a chooser before every choice of this process; one that was asked before is not."""
+    withdraw()
+    _SERVED.chooser = chooser
+    for module, patch in _PATCHES.items():
+        if module not in _SERVED.patched:
+            _SERVED.patched.add(module)
+            call_after_imports([module], partial(_patch, module, patch))
+
+
+def _patch(name: str, patch: Callable[[ModuleType], None]) -> None:
+    patch(sys.modules[name])
+
+
+def withdraw() -> None:
+    """Let every launcher choose for itself again; what Triton and Inductor keep stays."""
+    _SERVED.chooser = None
+    while _SERVED.planned:
+        function = _SERVED.planned.pop()()
+        if function is not None:
+            vars(function).pop(_PLAN, None)
+
+
+@dataclass
+class _Served:
+    """The chooser, the modules that ask it, and functions that keep its answers."""
+
+    chooser: Chooser | None = None
+    patched: set[str] = field(default_factory=set)
+    planned: list[weakref.ref[Any]] = field(default_factory=list)
+
+
+_SERVED = _Served()
+_THREAD = threading.local()
+
+
+def _params_of(config: Any) -> dict[str, Value]:
+    """Return a configuration's parameters that are numbers, booleans or texts."""
+    params = {**config.kwargs, **{name: getattr(config, name, None) for name in _LAUNCH}}
+    return complete_params({n: v for n, v in params.items() if isinstance(v, _PLAIN)})
+
+
+def _bucket(arguments: Mapping[str, Any]) -> LaunchBucket:
+    constants = {n: v for n, v in arguments.items() if isinstance(v, _PLAIN)}
+    scalars = {n: v for n, v in constants.items() if type(v) is int}
+    tensors = {n: getattr(v, "base", v) for n, v in arguments.items() if n not in constants}
+    shaped = {n: t for n, t in tensors.items() if hasattr(t, "shape") and hasattr(t, "dtype")}
+    return LaunchBucket(
+        constants,
+        scalars,
+        {n: tuple(map(int, t.shape)) for n, t in shaped.items()},
+        {n: _triton_dtype(t.dtype) for n, t in shaped.items()},
+    )
+
+
+def _triton_dtype(dtype: Any) -> str:
+    from triton.runtime.jit import type_canonicalisation_dict
+
+    name = str(dtype).rpartition(".")[2]
+    return str(type_canonicalisation_dict.get(name, name))
+
+
+def _replaced(module: ModuleType, owner: str, name: str, around: Callable[[Any], Any]) -> None:
+    """Put a function around a method of a module's class."""
+    original = getattr(getattr(module, owner), name)
+    wrapper = wraps(original)(around(original))
+    setattr(getattr(module, owner), name, wrapper)
+
+
+# ------------------------------------------------------------------------------ Triton's autotuner
+
+
+def _patch_autotuner(module: ModuleType) -> None:
+    _replaced(module, "Autotuner", "prune_configs", _choose_first)
+    _replaced(module, "Autotuner", "_bench", _time_no_choice)
+
+
+def choose_configs(tuner: Any, kwargs: Mapping[str, Any]) -> list[Any] | None:
+    """Return the tuned configuration of an autotuner's launch alone; ``None`` without one."""
+    chooser = _SERVED.chooser
+    _THREAD.choice = None
+    if chooser is None or not chooser.names(tuner.base_fn.__name__, "autotuner"):
+        return None
+    try:
+        request = _request_of_tuner(tuner, kwargs)
+        params = chooser.choose(request)
+        if params is None:
+            return None
+    except Exception:  # nothing is worth the user's launch
+        return None
+    try:
+        config = _config_of_tuner(tuner, kwargs, params)
+        _compile_config(tuner, kwargs, config)
+    except Exception as error:
+        chooser.failed(request, params, error)
+        return None
+    _THREAD.choice = config
+    return [config]
+
+
+def _choose_first(original: Any) -> Any:
+    def prune_configs(self: Any, kwargs: dict[str, Any]) -> Any:
+        chosen = choose_configs(self, kwargs)
+        return original(self, kwargs) if chosen is None else chosen
+
+    return prune_configs
+
+
+def _time_no_choice(original: Any) -> Any:
+    def bench(self: Any, *args: Any, config: Any, **meta: Any) -> Any:
+        if config is getattr(_THREAD, "choice", None):
+            return [0.0, 0.0, 0.0]  # the only one: its time decides nothing
+        return original(self, *args, config=config, **meta)
+
+    return bench
+
+
+def _request_of_tuner(tuner: Any, kwargs: Mapping[str, Any]) -> ChoiceRequest:
+    offers = tuple(map(_params_of, tuner.configs))
+    named = {n: v for n, v in {**tuner.nargs, **kwargs}.items() if n in tuner.arg_names}
+    return ChoiceRequest(
+        *(str(tuner.base_fn.__name__), "autotuner", _jit_function(tuner), _current_device()),
+        *(_bucket(named), offers[0], offers, frozenset(offers[0])),
+    )
+
+
+def _jit_function(kernel: Any) -> Any:
+    from triton.runtime.jit import JITFunction
+
+    while not isinstance(kernel, JITFunction):
+        kernel = kernel.fn
+    return kernel
+
+
+def _current_device() -> int:
+    from triton.runtime.driver import driver
+
+    return int(driver.active.get_current_device())
+
+
+def _config_of_tuner(tuner: Any, kwargs: Mapping[str, Any], params: Params) -> Any:
+    """Return the configuration with these parameters, which the kernel's own pruning must keep.
+
+    Raises:
+        ValueError: that refuses it for this launch, or hooks of the list's configurations differ.
+    """
+    config = next((c for c in tuner.configs if _params_of(c) == complete_params(params)), None)
+    candidates = list(tuner.configs)
+    if config is None:
+        config = _new_config(tuner.configs, params)
+        candidates = [config]
+    keep = tuner.early_config_prune
+    if keep is not None and config not in list(keep(candidates, tuner.nargs, **kwargs)):
+        raise ValueError("the kernel's early_config_prune leaves it out at this launch")
+    return config
+
+
+def _new_config(configs: Sequence[Any], params: Params) -> Any:
+    """Return a configuration that is not on the list, with the list's one hook."""
+    first = configs[0]
+    if any(config.pre_hook is not first.pre_hook for config in configs):
+        raise ValueError("it is not on the autotuner's list, whose configurations differ in hooks")
+    if not all(isinstance(value, _PLAIN) for value in first.kwargs.values()):
+        raise ValueError("it is not on the autotuner's list, which has values that are no numbers")
+    config = copy.copy(first)
+    config.kwargs = dict(first.kwargs)
+    _set_params(config, params)
+    return config
+
+
+def _set_params(config: Any, params: Params) -> None:
+    for name, value in params.items():
+        if name in _LAUNCH:
+            setattr(config, name, value)
+        else:
+            config.kwargs[name] = value
+
+
+def _compile_config(tuner: Any, kwargs: Mapping[str, Any], config: Any) -> None:
+    """Compile and load a launch as `Autotuner.run` asks for it: the launch itself follows."""
+    if config.pre_hook is not None:
+        config.pre_hook({**tuner.nargs, **kwargs, **config.all_kwargs()})
+    options = {**kwargs, **config.all_kwargs(), "warmup": True}
+    _load(tuner.fn.run(*tuner.nargs.values(), **options))
+
+
+def _load(kernel: Any) -> None:
+    """Load a compiled kernel, which is when a GPU lacks resources for it."""
+    load = getattr(kernel, "_init_handles", None)
+    if load is not None:
+        load()
+
+
+# ------------------------------------------------------------------------------ plain launches
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How to look a launch up.
+
+    Attributes:
+        places: positions and names of the arguments that decide.
+        choices: what was chosen for their values: options, or ``None``.
+    """
+
+    places: tuple[tuple[int, str], ...]
+    choices: dict[Any, Params | None] = field(default_factory=dict)
+
+
+def _patch_jit(module: ModuleType) -> None:
+    _replaced(module, "JITFunction", "run", _run_with_choice)
+
+
+def _run_with_choice(original: Any) -> Any:
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            plan = self._solkit_plan
+        except AttributeError:
+            plan = _plan_of(self)
+        if plan is None:
+            return original(self, *args, **kwargs)
+        options = _options_of(plan, original, self, args, kwargs)
+        return original(self, *args, **(kwargs if options is None else {**kwargs, **options}))
+
+    return run
+
+
+def _plan_of(function: Any) -> _Plan | None:
+    """Return how to look a function's launches up, which it keeps; ``None`` if nothing applies."""
+    chooser, name = _SERVED.chooser, function.__name__
+    plan = None
+    if chooser is not None and chooser.names(name, "jit"):
+        decide = chooser.parameters(name, "jit")
+        places = [(p.num, p.name) for p in function.params if p.name in decide]
+        plan = _Plan(tuple(places))
+    _SERVED.planned.append(weakref.ref(function))
+    vars(function)[_PLAN] = plan
+    return plan
+
+
+def _options_of(
+    plan: _Plan, original: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Params | None:
+    key = tuple(
+        _short(args[place] if place < len(args) else kwargs.get(name))
+        for place, name in plan.places
+    ) + tuple(map(kwargs.get, _LAUNCH))
+    try:
+        return plan.choices[key]
+    except KeyError:
+        plan.choices[key] = None  # launches of other threads go on meanwhile
+        plan.choices[key] = _choose_options(original, function, args, kwargs)
+        return plan.choices[key]
+    except TypeError:  # an argument that is no key: such launches are left alone
+        return None
+
+
+def _short(argument: Any) -> Any:
+    """Return what tells an argument apart."""
+    shape = getattr(argument, "shape", None)
+    return argument if shape is None else (tuple(shape), getattr(argument, "dtype", None))
+
+
+def _choose_options(
+    original: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Params | None:
+    """Return changed options of a launch that was tried to compile and load."""
+    chooser = _SERVED.chooser
+    if chooser is None:
+        return None
+    try:
+        request = _request_of_launch(function, args, kwargs)
+        params = chooser.choose(request)
+        if params is None:
+            return None
+        options = {n: v for n, v in complete_params(params).items() if request.in_use.get(n) != v}
+    except Exception:  # nothing is worth the user's launch
+        return None
+    try:
+        _load(original(function, *args, **{**kwargs, **options, "warmup": True}))
+    except Exception as error:
+        chooser.failed(request, params, error)
+        return None
+    return options
+
+
+def _request_of_launch(
+    function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> ChoiceRequest:
+    names = [param.name for param in function.params]
+    defaults = {p.name: p.default for p in function.params if p.has_default}
+    named = {**defaults, **dict(zip(names, args, strict=False))}
+    named |= {name: value for name, value in kwargs.items() if name in names}
+    constants = {p.name: named[p.name] for p in function.params if p.is_constexpr}
+    options = {name: kwargs[name] for name in _LAUNCH if kwargs.get(name) is not None}
+    constants = {n: v for n, v in constants.items() if isinstance(v, _PLAIN)}
+    return ChoiceRequest(
+        *(function.__name__, "jit", function, _current_device()),
+        *(_bucket(named), complete_params({**constants, **options}), ()),
+        frozenset(_LAUNCH) - set(names),
+    )
+
+
+# ------------------------------------------------------------------------------ Inductor
+
+
+def _patch_inductor(module: ModuleType) -> None:
+    _replaced(module, "CachingAutotuner", "precompile", _compile_choice)
+
+
+def _compile_choice(original: Any) -> Any:
+    def precompile(self: Any, *args: Any, **kwargs: Any) -> Any:
+        chooser = _SERVED.chooser
+        name = getattr(self.fn, "__name__", "")
+        if self.launchers or chooser is None or not chooser.names(name, "inductor"):
+            return original(self, *args, **kwargs)
+        try:
+            request = _request_of_inductor(self, kwargs.get("reload_kernel"))
+            params = chooser.choose(request)
+        except Exception:  # nothing is worth the user's launch
+            params = None
+        if params is None:
+            return original(self, *args, **kwargs)
+        before = {name: vars(self).get(name) for name in _STATE}
+        try:
+            _replace_configs(self, params)
+            return original(self, *args, **_unbundled(kwargs))
+        except Exception as error:
+            vars(self).update(before, launchers=[])
+            vars(self).pop("_could_rblock_scale", None)  # it was computed from what is undone
+            chooser.failed(request, params, error)
+            return original(self, *args, **kwargs)
+
+    return precompile
+
+
+_STATE = ("configs", "compile_results", "inductor_meta")
+
+
+def _unbundled(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave the kernel out of what Inductor caches: a run without SolKit must not find it there."""
+    return {name: value for name, value in kwargs.items() if name != "static_triton_bundle_key"}
+
+
+def _request_of_inductor(tuner: Any, reload_kernel: Any) -> ChoiceRequest:
+    from solkit.adapters.launch_records import program_digest
+
+    digest = vars(tuner).get(_DIGEST, "")  # a worker process that has it may have compiled this
+    if not digest:
+        if tuner.fn.fn is None:
+            tuner.fn = reload_kernel().fn
+        digest = vars(tuner)[_DIGEST] = program_digest(tuner.fn)
+    configs = _configs_of_inductor(tuner)
+    offers = tuple(map(_params_of, configs))
+    return ChoiceRequest(
+        *(tuner.fn.__name__, "inductor", tuner.fn, int(tuner.triton_meta.get("device") or 0)),
+        LaunchBucket(scalars={f"{axis}numel": n for axis, n in (tuner.size_hints or {}).items()}),
+        *(offers[0], offers, _free_of_inductor(tuner), digest),
+    )
+
+
+def _configs_of_inductor(tuner: Any) -> list[Any]:
+    return list(tuner.configs or [result.config for result in tuner.compile_results])
+
+
+def _free_of_inductor(tuner: Any) -> frozenset[str]:
+    """Return what Inductor's own tuner would vary for any values, and options of the launch.
+
+    Blocks of templates and of the user's kernels decide a grid that is computed already.
+    """
+    options = frozenset(("num_warps", "num_stages"))
+    is_fixed = tuner.heuristic_type.name in ("TEMPLATE", "USER_AUTOTUNE", "FIXED")
+    is_reduction = "REDUCTION" in tuner.heuristic_type.name or "SCAN" in tuner.heuristic_type.name
+    if getattr(tuner, "deterministic_mode", False) and is_reduction:
+        return frozenset()
+    return options if is_fixed else options | frozenset(tuner.coordesc_tuner.tunable_fields)
+
+
+def _replace_configs(tuner: Any, params: Params) -> None:
+    """Let an autotuner have one configuration, after which no tuner of Inductor's looks for more.
+
+    Raises:
+        ValueError: Inductor does not take it for this kernel.
+    """
+    config = copy.deepcopy(_configs_of_inductor(tuner)[0])
+    _set_params(config, params)
+    limits = tuner.coordesc_tuner
+    for name, value in config.kwargs.items():
+        if not isinstance(value, int) or name not in params:
+            continue
+        if limits.value_too_large(name, value):
+            raise ValueError(f"{name}={value} is more than Inductor allows")
+    config.found_by_coordesc = config.found_by_combo_autotune = True
+    compiled = [r for r in tuner.compile_results if _params_of(r.config) == _params_of(config)]
+    for result in compiled:
+        result.config.found_by_coordesc = result.config.found_by_combo_autotune = True
+    tuner.configs, tuner.compile_results = [config], compiled
+    tuner.inductor_meta = {**tuner.inductor_meta, "dynamic_scale_rblock": False}
+
+
+_PATCHES: Mapping[str, Callable[[ModuleType], None]] = {
+    AUTOTUNER: _patch_autotuner,
+    JIT: _patch_jit,
+    INDUCTOR: _patch_inductor,
+}

@@ -1,0 +1,387 @@
+"""Tuned folders in a program: Triton's autotuner, plain launches and Inductor's kernels.
+
+All are the real ones; a fake driver and compiler tell what would have been launched.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+from triton.compiler.errors import CompileTimeAssertionFailure
+from triton.runtime.driver import driver as triton_driver
+from triton.runtime.jit import JITFunction
+
+from solkit.adapters import fake_triton
+from solkit.adapters.launch_records import program_digest
+from solkit.core.tuned import LaunchBucket, TunedEntry, TunedFolder
+from solkit.datasets.tuned_folder import write_tuned_folder
+from solkit.errors import InputError
+from solkit.integrations import applying
+from solkit.roofline import devices
+
+H100 = devices.find("h100-sxm")
+N = 4096
+
+
+@triton.jit
+def scale_kernel(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
+
+
+@triton.jit
+def shift_kernel(x, out, n, shift, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, shift + tl.load(x + at, mask=at < n), mask=at < n)
+
+
+class Compiled:
+    """A kernel that compiles at once and tells its launches."""
+
+    function, packed_metadata = 0, ()
+
+    def __init__(self, name, constants, options, launched):
+        self.launch = {"kernel": name, **constants, "num_warps": options.num_warps}
+        self.launch["num_stages"] = options.num_stages
+        self.launched = launched
+
+    def launch_metadata(self, *_):
+        return None
+
+    def run(self, *_):
+        self.launched.append(self.launch)
+
+
+@pytest.fixture(autouse=True)
+def gpu(monkeypatch):
+    """An H100; gives the launches."""
+    launched = []
+
+    def compile_at_once(self, key, _signature, device, constants, options, *_):
+        named = {self.arg_names[path[0]]: value for path, value in constants.items()}
+        if options.num_warps > 16:
+            raise CompileTimeAssertionFailure(None, None, "too many warps")
+        kernel = Compiled(self.__name__, named, options, launched)
+        self.device_caches[device][0][key] = kernel
+        return kernel
+
+    monkeypatch.setattr(triton_driver, "_active", fake_triton._fake_driver(H100))
+    monkeypatch.setattr(JITFunction, "_do_compile", compile_at_once)
+    monkeypatch.setattr(applying, "_live_device", lambda _: "h100-sxm")
+    monkeypatch.delenv("SOLKIT_APPLY", raising=False)
+    for kernel in (scale_kernel, shift_kernel):
+        monkeypatch.setattr(
+            kernel, "device_caches", type(kernel.device_caches)(kernel.create_binder)
+        )
+    yield launched
+    applying.withdraw()
+
+
+BUCKET = LaunchBucket({}, {"n": N}, {"x": (N,), "out": (N,)}, {"x": "fp32", "out": "fp32"})
+PARAMS = {"BLOCK": 256, "num_warps": 4, "num_stages": 3}
+
+
+def entry(kernel=scale_kernel, launcher="autotuner", **changes):
+    whole = TunedEntry(
+        *(kernel.__name__, program_digest(kernel), launcher, BUCKET),
+        *({**PARAMS, "BLOCK": 64}, PARAMS),
+    )
+    return replace(whole, **changes)
+
+
+def use(tmp_path, *entries, **changes):
+    folder = TunedFolder("h100-sxm", "", triton.__version__, entries)
+    write_tuned_folder(tmp_path, replace(folder, **changes))
+    applying.apply(tmp_path)
+
+
+def tuner(blocks=(64, 256, 1024), kernel=scale_kernel, **options):
+    """An autotuner that finds the first configuration fastest, and the blocks that it timed."""
+    timed = []
+
+    def bench(call, **_):
+        call()
+        timed.append(1)
+        return [float(len(timed))] * 3
+
+    configs = [triton.Config({"BLOCK": block}) for block in blocks]
+    return triton.autotune(configs, key=["n"], do_bench=bench, **options)(kernel), timed
+
+
+def run(kernel, n=N, **kwargs):
+    x = torch.zeros(n, dtype=kwargs.pop("dtype", torch.float32))
+    kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, torch.empty_like(x), n, **kwargs)
+
+
+def whys():
+    return [choice.why for choice in applying.applied()]
+
+
+# ------------------------------------------------------------------------------ the autotuner
+
+
+def test_an_autotuner_gets_its_tuned_configuration_and_times_nothing(gpu, tmp_path):
+    kernel, timed = tuner()
+    use(tmp_path, entry())
+    run(kernel)
+    run(kernel)
+    assert not timed
+    assert [launch["BLOCK"] for launch in gpu] == [256, 256]
+    (choice,) = applying.applied()
+    assert (choice.kernel, choice.applied, choice.params) == ("scale_kernel", True, PARAMS)
+
+
+def test_sizes_of_another_bucket_are_timed_as_before(gpu, tmp_path):
+    kernel, timed = tuner()
+    use(tmp_path, entry())
+    run(kernel, n=8192)
+    assert len(timed) == 3
+    assert whys() == ["no tuned size is like this launch's"]
+    run(kernel, n=4080)  # rounds up to 4096
+    assert len(timed) == 3
+    assert gpu[-1]["BLOCK"] == 256
+
+
+def test_the_closest_size_of_a_bucket_decides(gpu, tmp_path):
+    kernel, _ = tuner()
+    near = replace(BUCKET, scalars={"n": 2560}, shapes={"x": (2560,), "out": (2560,)})
+    use(tmp_path, entry(), entry(bucket=near, params={**PARAMS, "BLOCK": 1024}))
+    run(kernel, n=2576)
+    assert gpu[-1]["BLOCK"] == 1024
+    run(kernel, n=4064)
+    assert gpu[-1]["BLOCK"] == 256
+
+
+def test_a_dtype_that_was_not_tuned_is_timed(tmp_path):
+    kernel, timed = tuner()
+    use(tmp_path, entry())
+    run(kernel, dtype=torch.float16)
+    assert len(timed) == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"triton": "3.1.0"}, f"it was tuned with Triton 3.1.0, and this is {triton.__version__}"),
+        ({"device": "a100-sxm4-80gb"}, "it was tuned on a100-sxm4-80gb, and this is h100-sxm"),
+    ],
+)
+def test_another_gpu_or_triton_is_left_alone(tmp_path, changes, why):
+    kernel, timed = tuner()
+    use(tmp_path, entry(), **changes)
+    run(kernel)
+    assert len(timed) == 3
+    assert whys() == [why]
+
+
+def test_a_kernel_whose_text_changed_is_left_alone(tmp_path):
+    kernel, timed = tuner(kernel=shift_kernel)
+    use(tmp_path, entry(kernel=shift_kernel, program="0"))
+    run(lambda_grid(kernel))
+    assert len(timed) == 3
+    assert whys() == ["its text, or that of a function it calls, is not the one that was tuned"]
+
+
+def lambda_grid(kernel):
+    """A kernel of `shift_kernel`'s arguments, as `run` calls it."""
+
+    class Indexed:
+        def __getitem__(self, grid):
+            return lambda x, out, n, **kwargs: kernel[grid](x, out, n, 1, **kwargs)
+
+    return Indexed()
+
+
+def test_a_configuration_beyond_the_list_needs_compared_outputs(gpu, tmp_path):
+    beyond = {**PARAMS, "BLOCK": 512, "num_warps": 8}
+    kernel, timed = tuner()
+    use(tmp_path, entry(params=beyond))
+    run(kernel)
+    assert len(timed) == 3
+    assert whys() == ["it is not on the list, and outputs were not compared"]
+    other, timed = tuner()
+    use(tmp_path, entry(params=beyond, verified=True))
+    run(other)
+    assert not timed
+    assert (gpu[-1]["BLOCK"], gpu[-1]["num_warps"]) == (512, 8)
+
+
+def test_parameters_that_the_list_does_not_have_are_left_alone(tmp_path):
+    kernel, timed = tuner()
+    use(tmp_path, entry(params={**PARAMS, "SPLIT": 2}, verified=True))
+    run(kernel)
+    assert len(timed) == 3
+    assert whys() == ["its parameters are not those of the autotuner's list"]
+
+
+def test_what_the_kernels_own_pruning_refuses_is_not_applied(tmp_path):
+    def early(configs, *_, **__):
+        return [config for config in configs if config.kwargs["BLOCK"] <= 64]
+
+    kernel, timed = tuner(prune_configs_by={"early_config_prune": early})
+    use(tmp_path, entry())
+    run(kernel)
+    assert len(timed) == 1
+    assert whys() == ["ValueError: the kernel's early_config_prune leaves it out at this launch"]
+
+
+def test_a_configuration_that_does_not_compile_is_not_applied(tmp_path):
+    kernel, timed = tuner()
+    use(tmp_path, entry(params={**PARAMS, "num_warps": 32}, verified=True))
+    run(kernel)
+    assert len(timed) == 3
+    assert whys()[0].startswith("CompileTimeAssertionFailure")
+    assert not applying.applied()[0].applied
+
+
+def test_a_configuration_is_timed_at_a_key_without_an_entry(tmp_path):
+    kernel, timed = tuner()
+    use(tmp_path, entry())
+    run(kernel)
+    run(kernel, n=100_000)
+    assert len(timed) == 3  # the applied one among them
+
+
+def test_hooks_of_the_configuration_and_of_the_tuner_run_before_the_launch(tmp_path):
+    seen = []
+    kernel, _ = tuner(reset_to_zero=["out"])
+    for config in kernel.configs:
+        config.pre_hook = lambda named: seen.append(named["BLOCK"])
+    use(tmp_path, entry())
+    run(kernel)
+    assert set(seen) == {256}
+
+
+def test_heuristics_between_tuner_and_kernel_are_kept(gpu, tmp_path):
+    inner = triton.heuristics({"shift": lambda named: named["BLOCK"] // 2})(shift_kernel)
+    kernel, timed = tuner(kernel=inner)
+    use(tmp_path, entry(kernel=shift_kernel))
+    run(kernel)
+    assert not timed
+    assert gpu[-1]["BLOCK"] == 256
+
+
+def test_threads_launch_at_once(gpu, tmp_path):
+    kernels = [tuner()[0] for _ in range(8)]
+    use(tmp_path, entry())
+    threads = [threading.Thread(target=run, args=(kernel,)) for kernel in kernels]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [launch["BLOCK"] for launch in gpu] == [256] * 8
+
+
+# ------------------------------------------------------------------------------ plain launches
+
+WARPS = {**PARAMS, "BLOCK": 64, "num_warps": 8}
+
+
+def plain(**changes):
+    return entry(launcher="jit", **{"params": WARPS, "verified": True, **changes})
+
+
+def test_a_plain_launch_gets_warps_once_outputs_were_compared(gpu, tmp_path):
+    use(tmp_path, plain())
+    for _ in range(2):
+        run(scale_kernel, BLOCK=64)
+    assert [launch["num_warps"] for launch in gpu] == [8, 8]
+    run(scale_kernel, n=8192, BLOCK=64)
+    run(scale_kernel, BLOCK=64, num_warps=2)
+    assert [launch["num_warps"] for launch in gpu[2:]] == [4, 2]
+    assert whys() == [
+        "",
+        "no tuned size is like this launch's",
+        "the program now launches it with num_warps=2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"verified": False}, "outputs with it were not compared"),
+        ({"params": PARAMS}, "the caller's code may use BLOCK elsewhere, as in its grid"),
+        ({"params": {**PARAMS, "BLOCK": 64}}, "it is in use already"),
+    ],
+)
+def test_a_plain_launch_keeps_its_blocks_and_what_was_not_compared(gpu, tmp_path, changes, why):
+    use(tmp_path, plain(**changes))
+    run(scale_kernel, BLOCK=64)
+    assert (gpu[-1]["BLOCK"], gpu[-1]["num_warps"]) == (64, 4)
+    assert whys() == [why]
+
+
+def test_a_plain_launch_that_does_not_compile_with_it_runs_as_before(gpu, tmp_path):
+    use(tmp_path, plain(params={**WARPS, "num_warps": 32}))
+    run(scale_kernel, BLOCK=64)
+    assert gpu[-1]["num_warps"] == 4
+    assert whys()[0].startswith("CompileTimeAssertionFailure")
+
+
+def test_withdrawn_or_replaced_folders_apply_no_longer(gpu, tmp_path):
+    use(tmp_path, plain())
+    run(scale_kernel, BLOCK=64)
+    use(tmp_path, plain(params={**WARPS, "num_warps": 2}))
+    run(scale_kernel, BLOCK=64)
+    applying.withdraw()
+    run(scale_kernel, BLOCK=64)
+    assert [launch["num_warps"] for launch in gpu] == [8, 2, 4]
+
+
+def test_a_kernel_without_an_entry_is_asked_about_once(tmp_path, monkeypatch):
+    use(tmp_path, plain())
+    asked = []
+    monkeypatch.setattr(applying._TunedChooser, "names", lambda *told: asked.append(told))
+    run(lambda_grid(shift_kernel), BLOCK=64)
+    run(lambda_grid(shift_kernel), BLOCK=64)
+    assert len(asked) == 1
+
+
+# ------------------------------------------------------------------------------ the whole
+
+
+def test_the_environment_turns_it_off(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOLKIT_APPLY", "0")
+    kernel, timed = tuner()
+    use(tmp_path, entry())
+    run(kernel)
+    assert len(timed) == 3
+    assert applying.applied() == ()
+
+
+def test_a_foreign_folder_is_refused_and_launches_stay_as_they_are(tmp_path):
+    kernel, timed = tuner()
+    with pytest.raises(InputError, match="is no tuned folder"):
+        applying.apply(tmp_path)
+    run(kernel)
+    assert len(timed) == 3
+
+
+def test_an_error_of_solkits_own_costs_no_launch(tmp_path, monkeypatch):
+    monkeypatch.setattr(applying, "_digest_of", lambda _: 1 / 0)
+    kernel, timed = tuner()
+    use(tmp_path, entry(), plain())
+    run(kernel)
+    run(scale_kernel, BLOCK=64)
+    assert len(timed) == 3
+    assert whys() == ["ZeroDivisionError: division by zero"] * 2
+
+
+def test_the_summary_names_what_was_applied_and_why_the_rest_was_not(tmp_path, capsys):
+    kernel, _ = tuner()
+    changed = entry(kernel=shift_kernel, program="0")
+    use(tmp_path, entry(), changed, replace(entry(), kernel="other"))
+    run(kernel)
+    other, _ = tuner(kernel=shift_kernel)
+    run(lambda_grid(other))
+    applying._print_summary()
+    assert capsys.readouterr().err == (
+        f"solkit: {tmp_path}: applied to 1 kernels (scale_kernel); not applied: shift_kernel "
+        "(its text, or that of a function it calls, is not the one that was tuned); "
+        "other (not launched in this process)\n"
+    )
