@@ -250,9 +250,13 @@ def _load_structural() -> frozenset[str]:
 
 
 def _source_as_measured(brief: Brief) -> str:
-    """Return the source with the parameters that the parent runs with as its defaults."""
+    """Return the source in canonical form, with the parent's parameters as its defaults."""
     from solkit.tuner.proposers.rewriter._edit import with_defaults
     from solkit.tuner.proposers.rewriter._parse import parse_kernel
+    from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
 
     text = parse_kernel(brief.source)
-    return brief.source if text is None or not brief.params else with_defaults(text, brief.params)
+    source = brief.source
+    if text is not None and brief.params:
+        source = with_defaults(text, brief.params)
+    return canonical_form(source)

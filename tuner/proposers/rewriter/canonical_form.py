@@ -1,0 +1,305 @@
+"""Canonical form: one way to write what kernel files write in several.
+
+Rewrites read plain loops over ranges, pointers and masks, and launches in ``kernel``. This module
+writes a file so that it does the same in that form. What it cannot read stays as it was.
+
+* A launcher's own functions, and Triton functions that a kernel calls, are inlined.
+* Configurations of ``triton.autotune`` become arguments: the first one, since SolKit tunes sizes.
+* ``while i < n: ...; i += step`` becomes a loop over a range.
+* Block pointers become pointers and masks (`block_pointers`).
+* ``a, b = x, y`` becomes two assignments.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._carried import unpacked_statements
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    KernelText,
+    Launch,
+    argument_of,
+    assigned_names,
+    called_name,
+    names_within,
+    nodes_within,
+    parse_statement,
+    read_module,
+    render_code,
+    render_module,
+    replace_each,
+    single_assignment,
+    statements_of,
+    with_body,
+)
+from solkit.tuner.proposers.rewriter.block_pointers import with_plain_pointers
+from solkit.tuner.proposers.rewriter.inlining import with_inlined_helpers, with_inlined_launchers
+
+__all__ = ["canonical_form"]
+
+
+@functools.lru_cache(16)
+def canonical_form(source: str) -> str:
+    """Return a kernel file that does the same in the form that rewrites read best."""
+    try:
+        tree = cst.parse_module(source)
+    except cst.ParserSyntaxError:
+        return source
+    for change in (with_inlined_launchers, with_inlined_helpers, _with_first_configuration):
+        tree = change(tree)
+    text = read_module(tree)
+    if text is None:
+        return source
+    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [
+        (function.node, node)
+        for function in text.functions.values()
+        if (node := _plain_function(function)) is not function.node
+    ]
+    for launcher in {
+        launch.launcher.name.value: launch.launcher for launch in text.launches
+    }.values():
+        plain = with_body(launcher, _unpacked_within(statements_of(launcher)))
+        pairs += [(launcher, plain)] if render_code(plain) != render_code(launcher) else []
+    return render_module(replace_each(tree, pairs) if pairs else tree)
+
+
+def _plain_function(function: JitFunction) -> cst.FunctionDef:
+    body = _unpacked_within(function.body)
+    body = _with_counted_loops(body, [], set(function.constants))
+    node = with_body(function.node, body)
+    node = with_plain_pointers(node)
+    return function.node if render_code(node) == render_code(function.node) else node
+
+
+def _unpacked_within(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+    """Return statements with tuples assigned one by one, those within others too."""
+    result = []
+    for statement in body:
+        if statements_of(statement):
+            statement = with_body(statement, _unpacked_within(statements_of(statement)))
+        result += unpacked_statements([statement])
+    return result
+
+
+# ------------------------------------------------------------------------------- loops
+
+
+def _with_counted_loops(
+    body: Sequence[cst.BaseStatement], after: Sequence[cst.BaseStatement], positive: set[str]
+) -> list[cst.BaseStatement]:
+    """Return statements whose loops that count are loops over ranges.
+
+    Args:
+        body: statements of a block.
+        after: statements that may follow it.
+        positive: names of compile-time constants, which are positive where they are steps.
+    """
+    statements = list(body)
+    for place in range(len(statements)):
+        statement, rest = statements[place], [*statements[place + 1 :], *after]
+        inner = statements_of(statement)
+        if inner:
+            follows = [*_next_trip(statement), *rest]
+            statement = with_body(statement, _with_counted_loops(inner, follows, positive))
+            statements[place] = statement
+        if isinstance(statement, cst.While):
+            _count_loop(statements, place, statement, rest, positive)
+    return [statement for statement in statements if statement is not _GONE]
+
+
+def _next_trip(statement: cst.BaseStatement) -> list[cst.BaseStatement]:
+    """Return what a loop does behind its last statement, if there is another trip."""
+    if isinstance(statement, cst.While):
+        return [parse_statement(render_code(statement.test)), *statements_of(statement)]
+    return statements_of(statement) if isinstance(statement, cst.For) else []
+
+
+_GONE = parse_statement("pass")
+"""Stands for a statement that is dropped once no place of another is needed."""
+_PROGRAM = "tl.program_id"
+
+
+def _count_loop(
+    statements: list[cst.BaseStatement],
+    place: int,
+    loop: cst.While,
+    rest: Sequence[cst.BaseStatement],
+    positive: set[str],
+) -> None:
+    """Replace a loop that counts, and drop the assignment of its first value."""
+    counter = _counter(loop, positive)
+    if counter is None or _may_read(rest, counter[0]):
+        return
+    name, stop, step, body = counter
+    begin = _begin(statements[:place], name)
+    if begin is None:
+        return
+    at, start = begin
+    between = statements[at + 1 : place]
+    if names_within(start) & set(assigned_names(*between)) or not _is_size(start):
+        return
+    bounds = f"{render_code(start)}, {stop}" + ("" if step == "1" else f", {step}")
+    over = f"for {name} in range({bounds}):\n    pass\n"
+    node = cst.ensure_type(parse_statement(over), cst.For)
+    node = node.with_changes(leading_lines=loop.leading_lines)
+    statements[place] = with_body(node, body)
+    statements[at] = _GONE
+
+
+def _counter(
+    loop: cst.While, positive: set[str]
+) -> tuple[str, str, str, list[cst.BaseStatement]] | None:
+    """Return the name that a loop counts with, its end, its step and what else the loop does."""
+    test = loop.test
+    if loop.orelse is not None or not isinstance(test, cst.Comparison) or len(test.comparisons) > 1:
+        return None
+    target = test.comparisons[0]
+    name, stop = test.left, target.comparator
+    if isinstance(target.operator, cst.GreaterThan):
+        name, stop = stop, name
+    elif not isinstance(target.operator, cst.LessThan):
+        return None
+    body = statements_of(loop)
+    if not isinstance(name, cst.Name) or _leaves(body) or not _is_size(stop):
+        return None
+    steps = [
+        (i, a) for i, s in enumerate(body) if (a := single_assignment(s)) and a.target == name.value
+    ]
+    written = assigned_names(*body)
+    if len(steps) != 1 or written.count(name.value) != 1 or names_within(stop) & set(written):
+        return None
+    at, binding = steps[0]
+    step = render_code(binding.operand)
+    is_positive = step in positive or (step.isdigit() and int(step) > 0)
+    rest = [*body[:at], *body[at + 1 :]]
+    if binding.operator != "+=":
+        step, is_positive = _plain_step(binding.value, name.value, positive)
+    if not is_positive or name.value in names_within(*body[at + 1 :]) or not rest:
+        return None
+    return name.value, render_code(stop), step, rest
+
+
+def _is_size(node: cst.BaseExpression) -> bool:
+    """Tell whether an expression is an integer that no memory decides, if its names are."""
+    calls = {called_name(part) for part in nodes_within(node) if isinstance(part, cst.Call)}
+    floats = any(isinstance(part, cst.Float) for part in nodes_within(node))
+    return not floats and calls <= {"tl.cdiv", "min", "max", "tl.minimum", "tl.maximum", _PROGRAM}
+
+
+def _plain_step(node: cst.BaseExpression, name: str, positive: set[str]) -> tuple[str, bool]:
+    """Return the step of ``i = i + step``, and whether it is known to be positive."""
+    if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Add):
+        return "", False
+    sides = [render_code(node.left), render_code(node.right)]
+    step = sides[1] if sides[0] == name else sides[0]
+    is_positive = step in positive or (step.isdigit() and int(step) > 0)
+    return step, name in sides and is_positive
+
+
+def _leaves(body: Sequence[cst.BaseStatement]) -> bool:
+    kinds = (cst.Break, cst.Continue, cst.Return)
+    return any(isinstance(node, kinds) for node in nodes_within(*body))
+
+
+def _begin(before: Sequence[cst.BaseStatement], name: str) -> tuple[int, cst.BaseExpression] | None:
+    """Return the place and the value of the last assignment, if nothing reads it after that."""
+    for at in reversed(range(len(before))):
+        if name in names_within(before[at]):
+            binding = single_assignment(before[at])
+            plain = binding is not None and binding.target == name and not binding.operator
+            if not plain or binding is None or name in names_within(binding.value):
+                return None
+            return at, binding.value
+    return None
+
+
+def _may_read(statements: Sequence[cst.BaseStatement], name: str) -> bool:
+    """Tell whether statements may read a name before they assign it."""
+    for statement in statements:
+        binding = single_assignment(statement)
+        if binding is not None and binding.target == name:
+            return name in names_within(binding.value)
+        first = statement.iter if isinstance(statement, cst.For) else None
+        over = isinstance(statement, cst.For) and render_code(statement.target) == name
+        if first is not None and over and name not in names_within(first):
+            continue  # its trips assign it first
+        if name in names_within(statement):
+            return True
+    return False
+
+
+# ------------------------------------------------------------------------------- autotuning
+
+
+def _with_first_configuration(tree: cst.Module) -> cst.Module:
+    """Return the module whose autotuned functions get their first configuration as arguments."""
+    text = read_module(tree)
+    if text is None:
+        return tree
+    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    for function in text.functions.values():
+        pairs += _fixed(function, text) if function.tuned else []
+    return replace_each(tree, pairs) if pairs else tree
+
+
+def _fixed(function: JitFunction, text: KernelText) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
+    """Return changes that take ``triton.autotune`` off a function; none if it says more."""
+    marks = list(function.node.decorators)
+    tuned = [m for m in marks if called_name(m.decorator) in ("triton.autotune", "autotune")]
+    others = [m for m in marks if m not in tuned]
+    launches = text.launches_of(function.name)
+    if len(tuned) != 1 or len(others) != 1 or "jit" not in render_code(others[0]) or not launches:
+        return []
+    first = _first_configuration(cst.ensure_type(tuned[0].decorator, cst.Call), text)
+    if first is None or any(set(first) & {*e.arguments, *e.options} for e in launches):
+        return []
+    plain = function.node.with_changes(decorators=others)
+    return [(function.node, plain), *((e.call, _with_arguments(e, first)) for e in launches)]
+
+
+def _with_arguments(launch: Launch, added: Mapping[str, str]) -> cst.Call:
+    args = [
+        render_code(arg.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for arg in launch.call.args
+    ]
+    args += [f"{name}={value}" for name, value in added.items()]
+    line = parse_statement(f"{render_code(launch.call.func)}({', '.join(args)})")
+    return next(node for node in nodes_within(line) if isinstance(node, cst.Call))
+
+
+def _first_configuration(call: cst.Call, text: KernelText) -> dict[str, str] | None:
+    """Return the arguments of the first configuration, as code."""
+    words = {arg.keyword.value for arg in call.args if arg.keyword is not None}
+    configs = argument_of(call, 0, "configs")
+    if not words <= {"configs", "key", "warmup", "rep", "use_cuda_graph"} or configs is None:
+        return None
+    if isinstance(configs, cst.Name):
+        configs = text.constant(configs.value)
+    if not isinstance(configs, cst.List) or not configs.elements:
+        return None
+    first = configs.elements[0].value
+    if called_name(first) not in ("triton.Config", "Config"):
+        return None
+    return _config_values(cst.ensure_type(first, cst.Call))
+
+
+def _config_values(config: cst.Call) -> dict[str, str] | None:
+    kwargs = argument_of(config, 0, "kwargs")
+    if not isinstance(kwargs, cst.Dict):
+        return None
+    values = dict(_entries(kwargs))
+    for name, place in (("num_warps", 1), ("num_stages", 2)):
+        if (option := argument_of(config, place, name)) is not None:
+            values[name] = render_code(option)
+    words = {arg.keyword.value for arg in config.args if arg.keyword is not None}
+    plain = words <= {"kwargs", "num_warps", "num_stages"} and len(values) >= len(kwargs.elements)
+    return values if plain and all(value.isdigit() for value in values.values()) else None
+
+
+def _entries(node: cst.Dict) -> Iterator[tuple[str, str]]:
+    for element in node.elements:
+        if isinstance(element, cst.DictElement) and isinstance(element.key, cst.SimpleString):
+            yield str(element.key.evaluated_value), render_code(element.value)

@@ -1,0 +1,305 @@
+"""Inlining: a launcher's own functions and a kernel's helpers become statements of their caller.
+
+Rewrites see one function of the host, ``kernel``, and Triton functions that call no other of the
+file. A function is inlined if it ends with its only ``return`` and names nothing that would mean
+something else where it is called.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._parse import (
+    assigned_names,
+    called_name,
+    calls_within,
+    child_nodes,
+    names_within,
+    nodes_within,
+    parenthesized,
+    parse_statement,
+    read_module,
+    render_code,
+    replace_each,
+    statements_of,
+    substitute_names,
+    walk_statements,
+    with_each,
+)
+
+__all__ = ["with_inlined_helpers", "with_inlined_launchers"]
+
+_MOST = 40
+"""Calls that are inlined in a file; beyond, it stays as it is."""
+_UNORDERED = (cst.IfExp, cst.BooleanOperation, cst.Lambda, cst.CompFor, cst.FunctionDef)
+"""Nodes of which a part may not run at all, or later: no call within is moved ahead of them."""
+_SCOPES = (cst.FunctionDef, cst.Lambda, cst.ClassDef, cst.Global, cst.Nonlocal, cst.CompFor)
+_WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min", "tl.atomic_cas")
+_OF_THE_PROBLEM = ("reference", "inputs", "check", "valid", "kernel")
+
+
+@dataclass(frozen=True)
+class _Inlined:
+    """A call's statements, and the value that takes its place; ``None`` if it returns nothing."""
+
+    statements: Sequence[cst.BaseStatement]
+    value: cst.BaseExpression | None
+
+
+def with_inlined_launchers(tree: cst.Module) -> cst.Module:
+    """Return the module whose ``kernel`` has the launches of plain functions that it calls."""
+    for _ in range(_MOST):
+        text = read_module(tree)
+        if text is None:
+            return tree
+        launching = {launch.launcher.name.value for launch in text.launches}
+        plain = {
+            node.name.value: node
+            for node in tree.body
+            if isinstance(node, cst.FunctionDef)
+            and not node.decorators
+            and node.name.value not in _OF_THE_PROBLEM
+            and node.name.value in launching | _callers(tree, launching)
+        }
+        node = _with_one_inlined(text.launcher, plain, set())
+        if node is None:
+            return _without_unused(tree, plain)
+        tree = replace_each(tree, [(text.launcher, node)])
+    return tree
+
+
+def _callers(tree: cst.Module, names: set[str]) -> set[str]:
+    """Return functions of the module that call one of these, or call such a function."""
+    functions = [node for node in tree.body if isinstance(node, cst.FunctionDef)]
+    reached = set(names)
+    for _ in functions:
+        reached |= {
+            f.name.value for f in functions if set(map(called_name, calls_within(f))) & reached
+        }
+    return reached - names
+
+
+def with_inlined_helpers(tree: cst.Module) -> cst.Module:
+    """Return the module whose launched Triton functions call no other of the file, if possible."""
+    for _ in range(_MOST):
+        text = read_module(tree)
+        if text is None:
+            return tree
+        helpers = {name: f.node for name, f in text.functions.items() if not f.tuned}
+        constants = {name: set(f.constants) for name, f in text.functions.items()}
+        changed = None
+        for name in dict.fromkeys(launch.function.name for launch in text.launches):
+            node = text.functions[name].node
+            inner = {other: helper for other, helper in helpers.items() if other != name}
+            new = _with_one_inlined(node, inner, constants)
+            if new is not None:
+                changed = replace_each(tree, [(node, new)])
+                break
+        if changed is None:
+            return _without_unused(tree, helpers)
+        tree = changed
+    return tree
+
+
+def _without_unused(tree: cst.Module, helpers: Mapping[str, cst.FunctionDef]) -> cst.Module:
+    """Return the module without functions that nothing else names any more."""
+    body = list(tree.body)
+    for node in helpers.values():
+        rest = [statement for statement in body if statement is not node]
+        if node.name.value not in names_within(*rest):
+            body = rest
+    return tree.with_changes(body=body)
+
+
+# ------------------------------------------------------------------------------- one call
+
+
+_Constants = Mapping[str, set[str]] | set[str]
+
+
+def _with_one_inlined(
+    caller: cst.FunctionDef, functions: Mapping[str, cst.FunctionDef], constants: _Constants
+) -> cst.FunctionDef | None:
+    """Return the caller with its first call that can be inlined; ``None`` if there is none."""
+    for statement in walk_statements(statements_of(caller)):
+        for call in _calls_ahead(statement):
+            function = functions.get(called_name(call))
+            if function is None:
+                continue
+            fixed = (
+                constants.get(called_name(call), set()) if isinstance(constants, Mapping) else set()
+            )
+            inlined = _inlined(call, function, names_within(caller), fixed)
+            swapped = None if inlined is None else _swapped(statement, call, inlined)
+            if swapped is not None:
+                return with_each(caller, {id(statement): swapped})
+    return None
+
+
+def _calls_ahead(statement: cst.BaseStatement) -> list[cst.Call]:
+    """Return the calls of a statement that run before anything else of it, innermost first."""
+    if isinstance(statement, cst.SimpleStatementLine):
+        parts: list[cst.CSTNode] = [statement]
+    elif isinstance(statement, cst.If):
+        parts = [statement.test]
+    elif isinstance(statement, cst.For):
+        parts = [statement.iter]
+    else:
+        return []
+    calls = [node for part in parts for node in _ordered(part) if isinstance(node, cst.Call)]
+    return calls[::-1]
+
+
+def _ordered(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Yield a node and what is within it, but for parts that may not run."""
+    yield node
+    if not isinstance(node, _UNORDERED):
+        for child in child_nodes(node):
+            yield from _ordered(child)
+
+
+def _swapped(
+    statement: cst.BaseStatement, call: cst.Call, inlined: _Inlined
+) -> list[cst.BaseStatement] | None:
+    """Return what replaces a statement; ``None`` if other effects would change their order."""
+    whole = isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1
+    small = statement.body[0] if whole and isinstance(statement, cst.SimpleStatementLine) else None
+    is_all = small is not None and getattr(small, "value", None) is call
+    writes = any(calls_within(inner, *_WRITES) for inner in inlined.statements)
+    if writes and not is_all:
+        return None
+    if inlined.value is None:
+        alone = is_all and isinstance(small, cst.Expr)
+        return list(inlined.statements) if alone else None
+    if is_all and isinstance(small, cst.Expr):
+        return list(inlined.statements)
+    value = inlined.value if is_all else parenthesized(inlined.value)
+    return [*inlined.statements, replace_each(statement, [(call, value)])]
+
+
+def _inlined(
+    call: cst.Call, function: cst.FunctionDef, taken: set[str], constants: set[str]
+) -> _Inlined | None:
+    """Return a call as statements; ``None`` if the function is of another form."""
+    body, value = _parts(function)
+    arguments = _bound(call, function)
+    if body is None or arguments is None:
+        return None
+    params = set(arguments)
+    assigned = set(assigned_names(*body)) | _nested_names(body)
+    ahead: list[cst.BaseStatement] = []
+    names: dict[str, cst.BaseExpression] = {}
+    free = set(taken)
+    for name in sorted(assigned - params):
+        names[name] = _free_name(name, free)
+    for name, argument in arguments.items():
+        direct = name not in assigned and (_is_atom(argument) or name in constants)
+        if direct:
+            names[name] = argument
+        elif name in constants:
+            return None
+        else:
+            names[name] = _free_name(name, free)
+            ahead.append(parse_statement(f"{render_code(names[name])} = {render_code(argument)}"))
+    has_scopes = any(isinstance(node, _SCOPES) for node in nodes_within(*body))
+    if has_scopes and not all(isinstance(other, cst.Name) for other in names.values()):
+        names, ahead = _all_named(names, free, ahead, assigned)
+    statements = [*ahead, *(substitute_names(statement, names) for statement in body)]
+    return _Inlined(statements, None if value is None else substitute_names(value, names))
+
+
+def _all_named(
+    names: Mapping[str, cst.BaseExpression],
+    free: set[str],
+    ahead: Sequence[cst.BaseStatement],
+    assigned: set[str],
+) -> tuple[dict[str, cst.BaseExpression], list[cst.BaseStatement]]:
+    """Return names instead of expressions: a name can be replaced where it is bound, too."""
+    result, statements = dict(names), list(ahead)
+    for name, argument in names.items():
+        if not isinstance(argument, cst.Name):
+            assert name not in assigned
+            result[name] = _free_name(name, free)
+            statements.append(
+                parse_statement(f"{render_code(result[name])} = {render_code(argument)}")
+            )
+    return result, statements
+
+
+def _parts(
+    function: cst.FunctionDef,
+) -> tuple[list[cst.BaseStatement] | None, cst.BaseExpression | None]:
+    """Return a function's statements, and what it returns at its end; ``None`` for other forms."""
+    body = [statement for statement in statements_of(function) if not _is_docstring(statement)]
+    returns = [
+        node
+        for statement in body
+        for node in _without_functions(statement)
+        if isinstance(node, (cst.Return, cst.Yield, cst.Global, cst.Nonlocal))
+    ]
+    if not returns:
+        return body, None
+    last = body[-1]
+    only = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else None
+    if len(returns) > 1 or only is not returns[0] or not isinstance(only, cst.Return):
+        return None, None
+    if len(cst.ensure_type(last, cst.SimpleStatementLine).body) > 1:
+        return None, None
+    return body[:-1], only.value
+
+
+def _without_functions(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    yield node
+    if not isinstance(node, cst.FunctionDef):
+        for child in child_nodes(node):
+            yield from _without_functions(child)
+
+
+def _is_docstring(statement: cst.BaseStatement) -> bool:
+    only = isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1
+    small = statement.body[0] if only and isinstance(statement, cst.SimpleStatementLine) else None
+    return isinstance(small, cst.Expr) and isinstance(small.value, cst.SimpleString)
+
+
+def _nested_names(body: Sequence[cst.BaseStatement]) -> set[str]:
+    """Return names of functions within, and of their parameters."""
+    nodes = list(nodes_within(*body))
+    return {n.name.value for n in nodes if isinstance(n, (cst.FunctionDef, cst.Param))}
+
+
+def _bound(call: cst.Call, function: cst.FunctionDef) -> dict[str, cst.BaseExpression] | None:
+    """Return the arguments by parameter, with defaults; ``None`` if they cannot be matched."""
+    params = function.params
+    if (
+        params.star_kwarg
+        or isinstance(params.star_arg, cst.Param)
+        or any(a.star for a in call.args)
+    ):
+        return None
+    plain = [*params.posonly_params, *params.params]
+    values = {p.name.value: p.default for p in (*plain, *params.kwonly_params)}
+    passed = {}
+    for place, arg in enumerate(call.args):
+        if arg.keyword is None and place >= len(plain):
+            return None
+        passed[plain[place].name.value if arg.keyword is None else arg.keyword.value] = arg.value
+    if not set(passed) <= set(values):
+        return None
+    bound = {name: passed.get(name, default) for name, default in values.items()}
+    arguments = {name: value for name, value in bound.items() if value is not None}
+    return arguments if len(arguments) == len(bound) else None
+
+
+def _is_atom(node: cst.BaseExpression) -> bool:
+    return isinstance(node, (cst.Name, cst.Integer, cst.Float))
+
+
+def _free_name(name: str, taken: set[str]) -> cst.Name:
+    numbered = (f"{name}_{count}" for count in itertools.count(2))
+    free = next(other for other in itertools.chain([name], numbered) if other not in taken)
+    taken.add(free)
+    return cst.Name(free)
