@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     )
     from solkit.integrations.applying import applied, apply
     from solkit.integrations.calls import tune_call
+    from solkit.integrations.recorder import recording
     from solkit.pipeline import (
         Evaluation,
         Lab,
@@ -115,6 +116,7 @@ __all__ = [
     "load",
     "profile",
     "rank",
+    "recording",
     "score",
     "tune",
     "tune_call",
@@ -134,6 +136,7 @@ _HOMES = {
     "best": "solkit.pipeline.best_algorithm",
     "evolve": "solkit.pipeline.evolving",
     "profile": "solkit.profiling",
+    "recording": "solkit.integrations.recorder",
     "tune": "solkit.pipeline.tuning",
     "tune_call": "solkit.integrations.calls",
 }

@@ -19,7 +19,7 @@ Evaluation EvolveSettings Evolved Fusion InputError KernelFile KernelFileError L
 ParamsError Profile Report Result Score ShapeError SolkitError Surrogate TuneSettings Tuned
 UnknownDeviceError UnsupportedError Verdict WorkerError
 analyse applied apply ask_tell batch best bound bounds compare devices evolve fusion load profile
-rank score tune tune_call
+rank recording score tune tune_call
 """.split()
 
 
@@ -27,7 +27,7 @@ def test_the_public_names_are_these():
     assert sorted(solkit.__all__) == sorted(PUBLIC)
     assert all(getattr(solkit, name) is not None for name in PUBLIC)
     functions = [name for name in PUBLIC if name.islower()]
-    assert len(functions) == 18
+    assert len(functions) == 19
     assert all(callable(getattr(solkit, name)) for name in functions)
 
 

@@ -6,6 +6,7 @@ import ast
 import builtins
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from types import ModuleType
 from typing import Any
@@ -16,10 +17,60 @@ from triton.runtime.jit import JITFunction
 from solkit.core.kernel_programs import Binding, KernelFunction, KernelProgram
 from solkit.core.values import Value
 
-__all__ = ["binding_of_value", "program_of_kernel"]
+__all__ = ["ProgramContext", "binding_of_value", "context_of_kernel", "program_of_kernel"]
 
 _PLAIN = (bool, int, float, str)
 _TRITON = "triton."
+
+
+@dataclass(frozen=True)
+class ProgramContext:
+    """What a program's text needs around it to be a file.
+
+    Attributes:
+        imports: modules that names stand for, by function and name: ``"tl"`` is
+            ``"triton.language"``.
+        decorators: by function, e.g. ``"@triton.jit(noinline=True)"``.
+    """
+
+    imports: Mapping[str, Mapping[str, str]]
+    decorators: Mapping[str, str]
+
+
+@lru_cache(maxsize=4096)
+def context_of_kernel(
+    function: JITFunction[Any], passed: tuple[JITFunction[Any], ...] = ()
+) -> ProgramContext:
+    """Return the context of `program_of_kernel`, which takes the same arguments."""
+    collector = _Collector()
+    collector.program(function, passed)
+    functions = collector.functions
+    return ProgramContext(
+        {key: dict(_modules_named(part)) for key, part in functions.items()},
+        {key: _decorator_text(part) for key, part in functions.items()},
+    )
+
+
+def _modules_named(function: JITFunction[Any]) -> Iterator[tuple[str, str]]:
+    """Yield the paths of a function that are modules, with the modules' own names."""
+    scope = _scope_of(function)
+    for path in _free_paths(function.parse()):
+        value = scope.get(path[0])
+        for place in range(1, len(path) + 1):
+            if not isinstance(value, ModuleType):
+                break
+            yield ".".join(path[:place]), value.__name__
+            value = getattr(value, path[place], None) if place < len(path) else None
+
+
+def _decorator_text(function: JITFunction[Any]) -> str:
+    language = "gluon" if function.is_gluon() else "triton"
+    settings = {
+        name: getattr(function, name, None)
+        for name in ("do_not_specialize", "do_not_specialize_on_alignment", "noinline")
+    }
+    passed = ", ".join(f"{name}={value!r}" for name, value in settings.items() if value)
+    return f"@{language}.jit({passed})" if passed else f"@{language}.jit"
 
 
 @lru_cache(maxsize=4096)
@@ -61,6 +112,7 @@ class _Collector:
     """Collects functions until all that are called are there."""
 
     def __init__(self) -> None:
+        self.functions: dict[str, JITFunction[Any]] = {}
         self._keys: dict[int, str] = {}
         self._waiting: list[tuple[str, JITFunction[Any]]] = []
 
@@ -104,6 +156,7 @@ class _Collector:
             same = sum(key.partition("#")[0] == stem for key in self._keys.values())
             self._keys[id(function)] = f"{stem}#{same + 1}" if same else stem
             self._waiting.append((self._keys[id(function)], function))
+            self.functions[self._keys[id(function)]] = function
         return self._keys[id(function)]
 
     def _kernel_function(self, function: JITFunction[Any]) -> KernelFunction:

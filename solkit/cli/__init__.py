@@ -36,6 +36,8 @@ from solkit.cli.judge import judge
 from solkit.cli.mcp import mcp
 from solkit.cli.profile import profile
 from solkit.cli.rank import rank
+from solkit.cli.record import EPILOG as RECORD_EPILOG
+from solkit.cli.record import record
 from solkit.cli.replay import replay
 from solkit.cli.report import report
 from solkit.cli.run import run
@@ -65,6 +67,7 @@ app.command()(bound)
 app.command(epilog=JUDGE_EPILOG)(judge)
 app.command()(profile)
 app.command()(rank)
+app.command(epilog=RECORD_EPILOG)(record)
 app.command(epilog=TUNE_EPILOG)(tune)
 app.command(epilog=EVOLVE_EPILOG)(evolve)
 app.command()(inductor)

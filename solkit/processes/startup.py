@@ -11,9 +11,11 @@ as it is, with one line on standard error.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.abc
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.machinery import ModuleSpec
@@ -21,7 +23,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-__all__ = ["STARTERS", "call_after_imports", "shim_environment", "start_with_program"]
+from solkit.errors import InputError
+
+__all__ = [
+    "STARTERS",
+    "call_after_imports",
+    "run_with_shim",
+    "shim_environment",
+    "start_with_program",
+]
 
 STARTERS: Mapping[str, str] = {
     "SOLKIT_APPLY": "solkit.integrations.applying:apply_from_environment",
@@ -46,11 +56,40 @@ def shim_environment(**variables: str) -> dict[str, str]:
     return {**os.environ, **variables, "PYTHONPATH": os.pathsep.join(folders)}
 
 
+def run_with_shim(command: Sequence[str], **variables: str) -> int:
+    """Run a program in this terminal with the shim; Ctrl-C is the program's to answer.
+
+    Args:
+        command: a Python script with its arguments, or a program on the path.
+        variables: as for `shim_environment`.
+
+    Returns:
+        Its exit code; that of a shell if a signal ended it.
+
+    Raises:
+        InputError: there is no such program.
+    """
+    is_script = command[0].endswith(".py")
+    if is_script and not Path(command[0]).is_file():
+        raise InputError(f"{command[0]}: no such file")
+    whole = [sys.executable, *command] if is_script else list(command)
+    try:
+        process = subprocess.Popen(whole, env=shim_environment(**variables))
+    except OSError as error:
+        raise InputError(f"cannot run {command[0]}: {error.strerror}") from error
+    while True:
+        try:
+            code = process.wait()
+        except KeyboardInterrupt:  # it has the signal too
+            continue
+        return code if code >= 0 else 128 - code
+
+
 def start_with_program() -> None:
     """Call the starters whose variables are set, once the program has imported torch and triton."""
     for variable, place in STARTERS.items():
         if os.environ.get(variable):
-            call_after_imports(_AWAITED, lambda place=place: _call_starter(place))
+            call_after_imports(_AWAITED, functools.partial(_call_starter, place))
 
 
 def _call_starter(place: str) -> None:

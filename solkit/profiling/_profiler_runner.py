@@ -17,16 +17,13 @@ import contextlib
 import runpy
 import signal
 import sys
-import threading
-import warnings
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch.nn.modules import module as hooks
 from torch.profiler import ProfilerActivity, profile, record_function, supported_activities
 
 from solkit.adapters import torch_profiler
+from solkit.adapters.model_calls import ModelCalls
 
 __all__ = ["main"]
 
@@ -36,25 +33,17 @@ class _EnoughError(BaseException):
 
 
 class _Steps:
-    """Marks each call of the model as the beginning of a step; ends the script after `limit` steps.
-
-    The model is the first module that is called twice from outside any other module, since a loss
-    function is a module too.
-    """
+    """Marks each call of the model as the beginning of a step; ends the script after `limit`."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._count = 0
-        self._depth = 0
-        self._called: set[int] = set()
-        self._model: int | None = None
         self._mark: Any = None
+        self._model = ModelCalls(self._begin_step)
 
     def install(self) -> None:
-        """Watch all modules from now on; a compiled one once, without its inner modules."""
-        warnings.filterwarnings("ignore", "Using `torch.compile.* when there are global hooks")
-        hooks.register_module_forward_pre_hook(self._begin_step)
-        hooks.register_module_forward_hook(self._end_step, always_call=True)
+        """Watch the model's calls from now on."""
+        self._model.install()
 
     def close(self) -> None:
         """End the open step."""
@@ -62,35 +51,13 @@ class _Steps:
             self._mark.__exit__(None, None, None)
             self._mark = None
 
-    # dynamo inspects both hooks and leaves them out: they break no graph
-
-    def _begin_step(self, module: torch.nn.Module, *_: Any) -> None:
-        if torch.compiler.is_compiling() or not _is_main():
-            return
-        if self._depth == 0:
-            self._watch_outermost(id(module))
-        self._depth += 1
-
-    def _end_step(self, *_: Any) -> None:
-        if not torch.compiler.is_compiling() and _is_main():
-            self._depth -= 1
-
-    def _watch_outermost(self, module: int) -> None:
-        if self._model is None and module in self._called:
-            self._model = module
-        self._called.add(module)
-        if module != self._model:
-            return
+    def _begin_step(self, _: int) -> None:
         self.close()
         if self._count == self._limit:
             raise _EnoughError
         self._count += 1
         self._mark = record_function(f"ProfilerStep#{self._count}")
         self._mark.__enter__()
-
-
-def _is_main() -> bool:
-    return threading.current_thread() is threading.main_thread()
 
 
 def main(trace: str, limit: int, script: str, *arguments: str) -> None:

@@ -56,8 +56,8 @@ def test_a_call_becomes_a_kernel_file(tmp_path):
     }
     assert [each[0] for each in module.SPACE.values()] == [4, 3, 128]  # its own first
     assert module.OUTPUTS == ("out_ptr",)
-    assert module.GRIDS[(32,)] == (32,)
-    assert module.GRIDS[(512,)] == (2,)
+    assert module.LAUNCHES[0]["choices"][(32,)] == ((32,), {})
+    assert module.LAUNCHES[0]["choices"][(512,)] == ((2,), {})
     x, y, out = module.inputs(device="cpu")
     assert x.shape == y.shape == out.shape == (N,)
     assert torch.all(y == 3.0)
@@ -108,7 +108,7 @@ def test_what_follows_from_the_sizes_stays(tmp_path):
         tmp_path / "call.py", call_kernels.rows_kernel[grid], (x, x.clone(), 100), given
     )
     assert set(module.SPACE) == {"num_warps", "num_stages"}
-    assert module.GRIDS == {(): (16,)}
+    assert module.LAUNCHES[0]["choices"] == {(): ((16,), {})}
 
 
 def test_a_block_of_its_own_choice_varies_though_no_grid_reads_it(tmp_path):
@@ -136,7 +136,7 @@ def test_an_autotuned_kernel_is_taken_without_its_tuner(tmp_path):
     launch = call_kernels.tuned_kernel[lambda meta: (triton.cdiv(N, meta["BLOCK"]),)]
     module = written(tmp_path / "call.py", launch, (x, x.clone(), N))
     assert module.SPACE["BLOCK"][0] in (64, 128)
-    assert type(module.jit_function).__name__ == "JITFunction"
+    assert type(module.tuned_kernel).__name__ == "JITFunction"
 
 
 def test_integers_keep_their_values_or_their_range(tmp_path):

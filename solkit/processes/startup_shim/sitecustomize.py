@@ -7,14 +7,14 @@ waits until the program does.
 
 import importlib.machinery
 import importlib.util
-import os
 import sys
+from pathlib import Path
 
 
 def run_hidden_module() -> None:
     """Run the next ``sitecustomize`` on the path, as Python would have."""
-    here = os.path.realpath(os.path.dirname(__file__))
-    rest = [folder for folder in sys.path if os.path.realpath(folder or ".") != here]
+    here = Path(__file__).resolve().parent
+    rest = [folder for folder in sys.path if Path(folder).resolve() != here]
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", rest)
     if spec is not None and spec.loader is not None:
         module = importlib.util.module_from_spec(spec)

@@ -1,0 +1,238 @@
+"""Recordings of programs: the launches of each process, merged, and their kernel files.
+
+A folder holds a file ``launches-*.jsonl`` per process, which only that process appends to. A line
+is the head (``solkit.recording/1``: process, rank, versions, GPU), a launch with its number, or the
+counts so far by number. So a process may end at any line. `write_kernel_files` makes a kernel file
+of each kernel and configuration in use, with its launches as shapes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from solkit.core import Value
+from solkit.core.codec import from_json
+from solkit.core.recordings import RecordedLaunch
+from solkit.datasets.launch_files import file_group, kernel_file_text, launch_sizes
+from solkit.errors import InputError, UnsupportedError
+
+__all__ = [
+    "SCHEMA",
+    "LaunchRecording",
+    "RecordedKernel",
+    "is_recording",
+    "kernel_file_in",
+    "kernels_of_recording",
+    "read_launch_recording",
+    "write_kernel_files",
+]
+
+SCHEMA = "solkit.recording/1"
+_PATTERN = "launches-*.jsonl"
+_INDEX = "kernels.json"
+
+
+@dataclass(frozen=True)
+class LaunchRecording:
+    """What the processes of a program launched.
+
+    Attributes:
+        folder: of the recording.
+        launches: each distinct one once, those that took most calls first.
+        heads: of the processes: rank, versions, GPU.
+        notes: what limits it, each a sentence.
+    """
+
+    folder: str
+    launches: tuple[RecordedLaunch, ...]
+    heads: tuple[Mapping[str, Any], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RecordedKernel:
+    """A kernel file of a recording.
+
+    Attributes:
+        name: of the file, without its ending.
+        path: of the file.
+        launches: its shapes' launches.
+        sizes: of these, as the file names them.
+    """
+
+    name: str
+    path: str
+    launches: tuple[RecordedLaunch, ...]
+    sizes: tuple[Mapping[str, Value], ...]
+
+    @property
+    def calls(self) -> int:
+        """Calls of all launches."""
+        return sum(launch.calls for launch in self.launches)
+
+
+def is_recording(folder: str | os.PathLike[str]) -> bool:
+    """Tell whether a folder holds recorded launches."""
+    return any(Path(folder).glob(_PATTERN))
+
+
+@dataclass
+class _Merged:
+    """Launches of several processes."""
+
+    launches: dict[str, RecordedLaunch] = field(default_factory=dict)
+    heads: list[Mapping[str, Any]] = field(default_factory=list)
+    notes: dict[str, None] = field(default_factory=dict)
+
+
+def read_launch_recording(folder: str | os.PathLike[str]) -> LaunchRecording:
+    """Read a recording. Lines that a process did not finish are left out.
+
+    Raises:
+        InputError: there is none, or a line is of another kind.
+    """
+    files = sorted(Path(folder).glob(_PATTERN))
+    if not files:
+        raise InputError(
+            f"{os.fspath(folder)} holds no recorded launches; expected a folder that "
+            "`solkit record` wrote"
+        )
+    merged = _Merged()
+    for file in files:
+        _merge_file(file, merged)
+    ordered = sorted(merged.launches.items(), key=lambda pair: (-pair[1].calls, pair[0]))
+    launches = tuple(launch for _, launch in ordered)
+    return LaunchRecording(os.fspath(folder), launches, tuple(merged.heads), tuple(merged.notes))
+
+
+def _merge_file(file: Path, merged: _Merged) -> None:
+    records: dict[int, RecordedLaunch] = {}
+    counts: dict[int, tuple[int, int, float]] = {}
+    for number, document in _documents(file):
+        if "schema" in document:
+            if document["schema"] != SCHEMA:
+                raise InputError(
+                    f"{file}:{number}: the schema {document['schema']!r}; expected {SCHEMA!r}"
+                )
+            merged.heads.append(document)
+        elif "launch" in document:
+            try:
+                records[int(document["number"])] = from_json(RecordedLaunch, document["launch"])
+            except (KeyError, TypeError, ValueError) as error:
+                raise InputError(f"{file}:{number}: no recorded launch: {error}") from error
+        elif "counts" in document:
+            counts.update({int(n): (c, g, ms) for n, c, g, ms in document["counts"]})
+        elif "note" in document:
+            merged.notes.setdefault(str(document["note"]))
+    for number, record in records.items():
+        digest = record.digest
+        first = merged.launches.get(digest, record)
+        merged.launches[digest] = first.counted(*counts.get(number, (0, 0, 0.0)))
+
+
+def _documents(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                document = json.loads(line)
+            except ValueError:  # the process ended, or its disk was full
+                continue
+            if isinstance(document, dict):
+                yield number, document
+
+
+# ----------------------------------------------------------------------------------- kernel files
+
+
+def kernels_of_recording(
+    recording: LaunchRecording,
+) -> tuple[tuple[RecordedKernel, ...], tuple[str, ...]]:
+    """Return the kernels that can be launched again, most calls first, and why others cannot."""
+    groups: dict[tuple[object, ...], list[RecordedLaunch]] = {}
+    for launch in recording.launches:
+        groups.setdefault(file_group(launch), []).append(launch)
+    kernels: list[RecordedKernel] = []
+    reasons: dict[str, None] = {}
+    names: dict[str, int] = {}
+    for members in sorted(groups.values(), key=lambda group: -sum(e.calls for e in group)):
+        try:
+            kernel_file_text(members, "")
+        except UnsupportedError as error:
+            reasons.setdefault(f"{members[0].launch.name} cannot be launched again: {error}")
+            continue
+        stem = members[0].launch.name
+        names[stem] = names.get(stem, 0) + 1
+        name = stem if names[stem] == 1 else f"{stem}_{names[stem]}"
+        sizes = tuple(launch_sizes(members)) if len(members) > 1 else ({},)
+        path = str(Path(recording.folder) / f"{name}.py")
+        kernels.append(RecordedKernel(name, path, tuple(members), sizes))
+    return tuple(kernels), tuple(reasons)
+
+
+def write_kernel_files(recording: LaunchRecording) -> tuple[RecordedKernel, ...]:
+    """Write the kernel files of a recording next to it; files that somebody edited stay.
+
+    Raises:
+        InputError: they cannot be written.
+    """
+    folder = Path(recording.folder)
+    kernels, _ = kernels_of_recording(recording)
+    index = _read_index(folder)
+    try:
+        for kernel in kernels:
+            text = kernel_file_text(kernel.launches, "launched by a recorded program")
+            file, before = Path(kernel.path), index.get(kernel.name)
+            if not file.exists() or _sha256(file.read_bytes()) == before:
+                file.write_text(text, encoding="utf-8")
+                index[kernel.name] = _sha256(text.encode())
+        (folder / _INDEX).write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write into {folder}: {error.strerror}") from error
+    return kernels
+
+
+def _read_index(folder: Path) -> dict[str, str]:
+    """Return the digest of each file as it was written."""
+    try:
+        index = json.loads((folder / _INDEX).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return index if isinstance(index, dict) else {}
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def kernel_file_in(place: str) -> str:
+    """Return the kernel file that ``FOLDER`` or ``FOLDER/KERNEL`` of a recording means.
+
+    Any other place is returned as it is.
+
+    Raises:
+        InputError: the folder has several kernels, or none of that name; names them.
+    """
+    path = Path(place)
+    if path.is_dir() and is_recording(path):
+        return _chosen_kernel(place, write_kernel_files(read_launch_recording(path)), "")
+    if not path.exists() and not path.suffix and is_recording(path.parent):
+        kernels = write_kernel_files(read_launch_recording(path.parent))
+        return _chosen_kernel(str(path.parent), kernels, path.name)
+    return place
+
+
+def _chosen_kernel(folder: str, kernels: Sequence[RecordedKernel], name: str) -> str:
+    if not kernels:
+        raise InputError(f"{folder}: no recorded kernel can be launched again")
+    for kernel in kernels:
+        if kernel.name == name or (not name and len(kernels) == 1):
+            return kernel.path
+    listed = ", ".join(f"{kernel.name} ({kernel.calls} calls)" for kernel in kernels)
+    why = f"has no kernel {name!r}" if name else "has several kernels"
+    raise InputError(f"{folder} {why}; name one as {folder}/KERNEL: {listed}")

@@ -1,0 +1,397 @@
+"""Record the Triton launches of a running program, through whatever library makes them.
+
+::
+
+    with solkit.recording("recorded/"):
+        model(batch)
+
+    SOLKIT_RECORD=recorded python serve.py      # each Python process that it starts records too
+
+Each distinct launch is described once, before it runs first: text, arguments, configuration, space,
+statistics of its tensors. After that a launch costs some microseconds, and after the window
+nothing. No tensor is held, none is copied but samples for statistics, and while a CUDA graph is
+captured nothing waits for the GPU. Whatever fails in here leaves the program as it is.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import secrets
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, replace
+from multiprocessing import parent_process, util
+from pathlib import Path
+from typing import Any, TextIO
+
+import torch
+import triton
+
+from solkit.adapters.launch_contents import tensor_recipe
+from solkit.adapters.live_calls import INDUCTOR_MODULE, LaunchHooks, PendingLaunch
+from solkit.adapters.model_calls import ModelCalls
+from solkit.core.codec import to_json
+from solkit.core.recordings import TensorRecipe
+from solkit.datasets.launch_recordings import SCHEMA, read_launch_recording, write_kernel_files
+from solkit.errors import InputError, SolkitError
+from solkit.integrations.launch_spaces import record_of_launch
+from solkit.processes.startup import call_after_imports
+
+__all__ = ["LaunchRecorder", "recording", "start_from_environment"]
+
+_MOST_BYTES = 1 << 30
+_MOST_KEYS = 256
+"""Distinct launches of one kernel; after `_EXACT_KEYS` of them sizes are told apart roughly."""
+_EXACT_KEYS = 64
+_COUNTS_EVERY_S = 1.0
+"""A process that is killed loses counts of this long."""
+
+
+# ------------------------------------------------------------------------------------------- keys
+
+
+def _exact_mark(value: Any, storages: dict[int, Any]) -> Hashable:
+    """Return what tells a value from others at a launch."""
+    if isinstance(value, torch.Tensor):
+        return _tensor_mark(value, storages)
+    if isinstance(value, (tuple, list)):
+        return tuple([_exact_mark(item, storages) for item in value])
+    base = getattr(value, "base", None)  # a TMA descriptor's tensor
+    if isinstance(base, torch.Tensor):
+        layout = tuple(value.shape), tuple(value.strides), tuple(value.block_shape)
+        return (*layout, _tensor_mark(base, storages))
+    try:
+        hash(value)
+    except TypeError:
+        return id(type(value))
+    return type(value), value
+
+
+def _tensor_mark(tensor: torch.Tensor, storages: dict[int, Any]) -> Hashable:
+    address = tensor.data_ptr()
+    storage = tensor.untyped_storage()._cdata
+    place, first = storages.setdefault(storage, (len(storages), address))
+    return tensor.dtype, tensor.shape, tensor.stride(), address % 16, place, address - first
+
+
+def _rough(mark: Any) -> Hashable:
+    """Return a mark whose integers are told apart as Triton specialises them, and by size."""
+    if isinstance(mark, tuple):
+        return tuple([_rough(part) for part in mark])
+    if type(mark) is int:
+        return mark if -1 <= mark <= 1 else (mark.bit_length(), mark % 16 == 0)
+    return None if isinstance(mark, float) else mark
+
+
+# --------------------------------------------------------------------------------------- recorder
+
+
+@dataclass
+class _Counter:
+    """Counts of a distinct launch; `number` is -1 if it is not recorded."""
+
+    number: int
+    calls: int = 0
+    graph_calls: int = 0
+    host_s: float = 0.0
+
+
+class _LastLaunch(threading.local):
+    """When a thread launched last."""
+
+    at_s: float | None = None
+
+
+class LaunchRecorder:
+    """Records the launches of this process into a folder until it is closed.
+
+    Args:
+        folder: of the recording.
+        observe: gets each distinct launch, before and after its first run; for tests and benches.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        observe: Callable[[str, int, PendingLaunch], None] | None = None,
+    ) -> None:
+        self._folder, self._observe = Path(folder), observe
+        self._hooks = LaunchHooks(self._launch)
+        self._last = _LastLaunch()
+        self._file: TextIO | None = None
+        self._forget()
+        _recorders.add(self)
+
+    def _forget(self) -> None:
+        """Begin a record of this process: a fork has nothing of its parent's file."""
+        self._lock = threading.RLock()
+        self._file = None
+        self._counters: dict[Hashable, _Counter] = {}
+        self._keys_of: dict[int, int] = {}
+        self._kept: list[Any] = []  # kernels, whose identities are in keys
+        self._number, self._bytes, self._is_over = 0, 0, False
+        self._counted_s = time.monotonic()
+
+    def start(self) -> None:
+        """Record from now on.
+
+        Raises:
+            InputError: the folder cannot be made.
+        """
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot record into {self._folder}: {error.strerror}") from error
+        self._hooks.install()
+        call_after_imports([INDUCTOR_MODULE], self._hooks.wrap_inductor)
+        atexit.register(self.close)
+        util.register_after_fork(self, _close_with_worker)
+        if parent_process() is not None:
+            _close_with_worker(self)
+
+    def close(self) -> None:
+        """Stop recording, and put back what was wrapped."""
+        self._hooks.remove()
+        atexit.unregister(self.close)
+        with self._lock:
+            self._write_counts()
+            if self._file is not None:
+                with contextlib.suppress(OSError):
+                    self._file.close()
+            self._file, self._is_over = None, True
+
+    # ------------------------------------------------------------------------------------ launches
+
+    def _launch(self, pending: PendingLaunch, proceed: Callable[[], Any]) -> Any:
+        """Make a launch, and count it; the first of its kind is described."""
+        begun_s = time.monotonic()
+        counter, recipes = self._prepare(pending)
+        result = proceed()
+        try:
+            if recipes is not None:
+                self._describe(pending, counter, recipes)
+            self._count(counter, begun_s)
+        except Exception as error:  # the program goes on
+            self._give_up(error)
+        return result
+
+    def _prepare(self, pending: PendingLaunch) -> tuple[_Counter, dict[str, TensorRecipe] | None]:
+        try:
+            key = pending.key(_exact_mark)
+            counter = self._counters.get(key)
+            if counter is not None:
+                return counter, None
+            return self._new_counter(key, pending)
+        except Exception as error:  # the program goes on
+            self._give_up(error)
+            return _Counter(-1), None
+
+    def _new_counter(
+        self, key: Hashable, pending: PendingLaunch
+    ) -> tuple[_Counter, dict[str, TensorRecipe] | None]:
+        with self._lock:
+            kernel = id(pending.kernel)
+            count = self._keys_of.get(kernel, 0)
+            if count >= _EXACT_KEYS:
+                key = ("rough", _rough(key))
+                if key in self._counters:
+                    return self._counters[key], None
+            if count >= _MOST_KEYS or self._is_over:
+                return _Counter(-1), None
+            self._keys_of[kernel] = count + 1
+            self._kept += [pending.kernel] if not count else []
+            counter = self._counters[key] = _Counter(self._number)
+            self._number += 1
+        recipes = {} if _is_capturing() else _recipes(pending)
+        if self._observe is not None:
+            self._observe("before", counter.number, pending)
+        return counter, recipes
+
+    def _describe(
+        self, pending: PendingLaunch, counter: _Counter, recipes: dict[str, TensorRecipe]
+    ) -> None:
+        record = replace(record_of_launch(pending.requested()), recipes=recipes)
+        self._write({"number": counter.number, "launch": to_json(record)})
+        if self._observe is not None:
+            self._observe("after", counter.number, pending)
+
+    def _count(self, counter: _Counter, begun_s: float) -> None:
+        last_s, self._last.at_s = self._last.at_s, time.monotonic()
+        counter.calls += 1
+        counter.host_s += begun_s - last_s if last_s is not None else 0.0
+        if _is_capturing():
+            counter.graph_calls += 1
+        if begun_s - self._counted_s > _COUNTS_EVERY_S:
+            with self._lock:
+                self._write_counts()
+
+    # -------------------------------------------------------------------------------------- file
+
+    def _write_counts(self) -> None:
+        self._counted_s = time.monotonic()
+        counts = [
+            (c.number, c.calls, c.graph_calls, round(1e3 * c.host_s, 6))
+            for c in list(self._counters.values())
+            if c.number >= 0 and c.calls
+        ]
+        if counts:
+            self._write({"counts": counts})
+
+    def _write(self, document: dict[str, Any]) -> None:
+        """Append a line, unless the disk or the folder's share of it is full."""
+        with self._lock:
+            if self._is_over:
+                return
+            try:
+                if self._file is None:
+                    self._file = self._open_file()
+                line = json.dumps(document, separators=(",", ":")) + "\n"
+                self._bytes += len(line)
+                self._file.write(line)
+                self._file.flush()
+            except OSError as error:
+                self._give_up(error)
+            if self._bytes > _MOST_BYTES:
+                self._give_up(OSError(0, "the recording has 1 GB"))
+
+    def _open_file(self) -> TextIO:
+        rank = os.environ.get("RANK", "0")
+        name = f"launches-{os.getpid()}-{rank}-{secrets.token_hex(4)}.jsonl"
+        file = (self._folder / name).open("x", encoding="utf-8")
+        head = {
+            "schema": SCHEMA,
+            "pid": os.getpid(),
+            "rank": rank,
+            "device": _device_name(),
+            "torch": torch.__version__,
+            "triton": triton.__version__,
+        }
+        file.write(json.dumps(head) + "\n")
+        return file
+
+    def _give_up(self, error: Exception) -> None:
+        """Record nothing further; the program goes on, and what was recorded stays."""
+        if not self._is_over:
+            self._is_over = True
+            why = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+            with contextlib.suppress(Exception):
+                print(f"solkit: recording ended early: {why}", file=sys.stderr)
+
+    def begin_in_fork(self) -> None:
+        """Go on in a new process with a file of its own."""
+        is_over = self._is_over
+        self._forget()
+        self._is_over = is_over
+
+
+def _recipes(pending: PendingLaunch) -> dict[str, TensorRecipe]:
+    return {path: tensor_recipe(tensor) for path, tensor in pending.tensors()}
+
+
+def _is_capturing() -> bool:
+    return _has_context() and torch.cuda.is_current_stream_capturing()
+
+
+def _device_name() -> str:
+    """Return the GPU's name; starts no context where there is none yet."""
+    return torch.cuda.get_device_name() if _has_context() else ""
+
+
+def _has_context() -> bool:
+    return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
+
+
+_recorders: weakref.WeakSet[LaunchRecorder] = weakref.WeakSet()
+
+
+def _begin_in_forks() -> None:
+    for recorder in list(_recorders):
+        recorder.begin_in_fork()
+
+
+os.register_at_fork(after_in_child=_begin_in_forks)
+
+
+def _close_with_worker(recorder: LaunchRecorder) -> None:
+    """Close with a worker of multiprocessing, which leaves without Python's own exit."""
+    util.Finalize(None, recorder.close, exitpriority=100)
+
+
+# ----------------------------------------------------------------------------------------- window
+
+
+class _Window:
+    """Calls of the program's model that are recorded.
+
+    Args:
+        recorder: to start and to close.
+        skip: calls before the window.
+        calls: in the window; ``None`` for all.
+    """
+
+    def __init__(self, recorder: LaunchRecorder, skip: int, calls: int | None) -> None:
+        self._recorder, self._skip, self._calls = recorder, skip, calls
+        self._model = ModelCalls(self._begin_call)
+
+    def install(self) -> None:
+        """Watch the model's calls."""
+        self._model.install()
+
+    def _begin_call(self, number: int) -> None:
+        if self._skip and number == self._skip + 1:
+            self._recorder.start()
+        if self._calls is not None and number > self._skip + self._calls:
+            self._recorder.close()
+            self._model.remove()
+
+
+@contextlib.contextmanager
+def recording(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Record the Triton launches within the ``with`` block, of all threads and forks.
+
+    Launches go into files of `folder`, each process's into its own. Afterwards each kernel that can
+    be launched again has a kernel file there, which every command takes.
+
+    Args:
+        folder: where to; it may hold earlier recordings, which are merged.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+    recorder = LaunchRecorder(folder)
+    recorder.start()
+    try:
+        yield
+    finally:
+        recorder.close()
+        with contextlib.suppress(SolkitError):  # nothing was launched
+            write_kernel_files(read_launch_recording(folder))
+
+
+def start_from_environment() -> None:
+    """Record this process as ``SOLKIT_RECORD`` says.
+
+    Raises:
+        InputError: ``SOLKIT_RECORD_SKIP`` or ``SOLKIT_RECORD_CALLS`` is no number.
+    """
+    recorder = LaunchRecorder(os.environ["SOLKIT_RECORD"])
+    skip, calls = _count_from("SOLKIT_RECORD_SKIP"), _count_from("SOLKIT_RECORD_CALLS")
+    if skip or calls is not None:
+        _Window(recorder, skip or 0, calls).install()
+    if not skip:
+        recorder.start()
+
+
+def _count_from(variable: str) -> int | None:
+    text = os.environ.get(variable)
+    if text is None:
+        return None
+    if not text.isdigit():
+        raise InputError(f"{variable} is {text!r}; expected a number of calls")
+    return int(text)

@@ -1,0 +1,388 @@
+"""Launches of a program are recorded, and become kernel files; nothing runs on a GPU here."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+import call_kernels
+import pytest
+import recorded_kernels
+import torch
+import triton
+from triton.runtime.autotuner import Autotuner
+from triton.runtime.jit import JITFunction
+
+import solkit
+from solkit.datasets.launch_recordings import (
+    kernel_file_in,
+    kernels_of_recording,
+    read_launch_recording,
+    write_kernel_files,
+)
+from solkit.errors import InputError
+from solkit.integrations import recorder as recorder_module
+from solkit.integrations.recorder import LaunchRecorder
+
+HERE = Path(__file__).parent
+
+
+def launch_nothing(kernel, *args, grid, warmup, **kwargs):  # noqa: ARG001 - as Triton's
+    """Stand for a GPU: ask the grid as Triton does, and write nothing."""
+    if callable(grid):
+        grid({**dict(zip(kernel.arg_names, args)), **kwargs})
+    return "launched"
+
+
+@pytest.fixture(autouse=True)
+def without_a_gpu(monkeypatch):
+    monkeypatch.setattr(JITFunction, "run", launch_nothing)
+    monkeypatch.setattr(Autotuner, "_bench", lambda *_, **__: [1.0, 1.0, 1.0])
+
+
+def add(n=1000, block=128):
+    x, y, out = torch.randn(n), torch.full((n,), 3.0), torch.empty(n)
+    launch = call_kernels.add_kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)]
+    return launch(x, y, out, n, BLOCK=block, ADD=True)
+
+
+def recorded(folder, *calls):
+    with solkit.recording(folder):
+        for call in calls:
+            call()
+    return read_launch_recording(folder)
+
+
+def module_of(folder, name):
+    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# --------------------------------------------------------------------------------- what is recorded
+
+
+def test_equal_launches_count_and_others_are_apart(tmp_path):
+    found = recorded(tmp_path, add, add, lambda: add(2000), lambda: add(block=64))
+    assert sorted(launch.calls for launch in found.launches) == [1, 1, 2]
+    assert Counter(kernel.name for kernel in kernels_of_recording(found)[0]) == {
+        "add_kernel": 1,
+        "add_kernel_2": 1,  # another configuration in use
+    }
+    module = module_of(tmp_path, "add_kernel")
+    assert module.SHAPES == [{"n": 1000}, {"n": 2000}]
+    assert [len(each) for each in module.inputs(n=2000, device="cpu")[1:]] == [2000] * 3
+    assert module.LAUNCHES[1]["choices"][(512,)] == ((4,), {})
+
+
+def test_the_program_is_as_before_afterwards(tmp_path):
+    with solkit.recording(tmp_path):
+        assert JITFunction.run is not launch_nothing
+        assert add() == "launched"
+    assert JITFunction.run is launch_nothing
+
+
+def test_a_launch_that_fails_fails_as_ever_and_is_not_recorded(tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("no such luck")
+
+    monkeypatch.setattr(JITFunction, "run", fail)
+    with solkit.recording(tmp_path), pytest.raises(RuntimeError, match="no such luck"):
+        add()
+    with pytest.raises(InputError, match="no recorded launches"):
+        read_launch_recording(tmp_path)
+
+
+def test_timing_launches_of_an_autotuner_are_left_out(tmp_path):
+    out = torch.empty(512)
+
+    def tuned():
+        recorded_kernels.listed_kernel[lambda meta: (triton.cdiv(512, meta["BLOCK"]),)](out, 512)
+
+    found = recorded(tmp_path, tuned, tuned)
+    (launch,) = found.launches
+    assert (launch.calls, launch.launcher) == (2, "autotuner")
+    assert set(launch.configs) == {(64, 2, 3), (128, 4, 3), (256, 8, 3)}
+    module = module_of(tmp_path, "listed_kernel")
+    assert module.valid({"BLOCK": 64, "num_warps": 2, "num_stages": 3}, {})
+    assert not module.valid({"BLOCK": 64, "num_warps": 8, "num_stages": 3}, {})
+
+
+def test_what_heuristics_answer_follows_the_choice(tmp_path):
+    out = torch.empty(192)
+
+    def even():
+        grid = lambda meta: (triton.cdiv(192, meta["BLOCK"]),)  # noqa: E731
+        recorded_kernels.even_kernel[grid](out, 192, BLOCK=64)
+
+    recorded(tmp_path, even)
+    choices = module_of(tmp_path, "kernel_2" if (tmp_path / "kernel_2.py").exists() else "kernel")
+    answers = choices.LAUNCHES[0]["choices"]
+    assert answers[(64,)] == ((3,), {"EVEN": True})
+    assert answers[(128,)] == ((2,), {"EVEN": False})
+
+
+def test_views_of_a_storage_stay_views_of_one(tmp_path):
+    whole = torch.arange(4096.0).reshape(16, 256)
+    index = torch.randint(0, 16, (16,))
+    left, right = whole[:, :128], whole[:, 128:]
+    recorded(
+        tmp_path, lambda: recorded_kernels.rows_kernel[(16,)](left, right, index, 256, COLS=128)
+    )
+    x, y, drawn = module_of(tmp_path, "rows_kernel").inputs(device="cpu")
+    assert (x.stride(), y.stride()) == ((256, 1), (256, 1))
+    assert x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr()
+    assert y.data_ptr() - x.data_ptr() == 128 * 4
+    assert torch.equal(drawn, index)  # integers decide which rows are read
+
+
+def test_an_offset_keeps_its_alignment(tmp_path):
+    x = torch.randn(1001)[1:]
+
+    def odd():
+        call_kernels.add_kernel[(8,)](x, x.clone(), torch.empty(1000), 1000, BLOCK=128, ADD=True)
+
+    recorded(tmp_path, odd)
+    first, second, _ = module_of(tmp_path, "add_kernel").inputs(device="cpu")
+    assert first.data_ptr() % 16 == 4
+    assert second.data_ptr() % 16 == 0
+
+
+def test_contents_are_drawn_alike_and_not_kept(tmp_path):
+    x = torch.rand(1000) * 2 + 5
+    x[::4] = float("-inf")
+    weights = torch.randint(-128, 127, (10_000,), dtype=torch.int8)
+    args = x, weights, torch.empty(1000), 1000
+    recorded(tmp_path, lambda: call_kernels.add_kernel[(8,)](*args, BLOCK=128, ADD=True))
+    torch.manual_seed(0)
+    drawn, bytes_drawn, _ = module_of(tmp_path, "add_kernel").inputs(device="cpu")
+    finite = drawn[drawn.isfinite()]
+    assert finite.min() >= 5
+    assert finite.max() <= 7
+    assert 0.2 < float(drawn.isneginf().float().mean()) < 0.3
+    assert bytes_drawn.dtype == torch.int8
+    assert not torch.equal(bytes_drawn, weights)
+
+
+def test_what_cannot_be_launched_again_is_named(tmp_path):
+    table = torch.zeros(4, dtype=torch.int64)
+    found = recorded(tmp_path, lambda: recorded_kernels.pointers_kernel[(1,)](table, torch.ones(1)))
+    kernels, reasons = kernels_of_recording(found)
+    assert kernels == ()
+    assert "pointers_kernel cannot be launched again: " in reasons[0]
+    assert "makes pointers of integers" in reasons[0]
+
+
+def test_grids_that_a_closure_changes_do_not_break_the_record(tmp_path):
+    for programs in (1, 2):
+        recorded(tmp_path, lambda n=programs: call_kernels.add_kernel[(n,)](
+            torch.ones(64), torch.ones(64), torch.empty(64), 64, BLOCK=32, ADD=True))  # fmt: skip
+    found = read_launch_recording(tmp_path)
+    assert {launch.launch.grid for launch in found.launches} == {(1, 1, 1), (2, 1, 1)}
+    shapes = module_of(tmp_path, "add_kernel").SHAPES
+    assert sorted(shape["grid"] for shape in shapes) == ["1x1x1", "2x1x1"]
+
+
+def test_many_sizes_are_told_apart_roughly(tmp_path, monkeypatch):
+    monkeypatch.setattr(recorder_module, "_EXACT_KEYS", 4)
+    x = torch.ones(4096)
+
+    def at(n):
+        call_kernels.add_kernel[(1,)](x, x, x, n, BLOCK=32, ADD=True)
+
+    found = recorded(tmp_path, *(lambda n=n: at(n) for n in range(101, 141)))
+    assert 4 < len(found.launches) < 10
+    assert sum(launch.calls for launch in found.launches) == 40
+
+
+# -------------------------------------------------------------------------------- kernel files
+
+
+def test_files_need_none_of_the_programs_modules(tmp_path):
+    x, out = torch.randn(256), torch.empty(256)
+
+    def all_of_them():
+        grid = lambda meta: (triton.cdiv(256, meta["BLOCK"]),)  # noqa: E731
+        recorded_kernels.modules_kernel[grid](x, out, 256, BLOCK=64)
+        recorded_kernels.cubed[(4,)](x, out, recorded_kernels.scale, BLOCK=64)
+        recorded_kernels.even_kernel[grid](out, 256, BLOCK=64)
+
+    recorded(tmp_path, all_of_them)
+    text = "".join(file.read_text() for file in tmp_path.glob("*.py"))
+    assert "import recorded" not in text
+    assert {file.stem for file in tmp_path.glob("*.py")} == {"modules_kernel", "powers", "kernel"}
+
+
+@pytest.mark.slow
+def test_files_compute_what_the_kernels_do(tmp_path):
+    """By Triton's interpreter, in a process that cannot import the program's modules."""
+    x, out = torch.randn(256), torch.empty(256)
+
+    def all_of_them():
+        grid = lambda meta: (triton.cdiv(256, meta["BLOCK"]),)  # noqa: E731
+        recorded_kernels.modules_kernel[grid](x, out, 256, BLOCK=64)
+        recorded_kernels.cubed[(4,)](x, out, recorded_kernels.scale, BLOCK=64)
+        recorded_kernels.even_kernel[grid](out, 256, BLOCK=64)
+
+    recorded(tmp_path, all_of_them)
+    code = (
+        "import sys, importlib.util, torch\n"
+        f"folder = {str(tmp_path)!r}\n"
+        "def load(name):\n"
+        "    spec = importlib.util.spec_from_file_location(name, f'{folder}/{name}.py')\n"
+        "    module = importlib.util.module_from_spec(spec); spec.loader.exec_module(module)\n"
+        "    return module\n"
+        "m = load('modules_kernel'); x, out = m.inputs(device='cpu')\n"
+        "for block in m.SPACE['BLOCK']:\n"
+        "    out.zero_(); m.kernel(x, out, BLOCK=block)\n"
+        "    assert torch.allclose(out, 2 * x + 3 * x + .5 + 3 * x + .5 + x), block\n"
+        "m = load('powers'); x, out = m.inputs(device='cpu'); m.kernel(x, out)\n"
+        "assert torch.allclose(out, 8 * x)\n"
+        "m = load('kernel'); (out,) = m.inputs(device='cpu')\n"
+        "for block in m.SPACE['BLOCK']:\n"
+        "    out.zero_(); m.kernel(out, BLOCK=block); assert (out == 1).all(), block\n"
+        "print('same')\n"
+    )
+    env = {"TRITON_INTERPRET": "1", "PATH": "/usr/bin:/bin"}
+    told = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    if "numpy" in told.stderr:
+        pytest.skip("this triton's interpreter needs an older numpy")
+    assert told.stdout == "same\n", told.stderr
+
+
+def test_a_kernel_is_addressed_in_its_folder(tmp_path):
+    x = torch.randn(16, 100)
+    rows = lambda: call_kernels.rows_kernel[(16,)](x, x, 100, COLS=100, BLOCK_N=128)  # noqa: E731
+    recorded(tmp_path, rows)
+    assert kernel_file_in(str(tmp_path)) == str(tmp_path / "rows_kernel.py")
+    recorded(tmp_path, add)
+    assert kernel_file_in(f"{tmp_path}/add_kernel") == str(tmp_path / "add_kernel.py")
+    with pytest.raises(InputError, match=r"several kernels; name one .*add_kernel \(1 calls\)"):
+        kernel_file_in(str(tmp_path))
+    with pytest.raises(InputError, match="no kernel 'other'"):
+        kernel_file_in(f"{tmp_path}/other")
+
+
+def test_a_file_that_somebody_edited_stays(tmp_path):
+    recorded(tmp_path, add)
+    edited = tmp_path / "add_kernel.py"
+    edited.write_text(edited.read_text() + "\nMINE = 1\n")
+    write_kernel_files(read_launch_recording(tmp_path))
+    assert edited.read_text().endswith("MINE = 1\n")
+
+
+# --------------------------------------------------------------------------------------- faults
+
+
+def test_threads_record_together(tmp_path):
+    with solkit.recording(tmp_path):
+        threads = [threading.Thread(target=lambda: [add() for _ in range(20)]) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    (launch,) = read_launch_recording(tmp_path).launches
+    assert launch.calls == 80
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("end", [lambda: os._exit(0), lambda: os.kill(os.getpid(), signal.SIGKILL)])
+def test_a_fork_has_a_file_of_its_own_and_may_die(tmp_path, end, monkeypatch):
+    monkeypatch.setattr(recorder_module, "_COUNTS_EVERY_S", 0.0)  # counts with each launch
+    recorder = LaunchRecorder(tmp_path)
+    recorder.start()
+    try:
+        add()
+        pid = os.fork()
+        if not pid:
+            try:
+                add()
+                add(2000)
+            finally:
+                end()
+        os.waitpid(pid, 0)
+        add()
+    finally:
+        recorder.close()
+    found = read_launch_recording(tmp_path)
+    assert len(found.heads) == 2
+    sizes = {launch.launch.arguments["n"].value: launch.calls for launch in found.launches}
+    assert sizes == {1000: 3, 2000: 1}
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_worker_of_multiprocessing_writes_its_counts(tmp_path):
+    with solkit.recording(tmp_path):
+        worker = multiprocessing.get_context("fork").Process(target=add)
+        worker.start()
+        worker.join()
+    (launch,) = read_launch_recording(tmp_path).launches
+    assert (worker.exitcode, launch.calls) == (0, 1)
+
+
+def test_a_full_disk_ends_the_recording_alone(tmp_path, monkeypatch, capsys):
+    with solkit.recording(tmp_path):
+        add()
+        monkeypatch.setattr(
+            recorder_module.LaunchRecorder,
+            "_open_file",
+            lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")),
+        )
+        for recorder in recorder_module._recorders:
+            recorder._file = None
+        assert add(2000) == "launched"
+        assert add(3000) == "launched"
+    assert capsys.readouterr().err.count("recording ended early: No space left on device") == 1
+    assert len(read_launch_recording(tmp_path).launches) == 1
+
+
+def test_a_recording_has_a_largest_size(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(recorder_module, "_MOST_BYTES", 5000)
+    recorded(tmp_path, *(lambda n=n: add(n) for n in range(1000, 1050)))
+    assert "the recording has 1 GB" in capsys.readouterr().err
+    assert 0 < len(read_launch_recording(tmp_path).launches) < 10
+
+
+def test_a_line_that_was_not_finished_is_left_out(tmp_path):
+    recorded(tmp_path, add)
+    (file,) = tmp_path.glob("launches-*.jsonl")
+    file.write_text(file.read_text() + '{"number": 7, "lau')
+    assert len(read_launch_recording(tmp_path).launches) == 1
+
+
+def test_a_fault_of_the_recorder_leaves_the_program_alone(tmp_path, monkeypatch, capsys):
+    def fail(_):
+        raise ZeroDivisionError("on purpose")
+
+    monkeypatch.setattr(recorder_module, "record_of_launch", fail)
+    with solkit.recording(tmp_path):
+        assert add() == "launched"
+    assert "recording ended early: ZeroDivisionError: on purpose" in capsys.readouterr().err
+
+
+def test_no_tensor_is_held(tmp_path):
+    import gc
+    import weakref
+
+    x = torch.randn(1000)
+    seen = weakref.ref(x)
+    with solkit.recording(tmp_path):
+        call_kernels.add_kernel[(8,)](x, x, x, 1000, BLOCK=128, ADD=True)
+        del x
+        gc.collect()
+        assert seen() is None
+
+
+def test_a_folder_of_another_kind_is_refused(tmp_path):
+    (tmp_path / "launches-1-0-aa.jsonl").write_text(json.dumps({"schema": "other/1"}) + "\n")
+    with pytest.raises(InputError, match=r"launches-1-0-aa.jsonl:1: the schema 'other/1'"):
+        read_launch_recording(tmp_path)
