@@ -15,6 +15,8 @@ import typer
 
 from solkit.cli._commands import App
 from solkit.cli._options import parse_settings
+from solkit.cli.apply import EPILOG as APPLY_EPILOG
+from solkit.cli.apply import apply
 from solkit.cli.batch import EPILOG as BATCH_EPILOG
 from solkit.cli.batch import batch
 from solkit.cli.bound import bound
@@ -74,6 +76,7 @@ app.command()(inductor)
 app.command(rich_help_panel=_LEARNING)(replay)
 app.command(epilog=EMIT_EPILOG)(emit)
 app.command(epilog=BATCH_EPILOG)(batch)
+app.command(epilog=APPLY_EPILOG)(apply)
 app.command()(run)
 app.command()(serve)
 app.command()(mcp)

@@ -27,8 +27,8 @@ _Result = Annotated[
     str,
     typer.Argument(
         metavar="RESULT",
-        help="JSON of `solkit tune`, a log, a tuning database, or a file that `solkit data import` "
-        "reads.",
+        help="JSON of `solkit tune`, a log, a tuning database, a tuned folder, or a file that "
+        "`solkit data import` reads.",
     ),
 ]
 _Format = Annotated[str, typer.Option("--format", metavar="NAME", help="As listed below.")]

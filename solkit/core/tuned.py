@@ -9,6 +9,7 @@ from typing import Literal
 
 from solkit.core.kernel_programs import Binding
 from solkit.core.launches import Launch
+from solkit.core.reports import Ratio
 from solkit.core.values import Value
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Speedup",
     "TunedEntry",
     "TunedFolder",
+    "VerifiedKernels",
     "bucket_of_launch",
     "complete_params",
 ]
@@ -143,6 +145,23 @@ class AppliedChoice:
     launcher: Launcher
     params: Mapping[str, Value]
     applied: bool
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class VerifiedKernels:
+    """Kernels of a tuned folder whose entries were tried together in the whole program.
+
+    Attributes:
+        kernels: their names.
+        ratio: the program's time with them over its time without; ``None`` if it failed with them.
+        kept: whether they gain: the interval ends below `solkit.integrations.verifying.GAIN`.
+        why: how the program failed; else empty.
+    """
+
+    kernels: tuple[str, ...]
+    ratio: Ratio | None
+    kept: bool
     why: str = ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,18 @@ from solkit.core import (
     TimedParams,
     Tuned,
     TuneVerdict,
+    Value,
 )
-from solkit.core.codec import from_json
+from solkit.core.codec import from_json, to_json
+from solkit.core.outcomes import canonical
+from solkit.core.tuned import Speedup, TunedEntry, TunedFolder
+from solkit.datasets import tuned_folder
 from solkit.errors import InputError
-from solkit.tuner.tuning_results import TuningResult, finding_of, results_of_runs
+from solkit.tuner.tuning_results import Key, TuningResult, finding_of, results_of_runs
 
-__all__ = ["TUNE_SCHEMA", "logged_rows", "parse_tune_result", "read_results"]
+__all__ = [
+    *("TUNE_SCHEMA", "logged_rows", "parse_tune_result", "read_results", "results_of_tuned_folder"),
+]
 
 TUNE_SCHEMA = "solkit.tune/1"
 
@@ -33,8 +40,8 @@ def read_results(
     """Return what tuning found, as a file or folder holds it.
 
     Args:
-        path: a database (a folder, or a server's URL) or another store, a log, the JSON of
-            `solkit tune` (``solkit.tune/1``), or a file that `solkit data import` reads.
+        path: a database (a folder, or a server's URL) or another store, a tuned folder, a log, the
+            JSON of `solkit tune` (``solkit.tune/1``), or a file that `solkit data import` reads.
         device: the GPU, if the file of another tool does not name it; of a database, only results
             of this GPU.
         kernel: of a database, only this kernel, by its name or its id.
@@ -47,6 +54,9 @@ def read_results(
 
         return Database(path).findings(device=device)
     path = Path(path)
+    if (path / tuned_folder.FILE).is_file():
+        results = results_of_tuned_folder(tuned_folder.read_tuned_folder(path), path)
+        return tuple(r for r in results if device in (None, r.key.device))
     if path.is_dir():
         return results_of_runs(_stored_rows(path, device, kernel))
     document = _read_json(path) if path.suffix == ".json" else None
@@ -63,6 +73,51 @@ def read_results(
 
     labels = Labels() if is_outcome_log(path) else Labels(device=device)
     return results_of_runs(imported(path, labels=labels).rows)
+
+
+def results_of_tuned_folder(tuned: TunedFolder, folder: Path) -> tuple[TuningResult, ...]:
+    """Return a tuned folder's entries as results; sizes are those of their buckets.
+
+    A tensor's sizes are called by its name and axis: ``x_0``. Without a head-to-head that shows a
+    gain, the result is what was in use.
+    """
+    written = datetime.fromtimestamp((folder / tuned_folder.FILE).stat().st_mtime, timezone.utc)
+    return tuple(_result_of_entry(entry, tuned, written) for entry in tuned.entries)
+
+
+def _result_of_entry(entry: TunedEntry, tuned: TunedFolder, written: datetime) -> TuningResult:
+    is_faster = entry.speedup is not None and entry.speedup.low > 1
+    versions = {"triton_version": tuned.triton or None, "torch_version": tuned.torch or None}
+    return TuningResult(
+        Key(entry.program, canonical(to_json(entry.bucket)), tuned.device, None, **versions),
+        entry.kernel,
+        _sizes_of_entry(entry),
+        run_id=entry.source or tuned_folder.FILE,
+        incumbent=TimedParams(dict(entry.in_use)),
+        winner=TimedParams(dict(entry.params)),
+        verdict=TuneVerdict.FASTER if is_faster else TuneVerdict.KEEP,
+        confirmed=entry.speedup is not None,
+        ratio=None if entry.speedup is None else _ratio_of_speedup(entry.speedup),
+        why="",
+        times={},
+        measured=0,
+        gpu_s=None,
+        begun=written,
+        ended=written,
+    )
+
+
+def _sizes_of_entry(entry: TunedEntry) -> dict[str, Value]:
+    axes = {
+        f"{name}_{axis}": size
+        for name, shape in entry.bucket.shapes.items()
+        for axis, size in enumerate(shape)
+    }
+    return {**axes, **entry.bucket.constants, **entry.bucket.scalars}
+
+
+def _ratio_of_speedup(speedup: Speedup) -> Ratio:
+    return Ratio(1 / speedup.value, 1 / speedup.high, 1 / speedup.low, resolution=0.0, turns=0)
 
 
 def _stored_rows(folder: Path, device: str | None, kernel: str | None) -> Iterator[Outcome]:
