@@ -18,7 +18,7 @@ from solkit.core import Binding, KernelProgram, TensorLayout, Value
 from solkit.core.recordings import RecordedLaunch, TensorRecipe
 from solkit.errors import UnsupportedError
 
-__all__ = ["file_group", "kernel_file_text", "launch_sizes"]
+__all__ = ["file_group", "kernel_file_text", "launch_sizes", "tensor_paths"]
 
 _TORCH_DTYPES: Mapping[str, str] = {
     "i1": "bool",
@@ -311,6 +311,11 @@ def _all_sizes(record: RecordedLaunch) -> Iterator[tuple[str, Value]]:
     yield "grid", "x".join(map(str, record.launch.grid))
 
 
+def tensor_paths(record: RecordedLaunch) -> list[str]:
+    """Return the tensors of a launch, in the order of its file's `inputs`: ``"x"``, ``"x[1]"``."""
+    return [path for path, binding in _flat_arguments(record) if binding.tensor is not None]
+
+
 def _flat_arguments(record: RecordedLaunch) -> Iterator[tuple[str, Binding]]:
     def flat(path: str, binding: Binding) -> Iterator[tuple[str, Binding]]:
         yield path, binding
@@ -462,7 +467,7 @@ def kernel_file_text(records: Sequence[RecordedLaunch], origin: str) -> str:
     program = _ProgramText(first, first.launch.program)
     text = program.text()
     sizes = launch_sizes(records)
-    tensors = [path for path, binding in _flat_arguments(first) if binding.tensor is not None]
+    tensors = tensor_paths(first)
     arguments = _argument_names(tensors)
     is_one = len(records) == 1
     parameters = ", ".join([*([] if is_one else ["launch"]), *arguments.values()])

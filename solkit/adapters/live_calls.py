@@ -37,6 +37,7 @@ __all__ = [
 INDUCTOR_MODULE = "torch._inductor.runtime.triton_heuristics"
 _NUM_WARPS, _NUM_STAGES = 4, 3
 """Triton's defaults on NVIDIA GPUs."""
+_INDUCTOR_OPTIONS = ("enable_fp_fusion", "launch_pdl")
 _PLAIN = (bool, int, float, str)
 _INTERNAL = ("debug", "instrumentation_mode")
 """Keywords that `JITFunction.run` adds itself."""
@@ -194,16 +195,22 @@ def _inductor_launch(tuner: Any, args: Sequence[Any]) -> RequestedLaunch:
         expressions = module.GridExpr.from_meta(tuner.inductor_meta, blocks)
         return expressions.eval_slow({**arguments, **meta})
 
-    options = {"num_warps": config.num_warps, "num_stages": config.num_stages}
     return RequestedLaunch(
         tuner.fn,
         grid,
         values,
         tuple(name for name in tuner.fn.arg_names if name in constexprs),
-        options,
+        _inductor_options(tuner.triton_meta, config),
         "inductor",
         tuple(config_values(candidate) for candidate in tuner.configs or ()),
     )
+
+
+def _inductor_options(meta: Mapping[str, Any], config: Any) -> dict[str, Any]:
+    """Return the compiler's options as `_precompile_config` of Inductor passes them."""
+    options = {"num_warps": config.num_warps, "num_stages": config.num_stages}
+    options |= {name: meta[name] for name in _INDUCTOR_OPTIONS if meta.get(name) is not None}
+    return options | ({"enable_reflect_ftz": False} if meta.get("disable_ftz") else {})
 
 
 # ------------------------------------------------------------------------------------------ hooks

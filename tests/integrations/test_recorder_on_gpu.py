@@ -1,0 +1,94 @@
+"""Launches that really run are recorded, and their kernel files compute the same."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import call_kernels
+import pytest
+import recorded_kernels
+import torch
+import triton
+
+import solkit
+from solkit.datasets.launch_recordings import read_launch_recording
+
+pytestmark = pytest.mark.gpu
+
+
+def add(x, y, out):
+    n = x.numel()
+    call_kernels.add_kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](
+        x, y, out, n, BLOCK=128, ADD=True
+    )
+
+
+def module_of(folder, name):
+    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_kernel_file_computes_what_the_launch_did(tmp_path):
+    x, y = torch.randn(1000, device="cuda"), torch.randn(1000, device="cuda")
+    out, again = torch.empty_like(x), torch.empty_like(x)
+    with solkit.recording(tmp_path):
+        add(x, y, out)
+    module = module_of(tmp_path, "add_kernel")
+    module.kernel(x, y, again, BLOCK=256, num_warps=8)
+    assert torch.equal(out, again)
+
+
+def test_an_autotuned_kernel_keeps_its_list_and_its_choice(tmp_path):
+    out = torch.empty(100_000, device="cuda")
+    grid = lambda meta: (triton.cdiv(out.numel(), meta["BLOCK"]),)  # noqa: E731
+    with solkit.recording(tmp_path):
+        recorded_kernels.listed_kernel[grid](out, out.numel())
+        recorded_kernels.listed_kernel[grid](out, out.numel())
+    (launch,) = read_launch_recording(tmp_path).launches
+    assert (launch.calls, len(launch.configs)) == (2, 3)
+    assert launch.params["BLOCK"] == recorded_kernels.listed_kernel.best_config.kwargs["BLOCK"]
+
+
+def test_a_launch_in_a_graph_is_captured_without_waiting(tmp_path):
+    x, out = torch.randn(1000, device="cuda"), torch.empty(1000, device="cuda")
+    add(x, x, out)  # compiles
+    graph = torch.cuda.CUDAGraph()
+    with solkit.recording(tmp_path), torch.cuda.graph(graph):
+        add(x, x, out)
+    out.zero_()
+    graph.replay()
+    assert torch.allclose(out, 3 * x)
+    (launch,) = read_launch_recording(tmp_path).launches
+    assert (launch.calls, launch.graph_calls) == (1, 1)
+
+
+def test_kernels_of_torch_compile_compute_the_same(tmp_path):
+    torch._dynamo.reset()
+    x = torch.randn(64, 4096, device="cuda")
+    compiled = torch.compile(lambda x: torch.softmax(x * 2, -1))
+    with solkit.recording(tmp_path):
+        want = compiled(x)
+        compiled(x)
+    (launch,) = read_launch_recording(tmp_path).launches
+    assert (launch.launcher, launch.calls) == ("inductor", 2)
+    module = module_of(tmp_path, launch.launch.name)
+    drawn = module.inputs()
+    drawn[0].copy_(x)
+    module.kernel(*drawn)
+    assert any(torch.equal(tensor.reshape(-1), want.reshape(-1)) for tensor in drawn[1:])
+    with solkit.recording(tmp_path / "later"):
+        compiled(x)  # by Inductor's cached launcher
+    (later,) = read_launch_recording(tmp_path / "later").launches
+    assert later.digest == launch.digest
+
+
+def test_steady_state_costs_nothing_afterwards(tmp_path):
+    from triton.runtime.jit import JITFunction
+
+    before = JITFunction.run
+    x, out = torch.randn(64, device="cuda"), torch.empty(64, device="cuda")
+    with solkit.recording(tmp_path):
+        add(x, x, out)
+    assert JITFunction.run is before
