@@ -12,6 +12,7 @@ A figure is the best time of a space over the best found after n measurements, t
 seeds, the mean over spaces. A method's means are printed on stderr once it is done. Peers:
 
 - ``tpe``, ``optuna-gp``: Optuna's samplers; warm, the prior's ten best points are enqueued;
+- ``plain-gp``: a textbook Gaussian process with expected improvement;
 - ``forest``: like Helion's: a random forest says which neighbours of the best are measured;
 - ``kt:NAME``: a strategy of Kernel Tuner's in simulation, if kernel_tuner is installed;
 - ``random``.
@@ -39,6 +40,9 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import minimize
+from scipy.stats import norm
 
 from solkit.errors import SolkitError
 from solkit.tuner import search_replay as replaying
@@ -105,6 +109,132 @@ class Forest:
         chances = forest.predict(xgboost.DMatrix(self.features[pool])).astype(float)
         chances += 1e-6 * np.array([self.random.random() for _ in pool])
         return pool[np.argsort(-chances)[: self.ROUND]].tolist()
+
+
+class PlainGaussianProcess:
+    """A textbook peer: Matérn 5/2 with a length a parameter, expected improvement, eight starts.
+
+    Parameters are numbers (logarithms of positive ones) or ranks of names, from 0 to 1. Starts are
+    spread by distance. Failures count as the slowest; what is slower than the median is
+    compressed. Hyperparameters are fitted every fifth time, under log-normal priors.
+    """
+
+    STARTS, REFIT, POOL, SLOW = 8, 5, 4000, 0.3
+    LENGTH, NOISE = 0.6, 1e-2
+
+    def __init__(self, space, prior, seed):
+        del prior
+        self.space, self.chance = space, np.random.default_rng(seed)
+        self.at = {point_key(point): at for at, point in enumerate(space.points)}
+        self.features = unit_columns(space.points)
+        count = len(self.features)
+        self.free = np.ones(count, bool)
+        self.starts = self.spread(self.chance.choice(count, min(400, count), replace=False))
+        self.seen: list[int] = []
+        self.times: list[float] = []
+        lengths = np.full(self.features.shape[1], math.log(self.LENGTH))
+        self.hyper = np.r_[lengths, 0.0, math.log(self.NOISE)]
+
+    def spread(self, places):
+        """Points of which each is the farthest from those before it."""
+        chosen = [int(places[0])]
+        while len(chosen) < min(self.STARTS, len(places)):
+            apart = self.features[places][:, None] - self.features[chosen][None]
+            chosen.append(int(places[(apart**2).sum(-1).min(1).argmax()]))
+        return chosen
+
+    def ask(self, number=1):
+        """One point, whatever the number."""
+        del number
+        if not self.free.any():
+            return []
+        if self.starts:
+            place = self.starts.pop(0)
+        elif not np.isfinite(self.times).any():
+            place = int(self.chance.choice(np.flatnonzero(self.free)))
+        else:
+            place = self.improving()
+        self.free[place] = False
+        return [self.space.points[place]]
+
+    def tell(self, params, time_ms):
+        """What a point took."""
+        self.seen.append(self.at[point_key(params)])
+        self.times.append(math.nan if time_ms is None else math.log(time_ms))
+
+    def targets(self):
+        logs = np.array(self.times)
+        logs = np.where(np.isnan(logs), np.nanmax(logs), logs)
+        middle = np.median(logs)
+        warped = np.where(logs > middle, middle + self.SLOW * (logs - middle), logs)
+        return (warped - warped.mean()) / (warped.std() + 1e-9)
+
+    def improving(self):
+        """The free point with the largest expected improvement."""
+        targets, points = self.targets(), self.features[self.seen]
+        if len(targets) % self.REFIT == 0 or len(targets) == self.STARTS:
+            found = minimize(
+                self.loss, self.hyper, (points, targets), "L-BFGS-B", options={"maxiter": 15}
+            )
+            self.hyper = found.x if np.isfinite(found.fun) else self.hyper
+        factor = cho_factor(self.covariance(points, points, True), lower=True)
+        pool = self.pool(targets)
+        cross = self.covariance(self.features[pool], points)
+        mean = cross @ cho_solve(factor, targets)
+        held = np.einsum("ij,ji->i", cross, cho_solve(factor, cross.T))
+        sd = np.sqrt(np.maximum(math.exp(self.hyper[-2]) - held, 1e-9))
+        best = targets[np.isfinite(self.times)].min()
+        step = (best - mean) / sd
+        return int(pool[np.argmax(sd * (step * norm.cdf(step) + norm.pdf(step)))])
+
+    def pool(self, targets):
+        """All free points, or those next to the five best and a sample."""
+        left = np.flatnonzero(self.free)
+        if len(left) <= self.POOL:
+            return left
+        best = self.features[np.array(self.seen)[np.argsort(targets)[:5]]]
+        steps = (np.abs(self.features[left][:, None] - best[None]) > 1e-9).sum(-1).min(1)
+        near = left[np.argsort(steps + self.chance.random(len(left)))[: self.POOL // 2]]
+        drawn = self.chance.choice(left, self.POOL // 2, replace=False)
+        return np.unique(np.r_[near, drawn])
+
+    def covariance(self, a, b, noisy=False, hyper=None):
+        hyper = self.hyper if hyper is None else hyper
+        lengths, signal = np.exp(hyper[:-2]), math.exp(hyper[-2])
+        apart = math.sqrt(5) * np.sqrt((((a[:, None] - b[None]) / lengths) ** 2).sum(-1))
+        shared = signal * (1 + apart + apart**2 / 3) * np.exp(-apart)
+        return shared + (math.exp(hyper[-1]) + 1e-5) * np.eye(len(a)) if noisy else shared
+
+    def loss(self, hyper, points, targets):
+        try:
+            factor = cho_factor(self.covariance(points, points, True, hyper), lower=True)
+        except np.linalg.LinAlgError:
+            return 1e9
+        fit = targets @ cho_solve(factor, targets) / 2 + np.log(np.diag(factor[0])).sum()
+        lengths = ((hyper[:-2] - math.log(self.LENGTH)) ** 2).sum()
+        noise = ((hyper[-1] - math.log(self.NOISE)) / 1.5) ** 2
+        return fit + (lengths + hyper[-2] ** 2 + noise) / 2
+
+
+def unit_columns(points):
+    """A column from 0 to 1 for each parameter that varies: (points, parameters)."""
+    columns = []
+    for name in points[0]:
+        values = [point[name] for point in points]
+        distinct = sorted(set(values), key=str)
+        if len(distinct) < 2:
+            continue
+        if any(isinstance(value, str) or value is None for value in distinct):
+            column = np.array([distinct.index(value) for value in values], float)
+        else:
+            column = np.array(values, float)
+            if column.min() > 0 and len(distinct) > 2:
+                column = np.log2(column)
+        columns.append((column - column.min()) / np.ptp(column))
+    return np.array(columns).T
+
+
+OWN_PEERS = {"forest": Forest, "plain-gp": PlainGaussianProcess}
 
 
 def kernel_tuner(strategy):
@@ -202,7 +332,7 @@ def methods(names):
             else:
                 print(f"{name} is left out: pip install kernel_tuner", file=sys.stderr)
         else:
-            found[name] = Forest if name == "forest" else METHODS[name]
+            found[name] = OWN_PEERS.get(name) or METHODS[name]
     return found
 
 
@@ -430,7 +560,15 @@ def main():
         names = options.methods.split(",") if options.methods else ("solkit", "tpe", "random")
         own_sets(options.spaces, options.depth, names)
         return
-    every = ("solkit", "tpe", "optuna-gp", "forest", *(f"kt:{n}" for n in KERNEL_TUNER), "random")
+    every = (
+        "solkit",
+        "plain-gp",
+        "tpe",
+        "optuna-gp",
+        "forest",
+        *(f"kt:{n}" for n in KERNEL_TUNER),
+        "random",
+    )
     names = options.methods.split(",") if options.methods else every
     budgets = [int(each) for each in options.budget.split(",")]
     spaces = read(options.paths, options.sets, options.spaces)

@@ -43,6 +43,7 @@ class Encoding:
 
     Attributes:
         parameters: how many the space has.
+        varying: how many of them have several values.
         scales: by column of the features, the number of its length scale.
     """
 
@@ -51,6 +52,7 @@ class Encoding:
         self.parameters = len(space.values)
         listed = list(space.values.values())
         self._varying = [at for at, values in enumerate(listed) if len(values) > 1]
+        self.varying = len(self._varying)
         self._tables: dict[int, Array] = {}
         scales: list[int] = []
         for at in self._varying:

@@ -284,10 +284,10 @@ class SearchSettings:
     """One setting for all spaces.
 
     Attributes:
-        starts: measurements of the initial design, which spreads over the space. With a prior it
-            is the first that the model without the prior may decide. Until then the points with
-            the lowest forecast are measured, unless the prior has views: which of these to follow
-            is to be found out.
+        starts: measurements of the initial design, which spreads over the space, at most: one more
+            than parameters vary is enough. With a prior it is the first that the model without the
+            prior may decide. Until then the points with the lowest forecast are measured, unless
+            the prior has views: which of these to follow is to be found out.
         considered: points among which an answer is chosen.
         slow: what is left of differences among the slower half of times, so that the model
             resolves the faster half.
@@ -351,6 +351,7 @@ class Search:
         self._follows = self._believes and not self._model.prior.views
         nothing = PriorFeatures(self._encoding, None, sample, settings.slow)
         self._models = [self._model, self._make_model(nothing)]
+        self._design_size = min(settings.starts, self._encoding.varying + 1)
 
     def _make_model(self, prior: PriorFeatures) -> PoolModel:
         settings = self._settings
@@ -472,7 +473,7 @@ class Search:
             places = self._first.pop(0)
             if int(self._encoding.keys(places[None])[0]) not in self._at:
                 return places
-        starts = 1 if self._believes else self._settings.starts
+        starts = 1 if self._believes else self._design_size
         if self._rows.best is None or len(self._rows) < starts:
             return self._design_point()
         model = self._deciding_model()

@@ -45,6 +45,17 @@ def test_finds_the_best_of_a_smooth_space_in_a_fifth_of_it():
     assert found == [1.0] * 5
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_space_of_one_parameter_needs_few_starts(seed):
+    """A parabola over 64 values: six points that are spread may all be five from its floor."""
+    search = searched(Search(Space({"X": list(range(64))}), seed=seed), 6, parabola)
+    assert abs(search.best[0]["X"] - 21) <= 2
+
+
+def parabola(params):
+    return 1 + ((params["X"] - 21) / 16) ** 2
+
+
 @pytest.mark.slow
 def test_asks_for_every_point_once_and_then_for_none():
     space = Space(VALUES).where("X * Y <= 256", lambda p: p["X"] * p["Y"] <= 256, ["X", "Y"])
