@@ -51,6 +51,7 @@ class ChoiceRequest:
         offers: the configurations that the launcher would choose from.
         free: parameters that may have other values than those of `offers`.
         digest: the program's digest, if it is known; it takes the function to find out.
+        passed: functions among the arguments, in the order of the parameters.
     """
 
     kernel: str
@@ -62,6 +63,7 @@ class ChoiceRequest:
     offers: tuple[Params, ...] = ()
     free: frozenset[str] = frozenset()
     digest: str = ""
+    passed: tuple[Any, ...] = ()
 
 
 class Chooser(Protocol):
@@ -101,14 +103,22 @@ def withdraw() -> None:
         function = _SERVED.planned.pop()()
         if function is not None:
             vars(function).pop(_PLAN, None)
+    for entry in reversed(_SERVED.replaced.copy()):
+        module, form, name, wrapper = entry
+        if vars(form).get(name) is wrapper:  # else others wrapped it since, and it passes calls on
+            setattr(form, name, wrapper.__wrapped__)
+            _SERVED.replaced.remove(entry)
+            if all(module != other for other, *_ in _SERVED.replaced):
+                _SERVED.patched.discard(module)
 
 
 @dataclass
 class _Served:
-    """The chooser, the modules that ask it, and functions that keep its answers."""
+    """The chooser, modules that ask it or will, their replaced methods, functions with answers."""
 
     chooser: Chooser | None = None
     patched: set[str] = field(default_factory=set)
+    replaced: list[tuple[str, Any, str, Any]] = field(default_factory=list)
     planned: list[weakref.ref[Any]] = field(default_factory=list)
 
 
@@ -139,14 +149,16 @@ def _triton_dtype(dtype: Any) -> str:
     from triton.runtime.jit import type_canonicalisation_dict
 
     name = str(dtype).rpartition(".")[2]
-    return str(type_canonicalisation_dict.get(name, name))
+    return "i1" if name == "bool" else str(type_canonicalisation_dict.get(name, name))
 
 
 def _replaced(module: ModuleType, owner: str, name: str, around: Callable[[Any], Any]) -> None:
     """Put a function around a method of a module's class."""
-    original = getattr(getattr(module, owner), name)
-    wrapper = wraps(original)(around(original))
-    setattr(getattr(module, owner), name, wrapper)
+    form = getattr(module, owner)
+    original = getattr(form, name)
+    wrapper = wraps(original, updated=())(around(original))  # marks of others are theirs
+    setattr(form, name, wrapper)
+    _SERVED.replaced.append((module.__name__, form, name, wrapper))
 
 
 # ------------------------------------------------------------------------------ Triton's autotuner
@@ -199,10 +211,12 @@ def _time_no_choice(original: Any) -> Any:
 
 def _request_of_tuner(tuner: Any, kwargs: Mapping[str, Any]) -> ChoiceRequest:
     offers = tuple(map(_params_of, tuner.configs))
-    named = {n: v for n, v in {**tuner.nargs, **kwargs}.items() if n in tuner.arg_names}
+    function = _jit_function(tuner)
+    named = _named_arguments(function, tuple(tuner.nargs.values()), kwargs)
     return ChoiceRequest(
-        *(str(tuner.base_fn.__name__), "autotuner", _jit_function(tuner), _current_device()),
-        *(_bucket(named), offers[0], offers, frozenset(offers[0])),
+        *(str(tuner.base_fn.__name__), "autotuner", function, _current_device(), _bucket(named)),
+        *(offers[0], offers, frozenset(offers[0])),
+        passed=_functions_in(named),
     )
 
 
@@ -212,6 +226,23 @@ def _jit_function(kernel: Any) -> Any:
     while not isinstance(kernel, JITFunction):
         kernel = kernel.fn
     return kernel
+
+
+def _named_arguments(
+    function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments at hand by parameter, in the order declared, with defaults."""
+    names = [param.name for param in function.params]
+    passed = {**dict(zip(names, args, strict=False)), **kwargs}
+    defaults = {p.name: p.default for p in function.params if p.has_default}
+    named = {**defaults, **passed}
+    return {name: named[name] for name in names if name in named}
+
+
+def _functions_in(named: Mapping[str, Any]) -> tuple[Any, ...]:
+    from triton.runtime.jit import JITFunction
+
+    return tuple(value for value in named.values() if isinstance(value, JITFunction))
 
 
 def _current_device() -> int:
@@ -369,17 +400,15 @@ def _choose_options(
 def _request_of_launch(
     function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> ChoiceRequest:
-    names = [param.name for param in function.params]
-    defaults = {p.name: p.default for p in function.params if p.has_default}
-    named = {**defaults, **dict(zip(names, args, strict=False))}
-    named |= {name: value for name, value in kwargs.items() if name in names}
+    named = _named_arguments(function, args, kwargs)
     constants = {p.name: named[p.name] for p in function.params if p.is_constexpr}
     options = {name: kwargs[name] for name in _LAUNCH if kwargs.get(name) is not None}
     constants = {n: v for n, v in constants.items() if isinstance(v, _PLAIN)}
     return ChoiceRequest(
         *(function.__name__, "jit", function, _current_device()),
         *(_bucket(named), complete_params({**constants, **options}), ()),
-        frozenset(_LAUNCH) - set(names),
+        frozenset(_LAUNCH) - set(named),
+        passed=_functions_in(named),
     )
 
 

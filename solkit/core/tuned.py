@@ -52,10 +52,12 @@ class LaunchBucket:
 
         Constants and dtypes must be equal, and so must sizes up to 16. Larger ones must round up to
         the same power of two and both be multiples of 16 or neither, as Triton specialises them.
+        Constants that the launch lacks follow from what it has: heuristics compute them later.
         """
+        constants = {name: other.constants.get(name, v) for name, v in self.constants.items()}
         return (
-            _equal(self.constants, other.constants)
-            and _equal(self.dtypes, other.dtypes)
+            constants == dict(self.constants)
+            and other.dtypes == {**other.dtypes, **self.dtypes}
             and all(_alike(n, other.scalars.get(name)) for name, n in self.scalars.items())
             and all(_alike_shapes(s, other.shapes.get(name)) for name, s in self.shapes.items())
         )
@@ -192,11 +194,6 @@ def complete_params(params: Mapping[str, Value]) -> dict[str, Value]:
 def _is_size(arg: Binding) -> bool:
     is_scalar = arg.kind in ("scalar", "constant")
     return is_scalar and isinstance(arg.value, int) and not isinstance(arg.value, bool)
-
-
-def _equal(tuned: Mapping[str, Value], live: Mapping[str, Value]) -> bool:
-    missing = object()
-    return all(live.get(name, missing) == value for name, value in tuned.items())
 
 
 def _alike(tuned: int, live: int | None) -> bool:

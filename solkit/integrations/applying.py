@@ -224,7 +224,7 @@ class _TunedChooser:
 def _digest_of(request: ChoiceRequest) -> str:
     from solkit.adapters.launch_records import program_digest
 
-    return program_digest(request.function)
+    return program_digest(request.function, request.passed)
 
 
 def _names_in(entry: TunedEntry) -> Iterator[str]:

@@ -126,7 +126,9 @@ class _Waiting(importlib.abc.MetaPathFinder):
         """Return the spec that others find, whose loader says when the module is loaded."""
         if name not in self._missing:
             return None
-        for finder in [f for f in sys.meta_path if f is not self and hasattr(f, "find_spec")]:
+        place = next(n for n, finder in enumerate(sys.meta_path) if finder is self)
+        later = sys.meta_path[place + 1 :]  # others that wait are asked by each other but once
+        for finder in [finder for finder in later if hasattr(finder, "find_spec")]:
             spec = finder.find_spec(name, path, target)
             if spec is not None:
                 self._watch_loader(name, spec)

@@ -13,6 +13,7 @@ import torch
 import triton
 import triton.language as tl
 from triton.compiler.errors import CompileTimeAssertionFailure
+from triton.runtime.autotuner import Autotuner
 from triton.runtime.driver import driver as triton_driver
 from triton.runtime.jit import JITFunction
 
@@ -331,6 +332,27 @@ def test_withdrawn_or_replaced_folders_apply_no_longer(gpu, tmp_path):
     applying.withdraw()
     run(scale_kernel, BLOCK=64)
     assert [launch["num_warps"] for launch in gpu] == [8, 2, 4]
+
+
+def test_withdrawing_puts_back_what_was_wrapped(tmp_path):
+    originals = JITFunction.run, Autotuner.prune_configs, Autotuner._bench
+    use(tmp_path, plain())
+    assert JITFunction.run is not originals[0]
+    applying.withdraw()
+    assert (JITFunction.run, Autotuner.prune_configs, Autotuner._bench) == originals
+
+
+def test_what_others_wrapped_since_passes_calls_on(gpu, tmp_path, monkeypatch):
+    use(tmp_path, plain())
+    ours = JITFunction.run
+    monkeypatch.setattr(JITFunction, "run", lambda *args, **kwargs: ours(*args, **kwargs))
+    applying.withdraw()
+    run(scale_kernel, BLOCK=64)
+    assert gpu[-1]["num_warps"] == 4
+    monkeypatch.undo()
+    assert JITFunction.run is ours
+    applying.withdraw()
+    assert JITFunction.run is not ours
 
 
 def test_a_kernel_without_an_entry_is_asked_about_once(tmp_path, monkeypatch):

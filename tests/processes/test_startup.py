@@ -66,3 +66,13 @@ def test_processes_that_a_program_starts_have_the_shim(folder):
         "print(subprocess.run([sys.executable, '-c', code], capture_output=True, text=True).stdout)"
     )
     assert f"True {folder / 'user' / 'sitecustomize.py'}" in run_program(folder, code).stdout
+
+
+def test_several_may_wait_for_one_module(folder):
+    code = (
+        "from solkit.processes.startup import call_after_imports\n"
+        "call_after_imports(['torch'], lambda: print('one'))\n"
+        "call_after_imports(['torch'], lambda: print('two'))\n"
+        "import torch\nprint('end')"
+    )
+    assert sorted(run_program(folder, code).stdout.split()) == ["end", "one", "own", "two"]
