@@ -265,7 +265,7 @@ def _record_launch(kernel: Specialisation, grid: tuple[int, int, int], args: Seq
         return
     if any(size > most for size, most in zip(grid, _MOST_BLOCKS)) or min(grid) < 0:
         raise LaunchError(f"CUDA refuses a grid of {grid}: it takes up to {_MOST_BLOCKS} blocks")
-    language = "Gluon" if kernel.function.is_gluon() else launching_language()
+    language = launching_language()
     if language:
         reason = f"not analysed: {kernel.function.__name__} is a kernel in {language}"
         seen.unanalysed.setdefault(f"{reason} ({fake_cuda.user_line()})")

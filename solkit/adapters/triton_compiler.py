@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -34,6 +35,7 @@ from triton.compiler import ASTSource, CompiledKernel
 from triton.compiler import compile as triton_compile
 from triton.compiler.compiler import make_backend
 from triton.compiler.errors import CompilationError, CompileTimeAssertionFailure
+from triton.experimental.gluon._runtime import GluonASTSource
 from triton.runtime.cache import triton_key
 from triton.runtime.errors import OutOfResources, PTXASError
 
@@ -203,7 +205,8 @@ def _lower_kernel(kernel: Specialisation, target: GPUTarget) -> tuple[str, _Meta
     stages: dict[str, Callable[[Any, dict[str, Any]], Any]] = {}
     backend.add_stages(stages, options, source.language)
     for stage in ("ttir", "ttgir"):
-        module = stages[stage](module, {})
+        if stage in stages:  # Gluon has no TTIR
+            module = stages[stage](module, {})
     ttgir = str(module)
     manager = ir.pass_manager(context)
     passes.ttgpuir.add_combine_tensor_select_and_if(manager)
@@ -309,17 +312,15 @@ def compile_kernel(kernel: Specialisation, target: GPUTarget) -> CompiledKernel:
     binary = triton_compile(_make_source(kernel), target=target, options=dict(kernel.options))
     if _names_its_file(binary.asm["ttgir"], kernel):
         return binary
-    placed = _PlacedSource(*_source_arguments(kernel))
-    return triton_compile(placed, target=target, options=dict(kernel.options))
+    source = _make_source(kernel)
+    source.hash = partial(_placed_hash, source.hash(), kernel)  # type: ignore[method-assign]
+    return triton_compile(source, target=target, options=dict(kernel.options))
 
 
-class _PlacedSource(ASTSource):  # type: ignore[misc]  # triton has no types
-    """A source with a place of its own in Triton's cache for each file name."""
-
-    def hash(self) -> str:
-        """Return the key, with the file's name."""
-        text = f"{super().hash()}-{Path(self.fn.fn.__code__.co_filename).name}"
-        return hashlib.sha256(text.encode()).hexdigest()
+def _placed_hash(key: str, kernel: Specialisation) -> str:
+    """Return a key with the file's name, so a place of its own in Triton's cache."""
+    text = f"{key}-{Path(kernel.function.fn.__code__.co_filename).name}"
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _names_its_file(ttgir: str, kernel: Specialisation) -> bool:
@@ -329,11 +330,9 @@ def _names_its_file(ttgir: str, kernel: Specialisation) -> bool:
 
 
 def _make_source(kernel: Specialisation) -> ASTSource:
-    return ASTSource(*_source_arguments(kernel))
-
-
-def _source_arguments(kernel: Specialisation) -> tuple[Any, ...]:
-    return (
+    """Return the compiler's input, in the kernel's language: Triton or Gluon."""
+    source = GluonASTSource if kernel.function.is_gluon() else ASTSource
+    return source(
         kernel.function,
         dict(kernel.signature),
         dict(kernel.constexprs),

@@ -18,6 +18,8 @@ __all__ = ["may_write"]
 
 _STORES = ("store", "atomic_", "reduce", "scatter")
 """Prefixes of the names of functions and methods that write to memory."""
+_STORES_OF_GLUON = ("async_copy_shared_to_global", "async_scatter", "warp_specialize")
+"""They write through their first argument; partitions of warps may write through all of theirs."""
 _LOADS = ("load", "gather")
 _OPAQUE = "inline_asm"
 _DEEPEST = 8
@@ -97,7 +99,7 @@ class _Reader:
         callee = self._resolve_name(call.func)
         if isinstance(callee, JITFunction) and not _is_tritons(callee):
             return self._passed_arguments(call, callee)
-        if name.startswith(_STORES):
+        if name.startswith((*_STORES, *_STORES_OF_GLUON)):
             if isinstance(call.func, ast.Attribute) and callee is None:  # of a descriptor
                 return [call.func.value]
             return [*call.args[:1], *(k.value for k in call.keywords if k.arg == "pointer")]

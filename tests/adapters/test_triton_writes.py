@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 import triton
 import triton.language as tl
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import tma
 
 from solkit.adapters.triton_writes import may_write
 
@@ -45,6 +48,16 @@ def opaque(index, x, out):
     tl.inline_asm_elementwise("st.global.u32 [$1], $2;", "=r,l,r", args, tl.int32, True, 1)
 
 
+@gluon.jit
+def by_tma(index, x, out, tile):
+    tma.async_copy_shared_to_global(out, [gl.load(index) + gl.load(x)], tile)
+
+
+@gluon.jit
+def by_a_partition(index, x, out):
+    gl.warp_specialize([(by_tma, (index, x, out)), (helper, (out, gl.load(x)))], [1], [24])
+
+
 @pytest.mark.parametrize(
     ("kernel", "written"),
     [
@@ -53,6 +66,8 @@ def opaque(index, x, out):
         (handed_on, {"out"}),
         (by_descriptor, {"out"}),
         (opaque, {"index", "x", "out"}),
+        (by_tma, {"out"}),
+        (by_a_partition, {"index", "x", "out"}),
     ],
 )
 def test_what_a_kernel_may_write_to(kernel, written):

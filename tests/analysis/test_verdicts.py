@@ -97,15 +97,17 @@ def test_a_configuration_that_is_asked_for_fails_if_it_does_not_fit(analysed):
     assert "shared memory" in found.kernels[0].error
 
 
-def test_gluon_is_not_analysed(analysed):
+def test_gluon_is_analysed(analysed):
     def launch(x):
         y = torch.empty_like(x)
         gluon_double[(N // 1024,)](x, y, B=1024)
         return y
 
-    found = analysed(launch)
-    assert (found.status, found.failure, found.kernels) == (AnalysisStatus.NOT_ANALYSED, "", ())
-    assert found.notes[0].startswith("not analysed: gluon_double is a kernel in Gluon")
+    result = analysed(launch)
+    (kernel,) = result.kernels
+    assert (result.status, result.failure) == (AnalysisStatus.COMPLETE, "")
+    assert (kernel.launch.name, kernel.launch.num_warps, kernel.error) == ("gluon_double", 4, None)
+    assert (kernel.demand.dram_read_bytes, kernel.demand.dram_write_bytes) == (4 * N, 4 * N)
 
 
 def test_what_the_first_call_sets_up_does_not_count(analysed):
