@@ -313,7 +313,7 @@ def compile_kernel(kernel: Specialisation, target: GPUTarget) -> CompiledKernel:
     if _names_its_file(binary.asm["ttgir"], kernel):
         return binary
     source = _make_source(kernel)
-    source.hash = partial(_placed_hash, source.hash(), kernel)  # type: ignore[method-assign]
+    source.hash = partial(_placed_hash, source.hash(), kernel)
     return triton_compile(source, target=target, options=dict(kernel.options))
 
 
