@@ -51,6 +51,8 @@ class AtomicContention:
 
     def add(self, addresses: Array, blocks: Array) -> None:
         """Add operations at these addresses by these blocks; both of one length."""
+        if not len(addresses):  # no lane is active
+            return
         self.waiting.append((addresses, blocks))
         self.held += len(addresses)
         if self.held > _HELD:

@@ -24,6 +24,11 @@ def test_blocks_that_were_all_followed_are_counted():
     assert found.busiest_sector == 4  # words 0 and 1 lie in one sector, 8 and 9 in the next
 
 
+def test_an_access_without_an_active_lane_meets_nobody():
+    nobody = contention_of(meetings([], []), 8, 8, 64, followed=2, blocks=2)
+    assert nobody == contention_of(None, 8, 8, 64, followed=2, blocks=2)
+
+
 def test_an_address_where_all_followed_blocks_come_is_scaled():
     some = meetings(*([0, 100 + number] for number in range(16)))
     found = contention_of(some, 3200, 3200, 1600 * 4 + 32, followed=16, blocks=1600)

@@ -271,10 +271,38 @@ def _products(node: cst.BaseExpression) -> list[_Product]:
         is_wider = node.func.attr.value == "to" and "int" in render_code(node.args[0])
         if is_wider:
             return _products(node.func.value)
+    if isinstance(node, cst.Subscript) and (spread := _spread(node)):
+        return [_with_spread(product, spread) for product in _products(node.value)]
     text = "".join(render_code(node).split())
     if isinstance(node, cst.Integer):
         return [] if text == "0" else [() if text == "1" else (text,)]
     return [(text,)]
+
+
+def _spread(node: cst.Subscript) -> str:
+    """Return the axes that a subscript adds, such as ``"[:,None]"``; empty for other ones."""
+    entries = [render_code(element.slice) for element in node.slice]
+    return f"[{','.join(entries)}]" if set(entries) <= {":", "None"} else ""
+
+
+def _with_spread(product: _Product, spread: str) -> _Product:
+    """Return a product of one block's elements, spread along more axes.
+
+    Raises:
+        _OtherOffsetError: several factors may be the block, or it has been spread before.
+    """
+    blocks = [factor for factor in product if factor.startswith("_index_")]
+    if not blocks:
+        return (f"({'*'.join(product)}){spread}",)
+    if len(blocks) != 1 or "[" in "".join(product):
+        raise _OtherOffsetError(" * ".join(product) + spread)
+    return tuple(sorted(f"{f}{spread}" if f == blocks[0] else f for f in product))
+
+
+def _unspread(factor: str) -> tuple[str, str]:
+    """Return an index and the axes that it is spread along."""
+    name, bracket, axes = factor.partition("[")
+    return name, bracket + axes
 
 
 @dataclass
@@ -390,39 +418,49 @@ def _solved(
         read: the reader's indices.
     """
     writes = _products(_in_launcher(offset, stored.launch))
-    factors = {}
+    factors, spreads = {}, {}
     for product in writes:
-        own = [factor for factor in product if factor in stored.places]
-        if len(own) != 1 or own[0] in factors:
+        own = [factor for factor in product if _unspread(factor)[0] in stored.places]
+        name, spread = _unspread(own[0]) if len(own) == 1 else ("", "")
+        if not name or name in factors:
             return None
-        factors[own[0]] = tuple(f for f in product if f != own[0])
+        factors[name], spreads[name] = tuple(f for f in product if f != own[0]), spread
     if set(factors) != set(stored.places):
         return None  # an index decides a value and not the place: it is written several times
     loads = _products(_in_launcher(place, read.launch))
-    matched = _matched_indices(factors, loads, stored, read)
+    matched = _matched_indices((factors, spreads), loads, stored, read)
     if matched is not None:
         return matched
+    if any(spreads.values()):
+        return None  # the writer's statements are for a tile, and the place may be none
     if len(factors) == 1 and () in factors.values():
         return {next(iter(factors)): f"({code})"}
     return _divided_indices(factors, stored, code)
 
 
 def _matched_indices(
-    factors: Mapping[str, _Product], loads: list[_Product], stored: _Indices, read: _Indices
+    writes: tuple[Mapping[str, _Product], Mapping[str, str]],
+    loads: list[_Product],
+    stored: _Indices,
+    read: _Indices,
 ) -> dict[str, str] | None:
-    """Return indices that are each one of the reader's, over as many."""
+    """Return indices that are each one of the reader's, over as many and along the same axes."""
+    factors, spreads = writes
     if len(loads) != len(factors):
         return None
     result: dict[str, str] = {}
     for product in loads:
-        own = [factor for factor in product if factor in read.places]
+        own = [factor for factor in product if _unspread(factor)[0] in read.places]
         if len(own) != 1:
             return None
         rest = tuple(f for f in product if f != own[0])
+        name, spread = _unspread(own[0])
         matches = [n for n, f in factors.items() if f == rest and n not in result]
-        if len(matches) != 1 or stored.sizes[matches[0]] != read.sizes[own[0]]:
+        if len(matches) != 1 or stored.sizes[matches[0]] != read.sizes[name]:
             return None
-        result[matches[0]] = read.places[own[0]]
+        if spreads[matches[0]] != spread:
+            return None
+        result[matches[0]] = read.places[name]
     return result
 
 

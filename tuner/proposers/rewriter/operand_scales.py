@@ -287,6 +287,7 @@ def _value_and_scale(
 
 def _is_spread(total: _Sum, scale: cst.BaseExpression, side: int) -> bool:
     """Tell whether a scale is the same along the axis that is summed over."""
+    scale = without_widening(scale)
     if isinstance(scale, cst.Subscript) and render_code(scale).endswith(_SPREAD[side]):
         return True
     if not isinstance(scale, cst.Name):

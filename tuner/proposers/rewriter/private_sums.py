@@ -35,7 +35,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     launcher_definition,
     names_within,
     nodes_within,
-    parenthesized,
     parse_expression,
     parse_statement,
     parse_statements,
@@ -94,7 +93,8 @@ class _Addition:
         offset: of the elements, as code; ``"0"`` for one.
         value, mask: as written; an empty mask for none.
         dtype: of Triton.
-        bins: how many elements the tensor has, in the launcher, if the offset is data; else empty.
+        bins: how many elements a row of the tensor has, if the offset is data; else empty.
+        row: where the bins begin, as code, if the tensor has several rows; else empty.
     """
 
     statement: cst.BaseStatement
@@ -104,6 +104,7 @@ class _Addition:
     mask: str
     dtype: str
     bins: str = ""
+    row: str = ""
 
 
 def _with_private_sums(text: KernelText, launch: Launch, axis: int, facts: Facts) -> str:
@@ -190,8 +191,10 @@ def _addition_in(
     used = names_within(pointer) | (set() if mask is None else names_within(mask))
     if not used & moving:
         return plain
-    is_block = len(terms) == 1 and terms[0] not in scalars and terms[0] in moving
-    bins = integer_literal(parse_expression(size))
+    fixed = [term for term in terms if not names_within(parse_expression(term)) & moving]
+    places = [term for term in terms if term not in fixed]
+    is_block = len(places) == 1 and places[0] not in scalars and places[0] in moving
+    bins = size[-1] if fixed or len(size) == 1 else None
     weighted = not names_within(value) <= {*scalars, "tl"}
     most = _MOST_WEIGHTED_BINS if weighted else _MOST_BINS
     if (
@@ -201,7 +204,8 @@ def _addition_in(
         or (weighted and not isinstance(value, cst.Name))
     ):
         return None
-    return _Addition(statement, bases[0], offset, *codes, dtype, size)
+    row = " + ".join(fixed)
+    return _Addition(statement, bases[0], places[0], *codes, dtype, str(bins), row)
 
 
 def _terms(node: cst.BaseExpression) -> list[str]:
@@ -221,8 +225,8 @@ def _is_used_only_here(launch: Launch, base: str, body: Sequence[cst.BaseStateme
     return len(uses) == 1 and base in launch.arguments and launch.alone(base)
 
 
-def _allocated_table(launch: Launch, base: str) -> tuple[str, str] | None:
-    """Return the type of a tensor that the launcher fills with zeros, and its size as code."""
+def _allocated_table(launch: Launch, base: str) -> tuple[str, list[int | None]] | None:
+    """Return the type of a tensor that the launcher fills with zeros, and its sizes."""
     argument = launch.arguments[base]
     if not isinstance(argument, cst.Name):
         return None
@@ -236,8 +240,13 @@ def _allocated_table(launch: Launch, base: str) -> tuple[str, str] | None:
         sizes = [element.value for element in sizes[0].elements]
     if kind is None or not sizes:
         return None
-    code = " * ".join(render_code(parenthesized(size)) for size in sizes)
-    return kind, code
+    return kind, [_integer_of(size, launch.launcher) for size in sizes]
+
+
+def _integer_of(node: cst.BaseExpression, launcher: cst.FunctionDef) -> int | None:
+    """Return the integer that an expression of a launcher stands for, if the launcher says so."""
+    value = launcher_definition(node.value, launcher) if isinstance(node, cst.Name) else node
+    return integer_literal(value)
 
 
 # ------------------------------------------------------------------------------- writing it
@@ -261,17 +270,13 @@ def _written(
         total = _fresh(f"{addition.base.removesuffix('_ptr')}_sums", taken)
         if addition.bins:
             bins = _fresh(f"{total.upper()}_BINS", taken)
-            bound = integer_literal(parse_expression(addition.bins)) or 0
             constants[bins] = f"triton.next_power_of_2({addition.bins})"
             begin += parse_statements(
                 f"{total} = tl.zeros(({bins},), {addition.dtype})\n"
                 f"{total}_bins = tl.arange(0, {bins})\n"
             )
-            swaps[id(addition.statement)] = [_counted(addition, total, bins)]
-            finish.append(
-                f"tl.atomic_add({addition.base} + {total}_bins, {total}, "
-                f"mask={total}_bins < {bound})"
-            )
+            swaps[id(addition.statement)] = _counted(addition, total, bins)
+            finish.append(_added_bins(addition, total))
         else:
             zero = f"({addition.offset}) * 0" if addition.offset != "0" else ""
             start = f"({zero}).to({addition.dtype})" if zero else "0.0"
@@ -331,20 +336,43 @@ def _with_few_programs(
     )
 
 
-def _counted(addition: _Addition, total: str, bins: str) -> cst.BaseStatement:
-    """Return the statement that adds a block's counts, or sums of weights, of each bin."""
-    value = parse_expression(addition.value)
+def _added_bins(addition: _Addition, total: str) -> str:
+    """Return the statement that adds a program's own sums of bins to memory."""
+    inside = f"{total}_bins < {addition.bins}"
+    if not addition.row:
+        return f"tl.atomic_add({addition.base} + {total}_bins, {total}, mask={inside})"
+    # A row may be shorter than it seems: nothing is written where nothing was added.
+    mask = f"({inside}) & ({total} != 0)"
+    return f"tl.atomic_add({addition.base} + {addition.row} + {total}_bins, {total}, mask={mask})"
+
+
+def _counted(addition: _Addition, total: str, bins: str) -> list[cst.BaseStatement]:
+    """Return statements that add a block's counts, or sums of weights, of each bin.
+
+    In a tensor of several rows a place beyond one row is a place of another: these are added to
+    memory as before.
+    """
+    value, at, mask = parse_expression(addition.value), addition.offset, addition.mask
+    within, beyond = mask, ""
+    if addition.row:
+        own = f"(({at} >= 0) & ({at} < {addition.bins}))"
+        within = f"({mask}) & {own}" if mask else own
+        beyond = f"({mask}) & ~{own}" if mask else f"~{own}"
     if not isinstance(value, cst.Name):
-        mask = f", mask={addition.mask}" if addition.mask else ""
-        counts = f"tl.histogram(({addition.offset}).to(tl.int32), {bins}{mask})"
+        masked = f", mask={within}" if within else ""
+        counts = f"tl.histogram(({at}).to(tl.int32), {bins}{masked})"
         factor = "" if addition.value in ("1", "1.0") else f" * ({addition.value})"
-        return parse_statement(f"{total} += {counts}{factor}")
-    inside = f"(({addition.offset})[None, :] == {total}_bins[:, None])"
-    if addition.mask:
-        inside += f" & ({addition.mask})[None, :]"
-    return parse_statement(
-        f"{total} += tl.sum(tl.where({inside}, {addition.value}[None, :], 0), axis=1)"
-    )
+        added = f"{total} += {counts}{factor}"
+    else:
+        inside = f"(({at})[None, :] == {total}_bins[:, None])"
+        inside += f" & ({within})[None, :]" if within else ""
+        chosen = f"tl.where({inside}, {addition.value}[None, :], 0)"
+        added = f"{total} += tl.sum({chosen}, axis=1)"
+    if not beyond:
+        return [parse_statement(added)]
+    pointer = f"{addition.base} + {addition.row} + {at}"
+    other = f"tl.atomic_add({pointer}, {addition.value}, mask={beyond})"
+    return [parse_statement(added), parse_statement(other)]
 
 
 def _fresh(name: str, taken: set[str]) -> str:

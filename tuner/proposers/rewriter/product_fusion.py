@@ -61,6 +61,7 @@ _ACCESSES = ("tl.load", "tl.store")
 _INDICES = ("tl.program_id", "tl.arange")
 _METADATA = ("shape", "stride", "numel", "dtype", "device", "size", "element_size", "ndim")
 _ROWS, _COLUMNS = "[:, None]", "[None, :]"
+_WIDER = ".to(tl.int64)"
 _STRIDE = re.compile(r"(\w+)\.stride\((-?\d)\)")
 _DTYPE = re.compile(r"torch\.(float16|bfloat16|float32|float8_e4m3fn|float8_e5m2|int8|int32)")
 _LONGEST_CHAIN = 6
@@ -372,13 +373,14 @@ def _tile_of(call: cst.Call, param: str, values: Mapping[str, cst.BaseExpression
     if [param] not in terms:
         return None
     terms.remove([param])
+    offset = " + ".join(" * ".join(term) or "1" for term in terms)
+    terms = [[factor.removesuffix(_WIDER) for factor in term] for term in terms]
     rows = [term for term in terms if any(factor.endswith(_ROWS) for factor in term)]
     columns = [term for term in terms if any(factor.endswith(_COLUMNS) for factor in term)]
     if len(rows) != 1 or len(columns) != 1 or rows == columns:
         return None
     row = next(factor for factor in rows[0] if factor.endswith(_ROWS))
     column = next(factor for factor in columns[0] if factor.endswith(_COLUMNS))
-    offset = " + ".join(" * ".join(term) or "1" for term in terms)
     mask = argument_of(call, 2 if called_name(call) == "tl.store" else 1, "mask")
     conjuncts = () if mask is None else tuple(_conjuncts(mask, values))
     stride = tuple(factor for factor in rows[0] if factor != row)

@@ -119,3 +119,60 @@ def test_a_tensor_that_is_used_otherwise_is_kept():
 
 def test_fused_launches_are_fused_no_further():
     assert not variants(FuseLaunches(), rewritten(FuseLaunches(), CHAIN, **ROWS), **ROWS)
+
+
+TILES = """
+def reference(x):
+    return torch.exp(x) + x
+
+
+def inputs(M=21, N=37, device="cuda"):
+    return (torch.randn(M, N, device=device),)
+
+
+@triton.jit
+def exponential(x, t, M, N, BM: tl.constexpr, BN: tl.constexpr):
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
+    inside = (m[:, None] < M) & (n[None, :] < N)
+    v = tl.load(x + m[:, None].to(tl.int64) * N + n[None, :], mask=inside, other=0.0)
+    tl.store(t + m[:, None].to(tl.int64) * N + n[None, :], tl.exp(v), mask=inside)
+
+
+@triton.jit
+def add(x, t, y, M, N, BM: tl.constexpr, BN: tl.constexpr):
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
+    at = m[:, None] * N + n[None, :]
+    inside = (m[:, None] < M) & (n[None, :] < N)
+    v = tl.load(x + at, mask=inside) + tl.load(t + at, mask=inside)
+    tl.store(y + at, v, mask=inside)
+
+
+def kernel(x):
+    M, N = x.shape
+    t = torch.empty_like(x)
+    y = torch.empty_like(x)
+    exponential[(triton.cdiv(M, 4), triton.cdiv(N, 16))](x, t, M, N, BM=4, BN=16)
+    add[(triton.cdiv(M, 8), triton.cdiv(N, 8))](x, t, y, M, N, BM=8, BN=8)
+    return y
+"""
+
+
+def test_chains_of_tiles_become_one_launch(is_right):
+    (fused,) = variants(FuseLaunches(), TILES, M=21, N=37)
+    assert fused.count("@triton.jit") == 1
+    assert is_right(fused, TILES, M=21, N=37)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("at = m[:, None] * N + n[None, :]", "at = m[None, :] * N + n[:, None]"),  # turned
+        ("at = m[:, None] * N + n[None, :]", "at = n[:, None] + m[None, :] * N"),
+        ("at = m[:, None] * N", "at = m[:, None] * M"),
+        ("add[(triton.cdiv(M, 8),", "add[(triton.cdiv(N, 8),"),
+    ],
+)
+def test_tiles_that_are_read_otherwise_stay_apart(old, new):
+    assert not variants(FuseLaunches(), TILES.replace(old, new), M=21, N=37)

@@ -21,7 +21,7 @@ def test_a_scale_of_columns_is_applied_to_the_sums(is_right):
     assert not variants(Scales(), made.removeprefix(HEADER), **SIDES)
 
 
-@pytest.mark.quick("in place", "cast")
+@pytest.mark.quick("in place", "wide scale", "cast")
 @pytest.mark.parametrize(
     ("old", "new", "wanted"),
     [
@@ -40,13 +40,19 @@ def test_a_scale_of_columns_is_applied_to_the_sums(is_right):
             "w * s[None, :]",  # Triton widens it
             "wide = w\n        acc += tl.dot(x, wide.to(x.dtype))\n    acc = acc * s[None, :]",
         ),
+        (
+            "w.to(tl.float32) * s[None, :]",
+            "w.to(tl.float32) * s[None, :].to(tl.float32)",
+            "wide = w\n        acc += tl.dot(x, wide.to(x.dtype))\n"
+            "    acc = acc * s[None, :].to(tl.float32)",
+        ),
         (  # the scale is no plain one
             "w.to(tl.float32) * s[None, :]\n        acc += tl.dot(x.to(tl.float32), wide)",
             "w.to(tl.float16) * s[None, :].to(tl.float16)\n        acc += tl.dot(x, wide)",
             "",
         ),
     ],
-    ids=["in place", "other name", "not widened", "cast"],
+    ids=["in place", "other name", "not widened", "wide scale", "cast"],
 )
 def test_operands_may_be_written_in_other_ways(old, new, wanted, is_right):
     source = QUANTISED_MATMUL.replace(old, new)

@@ -52,6 +52,43 @@ def test_weights_are_summed_bin_by_bin(is_right):
     assert is_right(made, weighted, n=300)
 
 
+ROWS = """
+def reference(values):
+    rows = [torch.bincount(row[row < 20].long(), minlength=20) for row in values]
+    counts = torch.stack(rows).int()
+    counts[1:, 0] += (values[:-1] == 20).sum(1).int()  # one beyond a row is the next one's first
+    return counts
+
+
+def inputs(B=3, n=70, device="cuda"):
+    values = torch.randint(0, 21, (B, n), dtype=torch.int32, device=device)
+    values[-1].clamp_(max=19)
+    return (values,)
+
+
+@triton.jit
+def count(values, counts, n, bins, BLOCK: tl.constexpr):
+    row = tl.program_id(1)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    code = tl.load(values + row * n + at, mask=at < n, other=0)
+    tl.atomic_add(counts + row * bins + code, 1, mask=at < n)
+
+
+def kernel(values):
+    B, n = values.shape
+    bins = 20
+    counts = torch.zeros((B, bins), dtype=torch.int32, device=values.device)
+    count[(triton.cdiv(n, 32), B)](values, counts, n, bins, BLOCK=32)
+    return counts
+"""
+
+
+def test_bins_of_rows_are_counted_row_by_row_and_others_added_as_before(is_right):
+    first, *_ = variants(PrivateSums(), ROWS, B=3, n=70)
+    assert "tl.histogram(" in first
+    assert is_right(first, ROWS, B=3, n=70)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

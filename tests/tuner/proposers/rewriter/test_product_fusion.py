@@ -136,3 +136,11 @@ def test_other_launches_stay(old, new):
     source = LINEAR.replace(old, new)
     assert source != LINEAR
     assert not variants(FuseProducts(), source, **SIDES)
+
+
+def test_a_product_with_offsets_in_64_bits_keeps_them(is_right):
+    wide = LINEAR.replace("y + m[:, None] * stride", "y + m[:, None].to(tl.int64) * stride")
+    fused = variants(FuseProducts(), wide, **SIDES)[0]
+    assert "m[:, None].to(tl.int64) * stride" in fused
+    assert kernels_of(fused) == ["scale_kernel", "product_kernel"]
+    assert is_right(fused, wide, **SIDES)
