@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+from solkit.adapters.compilers import Compiler
 from solkit.analysis.cache import Cache, default_folder
 from solkit.analysis.dependencies import Stamps, stamp_of_file, surroundings
 from solkit.analysis.pool import Answer, PendingAnswer, Pool, Request, Source, usable_cores
@@ -86,12 +87,12 @@ class Analyser:
         limit_s: seconds that one configuration may take.
         run_limit_s: seconds of these that the candidate's own code may run; ``None`` for all.
             Importing its file may take twice as long.
-        niceness: of the workers, as in ``nice``.
         env: environment variables of the workers, in addition to the caller's.
+        compiler: the Triton that compiles; this environment's by default.
 
     Raises:
         UnknownDeviceError: no such device.
-        UnsupportedError: this machine cannot run a sandbox.
+        UnsupportedError: this machine cannot run a sandbox, or another Triton in one.
     """
 
     def __init__(
@@ -103,17 +104,24 @@ class Analyser:
         sandbox: bool = False,
         limit_s: float = _LIMIT_S,
         run_limit_s: float | None = None,
-        niceness: int = 0,
         env: Mapping[str, str] | None = None,
+        compiler: Compiler | None = None,
     ) -> None:
+        own = compiler is None or compiler.python.is_own
+        if sandbox and not own:
+            raise UnsupportedError("a sandbox shows this environment's Triton, and no other")
         self.device = calibrated(find(device)) if isinstance(device, str) else device
         self.limit_s, self.run_limit_s = limit_s, run_limit_s
         self._jobs: Jobs = SandboxedJobs() if sandbox else shared_jobs()
+        if compiler is not None and not own:
+            self._jobs = Jobs(python=compiler.python)
         self._workers = workers or usable_cores()
-        self._pool = Pool(self.device, self._jobs, self._workers, niceness, env)
+        self._pool = Pool(self.device, self._jobs, self._workers, env)
         folder = cache if isinstance(cache, Path) else default_folder() if cache else None
         self._cache = Cache(folder)
-        self._rests_on = repr((surroundings(), self.device, sorted((env or {}).items())))
+        rests_on = (surroundings(), self.device, sorted((env or {}).items()))
+        other = () if compiler is None or own else (compiler.identity,)
+        self._rests_on = repr((*rests_on, *other))
 
     def __enter__(self) -> Analyser:
         return self

@@ -239,6 +239,11 @@ def _ignored_folders() -> Iterator[str]:
     """Yield folders, which end in a slash; `surroundings` covers them."""
     places = [Path(tempfile.gettempdir()), *map(Path, ("/proc", "/sys", "/dev"))]
     places += [Path(os.environ.get("TRITON_CACHE_DIR", "~/.triton")).expanduser()]
+    places += [
+        Path(file).parent  # of a compiler that lies elsewhere
+        for name in _LIBRARIES
+        if (file := getattr(sys.modules.get(name), "__file__", None))
+    ]
     library = sysconfig.get_paths()
     places += [Path(library[name], part) for name in ("purelib", "platlib") for part in _LIBRARIES]
     places += [place for room in _ROOMS for place in (_ROOT / room, (_ROOT / room).resolve())]

@@ -158,7 +158,6 @@ class Pool:
         device: the target.
         jobs: forks the workers.
         workers: how many.
-        niceness: of the workers, as in ``nice``.
         env: environment variables of the workers, in addition to the caller's.
     """
 
@@ -167,10 +166,9 @@ class Pool:
         device: Device,
         jobs: Jobs,
         workers: int,
-        niceness: int = 0,
         env: Mapping[str, str] | None = None,
     ) -> None:
-        self._device, self._jobs, self._niceness = device, jobs, niceness
+        self._device, self._jobs = device, jobs
         self._env = dict(env or {})
         self._workers = workers
         self._waiting: dict[Source, deque[_Task]] = {}
@@ -386,7 +384,7 @@ class Pool:
                 return worker
             self._end(worker)
             worker = None
-        args = (self._device, source.path, source.reference, self._niceness)
+        args = (self._device, source.path, source.reference)
         worker = _Worker(source, self._jobs, args, self._env)
         with self._changed:
             self._running.add(worker)

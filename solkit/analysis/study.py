@@ -22,7 +22,7 @@ from solkit.core import (
 )
 from solkit.errors import InputError, JobDiedError, KernelFileError
 
-__all__ = ["StudyPlan", "describe", "study"]
+__all__ = ["StudyPlan", "candidate_case", "describe", "study"]
 
 Shape = Mapping[str, Value]
 T = TypeVar("T")
@@ -150,10 +150,31 @@ def _result_of_reading(future: Future[T], path: str) -> T:
 def _case_of_shape(
     problem: Case, candidate: Future[Analysed] | None, plan: StudyPlan, kernel: KernelFile
 ) -> Case:
-    own = kernel.candidate.params if kernel.candidate else {}
-    case = replace(problem, params={**own, **plan.params})
     if candidate is None:
-        return case
+        return _with_params(problem, plan.params, kernel)
+    return candidate_case(problem, candidate, plan.params, kernel)
+
+
+def _with_params(problem: Case, params: Shape, kernel: KernelFile) -> Case:
+    own = kernel.candidate.params if kernel.candidate else {}
+    return replace(problem, params={**own, **params})
+
+
+def candidate_case(
+    problem: Case, candidate: Future[Analysed], params: Shape, kernel: KernelFile
+) -> Case:
+    """Return the case of a problem with a candidate's analysis.
+
+    Args:
+        problem: at the shape.
+        candidate: the analysis to come.
+        params: the parameters that override the candidate's own.
+        kernel: the file.
+
+    Raises:
+        SolkitError: the analysis failed, other than by ending its worker.
+    """
+    case = _with_params(problem, params, kernel)
     analysed = candidate.result()
     if isinstance(analysed.error, JobDiedError):
         note = f"The candidate could not be run on fake tensors: {analysed.error}"

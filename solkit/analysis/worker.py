@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 import pickle
 import sys
 import threading
@@ -85,7 +84,7 @@ def describe(path: str, reference: str | None, device: Device) -> KernelFile:
         return loaded.description
 
 
-def serve(device: Device, path: str, reference: str | None, niceness: int, descriptor: int) -> None:
+def serve(device: Device, path: str, reference: str | None, descriptor: int) -> None:
     """Answer requests of the `Analyser` until it hangs up.
 
     A request is a method of `_File`, a tuple of arguments for each call, and options for all. The
@@ -95,10 +94,8 @@ def serve(device: Device, path: str, reference: str | None, niceness: int, descr
         device: the target.
         path: the kernel file.
         reference: the file with the reference, if `path` lacks one.
-        niceness: of this process, as in ``nice``.
         descriptor: of the channel.
     """
-    os.nice(niceness)
     sys.setrecursionlimit(2 * sys.getrecursionlimit())  # fake tensors add frames to the user's
     sys.dont_write_bytecode = True  # Python keeps the old code of a file saved twice in a second
     reads = Reads()

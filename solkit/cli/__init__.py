@@ -25,6 +25,8 @@ from solkit.cli.compare import EPILOG as COMPARE_EPILOG
 from solkit.cli.compare import compare
 from solkit.cli.data import app as data
 from solkit.cli.devices import devices
+from solkit.cli.diff import EPILOG as DIFF_EPILOG
+from solkit.cli.diff import diff
 from solkit.cli.emit import EPILOG as EMIT_EPILOG
 from solkit.cli.emit import emit
 from solkit.cli.evaluate import evaluate
@@ -64,6 +66,7 @@ app.command(epilog=EPILOG)(score)
 app.command()(init)
 app.command()(watch)
 app.command(epilog=COMPARE_EPILOG)(compare)
+app.command(epilog=DIFF_EPILOG)(diff)
 app.command()(report)
 app.command()(bound)
 app.command(epilog=JUDGE_EPILOG)(judge)

@@ -42,6 +42,7 @@ from solkit.core.batch import (
 )
 from solkit.core.best import BestAlgorithm, PlanStudy
 from solkit.core.devices import Ceiling, ClockKind, Device, SMLimits
+from solkit.core.diffs import CandidateDiff, Change, Diff, Side, Standing
 from solkit.core.evolution import (
     Bred,
     Evolved,
@@ -80,6 +81,7 @@ from solkit.core.launches import (
     Occupancy,
     Pace,
     SharedAccess,
+    WarpRole,
 )
 from solkit.core.measurement import Conditions, Measurement, Protocol, Score, Verdict
 from solkit.core.outcomes import (
@@ -151,10 +153,12 @@ __all__ = [
     "Bred",
     "Brief",
     "Candidate",
+    "CandidateDiff",
     "Case",
     "Cause",
     "Ceiling",
     "Chain",
+    "Change",
     "Checked",
     "ClockKind",
     "ComparedBase",
@@ -170,6 +174,7 @@ __all__ = [
     "Demand",
     "Depth",
     "Device",
+    "Diff",
     "Difference",
     "EvolveSettings",
     "EvolveStatus",
@@ -227,8 +232,10 @@ __all__ = [
     "SMLimits",
     "Score",
     "SharedAccess",
+    "Side",
     "Source",
     "Space",
+    "Standing",
     "Stopped",
     "StoredFacts",
     "Stream",
@@ -247,6 +254,7 @@ __all__ = [
     "Value",
     "Variant",
     "Verdict",
+    "WarpRole",
     "Work",
     "Worth",
     "canonical",

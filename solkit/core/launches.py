@@ -17,6 +17,7 @@ __all__ = [
     "Occupancy",
     "Pace",
     "SharedAccess",
+    "WarpRole",
 ]
 
 
@@ -124,6 +125,26 @@ class Pace:
 
 
 @dataclass(frozen=True)
+class WarpRole:
+    """One part of a warp-specialised kernel: the code of the warps that share a role.
+
+    Attributes:
+        name: by what it has: ``"loads"`` (bulk copies into shared memory), ``"products"``,
+            ``"stores"`` (bulk copies out of it), or ``"computes"``; several joined by ``+``.
+        instructions: that only this role runs.
+        tensor: products among them.
+        bulk_copies: bulk copies among them, in either direction.
+        multicasts: those that go to several blocks of a cluster.
+    """
+
+    name: str
+    instructions: int
+    tensor: int = 0
+    bulk_copies: int = 0
+    multicasts: int = 0
+
+
+@dataclass(frozen=True)
 class InstructionMix:
     """A kernel's static instruction mix: each instruction counted as often as its code contains it.
 
@@ -133,12 +154,14 @@ class InstructionMix:
         lines: instructions per ``file:line`` of the source, files without their folders; empty if
             the code has no line table.
         paces: of one warp alone, by depth; empty if unknown.
+        roles: of the warps of a block, if they branch to code of their own; else empty.
     """
 
     counts: tuple[InstructionCount, ...]
     loops: int
     lines: Mapping[str, int] = field(default_factory=dict)
     paces: tuple[Pace, ...] = ()
+    roles: tuple[WarpRole, ...] = ()
 
     @property
     def total(self) -> int:

@@ -55,7 +55,7 @@ from solkit.processes.channel import (
     connected_pair,
     is_readable,
 )
-from solkit.processes.host import Program, descriptor_of, python_command, python_path
+from solkit.processes.host import OWN_PYTHON, Program, Python, descriptor_of
 from solkit.processes.standby import BorrowedServer, borrow_server
 from solkit.spans import span
 
@@ -93,6 +93,7 @@ class ForkServer:
         inherits: whether its environment includes the caller's.
         borrows: whether a daemon's server will do, if there is one
             (`solkit.processes.standby`).
+        python: the Python that it runs in.
     """
 
     def __init__(
@@ -103,8 +104,10 @@ class ForkServer:
         *,
         inherits: bool = True,
         borrows: bool = False,
+        python: Python = OWN_PYTHON,
     ) -> None:
-        self._inherits, self._borrows = inherits, borrows
+        self._inherits, self._borrows = inherits, borrows and python.is_own
+        self._python = python
         self._prepare, self._env, self._wrapper = prepare, dict(env), tuple(wrapper)
         self._lock = threading.RLock()
         self._process: Program | BorrowedServer | None = None
@@ -178,7 +181,8 @@ class ForkServer:
             UnsupportedError: no temporary folder can be written.
             WorkerError: the server is gone, or did not start in time.
         """
-        where = pickle.dumps((dict(env), folder or working_directory(), list(sys.path)))
+        path = self._python.module_path()
+        where = pickle.dumps((dict(env), folder or working_directory(), path))
         job = where + pickle.dumps(args)
         with self._lock:
             self.start()
@@ -186,6 +190,7 @@ class ForkServer:
                 output = descriptor_of(sys.stderr)  # the server's own is the daemon's
         prints = output is not None and output >= 0
         header = {"function": function, "prints": prints, "name": name}
+        header["adds"] = bool(self._python.executable)
         sent = (*((output,) if prints and output is not None else ()), *descriptors)
         try:
             return self._fork_job(header, job, sent)
@@ -235,8 +240,8 @@ class ForkServer:
         inherited = os.environ if self._inherits else {}
         with theirs:
             process = Program(
-                [*self._wrapper, *python_command(code)],
-                env={**inherited, **self._env, "PYTHONPATH": python_path()},
+                [*self._wrapper, *self._python.command(code)],
+                env={**inherited, **self._env, "PYTHONPATH": self._python.path()},
                 descriptors=(theirs.fileno(),),
             )
         return process, Channel(ours, trusting=True)
@@ -557,6 +562,8 @@ def _run_request(frame: Frame, scratch: str) -> int:
     try:
         payload = io.BytesIO(frame.payload)
         env, folder, path = pickle.load(payload)
+        if frame.header["adds"]:  # another interpreter's: its own libraries come first
+            path = [*sys.path, *(place for place in path if _may_follow(place))]
         _take_surroundings(env, folder, path, scratch)
         args = pickle.load(payload)  # only now: this imports the modules of their classes
         module, _, name = frame.header["function"].partition(":")
@@ -570,6 +577,15 @@ def _run_request(frame: Frame, scratch: str) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     return ended
+
+
+def _may_follow(place: str) -> bool:
+    """Tell whether a folder of another interpreter's module path is no folder of its libraries."""
+    parts = Path(place).parts
+    return place not in sys.path and not any(
+        part in ("site-packages", "dist-packages", "lib-dynload") or part.startswith("python3")
+        for part in parts
+    )
 
 
 def _take_surroundings(

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -26,9 +27,11 @@ from solkit.errors import JobDiedError, WorkerError
 from solkit.processes.channel import Channel, ClosedError, Frame, NonsenseError, connected_pair
 
 __all__ = [
+    "OWN_PYTHON",
     "Host",
     "Process",
     "Program",
+    "Python",
     "describe_ending",
     "descriptor_of",
     "is_machine_fault",
@@ -215,6 +218,55 @@ def describe_ending(returncode: int, limit_s: float | None = None) -> str:
     return f"its process died of {signal.Signals(-returncode).name}"
 
 
+@dataclass(frozen=True)
+class Python:
+    """A Python for child processes: by default this process's own.
+
+    Attributes:
+        executable: another interpreter, with the libraries that are installed for it; it runs this
+            copy of SolKit all the same. Empty for this process's own.
+        folders: of modules that come before all others, as ``pip install --target`` makes them.
+    """
+
+    executable: str = ""
+    folders: tuple[str, ...] = ()
+
+    @property
+    def is_own(self) -> bool:
+        """True if it finds the same modules as this process."""
+        return not self.executable and not self.folders
+
+    def command(self, code: str) -> list[str]:
+        """Return the command that runs code in it; see `python_command`."""
+        if not self.executable:
+            return python_command(code)
+        return [self.executable, *python_command(f"{_LOAD.format(root=_root())}; {code}")[1:]]
+
+    def path(self) -> str:
+        """Return its ``PYTHONPATH``; another interpreter must not find this one's libraries."""
+        own = os.environ.get("PYTHONPATH", "") if self.executable else python_path()
+        return os.pathsep.join(filter(None, [*self.folders, own]))
+
+    def module_path(self) -> list[str]:
+        """Return the caller's module path, with the folders in front."""
+        return [*self.folders, *sys.path]
+
+
+OWN_PYTHON = Python()
+"""This process's own."""
+
+_LOAD = (
+    "import importlib.util as u; s = u.spec_from_file_location('solkit', {root!r} + "
+    "'/solkit/__init__.py', submodule_search_locations=[{root!r} + '/solkit']); "
+    "m = u.module_from_spec(s); sys.modules['solkit'] = m; s.loader.exec_module(m)"
+)
+"""Loads SolKit alone from its place, where a whole environment may lie next to it."""
+
+
+def _root() -> str:
+    return str(Path(__file__).absolute().parents[2])
+
+
 def python_command(code: str) -> list[str]:
     """Return the command that runs code in this Python, as ``python -P`` does from Python 3.11 on.
 
@@ -225,8 +277,7 @@ def python_command(code: str) -> list[str]:
 
 def python_path() -> str:
     """Return the inherited ``PYTHONPATH``, with this copy of SolKit in front."""
-    root = str(Path(__file__).absolute().parents[2])
-    return os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    return os.pathsep.join(filter(None, [_root(), os.environ.get("PYTHONPATH")]))
 
 
 def descriptor_of(stream: Any) -> int:

@@ -27,7 +27,7 @@ from typing import Any
 from solkit.errors import SolkitError, WorkerError
 from solkit.processes.channel import Channel
 from solkit.processes.forkserver import Fork, ForkServer
-from solkit.processes.host import Host
+from solkit.processes.host import OWN_PYTHON, Host, Python
 from solkit.processes.sandbox import Sandbox, harmless_variables
 
 __all__ = ["Jobs", "SandboxedJobs", "call", "read_records", "shared_jobs", "start"]
@@ -50,14 +50,22 @@ class Jobs:
         prepare: ``module:function`` that imports what jobs need.
         env: additional environment, of the server too.
         private: whether jobs see only harmless variables of the caller's environment: no tokens.
+        python: the Python that they run in.
     """
 
     def __init__(
-        self, prepare: str = PREPARE, env: Mapping[str, str] | None = None, *, private: bool = False
+        self,
+        prepare: str = PREPARE,
+        env: Mapping[str, str] | None = None,
+        *,
+        private: bool = False,
+        python: Python = OWN_PYTHON,
     ) -> None:
         self._env, self._private = {**ENVIRONMENT, **(env or {})}, private
         seen = {**harmless_variables(os.environ), **self._env} if private else self._env
-        self.server = ForkServer(prepare, seen, inherits=not private, borrows=not private)
+        self.server = ForkServer(
+            prepare, seen, inherits=not private, borrows=not private, python=python
+        )
 
     def start(self) -> None:
         """Start the server without waiting for it."""
