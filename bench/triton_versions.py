@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import sys
 import time
 from collections import Counter
@@ -21,6 +22,7 @@ from typing import Any
 from solkit.datasets.kernels import select_kernels
 from solkit.pipeline.diff_sides import DiffAxes
 from solkit.pipeline.diffing import DiffSettings, diff
+from solkit.processes.jobs import shared_jobs
 from solkit.report.side_diff import DiffView, as_json
 from solkit.roofline.kernel.changes import CHANGES
 
@@ -64,6 +66,10 @@ def _compare(options: argparse.Namespace) -> dict[str, Any]:
     settings = DiffSettings(first=True, cache=not options.fresh)
     diffs = diff(files, axes, settings=settings)
     seconds = time.monotonic() - start
+    shared_jobs().close()
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    cpu_s = used.ru_utime + used.ru_stime + own.ru_utime + own.ru_stime
     document = as_json(diffs, _THRESHOLD)
     names = {str(kernel.path): kernel.name for kernel in kernels}
     for found in document["diffs"]:
@@ -71,7 +77,7 @@ def _compare(options: argparse.Namespace) -> dict[str, Any]:
             row["kernel"] = names[row["path"]]
             row["path"] = f"{names[row['path']]}.py"
         found["failed"] = {names[path]: why for path, why in found["failed"].items()}
-    return {**document, "seconds": round(seconds, 1), "files": len(files)}
+    return {**document, "seconds": round(seconds, 1), "cpu_s": round(cpu_s, 1), "files": len(files)}
 
 
 def _own_triton() -> str:
@@ -85,11 +91,13 @@ def _page(document: Mapping[str, Any]) -> Iterator[str]:
     versions = first["before"]["triton"], first["after"]["triton"]
     yield f"# Triton {versions[0]} and {versions[1]}"
     yield ""
+    took = f"{document['seconds']:,.0f} s ({document['cpu_s']:,.0f} s of CPU time)"
+    share = f"{100 * document['threshold']:g} %"
     yield (
         f"`python -m bench.triton_versions` compared one configuration (the file's own) at the "
-        f"first shape of {document['files']:,} Triton files of the zoo, without a GPU, in "
-        f"{document['seconds']:,.0f} s. A figure counts if it is worse by over "
-        f"{100 * document['threshold']:g} %. Times are the kernel model's, not measured ones."
+        f"first shape of {document['files']:,} Triton files of the zoo, without a GPU, in {took}. "
+        f"A figure counts if it is worse by over {share}. Times are the kernel model's, not "
+        "measured ones."
     )
     for found in document["diffs"]:
         yield from _section(found, document["threshold"])

@@ -61,7 +61,9 @@ def changes_between(before: Analysis, after: Analysis) -> tuple[Change, ...]:
         before: on the first side.
         after: on the second.
     """
-    changes = [*_launch_changes(before.own, after.own), *_time_change(before, after)]
+    changes = list(_launch_changes(before.own, after.own))
+    if not guessed_alone(before, after):
+        changes += _time_change(before, after)
     order = list(CHANGES)
     return tuple(
         sorted(changes, key=lambda change: (not change.is_worse, order.index(change.name)))
@@ -69,7 +71,10 @@ def changes_between(before: Analysis, after: Analysis) -> tuple[Change, ...]:
 
 
 def guessed_alone(before: Analysis, after: Analysis) -> tuple[str, ...]:
-    """Return assumptions that only one of two analyses makes; what rests on them has no partner."""
+    """Return assumptions that only one of two analyses makes.
+
+    Sectors, traffic and time that rest on them have no partner, so they are no changes.
+    """
     sides = [
         {guess for kernel in analysis.own if kernel.demand for guess in kernel.demand.guesses}
         for analysis in (before, after)
@@ -168,9 +173,14 @@ def _resource_changes(
     if one.requests and other.requests:
         barriers = one.requests.barriers, other.requests.barriers
         yield from _grown(place, "barriers", *barriers, _plain, "barriers of a block")
-    if before.demand and after.demand:
+    if before.demand and after.demand and not _guesses_of_one(before.demand, after.demand):
         moved = _dram_bytes(before.demand), _dram_bytes(after.demand)
         yield from _grown(place, "traffic", *moved, _bytes, "bytes from and to DRAM")
+
+
+def _guesses_of_one(before: Demand, after: Demand) -> set[str]:
+    """Return assumptions that only one of two launches needs."""
+    return set(before.guesses) ^ set(after.guesses)
 
 
 def _dram_bytes(demand: Demand) -> int:
@@ -262,7 +272,7 @@ def _access_changes(name: str, before: KernelAnalysis, after: KernelAnalysis) ->
         _traffic_by_argument(before.demand.accesses),
         _traffic_by_argument(after.demand.accesses),
     )
-    guesses = set(before.demand.guesses) ^ set(after.demand.guesses)
+    guesses = _guesses_of_one(before.demand, after.demand)
     guessed = {guess.partition(": ")[0] for guess in guesses}
     for key in sorted(one.keys() & other.keys()):
         kind, argument = key

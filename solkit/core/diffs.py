@@ -111,8 +111,11 @@ class CandidateDiff:
 
     @property
     def ratio(self) -> float | None:
-        """Modelled time of the second side over that of the first; ``None`` if one is unknown."""
-        if not self.before.time_ms or self.after.time_ms is None:
+        """Modelled time of the second side over that of the first; ``None`` if they differ in kind.
+
+        One may be unknown, or rest on assumptions that the other does not need.
+        """
+        if not self.before.time_ms or self.after.time_ms is None or self.notes:
             return None
         return self.after.time_ms / self.before.time_ms
 

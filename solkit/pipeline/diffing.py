@@ -232,6 +232,9 @@ class _Comparison:
     ) -> CandidateDiff:
         before, after = cases
         changes = changes_between(before.analysis, after.analysis)
+        notes = guessed_alone(before.analysis, after.analysis)
+        if not notes:
+            changes += tuple(_forecast_changes(states))
         own = {n: v for n, v in before.params.items() if n not in self._places[0].side.params}
         return CandidateDiff(
             plan.path,
@@ -239,9 +242,9 @@ class _Comparison:
             dict(before.shape),
             own,
             *states,
-            (*changes, *_forecast_changes(states)),
+            changes,
             choice.chosen_by,
-            guessed_alone(before.analysis, after.analysis),
+            notes,
         )
 
     def _standings(self, study: Study, world: World) -> list[Standing]:

@@ -46,6 +46,7 @@ FLOATS: Mapping[str, Callable[..., Array]] = {
     "arith.minnumf": np.fmin,
     "tt.precise_sqrt": np.sqrt,
     "tt.precise_divf": np.divide,
+    "tt.approx_divf": np.divide,  # Triton 3.9
     "tt.clampf": np.clip,
     "math.sqrt": np.sqrt,
     "math.rsqrt": lambda a: 1 / np.sqrt(a),

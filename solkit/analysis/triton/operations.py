@@ -35,12 +35,13 @@ COSTS: Mapping[str, Cost] = {
     "math.sqrt": _SFU,
     "tt.precise_sqrt": {"sfu": 1.0, "fp32": 6.0},
     "tt.precise_divf": {"sfu": 1.0, "fp32": 8.0},
+    "tt.approx_divf": {"sfu": 1.0, "fp32": 1.0},
     "math.tanh": {"sfu": 2.0, "fp32": 6.0},
     "math.erf": {"sfu": 1.0, "fp32": 30.0},
 }
 """Floating-point operations per element. Sources: PTX ISA (ex2, lg2, sin, cos, rsqrt, sqrt.approx
-and the reciprocal in div.full are one MUFU each); libdevice's polynomials of erf and tanh, counted
-in its machine code."""
+and the reciprocal in div.full and div.approx are one MUFU each); libdevice's polynomials of erf and
+tanh, counted in its machine code."""
 
 _EXTERN = {
     "tanh": COSTS["math.tanh"],

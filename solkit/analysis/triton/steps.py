@@ -54,6 +54,7 @@ _FLOATS: dict[str, tuple[tuple[str, float], ...]] = {
     "arith.cmpf": (("fp32", 1),),
     "arith.select": (("fp32", 1),),
     "arith.divf": (("fp32", 5), ("sfu", 1), ("fp32", 2)),
+    "tt.approx_divf": (("fp32", 3), ("sfu", 1), ("fp32", 2)),
     "tt.precise_divf": (("fp32", 2), ("sfu", 1), ("fp32", 6), ("branch", 3)),
     "math.exp": (("fp32", 3), ("sfu", 1), ("fp32", 1)),
     "math.exp2": (("fp32", 2), ("sfu", 1), ("fp32", 1)),
