@@ -1,15 +1,23 @@
 """How fast the surrogate is: candidates a second, seconds to load, seconds to rank a space.
 
     python bench/surrogate_speed.py [MODEL]
+    python bench/surrogate_speed.py rank [--depth captured|lowered]
 
 Captured candidates are given as arrays of launches of a matrix product in the zoo, whose text is
-followed; the time covers features and forecasts.
+followed; the time covers features and forecasts. `rank` times the whole command, twice with a fresh
+cache and twice with what the run before left there, on `examples/matmul.py` with a larger space:
+1,698 valid configurations at each of three shapes.
 """
 
 from __future__ import annotations
 
+import os
+import resource
+import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -21,6 +29,14 @@ from solkit.surrogate.features import Launches, Problem
 from solkit.surrogate.launch_calls import program_of_text
 
 CANDIDATES = 20_000
+
+_LARGER = {
+    '"BLOCK_M": [64, 128, 256]': '"BLOCK_M": [32, 64, 128, 256]',
+    '"BLOCK_N": [64, 128, 256]': '"BLOCK_N": [32, 64, 128, 256]',
+    '"BLOCK_K": [32, 64, 128]': '"BLOCK_K": [16, 32, 64, 128]',
+    '"num_warps": [4, 8]': '"num_warps": [2, 4, 8]',
+}
+"""Parts of the example's space, and what takes their place."""
 
 
 def main() -> None:
@@ -82,5 +98,37 @@ def space(number: int) -> Launches:
     return Launches(grid, warps, stages, one, one, one, 2 * one, 2 * one, records, [""] * number)
 
 
+def time_command(options: list[str]) -> None:
+    """Time `solkit rank` of the larger space with a fresh and with a filled cache."""
+    with tempfile.TemporaryDirectory() as folder:
+        text = (Path(__file__).parents[1] / "examples" / "matmul.py").read_text()
+        for part, larger in _LARGER.items():
+            assert part in text, part
+            text = text.replace(part, larger)
+        kernel = Path(folder, "matmul.py")
+        kernel.write_text(text)
+        command = [
+            sys.executable,
+            "-m",
+            "solkit",
+            "rank",
+            str(kernel),
+            "--device",
+            "h200",
+            *options,
+        ]
+        for cache in ("one", "one", "two", "two"):
+            environment = {**os.environ, "SOLKIT_CACHE": str(Path(folder, cache))}
+            before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+            subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+            wall_s = time.perf_counter() - start
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            print(f"cache {cache}: {wall_s:.1f} s, {cpu_s:.1f} CPU s")
+
+
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["rank"]:
+        time_command(sys.argv[2:])
+    else:
+        main()

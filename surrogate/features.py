@@ -28,9 +28,9 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +83,7 @@ _NUMBERS = 4  # of the compile-time constants, the largest
 _LAUNCHES = 4  # of a call that are followed, the largest
 _MOST_GAP = 6.0  # of the rough time
 _WARP = 32
+_Measured = TypeVar("_Measured")
 
 
 @dataclass(frozen=True)
@@ -497,30 +498,43 @@ def _size_features(problem: Problem, launches: Launches) -> Columns:
     """Return the largest sizes of what the main launch gets; else of the problem."""
     sizes = sorted((float(n) for n in problem.shape.values() if _is_number(n)), reverse=True)
     of_problem = (*sizes, *(math.nan,) * _SIZES)[:_SIZES]
-    records = launches.records or [None] * len(launches.num_warps)
-    largest = np.array([_tensor_sizes(record) or of_problem for record in records], float)
-    alignment = np.array([_least_alignment(record) for record in records], float)
+    tensors = [_tensors(record) for record in launches.records or [None] * len(launches.num_warps)]
+    largest = np.array(
+        [sizes or of_problem for sizes in _measure_all(tensors, _tensor_sizes)], float
+    )
+    alignment = np.array(_measure_all(tensors, _least_alignment), float)
     columns = {f"geometry.size_{place}": largest[:, place] for place in range(_SIZES)}
     logarithms = {name: _bounded_log2(column) for name, column in columns.items()}
     return logarithms | {"geometry.alignment": _bounded_log2(alignment)}
 
 
-def _tensor_sizes(launch: Launch | None) -> tuple[float, ...]:
+def _tensors(launch: Launch | None) -> tuple[TensorLayout, ...]:
+    return () if launch is None else tuple(tensors_of_launch(launch))
+
+
+def _measure_all(
+    tensors: Sequence[tuple[TensorLayout, ...]],
+    measure: Callable[[Sequence[TensorLayout]], _Measured],
+) -> list[_Measured]:
+    """Return a measure of each launch's tensors: most launches have the same objects."""
+    results: dict[tuple[int, ...], _Measured] = {}
+    keys = [tuple(map(id, those)) for those in tensors]
+    for key, those in zip(keys, tensors, strict=True):
+        if key not in results:
+            results[key] = measure(those)
+    return [results[key] for key in keys]
+
+
+def _tensor_sizes(tensors: Sequence[TensorLayout]) -> tuple[float, ...]:
     """Return the largest distinct sizes of the tensors that a call gets or gives."""
-    tensors = _own_tensors(launch)
-    sizes = sorted({size for tensor in tensors for size in tensor.shape if size > 1}, reverse=True)
+    own = [tensor for tensor in tensors if tensor.role != "temporary"] or tensors
+    sizes = sorted({size for tensor in own for size in tensor.shape if size > 1}, reverse=True)
     padded = (*map(float, sizes), *(math.nan,) * _SIZES)
     return padded[:_SIZES] if sizes else ()
 
 
-def _own_tensors(launch: Launch | None) -> list[TensorLayout]:
-    tensors = [] if launch is None else tensors_of_launch(launch)
-    return [tensor for tensor in tensors if tensor.role != "temporary"] or tensors
-
-
-def _least_alignment(launch: Launch | None) -> float:
+def _least_alignment(tensors: Sequence[TensorLayout]) -> float:
     """Return the most bytes, up to 16, to which all rows of all tensors are aligned."""
-    tensors = [] if launch is None else tensors_of_launch(launch)
     starts = [tensor.alignment_bytes for tensor in tensors]
     rows = [
         stride * tensor.element_bytes
@@ -558,7 +572,11 @@ def _is_number(value: object) -> TypeGuard[int | float]:
 
 def _pointer_widths(main: KernelAnalysis | None) -> tuple[float, float]:
     """Return the most and the fewest bytes of an element behind a pointer of a launch."""
-    types = main.launch.signature.values() if main else ()
+    return _widths_of_types(tuple(main.launch.signature.values()) if main else ())
+
+
+@functools.lru_cache(4096)
+def _widths_of_types(types: tuple[str, ...]) -> tuple[float, float]:
     widths = [
         _element_bytes(type_text)
         for type_text in types

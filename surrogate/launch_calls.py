@@ -10,7 +10,8 @@ import ast
 import functools
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -23,11 +24,14 @@ from solkit.surrogate.triton_functions import type_value
 __all__ = [
     "DistinctPrograms",
     "bindings_of_launch",
+    "by_identity",
     "calls_of_launches",
     "program_of_text",
     "tensors_of_launch",
 ]
 
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 _POINTERS = ("*", "tensordesc<")
 
 
@@ -41,21 +45,35 @@ def calls_of_launches(
         sources: text of each row's kernel file, for launches that do not record their program.
     """
     groups: defaultdict[Hashable, list[tuple[int, Launch, KernelProgram]]] = defaultdict(list)
-    programs = DistinctPrograms()
+    shared, kind = by_identity(DistinctPrograms().shared), by_identity(_kind)
     for row, launch in enumerate(launches):
         if launch is None:
             continue
         program = launch.program or program_of_text(sources[row], launch.name)
         if program is None:
             continue
-        kinds = tuple(
-            (name, _kind(binding)) for name, binding in bindings_of_launch(launch).items()
-        )
-        distinct = programs.shared(program)
+        kinds = tuple((name, kind(binding)) for name, binding in bindings_of_launch(launch).items())
+        distinct = shared(program)
         groups[id(distinct), kinds].append((row, launch, distinct))
     for members in groups.values():
         rows, chosen, (program, *_) = zip(*members, strict=True)
         yield np.array(rows), _call(program, chosen)
+
+
+def by_identity(function: Callable[[_Item], _Result]) -> Callable[[_Item], _Result]:
+    """Return a function that computes each object's result once, and keeps the object alive.
+
+    Thousands of launches share their programs and most of their arguments.
+    """
+    results: dict[int, tuple[_Item, _Result]] = {}
+
+    def result_of(item: _Item) -> _Result:
+        entry = results.get(id(item))
+        if entry is None:
+            entry = results[id(item)] = item, function(item)
+        return entry[1]
+
+    return result_of
 
 
 class DistinctPrograms:

@@ -152,9 +152,8 @@ def _count_measured(
     if enough is not None and count_spent(enough) <= budget:
         return enough
     most = budget - (round(EXPLORED * budget) if budget > 1 else 0)
-    return max(
-        (number for number in range(len(able) + 1) if count_spent(number) <= most), default=0
-    )
+    at_most = min(len(able), most)  # each of the first takes one place of the budget
+    return max((number for number in range(at_most + 1) if count_spent(number) <= most), default=0)
 
 
 def _twin_penalty(time_ms: Array, low_ms: Array) -> Array:

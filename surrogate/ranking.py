@@ -12,6 +12,7 @@ surrogate forecasts costs (`solkit.surrogate.costs`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -144,12 +145,25 @@ def ranked_pools(request: Request, analyser: Analyser, surrogate: Surrogate | No
     """Rank as `rank` does, for those who go on asking."""
     if not request.files:
         raise InputError("expected at least one kernel file to rank; got none")
-    loaded = [analyser.describe(path, request.reference).result() for path in request.files]
+    described = [analyser.describe(path, request.reference) for path in request.files]
+    if surrogate is not None and Depth.CAPTURED in surrogate.depths:
+        surrogate.trees(Depth.CAPTURED)  # read while the workers load
+    loaded = [future.result() for future in described]
     for path, file in zip(request.files, loaded, strict=True):
         if file.candidate is None:
             raise InputError(f"{path} holds no candidate to rank")
     shapes = loaded[0].problem.shapes if request.shapes is None else request.shapes
-    return [_rank_shape(request, analyser, surrogate, loaded, shape) for shape in shapes]
+
+    def captured_at(shape: Shape) -> _Captured:
+        return _captured_shape(request, analyser, loaded, shape)
+
+    # workers capture the next shape while this process plans for one
+    ahead = ThreadPoolExecutor(1, "capture")
+    try:
+        captured = ahead.map(captured_at, shapes)
+        return [_rank_shape(request, analyser, surrogate, loaded, one) for one in captured]
+    finally:
+        ahead.shutdown(cancel_futures=True)
 
 
 @dataclass
@@ -189,23 +203,40 @@ class _Candidate:
         return depth_reached(self.kernel.source.text, depth)
 
 
-def _rank_shape(
-    request: Request,
-    analyser: Analyser,
-    surrogate: Surrogate | None,
-    loaded: Sequence[KernelFile],
-    shape: Shape,
-) -> Pool:
+@dataclass(frozen=True)
+class _Captured:
+    """The problem at one shape, and its captured candidates."""
+
+    case: Case
+    candidates: Sequence[_Candidate]
+
+
+def _captured_shape(
+    request: Request, analyser: Analyser, loaded: Sequence[KernelFile], shape: Shape
+) -> _Captured:
     case = analyser.problem(request.files[0], request.reference, shape).result()
-    problem = problem_of(
-        case, analyser.device, request.settings.precision, request.settings.protocol
-    )
     candidates = [
         candidate
         for path, file in zip(request.files, loaded, strict=True)
         for candidate in _candidates_of_file(request, analyser, path, file, shape)
     ]
-    captured = _drop_twins(_analyse_candidates(candidates, analyser, Depth.CAPTURED))
+    results = analyser.captured([candidate.configuration for candidate in candidates])
+    for candidate, result in zip(candidates, results, strict=True):
+        candidate.analysis, candidate.error = result.analysis, str(result.error or "")
+    return _Captured(case, _drop_twins(candidates))
+
+
+def _rank_shape(
+    request: Request,
+    analyser: Analyser,
+    surrogate: Surrogate | None,
+    loaded: Sequence[KernelFile],
+    at_shape: _Captured,
+) -> Pool:
+    case, captured = at_shape.case, at_shape.candidates
+    problem = problem_of(
+        case, analyser.device, request.settings.precision, request.settings.protocol
+    )
     if all(candidate.analysis is None for candidate in captured):
         raise InputError(f"nothing can be ranked: {captured[0].error}")
     cascade = _Cascade(request, analyser, surrogate, problem)
@@ -564,11 +595,17 @@ class _Cascade:
         """Return what made the forecasts of the first candidates, by place."""
         if self.surrogate is None:
             return {}
-        pushes = {}
-        for at, candidate in enumerate(candidates):
-            if not candidate.fails and candidate.depth in self.surrogate.depths:
-                table = table_of_entries(self._entries_of([candidate]))
-                pushes[at] = tuple(self.surrogate.explain(table, candidate.depth)[0])
+        pushes: dict[int, tuple[Contribution, ...]] = {}
+        for depth in self.surrogate.depths:
+            places = [
+                at
+                for at, candidate in enumerate(candidates)
+                if candidate.depth is depth and not candidate.fails
+            ]
+            if places:
+                table = self._table_of([candidates[at] for at in places])
+                explained = self.surrogate.explain(table, depth)
+                pushes |= zip(places, map(tuple, explained), strict=True)
         return pushes
 
 

@@ -238,11 +238,11 @@ def _launch_again(
     """Repeat a recorded launch, with its tensors' contents at that time."""
     seen = launch_recording.current_recording()
     assert seen is not None
-    seen.arguments = arguments
+    seen.arguments, seen.is_repeating = arguments, seen.steps is None
     try:
         return _launch_kernel(kernel, *args, grid=grid, warmup=False, **kwargs)
     finally:
-        seen.arguments = {}
+        seen.arguments, seen.is_repeating = {}, False
 
 
 def _record_launch(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[Any]) -> None:
@@ -265,7 +265,8 @@ def _record_launch(kernel: Specialisation, grid: tuple[int, int, int], args: Seq
         return
     if any(size > most for size, most in zip(grid, _MOST_BLOCKS)) or min(grid) < 0:
         raise LaunchError(f"CUDA refuses a grid of {grid}: it takes up to {_MOST_BLOCKS} blocks")
-    language = launching_language()
+    # what launched a repeated one is not on the stack; it was looked at when it was recorded
+    language = "" if seen.is_repeating else launching_language()
     if language:
         reason = f"not analysed: {kernel.function.__name__} is a kernel in {language}"
         seen.unanalysed.setdefault(f"{reason} ({fake_cuda.user_line()})")

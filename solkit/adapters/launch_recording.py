@@ -143,6 +143,7 @@ class Recording:
         remarks: an ordered set of sentences for the reader.
         steps: records uses of the parameters, if wanted.
         arguments: those of some tensors by identity, regardless of later launches.
+        is_repeating: whether a step of an earlier run launches now.
     """
 
     params: Mapping[str, Value]
@@ -156,6 +157,7 @@ class Recording:
     remarks: dict[str, None] = field(default_factory=dict)
     steps: Steps | None = None
     arguments: Mapping[int, TensorArgument] = field(default_factory=dict)
+    is_repeating: bool = False
 
     def counts_again(
         self,

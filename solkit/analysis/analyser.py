@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import queue
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from typing import Any, TypeVar
 
 from solkit.adapters.compilers import Compiler
 from solkit.analysis.cache import Cache, default_folder
-from solkit.analysis.dependencies import Stamps, stamp_of_file, surroundings
+from solkit.analysis.dependencies import Stamp, Stamps, stamp_of_file, surroundings
 from solkit.analysis.pool import Answer, PendingAnswer, Pool, Request, Source, usable_cores
 from solkit.core import (
     Analysis,
@@ -153,7 +154,7 @@ class Analyser:
 
         Args:
             configuration: what to analyse.
-            depth: how deeply. Captured results are not cached, since capturing again is faster.
+            depth: how deeply. Captured results are not kept one by one: see `captured`.
 
         Returns:
             The result, which may be a failure.
@@ -163,11 +164,19 @@ class Analyser:
         )
 
     def _submit_from(
-        self, source: Source, configuration: Configuration, depth: Depth
+        self,
+        source: Source,
+        configuration: Configuration,
+        depth: Depth,
+        read: dict[int, Stamps] | None = None,
     ) -> Future[Analysed]:
+        """Submit a configuration; `read` gets what its worker had read, by identity."""
+
         def converted(answer: Answer | SolkitError) -> Analysed:
             if isinstance(answer, SolkitError):
                 return Analysed(configuration, error=answer)
+            if read is not None:
+                read[id(answer.stamps)] = answer.stamps
             return Analysed(configuration, answer.value, seconds=answer.seconds)
 
         args = dict(configuration.shape), dict(configuration.params)
@@ -185,13 +194,22 @@ class Analyser:
             configurations: what to analyse.
             depth: as for `submit`.
         """
+        return self._analysed(configurations, depth)
+
+    def _analysed(
+        self,
+        configurations: Iterable[Configuration],
+        depth: Depth,
+        read: dict[int, Stamps] | None = None,
+    ) -> Iterator[Analysed]:
+        """Yield as `analysed` does; `read` is as for `_submit_from`."""
         done: queue.SimpleQueue[Future[Analysed]] = queue.SimpleQueue()
         pending: set[Future[Analysed]] = set()
         source_of = functools.cache(Source.here)  # it reads the whole environment
         try:
             for configuration in configurations:
                 source = source_of(configuration.path, configuration.reference)
-                future = self._submit_from(source, configuration, depth)
+                future = self._submit_from(source, configuration, depth, read)
                 pending.add(future)
                 future.add_done_callback(done.put)
                 while not done.empty() or len(pending) > _AHEAD * self._workers:
@@ -201,6 +219,38 @@ class Analyser:
         finally:
             for future in pending:
                 future.cancel()
+
+    def captured(self, configurations: Sequence[Configuration]) -> list[Analysed]:
+        """Capture configurations; returns the results in their order.
+
+        If none fails they are kept on disk, those of a file at a shape as one entry: asked again,
+        no process has to load torch. To read them one by one would take as long as to capture them.
+        """
+        groups: defaultdict[tuple[object, ...], list[Configuration]] = defaultdict(list)
+        for configuration in configurations:
+            shape = canonical(configuration.shape)
+            groups[configuration.path, configuration.reference, shape].append(configuration)
+        results = [result for group in groups.values() for result in self._captured_group(group)]
+        by_configuration = {id(result.configuration): result for result in results}
+        return [by_configuration[id(configuration)] for configuration in configurations]
+
+    def _captured_group(self, group: Sequence[Configuration]) -> list[Analysed]:
+        """Return the captured configurations of one file at one shape, in any order."""
+        source = Source.here(group[0].path, group[0].reference)
+        files = _files_of(source)
+        stamps = {file: stamp_of_file(file) for file in files}
+        args = dict(group[0].shape), tuple(canonical(one.params) for one in group)
+        key = self._key(source.path, source.reference, files, "captured", args)
+        cached = self._cache.get(key)
+        if cached is not None:
+            return [Analysed(*pair) for pair in zip(group, cached, strict=True)]
+        read: dict[int, Stamps] = {}
+        results = list(self._analysed(group, Depth.CAPTURED, read))
+        values = {id(result.configuration): result.analysis for result in results}
+        answers = [values[id(configuration)] for configuration in group]
+        if all(answer is not None and answer.failure != _TIMED_OUT for answer in answers):
+            self._keep(key, answers, functools.reduce(Stamps.and_, read.values()), stamps)
+        return results
 
     # ------------------------------------------------------------------------------- files
 
@@ -289,7 +339,7 @@ class Analyser:
         if method == "capture":
             self._pool.submit(source, request, future, convert)
             return future
-        files = [str(Path(file).absolute()) for file in (path, reference) if file is not None]
+        files = _files_of(source)
         stamps = {file: stamp_of_file(file) for file in files}
         key = self._key(path, reference, files, method, args)
         cached = self._cache.get(key)
@@ -301,14 +351,24 @@ class Analyser:
             if isinstance(answer, Answer) and (why := _machine_fault(answer.value)):
                 return convert(UnsupportedError(f"this machine cannot compile the kernels: {why}"))
             if isinstance(answer, Answer) and getattr(answer.value, "failure", "") != _TIMED_OUT:
-                read = answer.stamps
-                if all(read.get(file, now) == now for file, now in stamps.items()):
-                    others = {file: now for file, now in stamps.items() if file not in read}
-                    self._cache.put(key, answer.value, read.and_(others))
+                self._keep(key, answer.value, answer.stamps, stamps)
             return convert(answer)
 
         self._pool.submit(source, request, future, keep_and_tell)
         return future
+
+    def _keep(self, key: str, answer: Any, read: Stamps, stamps: Mapping[str, Stamp]) -> None:
+        """Keep an answer, unless the file has changed between being asked about and being read.
+
+        Args:
+            key: of the answer.
+            answer: SolKit's nouns and plain values.
+            read: stamps of the files that workers read for it.
+            stamps: those of the kernel's files when they were asked about.
+        """
+        if all(read.get(file, now) == now for file, now in stamps.items()):
+            others = {file: now for file, now in stamps.items() if file not in read}
+            self._cache.put(key, answer, read.and_(others))
 
     def _key(
         self,
@@ -328,6 +388,12 @@ def _taken(done: queue.SimpleQueue[Future[T]], pending: set[Future[T]]) -> T:
     future = done.get()
     pending.discard(future)
     return future.result()
+
+
+def _files_of(source: Source) -> list[str]:
+    """Return the absolute paths of a kernel's files."""
+    files = (source.path, source.reference)
+    return [str(Path(file).absolute()) for file in files if file is not None]
 
 
 def _value(answer: Answer | SolkitError) -> Any:

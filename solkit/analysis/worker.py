@@ -9,7 +9,6 @@ import contextlib
 import itertools
 import pickle
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +19,7 @@ from typing import Any
 import torch
 
 from solkit import kernelfiles
-from solkit.adapters import fake_cuda, fake_triton, triton_compiler
+from solkit.adapters import fake_cuda, fake_triton
 from solkit.analysis.autotuned_configs import find_launched_space, left_by_pruning
 from solkit.analysis.candidate import analyse_all, captured_only
 from solkit.analysis.dependencies import Reads
@@ -41,15 +40,12 @@ Shape = Mapping[str, Value]
 
 
 def warm_up() -> None:
-    """Load and compute what every worker needs, so that forks inherit it."""
-    hashing = threading.Thread(target=triton_compiler.prepare)
-    hashing.start()
+    """Load what every worker needs, so that forks inherit it: see `solkit.analysis.warming`."""
     fake_cuda.defer_dynamo()
     fake_cuda.prepare()
     seed_everything(0)  # loads what draws
     with fake_cuda.fake_tensors():
         work_of(_some_layers)
-    hashing.join()
 
 
 def _some_layers() -> list[torch.Tensor]:

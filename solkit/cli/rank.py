@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["rank"]
 
 
+_EXPLAINED = 5
+"""Candidates whose forecasts are explained in a file; a terminal shows the first one's."""
+
+
 class _Depth(str, enum.Enum):
     CAPTURED = "captured"
     LOWERED = "lowered"
@@ -78,6 +82,9 @@ def rank(
     """
     with exit_codes.failures_as_exit_codes(verbose):
         _base.check_readable(*kernels, reference)
+        from solkit.processes import jobs
+
+        jobs.start()  # it loads torch while the rest loads here
         outputs = _outputs.Outputs(json, html)
         outputs.check(*kernels, reference)
         device = _project.device_setting(device, kernels[0])
@@ -85,9 +92,6 @@ def rank(
         for kernel in kernels:
             _declared.check_declared_names(kernel, reference, shapes)
         _project.announce_device(device)
-        from solkit.processes import jobs
-
-        jobs.start()  # it loads torch while the rest loads here
         from solkit import pipeline
         from solkit.core import Configuration
         from solkit.report import ranking
@@ -112,6 +116,7 @@ def rank(
                     everything=points is not None,
                     precision=precision.value,
                     protocol=protocol.value,
+                    explained=1 if json is None and html is None else _EXPLAINED,
                 ),
             )
         if json != "-":

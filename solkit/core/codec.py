@@ -61,6 +61,8 @@ def json_value(value: Any, *, complete: bool = False, columns: bool = False) -> 
     """Return a field's value for JSON; the options are those of `to_json`."""
     if value is None or type(value) in (bool, int, str):  # most are
         return value
+    if type(value) is float:
+        return finite(value)
     if is_dataclass(value):
         return to_json(value, complete=complete, columns=columns)
     if isinstance(value, datetime):

@@ -40,7 +40,7 @@ ENVIRONMENT = {
     "MKL_NUM_THREADS": "1",
 }
 
-PREPARE = "solkit.analysis.worker:warm_up"
+PREPARE = "solkit.analysis.warming:warm_up"
 
 
 class Jobs:

@@ -257,6 +257,32 @@ def test_what_was_found_needs_no_process_again(analyser, write, no_process_after
         assert everything(another) == first
 
 
+def test_a_captured_space_needs_no_process_again(analyser, write, no_process_after, tmp_path):
+    path = write(TRITON)
+    asked = list(configurations(path, [{"BLOCK": 1024}, {"BLOCK": 512}, {"BLOCK": 2048}]))
+    first = [result.analysis for result in analyser.captured(asked)]
+    grids = [analysis.kernels[0].launch.grid for analysis in first]
+    assert grids == [(4, 1, 1), (8, 1, 1), (2, 1, 1)]
+    no_process_after()
+    with Analyser("h100", cache=tmp_path / "cache") as another:
+        again = another.captured(asked)
+        assert [result.analysis for result in again] == first
+        assert [result.configuration for result in again] == asked
+        (fewer,) = another.captured(asked[:1])
+    assert isinstance(fewer.error, WorkerError)  # it is another space
+
+
+def test_a_captured_space_with_a_failure_is_not_kept(analyser, write, no_process_after, tmp_path):
+    path = write(TRITON)
+    asked = list(configurations(path, [{"BLOCK": 1024}, {"BLOCK": 3}, {"SIZE": 1}]))
+    results = analyser.captured(asked)
+    assert results[0].analysis is not None
+    assert isinstance(results[2].error, ParamsError)
+    no_process_after()
+    with Analyser("h100", cache=tmp_path / "cache") as another:
+        assert all(result.analysis is None for result in another.captured(asked))
+
+
 BESIDE = """
 import pathlib
 import helper_of_analyser

@@ -22,7 +22,7 @@ from typing import Any
 from solkit import kernelfiles
 from solkit.adapters import fake_cuda, triton_compiler
 from solkit.adapters.fake_triton import Choice
-from solkit.analysis import cuda, library, worker
+from solkit.analysis import cuda, library, warming, worker
 from solkit.analysis.facts import extension_facts, launch_facts
 from solkit.analysis.problem import problem_case
 from solkit.analysis.triton.capture import Captured, capture
@@ -46,7 +46,7 @@ _EXTENSION_S = 15.0  # its kernels are compiled again, by NVRTC
 
 def warm_up() -> None:
     """Load and compute what most kernel files need, so that forked children have it."""
-    worker.warm_up()  # Inductor's imports would take a second each time
+    warming.warm_up()  # Inductor's imports would take a second each time
     importlib.import_module("torch._inductor.runtime.triton_helpers")
 
 
