@@ -8,6 +8,7 @@ A manifest is TOML::
     [[kernels]]
     path = "kernels/rms_norm.py"          # relative to the manifest
     emit = ["best-config:best.json"]      # FORMAT:PATH, as for `solkit emit`
+    choices = ["E=8,N=7168,....json"]     # what vLLM or SGLang chose elsewhere, to start from
     held_out = [{ M = 3000, N = 4096 }]   # default: the file's HELD_OUT_SHAPES
     shapes = [                            # default: the file's SHAPES, one call each
       { sizes = { M = 4096, N = 4096 }, calls = 64 },
@@ -84,6 +85,8 @@ class ManifestEntry:
         shapes: empty means those of the file.
         held_out: shapes that only check winners; ``None`` means those of the file.
         emit: forms in which winners are written, ``FORMAT:PATH``.
+        choices: files with configurations that another tool chose elsewhere, to start from.
+        names: by the name of a size or parameter in these files and forms, the kernel's.
         line: where it begins in the manifest; 0 if it comes from elsewhere.
     """
 
@@ -94,6 +97,8 @@ class ManifestEntry:
     shapes: tuple[Workload, ...] = ()
     held_out: tuple[Mapping[str, Value], ...] | None = None
     emit: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
     line: int = 0
 
     @property
@@ -204,6 +209,8 @@ class _Kernel(_Record):
     shapes: list[_Shape] = []
     held_out: Union[list[_Sizes], None] = None
     emit: list[str] = []
+    choices: list[str] = []
+    names: dict[str, str] = {}
 
 
 class _Limits(_Record):
@@ -271,6 +278,8 @@ def _parse_entry(
         ),
         held_out=None if kernel.held_out is None else tuple(kernel.held_out),
         emit=tuple(kernel.emit),
+        choices=tuple(str(folder / path) for path in kernel.choices),
+        names=kernel.names,
         line=_nearest_line(("kernels", number), places),
     )
 

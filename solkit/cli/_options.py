@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from solkit.errors import ParamsError, ShapeError
+from solkit.errors import InputError, ParamsError, ShapeError
 
 if TYPE_CHECKING:
     from solkit.core import Value
@@ -45,6 +45,7 @@ __all__ = [
     "Workers",
     "advanced",
     "device_names",
+    "parse_pair",
     "parse_params",
     "parse_settings",
     "parse_shapes",
@@ -260,3 +261,15 @@ def _parse_setting(word: str) -> Value:
         with contextlib.suppress(ValueError):
             return number(word)
     return word.removeprefix("torch.")
+
+
+def parse_pair(option: str, text: str) -> tuple[str, str]:
+    """Read ``NAME=VALUE``.
+
+    Raises:
+        InputError: it has another form.
+    """
+    name, equals, value = (piece.strip() for piece in text.partition("="))
+    if not (name.isidentifier() and equals and value):
+        raise InputError(f"{option}: {text!r} is not NAME=VALUE")
+    return name, value

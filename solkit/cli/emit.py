@@ -100,7 +100,7 @@ def emit(
             findings,
             chosen.name,
             out,
-            names=dict(_parse_pair("--map", pair) for pair in names or ()),
+            names=dict(_options.parse_pair("--map", pair) for pair in names or ()),
             constants={
                 name: _parse_param_value(text) for name, text in _parse_pairs("--set", constants)
             },
@@ -161,14 +161,7 @@ def _select_findings(
 
 
 def _parse_pairs(option: str, texts: Sequence[str] | None) -> list[tuple[str, str]]:
-    return [_parse_pair(option, text) for text in texts or ()]
-
-
-def _parse_pair(option: str, text: str) -> tuple[str, str]:
-    name, equals, value = (piece.strip() for piece in text.partition("="))
-    if not (name.isidentifier() and equals and value):
-        raise InputError(f"{option}: {text!r} is not NAME=VALUE")
-    return name, value
+    return [_options.parse_pair(option, text) for text in texts or ()]
 
 
 def _parse_param_value(text: str) -> Value:

@@ -63,6 +63,20 @@ _Database = Annotated[
         "server's URL.",
     ),
 ]
+_Choices = Annotated[
+    list[str] | None,
+    _options.advanced(
+        metavar="FILE",
+        help="Configurations that vLLM, SGLang or others chose for another GPU or size: the "
+        "nearest are measured first. Repeatable.",
+    ),
+]
+_Map = Annotated[
+    list[str] | None,
+    _options.advanced(
+        "--map", metavar="M=num_tokens", help="The kernel's name of what --choices call M."
+    ),
+]
 
 
 def tune(
@@ -86,6 +100,8 @@ def tune(
     plot: _Plot = None,
     emit: _Emit = None,
     database: _Database = None,
+    choices: _Choices = None,
+    names: _Map = None,
     json: _options.Json = None,
     verbose: _options.Tracebacks = False,
 ) -> None:
@@ -98,6 +114,7 @@ def tune(
     with exit_codes.failures_as_exit_codes(verbose, "tune"):
         recorded = _base.find_recording(recorded)
         _base.check_readable(reference, recorded, resume, None if recorded else kernel)
+        _base.check_readable(*(choices or ()))
         _check_outputs(kernel, reference, recorded, plot, json)
         _check_places(log, resume, recorded, gpus or ray)
         targets = _emit_targets(emit)
@@ -113,6 +130,8 @@ def tune(
         settings = TuneSettings(stop_at, least_gain, seed, prior=prior, workers=workers)
         settings = replace(settings, params=in_use, on=on, gpus=gpus, ray=ray)
         settings = replace(settings, log=resume or log, resume=resume is not None)
+        own_names = dict(_options.parse_pair("--map", pair) for pair in names or ())
+        settings = replace(settings, choices=tuple(choices or ()), names=own_names)
         settings = replace(settings, database=database)
         with _base.stdout_kept_for_the_report(), _showing_tuning() as show:
             tuned = tuning(

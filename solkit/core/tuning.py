@@ -54,6 +54,9 @@ class TuneSettings:
         database: a tuning database, whose results warm the search and which gets this run's: a
             folder, or a server's URL.
         final: how the head-to-head is run on this machine's GPU: one of `FINALS`; see `Final.how`.
+        choices: files with configurations that another tool chose, for another GPU, version or
+            shape (vLLM's, SGLang's): the nearest ones are measured right after the one in use.
+        names: by the name of a size or parameter in these files, the kernel's.
 
     Raises:
         InputError: a value is out of its range; or a run is to be resumed and no log is named.
@@ -72,6 +75,8 @@ class TuneSettings:
     gpus: str | None = None
     ray: str | None = None
     database: str | os.PathLike[str] | None = None
+    choices: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.final not in FINALS:

@@ -291,7 +291,7 @@ class _Batch:
             for target_text in entry.emit:
                 target = parse_target(target_text)
                 try:
-                    written = emit(tuned, target.form, folder / target.path)
+                    written = emit(tuned, target.form, folder / target.path, names=entry.names)
                 except InputError as error:
                     self._add_note(f"{entry.title}: {target_text} was not written: {error}")
                     continue

@@ -198,7 +198,7 @@ class _Survey:
         shape, ground, held_out = case
         plan = ground.prior.plan if isinstance(ground.prior, PlanPrior) else None
         measured: dict[str, float] = {}
-        ground, first = self._warm_start(ground, measured)
+        ground, first = self._warm_start(entry, ground, measured)
         facts = triage.TriageInputs(
             own=ground.default.params,
             choices=ground.space.size if ground.space.points is None else len(ground.space.points),
@@ -214,12 +214,13 @@ class _Survey:
         return Work(entry, ground, triaged, self._held_out_checks(ground, held_out, tuned), first)
 
     def _warm_start(
-        self, ground: TuningContext, measured: dict[str, float]
+        self, entry: ManifestEntry, ground: TuningContext, measured: dict[str, float]
     ) -> tuple[TuningContext, tuple[Params, ...]]:
         """Return the ground with what the database knows, and what to measure first."""
-        if self.database is None:
-            return ground, ()
-        history = remembered(ground, self.database, self.device.key)
+        from solkit.tuner.transferred_choices import ChoicesElsewhere
+
+        elsewhere = ChoicesElsewhere(entry.choices, entry.names)
+        history = remembered(ground, self.database, self.device.key, elsewhere)
         if history.note and history.note not in self.notes:
             self.notes.append(history.note)
         measured.update((canonical(params), ms) for params, ms in history.measured)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 
-from solkit.core import Params
+from solkit.core import Params, canonical
 from solkit.datasets import outcomelog
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.pipeline.tuning_context import TuningContext
 from solkit.tuner.database import Database
+from solkit.tuner.transferred_choices import ChoicesElsewhere
 
 __all__ = ["SEEDS", "GroundHistory", "keep_in_database", "remembered"]
 
@@ -35,9 +36,12 @@ class GroundHistory:
 
 
 def remembered(
-    ground: TuningContext, database: str | os.PathLike[str] | Database | None, device: str
+    ground: TuningContext,
+    database: str | os.PathLike[str] | Database | None,
+    device: str,
+    elsewhere: ChoicesElsewhere | None = None,
 ) -> GroundHistory:
-    """Return what a tuning database holds of a kernel at a shape.
+    """Return what a tuning database holds of a kernel at a shape, and others' choices for it.
 
     A database that cannot be read is no reason to tune nothing: the note says so.
 
@@ -45,7 +49,25 @@ def remembered(
         ground: the kernel at the shape.
         database: the database, or its place; ``None`` for none.
         device: the key of the GPU.
+        elsewhere: files of other tools with what they chose.
+
+    Raises:
+        InputError: such a file cannot be read.
     """
+    history = _measured_before(ground, database, device)
+    if elsewhere is None or not elsewhere.files:
+        return history
+    chosen = elsewhere.nearest(ground.shape, ground.space, ground.default.params)
+    note = history.note
+    if not chosen:
+        note = f"{note} No choice of {', '.join(elsewhere.files)} is in the kernel's SPACE.".strip()
+    first = {canonical(point): point for point in (*chosen, *history.first)}
+    return replace(history, first=tuple(first.values()), note=note)
+
+
+def _measured_before(
+    ground: TuningContext, database: str | os.PathLike[str] | Database | None, device: str
+) -> GroundHistory:
     from solkit.tuner.transfer_prior import CompositePrior
 
     if database is None:

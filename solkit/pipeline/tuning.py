@@ -235,8 +235,10 @@ class _Run:
         """Return the search and the race; `keeps` if the log is written here, not by the bench."""
         from solkit.tuner.bench_driver import drive_bench
         from solkit.tuner.racing import race_contenders
+        from solkit.tuner.transferred_choices import ChoicesElsewhere
 
-        history = remembered(ground, self.how.database, bench.device.key)
+        elsewhere = ChoicesElsewhere(self.how.choices, self.how.names)
+        history = remembered(ground, self.how.database, bench.device.key, elsewhere)
         task = history.ground.task(self.how, first=history.first)
         earlier_s = self._resume_from_log(task, ground, log)
         begun_s = bench.clock.gpu_s()

@@ -64,6 +64,36 @@ def test_failures_alike_end_it_and_say_what_would_mend_it():
     assert "Convert the output to torch.bfloat16" in told.notes[-1]
 
 
+def write_choices(folder, block, warps, stages=3):
+    """A file as SGLang has it, for another GPU and another size."""
+    path = folder / "N=32,device_name=NVIDIA_A100-SXM4-80GB.json"
+    chosen = {"BLOCK": block, "num_warps": warps, "num_stages": stages}
+    path.write_text(json.dumps({"48": chosen}), encoding="utf-8")
+    return str(path)
+
+
+def test_what_another_tool_chose_elsewhere_is_measured_right_after_the_default(tmp_path):
+    log = tmp_path / "run.jsonl"
+    choices = (write_choices(tmp_path, 128, 4),)
+    how = replace(FULL, choices=choices, prior=False, log=log)
+    told = tuned(seconds=4.0, settings=how)
+    rows = outcomelog.read(log).rows
+    assert [row.params for row in rows[:2]] == [spaces.DEFAULT, spaces.BEST]
+    assert (told.verdict, told.best.params) == (TuneVerdict.FASTER, spaces.BEST)
+
+
+def test_a_choice_that_is_slower_here_changes_nothing(tmp_path):
+    slow = spaces.recording(lambda p: 1.0 if p == spaces.DEFAULT else 2.0)
+    how = replace(FULL, choices=(write_choices(tmp_path, 128, 4),))
+    assert tuned(slow, settings=how).params == spaces.DEFAULT
+
+
+def test_choices_that_the_space_lacks_are_reported(tmp_path):
+    path = write_choices(tmp_path, 1024, 4)
+    told = tuned(settings=replace(FULL, choices=(path,)))
+    assert f"No choice of {path} is in the kernel's SPACE." in told.notes
+
+
 def test_what_it_says():
     told = tuned()
     assert (told.kernel, told.kernel_id, told.device) == ("softmax/rows", "k" * 16, "h100-sxm")

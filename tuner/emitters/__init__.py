@@ -16,10 +16,20 @@ from solkit.core import Tuned, Value
 from solkit.errors import InputError
 from solkit.tuner.emitters import best_config, flashinfer_bench, sglang, triton_autotune, vllm
 from solkit.tuner.emitters._base import Emitter, File, Request
+from solkit.tuner.emitters._batch_size_tables import ALIASES
 from solkit.tuner.emitters.logged_results import logged_rows
 from solkit.tuner.tuning_results import TuningResult, agreed_results, finding_of
 
-__all__ = ["EMITTERS", "Emitted", "Emitter", "Target", "emit", "emitter_named", "parse_target"]
+__all__ = [
+    "ALIASES",
+    "EMITTERS",
+    "Emitted",
+    "Emitter",
+    "Target",
+    "emit",
+    "emitter_named",
+    "parse_target",
+]
 
 EMITTERS: dict[str, Emitter] = {
     form.name: form

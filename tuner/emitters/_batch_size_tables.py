@@ -32,6 +32,7 @@ from solkit.tuner.emitters._base import (
 from solkit.tuner.tuning_results import TuningResult
 
 __all__ = [
+    "ALIASES",
     "Table",
     "batch_size_files",
     "block_shape",
@@ -78,7 +79,7 @@ def _serve_all(sizes: Sequence[int], tuned: Mapping[int, TuningResult]) -> bool:
     return all(size == by or serves_batch_size(tuned[by], tuned[size]) for size, by in served)
 
 
-_OTHERS = {
+ALIASES = {
     "M": ("num_tokens", "tokens", "T", "batch_size", "batch", "B"),
     "E": ("num_experts", "experts", "n_experts"),
     "N": ("intermediate_size", "intermediate", "I"),
@@ -173,7 +174,7 @@ def _results_by_size(
 def _format_config(form: str, finding: TuningResult, request: Request) -> dict[str, int]:
     """Return the configuration under the format's names."""
     config = {name: _integer_size(form, finding, name, request) for name in _tuned_files.PARAMS}
-    used = {source_of(finding, name, request, _OTHERS.get(name, ())) for name in config}
+    used = {source_of(finding, name, request, ALIASES.get(name, ())) for name in config}
     unused = [n for n in chosen_of(finding).params if n not in used and n not in request.drop]
     if unused:
         raise InputError(
@@ -185,7 +186,7 @@ def _format_config(form: str, finding: TuningResult, request: Request) -> dict[s
 
 
 def _integer_size(form: str, finding: TuningResult, name: str, request: Request) -> int:
-    value = looked_up(form, finding, name, request, _OTHERS.get(name, ()))
+    value = looked_up(form, finding, name, request, ALIASES.get(name, ()))
     if isinstance(value, bool) or not isinstance(value, int):
         raise InputError(
             f"{form}: {name} is {value!r} at {shape_text(finding)}; expected an integer"
