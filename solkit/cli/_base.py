@@ -25,6 +25,7 @@ __all__ = [
     "check_readable",
     "check_writable",
     "find_recording",
+    "kernel_file",
     "print_complaint",
     "rich_console",
     "show_at_most_often",
@@ -132,6 +133,22 @@ def check_readable(*files: str | None) -> None:
             raise InputError(f"{file!a} is not a name in UTF-8: rename it")
         if not Path(file).exists():
             raise InputError(f"{file}: no such file")
+
+
+def kernel_file(place: str) -> str:
+    """Return the file of a kernel: of ``FOLDER/KERNEL`` in a folder of `solkit record`.
+
+    Raises:
+        InputError: the folder has no such kernel, or several; names them.
+    """
+    from solkit.datasets.launch_recordings import is_recording
+
+    path = Path(place)
+    if path.is_file() or not (is_recording(path) or is_recording(path.parent)):
+        return place
+    from solkit.datasets.launch_recordings import kernel_file_in
+
+    return kernel_file_in(place)
 
 
 def find_recording(place: str | None) -> str | None:

@@ -24,7 +24,10 @@ EPILOG = (
 )
 
 _ManifestArgument = Annotated[
-    str, typer.Argument(metavar="MANIFEST", help="A TOML file: docs/tuning.md.")
+    str,
+    typer.Argument(
+        metavar="MANIFEST", help="A TOML file (docs/tuning.md), or a folder of `solkit record`."
+    ),
 ]
 _Minutes = Annotated[
     float | None,
@@ -50,7 +53,10 @@ _UseDatabase = Annotated[
 ]
 _EmitTo = Annotated[
     str | None,
-    typer.Option(metavar="FOLDER", help="Where `emit` writes. Default: beside the manifest."),
+    typer.Option(
+        metavar="FOLDER",
+        help="Where `emit` and tuned.json of a recording go. Default: beside the manifest.",
+    ),
 ]
 
 

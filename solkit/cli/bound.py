@@ -61,6 +61,7 @@ def bound(
 ) -> None:
     """Show how fast a problem could be solved, and what limits it. Needs no kernel and no GPU."""
     with exit_codes.failures_as_exit_codes(verbose):
+        kernel = _base.kernel_file(kernel)
         _base.check_readable(kernel, reference)
         device = _project.device_setting(device, kernel)
         _base.check_writable(json, inputs=(kernel, reference))

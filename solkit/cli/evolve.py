@@ -159,6 +159,7 @@ def evolve(
     """
     with exit_codes.failures_as_exit_codes(verbose, "evolve"):
         recorded = _base.find_recording(recorded)
+        kernel = kernel if recorded else _base.kernel_file(kernel)
         _check_files((kernel, reference, recorded), (resume, answers), json, html, out)
         sizes = _project.one_shape_setting(shape, kernel)
         if not recorded:

@@ -81,6 +81,7 @@ def rank(
     The plan says which to measure, in which order, which to explore, and which to skip.
     """
     with exit_codes.failures_as_exit_codes(verbose):
+        kernels = list(map(_base.kernel_file, kernels))
         _base.check_readable(*kernels, reference)
         from solkit.processes import jobs
 

@@ -104,6 +104,7 @@ def score(
 ) -> None:
     """Show how fast a kernel could run, how fast it runs, and what explains the difference."""
     with exit_codes.failures_as_exit_codes(verbose):
+        kernels = list(map(_base.kernel_file, kernels))
         device = _project.device_setting(device, kernels[0], on)
         shapes = _project.shape_settings(shape, kernels[0])
         outputs = _outputs.Outputs(json, html, figures, several=len(kernels) > 1)

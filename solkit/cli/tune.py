@@ -113,6 +113,7 @@ def tune(
     """
     with exit_codes.failures_as_exit_codes(verbose, "tune"):
         recorded = _base.find_recording(recorded)
+        kernel = kernel if recorded else _base.kernel_file(kernel)
         _base.check_readable(reference, recorded, resume, None if recorded else kernel)
         _base.check_readable(*(choices or ()))
         _check_outputs(kernel, reference, recorded, plot, json)

@@ -62,6 +62,7 @@ from solkit.pipeline.target import target_device
 from solkit.pipeline.tuning import SPENT, SearchOutcome, TuneLog, tuned_result
 
 if TYPE_CHECKING:
+    from solkit.datasets.launch_recordings import RecordedKernel
     from solkit.pipeline.remote_gpus import RemoteGpus
     from solkit.tuner.database import Database
     from solkit.tuner.head_to_head import Pair
@@ -102,7 +103,8 @@ def batch(
     search, a second one the finals; nothing that was measured is lost.
 
     Args:
-        manifest: a manifest, or its file.
+        manifest: a manifest, its file, or a folder that `solkit record` wrote. A recording's
+            winners are written as a tuned folder, into `settings.emit_to` or the recording itself.
         gpu_minutes: the budget; the manifest's by default.
         device: the GPU; the manifest's by default, else the first of this machine.
         bench: measures instead of this machine's GPU, e.g.
@@ -117,16 +119,23 @@ def batch(
         GpuBusyError, WorkerError, TraceError: measuring failed again and again; the log has all
             that was measured.
     """
+    from solkit.datasets.launch_recordings import is_recording
     from solkit.tuner import manifest as manifests
+    from solkit.tuner.recorded_manifest import recorded_manifest
 
-    parsed = (
-        manifest if isinstance(manifest, manifests.Manifest) else manifests.read_manifest(manifest)
-    )
+    recorded: tuple[RecordedKernel, ...] = ()
+    reasons: tuple[str, ...] = ()
+    if isinstance(manifest, manifests.Manifest):
+        parsed = manifest
+    elif is_recording(manifest):
+        parsed, recorded, reasons = recorded_manifest(manifest)
+    else:
+        parsed = manifests.read_manifest(manifest)
     how = settings or BatchSettings()
     minutes = parsed.limits.gpu_minutes if gpu_minutes is None else gpu_minutes
     if not triage and not (minutes and minutes > 0):
         raise InputError(f"{parsed.path} has no limits.gpu_minutes: give gpu_minutes, above 0")
-    run = _Batch(parsed, how, 60.0 * (minutes or 0.0), show)
+    run = _Batch(parsed, how, 60.0 * (minutes or 0.0), show, list(reasons), recorded=recorded)
     return run.run(device, bench, triage)
 
 
@@ -143,6 +152,7 @@ class _Batch:
     place: RemoteGpus | None = None  # several GPUs
     workers: Bench | None = None  # the bench there
     stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)  # closes it
+    recorded: tuple[RecordedKernel, ...] = ()  # of the recording that is the manifest
 
     def run(self, device: str | Device | None, bench: Bench | None, triage: bool) -> Batch:
         if bench is None and not triage and (self.how.gpus or self.how.ray):
@@ -232,6 +242,7 @@ class _Batch:
             finally:
                 self._merge_into_database(database, log)
         items = self._write_emitted(works, course.items(gpu, log))
+        self._write_tuned_folder(replace(result, items=tuple(items)), verified=not keeps)
         return replace(
             result,
             items=tuple(items),
@@ -278,6 +289,17 @@ class _Batch:
         """Add the run to the tuning database. If that fails, the log still has everything."""
         if database is not None and log is not None and (note := keep_in_database(database, log)):
             self._add_note(note)
+
+    def _write_tuned_folder(self, result: Batch, verified: bool) -> None:
+        """Write what `solkit.apply` gives the recorded program's launches."""
+        from solkit.datasets.tuned_folder import write_tuned_folder
+        from solkit.tuner.recorded_manifest import tuned_folder_of
+
+        if not self.recorded:
+            return
+        tuned = tuned_folder_of(result, self.recorded, verified)
+        path = write_tuned_folder(self.how.emit_to or self.manifest.path, tuned)
+        self._add_note(f"{path} has {len(tuned.entries)} tuned launches, for `solkit.apply`.")
 
     def _write_emitted(self, works: Sequence[Work], items: Sequence[BatchItem]) -> list[BatchItem]:
         """Write the forms that the manifest asks for: each entry's results together."""

@@ -11,26 +11,33 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from itertools import product
 from pathlib import Path
 
 import call_kernels
+import numpy as np
 import pytest
 import recorded_kernels
+import spaces
 import torch
 import triton
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
 import solkit
+from solkit.adapters.launch_records import program_digest
+from solkit.datasets.kernels import kernel_at_path
 from solkit.datasets.launch_recordings import (
     kernel_file_in,
     kernels_of_recording,
     read_launch_recording,
     write_kernel_files,
 )
+from solkit.datasets.tuned_folder import read_tuned_folder
 from solkit.errors import InputError
 from solkit.integrations import recorder as recorder_module
 from solkit.integrations.recorder import LaunchRecorder
+from solkit.measure.benches import RecordedBench
 
 HERE = Path(__file__).parent
 
@@ -386,3 +393,36 @@ def test_a_folder_of_another_kind_is_refused(tmp_path):
     (tmp_path / "launches-1-0-aa.jsonl").write_text(json.dumps({"schema": "other/1"}) + "\n")
     with pytest.raises(InputError, match=r"launches-1-0-aa.jsonl:1: the schema 'other/1'"):
         read_launch_recording(tmp_path)
+
+
+# ----------------------------------------------------------------------------------------- batch
+
+
+def test_a_recording_is_tuned_as_a_batch_and_its_winners_are_a_tuned_folder(tmp_path, monkeypatch):
+    """On recorded times: 4 times as fast at BLOCK=512 as at the 128 in use."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    recorded(tmp_path, add, add, lambda: add(4096))
+    module = module_of(tmp_path, "add_kernel")
+    path = tmp_path / "add_kernel.py"
+    kernel, chance = kernel_at_path(path), np.random.default_rng(0)
+    points = [
+        dict(zip(module.SPACE, point, strict=True)) for point in product(*module.SPACE.values())
+    ]
+    rows = [
+        spaces.row(
+            n, params, 512.0 / params["BLOCK"], chance, bound_ms=None, shape=shape,
+            kernel_id=kernel.kernel_id, problem_id=kernel.problem_id(shape),
+        )
+        for shape in module.SHAPES
+        for n, params in enumerate(points)
+    ]  # fmt: skip
+    found = solkit.batch(tmp_path, gpu_minutes=1.0, bench=RecordedBench(rows))
+    assert {item.calls for item in found.items} == {1.0, 2.0}
+    tuned = read_tuned_folder(tmp_path)
+    assert [entry.params["BLOCK"] for entry in tuned.entries] == [512, 512]
+    assert {entry.in_use["BLOCK"] for entry in tuned.entries} == {128}
+    assert {entry.bucket.scalars["n"] for entry in tuned.entries} == {1000, 4096}
+    assert {entry.program for entry in tuned.entries} == {program_digest(call_kernels.add_kernel)}
+    assert {entry.source for entry in tuned.entries} == {"add_kernel.py"}
+    assert not any(entry.verified for entry in tuned.entries)  # a recording compares no outputs
+    assert tuned.entries[0].speedup.value == pytest.approx(4.0, rel=0.05)

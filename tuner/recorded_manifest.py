@@ -1,0 +1,100 @@
+"""A recorded program as a batch, and the batch's winners as a tuned folder for `solkit.apply`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+from solkit.core import Batch, BatchItem, Ratio, TuneVerdict, canonical
+from solkit.core.recordings import RecordedLaunch
+from solkit.core.tuned import Speedup, TunedEntry, TunedFolder, bucket_of_launch
+from solkit.datasets.launch_recordings import (
+    RecordedKernel,
+    kernels_of_recording,
+    read_launch_recording,
+    write_kernel_files,
+)
+from solkit.errors import InputError
+from solkit.tuner.manifest import Manifest, ManifestEntry, Workload
+
+__all__ = ["recorded_manifest", "tuned_folder_of"]
+
+
+def recorded_manifest(
+    folder: str | os.PathLike[str],
+) -> tuple[Manifest, tuple[RecordedKernel, ...], tuple[str, ...]]:
+    """Return the manifest of a recording: each launch with its calls.
+
+    Returns:
+        The manifest, its kernels, and why others are left out.
+
+    Raises:
+        InputError: nothing was recorded, or nothing of it can be launched again.
+    """
+    recording = read_launch_recording(folder)
+    kernels = write_kernel_files(recording)
+    reasons = kernels_of_recording(recording)[1]
+    if not kernels:
+        raise InputError(f"{recording.folder}: nothing can be launched again. {' '.join(reasons)}")
+    entries = tuple(_entry(kernel, line) for line, kernel in enumerate(kernels, 1))
+    return Manifest(recording.folder, entries), kernels, reasons
+
+
+def _entry(kernel: RecordedKernel, line: int) -> ManifestEntry:
+    shapes = tuple(
+        Workload(sizes, float(max(launch.calls, 1)))
+        for sizes, launch in zip(kernel.sizes, kernel.launches, strict=True)
+    )
+    return ManifestEntry(kernel.path, kernel.name, shapes=shapes, line=line)
+
+
+def tuned_folder_of(batch: Batch, kernels: Sequence[RecordedKernel], verified: bool) -> TunedFolder:
+    """Return the winners of a batch over a recording, by launch.
+
+    Args:
+        batch: its result.
+        kernels: of the recording.
+        verified: whether outputs of the winners were compared.
+    """
+    entries = (entry for item in batch.items for entry in _entries(item, kernels, verified))
+    versions = {name: batch.environment.get(name) or "" for name in ("torch", "triton")}
+    return TunedFolder(batch.device, versions["torch"], versions["triton"], tuple(entries))
+
+
+def _entries(
+    item: BatchItem, kernels: Sequence[RecordedKernel], verified: bool
+) -> Iterator[TunedEntry]:
+    tuned = item.tuned
+    if tuned.verdict is not TuneVerdict.FASTER:
+        return
+    for kernel in kernels:
+        for sizes, record in zip(kernel.sizes, kernel.launches, strict=True):
+            own = {name: tuned.shape.get(name) for name in sizes}
+            if kernel.path == tuned.kernel and canonical(own) == canonical(sizes):
+                yield _tuned_entry(item, kernel, record, verified)
+
+
+def _tuned_entry(
+    item: BatchItem, kernel: RecordedKernel, record: RecordedLaunch, verified: bool
+) -> TunedEntry:
+    derived = {name for answer in record.answers for name in answer.derived}
+    program = record.launch.program
+    assert program is not None  # else it would be no kernel file
+    ratio = item.tuned.final.ratio if item.tuned.final is not None else None
+    return TunedEntry(
+        kernel=record.launch.name,
+        program=program.digest,
+        launcher=record.launcher,
+        bucket=bucket_of_launch(record.launch, {*record.space, *derived}),
+        in_use=record.params,
+        params=dict(item.tuned.params),
+        speedup=None if ratio is None else _speedup(ratio),
+        verified=verified,
+        calls=record.calls,
+        source=f"{kernel.name}.py",
+    )
+
+
+def _speedup(ratio: Ratio) -> Speedup:
+    """Return how much faster it is: `ratio` is the winner's time over that of the one in use."""
+    return Speedup(1 / ratio.value, 1 / ratio.high, 1 / ratio.low)
