@@ -146,7 +146,11 @@ def _unknown_masks(live: Sequence[TracedOp]) -> tuple[str, ...]:
     )
 
 
-def work_of_arguments(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> Work:
+def work_of_arguments(
+    inputs: Sequence[torch.Tensor],
+    outputs: Sequence[torch.Tensor],
+    why: str = "The file has no reference",
+) -> Work:
     """Return the work known without a reference: each argument's bytes, and no operations."""
     written = sum(t.numel() * t.element_size() for t in outputs)
     return Work(
@@ -157,9 +161,7 @@ def work_of_arguments(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Te
         hard_read_bytes=0,
         hard_write_bytes=0,
         unmodelled=("reference",),
-        assumptions=(
-            "The file has no reference: every argument was taken to be read or written once.",
-        ),
+        assumptions=(f"{why}: every argument was taken to be read or written once.",),
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 import torch
 
 from solkit.adapters import fake_cuda
+from solkit.adapters.launch_recording import recording_launches
 from solkit.analysis.call_state import CallState
 from solkit.analysis.triton.capture import described
 from solkit.core import (
@@ -115,6 +116,7 @@ def _program_and_work(
     with (
         fake_cuda.watching_guesses() as guesses,
         blaming_user_code(problem.path, f"calling {problem.reference} on fake inputs"),
+        recording_launches({}) as launched,
     ):
         traced = trace(run, arguments=arguments, state=state)
     if not outputs:
@@ -125,7 +127,16 @@ def _program_and_work(
         )
     program = narrowed(traced, workload.tolerance or problem.tolerance)
     work = replace(work_of_live(program), needs=_needed_arguments(workload, arguments, program))
+    if launched.launches and not work.dram_read_bytes + work.dram_write_bytes:
+        work = _work_of_launches(workload, outputs)
     return program, _without_hard_part(work, tuple(guesses)) if guesses else work, outputs
+
+
+def _work_of_launches(workload: Workload, outputs: list[torch.Tensor]) -> Work:
+    """Return the work of a reference that only launches kernels: what these compute is unknown."""
+    written = {id(tensor) for tensor in outputs}
+    inputs = [tensor for tensor in workload.tensors() if id(tensor) not in written]
+    return work_of_arguments(inputs, outputs, "The reference launches kernels of its own")
 
 
 def _needed_arguments(

@@ -242,3 +242,11 @@ def test_a_kernel_of_a_script_is_copied(tmp_path):
     assert "SCALE = tl.constexpr(2.0)" in copied
     assert "side effect" not in copied
     assert "BUFFER" not in copied
+
+
+def test_a_reference_that_only_launches_is_bounded_by_its_bytes(tmp_path):
+    path = tmp_path / "call.py"
+    call_file(added()[0], path, *added()[1:])
+    found = solkit.bound(str(path), device="h100")
+    assert found.time_ms == pytest.approx(3 * 4 * N / 3.35e12 * 1e3, rel=0.2)
+    assert any("launches kernels of its own" in text for text in found.assumptions)
