@@ -281,6 +281,9 @@ def run_child(part: str, name: str, work: Path) -> Any:
     out.unlink(missing_ok=True)
     command = [sys.executable, __file__, "--work", str(work), "--part", part, "--programs", name]
     ended = subprocess.run(command, env=os.environ, check=False, capture_output=True, text=True)
+    for line in ended.stderr.splitlines():
+        if line.startswith("solkit:"):
+            print(f"{name}: {line}", flush=True)
     if not out.exists():
         lines = (ended.stderr.strip() or f"exit code {ended.returncode}").splitlines()
         return {"error": " | ".join(lines[-3:])}

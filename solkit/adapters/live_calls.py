@@ -174,10 +174,22 @@ def config_values(config: Any) -> dict[str, Value]:
 
 def _inductor_arguments(tuner: Any, args: Sequence[Any]) -> dict[str, Any]:
     """Return the arguments of a call of Inductor's autotuner, by parameter."""
-    blocks = tuner.configs[0].kwargs if tuner.configs else tuner.launchers[0].config.kwargs
+    blocks = _inductor_configs(tuner)[0].kwargs
     names = getattr(tuner.launchers[0], "def_args", None) if tuner.launchers else None
     names = names or [name for name in tuner.fn.arg_names if name not in blocks]
     return dict(zip(names, args))
+
+
+def _inductor_configs(tuner: Any) -> list[Any]:
+    """Return what it chooses from; once compiled it has no list of its own."""
+    return list(tuner.configs or [compiled.config for compiled in tuner.compile_results])
+
+
+def _inductor_function(tuner: Any) -> JITFunction[Any]:
+    """Return the kernel: of one that a worker process compiled, the tuner has the shell alone."""
+    if tuner.fn.fn is not None:
+        return tuner.fn
+    return tuner._reload_kernel().fn
 
 
 def _inductor_launch(tuner: Any, args: Sequence[Any]) -> RequestedLaunch:
@@ -196,13 +208,13 @@ def _inductor_launch(tuner: Any, args: Sequence[Any]) -> RequestedLaunch:
         return expressions.eval_slow({**arguments, **meta})
 
     return RequestedLaunch(
-        tuner.fn,
+        _inductor_function(tuner),
         grid,
         values,
         tuple(name for name in tuner.fn.arg_names if name in constexprs),
         _inductor_options(tuner.triton_meta, config),
         "inductor",
-        tuple(config_values(candidate) for candidate in tuner.configs or ()),
+        tuple(config_values(candidate) for candidate in _inductor_configs(tuner)),
     )
 
 

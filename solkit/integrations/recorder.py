@@ -135,6 +135,7 @@ class LaunchRecorder:
         self._counters: dict[Hashable, _Counter] = {}
         self._keys_of: dict[int, int] = {}
         self._kept: list[Any] = []  # kernels, whose identities are in keys
+        self._left_out: set[str] = set()
         self._number, self._bytes, self._is_over = 0, 0, False
         self._counted_s = time.monotonic()
 
@@ -178,7 +179,8 @@ class LaunchRecorder:
                 self._describe(pending, counter, recipes)
             self._count(counter, begun_s)
         except Exception as error:  # the program goes on
-            self._give_up(error)
+            counter.number = -1
+            self._leave_out(pending, error)
         return result
 
     def _prepare(self, pending: PendingLaunch) -> tuple[_Counter, dict[str, TensorRecipe] | None]:
@@ -189,7 +191,7 @@ class LaunchRecorder:
                 return counter, None
             return self._new_counter(key, pending)
         except Exception as error:  # the program goes on
-            self._give_up(error)
+            self._leave_out(pending, error)
             return _Counter(-1), None
 
     def _new_counter(
@@ -275,13 +277,22 @@ class LaunchRecorder:
         file.write(json.dumps(head) + "\n")
         return file
 
-    def _give_up(self, error: Exception) -> None:
+    def _give_up(self, error: OSError) -> None:
         """Record nothing further; the program goes on, and what was recorded stays."""
         if not self._is_over:
             self._is_over = True
-            why = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
             with contextlib.suppress(Exception):
-                print(f"solkit: recording ended early: {why}", file=sys.stderr)
+                print(f"solkit: recording ended early: {error.strerror}", file=sys.stderr)
+
+    def _leave_out(self, pending: PendingLaunch, error: Exception) -> None:
+        """Say that a launch cannot be recorded, once a kernel."""
+        with contextlib.suppress(Exception):
+            name = pending.kernel.__name__
+            if name not in self._left_out:
+                self._left_out.add(name)
+                note = f"{name} is not recorded: {type(error).__name__}: {error}"
+                print(f"solkit: {note}", file=sys.stderr)
+                self._write({"note": note})
 
     def begin_in_fork(self) -> None:
         """Go on in a new process with a file of its own."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import json
 import multiprocessing
@@ -13,6 +14,7 @@ import threading
 from collections import Counter
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import call_kernels
 import numpy as np
@@ -21,6 +23,8 @@ import recorded_kernels
 import spaces
 import torch
 import triton
+from inductor_tuners import KERNEL as INDUCTOR_KERNEL
+from inductor_tuners import make_tuner
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
@@ -59,6 +63,18 @@ def add(n=1000, block=128):
     x, y, out = torch.randn(n), torch.full((n,), 3.0), torch.empty(n)
     launch = call_kernels.add_kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)]
     return launch(x, y, out, n, BLOCK=block, ADD=True)
+
+
+INDUCTOR_META = {
+    "signature": {
+        **{"in_ptr0": "*fp32", "out_ptr0": "*fp32", "xnumel": "i32", "XBLOCK": "constexpr"},
+    },
+}
+
+
+def rows():
+    x = torch.randn(8, 64)
+    return call_kernels.rows_kernel[(8,)](x, torch.empty(8), 64, COLS=64, BLOCK_N=64)
 
 
 def recorded(folder, *calls):
@@ -370,10 +386,36 @@ def test_a_fault_of_the_recorder_leaves_the_program_alone(tmp_path, monkeypatch,
     def fail(_):
         raise ZeroDivisionError("on purpose")
 
-    monkeypatch.setattr(recorder_module, "record_of_launch", fail)
+    original = recorder_module.record_of_launch
     with solkit.recording(tmp_path):
-        assert add() == "launched"
-    assert "recording ended early: ZeroDivisionError: on purpose" in capsys.readouterr().err
+        monkeypatch.setattr(recorder_module, "record_of_launch", fail)
+        assert [add(), add()] == ["launched"] * 2
+        monkeypatch.setattr(recorder_module, "record_of_launch", original)
+        rows()
+    note = "add_kernel is not recorded: ZeroDivisionError: on purpose"
+    assert capsys.readouterr().err.count(note) == 1
+    recording = read_launch_recording(tmp_path)
+    assert [launch.launch.name for launch in recording.launches] == ["rows_kernel"]
+    assert note in recording.notes
+
+
+def test_inductors_kernel_is_recorded_though_a_worker_process_compiled_it(tmp_path, monkeypatch):
+    heuristics = importlib.import_module("torch._inductor.runtime.triton_heuristics")
+    tuner = make_tuner(heuristics, (1024, 256), triton_meta=INDUCTOR_META, grid_type="Grid1D")
+    reload_kernel, tuner.fn = copy.copy(tuner), copy.copy(tuner.fn)
+    tuner.fn.fn = None  # as the process that compiles sends it
+    tuner._reload_kernel = lambda: reload_kernel
+    compiled = [SimpleNamespace(config=config) for config in tuner.configs]
+    tuner.configs, tuner.compile_results, tuner.launchers = None, compiled, compiled[1:]
+    monkeypatch.setattr(heuristics.CachingAutotuner, "run", lambda *_, **__: "launched")
+    x, y = torch.randn(4000), torch.empty(4000)
+    with solkit.recording(tmp_path):
+        assert tuner.run(x, y, 4000, stream=0) == "launched"
+    (launch,) = read_launch_recording(tmp_path).launches
+    assert launch.launcher == "inductor"
+    assert launch.params["XBLOCK"] == 256
+    assert set(launch.space["XBLOCK"]) == {1024, 256}
+    assert launch.launch.program.digest == program_digest(INDUCTOR_KERNEL)
 
 
 def test_no_tensor_is_held(tmp_path):
