@@ -257,7 +257,7 @@ def _config_of_tuner(tuner: Any, kwargs: Mapping[str, Any], params: Params) -> A
     Raises:
         ValueError: that refuses it for this launch, or hooks of the list's configurations differ.
     """
-    config = next((c for c in tuner.configs if _params_of(c) == complete_params(params)), None)
+    config = next((c for c in tuner.configs if params.items() <= _params_of(c).items()), None)
     candidates = list(tuner.configs)
     if config is None:
         config = _new_config(tuner.configs, params)
@@ -386,7 +386,7 @@ def _choose_options(
         params = chooser.choose(request)
         if params is None:
             return None
-        options = {n: v for n, v in complete_params(params).items() if request.in_use.get(n) != v}
+        options = {n: v for n, v in params.items() if request.in_use.get(n) != v}
     except Exception:  # nothing is worth the user's launch
         return None
     try:

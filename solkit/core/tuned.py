@@ -88,8 +88,8 @@ class TunedEntry:
         program: `KernelProgram.digest`: the kernel's text with that of all it calls.
         launcher: what chose the configuration in use.
         bucket: launches that it is for.
-        in_use: the configuration in use when it was recorded.
-        params: the tuned one.
+        in_use: the configuration in use when it was recorded, as far as it was varied.
+        params: the tuned one; what it lacks stays as the launcher has it.
         speedup: what a head-to-head of the two showed; ``None`` if there was none.
         verified: whether outputs of both were compared and agree.
         calls: how often the recorded program launched it.
@@ -110,9 +110,8 @@ class TunedEntry:
     @property
     def changes(self) -> dict[str, Value]:
         """Parameters whose values differ from those in use."""
-        missing = object()
-        before, after = complete_params(self.in_use), complete_params(self.params)
-        return {name: value for name, value in after.items() if before.get(name, missing) != value}
+        missing, before = object(), complete_params(self.in_use)
+        return {n: value for n, value in self.params.items() if before.get(n, missing) != value}
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,6 @@ from solkit.core.tuned import (
     Launcher,
     TunedEntry,
     TunedFolder,
-    complete_params,
 )
 from solkit.datasets.tuned_folder import read_tuned_folder
 from solkit.errors import SolkitError, UnknownDeviceError
@@ -253,27 +252,23 @@ def _closest(entries: Iterable[TunedEntry], bucket: LaunchBucket) -> TunedEntry:
 
 def _forbidden(entry: TunedEntry, request: ChoiceRequest) -> str:
     """Say why a launcher must not get a configuration; empty if it may."""
-    params = complete_params(entry.params)
     if request.launcher == "jit":
-        now = {name: request.in_use.get(name) for name in complete_params(entry.in_use)}
-        changed = _differences(complete_params(entry.in_use), now)
+        now = {name: request.in_use.get(name) for name in entry.in_use}
+        changed = _differences(entry.in_use, now)
         return f"the program now launches it with {changed}" if changed else ""
-    if params in request.offers:
+    first = request.offers[0]
+    if any(entry.params.items() <= offer.items() for offer in request.offers):
         return ""
     if request.launcher == "autotuner":
-        if set(params) != set(request.offers[0]):
+        if not set(entry.params) <= set(first):
             return "its parameters are not those of the autotuner's list"
         return "" if entry.verified else "it is not on the list, and outputs were not compared"
-    fixed = set(_differing(request.offers[0], params)) - request.free
+    fixed = {n for n, v in entry.params.items() if first.get(n) != v} - request.free
     return f"Inductor's program may rest on {', '.join(sorted(fixed))}" if fixed else ""
 
 
-def _differing(before: Params, after: Params) -> list[str]:
-    return [n for n in {**before, **after} if before.get(n) != after.get(n)]
-
-
 def _differences(before: Params, after: Params) -> str:
-    return ", ".join(f"{n}={after.get(n)}" for n in _differing(before, after))
+    return ", ".join(f"{n}={value}" for n, value in after.items() if before.get(n) != value)
 
 
 def _note_key(request: ChoiceRequest, params: Params, why: str) -> tuple[str, ...]:

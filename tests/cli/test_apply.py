@@ -40,7 +40,7 @@ def test_a_check_says_what_would_be_applied_and_why_not(folder):
     assert ran.exit_code == 0
     assert ran.stdout.splitlines() == [
         "1 of 2 entries would be applied on h200 with Triton 3.6.0+git1",
-        "+ moe (jit) at E=8,M=64,N=512: num_warps=8,num_stages=4, 1.250 times as fast",
+        "+ moe (jit) at E=8,M=64,N=512: num_stages=4,num_warps=8, 1.250 times as fast",
         "- softmax (jit) at n=100: the caller's code may use BLOCK elsewhere, as in its grid",
     ]
 

@@ -302,6 +302,20 @@ def test_a_plain_launch_gets_warps_once_outputs_were_compared(gpu, tmp_path):
     ]
 
 
+def test_options_that_were_not_varied_stay_as_the_launch_has_them(gpu, tmp_path):
+    use(tmp_path, plain(in_use={"num_warps": 4}, params={"num_warps": 8}))
+    run(scale_kernel, BLOCK=64, num_stages=2)
+    assert (gpu[-1]["num_warps"], gpu[-1]["num_stages"]) == (8, 2)
+
+
+def test_parts_of_a_configuration_choose_one_of_the_list(gpu, tmp_path):
+    kernel, timed = tuner()
+    use(tmp_path, entry(in_use={"BLOCK": 64}, params={"BLOCK": 1024}))
+    run(kernel)
+    assert not timed
+    assert gpu[-1]["BLOCK"] == 1024
+
+
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
