@@ -6,6 +6,7 @@ from solkit.tuner.proposers.rewriter._mutation import Rewrite
 from solkit.tuner.proposers.rewriter.compiler_hints import Contiguous, Eviction
 from solkit.tuner.proposers.rewriter.descriptors import Descriptors
 from solkit.tuner.proposers.rewriter.flat_index import Unflatten
+from solkit.tuner.proposers.rewriter.flat_loops import FlatLoops
 from solkit.tuner.proposers.rewriter.fusion import FuseLaunches
 from solkit.tuner.proposers.rewriter.lanes import Lanes
 from solkit.tuner.proposers.rewriter.loop_hoisting import Hoist
@@ -34,6 +35,7 @@ REWRITES: tuple[Rewrite, ...] = (
     Scales(),
     FuseLaunches(),
     FuseProducts(),
+    FlatLoops(),
     WholeRow(),
     Unflatten(),
     Retile(),
@@ -56,7 +58,7 @@ REWRITES: tuple[Rewrite, ...] = (
 
 _STRUCTURAL = (
     *(Tile, ParallelLoops, Vectorise, Operands, Scales, FuseLaunches, FuseProducts, WholeRow),
-    *(Unflatten, PrivateSums, Split, Lanes, Rows, OnePass),
+    *(FlatLoops, Unflatten, PrivateSums, Split, Lanes, Rows, OnePass),
 )
 STRUCTURAL = frozenset(rewrite.kind for rewrite in _STRUCTURAL)
 """Kinds that change what a program does; the others only how. They come first, and in pairs."""

@@ -51,7 +51,7 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 from solkit.tuner.proposers.rewriter._values import argument_aliases, without_repeats
 
-__all__ = ["FuseLaunches"]
+__all__ = ["FuseLaunches", "OtherOffsetError", "offset_products"]
 
 _ALLOCATORS = ("torch.empty", "torch.empty_like", "torch.zeros", "torch.zeros_like")
 _HARMLESS = (*_ALLOCATORS, "triton.cdiv", "triton.next_power_of_2", "int", "min", "max", "float")
@@ -209,8 +209,8 @@ def _tensors(launch: Launch, *calls: str) -> dict[str, cst.BaseExpression]:
 def _bases_of(pointer: cst.BaseExpression) -> set[str]:
     """Return the names that a pointer may start from: terms of a sum that are one name."""
     try:
-        products = _products(pointer)
-    except _OtherOffsetError:
+        products = offset_products(pointer)
+    except OtherOffsetError:
         return names_within(pointer)
     return {product[0] for product in products if len(product) == 1}
 
@@ -246,33 +246,33 @@ def _count_uses(node: cst.CSTNode, name: str) -> int:
 _Product = tuple[str, ...]
 
 
-class _OtherOffsetError(Exception):
+class OtherOffsetError(Exception):
     """An offset is no sum of products."""
 
 
-def _products(node: cst.BaseExpression) -> list[_Product]:
+def offset_products(node: cst.BaseExpression) -> list[_Product]:
     """Return an expression as a sum of products of factors' codes.
 
     Raises:
-        _OtherOffsetError: it is none.
+        OtherOffsetError: it is none.
     """
     if isinstance(node, cst.BinaryOperation):
         if isinstance(node.operator, cst.Add):
-            return [*_products(node.left), *_products(node.right)]
+            return [*offset_products(node.left), *offset_products(node.right)]
         if isinstance(node.operator, cst.Multiply):
             return [
                 tuple(sorted((*one, *two)))
-                for one in _products(node.left)
-                for two in _products(node.right)
+                for one in offset_products(node.left)
+                for two in offset_products(node.right)
             ]
         if isinstance(node.operator, cst.Subtract):
-            raise _OtherOffsetError(render_code(node))
+            raise OtherOffsetError(render_code(node))
     if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.args:
         is_wider = node.func.attr.value == "to" and "int" in render_code(node.args[0])
         if is_wider:
-            return _products(node.func.value)
+            return offset_products(node.func.value)
     if isinstance(node, cst.Subscript) and (spread := _spread(node)):
-        return [_with_spread(product, spread) for product in _products(node.value)]
+        return [_with_spread(product, spread) for product in offset_products(node.value)]
     text = "".join(render_code(node).split())
     if isinstance(node, cst.Integer):
         return [] if text == "0" else [() if text == "1" else (text,)]
@@ -289,13 +289,13 @@ def _with_spread(product: _Product, spread: str) -> _Product:
     """Return a product of one block's elements, spread along more axes.
 
     Raises:
-        _OtherOffsetError: several factors may be the block, or it has been spread before.
+        OtherOffsetError: several factors may be the block, or it has been spread before.
     """
     blocks = [factor for factor in product if factor.startswith("_index_")]
     if not blocks:
         return (f"({'*'.join(product)}){spread}",)
     if len(blocks) != 1 or "[" in "".join(product):
-        raise _OtherOffsetError(" * ".join(product) + spread)
+        raise OtherOffsetError(" * ".join(product) + spread)
     return tuple(sorted(f"{f}{spread}" if f == blocks[0] else f for f in product))
 
 
@@ -323,7 +323,7 @@ class _Indices:
         """Return an expression without the function's own names, in which `_index_k` are indices.
 
         Raises:
-            _OtherOffsetError: an index is used otherwise.
+            OtherOffsetError: an index is used otherwise.
         """
         pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
         pending: list[cst.CSTNode] = [node]
@@ -337,7 +337,7 @@ class _Indices:
             self.places[index[0]] = render_code(parenthesized(index[1]))
             size = self._size(int(index[0].rsplit("_", 1)[1]), index[2])
             if self.sizes.setdefault(index[0], size) != size:
-                raise _OtherOffsetError(render_code(part))
+                raise OtherOffsetError(render_code(part))
         return replace_each(node, pairs)
 
     def _index_of(self, node: cst.CSTNode) -> tuple[str, cst.BaseExpression, str] | None:
@@ -357,7 +357,7 @@ class _Indices:
         """Return how many indices an axis has."""
         axes = self.launch.axes or ()
         if axis >= len(axes):
-            raise _OtherOffsetError(f"axis {axis}")
+            raise OtherOffsetError(f"axis {axis}")
         if not block:
             return "".join(render_code(axes[axis]).split())
         argument = self.launch.arguments.get(block)
@@ -366,9 +366,9 @@ class _Indices:
         )
         by = argument_of(cst.ensure_type(axes[axis], cst.Call), 1) if size is not None else None
         if size is None or by is None or argument is None:
-            raise _OtherOffsetError(render_code(axes[axis]))
+            raise OtherOffsetError(render_code(axes[axis]))
         if render_code(by) != render_code(argument):
-            raise _OtherOffsetError(render_code(axes[axis]))
+            raise OtherOffsetError(render_code(axes[axis]))
         return "".join(render_code(size).split())
 
 
@@ -417,7 +417,7 @@ def _solved(
         code: the same as code of the reader's.
         read: the reader's indices.
     """
-    writes = _products(_in_launcher(offset, stored.launch))
+    writes = offset_products(_in_launcher(offset, stored.launch))
     factors, spreads = {}, {}
     for product in writes:
         own = [factor for factor in product if _unspread(factor)[0] in stored.places]
@@ -427,7 +427,7 @@ def _solved(
         factors[name], spreads[name] = tuple(f for f in product if f != own[0]), spread
     if set(factors) != set(stored.places):
         return None  # an index decides a value and not the place: it is written several times
-    loads = _products(_in_launcher(place, read.launch))
+    loads = offset_products(_in_launcher(place, read.launch))
     matched = _matched_indices((factors, spreads), loads, stored, read)
     if matched is not None:
         return matched
@@ -562,7 +562,7 @@ def _producer(pair: _Pair) -> _Producer | None:
             marked = render_code(indices.marked(whole))
             statements.append(parse_statement(f"{binding.target} = {marked}"))
         value = indices.marked(substitute_names(value, scalars))
-    except _OtherOffsetError:
+    except OtherOffsetError:
         return None
     statements = _used_statements(statements, value)
     if any(pair.written in names_within(statement) for statement in statements):
@@ -587,7 +587,7 @@ def _without_base(pointer: cst.BaseExpression, base: str) -> cst.BaseExpression:
     """Return a pointer's offset from the parameter that it starts from.
 
     Raises:
-        _OtherOffsetError: the pointer is not a sum with it.
+        OtherOffsetError: the pointer is not a sum with it.
     """
     if isinstance(pointer, cst.Name) and pointer.value == base:
         return cst.Integer("0")
@@ -599,7 +599,7 @@ def _without_base(pointer: cst.BaseExpression, base: str) -> cst.BaseExpression:
                     return other
                 text = f"{render_code(parenthesized(inner))} + {render_code(parenthesized(other))}"
                 return parse_expression(text)
-    raise _OtherOffsetError(render_code(pointer))
+    raise OtherOffsetError(render_code(pointer))
 
 
 class _Fusion:
@@ -674,7 +674,7 @@ class _Fusion:
             return None
         try:
             body = self._block(self.body, {id(call) for call in loads})
-        except _OtherOffsetError:
+        except OtherOffsetError:
             return None
         return body if self._count <= _MOST_COPIES else None
 
@@ -707,10 +707,10 @@ class _Fusion:
         for statement in body:
             if statements_of(statement):
                 if any(id(c) in loads for c in calls_within(_head(statement), "tl.load")):
-                    raise _OtherOffsetError(render_code(statement))
+                    raise OtherOffsetError(render_code(statement))
                 has_else = isinstance(statement, cst.If) and statement.orelse is not None
                 if has_else and any(id(c) in loads for c in calls_within(statement)):
-                    raise _OtherOffsetError(render_code(statement))
+                    raise OtherOffsetError(render_code(statement))
                 inner = self._block(statements_of(statement), loads)
                 statements.append(with_body(statement, inner))
                 continue
@@ -733,7 +733,7 @@ class _Fusion:
         producer = self._producer
         solved = _solved(producer.indices, producer.offset, marked, code, self._indices)
         if solved is None or not self._may_differ_in_grid(solved):
-            raise _OtherOffsetError(render_code(pointer))
+            raise OtherOffsetError(render_code(pointer))
         key = repr(sorted(solved.items()))
         if key not in self._copies or not self.is_straight:
             self._copies[key] = self._repeat(solved)
@@ -816,7 +816,7 @@ def _plain_offset(
     """Return a pointer's offset with as many of the function's names as can stay."""
     try:
         return _without_base(pointer, base)
-    except _OtherOffsetError:
+    except OtherOffsetError:
         return _without_base(substitute_names(pointer, values), base)
 
 

@@ -270,10 +270,14 @@ def _name_of_mean(between: Sequence[cst.BaseStatement], sums: str, bound: str) -
             continue
         value = binding.value
         divided = isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Divide)
-        if divided and isinstance(value, cst.BinaryOperation) and render_code(value.right) == bound:
+        if divided and isinstance(value, cst.BinaryOperation) and _is_bound(value.right, bound):
             return binding.target if _is_total_of(value.left, sums) else None
         return None
     return None
+
+
+def _is_bound(node: cst.BaseExpression, bound: str) -> bool:
+    return render_code(node.with_changes(lpar=[], rpar=[])) == bound
 
 
 def _is_total_of(node: cst.BaseExpression, name: str) -> bool:
@@ -368,12 +372,13 @@ def _chan_update(
     taken = function.names
     seen, here = _free_name("seen", taken), _free_name("here", taken)
     block_mean, apart, off = (_free_name(n, taken) for n in ("block_mean", "apart", "off"))
+    inside = _free_name("inside", taken)
     statements = [s for s in first.body if (a := single_assignment(s)) is None or a.target != sums]
     update = [
-        f"inside = {render_code(mask)}",
-        f"{here} = tl.sum(inside.to(tl.float32), axis=0)",
-        f"{block_mean} = tl.sum(tl.where(inside, {render_code(value)}, 0.0), axis=0) / {here}",
-        f"{off} = tl.where(inside, {render_code(value)} - {block_mean}, 0.0)",
+        f"{inside} = {render_code(mask)}",
+        f"{here} = tl.sum({inside}.to(tl.float32), axis=0)",
+        f"{block_mean} = tl.sum(tl.where({inside}, {render_code(value)}, 0.0), axis=0) / {here}",
+        f"{off} = tl.where({inside}, {render_code(value)} - {block_mean}, 0.0)",
         f"{apart} = {block_mean} - {mean}",
         f"{squares} += tl.sum({off} * {off}, axis=0)",
         f"{squares} += {apart} * {apart} * {seen} * {here} / ({seen} + {here})",
@@ -388,7 +393,7 @@ def _chan_update(
         s for s in body[i + 1 : j] if (a := single_assignment(s)) is None or a.target not in dropped
     ]
     after = [_scalar_statement(statement, squares) for statement in body[j + 1 :]]
-    if "inside" in taken or bound == "":
+    if not bound:
         return None
     return [*before, *starts, loop, *between, *after]
 

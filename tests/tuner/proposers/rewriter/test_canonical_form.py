@@ -212,7 +212,7 @@ def kernel(x, y):
     [
         (
             "    v =",
-            "    b = tl.make_block_ptr(y, (M, N), (N, 1), (0, 0), (A, A), (1, 0))\n    v =",
+            "    if M > 4:\n        b = tl.make_block_ptr(y, (M,), (1,), (0,), (A,))\n    v =",
         ),
         ("    v =", "    c = b\n    v ="),
         ("    b =", "    for t in range(4):\n        x += t\n    b ="),
@@ -229,3 +229,9 @@ def test_other_block_pointers_stay(old, new):
 def test_a_launcher_with_two_ends_is_not_inlined():
     source = HEADER + SCALED.replace("    M, N = x.shape\n", "    if x.numel() == 0:\n        return y\n    M, N = x.shape\n")  # fmt: skip  # noqa: E501
     assert "return run(x, torch.empty_like(x))" in canonical_form(source)
+
+
+def test_a_name_that_starts_anew_is_another_name():
+    form = canonical_form(HEADER + HELPER.replace("    tl.store(y", "    tl.store(x, s)\n    s = 7\n    tl.store(y"))  # fmt: skip  # noqa: E501
+    assert "tl.store(x, s)\n    s_3 = 7\n" in form
+    assert "tl.store(y + s_3," in form
