@@ -26,7 +26,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Union
@@ -480,9 +480,17 @@ _NOTES = (
 )
 
 
-def profiled_manifest(profile: Profile) -> str:
-    """Return the manifest as TOML: ops by possible saving, then kernels without a bound by time."""
-    entries = (*_entries_of_ops(profile), *_entries_of_kernels(profile))
+def profiled_manifest(
+    profile: Profile,
+    entries_of_kernel: Callable[[ProfiledKernel], Sequence[ManifestEntry]] = lambda _: (),
+) -> str:
+    """Return the manifest as TOML: ops by possible saving, then kernels without a bound by time.
+
+    Args:
+        profile: of a run.
+        entries_of_kernel: gives the entries of a kernel whose files are at hand.
+    """
+    entries = (*_entries_of_ops(profile), *_entries_of_kernels(profile, entries_of_kernel))
     notes = [f"Written by `solkit profile` from {profile.path}, on {profile.device.name}.", *_NOTES]
     if not entries:
         notes.append(f"Nothing in it would save {LEAST_SHARE:.1%} of the run.")
@@ -502,12 +510,16 @@ def _profiled_workload(op: ProfiledOp) -> Workload:
     return Workload(None, op.calls, op.inputs, _round_time(op.time_ms / op.calls))
 
 
-def _entries_of_kernels(profile: Profile) -> Iterator[ManifestEntry]:
+def _entries_of_kernels(
+    profile: Profile, entries_of_kernel: Callable[[ProfiledKernel], Sequence[ManifestEntry]]
+) -> Iterator[ManifestEntry]:
     """Yield an entry for each kernel without a bound, such as a user's: no tensors are recorded."""
     for kernel in profile.unbounded:
         if kernel.time_ms >= LEAST_SHARE * profile.span_ms and _is_kernel(kernel):
             shape = Workload(None, kernel.calls, (), _round_time(kernel.time_ms / kernel.calls))
-            yield ManifestEntry("", kernel.name, shapes=(shape,))
+            yield from entries_of_kernel(kernel) or [
+                ManifestEntry("", kernel.name, shapes=(shape,))
+            ]
 
 
 def _is_kernel(kernel: ProfiledKernel) -> bool:

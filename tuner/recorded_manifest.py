@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 
-from solkit.core import Batch, BatchItem, Ratio, TuneVerdict, canonical
+from solkit.core import (
+    Batch,
+    BatchItem,
+    Profile,
+    ProfiledKernel,
+    Ratio,
+    TuneVerdict,
+    canonical,
+)
 from solkit.core.recordings import RecordedLaunch
 from solkit.core.tuned import Speedup, TunedEntry, TunedFolder, bucket_of_launch
 from solkit.datasets.launch_recordings import (
@@ -15,9 +25,9 @@ from solkit.datasets.launch_recordings import (
     write_kernel_files,
 )
 from solkit.errors import InputError
-from solkit.tuner.manifest import Manifest, ManifestEntry, Workload
+from solkit.tuner.manifest import Manifest, ManifestEntry, Workload, profiled_manifest
 
-__all__ = ["recorded_manifest", "tuned_folder_of"]
+__all__ = ["profiled_manifest_of", "recorded_manifest", "tuned_folder_of"]
 
 
 def recorded_manifest(
@@ -46,6 +56,30 @@ def _entry(kernel: RecordedKernel, line: int) -> ManifestEntry:
         for sizes, launch in zip(kernel.sizes, kernel.launches, strict=True)
     )
     return ManifestEntry(kernel.path, kernel.name, shapes=shapes, line=line)
+
+
+def profiled_manifest_of(profile: Profile, kernels: Sequence[RecordedKernel]) -> str:
+    """Return the manifest of a profile, whose Triton kernels have the files of a recording.
+
+    Args:
+        profile: of a run.
+        kernels: recorded in the same run. A kernel's profiled calls are shared out among its
+            launches as the recording counted these.
+    """
+
+    def entries_of_kernel(kernel: ProfiledKernel) -> list[ManifestEntry]:
+        files = [file for file in kernels if file.launches[0].launch.name == kernel.name]
+        scale = kernel.calls / max(sum(file.calls for file in files), 1)
+        return [_profiled_entry(file, scale) for file in files]
+
+    return profiled_manifest(profile, entries_of_kernel)
+
+
+def _profiled_entry(kernel: RecordedKernel, scale: float) -> ManifestEntry:
+    entry = _entry(kernel, 0)
+    path = Path(kernel.path)
+    shapes = tuple(replace(e, calls=float(f"{scale * e.calls:.4g}")) for e in entry.shapes)
+    return replace(entry, path=str(Path(path.parent.name) / path.name), shapes=shapes)
 
 
 def tuned_folder_of(batch: Batch, kernels: Sequence[RecordedKernel], verified: bool) -> TunedFolder:
@@ -77,7 +111,6 @@ def _entries(
 def _tuned_entry(
     item: BatchItem, kernel: RecordedKernel, record: RecordedLaunch, verified: bool
 ) -> TunedEntry:
-    derived = {name for answer in record.answers for name in answer.derived}
     program = record.launch.program
     assert program is not None  # else it would be no kernel file
     ratio = item.tuned.final.ratio if item.tuned.final is not None else None
@@ -85,7 +118,7 @@ def _tuned_entry(
         kernel=record.launch.name,
         program=program.digest,
         launcher=record.launcher,
-        bucket=bucket_of_launch(record.launch, {*record.space, *derived}),
+        bucket=bucket_of_launch(record.launch, {*record.space, *record.heuristics}),
         in_use=record.params,
         params=dict(item.tuned.params),
         speedup=None if ratio is None else _speedup(ratio),

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from functools import partial
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from solkit.cli import _base, _options, exit_codes
 from solkit.cli._options import Precision
 from solkit.cli.exit_codes import Exit
+
+if TYPE_CHECKING:
+    from solkit.datasets.launch_recordings import RecordedKernel
 
 __all__ = ["profile"]
 
@@ -81,24 +86,59 @@ def profile(
             worker.start()  # it loads torch while the trace is read
             import solkit.profiling
 
-            result = solkit.profiling.profile(
-                source,
-                arguments or (),
-                device=device,
-                precision=precision.value,
-                skip=skip,
-                calls=calls,
-                trace_out=trace_out,
-                time_limit_s=script_limit,
-            )
+            with _recording_launches(source, manifest, skip):
+                result = solkit.profiling.profile(
+                    source,
+                    arguments or (),
+                    device=device,
+                    precision=precision.value,
+                    skip=skip,
+                    calls=calls,
+                    trace_out=trace_out,
+                    time_limit_s=script_limit,
+                )
         from solkit.report import profile as page
 
         render = partial(page.render, result, complete=show_all)
         _base.show_page_or_json(json, render, lambda: page.dumps(result))
         if manifest is not None:
-            from solkit.tuner.manifest import profiled_manifest
+            kernels = _recorded_kernels(_launches_folder(manifest))
+            from solkit.tuner.recorded_manifest import profiled_manifest_of
 
             _base.write_destination(
-                manifest, lambda: profiled_manifest(result).rstrip("\n"), "--manifest"
+                manifest,
+                lambda: profiled_manifest_of(result, kernels).rstrip("\n"),
+                "--manifest",
             )
     raise typer.Exit(Exit.BAD_INPUT if result.failure else Exit.REPORTED)
+
+
+_WARM_CALLS = 3
+
+
+def _launches_folder(manifest: str) -> Path:
+    """Return where the launches of a profiled script go: beside the manifest."""
+    return Path(manifest).with_name(f"{Path(manifest).stem}_kernels")
+
+
+def _recording_launches(
+    source: str, manifest: str | None, skip: int | None
+) -> contextlib.AbstractContextManager[None]:
+    """Let a script record the calls that the profile skips, so that the profile is as without."""
+    calls = _WARM_CALLS if skip is None else skip
+    if manifest is None or manifest == "-" or not source.endswith(".py") or not calls:
+        return contextlib.nullcontext()
+    from solkit.processes.startup import asking_programs
+
+    folder = str(_launches_folder(manifest).absolute())
+    return asking_programs(SOLKIT_RECORD=folder, SOLKIT_RECORD_CALLS=str(calls))
+
+
+def _recorded_kernels(folder: Path) -> tuple[RecordedKernel, ...]:
+    from solkit.datasets.launch_recordings import (
+        is_recording,
+        read_launch_recording,
+        write_kernel_files,
+    )
+
+    return write_kernel_files(read_launch_recording(folder)) if is_recording(folder) else ()

@@ -63,6 +63,7 @@ class RecordedLaunch:
         configs: the configurations of the autotuner's list, as points over `space`; empty if all
             combinations may be tried.
         choice_names: parameters that the grid or a heuristic reads.
+        heuristics: constants that ``triton.heuristics`` computes.
         answers: what they answer, by choice; one with an empty choice if nothing is read.
         recipes: of tensors, by parameter.
         imports: modules that names of a function stand for, by function and name.
@@ -79,6 +80,7 @@ class RecordedLaunch:
     space: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     configs: tuple[tuple[Value, ...], ...] = ()
     choice_names: tuple[str, ...] = ()
+    heuristics: tuple[str, ...] = ()
     answers: tuple[ChoiceAnswer, ...] = ()
     recipes: Mapping[str, TensorRecipe] = field(default_factory=dict)
     imports: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

@@ -47,6 +47,7 @@ def record_of_launch(launch: RequestedLaunch) -> RecordedLaunch:
         space=varied.space,
         configs=varied.configs,
         choice_names=varied.choice_names,
+        heuristics=tuple(launch.heuristics),
         answers=varied.answers,
     )
 

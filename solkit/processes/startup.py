@@ -11,13 +11,14 @@ as it is, with one line on standard error.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import importlib.abc
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -27,7 +28,9 @@ from solkit.errors import InputError
 
 __all__ = [
     "STARTERS",
+    "asking_programs",
     "call_after_imports",
+    "program_environment",
     "run_with_shim",
     "shim_environment",
     "start_with_program",
@@ -54,6 +57,30 @@ def shim_environment(**variables: str) -> dict[str, str]:
     before = os.environ.get("PYTHONPATH")
     folders = [str(_SHIM), *([before] if before else []), str(_PACKAGE)]
     return {**os.environ, **variables, "PYTHONPATH": os.pathsep.join(folders)}
+
+
+def program_environment() -> dict[str, str]:
+    """Return the environment of a program that SolKit runs, with the shim if a variable asks."""
+    if any(os.environ.get(variable) for variable in STARTERS):
+        return shim_environment()
+    from solkit.processes.host import python_path  # not where every Python process starts
+
+    return {**os.environ, "PYTHONPATH": python_path()}
+
+
+@contextlib.contextmanager
+def asking_programs(**variables: str) -> Iterator[None]:
+    """Set variables for the programs that are run within the ``with`` block."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def run_with_shim(command: Sequence[str], **variables: str) -> int:

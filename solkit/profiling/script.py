@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from solkit.errors import InputError
-from solkit.processes.host import Program, describe_ending, python_path
+from solkit.processes.host import Program, describe_ending
+from solkit.processes.startup import program_environment
 
 __all__ = ["record_trace"]
 
@@ -56,7 +56,7 @@ def _command(script: str, arguments: Sequence[str], trace: str, calls: int) -> l
 
 
 def _run_script(command: Sequence[str], script: str, time_limit_s: float) -> str:
-    process = Program(command, env={**os.environ, "PYTHONPATH": python_path()})
+    process = Program(command, env=program_environment())
     try:
         code = process.wait(time_limit_s)
         if code is None:

@@ -29,7 +29,11 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
 import solkit
+from solkit.adapters import live_tuned
 from solkit.adapters.launch_records import program_digest
+from solkit.cli.profile import _recording_launches
+from solkit.core import IdleTime, Profile, ProfiledKernel
+from solkit.core.tuned import bucket_of_launch
 from solkit.datasets.kernels import kernel_at_path
 from solkit.datasets.launch_recordings import (
     kernel_file_in,
@@ -42,6 +46,10 @@ from solkit.errors import InputError
 from solkit.integrations import recorder as recorder_module
 from solkit.integrations.recorder import LaunchRecorder
 from solkit.measure.benches import RecordedBench
+from solkit.processes.startup import program_environment
+from solkit.roofline import devices
+from solkit.tuner.manifest import read_manifest
+from solkit.tuner.recorded_manifest import profiled_manifest_of
 
 HERE = Path(__file__).parent
 
@@ -438,6 +446,48 @@ def test_a_folder_of_another_kind_is_refused(tmp_path):
 
 
 # ----------------------------------------------------------------------------------------- batch
+
+
+def test_a_profiles_kernels_get_the_files_of_the_same_run(tmp_path):
+    folder = tmp_path / "batch_kernels"
+    recorded(folder, add, add, lambda: add(2000))
+    profile = Profile(
+        "train.py", devices.find("h100"), 100.0, 1, 90.0, IdleTime(0.0, 0.0, 0.0), (),
+        unbounded=(
+            ProfiledKernel("add_kernel", 300, 12.0, reason="launched outside of any op"),
+            ProfiledKernel("other_kernel", 8, 12.0, reason="launched outside of any op"),
+        ),
+        saving_ms=0.0,
+    )  # fmt: skip
+    text = profiled_manifest_of(profile, write_kernel_files(read_launch_recording(folder)))
+    (tmp_path / "batch.toml").write_text(text)
+    first, second = read_manifest(tmp_path / "batch.toml").kernels
+    assert first.path == str(folder / "add_kernel.py")
+    assert {shape.sizes["n"]: shape.calls for shape in first.shapes} == {1000: 200, 2000: 100}
+    assert (second.name, second.path) == ("other_kernel", "")
+
+
+def test_a_script_is_recorded_while_its_profile_skips_calls(tmp_path):
+    manifest = str(tmp_path / "batch.toml")
+    with _recording_launches("train.py", manifest, None):
+        environment = program_environment()
+    assert environment["SOLKIT_RECORD"] == str(tmp_path / "batch_kernels")
+    assert environment["SOLKIT_RECORD_CALLS"] == "3"
+    assert "startup_shim" in environment["PYTHONPATH"]
+    with _recording_launches("trace.json", manifest, None):
+        assert "SOLKIT_RECORD" not in program_environment()
+
+
+def test_a_recorded_launch_is_in_its_own_bucket_when_it_is_applied(tmp_path):
+    """The autotuner asks before heuristics have computed their constants."""
+    out = torch.empty(512)
+    grid = lambda meta: (triton.cdiv(512, meta["BLOCK"]),)  # noqa: E731
+    (record,) = recorded(tmp_path, lambda: recorded_kernels.listed_kernel[grid](out, 512)).launches
+    bucket = bucket_of_launch(record.launch, {*record.space, *record.heuristics})
+    tuner = recorded_kernels.listed_kernel
+    named = live_tuned._named_arguments(live_tuned._jit_function(tuner), (out, 512), {})
+    assert bucket.holds(live_tuned._bucket(named))
+    assert record.launch.program.digest == program_digest(live_tuned._jit_function(tuner))
 
 
 def test_a_recording_is_tuned_as_a_batch_and_its_winners_are_a_tuned_folder(tmp_path, monkeypatch):
