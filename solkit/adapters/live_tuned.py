@@ -459,7 +459,7 @@ def _request_of_inductor(tuner: Any, reload_kernel: Any) -> ChoiceRequest:
     digest = vars(tuner).get(_DIGEST, "")  # a worker process that has it may have compiled this
     if not digest:
         if tuner.fn.fn is None:
-            tuner.fn = reload_kernel().fn
+            tuner.fn = (reload_kernel or tuner._reload_kernel)().fn
         digest = vars(tuner)[_DIGEST] = program_digest(tuner.fn)
     configs = _configs_of_inductor(tuner)
     offers = tuple(map(_params_of, configs))

@@ -1,0 +1,230 @@
+"""Record real programs, tune what they launch, and run them with and without what was tuned.
+
+    python bench/apply_programs.py --work /tmp/applied --json apply_programs.json   # needs a GPU
+    python bench/apply_programs.py --work /tmp/applied --json apply_programs.json --overhead
+
+The programs are those of ``record_programs.py``. Each stage (record, tune, verify, compare) is a
+process of SolKit's own commands; a stage that stands in the JSON is not run again, so the command
+may be interrupted. ``compare`` runs the program in turns, without an edit, under `solkit run`, and
+gives the ratio of its median steps with its 95 % interval, whether outputs agree, and what was
+applied. ``--overhead`` times launches of a kernel that nothing is applied to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from record_programs import PROGRAMS
+
+STEPS, WARM = 30, 5
+_STEP = r"step: ([\d.]+) ms"
+
+
+def run_steps(name: str) -> None:
+    """Run a program; print the median time of its steps and what its first parameters sum to."""
+    import torch
+
+    step = PROGRAMS[name]()
+    for _ in range(WARM):
+        step()
+    taken_ms = []
+    for _ in range(STEPS):
+        torch.cuda.synchronize()
+        begun_s = time.perf_counter()
+        step()
+        torch.cuda.synchronize()
+        taken_ms.append(1e3 * (time.perf_counter() - begun_s))
+    print(f"step: {statistics.median(taken_ms):.6f} ms")
+
+
+def record(name: str, folder: Path) -> None:
+    """Record three steps of a program."""
+    import solkit
+
+    step = PROGRAMS[name]()
+    with solkit.recording(folder):
+        for _ in range(3):
+            step()
+
+
+def command_of(name: str, part: str = "step") -> list[str]:
+    return [sys.executable, __file__, "--part", part, "--programs", name]
+
+
+def run(command: list[str], **variables: str) -> tuple[str, str, float]:
+    """Run a command; return its output, its errors and its wall time in s.
+
+    Raises:
+        RuntimeError: it failed.
+    """
+    begun_s = time.monotonic()
+    environment = {**os.environ, **variables}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if ended.returncode:
+        raise RuntimeError(f"{command[:6]}: exit code {ended.returncode}: {ended.stderr[-800:]}")
+    return ended.stdout, ended.stderr, time.monotonic() - begun_s
+
+
+def stage_record(name: str, folder: Path, _: argparse.Namespace) -> dict[str, Any]:
+    *_, wall_s = run([*command_of(name, "record"), "--work", str(folder.parent)])
+    return {"wall_s": wall_s, "kernel_files": len(list(folder.glob("*.py")))}
+
+
+def stage_tune(_: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    command = [sys.executable, "-m", "solkit", "batch", str(folder)]
+    *_, wall_s = run([*command, "--gpu-minutes", str(options.gpu_minutes)])
+    entries = json.loads((folder / "tuned.json").read_text()).get("entries", [])
+    return {"wall_s": wall_s, "entries": len(entries)}
+
+
+def stage_compare(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """Run it in turns with and without, as a user would start it."""
+    from solkit.measure.timing.comparison_statistics import compute_ratio
+
+    under = [sys.executable, "-m", "solkit", "run", "--apply", str(folder), "--"]
+    times: dict[str, list[float]] = {"without": [], "with": []}
+    summary = ""
+    for turn in range(options.rounds):
+        sides = ("without", "with") if turn % 2 else ("with", "without")
+        for side in sides:
+            command = [*(under if side == "with" else []), *command_of(name)]
+            out, errors, _ = run(command)
+            match = re.search(_STEP, out)
+            assert match is not None, out
+            times[side].append(float(match[1]))
+            if side == "with":
+                lines = [line for line in errors.splitlines() if line.startswith("solkit:")]
+                summary = lines[-1] if lines else summary
+    ratio = compute_ratio(times["without"], times["with"], "events")
+    interval = {"ratio": ratio.value, "low": ratio.low, "high": ratio.high}
+    return {**interval, "step_ms": times, "summary": summary}
+
+
+def stage_verify(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    out = folder / "verified.json"
+    command = [sys.executable, "-m", "solkit", "apply", str(folder), "--verify"]
+    command += ["--time-from", _STEP, "--rounds", str(options.rounds), "--json", str(out), "--"]
+    *_, wall_s = run([*command, *command_of(name)])
+    return {"wall_s": wall_s, "groups": json.loads(out.read_text())["groups"]}
+
+
+STAGES: dict[str, Callable[[str, Path, argparse.Namespace], dict[str, Any]]] = {
+    "record": stage_record,
+    "tune": stage_tune,
+    "compare": stage_compare,
+    "verify": stage_verify,
+}
+
+
+def overhead() -> dict[str, float]:
+    """Return microseconds of the host for a launch: without, where nothing applies, and applied."""
+    import tempfile
+
+    import torch
+    import triton
+    from overhead_kernel import fill_kernel
+
+    from solkit.adapters.launch_records import program_digest
+    from solkit.core.tuned import LaunchBucket, TunedEntry, TunedFolder
+    from solkit.datasets.tuned_folder import write_tuned_folder
+    from solkit.integrations import applying
+    from solkit.roofline import nvml
+
+    out = torch.empty(1024, device="cuda")
+
+    def launch_us() -> float:
+        taken = []
+        for _ in range(200):
+            torch.cuda.synchronize()
+            begun_s = time.perf_counter()
+            for _ in range(100):
+                fill_kernel[(8,)](out, 1024, BLOCK=128)
+            taken.append(1e4 * (time.perf_counter() - begun_s))
+        return statistics.median(taken)
+
+    def use(kernel: str, warps: int) -> None:
+        entry = TunedEntry(
+            *(kernel, program_digest(fill_kernel), "jit", LaunchBucket(scalars={"n": 1024})),
+            *({"num_warps": 4}, {"num_warps": warps}, None, True),
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            device = nvml.live_device(0).key
+            write_tuned_folder(folder, TunedFolder(device, "", triton.__version__, (entry,)))
+            applying.apply(folder)
+
+    launch_us()
+    result = {"without_us": launch_us()}
+    use("another_kernel", 8)
+    launch_us()
+    result["nothing_applies_us"] = launch_us()
+    use("fill_kernel", 8)
+    launch_us()
+    result["applied_us"] = launch_us()
+    assert [choice.applied for choice in applying.applied()] == [True]
+    applying.withdraw()
+    result["withdrawn_us"] = launch_us()
+    return result
+
+
+def run_program(name: str, options: argparse.Namespace, results: dict[str, Any]) -> None:
+    done = results.setdefault(name, {})
+    folder = options.work / name
+    for stage, function in STAGES.items():
+        if stage in done:
+            continue
+        try:
+            done[stage] = function(name, folder, options)
+        except Exception as error:  # the other programs go on
+            print(f"{name}: {stage}: {type(error).__name__}: {error}", flush=True)
+            return
+        shown = {key: value for key, value in done[stage].items() if key != "step_ms"}
+        print(f"{name}: {stage}: {json.dumps(shown)}", flush=True)
+        save(options, results)
+
+
+def save(options: argparse.Namespace, results: dict[str, Any]) -> None:
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--work", type=Path, default=Path("applied"), help="for recordings")
+    parser.add_argument("--json", type=Path, help="results; stages in it are not run again")
+    parser.add_argument("--programs", nargs="*", default=list(PROGRAMS), choices=list(PROGRAMS))
+    parser.add_argument("--gpu-minutes", type=float, default=3.0, help="for each program")
+    parser.add_argument("--rounds", type=int, default=6, help="runs of each side, at least 6")
+    parser.add_argument("--overhead", action="store_true", help="time launches, and nothing else")
+    parser.add_argument("--part", choices=["record", "step"], help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.part == "record":
+        record(options.programs[0], options.work / options.programs[0])
+        return 0
+    if options.part == "step":
+        run_steps(options.programs[0])
+        return 0
+    options.work.mkdir(parents=True, exist_ok=True)
+    held = options.json and options.json.exists()
+    results = json.loads(options.json.read_text()) if held else {}
+    if options.overhead:
+        results["overhead"] = overhead()
+        print(json.dumps(results["overhead"]), flush=True)
+        save(options, results)
+        return 0
+    for name in options.programs:
+        run_program(name, options, results)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
