@@ -13,6 +13,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from solkit import userdata
 from solkit.core import Depth, Device, Forecast, KernelFile, Result
@@ -20,14 +21,9 @@ from solkit.core.codec import from_json, to_json
 from solkit.datasets.kernels import kernel_of_file
 from solkit.errors import SolkitError
 from solkit.pipeline.shipped_surrogate import model_file
-from solkit.surrogate.candidate_forecasts import (
-    common_depth,
-    entry_of_analysis,
-    forecast_candidate,
-    problem_from,
-)
-from solkit.surrogate.model import Surrogate
-from solkit.surrogate.table import Entry
+
+if TYPE_CHECKING:
+    from solkit.surrogate.table import Entry
 
 __all__ = ["with_forecasts"]
 
@@ -41,10 +37,12 @@ def with_forecasts(file: KernelFile, results: Sequence[Result], device: Device) 
 
 
 def _with_forecast(file: KernelFile, result: Result, device: Device) -> Result:
-    depth = common_depth(result.analysis)
-    if file.candidate is None or depth is None or result.gap is None:
+    if file.candidate is None or result.gap is None or not result.analysis.is_whole:
         return result
-    if not result.analysis.is_whole:
+    from solkit.surrogate.candidate_forecasts import common_depth  # only if there is a forecast
+
+    depth = common_depth(result.analysis)
+    if depth is None:
         return result
     try:
         return replace(result, forecast=_forecast_result(file, result, device, depth))
@@ -60,6 +58,13 @@ def _forecast_result(file: KernelFile, result: Result, device: Device, depth: De
         SolkitError: no model can be loaded.
         OSError: likewise.
     """
+    from solkit.surrogate.candidate_forecasts import (
+        entry_of_analysis,
+        forecast_candidate,
+        problem_from,
+    )
+    from solkit.surrogate.model import Surrogate
+
     problem, kernel = problem_from(result.bound, result.work, result.shape), kernel_of_file(file)
     query = entry_of_analysis(problem, device, kernel, result.shape, result.params, result.analysis)
     path = _cache_path(query, depth, model_file())

@@ -26,6 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
+from typing import TYPE_CHECKING
 
 from solkit import userdata
 from solkit.analysis.analyser import Analyser
@@ -36,9 +37,10 @@ from solkit.datasets.kernels import kernel_of_file
 from solkit.errors import SolkitError
 from solkit.pipeline.shipped_surrogate import model_file
 from solkit.pipeline.studying import problem_files
-from solkit.surrogate.model import Surrogate
-from solkit.surrogate.plan import Plan, Ranked
-from solkit.surrogate.ranking import RankSettings, Request, rank
+
+if TYPE_CHECKING:
+    from solkit.surrogate.model import Surrogate
+    from solkit.surrogate.plan import Plan, Ranked
 
 __all__ = ["LIMIT_S", "Hint", "hints_for_report", "surely_better"]
 
@@ -120,6 +122,9 @@ class _HintSearch:
             is Depth.COMPILED
         ):
             raise _LateError("compiling CUDA C++ takes too long for a hint")
+        from solkit.surrogate.model import Surrogate  # only where a hint can be given
+        from solkit.surrogate.ranking import RankSettings, Request, rank
+
         model = Surrogate.load().without_language()  # to load a language model takes too long
         path, reference = problem_files(self.report.kernel, None)
         own = dict(result.params)

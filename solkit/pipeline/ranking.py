@@ -14,12 +14,11 @@ from solkit.pipeline.shipped_surrogate import shipped_model
 from solkit.pipeline.studying import Shape, analyser_for
 from solkit.pipeline.target import target_device
 from solkit.processes import jobs
-from solkit.surrogate.model import Surrogate
-from solkit.surrogate.plan import Plan
-from solkit.surrogate.ranking import RankSettings, Request, ranked_pools
-from solkit.surrogate.ranking import rank as ranked
 
 if TYPE_CHECKING:
+    from solkit.surrogate.model import Surrogate
+    from solkit.surrogate.plan import Plan
+    from solkit.surrogate.ranking import RankSettings, Request
     from solkit.tuner.ask_tell import AskTell
 
 __all__ = ["ask_tell", "rank"]
@@ -58,6 +57,8 @@ def rank(
     Raises:
         InputError: a file, shape or parameter is invalid, or nothing can be captured.
     """
+    from solkit.surrogate.ranking import rank as ranked
+
     request = _rank_request(candidates, reference, budget, shapes, settings)
     limits = MeasureSettings()
     with analyser_for(target_device(device, limits), limits) as analyser:
@@ -91,6 +92,7 @@ def ask_tell(
     Raises:
         InputError: as for `rank`.
     """
+    from solkit.surrogate.ranking import ranked_pools
     from solkit.tuner.ask_tell import AskTell  # it needs scipy
 
     shapes = None if shape is None else [shape]
@@ -112,6 +114,8 @@ def _rank_request(
     shapes: Sequence[Shape] | None,
     settings: RankSettings | None,
 ) -> Request:
+    from solkit.surrogate.ranking import RankSettings, Request
+
     single = isinstance(candidates, (str, os.PathLike, Configuration))
     files, points = _points_by_file([candidates] if single else candidates)  # type: ignore[list-item,arg-type]
     if not isinstance(budget, int) or budget < 1:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+from typing import TYPE_CHECKING
 
 from solkit.errors import UnsupportedError
-from solkit.surrogate.model import Surrogate
 from solkit.surrogate.shipped import shipped_trees_file
+
+if TYPE_CHECKING:
+    from solkit.surrogate.model import Surrogate
 
 __all__ = ["model_file", "shipped_model"]
 
 
 def shipped_model() -> Surrogate | None:
     """Return the shipped model; ``None`` if there is none: the kernel model speaks then."""
+    from solkit.surrogate.model import Surrogate  # loaded only where something is forecast
+
     with contextlib.suppress(UnsupportedError):
         return Surrogate.load()
     return None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
 import sys
 from pathlib import Path
 from statistics import NormalDist
@@ -125,6 +127,36 @@ def test_without_a_model_or_a_space_nothing_is_said(report, monkeypatch):
     monkeypatch.setattr(hinting, "model_file", lambda: absent(None))
     assert hints_for_report(report, took_s=9.0) == {}
     assert hints_for_report(report_of(NOT_MEASURED), took_s=9.0) == {}  # nothing can be tuned
+
+
+LOADED = f"""
+import os, sys
+sys.path.append({str(Path(__file__).parents[1] / "cli")!r})
+import solkit.cli.score, solkit.pipeline.scoring
+from cli_reports import NOT_MEASURED, report_of
+from solkit.core import Candidate, Space
+from solkit.pipeline.hinting import hints_for_report
+
+report = report_of(NOT_MEASURED, path={__file__!r})
+assert hints_for_report(report, took_s=9.0) == {{}}  # nothing can be tuned
+space = Space({{"BLOCK": [64, 128]}})
+tunable = Candidate("kernel", report.kernel.path, {{"BLOCK": 64}}, space)
+object.__setattr__(report.kernel, "candidate", tunable)
+assert hints_for_report(report, took_s=0.5) == {{}}  # it came from disk
+os.environ["SOLKIT_HINTS"] = "0"
+assert hints_for_report(report, took_s=9.0) == {{}}
+heavy = ("ranking", "model", "trees", "features", "ast_interpreter")
+print([name for name in heavy if f"solkit.surrogate.{{name}}" in sys.modules])
+print("xgboost" in sys.modules)
+"""
+
+
+def test_what_forecasts_is_loaded_only_where_a_hint_can_be_given(tmp_path):
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    environment.pop("SOLKIT_HINTS", None)
+    command = [sys.executable, "-c", LOADED]
+    answer = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    assert answer.stdout.split("\n")[:2] == ["[]", "False"]
 
 
 def test_there_is_no_time_to_look(report):
