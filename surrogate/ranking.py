@@ -11,6 +11,7 @@ surrogate forecasts costs (`solkit.surrogate.costs`).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,7 @@ from solkit.analysis.analyser import Analyser
 from solkit.core import Analysis, Case, Configuration, Depth, Device, KernelFile, Value, canonical
 from solkit.datasets.facts import depth_reached
 from solkit.datasets.kernels import Kernel, kernel_of_file
-from solkit.errors import InputError
+from solkit.errors import InputError, UnsupportedError
 from solkit.roofline.cases import bound_of_case
 from solkit.surrogate.candidate_forecasts import entry_of_analysis, forecast_or_model, problem_from
 from solkit.surrogate.costs import Costs
@@ -146,8 +147,9 @@ def ranked_pools(request: Request, analyser: Analyser, surrogate: Surrogate | No
     if not request.files:
         raise InputError("expected at least one kernel file to rank; got none")
     described = [analyser.describe(path, request.reference) for path in request.files]
-    if surrogate is not None and Depth.CAPTURED in surrogate.depths:
-        surrogate.trees(Depth.CAPTURED)  # read while the workers load
+    if surrogate is not None:
+        with contextlib.suppress(UnsupportedError):  # what forecasts says so
+            surrogate.trees(Depth.CAPTURED)  # read while the workers load
     loaded = [future.result() for future in described]
     for path, file in zip(request.files, loaded, strict=True):
         if file.candidate is None:
