@@ -39,13 +39,20 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "mcp": ("solkit[surrogate]", "mcp", "anyio"),
     "serve": ("solkit[surrogate]", "fastapi", "starlette", "uvicorn"),
     "postgres": ("solkit[optuna]", "psycopg"),
+    "helion": ("helion",),
     "ray": ("ray",),
     "report": ("jinja2", "matplotlib", "plotly"),
 }
 """Modules of each extra in pyproject.toml, and the extras that it brings. A module's own extra is
 the first that names it."""
 
-_SPOKEN = {"optuna": "Optuna", "mcp": "the MCP SDK, version 2", "fastapi": "FastAPI", "ray": "Ray"}
+_SPOKEN = {
+    "optuna": "Optuna",
+    "mcp": "the MCP SDK, version 2",
+    "fastapi": "FastAPI",
+    "ray": "Ray",
+    "helion": "Helion",
+}
 
 
 @functools.cache

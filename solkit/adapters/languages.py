@@ -32,6 +32,9 @@ _LANGUAGES = {
 }
 """By package."""
 
+_CAPTURED = ("Helion",)
+"""Their code for a fake GPU is that for a real one: an adapter sees to that."""
+
 
 def language_of(error: BaseException) -> str:
     """Return the language that an error comes from; empty if it comes from none of them.
@@ -55,7 +58,7 @@ def launching_language() -> str:
     """
     frames = (frame for frame, _ in traceback.walk_stack(None))
     names = (_language_of_module(frame.f_globals.get("__name__")) for frame in frames)
-    return next(filter(None, names), "")
+    return next((name for name in names if name and name not in _CAPTURED), "")
 
 
 def _used_languages(frame: FrameType) -> Iterator[str]:

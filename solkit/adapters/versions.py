@@ -12,6 +12,7 @@ __all__ = ["SUPPORTED", "warn_if_untested"]
 
 SUPPORTED: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
+        "helion": ("1.5", "1.5"),
         "numpy": ("1.26", "2.5"),
         "optuna": ("4", "5"),
         "torch": ("2.11", "2.15"),

@@ -11,7 +11,9 @@ from functools import partial
 from typing import Any
 
 from solkit.adapters import fake_cuda, fake_triton
+from solkit.adapters.fake_helion import HelionTuner
 from solkit.adapters.fake_triton import Recording
+from solkit.adapters.helion_configs import uses_helion
 from solkit.core import Space, Value
 from solkit.kernelfiles import LoadedKernel
 from solkit.kernelfiles._source import autotuners_elsewhere, space_of_tuners
@@ -23,15 +25,22 @@ __all__ = ["find_launched_space", "left_by_pruning"]
 def find_launched_space(loaded: LoadedKernel) -> None:
     """Give a candidate without a space that of the autotuned kernels that it launches.
 
-    It is called at the first shape, on fake tensors, if a package that it imports has any.
+    It is called at the first shape, on fake tensors, if a package that it imports has any, or if it
+    imports Helion, whose kernels have a space at a shape. Helion's first configuration is what the
+    candidate has: it is passed on where the candidate runs, so that Helion times nothing there.
     """
     candidate, problem = loaded.description.candidate, loaded.description.problem
-    if candidate is None or candidate.space.values or not autotuners_elsewhere(()):
+    if candidate is None or candidate.space.values:
+        return
+    if not autotuners_elsewhere(()) and not uses_helion():
         return
     seen = _launched(loaded, problem.shapes[0])
-    space = space_of_tuners(seen.tuners.values()) if seen is not None else Space()
-    if space.values:
-        with_space = replace(candidate, space=space)
+    tuners = list(seen.tuners.values()) if seen is not None else []
+    space = space_of_tuners(tuners)
+    if space.values and space.points:
+        shown = all(isinstance(tuner, HelionTuner) for tuner in tuners)
+        params = {**space.points[0], **candidate.params} if shown else candidate.params
+        with_space = replace(candidate, space=space, params=params)
         loaded.description = replace(loaded.description, candidate=with_space)
 
 

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from solkit.adapters.fake_triton import CapturedLaunch
+from solkit.adapters.helion_lines import source_lines
 from solkit.adapters.triton_compiler import Compiled, Specialisation
 from solkit.adapters.triton_ir import parse_module
 from solkit.analysis import cuda
@@ -30,6 +33,8 @@ Compile = Callable[[Sequence[Specialisation]], Sequence[Compiled]]
 
 _TORCHS_HELPERS = re.compile(r"\b(triton_helpers\.py):\d+")
 """Helpers of ``torch/_inductor/runtime``: their functions are inlined in Inductor's kernels."""
+_LINES = re.compile(r"[\w.-]+\.py:\d+")
+_NO_LINES: Mapping[str, str] = MappingProxyType({})
 _DIGITS = 9
 _ESTIMATED = (
     *("registers", "spills", "accesses", "loop_requests", "l1_wavefronts", "l2_read_bytes"),
@@ -88,19 +93,25 @@ def facts_of(
             compiled.ttgir, compiled.ptx, arguments, grid, device, resident, shared_bytes
         )
 
-    return portable(_with_requests(facts, follow, device))
+    lines = source_lines(captured.kernel.function)
+    return portable(_with_requests(facts, follow, device), lines)
 
 
-def portable(facts: Facts) -> Facts:
+def portable(facts: Facts, lines_of_source: Mapping[str, str] = _NO_LINES) -> Facts:
     """Return the same facts on every machine.
 
     The last bits of sums vary with numpy's version, and lines of torch's helpers with torch's.
+
+    Args:
+        facts: of a launch.
+        lines_of_source: what lines of generated code were generated from.
     """
     requests, mix = facts.requests, facts.instructions
+    renamed = partial(_renamed_lines, lines_of_source)
     if requests is not None:
-        accesses = tuple(replace(a, line=_unnumbered(a.line)) for a in requests.accesses)
-        shared = tuple(replace(a, line=_unnumbered(a.line)) for a in requests.shared)
-        guesses = tuple(_unnumbered(guess) for guess in requests.guesses)
+        accesses = tuple(replace(a, line=renamed(a.line)) for a in requests.accesses)
+        shared = tuple(replace(a, line=renamed(a.line)) for a in requests.shared)
+        guesses = tuple(renamed(guess) for guess in requests.guesses)
         sums: dict[str, Any] = {
             name: float(f"{getattr(requests, name):.{_DIGITS}g}") for name in _SUMS
         }
@@ -108,13 +119,16 @@ def portable(facts: Facts) -> Facts:
     if mix is not None:
         lines: Counter[str] = Counter()
         for line, count in mix.lines.items():
-            lines[_unnumbered(line)] += count
+            lines[renamed(line)] += count
         mix = replace(mix, lines=dict(lines))
     return replace(facts, requests=requests, instructions=mix)
 
 
-def _unnumbered(line: str) -> str:
-    return _TORCHS_HELPERS.sub(r"\1", line)
+def _renamed_lines(lines_of_source: Mapping[str, str], text: str) -> str:
+    text = _TORCHS_HELPERS.sub(r"\1", text)
+    if not lines_of_source:
+        return text
+    return _LINES.sub(lambda place: lines_of_source.get(place[0], place[0]), text)
 
 
 def extension_facts(

@@ -83,6 +83,8 @@ def _declared_params(tree: ast.Module | None) -> dict[str, bool] | None:
         return None
     if any("autotune" in name for name in _names_used(tree)):
         return None  # configurations of autotuners are parameters too
+    if "helion" in _imported_packages(tree):
+        return None  # and those of Helion's kernels
     keywords = [argument.arg for argument in kernel.args.kwonlyargs]
     spaces = [
         statement.value
@@ -136,6 +138,14 @@ def _bound_names(tree: ast.Module) -> Iterator[str]:
             yield node.id
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             yield from (alias.asname or alias.name for alias in node.names)
+
+
+def _imported_packages(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield (node.module or "").partition(".")[0]
 
 
 def _names_used(tree: ast.Module) -> Iterator[str]:

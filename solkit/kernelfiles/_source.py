@@ -15,8 +15,9 @@ import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeGuard
 
+from solkit.adapters.helion_configs import restrict_helion
 from solkit.core import Params, Space, Value
 from solkit.errors import KernelFileError, ParamsError, SolkitError
 
@@ -125,8 +126,19 @@ def blaming_user_code(path: str, doing: str) -> Iterator[None]:
         raise
     except BaseException as error:  # SystemExit etc. end the user's code, not SolKit
         kind, text = type(error).__name__, str(error).strip()
+        if _lacks_language(error):
+            text += f" (pip install 'solkit[{error.name}]')"
         message = f"{doing} raised {kind}: {text}" if text else f"{doing} raised {kind}"
         raise KernelFileError(message, path, _line_to_blame(error, path)) from error
+
+
+_LANGUAGES = ("helion",)
+"""Modules of languages of kernels, each an extra of its name."""
+
+
+def _lacks_language(error: BaseException) -> TypeGuard[ModuleNotFoundError]:
+    """Tell whether a file needs a language of kernels that an extra brings."""
+    return isinstance(error, ModuleNotFoundError) and error.name in _LANGUAGES
 
 
 def _line_to_blame(error: BaseException, path: str) -> int | None:
@@ -198,7 +210,8 @@ def restrict_autotuners(
     Raises:
         ParamsError: autotuners know the parameters, but none has a matching configuration.
     """
-    restricted: set[str] = set()
+    others = {name: value for name, value in params.items() if name not in own_names}
+    restricted = restrict_helion(_modules_of_file(module), others)
     lacking: list[str] = []
     matched = False
     own = _autotuners(module)
@@ -262,11 +275,16 @@ def _points_of_autotuner(tuner: Any) -> list[Params]:
 
 def _autotuners(module: ModuleType) -> dict[str, Any]:
     """Return, by name, the autotuners of a module and of modules imported from its folder."""
-    names = _modules_of_folder(str(Path(file_of_module(module)).resolve().parent), len(sys.modules))
-    beside = [sys.modules[name] for name in names if name in sys.modules]
-    named = [item for owner in (module, *beside) for item in list(vars(owner).items())]
+    modules = _modules_of_file(module)
+    named = [item for owner in modules for item in list(vars(owner).items())]
     tuners = {id(tuner): (name, tuner) for name, value in named if (tuner := autotuner_of(value))}
     return dict(tuners.values())
+
+
+def _modules_of_file(module: ModuleType) -> list[ModuleType]:
+    """Return a file's module and those imported from its folder."""
+    names = _modules_of_folder(str(Path(file_of_module(module)).resolve().parent), len(sys.modules))
+    return [module, *(sys.modules[name] for name in names if name in sys.modules)]
 
 
 def autotuners_elsewhere(own: Iterable[Any]) -> list[Any]:

@@ -64,6 +64,7 @@ from solkit.adapters.fake_cuda.extensions import (
     building_extensions,
     extension_calls,
     failing_builds,
+    when_imported,
 )
 from solkit.adapters.fake_cuda.graphs import capturing_graphs, fake_graphs
 from solkit.adapters.fake_cuda.guesses import (
@@ -118,6 +119,7 @@ __all__ = [
     "user_line",
     "watching_addresses",
     "watching_guesses",
+    "when_imported",
 ]
 
 _FALLBACK = (

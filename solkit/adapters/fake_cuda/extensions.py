@@ -270,6 +270,15 @@ def _attend_whole(module: Any) -> None:
     module.flex_attention = flex_attention_of(module)
 
 
+def when_imported(name: str, change: Callable[[Any], None]) -> None:
+    """Change a module when it is imported; at once if it is there."""
+    if name in sys.modules:
+        change(sys.modules[name])
+        return
+    finders = (finder for finder in sys.meta_path if isinstance(finder, WhenImported))
+    next(finders).waiting[name] = change
+
+
 class WhenImported(importlib.abc.MetaPathFinder):
     """Changes modules when they are imported."""
 
