@@ -258,6 +258,45 @@ def test_hooks_of_the_configuration_and_of_the_tuner_run_before_the_launch(tmp_p
     assert set(seen) == {256}
 
 
+class KeepsResults(Autotuner):
+    """As FlagGems' tuner: it runs and times by itself, and keeps what it chose in a file."""
+
+    def run(self, *args, **kwargs):
+        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        configs = self.prune_configs(kwargs)
+        times = [self._bench(*args, config=config, **kwargs) for config in configs]
+        config = configs[times.index(min(times))]
+        self.kept = min(times)
+        return self.fn.run(*args, **kwargs, **config.all_kwargs())
+
+
+class Delegates(Autotuner):
+    """As flash-linear-attention's: it prepares something, and tunes as Triton does."""
+
+    def run(self, *args, **kwargs):
+        return super().run(*args, **kwargs)
+
+
+def test_a_tuner_that_keeps_results_of_its_own_gets_no_time_that_was_not_measured(gpu, tmp_path):
+    kernel, timed = tuner()
+    kernel.__class__ = KeepsResults
+    use(tmp_path, entry())
+    run(kernel)
+    assert len(timed) == 3
+    assert kernel.kept == [1.0] * 3
+    assert whys() == ["ValueError: its autotuner, KeepsResults, keeps results of its own"]
+    assert gpu[-1]["BLOCK"] == 64
+
+
+def test_a_tuner_that_delegates_gets_its_configuration(gpu, tmp_path):
+    kernel, timed = tuner()
+    kernel.__class__ = Delegates
+    use(tmp_path, entry())
+    run(kernel)
+    assert not timed
+    assert gpu[-1]["BLOCK"] == 256
+
+
 def test_heuristics_between_tuner_and_kernel_are_kept(gpu, tmp_path):
     inner = triton.heuristics({"shift": lambda named: named["BLOCK"] // 2})(shift_kernel)
     kernel, timed = tuner(kernel=inner)
