@@ -484,7 +484,7 @@ def kernel_file_text(records: Sequence[RecordedLaunch], origin: str) -> str:
     passed += [
         f"{name}={_literal(value)}"
         for name, value in first.options.items()
-        if name not in first.space and name not in values and value is not None
+        if name not in {*first.space, *values, *derived} and value is not None
     ]
     passed += ['**LAUNCHES[place]["values"]'] if varied and not is_one else []
     passed += ["**derived"] if derived else []

@@ -31,6 +31,7 @@ __all__ = [
     "RequestedLaunch",
     "asked_launches",
     "config_values",
+    "tensor_behind",
     "tensors_of_launch",
 ]
 
@@ -137,9 +138,41 @@ def _tensors_of(path: str, value: Any) -> Iterator[tuple[str, torch.Tensor]]:
     if isinstance(value, (tuple, list)):
         for place, item in enumerate(value):
             yield from _tensors_of(f"{path}[{place}]", item)
-    tensor = getattr(value, "base", value)  # a TMA descriptor's tensor
-    if isinstance(tensor, torch.Tensor):
+    tensor = tensor_behind(value)
+    if tensor is not None:
         yield path, tensor
+
+
+def tensor_behind(value: Any) -> torch.Tensor | None:
+    """Return the tensor that an argument points to; ``None`` if it is no pointer.
+
+    It is the argument itself, the base of a TMA descriptor, or a view by an object that Triton
+    takes for a tensor because it has ``data_ptr`` and ``dtype``.
+    """
+    if isinstance(value, torch.Tensor):
+        return value
+    base = getattr(value, "base", None)
+    if isinstance(base, torch.Tensor) and hasattr(value, "block_shape"):
+        return base
+    if not (hasattr(value, "data_ptr") and isinstance(getattr(value, "dtype", None), torch.dtype)):
+        return None
+    held = [item for item in vars(value).values() if isinstance(item, torch.Tensor)]
+    return next((view for item in held if (view := _view_by(value, item)) is not None), None)
+
+
+def _view_by(value: Any, tensor: torch.Tensor) -> torch.Tensor | None:
+    """Return the part of a tensor's storage that an object describes; ``None`` if it is outside."""
+    storage = tensor.untyped_storage()
+    offset, rest = divmod(value.data_ptr() - storage.data_ptr(), tensor.element_size())
+    shape, strides = getattr(value, "shape", None), getattr(value, "stride", None)
+    if rest or not 0 <= offset < storage.nbytes() or value.dtype != tensor.dtype:
+        return None
+    if shape is None or not callable(strides):
+        shape, strides = tensor.shape, tensor.stride
+    try:
+        return tensor.detach().as_strided(tuple(shape), tuple(strides()), int(offset))
+    except RuntimeError:
+        return None
 
 
 def _requested_launch(pending: PendingLaunch) -> RequestedLaunch:

@@ -13,7 +13,7 @@ from solkit.adapters.kernel_programs import (
     context_of_kernel,
     program_of_kernel,
 )
-from solkit.adapters.live_calls import RequestedLaunch
+from solkit.adapters.live_calls import RequestedLaunch, tensor_behind
 from solkit.core import Binding, KernelProgram, Launch, TensorLayout, Value
 from solkit.core.recordings import RecordedLaunch
 
@@ -88,10 +88,10 @@ def recorded_launch(requested: RequestedLaunch) -> RecordedLaunch:
 
 def _kind(requested: RequestedLaunch, name: str, value: Any) -> str:
     """Return a parameter's type in Triton's notation, as far as a caller can tell."""
-    tensor = getattr(value, "base", value)
     if name in requested.constants or value is None:
         return "constexpr"
-    if isinstance(tensor, torch.Tensor):
+    tensor = tensor_behind(value)
+    if tensor is not None:
         return f"*{_DTYPES.get(tensor.dtype, tensor.dtype)}"
     if type(value) is int:
         return "i32" if -(2**31) <= value < 2**31 else "i64"
@@ -135,8 +135,8 @@ class _Recorder:
         return self._binding(name, name, value)
 
     def _binding(self, name: str, path: str, value: Any) -> Binding:
-        tensor = getattr(value, "base", value)
-        if isinstance(tensor, torch.Tensor):
+        tensor = tensor_behind(value)
+        if tensor is not None:
             return Binding("tensor", tensor=self._layout(name, value, tensor))
         if isinstance(value, torch.dtype):
             return Binding("library", text=str(value))

@@ -73,7 +73,8 @@ def launch_space(launch: RequestedLaunch) -> LaunchSpace:
     else:
         combined = itertools.product(*(space[name] for name in names))
         choices = list(itertools.islice(combined, _MOST_CHOICES))
-    answers = tuple(_host_answers(launch, names, choices))
+    computed = {n: h for n, h in launch.heuristics.items() if n not in space}
+    answers = tuple(_host_answers(replace(launch, heuristics=computed), names, choices))
     return LaunchSpace(space, configs, names, _without_constant_answers(launch, answers))
 
 
@@ -197,8 +198,7 @@ def _host_answers(
         derived: dict[str, Value] = {}
         try:
             for name, heuristic in launch.heuristics.items():
-                if name not in chosen:
-                    derived[name] = meta[name] = heuristic(meta)
+                derived[name] = meta[name] = heuristic(meta)
             grid = launch.grid(meta) if callable(launch.grid) else launch.grid
         except (ArithmeticError, AssertionError, LookupError, ValueError):
             continue
@@ -214,11 +214,12 @@ def _without_constant_answers(
     launch: RequestedLaunch, answers: tuple[ChoiceAnswer, ...]
 ) -> tuple[ChoiceAnswer, ...]:
     """Leave out what heuristics answer for every choice as for the one in use."""
+    in_use = {**launch.options, **launch.values}
     varied = {
         name
         for answer in answers
         for name, value in answer.derived.items()
-        if isinstance(value, _PLAIN) and value != launch.values.get(name)
+        if isinstance(value, _PLAIN) and value != in_use.get(name)
     }
     return tuple(
         ChoiceAnswer(e.choice, e.grid, {n: v for n, v in e.derived.items() if n in varied})

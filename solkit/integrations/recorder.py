@@ -34,7 +34,7 @@ import torch
 import triton
 
 from solkit.adapters.launch_contents import tensor_recipe
-from solkit.adapters.live_calls import INDUCTOR_MODULE, LaunchHooks, PendingLaunch
+from solkit.adapters.live_calls import INDUCTOR_MODULE, LaunchHooks, PendingLaunch, tensor_behind
 from solkit.adapters.model_calls import ModelCalls
 from solkit.core.codec import to_json
 from solkit.core.recordings import TensorRecipe
@@ -62,10 +62,13 @@ def _exact_mark(value: Any, storages: dict[int, Any]) -> Hashable:
         return _tensor_mark(value, storages)
     if isinstance(value, (tuple, list)):
         return tuple([_exact_mark(item, storages) for item in value])
-    base = getattr(value, "base", None)  # a TMA descriptor's tensor
-    if isinstance(base, torch.Tensor):
-        layout = tuple(value.shape), tuple(value.strides), tuple(value.block_shape)
-        return (*layout, _tensor_mark(base, storages))
+    if isinstance(value, (int, float, str, type(None))):  # most are
+        return type(value), value
+    tensor = tensor_behind(value)
+    if tensor is not None:
+        block = tuple(getattr(value, "block_shape", ()))
+        layout = (tuple(value.shape), tuple(value.strides)) if block else ()
+        return block, layout, _tensor_mark(tensor, storages)
     try:
         hash(value)
     except TypeError:

@@ -31,6 +31,9 @@ def kernel(out_ptr, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):  # the file has
         tl.store(out_ptr + at, tl.load(out_ptr + at, mask=at < n) + 1, mask=at < n)
 
 
+warped_kernel = triton.heuristics({"num_warps": lambda args: 8 if args["BLOCK"] > 64 else 2})(
+    kernel
+)
 even_kernel = triton.heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})(kernel)
 
 

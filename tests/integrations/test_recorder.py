@@ -162,6 +162,18 @@ def test_what_heuristics_answer_follows_the_choice(tmp_path):
     assert answers[(128,)] == ((2,), {"EVEN": False})
 
 
+def test_options_that_heuristics_compute_may_vary_too(tmp_path):
+    def warped():
+        grid = lambda meta: (triton.cdiv(192, meta["BLOCK"]),)  # noqa: E731
+        recorded_kernels.warped_kernel[grid](torch.empty(192), 192, BLOCK=64, EVEN=True)
+
+    recorded(tmp_path, warped)
+    module = module_of(tmp_path, "kernel")
+    assert module.SPACE["num_warps"] == [2, 1, 4, 8, 16]
+    assert module.LAUNCHES[0]["choices"][(128,)] == ((2,), {})
+    module.kernel(*module.inputs(device="cpu"), num_warps=4)  # gets it once
+
+
 def test_views_of_a_storage_stay_views_of_one(tmp_path):
     whole = torch.arange(4096.0).reshape(16, 256)
     index = torch.randint(0, 16, (16,))
@@ -186,6 +198,30 @@ def test_an_offset_keeps_its_alignment(tmp_path):
     first, second, _ = module_of(tmp_path, "add_kernel").inputs(device="cpu")
     assert first.data_ptr() % 16 == 4
     assert second.data_ptr() % 16 == 0
+
+
+class Buffer:
+    """What Triton takes for a tensor: an address and a type, here of a part of one."""
+
+    def __init__(self, whole, shape, strides, offset):
+        self.whole, self.shape, self.strides, self.offset = whole, shape, strides, offset
+        self.dtype = whole.dtype
+
+    def stride(self):
+        return self.strides
+
+    def data_ptr(self):
+        return self.whole.data_ptr() + self.offset * self.whole.element_size()
+
+
+def test_an_object_with_an_address_is_recorded_as_the_view_that_it_is(tmp_path):
+    whole = torch.randn(4000)
+    part = Buffer(whole, (1000,), (2,), 1000)
+    recorded(tmp_path, lambda: call_kernels.add_kernel[(8,)](
+        part, whole, torch.empty(1000), 1000, BLOCK=128, ADD=True))  # fmt: skip
+    drawn, all_of_it, _ = module_of(tmp_path, "add_kernel").inputs(device="cpu")
+    assert (drawn.shape, drawn.stride()) == ((1000,), (2,))
+    assert drawn.data_ptr() - all_of_it.data_ptr() == 4000
 
 
 def test_contents_are_drawn_alike_and_not_kept(tmp_path):
