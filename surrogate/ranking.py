@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -159,13 +159,20 @@ def ranked_pools(request: Request, analyser: Analyser, surrogate: Surrogate | No
     def captured_at(shape: Shape) -> _Captured:
         return _captured_shape(request, analyser, loaded, shape)
 
-    # workers capture the next shape while this process plans for one
-    ahead = ThreadPoolExecutor(1, "capture")
+    def plan_for(captured: Future[_Captured]) -> Pool:
+        return _rank_shape(request, analyser, surrogate, loaded, captured.result())
+
+    # workers capture the next shapes while this process plans for one; two that compile are
+    # planned at once, so that no worker is idle while the other compiles what is in use
+    deeper = Depth(request.settings.depth) is not Depth.CAPTURED
+    ahead, planners = ThreadPoolExecutor(1, "capture"), ThreadPoolExecutor(1 + deeper, "plan")
     try:
-        captured = ahead.map(captured_at, shapes)
-        return [_rank_shape(request, analyser, surrogate, loaded, one) for one in captured]
-    finally:
-        ahead.shutdown(cancel_futures=True)
+        captured = [ahead.submit(captured_at, shape) for shape in shapes]
+        plans = [planners.submit(plan_for, future) for future in captured]
+        return [plan.result() for plan in plans]
+    finally:  # what still runs ends with the analyser
+        planners.shutdown(wait=False, cancel_futures=True)
+        ahead.shutdown(wait=False, cancel_futures=True)
 
 
 @dataclass
