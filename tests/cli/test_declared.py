@@ -58,6 +58,7 @@ OPEN = {
     "computed space": NATIVE.replace('"num_stages": [1]', "**more"),
     "space changed": NATIVE + "    SPACE = make()\n",
     "autotuned": NATIVE + "    @triton.autotune(configs)\n    def inner(): ...\n",
+    "Helion's": "    import helion\n" + NATIVE,
     "imported": "    from other import kernel\n",
     "no Python": "    def kernel(",
 }
