@@ -50,6 +50,6 @@ def kernel(x, packed, scales):
     M, K = x.shape
     N = packed.shape[1]
     y = torch.empty((M, N), dtype=x.dtype, device=x.device)
-    grid = lambda meta: (triton.cdiv(M, meta["BLOCK_M"]), triton.cdiv(N, meta["BLOCK_N"]))  # noqa: E731
+    grid = lambda meta: (triton.cdiv(M, meta["BLOCK_M"]), triton.cdiv(N, meta["BLOCK_N"]))
     w4a16[grid](x, packed, scales, y, M, N, K, BLOCK_M=32, BLOCK_N=32, BLOCK_K=32)
     return y

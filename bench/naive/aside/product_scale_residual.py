@@ -13,7 +13,7 @@ def reference(hidden, weight, gamma, residual):
     return ((hidden.float() @ weight.float()) * gamma.float() + residual.float()).to(hidden.dtype)
 
 
-def inputs(T=8192, H=1024, I=1024, dtype=torch.float16, device="cuda"):  # noqa: E741
+def inputs(T=8192, H=1024, I=1024, dtype=torch.float16, device="cuda"):
     hidden = torch.randn(T, I, dtype=dtype, device=device)
     weight = torch.randn(I, H, dtype=dtype, device=device) * I**-0.5
     gamma = torch.rand(H, dtype=dtype, device=device)

@@ -48,7 +48,7 @@ def kernel(scores, bias):
     B, H, S = scores.shape
     tmp = torch.empty(scores.shape, dtype=torch.float32, device=scores.device)
     out = torch.empty_like(scores)
-    g = lambda meta: (B, H, triton.cdiv(S, meta["B0"]))  # noqa: E731
+    g = lambda meta: (B, H, triton.cdiv(S, meta["B0"]))
     k_div[g](scores, tmp, S, scores.stride(0), scores.stride(1), 30.0, B0=256)
     k_tanh[g](tmp, S, scores.stride(0), scores.stride(1), B0=256)
     k_out[g](tmp, bias, out, S, scores.stride(0), scores.stride(1), 30.0, B0=256)

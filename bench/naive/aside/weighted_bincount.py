@@ -33,6 +33,6 @@ def scatter_add(label_ptr, weight_ptr, sum_ptr, num_samples, TILE: tl.constexpr)
 def kernel(labels, weights):
     sums = torch.zeros(32, dtype=torch.float32, device=weights.device)
     num_samples = labels.shape[0]
-    grid = lambda meta: (triton.cdiv(num_samples, meta["TILE"]),)  # noqa: E731
+    grid = lambda meta: (triton.cdiv(num_samples, meta["TILE"]),)
     scatter_add[grid](labels, weights, sums, num_samples, TILE=128)
     return sums
