@@ -122,6 +122,8 @@ class _ProgramText:
                 return self.names[tree.text]
             if tree.kind == "library" and tree.text == f"builtins.{root}":
                 return root
+            if tree.kind == "library" and tree.text in self._record.helpers:
+                return self._helper(tree.text)
             if tree.kind == "library" and "." not in _split_library(tree.text)[1]:
                 module, name = _split_library(tree.text)
                 meaning = f"from {module} import {name}"
@@ -134,6 +136,16 @@ class _ProgramText:
         else:
             expression = self._namespace(tree, root)
         return self._defined(root, expression, f"{{}} = {expression}")
+
+    def _helper(self, text: str) -> str:
+        """Define a function that the compiler calls, under its own name."""
+        module, name = _split_library(text)
+        definition = self._record.helpers[text]
+        if self._free_name(name, definition) != name:
+            return self._defined(name, text, f"from {module} import {name} as {{}}")
+        if definition not in self._lines:
+            self._lines.append(definition)
+        return name
 
     def _defined(self, root: str, meaning: str, line: str) -> str:
         name = self._free_name(root, meaning)
@@ -162,7 +174,8 @@ class _ProgramText:
         if binding.kind == "type":
             return _type_text(binding.text)
         if binding.kind == "library":
-            return _library_text(binding.text)
+            is_helper = binding.text in self._record.helpers
+            return self._helper(binding.text) if is_helper else _library_text(binding.text)
         raise UnsupportedError(
             f"{self._record.launch.name} reads {path}, which is no number, text, type or function"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -31,10 +32,13 @@ class ProgramContext:
         imports: modules that names stand for, by function and name: ``"tl"`` is
             ``"triton.language"``.
         decorators: by function, e.g. ``"@triton.jit(noinline=True)"``.
+        helpers: texts of functions that the compiler calls, by qualified name: those that need
+            nothing but Triton, torch and Python.
     """
 
     imports: Mapping[str, Mapping[str, str]]
     decorators: Mapping[str, str]
+    helpers: Mapping[str, str]
 
 
 @lru_cache(maxsize=4096)
@@ -48,7 +52,52 @@ def context_of_kernel(
     return ProgramContext(
         {key: dict(_modules_named(part)) for key, part in functions.items()},
         {key: _decorator_text(part) for key, part in functions.items()},
+        {name: text for part in functions.values() for name, text in _helpers_of(part)},
     )
+
+
+_STANDARD = ("triton", "torch", "math", "builtins")
+
+
+def _helpers_of(function: JITFunction[Any]) -> Iterator[tuple[str, str]]:
+    """Yield functions of Python that a kernel calls while it is compiled, with their texts."""
+    scope = _scope_of(function)
+    for path in _free_paths(function.parse()):
+        value = _resolve_path(path, scope)[1]
+        decorator = ""
+        if isinstance(value, tl.constexpr):
+            value, decorator = value.value, "@tl.constexpr\n"
+        elif type(value).__name__ == "ConstexprFunction":
+            value, decorator = value.fn, "@triton.constexpr_function\n"
+        if not inspect.isfunction(value) or value.__module__.partition(".")[0] in _STANDARD:
+            continue
+        text = _helper_text(value, decorator)
+        if text:
+            yield f"{value.__module__}.{value.__qualname__}", text
+
+
+def _helper_text(function: Any, decorator: str) -> str:
+    """Return a function's definition with its imports; empty if it needs anything else."""
+    try:
+        source = textwrap.dedent(inspect.getsource(function))
+        tree = ast.parse(source).body[0]
+    except (OSError, SyntaxError, TypeError):
+        return ""
+    imports: dict[str, None] = {}
+    scope = {**vars(builtins), **function.__globals__}
+    assert isinstance(tree, ast.FunctionDef)
+    tree.decorator_list = []
+    for root in {path[0] for path in _free_paths(tree)}:
+        value = scope.get(root)
+        if not isinstance(value, ModuleType):
+            if value is not vars(builtins).get(root):
+                return ""
+        elif value.__name__.partition(".")[0] not in _STANDARD:
+            return ""
+        else:
+            imports.setdefault(f"import {value.__name__} as {root}\n")
+    lines = source.splitlines(keepends=True)[tree.lineno - 1 :]
+    return "".join([*sorted(imports), "\n\n", decorator, *lines]).strip()
 
 
 def _modules_named(function: JITFunction[Any]) -> Iterator[tuple[str, str]]:

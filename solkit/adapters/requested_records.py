@@ -82,6 +82,7 @@ def recorded_launch(requested: RequestedLaunch) -> RecordedLaunch:
         options=options,
         imports=context.imports,
         decorators=context.decorators,
+        helpers=context.helpers,
         obstacle="; ".join(obstacles),
     )
 

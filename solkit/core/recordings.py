@@ -68,6 +68,7 @@ class RecordedLaunch:
         recipes: of tensors, by parameter.
         imports: modules that names of a function stand for, by function and name.
         decorators: by function, e.g. ``"@triton.jit"``.
+        helpers: texts of functions that the compiler calls, by qualified name.
         obstacle: why it cannot be launched again; empty if it can.
         calls: how often the program launched it.
         graph_calls: those of them that a CUDA graph captured.
@@ -85,6 +86,7 @@ class RecordedLaunch:
     recipes: Mapping[str, TensorRecipe] = field(default_factory=dict)
     imports: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     decorators: Mapping[str, str] = field(default_factory=dict)
+    helpers: Mapping[str, str] = field(default_factory=dict)
     obstacle: str = ""
     calls: int = 0
     graph_calls: int = 0

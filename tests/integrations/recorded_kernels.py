@@ -17,7 +17,8 @@ def scale(value):  # not the helper of that name
 @triton.jit
 def modules_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + at, mask=at < n).to(others.KIND)
+    kind: tl.constexpr = others.wider(x_ptr.type.element_ty)
+    x = tl.load(x_ptr + at, mask=at < n).to(kind).to(others.KIND)
     value = scale(x) + scaled(x) + recorded_helpers.twice(x)
     tl.store(out_ptr + at, value, mask=at < n)
 
