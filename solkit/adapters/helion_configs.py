@@ -109,7 +109,8 @@ def uses_helion() -> bool:
 def restrict_helion(modules: Iterable[ModuleType], params: Mapping[str, Value]) -> set[str]:
     """Give the Helion kernels of modules the configuration that parameters name.
 
-    A kernel with one configuration runs it without timing. ``every_config`` keeps all.
+    A kernel with one configuration runs it without timing. ``every_config`` keeps all. One without
+    any runs Helion's default: its search takes minutes, which no trial has.
 
     Returns:
         The parameters that are Helion's.
@@ -118,6 +119,8 @@ def restrict_helion(modules: Iterable[ModuleType], params: Mapping[str, Value]) 
     for kernel in _kernels_of(modules):
         own = vars(kernel).setdefault("every_config", list(kernel.configs))
         kernel.configs = list(own)
+        if not own:
+            kernel.settings.autotune_effort = "none"
         keys = _keys_of_kernel(own)
         mine = {name: value for name, value in params.items() if _key_of(name, keys)}
         used |= set(mine)

@@ -27,7 +27,7 @@ def find_launched_space(loaded: LoadedKernel) -> None:
 
     It is called at the first shape, on fake tensors, if a package that it imports has any, or if it
     imports Helion, whose kernels have a space at a shape. Helion's first configuration is what the
-    candidate has: it is passed on where the candidate runs, so that Helion times nothing there.
+    candidate has.
     """
     candidate, problem = loaded.description.candidate, loaded.description.problem
     if candidate is None or candidate.space.values:
