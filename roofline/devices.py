@@ -387,6 +387,7 @@ def assemble(
         vendor=architecture.vendor,
         last_level_bytes=round(sku.last_level_mib * 2**20),
         unproven=architecture.unproven,
+        architecture=sku.architecture,
     )
 
 

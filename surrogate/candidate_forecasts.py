@@ -105,10 +105,10 @@ def common_depth(analysis: Analysis) -> Depth | None:
 
 
 def forecast_candidate(query: Entry, depth: Depth, surrogate: Surrogate | None) -> Forecast:
-    """Forecast one candidate that runs."""
-    forecasts, _ = forecast_or_model(table_of_entries([query]), depth, surrogate)
+    """Forecast one candidate that runs; the kernel model's time, if the surrogate has none."""
+    forecasts, why = forecast_or_model(table_of_entries([query]), depth, surrogate)
     time_ms, low_ms, high_ms = (
         float(column[0]) if math.isfinite(column[0]) else None
         for column in (forecasts.time_ms, forecasts.low_ms, forecasts.high_ms)
     )
-    return Forecast(time_ms, low_ms, high_ms, 0.0, bool(forecasts.abstains[0]))
+    return Forecast(time_ms, low_ms, high_ms, 0.0, bool(why or forecasts.abstains[0]))

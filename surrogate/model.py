@@ -30,6 +30,8 @@ import numpy as np
 
 from solkit.core import Depth, Device
 from solkit.errors import InputError, UnsupportedError
+from solkit.roofline.devices import find
+from solkit.roofline.kernel.machines import unvalidated
 from solkit.surrogate import shipped
 from solkit.surrogate.conformal_intervals import Interval
 from solkit.surrogate.costs import FIELDS, CostModel, Costs, CostTrees
@@ -145,9 +147,15 @@ class Surrogate:
     # ------------------------------------------------------------------------------ forecasting
 
     def forecast(self, table: Table, depth: Depth) -> Forecasts:
-        """Forecast times of candidates, with 90 % intervals; the table's times are not read."""
+        """Forecast times of candidates, with 90 % intervals; the table's times are not read.
+
+        Raises:
+            UnsupportedError: nothing was ever timed on such a GPU.
+        """
         if not len(table):
             return Forecasts.from_times(np.empty(0))
+        for key in sorted(set(map(str, table.about["device"]))):
+            _check_device(find(key))
         trees, values, belief = self._expect_rows(table, depth)
         base_ms = table.base_ms
         shift: Array | float = 0.0
@@ -190,7 +198,11 @@ class Surrogate:
             device: where.
             launches: their launches, arrays of (candidates,).
             single: whether one small model that imitates the ensemble answers, without intervals.
+
+        Raises:
+            UnsupportedError: nothing was ever timed on such a GPU.
         """
+        _check_device(device)
         trees = self.trees(Depth.CAPTURED)
         columns = captured_features(problem, device, launches)
         values = feature_matrix(columns, trees.names)
@@ -480,3 +492,8 @@ def _pack_booster(grown: BoostedTrees) -> bytes:
 
 def _json_bytes(value: object) -> bytes:
     return json.dumps(value, indent=1, sort_keys=True).encode()
+
+
+def _check_device(device: Device) -> None:
+    if why := unvalidated(device):
+        raise UnsupportedError(why)

@@ -25,6 +25,7 @@ from solkit.datasets.facts import depth_reached
 from solkit.datasets.kernels import Kernel, kernel_of_file
 from solkit.errors import InputError, UnsupportedError
 from solkit.roofline.cases import bound_of_case
+from solkit.roofline.kernel.machines import unvalidated
 from solkit.surrogate.candidate_forecasts import entry_of_analysis, forecast_or_model, problem_from
 from solkit.surrogate.costs import Costs
 from solkit.surrogate.features import Array, Problem
@@ -602,7 +603,7 @@ class _Cascade:
         self, candidates: Sequence[_Candidate]
     ) -> dict[int, tuple[Contribution, ...]]:
         """Return what made the forecasts of the first candidates, by place."""
-        if self.surrogate is None:
+        if self.surrogate is None or unvalidated(self.analyser.device):
             return {}
         pushes: dict[int, tuple[Contribution, ...]] = {}
         for depth in self.surrogate.depths:

@@ -53,7 +53,7 @@ def occupancy_of(facts: Facts, device: Device) -> Occupancy | None:
 
 
 def _launch_demand(requests: Requests, device: Device) -> Demand:
-    dram = dram_traffic(requests.reuse, device.l2_bytes)
+    dram = dram_traffic(requests.reuse, device.cached_bytes)
     return Demand(
         **{field.name: getattr(requests, field.name) for field in fields(Requests)},
         dram_read_bytes=round(dram.read),

@@ -21,7 +21,7 @@ __all__ = ["LaunchView"]
 
 _NO_RESOURCES = ("latency", "dispatch", "fetch", "launch")
 _DOUBLES_TELL = 0.2  # of a warp's instructions
-_SHARED_BY_ALL = ("dram", "atomics")  # SMs, so that the busiest has no longer
+_SHARED_BY_ALL = ("dram", "last_level", "atomics")  # SMs, so that the busiest has no longer
 _SCALAR_PIPES = ("fp16", "bf16", "fp32", "fp64", "int32", "sfu")
 
 
@@ -103,7 +103,7 @@ class LaunchView:
         """Return bytes read from DRAM after their first time, by argument."""
         again_bytes: dict[str, float] = {}
         for stream in self.demand.reuse.reads:
-            read = crossing_bytes(stream, self.device.l2_bytes)
+            read = crossing_bytes(stream, self.device.cached_bytes)
             first = min(stream.cold_bytes, stream.most_bytes or stream.cold_bytes)
             again_bytes[stream.argument] = again_bytes.get(stream.argument, 0.0) + max(
                 read - first, 0.0

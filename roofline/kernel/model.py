@@ -28,7 +28,7 @@ only other blocks hide anything: exposed = 1 / B.
 `busy` and `latency` are two lower bounds of the time, one for many warps, one for few. Where they
 are alike, warps wait for resources as well as for themselves, so the root of the squares is taken.
 Instructions and pace of a kernel that was only lowered are estimates in the same form
-(`solkit.analysis.triton.machine`); if there are none either, `_ALONE_CYCLES` counts.
+(`solkit.analysis.triton.machine`); if there are none either, `Machine.alone_cycles` count.
 
 A PyTorch operator (`Launch.library`), whose code is not seen, has only dram, its pipes and launch;
 the longest of the first two hides the others. A library is taken to lose nothing to tiles, waves
@@ -37,9 +37,10 @@ and latency.
 Rates are calibrated, sustained ones (`Device.calibrated`) if there are any, else the ceilings times
 `_SUSTAINED`.
 
-Nothing is fitted to single kernels. `_FETCH_CYCLES` and `_DRAM_LATENCY_CYCLES` were chosen, within
-what their sources leave open, on half of the families of the measured sets, and hold as well on the
-other half (docs/lab/analysis_evidence.md).
+What differs by architecture is in `solkit.roofline.kernel.machines`. Nothing is fitted to single
+kernels. NVIDIA's `fetch_cycles` and `dram_latency_cycles` were chosen, within what their sources
+leave open, on half of the families of the measured sets, and hold as well on the other half
+(docs/lab/analysis_evidence.md).
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from solkit.core import Demand, Device, KernelAnalysis, KernelModel, Occupancy, Term, quantities
+from solkit.roofline.kernel.dram_traffic import dram_traffic
+from solkit.roofline.kernel.machines import Machine, machine_of
 
 __all__ = [
     *(
@@ -67,59 +70,8 @@ _SUSTAINED = 0.92
 """Share of a catalogued ceiling that a stream of bytes or products reaches: reads and writes on an
 H100 and an H200, docs/lab/calibration.md. The scalar pipes reach theirs."""
 
-_L2_WRITE_SHARE = 0.52
-"""Rate of writes to L2 over that of reads where calibration did not measure it: 4.1 of 7.9 TB/s on
-an H100, 4.8 of 9.2 on an H200 (docs/lab/calibration.md)."""
-
-_L2_LATENCY_CYCLES = 262.0
-_DRAM_LATENCY_CYCLES = 800.0
-"""Memory latency of an H100. Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU
-Architecture via Microbenchmarking" (2024), table of memory latencies: L2 262 cycles, global memory
-479 for pointer chasing. Calibration's first touch of 256 KiB takes 760 cycles longer from DRAM than
-from L2 on an H100, and 820 on an H200: TLBs and queues. 800 is in between."""
-
-_L1_LATENCY_CYCLES = 41.0
-"""Luo et al., the same table."""
-
-_FETCH_CYCLES = 1.5
-"""Fetching an instruction of 16 bytes that no cache holds. Jia et al., "Dissecting the NVIDIA Volta
-GPU architecture via microbenchmarking" (2018), section 3.5, see instructions slow down to several
-cycles each beyond the caches' sizes; straight-line code of 1,000 to 6,000 instructions takes 1 to 4
-cycles longer each on an H100 than its warps' own pace."""
-
-_ALONE_CYCLES = 2.0
-"""Cycles of an instruction of one warp alone besides `chain_cycles`, if the machine code was not
-read: 2 to 3 by the paces of 2,700 launches."""
-
-_MMA_SYNC_SHARE = 0.63
-"""Share of Hopper's peak (``wgmma``'s) that ``mma.sync`` reaches. Luo et al., section 4."""
-
 _QUARTERS = 4
 """Schedulers of an SM, each with pipes of its own."""
-
-_ALU_CYCLES = {"int32": 1.5, "move": 1.0, "convert": 2.0, "fp32": 0.5}
-"""Cycles that an instruction takes the pipe of integers, 16 lanes wide: CUDA C++ Programming Guide,
-"Throughput of Native Arithmetic Instructions". Half of the integer multiplications and moves have
-another pipe (calibration: both pipes together do 1.45 times one's, docs/lab/calibration.md), and
-some fp32 instructions (comparisons, selections) run there."""
-
-_EXCHANGED = (
-    *("warp", "global_load", "global_store", "shared_load", "shared_store"),
-    *("local_load", "local_store", "async_copy"),
-)
-"""Kinds of which an SM takes one a clock: 32 lanes (the same table; 32 load/store units)."""
-
-_ATOMIC_CYCLES = 1.6
-"""Cycles of one lane's atomic at a contended sector. The least that any kernel took per
-operation at its busiest sector: ``histogram/global_atomics`` on an H100, 882,431 of them in 707 µs;
-the next took 2.4 to 3.0 cycles, other work included."""
-
-_DISPATCH_CYCLES = 1.19
-"""Time between the starts of two blocks on a GPU, which starts them one by one. Measured by
-``solkit data collect zoo`` on two H100 80GB HBM3, SMs at 1980 MHz, 2026-11-22: each additional
-block of ``stencil3d/seven_loads``, ``dequantise/interleaved`` and ``rope/cuda_pairs`` took 0.601
-ns, with 1, 2 and 4 warps alike (docs/lab/analysis_evidence.md). Its dependence on the SM clock is
-an assumption: all was measured at one clock."""
 
 LAUNCH_US = 1.0
 """An empty kernel, on a GPU without a measurement: an H100 took 0.95 and an H200 0.66
@@ -190,7 +142,7 @@ def together(terms: Sequence[Term], blocks: float, warps: int, steps_ahead: floa
 
 
 _NO_RESOURCES = ("latency", "dispatch", "fetch", "launch")
-_KINDS = {"dram": "memory", "l2": "memory", "l1": "memory"} | dict.fromkeys(
+_KINDS = dict.fromkeys(("dram", "last_level", "l2", "l1"), "memory") | dict.fromkeys(
     ("fp32", "fp16", "bf16", "int32", "sfu", "fp64", "issue", "shared"), "scalar"
 )
 """Terms that overlap anyway: data streams from DRAM through L2, and issued instructions keep the
@@ -248,6 +200,8 @@ def _resource_terms(
     yield _dram_term(demand, device)
     if "l2" in device.ceilings:
         yield _l2_term(demand, 0.0 if in_l1 else stacks, device)
+    if "last_level" in device.ceilings:
+        yield _last_level_term(demand, device)
     yield _l1_term(demand, stacks if in_l1 else 0.0, device)
     if demand.shared:
         yield _shared_memory_term(demand, device)
@@ -285,7 +239,7 @@ def sustained_rate(name: str, device: Device) -> float:
     """Return a resource's sustained rate per second."""
     if name in device.calibrated:
         return device.calibrated[name].value
-    shared = name in ("dram", "l2") or name.startswith("tensor.")
+    shared = name in ("dram", "last_level", "l2") or name.startswith("tensor.")
     return device.ceilings[name].value * (_SUSTAINED if shared else 1.0)
 
 
@@ -311,7 +265,7 @@ def _l2_term(demand: Demand, stacks: float, device: Device) -> Term:
     """Time reads and writes, each at its rate; the busiest SM has no more than its share of it."""
     reads = sustained_rate("l2", device)
     measured = device.calibrated.get("l2.write")
-    writes = measured.value if measured else reads * _L2_WRITE_SHARE
+    writes = measured.value if measured else reads * machine_of(device).l2_write_share
     read, written = demand.l2_read_bytes + stacks, demand.l2_write_bytes
     time_ms = 1e3 * (read / reads + written / writes) * demand.unevenness
     evidence = f"{quantities.amount(read, 'B')} at {quantities.amount(reads, 'B/s')}"
@@ -319,6 +273,18 @@ def _l2_term(demand: Demand, stacks: float, device: Device) -> Term:
         written_at = f"at {quantities.amount(writes, 'B/s')}"
         evidence += f", {quantities.amount(written, 'B')} written {written_at}"
     return Term("l2", time_ms, evidence)
+
+
+def _last_level_term(demand: Demand, device: Device) -> Term:
+    """Time what leaves L2 for the cache behind it.
+
+    Where L2 is in several dies, what their blocks share is in each of them, so that it has room for
+    one die's part only.
+    """
+    room = device.l2_bytes / machine_of(device).l2_dies
+    traffic = dram_traffic(demand.reuse, room)
+    per_s = sustained_rate("last_level", device)
+    return _traffic_term("last_level", traffic.read + traffic.written, per_s)
 
 
 def _traffic_term(name: str, amount: float, per_s: float) -> Term:
@@ -355,14 +321,15 @@ def spill_traffic(kernel: KernelAnalysis, device: Device) -> tuple[float, bool]:
     if not spills or kernel.occupancy is None:
         return 0.0, True
     rounds = (kernel.demand.iterations if kernel.demand else 0.0) or 1.0
-    bytes_per_warp = 2 * 4 * 32 * spills * rounds
+    threads = device.limits.warp_threads
+    bytes_per_warp = 2 * 4 * threads * spills * rounds
     if mix is not None:
         bytes_per_warp = sum(
-            n.count * 32 * n.width_bytes * (rounds if n.depth else 1.0)
+            n.count * threads * n.width_bytes * (rounds if n.depth else 1.0)
             for n in mix.counts
             if n.kind in ("local_load", "local_store")
         )
-    stack = 4 * 32 * spills * kernel.launch.num_warps
+    stack = 4 * threads * spills * kernel.launch.num_warps
     resident = kernel.occupancy.blocks_per_sm * (stack + (kernel.facts.shared_bytes or 0))
     moved = bytes_per_warp * kernel.launch.num_warps * math.prod(kernel.launch.grid)
     return moved, resident <= device.limits.shared_bytes
@@ -372,8 +339,9 @@ def _pipe_term(name: str, amount: int, blocks: int, kernel: KernelAnalysis, devi
     per_s = sustained_rate(name, device)
     how = ""
     grouped = name.startswith("tensor.") and name != "tensor.fp64"  # wgmma has no doubles
-    if grouped and device.compute_capability[0] == 9 and not _uses_wgmma(kernel):
-        per_s, how = per_s * _MMA_SYNC_SHARE, ", by mma.sync"
+    share = machine_of(device).mma_sync_shares.get(device.compute_capability[0], 1.0)
+    if grouped and share < 1 and not _uses_wgmma(kernel):
+        per_s, how = per_s * share, ", by mma.sync"
     uneven = kernel.demand.unevenness if kernel.demand else 1.0
     unit = device.ceilings[name].unit.removesuffix("/s")
     evidence = f"{quantities.amount(amount, unit)} at {quantities.amount(per_s, unit)}/s{how}"
@@ -401,18 +369,30 @@ def _issue_terms(
     """
     by_kind = executed(kernel)
     per_warp = sum(by_kind.values()) or demand.instructions
-    if not per_warp or "issue" not in device.ceilings:
+    machine = machine_of(device)
+    if "issue" in device.ceilings:
+        per_s = sustained_rate("issue", device) / device.limits.warp_threads
+    else:
+        per_s = machine.issue_per_clock * device.sm_count * device.clock_mhz * 1e6
+    if not per_warp or not per_s:
         return
     warps = blocks * kernel.launch.num_warps
-    per_s = sustained_rate("issue", device) / 32
     slots = {
-        "": per_warp,
-        "the pipe of integers": sum(n * by_kind.get(kind, 0.0) for kind, n in _ALU_CYCLES.items()),
+        "": 0.0 if machine.issue_per_clock else per_warp,
+        machine.pipe_name: sum(
+            n * by_kind.get(kind, 0.0) for kind, n in machine.pipe_cycles.items()
+        ),
         "loads, stores and shuffles": _QUARTERS
-        * sum(by_kind.get(kind, 0.0) for kind in _EXCHANGED),
+        * sum(by_kind.get(kind, 0.0) for kind in machine.exchanged),
     }
     longest = max(slots, key=slots.__getitem__)
-    how = " of PTX" if not by_kind else " (estimated)" if kernel.facts.estimated else ""
+    how = (
+        " of PTX"
+        if not by_kind
+        else " (estimated)"
+        if "instructions" in kernel.facts.estimated
+        else ""
+    )
     amount = f"{per_warp:.4g} instructions{how} per warp, {warps:,} warps"
     evidence = f"{amount}, {quantities.count(per_s)} a second"
     if longest:
@@ -441,7 +421,9 @@ def _atomics_term(demand: Demand, device: Device) -> Iterator[Term]:
     met = sum(a.contention.busiest_sector for a in demand.accesses if a.contention is not None)
     if met:
         evidence = f"{quantities.count(met, 'operations')} at the busiest sector, one by one"
-        yield Term("atomics", _ATOMIC_CYCLES * met / device.clock_mhz / 1e3, evidence)
+        yield Term(
+            "atomics", machine_of(device).atomic_cycles * met / device.clock_mhz / 1e3, evidence
+        )
 
 
 def _latency_term(
@@ -476,19 +458,26 @@ def _cycles_alone(
     """Count cycles in which one warp alone waits for global memory, works, and waits for local."""
     read = max(demand.l2_read_bytes, 1)
     cold = min(demand.dram_read_bytes / read, 1.0)
-    trip = _L2_LATENCY_CYCLES + cold * (_DRAM_LATENCY_CYCLES - _L2_LATENCY_CYCLES)
-    cycles, trips, local = _single_warp_latency(kernel, demand)
+    machine = machine_of(device)
+    near, far = machine.l2_latency_cycles, machine.dram_latency_cycles
+    cycles, trips, local = _single_warp_latency(kernel, demand, machine)
     in_l1 = spill_traffic(kernel, device)[1]
-    return trips * trip, cycles, local * (_L1_LATENCY_CYCLES if in_l1 else _L2_LATENCY_CYCLES)
+    return (
+        trips * (near + cold * (far - near)),
+        cycles,
+        local * (machine.l1_latency_cycles if in_l1 else near),
+    )
 
 
-def _single_warp_latency(kernel: KernelAnalysis, demand: Demand) -> tuple[float, float, float]:
+def _single_warp_latency(
+    kernel: KernelAnalysis, demand: Demand, machine: Machine
+) -> tuple[float, float, float]:
     """Return what one warp alone takes: cycles, and trips to global and to local memory."""
     mix = kernel.facts.instructions
     waits = 1 + demand.steps / prefetched_steps(kernel)
     if mix is None or not mix.paces:
         instructions = sum(executed(kernel).values()) or demand.instructions
-        return demand.chain_cycles + _ALONE_CYCLES * instructions, waits, 0.0
+        return demand.chain_cycles + machine.alone_cycles * instructions, waits, 0.0
     rounds, totals = _loop_rounds(kernel), [0.0, 0.0, 0.0]
     for pace in mix.paces:
         for place, spent in enumerate((pace.cycles, pace.trips, pace.local_trips)):
@@ -502,12 +491,14 @@ def _single_warp_latency(kernel: KernelAnalysis, demand: Demand) -> tuple[float,
 def _instruction_fetch_term(kernel: KernelAnalysis, device: Device) -> Iterator[Term]:
     mix = kernel.facts.instructions
     if mix is not None:
-        evidence = f"{quantities.count(mix.total, 'instructions')} of 16 bytes, once"
-        yield Term("fetch", _FETCH_CYCLES * mix.total / device.clock_mhz / 1e3, evidence)
+        machine = machine_of(device)
+        size = machine.instruction_bytes
+        evidence = f"{quantities.count(mix.total, 'instructions')} of {size} bytes, once"
+        yield Term("fetch", machine.fetch_cycles * mix.total / device.clock_mhz / 1e3, evidence)
 
 
 def _dispatch(kernel: KernelAnalysis, blocks: int, device: Device) -> Term:
-    each_ns = 1e3 * _DISPATCH_CYCLES / device.clock_mhz
+    each_ns = 1e3 * machine_of(device).dispatch_cycles / device.clock_mhz
     warps = f"{kernel.launch.num_warps} warp{'s' if kernel.launch.num_warps > 1 else ''}"
     evidence = f"{blocks:,} block{'s' * (blocks != 1)} of {warps}, one start every {each_ns:.3g} ns"
     return Term("dispatch", blocks * each_ns / 1e6, evidence)

@@ -1,14 +1,15 @@
 """Theoretical occupancy: how many blocks fit on an SM, and how a grid fills the GPU.
 
 The rules are those of NVIDIA's occupancy calculator, as in ``cuda_occupancy.h`` of the CUDA
-toolkit (`cudaOccMaxActiveBlocksPerMultiprocessor`). They are per SM:
+toolkit (`cudaOccMaxActiveBlocksPerMultiprocessor`), and AMD's are alike (LLVM,
+AMDGPUBaseInfo.cpp). Units and maxima are the device's (`SMLimits`). Per SM, or compute unit:
 
 ==========  ====================================================================================
-warps       threads / 32 over warps per block
+warps       threads / threads of a warp, over warps per block
 blocks      a hardware maximum
-registers   a warp takes registers x 32, rounded up to 256; each of the SM's 4 partitions holds
-            as many whole warps as fit in a quarter of the registers
-shared      a block takes its own plus the system's reserve, rounded up to 128 bytes
+registers   a warp takes registers x its threads, rounded up to a unit; each of the SM's 4
+            partitions holds as many whole warps as fit in a quarter of the registers
+shared      a block takes its own plus the system's reserve, rounded up to a unit
 ==========  ====================================================================================
 
 Assumptions: the driver gives shared memory as much of the L1 as it can use, and clusters pack
@@ -23,13 +24,8 @@ from solkit.core import Device, Occupancy
 
 __all__ = ["occupancy"]
 
-_WARP_THREADS = 32
-_REGISTER_UNIT = 256
-"""cudaOccRegAllocationGranularity: per warp, compute capability 3.0 and newer."""
 _PARTITIONS = 4
-"""cudaOccSubPartitionsPerMultiprocessor, but for compute capability 6.0 (2)."""
-_SHARED_UNIT = 128
-"""cudaOccSMemAllocationGranularity: bytes, compute capability 8.0 and newer."""
+"""cudaOccSubPartitionsPerMultiprocessor, but for compute capability 6.0 (2); SIMDs of AMD's CUs."""
 
 
 def occupancy(
@@ -43,7 +39,7 @@ def occupancy(
     """Theoretical occupancy of one launch.
 
     Args:
-        device: the GPU, of compute capability 8.0 or newer.
+        device: the GPU: of compute capability 8.0 or newer, or of AMD's CDNA 3 or 4.
         registers: per thread.
         shared_bytes: shared memory per block, static and dynamic together.
         num_warps: warps per block.
@@ -54,7 +50,7 @@ def occupancy(
         ValueError: not even one block fits on an SM.
     """
     limits = device.limits
-    warps_per_sm = limits.threads // _WARP_THREADS
+    warps_per_sm = limits.threads // limits.warp_threads
     # on a tie the first wins: hardware maxima, which no kernel can raise
     blocks = {
         "warps": warps_per_sm // num_warps,
@@ -77,13 +73,16 @@ def occupancy(
 
 def _warps_by_registers(device: Device, registers: int) -> int:
     """Count warps per SM that the register file holds."""
-    per_warp = _round_up(max(registers, 1) * _WARP_THREADS, _REGISTER_UNIT)
-    return device.limits.registers // _PARTITIONS // per_warp * _PARTITIONS
+    limits = device.limits
+    per_warp = _round_up(max(registers, 1) * limits.warp_threads, limits.registers_unit)
+    return limits.registers // _PARTITIONS // per_warp * _PARTITIONS
 
 
 def _shared_share(device: Device, shared_bytes: int) -> int:
     """Count bytes of the SM's shared memory that one block takes."""
-    return _round_up(shared_bytes + device.limits.reserved_shared_per_block_bytes, _SHARED_UNIT)
+    limits = device.limits
+    own = shared_bytes + limits.reserved_shared_per_block_bytes
+    return _round_up(max(own, 1), limits.shared_unit_bytes)
 
 
 def _round_up(value: int, unit: int) -> int:

@@ -411,7 +411,7 @@ class _Utils:
             "max_shared_mem": device.limits.shared_per_block_bytes,
             "max_num_regs": device.limits.registers,
             "multiprocessor_count": device.sm_count,
-            "warpSize": 32,
+            "warpSize": device.limits.warp_threads,
             "sm_clock_rate": int(device.clock_mhz * 1000),  # kHz
             "mem_clock_rate": int(dram.clock_mhz * 1000) if dram else 0,
             "mem_bus_width": fake_cuda.memory_bus_bits(device),

@@ -22,7 +22,16 @@ from solkit.adapters.cubin import Function
 from solkit.adapters.triton_cache import cached_result
 from solkit.errors import UnsupportedError
 
-__all__ = ["Block", "Code", "Instruction", "disassemble", "machine_code", "parse_listing"]
+__all__ = [
+    "Block",
+    "Code",
+    "Instruction",
+    "disassemble",
+    "machine_code",
+    "natural_loops",
+    "parse_listing",
+    "reachable_blocks",
+]
 
 
 T = TypeVar("T")
@@ -81,11 +90,13 @@ class Code:
         name: as linked, so mangled for C++.
         blocks: by address; the function starts at the first.
         loops: their number, including nested ones.
+        language: ``"sass"``, or ``"gcn"`` of AMD's GPUs.
     """
 
     name: str
     blocks: tuple[Block, ...]
     loops: int
+    language: str = "sass"
 
     @property
     def instructions(self) -> Iterator[Instruction]:
@@ -278,8 +289,8 @@ def _control_flow(
         successors += [end] if falls and end in number else []
         edges.append([number[start] for start in dict.fromkeys(successors)])
     _follow_unknown(instructions, bounds, edges, indirect)
-    reached = _reachable_blocks(edges)
-    loops = _natural_loops(edges, reached)
+    reached = reachable_blocks(edges)
+    loops = natural_loops(edges, reached)
     kept = {old: new for new, old in enumerate(sorted(reached))}
     blocks = tuple(
         Block(
@@ -337,7 +348,7 @@ def _conditional(instruction: Instruction) -> bool:
     )
 
 
-def _reachable_blocks(edges: Sequence[Sequence[int]], removed: int = -1) -> set[int]:
+def reachable_blocks(edges: Sequence[Sequence[int]], removed: int = -1) -> set[int]:
     """Return the blocks reachable from the first without passing `removed`."""
     if removed == 0 or not edges:
         return set()
@@ -350,7 +361,7 @@ def _reachable_blocks(edges: Sequence[Sequence[int]], removed: int = -1) -> set[
     return seen
 
 
-def _natural_loops(edges: Sequence[Sequence[int]], reached: set[int]) -> dict[int, set[int]]:
+def natural_loops(edges: Sequence[Sequence[int]], reached: set[int]) -> dict[int, set[int]]:
     """Return the natural loops by head: an edge to a block that dominates its origin closes a loop.
 
     Source: Aho, Lam, Sethi, Ullman, "Compilers", 9.6.
@@ -361,7 +372,7 @@ def _natural_loops(edges: Sequence[Sequence[int]], reached: set[int]) -> dict[in
             before[successor].append(block)
     loops: dict[int, set[int]] = {}
     for tail, head in _retreating(edges):
-        if tail in _reachable_blocks(edges, head):
+        if tail in reachable_blocks(edges, head):
             continue  # a jump into the middle of a loop bypasses the head
         body = loops.setdefault(head, {head})
         waiting = [tail]

@@ -27,10 +27,9 @@ from typing import Any, TypeVar
 
 import triton
 from triton import knobs
-from triton._C.libtriton import ir, nvidia, passes
+from triton._C.libtriton import ir, passes
 from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia import driver as nvidia_driver
-from triton.backends.nvidia.compiler import get_ptx_version_from_options
 from triton.compiler import ASTSource, CompiledKernel
 from triton.compiler import compile as triton_compile
 from triton.compiler.compiler import make_backend
@@ -43,6 +42,7 @@ from solkit.adapters import cubin, versions
 from solkit.adapters.cubin import CubinError
 from solkit.adapters.sass import Code, disassemble, machine_code, parse_listing
 from solkit.adapters.triton_ptx import mended_lines
+from solkit.adapters.triton_targets import Target, Usage, find_target, target_of
 from solkit.core import Device, InstructionMix, Launch, Value
 from solkit.errors import UnsupportedError
 
@@ -65,7 +65,6 @@ __all__ = [
 T = TypeVar("T")
 _MAX_THREADS_PER_BLOCK = 1024  # CUDA C++ Programming Guide, technical specifications
 _TENSOR_CORE_LAYOUTS = ("#ttg.nvidia_mma", "ttng.tc_gen5_mma", "ttng.tmem_alloc")
-_MAX_TMEM_COLUMNS = 512  # PTX ISA, tcgen05.alloc; the limit triton/compiler/compiler.py checks
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,12 +100,13 @@ class Compiled:
         num_warps: warps per block, including those of warp specialisation.
         tensor_cores: whether it uses tensor-core instructions.
         seconds: compile time; 0 from Triton's cache.
-        cubin: the machine code; `machine_codes` reads it.
+        cubin: the binary, a cubin or a code object; `machine_codes` reads it.
         unread: why the machine code could not be read.
         instructions: counts of the machine code, which replace it.
         ttgir: the compiler's last IR before LLVM.
-        ptx: the assembly.
+        ptx: the assembly; of AMD's GPUs, that of the machine code.
         entry: the kernel's name in the assembly; empty if that holds one kernel.
+        usage: what the binary says that the kernel uses; ``None`` without one.
     """
 
     error: str | None = None
@@ -123,6 +123,7 @@ class Compiled:
     ttgir: str = ""
     ptx: str = ""
     entry: str = ""
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True)
@@ -152,8 +153,7 @@ def prepare() -> None:
 
 def gpu_target(device: Device) -> GPUTarget:
     """Triton's name for a device's architecture."""
-    major, minor = device.compute_capability
-    return GPUTarget("cuda", major * 10 + minor, 32)
+    return target_of(device).gpu(device)
 
 
 def compile_for(kernel: Specialisation, device: Device) -> Compiled:
@@ -164,6 +164,8 @@ def compile_for(kernel: Specialisation, device: Device) -> Compiled:
 def lower_for(kernel: Specialisation, device: Device) -> Compiled:
     """Lower one specialisation to TTGIR and place its shared memory, with neither LLVM nor ptxas.
 
+    Where the target is always compiled (`Target.allocate`), as `compile_for`.
+
     `Compiled.ttgir`, `shared_bytes`, `num_warps` and `error` are those of `compile_for`, except for
     errors that only LLVM or ptxas find. Nothing is cached.
 
@@ -171,6 +173,8 @@ def lower_for(kernel: Specialisation, device: Device) -> Compiled:
         kernel: what to lower.
         device: the target; its limits decide what would fail to load.
     """
+    if target_of(device).allocate is None:
+        return compile_for(kernel, device)
     start = time.perf_counter()
     with _console_to_file() as console, _own_temporary_files():
         try:
@@ -213,9 +217,9 @@ def _lower_kernel(kernel: Specialisation, target: GPUTarget) -> tuple[str, _Meta
     passes.ttgpuir.add_allocate_warp_groups(manager)
     passes.convert.add_scf_to_cf(manager)
     passes.gluon.add_inliner(manager)
-    ptx_version = get_ptx_version_from_options(options, target.arch)
-    nvidia.passes.ttgpuir.add_allocate_shared_memory_nv(manager, target.arch, ptx_version)
-    nvidia.passes.ttnvgpuir.add_allocate_tensor_memory(manager)
+    allocate = find_target(target.backend).allocate
+    assert allocate is not None
+    allocate(manager, options, target)
     manager.run(module, "allocate")
     warps = module.get_int_attr("ttg.total-num-warps") or options.num_warps
     shared = module.get_int_attr("ttg.shared") or 0
@@ -225,8 +229,11 @@ def _lower_kernel(kernel: Specialisation, target: GPUTarget) -> tuple[str, _Meta
 def machine_codes(compiled: Sequence[Compiled], device: Device) -> list[Code | str | None]:
     """Return the machine code of each kernel, or why it cannot be read; ``None`` without a binary.
 
-    Reading several together is faster: starting the disassembler takes most of the time.
+    Reading several together is faster: starting the disassembler takes most of the time. LLVM
+    writes AMD's machine code as text itself.
     """
+    if read := target_of(device).read_code:
+        return [None if kernel.cubin is None else read(kernel.ptx) for kernel in compiled]
     cubins = [kernel.cubin for kernel in compiled if kernel.cubin is not None]
     try:
         functions = [_only_function(cubin.parse_functions(binary)) for binary in cubins]
@@ -276,19 +283,21 @@ def _compile_kernel(
             binary, seconds = _time_compile(lambda: compile_kernel(kernel, gpu_target(device)))
         except Exception as error:  # any error of the compiler is the kernel's failure
             return _failed_result(error, kernel, console()), None
+    target = target_of(device)
     usage, why = resource_usage(binary), _does_not_load(binary.metadata, device)
     compiled = Compiled(
         error=why,
         is_skipped=why is not None,
         registers=usage.registers,
-        spills=usage.stack_bytes // 4,
+        spills=usage.spills,
         shared_bytes=binary.metadata.shared,
         num_warps=binary.metadata.num_warps,
-        tensor_cores=uses_tensor_cores(binary.asm["ptx"]),
+        tensor_cores=uses_tensor_cores(binary.asm[target.assembly], target),
         seconds=seconds,
-        cubin=binary.asm["cubin"],
+        cubin=binary.asm[target.binary],
         ttgir=binary.asm["ttgir"],
-        ptx=binary.asm["ptx"],
+        ptx=binary.asm[target.assembly],
+        usage=usage,
     )
     return compiled, binary
 
@@ -340,9 +349,10 @@ def _make_source(kernel: Specialisation) -> ASTSource:
     )
 
 
-def uses_tensor_cores(ptx: str) -> bool:
-    """Tell whether PTX holds a matrix instruction (PTX ISA: mma.sync, wgmma, tcgen05.mma)."""
-    return any(name in ptx for name in ("wgmma.mma_async.", "mma.sync.", "tcgen05.mma."))
+def uses_tensor_cores(assembly: str, target: Target | None = None) -> bool:
+    """Tell whether assembly holds a matrix instruction of a target; by default PTX."""
+    names = (target or find_target("cuda")).matrix_instructions
+    return any(name in assembly for name in names)
 
 
 def describe_launch(kernel: Specialisation, grid: tuple[int, int, int]) -> Launch:
@@ -379,21 +389,26 @@ def _time_compile(compile_it: Callable[[], CompiledKernel]) -> tuple[CompiledKer
     return binary, 0.0 if all(hits) else time.perf_counter() - start
 
 
-def resource_usage(binary: CompiledKernel) -> cubin.Function:
-    """Return the kernel's figures from its cubin.
+def resource_usage(binary: CompiledKernel) -> Usage:
+    """Return the kernel's figures from its binary.
 
     Raises:
-        CubinError: the cubin's form is unknown.
+        CubinError, CodeObjectError: the binary's form is unknown.
     """
-    return cubin.parse_functions(binary.asm["cubin"])[binary.metadata.name]
+    target = find_target(binary.metadata.target.backend)
+    return target.usage(binary.asm[target.binary], binary.metadata.name)
 
 
 def _does_not_load(metadata: Any, device: Device) -> str | None:
     """Return Triton's error on loading; checks as in `CompiledKernel._init_handles`."""
     limits = (
         (metadata.shared, device.limits.shared_per_block_bytes, "shared memory"),
-        (getattr(metadata, "tmem_size", None) or 0, _MAX_TMEM_COLUMNS, "tensor memory"),
-        (metadata.num_warps * 32, _MAX_THREADS_PER_BLOCK, "threads"),
+        (
+            getattr(metadata, "tmem_size", None) or 0,
+            target_of(device).most_tensor_memory,
+            "tensor memory",
+        ),
+        (metadata.num_warps * device.limits.warp_threads, _MAX_THREADS_PER_BLOCK, "threads"),
     )
     for required, limit, name in limits:
         if required > limit:

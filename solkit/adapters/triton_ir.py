@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from pathlib import PurePath
 
+from solkit.adapters.triton_amd_ir import common_accesses
+
 __all__ = [
     "Block",
     "Function",
@@ -218,6 +220,7 @@ class Function:
         blocks: the entry first.
         num_warps: warps a block.
         num_ctas: blocks a cluster.
+        warp_threads: threads a warp.
         divisible: the arguments known to be multiples of 16.
     """
 
@@ -227,6 +230,12 @@ class Function:
     num_warps: int
     num_ctas: int
     divisible: frozenset[str] = frozenset()
+    warp_threads: int = 32
+
+    @property
+    def warps_of_32(self) -> int:
+        """Warps a block, a warp of 64 threads taken as two: the unit of counts by 32 lanes."""
+        return self.num_warps * self.warp_threads // 32
 
     def walk(self) -> Iterator[tuple[Block, Operation, int]]:
         """Yield operations with their block and the number of loops around; none in reductions."""
@@ -262,7 +271,7 @@ def parse_module(text: str) -> Function:
 
 class _Reader:
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.text = text = common_accesses(text)
         self.locations = _parse_locations(text)
         self.resolved: dict[str, tuple[Location, ...]] = {}
         self.names: dict[str, str] = {}  # unique names by those in the text
@@ -275,6 +284,7 @@ class _Reader:
     def function(self) -> Function:
         warps = re.search(r'"ttg\.num-warps" = (\d+)', self.text)
         ctas = re.search(r'"ttg\.num-ctas" = (\d+)', self.text)
+        threads = re.search(r'"ttg\.threads-per-warp" = (\d+)', self.text)
         lines = iter(self.text.splitlines())
         for line in lines:
             if line.lstrip().startswith("tt.func public"):
@@ -290,7 +300,10 @@ class _Reader:
         blocks = self._read_region(lines)[0]
         divisible = re.findall(r"(%[\w$.\-]+): [^%]*tt\.divisibility = 16", parameters)
         sizes = int(warps.group(1)), int(ctas.group(1)) if ctas else 1
-        return Function(name.group(1), tuple(arguments), blocks, *sizes, frozenset(divisible))
+        lanes = int(threads.group(1)) if threads else 32
+        return Function(
+            name.group(1), tuple(arguments), blocks, *sizes, frozenset(divisible), lanes
+        )
 
     def _read_region(self, lines: Iterator[str]) -> tuple[list[Block], str]:
         """Return the blocks up to the region's closing brace, and the line with that brace."""
@@ -487,9 +500,11 @@ def _read_layout(text: str, aliases: Mapping[str, str]) -> Layout:
     tail = re.search(r"\}?>(?:, |)(\w+ = \d+)", text[parent.start() :]) if parent else None
     numbers: dict[str, tuple[int, ...]] = {}
     bases: dict[str, tuple[tuple[int, ...], ...]] = {}
-    for name, value in re.findall(r"(\w+) = (\[(?:[^\[\]]|\[[^\[\]]*\])*\]|\d+)", own):
+    for name, value in re.findall(r"(\w+) = (\[(?:[^\[\]]|\[[^\[\]]*\])*\]|\d+|true|false)", own):
         if value.startswith("[["):
             bases[name] = tuple(map(_parse_numbers, re.findall(r"\[[^\[\]]*\]", value)))
+        elif value in ("true", "false"):
+            numbers[name] = (int(value == "true"),)
         else:
             numbers[name] = _parse_numbers(value)
     if tail:

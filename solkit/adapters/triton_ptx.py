@@ -8,11 +8,14 @@ where a block begins holds for all of it, and after it until the next ``.loc`` o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import NamedTuple
 
-__all__ = ["mended_lines", "vector_widths"]
+__all__ = ["Widths", "mended_lines", "vector_widths"]
+
+Widths = Mapping[tuple[str, int, int, str], int]
+"""Bytes that a thread's memory instruction moves, by (file's name, line, column, kind)."""
 
 _MEMORY = re.compile(
     r"\b(ld\.global|st\.global|cp\.async\.c[ag]\.shared\.global|atom\.global|red\.global)([\w.:]*)"

@@ -11,6 +11,7 @@ from functools import partial
 
 from solkit.adapters.fake_triton import Choice
 from solkit.adapters.triton_compiler import Compiled, Specialisation
+from solkit.adapters.triton_targets import is_analysed
 from solkit.analysis import cuda, library
 from solkit.analysis.facts import extension_facts, launch_facts
 from solkit.analysis.graphs import seeing_graphs
@@ -32,12 +33,11 @@ from solkit.core import (
 from solkit.errors import SolkitError
 from solkit.kernelfiles import Workload
 from solkit.roofline.kernel.evaluate import described
+from solkit.roofline.kernel.machines import unvalidated
 
 __all__ = ["analyse", "analyse_all", "captured_only"]
 
 _NOTHING = "The candidate launches nothing on the GPU."
-_OLDEST = (8, 0)
-"""Below, Triton's code is not what a user would run there (it dropped older GPUs in 3.x)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +271,7 @@ def _attempted(
         return error
     if workload.kernel is None:
         return Analysis(AnalysisStatus.NO_KERNEL)
-    if device.vendor != "NVIDIA" or device.compute_capability < _OLDEST:
+    if not is_analysed(device):
         return Analysis(AnalysisStatus.UNSUPPORTED_DEVICE, notes=(_unsupported(device),))
     params, skipped = attempt.params, attempt.skipped
     return _recorded(lambda seen: capture(workload, params, limit_s, seen, skipped))
@@ -310,7 +310,7 @@ def _analysis(
     followed = library.with_operators(
         followed, captured.library, device, depth, lambda facts: (facts, 0.0)
     )
-    unread = _notes([facts for facts, _ in followed])
+    unread = (*_notes([facts for facts, _ in followed]), *_doubts(device))
     notes = tuple(dict.fromkeys((*captured.notes, *unread, *extensions.remarks, *unknown)))
     kernels = tuple(described(facts, device, seconds) for facts, seconds in followed)
     whole = run.whole and captured.is_whole and not unknown and not extensions.unseen
@@ -348,11 +348,15 @@ def _notes(all_facts: Sequence[Facts]) -> tuple[str, ...]:
     return (*unread, *guesses)
 
 
+def _doubts(device: Device) -> tuple[str, ...]:
+    """Return what to think of the modelled times, a sentence."""
+    why = unvalidated(device)
+    return (f"{why[0].upper()}{why[1:]}.",) if why else ()
+
+
 def _unsupported(device: Device) -> str:
-    if device.vendor != "NVIDIA":
-        return f"{device.name}: kernels are analysed for NVIDIA GPUs, so only bounds are given."
     major, minor = device.compute_capability
     return (
         f"{device.name} has compute capability {major}.{minor}; kernels are analysed from "
-        f"{_OLDEST[0]}.{_OLDEST[1]} on, so only bounds are given."
+        f"8.0 on, so only bounds are given."
     )

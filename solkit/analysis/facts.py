@@ -17,6 +17,7 @@ from solkit.adapters.fake_triton import CapturedLaunch
 from solkit.adapters.helion_lines import source_lines
 from solkit.adapters.triton_compiler import Compiled, Specialisation
 from solkit.adapters.triton_ir import parse_module
+from solkit.adapters.triton_targets import target_of
 from solkit.analysis import cuda
 from solkit.analysis.interpreter.thread_groups import Grid
 from solkit.analysis.triton.machine import estimated_mix
@@ -81,7 +82,11 @@ def facts_of(
         TimeoutError: a limit that the caller set passed meanwhile.
     """
     facts = _compiled_facts(captured.launch, compiled)
-    if depth is Depth.LOWERED:
+    target = target_of(device)
+    read = target.read_code
+    if read is not None and facts.registers is not None:
+        facts = replace(facts, estimated=("shared", "barriers"))
+    if depth is Depth.LOWERED and target.allocate is not None:
         facts = _with_estimates(facts, compiled, captured.kernel.options.get("maxnreg"))
 
     def follow(resident: Occupancy) -> Requests:
@@ -89,9 +94,11 @@ def facts_of(
         arguments = {n: a for n, a in all_arguments.items() if str(kinds.get(n)) != "constexpr"}
         grid = facts.launch.grid
         shared_bytes = facts.shared_bytes or 0
-        return requests_of(
-            compiled.ttgir, compiled.ptx, arguments, grid, device, resident, shared_bytes
-        )
+        ptx, widths = compiled.ptx, None
+        if read is not None:  # no PTX: shared memory is estimated from the layouts
+            ptx, widths = "", target.widths(compiled.ptx)
+        code = compiled.ttgir, ptx
+        return requests_of(*code, arguments, grid, device, resident, shared_bytes, widths)
 
     lines = source_lines(captured.kernel.function)
     return portable(_with_requests(facts, follow, device), lines)
@@ -177,6 +184,7 @@ def _extension_facts(captured: cuda.CudaLaunch, compiled: Compiled, device: Devi
 
 def _compiled_facts(launch: Launch, compiled: Compiled) -> Facts:
     unread = f"Machine code could not be read: {compiled.unread}" if compiled.unread else ""
+    usage = compiled.usage
     return Facts(
         replace(launch, num_warps=compiled.num_warps or launch.num_warps),
         registers=compiled.registers,
@@ -186,6 +194,9 @@ def _compiled_facts(launch: Launch, compiled: Compiled) -> Facts:
         instructions=compiled.instructions,
         error=compiled.error,
         notes=(unread,) if unread else (),
+        scalar_registers=usage.scalar_registers if usage else None,
+        accumulation_registers=usage.accumulation_registers if usage else None,
+        scratch_bytes=usage.scratch_bytes if usage else None,
     )
 
 

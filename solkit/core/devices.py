@@ -37,9 +37,10 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class SMLimits:
-    """Limits of one streaming multiprocessor (SM).
+    """Limits of one streaming multiprocessor (SM) or compute unit (CU).
 
-    Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
+    Sources: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; the
+    units of NVIDIA's allocations are those of its occupancy calculator (cuda_occupancy.h).
 
     Attributes:
         threads: resident threads.
@@ -48,6 +49,10 @@ class SMLimits:
         shared_bytes: shared memory of all blocks together.
         shared_per_block_bytes: shared memory that one block may opt in to.
         reserved_shared_per_block_bytes: what the system takes from each block's share.
+        warp_threads: threads of a warp, or of a wave.
+        registers_unit: 32-bit registers of a warp come in multiples of this.
+        shared_unit_bytes: shared memory of a block comes in multiples of this.
+        l1_bytes: of an L1 apart from shared memory; 0 where that takes a part of it.
     """
 
     threads: int
@@ -56,6 +61,10 @@ class SMLimits:
     shared_bytes: int
     shared_per_block_bytes: int
     reserved_shared_per_block_bytes: int
+    warp_threads: int = 32
+    registers_unit: int = 256
+    shared_unit_bytes: int = 128
+    l1_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -86,9 +95,10 @@ class Device:
         uuid: NVML's identifier of a live GPU, else ``None``.
         notes: what a reader must know (a MIG slice, ECC off, a substituted clock).
         launch_us: time of one empty kernel's launch in a CUDA graph, if measured.
-        vendor: ``"NVIDIA"``, or ``"AMD"``: bounds alone, and an SM is a compute unit (CU).
+        vendor: ``"NVIDIA"``, or ``"AMD"``, where an SM is a compute unit (CU).
         last_level_bytes: a cache that all of L2 shares, between it and DRAM; 0 if there is none.
         unproven: keys of `ceilings` that no measurement confirms; the hard bound does without.
+        architecture: the catalogue's name of its architecture, e.g. ``"sm_90"``, ``"gfx942"``.
     """
 
     key: str
@@ -111,6 +121,7 @@ class Device:
     vendor: str = "NVIDIA"
     last_level_bytes: int = 0
     unproven: tuple[str, ...] = ()
+    architecture: str = ""
 
     @property
     def cached_bytes(self) -> int:

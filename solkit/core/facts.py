@@ -169,6 +169,11 @@ class Facts:
         error: why it cannot run on a GPU of this compute capability; ``None`` if it can.
         notes: what could not be read, each a sentence.
         estimated: names of the figures that are estimates at this depth.
+        scalar_registers: per warp, on GPUs where scalars have registers of their own.
+        accumulation_registers: those of `registers` that only matrix instructions compute with, on
+            GPUs that have such.
+        scratch_bytes: private memory per thread, on GPUs whose compiler reports it: spills, and
+            arrays that are no registers.
     """
 
     launch: Launch
@@ -182,3 +187,6 @@ class Facts:
     error: str | None = None
     notes: tuple[str, ...] = ()
     estimated: tuple[str, ...] = ()
+    scalar_registers: int | None = None
+    accumulation_registers: int | None = None
+    scratch_bytes: int | None = None

@@ -40,7 +40,8 @@ def wants_measurement(measure: bool | None, device: Device, study: Study) -> boo
     here = device.source == "nvml"
     possible = study.kernel.candidate is not None and study.kernel.problem.reference is not None
     if measure and not here:
-        raise UnsupportedError(f"cannot measure on {device.name}: it is not in this machine")
+        other = "" if device.vendor == "NVIDIA" else "; SolKit measures on NVIDIA's GPUs alone"
+        raise UnsupportedError(f"cannot measure on {device.name}: it is not in this machine{other}")
     if measure and not possible:
         raise UnsupportedError(
             f"cannot measure {study.kernel.problem.path}: that needs both a reference and a kernel"

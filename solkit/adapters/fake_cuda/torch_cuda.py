@@ -61,7 +61,7 @@ def _properties(device: Device) -> SimpleNamespace:
         minor=minor,
         total_memory=device.memory_bytes,
         multi_processor_count=device.sm_count,
-        warp_size=32,
+        warp_size=device.limits.warp_threads,
         max_threads_per_block=1024,
         max_threads_per_multi_processor=device.limits.threads,
         regs_per_multiprocessor=device.limits.registers,
@@ -78,7 +78,7 @@ def _properties(device: Device) -> SimpleNamespace:
         pci_domain_id=0,
         is_integrated=False,
         is_multi_gpu_board=False,
-        gcnArchName="",
+        gcnArchName=device.architecture if device.vendor == "AMD" else "",
     )
 
 
@@ -165,6 +165,8 @@ _DOING_NOTHING = (
 )
 _CUDA_VERSION = "13.0"
 """Replaces a CPU build's missing version: the stable CUDA of torch 2.11 (PyTorch RELEASE.md)."""
+_HIP_VERSION = "7.1"
+"""As `_CUDA_VERSION`, where launchers look whether they run on an AMD GPU."""
 
 
 def fake_torch_cuda(device: Device) -> None:
@@ -175,7 +177,9 @@ def fake_torch_cuda(device: Device) -> None:
         replace_in_torch(name, _doing_nothing(name))
     for name, value in _RAW.items():
         setattr(torch._C, name, _constant_function(name, value))
-    if torch.version.cuda is None:
+    if device.vendor == "AMD":
+        torch.version.hip, torch.version.cuda = _HIP_VERSION, None
+    elif torch.version.cuda is None:
         torch.version.cuda = _CUDA_VERSION
     for name in ("range_push", "range_pop", "range", "mark"):
         setattr(torch.cuda.nvtx, name, type(name, (Nothing,), {}))

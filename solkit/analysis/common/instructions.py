@@ -9,6 +9,7 @@ import re
 from collections import Counter
 
 from solkit.adapters.sass import Code, Instruction
+from solkit.analysis.common.gcn_instructions import gcn_flops, gcn_kind, gcn_width_bytes
 from solkit.analysis.common.instruction_kinds import KINDS, instruction_kind
 from solkit.analysis.common.warp_throughput import paces_of
 from solkit.core import InstructionCount, InstructionMix
@@ -39,7 +40,8 @@ _WIDTHS = {
 
 
 def instruction_mix(code: Code) -> InstructionMix:
-    """Count the instructions of a function."""
+    """Count the instructions of a function; only SASS has paces, whose latencies are known."""
+    kind_of, width_of, flops_of = _READERS[code.language]
     counts: Counter[tuple[str, str, int, int, int]] = Counter()
     predicated: Counter[tuple[str, str, int, int, int]] = Counter()
     lines: Counter[str] = Counter()
@@ -47,14 +49,14 @@ def instruction_mix(code: Code) -> InstructionMix:
         for instruction in block.instructions:
             if instruction.predicate in _NEVER:  # the compiler's hint for the scheduler
                 continue
-            kind = instruction_kind(instruction)
+            kind = kind_of(instruction)
             opcode = instruction.opcode if kind == "tensor" else ""
             row = (
                 kind,
                 opcode,
                 block.depth,
-                _width_bytes(instruction, kind),
-                _warp_flops(instruction, kind),
+                width_of(instruction, kind),
+                flops_of(instruction, kind),
             )
             counts[row] += 1
             predicated[row] += instruction.predicate not in _ALWAYS
@@ -65,7 +67,8 @@ def instruction_mix(code: Code) -> InstructionMix:
         for row in ordered
         for kind, opcode, depth, width, flops in [row]
     )
-    return InstructionMix(rows, code.loops, dict(sorted(lines.items())), paces_of(code))
+    paces = paces_of(code) if code.language == "sass" else ()
+    return InstructionMix(rows, code.loops, dict(sorted(lines.items())), paces)
 
 
 def _width_bytes(instruction: Instruction, kind: str) -> int:
@@ -105,3 +108,10 @@ def _tensor_flops(instruction: Instruction) -> int:
             flops = 2 * m * n * k // warps
             return flops // 2 if "SP" in instruction.modifiers else flops
     return 0
+
+
+_READERS = {
+    "sass": (instruction_kind, _width_bytes, _warp_flops),
+    "gcn": (gcn_kind, gcn_width_bytes, gcn_flops),
+}
+"""Kind, width and operations of an instruction, by the language of its code."""

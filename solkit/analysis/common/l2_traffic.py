@@ -173,8 +173,10 @@ def l1_misses(
     """
     if not regions:
         return []
-    capacity = device.limits.shared_bytes + _L1_BEYOND_SHARED
-    capacity -= occupancy.blocks_per_sm * shared_bytes
+    capacity = device.limits.l1_bytes
+    if not capacity:
+        capacity = device.limits.shared_bytes + _L1_BEYOND_SHARED
+        capacity -= occupancy.blocks_per_sm * shared_bytes
     programs = len(regions[0].low)
     keys = region_keys(regions)
     sums = _Sums(len(regions))

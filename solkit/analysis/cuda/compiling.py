@@ -40,8 +40,10 @@ def compile_launches(launches: Sequence[CudaLaunch], device: Device) -> tuple[Co
         One result per launch, in their order.
 
     Raises:
-        UnsupportedError: there is no NVRTC here.
+        UnsupportedError: there is no NVRTC here, or it makes no code for the device.
     """
+    if launches and device.vendor != "NVIDIA":
+        raise UnsupportedError(f"NVRTC makes no code for {device.name}")
     by_source: dict[tuple[Source, tuple[str, ...]], dict[str, None]] = {}
     for launch in launches:
         names = by_source.setdefault((launch.source, launch.flags), {})

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from solkit.adapters.triton_ir import Operation
+from solkit.adapters.triton_ptx import Widths
 from solkit.analysis.common.out_of_bounds import outside_bytes
 from solkit.analysis.common.regions import SECTOR
 from solkit.analysis.interpreter.access_recorders import ContentionRecorder, ExtentRecorder
@@ -34,7 +35,6 @@ from solkit.analysis.triton.tensor_sink import Descriptor
 __all__ = [
     "Corners",
     "Whole",
-    "Widths",
     "access_kind",
     "access_path",
     "vector_bytes",
@@ -47,8 +47,6 @@ _VECTOR_BYTES = 16
 
 _SUSPECTS = 4
 """Programs that are looked at closely, as corners do not show where a mask ends."""
-
-Widths = Mapping[tuple[str, int, int, str], int]
 
 
 def access_kind(operation: Operation) -> str:

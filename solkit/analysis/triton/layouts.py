@@ -19,8 +19,6 @@ from solkit.adapters.triton_ir import Layout, TensorType
 
 __all__ = ["Spread", "tensor_spread"]
 
-_LANES = 5  # bits
-
 Basis = tuple[int, ...]
 
 
@@ -121,6 +119,8 @@ def _layout_tile(layout: Layout, shape: tuple[int, ...]) -> Spread:
         return _blocked_layout(layout, shape)
     if layout.kind == "nvidia_mma":
         return _mma_layout(layout, shape)
+    if layout.kind == "amd_mfma":
+        return _mfma_layout(layout, shape)
     if layout.kind == "slice" and layout.parent is not None:
         return _slice_layout(layout, shape)
     if layout.kind == "linear":
@@ -129,6 +129,8 @@ def _layout_tile(layout: Layout, shape: tuple[int, ...]) -> Spread:
         return _blocked_layout(layout.parent, shape)
     if layout.kind == "dot_op" and layout.parent is not None and layout.parent.kind == "nvidia_mma":
         return _dot_operand(layout, layout.parent, shape)
+    if layout.kind == "dot_op" and layout.parent is not None and layout.parent.kind == "amd_mfma":
+        return _mfma_operand(layout, layout.parent, shape)
     raise ValueError(f"a layout that is not known: {layout.kind}")
 
 
@@ -217,6 +219,63 @@ def _dot_operand(layout: Layout, mma: Layout, shape: tuple[int, ...]) -> Spread:
         step, at = _bits_in_order(_axis_basis(rank, dim, counts[dim]), (dim,), at)
         warps += [(0,) * rank for _ in step] if dim == summed else step
     return Spread(shape, (*near, *far, *again), (*lanes, *rows), tuple(warps))
+
+
+_WAVE_THREADS = 64
+"""Of AMD's CDNA GPUs, which have ``mfma``."""
+
+
+def _mfma_layout(layout: Layout, shape: tuple[int, ...]) -> Spread:
+    """Return the accumulators of ``v_mfma``.
+
+    A thread holds four rows of a column (one of doubles); the lanes walk along the columns, then
+    along the rows. `isTransposed` exchanges rows and columns.
+
+    Source: triton/lib/Dialect/TritonGPU/IR/LinearLayoutConversions.cpp,
+    AMDMfmaEncodingAttr::toLinearLayout.
+    """
+    rank = len(shape)
+    row, col = rank - 2, rank - 1
+    rows, cols = layout.ints("instrShape")[:2]
+    numbers = dict(layout.numbers)
+    if numbers.get("isTransposed", (0,))[0]:
+        row, col = col, row
+    held = 1 if numbers.get("elementBitWidth", (32,))[0] == 64 else 4
+    along = _WAVE_THREADS // cols
+    registers, at = _bits_in_order(_axis_basis(rank, row, held), (row,), [1] * rank)
+    lanes, at = _bits_in_order(_axis_basis(rank, col, cols), (col,), at)
+    more, at = _bits_in_order(_axis_basis(rank, row, along), (row,), at)
+    again, at = _bits_in_order(_axis_basis(rank, row, max(rows // (held * along), 1)), (row,), at)
+    tiles = numbers.get("tilesPerWarp", (1,) * rank)
+    repeated, at = _bits_in_order(tiles, tuple(range(rank))[::-1], at)
+    warps, _ = _bits_in_order(layout.ints("warpsPerCTA"), tuple(range(rank))[::-1], at)
+    return Spread(shape, (*registers, *again, *repeated), (*lanes, *more), warps)
+
+
+def _mfma_operand(layout: Layout, mfma: Layout, shape: tuple[int, ...]) -> Spread:
+    """Return an operand of ``v_mfma``: `kWidth` neighbours a thread along the summed dimension.
+
+    Source: triton/lib/Dialect/TritonGPU/IR/LinearLayoutConversions.cpp, mfmaDotToLinearLayout.
+    """
+    rank = len(shape)
+    (side,), (width,) = layout.ints("opIdx"), layout.ints("kWidth")
+    summed, other = (rank - 2, rank - 1) if side else (rank - 1, rank - 2)
+    count = mfma.ints("instrShape")[1 if side else 0]
+    near, at = _bits_in_order(_axis_basis(rank, summed, width), (summed,), [1] * rank)
+    lanes, at = _bits_in_order(_axis_basis(rank, other, count), (other,), at)
+    more, at = _bits_in_order(
+        _axis_basis(rank, summed, max(_WAVE_THREADS // count, 1)), (summed,), at
+    )
+    reach = max(shape[summed] // at[summed], 1)
+    again, at = _bits_in_order(_axis_basis(rank, summed, reach), (summed,), at)
+    tiles = dict(mfma.numbers).get("tilesPerWarp", (1,) * rank)[other]
+    repeated, at = _bits_in_order(_axis_basis(rank, other, tiles), (other,), at)
+    counts = mfma.ints("warpsPerCTA")
+    warps: list[Basis] = []
+    for dim in range(rank)[::-1]:
+        step, at = _bits_in_order(_axis_basis(rank, dim, counts[dim]), (dim,), at)
+        warps += [(0,) * rank for _ in step] if dim == summed else step
+    return Spread(shape, (*near, *again, *repeated), (*lanes, *more), tuple(warps))
 
 
 def _slice_layout(layout: Layout, shape: tuple[int, ...]) -> Spread:

@@ -166,7 +166,7 @@ def estimated_shared_traffic(
             needed + (needed and operation.name in _SCRATCH and (used or depth > 0))
         )
         used |= bool(needed)
-        for kind, moved in _shared_block_access(operation, function.num_warps):
+        for kind, moved in _shared_block_access(operation, function.warps_of_32):
             amount = round(times * max(moved / _WAVEFRONT_BYTES, 1))
             access = SharedAccess(kind, user_line(operation.places), amount, amount, amount)
             before = by_line.get((kind, access.line))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from solkit.adapters.fake_triton import Argument
 from solkit.adapters.triton_ir import Function, Operation, parse_module
-from solkit.adapters.triton_ptx import vector_widths
+from solkit.adapters.triton_ptx import Widths, vector_widths
 from solkit.analysis.common.access_modifiers import ttgir_manner
 from solkit.analysis.common.regions import ADDRESS_BITS
 from solkit.analysis.interpreter.access_counts import AccessCounts, longest_loads, unevenness
@@ -23,7 +23,7 @@ from solkit.analysis.interpreter.access_recorders import Extent
 from solkit.analysis.interpreter.counters import Counters
 from solkit.analysis.interpreter.launch_counts import LaunchCounts, memory_requests
 from solkit.analysis.interpreter.sampling import ends_of, representative, spread_out
-from solkit.analysis.triton.accesses import Corners, Whole, Widths, access_kind, access_path
+from solkit.analysis.triton.accesses import Corners, Whole, access_kind, access_path
 from solkit.analysis.triton.bank_conflicts import shared_traffic, tensor_shared_bytes
 from solkit.analysis.triton.coalescing import mask_runs
 from solkit.analysis.triton.operations import chain_cycles, operations_of
@@ -93,6 +93,7 @@ def requests_of(
     device: Device,
     occupancy: Occupancy,
     shared_bytes: int,
+    widths: Widths | None = None,
 ) -> Requests:
     """Follow a kernel.
 
@@ -105,13 +106,13 @@ def requests_of(
         device: a target; only its compute capability and SM count matter.
         occupancy: of the launch.
         shared_bytes: shared memory of a block.
+        widths: of accesses, where the compiler writes other assembly than PTX.
 
     Raises:
         ValueError: the IR is not understood.
     """
-    followed = _follow_launch(
-        parse_module(ttgir), vector_widths(ptx) if ptx else None, arguments, grid
-    )
+    widths = vector_widths(ptx) if ptx else widths
+    followed = _follow_launch(parse_module(ttgir), widths, arguments, grid)
     sites = [
         site
         for operation in followed.operations

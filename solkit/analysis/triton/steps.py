@@ -109,7 +109,7 @@ class Steps:
     """
 
     def __init__(self, function: Function) -> None:
-        self.warps = function.num_warps
+        self.warps = function.warps_of_32
         self.constants: dict[str, int] = {}
         self.uses: dict[str, int] = {}
         self.made: dict[str, Operation] = {}

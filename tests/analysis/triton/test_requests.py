@@ -56,6 +56,27 @@ def test_bytes_asked_for_are_those_that_the_interpreter_sees(name, launched, cou
     assert not any(access.outside_bytes for access in demand.accesses)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("device", ["mi300x", "mi355x"])
+@pytest.mark.parametrize("name", followed.CASES)
+def test_waves_of_64_threads_ask_for_the_same_bytes(name, device, launched, counted):
+    demand = launched(followed.CASES[name], device).demand
+    for kind, wanted in counted[name].items():
+        assert asked(demand, kind) == pytest.approx(wanted, rel=0.02), kind
+
+
+def test_a_coalesced_copy_by_waves(launched):
+    kernel = launched(followed.copy, "mi300x", n=8192)
+    for each in (access(kernel), access(kernel, "store", "out")):
+        # 4 floats a lane, of 64: 1 KiB a request, in 32 sectors of 8 lines
+        assert (each.vector_bytes, each.requests, each.sectors) == (16, 32, 1024)
+        assert (each.unique_bytes, each.efficiency) == (32768, 1.0)
+    assert kernel.demand.l1_wavefronts == 2 * 32 * 8
+    assert kernel.facts.scalar_registers > 0
+    assert (kernel.facts.accumulation_registers, kernel.facts.scratch_bytes) == (0, 0)
+    assert kernel.occupancy.fraction == 1.0
+
+
 def access(kernel, kind="load", argument="x"):
     found = [a for a in kernel.demand.accesses if (a.kind, a.argument) == (kind, argument)]
     assert len(found) == 1, kernel.demand.accesses

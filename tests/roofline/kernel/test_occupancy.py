@@ -39,6 +39,30 @@ def test_hand_worked_cases(registers, shared, warps, blocks, limiter):
     assert found.fraction == blocks * warps / 64
 
 
+# By hand, on a CU of 32 waves, 512 registers a thread in each of 4 SIMDs, 64 KiB in units of 512:
+#  64 registers: 8 waves a SIMD, 32 the CU
+#  65 registers: rounded up to 72, 7 a SIMD, 28 the CU
+# 206 registers: 208, 2 a SIMD, 8 the CU
+@pytest.mark.parametrize(
+    ("device", "registers", "shared", "waves", "blocks", "limiter"),
+    [
+        ("mi300x", 64, 0, 4, 8, "warps"),
+        ("mi300x", 65, 0, 4, 7, "registers"),
+        ("mi300x", 206, 0, 4, 2, "registers"),
+        ("mi300x", 512, 0, 4, 1, "registers"),
+        ("mi300x", 32, 16 << 10, 4, 4, "shared"),
+        ("mi300x", 32, (16 << 10) + 1, 4, 3, "shared"),  # 16.5 KiB: 64 // 16.5
+        ("mi355x", 32, 16 << 10, 4, 8, "warps"),
+        ("mi355x", 32, 40 << 10, 4, 4, "shared"),  # 32 units of 1280 B, of 128
+        ("mi355x", 32, (40 << 10) + 1, 4, 3, "shared"),  # 33 units
+    ],
+)
+def test_compute_units_of_waves(device, registers, shared, waves, blocks, limiter):
+    found = occupancy(devices.find(device), registers, shared, waves, grid_blocks=1000)
+    assert (found.blocks_per_sm, found.limiter) == (blocks, limiter)
+    assert found.fraction == blocks * waves / 32
+
+
 def test_a_partition_is_not_filled_by_parts_of_warps():
     # 40 registers: 1,280 a warp; the SM would hold 51 warps, its quarters hold 12 each
     assert occupancy(H100, 40, 0, 2, 1000).blocks_per_sm == 48 // 2

@@ -1,0 +1,153 @@
+"""What the kernel model takes from an architecture, besides the rates of the device.
+
+One record an architecture. `solkit.roofline.kernel.model` names no vendor: it asks here. A figure
+that nobody measured says so, and a machine on which no kernel was timed is not validated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from solkit.core import Device
+
+__all__ = ["Machine", "machine_of", "unvalidated"]
+
+_ALU_CYCLES = {"int32": 1.5, "move": 1.0, "convert": 2.0, "fp32": 0.5}
+"""Cycles that an instruction takes the pipe of integers, 16 lanes wide: CUDA C++ Programming Guide,
+"Throughput of Native Arithmetic Instructions". Half of the integer multiplications and moves have
+another pipe (calibration: both pipes together do 1.45 times one's, docs/lab/calibration.md), and
+some fp32 instructions (comparisons, selections) run there."""
+
+_EXCHANGED = (
+    *("warp", "global_load", "global_store", "shared_load", "shared_store"),
+    *("local_load", "local_store", "async_copy"),
+)
+"""Kinds of which an SM takes one a clock: 32 lanes (the same table; 32 load/store units)."""
+
+_VECTOR = dict.fromkeys(("int32", "move", "fp32", "fp16", "convert", "warp"), 1.0) | {
+    "sfu": 4.0,
+    "fp64": 1.0,
+}
+"""Slots of 4 cycles that a wave's instruction takes its SIMD of 16 lanes: CDNA 3 ISA guide,
+"Vector ALU Operations"; transcendentals run at a quarter of the rate."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One architecture.
+
+    Attributes:
+        l1_latency_cycles, l2_latency_cycles, dram_latency_cycles: of one dependent load.
+        l2_write_share: rate of writes to L2 over that of reads, where calibration did not measure.
+        fetch_cycles: of an instruction that no cache holds.
+        instruction_bytes: of an instruction, at the most.
+        alone_cycles: of an instruction of one warp alone, besides waiting for results, if its
+            machine code has no pace.
+        atomic_cycles: of one lane's atomic at a contended sector.
+        dispatch_cycles: between the starts of two blocks.
+        pipe_cycles: slots of a scheduler that instructions of a kind take their pipe.
+        exchanged: kinds of which an SM takes one a clock.
+        issue_per_clock: instructions of a warp that an SM issues in a clock, where the catalogue
+            has no rate of ``issue``; 0 where it has.
+        pipe_name: of the pipe.
+        mma_sync_shares: share of the matrix rate that ``mma.sync`` reaches where ``wgmma`` has it
+            all, by major compute capability.
+        l2_dies: dies that have an L2 of their own.
+        validated: whether kernels were timed there and compared with the model.
+    """
+
+    l1_latency_cycles: float
+    l2_latency_cycles: float
+    dram_latency_cycles: float
+    l2_write_share: float
+    fetch_cycles: float
+    alone_cycles: float
+    atomic_cycles: float
+    dispatch_cycles: float
+    instruction_bytes: int = 16
+    pipe_cycles: Mapping[str, float] = field(default_factory=lambda: _ALU_CYCLES)
+    pipe_name: str = "the pipe of integers"
+    exchanged: tuple[str, ...] = _EXCHANGED
+    issue_per_clock: float = 0.0
+    mma_sync_shares: Mapping[int, float] = field(default_factory=dict)
+    l2_dies: int = 1
+    validated: bool = True
+
+
+_NVIDIA = Machine(
+    # Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via
+    # Microbenchmarking" (2024), table of memory latencies: L1 41 cycles, L2 262, global memory 479
+    # for pointer chasing. Calibration's first touch of 256 KiB takes 760 cycles longer from DRAM
+    # than from L2 on an H100, and 820 on an H200: TLBs and queues. 800 is in between.
+    l1_latency_cycles=41.0,
+    l2_latency_cycles=262.0,
+    dram_latency_cycles=800.0,
+    # 4.1 of 7.9 TB/s on an H100, 4.8 of 9.2 on an H200 (docs/lab/calibration.md)
+    l2_write_share=0.52,
+    # Jia et al., "Dissecting the NVIDIA Volta GPU architecture via microbenchmarking" (2018),
+    # section 3.5, see instructions slow down to several cycles each beyond the caches' sizes;
+    # straight-line code of 1,000 to 6,000 instructions takes 1 to 4 cycles longer each on an H100
+    # than its warps' own pace.
+    fetch_cycles=1.5,
+    # 2 to 3 by the paces of 2,700 launches
+    alone_cycles=2.0,
+    # The least that any kernel took per operation at its busiest sector:
+    # ``histogram/global_atomics`` on an H100, 882,431 of them in 707 µs; the next took 2.4 to 3.0
+    # cycles, other work included.
+    atomic_cycles=1.6,
+    # Measured by ``solkit data collect zoo`` on two H100 80GB HBM3, SMs at 1980 MHz, 2026-11-22:
+    # each additional block of ``stencil3d/seven_loads``, ``dequantise/interleaved`` and
+    # ``rope/cuda_pairs`` took 0.601 ns, with 1, 2 and 4 warps alike
+    # (docs/lab/analysis_evidence.md). Its dependence on the SM clock is an assumption: all was
+    # measured at one clock.
+    dispatch_cycles=1.19,
+    mma_sync_shares={9: 0.63},  # Luo et al., section 4
+)
+
+_CDNA = Machine(
+    # Assumptions, none measured by SolKit and none fitted: the latencies of an H100 in
+    # nanoseconds, doubled from DRAM for the way through Infinity Fabric and the last level;
+    # writes to L2 at the rate of reads; atomics as there.
+    l1_latency_cycles=120.0,
+    l2_latency_cycles=300.0,
+    dram_latency_cycles=1600.0,
+    l2_write_share=1.0,
+    fetch_cycles=1.5,
+    # CDNA 3 ISA guide: a wave of 64 takes its SIMD of 16 lanes for 4 cycles, and issues no
+    # faster alone
+    alone_cycles=4.0,
+    atomic_cycles=1.6,
+    # One block a clock from each of 8 XCDs, as each has a dispatcher of its own (CDNA 3 white
+    # paper); as slow as NVIDIA's otherwise
+    dispatch_cycles=1.19 / 8,
+    instruction_bytes=8,
+    pipe_cycles=_VECTOR,
+    pipe_name="the vector pipes",
+    # addresses of a wave take 4 cycles, 16 lanes each; LDS has a term of its own
+    exchanged=("global_load", "global_store", "async_copy"),
+    # a CU has 4 SIMDs, each of which starts a wave's vector instruction every 4 cycles; scalar
+    # instructions, branches and waits have units of their own
+    issue_per_clock=1.0,
+    l2_dies=8,  # XCDs: CDNA 3 white paper
+    validated=False,
+)
+
+_MACHINES: Mapping[str, Machine] = {"gfx942": _CDNA, "gfx950": _CDNA}
+"""By architecture; all others are NVIDIA's, whose figures are Hopper's."""
+
+
+def machine_of(device: Device) -> Machine:
+    """Return the machine of a device's architecture."""
+    return _MACHINES.get(device.architecture, _NVIDIA)
+
+
+def unvalidated(device: Device) -> str:
+    """Return why a modelled time on a device is not to be trusted; empty if kernels were timed."""
+    if machine_of(device).validated:
+        return ""
+    return (
+        f"no kernel was ever timed on {device.name}: the kernel model is not validated for "
+        f"{device.architecture}, and the surrogate says nothing (bounds, registers, spills and "
+        "shared memory do not rest on it)"
+    )
