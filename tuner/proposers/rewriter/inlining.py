@@ -133,11 +133,29 @@ def _with_one_inlined(
             fixed = (
                 constants.get(called_name(call), set()) if isinstance(constants, Mapping) else set()
             )
-            inlined = _inlined(call, function, names_within(caller), fixed)
+            captured = _free_names(function) & _bound_names(caller)
+            inlined = None if captured else _inlined(call, function, names_within(caller), fixed)
             swapped = None if inlined is None else _swapped(statement, call, inlined)
             if swapped is not None:
                 return with_each(caller, {id(statement): swapped})
     return None
+
+
+def _bound_names(function: cst.FunctionDef) -> set[str]:
+    """Return names that a function gives a meaning of its own: they hide the module's."""
+    nested = _nested_names(statements_of(function))
+    return nested | _params_of(function) | set(assigned_names(*statements_of(function)))
+
+
+def _free_names(function: cst.FunctionDef) -> set[str]:
+    """Return names of the module, or of Python, that a function reads."""
+    return names_within(*statements_of(function)) - _bound_names(function)
+
+
+def _params_of(function: cst.FunctionDef) -> set[str]:
+    params = function.params
+    every = (*params.posonly_params, *params.params, *params.kwonly_params)
+    return {param.name.value for param in every}
 
 
 def _calls_ahead(statement: cst.BaseStatement) -> list[cst.Call]:

@@ -186,8 +186,9 @@ def test_a_helper_keeps_its_names_and_its_operators_apart():
         ("    s = s * 2\n", "    tl.store(x, s)\n    s = s * 2\n"),  # ahead of another load
         ("def part(x, s):", "def part(x, *s):"),
         ("3 * part(", "3 * x if s > 2 else part("),  # it may not run
+        ("return x + s", "return x + s + y"),  # the module's
     ],
-    ids=["returns early", "writes", "any arguments", "perhaps"],
+    ids=["returns early", "writes", "any arguments", "perhaps", "hidden"],
 )
 def test_other_helpers_stay(old, new):
     source = HEADER + HELPER.replace(old, new)
