@@ -149,7 +149,7 @@ class _ProgramText:
 
     def _defined(self, root: str, meaning: str, line: str) -> str:
         name = self._free_name(root, meaning)
-        text = line.format(name)
+        text = line.replace("{}", name, 1)  # texts may have braces of their own
         if text not in self._lines:
             self._lines.append(text)
         return name

@@ -85,6 +85,8 @@ def _profiled_entry(kernel: RecordedKernel, scale: float) -> ManifestEntry:
 def tuned_folder_of(batch: Batch, kernels: Sequence[RecordedKernel], verified: bool) -> TunedFolder:
     """Return the winners of a batch over a recording, by launch.
 
+    What an autotuner chose and the batch kept is an entry as well: it is not timed anew then.
+
     Args:
         batch: its result.
         kernels: of the recording.
@@ -99,13 +101,16 @@ def _entries(
     item: BatchItem, kernels: Sequence[RecordedKernel], verified: bool
 ) -> Iterator[TunedEntry]:
     tuned = item.tuned
-    if tuned.verdict is not TuneVerdict.FASTER:
-        return
     for kernel in kernels:
         for sizes, record in zip(kernel.sizes, kernel.launches, strict=True):
             own = {name: tuned.shape.get(name) for name in sizes}
-            if kernel.path == tuned.kernel and canonical(own) == canonical(sizes):
+            if kernel.path != tuned.kernel or canonical(own) != canonical(sizes):
+                continue
+            if tuned.verdict is TuneVerdict.FASTER:
                 yield _tuned_entry(item, kernel, record, verified)
+            elif tuned.measured and record.launcher == "autotuner":
+                entry = _tuned_entry(item, kernel, record, verified)
+                yield replace(entry, params=record.params, speedup=None)
 
 
 def _tuned_entry(

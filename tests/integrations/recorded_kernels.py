@@ -7,6 +7,7 @@ import triton.language as tl
 from recorded_helpers import scale as scaled
 
 SCALE = tl.constexpr(2.0)
+TEXT = tl.constexpr("{braces}")
 
 
 @triton.jit
@@ -20,6 +21,7 @@ def modules_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     kind: tl.constexpr = others.wider(x_ptr.type.element_ty)
     x = tl.load(x_ptr + at, mask=at < n).to(kind).to(others.KIND)
     value = scale(x) + scaled(x) + recorded_helpers.twice(x)
+    tl.static_assert(TEXT == "{braces}")
     tl.store(out_ptr + at, value, mask=at < n)
 
 

@@ -530,20 +530,7 @@ def test_a_recording_is_tuned_as_a_batch_and_its_winners_are_a_tuned_folder(tmp_
     """On recorded times: 4 times as fast at BLOCK=512 as at the 128 in use."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     recorded(tmp_path, add, add, lambda: add(4096))
-    module = module_of(tmp_path, "add_kernel")
-    path = tmp_path / "add_kernel.py"
-    kernel, chance = kernel_at_path(path), np.random.default_rng(0)
-    points = [
-        dict(zip(module.SPACE, point, strict=True)) for point in product(*module.SPACE.values())
-    ]
-    rows = [
-        spaces.row(
-            n, params, 512.0 / params["BLOCK"], chance, bound_ms=None, shape=shape,
-            kernel_id=kernel.kernel_id, problem_id=kernel.problem_id(shape),
-        )
-        for shape in module.SHAPES
-        for n, params in enumerate(points)
-    ]  # fmt: skip
+    rows = recorded_rows(tmp_path / "add_kernel.py", lambda params: 512.0 / params["BLOCK"])
     found = solkit.batch(tmp_path, gpu_minutes=1.0, bench=RecordedBench(rows))
     assert {item.calls for item in found.items} == {1.0, 2.0}
     tuned = read_tuned_folder(tmp_path)
@@ -554,3 +541,35 @@ def test_a_recording_is_tuned_as_a_batch_and_its_winners_are_a_tuned_folder(tmp_
     assert {entry.source for entry in tuned.entries} == {"add_kernel.py"}
     assert not any(entry.verified for entry in tuned.entries)  # a recording compares no outputs
     assert tuned.entries[0].speedup.value == pytest.approx(4.0, rel=0.05)
+
+
+def recorded_rows(path, time_of):
+    """Times of every configuration of a kernel file, by its parameters."""
+    module = module_of(path.parent, path.stem)
+    kernel, chance = kernel_at_path(path), np.random.default_rng(0)
+    points = [
+        dict(zip(module.SPACE, point, strict=True)) for point in product(*module.SPACE.values())
+    ]
+    valid = getattr(module, "valid", lambda *_: True)
+    return [
+        spaces.row(
+            n, params, time_of(params), chance, bound_ms=None, shape=shape,
+            kernel_id=kernel.kernel_id, problem_id=kernel.problem_id(shape),
+        )
+        for shape in module.SHAPES
+        for n, params in enumerate(points)
+        if valid(params, shape)
+    ]  # fmt: skip
+
+
+def test_what_an_autotuner_chose_and_a_batch_kept_is_in_the_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    out = torch.empty(512)
+    grid = lambda meta: (triton.cdiv(512, meta["BLOCK"]),)  # noqa: E731
+    (record,) = recorded(tmp_path, lambda: recorded_kernels.listed_kernel[grid](out, 512)).launches
+    (path,) = tmp_path.glob("*.py")
+    rows = recorded_rows(path, lambda params: 1.0 if params == record.params else 2.0)
+    solkit.batch(tmp_path, gpu_minutes=1.0, bench=RecordedBench(rows))
+    (entry,) = read_tuned_folder(tmp_path).entries
+    assert entry.params == entry.in_use == record.params
+    assert entry.speedup is None
