@@ -53,17 +53,20 @@ _COUNTS_EVERY_S = 1.0
 """A process that is killed loses counts of this long."""
 
 
+_SCALARS = frozenset({bool, int, float, str, type(None)})
+
 # ------------------------------------------------------------------------------------------- keys
 
 
 def _exact_mark(value: Any, storages: dict[int, Any]) -> Hashable:
     """Return what tells a value from others at a launch."""
-    if isinstance(value, torch.Tensor):
+    kind = type(value)
+    if kind in _SCALARS:  # most arguments are these or tensors
+        return kind, value
+    if kind is torch.Tensor or isinstance(value, torch.Tensor):
         return _tensor_mark(value, storages)
     if isinstance(value, (tuple, list)):
         return tuple([_exact_mark(item, storages) for item in value])
-    if isinstance(value, (int, float, str, type(None))):  # most are
-        return type(value), value
     tensor = tensor_behind(value)
     if tensor is not None:
         block = tuple(getattr(value, "block_shape", ()))
