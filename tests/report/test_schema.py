@@ -204,6 +204,7 @@ def test_instructions_are_the_contract(make):
                     "predicated": 0, "width_bytes": 0, "warp_flops": 4096}],
         "loops": 1, "lines": {"matmul.py:7": 4},
         "paces": [{"depth": 1, "cycles": 33.5, "trips": 0.5, "local_trips": 0.0}],
+        "roles": [],
     }  # fmt: skip
 
 

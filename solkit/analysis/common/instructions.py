@@ -11,6 +11,7 @@ from collections import Counter
 from solkit.adapters.sass import Code, Instruction
 from solkit.analysis.common.gcn_instructions import gcn_flops, gcn_kind, gcn_width_bytes
 from solkit.analysis.common.instruction_kinds import KINDS, instruction_kind
+from solkit.analysis.common.warp_roles import warp_roles
 from solkit.analysis.common.warp_throughput import paces_of
 from solkit.core import InstructionCount, InstructionMix
 
@@ -67,8 +68,9 @@ def instruction_mix(code: Code) -> InstructionMix:
         for row in ordered
         for kind, opcode, depth, width, flops in [row]
     )
-    paces = paces_of(code) if code.language == "sass" else ()
-    return InstructionMix(rows, code.loops, dict(sorted(lines.items())), paces)
+    is_sass = code.language == "sass"
+    paces, roles = (paces_of(code), warp_roles(code)) if is_sass else ((), ())
+    return InstructionMix(rows, code.loops, dict(sorted(lines.items())), paces, roles)
 
 
 def _width_bytes(instruction: Instruction, kind: str) -> int:

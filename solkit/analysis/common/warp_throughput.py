@@ -14,11 +14,12 @@ Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from solkit.adapters.sass import Block, Code, Instruction
 from solkit.analysis.common.instruction_kinds import instruction_kind
+from solkit.analysis.common.warp_roles import roles_of
 from solkit.core import Pace
 
 __all__ = ["COSTS", "MEMORY_CYCLES", "paces_of"]
@@ -75,15 +76,27 @@ _RESULT = re.compile(r"U?[PR](?:[TZ]|\d+)")
 
 
 def paces_of(code: Code) -> tuple[Pace, ...]:
-    """Return a warp's pace at each loop depth."""
-    warp, aside = _Warp(), _called_function_blocks(code)
-    _walk_blocks(
-        [block for i, block in enumerate(code.blocks) if i not in aside], 0, warp, counts=True
-    )
+    """Return a warp's pace at each loop depth; of the slowest role, if warps have roles."""
+    aside, roles = _called_function_blocks(code), roles_of(code)
+    others = [aside.union(*(role for role in roles if role is not own)) for own in roles]
+    warps = [_walk_without(code, left_out) for left_out in others or [aside]]
+    warp = max(warps, key=lambda warp: sum(map(_alone_cycles, warp.spent.values())))
     return tuple(
         Pace(depth, round(spent.cycles, 1), round(spent.trips, 3), round(spent.local_trips, 3))
         for depth, spent in sorted(warp.spent.items())
     )
+
+
+def _walk_without(code: Code, left_out: Collection[int]) -> _Warp:
+    """Send a warp through all blocks but some."""
+    warp = _Warp()
+    blocks = [block for i, block in enumerate(code.blocks) if i not in left_out]
+    _walk_blocks(blocks, 0, warp, counts=True)
+    return warp
+
+
+def _alone_cycles(spent: _Spent) -> float:
+    return spent.cycles + MEMORY_CYCLES * spent.trips + _LOCAL_CYCLES * spent.local_trips
 
 
 def _called_function_blocks(code: Code) -> set[int]:
