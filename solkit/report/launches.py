@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from solkit.core import Device, KernelAnalysis, Occupancy
+from solkit.core import Device, Facts, KernelAnalysis, Occupancy
 from solkit.report import units
 from solkit.report.advice import out_of_resources
 
@@ -146,12 +146,25 @@ def compiled_words(kernel: KernelAnalysis) -> list[str]:
     """Return facts of the compiled kernel; empty if it did not compile."""
     facts, parts = kernel.facts, []
     if facts.registers is not None:
-        parts += [f"{facts.registers} registers", f"{facts.spills or 'no'} spills"]
+        parts += [f"{facts.registers} registers{_kinds_of_registers(facts)}"]
+        parts += [f"{facts.spills or 'no'} spills"]
+    if facts.scratch_bytes:
+        parts.append(f"{units.binary_bytes(facts.scratch_bytes)} scratch per thread")
     if facts.shared_bytes is not None:
         parts.append(f"{units.binary_bytes(facts.shared_bytes)} shared")
     if facts.tensor_cores is not None:
         parts.append("tensor cores" if facts.tensor_cores else "no tensor cores")
     return parts
+
+
+def _kinds_of_registers(facts: Facts) -> str:
+    """Return how many are accumulation registers, and the scalar ones, in brackets."""
+    kinds = [
+        f"{facts.accumulation_registers} for accumulation" if facts.accumulation_registers else "",
+        f"{facts.scalar_registers} scalar besides" if facts.scalar_registers else "",
+    ]
+    words = ", ".join(filter(None, kinds))
+    return f" ({words})" if words else ""
 
 
 def error_text(error: str, style: str) -> Text:

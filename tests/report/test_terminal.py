@@ -24,6 +24,7 @@ from solkit.core import (
 )
 from solkit.report import units
 from solkit.report.advice import advice_of_rules
+from solkit.report.launches import compiled_words
 from solkit.report.terminal import render, worst_result
 
 SIZES = {"M": 4096, "N": 4096, "K": 4096, "dtype": "bfloat16"}
@@ -454,3 +455,13 @@ def test_an_access_outside_of_its_tensor_comes_first_and_once(make):
     text = page(make.report(make.result(analysis=analysis)), width=120)
     assert "next         k.py:7: this load reaches 1,780 bytes outside of the memory of x" in text
     assert text.count("1,780 bytes") == 1
+
+
+def test_registers_of_other_kinds_and_scratch_are_named():
+    facts = Facts(
+        Launch("k", (1, 1, 1), 4, 2), registers=206, spills=0, shared_bytes=0,
+        accumulation_registers=64, scalar_registers=32, scratch_bytes=48,
+    )  # fmt: skip
+    words = compiled_words(KernelAnalysis(facts))
+    assert words[0] == "206 registers (64 for accumulation, 32 scalar besides)"
+    assert "48 B scratch per thread" in words
