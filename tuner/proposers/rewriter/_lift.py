@@ -510,6 +510,7 @@ class _Body:
         within: names that this loop assigns.
         mask: the name of the mask over the new axis in that loop.
         values: what names were last assigned.
+        depth: of the loops and branches around what is being lifted.
     """
 
     lifting: Lifting
@@ -519,6 +520,15 @@ class _Body:
     within: set[str] = field(default_factory=set)
     mask: str = ""
     values: dict[str, cst.BaseExpression] = field(default_factory=dict)
+    depth: int = 0
+
+    def inner_block(self, body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+        """Lift the statements of a loop or of a branch."""
+        self.depth += 1
+        try:
+            return self.block(body)
+        finally:
+            self.depth -= 1
 
     def block(self, body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
         statements: list[cst.BaseStatement] = []
@@ -616,7 +626,7 @@ class _Body:
             raise CannotLiftError(render_code(over))
         before, trip = dict(self.lifting.kinds), statements_of(statement)
         self.lifting.kinds[variable.value] = Kind(0, False)
-        body = self.block(trip)
+        body = self.inner_block(trip)
         self._require_same_axes(before, assigned_names(*trip))
         return with_body(statement, body)
 
@@ -635,10 +645,10 @@ class _Body:
         ):
             raise CannotLiftError(f"if {render_code(statement.test)}")
         before = dict(self.lifting.kinds)
-        branch = with_body(statement, self.block(statements_of(statement)))
+        branch = with_body(statement, self.inner_block(statements_of(statement)))
         self._require_same_axes(before, assigned_names(statement))
         if isinstance(statement.orelse, cst.Else):
-            other = with_body(statement.orelse, self.block(statements_of(statement.orelse)))
+            other = with_body(statement.orelse, self.inner_block(statements_of(statement.orelse)))
             self._require_same_axes(before, assigned_names(statement))
             branch = branch.with_changes(orelse=other)
         return branch
@@ -658,7 +668,7 @@ class _Body:
                 f"{valid} = {valid} & ~{render_code(parenthesized(test.node))}"
             )
             return [narrowed, *self.block(rest)]
-        if rest:
+        if rest or self.depth:  # the mask would stay narrow for what comes after
             raise CannotLiftError(f"if {render_code(statement.test)}")
         return [
             parse_statement(f"{valid} = {valid} & {render_code(parenthesized(test.node))}"),
@@ -907,7 +917,7 @@ def _trip_count(loop: Loop, more: int) -> str:
 def _carried_names(body: Sequence[cst.BaseStatement], outer: set[str]) -> set[str]:
     """Return names that a trip hands to the next, and those that hold their next values."""
     carried, written = set(), set()
-    for statement in body:
+    for statement in _with_branches(body):
         binding = single_assignment(statement)
         read = names_within(binding.value) if binding is not None else names_within(statement)
         if binding is not None:
@@ -922,3 +932,12 @@ def _carried_names(body: Sequence[cst.BaseStatement], outer: set[str]) -> set[st
         ):
             carried.add(binding.value.value)
     return carried
+
+
+def _with_branches(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+    """Return statements, those of branches too."""
+    branches = [s for s in body if isinstance(s, cst.If)]
+    return [
+        *body,
+        *(inner for branch in branches for inner in walk_statements(statements_of(branch))),
+    ]

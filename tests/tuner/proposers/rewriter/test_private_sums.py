@@ -8,6 +8,7 @@ from rewriting import variants
 from solkit.tuner.proposers.rewriter.parallel_loops import ParallelLoops
 from solkit.tuner.proposers.rewriter.private_sums import PrivateSums
 from solkit.tuner.proposers.rewriter.row_tiles import Rows
+from solkit.tuner.proposers.rewriter.vectorise import Vectorise
 
 COUNTS = """
 def reference(values):
@@ -212,3 +213,41 @@ def test_loops_that_depend_on_each_other_stay(old, new):
     source = SMALL.replace(old, new)
     assert source != SMALL
     assert not variants(ParallelLoops(), source, **FEW)
+
+
+WINDOW = """
+def reference(x):
+    return x.cumsum(0) - torch.cat([torch.zeros(3, x.shape[1], device=x.device), x.cumsum(0)[:-3]])
+
+
+def inputs(M=7, N=20, device="cuda"):
+    return (torch.randint(0, 9, (M, N), device=device).float(),)
+
+
+@triton.jit
+def window(x, y, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    acc = tl.zeros((BLOCK,), tl.float32)
+    for tap in range(3):
+        at = row - tap
+        if at >= 0:
+            acc += tl.load(x + at * N + cols, mask=cols < N, other=0.0)
+    tl.store(y + row * N + cols, acc, mask=cols < N)
+
+
+def kernel(x):
+    M, N = x.shape
+    y = torch.empty_like(x)
+    window[(M,)](x, y, N, BLOCK=triton.next_power_of_2(N))
+    return y
+"""
+
+
+def test_a_condition_within_a_loop_keeps_a_program_at_one_row():
+    assert not variants(Rows(), WINDOW, M=7, N=20)
+
+
+def test_a_condition_within_a_loop_masks_a_block_of_its_trips(is_right):
+    (blocks,) = variants(Vectorise(), WINDOW, M=7, N=20)
+    assert is_right(blocks, WINDOW, M=7, N=20)
