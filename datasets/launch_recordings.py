@@ -9,6 +9,7 @@ of each kernel and configuration in use, with its launches as shapes.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -159,20 +160,28 @@ def kernels_of_recording(
         groups.setdefault(file_group(launch), []).append(launch)
     kernels: list[RecordedKernel] = []
     reasons: dict[str, None] = {}
-    names: dict[str, int] = {}
+    own_names = {launch.launch.name for launch in recording.launches}
+    names: set[str] = set()
     for members in sorted(groups.values(), key=lambda group: -sum(e.calls for e in group)):
         try:
             kernel_file_text(members, "")
         except UnsupportedError as error:
             reasons.setdefault(f"{members[0].launch.name} cannot be launched again: {error}")
             continue
-        stem = members[0].launch.name
-        names[stem] = names.get(stem, 0) + 1
-        name = stem if names[stem] == 1 else f"{stem}_{names[stem]}"
+        name = _file_name(members[0].launch.name, names, own_names)
+        names.add(name)
         sizes = tuple(launch_sizes(members)) if len(members) > 1 else ({},)
         path = str(Path(recording.folder) / f"{name}.py")
         kernels.append(RecordedKernel(name, path, tuple(members), sizes))
     return tuple(kernels), tuple(reasons)
+
+
+def _file_name(kernel: str, names: set[str], own_names: set[str]) -> str:
+    """Return a name that no other file has, nor another kernel: ``k``, ``k_2``, ``k_3``."""
+    if kernel not in names:
+        return kernel
+    numbered = (f"{kernel}_{number}" for number in itertools.count(2))
+    return next(name for name in numbered if name not in names | own_names)
 
 
 def write_kernel_files(recording: LaunchRecording) -> tuple[RecordedKernel, ...]:

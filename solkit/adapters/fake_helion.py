@@ -68,7 +68,7 @@ class HelionConfig:
         return self.params
 
 
-def _call_kernel(kernel: Any, *args: Any, **kwargs: Any) -> Any:
+def _call_kernel(kernel: Any, /, *args: Any, **kwargs: Any) -> Any:
     """``helion.Kernel.__call__`` that chooses without a benchmark and runs the generated code."""
     steps = launch_recording.current_steps()
     if steps is not None:

@@ -362,7 +362,7 @@ def _own_kernel(op: Any) -> Any:
     return partial(_watch_kernel, kernel) if _insides and kernel is not None else kernel
 
 
-def _watch_kernel(kernel: Any, *args: Any, **kwargs: Any) -> Any:
+def _watch_kernel(kernel: Any, /, *args: Any, **kwargs: Any) -> Any:
     with _insides[-1]:
         return kernel(*args, **kwargs)
 

@@ -284,6 +284,8 @@ _WRAPPED = "solkit_watched"
 class LaunchHooks:
     """Wraps every function that launches, until `remove`.
 
+    Wrappers take what they wrap by position: a kernel's parameter may be called ``kernel``.
+
     Args:
         watch: called for each launch but those that autotuners time.
         times: what an autotuner's timing returns without timing; ``None`` lets it time.
@@ -330,7 +332,7 @@ class LaunchHooks:
         self._originals.append((owner, name, original, wrapper))
 
     def _jit_run(self, original: Any) -> Any:
-        def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        def run(kernel: Any, /, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
             around = self._around
             if warmup or around.is_hidden or not self._is_active:
                 return original(kernel, *args, grid=grid, warmup=warmup, **kwargs)
@@ -365,14 +367,14 @@ class LaunchHooks:
         return getitem
 
     def _autotuner_run(self, original: Any) -> Any:
-        def run(tuner: Any, *args: Any, **kwargs: Any) -> Any:
+        def run(tuner: Any, /, *args: Any, **kwargs: Any) -> Any:
             with self._inside(tuner=tuner):
                 return original(tuner, *args, **kwargs)
 
         return run
 
     def _autotuner_bench(self, original: Any) -> Any:
-        def bench(tuner: Any, *args: Any, **kwargs: Any) -> Any:
+        def bench(tuner: Any, /, *args: Any, **kwargs: Any) -> Any:
             if self._times is not None:
                 return list(self._times)
             with self._inside(is_hidden=True):
@@ -381,14 +383,14 @@ class LaunchHooks:
         return bench
 
     def _heuristics_run(self, original: Any) -> Any:
-        def run(heuristics: Any, *args: Any, **kwargs: Any) -> Any:
+        def run(heuristics: Any, /, *args: Any, **kwargs: Any) -> Any:
             with self._inside(heuristics={**self._around.heuristics, **heuristics.values}):
                 return original(heuristics, *args, **kwargs)
 
         return run
 
     def _inductor_run(self, original: Any) -> Any:
-        def run(tuner: Any, *args: Any, benchmark_run: bool = False, **kwargs: Any) -> Any:
+        def run(tuner: Any, /, *args: Any, benchmark_run: bool = False, **kwargs: Any) -> Any:
             def proceed() -> Any:
                 return original(tuner, *args, benchmark_run=benchmark_run, **kwargs)
 

@@ -371,16 +371,20 @@ def _plan_of(function: Any) -> _Plan | None:
     return plan
 
 
+_MOST_CHOICES = 1024
+"""Kinds of launches of one kernel that are looked up: a step's number or a seed makes new ones."""
+
+
 def _options_of(
     plan: _Plan, original: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Params | None:
-    key = tuple(
-        _short(args[place] if place < len(args) else kwargs.get(name))
-        for place, name in plan.places
-    ) + tuple(map(kwargs.get, _LAUNCH))
+    decisive = (args[n] if n < len(args) else kwargs.get(name) for n, name in plan.places)
+    key = (_current_device(), *map(_short, decisive), *map(kwargs.get, _LAUNCH))
     try:
         return plan.choices[key]
     except KeyError:
+        if len(plan.choices) >= _MOST_CHOICES:
+            return None
         plan.choices[key] = None  # launches of other threads go on meanwhile
         plan.choices[key] = _choose_options(original, function, args, kwargs)
         return plan.choices[key]
@@ -389,9 +393,11 @@ def _options_of(
 
 
 def _short(argument: Any) -> Any:
-    """Return what tells an argument apart."""
+    """Return what tells an argument apart: 1, 1.0 and True are equal, but compile apart."""
     shape = getattr(argument, "shape", None)
-    return argument if shape is None else (tuple(shape), getattr(argument, "dtype", None))
+    if shape is None:
+        return type(argument), argument
+    return tuple(shape), getattr(argument, "dtype", None)
 
 
 def _choose_options(

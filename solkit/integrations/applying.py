@@ -24,7 +24,6 @@ import atexit
 import functools
 import os
 import sys
-import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -120,7 +119,7 @@ def obstacle(entry: TunedEntry, tuned: TunedFolder, device: str, triton: str) ->
         triton: the version.
     """
     if _device_key(tuned.device) != device:
-        return f"it was tuned on {tuned.device}, and this is {device}"
+        return f"it was tuned on {tuned.device}, and this is {device or 'an unknown GPU'}"
     if tuned.triton and _release(tuned.triton) != _release(triton):
         return f"it was tuned with Triton {tuned.triton}, and this is {triton}"
     if entry.launcher != "jit":
@@ -164,7 +163,6 @@ class _TunedChooser:
     tuned: TunedFolder
     folder: str
     notes: dict[tuple[str, ...], AppliedChoice] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
     by_name: dict[tuple[str, Launcher], list[TunedEntry]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -189,14 +187,13 @@ class _TunedChooser:
 
     def failed(self, request: ChoiceRequest, params: Params, error: Exception) -> None:
         """Replace the note of an applied choice: it is not."""
-        with self.lock:
-            self.notes.pop(_note_key(request, params, ""), None)
+        self.notes.pop(_note_key(request, params, ""), None)
         self._note(request, params, f"{type(error).__name__}: {error}".partition("\n")[0])
 
     def _note(self, request: ChoiceRequest, params: Params, why: str) -> None:
-        with self.lock:
-            choice = AppliedChoice(request.kernel, request.launcher, dict(params), not why, why)
-            self.notes.setdefault(_note_key(request, params, why), choice)
+        # no lock: a signal's handler or a fork may launch while another launch holds it
+        choice = AppliedChoice(request.kernel, request.launcher, dict(params), not why, why)
+        self.notes.setdefault(_note_key(request, params, why), choice)
 
     def _entry_of(self, request: ChoiceRequest) -> tuple[TunedEntry | None, str]:
         """Return the entry for a launch, and why it is not applied; empty if it is."""

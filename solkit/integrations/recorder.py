@@ -127,7 +127,8 @@ class LaunchRecorder:
         folder: str | os.PathLike[str],
         observe: Callable[[str, int, PendingLaunch], None] | None = None,
     ) -> None:
-        self._folder, self._observe = Path(folder), observe
+        # absolute: the program may change its folder
+        self._folder, self._observe = Path(folder).absolute(), observe
         self._hooks = LaunchHooks(self._launch)
         self._last = _LastLaunch()
         self._file: TextIO | None = None
@@ -362,7 +363,10 @@ class _Window:
 
     def _begin_call(self, number: int) -> None:
         if self._skip and number == self._skip + 1:
-            self._recorder.start()
+            try:
+                self._recorder.start()
+            except Exception as error:  # the model's call goes on
+                print(f"solkit: nothing is recorded: {error}", file=sys.stderr)
         if self._calls is not None and number > self._skip + self._calls:
             self._recorder.close()
             self._model.remove()
@@ -381,14 +385,15 @@ def recording(folder: str | os.PathLike[str]) -> Iterator[None]:
     Raises:
         InputError: the folder cannot be written.
     """
-    recorder = LaunchRecorder(folder)
+    place = Path(folder).absolute()  # the program may change its folder
+    recorder = LaunchRecorder(place)
     recorder.start()
     try:
         yield
     finally:
         recorder.close()
         with contextlib.suppress(SolkitError):  # nothing was launched
-            write_kernel_files(read_launch_recording(folder))
+            write_kernel_files(read_launch_recording(place))
 
 
 def start_from_environment() -> None:

@@ -28,3 +28,10 @@ def rows_kernel(x_ptr, out_ptr, stride, COLS: tl.constexpr, BLOCK_N: tl.constexp
 def tuned_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < n), mask=offsets < n)
+
+
+@triton.jit
+def named_kernel(kernel, tuner, heuristics, size, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < size
+    tl.store(tuner + offsets, tl.load(kernel + offsets, mask=mask) + heuristics, mask=mask)

@@ -17,7 +17,7 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.driver import driver as triton_driver
 from triton.runtime.jit import JITFunction
 
-from solkit.adapters import fake_triton
+from solkit.adapters import fake_triton, live_tuned
 from solkit.adapters.launch_records import program_digest
 from solkit.core.tuned import LaunchBucket, TunedEntry, TunedFolder
 from solkit.datasets.tuned_folder import write_tuned_folder
@@ -339,6 +339,39 @@ def test_a_plain_launch_gets_warps_once_outputs_were_compared(gpu, tmp_path):
         "no tuned size is like this launch's",
         "the program now launches it with num_warps=2",
     ]
+
+
+def launch_scaled(kernel, n, **kwargs):
+    x = torch.zeros(N)
+    kernel[(1,)](x, torch.empty_like(x), n, BLOCK=64, **kwargs)
+
+
+def test_equal_numbers_of_other_types_are_other_launches(gpu, tmp_path):
+    one = replace(BUCKET, scalars={"n": 1})
+    use(tmp_path, plain(bucket=one))
+    for n in (1, 1.0, True):
+        launch_scaled(scale_kernel, n)
+    assert [launch["num_warps"] for launch in gpu] == [8, 4, 4]
+
+
+def test_a_choice_is_for_the_gpu_that_it_was_made_for(gpu, tmp_path, monkeypatch):
+    devices_of = {0: "h100-sxm", 1: "a100-sxm-80gb"}
+    monkeypatch.setattr(applying, "_live_device", devices_of.__getitem__)
+    use(tmp_path, plain())
+    for index in (0, 1):
+        monkeypatch.setattr(live_tuned, "_current_device", lambda index=index: index)
+        run(scale_kernel, BLOCK=64)
+    assert [launch["num_warps"] for launch in gpu] == [8, 4]
+
+
+def test_a_number_that_changes_at_every_launch_costs_no_memory(gpu, tmp_path, monkeypatch):
+    monkeypatch.setattr(live_tuned, "_MOST_CHOICES", 3)
+    use(tmp_path, plain())
+    for n in range(100, 110):
+        launch_scaled(scale_kernel, n)
+    run(scale_kernel, BLOCK=64)
+    assert len(scale_kernel._solkit_plan.choices) == 3
+    assert gpu[-1]["num_warps"] == 4  # it came too late to be looked up
 
 
 def test_options_that_were_not_varied_stay_as_the_launch_has_them(gpu, tmp_path):

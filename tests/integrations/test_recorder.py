@@ -54,7 +54,7 @@ from solkit.tuner.recorded_manifest import profiled_manifest_of
 HERE = Path(__file__).parent
 
 
-def launch_nothing(kernel, *args, grid, warmup, **kwargs):  # noqa: ARG001 - as Triton's
+def launch_nothing(kernel, /, *args, grid, warmup, **kwargs):  # noqa: ARG001 - as Triton's
     """Stand for a GPU: ask the grid as Triton does, and write nothing."""
     if callable(grid):
         grid({**dict(zip(kernel.arg_names, args)), **kwargs})
@@ -78,6 +78,13 @@ INDUCTOR_META = {
         **{"in_ptr0": "*fp32", "out_ptr0": "*fp32", "xnumel": "i32", "XBLOCK": "constexpr"},
     },
 }
+
+
+def around_kernel(kernel):
+    """Put an autotuner and heuristics around a kernel."""
+    configs = [triton.Config({"BLOCK": block}) for block in (64, 128)]
+    with_heuristics = triton.heuristics({"heuristics": lambda named: named["size"]})(kernel)
+    return triton.autotune(configs, key=["size"])(with_heuristics)
 
 
 def rows():
@@ -441,6 +448,59 @@ def test_a_fault_of_the_recorder_leaves_the_program_alone(tmp_path, monkeypatch,
     recording = read_launch_recording(tmp_path)
     assert [launch.launch.name for launch in recording.launches] == ["rows_kernel"]
     assert note in recording.notes
+
+
+@pytest.mark.parametrize("decorate", [lambda kernel: kernel, around_kernel], ids=["jit", "tuned"])
+def test_parameters_may_be_called_as_the_recorder_calls_things(tmp_path, decorate):
+    kernel = decorate(call_kernels.named_kernel)
+    options = {} if isinstance(kernel, Autotuner) else {"BLOCK": 64}
+
+    def call():
+        x = torch.randn(64)
+        kernel[(1,)](kernel=x, tuner=torch.empty(64), heuristics=1, size=64, **options)
+
+    (launch,) = recorded(tmp_path, call).launches
+    assert set(launch.launch.arguments) >= {"kernel", "tuner", "heuristics"}
+
+
+def test_a_window_that_cannot_record_leaves_the_models_calls_alone(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    recorder = LaunchRecorder(tmp_path / "file")
+    window = recorder_module._Window(recorder, skip=1, calls=1)
+    window.install()
+    model = torch.nn.ReLU()
+    try:
+        assert [float(model(torch.ones(()))) for _ in range(3)] == [1.0] * 3
+    finally:
+        window._model.remove()
+    assert "nothing is recorded: cannot record into" in capsys.readouterr().err
+
+
+def test_a_program_may_change_its_folder(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with solkit.recording("recorded"):
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        add()
+    assert (tmp_path / "recorded" / "add_kernel.py").is_file()
+    assert not (tmp_path / "elsewhere" / "recorded").exists()
+
+
+def test_a_second_file_of_a_kernel_has_no_other_kernels_name(tmp_path):
+    source = (HERE / "call_kernels.py").read_text().replace("rows_kernel", "add_kernel_2")
+    (tmp_path / "numbered_kernels.py").write_text(source)
+    numbered = module_of(tmp_path, "numbered_kernels")
+
+    def rows_2():
+        numbered.add_kernel_2[(8,)](torch.randn(8, 64), torch.empty(8), 64, COLS=64, BLOCK_N=64)
+
+    found = recorded(tmp_path / "out", add, add, lambda: add(block=64), rows_2)
+    kernels = {kernel.path: kernel for kernel in write_kernel_files(found)}
+    assert {kernel.name for kernel in kernels.values()} == {
+        *("add_kernel", "add_kernel_2", "add_kernel_3"),
+    }
+    (other,) = (kernel for kernel in kernels.values() if kernel.name == "add_kernel_2")
+    assert "COLS" in other.launches[0].launch.arguments
 
 
 def test_inductors_kernel_is_recorded_though_a_worker_process_compiled_it(tmp_path, monkeypatch):
