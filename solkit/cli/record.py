@@ -9,6 +9,7 @@ import typer
 
 from solkit.cli import _base, _options, exit_codes
 from solkit.cli.exit_codes import Exit
+from solkit.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,20 +52,40 @@ def record(
     The kernel files need none of its libraries: score, rank, tune, batch and evolve take them.
     """
     with exit_codes.failures_as_exit_codes(verbose):
-        from solkit.datasets.launch_recordings import read_launch_recording, write_kernel_files
+        from solkit.datasets.launch_recordings import (
+            is_recording,
+            read_launch_recording,
+            write_kernel_files,
+        )
         from solkit.processes.startup import run_with_shim
 
-        folder = Path(out).absolute()
+        folder = _made_folder(out)
         variables = {"SOLKIT_RECORD": str(folder)}
         variables |= {"SOLKIT_RECORD_SKIP": str(skip)} if skip else {}
         variables |= {"SOLKIT_RECORD_CALLS": str(calls)} if calls else {}
         code = run_with_shim([program, *(arguments or ())], **variables)
         if code:
             _base.print_complaint(f"{program} ended with exit code {code}")
+        if not is_recording(folder):
+            raise InputError(f"{program} launched no Triton kernel that could be recorded")
         recorded = read_launch_recording(folder)
         kernels = write_kernel_files(recorded)
         _show_kernels(_base.rich_console(), out, recorded, kernels)
     raise typer.Exit(Exit.REPORTED)
+
+
+def _made_folder(out: str) -> Path:
+    """Make the folder before the program runs, which may take long.
+
+    Raises:
+        InputError: it cannot be made.
+    """
+    folder = Path(out).absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--out {out}: cannot make the folder: {error.strerror}") from error
+    return folder
 
 
 def _show_kernels(

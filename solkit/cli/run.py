@@ -14,7 +14,7 @@ from solkit.errors import InputError
 __all__ = ["run"]
 
 _Command = Annotated[
-    list[str], typer.Argument(metavar="-- COMMAND...", help="The program with its arguments.")
+    list[str], typer.Argument(metavar="-- COMMAND...", help="A program or script, with arguments.")
 ]
 _Apply = Annotated[
     Path, typer.Option("--apply", metavar="FOLDER", help="A tuned folder, as `solkit batch` makes.")
@@ -30,9 +30,10 @@ def run(command: _Command, folder: _Apply, verbose: _options.Tracebacks = False)
     with exit_codes.failures_as_exit_codes(verbose, "run"):
         from solkit.datasets.tuned_folder import read_tuned_folder
         from solkit.integrations.applying import environment_for
+        from solkit.processes.startup import command_words
 
         read_tuned_folder(folder)
-        replace_process(command, environment_for(folder))
+        replace_process(command_words(command), environment_for(folder))
 
 
 def replace_process(command: list[str], environment: dict[str, str]) -> None:

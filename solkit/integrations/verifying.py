@@ -23,7 +23,7 @@ from solkit.datasets.tuned_folder import write_tuned_folder
 from solkit.errors import InputError
 from solkit.integrations.applying import VARIABLE
 from solkit.measure.timing.comparison_statistics import compute_ratio
-from solkit.processes.startup import shim_environment
+from solkit.processes.startup import command_words, shim_environment
 
 __all__ = ["GAIN", "ROUNDS", "Program", "ProgramError", "remove_what_gains_nothing"]
 
@@ -65,7 +65,7 @@ class Program:
         begun = time.monotonic()
         try:
             ran = subprocess.run(
-                list(self.command),
+                command_words(self.command),
                 env=variables,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

@@ -16,6 +16,7 @@ import functools
 import importlib
 import importlib.abc
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ __all__ = [
     "STARTERS",
     "asking_programs",
     "call_after_imports",
+    "command_words",
     "program_environment",
     "run_with_shim",
     "shim_environment",
@@ -44,7 +46,6 @@ STARTERS: Mapping[str, str] = {
 torch and triton are there."""
 
 _SHIM = Path(__file__).with_name("startup_shim")
-_PACKAGE = Path(__file__).parents[2]
 _AWAITED = ("torch", "triton")
 
 
@@ -55,7 +56,7 @@ def shim_environment(**variables: str) -> dict[str, str]:
         variables: those of `STARTERS`, and whatever their functions read.
     """
     before = os.environ.get("PYTHONPATH")
-    folders = [str(_SHIM), *([before] if before else []), str(_PACKAGE)]
+    folders = [str(_SHIM), *([before] if before else [])]
     return {**os.environ, **variables, "PYTHONPATH": os.pathsep.join(folders)}
 
 
@@ -96,20 +97,41 @@ def run_with_shim(command: Sequence[str], **variables: str) -> int:
     Raises:
         InputError: there is no such program.
     """
-    is_script = command[0].endswith(".py")
-    if is_script and not Path(command[0]).is_file():
-        raise InputError(f"{command[0]}: no such file")
-    whole = [sys.executable, *command] if is_script else list(command)
+    words = command_words(command)
     try:
-        process = subprocess.Popen(whole, env=shim_environment(**variables))
+        process = subprocess.Popen(words, env=shim_environment(**variables))
     except OSError as error:
         raise InputError(f"cannot run {command[0]}: {error.strerror}") from error
-    while True:
-        try:
-            code = process.wait()
-        except KeyboardInterrupt:  # it has the signal too
-            continue
-        return code if code >= 0 else 128 - code
+    with _passing_on_termination(process):
+        while True:
+            try:
+                code = process.wait()
+            except KeyboardInterrupt:  # it has the signal too
+                continue
+            return code if code >= 0 else 128 - code
+
+
+def command_words(command: Sequence[str]) -> list[str]:
+    """Return the words of a command; a Python script gets this process's interpreter.
+
+    Raises:
+        InputError: there is no such script.
+    """
+    if not command[0].endswith(".py"):
+        return list(command)
+    if not Path(command[0]).is_file():
+        raise InputError(f"{command[0]}: no such file")
+    return [sys.executable, *command]
+
+
+@contextlib.contextmanager
+def _passing_on_termination(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Let a program answer SIGTERM, which a supervisor sends to this process alone."""
+    before = signal.signal(signal.SIGTERM, lambda number, _: process.send_signal(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def start_with_program() -> None:
@@ -170,7 +192,8 @@ class _Waiting(importlib.abc.MetaPathFinder):
 
         def exec_module(module: ModuleType) -> None:
             original(module)
-            self._note_loaded(name)
+            if module.__name__ == name:  # a loader may load several
+                self._note_loaded(name)
 
         loader.exec_module = exec_module
 

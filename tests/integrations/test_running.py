@@ -94,9 +94,17 @@ def test_the_command_runs_the_program_with_its_exit_code(place):
     assert f"{place / 'tuned'} ['--apply', 'x']" in ran.stdout
 
 
+def test_the_command_runs_a_script_with_this_python(place):
+    (place / "step.py").write_text("import sys; print(sys.executable, sys.argv[1:])\n")
+    command = ["-m", "solkit", "run", "--apply", str(place / "tuned"), "--"]
+    ran = start(place, *command, str(place / "step.py"), "--steps", "3")
+    assert f"{sys.executable} ['--steps', '3']" in ran.stdout
+
+
 @pytest.mark.parametrize(
     ("folder", "program", "message"),
     [
+        ("tuned", "no_such.py", "no_such.py: no such file"),
         ("path", sys.executable, "path is no tuned folder"),
         ("tuned", "no-such-program", "cannot run no-such-program: No such file or directory"),
     ],

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
+import signal
 import subprocess
 import sys
+import zipfile
+from pathlib import Path
 
 import pytest
 
+import solkit
 from solkit.processes.startup import shim_environment
+
+SHIM = Path(solkit.__file__).parent / "processes" / "startup_shim"
 
 STARTER = """
 import os
@@ -76,3 +84,70 @@ def test_several_may_wait_for_one_module(folder):
         "import torch\nprint('end')"
     )
     assert sorted(run_program(folder, code).stdout.split()) == ["end", "one", "own", "two"]
+
+
+def test_solkit_is_found_and_what_lies_next_to_it_is_not(tmp_path, monkeypatch):
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    code = (
+        "import sitecustomize, sys, importlib.util\n"
+        "print('solkit.processes.startup' in sys.modules, importlib.util.find_spec('bench'))"
+    )
+    command = [sys.executable, "-S", "-c", code]  # as of another environment
+    env = shim_environment()
+    ran = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["True", "None"]
+    assert (Path(solkit.__file__).parents[1] / "bench").is_dir()
+
+
+def test_a_python_that_cannot_load_solkit_runs_as_before(tmp_path):
+    package = tmp_path / "solkit"
+    shim = package / "processes" / "startup_shim"
+    shutil.copytree(SHIM, shim)
+    (package / "__init__.py").write_text("this is no Python of an old version\n")
+    (tmp_path / "user").mkdir()
+    (tmp_path / "user" / "sitecustomize.py").write_text("print('own')\n")
+    path = os.pathsep.join([str(shim), str(tmp_path), str(tmp_path / "user")])
+    ran = subprocess.run(
+        [sys.executable, "-c", "print('end')"],
+        env={**os.environ, "PYTHONPATH": path},
+        **{"capture_output": True, "text": True, "check": True},
+    )
+    assert (ran.stdout.split(), ran.stderr) == (["own", "end"], "")
+
+
+def test_a_module_of_the_same_loader_is_not_the_awaited_one(folder):
+    with zipfile.ZipFile(folder / "both.zip", "w") as archive:
+        archive.writestr("awaited.py", "")
+        archive.writestr("another.py", "")
+    code = (
+        "import sys, importlib.util\n"
+        f"sys.path.insert(0, {str(folder / 'both.zip')!r})\n"
+        "startup.call_after_imports(['awaited'], lambda: print('begun'))\n"
+        "importlib.util.find_spec('awaited')\n"
+        "import another; print('another')\n"
+        "import awaited"
+    )
+    assert run_program(folder, code).stdout.split() == ["own", "another", "begun"]
+
+
+def test_a_program_answers_a_termination_that_only_solkit_gets(tmp_path):
+    (tmp_path / "serve.py").write_text(
+        "import signal, sys\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
+        "print('ready', flush=True)\n"
+        "signal.pause()\n"
+    )
+    code = (
+        "import sys\n"
+        "from solkit.processes.startup import run_with_shim\n"
+        f"sys.exit(run_with_shim([{str(tmp_path / 'serve.py')!r}]))"
+    )
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as process:
+        try:
+            assert process.stdout.readline() == b"ready\n"
+            process.terminate()
+            assert process.wait() == 7
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)

@@ -1,0 +1,29 @@
+"""``solkit record``: what it refuses, before and after the program ran."""
+
+from __future__ import annotations
+
+from typer.testing import CliRunner
+
+from solkit.cli import app
+
+PROGRAM = "import pathlib, sys\npathlib.Path(sys.argv[1]).write_text('ran')\n"
+
+
+def record(tmp_path, out):
+    (tmp_path / "step.py").write_text(PROGRAM)
+    words = ["record", "--out", str(out), str(tmp_path / "step.py"), str(tmp_path / "trace")]
+    return CliRunner().invoke(app, words)
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_the_program_runs(tmp_path):
+    (tmp_path / "file").touch()
+    refused = record(tmp_path, tmp_path / "file")
+    assert refused.exit_code == 2
+    assert f"--out {tmp_path / 'file'}: cannot make the folder" in refused.output
+    assert not (tmp_path / "trace").exists()
+
+
+def test_a_program_without_launches_is_named(tmp_path):
+    ran = record(tmp_path, tmp_path / "out")
+    assert (ran.exit_code, (tmp_path / "trace").read_text()) == (2, "ran")
+    assert "step.py launched no Triton kernel that could be recorded" in ran.output
