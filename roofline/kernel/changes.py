@@ -14,7 +14,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from solkit.core import Access, Analysis, Change, Demand, InstructionMix, KernelAnalysis
+from solkit.core import (
+    Access,
+    Analysis,
+    AnalysisStatus,
+    Change,
+    Demand,
+    InstructionMix,
+    KernelAnalysis,
+)
 from solkit.core.quantities import binary_bytes, duration
 
 __all__ = ["CHANGES", "changes_between", "guessed_alone", "modelled_time_ms"]
@@ -46,6 +54,10 @@ CHANGES: Mapping[str, str] = MappingProxyType(
 _SAME = 0.005
 """Share by which a computed figure must differ to count as changed."""
 _HALF = 0.5
+_UNSEEN = (
+    *(AnalysisStatus.NOT_CAPTURED, AnalysisStatus.NOT_ANALYSED),
+    AnalysisStatus.UNSUPPORTED_DEVICE,
+)
 _TRIPS = 0.3
 """Least change of waits per trip that counts: the paces are means over a loop's code."""
 _UNKNOWN_ARGUMENT = "unknown argument"
@@ -61,13 +73,31 @@ def changes_between(before: Analysis, after: Analysis) -> tuple[Change, ...]:
         before: on the first side.
         after: on the second.
     """
-    changes = list(_launch_changes(before.own, after.own))
+    if before.failure or after.failure:
+        return tuple(_failure_change(before, after))
+    changes: list[Change] = []
+    if _is_unseen(before) == _is_unseen(after):
+        changes += _launch_changes(before.own, after.own)
     if not guessed_alone(before, after):
         changes += _time_change(before, after)
     order = list(CHANGES)
     return tuple(
         sorted(changes, key=lambda change: (not change.is_worse, order.index(change.name)))
     )
+
+
+def _is_unseen(analysis: Analysis) -> bool:
+    """Tell whether launches that are missing say nothing about the candidate."""
+    return analysis.status in _UNSEEN and not analysis.failure
+
+
+def _failure_change(before: Analysis, after: Analysis) -> Iterator[Change]:
+    """Yield that a candidate fails on one side alone, if it was seen to run on the other."""
+    if bool(before.failure) == bool(after.failure) or _is_unseen(before) or _is_unseen(after):
+        return
+    why = after.notes[0] if after.notes else after.failure
+    words = f"it no longer runs: {why}" if after.failure else "it runs now"
+    yield Change("does_not_run", "", "", None, None, bool(after.failure), None, words)
 
 
 def guessed_alone(before: Analysis, after: Analysis) -> tuple[str, ...]:

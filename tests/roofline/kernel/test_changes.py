@@ -134,3 +134,22 @@ def test_launches_are_paired_by_name_and_renamed_ones_by_order():
     two = Analysis(AnalysisStatus.COMPLETE, (*analysis().own, *analysis(other).own))
     change = named(two)["launches"]
     assert (change.before, change.after, change.is_worse) == (1, 2, True)
+
+
+CRASHED = Analysis(AnalysisStatus.NOT_CAPTURED, notes=("it asserts",), failure="crashed")
+
+
+def test_a_candidate_that_crashes_on_one_side_no_longer_runs_there():
+    (change,) = changes_between(analysis(), CRASHED)
+    assert (change.name, change.words) == ("does_not_run", "it no longer runs: it asserts")
+    assert change.exceeds(10.0)
+    (change,) = changes_between(CRASHED, analysis())
+    assert (change.name, change.is_worse, change.words) == ("does_not_run", False, "it runs now")
+    assert changes_between(CRASHED, CRASHED) == ()
+
+
+def test_what_cannot_be_analysed_on_one_side_has_no_changes():
+    for status in (AnalysisStatus.NOT_ANALYSED, AnalysisStatus.UNSUPPORTED_DEVICE):
+        for other in (analysis(), CRASHED):
+            assert changes_between(Analysis(status), other) == ()
+            assert changes_between(other, Analysis(status)) == ()
