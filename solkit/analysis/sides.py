@@ -15,6 +15,7 @@ from typing import Any
 from solkit.analysis.analyser import Analyser
 from solkit.analysis.study import StudyPlan, candidate_case, study
 from solkit.core import Case, Configuration, Side, Study, Value
+from solkit.errors import InputError
 
 __all__ = ["Place", "study_again", "study_first"]
 
@@ -35,11 +36,21 @@ class Place:
     root: tuple[Path, Path] | None = None
 
     def located(self, path: str | None) -> str | None:
-        """Return where a file is on this side."""
+        """Return where a file is on this side.
+
+        Raises:
+            InputError: the revision lacks it, or it is in another repository.
+        """
         if path is None or self.root is None:
             return path
         here, there = self.root
-        return str(there / Path(path).resolve().relative_to(here))
+        file = Path(path).resolve()
+        if not file.is_relative_to(here):
+            raise InputError(f"{path} is not in {here}, the repository that --rev is of")
+        copy = there / file.relative_to(here)
+        if not copy.exists():
+            raise InputError(f"{path} is not in revision {self.side.revision}")
+        return str(copy)
 
 
 def study_first(place: Place, plan: StudyPlan, begun: set[Future[Any]]) -> Study:

@@ -75,6 +75,7 @@ def launch_space(launch: RequestedLaunch) -> LaunchSpace:
         choices = list(itertools.islice(combined, _MOST_CHOICES))
     computed = {n: h for n, h in launch.heuristics.items() if n not in space}
     answers = tuple(_host_answers(replace(launch, heuristics=computed), names, choices))
+    _read_by_host(launch)  # last: what a grid sets for the host is that of the launch again
     return LaunchSpace(space, configs, names, _without_constant_answers(launch, answers))
 
 

@@ -503,6 +503,22 @@ def test_a_second_file_of_a_kernel_has_no_other_kernels_name(tmp_path):
     assert "COLS" in other.launches[0].launch.arguments
 
 
+def test_what_a_grid_sets_for_the_host_stays_that_of_the_launch(tmp_path):
+    blocks = []
+
+    def grid(meta):
+        blocks[:] = [triton.cdiv(1000, meta["BLOCK"])]
+        return (blocks[0],)
+
+    def call():
+        x = torch.randn(1000)
+        call_kernels.add_kernel[grid](x, x, torch.empty(1000), 1000, BLOCK=128, ADD=True)
+
+    (launch,) = recorded(tmp_path, call).launches
+    assert len(launch.answers) > 1
+    assert blocks == [8]
+
+
 def test_inductors_kernel_is_recorded_though_a_worker_process_compiled_it(tmp_path, monkeypatch):
     heuristics = importlib.import_module("torch._inductor.runtime.triton_heuristics")
     tuner = make_tuner(heuristics, (1024, 256), triton_meta=INDUCTOR_META, grid_type="Grid1D")

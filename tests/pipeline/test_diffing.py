@@ -132,6 +132,20 @@ def test_a_revision_has_its_own_kernel_and_its_own_modules(repository):
         assert describe(after.analyser, path).candidate.params == {"BLOCK": 4096}
 
 
+def test_a_file_that_a_revision_or_its_repository_lacks_is_named(repository, tmp_path_factory):
+    path = repository / "kernels" / "twice.py"
+    younger = path.with_name("younger.py")
+    foreign = tmp_path_factory.mktemp("other") / "foreign.py"
+    for file in (younger, foreign):
+        file.write_text(KERNEL)
+    ((then, now),) = pairs_of_worlds(DiffAxes(revisions=("HEAD",), devices=("h100",)))
+    with opened_places((then, now), str(path), 60.0) as (before, _):
+        with pytest.raises(InputError, match=r"younger\.py is not in revision HEAD"):
+            before.located(str(younger))
+        with pytest.raises(InputError, match=r"foreign\.py is not in .*, the repository that --rev"):
+            before.located(str(foreign))
+
+
 def test_an_unknown_revision_and_a_folder_without_one_are_refused(repository, tmp_path_factory):
     ((then, now),) = pairs_of_worlds(DiffAxes(revisions=("nosuch",), devices=("h100",)))
     for place in (repository, tmp_path_factory.mktemp("none")):
