@@ -142,7 +142,7 @@ def test_a_file_that_a_revision_or_its_repository_lacks_is_named(repository, tmp
     with opened_places((then, now), str(path), 60.0) as (before, _):
         with pytest.raises(InputError, match=r"younger\.py is not in revision HEAD"):
             before.located(str(younger))
-        with pytest.raises(InputError, match=r"foreign\.py is not in .*, the repository that --rev"):
+        with pytest.raises(InputError, match=r"foreign\.py is not in .*, the repository"):
             before.located(str(foreign))
 
 
