@@ -31,7 +31,10 @@ _Command = Annotated[
     typer.Argument(metavar="[-- COMMAND...]", help="With --verify: the program."),
 ]
 _Check = Annotated[
-    bool, typer.Option("--check", help="Say what would be applied, without a GPU: the default.")
+    bool,
+    typer.Option(
+        "--check", help="Say what would be applied: the default. Without a GPU: on the folder's."
+    ),
 ]
 _Triton = Annotated[
     str | None,
@@ -116,9 +119,10 @@ def _installed_triton() -> str:
 
 def _checked(tuned: TunedFolder, device: str | None, triton: str, prints: bool) -> dict[str, Any]:
     from solkit.integrations.applying import obstacle
-    from solkit.pipeline.target import target_device
+    from solkit.pipeline.target import NO_GPU, target_device
 
-    key = target_device(_project.device_setting(device)).key
+    target = target_device(_project.device_setting(device))
+    key = tuned.device if NO_GPU in target.notes else target.key  # no GPU is named, nor is one here
     whys = [obstacle(entry, tuned, key, triton) for entry in tuned.entries]
     if prints:
         console = _base.rich_console()

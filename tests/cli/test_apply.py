@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from solkit.cli import app
 from solkit.core.tuned import LaunchBucket, Speedup, TunedEntry, TunedFolder
 from solkit.datasets.tuned_folder import read_tuned_folder, write_tuned_folder
+from solkit.roofline import nvml
 
 MOE = {"BLOCK_SIZE_M": 16, "BLOCK_SIZE_N": 64, "BLOCK_SIZE_K": 64, "GROUP_SIZE_M": 1}
 OLD, NEW = {**MOE, "num_warps": 4, "num_stages": 3}, {**MOE, "num_warps": 8, "num_stages": 4}
@@ -43,6 +44,13 @@ def test_a_check_says_what_would_be_applied_and_why_not(folder):
         "+ moe (jit) at E=8,M=64,N=512: num_stages=4,num_warps=8, 1.250 times as fast",
         "- softmax (jit) at n=100: the caller's code may use BLOCK elsewhere, as in its grid",
     ]
+
+
+def test_without_a_gpu_the_folders_own_is_meant(folder, monkeypatch):
+    monkeypatch.setattr(nvml, "live_devices", lambda: ())
+    monkeypatch.delenv("SOLKIT_DEVICE", raising=False)
+    ran = apply(folder, "--triton", "3.6.0")
+    assert ran.stdout.startswith("1 of 2 entries would be applied on h200 with Triton 3.6.0")
 
 
 def test_another_gpu_or_triton_applies_nothing(folder):
