@@ -102,6 +102,7 @@ def test_the_generated_kernel_is_captured_and_its_lines_are_the_files(in_child, 
 
     fixed, tiled, point, drawn = in_child(child)
     for result in (fixed, tiled, drawn):
+        assert result.kernels, result.notes
         (kernel,) = result.kernels
         assert (result.status, kernel.error) == (AnalysisStatus.COMPLETE, None)
         assert result.outputs == f"1 output float32[{M}, {N}]"

@@ -275,19 +275,29 @@ def when_imported(name: str, change: Callable[[Any], None]) -> None:
     if name in sys.modules:
         change(sys.modules[name])
         return
-    finders = (finder for finder in sys.meta_path if isinstance(finder, WhenImported))
-    next(finders).waiting[name] = change
+    finder = next((f for f in sys.meta_path if isinstance(f, WhenImported)), None)
+    if finder is None:  # nothing else of CUDA is faked in this process
+        finder = WhenImported({})
+        sys.meta_path.insert(0, finder)
+    finder.waiting[name] = change
+
+
+_CHANGES: Mapping[str, Callable[[Any], None]] = {
+    "torch.utils.cpp_extension": _build_nothing,
+    "torch.nn.attention.flex_attention": _attend_whole,
+    "torch.nn.attention.bias": plain_causal_biases,
+}
 
 
 class WhenImported(importlib.abc.MetaPathFinder):
-    """Changes modules when they are imported."""
+    """Changes modules when they are imported.
 
-    def __init__(self) -> None:
-        self.waiting: dict[str, Callable[[Any], None]] = {
-            "torch.utils.cpp_extension": _build_nothing,
-            "torch.nn.attention.flex_attention": _attend_whole,
-            "torch.nn.attention.bias": plain_causal_biases,
-        }
+    Args:
+        changes: by module; what `install` fakes unless told otherwise.
+    """
+
+    def __init__(self, changes: Mapping[str, Callable[[Any], None]] | None = None) -> None:
+        self.waiting = dict(_CHANGES if changes is None else changes)
         for name in self.waiting.keys() & sys.modules.keys():
             self.waiting.pop(name)(sys.modules[name])
 
