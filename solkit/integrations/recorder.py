@@ -38,7 +38,12 @@ from solkit.adapters.live_calls import INDUCTOR_MODULE, LaunchHooks, PendingLaun
 from solkit.adapters.model_calls import ModelCalls
 from solkit.core.codec import to_json
 from solkit.core.recordings import TensorRecipe
-from solkit.datasets.launch_recordings import SCHEMA, read_launch_recording, write_kernel_files
+from solkit.datasets.launch_recordings import (
+    SCHEMA,
+    is_recording,
+    read_launch_recording,
+    write_kernel_files,
+)
 from solkit.errors import InputError, SolkitError
 from solkit.integrations.launch_spaces import record_of_launch
 from solkit.processes.startup import call_after_imports
@@ -383,7 +388,7 @@ def recording(folder: str | os.PathLike[str]) -> Iterator[None]:
         folder: where to; it may hold earlier recordings, which are merged.
 
     Raises:
-        InputError: the folder cannot be written.
+        InputError: the folder cannot be made.
     """
     place = Path(folder).absolute()  # the program may change its folder
     recorder = LaunchRecorder(place)
@@ -392,8 +397,17 @@ def recording(folder: str | os.PathLike[str]) -> Iterator[None]:
         yield
     finally:
         recorder.close()
-        with contextlib.suppress(SolkitError):  # nothing was launched
-            write_kernel_files(read_launch_recording(place))
+        _write_files(place)
+
+
+def _write_files(folder: Path) -> None:
+    """Write the kernel files, if anything was launched; an error of the program is not hidden."""
+    try:
+        if is_recording(folder):
+            write_kernel_files(read_launch_recording(folder))
+    except Exception as error:
+        why = str(error) if isinstance(error, SolkitError) else repr(error)
+        print(f"solkit: {folder} has no kernel files: {why}", file=sys.stderr)
 
 
 def start_from_environment() -> None:

@@ -503,6 +503,21 @@ def test_a_second_file_of_a_kernel_has_no_other_kernels_name(tmp_path):
     assert "COLS" in other.launches[0].launch.arguments
 
 
+@pytest.mark.parametrize("error", [InputError("full"), KeyError("full")])
+def test_kernel_files_that_cannot_be_written_hide_no_error(tmp_path, monkeypatch, capsys, error):
+    def fail(_):
+        raise error
+
+    monkeypatch.setattr(recorder_module, "write_kernel_files", fail)
+
+    def fails_itself():
+        raise ZeroDivisionError("its own")
+
+    with pytest.raises(ZeroDivisionError, match="its own"):
+        recorded(tmp_path, add, fails_itself)
+    assert "has no kernel files: " in capsys.readouterr().err
+
+
 def test_what_a_grid_sets_for_the_host_stays_that_of_the_launch(tmp_path):
     blocks = []
 
