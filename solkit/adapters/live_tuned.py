@@ -397,7 +397,9 @@ def _short(argument: Any) -> Any:
     shape = getattr(argument, "shape", None)
     if shape is None:
         return type(argument), argument
-    return tuple(shape), getattr(argument, "dtype", None)
+    address = getattr(argument, "data_ptr", None)  # as Triton specialises it
+    is_aligned = address is not None and address() % 16 == 0
+    return tuple(shape), getattr(argument, "dtype", None), is_aligned
 
 
 def _choose_options(

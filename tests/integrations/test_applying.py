@@ -364,6 +364,17 @@ def test_a_choice_is_for_the_gpu_that_it_was_made_for(gpu, tmp_path, monkeypatch
     assert [launch["num_warps"] for launch in gpu] == [8, 4]
 
 
+def test_a_choice_that_loads_is_tried_again_at_another_alignment(gpu, tmp_path, monkeypatch):
+    tried = []
+    monkeypatch.setattr(live_tuned, "_load", tried.append)
+    use(tmp_path, plain())
+    whole = torch.zeros(N + 1)
+    for x in (whole[:N], whole[1:], whole[:N]):
+        scale_kernel[(1,)](x, torch.empty(N), N, BLOCK=64)
+    assert len(tried) == 2
+    assert [launch["num_warps"] for launch in gpu] == [8, 8, 8]
+
+
 def test_a_number_that_changes_at_every_launch_costs_no_memory(gpu, tmp_path, monkeypatch):
     monkeypatch.setattr(live_tuned, "_MOST_CHOICES", 3)
     use(tmp_path, plain())
