@@ -28,7 +28,7 @@ class SolKitFinder(importlib.abc.MetaPathFinder):
         return importlib.machinery.PathFinder.find_spec(name, [str(PACKAGES)])
 
 
-PACKAGES = Path(__file__).resolve().parents[3]
+PACKAGES = Path(__file__).absolute().parents[3]  # installers may link files from elsewhere
 
 
 def run_hidden_module() -> None:
