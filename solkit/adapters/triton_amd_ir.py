@@ -42,6 +42,7 @@ def _rewritten(line: str, number: int) -> list[str]:
     if access is None or place is None:
         return [line]
     body, _, kind = _TAIL.sub("", place["after"]).rpartition(" : ")
+    kind = kind.rpartition(" -> ")[2]  # Triton 3.9 names the pointer's type as well
     tensor = _TENSOR.match(kind.strip())
     if tensor is None:
         return [line]
