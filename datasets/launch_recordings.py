@@ -8,6 +8,7 @@ of each kernel and configuration in use, with its launches as shapes.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import itertools
 import json
@@ -30,6 +31,7 @@ __all__ = [
     "is_recording",
     "kernel_file_in",
     "kernels_of_recording",
+    "launches_as_recorded",
     "read_launch_recording",
     "write_kernel_files",
 ]
@@ -37,6 +39,7 @@ __all__ = [
 SCHEMA = "solkit.recording/1"
 _PATTERN = "launches-*.jsonl"
 _INDEX = "kernels.json"
+_HOW = "launched by a recorded program"
 
 
 @dataclass(frozen=True)
@@ -195,7 +198,7 @@ def write_kernel_files(recording: LaunchRecording) -> tuple[RecordedKernel, ...]
     index = _read_index(folder)
     try:
         for kernel in kernels:
-            text = kernel_file_text(kernel.launches, "launched by a recorded program")
+            text = kernel_file_text(kernel.launches, _HOW)
             file, before = Path(kernel.path), index.get(kernel.name)
             if not file.exists() or _sha256(file.read_bytes()) == before:
                 file.write_text(text, encoding="utf-8")
@@ -204,6 +207,31 @@ def write_kernel_files(recording: LaunchRecording) -> tuple[RecordedKernel, ...]
     except OSError as error:
         raise InputError(f"cannot write into {folder}: {error.strerror}") from error
     return kernels
+
+
+_USERS = {"CONFIGS", "OUTPUTS", "SHAPES", "SPACE", "fill", "inputs", "reference"}
+"""What a user may change of a kernel file without another kernel being launched."""
+
+
+def launches_as_recorded(kernel: RecordedKernel) -> bool:
+    """Tell whether a kernel's file still launches what was recorded."""
+    try:
+        own = _launching_statements(Path(kernel.path).read_text(encoding="utf-8"))
+    except (OSError, SyntaxError, UnicodeDecodeError):
+        return False
+    return _launching_statements(kernel_file_text(kernel.launches, _HOW)) <= own
+
+
+def _launching_statements(text: str) -> set[str]:
+    statements = ast.parse(text).body
+    return {ast.dump(node) for node in statements if not _defined_names(node) & _USERS}
+
+
+def _defined_names(node: ast.stmt) -> set[str]:
+    if isinstance(node, ast.FunctionDef):
+        return {node.name}
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return {target.id for target in targets if isinstance(target, ast.Name)}
 
 
 def _read_index(folder: Path) -> dict[str, str]:

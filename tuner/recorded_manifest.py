@@ -21,6 +21,7 @@ from solkit.core.tuned import Speedup, TunedEntry, TunedFolder, bucket_of_launch
 from solkit.datasets.launch_recordings import (
     RecordedKernel,
     kernels_of_recording,
+    launches_as_recorded,
     read_launch_recording,
     write_kernel_files,
 )
@@ -85,13 +86,15 @@ def _profiled_entry(kernel: RecordedKernel, scale: float) -> ManifestEntry:
 def tuned_folder_of(batch: Batch, kernels: Sequence[RecordedKernel], verified: bool) -> TunedFolder:
     """Return the winners of a batch over a recording, by launch.
 
-    What an autotuner chose and the batch kept is an entry as well: it is not timed anew then.
+    A file whose kernel somebody edited has none: its times say nothing of what the program
+    launches. What an autotuner chose and the batch kept is an entry, too: it is not timed anew then.
 
     Args:
         batch: its result.
         kernels: of the recording.
         verified: whether outputs of the winners were compared.
     """
+    kernels = [kernel for kernel in kernels if launches_as_recorded(kernel)]
     entries = (entry for item in batch.items for entry in _entries(item, kernels, verified))
     versions = {name: batch.environment.get(name) or "" for name in ("torch", "triton")}
     return TunedFolder(batch.device, versions["torch"], versions["triton"], tuple(entries))

@@ -9,6 +9,7 @@ from typing import Literal
 
 from solkit.core.kernel_programs import Binding
 from solkit.core.launches import Launch
+from solkit.core.outcomes import canonical
 from solkit.core.reports import Ratio
 from solkit.core.values import Value
 
@@ -56,7 +57,7 @@ class LaunchBucket:
         """
         constants = {name: other.constants.get(name, v) for name, v in self.constants.items()}
         return (
-            constants == dict(self.constants)
+            canonical(constants) == canonical(self.constants)  # 1, 1.0 and True compile apart
             and other.dtypes == {**other.dtypes, **self.dtypes}
             and all(_alike(n, other.scalars.get(name)) for name, n in self.scalars.items())
             and all(_alike_shapes(s, other.shapes.get(name)) for name, s in self.shapes.items())

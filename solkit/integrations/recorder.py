@@ -185,7 +185,12 @@ class LaunchRecorder:
         """Make a launch, and count it; the first of its kind is described."""
         begun_s = time.monotonic()
         counter, recipes = self._prepare(pending)
-        result = proceed()
+        try:
+            result = proceed()
+        except BaseException:
+            if recipes is not None:  # the next one of its kind may be the first that runs
+                self._forget_kind(counter)
+            raise
         try:
             if recipes is not None:
                 self._describe(pending, counter, recipes)
@@ -194,6 +199,11 @@ class LaunchRecorder:
             counter.number = -1
             self._leave_out(pending, error)
         return result
+
+    def _forget_kind(self, counter: _Counter) -> None:
+        with self._lock:
+            kept = {key: c for key, c in self._counters.items() if c is not counter}
+            self._counters = kept
 
     def _prepare(self, pending: PendingLaunch) -> tuple[_Counter, dict[str, TensorRecipe] | None]:
         try:

@@ -292,6 +292,7 @@ class _Batch:
 
     def _write_tuned_folder(self, result: Batch, verified: bool) -> None:
         """Write what `solkit.apply` gives the recorded program's launches."""
+        from solkit.datasets.launch_recordings import launches_as_recorded
         from solkit.datasets.tuned_folder import write_tuned_folder
         from solkit.tuner.recorded_manifest import tuned_folder_of
 
@@ -300,6 +301,10 @@ class _Batch:
         tuned = tuned_folder_of(result, self.recorded, verified)
         path = write_tuned_folder(self.how.emit_to or self.manifest.path, tuned)
         self._add_note(f"{path} has {len(tuned.entries)} tuned launches, for `solkit.apply`.")
+        if edited := [k.name for k in self.recorded if not launches_as_recorded(k)]:
+            self._add_note(
+                f"Not in it, as their kernels are no longer those recorded: {', '.join(edited)}."
+            )
 
     def _write_emitted(self, works: Sequence[Work], items: Sequence[BatchItem]) -> list[BatchItem]:
         """Write the forms that the manifest asks for: each entry's results together."""

@@ -89,6 +89,7 @@ def test_sizes_are_alike_within_a_power_of_two_and_a_specialisation(size, is_ali
     "live",
     [
         replace(BUCKET, constants={"CAUSAL": False, "OUT": None}),
+        replace(BUCKET, constants={"CAUSAL": 1, "OUT": None}),
         replace(BUCKET, dtypes={"x": "fp16"}),
         replace(BUCKET, shapes={"x": (4096, 128, 1)}),
         replace(BUCKET, shapes={}),

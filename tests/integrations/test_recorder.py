@@ -38,6 +38,7 @@ from solkit.datasets.kernels import kernel_at_path
 from solkit.datasets.launch_recordings import (
     kernel_file_in,
     kernels_of_recording,
+    launches_as_recorded,
     read_launch_recording,
     write_kernel_files,
 )
@@ -138,6 +139,23 @@ def test_a_launch_that_fails_fails_as_ever_and_is_not_recorded(tmp_path, monkeyp
         add()
     with pytest.raises(InputError, match="no recorded launches"):
         read_launch_recording(tmp_path)
+
+
+def test_a_launch_that_succeeds_after_one_that_failed_is_recorded(tmp_path, monkeypatch):
+    fails = iter([True, False, False])
+
+    def run(*args, **kwargs):
+        if next(fails):
+            raise RuntimeError("out of memory")
+        return launch_nothing(*args, **kwargs)
+
+    monkeypatch.setattr(JITFunction, "run", run)
+    with solkit.recording(tmp_path):
+        with pytest.raises(RuntimeError):
+            add()
+        add(), add()
+    (launch,) = read_launch_recording(tmp_path).launches
+    assert launch.calls == 2
 
 
 def test_timing_launches_of_an_autotuner_are_left_out(tmp_path):
@@ -352,6 +370,24 @@ def test_a_file_that_somebody_edited_stays(tmp_path):
     edited.write_text(edited.read_text() + "\nMINE = 1\n")
     write_kernel_files(read_launch_recording(tmp_path))
     assert edited.read_text().endswith("MINE = 1\n")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "as_recorded"),
+    [
+        ("def reference(", "def reference(x_ptr, y_ptr, out_ptr):\n    return\n\n\ndef was(", True),
+        ("SPACE = {", "SPACE = {'num_ctas': [1], ", True),
+        ("tl.store(", "tl.store(0 + ", False),
+        ("def valid(", "def valid(:", False),
+    ],
+)
+def test_only_files_that_launch_what_was_recorded_have_a_say(tmp_path, before, after, as_recorded):
+    (kernel,) = write_kernel_files(recorded(tmp_path, add))
+    assert launches_as_recorded(kernel)
+    file = tmp_path / "add_kernel.py"
+    assert before in file.read_text()
+    file.write_text(file.read_text().replace(before, after, 1))
+    assert launches_as_recorded(kernel) is as_recorded
 
 
 # --------------------------------------------------------------------------------------- faults
