@@ -87,7 +87,7 @@ def tuned_folder_of(batch: Batch, kernels: Sequence[RecordedKernel], verified: b
     """Return the winners of a batch over a recording, by launch.
 
     A file whose kernel somebody edited has none: its times say nothing of what the program
-    launches. What an autotuner chose and the batch kept is an entry, too: it is not timed anew then.
+    launches. What an autotuner chose and the batch kept is an entry, too: then nothing is timed.
 
     Args:
         batch: its result.
