@@ -285,12 +285,18 @@ _STATE = _State()
 
 
 def _print_summary() -> None:
+    """Say what was applied, unless this process only served another, as Inductor's compilers do."""
     chooser = _STATE.chooser
-    if chooser is not None and live_tuned.JIT in sys.modules:
+    if chooser is not None and (chooser.notes or _used_gpu()):
         print(
             f"solkit: {summary(chooser.tuned, chooser.notes.values(), chooser.folder)}",
             file=sys.stderr,
         )
+
+
+def _used_gpu() -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch.cuda.is_initialized())
 
 
 def summary(tuned: TunedFolder, choices: Iterable[AppliedChoice], folder: str) -> str:

@@ -15,6 +15,7 @@ from solkit.datasets.tuned_folder import write_tuned_folder
 from solkit.processes.startup import shim_environment
 
 JIT = "class JITFunction:\n    def run(self): print('launched', self._solkit_plan)\n"
+TORCH = "class cuda:\n    is_initialized = staticmethod(lambda: {})\n"
 PROGRAM = """
 import torch
 from triton.runtime.jit import JITFunction
@@ -36,7 +37,7 @@ def place(tmp_path):
     runtime.mkdir(parents=True)
     (runtime / "__init__.py").touch()
     (runtime.parent / "__init__.py").write_text("import triton.runtime.jit")
-    (tmp_path / "path" / "torch.py").touch()
+    (tmp_path / "path" / "torch.py").write_text(TORCH.format("True"))
     (runtime / "jit.py").write_text(JIT)
     (tmp_path / "path" / "sitecustomize.py").write_text("print('own start')\n")
     write_tuned_folder(tmp_path / "tuned", TunedFolder("h100-sxm", entries=(ENTRY,)))
@@ -59,6 +60,12 @@ def test_a_process_that_the_program_starts_begins_like_it(place):
         f"solkit: {place / 'tuned'}: applied to 0 kernels; "
         "not applied: other (not launched in this process)\n"
     )
+
+
+def test_a_process_without_a_gpu_such_as_inductors_compiler_says_nothing(place):
+    (place / "path" / "torch.py").write_text(TORCH.format("False"))
+    ran = start(place, "-c", PROGRAM, SOLKIT_APPLY=str(place / "tuned"))
+    assert (ran.stdout, ran.stderr) == ("own start\nlaunched None\n", "")
 
 
 def test_a_process_that_launches_nothing_loads_and_says_nothing(place):
