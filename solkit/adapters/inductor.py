@@ -25,7 +25,6 @@ import sympy
 import torch
 import torch._inductor.config as inductor_config
 import triton
-from torch._dynamo.device_interface import CudaInterface
 from torch._guards import TracingContext, tracing
 from torch._inductor import compile_fx
 from torch._inductor.codegen.common import SizeArg, TensorArg, WorkspaceArg, WorkspaceZeroMode
@@ -44,7 +43,7 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from solkit.adapters import fake_triton
 from solkit.adapters.fake_cuda.graphs import fake_graphs
-from solkit.adapters.fake_cuda.torch_cuda import fake_torch_cuda
+from solkit.adapters.fake_cuda.torch_cuda import fake_torch_cuda, update_device_interface
 from solkit.adapters.inductor_text import AXES, parameters, read_kernel, write_grid
 from solkit.adapters.versions import warn_if_untested
 from solkit.core import Device
@@ -194,10 +193,7 @@ def install(device: Device) -> None:
 
 def prepare() -> None:
     """Let Inductor ask the fake `torch.cuda`, and choose without timing."""
-    for name, value in [*vars(CudaInterface).items()]:  # which took torch.cuda's before
-        if isinstance(value, staticmethod) and hasattr(torch.cuda, name):
-            setattr(CudaInterface, name, staticmethod(getattr(torch.cuda, name)))
-    CudaInterface.Worker.get_device_properties = staticmethod(torch.cuda.get_device_properties)
+    update_device_interface()
     add_preprocessing_fn(_one_choice)
 
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import linecache
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -258,6 +260,7 @@ def test_random_integers_are_told_when_they_are_read(in_child):
 
 
 DEFERRED = """
+import subprocess
 import sys, torch
 stand_in = sys.modules["torch._dynamo"]
 assert torch._dynamo.disable(len) is len
@@ -483,3 +486,17 @@ def test_objects_of_a_compiled_class_are_called(in_child):
 
 def test_streams_that_libraries_take_when_imported_are_there(in_child):
     assert in_child(lambda: torch._C._cuda_getCurrentRawStream(0)) == 0
+
+
+@pytest.mark.slow
+def test_inductors_interface_asks_the_fakes_though_it_was_loaded_before():
+    code = """
+from torch._dynamo.device_interface import CudaInterface
+from solkit.adapters import fake_cuda
+from solkit.roofline.devices import find
+fake_cuda.install(find("h100"))
+print(CudaInterface.get_device_properties(0).multi_processor_count)
+print(CudaInterface.Worker.get_device_properties(0).multi_processor_count)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.stdout == "132\n132\n", ran.stderr

@@ -17,7 +17,13 @@ import torch
 
 from solkit.core import Device
 
-__all__ = ["Nothing", "fake_torch_cuda", "memory_bus_bits", "replace_in_torch"]
+__all__ = [
+    "Nothing",
+    "fake_torch_cuda",
+    "memory_bus_bits",
+    "replace_in_torch",
+    "update_device_interface",
+]
 
 
 class Nothing(contextlib.AbstractContextManager["Nothing"]):
@@ -185,6 +191,19 @@ def fake_torch_cuda(device: Device) -> None:
         setattr(torch.cuda.nvtx, name, type(name, (Nothing,), {}))
     torch.cuda.default_generators = (_Generator("cuda"),)
     torch.Generator = _Generator  # type: ignore[misc]
+    update_device_interface()
+
+
+def update_device_interface() -> None:
+    """Let Inductor ask the fakes, if it is loaded: it took functions of `torch.cuda` then."""
+    module: Any = sys.modules.get("torch._dynamo.device_interface")
+    if module is None:
+        return
+    interface = module.CudaInterface
+    for name, value in [*vars(interface).items()]:
+        if isinstance(value, staticmethod) and hasattr(torch.cuda, name):
+            setattr(interface, name, staticmethod(getattr(torch.cuda, name)))
+    interface.Worker.get_device_properties = staticmethod(torch.cuda.get_device_properties)
 
 
 def _doing_nothing(name: str) -> type[Nothing]:
