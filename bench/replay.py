@@ -173,10 +173,10 @@ class PlainGaussianProcess:
         """The free point with the largest expected improvement."""
         targets, points = self.targets(), self.features[self.seen]
         if len(targets) % self.REFIT == 0 or len(targets) == self.STARTS:
-            found = minimize(
+            fit = minimize(
                 self.loss, self.hyper, (points, targets), "L-BFGS-B", options={"maxiter": 15}
             )
-            self.hyper = found.x if np.isfinite(found.fun) else self.hyper
+            self.hyper = fit.x if np.isfinite(fit.fun) else self.hyper
         factor = cho_factor(self.covariance(points, points, True), lower=True)
         pool = self.pool(targets)
         cross = self.covariance(self.features[pool], points)
@@ -189,13 +189,13 @@ class PlainGaussianProcess:
 
     def pool(self, targets):
         """All free points, or those next to the five best and a sample."""
-        left = np.flatnonzero(self.free)
-        if len(left) <= self.POOL:
-            return left
+        free = np.flatnonzero(self.free)
+        if len(free) <= self.POOL:
+            return free
         best = self.features[np.array(self.seen)[np.argsort(targets)[:5]]]
-        steps = (np.abs(self.features[left][:, None] - best[None]) > 1e-9).sum(-1).min(1)
-        near = left[np.argsort(steps + self.chance.random(len(left)))[: self.POOL // 2]]
-        drawn = self.chance.choice(left, self.POOL // 2, replace=False)
+        steps = (np.abs(self.features[free][:, None] - best[None]) > 1e-9).sum(-1).min(1)
+        near = free[np.argsort(steps + self.chance.random(len(free)))[: self.POOL // 2]]
+        drawn = self.chance.choice(free, self.POOL // 2, replace=False)
         return np.unique(np.r_[near, drawn])
 
     def covariance(self, a, b, noisy=False, hyper=None):

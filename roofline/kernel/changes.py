@@ -370,11 +370,8 @@ def _grown(
     words: str,
 ) -> Iterator[Change]:
     """Yield a change of a figure that is worse if it is larger."""
-    factor = _ratio(after, before)
-    if abs(factor - 1) > _SAME:
-        yield _change(
-            place, name, (before, after), factor, f"{words} {write(before)} → {write(after)}"
-        )
+    sentence = f"{words} {write(before)} → {write(after)}"
+    yield from _varied(place, name, (before, after), _ratio(after, before), sentence)
 
 
 def _shrunk(
@@ -386,11 +383,15 @@ def _shrunk(
     words: str,
 ) -> Iterator[Change]:
     """Yield a change of a figure that is worse if it is smaller."""
-    factor = _ratio(before, after)
+    sentence = f"{words} {write(before)} → {write(after)}"
+    yield from _varied(place, name, (before, after), _ratio(before, after), sentence)
+
+
+def _varied(
+    place: _Place, name: str, values: tuple[float, float], factor: float, words: str
+) -> Iterator[Change]:
     if abs(factor - 1) > _SAME:
-        yield _change(
-            place, name, (before, after), factor, f"{words} {write(before)} → {write(after)}"
-        )
+        yield _change(place, name, values, factor, words)
 
 
 def _change(

@@ -70,6 +70,7 @@ def test_the_model_says_where_nothing_was_timed():
 @pytest.mark.parametrize(
     ("device", "pipe", "tera"),
     [
+        # quoted from memory: the reports were not at hand when this was written
         # SemiAnalysis, "MI300X vs H100 vs H200 Benchmark Part 1: Training" (December 2024)
         (MI300X, "tensor.bf16", 620),
         (MI300X, "tensor.fp8", 990),
