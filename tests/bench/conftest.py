@@ -1,8 +1,9 @@
-"""The benches are scripts beside each other: they import each other by name."""
+"""The benches are scripts beside each other: they import each other by name, as helpers here do."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE.parents[1] / "bench"), str(HERE)]

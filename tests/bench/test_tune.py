@@ -6,38 +6,19 @@ import argparse
 import contextlib
 import json
 from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import tune
+from made_up_recording import ROWS, SeededBench
 
-from solkit.core import Outcome, TuneSettings, Verdict
+from solkit.core import TuneSettings, Verdict
 from solkit.kernelfiles import load
 from solkit.measure.benches import RecordedBench
 from solkit.pipeline.tuning_context import recorded_ground
 
 ROOT = Path(__file__).parents[2]
-BASE = Outcome(
-    *("k" * 16, "made_up", "other", "file", "made_up/N=1", "h200", {}, Verdict.CORRECT),
-    *(datetime.now(timezone.utc), "random"),
-    shape={"N": 1},
-)
-ROWS = tuple(
-    replace(
-        BASE,
-        sequence=number,
-        params={"BLOCK": block, "num_warps": warps},
-        time_ms=1.0 + abs(block - 64) / 64 + warps / 8,
-        samples_ms=(1.0 + abs(block - 64) / 64 + warps / 8,) * 3,
-        gpu_s=0.05,
-        compile_s=0.5,
-    )
-    for number, (block, warps) in enumerate(
-        (block, warps) for block in (16, 32, 64, 128, 256) for warps in (1, 2, 4, 8)
-    )
-)
 
 
 @pytest.fixture(autouse=True)
@@ -56,12 +37,6 @@ def recorded(monkeypatch):
     monkeypatch.setattr(tune, "read", lambda _: (ROWS[0].kernel_id, None))
     tried = tune.Course((tune.Row(dict(ROWS[0].params), 1.0, 0.0, 0.0, 0.0),))
     monkeypatch.setitem(tune.BY, "autotune", lambda *_: tried)
-
-
-class SeededBench(RecordedBench):
-    """Has no inputs, so their seed changes nothing."""
-
-    seed, waited_s = 0, 0.0
 
 
 def options(**given):
