@@ -18,9 +18,9 @@ from solkit.core import Binding, KernelProgram, TensorLayout, Value
 from solkit.core.recordings import RecordedLaunch, TensorRecipe
 from solkit.errors import UnsupportedError
 
-__all__ = ["file_group", "kernel_file_text", "launch_sizes", "tensor_paths"]
+__all__ = ["TORCH_DTYPES", "file_group", "kernel_file_text", "launch_sizes", "tensor_paths"]
 
-_TORCH_DTYPES: Mapping[str, str] = {
+TORCH_DTYPES: Mapping[str, str] = {
     "i1": "bool",
     "u8": "uint8",
     "fp16": "float16",
@@ -650,7 +650,7 @@ def _tensor_rows(record: RecordedLaunch, tensors: Sequence[str]) -> Iterator[str
         base = starts[layout.storage] // _ALIGNED_BYTES * _ALIGNED_BYTES
         offset = layout.offset_elements - base // layout.element_bytes
         size = ends[layout.storage] - base
-        dtype = _TORCH_DTYPES[layout.dtype]
+        dtype = TORCH_DTYPES[layout.dtype]
         form = (dtype, tuple(layout.shape), tuple(layout.strides), offset, size)
         recipe = _recipe(record.recipes.get(path, TensorRecipe()), layout)
         yield f"({layout.storage}, {form}, {recipe})"

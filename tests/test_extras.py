@@ -32,6 +32,7 @@ COMMANDS = {
     "judge": ("{json}", None),
     "profile": ("{out}", None),
     "record": ("{out}.py", None),
+    "precompile": ("{out}", None),
     "apply": ("{out}", None),
     "run": ("--apply {out} -- {out}", None),
     "rank": ("{out}", None),

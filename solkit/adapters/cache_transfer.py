@@ -16,7 +16,17 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["add_to_cache", "cache_folder", "pack_cache"]
+__all__ = [
+    "CACHE",
+    "add_folder_to_cache",
+    "add_to_cache",
+    "cache_folder",
+    "pack_cache",
+    "versions_of_cache",
+]
+
+CACHE = "triton_cache"
+"""A cache's name in a recorded or tuned folder."""
 
 _GROUP = "__grp__"
 _PATHS = "child_paths"
@@ -31,7 +41,12 @@ def cache_folder() -> Path:
 
 def pack_cache(folder: Path) -> dict[str, bytes]:
     """Return the content of a cache, by path below it; nothing that is being written."""
-    files = (path for path in folder.glob("*/*") if not path.name.startswith("tmp."))
+    places = [place for place in folder.glob("*") if place.is_dir()]
+    return {name: data for place in places for name, data in _files_below(place, folder).items()}
+
+
+def _files_below(place: Path, folder: Path) -> dict[str, bytes]:
+    files = (path for path in place.iterdir() if not path.name.startswith("tmp."))
     return {
         file.relative_to(folder).as_posix(): file.read_bytes() for file in files if file.is_file()
     }
@@ -47,6 +62,30 @@ def add_to_cache(files: Mapping[str, bytes], folder: Path) -> int:
     """
     named = sorted(files, key=lambda name: (Path(name).name.startswith(_GROUP), name))
     return sum(_write_new_file(folder / name, files[name]) for name in named)
+
+
+def add_folder_to_cache(source: Path, folder: Path) -> int:
+    """Put what a cache has into another, which may be the same; returns how many files are new.
+
+    Raises:
+        OSError: the other cannot be written.
+    """
+    if folder.exists() and source.samefile(folder):
+        return 0
+    added = 0
+    for place in source.iterdir():
+        if place.is_dir() and not any((folder / place.name).glob(f"{_GROUP}*")):
+            added += add_to_cache(_files_below(place, source), folder)
+    return added
+
+
+def versions_of_cache(folder: Path) -> set[str]:
+    """Return the versions of Triton that compiled a cache's kernels."""
+    versions = set()
+    for file in folder.glob("*/*.json"):
+        if not file.name.startswith((_GROUP, "tmp.")):
+            versions.add(str(json.loads(file.read_text()).get("triton_version")))
+    return versions - {"None"}
 
 
 def _write_new_file(place: Path, content: bytes) -> bool:

@@ -76,6 +76,7 @@ __all__ = [
     "TensorArgument",
     "add_remark",
     "argument_of",
+    "fake_driver",
     "inside_custom_ops",
     "install",
     "is_custom_op",
@@ -104,7 +105,7 @@ def install(device: Device) -> None:
     _private_caches()
     knobs.runtime.interpret = False  # interpreted kernels launch nothing
     fake_cuda.when_imported("helion.runtime.kernel", fake_helion.install)
-    driver = _fake_driver(device)
+    driver = fake_driver(device)
     for owner, name, fake in (
         (triton_driver, "_default", driver),
         (triton_driver, "_active", driver),
@@ -374,7 +375,7 @@ def _ignore_fake(op: Any, fake: Any) -> None:
 # ---------------------------------------------------------------------------------- driver
 
 
-def _fake_driver(device: Device) -> SimpleNamespace:
+def fake_driver(device: Device) -> SimpleNamespace:
     """Return a fake `triton.backends.driver.GPUDriver`."""
     constants = {
         "get_current_target": gpu_target(device),
@@ -419,6 +420,10 @@ class _Utils:
 
     def get_device_properties(self, *_: Any) -> dict[str, int]:
         return dict(self._properties)
+
+    def load_binary(self, *_: Any) -> tuple[None, int, int, int, int]:
+        """Load nothing: module, function, registers, spills, threads that a block may have."""
+        return None, 0, 0, 0, 1024
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

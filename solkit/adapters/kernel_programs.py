@@ -16,6 +16,7 @@ import triton.language as tl
 from triton.runtime.jit import JITFunction
 
 from solkit.core.kernel_programs import Binding, KernelFunction, KernelProgram
+from solkit.core.recordings import FunctionOrigin
 from solkit.core.values import Value
 
 __all__ = ["ProgramContext", "binding_of_value", "context_of_kernel", "program_of_kernel"]
@@ -34,11 +35,13 @@ class ProgramContext:
         decorators: by function, e.g. ``"@triton.jit(noinline=True)"``.
         helpers: texts of functions that the compiler calls, by qualified name: those that need
             nothing but Triton, torch and Python.
+        origins: module and line of each function.
     """
 
     imports: Mapping[str, Mapping[str, str]]
     decorators: Mapping[str, str]
     helpers: Mapping[str, str]
+    origins: Mapping[str, FunctionOrigin]
 
 
 @lru_cache(maxsize=4096)
@@ -53,6 +56,10 @@ def context_of_kernel(
         {key: dict(_modules_named(part)) for key, part in functions.items()},
         {key: _decorator_text(part) for key, part in functions.items()},
         {name: text for part in functions.values() for name, text in _helpers_of(part)},
+        {
+            key: FunctionOrigin(part.fn.__module__, part.starting_line_number, part.hash or "")
+            for key, part in functions.items()
+        },
     )
 
 

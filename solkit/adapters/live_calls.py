@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -57,6 +58,7 @@ class RequestedLaunch:
         launcher: what chose the configuration.
         configs: the configurations that it may choose from; empty without an autotuner.
         heuristics: functions of the arguments that give constants, by name.
+        file_text: of the file that Inductor wrote for its kernel; empty for others' kernels.
     """
 
     kernel: Any
@@ -67,6 +69,7 @@ class RequestedLaunch:
     launcher: Launcher = "jit"
     configs: tuple[Mapping[str, Value], ...] = ()
     heuristics: Mapping[str, Callable[[Mapping[str, Any]], Any]] = field(default_factory=dict)
+    file_text: str = ""
 
     @property
     def name(self) -> str:
@@ -248,7 +251,16 @@ def _inductor_launch(tuner: Any, args: Sequence[Any]) -> RequestedLaunch:
         _inductor_options(tuner.triton_meta, config),
         "inductor",
         tuple(config_values(candidate) for candidate in _inductor_configs(tuner)),
+        file_text=_file_text(tuner),
     )
+
+
+def _file_text(tuner: Any) -> str:
+    """Return the file that Inductor wrote for a kernel; empty if it cannot be read."""
+    try:
+        return Path(tuner.filename).read_text(encoding="utf-8")
+    except (AttributeError, OSError, TypeError, UnicodeDecodeError):
+        return ""
 
 
 def _inductor_options(meta: Mapping[str, Any], config: Any) -> dict[str, Any]:

@@ -23,7 +23,10 @@ from solkit.core.tuned import LaunchBucket, Launcher, complete_params
 from solkit.core.values import Value
 from solkit.processes.startup import call_after_imports
 
-__all__ = ["ChoiceRequest", "Chooser", "Params", "serve", "withdraw"]
+__all__ = [
+    *("PROGRAM", "ChoiceRequest", "Chooser", "Params", "compile_config", "jit_function", "serve"),
+    "withdraw",
+]
 
 Params = Mapping[str, Value]
 
@@ -32,7 +35,7 @@ INDUCTOR = "torch._inductor.runtime.triton_heuristics"
 _LAUNCH = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 """Options of a configuration that no kernel's text reads."""
 _PLAIN = (bool, int, float, str, type(None))
-_DIGEST, _PLAN = "_solkit_program", "_solkit_plan"
+PROGRAM, _PLAN = "_solkit_program", "_solkit_plan"
 
 
 @dataclass(frozen=True)
@@ -185,7 +188,7 @@ def choose_configs(tuner: Any, kwargs: Mapping[str, Any]) -> list[Any] | None:
     try:
         _check_keeps_nothing(tuner)
         config = _config_of_tuner(tuner, kwargs, params)
-        _compile_config(tuner, kwargs, config)
+        compile_config(tuner, kwargs, config)
     except Exception as error:
         chooser.failed(request, params, error)
         return None
@@ -231,7 +234,7 @@ def _time_no_choice(original: Any) -> Any:
 
 def _request_of_tuner(tuner: Any, kwargs: Mapping[str, Any]) -> ChoiceRequest:
     offers = tuple(map(_params_of, tuner.configs))
-    function = _jit_function(tuner)
+    function = jit_function(tuner)
     named = _named_arguments(function, tuple(tuner.nargs.values()), kwargs)
     return ChoiceRequest(
         *(str(tuner.base_fn.__name__), "autotuner", function, _current_device(), _bucket(named)),
@@ -240,7 +243,8 @@ def _request_of_tuner(tuner: Any, kwargs: Mapping[str, Any]) -> ChoiceRequest:
     )
 
 
-def _jit_function(kernel: Any) -> Any:
+def jit_function(kernel: Any) -> Any:
+    """Return the function under decorators; raises AttributeError if there is none."""
     from triton.runtime.jit import JITFunction
 
     while not isinstance(kernel, JITFunction):
@@ -309,7 +313,7 @@ def _set_params(config: Any, params: Params) -> None:
             config.kwargs[name] = value
 
 
-def _compile_config(tuner: Any, kwargs: Mapping[str, Any], config: Any) -> None:
+def compile_config(tuner: Any, kwargs: Mapping[str, Any], config: Any) -> None:
     """Compile and load a launch as `Autotuner.run` asks for it: the launch itself follows."""
     if config.pre_hook is not None:
         config.pre_hook({**tuner.nargs, **kwargs, **config.all_kwargs()})
@@ -484,11 +488,11 @@ def _unbundled(kwargs: Mapping[str, Any]) -> dict[str, Any]:
 def _request_of_inductor(tuner: Any, reload_kernel: Any) -> ChoiceRequest:
     from solkit.adapters.launch_records import program_digest
 
-    digest = vars(tuner).get(_DIGEST, "")  # a worker process that has it may have compiled this
+    digest = vars(tuner).get(PROGRAM, "")  # a worker process that has it may have compiled this
     if not digest:
         if tuner.fn.fn is None:
             tuner.fn = (reload_kernel or tuner._reload_kernel)().fn
-        digest = vars(tuner)[_DIGEST] = program_digest(tuner.fn)
+        digest = vars(tuner)[PROGRAM] = program_digest(tuner.fn)
     configs = _configs_of_inductor(tuner)
     offers = tuple(map(_params_of, configs))
     return ChoiceRequest(

@@ -83,6 +83,8 @@ def recorded_launch(requested: RequestedLaunch) -> RecordedLaunch:
         imports=context.imports,
         decorators=context.decorators,
         helpers=context.helpers,
+        origins=context.origins,
+        inductor_source=requested.file_text,
         obstacle="; ".join(obstacles),
     )
 

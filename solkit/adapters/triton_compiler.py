@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 
 import triton
 from triton import knobs
-from triton._C.libtriton import ir, passes
+from triton._C.libtriton import get_cache_invalidating_env_vars, ir, passes
 from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia import driver as nvidia_driver
 from triton.compiler import ASTSource, CompiledKernel
@@ -51,6 +51,8 @@ __all__ = [
     "Specialisation",
     "compile_for",
     "compile_kernel",
+    "compiler_environment",
+    "compiler_name",
     "describe_launch",
     "fill_cache",
     "gpu_target",
@@ -149,6 +151,18 @@ def prepare() -> None:
     with contextlib.suppress(ImportError):
         importlib.import_module("triton.experimental.gluon.nvidia.hopper")
         importlib.import_module("triton.tools.tensor_descriptor")
+
+
+def compiler_environment() -> dict[str, str]:
+    """Return the variables of the environment that Triton's keys depend on, as they are set."""
+    return dict(get_cache_invalidating_env_vars())
+
+
+def compiler_name(target: GPUTarget) -> str:
+    """Return the version of what makes the binary, which Triton's keys hold, and the target."""
+    text = str(make_backend(target).hash())
+    release = re.search(r"\bV(\d+\.\d+\.\d+)", text)  # of ptxas's four lines
+    return f"ptxas {release[1]} for {target.arch}" if release else text
 
 
 def gpu_target(device: Device) -> GPUTarget:

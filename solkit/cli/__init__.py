@@ -38,6 +38,8 @@ from solkit.cli.init import init
 from solkit.cli.judge import EPILOG as JUDGE_EPILOG
 from solkit.cli.judge import judge
 from solkit.cli.mcp import mcp
+from solkit.cli.precompile import EPILOG as PRECOMPILE_EPILOG
+from solkit.cli.precompile import precompile
 from solkit.cli.profile import profile
 from solkit.cli.rank import rank
 from solkit.cli.record import EPILOG as RECORD_EPILOG
@@ -79,6 +81,7 @@ app.command()(inductor)
 app.command(rich_help_panel=_LEARNING)(replay)
 app.command(epilog=EMIT_EPILOG)(emit)
 app.command(epilog=BATCH_EPILOG)(batch)
+app.command(epilog=PRECOMPILE_EPILOG)(precompile)
 app.command(epilog=APPLY_EPILOG)(apply)
 app.command()(run)
 app.command()(serve)

@@ -17,7 +17,8 @@ _Command = Annotated[
     list[str], typer.Argument(metavar="-- COMMAND...", help="A program or script, with arguments.")
 ]
 _Apply = Annotated[
-    Path, typer.Option("--apply", metavar="FOLDER", help="A tuned folder, as `solkit batch` makes.")
+    Path,
+    typer.Option("--apply", metavar="FOLDER", help="What `solkit batch` or `precompile` wrote."),
 ]
 
 
@@ -28,11 +29,10 @@ def run(command: _Command, folder: _Apply, verbose: _options.Tracebacks = False)
     stderr says what was applied, what was not, and why.
     """
     with exit_codes.failures_as_exit_codes(verbose, "run"):
-        from solkit.datasets.tuned_folder import read_tuned_folder
-        from solkit.integrations.applying import environment_for
+        from solkit.integrations.applying import environment_for, read_applied_folder
         from solkit.processes.startup import command_words
 
-        read_tuned_folder(folder)
+        read_applied_folder(folder)
         replace_process(command_words(command), environment_for(folder))
 
 

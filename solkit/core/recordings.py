@@ -12,7 +12,7 @@ from solkit.core.outcomes import canonical
 from solkit.core.tuned import Launcher
 from solkit.core.values import Value
 
-__all__ = ["ChoiceAnswer", "RecordedLaunch", "TensorRecipe"]
+__all__ = ["ChoiceAnswer", "FunctionOrigin", "PrecompiledKernel", "RecordedLaunch", "TensorRecipe"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,21 @@ class TensorRecipe:
     high: float | None = None
     minus_infinity_share: float = 0.0
     values: str = ""
+
+
+@dataclass(frozen=True)
+class FunctionOrigin:
+    """Where a program has a function from; Triton's cache tells functions apart by their line.
+
+    Attributes:
+        module: that defines it.
+        line: of its file on which it begins, decorators with it.
+        key: what Triton knew it by in the recorded process; empty if it was not asked.
+    """
+
+    module: str
+    line: int
+    key: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,6 +84,8 @@ class RecordedLaunch:
         imports: modules that names of a function stand for, by function and name.
         decorators: by function, e.g. ``"@triton.jit"``.
         helpers: texts of functions that the compiler calls, by qualified name.
+        origins: of the program's functions, by their keys in it.
+        inductor_source: the file that Inductor wrote for its kernel; empty for others' kernels.
         obstacle: why it cannot be launched again; empty if it can.
         calls: how often the program launched it.
         graph_calls: those of them that a CUDA graph captured.
@@ -87,6 +104,8 @@ class RecordedLaunch:
     imports: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     decorators: Mapping[str, str] = field(default_factory=dict)
     helpers: Mapping[str, str] = field(default_factory=dict)
+    origins: Mapping[str, FunctionOrigin] = field(default_factory=dict)
+    inductor_source: str = ""
     obstacle: str = ""
     calls: int = 0
     graph_calls: int = 0
@@ -111,3 +130,22 @@ class RecordedLaunch:
             graph_calls=self.graph_calls + graph_calls,
             host_ms=self.host_ms + host_ms,
         )
+
+
+@dataclass(frozen=True)
+class PrecompiledKernel:
+    """What a recorded launch added to a cache.
+
+    Attributes:
+        kernel: the kernel's name.
+        launcher: what chose its configuration.
+        compiled: folders in Triton's cache of kernels that were compiled.
+        cached: keys of those that were there already.
+        why: why it, or a part of it, could not be compiled; empty if it could.
+    """
+
+    kernel: str
+    launcher: Launcher
+    compiled: tuple[str, ...] = ()
+    cached: tuple[str, ...] = ()
+    why: str = ""

@@ -30,6 +30,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from solkit.adapters import live_tuned
+from solkit.adapters.cache_transfer import CACHE
+from solkit.adapters.live_compiles import CompileWatch
 from solkit.adapters.live_tuned import ChoiceRequest, Params
 from solkit.core.outcomes import canonical
 from solkit.core.tuned import (
@@ -39,7 +41,7 @@ from solkit.core.tuned import (
     TunedEntry,
     TunedFolder,
 )
-from solkit.datasets.tuned_folder import read_tuned_folder
+from solkit.datasets.tuned_folder import FILE, read_tuned_folder
 from solkit.errors import SolkitError, UnknownDeviceError
 from solkit.processes.startup import shim_environment
 
@@ -59,22 +61,60 @@ def apply(folder: str | os.PathLike[str]) -> None:
     """Give launches of this process their tuned configurations, from now on.
 
     Call it before the first launch: what a launcher has chosen already stays. Processes that are
-    forked inherit it. At exit one line on stderr says what was applied.
+    forked inherit it. At exit one line on stderr says what was applied. Kernels that `solkit
+    precompile` put into the folder are found by Triton, and that line says what it compiled.
 
     Args:
-        folder: as `solkit batch` writes it. ``SOLKIT_APPLY=0`` in the environment makes this call
-            do nothing.
+        folder: as `solkit batch` or `solkit precompile` wrote it. ``SOLKIT_APPLY=0`` in the
+            environment makes this call do nothing.
 
     Raises:
-        InputError: it is no tuned folder, or damaged. The program's launches stay as they are.
+        InputError: it is no such folder, or damaged. The program's launches stay as they are.
     """
     if os.environ.get(VARIABLE, "").lower() in _OFF:
         return
-    chooser = _TunedChooser(read_tuned_folder(folder), os.fspath(folder))
+    chooser = _TunedChooser(read_applied_folder(folder), os.fspath(folder))
     if _STATE.chooser is None:
         atexit.register(_print_summary)
+    _stop_watch()
     _STATE.chooser = chooser
     live_tuned.serve(chooser)
+    cache = Path(folder, CACHE)
+    if cache.is_dir():
+        _STATE.watch = CompileWatch(cache.absolute())
+        _STATE.watch.start()
+
+
+def read_applied_folder(folder: str | os.PathLike[str]) -> TunedFolder:
+    """Read what `apply` takes: a folder that is precompiled, but not tuned, has no entries.
+
+    Raises:
+        InputError: it is neither, or damaged.
+    """
+    if Path(folder, CACHE).is_dir() and not Path(folder, FILE).exists():
+        return TunedFolder("")
+    return read_tuned_folder(folder)
+
+
+def choose_for(folder: str | os.PathLike[str], device: str) -> None:
+    """Let launches of this process choose as those of a program on another GPU would.
+
+    Args:
+        folder: a tuned folder.
+        device: the GPU's key in the catalogue.
+
+    Raises:
+        InputError: it is no tuned folder, or damaged.
+    """
+    _STATE.device = device
+    _STATE.chooser = _TunedChooser(read_tuned_folder(folder), os.fspath(folder))
+    live_tuned.serve(_STATE.chooser)
+
+
+def _stop_watch() -> None:
+    if _STATE.watch is not None:
+        _STATE.watch.stop()
+    _STATE.watch = None
 
 
 def apply_from_environment() -> None:
@@ -95,6 +135,7 @@ def environment_for(folder: str | os.PathLike[str]) -> dict[str, str]:
 def withdraw() -> None:
     """Undo `apply`; what autotuners and Inductor have chosen stays."""
     _STATE.chooser = None
+    _stop_watch()
     atexit.unregister(_print_summary)
     live_tuned.withdraw()
 
@@ -150,6 +191,8 @@ def _live_device(index: int) -> str:
     """Return the key of a GPU of this machine, by CUDA's number; empty if it is not known."""
     from solkit.roofline import nvml
 
+    if _STATE.device:
+        return _STATE.device
     try:
         return nvml.live_device(index).key
     except SolkitError:
@@ -220,7 +263,10 @@ class _TunedChooser:
 def _digest_of(request: ChoiceRequest) -> str:
     from solkit.adapters.launch_records import program_digest
 
-    return program_digest(request.function, request.passed)
+    # a recorded copy may call its helpers by other names
+    return str(vars(request.function).get(live_tuned.PROGRAM, "")) or program_digest(
+        request.function, request.passed
+    )
 
 
 def _names_in(entry: TunedEntry) -> Iterator[str]:
@@ -274,9 +320,11 @@ def _note_key(request: ChoiceRequest, params: Params, why: str) -> tuple[str, ..
 
 @dataclass
 class _State:
-    """The chooser of this process, if there is one."""
+    """The chooser of this process, the GPU that it stands for, and who notes compiles; if any."""
 
     chooser: _TunedChooser | None = None
+    device: str = ""
+    watch: CompileWatch | None = None
 
 
 _STATE = _State()
@@ -288,10 +336,9 @@ def _print_summary() -> None:
     """Say what was applied, unless this process only served another, as Inductor's compilers do."""
     chooser = _STATE.chooser
     if chooser is not None and (chooser.notes or _used_gpu()):
-        print(
-            f"solkit: {summary(chooser.tuned, chooser.notes.values(), chooser.folder)}",
-            file=sys.stderr,
-        )
+        line = summary(chooser.tuned, chooser.notes.values(), chooser.folder)
+        compiles = "" if _STATE.watch is None else f"; {_STATE.watch.sentence()}"
+        print(f"solkit: {line}{compiles}", file=sys.stderr)
 
 
 def _used_gpu() -> bool:

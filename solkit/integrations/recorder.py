@@ -32,10 +32,12 @@ from typing import Any, TextIO
 
 import torch
 import triton
+from triton.runtime.driver import driver
 
 from solkit.adapters.launch_contents import tensor_recipe
 from solkit.adapters.live_calls import INDUCTOR_MODULE, LaunchHooks, PendingLaunch, tensor_behind
 from solkit.adapters.model_calls import ModelCalls
+from solkit.adapters.triton_compiler import compiler_environment, compiler_name
 from solkit.core.codec import to_json
 from solkit.core.recordings import TensorRecipe
 from solkit.datasets.launch_recordings import (
@@ -295,6 +297,8 @@ class LaunchRecorder:
             "device": _device_name(),
             "torch": torch.__version__,
             "triton": triton.__version__,
+            "environment": compiler_environment(),
+            "compiler": _compiler_name(),
         }
         file.write(json.dumps(head) + "\n")
         return file
@@ -334,6 +338,14 @@ def _is_capturing() -> bool:
 def _device_name() -> str:
     """Return the GPU's name; starts no context where there is none yet."""
     return torch.cuda.get_device_name() if _has_context() else ""
+
+
+def _compiler_name() -> str:
+    """Return what compiled the program's kernels; empty where there is no GPU."""
+    try:
+        return compiler_name(driver.active.get_current_target())
+    except Exception:  # drivers raise anything
+        return ""
 
 
 def _has_context() -> bool:

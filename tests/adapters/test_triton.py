@@ -169,7 +169,7 @@ def test_untested_versions_are_named(monkeypatch, version, warned):
 
 def loading_driver():
     """A driver that loads kernels, with figures of its own, and launches nothing."""
-    driver = fake_triton._fake_driver(H100)
+    driver = fake_triton.fake_driver(H100)
     driver.launcher_cls = lambda *_: lambda *_: None
     driver.utils.load_binary = lambda *_: (0, 0, 42, 7, 1024)
     return driver

@@ -71,7 +71,7 @@ def gpu(monkeypatch):
         self.device_caches[device][0][key] = kernel
         return kernel
 
-    monkeypatch.setattr(triton_driver, "_active", fake_triton._fake_driver(H100))
+    monkeypatch.setattr(triton_driver, "_active", fake_triton.fake_driver(H100))
     monkeypatch.setattr(JITFunction, "_do_compile", compile_at_once)
     monkeypatch.setattr(applying, "_live_device", lambda _: "h100-sxm")
     monkeypatch.delenv("SOLKIT_APPLY", raising=False)

@@ -30,7 +30,7 @@ def launched(monkeypatch):
                 grid({**dict(zip(kernel.arg_names, args, strict=False)), **kwargs})
             options.append(kwargs)
 
-    active = fake_triton._fake_driver(devices.find("h100-sxm"))
+    active = fake_triton.fake_driver(devices.find("h100-sxm"))
     monkeypatch.setattr(JITFunction, "run", launch_nothing)
     monkeypatch.setattr(driver, "_active", active)
     monkeypatch.setattr(applying, "_live_device", lambda _: "h100-sxm")

@@ -648,9 +648,9 @@ def test_a_recorded_launch_is_in_its_own_bucket_when_it_is_applied(tmp_path):
     (record,) = recorded(tmp_path, lambda: recorded_kernels.listed_kernel[grid](out, 512)).launches
     bucket = bucket_of_launch(record.launch, {*record.space, *record.heuristics})
     tuner = recorded_kernels.listed_kernel
-    named = live_tuned._named_arguments(live_tuned._jit_function(tuner), (out, 512), {})
+    named = live_tuned._named_arguments(live_tuned.jit_function(tuner), (out, 512), {})
     assert bucket.holds(live_tuned._bucket(named))
-    assert record.launch.program.digest == program_digest(live_tuned._jit_function(tuner))
+    assert record.launch.program.digest == program_digest(live_tuned.jit_function(tuner))
 
 
 def test_a_recording_is_tuned_as_a_batch_and_its_winners_are_a_tuned_folder(tmp_path, monkeypatch):

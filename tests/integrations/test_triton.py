@@ -74,7 +74,7 @@ def model(slope=1.5):
 def gpu(monkeypatch, tmp_path):
     """A GPU whose launches do nothing; `JITFunction.run` tells what would have been launched."""
     launched = []
-    monkeypatch.setattr(triton_driver, "_active", fake_triton._fake_driver(H100))
+    monkeypatch.setattr(triton_driver, "_active", fake_triton.fake_driver(H100))
     monkeypatch.setattr(integration, "_live_device", lambda _: H100)
     monkeypatch.setattr(JITFunction, "run", lambda _, *__, **told: launched.append(told))
     monkeypatch.setattr(launches, "fill_cache", lambda *_: None)

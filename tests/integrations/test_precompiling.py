@@ -1,0 +1,229 @@
+"""Recorded launches are compiled ahead; a second process of the program then compiles nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import call_kernels
+import pytest
+import torch
+from triton._C.libtriton import native_specialize_impl
+from triton.backends.nvidia.compiler import CUDABackend
+
+from solkit.adapters import cache_transfer, warm_launches
+from solkit.adapters.live_compiles import CompileWatch
+from solkit.core import Binding, TensorLayout
+from solkit.core.recordings import FunctionOrigin, RecordedLaunch
+from solkit.core.tuned import TunedEntry, TunedFolder, bucket_of_launch
+from solkit.datasets.launch_recordings import LaunchRecording, read_launch_recording
+from solkit.datasets.tuned_folder import write_tuned_folder
+from solkit.errors import InputError, UnsupportedError
+from solkit.integrations import applying, precompiling
+
+PROGRAM = Path(__file__).with_name("launching_program.py")
+
+
+def run_program(cache: Path, **variables: str) -> str:
+    environment = {**os.environ, "TRITON_CACHE_DIR": str(cache), **variables}
+    environment.pop("PYTHONWARNINGS", None)
+    ended = subprocess.run(
+        [sys.executable, str(PROGRAM)], env=environment, capture_output=True, text=True, check=True
+    )
+    return ended.stdout
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """A recorded program, and the folders of the cache that it filled itself."""
+    place = tmp_path_factory.mktemp("program")
+    run_program(place / "own", RECORD=str(place / "recorded"))
+    return place / "recorded", {path.name for path in (place / "own").iterdir()}
+
+
+@pytest.mark.slow
+def test_a_second_process_finds_every_kernel_in_the_folder_wherever_it_lies(recorded, tmp_path):
+    folder, own = recorded
+    result = precompiling.precompile(folder, "h100-sxm")
+    assert [kernel for kernel in result.kernels if kernel.why] == []
+    assert own <= result.keys  # the same folders as in the program's own cache
+    assert result.keys == {path.name for path in Path(result.cache).iterdir()}
+    moved = folder.rename(tmp_path / "moved")
+    try:
+        said = run_program(tmp_path / "empty", FOLDER=str(moved))
+        assert said == f"all {len(own)} compiled kernels came from a cache\n"
+        (moved / "triton_cache").rename(tmp_path / "cache")
+        (moved / "triton_cache").mkdir()
+        assert "compiled after all: add_kernel (2 times)" in run_program(
+            tmp_path / "other", FOLDER=str(moved)
+        )
+    finally:
+        moved.rename(folder)
+
+
+@pytest.mark.slow
+def test_of_a_tuned_launch_only_the_tuned_configuration_is_compiled(recorded, tmp_path):
+    folder = tmp_path / "tuned"
+    folder.mkdir()
+    for file in recorded[0].glob("*.jsonl"):
+        (folder / file.name).write_bytes(file.read_bytes())
+    launches = read_launch_recording(folder).launches
+    (record,) = [e for e in launches if e.launch.name == "tuned_kernel"]
+    bucket = bucket_of_launch(record.launch, {*record.space})
+    params = {"BLOCK": 512, "num_warps": 8}  # not on the list of 64 and 128
+    digest = record.launch.program.digest
+    entry = TunedEntry(
+        "tuned_kernel", digest, "autotuner", bucket, record.params, params, verified=True
+    )
+    triton = json.loads(next(folder.glob("*.jsonl")).read_text().splitlines()[0])["triton"]
+    write_tuned_folder(folder, TunedFolder("h100-sxm", "", triton, (entry,)))
+    result = precompiling.precompile(folder, "h100-sxm")
+    (kernel,) = [kernel for kernel in result.kernels if kernel.kernel == "tuned_kernel"]
+    (key,) = kernel.compiled
+    metadata = json.loads((Path(result.cache) / key / "tuned_kernel.json").read_text())
+    assert metadata["num_warps"] == 8
+    said = run_program(tmp_path / "empty", FOLDER=str(folder))
+    assert said.startswith("all ")
+
+
+def layout(**settings):
+    tensor = {"dtype": "fp32", "element_bytes": 4, "shape": (8,), "strides": (1,)}
+    return Binding("tensor", tensor=TensorLayout(**{**tensor, "storage_bytes": 64, **settings}))
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [
+        ({}, ("*fp32", "D")),
+        ({"alignment_bytes": 16, "offset_elements": 4}, ("*fp32", "D")),
+        ({"alignment_bytes": 4, "offset_elements": 1}, ("*fp32", "")),
+        ({"dtype": "bf16", "element_bytes": 2, "alignment_bytes": 8}, ("*bf16", "")),
+        ({"dtype": "fp8e4nv", "element_bytes": 1, "alignment_bytes": 1}, ("*fp8e4nv", "")),
+    ],
+)
+def test_a_stand_in_is_specialised_as_the_recorded_tensor_was(settings, kind):
+    tensor = warm_launches._value_of(layout(**settings), {})
+    assert tensor.device.type == "meta"
+    assert native_specialize_impl(CUDABackend, tensor, False, True, True) == kind
+
+
+def test_arguments_are_what_the_recording_says():
+    items = Binding("items", items=(Binding("scalar", 3), Binding("constant", None)))
+    assert warm_launches._value_of(items, {}) == (3, None)
+    assert warm_launches._value_of(Binding("library", text="torch.bfloat16"), {}) is torch.bfloat16
+    assert str(warm_launches._value_of(Binding("type", text="fp16"), {})) == "fp16"
+    assert warm_launches._value_of(Binding("function", text="f"), {"f": 1}) == 1
+    with pytest.raises(UnsupportedError, match="no recording keeps"):
+        warm_launches._value_of(Binding(), {})
+
+
+def test_a_librarys_function_is_found_behind_its_decorators():
+    assert warm_launches._object_of("call_kernels", "tuned_kernel") is call_kernels.tuned_kernel
+    for module in ("__main__", "no_such_module"):
+        with pytest.raises(LookupError):
+            warm_launches._object_of(module, "tuned_kernel")
+
+
+def test_what_differs_from_the_recorded_program_is_said():
+    heads = ({"triton": "3.6.0", "compiler": "ptxas 12.8.93 for 90", "environment": {}},)
+    recording = LaunchRecording("folder", (), heads)
+    assert precompiling._differences(recording, "3.6.0", "ptxas 12.8.93 for 90") == []
+    notes = precompiling._differences(recording, "3.7.1", "ptxas 12.8.93 for 100")
+    assert [("3.6.0" in notes[0], "3.7.1" in notes[0]), "for 100" in notes[1]] == [
+        (True, True),
+        True,
+    ]
+    two = LaunchRecording("folder", (), (*heads, {**heads[0], "environment": {"X": "1"}}))
+    assert "environment" in precompiling._differences(two, "3.6.0", "ptxas 12.8.93 for 90")[0]
+
+
+def test_recorded_keys_hold_for_the_same_triton_alone(monkeypatch):
+    record = RecordedLaunch(None, origins={"f": FunctionOrigin("m", 3, "key")})
+    assert warm_launches._recorded_keys(record) == {"f": "key"}
+    monkeypatch.setattr(warm_launches._STATE, "is_same_triton", False)
+    assert warm_launches._recorded_keys(record) == {}
+
+
+# ------------------------------------------------------------------------------ while it serves
+
+
+def filled_cache(folder: Path, key: str = "KEY") -> Path:
+    place = folder / key
+    place.mkdir(parents=True)
+    (place / "k.json").write_text(json.dumps({"triton_version": "3.6.0"}))
+    paths = {"k.json": str(place / "k.json")}
+    (place / "__grp__k.json").write_text(json.dumps({"child_paths": paths}))
+    return folder
+
+
+def test_a_filled_cache_is_put_where_triton_looks(tmp_path):
+    source, target = filled_cache(tmp_path / "a"), tmp_path / "b"
+    assert cache_transfer.add_folder_to_cache(source, target) == 2
+    group = json.loads((target / "KEY" / "__grp__k.json").read_text())
+    assert group["child_paths"] == {"k.json": str(target / "KEY" / "k.json")}
+    assert cache_transfer.add_folder_to_cache(source, target) == 0
+    assert cache_transfer.add_folder_to_cache(source, source) == 0
+    assert cache_transfer.versions_of_cache(target) == {"3.6.0"}
+
+
+@pytest.fixture
+def watch(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "own"))
+    watch = CompileWatch(filled_cache(tmp_path / "filled"))
+    watch.start()
+    yield watch
+    watch.stop()
+
+
+def compile_event(name: str, cache_hit: bool) -> None:
+    from triton import knobs
+
+    knobs.compilation.listener(
+        src=SimpleNamespace(name=name), metadata={}, metadata_group={}, times=None,
+        cache_hit=cache_hit,
+    )  # fmt: skip
+
+
+def test_what_is_compiled_after_all_is_said(watch, tmp_path):
+    assert (tmp_path / "own" / "KEY" / "k.json").exists()
+    compile_event("found", True)
+    assert watch.sentence() == "all 1 compiled kernels came from a cache"
+    for name in ("late", "late", "other"):
+        compile_event(name, False)
+    assert watch.sentence().startswith("compiled after all: late (2 times), other; ")
+    assert "is of Triton 3.6.0, and this is" in watch.sentence()
+
+
+def test_a_listener_of_the_users_is_still_asked(tmp_path, monkeypatch):
+    from triton import knobs
+
+    heard = []
+    monkeypatch.setattr(knobs.compilation, "listener", lambda **event: heard.append(event))
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "own"))
+    before = knobs.compilation.listener
+    watch = CompileWatch(filled_cache(tmp_path / "filled"))
+    watch.start()
+    compile_event("k", False)
+    watch.stop()
+    assert [event["cache_hit"] for event in heard] == [False]
+    assert knobs.compilation.listener is before
+
+
+def test_a_cache_that_cannot_be_written_is_said(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    watch = CompileWatch(filled_cache(tmp_path / "filled"))
+    watch.start()
+    watch.stop()
+    assert "cannot be used: NotADirectoryError" in watch.sentence()
+
+
+def test_a_folder_that_is_precompiled_but_not_tuned_can_be_applied(tmp_path):
+    with pytest.raises(InputError, match="no tuned folder"):
+        applying.read_applied_folder(tmp_path)
+    filled_cache(tmp_path / "triton_cache")
+    assert applying.read_applied_folder(tmp_path).entries == ()
