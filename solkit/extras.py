@@ -39,6 +39,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "mcp": ("solkit[surrogate]", "mcp", "anyio"),
     "serve": ("solkit[surrogate]", "fastapi", "starlette", "uvicorn"),
     "postgres": ("solkit[optuna]", "psycopg"),
+    "cutile": ("cuda.tile",),
     "helion": ("helion",),
     "ray": ("ray",),
     "report": ("jinja2", "matplotlib", "plotly"),
@@ -52,6 +53,7 @@ _SPOKEN = {
     "fastapi": "FastAPI",
     "ray": "Ray",
     "helion": "Helion",
+    "cuda.tile": "cuTile",
 }
 
 
@@ -72,22 +74,27 @@ def missing(module: str, extra: str | None = None) -> MissingLibraryError:
         module: its name.
         extra: of the command that needs it; the module's own if that does not bring it.
     """
-    top = module.partition(".")[0]
-    if extra is None or top not in modules_of(extra):
-        extra = next(name for name, modules in EXTRAS.items() if top in modules)
-    spoken = _SPOKEN.get(top, top)
-    return MissingLibraryError(f"this needs {spoken}: pip install 'solkit[{extra}]'", top)
+    own = _listed_module(module) or module
+    if extra is None or own not in modules_of(extra):
+        extra = next(name for name, modules in EXTRAS.items() if own in modules)
+    spoken = _SPOKEN.get(own, own)
+    return MissingLibraryError(f"this needs {spoken}: pip install 'solkit[{extra}]'", own)
+
+
+def _listed_module(name: str) -> str:
+    """Return the module of an extra that a name is of; empty if it is of none."""
+    parts = name.split(".")
+    names = [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
+    return next((n for n in names if any(n in modules for modules in EXTRAS.values())), "")
 
 
 def translated(error: BaseException, extra: str | None = None) -> MissingLibraryError | None:
     """Return the error to raise instead; ``None`` unless a library of an extra is missing."""
     if isinstance(error, MissingLibraryError):
         return error if extra is None else missing(error.module, extra)
-    top = (getattr(error, "name", None) or "").partition(".")[0]
-    if isinstance(error, ModuleNotFoundError) and any(
-        top in modules for modules in EXTRAS.values()
-    ):
-        return missing(top, extra)
+    module = _listed_module(getattr(error, "name", None) or "")
+    if isinstance(error, ModuleNotFoundError) and module:
+        return missing(module, extra)
     return None
 
 

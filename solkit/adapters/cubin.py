@@ -8,19 +8,24 @@ process each; nvdisasm starts in 0.2 s. Sources: cuda-gdb and CuAssembler for th
 from __future__ import annotations
 
 import contextlib
+import math
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from solkit.adapters import line_table
 from solkit.adapters.line_table import Row, Sections, read_string
+from solkit.core import Device
 
 __all__ = ["CubinError", "Function", "parse_functions"]
 
 _SYMTAB, _RELA, _NOBITS = 2, 4, 8  # ELF, sh_type
 _REGISTERS, _STACK = 0x2F, 0x12  # EIATTR_REGCOUNT, EIATTR_MIN_STACK_SIZE
 _BRANCHES = 0x34  # EIATTR_INDIRECT_BRANCH_TARGETS
+_MOST_THREADS, _THREADS = 0x05, 0x10  # EIATTR_MAX_THREADS, EIATTR_REQNTID
+_PARAMETERS, _CLUSTER = 0x17, 0x3D  # EIATTR_KPARAM_INFO, EIATTR_CTA_PER_CLUSTER
 _HAS_BYTES = 4  # EIFMT_SVAL
 
 
@@ -40,6 +45,10 @@ class Function:
         tables: of the cubin.
         name: as linked.
         branch_targets: the addresses that an indirect branch may go to, by its own.
+        threads: of a block, if it must have so many; else ``None``.
+        most_threads: that a block may have, if the code says it.
+        cluster: blocks of a cluster, if it must have so many.
+        parameters: offset and size of each in bytes, in order.
     """
 
     code: bytes
@@ -49,6 +58,19 @@ class Function:
     tables: Tables = field(repr=False)
     name: str
     branch_targets: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    threads: tuple[int, int, int] | None = None
+    most_threads: int | None = None
+    cluster: tuple[int, int, int] | None = None
+    parameters: tuple[tuple[int, int], ...] = ()
+
+    def static_shared_bytes(self, device: Device) -> int:
+        """Return what the kernel declares per block: from sm_90 on without the system's share.
+
+        Checked against ``nvcc -Xptxas -v``, which does not add it.
+        """
+        counted = device.compute_capability >= (9, 0)
+        own = device.limits.reserved_shared_per_block_bytes
+        return max(self.shared_bytes - counted * own, 0)
 
     @cached_property
     def lines(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
@@ -122,9 +144,9 @@ def parse_functions(cubin: bytes) -> Mapping[str, Function]:
                 name = title.removeprefix(".text.")
                 shared = sections.get(f".nv.shared.{name}", _Section(0, b"", 0, 0)).size
                 usage = attributes[name, _REGISTERS], attributes.get((name, _STACK), 0)
-                branches = dict(_indirect_branches(sections.get(f".nv.info.{name}")))
+                own = list(_own_attributes(sections.get(f".nv.info.{name}")))
                 functions_by_name[name] = Function(
-                    text.data, *usage, shared, tables, name, branches
+                    text.data, *usage, shared, tables, name, *_launch_attributes(own)
                 )
         return functions_by_name
 
@@ -189,9 +211,41 @@ def _coded_attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
             at += size
 
 
-def _indirect_branches(info: _Section | None) -> Iterator[tuple[int, tuple[int, ...]]]:
+def _own_attributes(info: _Section | None) -> Iterator[tuple[int, bytes]]:
+    return _coded_attributes(info.data if info else b"")
+
+
+def _launch_attributes(own: Sequence[tuple[int, bytes]]) -> tuple[Any, ...]:
+    """Return the fields of a `Function` that its own ``.nv.info`` has."""
+    by_code = dict(own)
+    most = by_code.get(_MOST_THREADS)
+    return (
+        dict(_indirect_branches(own)),
+        _three(by_code.get(_THREADS)),
+        math.prod(struct.unpack_from("<III", most)) if most else None,
+        _three(by_code.get(_CLUSTER)),
+        tuple(sorted(_parameters(own))),
+    )
+
+
+def _three(data: bytes | None) -> tuple[int, int, int] | None:
+    if data is None:
+        return None
+    x, y, z = struct.unpack_from("<III", data)
+    return x, y, z
+
+
+def _parameters(own: Sequence[tuple[int, bytes]]) -> Iterator[tuple[int, int]]:
+    """Yield offset and size of each parameter: index, ordinal, offset, then 14 bits of size."""
+    for code, data in own:
+        if code == _PARAMETERS:
+            _, _, offset, packed = struct.unpack_from("<IHHI", data)
+            yield offset, packed >> 18
+
+
+def _indirect_branches(own: Sequence[tuple[int, bytes]]) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Yield the indirect branches of a function: address, two halves of 0, count, targets."""
-    for code, data in _coded_attributes(info.data if info else b""):
+    for code, data in own:
         at = 0
         while code == _BRANCHES and at < len(data):
             address, _, _, count = struct.unpack_from("<IHHI", data, at)

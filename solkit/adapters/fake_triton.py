@@ -38,7 +38,7 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.driver import driver as triton_driver
 from triton.runtime.jit import JITFunction
 
-from solkit.adapters import fake_cuda, fake_helion, launch_recording
+from solkit.adapters import fake_cuda, fake_cutile, fake_helion, launch_recording
 from solkit.adapters.fake_autotuner import do_bench, run_autotuned
 from solkit.adapters.languages import launching_language
 from solkit.adapters.launch_recording import (
@@ -105,6 +105,7 @@ def install(device: Device) -> None:
     _private_caches()
     knobs.runtime.interpret = False  # interpreted kernels launch nothing
     fake_cuda.when_imported("helion.runtime.kernel", fake_helion.install)
+    fake_cuda.when_imported("cuda.tile", partial(fake_cutile.install, record=_record_launch))
     driver = fake_driver(device)
     for owner, name, fake in (
         (triton_driver, "_default", driver),

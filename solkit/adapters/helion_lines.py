@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from solkit.adapters.foreign_kernels import ForeignKernel
+
 __all__ = ["source_lines"]
 
 _COMMENT = re.compile(r"\s*# src\[([^\]:]+\.py):(\d+)")
@@ -19,8 +21,10 @@ def source_lines(function: Any) -> Mapping[str, str]:
     """Return the origins of a kernel's lines, both as ``file:line``; nothing if it has none.
 
     Args:
-        function: the `triton.runtime.jit.JITFunction`.
+        function: the `triton.runtime.jit.JITFunction`; one of another language has none.
     """
+    if isinstance(function, ForeignKernel):
+        return {}
     file = Path(function.fn.__code__.co_filename).name
     origins: dict[str, str] = {}
     origin = ""

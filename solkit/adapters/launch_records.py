@@ -9,6 +9,7 @@ from typing import Any
 
 from triton.runtime.jit import JITFunction
 
+from solkit.adapters.foreign_kernels import ForeignKernel
 from solkit.adapters.kernel_programs import binding_of_value, program_of_kernel
 from solkit.adapters.launch_recording import Argument, CapturedLaunch, TensorArgument
 from solkit.adapters.triton_writes import may_write
@@ -78,7 +79,10 @@ class _Recorder:
         constants = {names[path[0]]: v for path, v in kernel.constexprs.items() if len(path) == 1}
         inner = {(names[path[0]], *path[1:]): value for path, value in kernel.constexprs.items()}
         passed = [value for value in constants.values() if isinstance(value, JITFunction)]
-        program = program_of_kernel(kernel.function, tuple(passed))
+        if isinstance(kernel.function, ForeignKernel):
+            program = kernel.function.program()
+        else:
+            program = program_of_kernel(kernel.function, tuple(passed))
 
         def binding(name: str) -> Binding:
             kind = kernel.signature[name]

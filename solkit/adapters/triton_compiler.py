@@ -40,8 +40,9 @@ from triton.runtime.errors import OutOfResources, PTXASError
 
 from solkit.adapters import cubin, versions
 from solkit.adapters.cubin import CubinError
+from solkit.adapters.foreign_kernels import ForeignKernel
 from solkit.adapters.sass import Code, disassemble, machine_code, parse_listing
-from solkit.adapters.triton_ptx import mended_lines
+from solkit.adapters.triton_ptx import Widths, mended_lines
 from solkit.adapters.triton_targets import Target, Usage, find_target, target_of
 from solkit.core import Device, InstructionMix, Launch, Value
 from solkit.errors import UnsupportedError
@@ -56,6 +57,7 @@ __all__ = [
     "describe_launch",
     "fill_cache",
     "gpu_target",
+    "load_error",
     "lower_for",
     "machine_codes",
     "prepare",
@@ -74,7 +76,7 @@ class Specialisation:
     """The compiler's input.
 
     Attributes:
-        function: the `triton.runtime.jit.JITFunction`.
+        function: the `triton.runtime.jit.JITFunction`, or a `ForeignKernel`.
         signature: argument types by name, in Triton's notation.
         constexprs: compile-time constants by their path in the arguments.
         attrs: known properties of arguments (divisibility), by path.
@@ -100,6 +102,7 @@ class Compiled:
         spills: spilled 32-bit words per thread.
         shared_bytes: shared memory per block.
         num_warps: warps per block, including those of warp specialisation.
+        num_stages: software-pipelining depth, where the compiler decides it.
         tensor_cores: whether it uses tensor-core instructions.
         seconds: compile time; 0 from Triton's cache.
         cubin: the binary, a cubin or a code object; `machine_codes` reads it.
@@ -109,6 +112,7 @@ class Compiled:
         ptx: the assembly; of AMD's GPUs, that of the machine code.
         entry: the kernel's name in the assembly; empty if that holds one kernel.
         usage: what the binary says that the kernel uses; ``None`` without one.
+        widths: bytes that accesses of a thread move, by source line, where there is no assembly.
     """
 
     error: str | None = None
@@ -117,6 +121,7 @@ class Compiled:
     spills: int | None = None
     shared_bytes: int | None = None
     num_warps: int | None = None
+    num_stages: int | None = None
     tensor_cores: bool | None = None
     seconds: float = 0.0
     cubin: bytes | None = field(default=None, repr=False)
@@ -126,6 +131,7 @@ class Compiled:
     ptx: str = ""
     entry: str = ""
     usage: Usage | None = None
+    widths: Widths | None = None
 
 
 @dataclass(frozen=True)
@@ -172,13 +178,16 @@ def gpu_target(device: Device) -> GPUTarget:
 
 def compile_for(kernel: Specialisation, device: Device) -> Compiled:
     """Compile a kernel for a device, whose limits decide whether it loads; uses Triton's cache."""
+    if isinstance(kernel.function, ForeignKernel):
+        return kernel.function.compile(kernel, device)
     return _compile_kernel(kernel, device)[0]
 
 
 def lower_for(kernel: Specialisation, device: Device) -> Compiled:
     """Lower one specialisation to TTGIR and place its shared memory, with neither LLVM nor ptxas.
 
-    Where the target is always compiled (`Target.allocate`), as `compile_for`.
+    Where the target is always compiled (`Target.allocate`), or the kernel has a compiler of its
+    own, as `compile_for`.
 
     `Compiled.ttgir`, `shared_bytes`, `num_warps` and `error` are those of `compile_for`, except for
     errors that only LLVM or ptxas find. Nothing is cached.
@@ -187,7 +196,7 @@ def lower_for(kernel: Specialisation, device: Device) -> Compiled:
         kernel: what to lower.
         device: the target; its limits decide what would fail to load.
     """
-    if target_of(device).allocate is None:
+    if target_of(device).allocate is None or isinstance(kernel.function, ForeignKernel):
         return compile_for(kernel, device)
     start = time.perf_counter()
     with _console_to_file() as console, _own_temporary_files():
@@ -281,6 +290,8 @@ def _only_function(functions: Mapping[str, T]) -> T:
 
 def fill_cache(kernel: Specialisation, device: Device) -> Compiled:
     """As `compile_for`; afterwards Triton's cache also holds the function that launches it."""
+    if isinstance(kernel.function, ForeignKernel):
+        return compile_for(kernel, device)
     compiled, binary = _compile_kernel(kernel, device)
     if binary is not None:
         with _console_to_file(), _own_temporary_files():
@@ -411,6 +422,11 @@ def resource_usage(binary: CompiledKernel) -> Usage:
     """
     target = find_target(binary.metadata.target.backend)
     return target.usage(binary.asm[target.binary], binary.metadata.name)
+
+
+def load_error(shared_bytes: int, num_warps: int, device: Device) -> str | None:
+    """Return the error on loading a kernel that uses so much; ``None`` if it loads."""
+    return _does_not_load(_Metadata(shared_bytes, 0, num_warps), device)
 
 
 def _does_not_load(metadata: Any, device: Device) -> str | None:

@@ -14,6 +14,8 @@ from typing import Any
 
 from triton.runtime.jit import JITFunction
 
+from solkit.adapters.foreign_kernels import ForeignKernel
+
 __all__ = ["may_write"]
 
 _STORES = ("store", "atomic_", "reduce", "scatter")
@@ -27,6 +29,8 @@ _DEEPEST = 8
 
 def may_write(function: Any, parameter: str) -> bool:
     """Tell whether a kernel may write through a parameter; True if that is not understood."""
+    if isinstance(function, ForeignKernel):
+        return function.may_write(parameter)
     written = _written_parameters(function) if isinstance(function, JITFunction) else None
     return written is None or parameter in written
 

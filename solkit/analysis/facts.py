@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from solkit.adapters.fake_triton import CapturedLaunch
+from solkit.adapters.foreign_kernels import ForeignKernel
 from solkit.adapters.helion_lines import source_lines
 from solkit.adapters.triton_compiler import Compiled, Specialisation
 from solkit.adapters.triton_ir import parse_module
@@ -42,6 +43,8 @@ _ESTIMATED = (
     *("l2_write_bytes", "shared", "barriers", "instructions", "reuse"),
 )
 """Fields that lowered facts estimate: registers, widths of accesses, all that rests on these."""
+_ESTIMATED_LAYOUTS = ("shared", "barriers", "instructions")
+"""Those of a kernel whose compiler does not say which thread holds what."""
 _SUMS = (
     "steps",
     "imbalance",
@@ -86,7 +89,10 @@ def facts_of(
     read = target.read_code
     if read is not None and facts.registers is not None:
         facts = replace(facts, estimated=("shared", "barriers"))
-    if depth is Depth.LOWERED and target.allocate is not None:
+    is_foreign = isinstance(captured.kernel.function, ForeignKernel)
+    if is_foreign and facts.registers is not None:
+        facts = replace(facts, estimated=_ESTIMATED_LAYOUTS)
+    elif depth is Depth.LOWERED and target.allocate is not None:
         facts = _with_estimates(facts, compiled, captured.kernel.options.get("maxnreg"))
 
     def follow(resident: Occupancy) -> Requests:
@@ -94,7 +100,7 @@ def facts_of(
         arguments = {n: a for n, a in all_arguments.items() if str(kinds.get(n)) != "constexpr"}
         grid = facts.launch.grid
         shared_bytes = facts.shared_bytes or 0
-        ptx, widths = compiled.ptx, None
+        ptx, widths = compiled.ptx, compiled.widths
         if read is not None:  # no PTX: shared memory is estimated from the layouts
             ptx, widths = "", target.widths(compiled.ptx)
         code = compiled.ttgir, ptx
@@ -185,8 +191,9 @@ def _extension_facts(captured: cuda.CudaLaunch, compiled: Compiled, device: Devi
 def _compiled_facts(launch: Launch, compiled: Compiled) -> Facts:
     unread = f"Machine code could not be read: {compiled.unread}" if compiled.unread else ""
     usage = compiled.usage
+    warps, stages = compiled.num_warps or launch.num_warps, compiled.num_stages
     return Facts(
-        replace(launch, num_warps=compiled.num_warps or launch.num_warps),
+        replace(launch, num_warps=warps, num_stages=stages or launch.num_stages),
         registers=compiled.registers,
         spills=compiled.spills,
         shared_bytes=compiled.shared_bytes,

@@ -10,12 +10,13 @@ import inspect
 import itertools
 import linecache
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeGuard
+from typing import Any
 
 from solkit.adapters.helion_configs import restrict_helion
 from solkit.core import Params, Space, Value
@@ -126,19 +127,25 @@ def blaming_user_code(path: str, doing: str) -> Iterator[None]:
         raise
     except BaseException as error:  # SystemExit etc. end the user's code, not SolKit
         kind, text = type(error).__name__, str(error).strip()
-        if _lacks_language(error):
-            text += f" (pip install 'solkit[{error.name}]')"
+        if extra := _lacking_language(error):
+            text += f" (pip install 'solkit[{extra}]')"
         message = f"{doing} raised {kind}: {text}" if text else f"{doing} raised {kind}"
         raise KernelFileError(message, path, _line_to_blame(error, path)) from error
 
 
-_LANGUAGES = ("helion",)
-"""Modules of languages of kernels, each an extra of its name."""
+_LANGUAGES = {"helion": "helion", "cuda.tile": "cutile"}
+"""Modules of languages of kernels, and the extras that bring them."""
 
 
-def _lacks_language(error: BaseException) -> TypeGuard[ModuleNotFoundError]:
-    """Tell whether a file needs a language of kernels that an extra brings."""
-    return isinstance(error, ModuleNotFoundError) and error.name in _LANGUAGES
+def _lacking_language(error: BaseException) -> str:
+    """Return the extra of a language of kernels that a file needs; empty if it needs none."""
+    if not isinstance(error, ModuleNotFoundError):
+        return ""
+    name = error.name or ""
+    if name == "cuda":  # the namespace of cuda.tile and others
+        frames = traceback.extract_tb(error.__traceback__)
+        name = "cuda.tile" if frames and re.search(r"\btile\b", frames[-1].line or "") else name
+    return _LANGUAGES.get(name, "")
 
 
 def _line_to_blame(error: BaseException, path: str) -> int | None:

@@ -145,7 +145,7 @@ def _compiled_by_kernel(cubin: Cubin, device: Device, seconds: float) -> dict[st
         by_kernel[kernel] = Compiled(
             registers=functions[name].registers,
             spills=functions[name].stack_bytes // 4,
-            shared_bytes=_static_shared(functions[name].shared_bytes, device),
+            shared_bytes=functions[name].static_shared_bytes(device),
             tensor_cores=mix.of("tensor") > 0 if mix else None,
             seconds=seconds / len(cubin.names),
             unread=unread,
@@ -160,15 +160,6 @@ def _header_replacements(source: Source) -> str:
     """Return replacements for headers that NVRTC lacks."""
     names = ["prelude.cuh", *(["cub.cuh"] if "cub/cub.cuh" in source.text else [])]
     return "".join(Path(__file__).with_name(name).read_text() for name in names)
-
-
-def _static_shared(told_bytes: int, device: Device) -> int:
-    """Return what a kernel declares: from sm_90 on the cubin adds the system's share, if any.
-
-    Checked against ``nvcc -Xptxas -v``, which does not add it.
-    """
-    counted = device.compute_capability >= (9, 0)
-    return max(told_bytes - counted * device.limits.reserved_shared_per_block_bytes, 0)
 
 
 def _architecture(source: Source, device: Device) -> str:
