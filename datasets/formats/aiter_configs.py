@@ -3,6 +3,7 @@
 https://github.com/ROCm/aiter: the fastest kernel for each shape, with its time in microseconds.
 Products have the problems public/gemm.py and gemm_fp4.py; scales of blocks of 8-bit numbers are
 left out: less than a percent of the bytes. Other operations (mixtures of experts) have no problem.
+Kernels in Triton can be launched again where the row is of the catalogued GPU.
 """
 
 from __future__ import annotations
@@ -22,13 +23,17 @@ from solkit.datasets.formats._base import (
     converted,
     imported_row,
 )
-from solkit.datasets.formats._public_problems import problem_source
+from solkit.datasets.formats._public_problems import KERNEL, RUNS, problem_source
 
 __all__ = ["FORMAT"]
 
 _GPUS = {"gfx942": "mi325x", "gfx950": "mi355x"}
 """The fastest catalogued GPU of each architecture by which AITER names GPUs. gfx942 is an MI300X or
 MI325X with 304 compute units, and an MI308X with 80: no resource of those is faster."""
+_UNITS = {"mi325x": "304", "mi355x": "256"}
+"""Compute units of these; a row of another GPU is bounded by them, and not modelled."""
+_TRITON = {"bf16_tuned_gemm": "", "a8w8_blockscale_bpreshuffle": "blockscale_bpreshuffle"}
+"""Schemes of products of which public/gemm.py launches AITER's Triton kernel, by file."""
 _DTYPES = {"a8w8_tuned_batched": "int8", "a8w8": "float8_e4m3fn", "": "bfloat16"}
 """The dtype of the factors by a part of the file's name, for rows that do not say it."""
 
@@ -56,6 +61,7 @@ def _read_document(document: Document, labels: Labels) -> Imported:
             created=document.changed,
             verdict=Verdict.CORRECT,
             time_ms=float(record["us"]) / 1000,
+            extra={RUNS: KERNEL} if problem == "gemm" and _is_triton(record, document.name) else {},
         )
 
     table = csv.DictReader(io.StringIO(document.text))
@@ -71,6 +77,16 @@ def _problem_of_record(sizes: Mapping[str, str], file: str) -> str:
     return "gemm_fp4" if "a4w4" in file else "gemm"
 
 
+def _is_triton(record: Mapping[str, str], file: str) -> bool:
+    units = _UNITS.get(_GPUS.get(record.get("gfx") or "", ""))
+    own = record.get("libtype") == "triton" and record.get("cu_num") == units
+    return own and _scheme_of(file) is not None
+
+
+def _scheme_of(file: str) -> str | None:
+    return next((scheme for part, scheme in _TRITON.items() if part in file), None)
+
+
 def _shape_of_record(
     record: Mapping[str, str], sizes: Mapping[str, str], problem: str, file: str
 ) -> dict[str, Any]:
@@ -80,6 +96,9 @@ def _shape_of_record(
         of_file = next(dtype for part, dtype in _DTYPES.items() if part in file)
         named = record.get("q_dtype_w") or record.get("dtype") or of_file
         shape["dtype"] = named.removeprefix("torch.").replace("fnuz", "fn")
+    if problem == "gemm" and _is_triton(record, file):
+        shape |= {"scheme": scheme} if (scheme := _scheme_of(file)) else {}
+        shape |= {"bias": True} if record.get("bias") == "True" else {}
     return shape
 
 

@@ -140,6 +140,8 @@ def _options_of_record(record: Mapping[str, str], config: Mapping[str, Any]) -> 
         "dtype": dtype.removeprefix("torch."),
     }
     variant = "in_place" if provider.endswith("in_place") else kernel
+    if config.get("beta") is True:
+        variant = "bias"
     return options if variant == options["operation"] else {**options, "variant": variant}
 
 

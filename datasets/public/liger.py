@@ -426,18 +426,22 @@ def kernel(operation, mode, gradient, tensors, options):
 
     if operation == "neighborhood_attention":
         return _attention(ops, mode, gradient, tensors, options)
+    if operation in LAYERS and options[0] != "fused_moe":
+        return _gated_layer(ops, operation, mode, gradient, tensors)
     function, arguments, kept, attributes = _CALLS[operation](ops, *tensors, options)
-    if mode == "forward":
-        return function.apply(*arguments)
     if mode == "backward":
+        if kept is None:
+            raise NotImplementedError(f"what {operation}'s forward pass keeps is not rebuilt")
         return function.backward(_context(kept, **attributes), *_upstream(operation, gradient))
     active = [
         a.detach().requires_grad_() if torch.is_tensor(a) and a.is_floating_point() else a
         for a in arguments
     ]
     leaves = [a for a in active if torch.is_tensor(a) and a.requires_grad]
-    with torch.enable_grad():
+    with torch.enable_grad():  # losses compute gradients in their forward passes if any is needed
         results = function.apply(*active)
+        if mode == "forward":
+            return results
         first = results[0] if isinstance(results, tuple) else results
         upstream = None if mode == "sum" else gradient.reshape(first.shape)
         first = first.sum() if mode == "sum" else first
@@ -497,10 +501,58 @@ def _megatron_swiglu(ops, x, options):
     return ops.LigerFusedGateUpSiLUMulFunction, (x, in_place), (x,), attributes
 
 
-def _rope(ops, q, k, cos, _sin, _):
-    turns = torch.empty(*cos.shape[::2], 2, dtype=torch.float32, device=q.device)
-    arguments = q[None], k[None], turns
-    return ops.LigerLlama4RopeFunction, arguments, (turns,), {"BLOCK_SIZE": None}
+def _rope(ops, q, k, cos, _sin, options):
+    if options[0] == "llama4_rope":
+        turns = torch.empty(*cos.shape[::2], 2, dtype=torch.float32, device=q.device)
+        arguments = q[None], k[None], turns
+        return ops.LigerLlama4RopeFunction, arguments, (turns,), {"BLOCK_SIZE": None}
+    heads_first = tuple(x[None].transpose(1, 2) for x in (q, k))
+    size = q.shape[-1]
+    axes = 3 if options[0] == "qwen2vl_mrope" else 1
+    tables = [torch.empty(axes, 1, len(q), size, dtype=q.dtype, device=q.device) for _ in "cs"]
+    if axes == 1:
+        return ops.LigerRopeFunction, (*heads_first, *(t[0] for t in tables)), None, {}
+    side = size * 3 // 16
+    sections = [size // 2 - 2 * side, side, side]  # as Liger's benchmark_qwen2vl_mrope.py
+    return ops.LigerQwen2VLMRopeFunction, (*heads_first, *tables, sections), None, {}
+
+
+def _group_norm(ops, x, weight, bias, _):
+    channels = x.shape[1]
+    arguments = x, weight, bias, channels, channels // 4, 1e-6
+    return ops.LigerGroupNormFunction, arguments, None, {}
+
+
+def _poly_norm(ops, x, weight, bias, _):
+    return ops.LigerPolyNormFunction, (x, weight, bias, 1e-6, True), None, {}
+
+
+def _dyt(ops, x, alpha, gamma, options):
+    beta = torch.empty_like(gamma) if options[0] == "bias" else None
+    return ops.LigerDyTFunction, (x, alpha, gamma, beta), None, {}
+
+
+def _softmax(ops, x, _):
+    return ops.LigerSoftmaxFunction, (x,), None, {}
+
+
+def _sparsemax(ops, x, _):
+    return ops.LigerSparsemaxFunction, (x, -1), None, {}
+
+
+def _multi_token_attention(ops, scores, weight, bias, _):
+    arguments = scores, weight, bias, (1, 1), (1, 1), (1, 1), 1, False
+    return ops.LigerMultiTokenAttentionFunction, arguments, None, {}
+
+
+def _cross_entropy(ops, logits, target=None, options=()):
+    arguments = logits, target, None, -100, 0.0, 0.0, "mean", None, False
+    return ops.LigerCrossEntropyFunction, arguments, None, {}
+
+
+def _fused_linear_jsd(ops, x, weight, teacher=None, teacher_weight=None, options=()):
+    arguments = x, weight, teacher, teacher_weight, None, 0.5, -100, 1.0
+    return ops.LigerFusedLinearJSDFunction, arguments, None, {}
 
 
 def _kl_div(ops, log_q, p=None, options=()):
@@ -533,6 +585,21 @@ def _moe(ops, x, gate, up, down, shares, *others):
     experts = torch.empty(tokens, top, dtype=torch.int32, device=x.device)
     weights = torch.empty(tokens, top, dtype=x.dtype, device=x.device)
     return ops.LigerFusedMoEFunction, (x, both, down, experts, weights), (), {}
+
+
+def _gated_layer(ops, operation, mode, gradient, tensors):
+    """Project with PyTorch, gate with Liger-Kernel's launch, and project."""
+    if mode == "backward":
+        raise NotImplementedError("what a gated layer's forward pass keeps is not rebuilt")
+    functions = {"geglu": ops.LigerGELUMulFunction, "swiglu": ops.LigerSiLUMulFunction}
+    active = [t.detach().requires_grad_() for t in (tensors[0], *(w[0] for w in tensors[1:4]))]
+    with torch.enable_grad():
+        x, gate, up, down = active
+        gated = functions[operation].apply(F.linear(x, gate), F.linear(x, up))
+        result = F.linear(gated, down)
+        if mode == "forward":
+            return result
+        return result, torch.autograd.grad(result, active, gradient)
 
 
 def _attention(ops, mode, gradient, tensors, options):
@@ -579,6 +646,14 @@ _CALLS = {
     "layer_norm": _layer_norm,
     "relu_squared": _relu_squared,
     "megatron_swiglu": _megatron_swiglu,
+    "group_norm": _group_norm,
+    "poly_norm": _poly_norm,
+    "dyt": _dyt,
+    "softmax": _softmax,
+    "sparsemax": _sparsemax,
+    "multi_token_attention": _multi_token_attention,
+    "cross_entropy": _cross_entropy,
+    "fused_linear_jsd": _fused_linear_jsd,
     "rope": _rope,
     "kl_div": _kl_div,
     "jsd": _jsd,
@@ -586,4 +661,5 @@ _CALLS = {
     "megatron_cross_entropy": _megatron_cross_entropy,
     "swiglu": _moe,
 }
-"""The function of an operation, its arguments, the tensors that it keeps, and its attributes."""
+"""The function of an operation, its arguments, the tensors that it keeps (``None`` if they are not
+rebuilt), and its attributes."""

@@ -7,7 +7,7 @@ that nobody measured says so, and a machine on which no kernel was timed is not 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from solkit.core import Device
 
@@ -50,7 +50,12 @@ class Machine:
         exchanged: kinds of which an SM takes one a clock.
         issue_per_clock: instructions of a warp that an SM issues in a clock, where the catalogue
             has no rate of ``issue``; 0 where it has.
+        issues_all: whether these are all instructions, not only those of `pipe_cycles`.
         pipe_name: of the pipe.
+        shared_load_bytes: of shared memory that an SM reads in a clock.
+        sustained: shares of the ceilings that were measured, by resource (``"tensor.bf16"``) or by
+            kind (``"tensor"``); ``"dram.read"``, ``"dram.copy"`` and ``"dram.write"`` are of mixes
+            of reads and writes.
         mma_sync_shares: share of the matrix rate that ``mma.sync`` reaches where ``wgmma`` has it
             all, by major compute capability.
         l2_dies: dies that have an L2 of their own.
@@ -70,6 +75,9 @@ class Machine:
     pipe_name: str = "the pipe of integers"
     exchanged: tuple[str, ...] = _EXCHANGED
     issue_per_clock: float = 0.0
+    issues_all: bool = True
+    shared_load_bytes: int = 128
+    sustained: Mapping[str, float] = field(default_factory=dict)
     mma_sync_shares: Mapping[int, float] = field(default_factory=dict)
     l2_dies: int = 1
     validated: bool = True
@@ -105,6 +113,35 @@ _NVIDIA = Machine(
     mma_sync_shares={9: 0.63},  # Luo et al., section 4
 )
 
+_BLACKWELL = replace(
+    _NVIDIA,
+    # Chips and Cheese, "Nvidia's B200: Keeping the CUDA Juggernaut Rolling" (2025): L1 19.6 ns, L2
+    # about 150 ns in a die's own part; at 1965 MHz
+    l1_latency_cycles=39.0,
+    l2_latency_cycles=295.0,
+    # SemiAnalysis, https://github.com/SemiAnalysisAI/microbench-blackwell (2026),
+    # ldgsts_latency_results: median of the 12 configurations with a block an SM, each reading
+    # DRAM for the first time. By TMA 1,410 to 2,090 cycles for up to 8 KiB (tma2d_latency).
+    dram_latency_cycles=1190.0,
+    # four schedulers, of an instruction a clock each, as before; the catalogue has no ceiling of
+    # instructions, as FFMA2 leaves slots free
+    issue_per_clock=4.0,
+    mma_sync_shares={},
+    sustained={
+        # tma2d_tput_results of the same: 7.26 of 7.67 TB/s. Its plain loads reach 6.69.
+        "dram.read": 0.946,
+        "dram": 0.946,
+        # an assumption: as the H200's, whose memory is HBM3e too (docs/lab/calibration.md)
+        "dram.copy": 0.829,
+        "dram.write": 0.943,
+        # NVIDIA, Tilus documentation, "Matmul (Blackwell)" (2026): cuBLAS reaches 1610 TFLOP/s in
+        # fp16 of 8192 cubed. The power limit lowers the clock: its tensor cores were busy for
+        # 96.6 % of the time, and umma_throughput reaches 99.5 % of the rate a clock. The other
+        # types are assumed to be limited alike.
+        "tensor": 0.676,
+    },
+)
+
 _CDNA = Machine(
     # Assumptions, none measured by SolKit and none fitted: the latencies of an H100 in
     # nanoseconds, doubled from DRAM for the way through Infinity Fabric and the last level;
@@ -129,17 +166,62 @@ _CDNA = Machine(
     # a CU has 4 SIMDs, each of which starts a wave's vector instruction every 4 cycles; scalar
     # instructions, branches and waits have units of their own
     issue_per_clock=1.0,
+    issues_all=False,
     l2_dies=8,  # XCDs: CDNA 3 white paper
     validated=False,
+    sustained={
+        # Ambati et al., "AMD MI300X GPU Performance Analysis" (arXiv, October 2025): 81 %
+        "dram": 0.81,
+        # Chips and Cheese, "Testing AMD's Giant MI300X" (June 2024): 11.9 of 17.2 TB/s
+        "last_level": 0.69,
+        # AMD, "Measuring Max-Achievable FLOPs - Part 2" (ROCm blogs, 28 February 2025), table 1:
+        # 654, 708 and 1273 TFLOP/s; the power limit lowers the clock to 1.1 to 1.2 GHz
+        "tensor.fp16": 0.50,
+        "tensor.bf16": 0.54,
+        "tensor.fp8": 0.487,
+        "tensor.int8": 0.487,  # an assumption: as fp8
+    },
 )
 
-_MACHINES: Mapping[str, Machine] = {"gfx942": _CDNA, "gfx950": _CDNA}
-"""By architecture; all others are NVIDIA's, whose figures are Hopper's."""
+_MI325X = replace(
+    _CDNA,  # the same table: 794, 843 and 1519 TFLOP/s at 1.35 to 1.46 GHz
+    sustained={
+        **_CDNA.sustained,
+        **{"tensor.fp16": 0.607, "tensor.bf16": 0.645, "tensor.fp8": 0.581, "tensor.int8": 0.581},
+    },
+)
+
+_CDNA4 = replace(
+    _CDNA,
+    # AMD, "FP8 GEMM Optimization on AMD CDNA 4 Architecture" (ROCm blogs, 10 March 2026), table 1
+    shared_load_bytes=256,
+    # AITER, aiter/configs (2026): the highest rates of kernels that are not Triton's, on an MI355X:
+    # 1597 TFLOP/s in bf16 (8192 cubed), 2997 in fp8, 2518 in int8, 5806 in fp4; 6.48 TB/s where 0.9
+    # GB of weights are read once
+    sustained={
+        "dram": 0.79,
+        "last_level": 0.69,  # an assumption: as CDNA 3's
+        "tensor.fp16": 0.634,
+        "tensor.bf16": 0.634,
+        "tensor.fp8": 0.595,
+        "tensor.int8": 0.5,
+        "tensor.fp4": 0.577,
+    },
+)
+
+_MACHINES: Mapping[str, Machine] = {
+    "sm_100": _BLACKWELL,
+    "sm_103": _BLACKWELL,
+    "gfx942": _CDNA,
+    "mi325x": _MI325X,
+    "gfx950": _CDNA4,
+}
+"""By device or architecture; all others are NVIDIA's, whose figures are Hopper's."""
 
 
 def machine_of(device: Device) -> Machine:
-    """Return the machine of a device's architecture."""
-    return _MACHINES.get(device.architecture, _NVIDIA)
+    """Return the machine of a device, or of its architecture."""
+    return _MACHINES.get(device.key) or _MACHINES.get(device.architecture, _NVIDIA)
 
 
 def unvalidated(device: Device) -> str:

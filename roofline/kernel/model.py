@@ -239,8 +239,15 @@ def sustained_rate(name: str, device: Device) -> float:
     """Return a resource's sustained rate per second."""
     if name in device.calibrated:
         return device.calibrated[name].value
-    shared = name in ("dram", "last_level", "l2") or name.startswith("tensor.")
-    return device.ceilings[name].value * (_SUSTAINED if shared else 1.0)
+    return device.ceilings[name].value * _sustained_share(name, device)
+
+
+def _sustained_share(name: str, device: Device) -> float:
+    """Return the share of its ceiling that a resource sustains on an uncalibrated device."""
+    kind = name.split(".")[0]
+    default = _SUSTAINED if kind in ("dram", "last_level", "l2", "tensor") else 1.0
+    shares = machine_of(device).sustained
+    return shares.get(name, shares.get(kind, default))
 
 
 def dram_rate(read_bytes: float, write_bytes: float, device: Device) -> float:
@@ -248,12 +255,23 @@ def dram_rate(read_bytes: float, write_bytes: float, device: Device) -> float:
 
     Times are interpolated between reads, copies and writes alone, where those were measured.
     """
-    measured, moved = device.calibrated, read_bytes + write_bytes
-    if "dram.copy" not in measured or not moved:
+    moved, rates = read_bytes + write_bytes, _dram_mixes(device)
+    if not rates or not moved:
         return sustained_rate("dram", device)
-    read, copy, write = (1 / measured[f"dram.{mix}"].value for mix in ("read", "copy", "write"))
+    read, copy, write = (1 / per_s for per_s in rates)
     at = 2 * write_bytes / moved
     return 1 / (read + (copy - read) * at if at <= 1 else copy + (write - copy) * (at - 1))
+
+
+def _dram_mixes(device: Device) -> tuple[float, ...]:
+    """Return rates of reads, copies and writes alone, in bytes per second; empty if unknown."""
+    names = "dram.read", "dram.copy", "dram.write"
+    if "dram.copy" in device.calibrated:
+        return tuple(device.calibrated[name].value for name in names)
+    if "dram.copy" in machine_of(device).sustained:
+        peak = device.ceilings["dram"].value
+        return tuple(peak * _sustained_share(name, device) for name in names)
+    return ()
 
 
 def _dram_term(demand: Demand, device: Device) -> Term:
@@ -301,9 +319,15 @@ def _l1_term(demand: Demand, stacks: float, device: Device) -> Term:
 
 
 def _shared_memory_term(demand: Demand, device: Device) -> Term:
-    """Rate from CUDA C++ Programming Guide, shared memory: each bank 32 bits per clock."""
-    wavefronts = sum(access.wavefronts for access in demand.shared)
-    least = sum(access.least_wavefronts for access in demand.shared)
+    """Rate from CUDA C++ Programming Guide, shared memory: each bank 32 bits per clock.
+
+    Where loads are wider, a clock takes several of their wavefronts.
+    """
+    load_bytes = machine_of(device).shared_load_bytes
+    shares = [128 / load_bytes if access.kind == "load" else 1.0 for access in demand.shared]
+    pairs = list(zip(demand.shared, shares, strict=True))
+    wavefronts = sum(access.wavefronts * share for access, share in pairs)
+    least = sum(access.least_wavefronts * share for access, share in pairs)
     amount = quantities.count(wavefronts, "wavefronts")
     evidence = f"{amount} of shared memory, one per clock and SM"
     if wavefronts > least:
@@ -378,7 +402,7 @@ def _issue_terms(
         return
     warps = blocks * kernel.launch.num_warps
     slots = {
-        "": 0.0 if machine.issue_per_clock else per_warp,
+        "": per_warp if machine.issues_all else 0.0,
         machine.pipe_name: sum(
             n * by_kind.get(kind, 0.0) for kind, n in machine.pipe_cycles.items()
         ),

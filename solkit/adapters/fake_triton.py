@@ -122,6 +122,8 @@ def install(device: Device) -> None:
             "_abstract_fn",
             property(_own_kernel, _ignore_fake),
         ),
+        (torch.library.Library, "impl", _register_kernel),
+        (torch.library.Library, "_register_fake", _register_fake),
     ):
         setattr(owner, name, fake)
 
@@ -339,10 +341,52 @@ def _copy_contents(tensor: torch.Tensor) -> Contents:
 _insides: list[contextlib.AbstractContextManager[Any]] = []  # a stack of modes
 
 
+_registered_kernels: dict[str, Any] = {}
+_registered_fakes: dict[str, Any] = {}
+_GPU_KEYS = ("CUDA", "CompositeExplicitAutograd")
+_register_real_kernel: Any = torch.library.Library.impl
+_register_real_fake: Any = torch.library.Library._register_fake
+
+
 def is_custom_op(func: Any) -> bool:
-    """Tell whether an op is a `torch.library.custom_op`, whose own kernel runs here."""
+    """Tell whether an op's kernel is Python's, which runs here: `torch.library`'s, not torch's."""
     name = func._schema.name
+    if name in _registered_kernels:
+        return True
     return name in torch._library.custom_ops.OPDEFS and not name.startswith("prims::")
+
+
+def _register_kernel(
+    library: Any, op_name: Any, fn: Any, dispatch_key: str = "", **options: Any
+) -> None:
+    """Register an op's kernel; that of a GPU also takes the place of its fake implementation."""
+    _register_real_kernel(library, op_name, fn, dispatch_key, **options)
+    for_gpu = (dispatch_key or library.dispatch_key) in _GPU_KEYS
+    if for_gpu and not options.get("with_keyset") and isinstance(op_name, str):
+        name = _qualified(library, op_name)
+        if name.split("::")[0] not in ("aten", "prims"):
+            _registered_kernels[name] = fn
+            _register_fake(library, op_name, None)
+
+
+def _register_fake(library: Any, op_name: str, fn: Any, *_: Any, **options: Any) -> None:
+    """Register a fake implementation that runs the op's own kernel, if that is Python's."""
+    name = _qualified(library, op_name)
+    if name not in _registered_fakes:
+        kernel = partial(_run_registered, name)
+        _register_real_fake(library, op_name, kernel, **options)
+    _registered_fakes[name] = fn or _registered_fakes.get(name)
+
+
+def _qualified(library: Any, op_name: str) -> str:
+    return op_name if "::" in op_name else f"{library.ns}::{op_name}"
+
+
+def _run_registered(name: str, /, *args: Any, **kwargs: Any) -> Any:
+    kernel = _registered_kernels.get(name)
+    if kernel is None:
+        return _registered_fakes[name](*args, **kwargs)
+    return _watch_kernel(kernel, *args, **kwargs) if _insides else kernel(*args, **kwargs)
 
 
 @contextlib.contextmanager

@@ -883,6 +883,37 @@ def test_products_of_others_have_their_sizes_and_bring_their_problem(tmp_path):
         assert "def reference(" in texts[found.rows[0].problem_sha256]
 
 
+@pytest.mark.parametrize(
+    ("file", "gpu", "library", "shape"),
+    [
+        ("a8w8_blockscale_bpreshuffle_tuned_gemm.csv", "gfx950,256", "triton",
+         {"dtype": "float8_e4m3fn", "scheme": "blockscale_bpreshuffle"}),
+        ("bf16_tuned_gemm.csv", "gfx950,256", "triton", {"dtype": "bfloat16"}),
+        ("bf16_tuned_gemm.csv", "gfx950,256", "hipblaslt", None),
+        ("bf16_tuned_gemm.csv", "gfx942,80", "triton", None),  # a GPU that is not catalogued
+        ("a8w8_tuned_gemm.csv", "gfx950,256", "triton", None),  # scaled in another way
+    ],
+)  # fmt: skip
+def test_aiters_triton_products_can_be_launched_again(tmp_path, file, gpu, library, shape):
+    text = f"gfx,cu_num,M,N,K,libtype,us,kernelName\n{gpu},16,256,512,{library},6.5,auto\n"
+    (row,) = formats.read(written(tmp_path / file, text)).rows
+    assert row.extra.get("runs") == ("kernel" if shape else None)
+    if shape:
+        assert row.shape == {"M": 16, "N": 256, "K": 512, **shape}
+
+
+def test_liger_kernels_dynamic_tanh_may_have_a_bias(tmp_path):
+    name, text = SAMPLES["liger_kernel"]
+    heading = text.split("\n", 1)[0]
+    text = heading + "".join(
+        "\ndyt,liger_triton,forward,speed,ms,BT,length,64,0.5,0.4,0.6,"
+        f'"{{""beta"": {beta}, ""hidden_size"": 512}}",NVIDIA B200,\n'.rstrip()
+        for beta in ("true", "false")
+    )
+    with_bias, without = formats.read(written(tmp_path / name, text)).rows
+    assert (with_bias.shape["variant"], without.shape.get("variant")) == ("bias", None)
+
+
 def test_kernelbench_timings_are_means_in_ms(tmp_path):
     (row,) = read_sample(tmp_path, "kernelbench_timing")
     assert (row.time_ms, row.shape, row.verdict) == (

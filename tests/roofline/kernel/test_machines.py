@@ -2,12 +2,23 @@
 
 import pytest
 
-from solkit.core import Facts, InstructionCount, InstructionMix, Launch, Requests, Reuse, Stream
+from solkit.core import (
+    Facts,
+    InstructionCount,
+    InstructionMix,
+    Launch,
+    Requests,
+    Reuse,
+    SharedAccess,
+    Stream,
+)
 from solkit.roofline import devices
 from solkit.roofline.kernel.evaluate import described
 from solkit.roofline.kernel.machines import unvalidated
+from solkit.roofline.kernel.model import dram_rate, sustained_rate
 
-MI300X, MI355X, H100 = map(devices.find, ("mi300x", "mi355x", "h100"))
+MI300X, MI325X, MI355X, H100 = map(devices.find, ("mi300x", "mi325x", "mi355x", "h100"))
+B200 = devices.find("b200")
 MIB = 1 << 20
 
 
@@ -49,7 +60,7 @@ def test_what_the_last_level_holds_is_not_read_from_dram_again(device):
     demand = described(facts, device).demand
     assert demand.dram_read_bytes == pytest.approx(100 * MIB, rel=0.01)
     assert term(facts, "last_level", device).time_ms == pytest.approx(
-        1e3 * 200 * MIB / (0.92 * 17.2e12), rel=0.01
+        1e3 * 200 * MIB / 11.9e12, rel=0.01
     )
     assert term(facts, "last_level", H100) is None
     assert described(facts, H100).demand.dram_read_bytes == pytest.approx(200 * MIB, rel=0.01)
@@ -58,7 +69,50 @@ def test_what_the_last_level_holds_is_not_read_from_dram_again(device):
 def test_an_l2_of_eight_dies_holds_what_one_die_can_hold():
     reads = Stream(100 * MIB, (16 * MIB,), (100 * MIB,))  # within 32 MiB, beyond 4
     taken = term(launch(reuse=Reuse((reads,))), "last_level")
-    assert taken.time_ms == pytest.approx(1e3 * 200 * MIB / (0.92 * 17.2e12), rel=0.01)
+    assert taken.time_ms == pytest.approx(1e3 * 200 * MIB / 11.9e12, rel=0.01)
+
+
+def test_half_of_the_lds_wavefronts_of_loads_count_where_a_clock_takes_two():
+    shared = tuple(SharedAccess(kind, "k.py:1", 1000, 76_800, 76_800) for kind in ("load", "store"))
+    narrow, wide = (term(launch(shared=shared), "shared", gpu) for gpu in (MI300X, MI355X))
+    assert narrow.time_ms == pytest.approx(2 * 76_800 / 304 / 2100e3)
+    assert wide.time_ms == pytest.approx(1.5 * 76_800 / 256 / 2400e3)
+
+
+def test_schedulers_issue_on_a_gpu_without_a_ceiling_of_instructions():
+    assert "issue" not in B200.ceilings
+    # 4 blocks of 4 warps on each of 148 SMs, 1,000 instructions a warp, 4 of them a clock
+    taken = term(launch(counts(fp32=1000), blocks=148 * 4), "issue", B200)
+    assert taken.time_ms == pytest.approx(4 * 4 * 1000 / 4 / 1965e3)
+
+
+@pytest.mark.parametrize(("written", "tera"), [(0.0, 7.26), (0.5, 0.829 * 7.672), (1.0, 7.235)])
+def test_a_mix_of_reads_and_writes_has_its_published_rate(written, tera):
+    moved = 1 << 30
+    assert dram_rate((1 - written) * moved, written * moved, B200) == pytest.approx(
+        1e12 * tera, rel=2e-3
+    )
+
+
+@pytest.mark.parametrize(
+    ("device", "pipe", "tera"),
+    [
+        # the sources are in solkit.roofline.kernel.machines
+        (B200, "tensor.fp16", 1610),
+        (MI300X, "tensor.fp16", 654),
+        (MI300X, "tensor.bf16", 708),
+        (MI300X, "tensor.fp8", 1273),
+        (MI325X, "tensor.fp16", 794),
+        (MI325X, "tensor.bf16", 843),
+        (MI325X, "tensor.fp8", 1519),
+        (MI355X, "tensor.bf16", 1597),
+        (MI355X, "tensor.fp8", 2997),
+        (MI355X, "tensor.fp4", 5806),
+        (MI355X, "dram", 6.48),
+    ],
+)
+def test_products_and_streams_sustain_what_others_published(device, pipe, tera):
+    assert sustained_rate(pipe, device) == pytest.approx(1e12 * tera, rel=0.01)
 
 
 def test_the_model_says_where_nothing_was_timed():
@@ -70,17 +124,36 @@ def test_the_model_says_where_nothing_was_timed():
 @pytest.mark.parametrize(
     ("device", "pipe", "tera"),
     [
-        # quoted from memory: the reports were not at hand when this was written
-        # SemiAnalysis, "MI300X vs H100 vs H200 Benchmark Part 1: Training" (December 2024)
+        # SemiAnalysis, "MI300X vs H100 vs H200 Benchmark Part 1: Training" (December 2024), as
+        # quoted by two public repositories; the article itself was not at hand
         (MI300X, "tensor.bf16", 620),
         (MI300X, "tensor.fp8", 990),
-        # AMD, "Understanding Peak, Max-Achievable & Delivered FLOPs" (ROCm blog, 2025)
+        # AMD, "Measuring Max-Achievable FLOPs - Part 2" (ROCm blogs, 28 February 2025), table 1
         (MI300X, "tensor.fp16", 654),
         (MI300X, "tensor.bf16", 708),
         (MI300X, "tensor.fp8", 1273),
-        # Chips and Cheese, "Testing AMD's Giant MI300X" (2024): what the last level gave
+        (MI325X, "tensor.fp16", 794),
+        (MI325X, "tensor.bf16", 843),
+        (MI325X, "tensor.fp8", 1519),
+        # Chips and Cheese, "Testing AMD's Giant MI300X" (June 2024), as quoted by public digests
         (MI300X, "last_level", 11.9),
     ],
 )
 def test_published_rates_lie_below_the_ceilings(device, pipe, tera):
     assert 0.3 < tera * 1e12 / device.ceilings[pipe].value < 1
+
+
+@pytest.mark.parametrize(
+    ("pipe", "per_clock"),
+    [
+        # https://github.com/SemiAnalysisAI/microbench-blackwell, tput_results_max.csv: an SM's
+        # tcgen05.mma with tiles of 128 x 256, both factors in shared memory
+        ("tensor.bf16", 8152.9),
+        ("tensor.fp8", 16_344.5),
+        ("tensor.int8", 16_344.7),
+        ("tensor.fp4", 32_721.7),
+    ],
+)
+def test_matrix_instructions_of_blackwell_reach_the_rate_of_the_catalogue(pipe, per_clock):
+    clocks = B200.sm_count * B200.clock_mhz * 1e6
+    assert 0.99 < per_clock * clocks / B200.ceilings[pipe].value < 1

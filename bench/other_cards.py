@@ -1,0 +1,234 @@
+"""How far is the kernel model from times that others published, on GPUs without a time of ours?
+
+    PYTHONPATH=liger-kernel-0.8.0 python -m bench.other_cards liger LIGER_REPOSITORY [--json FILE]
+    PYTHONPATH=AITER_REPOSITORY python -m bench.other_cards aiter AITER_REPOSITORY [--json FILE]
+
+``liger``: forward passes of Liger-Kernel's Triton kernels on a B200, of ``benchmark/data``; its
+kernels come from ``pip install --no-deps --target liger-kernel-0.8.0 liger-kernel==0.8.0``, as the
+rows do. ``aiter``: products by AITER's Triton kernels on an MI355X, of ``aiter/configs``. Each row
+is bounded, launched again without a GPU and modelled; PyTorch's own operators have no kernel model
+but their bytes and products.
+
+Half of the operators (liger) or of the shapes (aiter) were set aside while the model was changed:
+those whose name has an even first byte of SHA-256. They are reported apart. Liger's rows are timed
+by events, which take about 3 µs of each time (docs/lab/measuring.md); those are added. ``--half``
+chooses one half. Needs no GPU; 5 to 10 minutes on 2 cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import hashlib
+import json
+import math
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from solkit.core import Depth
+from solkit.core.judging import Plausibility
+from solkit.pipeline.judging import judge
+from solkit.pipeline.rebuilding import Rebuilt, count_reasons, rebuild_rows
+from solkit.surrogate.compiled_features import modelled_ms
+
+EVENTS_MS = 0.003
+"""What CUDA events add to a time: docs/lab/measuring.md."""
+
+Record = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A published time.
+
+    Attributes:
+        group: the operator, or the file.
+        case: its sizes.
+        aside: whether its half was not looked at while the model was changed.
+        time_ms, modelled_ms: published, and by the kernel model; ``None`` if it is not rebuilt.
+        beaten: whether the time is below the hard bound.
+        kernels: the modelled launches, the longest first.
+        reason: why it is not rebuilt.
+    """
+
+    group: str
+    case: str
+    aside: bool
+    time_ms: float
+    modelled_ms: float | None
+    beaten: bool
+    kernels: tuple[str, ...] = ()
+    reason: str = ""
+
+
+# --------------------------------------------------------------------------------- the rows
+
+
+def is_aside(name: str) -> bool:
+    """Tell whether a name belongs to the half that was set aside."""
+    return hashlib.sha256(name.encode()).digest()[0] % 2 == 0
+
+
+def liger_name(record: Mapping[str, str]) -> str:
+    return record["kernel_name"]
+
+
+def aiter_name(record: Mapping[str, str]) -> str:
+    return f"{record['M']} {record['N']} {record['K']}"
+
+
+def is_liger_row(record: Mapping[str, str]) -> bool:
+    """Tell whether a row is a forward pass of Liger's own Triton kernel on a B200."""
+    name, provider = record["kernel_name"], record["kernel_provider"]
+    own = provider in ("liger", "liger_triton", f"liger_triton_{name}")
+    forward = record["kernel_operation_mode"] == "forward" and record["metric_name"] == "speed"
+    return own and forward and "B200" in record["gpu_name"]
+
+
+def is_aiter_row(record: Mapping[str, str]) -> bool:
+    """Tell whether a row is of a Triton kernel on CDNA 3 or 4."""
+    return record.get("libtype") == "triton" and record["gfx"] in ("gfx942", "gfx950")
+
+
+SETS = {
+    "liger": ("benchmark/data/all_benchmark_data*.csv", is_liger_row, liger_name, EVENTS_MS),
+    "aiter": ("aiter/configs/**/*_tuned_gemm*.csv", is_aiter_row, aiter_name, 0.0),
+}
+
+
+def copied(repository: Path, folder: Path, which: str, half: str) -> Iterator[Path]:
+    """Write the rows of a set and of a half to files of the same names."""
+    pattern, is_row, name_of, _ = SETS[which]
+    for source in sorted(repository.glob(pattern)):
+        with source.open(encoding="utf-8", newline="") as file:
+            records = list(csv.DictReader(file))
+        rows = [r for r in records if is_row(r) and half in ("all", half_of(name_of(r)))]
+        if rows and "untuned" not in source.name:
+            with (folder / source.name).open("w", encoding="utf-8", newline="") as file:
+                table = csv.DictWriter(file, records[0].keys())
+                table.writeheader()
+                table.writerows(rows)
+            yield folder / source.name
+
+
+def half_of(name: str) -> str:
+    return "aside" if is_aside(name) else "own"
+
+
+def rows_of(repository: Path, which: str, half: str) -> list[Row]:
+    """Bound, rebuild and model the rows of a set."""
+    with TemporaryDirectory() as folder:
+        files = list(copied(repository, Path(folder), which, half))
+        if not files:
+            raise SystemExit(f"no row of {which} in {repository}: not a checkout of it?")
+        report = judge(files, folder=folder)
+        rebuilt = rebuild_rows(report.judgements, folder, Depth.COMPILED)
+        print(count_reasons(rebuilt), file=sys.stderr)
+        return [row_of(row, which) for row in rebuilt]
+
+
+def row_of(row: Rebuilt, which: str) -> Row:
+    published, time_ms = row.judgement.row, row.judgement.time_ms
+    shape = {k: v for k, v in published.shape.items() if k not in ("operation", "mode", "dtype")}
+    sizes = " ".join(str(shape[size]) for size in "MNK") if which == "aiter" else ""
+    name = sizes or published.family
+    modelled = None if row.entry is None else modelled_ms(row.entry.kernels)
+    assert time_ms is not None
+    return Row(
+        (published.implementation or "").split(" ")[0],
+        " ".join(f"{key}={value}" for key, value in shape.items()),
+        is_aside(name),
+        time_ms,
+        None if modelled is None else modelled + SETS[which][3],
+        row.judgement.plausibility is Plausibility.IMPOSSIBLE,
+        () if row.entry is None else tuple(launches(row)),
+        row.reason,
+    )
+
+
+def launches(row: Rebuilt) -> Iterator[str]:
+    """Describe the launches of a row, the longest first."""
+    assert row.entry is not None
+    models = [(k.launch, k.model) for k in row.entry.kernels if k.model is not None]
+    for launch, model in sorted(models, key=lambda pair: -pair[1].time_ms):
+        most = model.terms[0]
+        yield f"{launch.count} x {launch.name}: {1e3 * model.time_ms:.3g} us, {most.name}"
+
+
+# -------------------------------------------------------------------------------- the figures
+
+
+def figures(rows: Sequence[Row]) -> dict[str, float]:
+    """Return figures of rows that were rebuilt.
+
+    ::
+
+        error    median of exp |ln(modelled / published)| - 1
+        ratio    exp of the median of ln(modelled / published)
+    """
+    logs = [math.log(row.modelled_ms / row.time_ms) for row in rows if row.modelled_ms]
+    if not logs:
+        return {"rows": 0}
+    return {
+        "rows": len(logs),
+        "groups": len({row.group for row in rows if row.modelled_ms}),
+        "error": math.exp(statistics.median(map(abs, logs))) - 1,
+        "ratio": math.exp(statistics.median(logs)),
+        "within_2x": sum(abs(log) <= math.log(2) for log in logs) / len(logs),
+        "under_a_bound": sum(row.beaten for row in rows),
+    }
+
+
+def table(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield a table of Markdown: all rows, each half, each operator or file."""
+    parts = {"all": rows, "looked at": [r for r in rows if not r.aside]}
+    parts["set aside"] = [r for r in rows if r.aside]
+    groups: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[row.group].append(row)
+    yield "| | published | rebuilt | median error | ratio | within 2x | under a bound |"
+    yield "|---|---:|---:|---:|---:|---:|---:|"
+    for name, part in (*parts.items(), *((f"`{n}`", groups[n]) for n in sorted(groups))):
+        result = figures(part)
+        if not result["rows"]:
+            yield f"| {name} | {len(part)} | 0 | - | - | - | - |"
+            continue
+        yield (
+            f"| {name} | {len(part)} | {result['rows']:.0f} | {result['error']:.0%} "
+            f"| {result['ratio']:.2f} | {result['within_2x']:.0%} | {result['under_a_bound']:.0f} |"
+        )
+
+
+def worst(rows: Iterable[Row], count: int) -> Iterator[str]:
+    """Yield the rows that are furthest off."""
+    off = [(abs(math.log(r.modelled_ms / r.time_ms)), r) for r in rows if r.modelled_ms]
+    for _, row in sorted(off, key=lambda pair: -pair[0])[:count]:
+        assert row.modelled_ms is not None
+        times = f"{1e3 * row.time_ms:.4g} us, modelled {1e3 * row.modelled_ms:.4g}"
+        yield f"{row.group} {row.case}: {times}; {'; '.join(row.kernels[:3])}"
+
+
+def main() -> int:
+    """Print the figures of one set."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("set", choices=SETS)
+    parser.add_argument("repository", type=Path)
+    parser.add_argument("--half", choices=["all", "own", "aside"], default="all")
+    parser.add_argument("--worst", type=int, default=10, help="Rows to print that are off most.")
+    parser.add_argument("--json", type=Path, help="Write all rows there.")
+    options = parser.parse_args()
+    rows = rows_of(options.repository, options.set, options.half)
+    print("\n".join(table(rows)))
+    print("", *worst(rows, options.worst), sep="\n")
+    if options.json is not None:
+        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1), "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
