@@ -1,14 +1,16 @@
 """Tuned configurations for launches of a live process, before anything is timed or compiled.
 
-Three places choose a launch's configuration: `Autotuner.prune_configs`, whose answer is timed;
-`CachingAutotuner.precompile` of Inductor, which compiles what it has; and the caller of
-`JITFunction.run`. `serve` asks a `Chooser` there first. Whatever fails, the launch runs as before.
+Three places choose a launch's configuration: `Autotuner.run`, which looks its key up or times a
+list; `CachingAutotuner.precompile` of Inductor, which compiles what it has; and the caller of
+`JITFunction.run`. `serve` asks a `Chooser` there first. Whatever fails, the launch runs as before:
+also where a choice that ran once is refused later, at arguments that compile apart.
 
 Nothing is imported here: modules are patched as the program imports them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import sys
 import threading
@@ -16,7 +18,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, wraps
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import Any, Protocol
 
 from solkit.core.tuned import LaunchBucket, Launcher, complete_params
@@ -81,8 +83,10 @@ class Chooser(Protocol):
     def choose(self, request: ChoiceRequest) -> Params | None:
         """Return the configuration of a launch; ``None`` to let the launcher choose."""
 
-    def failed(self, request: ChoiceRequest, params: Params, error: Exception) -> None:
-        """Note that a configuration that was chosen does not run here."""
+    def failed(
+        self, request: ChoiceRequest, params: Params, error: Exception, ran: bool = False
+    ) -> None:
+        """Note that a configuration that was chosen does not run here; `ran` if it did before."""
 
 
 def serve(chooser: Chooser) -> None:
@@ -164,78 +168,230 @@ def _replaced(module: ModuleType, owner: str, name: str, around: Callable[[Any],
     _SERVED.replaced.append((module.__name__, form, name, wrapper))
 
 
+# ------------------------------------------------------------------------------ choices by launch
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """What was chosen for a kind of launch.
+
+    Attributes:
+        applied: changed options, or an autotuner's configuration.
+        request, params: as the chooser was asked, and what it answered.
+    """
+
+    applied: Any
+    request: ChoiceRequest
+    params: Params
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How to look a launch up.
+
+    Attributes:
+        places: positions and names of the arguments that decide.
+        choices: what was chosen for their values.
+    """
+
+    places: tuple[tuple[int, str], ...]
+    choices: dict[Any, _Choice | None] = field(default_factory=dict)
+
+
+_UNPLANNED = object()
+_MOST_CHOICES = 1024
+"""Kinds of launches of one kernel that are looked up: a step's number or a seed makes new ones."""
+
+
+def _keep_plan(owner: Any, plan: _Plan | None) -> _Plan | None:
+    _SERVED.planned.append(weakref.ref(owner))
+    vars(owner)[_PLAN] = plan
+    return plan
+
+
+def _choice_of(
+    plan: _Plan,
+    choose: Callable[..., _Choice | None],
+    original: Any,
+    owner: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> tuple[Any, _Choice | None]:
+    """Return the kind of a launch and what is chosen for it, asked for once."""
+    decisive = (args[n] if n < len(args) else kwargs.get(name) for n, name in plan.places)
+    key = (_current_device(), *map(_short, decisive), *map(kwargs.get, _LAUNCH))
+    try:
+        return key, plan.choices[key]
+    except KeyError:
+        if len(plan.choices) >= _MOST_CHOICES:
+            return key, None
+        plan.choices[key] = None  # launches of other threads go on meanwhile
+        plan.choices[key] = choose(original, owner, args, kwargs)
+        return key, plan.choices[key]
+    except TypeError:  # an argument that is no key: such launches are left alone
+        return key, None
+
+
+def _short(argument: Any) -> Any:
+    """Return what tells an argument apart: 1, 1.0 and True are equal, but compile apart."""
+    shape = getattr(argument, "shape", None)
+    if shape is None:
+        return type(argument), argument
+    address = getattr(argument, "data_ptr", None)  # as Triton specialises it
+    is_aligned = address is not None and address() % 16 == 0
+    return tuple(shape), getattr(argument, "dtype", None), is_aligned
+
+
+def _is_refused(error: Exception, compiles: Callable[[], None]) -> bool:
+    """Tell whether a launch failed because of its configuration, so that nothing was launched.
+
+    Triton's own errors say so, as does the driver's refusal; what else is raised may come from the
+    program's hooks, unless the configuration does not compile.
+    """
+    if type(error).__module__.partition(".")[0] == "triton" or "Triton Error" in str(error):
+        return True
+    try:
+        compiles()
+    except Exception:
+        return True
+    return False
+
+
+def _give_up_choice(plan: _Plan, key: Any, choice: _Choice, error: Exception) -> None:
+    """Let the launcher choose at launches of this kind from now on."""
+    plan.choices[key] = None
+    chooser = _SERVED.chooser
+    if chooser is not None:
+        chooser.failed(choice.request, choice.params, error, ran=True)
+
+
 # ------------------------------------------------------------------------------ Triton's autotuner
 
 
 def _patch_autotuner(module: ModuleType) -> None:
-    _replaced(module, "Autotuner", "prune_configs", _choose_first)
-    _replaced(module, "Autotuner", "_bench", _time_no_choice)
+    _replaced(module, "Autotuner", "run", _run_tuner_with_choice)
+    _replaced(module, "Autotuner", "prune_configs", _note_own_ways)
 
 
-def choose_configs(tuner: Any, kwargs: Mapping[str, Any]) -> list[Any] | None:
-    """Return the tuned configuration of an autotuner's launch alone; ``None`` without one."""
+class _ChoiceCache(dict[Any, Any]):
+    """What an autotuner has chosen by its keys, which may be coarser than what was tuned.
+
+    While a launch with a tuned configuration is made, it stands for every key. It is never kept, so
+    other launches of the same key get what the autotuner times for them.
+    """
+
+    def _choice(self) -> Any:
+        owner, config = getattr(_THREAD, "choice", (None, None))
+        return config if owner is self else None
+
+    def __contains__(self, key: object) -> bool:
+        return self._choice() is not None or super().__contains__(key)
+
+    def __getitem__(self, key: Any) -> Any:
+        config = self._choice()
+        return super().__getitem__(key) if config is None else config
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """As for a dict."""
+        config = self._choice()
+        return super().get(key, default) if config is None else config
+
+
+def _run_tuner_with_choice(original: Any) -> Any:
+    def run(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        plan = vars(self).get(_PLAN, _UNPLANNED)
+        if plan is _UNPLANNED:
+            plan = _plan_of_tuner(self)
+        if plan is None:
+            return original(self, *args, **kwargs)
+        key, choice = _choice_of(plan, _choose_config, original, self, args, kwargs)
+        if choice is None:
+            return original(self, *args, **kwargs)
+        before = getattr(_THREAD, "choice", (None, None))
+        _THREAD.choice = self.cache, choice.applied
+        try:
+            return original(self, *args, **kwargs)
+        except Exception as error:
+            if not _is_refused(error, partial(compile_config, self, args, kwargs, choice.applied)):
+                raise
+            _give_up_choice(plan, key, choice, error)
+        finally:
+            _THREAD.choice = before
+        return original(self, *args, **kwargs)
+
+    return run
+
+
+def _plan_of_tuner(tuner: Any) -> _Plan | None:
+    """Return how to look a tuner's launches up; ``None`` if nothing applies to them."""
+    chooser, name = _SERVED.chooser, tuner.base_fn.__name__
+    plan = None
+    if chooser is not None and len(tuner.configs) > 1 and chooser.names(name, "autotuner"):
+        decide = {*chooser.parameters(name, "autotuner"), *tuner.keys}
+        plan = _Plan(tuple((n, name) for n, name in enumerate(tuner.arg_names) if name in decide))
+        if type(tuner.cache) is dict:
+            tuner.cache = _ChoiceCache(tuner.cache)
+    return _keep_plan(tuner, plan)
+
+
+def _choose_config(
+    original: Any, tuner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> _Choice | None:
+    """Return the tuned configuration of an autotuner's launch, compiled and loaded."""
+    del original
     chooser = _SERVED.chooser
-    _THREAD.choice = None
-    if chooser is None or not chooser.names(tuner.base_fn.__name__, "autotuner"):
+    if chooser is None:
         return None
     try:
-        request = _request_of_tuner(tuner, kwargs)
+        request = _request_of_tuner(tuner, args, kwargs)
         params = chooser.choose(request)
         if params is None:
             return None
     except Exception:  # nothing is worth the user's launch
         return None
     try:
-        _check_keeps_nothing(tuner)
-        config = _config_of_tuner(tuner, kwargs, params)
-        compile_config(tuner, kwargs, config)
+        if not isinstance(tuner.cache, _ChoiceCache):
+            raise ValueError(f"{type(tuner).__name__} keeps its choices in a way of its own")
+        config = _config_of_tuner(tuner, args, kwargs, params)
+        compile_config(tuner, args, kwargs, config)
     except Exception as error:
         chooser.failed(request, params, error)
         return None
-    _THREAD.choice = config
-    return [config]
+    return _Choice(config, request, params)
 
 
-_MOST_FRAMES = 8
-
-
-def _check_keeps_nothing(tuner: Any) -> None:
-    """Raise `ValueError` where a subclass decides itself what becomes of the times.
-
-    It may keep the choice, and the time that nothing was measured for, in a file for later runs.
-    """
-    frame: FrameType | None = sys._getframe(1)
-    for _ in range(_MOST_FRAMES):
-        if frame is None:
-            break
-        is_own = frame.f_globals.get("__name__") == AUTOTUNER and frame.f_code.co_name == "run"
-        if is_own and frame.f_locals.get("self") is tuner:
-            return
-        frame = frame.f_back
-    raise ValueError(f"its autotuner, {type(tuner).__name__}, keeps results of its own")
-
-
-def _choose_first(original: Any) -> Any:
+def _note_own_ways(original: Any) -> Any:
     def prune_configs(self: Any, kwargs: dict[str, Any]) -> Any:
-        chosen = choose_configs(self, kwargs)
-        return original(self, kwargs) if chosen is None else chosen
+        with contextlib.suppress(Exception):  # nothing is worth the user's launch
+            _note_own_run(self, kwargs)
+        return original(self, kwargs)
 
     return prune_configs
 
 
-def _time_no_choice(original: Any) -> Any:
-    def bench(self: Any, *args: Any, config: Any, **meta: Any) -> Any:
-        if config is getattr(_THREAD, "choice", None):
-            return [0.0, 0.0, 0.0]  # the only one: its time decides nothing
-        return original(self, *args, config=config, **meta)
+def _note_own_run(tuner: Any, kwargs: Mapping[str, Any]) -> None:
+    """Note that a tuned configuration is not applied where a subclass times by itself.
 
-    return bench
+    It may keep the choice, and the time that nothing was measured for, in a file for later runs.
+    """
+    chooser = _SERVED.chooser
+    if chooser is None or not chooser.names(tuner.base_fn.__name__, "autotuner"):
+        return
+    if vars(tuner).get(_PLAN, _UNPLANNED) is not _UNPLANNED:  # it came by `Autotuner.run`
+        return
+    request = _request_of_tuner(tuner, tuple(tuner.nargs.values()), kwargs)
+    params = chooser.choose(request)
+    if params is not None:
+        why = f"its autotuner, {type(tuner).__name__}, keeps results of its own"
+        chooser.failed(request, params, ValueError(why))
 
 
-def _request_of_tuner(tuner: Any, kwargs: Mapping[str, Any]) -> ChoiceRequest:
+def _request_of_tuner(
+    tuner: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> ChoiceRequest:
     offers = tuple(map(_params_of, tuner.configs))
     function = jit_function(tuner)
-    named = _named_arguments(function, tuple(tuner.nargs.values()), kwargs)
+    named = _named_arguments(function, args, kwargs)
     return ChoiceRequest(
         *(str(tuner.base_fn.__name__), "autotuner", function, _current_device(), _bucket(named)),
         *(offers[0], offers, frozenset(offers[0])),
@@ -275,7 +431,9 @@ def _current_device() -> int:
     return int(driver.active.get_current_device())
 
 
-def _config_of_tuner(tuner: Any, kwargs: Mapping[str, Any], params: Params) -> Any:
+def _config_of_tuner(
+    tuner: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], params: Params
+) -> Any:
     """Return the configuration with these parameters, which the kernel's own pruning must keep.
 
     Raises:
@@ -287,7 +445,8 @@ def _config_of_tuner(tuner: Any, kwargs: Mapping[str, Any], params: Params) -> A
         config = _new_config(tuner.configs, params)
         candidates = [config]
     keep = tuner.early_config_prune
-    if keep is not None and config not in list(keep(candidates, tuner.nargs, **kwargs)):
+    nargs = dict(zip(tuner.arg_names, args, strict=False))
+    if keep is not None and config not in list(keep(candidates, nargs, **kwargs)):
         raise ValueError("the kernel's early_config_prune leaves it out at this launch")
     return config
 
@@ -313,12 +472,15 @@ def _set_params(config: Any, params: Params) -> None:
             config.kwargs[name] = value
 
 
-def compile_config(tuner: Any, kwargs: Mapping[str, Any], config: Any) -> None:
+def compile_config(
+    tuner: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], config: Any
+) -> None:
     """Compile and load a launch as `Autotuner.run` asks for it: the launch itself follows."""
     if config.pre_hook is not None:
-        config.pre_hook({**tuner.nargs, **kwargs, **config.all_kwargs()})
+        nargs = dict(zip(tuner.arg_names, args, strict=False))
+        config.pre_hook({**nargs, **kwargs, **config.all_kwargs()})
     options = {**kwargs, **config.all_kwargs(), "warmup": True}
-    _load(tuner.fn.run(*tuner.nargs.values(), **options))
+    _load(tuner.fn.run(*args, **options))
 
 
 def _load(kernel: Any) -> None:
@@ -331,35 +493,37 @@ def _load(kernel: Any) -> None:
 # ------------------------------------------------------------------------------ plain launches
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """How to look a launch up.
-
-    Attributes:
-        places: positions and names of the arguments that decide.
-        choices: what was chosen for their values: options, or ``None``.
-    """
-
-    places: tuple[tuple[int, str], ...]
-    choices: dict[Any, Params | None] = field(default_factory=dict)
-
-
 def _patch_jit(module: ModuleType) -> None:
     _replaced(module, "JITFunction", "run", _run_with_choice)
 
 
 def _run_with_choice(original: Any) -> Any:
-    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def run(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         try:
             plan = self._solkit_plan
         except AttributeError:
             plan = _plan_of(self)
         if plan is None:
             return original(self, *args, **kwargs)
-        options = _options_of(plan, original, self, args, kwargs)
-        return original(self, *args, **(kwargs if options is None else {**kwargs, **options}))
+        key, choice = _choice_of(plan, _choose_options, original, self, args, kwargs)
+        if choice is None:
+            return original(self, *args, **kwargs)
+        changed = {**kwargs, **choice.applied}
+        try:
+            return original(self, *args, **changed)
+        except Exception as error:
+            if not _is_refused(error, partial(_load_launch, original, self, args, changed)):
+                raise
+            _give_up_choice(plan, key, choice, error)
+        return original(self, *args, **kwargs)
 
     return run
+
+
+def _load_launch(
+    original: Any, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> None:
+    _load(original(function, *args, **{**kwargs, "warmup": True}))
 
 
 def _plan_of(function: Any) -> _Plan | None:
@@ -368,47 +532,13 @@ def _plan_of(function: Any) -> _Plan | None:
     plan = None
     if chooser is not None and chooser.names(name, "jit"):
         decide = chooser.parameters(name, "jit")
-        places = [(p.num, p.name) for p in function.params if p.name in decide]
-        plan = _Plan(tuple(places))
-    _SERVED.planned.append(weakref.ref(function))
-    vars(function)[_PLAN] = plan
-    return plan
-
-
-_MOST_CHOICES = 1024
-"""Kinds of launches of one kernel that are looked up: a step's number or a seed makes new ones."""
-
-
-def _options_of(
-    plan: _Plan, original: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Params | None:
-    decisive = (args[n] if n < len(args) else kwargs.get(name) for n, name in plan.places)
-    key = (_current_device(), *map(_short, decisive), *map(kwargs.get, _LAUNCH))
-    try:
-        return plan.choices[key]
-    except KeyError:
-        if len(plan.choices) >= _MOST_CHOICES:
-            return None
-        plan.choices[key] = None  # launches of other threads go on meanwhile
-        plan.choices[key] = _choose_options(original, function, args, kwargs)
-        return plan.choices[key]
-    except TypeError:  # an argument that is no key: such launches are left alone
-        return None
-
-
-def _short(argument: Any) -> Any:
-    """Return what tells an argument apart: 1, 1.0 and True are equal, but compile apart."""
-    shape = getattr(argument, "shape", None)
-    if shape is None:
-        return type(argument), argument
-    address = getattr(argument, "data_ptr", None)  # as Triton specialises it
-    is_aligned = address is not None and address() % 16 == 0
-    return tuple(shape), getattr(argument, "dtype", None), is_aligned
+        plan = _Plan(tuple((p.num, p.name) for p in function.params if p.name in decide))
+    return _keep_plan(function, plan)
 
 
 def _choose_options(
     original: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Params | None:
+) -> _Choice | None:
     """Return changed options of a launch that was tried to compile and load."""
     chooser = _SERVED.chooser
     if chooser is None:
@@ -422,11 +552,11 @@ def _choose_options(
     except Exception:  # nothing is worth the user's launch
         return None
     try:
-        _load(original(function, *args, **{**kwargs, **options, "warmup": True}))
+        _load_launch(original, function, args, {**kwargs, **options})
     except Exception as error:
         chooser.failed(request, params, error)
         return None
-    return options
+    return _Choice(options, request, params)
 
 
 def _request_of_launch(

@@ -378,7 +378,7 @@ def _warm_tuner(tuner: Any, record: RecordedLaunch, named: Mapping[str, Any]) ->
 def _compile_in_place_of_timing(tuner: Any, *_: Any, config: Any, **kwargs: Any) -> list[float]:
     """Stand for `Autotuner._bench`, which passes over configurations that do not compile."""
     try:
-        live_tuned.compile_config(tuner, kwargs, config)
+        live_tuned.compile_config(tuner, tuple(tuner.nargs.values()), kwargs, config)
     except _SKIPPED:
         return [math.inf] * 3
     return [1.0] * 3

@@ -228,9 +228,12 @@ class _TunedChooser:
         self._note(request, {} if entry is None else entry.params, why)
         return entry.params if entry is not None and not why else None
 
-    def failed(self, request: ChoiceRequest, params: Params, error: Exception) -> None:
-        """Replace the note of an applied choice: it is not."""
-        self.notes.pop(_note_key(request, params, ""), None)
+    def failed(
+        self, request: ChoiceRequest, params: Params, error: Exception, ran: bool = False
+    ) -> None:
+        """Replace the note of an applied choice: it is not, or no longer if it ran before."""
+        if not ran:
+            self.notes.pop(_note_key(request, params, ""), None)
         self._note(request, params, f"{type(error).__name__}: {error}".partition("\n")[0])
 
     def _note(self, request: ChoiceRequest, params: Params, why: str) -> None:

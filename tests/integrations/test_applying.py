@@ -15,6 +15,7 @@ import triton.language as tl
 from triton.compiler.errors import CompileTimeAssertionFailure
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.driver import driver as triton_driver
+from triton.runtime.errors import OutOfResources
 from triton.runtime.jit import JITFunction
 
 from solkit.adapters import fake_triton, live_tuned
@@ -248,6 +249,38 @@ def test_a_configuration_is_timed_at_a_key_without_an_entry(tmp_path):
     assert len(timed) == 3  # the applied one among them
 
 
+@pytest.mark.parametrize("order", [(N, N // 4), (N // 4, N)])
+def test_a_key_that_is_coarser_than_the_tuned_sizes_keeps_them_apart(gpu, tmp_path, order):
+    kernel, timed = tuner()
+    kernel.keys = []  # one choice for all sizes
+    use(tmp_path, entry())
+    for n in (*order, *order):
+        run(kernel, n=n)
+    blocks = [launch["BLOCK"] for launch in gpu if launch["num_warps"]][-2:]
+    assert blocks == [256 if n == N else 64 for n in order]
+    assert len(timed) == 3  # the other size, once
+    assert list(dict.values(kernel.cache)) == [kernel.configs[0]]
+
+
+def test_a_tuner_that_keeps_times_on_disk_keeps_none_of_an_applied_choice(tmp_path, monkeypatch):
+    kernel, _ = tuner()
+    kernel.cache_results = True
+    monkeypatch.setattr(Autotuner, "check_disk_cache", lambda *_: pytest.fail("it is asked"))
+    use(tmp_path, entry())
+    run(kernel)
+    assert not dict.__len__(kernel.cache)
+
+
+def test_an_applied_choice_is_gone_once_it_is_withdrawn(gpu, tmp_path):
+    kernel, timed = tuner()
+    use(tmp_path, entry())
+    run(kernel)
+    applying.withdraw()
+    run(kernel)
+    assert len(timed) == 3
+    assert gpu[-1]["BLOCK"] == 64
+
+
 def test_hooks_of_the_configuration_and_of_the_tuner_run_before_the_launch(tmp_path):
     seen = []
     kernel, _ = tuner(reset_to_zero=["out"])
@@ -421,6 +454,84 @@ def test_a_plain_launch_that_does_not_compile_with_it_runs_as_before(gpu, tmp_pa
     assert whys()[0].startswith("CompileTimeAssertionFailure")
 
 
+# ------------------------------------------------------------------------------ refused later
+
+
+class Refusing:
+    """Lets a launch with some option fail from the second one on, as the compiler or driver do."""
+
+    def __init__(self, monkeypatch, error, **options):
+        self.error, self.options, self.tries = error, options, 0
+        original = JITFunction.run
+
+        def run(kernel, *args, **kwargs):
+            if not kwargs.get("warmup") and self.options.items() <= kwargs.items():
+                self.tries += 1
+                if self.tries > 1:
+                    raise self.error
+            return original(kernel, *args, **kwargs)
+
+        monkeypatch.setattr(JITFunction, "run", run)
+
+
+REFUSALS = [
+    OutOfResources(300_000, 232_448, "shared memory"),
+    RuntimeError("Triton Error [CUDA]: invalid argument"),
+]
+
+
+@pytest.mark.parametrize("error", REFUSALS, ids=["resources", "driver"])
+def test_a_plain_launch_that_is_refused_later_runs_as_before(gpu, tmp_path, monkeypatch, error):
+    refusing = Refusing(monkeypatch, error, num_warps=8)
+    use(tmp_path, plain())
+    for _ in range(4):
+        run(scale_kernel, BLOCK=64)
+    assert [launch["num_warps"] for launch in gpu] == [8, 4, 4, 4]
+    assert refusing.tries == 2
+    assert whys() == ["", f"{type(error).__name__}: {error}"]
+
+
+@pytest.mark.parametrize("error", REFUSALS, ids=["resources", "driver"])
+def test_an_autotuned_launch_that_is_refused_later_is_timed(gpu, tmp_path, monkeypatch, error):
+    Refusing(monkeypatch, error, BLOCK=256)
+    kernel, timed = tuner(blocks=(64, 1024))
+    use(tmp_path, entry(verified=True))
+    for _ in range(3):
+        run(kernel)
+    assert len(timed) == 2
+    assert [launch["BLOCK"] for launch in gpu] == [256, 64, 1024, 64, 64]
+    assert whys() == ["", f"{type(error).__name__}: {error}"]
+
+
+def test_an_error_of_the_program_is_its_own(gpu, tmp_path, monkeypatch):
+    Refusing(monkeypatch, ZeroDivisionError("in a hook"), num_warps=8)
+    use(tmp_path, plain())
+    run(scale_kernel, BLOCK=64)
+    with pytest.raises(ZeroDivisionError, match="in a hook"):
+        run(scale_kernel, BLOCK=64)
+    assert [launch["num_warps"] for launch in gpu] == [8]
+    assert whys() == [""]
+
+
+def test_a_choice_that_no_longer_compiles_is_given_up(gpu, tmp_path, monkeypatch):
+    use(tmp_path, plain())
+    run(scale_kernel, BLOCK=64)
+    compiled = scale_kernel._do_compile
+
+    def compile_few(key, signature, device, constants, options, *rest):
+        if options.num_warps == 8:
+            raise RuntimeError("PassManager::run failed")
+        return compiled(key, signature, device, constants, options, *rest)
+
+    monkeypatch.setattr(scale_kernel, "_do_compile", compile_few)
+    scale_kernel[(1,)](torch.zeros(N), torch.zeros(N + 1)[1:], N, BLOCK=64)
+    monkeypatch.setattr(
+        scale_kernel, "device_caches", type(scale_kernel.device_caches)(scale_kernel.create_binder)
+    )
+    run(scale_kernel, BLOCK=64)
+    assert [launch["num_warps"] for launch in gpu] == [8, 4, 4]
+
+
 def test_withdrawn_or_replaced_folders_apply_no_longer(gpu, tmp_path):
     use(tmp_path, plain())
     run(scale_kernel, BLOCK=64)
@@ -432,11 +543,11 @@ def test_withdrawn_or_replaced_folders_apply_no_longer(gpu, tmp_path):
 
 
 def test_withdrawing_puts_back_what_was_wrapped(tmp_path):
-    originals = JITFunction.run, Autotuner.prune_configs, Autotuner._bench
+    originals = JITFunction.run, Autotuner.prune_configs, Autotuner.run
     use(tmp_path, plain())
     assert JITFunction.run is not originals[0]
     applying.withdraw()
-    assert (JITFunction.run, Autotuner.prune_configs, Autotuner._bench) == originals
+    assert (JITFunction.run, Autotuner.prune_configs, Autotuner.run) == originals
 
 
 def test_what_others_wrapped_since_passes_calls_on(gpu, tmp_path, monkeypatch):
