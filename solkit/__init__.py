@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     )
     from solkit.integrations.applying import applied, apply
     from solkit.integrations.calls import tune_call
+    from solkit.integrations.compiling import compile  # noqa: A004 - as in torch
     from solkit.integrations.recorder import recording
     from solkit.pipeline import (
         Evaluation,
@@ -110,6 +111,7 @@ __all__ = [
     "bound",
     "bounds",
     "compare",
+    "compile",
     "devices",
     "evolve",
     "fusion",
@@ -133,6 +135,7 @@ _HOMES = {
     "Surrogate": "solkit.surrogate.model",
     **dict.fromkeys(("applied", "apply"), "solkit.integrations.applying"),
     "batch": "solkit.pipeline.batch",
+    "compile": "solkit.integrations.compiling",
     "best": "solkit.pipeline.best_algorithm",
     "evolve": "solkit.pipeline.evolving",
     "profile": "solkit.profiling",

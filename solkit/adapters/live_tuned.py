@@ -27,7 +27,7 @@ from solkit.processes.startup import call_after_imports
 
 __all__ = [
     *("PROGRAM", "ChoiceRequest", "Chooser", "Params", "compile_config", "jit_function", "serve"),
-    "withdraw",
+    *("replace_compiled", "withdraw"),
 ]
 
 Params = Mapping[str, Value]
@@ -121,9 +121,13 @@ def withdraw() -> None:
 
 @dataclass
 class _Served:
-    """The chooser, modules that ask it or will, their replaced methods, functions with answers."""
+    """The chooser, modules that ask it or will, their replaced methods, functions with answers.
+
+    `tuners` are those of Inductor's kernels that were compiled meanwhile.
+    """
 
     chooser: Chooser | None = None
+    tuners: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet)
     patched: set[str] = field(default_factory=set)
     replaced: list[tuple[str, Any, str, Any]] = field(default_factory=list)
     planned: list[weakref.ref[Any]] = field(default_factory=list)
@@ -583,6 +587,7 @@ def _patch_inductor(module: ModuleType) -> None:
 
 def _compile_choice(original: Any) -> Any:
     def precompile(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _SERVED.tuners.add(self)
         chooser = _SERVED.chooser
         name = getattr(self.fn, "__name__", "")
         if self.launchers or chooser is None or not chooser.names(name, "inductor"):
@@ -605,6 +610,51 @@ def _compile_choice(original: Any) -> Any:
             return original(self, *args, **kwargs)
 
     return precompile
+
+
+def replace_compiled() -> int:
+    """Give Inductor's kernels that were compiled while this served their tuned configurations.
+
+    A kernel is compiled beside the one in use, which it replaces when it is there. CUDA graphs that
+    were captured keep what they have.
+
+    Returns:
+        How many kernels changed.
+    """
+    return sum(map(_replace_in_place, list(_SERVED.tuners)))
+
+
+def _replace_in_place(tuner: Any) -> bool:
+    chooser, name = _SERVED.chooser, getattr(tuner.fn, "__name__", "")
+    if not tuner.launchers or chooser is None or not chooser.names(name, "inductor"):
+        return False
+    fresh = object.__new__(type(tuner))
+    vars(fresh).update(vars(tuner), launchers=[])
+    vars(fresh).pop("_could_rblock_scale", None)
+    try:
+        request = _request_of_inductor(fresh, None)
+        params = chooser.choose(request)
+    except Exception:  # nothing is worth the user's launch
+        return False
+    if params is None or _is_in_use(tuner, params):
+        return False
+    try:
+        _replace_configs(fresh, params)
+        fresh.precompile()
+    except Exception as error:
+        chooser.failed(request, params, error)
+        return False
+    changed = {n: vars(fresh).get(n) for n in (*_STATE, "launchers", "fn")}
+    vars(tuner).update(changed)
+    if "_cached_launcher" in vars(tuner):
+        tuner._cached_launcher = None
+    return True
+
+
+def _is_in_use(tuner: Any, params: Params) -> bool:
+    if len(tuner.launchers) != 1:
+        return False
+    return params.items() <= _params_of(tuner.launchers[0].config).items()
 
 
 _STATE = ("configs", "compile_results", "inductor_meta")

@@ -26,7 +26,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from solkit.adapters import live_tuned
@@ -83,6 +83,35 @@ def apply(folder: str | os.PathLike[str]) -> None:
     if cache.is_dir():
         _STATE.watch = CompileWatch(cache.absolute())
         _STATE.watch.start()
+
+
+def is_for_this_gpu(tuned: TunedFolder, device_index: int = 0) -> bool:
+    """Tell whether a folder was tuned on a GPU like this one, with this Triton."""
+    import triton
+
+    own = _release(triton.__version__)
+    return _device_key(tuned.device) == _live_device(device_index) and (
+        not tuned.triton or _release(tuned.triton) == own
+    )
+
+
+def apply_further(tuned: TunedFolder, folder: str | os.PathLike[str]) -> None:
+    """Apply a folder's entries besides those that are applied, if both are for one GPU and Triton.
+
+    Nothing is printed at exit but what `apply` prints.
+    """
+    before = _STATE.chooser
+    chooser = _TunedChooser(tuned, os.fspath(folder))
+    if before is not None and not tuned.entries:
+        chooser = before
+    elif before is not None:
+        if (before.tuned.device, before.tuned.triton) == (tuned.device, tuned.triton):
+            others = (entry for entry in before.tuned.entries if entry not in tuned.entries)
+            both = replace(tuned, entries=(*tuned.entries, *others))
+            chooser = _TunedChooser(both, before.folder)
+        chooser.notes.update(before.notes)
+    _STATE.chooser = chooser
+    live_tuned.serve(chooser)
 
 
 def read_applied_folder(folder: str | os.PathLike[str]) -> TunedFolder:

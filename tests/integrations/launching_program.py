@@ -1,6 +1,7 @@
 """A program that launches kernels of its libraries, on a fake H100: python launching_program.py.
 
-Everything is Triton's own but the driver, so its cache is filled and asked as on a GPU.
+Everything is Triton's own but the driver, so its cache is filled and asked as on a GPU. With
+``ON_GPU`` in the environment it runs on one, and compiles a function with torch.compile as well.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from solkit.roofline import devices
 for folder in (Path(__file__).parent, Path(__file__).parent.parent / "tuner"):
     sys.path.insert(0, str(folder))
 
+DEVICE = "cuda" if "ON_GPU" in os.environ else "cpu"
+
 import call_kernels  # noqa: E402 - beside this file
 import recorded_kernels  # noqa: E402
 
@@ -33,6 +36,7 @@ def own_kernel(out_ptr, n, BLOCK: triton.language.constexpr):
 
 def launch() -> None:
     """Launch kernels that are plain, autotuned, under heuristics, a closure and the script's."""
+    torch.set_default_device(DEVICE)
     x, out = torch.randn(4096), torch.empty(4096)
     call_kernels.add_kernel[(8,)](x, x, out, 1000, BLOCK=128, ADD=True, num_warps=2)
     call_kernels.add_kernel[(8,)](x[1:], x, out[3:], 1024, BLOCK=128, ADD=True)
@@ -42,6 +46,8 @@ def launch() -> None:
     recorded_kernels.modules_kernel[(4,)](half, torch.empty_like(half), 512, BLOCK=128)
     recorded_kernels.cubed[(1,)](x, out, recorded_kernels.scaled, BLOCK=64)
     own_kernel[(1,)](out, 1, BLOCK=16)
+    if DEVICE == "cuda":
+        torch.compile(lambda x: torch.softmax(x.view(4, 1024), 1) * 2 + 1)(x)
 
 
 def fake_gpu(name: str) -> None:
@@ -57,14 +63,16 @@ def fake_gpu(name: str) -> None:
 
 
 if __name__ == "__main__":
-    fake_gpu("h100-sxm")
+    if DEVICE == "cpu":
+        fake_gpu("h100-sxm")
     if "RECORD" in os.environ:
         with solkit.recording(os.environ["RECORD"]):
             launch()
     else:
         from solkit.integrations import applying
 
-        applying._live_device = lambda _: "h100-sxm"
+        if DEVICE == "cpu":
+            applying._live_device = lambda _: "h100-sxm"
         solkit.apply(os.environ["FOLDER"])
         launch()
         print(applying._STATE.watch.sentence())

@@ -1,0 +1,236 @@
+"""`solkit.compile` without a GPU: sessions, refusals, and kernels that are replaced in place."""
+
+from __future__ import annotations
+
+import importlib
+from types import SimpleNamespace
+
+import pytest
+import torch
+import triton
+from inductor_tuners import KERNEL, make_tuner
+
+import solkit
+from solkit.adapters import live_tuned
+from solkit.adapters.launch_records import program_digest
+from solkit.core.tuned import LaunchBucket, TunedEntry, TunedFolder
+from solkit.datasets.tuned_folder import write_tuned_folder
+from solkit.errors import InputError, UnsupportedError
+from solkit.integrations import applying, compiling
+
+TUNED = {"XBLOCK": 512, "num_warps": 8, "num_stages": 1}
+
+
+def entry(params=TUNED, kernel=KERNEL.__name__):
+    return TunedEntry(
+        *(kernel, program_digest(KERNEL), "inductor", LaunchBucket(scalars={"xnumel": 4000})),
+        *({"XBLOCK": 1024, "num_warps": 4, "num_stages": 1}, params, None, True),
+    )
+
+
+@pytest.fixture(autouse=True)
+def on_a_gpu(monkeypatch):
+    monkeypatch.setattr(applying, "_live_device", lambda _: "h100-sxm")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    for name in ("synchronize", "empty_cache"):
+        monkeypatch.setattr(torch.cuda, name, lambda: None)
+    monkeypatch.setattr(compiling, "_SESSIONS", {})
+    yield
+    applying.withdraw()
+
+
+@pytest.fixture
+def tuned_by_batch(monkeypatch):
+    """Batches that were asked for; each finds a configuration at once."""
+    asked = []
+
+    def batch(folder, *, gpu_minutes, settings):
+        asked.append((folder, 60 * gpu_minutes, settings.on))
+        write_tuned_folder(folder, TunedFolder("h100-sxm", "", triton.__version__, (entry(),)))
+
+    monkeypatch.setattr(importlib.import_module("solkit.pipeline.batch"), "batch", batch)
+    return asked
+
+
+def calls_of(session, compiled):
+    run = session.counted(compiled)
+    return lambda *args: run(*args)
+
+
+def test_the_second_call_tunes_first_and_later_ones_do_not(tmp_path, tuned_by_batch):
+    session = compiling._session_of(tmp_path, 30.0)
+    run = calls_of(session, lambda x: x + 1)
+    assert run(1) == 2
+    assert tuned_by_batch == []
+    assert [run(2), run(3)] == [3, 4]
+    assert tuned_by_batch == [(tmp_path, 30.0, None)]
+    assert [e.params for e in applying._STATE.chooser.tuned.entries] == [TUNED]
+
+
+def test_graphs_of_one_folder_are_tuned_together(tmp_path, tuned_by_batch):
+    first, second = (calls_of(compiling._session_of(tmp_path, 5.0), lambda: 0) for _ in range(2))
+    for run in (first, second):
+        run()
+    assert tuned_by_batch == []
+    for run in (first, second, first):
+        run()
+    assert len(tuned_by_batch) == 1
+
+
+def test_a_backward_pass_is_waited_for(tmp_path, tuned_by_batch):
+    weight = torch.ones(2, requires_grad=True)
+    run = calls_of(compiling._session_of(tmp_path, 5.0), lambda: weight * 2)
+    result = run()
+    run()
+    assert tuned_by_batch == []  # its backward pass may come yet
+    result.sum().backward()
+    run()
+    assert len(tuned_by_batch) == 1
+
+
+def test_a_backward_pass_that_never_comes_is_not_waited_for_long(tmp_path, tuned_by_batch):
+    weight = torch.ones(2, requires_grad=True)
+    run = calls_of(compiling._session_of(tmp_path, 5.0), lambda: weight * 2)
+    for _ in range(4):
+        run()
+    assert len(tuned_by_batch) == 1
+
+
+def test_a_folder_that_is_tuned_for_this_gpu_is_applied_and_nothing_searched(
+    tmp_path, tuned_by_batch
+):
+    write_tuned_folder(tmp_path, TunedFolder("h100-sxm", "", triton.__version__, (entry(),)))
+    compiled = lambda: 7  # noqa: E731
+    assert compiling._session_of(tmp_path, 5.0).counted(compiled) is compiled
+    assert [e.kernel for e in applying._STATE.chooser.tuned.entries] == [KERNEL.__name__]
+    assert tuned_by_batch == []
+
+
+@pytest.mark.parametrize(("device", "version"), [("a100-sxm-80gb", None), ("h100-sxm", "2.0")])
+def test_one_for_another_gpu_or_triton_is_tuned_again(tmp_path, tuned_by_batch, device, version):
+    write_tuned_folder(tmp_path, TunedFolder(device, "", version or triton.__version__))
+    run = calls_of(compiling._session_of(tmp_path, 5.0), lambda: 0)
+    run(), run()
+    assert len(tuned_by_batch) == 1
+
+
+def test_no_budget_no_gpu_and_other_ranks_mean_no_search(tmp_path, monkeypatch):
+    compiled = lambda: 7  # noqa: E731
+    assert compiling._session_of(tmp_path / "a", 0.0).counted(compiled) is compiled
+    monkeypatch.setenv("RANK", "1")
+    assert compiling._session_of(tmp_path / "b", 5.0).counted(compiled) is compiled
+    monkeypatch.delenv("RANK")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert compiling._session_of(tmp_path / "c", 5.0).counted(compiled) is compiled
+
+
+def test_a_search_that_fails_leaves_the_model_as_it_is(tmp_path, monkeypatch, capsys):
+    def batch(folder, **_):
+        raise InputError(f"{folder}: nothing can be launched again")
+
+    monkeypatch.setattr(importlib.import_module("solkit.pipeline.batch"), "batch", batch)
+    run = calls_of(compiling._session_of(tmp_path, 5.0), lambda x: x)
+    assert [run(1), run(2), run(3)] == [1, 2, 3]
+    assert capsys.readouterr().err.count("is not tuned: ") == 1
+
+
+def test_what_was_applied_before_stays_applied(tmp_path):
+    other = entry(kernel="other")
+    write_tuned_folder(tmp_path, TunedFolder("h100-sxm", "", triton.__version__, (other,)))
+    applying.apply(tmp_path)
+    applying.apply_further(TunedFolder("h100-sxm", "", triton.__version__, (entry(),)), "further")
+    assert {e.kernel for e in applying._STATE.chooser.tuned.entries} == {"other", KERNEL.__name__}
+    applying.apply_further(TunedFolder(""), "recorded now")
+    assert len(applying._STATE.chooser.tuned.entries) == 2
+
+
+# ---------------------------------------------------------------------------- kernels in place
+
+
+@pytest.fixture
+def compiled(monkeypatch, tmp_path):
+    """Inductor's tuner of a kernel that was compiled while nothing was tuned."""
+    module = importlib.import_module("torch._inductor.runtime.triton_heuristics")
+
+    def precompile_config(_, config):
+        if config.num_warps == 32:
+            raise ValueError("too many warps")
+        launcher = SimpleNamespace(config=config, cache_hash="")
+        kernel = SimpleNamespace(hash="0")
+        return SimpleNamespace(config=config, kernel=kernel, make_launcher=lambda: launcher)
+
+    def make_launchers(self):
+        self.launchers = [result.make_launcher() for result in self.compile_results]
+
+    monkeypatch.setattr(module.CachingAutotuner, "_precompile_config", precompile_config)
+    monkeypatch.setattr(module.CachingAutotuner, "_make_launchers", make_launchers)
+    applying.apply_further(TunedFolder(""), tmp_path)
+    tuner = make_tuner(module)
+    tuner.precompile()
+    return tuner
+
+
+def serve(*entries):
+    applying.apply_further(TunedFolder("h100-sxm", "", triton.__version__, entries), "folder")
+
+
+def test_a_compiled_kernel_gets_its_tuned_configuration(compiled):
+    compiled._cached_launcher = compiled.launchers[0]
+    serve(entry())
+    assert live_tuned.replace_compiled() == 1
+    (launcher,) = compiled.launchers
+    assert (launcher.config.kwargs, launcher.config.num_warps) == ({"XBLOCK": 512}, 8)
+    assert compiled._cached_launcher is None
+    assert live_tuned.replace_compiled() == 0  # it has it
+
+
+@pytest.mark.parametrize("entries", [(), (entry({**TUNED, "num_warps": 32}),)])
+def test_one_that_has_none_or_does_not_compile_stays(compiled, entries):
+    before = dict(vars(compiled))
+    serve(*entries)
+    assert live_tuned.replace_compiled() == 0
+    assert compiled.launchers is before["launchers"]
+    assert compiled.compile_results is before["compile_results"]
+
+
+# -------------------------------------------------------------------------------------- options
+
+
+@pytest.mark.parametrize("seconds", [-1, "60", True, float("nan")])
+def test_a_budget_that_is_none_is_refused_before_the_first_call(seconds):
+    with pytest.raises(InputError, match="gpu_seconds: expected a number of 0 or above"):
+        solkit.compile(torch.nn.ReLU(), gpu_seconds=seconds)
+
+
+def test_programs_without_python_are_refused_by_name():
+    with pytest.raises(UnsupportedError, match=r"C\+\+ wrapper .*cpp_wrapper = False"):
+        solkit.compile(torch.nn.ReLU(), options={"cpp_wrapper": True})
+    exported = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
+    with pytest.raises(UnsupportedError, match="AOTInductor"):
+        solkit.compile(exported)
+
+
+def test_inductor_gets_its_own_options_and_the_modes(tmp_path, monkeypatch):
+    compile_fx = importlib.import_module("torch._inductor.compile_fx")
+    got = []
+    monkeypatch.setattr(
+        compile_fx,
+        "compile_fx",
+        lambda graph, _, config_patches: got.append(config_patches) or graph,
+    )
+    options = {"folder": tmp_path, "gpu_seconds": 0, "mode": "max-autotune-no-cudagraphs"}
+    graph = torch.fx.symbolic_trace(torch.nn.ReLU())
+    compiling.backend(graph, (), options={**options, "epilogue_fusion": False})
+    assert got == [
+        {"max_autotune": True, "coordinate_descent_tuning": True, "epilogue_fusion": False}
+    ]
+
+
+def test_torch_compile_knows_the_backend_by_its_name():
+    from pathlib import Path
+
+    text = Path(__file__).parents[2].joinpath("pyproject.toml").read_text(encoding="utf-8")
+    section = text.partition("[project.entry-points.torch_dynamo_backends]\n")[2]
+    module, _, name = section.partition("\n")[0].split('"')[1].partition(":")
+    assert getattr(importlib.import_module(module), name) is compiling.backend
