@@ -65,12 +65,14 @@ class Workload:
         calls: how often the kernel is called at it: its weight.
         tensors: the inputs as a profiler recorded them, e.g. ``"bf16[8944, 1024]"``.
         time_ms: of one call, as profiled; ``None`` if unknown.
+        params: in use at it, which override the file's defaults.
     """
 
     sizes: Mapping[str, Value] | None
     calls: float = 1.0
     tensors: tuple[str, ...] = ()
     time_ms: float | None = None
+    params: Mapping[str, Value] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -199,6 +201,7 @@ class _Shape(_Record):
     calls: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     tensors: list[str] = []
     time_ms: Union[float, None] = Field(default=None, gt=0, allow_inf_nan=False)
+    params: _Sizes = {}
 
 
 class _Kernel(_Record):
@@ -273,7 +276,7 @@ def _parse_entry(
         entry_point=kernel.entry_point,
         reference=None if kernel.reference is None else _resolve_path(kernel.reference, folder),
         shapes=tuple(
-            Workload(shape.sizes, shape.calls, tuple(shape.tensors), shape.time_ms)
+            Workload(shape.sizes, shape.calls, tuple(shape.tensors), shape.time_ms, shape.params)
             for shape in kernel.shapes
         ),
         held_out=None if kernel.held_out is None else tuple(kernel.held_out),
@@ -444,6 +447,7 @@ def _entry_lines(entry: ManifestEntry) -> Iterator[str]:
 
 def _shape_fields(shape: Workload) -> dict[str, Any]:
     values: dict[str, Any] = {"sizes": shape.sizes, "calls": shape.calls, "time_ms": shape.time_ms}
+    values["params"] = dict(shape.params) or None
     values["tensors"] = list(shape.tensors) or None
     return {name: value for name, value in values.items() if value is not None}
 

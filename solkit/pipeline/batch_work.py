@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from solkit.analysis.analyser import Analyser
@@ -165,7 +165,8 @@ def _live_shapes(analyser: Analyser, entry: ManifestEntry, how: TuneSettings) ->
     held_out = file.problem.held_out_shapes if entry.held_out is None else entry.held_out
 
     def survey_later(shape: Workload) -> Callable[[], TuningContext]:
-        return lambda: live_ground(analyser, entry.path, entry.reference, shape.sizes, how)
+        own = _with_params(how, shape)
+        return lambda: live_ground(analyser, entry.path, entry.reference, shape.sizes, own)
 
     return [(shape, survey_later(shape), tuple(held_out)) for shape in shapes]
 
@@ -173,11 +174,17 @@ def _live_shapes(analyser: Analyser, entry: ManifestEntry, how: TuneSettings) ->
 def _recorded_shapes(bench: RecordedBench, entry: ManifestEntry, how: TuneSettings) -> Looks:
     from solkit.tuner.manifest import Workload
 
-    def survey_later(sizes: Shape | None) -> Callable[[], TuningContext]:
-        return lambda: recorded_ground(bench, entry.path, entry.reference, sizes, how)
+    def survey_later(shape: Workload) -> Callable[[], TuningContext]:
+        own = _with_params(how, shape)
+        return lambda: recorded_ground(bench, entry.path, entry.reference, shape.sizes, own)
 
     shapes = entry.shapes or (Workload({}),)
-    return [(shape, survey_later(shape.sizes), entry.held_out or ()) for shape in shapes]
+    return [(shape, survey_later(shape), entry.held_out or ()) for shape in shapes]
+
+
+def _with_params(how: TuneSettings, shape: Workload) -> TuneSettings:
+    """Return the settings with the parameters in use at a shape."""
+    return replace(how, params={**how.params, **shape.params})
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,16 @@ def test_what_calls_save_adds_up_by_the_finals(found):
     assert found.before_ms == pytest.approx(1010 * default_ms + 500 * 0.5, rel=0.02)
 
 
+def test_a_shape_may_have_its_own_parameters_in_use():
+    manifest = recorded.manifest()
+    steep = manifest.kernels[0]
+    in_use = {"BLOCK": 64, "num_stages": 2}
+    shapes = (replace(steep.shapes[0], params=in_use), steep.shapes[1])
+    batch = run(replace(manifest, kernels=(replace(steep, shapes=shapes),)), minutes=0.05)
+    defaults = [item.tuned.default.params for item in batch.items]
+    assert defaults == [{**spaces.DEFAULT, **in_use}, spaces.DEFAULT]
+
+
 @pytest.mark.slow
 def test_more_is_tried_where_more_can_be_saved():
     """With budget for about a third of the points."""

@@ -36,6 +36,7 @@ held_out = [{ M = 3000 }]
 shapes = [
   { sizes = { M = 4096, dtype = "bfloat16" }, calls = 64 },
   { sizes = { M = 1 }, calls = 6400, time_ms = 0.5, tensors = ["bf16[1, 4096]"] },
+  { sizes = { M = 2 }, params = { B = 8 } },
 ]
 
 [[kernels]]
@@ -61,8 +62,9 @@ def test_a_manifest_is_read(tmp_path):
     assert first.shapes == (
         Workload({"M": 4096, "dtype": "bfloat16"}, 64),
         Workload({"M": 1}, 6400, ("bf16[1, 4096]",), 0.5),
+        Workload({"M": 2}, params={"B": 8}),
     )
-    assert second == ManifestEntry("softmax", shapes=(Workload({}, 2.5),), line=18)
+    assert second == ManifestEntry("softmax", shapes=(Workload({}, 2.5),), line=19)
     assert second.held_out is None
 
 
@@ -76,13 +78,13 @@ def test_a_kernel_without_shapes_uses_those_of_its_file():
     [
         ("gpu_minutes = 30", "gpu_minutes = 0", "m.toml:4: limits.gpu_minutes: input should be gr"),
         ('"all"', '"some"', "m.toml:5: limits.held_out: input should be 'nearest' or 'all'"),
-        ("calls = 2.5", "calls = -1", r"m.toml:22: kernels\[1\].shapes\[0\].calls: "),
+        ("calls = 2.5", "calls = -1", r"m.toml:23: kernels\[1\].shapes\[0\].calls: "),
         ("calls = 6400", 'calls = "6400"', r"m.toml:13: kernels\[0\].shapes\[1\].calls: "),
         ("M = 3000", "M = [1]", r"m.toml:12: kernels\[0\].held_out\[0\].M: "),
         ("entry_point", "entry", r"m.toml:9: kernels\[0\].entry: .*keys here are: path, name, "),
-        ("time_ms", "time", r"kernels\[0\].shapes\[1\].time: .*: sizes, calls, tensors, time_ms"),
+        ("time_ms", "time", r"kernels\[0\].shapes\[1\].time: .*: sizes, calls, .*, time_ms, par"),
         ("gpu_minutes", "minutes", r"m.toml:4: limits.minutes: .*: gpu_minutes, stop_at"),
-        ('path = "softmax"', "", r"m.toml:18: kernels\[1\].path: field required"),
+        ('path = "softmax"', "", r"m.toml:19: kernels\[1\].path: field required"),
         ("[limits]", "[limits", "m.toml:3: this is not TOML: "),
         (
             "M = 1 }",
@@ -136,7 +138,7 @@ def test_a_manifest_of_which_nothing_can_be_tuned_says_what_is_missing():
 def test_what_is_written_is_read_back():
     shapes = (
         Workload({"M": 1, "dtype": "bfloat16", "causal": True, "odd name": 0.5}, 7),
-        Workload(None, 2.5, ("bf16[1, 2]", 'a "quoted" \\ name'), 0.125),
+        Workload(None, 2.5, ("bf16[1, 2]", 'a "quoted" \\ name'), 0.125, {"B": 8, "flag": True}),
     )
     kernel = ManifestEntry("k.py", "aten::mm", "run", "r.py", shapes, ({"M": 2},), ("vllm",))
     whole = Manifest("m.toml", (kernel, ManifestEntry("")), Limits(1.5, 0.9, 40, "all"), "h200")
