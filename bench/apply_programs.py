@@ -6,8 +6,10 @@
 The programs are those of ``record_programs.py``. Each stage (record, tune, verify, compare) is a
 process of SolKit's own commands; a stage that stands in the JSON is not run again, so the command
 may be interrupted. ``compare`` runs the program in turns, without an edit, under `solkit run`, and
-gives the ratio of its median steps with its 95 % interval, whether outputs agree, and what was
-applied. ``--overhead`` times launches of a kernel that nothing is applied to.
+gives the ratio of its median steps with its 95 % interval, and what was applied. ``kernels`` runs
+both sides under PyTorch's profiler and sums the GPU times of the recorded kernels, and of those
+whose time is over 1.3 times the speed of light. ``--overhead`` times launches of a kernel that
+nothing is applied to.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ from typing import Any
 
 from record_programs import PROGRAMS
 
-STEPS, WARM = 30, 5
+STEPS, WARM, PROFILED, RECORDED = 30, 5, 20, 3
+GAP = 1.3
+"""Kernels whose time is over so many times the speed of light are told apart."""
 _STEP = r"step: ([\d.]+) ms"
 
 
@@ -47,13 +51,34 @@ def run_steps(name: str) -> None:
     print(f"step: {statistics.median(taken_ms):.6f} ms")
 
 
+def profile_steps(name: str) -> None:
+    """Run a program under the profiler; print the GPU ms a step of each kernel, as JSON."""
+    import torch
+    from torch.autograd import DeviceType
+
+    step = PROGRAMS[name]()
+    for _ in range(WARM):
+        step()
+    torch.cuda.synchronize()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
+        for _ in range(PROFILED):
+            step()
+        torch.cuda.synchronize()
+    times_ms: dict[str, float] = {}
+    for event in profiler.events():
+        if event.device_type == DeviceType.CUDA:
+            took_ms = event.time_range.elapsed_us() / 1e3 / PROFILED
+            times_ms[event.name] = times_ms.get(event.name, 0.0) + took_ms
+    print(f"kernels: {json.dumps(times_ms)}")
+
+
 def record(name: str, folder: Path) -> None:
     """Record three steps of a program."""
     import solkit
 
     step = PROGRAMS[name]()
     with solkit.recording(folder):
-        for _ in range(3):
+        for _ in range(RECORDED):
             step()
 
 
@@ -82,9 +107,50 @@ def stage_record(name: str, folder: Path, _: argparse.Namespace) -> dict[str, An
 
 def stage_tune(_: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     command = [sys.executable, "-m", "solkit", "batch", str(folder)]
-    *_, wall_s = run([*command, "--gpu-minutes", str(options.gpu_minutes)])
+    command += ["--gpu-minutes", str(options.gpu_minutes), "--json", str(folder / "batch.json")]
+    *_, wall_s = run(command)
     entries = json.loads((folder / "tuned.json").read_text()).get("entries", [])
     return {"wall_s": wall_s, "entries": len(entries)}
+
+
+def times_alone(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return what the batch measured of each kernel in use, by its launched name."""
+    from solkit.datasets.launch_recordings import kernels_of_recording, read_launch_recording
+
+    kernels, _ = kernels_of_recording(read_launch_recording(folder))
+    names = {kernel.path: kernel.launches[0].launch.name for kernel in kernels}
+    rows: dict[str, dict[str, Any]] = {}
+    for result in json.loads((folder / "batch.json").read_text())["results"]:
+        name, sol, now = names.get(result["kernel"]), result["sol_ms"], result["default"]["time_ms"]
+        if name and sol and now:
+            row = rows.setdefault(name, {"alone_ms": 0.0, "sol_ms": 0.0, "l2": []})
+            row["alone_ms"] += result["calls"] * now / RECORDED
+            row["sol_ms"] += result["calls"] * sol / RECORDED
+            row["l2"] += [result["l2"]]
+    return rows
+
+
+def stage_kernels(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """Profile it in turns with and without; compare the GPU times of what was recorded."""
+    under = [sys.executable, "-m", "solkit", "run", "--apply", str(folder), "--"]
+    runs: dict[str, list[dict[str, float]]] = {"without": [], "with": []}
+    for turn in range(options.profiles):
+        for side in ("without", "with") if turn % 2 else ("with", "without"):
+            command = [*(under if side == "with" else []), *command_of(name, "profile")]
+            out, *_ = run(command)
+            match = re.search(r"kernels: (.*)", out)
+            assert match is not None, out
+            runs[side].append(json.loads(match[1]))
+    rows = times_alone(folder)
+    sums = dict.fromkeys((f"{w}_{side}_ms" for w in ("recorded", "wide") for side in runs), 0.0)
+    for kernel, row in rows.items():
+        row["gap"] = row["alone_ms"] / row["sol_ms"]
+        for side, times in runs.items():
+            row[f"{side}_ms"] = statistics.median(run.get(kernel, 0.0) for run in times)
+            sums[f"recorded_{side}_ms"] += row[f"{side}_ms"]
+            sums[f"wide_{side}_ms"] += row[f"{side}_ms"] if row["gap"] > GAP else 0.0
+    sums["all_ms"] = statistics.median(sum(run.values()) for run in runs["without"])
+    return {**sums, "kernels": rows}
 
 
 def stage_compare(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
@@ -121,6 +187,7 @@ def stage_verify(name: str, folder: Path, options: argparse.Namespace) -> dict[s
 STAGES: dict[str, Callable[[str, Path, argparse.Namespace], dict[str, Any]]] = {
     "record": stage_record,
     "tune": stage_tune,
+    "kernels": stage_kernels,
     "compare": stage_compare,
     "verify": stage_verify,
 }
@@ -180,7 +247,7 @@ def run_program(name: str, options: argparse.Namespace, results: dict[str, Any])
     done = results.setdefault(name, {})
     folder = options.work / name
     for stage, function in STAGES.items():
-        if stage in done:
+        if stage in done or stage not in options.stages:
             continue
         try:
             done[stage] = function(name, folder, options)
@@ -204,14 +271,16 @@ def main() -> int:
     parser.add_argument("--programs", nargs="*", default=list(PROGRAMS), choices=list(PROGRAMS))
     parser.add_argument("--gpu-minutes", type=float, default=3.0, help="for each program")
     parser.add_argument("--rounds", type=int, default=6, help="runs of each side, at least 6")
+    parser.add_argument("--profiles", type=int, default=3, help="profiled runs of each side")
+    parser.add_argument("--stages", nargs="*", default=list(STAGES), choices=list(STAGES))
     parser.add_argument("--overhead", action="store_true", help="time launches, and nothing else")
-    parser.add_argument("--part", choices=["record", "step"], help=argparse.SUPPRESS)
+    parser.add_argument("--part", choices=["record", "step", "profile"], help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.part == "record":
         record(options.programs[0], options.work / options.programs[0])
         return 0
-    if options.part == "step":
-        run_steps(options.programs[0])
+    if options.part in ("step", "profile"):
+        (run_steps if options.part == "step" else profile_steps)(options.programs[0])
         return 0
     options.work.mkdir(parents=True, exist_ok=True)
     held = options.json and options.json.exists()

@@ -38,7 +38,7 @@ _ALIGNED_BYTES = 256  # allocations are
 _IMPORTABLE = ("triton", "torch", "math", "builtins")
 _RESERVED = frozenset(
     "reference inputs kernel valid check SPACE SHAPES HELD_OUT_SHAPES OUTPUTS TOLERANCE LAUNCHES "
-    "CONFIGS CHOICES LAUNCH torch triton tl gluon base64 zlib ModuleType TensorDescriptor "
+    "CONFIGS CHOICES LAUNCH deployed torch triton tl gluon base64 zlib ModuleType TensorDescriptor "
     "recorded_launch fill namespace array import_module".split()
 )
 
@@ -372,7 +372,7 @@ _HEAD = '''"""{name}: {origin}.
 The reference is the kernel in the configuration in use: it shows whether configurations agree, not
 whether the kernel is right. Put a PyTorch function `reference` in its place to check that. Contents
 of tensors are drawn again, in the layouts of the program's own: floats as wide as those were,
-integers by value up to a size.
+integers by value up to a size. `deployed` says how the program launches it: SolKit times it alike.
 """
 
 import array
@@ -446,6 +446,10 @@ def valid(params, shape):
     return {point} in choices
 
 
+def deployed(shape):
+    return LAUNCHES[recorded_launch(shape)]["deployed"]
+
+
 def kernel({parameters}{defaults}):
     {launch}grid, derived = LAUNCHES[{place}]["choices"][{key}]
     {function}[grid](
@@ -511,7 +515,7 @@ def kernel_file_text(records: Sequence[RecordedLaunch], origin: str) -> str:
         configs=_joined_configs(records),
         outputs=outputs,
         shapes=sizes,
-        launches=_launches_text(records, tensors, varied),
+        launches=_launches_text(records, arguments, varied),
         parameters=parameters,
         sizes="".join(f"{name}={value!r}, " for name, value in sizes[0].items()),
         named_sizes=", ".join(f"{name!r}: {name}" for name in sizes[0]),
@@ -621,20 +625,28 @@ def _joined_configs(records: Sequence[RecordedLaunch]) -> list[tuple[Value, ...]
 
 
 def _launches_text(
-    records: Sequence[RecordedLaunch], tensors: Sequence[str], varied: Sequence[str]
+    records: Sequence[RecordedLaunch], names: Mapping[str, str], varied: Sequence[str]
 ) -> str:
     lines = []
     for record in records:
         arguments = dict(_flat_arguments(record))
-        rows = "".join(f"            {row},\n" for row in _tensor_rows(record, tensors))
+        rows = "".join(f"            {row},\n" for row in _tensor_rows(record, list(names)))
         values = {name: arguments[name].value for name in varied}
         choices = {answer.choice: (answer.grid, dict(answer.derived)) for answer in record.answers}
         value_text = ", ".join(f"{name!r}: {_literal(value)}" for name, value in values.items())
         lines.append(
             f'    {{\n        "tensors": [\n{rows}        ],\n'
-            f'        "values": {{{value_text}}},\n        "choices": {choices},\n    }},\n'
+            f'        "values": {{{value_text}}},\n        "choices": {choices},\n'
+            f'        "deployed": {_deployed(record, names)},\n    }},\n'
         )
     return f"[\n{''.join(lines)}]"
+
+
+def _deployed(record: RecordedLaunch, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return the launch's `Deployment`; distances have two digits, as runs differ by a little."""
+    reuse = {name: record.reuse_bytes.get(path) for path, name in names.items()}
+    rounded = {n: None if size is None else int(float(f"{size:.1e}")) for n, size in reuse.items()}
+    return {"graph": record.graph_calls > 0, "reuse_bytes": rounded}
 
 
 def _tensor_rows(record: RecordedLaunch, tensors: Sequence[str]) -> Iterator[str]:

@@ -1,9 +1,10 @@
 """Recordings of programs: the launches of each process, merged, and their kernel files.
 
 A folder holds a file ``launches-*.jsonl`` per process, which only that process appends to. A line
-is the head (``solkit.recording/1``: process, rank, versions, GPU), a launch with its number, or the
-counts so far by number. So a process may end at any line. `write_kernel_files` makes a kernel file
-of each kernel and configuration in use, with its launches as shapes.
+is the head (``solkit.recording/1``: process, rank, versions, GPU), a launch with its number, the
+counts so far by number, or how far back a launch's tensors were used. So a process may end at any
+line. `write_kernel_files` makes a kernel file of each kernel and configuration in use, with its
+launches as shapes.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import itertools
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,7 @@ def read_launch_recording(folder: str | os.PathLike[str]) -> LaunchRecording:
 def _merge_file(file: Path, merged: _Merged) -> None:
     records: dict[int, RecordedLaunch] = {}
     counts: dict[int, tuple[int, int, float]] = {}
+    reuses: dict[int, Mapping[str, int | None]] = {}
     for number, document in _documents(file):
         if "schema" in document:
             if document["schema"] != SCHEMA:
@@ -132,12 +134,16 @@ def _merge_file(file: Path, merged: _Merged) -> None:
                 raise InputError(f"{file}:{number}: no recorded launch: {error}") from error
         elif "counts" in document:
             counts.update({int(n): (c, g, ms) for n, c, g, ms in document["counts"]})
+        elif "reuse_bytes" in document:
+            reuses[int(document["number"])] = document["reuse_bytes"]
         elif "note" in document:
             merged.notes.setdefault(str(document["note"]))
     for number, record in records.items():
         digest = record.digest
         first = merged.launches.get(digest, record)
-        merged.launches[digest] = first.counted(*counts.get(number, (0, 0, 0.0)))
+        reuse = first.reuse_bytes or reuses.get(number, {})
+        counted = first.counted(*counts.get(number, (0, 0, 0.0)))
+        merged.launches[digest] = replace(counted, reuse_bytes=reuse)
 
 
 def _documents(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -209,7 +215,7 @@ def write_kernel_files(recording: LaunchRecording) -> tuple[RecordedKernel, ...]
     return kernels
 
 
-_USERS = {"CONFIGS", "OUTPUTS", "SHAPES", "SPACE", "fill", "inputs", "reference"}
+_USERS = {"CONFIGS", "OUTPUTS", "SHAPES", "SPACE", "deployed", "fill", "inputs", "reference"}
 """What a user may change of a kernel file without another kernel being launched."""
 
 

@@ -21,7 +21,7 @@ from solkit.roofline import hard_bound
 from solkit.roofline.bound import bound
 from solkit.roofline.kernel.gap import decompose_gap
 
-__all__ = ["bound_of_case", "fusion_of_case", "unmeasured", "where_needed"]
+__all__ = ["bound_of_case", "deployed_protocol", "fusion_of_case", "unmeasured", "where_needed"]
 
 
 def unmeasured(case: Case, device: Device, precision: str, protocol: str) -> Result:
@@ -73,6 +73,15 @@ def where_needed(result: Result, needed: Needed, device: Device) -> Result:
 def bound_of_case(case: Case, device: Device, precision: str, protocol: str) -> Bound:
     """Return the bound of the whole problem; arguments as for `unmeasured`."""
     return _bound(case, case.work, device, precision, protocol)
+
+
+def deployed_protocol(case: Case, device: Device) -> str:
+    """Return the bound's protocol for a kernel as its program launches it.
+
+    Where L2 holds some of its tensors, all may be: no time is held against too high a bound.
+    """
+    is_cold = case.deployed is None or case.deployed.l2(device.l2_bytes) == "cold"
+    return "cold" if is_cold else "warm"
 
 
 def fusion_of_case(case: Case, whole: Bound, device: Device, precision: str) -> Fusion:

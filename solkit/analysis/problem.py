@@ -68,6 +68,7 @@ def problem_case(loaded: LoadedKernel, shape: Shape, params: Shape, groups: str 
         unfused=kernels.unfused if kernels else (),
         grouped=kernels.grouped(groups) if kernels and groups else (),
         outputs=described(outputs),
+        deployed=loaded.deployment(shape),
     )
 
 

@@ -41,6 +41,7 @@ from solkit.core.batch import (
     Worth,
 )
 from solkit.core.best import BestAlgorithm, PlanStudy
+from solkit.core.deployments import Deployment, L2State
 from solkit.core.devices import Ceiling, ClockKind, Device, SMLimits
 from solkit.core.diffs import CandidateDiff, Change, Diff, Side, Standing
 from solkit.core.evolution import (
@@ -172,6 +173,7 @@ __all__ = [
     "Count",
     "Counters",
     "Demand",
+    "Deployment",
     "Depth",
     "Device",
     "Diff",
@@ -198,6 +200,7 @@ __all__ = [
     "KernelFunction",
     "KernelModel",
     "KernelProgram",
+    "L2State",
     "Launch",
     "LiveLaunch",
     "MeasureSettings",

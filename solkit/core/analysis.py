@@ -6,6 +6,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from solkit.core.deployments import Deployment
 from solkit.core.facts import Facts, Requests
 from solkit.core.launches import Launch, Occupancy
 from solkit.core.problems import KernelFile, Tolerance
@@ -309,6 +310,7 @@ class Case:
         unfused: the problem cut into one kernel per op, if requested.
         grouped: the problem cut as requested.
         outputs: number, dtypes and shapes of the reference's output tensors.
+        deployed: how a program launches it; ``None`` if the file does not say.
     """
 
     shape: Mapping[str, Value]
@@ -319,6 +321,7 @@ class Case:
     unfused: tuple[Part, ...] = ()
     grouped: tuple[Part, ...] = ()
     outputs: str = ""
+    deployed: Deployment | None = None
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,7 @@ class RecordedLaunch:
         calls: how often the program launched it.
         graph_calls: those of them that a CUDA graph captured.
         host_ms: host time that passed before these launches since the launch before.
+        reuse_bytes: by tensor, as in `Deployment`: the median of its calls.
     """
 
     launch: Launch
@@ -110,6 +111,7 @@ class RecordedLaunch:
     calls: int = 0
     graph_calls: int = 0
     host_ms: float = 0.0
+    reuse_bytes: Mapping[str, int | None] = field(default_factory=dict)
 
     @property
     def params(self) -> dict[str, Value]:
@@ -119,7 +121,7 @@ class RecordedLaunch:
     @property
     def digest(self) -> str:
         """Hex digest of all but the contents of tensors and the counts: equal launches share it."""
-        same = replace(self, recipes={}, calls=0, graph_calls=0, host_ms=0.0)
+        same = replace(self, recipes={}, calls=0, graph_calls=0, host_ms=0.0, reuse_bytes={})
         return hashlib.sha256(canonical(to_json(same)).encode()).hexdigest()
 
     def counted(self, calls: int, graph_calls: int, host_ms: float) -> RecordedLaunch:

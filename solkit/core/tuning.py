@@ -223,6 +223,7 @@ class Tuned:
         log: the file that holds each outcome; ``None`` for a recording.
         notes: what limits this result, each a sentence.
         environment: versions by name.
+        launched, l2: as in `solkit.core.Outcome`, of the configuration in use; ``None`` if unknown.
     """
 
     kernel: str
@@ -247,6 +248,8 @@ class Tuned:
     log: str | None = None
     notes: tuple[str, ...] = ()
     environment: Mapping[str, str | None] = field(default_factory=dict)
+    launched: str | None = None
+    l2: str | None = None
 
     @property
     def params(self) -> Mapping[str, Value]:

@@ -8,9 +8,10 @@
     SOLKIT_RECORD=recorded python serve.py      # each Python process that it starts records too
 
 Each distinct launch is described once, before it runs first: text, arguments, configuration, space,
-statistics of its tensors. After that a launch costs some microseconds, and after the window
-nothing. No tensor is held, none is copied but samples for statistics, and while a CUDA graph is
-captured nothing waits for the GPU. Whatever fails in here leaves the program as it is.
+statistics of its tensors. How far back its tensors were used is counted by addresses, which says
+what L2 still holds. After that a launch costs some microseconds, and after the window nothing. No
+tensor is held, none is copied but samples for statistics, and while a CUDA graph is captured
+nothing waits for the GPU. Whatever fails in here leaves the program as it is.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from multiprocessing import parent_process, util
 from pathlib import Path
 from typing import Any, TextIO
@@ -56,6 +58,10 @@ _MOST_BYTES = 1 << 30
 _MOST_KEYS = 256
 """Distinct launches of one kernel; after `_EXACT_KEYS` of them sizes are told apart roughly."""
 _EXACT_KEYS = 64
+_FOLLOWED = 4096
+"""Launches whose tensors are followed."""
+_REUSES = 33
+"""Calls of a distinct launch of which the median distance is taken."""
 _COUNTS_EVERY_S = 1.0
 """A process that is killed loses counts of this long."""
 
@@ -65,20 +71,24 @@ _SCALARS = frozenset({bool, int, float, str, type(None)})
 # ------------------------------------------------------------------------------------------- keys
 
 
-def _exact_mark(value: Any, storages: dict[int, Any]) -> Hashable:
-    """Return what tells a value from others at a launch."""
+_Uses = list[tuple[int, int]]
+"""Address and bytes of each tensor of a launch."""
+
+
+def _exact_mark(uses: _Uses, value: Any, storages: dict[int, Any]) -> Hashable:
+    """Return what tells a value from others at a launch; note its tensors."""
     kind = type(value)
     if kind in _SCALARS:  # most arguments are these or tensors
         return kind, value
     if kind is torch.Tensor or isinstance(value, torch.Tensor):
-        return _tensor_mark(value, storages)
+        return _tensor_mark(uses, value, storages)
     if isinstance(value, (tuple, list)):
-        return tuple([_exact_mark(item, storages) for item in value])
+        return tuple([_exact_mark(uses, item, storages) for item in value])
     tensor = tensor_behind(value)
     if tensor is not None:
         block = tuple(getattr(value, "block_shape", ()))
         layout = (tuple(value.shape), tuple(value.strides)) if block else ()
-        return block, layout, _tensor_mark(tensor, storages)
+        return block, layout, _tensor_mark(uses, tensor, storages)
     try:
         hash(value)
     except TypeError:
@@ -86,8 +96,9 @@ def _exact_mark(value: Any, storages: dict[int, Any]) -> Hashable:
     return type(value), value
 
 
-def _tensor_mark(tensor: torch.Tensor, storages: dict[int, Any]) -> Hashable:
+def _tensor_mark(uses: _Uses, tensor: torch.Tensor, storages: dict[int, Any]) -> Hashable:
     address = tensor.data_ptr()
+    uses.append((address, tensor.nbytes))
     storage = tensor.untyped_storage()._cdata
     place, first = storages.setdefault(storage, (len(storages), address))
     return tensor.dtype, tensor.shape, tensor.stride(), address % 16, place, address - first
@@ -102,6 +113,47 @@ def _rough(mark: Any) -> Hashable:
     return None if isinstance(mark, float) else mark
 
 
+# ---------------------------------------------------------------------------------------- traffic
+
+
+class _Traffic:
+    """Tells how much was read and written since a launch used a tensor.
+
+    The clock counts the tensors of launches, and what PyTorch allocates meanwhile: operators in
+    between write at least that. Programs repeat themselves, so some thousand launches are enough.
+    """
+
+    def __init__(self) -> None:
+        self._launched_bytes = 0
+        self._used: dict[int, int] = {}
+        self._launches = 0
+
+    def reuse(self, uses: _Uses) -> list[int | None] | None:
+        """Note a launch; return the clock's bytes since its tensors' last use, `None` if unseen.
+
+        Nothing is returned after `_FOLLOWED` launches.
+        """
+        if self._launches >= _FOLLOWED:
+            return None
+        self._launches += 1
+        now = self._launched_bytes + _allocated_bytes()
+        before = [self._used.get(address) for address, _ in uses]
+        for address, size in dict(uses).items():
+            self._used[address] = now
+            self._launched_bytes += size
+        return [None if last is None else now - last for last in before]
+
+
+def _allocated_bytes() -> int:
+    """Return the bytes that PyTorch allocated on the GPU so far, freed ones included."""
+    if not _has_context():
+        return 0
+    try:
+        return int(torch.cuda.memory_stats_as_nested_dict()["allocated_bytes"]["all"]["allocated"])
+    except Exception:  # an allocator of the program's own may count nothing
+        return 0
+
+
 # --------------------------------------------------------------------------------------- recorder
 
 
@@ -113,6 +165,19 @@ class _Counter:
     calls: int = 0
     graph_calls: int = 0
     host_s: float = 0.0
+    tensors: tuple[str, ...] = ()
+    reuses: list[list[int | None]] = field(default_factory=list)
+    reuses_written: int = 0
+
+    def reuse_bytes(self) -> dict[str, int | None]:
+        """Return the median distance to each tensor's last use; `None` if mostly there is none."""
+        columns = zip(*self.reuses, strict=True)
+        return {n: _middle(column) for n, column in zip(self.tensors, columns, strict=True)}
+
+
+def _middle(distances: Sequence[int | None]) -> int | None:
+    ordered = sorted(distances, key=lambda d: (d is None, d or 0))
+    return ordered[(len(ordered) - 1) // 2]
 
 
 class _LastLaunch(threading.local):
@@ -148,6 +213,7 @@ class LaunchRecorder:
         self._file = None
         self._counters: dict[Hashable, _Counter] = {}
         self._keys_of: dict[int, int] = {}
+        self._traffic = _Traffic()
         self._kept: list[Any] = []  # kernels, whose identities are in keys
         self._left_out: set[str] = set()
         self._number, self._bytes, self._is_over = 0, 0, False
@@ -186,7 +252,8 @@ class LaunchRecorder:
     def _launch(self, pending: PendingLaunch, proceed: Callable[[], Any]) -> Any:
         """Make a launch, and count it; the first of its kind is described."""
         begun_s = time.monotonic()
-        counter, recipes = self._prepare(pending)
+        uses: _Uses = []
+        counter, recipes = self._prepare(pending, uses)
         try:
             result = proceed()
         except BaseException:
@@ -196,7 +263,7 @@ class LaunchRecorder:
         try:
             if recipes is not None:
                 self._describe(pending, counter, recipes)
-            self._count(counter, begun_s)
+            self._count(counter, begun_s, uses)
         except Exception as error:  # the program goes on
             counter.number = -1
             self._leave_out(pending, error)
@@ -207,9 +274,11 @@ class LaunchRecorder:
             kept = {key: c for key, c in self._counters.items() if c is not counter}
             self._counters = kept
 
-    def _prepare(self, pending: PendingLaunch) -> tuple[_Counter, dict[str, TensorRecipe] | None]:
+    def _prepare(
+        self, pending: PendingLaunch, uses: _Uses
+    ) -> tuple[_Counter, dict[str, TensorRecipe] | None]:
         try:
-            key = pending.key(_exact_mark)
+            key = pending.key(partial(_exact_mark, uses))
             counter = self._counters.get(key)
             if counter is not None:
                 return counter, None
@@ -244,10 +313,14 @@ class LaunchRecorder:
     ) -> None:
         record = replace(record_of_launch(pending.requested()), recipes=recipes)
         self._write({"number": counter.number, "launch": to_json(record)})
+        counter.tensors = tuple(path for path, _ in pending.tensors())
         if self._observe is not None:
             self._observe("after", counter.number, pending)
 
-    def _count(self, counter: _Counter, begun_s: float) -> None:
+    def _count(self, counter: _Counter, begun_s: float, uses: _Uses) -> None:
+        reuse = self._traffic.reuse(uses)
+        if reuse and len(counter.reuses) < _REUSES and len(reuse) == len(counter.tensors):
+            counter.reuses.append(reuse)
         last_s, self._last.at_s = self._last.at_s, time.monotonic()
         counter.calls += 1
         counter.host_s += begun_s - last_s if last_s is not None else 0.0
@@ -268,6 +341,10 @@ class LaunchRecorder:
         ]
         if counts:
             self._write({"counts": counts})
+        for counter in list(self._counters.values()):
+            if counter.number >= 0 and len(counter.reuses) > counter.reuses_written:
+                counter.reuses_written = len(counter.reuses)
+                self._write({"number": counter.number, "reuse_bytes": counter.reuse_bytes()})
 
     def _write(self, document: dict[str, Any]) -> None:
         """Append a line, unless the disk or the folder's share of it is full."""

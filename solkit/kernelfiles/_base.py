@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import keystr, tree_flatten, tree_flatten_with_path, tree_leaves
 
-from solkit.core import KernelFile, Space, Tolerance, Value
+from solkit.core import Deployment, KernelFile, Space, Tolerance, Value
 from solkit.errors import ShapeError, UnsupportedError
 
 __all__ = ["LoadedKernel", "Workload"]
@@ -183,6 +183,14 @@ class LoadedKernel(abc.ABC):
         """
         candidate = self.description.candidate
         return candidate.space if candidate is not None else Space()
+
+    def deployment(self, shape: Mapping[str, Value]) -> Deployment | None:  # noqa: ARG002 - as above
+        """Return how a program launches the candidate at a shape; ``None`` if that is not known.
+
+        Raises:
+            KernelFileError: the file says it in another form.
+        """
+        return None
 
     def full_shape(self, shape: Mapping[str, Value]) -> dict[str, Value]:
         """Return every size with its value: all numbers, and others (a dtype) that `shape` has.

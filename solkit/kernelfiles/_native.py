@@ -8,6 +8,7 @@
     SPACE, SHAPES, HELD_OUT_SHAPES, TOLERANCE, OUTPUTS   # optional
     def valid(params, shape): ...                        # optional
     def check(got, want): ...                            # optional
+    def deployed(shape): ...                             # optional: how a program launches it
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from typing import Any
 
 import torch
 
-from solkit.core import Candidate, KernelFile, Problem, Space, Tolerance, Value
+from solkit.core import Candidate, Deployment, KernelFile, Problem, Space, Tolerance, Value
+from solkit.core.codec import from_json
 from solkit.errors import KernelFileError, ParamsError, ShapeError
 from solkit.kernelfiles._base import LoadedKernel, Workload
 from solkit.kernelfiles._source import (
@@ -112,6 +114,25 @@ class NativeKernel(LoadedKernel):
         sizes = {**self.description.problem.sizes, **self.full_shape(shape)}
         text = f"valid() of {file_of_module(self._module)}"
         return space.where(text, lambda params: valid(params, sizes))
+
+    def deployment(self, shape: Mapping[str, Value]) -> Deployment | None:
+        """See `LoadedKernel.deployment`."""
+        deployed = getattr(self._module, "deployed", None)
+        if deployed is None:
+            return None
+        path = file_of_module(self._module)
+        with blaming_user_code(path, "calling deployed()"):
+            said = deployed({**self.description.problem.sizes, **self.full_shape(shape)})
+        try:
+            if isinstance(said, dict) and (unknown := set(said) - {"graph", "reuse_bytes"}):
+                raise ValueError(f"{', '.join(sorted(map(str, unknown)))} is none of its keys")
+            return from_json(Deployment, said)
+        except ValueError as error:
+            raise KernelFileError(
+                f'deployed() returns {said!r}; expected e.g. {{"graph": True, "reuse_bytes": '
+                f'{{"x": 1048576, "y": None}}}}: {error}',
+                path,
+            ) from error
 
     def workload(
         self,

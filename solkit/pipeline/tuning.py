@@ -51,7 +51,7 @@ from solkit.spans import span
 if TYPE_CHECKING:
     from solkit.measure.benches.trusted import TrustedBench
     from solkit.tuner.head_to_head import Judge
-    from solkit.tuner.tuning_problem import TuningProblem
+    from solkit.tuner.tuning_problem import TrialSummary, TuningProblem
 
 __all__ = ["SPENT", "SearchOutcome", "TuneLog", "guarded_final", "tune", "tuned_result"]
 
@@ -445,4 +445,11 @@ def tuned_result(
         log=None if log is None else str(log.path),
         notes=tuple(notes),
         environment=environment(),
+        **_conditions(incumbent),
     )
+
+
+def _conditions(incumbent: TrialSummary | None) -> dict[str, str | None]:
+    """Return what the configuration in use was launched by, and the state of L2 before."""
+    last = None if incumbent is None else incumbent.outcomes[-1]
+    return {} if last is None else {"launched": last.launched, "l2": last.l2}

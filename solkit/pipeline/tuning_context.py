@@ -22,7 +22,7 @@ from solkit.datasets.kernels import kernel_at_path, kernel_of_file
 from solkit.errors import InputError, NotRecordedError, ParamsError, ShapeError
 from solkit.measure.benches import RecordedBench
 from solkit.pipeline.studying import Shape
-from solkit.roofline.cases import bound_of_case
+from solkit.roofline.cases import bound_of_case, deployed_protocol
 
 if TYPE_CHECKING:
     from solkit.tuner.search import Prior
@@ -144,10 +144,10 @@ def _params_in_use(file: KernelFile, path: str, params: Shape) -> dict[str, Valu
 def _speed_of_light_ms(
     analyser: Analyser, path: str, reference: str | None, shape: Shape, notes: list[str]
 ) -> float | None:
-    why = "its reference does nothing that can be counted"
+    why, to = "its reference does nothing that can be counted", analyser.device
     try:
         case = analyser.problem(path, reference, shape).result()
-        if sol_ms := bound_of_case(case, analyser.device, "tolerance", "cold").time_ms:
+        if sol_ms := bound_of_case(case, to, "tolerance", deployed_protocol(case, to)).time_ms:
             return sol_ms
     except ShapeError:  # a size that the problem does not have is no problem without a bound
         raise

@@ -120,7 +120,8 @@ def _could_be_saved(triage: tuple[Triaged, ...]) -> str:
 
 
 def _results_table(items: tuple[BatchItem, ...]) -> Table:
-    table = Table("saved", "speed-up", "95 %", "tried", "kernel", "parameters", box=None)
+    columns = "saved", "speed-up", "95 %", "tried", "timed", "kernel", "parameters"
+    table = Table(*columns, box=None)
     for item in items:
         tuned = item.tuned
         final = tuned.final
@@ -138,6 +139,7 @@ def _results_table(items: tuple[BatchItem, ...]) -> Table:
             speedup,
             interval,
             str(tuned.measured),
+            f"{tuned.l2 or '-'}{' in a graph' if tuned.launched == 'graph' else ''}",
             _name_with_shape(tuned.kernel, tuned.shape),
             format_settings(tuned.params),
         )

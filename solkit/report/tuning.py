@@ -79,7 +79,7 @@ def as_json(tuned: Tuned) -> dict[str, Any]:
         "final": final_json(tuned.final),
         **chosen_fields(tuned, "measured", "failed", "gpu_s", "final_s", "stopped"),
         **chosen_fields(tuned, "expected_gain", "better_chance"),
-        **chosen_fields(tuned, "trajectory", "log", "notes"),
+        **chosen_fields(tuned, "trajectory", "log", "notes", "launched", "l2"),
         "versions": dict(tuned.environment),
     }
 

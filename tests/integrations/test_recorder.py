@@ -29,10 +29,11 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
 import solkit
+from solkit import kernelfiles
 from solkit.adapters import live_tuned
 from solkit.adapters.launch_records import program_digest
 from solkit.cli.profile import _recording_launches
-from solkit.core import IdleTime, Profile, ProfiledKernel
+from solkit.core import Deployment, IdleTime, Profile, ProfiledKernel
 from solkit.core.tuned import bucket_of_launch
 from solkit.datasets.kernels import kernel_at_path
 from solkit.datasets.launch_recordings import (
@@ -700,3 +701,70 @@ def test_what_an_autotuner_chose_and_a_batch_kept_is_in_the_folder(tmp_path, mon
     (entry,) = read_tuned_folder(tmp_path).entries
     assert entry.params == entry.in_use == record.params
     assert entry.speedup is None
+
+
+# ---------------------------------------------------------------------------------- as deployed
+
+
+def chain():
+    """Return a step of two launches, of which the second reads what the first writes."""
+    x, y, z, far = (torch.zeros(1000) for _ in range(4))
+    launch = call_kernels.add_kernel[lambda meta: (triton.cdiv(1000, meta["BLOCK"]),)]
+
+    def step():
+        launch(x, y, z, 1000, BLOCK=128, ADD=True)
+        launch(z, far, far, 1000, BLOCK=64, ADD=True)
+
+    return step
+
+
+def test_how_far_back_each_tensor_was_used_is_recorded(tmp_path):
+    step = chain()
+    found = recorded(tmp_path, *[step] * 5)
+    by_block = {launch.params["BLOCK"]: launch for launch in found.launches}
+    first, second = 3 * 4000, 2 * 4000  # bytes of x, y and z; of z and `far`, which is one tensor
+    whole = first + second
+    assert by_block[128].reuse_bytes == {"x_ptr": whole, "y_ptr": whole, "out_ptr": second}
+    assert by_block[64].reuse_bytes == {"x_ptr": first, "y_ptr": whole, "out_ptr": whole}
+
+
+def test_a_kernel_file_says_how_it_is_deployed(tmp_path, monkeypatch):
+    monkeypatch.setattr(recorder_module, "_is_capturing", lambda: True)
+    recorded(tmp_path, *[chain()] * 2)
+    for name in ("add_kernel", "add_kernel_2"):
+        loaded = kernelfiles.load(str(tmp_path / f"{name}.py"))
+        deployed = loaded.deployment({})
+        assert deployed.launched() == "graph"
+        assert set(deployed.reuse_bytes) == {"x_ptr", "y_ptr", "out_ptr"}
+        assert deployed.l2(1 << 20) == "warm"
+        assert deployed.l2(100) == "cold"
+
+
+def test_a_tensor_that_no_launch_used_before_is_not_in_l2(tmp_path):
+    add_to(tmp_path, 1)
+    deployed = kernelfiles.load(str(tmp_path / "add_kernel.py")).deployment({})
+    assert deployed == Deployment(False, dict.fromkeys(("x_ptr", "y_ptr", "out_ptr")))
+    assert deployed.l2(1 << 20) == "cold"
+
+
+def add_to(folder, times):
+    tensors = [torch.zeros(1000) for _ in range(3)]
+    launch = call_kernels.add_kernel[lambda meta: (triton.cdiv(1000, meta["BLOCK"]),)]
+    recorded(folder, *[lambda: launch(*tensors, 1000, BLOCK=128, ADD=True)] * times)
+
+
+def test_what_pytorch_allocates_between_launches_counts_as_traffic(tmp_path, monkeypatch):
+    allocated = iter(range(0, 10**9, 10**6))  # by operators between two launches
+    monkeypatch.setattr(recorder_module, "_allocated_bytes", lambda: next(allocated))
+    add_to(tmp_path, 5)
+    (launch,) = read_launch_recording(tmp_path).launches
+    assert set(launch.reuse_bytes.values()) == {10**6 + 3 * 4000}
+
+
+def test_an_edited_way_of_deployment_still_launches_what_was_recorded(tmp_path):
+    add_to(tmp_path, 2)
+    file = tmp_path / "add_kernel.py"
+    file.write_text(file.read_text() + "\n\ndef deployed(shape):\n    return {}\n")
+    (kernel,), _ = kernels_of_recording(read_launch_recording(tmp_path))
+    assert launches_as_recorded(kernel)
+    assert kernelfiles.load(str(file)).deployment({}) == Deployment()

@@ -11,7 +11,9 @@ import torch
 import triton
 
 import solkit
+from solkit.core import BatchSettings
 from solkit.datasets.launch_recordings import read_launch_recording
+from solkit.pipeline.batch import batch
 
 pytestmark = pytest.mark.gpu
 
@@ -92,3 +94,16 @@ def test_steady_state_costs_nothing_afterwards(tmp_path):
     with solkit.recording(tmp_path):
         add(x, x, out)
     assert JITFunction.run is before
+
+
+def test_what_a_graph_launches_is_tuned_in_a_graph_on_what_l2_holds(tmp_path):
+    x, out = torch.randn(1 << 18, device="cuda"), torch.empty(1 << 18, device="cuda")
+    add(x, x, out)  # compiles
+    graph = torch.cuda.CUDAGraph()
+    with solkit.recording(tmp_path), torch.cuda.graph(graph):
+        for _ in range(3):
+            add(x, x, out)
+    how = BatchSettings(use_database=False, log=tmp_path / "log.jsonl", emit_to=tmp_path / "tuned")
+    (item,) = batch(tmp_path, gpu_minutes=0.03, settings=how).items
+    assert (item.tuned.launched, item.tuned.l2) == ("graph", "warm")
+    assert item.tuned.default.time_ms > 0

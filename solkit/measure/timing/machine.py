@@ -126,14 +126,14 @@ class CudaMachine(Machine):
         """See `Machine`. New timers measure the host's time per call again."""
         self._buffer.time_pass()
         flush = L2Flush(self._buffer)
-        warm = protocol.l2 == "warm"
+        warm = protocol.l2 != "cold"
         timers: dict[str, Timer] = {
             "cupti": CuptiTimer(flush, warm=warm),
             "events": EventTimer(flush, warm=warm),
             "graph replay": EventTimer(flush, warm=warm, calls=protocol.calls),
         }
         before = "; then an untimed call on other inputs and a read of these: L2 is warm"
-        before = before if warm else ""
+        before = before if protocol.l2 == "warm" else ""
         return [timers[name] for name in protocol.timers], self._buffer.description + before
 
     def capture_graph(self, work: Callable[[], Any]) -> Callable[[], Any]:

@@ -10,6 +10,9 @@ warm-graph warm graph    cupti, events        both
 replay     warm graph    graph replay         a check on the others: no profiler, no event within
 ========== ==== ======== ==================== ====================================================
 
+`as_deployed` gives the protocol of a recorded launch: cold or warm, eager or in a graph; or
+``replayed`` if L2 holds some of its tensors: after the flush these are read, and no others.
+
 Every protocol is interleaved: the compared kernels (a candidate and the reference, or two
 candidates) are called in turns, each pair in random order, under one timer throughout. Strict
 alternation biased kernels under 10 µs by 2 % on an H100, and separate runs of one GEMM differed by
@@ -23,9 +26,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from solkit.core import L2State
 from solkit.errors import InputError
 
-__all__ = ["PROTOCOLS", "TimingProtocol", "find_protocol"]
+__all__ = ["PROTOCOLS", "TimingProtocol", "as_deployed", "find_protocol"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class TimingProtocol:
 
     name: str  # on the command line
     # ``"cold"``: flushed before each call; ``"warm"``: preceded by an untimed call on other inputs,
-    # and a read of the timed ones
+    # and a read of the timed ones; ``"replayed"``: by a read of what a program leaves there
     l2: str
     launched: str  # ``"eager"``, or ``"graph"``: captured in a CUDA graph that is replayed
     # best first; the first one that works here is used throughout
@@ -57,6 +61,12 @@ _ALL = (
 
 PROTOCOLS = {protocol.name: protocol for protocol in _ALL}
 """Every protocol by its name."""
+
+
+def as_deployed(l2: L2State, launched: str) -> TimingProtocol:
+    """Return the protocol of launches that begin with such an L2, eager or in a graph."""
+    name = l2 if launched == "eager" else f"{l2}-{launched}"
+    return PROTOCOLS.get(name) or TimingProtocol(name, l2, launched)
 
 
 def find_protocol(name: str) -> TimingProtocol:

@@ -22,7 +22,7 @@ from solkit.errors import UnsupportedError, WorkerError
 from solkit.measure.benches._base import AHEAD, HANDFUL, Bench, Log, WallClock, group_handfuls
 from solkit.measure.benches.trusted.precompile import Ahead, Compiled
 from solkit.measure.benches.trusted.process import LostError, TimingProcess
-from solkit.measure.benches.trusted.timing import SEED, Environment, Handful
+from solkit.measure.benches.trusted.timing import RESIDENT, SEED, Environment, Handful
 from solkit.measure.outcomes import device_fields, judge_time, kernel_fields, launched_as_compiled
 from solkit.measure.timing.gpu_lock import exclusive_gpu
 from solkit.measure.timing.protocols import find_protocol
@@ -249,7 +249,8 @@ class TrustedBench(Bench):
 
     def _time_order(self, order: _Order, environment: Environment) -> list[Outcome]:
         """Return the outcomes of a handful, including configurations that do not compile."""
-        bound = self._bound_fields(order)
+        bound = dict(self._bound_fields(order))
+        resident = tuple(bound.pop(RESIDENT, ()))
         compiled = order.compiled.result()
         drafts = [
             self._draft_outcome(order.kernel, *pair, bound, environment)
@@ -260,8 +261,10 @@ class TrustedBench(Bench):
         ran, begun_s = len(drafts) - len(outcomes), self.clock.now_s()
         while remaining := [n for n in range(len(drafts)) if n not in outcomes]:
             requested = [drafts[n] for n in remaining]
-            file = str(order.kernel.path), first.reference
-            handful = Handful(*file, first.shape, requested, self.seed, _hopeless_ms(order))
+            handful = Handful(
+                *(str(order.kernel.path), first.reference, first.shape, requested),
+                *(self.seed, _hopeless_ms(order), resident),
+            )
             try:
                 outcomes.update(zip(remaining, self._process.outcomes(handful), strict=True))
             except LostError as lost:  # ask for the others again
@@ -296,21 +299,19 @@ class TrustedBench(Bench):
         environment: Environment,
     ) -> Outcome:
         """Fill in what is known before it runs; the message says why it does not compile."""
-        protocol = find_protocol("cold")
+        cold = find_protocol("cold")
+        how = {"protocol": cold.name, "l2": cold.l2, "launched": cold.launched}
         return Outcome(
             params=configuration.params,
             verdict=compiled.verdict if compiled.error else Verdict.NOT_MEASURED,
             message=compiled.error or None,
             created=datetime.now(timezone.utc),
             chosen_by=configuration.chosen_by,
-            protocol=protocol.name,
-            l2=protocol.l2,
-            launched=protocol.launched,
             compile_s=None if compiled.seconds is None else round(compiled.seconds, 3),
             seed=self.seed,
             **kernel_fields(kernel, bound["shape"]),
             **device_fields(self.device),
-            **bound,
+            **{**how, **bound},
             **asdict(environment),
         )
 

@@ -28,11 +28,13 @@ from solkit.analysis.problem import problem_case
 from solkit.analysis.triton.capture import Captured, capture
 from solkit.analysis.triton.compiling import compile_all
 from solkit.analysis.triton.feasible_configs import passed_over
-from solkit.core import Case, Depth, Device, Facts, Params
+from solkit.core import Case, Deployment, Depth, Device, Facts, Params
 from solkit.datasets.facts import facts_to_json
 from solkit.kernelfiles.seeding import seeded_workload
+from solkit.measure.benches.trusted.timing import RESIDENT
+from solkit.measure.timing.protocols import as_deployed
 from solkit.processes.host import is_machine_fault
-from solkit.roofline.bound import bound
+from solkit.roofline.cases import bound_of_case, deployed_protocol
 from solkit.spans import span
 
 __all__ = ["compile_ahead", "survey_bound", "survey_space", "warm_up"]
@@ -81,15 +83,26 @@ def survey_bound(
         loaded = kernelfiles.load(path, reference)
         row: dict[str, Any] = {"shape": {**loaded.description.problem.sizes, **shape}}
         try:
+            row |= _deployed_fields(loaded.deployment(shape), device)
             row |= _bound_fields(problem_case(loaded, shape, {}, None), device)
         except Exception as error:  # a reference may raise anything: its rows have no bound
             row["error"] = f"{type(error).__name__}: {error}"[:_MOST_TEXT]
     Path(answer).write_text(json.dumps(row), encoding="utf-8")
 
 
+def _deployed_fields(deployed: Deployment | None, device: Device) -> dict[str, Any]:
+    """Return how calls are timed, as fields of `Outcome`, and the tensors that L2 holds then."""
+    if deployed is None:
+        return {}
+    l2, launched = deployed.l2(device.l2_bytes), deployed.launched()
+    protocol = as_deployed(l2, launched).name
+    resident = list(deployed.resident(device.l2_bytes))
+    return {"protocol": protocol, "l2": l2, "launched": launched, RESIDENT: resident}
+
+
 def _bound_fields(case: Case, device: Device) -> dict[str, Any]:
     """Return the bound of a problem, as fields of `Outcome`."""
-    least = bound(case.work, device, tolerance=case.tolerance)
+    least = bound_of_case(case, device, "tolerance", deployed_protocol(case, device))
     return {
         "bound_ms": least.time_ms,
         "hard_bound_ms": least.at.hard_ms,

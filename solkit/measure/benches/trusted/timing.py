@@ -2,7 +2,9 @@
 
 A handful holds configurations of one kernel at one shape. They share their inputs. Each is called
 and compared with the reference. The correct ones are then timed in turns, in random order, by CUPTI
-activity records as everywhere in SolKit; a buffer is read before each call to flush L2.
+activity records as everywhere in SolKit; a buffer is read before each call to flush L2. A recorded
+kernel is timed as its program launches it: in a CUDA graph if that does, and with those tensors in
+L2 that the launches before leave there.
 
 After the checks, inputs and reference results are compared with a copy. If a configuration wrote to
 them, each is tried again on its own, so that it affects no other. If timing in turns fails, each is
@@ -26,7 +28,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import solkit
-from solkit.core import Device, Outcome, Params, Verdict, canonical
+from solkit.core import Device, L2State, Outcome, Params, Verdict, canonical
 from solkit.errors import WorkerError
 from solkit.measure.outcomes import condition_fields, live_launch
 from solkit.processes.host import is_machine_fault
@@ -39,11 +41,13 @@ if TYPE_CHECKING:
 
     from solkit.kernelfiles import LoadedKernel, Workload
     from solkit.measure.timing.machine import Machine
+    from solkit.measure.timing.protocols import TimingProtocol
     from solkit.measure.timing.sampling import Series
 
 __all__ = [
     "GAP_MS",
     "NOTHING_CALLED",
+    "RESIDENT",
     "SEED",
     "TAKE_GPU",
     "Called",
@@ -60,6 +64,9 @@ SEED = 0
 """The seed of inputs and of the order of timing."""
 
 NOTHING_CALLED = -1
+
+RESIDENT = "resident"
+"""In the answer of `survey_bound`: tensors that L2 holds when the program launches the kernel."""
 
 TAKE_GPU = "take the GPU"
 """The first message to the process: it has loaded what it can without a GPU, and waits for this."""
@@ -102,6 +109,13 @@ class Handful:
     drafts: Sequence[Outcome]  # one for each configuration, with what is known before it runs
     seed: int = SEED  # of the inputs
     hopeless_ms: float | None = None  # a call that takes longer is timed once
+    resident: tuple[str, ...] = ()  # tensors that L2 holds when a call begins
+
+    @property
+    def l2(self) -> L2State:
+        """State of L2 when a call begins."""
+        said = self.drafts[0].l2
+        return "replayed" if said == "replayed" else "warm" if said == "warm" else "cold"
 
 
 @dataclass(frozen=True)
@@ -287,7 +301,7 @@ class _Timing:
             chosen = [
                 (n, w) for n, w, ms in right if _sample_count(ms, handful.hopeless_ms) == samples
             ]
-            self._time_correct(chosen, outcomes, samples, handful.path)
+            self._time_correct(chosen, outcomes, samples, handful)
         if any(outcomes[number].time_ms is not None for number, *_ in right):
             self._add_reference(outcomes, handful, problem)
         return [outcomes[number] for number in numbers]
@@ -296,9 +310,12 @@ class _Timing:
         self, outcomes: dict[int, Outcome], handful: Handful, problem: Workload
     ) -> None:
         """Add the time of the reference to those that have a time."""
+        from solkit.measure.timing.protocols import as_deployed
+
         self._say(NOTHING_CALLED)
         name = handful.drafts[0].problem_sha256 or handful.path
-        reference = self._references.time_reference(name, handful.shape, problem)
+        before = as_deployed(handful.l2, "eager"), partial(_reading, problem, handful.resident)
+        reference = self._references.time_reference(name, handful.shape, problem, before)
         for number, outcome in outcomes.items():
             if reference is not None and outcome.time_ms is not None:
                 outcomes[number] = replace(outcome, **reference.outcome_fields(outcome.method))
@@ -355,44 +372,61 @@ class _Timing:
         chosen: Sequence[tuple[int, Workload]],
         outcomes: dict[int, Outcome],
         samples: int,
-        path: str,
+        handful: Handful,
     ) -> None:
         """Time configurations in turns; if that fails, each on its own.
 
         One that fails then has no time, and keeps its other fields.
         """
         try:
-            outcomes.update(self._time_in_turns(chosen, outcomes, samples))
+            outcomes.update(self._time_in_turns(chosen, outcomes, samples, handful))
             return
         except Exception as error:  # a candidate, or a timer, may raise anything
             number = chosen[0][0]
-            failed = self._failed_outcome(outcomes[number], error, path, "timing it")
+            failed = self._failed_outcome(outcomes[number], error, handful.path, "timing it")
         if len(chosen) > 1:  # any of them may be at fault, or none
             for pair in chosen:
-                self._time_correct([pair], outcomes, samples, path)
+                self._time_correct([pair], outcomes, samples, handful)
         else:
             outcomes[number] = failed
 
     def _time_in_turns(
-        self, chosen: Sequence[tuple[int, Workload]], outcomes: Mapping[int, Outcome], samples: int
+        self,
+        chosen: Sequence[tuple[int, Workload]],
+        outcomes: Mapping[int, Outcome],
+        samples: int,
+        handful: Handful,
     ) -> dict[int, Outcome]:
         """Time all of them; those delayed by a stalled host are timed again."""
-        timed = self._time_subjects(chosen, outcomes, samples)
+        timed = self._time_subjects(chosen, outcomes, samples, handful)
         stalled = [(number, w) for number, w in chosen if _host_stalled(timed[number])]
-        for number, again in self._time_subjects(stalled, timed, samples).items():
+        for number, again in self._time_subjects(stalled, timed, samples, handful).items():
             if (again.time_ms or 0.0) < (timed[number].time_ms or 0.0):
                 timed[number] = again
         return timed
 
     def _time_subjects(
-        self, chosen: Sequence[tuple[int, Workload]], outcomes: Mapping[int, Outcome], samples: int
+        self,
+        chosen: Sequence[tuple[int, Workload]],
+        outcomes: Mapping[int, Outcome],
+        samples: int,
+        handful: Handful,
     ) -> dict[int, Outcome]:
         """Time all of them by the first timer that works; `WorkerError` if none does."""
         from solkit.measure.timing import sampling
+        from solkit.measure.timing.protocols import as_deployed
 
         if not chosen:
             return {}
-        subjects = [sampling.Subject(str(n), partial(self._prepare_call, n, w)) for n, w in chosen]
+        launched, calls = self._calls_as_launched(chosen, handful)
+        protocol = as_deployed(handful.l2, launched)
+        subjects = [
+            sampling.Subject(
+                *(str(n), partial(self._prepare_call, n, calls[n])),
+                partial(_reading, w, handful.resident),
+            )
+            for n, w in chosen
+        ]
         # each was called twice just now
         plan = sampling.SamplingPlan(warmup=1, minimum=samples, maximum=samples)
 
@@ -402,19 +436,68 @@ class _Timing:
                 series = sampling.sample_sides(sides, plan, random.Random(SEED))
             seen = conditions.conditions_since()
             how = {"warmup_calls": plan.warmup, "method": timer.method}
+            how |= {"launched": launched, "protocol": protocol.name, "flush": flush}
             return series, {**how, "clock_mhz": seen.sm_clock_mhz, **condition_fields(seen)}
 
-        timers, _ = self._machine.timers()  # new ones: they learn the host's time per call
+        timers, _ = self._machine.timers(protocol)  # new: they learn the host's time per call
+        flush = _flush_words(handful)
         (every, how), _notes = sampling.by_first_that_works(timers, taken)
         return {
             number: replace(outcomes[number], **how, **_time_fields(series))
             for (number, _), series in zip(chosen, every, strict=True)
         }
 
-    def _prepare_call(self, number: int, workload: Workload) -> Callable[[], Any]:
+    def _prepare_call(self, number: int, call: Callable[[], Any]) -> Callable[[], Any]:
         self._say(number)
-        assert workload.kernel is not None
-        return partial(workload.kernel, *workload.args, **workload.kwargs)
+        return call
+
+    def _calls_as_launched(
+        self, chosen: Sequence[tuple[int, Workload]], handful: Handful
+    ) -> tuple[str, dict[int, Callable[[], Any]]]:
+        """Return calls that replay graphs, if these are wanted and all can be captured."""
+        from solkit.measure.timing.activities import ActivityError
+
+        eager = {n: partial(w.kernel, *w.args, **w.kwargs) for n, w in chosen if w.kernel}
+        if handful.drafts[0].launched != "graph":
+            return "eager", dict(eager)
+        graphs: dict[int, Callable[[], Any]] = {}
+        for number, call in eager.items():
+            self._say(number)
+            try:
+                graphs[number] = self._machine.capture_graph(call)
+            except ActivityError:  # it allocates by itself, say: its program captured more around
+                return "eager", dict(eager)
+        return "graph", graphs
+
+
+def _reading(workload: Workload, resident: Sequence[str]) -> Callable[[], None]:
+    """Return what reads some inputs, so that L2 holds them."""
+    named = dict(zip(workload.names(), workload.tensors(), strict=True))
+    tensors = [named[name] for name in resident if name in named]
+
+    def read() -> None:
+        for tensor in tensors:
+            _read_tensor(tensor)
+
+    return read
+
+
+def _read_tensor(tensor: torch.Tensor) -> None:
+    """Read a tensor's elements, whatever their type and layout, on its device."""
+    import torch
+
+    real = torch.view_as_real(tensor) if tensor.dtype.is_complex else tensor
+    words = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[real.element_size()]
+    real.view(words).sum(dtype=torch.int64)
+
+
+def _flush_words(handful: Handful) -> str | None:
+    """Return how L2 is prepared, in words."""
+    flush = handful.drafts[0].flush
+    if not handful.resident:
+        return flush
+    named = ", ".join(handful.resident)
+    return f"{flush}; then a read of {named}: what the program's launches before leave in L2"
 
 
 def _sample_count(call_ms: float, hopeless_ms: float | None) -> int:
@@ -467,6 +550,8 @@ def _time_fields(series: Series) -> dict[str, Any]:
 # ------------ The time of the reference, which the timing process takes once per problem and shape
 
 
+Before = tuple["TimingProtocol", Callable[[], Callable[[], Any]]]
+
 _LONGEST_MS = 50.0  # a slower reference would cost more than the kernels that it is compared with
 _REFERENCE_SAMPLES = 5
 
@@ -487,29 +572,33 @@ class ReferenceTime:
 
 
 class ReferenceTimes:
-    """Times each reference once per shape, with L2 flushed and by the first timer that works."""
+    """Times each reference once per shape, after a flush of L2, by the first timer that works."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._known: dict[tuple[str, str], ReferenceTime | None] = {}
 
-    def time_reference(self, name: str, shape: Params, problem: Workload) -> ReferenceTime | None:
+    def time_reference(
+        self, name: str, shape: Params, problem: Workload, before: Before | None = None
+    ) -> ReferenceTime | None:
         """Return the time of the reference of that name at a shape; it ran before on these inputs.
 
-        ``None`` if a call takes over `_LONGEST_MS`, or it cannot be timed.
+        `before` is the protocol, and what makes L2 as it says. ``None`` if a call takes over
+        `_LONGEST_MS`, or it cannot be timed.
         """
         key = name, canonical(shape)
         if key not in self._known:
             try:
-                self._known[key] = self._time_once(problem)
+                self._known[key] = self._time_once(problem, before)
             except Exception:  # it, or a timer, may raise anything: its kernels are still timed
                 self._known[key] = None
         return self._known[key]
 
-    def _time_once(self, problem: Workload) -> ReferenceTime | None:
+    def _time_once(self, problem: Workload, before: Before | None) -> ReferenceTime | None:
         from solkit.measure.checking.inputs import copy_workload
         from solkit.measure.timing import sampling
         from solkit.measure.timing.median_interval import median_interval
+        from solkit.measure.timing.protocols import PROTOCOLS
 
         own = copy_workload(problem) if problem.outputs else problem
         start = time.perf_counter()
@@ -517,7 +606,8 @@ class ReferenceTimes:
         self._machine.synchronize()
         if 1e3 * (time.perf_counter() - start) > _LONGEST_MS:
             return None
-        subject = sampling.Subject("reference", lambda: own.run_reference)
+        protocol, warming = before or (PROTOCOLS["cold"], None)
+        subject = sampling.Subject("reference", lambda: own.run_reference, warming)
         plan = sampling.SamplingPlan(
             warmup=1, minimum=_REFERENCE_SAMPLES, maximum=_REFERENCE_SAMPLES
         )
@@ -528,4 +618,4 @@ class ReferenceTimes:
             median_ms = median_interval(series.spans_ms).median
             return ReferenceTime(tuple(series.spans_ms), median_ms, timer.method)
 
-        return sampling.by_first_that_works(self._machine.timers()[0], taken)[0]
+        return sampling.by_first_that_works(self._machine.timers(protocol)[0], taken)[0]

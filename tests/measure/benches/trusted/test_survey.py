@@ -116,6 +116,18 @@ def test_the_bound_of_each_shape_and_why_there_is_none(survey):
     assert "not so many" in large["error"]
 
 
+def test_a_kernel_that_a_program_launches_is_bounded_and_timed_as_there(survey):
+    says = '{"graph": True, "reuse_bytes": {"x": shape["N"] * 1024}}'
+    say = f"def deployed(shape):\n    return {says}\n"
+    shapes = {"N": 1024}, {"N": 65536}  # of which the second finds 64 MiB between two uses
+    cold = survey("survey_bound", None, {"N": 1024})
+    warm, far = (survey("survey_bound", None, shape, text=SCALE + say) for shape in shapes)
+    assert (warm["protocol"], warm["l2"], warm["launched"]) == ("warm-graph", "warm", "graph")
+    assert warm["resident"] == ["x"]
+    assert warm["hard_bound_ms"] < cold["hard_bound_ms"]
+    assert (far["protocol"], far["resident"]) == ("cold-graph", [])
+
+
 def test_what_compiling_ahead_tells(tmp_path):
     path, answer = tmp_path / "double.py", tmp_path / "answer"
     path.write_text(DOUBLE)

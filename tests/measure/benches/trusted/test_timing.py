@@ -9,6 +9,7 @@ from dataclasses import replace
 from textwrap import dedent
 
 import pytest
+import torch
 from recordings import outcome
 
 from solkit.core import Verdict
@@ -84,7 +85,7 @@ class FakeMachine:
         if self.broken:
             raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
-    def timers(self):
+    def timers(self, _protocol=None):
         return (self,), "not at all"
 
     def conditions(self):
@@ -487,3 +488,92 @@ def test_serving(tmp_path, monkeypatch, machine):
     assert line.told[0] == "what it runs on"
     assert line.rounds[:2] == [0, 1]  # it waits for the GPU, then warms up before any handful
     assert [each.verdict for each in line.told[1]] == [Verdict.WRONG]
+
+
+# ------------------------------------------------------------------------------------ as deployed
+
+ADD = """
+import torch
+
+SHAPES = [{"N": 8}]
+SPACE = {"HOW": ["right"]}
+
+def reference(x, y):
+    return x + y.view(torch.float32)
+
+def inputs(N=8, device="cuda"):
+    x = torch.randn(2 * N, device=device)
+    return x[::2], x[1::2].clone().view(torch.int32)
+
+def kernel(x, y, *, HOW="right"):
+    return x + y.view(torch.float32)
+"""
+
+
+class DeployedMachine(FakeMachine):
+    """Notes what it is asked for, and in which order."""
+
+    def __init__(self, can_capture=True):
+        super().__init__()
+        self.can_capture, self.protocols, self.seen = can_capture, [], []
+
+    def timers(self, protocol=None):
+        self.protocols.append(protocol)
+        return (self,), "flushed"
+
+    def capture_graph(self, work):
+        if not self.can_capture:
+            raise ActivityError("it cannot be captured in a CUDA graph")
+        return lambda: (self.seen.append("replay"), work())
+
+    def time(self, subject):
+        before = subject.warming()
+        call = subject.prepare()
+        before()
+        self.seen.append("call")
+        call()
+        self.calls.append(subject.name)
+
+
+def deployed(tmp_path, machine, monkeypatch, l2, launched, resident):
+    path = tmp_path / "file.py"
+    path.write_text(ADD)
+    monkeypatch.setattr(
+        timing, "_read_tensor", lambda tensor: machine.seen.append(tuple(tensor.stride()))
+    )
+    asked = handful(path, ways("right"))
+    draft = replace(asked.drafts[0], l2=l2, launched=launched, flush="flushed")
+    asked = replace(asked, drafts=[draft], resident=resident)
+    (found,) = _Timing(lambda _: None, machine).outcomes(asked)
+    assert found.verdict is Verdict.CORRECT
+    return found
+
+
+def test_tensors_that_launches_before_leave_in_l2_are_read_before_each_call(tmp_path, monkeypatch):
+    machine = DeployedMachine()
+    found = deployed(tmp_path, machine, monkeypatch, "replayed", "eager", ("x",))
+    assert machine.seen[:4] == [(2,), "call"] * 2  # x, which is every second element
+    assert (found.protocol, found.l2, found.launched) == ("replayed", "replayed", "eager")
+    assert found.flush.startswith("flushed; then a read of x")
+    assert found.reference_ms is not None  # taken in the same way
+
+
+def test_what_a_graph_launches_is_timed_in_a_graph(tmp_path, monkeypatch):
+    machine = DeployedMachine()
+    found = deployed(tmp_path, machine, monkeypatch, "warm", "graph", ("y", "x"))
+    assert machine.seen[:4] == [(1,), (2,), "call", "replay"]
+    assert (found.protocol, found.launched) == ("warm-graph", "graph")
+
+
+def test_what_cannot_be_captured_is_timed_eagerly_and_says_so(tmp_path, monkeypatch):
+    machine = DeployedMachine(can_capture=False)
+    found = deployed(tmp_path, machine, monkeypatch, "cold", "graph", ())
+    assert machine.seen[0] == "call"
+    assert (found.protocol, found.launched, found.flush) == ("cold", "eager", "flushed")
+
+
+@pytest.mark.parametrize("dtype", ["bool", "float8_e4m3fn", "bfloat16", "int64", "complex64"])
+def test_tensors_of_any_type_can_be_read(dtype):
+    tensor = torch.zeros(6, 4, dtype=getattr(torch, dtype))
+    timing._read_tensor(tensor[::2].t())
+    timing._read_tensor(tensor[:0])
