@@ -12,6 +12,7 @@
     ├── UnsupportedError            valid input that SolKit cannot handle on this machine
     │   ├── MissingLibraryError     a library of an extra is not installed: names the extra
     │   ├── CountersError           Nsight Compute failed: says why and what helps
+    │   ├── MemoryLimitError        a problem does not fit into the GPU's memory: what it needs
     │   └── GpuBusyError            another SolKit process is measuring on the GPU: names it
     ├── ProposerError               a proposer cannot go on
     │   ├── BudgetSpentError        what a model may cost is spent
@@ -35,6 +36,7 @@ __all__ = [
     "InputError",
     "JobDiedError",
     "KernelFileError",
+    "MemoryLimitError",
     "MissingLibraryError",
     "ModelGoneError",
     "NotRecordedError",
@@ -114,6 +116,10 @@ class MissingLibraryError(UnsupportedError):
 
 class CountersError(UnsupportedError):
     """Nsight Compute is missing, lacks permission to read the GPU's counters, or failed."""
+
+
+class MemoryLimitError(UnsupportedError):
+    """A problem does not fit into the GPU's memory; says what it needs and what there is."""
 
 
 class GpuBusyError(UnsupportedError):

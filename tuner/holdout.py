@@ -7,17 +7,20 @@ of the nearest shape. So one for small sizes need not be fast at large ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from solkit.core import Configuration, Difference, Final, HeldOut, Value
 from solkit.tuner.head_to_head import Judge, JudgeAll
 from solkit.tuner.transfer_prior import shape_distance
 
-__all__ = ["SLACK", "Winner", "nearest_shape", "pass_gate", "pass_gates"]
+__all__ = ["SLACK", "Winner", "nearest_shape", "pass_gate", "pass_gates", "smaller_shapes"]
 
 SLACK = 0.01
 """Share by which slower counts as equal, if no difference is shown: the likeness of two builds."""
+
+_LARGE = 256
+"""Sizes below it stay as they are: a head's dimension, groups, the k of a top-k."""
 
 _PASSES = (Difference.FASTER, Difference.NOT_SHOWN)
 
@@ -40,6 +43,18 @@ class Winner:
 def nearest_shape(shape: Mapping[str, Value], shapes: Sequence[Mapping[str, Value]]) -> int:
     """Return the place of the nearest shape, in doublings of sizes; the first of equal ones."""
     return min(range(len(shapes)), key=lambda place: shape_distance(shapes[place], shape))
+
+
+def smaller_shapes(shape: Mapping[str, Value]) -> Iterator[dict[str, Value]]:
+    """Yield smaller shapes of the same kind, each with the longest size of the last one halved."""
+    smaller = dict(shape)
+    while True:
+        sizes = {name: size for name, size in smaller.items() if type(size) is int}
+        longest = max(sizes, key=lambda name: sizes[name], default=None)
+        if longest is None or sizes[longest] < 2 * _LARGE:
+            return
+        smaller[longest] = sizes[longest] // 2
+        yield dict(smaller)
 
 
 def pass_gate(

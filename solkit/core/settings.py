@@ -26,6 +26,8 @@ class MeasureSettings:
         checks_limit_s: wall seconds after which a candidate is checked on no further distribution,
             and after which no further timed call is judged. What was left out is noted. ``None``
             for a share of `time_limit_s`.
+        searching: whether times only choose what is measured next. Then fewer calls are timed if
+            these agree, and a slow reference only a few times; intervals still say how sure it is.
         study_limit_s: wall seconds for tracing one file, or compiling its candidate, at one shape.
         turns_s: wall seconds for a comparison's turns beyond the minimum number.
         sandbox: whether untrusted code runs under bubblewrap.
@@ -44,6 +46,7 @@ class MeasureSettings:
     protocol: str = "cold"
     time_limit_s: float = 120.0
     checks_limit_s: float | None = None
+    searching: bool = False
     study_limit_s: float = 180.0
     turns_s: float = 2.0
     sandbox: bool = False

@@ -23,7 +23,7 @@ from solkit.core import (
     Value,
     Verdict,
 )
-from solkit.errors import InputError
+from solkit.errors import InputError, MemoryLimitError
 from solkit.measure.benches.guarded import GuardedBench
 from solkit.measure.outcomes import PreparedCandidate, protocol_of, score_result
 from solkit.measure.timing import protocols
@@ -69,6 +69,7 @@ def compare(
 
     Raises:
         InputError: as for `score`, or there is no candidate.
+        MemoryLimitError: the problem does not fit into the GPU's memory at a shape.
         UnsupportedError: this machine lacks the target, or cannot run the sandbox.
         TraceError: a measurement could not be saved.
     """
@@ -121,6 +122,8 @@ def _compare_prepared(bench: GuardedBench, prospects: Sequence[_Known]) -> Itera
     """Measure each candidate on its own, then in turns with the first one."""
     configurations = [configuration for configuration, _ in prospects]
     outcomes = outcomes_of(bench, configurations)
+    if isinstance(error := bench.error_of(configurations[0]), MemoryLimitError):
+        raise error  # no candidate's fault: the base alone does not fit
     for outcome in outcomes:
         if outcome.verdict is Verdict.NOT_MEASURED:
             raise InputError(outcome.message or "")

@@ -40,11 +40,12 @@ from solkit.core import (
     Stopped,
     TimedParams,
     TuneVerdict,
+    Value,
     canonical,
 )
 from solkit.datasets import outcomelog
 from solkit.datasets.kernels import kernel_of_file
-from solkit.errors import InputError, SolkitError, UnsupportedError
+from solkit.errors import InputError, MemoryLimitError, SolkitError, UnsupportedError
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.pipeline.best_algorithm import best, planned_reference
 from solkit.pipeline.compiling import first_parent, write_compile_peer
@@ -90,6 +91,11 @@ half a minute. The gate has no such limit."""
 _CANDIDATE_SHARE, _LEAST_CANDIDATE_S = 0.5, 45.0
 """Share of the budget for one candidate in the search. Large tiles may compile for minutes: one
 took 64 s of a budget of 30 while it had 120."""
+
+
+_MOST_SMALLER = 3
+"""Sizes of a held-out shape that are tried where the GPU's memory is too small for it."""
+_NO_ROOM = "Held out {} does not fit into the GPU's memory:"
 
 
 @dataclass(frozen=True)
@@ -185,7 +191,8 @@ def _measure_limits(
     checks_s = max(_LEAST_CHECKS_S, _CHECKS_SHARE * gpu_seconds)
     whole_s = max(_LEAST_CANDIDATE_S, _CANDIDATE_SHARE * gpu_seconds)
     whole_s = min(whole_s, final.time_limit_s)
-    return replace(final, checks_limit_s=checks_s, time_limit_s=whole_s), final
+    limits = replace(final, checks_limit_s=checks_s, time_limit_s=whole_s, searching=True)
+    return limits, final
 
 
 def _device_for_search(
@@ -442,27 +449,54 @@ class _Run:
         base: Configuration,
         rival: Configuration,
     ) -> Gate:
-        from solkit.tuner.holdout import pass_gate
-
         last = judge(base, rival)
-        others = [
-            other
-            for other in self.original.others(self.how)
-            if self.world.holds(replace(base, shape=other), replace(rival, shape=other))
-        ]
-        alone = not others
+        others = self.original.others(self.how)
         if last.difference is not Difference.FASTER:
             why = " ".join(last.evidence) or "It was not shown to be faster on fresh inputs."
-            return Gate(False, last, (), alone, why)
-        held: tuple[HeldOut, ...] = pass_gate(
-            base, rival, [(other, True) for other in others], judge
-        )
+            return Gate(False, last, (), not others, why)
+        checks = [self._judge_held_out(judge, base, rival, other) for other in others]
+        held = tuple(check for check in checks if check is not None)
+        alone = not held
         failed = [check for check in held if not check.passed]
         if failed:
-            at = ", ".join(f"{name}={value}" for name, value in failed[0].shape.items())
+            at = _name_sizes(failed[0].shape)
             return Gate(False, last, held, alone, f"At {at}: {failed[0].why}")
         where = "no other shape is held out" if alone else f"and at {len(held)} shapes it never saw"
         return Gate(True, last, held, alone, f"It is faster on fresh inputs; {where}.")
+
+    def _judge_held_out(
+        self,
+        judge: Callable[[Configuration, Configuration], Final],
+        base: Configuration,
+        rival: Configuration,
+        shape: Mapping[str, Value],
+    ) -> HeldOut | None:
+        """Compare the two at a held-out shape, or at the next smaller one that fits the GPU.
+
+        ``None`` where nothing can be compared: it does not fit, or a recording lacks it.
+        """
+        from solkit.tuner.holdout import pass_gate, smaller_shapes
+
+        tries = 0
+        for at in (shape, *smaller_shapes(shape)):
+            if canonical(at) == canonical(self.original.whole_shape) or tries == _MOST_SMALLER:
+                break
+            if not self.world.holds(replace(base, shape=at), replace(rival, shape=at)):
+                return None
+            if not self.world.may_fit(at):
+                continue
+            tries += 1
+            try:
+                (held,) = pass_gate(base, rival, [(at, True)], judge)
+            except MemoryLimitError:
+                continue
+            if at is not shape:
+                self.notes.append(
+                    f"{_NO_ROOM.format(_name_sizes(shape))} it met {_name_sizes(at)} instead."
+                )
+            return held
+        self.notes.append(f"{_NO_ROOM.format(_name_sizes(shape))} it was left out.")
+        return None
 
     def conclude_search(
         self, breeding: EvolutionSearch, stopped: Stopped, gate: Gate | None
@@ -500,3 +534,7 @@ class _Run:
             finalists=self.finalists,
             better_chance=breeding.better_chance(),
         )
+
+
+def _name_sizes(shape: Mapping[str, Value]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in shape.items())

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from solkit.analysis.pool import usable_cores
 from solkit.core import (
@@ -37,11 +38,13 @@ from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import InputError, NotRecordedError, SolkitError
 from solkit.measure.anti_cheating.source_suspicion import suspicions
 from solkit.measure.benches import Bench, RecordedBench
+from solkit.measure.memory_needs import least_memory_bytes
 from solkit.measure.outcomes import PreparedCandidate, score_result
 from solkit.pipeline.compiling import choose_configurations, first_parent
 from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.studying import Shape
 from solkit.pipeline.tuning_context import recorded_default
+from solkit.spans import span
 
 if TYPE_CHECKING:
     from solkit.surrogate.model import Surrogate
@@ -60,6 +63,8 @@ __all__ = [
     "variant_of",
 ]
 
+T = TypeVar("T")
+Studied = tuple[Configuration, PreparedCandidate]
 Advise = Callable[[Result, Device], tuple[str, ...]]
 Check = Callable[[str, Brief], tuple[Checked, str]]
 
@@ -76,6 +81,10 @@ _COPIED_SHARE = 1 / 16
 """Share of the GPU's memory: a problem of so many bytes has room for all copies of its inputs."""
 _INTERPRETED_BYTES = 1 << 24
 """Size of a problem that has no smaller size: beyond it, the interpreter takes minutes."""
+_STUDIED = 3
+"""Candidates that are studied at a time, each on several cores."""
+_STUDY_S = 10.0
+"""Seconds to wait for kernels of held-out shapes: what is not compiled by then is, on the GPU."""
 _TRIES = 2
 """Times that a candidate is measured if the conditions were unreliable."""
 
@@ -281,6 +290,48 @@ class KernelEvaluator:
         default_factory=lambda: ThreadPoolExecutor(min(max(usable_cores() - 1, 1), _MOST_CHECKERS))
     )
 
+    _studies: dict[str, Future[Studied]] = field(default_factory=dict)  # by `_key_of`
+    _students: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_STUDIED))
+    _planner: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether `begin` returns before the work is done: a replay is the same each time."""
+        return not isinstance(self.bench, RecordedBench)
+
+    def begin(self, work: Callable[[], T]) -> Future[T]:
+        """Do work that needs no GPU, one after the other, while candidates are measured."""
+        if self.overlaps:
+            return self._planner.submit(work)
+        done: Future[T] = Future()
+        done.set_result(work())
+        return done
+
+    def foresee(self, points: Sequence[Point]) -> None:
+        """Study and compile candidates that may be measured next, while another one is."""
+        for point in points if self.overlaps else ():
+            name = _key_of(point.configuration)
+            if name not in self._studies:
+                self._studies[name] = self._students.submit(self._study, point.configuration)
+
+    def _study(self, configuration: Configuration) -> Studied:
+        """Return what is known of a candidate; its kernels are then in Triton's cache.
+
+        The bench checks it at the shapes that the file holds out, so these are compiled, too.
+
+        Raises:
+            InputError: it cannot be used.
+        """
+        futures: list[Future[Any]] = []
+        if self.overlaps:
+            held_out = self.original.file.problem.held_out_shapes
+            at = [replace(configuration, shape=shape) for shape in held_out]
+            futures = [self.prepared.analyser.submit(one) for one in at]
+        with span("studying"):
+            pair = self.prepared.analysed(configuration, None, None, None)
+            wait(futures, _STUDY_S)
+        return pair
+
     def spent_s(self) -> float:
         """GPU seconds that measuring took."""
         return self.earlier_s + self._own_s
@@ -319,7 +370,8 @@ class KernelEvaluator:
         arguments = list(points), reference, [self.original.shape], points, 1, settings, in_use
         request = Request(*arguments)
         try:
-            (plan,) = rank(request, self.prepared.analyser, self.surrogate)
+            with span("ranking"):
+                (plan,) = rank(request, self.prepared.analyser, self.surrogate)
         except InputError as error:
             return Ranking([], {**refused, **{of[path]: str(error) for path in points}})
         candidates = [
@@ -383,6 +435,18 @@ class KernelEvaluator:
         fails = there.result.analysis.failure not in (None, here.result.analysis.failure)
         return not fails and there.result.work.dram_bytes <= most
 
+    def may_fit(self, shape: Mapping[str, Value]) -> bool:
+        """Tell whether the GPU may hold what comparing two candidates at a shape takes.
+
+        Only bytes that the reference needs are counted, so what is refused surely does not fit.
+        """
+        prospect = self.prospect_of(replace(self.original.configuration, shape=shape))
+        if prospect is None:
+            return True  # measuring it says what is wrong
+        work = prospect.result.work
+        least = least_memory_bytes(work.dram_read_bytes, work.dram_write_bytes, candidates=2)
+        return least <= self.device.memory_bytes
+
     def measure(self, point: Point, variant: Variant) -> VariantOutcome:
         """Check a candidate and time it; again if the conditions were unreliable."""
         from solkit.tuner.evolution.evolution_search import VariantOutcome
@@ -390,7 +454,9 @@ class KernelEvaluator:
         if self.log is not None:
             self.log.variants[variant.id] = variant
         try:
-            configuration, prospect = self.prepared.analysed(point.configuration, None, None, None)
+            begun = self._studies.get(_key_of(point.configuration))
+            study = partial(self._study, point.configuration)
+            configuration, prospect = study() if begun is None else begun.result()
         except InputError as error:
             return VariantOutcome(Verdict.NOT_MEASURED, why=str(error))
         if self._takes_too_long(prospect):
@@ -450,8 +516,9 @@ class KernelEvaluator:
         self._prospects[id(configuration)] = prospect
         begun_s = bench.clock.gpu_s()  # waiting until others release the GPU costs no budget
         try:
-            bench.submit([configuration])
-            ((_, outcome),) = bench.outcomes()
+            with span("measuring"):
+                bench.submit([configuration])
+                ((_, outcome),) = bench.outcomes()
         finally:
             self._own_s += bench.clock.gpu_s() - begun_s
             self._prospects.pop(id(configuration), None)
@@ -489,16 +556,21 @@ class KernelEvaluator:
     def check(self, variant: Variant, brief: Brief) -> Variant:
         """Return the variant with what can be found out of its results without a GPU."""
         self.expect([(variant, brief)])
-        checked, why = self._begun[variant.id].result()
+        with span("waiting for a check"):
+            checked, why = self._begun[variant.id].result()
         return replace(variant, checked=checked, why=f"{variant.why} {why}".strip())
 
     def close(self) -> None:
-        """Give up the checks that nobody waits for."""
-        self._checkers.shutdown(wait=False, cancel_futures=True)
+        """Give up the work that nobody waits for."""
+        for pool in (self._checkers, self._students, self._planner):
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def brief(self, bred: Bred, result: Result | None, tried: Sequence[Tried]) -> Brief:
         """Return what a proposer reads of a variant."""
         original = self.original
+        if result is None and bred.variant.id == original.variant.id:  # it is not measured yet
+            prospect = self.prospect_of(original.configuration)
+            result = None if prospect is None else prospect.result
         apart = None if original.problem == original.path else Path(original.problem).read_text()
         return Brief(
             bred.variant.source,
@@ -511,6 +583,12 @@ class KernelEvaluator:
             () if result is None else self.advise(result, self.device),
             tuple(tried),
         )
+
+
+def _key_of(configuration: Configuration) -> str:
+    """Return what tells candidates of a search apart."""
+    shape, params = canonical(configuration.shape), canonical(configuration.params)
+    return f"{configuration.path} {shape} {params}"
 
 
 def recorded_rows(

@@ -225,6 +225,17 @@ class Frontier:
         self._asked.add(point.key)
         return point
 
+    def foremost(self, count: int) -> list[Point]:
+        """Return what would be measured next, the most promising first, as far as is known now."""
+        remaining = self.remaining()
+        if not remaining or self._order is Order.RANDOM:
+            return []
+        if self.best_ms is None:
+            order = np.argsort(self.believed(remaining)[0])
+        else:
+            order = np.argsort(-self._improvements(remaining))
+        return [remaining[int(place)] for place in order[:count]]
+
     def believed(self, points: Sequence[Point]) -> tuple[Array, Array]:
         """Return mean and sd of log2 of the times, after what was measured, (points,)."""
         mean = np.array([point.mean for point in points])

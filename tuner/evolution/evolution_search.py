@@ -9,7 +9,10 @@
         check what promises most, and measure it
 
 What ranks and what measures comes from outside (`VariantEvaluator`), so the loop is the same on a
-GPU and on a recording. It reads no clock of its own.
+GPU and on a recording. It reads no clock of its own. An evaluator with a GPU proposes and ranks
+while candidates are measured (`VariantEvaluator.begin`): a round then builds on what was known when
+it began. The first one begins before the original is measured. The GPU waits for a round only if
+nothing that is left promises a gain.
 
 Then the practice: the fastest variant may be fast at the shape of the search alone. So finalists
 are timed, beside the original, at practice shapes, which are neither the search's nor the gate's::
@@ -25,9 +28,11 @@ whether it replaces the original.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 from solkit.core import (
     HOPELESS,
@@ -51,6 +56,7 @@ from solkit.core import (
 )
 from solkit.errors import SolkitError
 from solkit.measure.checking.remedies import remedy_of
+from solkit.spans import span
 from solkit.tuner.common_failure import failure_reason
 from solkit.tuner.early_stopping import TaskSettings
 from solkit.tuner.evolution.acquisition import Frontier, Point, Shares
@@ -73,6 +79,8 @@ _PER_ROUND = 6
 """Measurements after which new proposals are asked for, though some of the old are left."""
 _LOOKED_AT = 3
 """So many times the proposals that go on are taken from a proposer, for the bandit to choose."""
+_FORESEEN = 3
+"""Candidates that are studied while another one is measured."""
 _MOST_TOLD = 24  # of earlier attempts, in a brief
 _BLAMED = (Verdict.WRONG, Verdict.CHEATING, Verdict.IMPOSSIBLE)
 """Verdicts on a variant whatever its parameters."""
@@ -97,7 +105,10 @@ class VariantOutcome:
     why: str = ""
 
 
+T = TypeVar("T")
 Shape = Mapping[str, Value]
+Asked = list[tuple[Proposer, "list[Proposal] | SolkitError"]]
+"""What each proposer gave, or why it gave nothing."""
 Measure = Callable[[Bred, Shape, int], VariantOutcome]
 """Times a variant at a shape, for the first time (0) or the second (1)."""
 
@@ -123,6 +134,16 @@ class VariantEvaluator(Protocol):
 
     def measure(self, point: Point, variant: Variant) -> VariantOutcome:
         """Check a candidate and time it."""
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether `begin` returns before the work is done."""
+
+    def begin(self, work: Callable[[], T]) -> Future[T]:
+        """Do work that needs no GPU, one after the other, while candidates are measured."""
+
+    def foresee(self, points: Sequence[Point]) -> None:
+        """Expect candidates to be measured soon, the most promising first."""
 
     def expect(self, variants: Sequence[tuple[Variant, Brief]]) -> None:
         """Expect variants to be checked soon, the most promising first, with their briefs."""
@@ -195,6 +216,9 @@ class EvolutionSearch:
         self.rounds = self.measured = self.failed = 0
         self.notes: list[str] = []
         self.kept_s = 0.0
+        self._round: Generator[Future[Any], None, None] | None = None
+        self._awaited: Future[Any] | None = None  # what the round cannot go on without
+        self._is_over = False
 
     def run(self) -> Stopped:
         """Search until something ends it; an interrupt (Ctrl-C) does as well."""
@@ -202,6 +226,8 @@ class EvolutionSearch:
             return self._run_search()
         except KeyboardInterrupt:
             return Stopped.INTERRUPTED
+        finally:
+            self._is_over = True
 
     def adopt_measurement(self, variant: Variant, point: Point, result: VariantOutcome) -> None:
         """Take over what an earlier run measured."""
@@ -211,6 +237,8 @@ class EvolutionSearch:
     # --------------------------------------------------------------------------------- the course
 
     def _run_search(self) -> Stopped:
+        if self._world.overlaps and self._open and self.archive.best.time_ms is None:
+            self._begin_round(self.archive[self.archive.original])
         self._measure_original()
         if self.archive.best.time_ms is None:
             why = self.archive[self.archive.original].why
@@ -218,10 +246,9 @@ class EvolutionSearch:
                 self.notes.append(f"The original fails: {why.rstrip('.')}. {remedy_of(why)}")
             return Stopped.NOTHING_RUNS
         while (stopped := self._stop_reason()) is None:
-            if self._wants_proposals():
-                self._propose_round()
+            self._advance_round(is_awaited=len(self.archive) == 1 or not self._promises_gain())
             if (point := self._frontier.choose()) is None:
-                if not self._can_propose():
+                if self._round is None and not self._can_propose():
                     return Stopped.EXHAUSTED
                 continue
             self._measure_point(point)
@@ -243,7 +270,9 @@ class EvolutionSearch:
             return Stopped.SPEED_OF_LIGHT
         if self._world.spent_s() >= self._budget_s - self._practice_budget_s():
             return Stopped.BUDGET
-        if not self._promises_gain() and not self._can_propose() and not self._may_be_better():
+        if self._round is not None or self._promises_gain() or self._can_propose():
+            return None
+        if not self._may_be_better():
             return Stopped.EXPECTED_GAIN if self._frontier.remaining() else Stopped.EXHAUSTED
         return None
 
@@ -276,38 +305,75 @@ class EvolutionSearch:
 
     # ---------------------------------------------------------------------------------- proposing
 
-    def _propose_round(self) -> None:
-        """Run one round: proposals for one parent, ranked. They are checked when measured."""
+    def _advance_round(self, is_awaited: bool) -> None:
+        """Begin a round if one is due, and take over what is ready of the one that runs."""
+        if self._round is None and self._wants_proposals():
+            self._since_round = 0
+            if (parent := self.archive.parent()) is not None:
+                self._begin_round(parent)
+        while self._awaited is not None and (is_awaited or self._awaited.done()):
+            self._continue_round()
+
+    def _begin_round(self, parent: Bred) -> None:
         self._since_round = 0
-        parent = self.archive.parent()
-        if parent is None:
-            return
         self.rounds += 1
+        self._round = self._run_round(parent)
+        self._continue_round()
+
+    def _continue_round(self) -> None:
+        """Run the round up to the next work that it has to wait for."""
+        assert self._round is not None
+        self._awaited = next(self._round, None)
+        if self._awaited is None:
+            self._round = None
+
+    def _run_round(self, parent: Bred) -> Generator[Future[Any], None, None]:
+        """Run one round: proposals for one parent, ranked. They are checked when measured."""
         self.tell("proposing")
         name = parent.variant.id
         brief = self._world.brief(parent, self.results.get(name), self._earlier_attempts(parent))
         self._briefs[name] = brief
+        answers = self._world.begin(partial(self._ask_proposers, tuple(self._open), brief))
+        yield answers
         new = [
             variant
-            for variant in self._ask_proposers(brief, name)
+            for variant in self._chosen_variants(answers.result(), name)
             if variant.id not in self.archive
         ]
         if not new:
             self.archive.mark_barren(name)
         for variant in new:
             self.archive.add(variant)
-        self._rank_variants(
-            [variant for variant in new if not self._refuse_if_wrong(variant)], parent.time_ms
-        )
+        new = [variant for variant in new if not self._refuse_if_wrong(variant)]
+        otherwise_ms = self.archive[name].time_ms
+        if new and otherwise_ms is not None:
+            self._expect_checks(new)
+            self.tell("ranking")
+            ranking = self._world.begin(partial(self._world.rank, new, otherwise_ms))
+            yield ranking
+            self._take_ranking(ranking.result())
 
-    def _ask_proposers(self, brief: Brief, parent: str) -> Iterator[Variant]:
-        """Yield what proposers make of a brief."""
-        for proposer in list(self._open):
+    def _ask_proposers(self, proposers: Sequence[Proposer], brief: Brief) -> Asked:
+        """Return what proposers make of a brief; this changes nothing of the search."""
+        answers: Asked = []
+        for proposer in proposers:
             try:
-                most = _LOOKED_AT * self._how.proposals
-                proposals = list(itertools.islice(proposer.propose(brief), most))
+                with span("proposing"):
+                    answers.append((proposer, list(self._first_proposals(proposer, brief))))
             except SolkitError as error:
-                self.notes.append(f"{proposer.name} was not asked again: {error}")
+                answers.append((proposer, error))
+        return answers
+
+    def _first_proposals(self, proposer: Proposer, brief: Brief) -> Iterator[Proposal]:
+        """Yield as many proposals as are looked at; fewer if the search ends meanwhile."""
+        proposals = itertools.takewhile(lambda _: not self._is_over, proposer.propose(brief))
+        return itertools.islice(proposals, _LOOKED_AT * self._how.proposals)
+
+    def _chosen_variants(self, answers: Asked, parent: str) -> Iterator[Variant]:
+        """Yield the proposals that the bandit chooses."""
+        for proposer, proposals in answers:
+            if isinstance(proposals, SolkitError):
+                self.notes.append(f"{proposer.name} was not asked again: {proposals}")
                 self._open.remove(proposer)
                 continue
             for proposal in self._bandit.chosen(
@@ -328,10 +394,11 @@ class EvolutionSearch:
         return True
 
     def _rank_variants(self, variants: Sequence[Variant], otherwise_ms: float | None) -> None:
-        if not variants or otherwise_ms is None:
-            return
-        self.tell("ranking")
-        ranking = self._world.rank(variants, otherwise_ms)
+        if variants and otherwise_ms is not None:
+            self.tell("ranking")
+            self._take_ranking(self._world.rank(variants, otherwise_ms))
+
+    def _take_ranking(self, ranking: Ranking) -> None:
         self._frontier.add(ranking.points)
         for name, why in ranking.refused.items():
             self.archive.note(name, why=why)
@@ -344,8 +411,12 @@ class EvolutionSearch:
             if self.archive[name].measured == 0:
                 changes["params"] = best.configuration.params
             self.archive.note(name, **changes)
-        ranked = [self.archive[name].variant for name in best_of]
-        self._world.expect([(v, b) for v in ranked if (b := self._brief_to_check(v)) is not None])
+        self._expect_checks([self.archive[name].variant for name in best_of])
+        self._world.foresee(self._frontier.foremost(_FORESEEN))
+
+    def _expect_checks(self, variants: Sequence[Variant]) -> None:
+        briefs = [(variant, self._brief_to_check(variant)) for variant in variants]
+        self._world.expect([(variant, brief) for variant, brief in briefs if brief is not None])
 
     def _earlier_attempts(self, parent: Bred) -> list[Tried]:
         """Return what was made of a parent, and what led to it, oldest first."""
@@ -367,6 +438,7 @@ class EvolutionSearch:
         if self._refuse_if_wrong(variant):
             self._frontier.drop(variant.id)
             return
+        self._world.foresee(self._frontier.foremost(_FORESEEN))
         self._learn_measurement(
             point, variant, self._world.measure(self._limit_hopeless(point), variant)
         )

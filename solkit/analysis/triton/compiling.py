@@ -14,6 +14,7 @@ from solkit.adapters.triton_compiler import (
     Compiled,
     Specialisation,
     compile_for,
+    fill_cache,
     lower_for,
     machine_codes,
     prepare,
@@ -24,6 +25,7 @@ from solkit.processes.parallel_calls import call_in_forks
 
 __all__ = ["compile_all"]
 
+_HERE = "nvml"  # `Device.source` of a GPU of this machine
 COMPILE_LIMIT_S = 120.0
 """Limit of one compile; the slowest of 500 recorded ones took 5.2 s."""
 
@@ -53,6 +55,8 @@ def compile_all(
     """
     prepare()  # once here instead of in every child
     make = lower_for if depth is Depth.LOWERED else compile_for
+    if depth is Depth.COMPILED and device.source == _HERE:
+        make = fill_cache  # it may be measured next: the GPU need not wait for a C compiler
     if not isolated and (jobs <= 1 or len(kernels) <= 1):
         here = []
         for kernel in kernels:

@@ -22,7 +22,7 @@ from solkit.core import (
     canonical,
 )
 from solkit.datasets.kernels import kernel_of_file
-from solkit.errors import GpuBusyError, InputError, UnsupportedError
+from solkit.errors import GpuBusyError, InputError, SolkitError, UnsupportedError
 from solkit.measure.benches._base import Bench, Log, WallClock
 from solkit.measure.guarded.messages import JudgedTurns, Judgement
 from solkit.measure.guarded.session import Session
@@ -79,6 +79,7 @@ class GuardedBench(Bench):
         self._needed: dict[tuple[str, str], Needed] = {}  # by problem and shape
         self._queue: deque[tuple[Configuration, PreparedCandidate]] = deque()
         self._measuring = threading.Lock()
+        self._unmeasured: list[tuple[Configuration, SolkitError]] = []
 
     @property
     def device(self) -> Device:
@@ -126,6 +127,10 @@ class GuardedBench(Bench):
                 configuration, prospect = self._queue.popleft()
                 outcome = self._measure_candidate(configuration, prospect)
             yield configuration, outcome
+
+    def error_of(self, configuration: Configuration) -> SolkitError | None:
+        """Return why a configuration was `Verdict.NOT_MEASURED`; ``None`` if it was not."""
+        return next((error for one, error in self._unmeasured if one is configuration), None)
 
     def compared(
         self, configurations: Sequence[Configuration], outcomes: Sequence[Outcome]
@@ -220,6 +225,7 @@ class GuardedBench(Bench):
         except GpuBusyError:
             raise
         except (InputError, UnsupportedError) as error:
+            self._unmeasured.append((configuration, error))
             return Judgement(Verdict.NOT_MEASURED, (str(error),), None, None)
 
     def _time_in_turns(self, rivals: Sequence[tuple[Configuration, Outcome]]) -> JudgedTurns:

@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 
 from solkit.core import Needed, Value, Verdict
-from solkit.errors import KernelFileError, SolkitError, UnsupportedError
+from solkit.errors import KernelFileError, MemoryLimitError, SolkitError, UnsupportedError
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.rounding import round_to_tf32
 from solkit.kernelfiles.seeding import seed_everything
@@ -50,6 +50,7 @@ from solkit.measure.guarded.messages import Request
 from solkit.measure.guarded.problem_loading import digest_problem, load_problem
 from solkit.measure.guarded.remote import Form, Look, Remote, Say
 from solkit.measure.guarded.sharing import Block, Packed, allocate_block, offsets_of, pack_value
+from solkit.measure.memory_needs import least_memory_bytes
 from solkit.measure.sensitivity.needed import LIMIT_S
 from solkit.measure.timing.machine import Machine
 
@@ -73,9 +74,6 @@ _OUTPUT_SLACK_BYTES = 64 << 20
 _ROOM_TIMES = 4
 """Memory that a candidate finds, in sizes of its inputs and outputs, before this process gives back
 what its allocator keeps: taking tens of GB anew takes the driver longer than most work on them."""
-_INPUTS_HELD, _OUTPUTS_HELD = 2, 5
-"""Copies at least: the inputs and what the candidate gets of them; the correct outputs, the
-candidate's, what it worked with, what it passes on, and what is judged."""
 _MOST_KEPT_BYTES = 1 << 30  # of inputs and outputs of calls that are judged later
 _TIMED = "a timed call"
 _TWINS = frozenset(distribution.name for distribution in DISTRIBUTIONS if distribution.is_twin)
@@ -343,7 +341,7 @@ class Checks:
             path = self._request.reference or self._request.path
             summary = "; ".join(explain_error(error, "running the reference", path))
             if verdict_of(error.__cause__ or error) is Verdict.OUT_OF_MEMORY:
-                raise UnsupportedError(self._lack_of_memory(summary)) from error
+                raise MemoryLimitError(self._lack_of_memory(summary)) from error
             raise KernelFileError(summary, path) from error
 
     def _lack_of_memory(self, summary: str) -> str:
@@ -352,7 +350,7 @@ class Checks:
         clauses = [summary]
         if self._sizes is not None:
             inputs, outputs = self._sizes
-            least = _INPUTS_HELD * inputs + _OUTPUTS_HELD * outputs
+            least = least_memory_bytes(inputs, outputs)
             clauses.append(
                 f"inputs of {inputs / 1e9:.1f} GB and outputs of {outputs / 1e9:.1f} GB need at "
                 f"least {least / 1e9:.1f} GB, and what the reference and the kernel work with"
@@ -464,7 +462,7 @@ class Checks:
             block = allocate_block(size, self._device)
         except torch.OutOfMemoryError as error:
             summary = f"memory that the candidate's process shares: {error}"
-            raise UnsupportedError(self._lack_of_memory(summary)) from error
+            raise MemoryLimitError(self._lack_of_memory(summary)) from error
         blocks.callback(block.close)
         return block
 

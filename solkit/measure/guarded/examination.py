@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +33,7 @@ from solkit.measure.timing.sampling import (
     by_first_that_works,
     limit_by_draws,
     plan_sampling,
+    plan_search,
     sample_sides,
     sides_in_turns,
 )
@@ -49,6 +51,8 @@ _LOOKS, _LOOKS_AT_LARGE = 6, 2
 """About how many calls of the first round have their outputs judged: of large inputs fewer, as each
 needs the reference in wide arithmetic, which takes longer than all the calls. One is certain, at a
 secret place: of two that chance alone chooses among ten calls, there is none one time in nine."""
+_REFERENCE_S = 0.05
+"""Seconds of the reference's timed calls in a search, which compares candidates alone."""
 _DEGENERATE = (
     "The reference gives the same outputs, bit for bit, on two sets of inputs that differ: a "
     "kernel that does none of its work would be correct."
@@ -120,7 +124,10 @@ class Examination:
         digest = digest_inputs(*(shared.trial.workload for shared in sets))
         redraws = self.checks.make_redraws(sets, [self.remote])
         del sets, timed_on  # large ones leave memory in the turns
-        plan = limit_by_draws(plan_sampling(self.checks.reference_s), redraws.cost_s)
+        plan = plan_sampling(self.checks.reference_s)
+        plan = limit_by_draws(
+            plan_search(plan) if self._request.searching else plan, redraws.cost_s
+        )
         plan = replace(plan, hopeless_ms=self._request.hopeless_ms)
         timed, flush = self._time_candidate(redraws, plan)
         self.check_graphs(timed.candidate.spans_ms, redraws)
@@ -187,11 +194,15 @@ class Examination:
         certain = secret.randrange(calls) if most else None
         looks = max(most - 1, 0) / calls
         candidate = self.make_side(redraws, timer.method, looks, certain=certain)
-        sides = (candidate, *sides_in_turns(timer, self._reference_subject(redraws)))
+        limit_s = _REFERENCE_S if self._request.searching else math.inf
+        subject = self._reference_subject(redraws)
+        sides = (candidate, *sides_in_turns(timer, subject, limit_s=limit_s))
         with self._setup.machine.conditions() as conditions:
             taken = sample_sides(sides, plan, order, begin=redraws.begin_turn)
         screening = screen_calls(taken[0].ran, conditions.samples)
-        first, second = (_select_calls(series, screening.kept) for series in taken)
+        beside = screen_calls(taken[1].ran, conditions.samples)
+        first = _select_calls(taken[0], screening.kept)
+        second = _select_calls(taken[1], beside.kept)
         names = ", ".join(screening.reasons)
         left_out = f"{screening.left_out} throttled calls left out ({names})."
         notes = (left_out,) if screening.left_out else ()

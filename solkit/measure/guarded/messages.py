@@ -43,6 +43,7 @@ class Request:
     hard_ms: float = 0.0
     spent_s: float = 0.0  # seconds of the time limit that earlier attempts took
     checks_limit_s: float | None = None  # seconds for distributions, and for judging timed calls
+    searching: bool = False  # whether few calls are timed if they agree, and the reference briefly
     hopeless_ms: float | None = None  # a call that takes longer is timed only a few times
 
 

@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from solkit.core import MeasureSettings
-from solkit.errors import UnsupportedError
+from solkit.errors import UnsupportedError, WorkerError
 from solkit.measure.timing.gpu_lock import exclusive_gpu, gpu_uuid
-from solkit.processes.channel import Channel, connected_pair
+from solkit.processes.channel import Channel, ClosedError, connected_pair
 from solkit.processes.child import Child
 from solkit.processes.forkserver import Fork, ForkServer, working_directory
 from solkit.processes.host import describe_ending
@@ -41,7 +41,7 @@ _MOST_JUDGED = 500  # by one referee: on a GPU it grows by 17 kB a candidate (be
 
 _REFEREE = "solkit.measure.guarded.referee:main"
 _CANDIDATE = "solkit.measure.guarded.candidate:main"
-PREPARE = "solkit.measure.guarded.referee:warm_up"
+PREPARE = "solkit.measure.guarded.warming:warm_up"
 """What the server imports that forks these processes."""
 
 ENVIRONMENT = {
@@ -122,14 +122,28 @@ class Processes:
             sandbox.server(self._paths)  # a new server ends the processes of the old one
         control = self._control_of_referee(self._patience_s if patience_s is None else patience_s)
         for place in range(count):
-            is_worn = self._served[place] >= _MOST_SERVED
-            if place in self.candidates and (is_worn or not self.candidates[place].is_alive):
-                self.replace_candidate(place)
-            if place not in self.candidates:
-                self._start_candidate(control, place)
+            self._refresh_candidate(control, place)
             self._served[place] += 1
         self._judged += count
         return control, tuple(self.candidates[place] for place in range(count))
+
+    def restock(self) -> None:
+        """Start the process of the next candidate, if its last one ended or is worn out.
+
+        It warms up while the caller does something else than measure.
+        """
+        if self._control is None or self.referee is None or not self.referee.is_alive:
+            return
+        with contextlib.suppress(OSError, ClosedError, WorkerError):  # the next candidate meets it
+            self._refresh_candidate(self._control, 0)
+
+    def _refresh_candidate(self, control: Channel, place: int) -> None:
+        """Start a candidate's process where there is none, or one that has served long enough."""
+        is_worn = self._served[place] >= _MOST_SERVED
+        if place in self.candidates and (is_worn or not self.candidates[place].is_alive):
+            self.replace_candidate(place)
+        if place not in self.candidates:
+            self._start_candidate(control, place)
 
     def replace_candidate(self, place: int = 0, grace_s: float = 0.0) -> int:
         """End a candidate's process; gives its return code. The next candidate gets a new one."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import gc
-import importlib
 import os
 import select
 import signal
@@ -25,7 +24,6 @@ import torch
 
 from solkit.core import Verdict
 from solkit.errors import SolkitError, WorkerError
-from solkit.measure.anti_cheating import cheat_detection
 from solkit.measure.checking.faults import CandidateError, ContextLostError
 from solkit.measure.checking.trials import TrialCache
 from solkit.measure.guarded.correctness import Setup
@@ -47,7 +45,7 @@ from solkit.processes.channel import Channel, ClosedError, Frame
 from solkit.processes.forkserver import adopt_surroundings
 from solkit.spans import Stages
 
-__all__ = ["main", "warm_up"]
+__all__ = ["main"]
 
 _START_S = 120.0  # for the candidate's process to load torch, before its time limit counts
 _RESET_S = 3.0  # less than the session's grace, or a slow one would cost the candidate its verdict
@@ -191,15 +189,6 @@ class _Referee:
         for group in (*(child.pid for child in self._candidates.values()), os.getpid()):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(group, signal.SIGKILL)
-
-
-def warm_up() -> None:
-    """Import what this process and the candidates' need, in the server that forks them.
-
-    Nothing here may ask torch whether there is a GPU: then no fork could use CUDA.
-    """
-    importlib.import_module("solkit.measure.guarded.candidate")
-    cheat_detection.record_originals()
 
 
 def main(device: str, descriptor: int) -> None:

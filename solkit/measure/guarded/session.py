@@ -252,6 +252,7 @@ class Session:
             params=dict(params),
             time_limit_s=settings.time_limit_s,
             checks_limit_s=settings.checks_limit_s,
+            searching=settings.searching,
             seed=_draw_seed() if settings.seed is None else settings.seed,
             device=self._device,
             protocol=find_protocol(settings.protocol).name,
@@ -305,10 +306,15 @@ class Session:
             common = requests[0]
             limits = common.time_limit_s, self.settings.host_bytes, common.spent_s
             wait = Wait(self._processes, control, candidates, *limits)
-            return wait.await_answer(), wait
+            answer = wait.await_answer()
+            self._processes.restock()
+            return answer, wait
         except ClosedError as error:
             raise WorkerError(self._processes.report_death()) from error
-        except (LostError, ContextLostError):
+        except LostError:
+            self._processes.restock()
+            raise
+        except ContextLostError:
             raise
         except BaseException as error:
             if not isinstance(error, SolkitError) or isinstance(error, WorkerError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,7 @@ __all__ = [
     "by_first_that_works",
     "limit_by_draws",
     "plan_sampling",
+    "plan_search",
     "sample_sides",
     "sides_in_turns",
 ]
@@ -34,6 +36,8 @@ T = TypeVar("T")
 _SHORT_S, _SLOW_S = 0.005, 1.0
 _DRAWING_S, _FEWEST = 4.0, 8
 """Seconds for drawing inputs, but no fewer samples: eight still have a 95 % interval."""
+_SEARCHED = 20
+"""Samples in a search: the interval of most medians is within 1 % by then."""
 _COSTLY_DRAW_S, _COSTLY_WARMUP, _COSTLY_BUDGET_S = 0.005, 2, 1.0
 """Draws that take so long are the larger part of a turn, and come with calls of milliseconds, of
 which eight are precise enough for most; the others get more."""
@@ -86,6 +90,7 @@ class Side:
     # gives the times of the round's calls, in their order; raises `ActivityError` if this way of
     # timing does not work here
     stop: Callable[[], list[CallTime]]
+    limit_s: float = math.inf  # for its calls: then it sits out, once it has a few samples
 
 
 class _Turns:
@@ -111,11 +116,22 @@ class _Turns:
         return [t for t, owner in zip(self._times, self._owners, strict=True) if owner == side]
 
 
-def sides_in_turns(timer: Timer, *subjects: Subject) -> tuple[Side, ...]:
-    """Return sides that run in this process under the same timer."""
+def sides_in_turns(timer: Timer, *subjects: Subject, limit_s: float = math.inf) -> tuple[Side, ...]:
+    """Return sides that run in this process under the same timer.
+
+    Args:
+        timer: times all of them.
+        subjects: what is called.
+        limit_s: as in `Side`.
+    """
     turns = _Turns(timer)
     return tuple(
-        Side(partial(turns.start, n), partial(turns.call, n, subject), partial(turns.stop, n))
+        Side(
+            partial(turns.start, n),
+            partial(turns.call, n, subject),
+            partial(turns.stop, n),
+            limit_s,
+        )
         for n, subject in enumerate(subjects)
     )
 
@@ -182,6 +198,11 @@ def plan_sampling(reference_s: float) -> SamplingPlan:
     if reference_s > _SLOW_S:
         return SamplingPlan(warmup=1, minimum=3)
     return SamplingPlan(minimum=60, maximum=240) if reference_s < _SHORT_S else SamplingPlan()
+
+
+def plan_search(plan: SamplingPlan) -> SamplingPlan:
+    """Return the plan where a time only chooses what is measured next: more follow if need be."""
+    return replace(plan, minimum=min(plan.minimum, _SEARCHED))
 
 
 def limit_by_draws(plan: SamplingPlan, draw_s: float) -> SamplingPlan:
@@ -255,7 +276,7 @@ def _sample_round(
     """Time some turns, fewer if the first side looks hopeless; the warm-up is left out."""
     untimed, count = turns
     ran: list[list[Interval]] = [[] for _ in sides]
-    begun: list[Any] = []
+    begun: list[list[Any]] = [[] for _ in sides]
     for side in sides:
         side.start()
     for turn in itertools.count():
@@ -263,18 +284,29 @@ def _sample_round(
             count = min(count, _FEWEST)
         if turn == untimed + count:
             break
-        begun.append(begin())
+        turn_inputs = begin()
         for which in order.sample(range(len(sides)), k=len(sides)):
+            timed = len(taken[which].times) + len(ran[which]) - untimed
+            if (
+                timed >= _FEWEST
+                and _total_s((*taken[which].ran, *ran[which])) > sides[which].limit_s
+            ):
+                continue
             start = clock()
             sides[which].call()
             ran[which].append(Interval(start, clock()))
-    for side, series, intervals in zip(sides, taken, ran, strict=True):
+            begun[which].append(turn_inputs)
+    for which, (side, series) in enumerate(zip(sides, taken, strict=True)):
         times = side.stop()
-        if len(times) != untimed + count:
-            raise ActivityError(f"{len(times)} times for {untimed + count} calls")
+        if len(times) != len(ran[which]):
+            raise ActivityError(f"{len(times)} times for {len(ran[which])} calls")
         series.times += times[untimed:]
-        series.ran += intervals[untimed:]
-        series.begun += begun[untimed:]
+        series.ran += ran[which][untimed:]
+        series.begun += begun[which][untimed:]
+
+
+def _total_s(calls: Sequence[Interval]) -> float:
+    return sum(call.end_s - call.start_s for call in calls)
 
 
 def _surely_longer(calls: Sequence[Interval], limit_ms: float) -> bool:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from itertools import pairwise, permutations
@@ -11,6 +12,7 @@ from solkit.measure.timing.sampling import (
     SamplingPlan,
     Subject,
     plan_sampling,
+    plan_search,
     sample_sides,
     sides_in_turns,
 )
@@ -31,7 +33,7 @@ class Sides:
 
 class FakeSide:
     def __init__(self, sides, name):
-        self.sides, self.name = sides, name
+        self.sides, self.name, self.limit_s = sides, name, math.inf
 
     def start(self):
         if self.name == "candidate":
@@ -54,6 +56,26 @@ def run(sides, plan=None, seed=0):
 def noisy(scale, seed=1):
     generator = random.Random(seed)
     return lambda name: 1.0 + scale * generator.random() if name == "candidate" else 2.0
+
+
+def test_a_side_with_little_time_sits_out_once_it_has_a_few_samples():
+    sides = Sides(noisy(0.001), seconds_per_call=0.01)
+    sides.both[1].limit_s = 0.0
+    candidate, reference = run(sides, SamplingPlan(warmup=3, minimum=30))
+    assert (len(candidate.times), len(reference.times)) == (30, 8)
+    assert len(reference.ran) == len(reference.begun) == 8
+    sides.both[1].limit_s = 0.195
+    _, reference = run(sides, SamplingPlan(warmup=3, minimum=30))
+    assert len(reference.times) == 17  # and three before: .20 s
+
+
+def test_a_search_times_few_calls_and_more_if_they_differ():
+    plan = plan_search(plan_sampling(reference_s=1e-4))
+    candidate, _ = run(Sides(noisy(0.001)), plan)
+    assert len(candidate.times) == 20
+    candidate, _ = run(Sides(noisy(0.5)), plan)
+    assert len(candidate.times) > 100
+    assert plan_search(plan_sampling(reference_s=2.0)).minimum == 3
 
 
 def test_steady_times_stop_at_the_minimum():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections import Counter
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -35,7 +37,7 @@ class World:
     def __init__(self, wrong_forecasts=0.0):
         self.measured, self.ranked, self.briefs = [], [], []
         self.hopeless_ms = []
-        self.checked, self.expected = [], []
+        self.checked, self.expected, self.foreseen = [], [], []
         self._wrong = wrong_forecasts
 
     def _time_ms(self, variant, params):
@@ -64,6 +66,16 @@ class World:
                 return VariantOutcome(verdict, why=f"it is {word}")
         time_ms = self._time_ms(variant, point.configuration.params)
         return VariantOutcome(Verdict.CORRECT, time_ms, (variant.source.split()[-1],))
+
+    overlaps = False
+
+    def begin(self, work):
+        done = Future()
+        done.set_result(work())
+        return done
+
+    def foresee(self, points):
+        self.foreseen += [point.variant for point in points]
 
     def expect(self, variants):
         self.expected += [variant.source for variant, _ in variants]
@@ -309,3 +321,74 @@ def test_what_takes_twice_the_best_time_is_hopeless():
     best = [min(times[: n + 1]) for n in range(len(times) - 1)]
     assert world.hopeless_ms[1:] == [2 * each for each in best]
     assert len(set(best)) > 1
+
+
+class Overlapping(World):
+    """Begins work in a thread, as with a GPU."""
+
+    overlaps = True
+
+    def __init__(self):
+        super().__init__()
+        self._thread = ThreadPoolExecutor(1)
+        self.enough = threading.Event()
+
+    def begin(self, work):
+        return self._thread.submit(work)
+
+    def measure(self, point, variant):
+        if len(self.measured) >= 12:
+            self.enough.set()
+        return super().measure(point, variant)
+
+
+def test_the_first_proposals_are_made_while_the_original_is_measured():
+    class Early(Proposer):
+        def propose(self, brief):
+            asked.append(len(world.measured))
+            assert not asked[1:] or measured.wait(5)
+            return super().propose(brief)
+
+    class First(Overlapping):
+        def measure(self, point, variant):
+            measured.set()
+            return super().measure(point, variant)
+
+    asked, measured, world = [], threading.Event(), First()
+    breeding, _, _ = bred(Early("0.5 tile", "0.4 fuse"), world=world)
+    assert asked[0] == 0
+    assert breeding.archive.best.variant.source == "0.4 fuse"
+    assert world.measured[0] == ("1.0 plain", 1)
+
+
+def test_the_gpu_does_not_wait_for_proposals_while_something_promises_a_gain():
+    texts = [f"{1.0 - n / 100} tile{n}" for n in range(12)]
+
+    class Slow(Proposer):
+        def propose(self, brief):
+            if self.asked == 1:
+                waited.append(world.enough.wait(5))
+            return super().propose(brief)
+
+    waited, world = [], Overlapping()
+    breeding, _, _ = bred(Slow(*texts), world=world, proposals=12)
+    assert waited == [True]  # more than six were measured while it thought
+    assert breeding.archive.best.variant.source == texts[-1]
+    assert world.foreseen
+
+
+def test_a_search_that_ends_asks_for_no_more_proposals():
+    class Endless:
+        name = "endless"
+        given = 0
+
+        def propose(self, brief):
+            while True:
+                self.given += 1
+                yield Proposal(f"{1 + self.given} tile", "tile", "why", Checked.RIGHT)
+
+    proposer, world = Endless(), Overlapping()
+    breeding, stopped, _ = bred(proposer, world=world, original="1.0 wrong", proposals=10**9)
+    world._thread.shutdown()
+    assert stopped is Stopped.NOTHING_RUNS
+    assert breeding.measured == 1

@@ -1,0 +1,37 @@
+"""Load what the processes of a measurement share, before they are forked.
+
+Hashing Triton's 400 MB, and importing what its first launch imports, would take each candidate's
+process over a second, in which the GPU is held.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+
+__all__ = ["warm_up"]
+
+
+def warm_up() -> None:
+    """Import what the referee and candidates need, in the server that forks them.
+
+    Nothing here may ask torch whether there is a GPU: then no fork could use CUDA.
+    """
+    hashing = threading.Thread(target=_prepare_triton)
+    hashing.start()
+    try:
+        importlib.import_module("solkit.measure.guarded.referee")  # torch
+        importlib.import_module("solkit.measure.guarded.candidate")
+    finally:
+        hashing.join()  # a thread must not run on while the process forks
+    from solkit.measure.anti_cheating import cheat_detection
+
+    cheat_detection.record_originals()
+
+
+def _prepare_triton() -> None:
+    """Hash and import; without Triton, candidates that use it say so."""
+    try:
+        importlib.import_module("solkit.adapters.triton_compiler").prepare()
+    except ImportError:
+        return
