@@ -41,6 +41,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "postgres": ("solkit[optuna]", "psycopg"),
     "cutile": ("cuda.tile",),
     "helion": ("helion",),
+    "tilelang": ("tilelang",),
     "ray": ("ray",),
     "report": ("jinja2", "matplotlib", "plotly"),
 }
@@ -54,6 +55,7 @@ _SPOKEN = {
     "ray": "Ray",
     "helion": "Helion",
     "cuda.tile": "cuTile",
+    "tilelang": "TileLang",
 }
 
 

@@ -38,7 +38,7 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.driver import driver as triton_driver
 from triton.runtime.jit import JITFunction
 
-from solkit.adapters import fake_cuda, fake_cutile, fake_helion, launch_recording
+from solkit.adapters import fake_cuda, fake_cutile, fake_helion, fake_tilelang, launch_recording
 from solkit.adapters.fake_autotuner import do_bench, run_autotuned
 from solkit.adapters.languages import launching_language
 from solkit.adapters.launch_recording import (
@@ -106,6 +106,8 @@ def install(device: Device) -> None:
     knobs.runtime.interpret = False  # interpreted kernels launch nothing
     fake_cuda.when_imported("helion.runtime.kernel", fake_helion.install)
     fake_cuda.when_imported("cuda.tile", partial(fake_cutile.install, record=_record_launch))
+    fake_cuda.when_imported("tilelang.jit", fake_tilelang.install)
+    fake_cuda.when_imported("tilelang.autotuner.tuner", fake_tilelang.install_autotuner)
     driver = fake_driver(device)
     for owner, name, fake in (
         (triton_driver, "_default", driver),

@@ -19,6 +19,7 @@ __all__ = [
     "CapturedLaunch",
     "Choice",
     "Contents",
+    "PackedArgument",
     "Recording",
     "TensorArgument",
     "add_remark",
@@ -68,8 +69,21 @@ class TensorArgument:
     block: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True, eq=False)
+class PackedArgument:
+    """A kernel's parameter as the bytes that a launcher packed.
+
+    Attributes:
+        data: the bytes.
+        tensors: what pointers and TMA descriptors among them are, by their offset.
+    """
+
+    data: bytes
+    tensors: Mapping[int, TensorArgument] = field(default_factory=dict)
+
+
 Contents = Union[npt.NDArray[Any], None]
-Argument = Union[TensorArgument, int, float, bool, None]
+Argument = Union[TensorArgument, PackedArgument, int, float, bool, None]
 """An argument of a launch; ``None`` if it is neither tensor nor scalar."""
 
 

@@ -16,6 +16,7 @@ SUPPORTED: Mapping[str, tuple[str, str]] = MappingProxyType(
         "helion": ("1.5", "1.5"),
         "numpy": ("1.26", "2.5"),
         "optuna": ("4", "5"),
+        "tilelang": ("0.1.15", "0.1.15"),
         "torch": ("2.11", "2.15"),
         "transformers": ("5.1", "5.24"),
         "triton": ("3.6", "3.9"),

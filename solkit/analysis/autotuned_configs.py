@@ -14,6 +14,7 @@ from solkit.adapters import fake_cuda, fake_triton
 from solkit.adapters.fake_helion import HelionTuner
 from solkit.adapters.fake_triton import Recording
 from solkit.adapters.helion_configs import uses_helion
+from solkit.adapters.tilelang_configs import TileLangTuner, uses_tilelang
 from solkit.core import Space, Value
 from solkit.kernelfiles import LoadedKernel
 from solkit.kernelfiles._source import autotuners_elsewhere, space_of_tuners
@@ -32,13 +33,13 @@ def find_launched_space(loaded: LoadedKernel) -> None:
     candidate, problem = loaded.description.candidate, loaded.description.problem
     if candidate is None or candidate.space.values:
         return
-    if not autotuners_elsewhere(()) and not uses_helion():
+    if not autotuners_elsewhere(()) and not uses_helion() and not uses_tilelang():
         return
     seen = _launched(loaded, problem.shapes[0])
     tuners = list(seen.tuners.values()) if seen is not None else []
     space = space_of_tuners(tuners)
     if space.values and space.points:
-        shown = all(isinstance(tuner, HelionTuner) for tuner in tuners)
+        shown = all(isinstance(tuner, (HelionTuner, TileLangTuner)) for tuner in tuners)
         params = {**space.points[0], **candidate.params} if shown else candidate.params
         with_space = replace(candidate, space=space, params=params)
         loaded.description = replace(loaded.description, candidate=with_space)

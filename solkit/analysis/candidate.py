@@ -147,8 +147,12 @@ def _with_failed_builds(
     fails all the same keeps its analysis, which names the compiler's error.
     """
     failed = {k.launch.name: k.error for k in analysis.kernels if k.facts.registers is None}
-    launches = run.extensions.launches
-    errors = {launch.source: failed.get(launch.host.kernel) for launch in launches}
+    sources = [
+        (launch.source, launch.host.kernel)
+        for launch in run.extensions.launches
+        if isinstance(launch.source, cuda.Source)
+    ]
+    errors = {source: failed.get(kernel) for source, kernel in sources}
     causes = {source: error for source, error in errors.items() if error}
     if not causes:
         return analysis

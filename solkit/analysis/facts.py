@@ -179,7 +179,7 @@ def _extension_facts(captured: cuda.CudaLaunch, compiled: Compiled, device: Devi
     assert captured.host.block is not None
     launch = replace(captured.launch, num_stages=cuda.stages_of(compiled.ptx, compiled.entry))
     facts = _compiled_facts(launch, compiled)
-    grid = Grid(captured.launch.grid, captured.host.block)
+    grid = Grid(captured.launch.grid, captured.host.block, captured.cluster)
 
     def follow(resident: Occupancy) -> Requests:
         arguments, names = captured.host.arguments, captured.parameters

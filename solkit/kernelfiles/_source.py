@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from solkit.adapters.helion_configs import restrict_helion
+from solkit.adapters.tilelang_configs import restrict_tilelang
 from solkit.core import Params, Space, Value
 from solkit.errors import KernelFileError, ParamsError, SolkitError
 
@@ -133,7 +134,7 @@ def blaming_user_code(path: str, doing: str) -> Iterator[None]:
         raise KernelFileError(message, path, _line_to_blame(error, path)) from error
 
 
-_LANGUAGES = {"helion": "helion", "cuda.tile": "cutile"}
+_LANGUAGES = {"helion": "helion", "cuda.tile": "cutile", "tilelang": "tilelang"}
 """Modules of languages of kernels, and the extras that bring them."""
 
 
@@ -219,6 +220,7 @@ def restrict_autotuners(
     """
     others = {name: value for name, value in params.items() if name not in own_names}
     restricted = restrict_helion(_modules_of_file(module), others)
+    restricted |= restrict_tilelang(_modules_of_file(module), others)
     lacking: list[str] = []
     matched = False
     own = _autotuners(module)

@@ -6,6 +6,7 @@ Source: PTX ISA 8.7.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -82,6 +83,7 @@ def read_ptx(text: str, files: str = "") -> PtxCode:
         files: a text with the ``.file`` directives; the same by default.
     """
     names = dict(_FILE.findall(files or text))
+    text = _with_own_names(text)
     parts: list[_Part] = []
     labels: dict[str, int] = {}
     place: Place = ("", 0, 0)
@@ -111,6 +113,36 @@ def read_ptx(text: str, files: str = "") -> PtxCode:
         )
     ]
     return PtxCode(tuple(statements), labels)
+
+
+_INLINE = re.compile(r"// begin inline asm\n(\s*\{.*?\}\s*)// end inline asm", re.S)
+_OWN = re.compile(r"\.reg\s+\.(\w+)\s+([^;]+);")
+_OWN_LABEL = re.compile(r"^[ \t]*([A-Za-z_]\w*):(?!:)", re.MULTILINE)
+
+
+def _with_own_names(text: str) -> str:
+    """Return a text whose inline assembly names its registers and labels like all other code.
+
+    A block in braces has names of its own, such as ``P1`` and ``LAB_WAIT``, in each copy.
+    """
+    numbers = itertools.count()
+    return _INLINE.sub(lambda scope: _renamed_scope(scope[1], next(numbers)), text)
+
+
+def _renamed_scope(scope: str, number: int) -> str:
+    renamed: dict[str, str] = {}
+    for kind, listed in _OWN.findall(scope):
+        stem = "%p_" if kind == "pred" else "%r_"
+        for name in map(str.strip, listed.split(",")):
+            renamed[name] = f"{stem}{name.lstrip('%')}_{number}"
+    for label in _OWN_LABEL.findall(scope):
+        renamed[label] = f"$L_{label}_{number}"
+    if not renamed:
+        return scope
+    names = "|".join(sorted(map(re.escape, renamed), key=len, reverse=True))
+    scope = _OWN.sub("", scope)
+    scope = re.sub(rf"(?<![\w%$.])({names})(?![\w$])", lambda name: renamed[name[1]], scope)
+    return re.sub(r"(\$L_\w+:)", r"\n\1\n", scope)
 
 
 def _place_of_directive(numbers: Sequence[str], names: Mapping[str, str]) -> Place:

@@ -15,10 +15,12 @@ from solkit.analysis.cuda.launches import (
 )
 from solkit.analysis.cuda.pipelines import stages_of
 from solkit.analysis.cuda.requests import cuda_requests, read_parameters
+from solkit.analysis.cuda.source import Source
 
 __all__ = [
     "CudaLaunch",
     "CudaRecording",
+    "Source",
     "compile_launches",
     "cuda_requests",
     "failing_builds",

@@ -8,8 +8,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Union
 
 from solkit.adapters.cubin import parse_functions as functions_of
+from solkit.adapters.generated_code import GeneratedCode
 from solkit.adapters.nvrtc import Cubin, CudaCompileError, compile_cuda
 from solkit.adapters.sass import disassemble, parse_listing
 from solkit.adapters.triton_compiler import Compiled
@@ -28,6 +30,7 @@ _OPTIONS = (
     *("-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__"),
     *("-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__"),
 )
+_Code = Union[Source, GeneratedCode]
 _FEW, _WHOLE = "", "#define SOLKIT_WHOLE_STD\n"
 """Parts of std, in front of prelude.cuh: what kernels use most, or what CUDA's headers have."""
 _OF_STD = re.compile(r'error: .*"std\b')
@@ -44,20 +47,24 @@ def compile_launches(launches: Sequence[CudaLaunch], device: Device) -> tuple[Co
     """
     if launches and device.vendor != "NVIDIA":
         raise UnsupportedError(f"NVRTC makes no code for {device.name}")
-    by_source: dict[tuple[Source, tuple[str, ...]], dict[str, None]] = {}
+    by_source: dict[tuple[_Code, tuple[str, ...]], dict[str, None]] = {}
     for launch in launches:
         names = by_source.setdefault((launch.source, launch.flags), {})
         names.setdefault(launch.host.kernel)
-    by_kernel: dict[tuple[Source, tuple[str, ...], str], Compiled] = {}
+    by_kernel: dict[tuple[_Code, tuple[str, ...], str], Compiled] = {}
     for (source, flags), kernels in by_source.items():
-        for kernel, compiled in _compile_one_source(source, flags, list(kernels), device).items():
+        if isinstance(source, GeneratedCode):
+            results = _compile_generated(source, list(kernels), device)
+        else:
+            results = _compile_one_source(source, flags, list(kernels), device)
+        for kernel, compiled in results.items():
             by_kernel[source, flags, kernel] = compiled
     return tuple(_with_shared_memory(launch, by_kernel, device) for launch in launches)
 
 
 def _with_shared_memory(
     launch: CudaLaunch,
-    by_kernel: dict[tuple[Source, tuple[str, ...], str], Compiled],
+    by_kernel: dict[tuple[_Code, tuple[str, ...], str], Compiled],
     device: Device,
 ) -> Compiled:
     """Add this launch's shared memory, or the reason why it cannot launch."""
@@ -79,6 +86,24 @@ def _with_shared_memory(
     if 0 in (launch.host.grid or ()):
         error = f"a grid of {launch.host.grid} has no block"
     return replace(compiled, shared_bytes=shared, error=error)
+
+
+def _compile_generated(
+    code: GeneratedCode, kernels: Sequence[str], device: Device
+) -> dict[str, Compiled]:
+    """Compile the CUDA C++ that a language wrote, or read what it compiled itself."""
+    start = time.perf_counter()
+    if not code.text:
+        names = {kernel: kernel for kernel in kernels}
+        return _compiled_by_kernel(Cubin(code.cubin, names, code.ptx), device, 0.0)
+    major, minor = device.compute_capability
+    options = [f"-arch=sm_{major}{minor}{'a' if major >= 9 else ''}", "-lineinfo", *code.options]
+    try:
+        cubin = compile_cuda(code.text, f"{kernels[0]}.cu", kernels, options)
+    except CudaCompileError as error:  # the language's own compiler may take it
+        why = f"NVRTC refuses the code of {code.language}: {_first_errors(str(error), kernels[0])}"
+        return dict.fromkeys(kernels, Compiled(unread=why))
+    return _compiled_by_kernel(cubin, device, time.perf_counter() - start)
 
 
 def _compile_one_source(

@@ -13,6 +13,7 @@ import torch
 
 from solkit.adapters import fake_cuda
 from solkit.adapters.fake_triton import TensorArgument
+from solkit.adapters.generated_code import GeneratedCode, GeneratedLaunch, generated_launches
 from solkit.analysis.cuda.host import HostCall, HostError, HostLaunch, call_host, is_unknown
 from solkit.analysis.cuda.source import Source, declared_name
 from solkit.core import Launch
@@ -27,19 +28,35 @@ _MOST_ALIKE = 4
 
 @dataclass(frozen=True)
 class CudaLaunch:
-    """A launch of a CUDA C++ kernel.
+    """A launch of a CUDA C++ kernel, or of code that another language made.
 
     Attributes:
         host: the launch in the host code.
         source: the kernel's.
         flags: the user's compiler options.
         count: launches with the same integers, whatever the tensors' addresses.
+        generated: what the language gave; ``None`` for CUDA C++.
     """
 
     host: HostLaunch
-    source: Source
+    source: Source | GeneratedCode
     flags: tuple[str, ...]
     count: int = 1
+    generated: GeneratedLaunch | None = field(default=None, compare=False)
+
+    @classmethod
+    def of_generated(cls, launch: GeneratedLaunch) -> CudaLaunch:
+        """Return a launch of generated code as one of CUDA C++."""
+        host = HostLaunch(
+            launch.kernel, launch.grid, launch.block, launch.shared_bytes, launch.line,
+            launch.arguments,
+        )  # fmt: skip
+        return cls(host, launch.code, (), generated=launch)
+
+    @property
+    def cluster(self) -> tuple[int, int, int]:
+        """Blocks of a cluster in x, y and z."""
+        return self.generated.cluster if self.generated is not None else (1, 1, 1)
 
     @property
     def integers(self) -> tuple[int | None, ...]:
@@ -51,6 +68,8 @@ class CudaLaunch:
     @property
     def parameters(self) -> tuple[str, ...]:
         """The kernel's parameters by their names in C++; empty if it is not found."""
+        if self.generated is not None or isinstance(self.source, GeneratedCode):
+            return self.generated.parameters if self.generated is not None else ()
         function = self.source.functions.get(self.host.kernel.partition("<")[0])
         if function is None:
             return ()
@@ -64,7 +83,10 @@ class CudaLaunch:
             return None
         warps = -(-math.prod(block) // _WARP_THREADS)
         constants = {"block": ", ".join(map(str, block))}
-        return Launch(self.host.kernel, grid, warps, 1, constants=constants, count=self.count)
+        if math.prod(self.cluster) > 1:
+            constants["cluster"] = ", ".join(map(str, self.cluster))
+        name = self.generated.name if self.generated is not None else self.host.kernel
+        return Launch(name, grid, warps, 1, constants=constants, count=self.count)
 
 
 @dataclass
@@ -130,6 +152,10 @@ class CudaRecording:
             raise UnsupportedError(f"{name} of a CUDA extension: its result is not known{why}")
         return call.result
 
+    def answer_generated(self, launch: GeneratedLaunch) -> None:
+        """Record a launch of code that a language made."""
+        self._record(CudaLaunch.of_generated(launch))
+
     def _record(self, launch: CudaLaunch) -> None:
         alike = [
             n for n, recorded in enumerate(self.launches) if replace(recorded, count=1) == launch
@@ -182,7 +208,10 @@ def recording(into: CudaRecording | None = None) -> Iterator[CudaRecording]:
     seen = CudaRecording() if into is None else into
     _recordings.append(seen)
     try:
-        with fake_cuda.extension_calls(seen.answer):
+        with (
+            fake_cuda.extension_calls(seen.answer),
+            generated_launches(seen.answer_generated),
+        ):
             yield seen
     finally:
         _recordings.pop()

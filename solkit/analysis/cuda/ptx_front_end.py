@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -9,9 +10,11 @@ from functools import partial
 import numpy as np
 
 from solkit.adapters.fake_triton import Argument, TensorArgument
+from solkit.adapters.launch_recording import PackedArgument
 from solkit.analysis.common.ptx_code import ADDRESS, Statement
 from solkit.analysis.common.ptx_numbers import as_bits, operation, type_of
 from solkit.analysis.common.regions import ADDRESS_BITS
+from solkit.analysis.cuda.bulk_copies import BulkCopy, bulk_copy_of, row_bulk, tile_bulk
 from solkit.analysis.cuda.operations import chain_of, lane_operations, warp_operations
 from solkit.analysis.cuda.ptx_kernel import Kernel
 from solkit.analysis.interpreter.control_flow import ControlFlow, Instruction
@@ -19,6 +22,7 @@ from solkit.analysis.interpreter.front_end import (
     UNFOLLOWED,
     WINDOWS,
     AccessStep,
+    Bulk,
     Cost,
     FrontEnd,
     Motion,
@@ -34,13 +38,21 @@ from solkit.analysis.interpreter.values import Array, Value, single_value
 __all__ = ["PTXFrontEnd"]
 
 _WARP = 32
+_POINTER_BYTES = 8
 _WHOLE_COPY = 3  # operands of a cp.async that copies all of its bytes: target, source, size
-_SPECIAL = re.compile(r"%(tid|ntid|ctaid|nctaid)\.([xyz])")
+_SPECIAL = re.compile(
+    r"%(tid|ntid|ctaid|nctaid|clusterid|nclusterid|cluster_ctaid|cluster_nctaid)\.([xyz])"
+)
+_DESCRIPTORS = max(WINDOWS.values()) + 1
+"""Storage number of addresses of parameters, which hold TMA descriptors."""
+_PARAMETER_BYTES = 1 << 13
+"""More than all parameters of a kernel have; 4 KiB up to CUDA 12.0."""
 _REDUCTION_LIMITS = ("0f47CE4780", "0f47ce4780")
 """105615.0: above it, CUDA's sine and cosine reduce their argument slowly."""
 _STEADY = frozenset("add sub mov cvt cvta neg setp selp min max mul mad shl ld".split())
 _PERIODIC = frozenset("and or xor shr rem div bfe lop3 bfi prmt not".split())
 _FLAGS = frozenset("and or xor not shfl bar".split())
+_MULTIPLIES = frozenset(("mma", "mma_async"))
 _UNSEEN = {
     **UNFOLLOWED,
     "call": "what a function does that is not inlined is not seen",
@@ -68,7 +80,22 @@ class PTXFrontEnd(FrontEnd):
         self.names = {p.name: name for p, name in zip(kernel.parameters, names)}
         storages = Storages()
         self.parameters = _parameter_memory(kernel, arguments, storages)
+        self.packed = {
+            p.name: a.data
+            for p, a in zip(kernel.parameters, arguments)
+            if isinstance(a, PackedArgument)
+        }
         self.symbols = _variable_addresses(kernel, storages)
+        self.symbols |= {
+            p.name: (_DESCRIPTORS << ADDRESS_BITS) + n * _PARAMETER_BYTES
+            for n, p in enumerate(kernel.parameters)
+        }
+        self.descriptors = {
+            self.symbols[name] + offset: tensor
+            for name, offset, tensor in _tensors_of(kernel, arguments)
+            if tensor.block
+        }
+        self.places = {id(t): storages.address_of(t) for t in self.descriptors.values()}
         self.sizes = {p.name: a.storage_bytes for p, a in zip(kernel.parameters, arguments)
                       if isinstance(a, TensorArgument)}  # fmt: skip
         self.sizes |= {s.name: s.size_bytes for s in kernel.symbols.values() if s.space == "global"}
@@ -83,12 +110,9 @@ class PTXFrontEnd(FrontEnd):
 
     def pointers_into(self, storage: TensorArgument) -> list[str]:
         """See `FrontEnd`."""
-        pairs = zip(self.kernel.parameters, self.arguments)
-        return [
-            parameter.name
-            for parameter, argument in pairs
-            if isinstance(argument, TensorArgument) and argument.storage == storage.storage
-        ]
+        pairs = _tensors_of(self.kernel, self.arguments)
+        names = [name for name, _, tensor in pairs if tensor.storage == storage.storage]
+        return list(dict.fromkeys(names))
 
     def pointer_bytes(self, pointer: str) -> int:
         """See `FrontEnd`."""
@@ -101,8 +125,10 @@ class PTXFrontEnd(FrontEnd):
     def unseen(self, instruction: Instruction) -> str:
         """See `FrontEnd`."""
         statement = instruction.source
-        if "bulk" in statement.modifiers and any(map(ADDRESS.search, statement.operands)):
+        if _is_unread_bulk(statement):
             return _UNSEEN["bulk"]
+        if statement.name in ("wgmma", "tcgen05") and _MULTIPLIES.isdisjoint(statement.modifiers):
+            return ""
         elsewhere = [m for m in statement.modifiers if m in UNFOLLOWED]
         key = elsewhere[0] if elsewhere and instruction.memory else statement.name
         return _UNSEEN.get(key, "")
@@ -113,6 +139,11 @@ class PTXFrontEnd(FrontEnd):
         """See `FrontEnd`."""
         statement: Statement = instruction.source
         name, modifiers = statement.name, statement.modifiers
+        if name == "elect":
+            lane = threads.threads[None, :] % _WARP
+            return ValueStep((), lambda: (lane * 0, (lane == 0).astype(np.int64)))
+        if name == "mbarrier":
+            return ValueStep((), lambda: single_value(1))
         if name in ("cvta", "mov") and statement.operands[1].startswith("{"):
             parts = [
                 self._operand(p.strip(), threads) for p in statement.operands[1][1:-1].split(",")
@@ -159,6 +190,12 @@ class PTXFrontEnd(FrontEnd):
         special = _SPECIAL.fullmatch(text)
         if special:
             return _special_register(threads, special[1], "xyz".index(special[2]))
+        if text in ("%cluster_ctarank", "%cluster_nctarank"):
+            return (
+                _cluster_rank(threads)
+                if text == "%cluster_ctarank"
+                else single_value(math.prod(threads.grid.cluster))
+            )
         if text in ("%laneid", "%warpid"):
             numbers = threads.threads[None, :]
             return numbers % _WARP if text == "%laneid" else numbers // _WARP
@@ -180,6 +217,9 @@ class PTXFrontEnd(FrontEnd):
         name, modifiers = statement.name, statement.modifiers
         if "param" in modifiers:
             return AccessStep("parameter", parameter=partial(self._parameter, instruction))
+        bulk = bulk_copy_of(statement)
+        if bulk is not None:
+            return AccessStep(bulk=partial(self._bulk, bulk))
         places = [
             (self._operand(memory.group(1), threads), int(memory.group(2) or "0", 0))
             for memory in map(ADDRESS.search, statement.operands)
@@ -199,17 +239,54 @@ class PTXFrontEnd(FrontEnd):
             rows=partial(self._rows, instruction) if name == "wmma" else None,
         )
 
-    def _parameter(self, instruction: Instruction, threads: ThreadInterpreter) -> Value:
+    def _bulk(self, copy: BulkCopy, threads: ThreadInterpreter) -> Bulk | None:
+        """Return what a bulk copy touches, if its descriptor or its size is known."""
+        base, offset = copy.base
+        address = threads.value(self._operand(base, threads))
+        if address is None:
+            return None
+        if copy.size:
+            size = threads.value(self._operand(copy.size, threads))
+            is_known = size is not None and bool((size == size.flat[0]).all())
+            return (
+                row_bulk(address + offset, int(size.flat[0]))
+                if size is not None and is_known
+                else None
+            )
+        coordinates = [threads.value(self._operand(at, threads)) for at in copy.coordinates]
+        tensor = self.descriptors.get(int(address.flat[0]) + offset)
+        places = [at for at in coordinates if at is not None]
+        if tensor is None or len(places) < len(coordinates) or len(places) != len(tensor.shape):
+            return None
+        return tile_bulk(tensor, self.places[id(tensor)], places)
+
+    def _parameter(
+        self, instruction: Instruction, threads: ThreadInterpreter
+    ) -> Value | tuple[Value, ...]:
         statement: Statement = instruction.source
         memory = ADDRESS.search(statement.operands[1])
         if memory is None:
             return None
-        key = (memory.group(1), int(memory.group(2) or "0", 0))
+        bits, _ = type_of(statement.modifiers) or (64, False)
+        start = int(memory.group(2) or "0", 0)
+        loaded = tuple(
+            self._word(instruction, threads, (memory.group(1), start + n * bits // 8))
+            for n in range(len(instruction.written))
+        )
+        return loaded if len(loaded) > 1 else loaded[0]
+
+    def _word(
+        self, instruction: Instruction, threads: ThreadInterpreter, key: tuple[str, int]
+    ) -> Value:
+        statement: Statement = instruction.source
+        bits, _ = type_of(statement.modifiers) or (64, False)
+        if key[0] in self.packed and key not in self.parameters:
+            word = self.packed[key[0]][key[1] : key[1] + bits // 8]
+            return single_value(int.from_bytes(word, "little"))
         if key not in self.parameters:
             if statement.modifiers[-1][0] in "bsu" and key[0] in self.flow.relevant:
                 threads.guess(f"{key[0]} is not known", instruction)
             return None
-        bits, _ = type_of(statement.modifiers) or (64, False)
         return as_bits(single_value(self.parameters[key]), bits, signed=False)
 
     def _rows(
@@ -307,11 +384,36 @@ def _parameter_memory(
     for parameter, argument in zip(kernel.parameters, arguments):
         if isinstance(argument, TensorArgument):
             values[parameter.name, 0] = storages.address_of(argument)
-            if parameter.is_struct:  # at::PackedTensorAccessor: a pointer, sizes, strides
+            if (
+                parameter.is_struct and parameter.size_bytes > _POINTER_BYTES
+            ):  # at::PackedTensorAccessor: a pointer, sizes, strides
                 values |= _accessor(parameter.name, parameter.size_bytes, argument)
+        elif isinstance(argument, PackedArgument):
+            for offset, tensor in argument.tensors.items():
+                if not tensor.block:
+                    values[parameter.name, offset] = storages.address_of(tensor)
         elif isinstance(argument, int):
             values[parameter.name, 0] = int(argument)
     return values
+
+
+def _tensors_of(
+    kernel: Kernel, arguments: Sequence[Argument]
+) -> Iterator[tuple[str, int, TensorArgument]]:
+    """Yield the tensors of parameters: name, offset in it, tensor."""
+    for parameter, argument in zip(kernel.parameters, arguments):
+        if isinstance(argument, TensorArgument):
+            yield parameter.name, 0, argument
+        elif isinstance(argument, PackedArgument):
+            yield from ((parameter.name, offset, t) for offset, t in argument.tensors.items())
+
+
+def _is_unread_bulk(statement: Statement) -> bool:
+    """Tell whether it is a bulk copy of global memory that is not read."""
+    if statement.name != "cp" or "bulk" not in statement.modifiers:
+        return False
+    is_copy = "global" in statement.modifiers and "prefetch" not in statement.modifiers
+    return is_copy and bulk_copy_of(statement) is None
 
 
 def _accessor(name: str, size_bytes: int, tensor: TensorArgument) -> dict[tuple[str, int], int]:
@@ -320,7 +422,7 @@ def _accessor(name: str, size_bytes: int, tensor: TensorArgument) -> dict[tuple[
     return {(name, 8 + i * width): number for i, number in enumerate(numbers)}
 
 
-def _variable_addresses(kernel: Kernel, storages: Storages) -> Mapping[str, int]:
+def _variable_addresses(kernel: Kernel, storages: Storages) -> dict[str, int]:
     """Return the address of each variable: in its memory, or a storage of its own."""
     places: dict[str, int] = {}
     for number, symbol in enumerate(kernel.symbols.values()):
@@ -337,13 +439,26 @@ def _variable_addresses(kernel: Kernel, storages: Storages) -> Mapping[str, int]
 
 
 def _special_register(threads: ThreadInterpreter, name: str, axis: int) -> Array:
-    values = {
-        "tid": threads.thread_at[axis],
-        "ctaid": threads.block_at[axis],
-        "ntid": single_value(threads.grid.threads[axis]),
-        "nctaid": single_value(threads.grid.blocks[axis]),
+    grid, block = threads.grid, threads.block_at[axis]
+    cluster = grid.cluster[axis]
+    values: Mapping[str, Callable[[], Array]] = {
+        "tid": lambda: threads.thread_at[axis],
+        "ctaid": lambda: block,
+        "ntid": lambda: single_value(grid.threads[axis]),
+        "nctaid": lambda: single_value(grid.blocks[axis]),
+        "clusterid": lambda: block // cluster,
+        "nclusterid": lambda: single_value(grid.blocks[axis] // cluster),
+        "cluster_ctaid": lambda: block % cluster,
+        "cluster_nctaid": lambda: single_value(cluster),
     }
-    return values[name]
+    return values[name]()
+
+
+def _cluster_rank(threads: ThreadInterpreter) -> Array:
+    """Return the number of each block in its cluster, x fastest."""
+    x, y, z = (at % size for at, size in zip(threads.block_at, threads.grid.cluster))
+    rank: Array = x + threads.grid.cluster[0] * (y + threads.grid.cluster[1] * z)
+    return rank
 
 
 # -------------------------------------------------------------------------------------- semantics

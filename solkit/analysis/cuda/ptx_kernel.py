@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from solkit.analysis.common.access_modifiers import ptx_manner
 from solkit.analysis.common.ptx_code import ADDRESS, Statement, read_ptx
 from solkit.analysis.common.ptx_numbers import operation, type_of
+from solkit.analysis.cuda.bulk_copies import SECTOR_BYTES, bulk_copy_of
 from solkit.analysis.interpreter.control_flow import (
     ControlFlow,
     Instruction,
@@ -76,6 +77,7 @@ class Kernel:
 _DECLARED = re.compile(
     r"\.(shared|global|const|local)\s+(?:\.align\s+(\d+)\s+)?\.([bsuf]\d+)\s+([\w$]+)(?:\[(\d*)\])?"
 )
+_NAME = re.compile(r"[A-Za-z_$][\w$]*")
 _PARAMETER = re.compile(
     r"\.param\s+(?:\.align\s+\d+\s+)?\.([a-z]+)(\d+)[^,]*?([\w$]+)(?:\[(\d+)\])?$"
 )
@@ -96,8 +98,11 @@ def read_kernel(ptx: str, name: str) -> Kernel:
     statements = [
         statement for statement in code.statements if not statement.opcode.startswith("pragma")
     ]
+    statements = _without_waiting(statements)
     labels = {label: _statement_count(code.statements[:at]) for label, at in code.labels.items()}
-    parameters, symbols = tuple(_parameters(head.group(1))), _declared_symbols(outside + body)
+    parameters = tuple(_parameters(head.group(1)))
+    used = frozenset(_NAME.findall(body))  # headers bring hundreds of others
+    symbols = {n: s for n, s in _declared_symbols(outside + body).items() if n in used}
     names = frozenset(parameter.name for parameter in parameters)
     variables = frozenset(name for name, symbol in symbols.items() if symbol.space == "global")
     parts = [
@@ -109,6 +114,28 @@ def read_kernel(ptx: str, name: str) -> Kernel:
 
 def _statement_count(statements: Sequence[Statement]) -> int:
     return sum(not statement.opcode.startswith("pragma") for statement in statements)
+
+
+def _without_waiting(statements: Sequence[Statement]) -> list[Statement]:
+    """Return code whose threads wait at a barrier once: what they wait for comes."""
+    waits = {name for s in statements if _is_wait(s) for name in _registers_of(s)[0]}
+    others = (_registers_of(s)[0] for s in statements if not _is_wait(s))
+    waits.difference_update(name for written in others for name in written)
+    passed: list[Statement] = []
+    for statement in statements:
+        if statement.name == "bra" and statement.guard.lstrip("!") in waits:
+            is_taken = not statement.guard.startswith("!")
+            kept = statement if is_taken else statement._replace(opcode="nop", operands=())
+            passed.append(kept._replace(guard=""))
+        else:
+            passed.append(statement)
+    return passed
+
+
+def _is_wait(statement: Statement) -> bool:
+    return statement.name == "mbarrier" and not {"try_wait", "test_wait"}.isdisjoint(
+        statement.modifiers
+    )
 
 
 def _closing_brace(text: str, at: int) -> int:
@@ -172,13 +199,30 @@ def _split_basic_blocks(
         elif last.name in _ENDS:
             targets = (end, n + 1) if last.guard else (end,)
         blocks.append((part, targets))
-    return blocks
+    reached = _reached_blocks([targets for _, targets in blocks])
+    return [
+        (part, targets if n in reached else (n + 1,)) for n, (part, targets) in enumerate(blocks)
+    ]
+
+
+def _reached_blocks(targets: Sequence[tuple[int, ...]]) -> set[int]:
+    reached: set[int] = set()
+    waiting = [0]
+    while waiting:
+        number = waiting.pop()
+        if number < len(targets) and number not in reached:
+            reached.add(number)
+            waiting.extend(targets[number])
+    return reached
 
 
 # ------------------------------------------------------------------------------------ instructions
 
 _REGISTER = re.compile(r"%[\w$]+(?:\.[xyzw])?")
-_NO_RESULT = ("st", "red", "bra", "ret", "exit", "bar", "barrier", "membar", "fence", "cp", "trap")
+_NO_RESULT = (
+    *("st", "red", "bra", "ret", "exit", "bar", "barrier", "membar", "fence", "cp", "trap"),
+    *("nop", "prefetch", "setmaxnreg"),
+)
 _ADDRESSING = ("ld", "st", "atom", "red", "cp", "ldmatrix", "stmatrix", "wmma")
 _MATRIX = re.compile(r"\.x(\d)")
 _KINDS = {
@@ -217,10 +261,14 @@ def _instruction(
     )
 
 
+_LIBRARIES = ("/include/", "/tl_templates/")
+"""Folders of headers: CUDA's and CUTLASS's, TileLang's."""
+
+
 def source_line(statement: Statement) -> str:
     """``file:line`` in the user's source: the innermost place outside headers."""
     places = [place for place in (statement.place, *statement.callers) if place[0] and place[1]]
-    own = [place for place in places if "/include/" not in place[0] and place[0] != "cuda"]
+    own = [p for p in places if p[0] != "cuda" and not any(part in p[0] for part in _LIBRARIES)]
     file, line, _ = (own or places or [("", 0, 0)])[0]
     return f"{file.rpartition('/')[2]}:{line}" if file else ""  # which NVRTC puts in a folder
 
@@ -242,6 +290,8 @@ def is_computed(statement: Statement) -> bool:
     """Tell whether a statement's result can be known: neither a float nor an exchange of lanes."""
     if statement.name in ("ld", "cvta", "shfl", "setp"):
         return type_of(statement.modifiers) is not None
+    if statement.name == "elect" or _is_wait(statement):
+        return True
     return operation(statement.name, statement.modifiers) is not None
 
 
@@ -253,6 +303,15 @@ def _address_base(operand: str) -> str:
 
 def _memory_use(statement: Statement) -> MemoryUse | None:
     """Return the use of memory of a statement; ``None`` if it makes no access."""
+    bulk = bulk_copy_of(statement)
+    if bulk is not None:
+        return MemoryUse(
+            kind=bulk.kind,
+            path="tma",
+            width_bytes=SECTOR_BYTES,
+            registers=tuple(_REGISTER.findall(bulk.address)),
+            manner=ptx_manner(statement.name, statement.modifiers),
+        )
     if not _is_access(statement):
         return None
     bases = [base for base in map(_address_base, statement.operands) if base]
@@ -299,6 +358,8 @@ def _deciding(statement: Statement) -> Iterator[str]:
     """Yield the registers of addresses, and of conditions of accesses and branches."""
     if statement.guard and (statement.name in _ADDRESSING or statement.name in _ENDS):
         yield statement.guard.lstrip("!")
+    if (bulk := bulk_copy_of(statement)) is not None:
+        yield from (name for name in (*bulk.coordinates, bulk.size) if name.startswith("%"))
     if _is_access(statement) and "local" not in statement.modifiers:
         yield from (base for base in map(_address_base, statement.operands) if base.startswith("%"))
         if statement.name == "wmma":  # the stride of its rows

@@ -197,7 +197,7 @@ class Lanes:
             return None
         base = np.min([lane.min(1) for lane in lanes], axis=0) // _LINE_BYTES * _LINE_BYTES
         base = np.where(base < _NOWHERE // 2, base, 0)
-        pattern = self._pattern(np.stack(lanes) - base[:, None])
+        pattern = self._pattern(_stacked(lanes) - base[:, None])
         for name in ("sectors", "lines", "distinct", "paired"):
             self._add(site, name, getattr(pattern, name))
         self._add(site, "fresh", self._fresh(site, pattern, base // SECTOR))
@@ -308,6 +308,18 @@ class Lanes:
             self.known[key] = np.repeat(counts, len(moved), axis=0) if alike else counts
         taken: Array = self.known[key]
         return taken
+
+
+def _stacked(lanes: Sequence[Array]) -> Array:
+    """Stack pieces of several instructions; bulk copies of one line may differ in size."""
+    most = max(lane.shape[1] for lane in lanes)
+    padded = [
+        np.pad(lane, ((0, 0), (0, most - lane.shape[1])), constant_values=_NOWHERE)
+        for lane in lanes
+        if lane.shape[1] < most
+    ]
+    whole = [lane for lane in lanes if lane.shape[1] == most]
+    return np.stack([*whole, *padded])
 
 
 def _touched_by(lanes: Array) -> TouchedSectors:

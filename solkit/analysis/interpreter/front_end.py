@@ -28,6 +28,7 @@ __all__ = [
     "UNFOLLOWED",
     "WINDOWS",
     "AccessStep",
+    "Bulk",
     "Cost",
     "FrontEnd",
     "Motion",
@@ -87,6 +88,20 @@ class ValueStep:
 
 
 @dataclass(frozen=True, eq=False)
+class Bulk:
+    """What the bulk copies of some threads touch in global memory.
+
+    Attributes:
+        corner: where each starts, of shape [blocks, threads].
+        pieces: gives for one thread the addresses of its pieces, of `MemoryUse.width_bytes` each,
+            and which of them there are, both of shape [blocks, pieces].
+    """
+
+    corner: Array
+    pieces: Callable[[int], tuple[Array, Array]]
+
+
+@dataclass(frozen=True, eq=False)
 class AccessStep:
     """Access of memory by an instruction.
 
@@ -96,10 +111,12 @@ class AccessStep:
         address: register or value, without the offset.
         offset: bytes behind it.
         copy_address, copy_offset: the same in shared memory, where data are copied to.
-        parameter: gives the value of kernel parameters.
+        parameter: gives the value of kernel parameters, or several of a vector's.
         loaded_bits: of the integer that it loads; 0 if it loads none.
         is_partial: whether it may access less than its width says.
         rows: gives the addresses of the requests that it consists of, if these are several.
+        bulk: gives what it touches if each thread copies a row or tile alone; ``None`` if that is
+            not known.
     """
 
     space: str = "global"
@@ -108,10 +125,11 @@ class AccessStep:
     copy_address: Operand = None
     copy_offset: int = 0
     is_copy: bool = False
-    parameter: Callable[[ThreadInterpreter], Value] = lambda _: None
+    parameter: Callable[[ThreadInterpreter], Value | tuple[Value, ...]] = lambda _: None
     loaded_bits: int = 0
     is_partial: bool = False
     rows: Callable[[ThreadInterpreter, Array], Iterator[Array]] | None = None
+    bulk: Callable[[ThreadInterpreter], Bulk | None] | None = None
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,7 @@ def launch_requests(
     return Requests(
         **memory_requests(sites, followed.counts.together, shared_bytes, occupancy, device),
         operations=_operations(followed, costs),
-        l1_wavefronts=round(sum(site.totals["lines"] for site in sites)),
+        l1_wavefronts=round(sum(s.totals["lines"] for s in sites if s.path != "tma")),
         steps=float(steps.mean()),
         imbalance=float(steps.max() / steps.mean()) if steps.any() else 1.0,
         unevenness=unevenness(steps, blocks, device),
@@ -161,6 +161,8 @@ def _follow_launch(front_end: FrontEnd, grid: Grid) -> _Followed:
         counters = Counters(len(numbers))
         spots = Spots(sites, counters, threads)
         some = _some_threads(grid.threads, fine=len(numbers) <= _SPREAD)
+        if any(site.path == "tma" for site in sites.values()):  # one thread of any warp makes one
+            some = np.union1d(some, np.arange(0, threads, 32))
         run = ThreadInterpreter(front_end, grid, numbers, some, counters, spots, 1)
         run.run()
         return _Run(numbers, run, spots, counters)
@@ -226,7 +228,7 @@ def _site_counts(site: Site, followed: _Followed) -> AccessCounts:
         path=site.path,
         argument=argument,
         line=site.line,
-        vector_bytes=site.width_bytes,
+        vector_bytes=0 if site.path == "tma" else site.width_bytes,
         phase=site.phase,
         storage_bytes=size,
         gathered=site.gathered,

@@ -16,10 +16,11 @@ __all__ = ["AccessSink", "Active", "Grid"]
 
 @dataclass(frozen=True)
 class Grid:
-    """The blocks of a launch, the threads of each, and the dynamic shared memory."""
+    """The blocks of a launch, the threads of each, and the blocks of a cluster."""
 
     blocks: tuple[int, int, int]
     threads: tuple[int, int, int]
+    cluster: tuple[int, int, int] = (1, 1, 1)
 
 
 class Active:

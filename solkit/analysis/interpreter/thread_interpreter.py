@@ -27,6 +27,7 @@ from solkit.analysis.interpreter.front_end import (
     UNFOLLOWED,
     WINDOWS,
     AccessStep,
+    Bulk,
     FrontEnd,
     Operand,
     ValueStep,
@@ -238,8 +239,7 @@ class ThreadInterpreter:
             self.guess(step.unseen, instruction)
         if step.access is not None:
             loaded = self._accessed(step, step.access, block, active)
-            values = [loaded, *[None] * (len(step.results) - 1)]
-            self._write(step, values, active, whole)
+            self._write(step, self._results(step, loaded), active, whole)
         elif step.results and not step.unseen:
             self._inherit(step)
             self._compute(step, block, active, whole)
@@ -255,11 +255,7 @@ class ThreadInterpreter:
 
     def _compute(self, step: _Step, block: BasicBlock, active: Active, whole: bool) -> None:
         computed = self._computed(step, block, active)
-        if isinstance(computed, tuple):
-            places = map(step.instruction.written.index, step.results)
-            values = [computed[place] for place in places]
-        else:
-            values = [computed, *[None] * (len(step.results) - 1)]
+        values = self._results(step, computed)
         if step.instruction.guard:
             condition = self._guard(step.instruction)
             olds = map(self.registers.get, step.results)
@@ -270,6 +266,12 @@ class ThreadInterpreter:
                 for new, old in zip(values, olds)
             ]
         self._write(step, values, active, whole)
+
+    def _results(self, step: _Step, values: Value | tuple[Value, ...]) -> list[Value]:
+        """Return the value of each relevant result."""
+        if isinstance(values, tuple):
+            return [values[step.instruction.written.index(name)] for name in step.results]
+        return [values, *[None] * (len(step.results) - 1)]
 
     def _write(self, step: _Step, values: Sequence[Value], active: Active, whole: bool) -> None:
         """Write results where threads are active; those that are not computed become unknown."""
@@ -308,13 +310,16 @@ class ThreadInterpreter:
 
     def _accessed(
         self, step: _Step, access: AccessStep, block: BasicBlock, active: Active
-    ) -> Value:
+    ) -> Value | tuple[Value, ...]:
         """Report an access; returns what it loads, if known."""
         if access.space == "parameter":
             return access.parameter(self)
         if access.space in UNFOLLOWED or not active.mask.any():
             return None
         instruction = step.instruction
+        if access.bulk is not None:
+            self._copied(instruction, access.bulk(self), block, active)
+            return None
         addresses = self._address(access.address, access.offset)
         if access.is_copy:
             to = self._address(access.copy_address, access.copy_offset)
@@ -338,6 +343,24 @@ class ThreadInterpreter:
             self._note_outside(instruction, addresses, active)
         is_loaded = step.results and access.loaded_bits
         return self._loaded(instruction, addresses, access.loaded_bits) if is_loaded else None
+
+    def _copied(
+        self, instruction: Instruction, bulk: Bulk | None, block: BasicBlock, active: Active
+    ) -> None:
+        """Report the bulk copy of each thread that makes one."""
+        corner = None
+        if bulk is not None:
+            corner = self._global_addresses(instruction, bulk.corner, block, active)
+        if bulk is None or corner is None:
+            self.guess("a bulk copy (TMA) whose tensor is not known is not counted", instruction)
+            return
+        alone = np.zeros(1, np.int64)  # a thread's pieces are one request
+        for thread in np.flatnonzero(active.mask.any(0)):
+            addresses, there = bulk.pieces(int(thread))
+            copying = np.broadcast_to(
+                there & active.mask[:, thread : thread + 1], (len(active.mask), there.shape[1])
+            )
+            self.sink.access(instruction, "global", addresses, Active(copying, alone))
 
     def _address(self, operand: Operand, offset: int) -> Value:
         base = self.value(operand)

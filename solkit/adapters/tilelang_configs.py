@@ -1,0 +1,113 @@
+"""TileLang's configurations as tuning parameters, with and without a GPU."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from solkit.core import Value
+from solkit.errors import ParamsError
+
+__all__ = ["TileLangTuner", "choose_config", "restrict_tilelang", "uses_tilelang"]
+
+_PLAIN = (bool, int, float, str)
+
+
+@dataclass(frozen=True)
+class TileLangConfig:
+    """A configuration as parameters.
+
+    Attributes:
+        params: its numbers, bools and strings.
+    """
+
+    params: Mapping[str, Value]
+
+    def all_kwargs(self) -> Mapping[str, Value]:
+        """Return the parameters."""
+        return self.params
+
+
+@dataclass(frozen=True)
+class TileLangTuner:
+    """The configurations of ``tilelang.autotune``, with the attributes of a `triton.autotune`.
+
+    Attributes:
+        configs: what may be chosen.
+        early_config_prune, perf_model: nothing is pruned.
+    """
+
+    configs: tuple[TileLangConfig, ...]
+    early_config_prune: None = None
+    perf_model: None = None
+
+    @classmethod
+    def of(cls, configs: Iterable[Mapping[str, Any]]) -> TileLangTuner:
+        """Return the tuner of configurations as TileLang takes them."""
+        return cls(tuple(TileLangConfig(_plain(config)) for config in configs))
+
+
+def _plain(config: Mapping[str, Any]) -> dict[str, Value]:
+    return {name: value for name, value in config.items() if isinstance(value, _PLAIN)}
+
+
+def choose_config(
+    configs: Sequence[Mapping[str, Any]], params: Mapping[str, Value], name: str
+) -> Mapping[str, Any]:
+    """Return the first configuration that has the requested values.
+
+    Args:
+        configs: of the kernel.
+        params: some may be other kernels'.
+        name: the kernel's.
+
+    Raises:
+        ParamsError: none has them.
+    """
+    own = {key: value for key, value in params.items() if any(key in c for c in configs)}
+    for config in configs:
+        if all(config.get(key) == value for key, value in own.items()):
+            return config
+    listed = "; ".join(str(_plain(config)) for config in configs[:8])
+    raise ParamsError(
+        f"tilelang.autotune on {name} has no configuration with {own}; it has: {listed}"
+    )
+
+
+def uses_tilelang() -> bool:
+    """Tell whether TileLang is loaded; imports nothing."""
+    return hasattr(sys.modules.get("tilelang"), "autotune")
+
+
+def restrict_tilelang(modules: Iterable[ModuleType], params: Mapping[str, Value]) -> set[str]:
+    """Keep, in each ``tilelang.autotune`` of modules, the configuration that parameters name.
+
+    ``every_config`` keeps all. One without any is left to whoever calls it.
+
+    Returns:
+        The parameters that are TileLang's.
+    """
+    used: set[str] = set()
+    for tuned in _tuned_of(modules):
+        if callable(tuned.configs):  # they depend on a call's arguments
+            continue
+        every = vars(tuned).setdefault("every_config", list(tuned.configs))
+        own = {key: value for key, value in params.items() if any(key in c for c in every)}
+        tuned.configs = list(every)
+        used |= own.keys()
+        if own:
+            tuned.configs = [choose_config(every, own, str(tuned.jit_impl.func))]
+    return used
+
+
+def _tuned_of(modules: Iterable[ModuleType]) -> list[Any]:
+    tuner = sys.modules.get("tilelang.autotuner.tuner")
+    if tuner is None or not uses_tilelang():
+        return []
+    named = [value for module in modules for value in list(vars(module).values())]
+    return list(
+        {id(value): value for value in named if isinstance(value, tuner.AutoTuneImpl)}.values()
+    )
