@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -164,13 +165,14 @@ def evolve(
     to = _device_for_search(device, limits, bench)
     what = os.fspath(path), os.fspath(path if reference is None else reference), shape
     with contextlib.ExitStack() as stack:
+        loading = stack.enter_context(ThreadPoolExecutor(1)).submit(_load_surrogate, supplied)
         measure = None if bench is None else False
         session = stack.enter_context(prepared_session(measure, to, limits, what[:2]))
         prepared = stack.enter_context(contextlib.closing(Preparation(to, final)))
         original = Original.read(prepared, *what, how)
         if isinstance(bench, RecordedBench):
             original = original.recorded(bench, how)
-        world = KernelEvaluator(prepared, to, original, how, supplied.surrogate or shipped_model())
+        world = KernelEvaluator(prepared, to, original, how, loading.result())
         world.checks = supplied.check or _make_check(stack, bench, world)
         stack.callback(world.close)
         world.advise = supplied.advise
@@ -183,16 +185,28 @@ def evolve(
         return run.conclude_search(breeding, stopped, gate)
 
 
+def _load_surrogate(parts: EvolveParts) -> Surrogate | None:
+    """Return the surrogate, with what ranks by it loaded: servers start meanwhile."""
+    import solkit.surrogate.ranking
+    import solkit.tuner.evolution.evolution_search  # noqa: F401
+
+    return parts.surrogate or shipped_model()
+
+
 def _measure_limits(
     how: EvolveSettings, gpu_seconds: float
 ) -> tuple[MeasureSettings, MeasureSettings]:
     """Return the limits of the search, and those of the gate."""
-    final = MeasureSettings(how.on, custom_kernel=how.custom_kernel, study_limit_s=_COMPILE_S)
+    final = MeasureSettings(
+        how.on,
+        custom_kernel=how.custom_kernel,
+        study_limit_s=_COMPILE_S,
+        searching=True,  # turns decide at the gate
+    )
     checks_s = max(_LEAST_CHECKS_S, _CHECKS_SHARE * gpu_seconds)
     whole_s = max(_LEAST_CANDIDATE_S, _CANDIDATE_SHARE * gpu_seconds)
     whole_s = min(whole_s, final.time_limit_s)
-    limits = replace(final, checks_limit_s=checks_s, time_limit_s=whole_s, searching=True)
-    return limits, final
+    return replace(final, checks_limit_s=checks_s, time_limit_s=whole_s), final
 
 
 def _device_for_search(

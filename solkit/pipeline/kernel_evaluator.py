@@ -290,6 +290,7 @@ class KernelEvaluator:
         default_factory=lambda: ThreadPoolExecutor(min(max(usable_cores() - 1, 1), _MOST_CHECKERS))
     )
 
+    _samples: dict[str, Future[list[Mapping[str, Value]]]] = field(default_factory=dict)
     _studies: dict[str, Future[Studied]] = field(default_factory=dict)  # by `_key_of`
     _students: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_STUDIED))
     _planner: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
@@ -356,11 +357,19 @@ class KernelEvaluator:
 
         refused: dict[str, str] = {}
         points = {}
+        begun: dict[str, Future[KernelFile]] = {}
         for variant in variants:
             try:
-                points[self.path(variant)] = self._params_to_rank(variant)
+                begun[variant.id] = self._begin_reading(variant)
             except InputError as error:
                 refused[variant.id] = str(error)
+        for variant in variants:
+            if variant.id in begun:
+                try:
+                    file = begun[variant.id].result()
+                    points[self.path(variant)] = self._params_to_rank(variant, file)
+                except InputError as error:
+                    refused[variant.id] = str(error)
         if not points:
             return Ranking([], refused)
         of = {self.path(variant): variant.id for variant in variants}
@@ -386,18 +395,31 @@ class KernelEvaluator:
         refused |= _unusable_variants(candidates)
         return Ranking(_foremost_points(candidates), refused)
 
-    def _params_to_rank(self, variant: Variant) -> list[Mapping[str, Value]]:
+    def _begin_reading(self, variant: Variant) -> Future[KernelFile]:
+        """Begin to read a variant's file, and to sample its space: those of all at a time.
+
+        Raises:
+            InputError: it is plain that it cheats.
+        """
+        if proofs := [suspicion for suspicion in _suspicions(variant) if suspicion.is_proof]:
+            raise InputError(f"it is not measured: {proofs[0].evidence}")
+        path, analyser = self.path(variant), self.prepared.analyser
+        apart = None if path == self.original.problem else self.original.problem
+        if self.overlaps:
+            self._samples[variant.id] = analyser.points(path, apart, *self._sample)
+        return analyser.describe(path, apart)
+
+    @property
+    def _sample(self) -> tuple[Mapping[str, Value], int, int]:
+        """How a variant's space is sampled: see `Analyser.points`."""
+        return self.original.shape, _MOST_POINTS, self.how.seed
+
+    def _params_to_rank(self, variant: Variant, file: KernelFile) -> list[Mapping[str, Value]]:
         """Return parameters of a variant: its own, and a sample of its space.
 
         Raises:
-            InputError: the file cannot be used; or it is plain that it cheats.
+            InputError: the file cannot be used.
         """
-        path, problem = self.path(variant), self.original.problem
-        if proofs := [suspicion for suspicion in _suspicions(variant) if suspicion.is_proof]:
-            raise InputError(f"it is not measured: {proofs[0].evidence}")
-        apart = None if path == problem else problem
-        analyser = self.prepared.analyser
-        file = analyser.describe(path, apart).result()
         if file.candidate is None:
             raise InputError("it holds no kernel")
         own = dict(file.candidate.params)
@@ -406,8 +428,8 @@ class KernelEvaluator:
         if isinstance(self.bench, RecordedBench):
             rows = recorded_rows(self.bench, file, self.original.whole_shape)
             return list({canonical(row.params): row.params for row in rows}.values())
-        sampled = analyser.points(path, apart, self.original.shape, _MOST_POINTS, self.how.seed)
-        distinct = {canonical(params): params for params in (own, *sampled.result())}
+        sampled = self._samples.pop(variant.id).result()
+        distinct = {canonical(params): params for params in (own, *sampled)}
         return list(distinct.values())
 
     # ---------------------------------------------------------------------------------- measuring

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -172,12 +173,15 @@ class _Run:
                 log,
                 TrustedBench(ahead, log, tell=notes.append, process=process) as bench,
             ):
+                final = MeasureSettings(on=self.how.on, searching=True)  # turns decide
+                if self.how.final == "guarded":
+                    _load_for_final(gpu, final, ground)
                 searched = self._search_and_race(bench, ground, log)
                 judge: Judge = partial(_in_new_process, bench)
                 if self.how.final == "guarded":
                     bench.close()
                     # it logs on its own, as a run: this one, which may be resumed, stays alone
-                    judge = partial(guarded_final, gpu, MeasureSettings(on=self.how.on))
+                    judge = partial(guarded_final, gpu, final)
                 return self._conclude_run(searched, ground, gpu, judge, log, notes)
 
     def on(self, bench: Bench, ground: TuningContext) -> Tuned:
@@ -358,6 +362,19 @@ def _in_new_process(bench: TrustedBench, base: Configuration, rival: Configurati
 
     bench.renew(_FINAL_SEED)
     return head_to_head(bench, base, rival)
+
+
+def _load_for_final(gpu: Device, settings: MeasureSettings, ground: TuningContext) -> None:
+    """Load torch for the final's processes while the search runs, without the GPU."""
+    from solkit.measure.benches.guarded import open_session
+
+    paths = [ground.default.path, ground.default.reference or ground.default.path]
+
+    def load() -> None:
+        with contextlib.suppress(SolkitError), open_session(gpu, settings) as session:
+            session.load(paths)
+
+    threading.Thread(target=load, name="solkit-loading", daemon=True).start()
 
 
 def guarded_final(
