@@ -207,11 +207,7 @@ def _renamed_entry(record: RecordedLaunch, here: Sequence[Any]) -> Any:
     """
     same = [value for value in here if value.__name__ == record.launch.name]
     if not same or not _recorded_keys(record):
-        assert record.launch.program is not None
-        module = record.origins[record.launch.program.entry].module
-        raise UnsupportedError(
-            f"{module} cannot be imported here, and the recording has no key for it that holds"
-        )
+        raise _no_key_error(record)
     return same[0]
 
 
@@ -297,7 +293,7 @@ def _noted_compiles() -> Iterator[dict[str, bool]]:
 
 def _warm(record: RecordedLaunch, launchable: Launchable) -> None:
     if record.launcher == "inductor":
-        launchable.outer.precompile(warm_cache_only=True)
+        _warm_inductor(record, launchable.outer)
         return
     for keys in _possible_keys(record, launchable):
         for name, function in launchable.functions.items():
@@ -306,19 +302,41 @@ def _warm(record: RecordedLaunch, launchable: Launchable) -> None:
         _warm_once(record, launchable)
 
 
+def _warm_inductor(record: RecordedLaunch, tuner: Any) -> None:
+    """Compile a kernel of Inductor's as the first that reads its helpers, and as a later one."""
+    keys = set()
+    for other in (tuner, _inductor_tuner(record)):
+        if other.fn.cache_key not in keys:
+            keys.add(other.fn.cache_key)
+            other.precompile(warm_cache_only=True)
+
+
 def _possible_keys(record: RecordedLaunch, launchable: Launchable) -> list[dict[str, str]]:
-    """Return the functions' keys in processes that compiled other things before, each once."""
-    assert record.launch.program is not None
-    functions, entry = launchable.functions, record.launch.program.entry
-    is_copied = set(functions) == set(record.launch.program.functions)
+    """Return the functions' keys in processes that compiled other things before, each once.
+
+    Raises:
+        UnsupportedError: none is known: the texts are not the program's, nor is Triton.
+    """
+    program = record.launch.program
+    assert program is not None
     states = [_recorded_keys(record)]
-    if is_copied and all(
-        f.src == record.launch.program.functions[k].source for k, f in functions.items()
-    ):
-        states += _keys_by_order(functions, entry)
+    texts = {name: function.source for name, function in program.functions.items()}
+    if {name: function.src for name, function in launchable.functions.items()} == texts:
+        states += _keys_by_order(launchable.functions, program.entry)
     passed = [b.text for b in record.launch.arguments.values() if b.kind == "function"]
-    distinct = {tuple(keys[name] for name in (entry, *passed)): keys for keys in states if keys}
+    decisive = (program.entry, *passed)
+    distinct = {tuple(keys[name] for name in decisive): keys for keys in states if keys}
+    if not distinct:
+        raise _no_key_error(record)
     return list(distinct.values())
+
+
+def _no_key_error(record: RecordedLaunch) -> UnsupportedError:
+    assert record.launch.program is not None
+    module = record.origins[record.launch.program.entry].module
+    return UnsupportedError(
+        f"{module} cannot be imported here, and the recording has no key for it that holds"
+    )
 
 
 def _recorded_keys(record: RecordedLaunch) -> dict[str, str]:

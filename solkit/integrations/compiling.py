@@ -146,7 +146,7 @@ def _refuse_native_code(patches: Mapping[str, Any]) -> None:
             "Inductor's C++ wrapper launches kernels without Python, so SolKit cannot choose their "
             "configurations: set torch._inductor.config.cpp_wrapper = False"
         )
-    if V.aot_compilation:
+    if getattr(V, "aot_compilation", False):
         raise UnsupportedError("AOTInductor's code launches kernels without Python: use Inductor")
 
 
@@ -175,7 +175,7 @@ class _Session:
             if applying.is_for_this_gpu(tuned, _device_index()):
                 applying.apply_further(tuned, self.folder)
                 return
-        if not self._gpu_s or not torch.cuda.is_available() or _rank():
+        if not self._gpu_s or not _has_gpu() or _rank():
             return
         applying.apply_further(TunedFolder(""), self.folder)  # notes compiled kernels
         self._recorder = LaunchRecorder(self.folder)
@@ -252,8 +252,12 @@ def _session_of(folder: Path, gpu_s: float) -> _Session:
         return _SESSIONS[folder]
 
 
+def _has_gpu() -> bool:
+    return torch.cuda.is_available()
+
+
 def _device_index() -> int:
-    return torch.cuda.current_device() if torch.cuda.is_available() else 0
+    return torch.cuda.current_device() if _has_gpu() else 0
 
 
 def _rank() -> int:

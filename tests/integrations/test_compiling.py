@@ -31,7 +31,7 @@ def entry(params=TUNED, kernel=KERNEL.__name__):
 @pytest.fixture(autouse=True)
 def on_a_gpu(monkeypatch):
     monkeypatch.setattr(applying, "_live_device", lambda _: "h100-sxm")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(compiling, "_has_gpu", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     for name in ("synchronize", "empty_cache"):
         monkeypatch.setattr(torch.cuda, name, lambda: None)
@@ -121,7 +121,7 @@ def test_no_budget_no_gpu_and_other_ranks_mean_no_search(tmp_path, monkeypatch):
     monkeypatch.setenv("RANK", "1")
     assert compiling._session_of(tmp_path / "b", 5.0).counted(compiled) is compiled
     monkeypatch.delenv("RANK")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(compiling, "_has_gpu", lambda: False)
     assert compiling._session_of(tmp_path / "c", 5.0).counted(compiled) is compiled
 
 
@@ -234,3 +234,52 @@ def test_torch_compile_knows_the_backend_by_its_name():
     section = text.partition("[project.entry-points.torch_dynamo_backends]\n")[2]
     module, _, name = section.partition("\n")[0].split('"')[1].partition(":")
     assert getattr(importlib.import_module(module), name) is compiling.backend
+
+
+# ------------------------------------------------------------------------------- through Dynamo
+
+
+@pytest.fixture
+def eager_inductor(monkeypatch):
+    """Inductor's front end (Dynamo, AOTAutograd), without its code generation."""
+    from functorch.compile import aot_module_simplified, make_boxed_func
+
+    def compile_fx(graph, inputs, config_patches):  # noqa: ARG001 - as Inductor's
+        boxed = lambda graph, _: make_boxed_func(graph.forward)  # noqa: E731
+        return aot_module_simplified(graph, inputs, fw_compiler=boxed)
+
+    monkeypatch.setattr(
+        importlib.import_module("torch._inductor.compile_fx"), "compile_fx", compile_fx
+    )
+    yield
+    torch._dynamo.reset()
+
+
+@pytest.mark.usefixtures("eager_inductor")
+def test_a_model_is_tuned_at_its_second_call_and_computes_the_same(tmp_path, tuned_by_batch):
+    model = torch.nn.Linear(3, 2)
+    compiled = solkit.compile(model, folder=tmp_path, gpu_seconds=2)
+    batches = [torch.randn(n, 3) for n in (4, 4, 5, 6)]  # of dynamic sizes from the third on
+    with torch.no_grad():
+        for n, x in enumerate(batches):
+            assert torch.equal(compiled(x), model(x))
+            assert len(tuned_by_batch) == (n > 0)
+
+
+@pytest.mark.usefixtures("eager_inductor")
+def test_a_training_step_is_recorded_with_its_backward_pass(tmp_path, tuned_by_batch, monkeypatch):
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Tanh())
+    compiled = solkit.compile(model, folder=tmp_path, gpu_seconds=2)
+    x = torch.randn(4, 3)
+    closed = []
+    close = compiling.LaunchRecorder.close
+    monkeypatch.setattr(
+        compiling.LaunchRecorder, "close", lambda self: (closed.append(1), close(self))
+    )
+    compiled(x).sum().backward()
+    assert not closed  # while the backward pass ran
+    grad = model[0].weight.grad.clone()
+    model.zero_grad()
+    compiled(x).sum().backward()
+    assert torch.equal(model[0].weight.grad, grad)
+    assert (len(tuned_by_batch), bool(closed)) == (1, True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,13 +19,14 @@ from triton.backends.nvidia.compiler import CUDABackend
 
 from solkit.adapters import cache_transfer, warm_launches
 from solkit.adapters.live_compiles import CompileWatch
-from solkit.core import Binding, TensorLayout
+from solkit.core import Binding, KernelFunction, KernelProgram, Launch, TensorLayout
 from solkit.core.recordings import FunctionOrigin, RecordedLaunch
 from solkit.core.tuned import TunedEntry, TunedFolder, bucket_of_launch
 from solkit.datasets.launch_recordings import LaunchRecording, read_launch_recording
 from solkit.datasets.tuned_folder import write_tuned_folder
 from solkit.errors import InputError, UnsupportedError
 from solkit.integrations import applying, precompiling
+from solkit.roofline import devices
 
 PROGRAM = Path(__file__).with_name("launching_program.py")
 
@@ -146,6 +149,77 @@ def test_recorded_keys_hold_for_the_same_triton_alone(monkeypatch):
     assert warm_launches._recorded_keys(record) == {"f": "key"}
     monkeypatch.setattr(warm_launches._STATE, "is_same_triton", False)
     assert warm_launches._recorded_keys(record) == {}
+
+
+INDUCTOR = """
+import triton
+import triton.language as tl
+from torch._inductor.runtime import triton_helpers, triton_heuristics
+from torch._inductor.runtime.hints import DeviceProperties
+
+triton_helpers.set_driver_to_gpu()
+
+
+@triton_heuristics.pointwise(
+    size_hints={"x": 4096},
+    filename=__file__,
+    triton_meta={
+        "signature": {
+            **{"in_ptr0": "*fp32", "out_ptr0": "*fp32", "xnumel": "i32", "XBLOCK": "constexpr"},
+        },
+        "device": DeviceProperties("cuda", 0, 132, 90, 9, 65536, 2048, 1024, 32),
+        "constants": {},
+        "configs": [{(0,): [["tt.divisibility", 16]], (1,): [["tt.divisibility", 16]]}],
+    },
+    inductor_meta={"grid_type": "Grid1D", "kernel_name": "triton_poi_fused_mul_0"},
+    min_elem_per_thread=0,
+)
+@triton.jit
+def triton_poi_fused_mul_0(in_ptr0, out_ptr0, xnumel, XBLOCK: tl.constexpr):
+    at = tl.program_id(0) * XBLOCK + tl.arange(0, XBLOCK)
+    tl.store(out_ptr0 + at, 2 * tl.load(in_ptr0 + at, at < xnumel), at < xnumel)
+"""
+
+
+@pytest.fixture
+def inductor_record(tmp_path, monkeypatch):
+    """A recorded kernel of Inductor's for an H100, in a process that compiles for one."""
+    monkeypatch.setattr(warm_launches._STATE, "device", devices.find("h100-sxm"))
+    monkeypatch.setattr(warm_launches._STATE, "scratch", tmp_path)
+    helpers = importlib.import_module("torch._inductor.runtime.triton_helpers")
+    monkeypatch.setattr(helpers, "set_driver_to_gpu", lambda: None)
+    program = KernelProgram("triton_poi_fused_mul_0")
+    launch = Launch("triton_poi_fused_mul_0", (4, 1, 1), 4, 1, program=program)
+    return RecordedLaunch(launch, "inductor", inductor_source=INDUCTOR)
+
+
+def test_inductors_file_is_compiled_as_its_workers_do(inductor_record, monkeypatch):
+    launchable = warm_launches.find_launchable(inductor_record)
+    compiled = []
+    note = lambda tuner, config: compiled.append((tuner.fn.__name__, config.kwargs)) or tuner  # noqa: E731
+    monkeypatch.setattr(type(launchable.outer), "_precompile_config", note)
+    warm_launches.warm_launch(inductor_record, launchable)
+    assert {name for name, _ in compiled} == {"triton_poi_fused_mul_0"}
+    assert all("XBLOCK" in kwargs for _, kwargs in compiled)
+
+
+def test_inductors_file_for_another_architecture_is_not_compiled(inductor_record, monkeypatch):
+    monkeypatch.setattr(warm_launches._STATE, "device", devices.find("b200"))
+    with pytest.raises(UnsupportedError, match="for the architecture 90, and this is 100"):
+        warm_launches.find_launchable(inductor_record)
+    with pytest.raises(UnsupportedError, match="the file that Inductor wrote is not"):
+        warm_launches.find_launchable(replace(inductor_record, inductor_source=""))
+
+
+def test_a_text_without_any_key_that_holds_is_said(monkeypatch):
+    monkeypatch.setattr(warm_launches._STATE, "is_same_triton", False)
+    program = KernelProgram("f", {"f": KernelFunction("def f(): pass\n")})
+    record = RecordedLaunch(
+        Launch("f", (1,), 4, 3, program=program), origins={"f": FunctionOrigin("lib", 3, "key")}
+    )
+    launchable = warm_launches.Launchable(None, {"f": SimpleNamespace(src="def f(): return 1\n")})
+    with pytest.raises(UnsupportedError, match="lib cannot be imported here"):
+        warm_launches._possible_keys(record, launchable)
 
 
 # ------------------------------------------------------------------------------ while it serves
