@@ -362,9 +362,13 @@ def _register_kernel(
     library: Any, op_name: Any, fn: Any, dispatch_key: str = "", **options: Any
 ) -> None:
     """Register an op's kernel; that of a GPU also takes the place of its fake implementation."""
+    key = dispatch_key or library.dispatch_key
+    has_fake = isinstance(op_name, str) and _qualified(library, op_name) in _registered_fakes
+    if key == "Meta" and has_fake:
+        _register_fake(library, op_name, fn)  # the same by another name, and PyTorch takes one only
+        return
     _register_real_kernel(library, op_name, fn, dispatch_key, **options)
-    for_gpu = (dispatch_key or library.dispatch_key) in _GPU_KEYS
-    if for_gpu and not options.get("with_keyset") and isinstance(op_name, str):
+    if key in _GPU_KEYS and not options.get("with_keyset") and isinstance(op_name, str):
         name = _qualified(library, op_name)
         if name.split("::")[0] not in ("aten", "prims"):
             _registered_kernels[name] = fn

@@ -299,16 +299,19 @@ def test_custom_ops_launch_their_own_kernels(in_child, wrapped):
     assert only(in_child(child)).launch.count == 2
 
 
-@pytest.mark.parametrize("first", ["kernel", "fake"])
-def test_ops_of_a_library_launch_their_own_kernels(in_child, first):
+@pytest.mark.parametrize(
+    "order", [("kernel", "fake"), ("fake", "kernel"), ("kernel", "meta"), ("meta", "kernel")]
+)
+def test_ops_of_a_library_launch_their_own_kernels(in_child, order):
     def child():
         lib = torch.library.Library("solkit_test_lib", "DEF")
         lib.define("op(Tensor x, Tensor y) -> Tensor")
         registered = {
             "kernel": lambda: lib.impl("op", add, dispatch_key="CUDA"),
             "fake": lambda: lib._register_fake("op", lambda x, _: torch.empty_like(x)),
+            "meta": lambda: lib.impl("op", lambda x, _: torch.empty_like(x), "Meta"),
         }
-        for name in sorted(registered, key=lambda name: name != first):
+        for name in order:
             registered[name]()
         run = torch.ops.solkit_test_lib.op
         workload = Workload((cuda(N), cuda(N)), {}, None, lambda x, y: run(x, y))

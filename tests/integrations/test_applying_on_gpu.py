@@ -57,7 +57,7 @@ def main():
         import json, solkit
         timed = getattr(tuned_kernel, "configs_timings", {})
         rows = [(c.kernel, c.launcher, dict(c.params), c.why) for c in solkit.applied()]
-        print(json.dumps({"rows": rows, "timed": len(timed), "times": list(timed.values())}))
+        print(json.dumps({"rows": rows, "timed": len(timed)}))
 
 if __name__ == "__main__":
     main()
@@ -115,7 +115,8 @@ def test_each_launcher_gets_its_configuration_and_outputs_stay_right(recorded, t
     ran = start(tmp_path, **variables)
     told = json.loads(ran.stdout.splitlines()[-1])
     assert {row[1] for row in told["rows"] if not row[3]} == launchers, told["rows"]
-    assert told["timed"] == 1  # the tuned one alone, and that was not run for it
-    assert told["times"] == [[0.0, 0.0, 0.0]]
+    assert (
+        told["timed"] == 0
+    )  # nothing was run for it, and the tuner's own cache has no made-up time
     assert "applied to" in ran.stderr
     assert start(tmp_path, **{**variables, "SOLKIT_APPLY": "0"}).stdout == ""
