@@ -14,8 +14,8 @@ All but the last are joined with the same from other trips, so trips may be take
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import libcst as cst
@@ -38,16 +38,22 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 
 __all__ = [
+    "LOWEST",
     "NEGATIVE_INFINITY",
     "WRITES",
     "Carried",
     "CarriedKind",
+    "Start",
     "carried_by",
+    "start_of_name",
     "unpacked_statements",
+    "with_finite_starts",
 ]
 
 WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min", "tl.atomic_cas")
 NEGATIVE_INFINITY = 'float("-inf")'
+LOWEST = "-3.4028234663852886e38"
+"""The least finite fp32: the start of a maximum of nothing, as ``-inf - -inf`` is no number."""
 _MOST_EXPANSIONS = 12  # of names that stand for expressions with names
 _RANGES = ("range", "tl.range", "tl.static_range")
 
@@ -105,10 +111,15 @@ class _OtherUpdateError(Exception):
     """A trip does something that is none of the kinds."""
 
 
-def carried_by(body: Sequence[cst.BaseStatement]) -> dict[str, Carried] | None:
-    """Return what a loop with this body carries, by name; ``None`` if an update is of no kind."""
+def carried_by(body: Sequence[cst.BaseStatement], index: str = "") -> dict[str, Carried] | None:
+    """Return what a loop with this body carries, by name; ``None`` if an update is of no kind.
+
+    Args:
+        body: the loop's statements.
+        index: the name that the loop counts with.
+    """
     try:
-        return _Trip(unpacked_statements(body)).carried()
+        return _Trip(unpacked_statements(body), index).carried()
     except _OtherUpdateError:
         return None
 
@@ -181,17 +192,21 @@ class _Trip:
 
     Attributes:
         body: its statements.
+        index: the name that the loop counts with.
         values: of numbered names.
         current: the numbered name that holds a name's value.
         nested: what loops within carry.
         running: names that grow by the same each trip.
+        effects: what is done beside assignments, such as stores.
     """
 
     body: Sequence[cst.BaseStatement]
+    index: str = ""
     values: dict[str, cst.BaseExpression] = field(default_factory=dict)
     current: dict[str, str] = field(default_factory=dict)
     nested: dict[str, Carried] = field(default_factory=dict)
     running: dict[str, Carried] = field(default_factory=dict)
+    effects: list[cst.CSTNode] = field(default_factory=list)
     _from_before: set[str] = field(default_factory=set)
     _assigned: set[str] = field(default_factory=set)
 
@@ -213,6 +228,8 @@ class _Trip:
             for name in kept:
                 if name not in result and (update := self._nested_or(name, classify, result)):
                     result[name] = update
+        if any(self._depends(effect) for effect in self.effects):
+            raise _OtherUpdateError("what is carried is written in each trip")
         if missing := set(names) - set(result):
             raise _OtherUpdateError(", ".join(sorted(missing)))
         return result
@@ -227,7 +244,7 @@ class _Trip:
         elif isinstance(statement, cst.For):
             self._number_loop(statement)
         elif expression_statement(statement) is not None or not statements_of(statement):
-            self._numbered(statement)
+            self.effects.append(self._numbered(statement))
             for name in assigned_names(statement):
                 self._assign(name, cst.Name(f"{name}_of_{len(self.values)}"))
         else:
@@ -273,7 +290,7 @@ class _Trip:
         self._numbered(statement.iter)
         if not isinstance(statement.iter, cst.Call) or called_name(statement.iter) not in _RANGES:
             raise _OtherUpdateError(render_code(statement.iter))
-        inner = carried_by(statements_of(statement))
+        inner = carried_by(statements_of(statement), render_code(statement.target))
         if inner is None:
             raise _OtherUpdateError(render_code(statement.iter))
         written = set(assigned_names(statement))
@@ -289,6 +306,8 @@ class _Trip:
         for name in written:
             self._assign(name, cst.Name(f"{name}_of_{len(self.values)}"))
         after = set(inner) & set(self.nested)
+        if calls_within(statement, *WRITES):
+            self.effects += [cst.Name(self.current.get(name, name)) for name in sorted(read)]
         if any(self._depends_on_carried(inner_name, after) for inner_name in read):
             raise _OtherUpdateError(", ".join(sorted(after)))
 
@@ -525,10 +544,14 @@ class _Trip:
         """Return an expression over `old` and `new`, the leader's values; ``None`` for others."""
         while names := [n for n in names_within(node) if n in self.values and n != new]:
             node = substitute_names(node, {n: self.values[n] for n in names})
-        own = {leader, new, "tl", "float", *_module_names(node)}
-        if not {leader, new} <= names_within(node) <= own:
+        others = names_within(node) - {leader, new, "float", *_module_names(node)}
+        if not {leader, new} <= names_within(node) or not self._are_fixed(others):
             return None
         return substitute_names(node, {leader: cst.Name("old"), new: cst.Name("new")})
+
+    def _are_fixed(self, names: set[str]) -> bool:
+        """Tell whether names have the same value in all trips."""
+        return not names & {self.index, *self.values, *self._assigned}
 
     def _is_scaled(self, node: cst.BaseExpression, new: str, form: tuple[str, str]) -> bool:
         """Tell whether an expression is proportional to exp(-new)."""
@@ -590,23 +613,40 @@ class _Trip:
         """Tell whether a power is ``x - new``, times the same factor as in the scale."""
         if name.rsplit(".", 1)[-1] != form[0]:
             return False
-        power, factor = _without_factor(self._peeled(power))
+        power, factor = self._without_factor(self._peeled(power))
         power = self._peeled(power)
-        if factor != form[1]:
-            return False
         if not isinstance(power, cst.BinaryOperation) or not isinstance(
             power.operator, cst.Subtract
         ):
             return False
-        shift = power.right
-        while isinstance(shift := self._root(shift), cst.Subscript):
-            shift = shift.value
+        shift, own = self._without_factor(self._peeled_shift(power.right))
+        if "".join(sorted((factor, own))) != form[1]:
+            return False
+        shift = self._peeled_shift(shift)
         is_new = self._is_name(shift, new)
         if not is_new:
             guard = self._peeled(shift)
             is_new = called_name(guard) == "tl.where" and self._depends(guard, new) == set()
             is_new = is_new and self._is_touched(guard, new)
         return is_new and not self._is_touched(power.left, new)
+
+    def _peeled_shift(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """Return what an expression with axes added stands for."""
+        node = self._root(node)
+        while isinstance(node, cst.Subscript):
+            node = self._root(node.value)
+        value = self._peeled(node)
+        return value if isinstance(value, cst.BinaryOperation) else node
+
+    def _without_factor(self, power: cst.BaseExpression) -> tuple[cst.BaseExpression, str]:
+        """Return a power without a factor that is the same in all trips, and the factor's text."""
+        if isinstance(power, cst.BinaryOperation) and isinstance(power.operator, cst.Multiply):
+            for inner, factor in ((power.left, power.right), (power.right, power.left)):
+                whole = self._expanded(factor)
+                if whole is None or calls_within(whole) or not self._are_fixed(names_within(whole)):
+                    continue
+                return inner, _factor_text(whole)
+        return power, ""
 
 
 _EXTREMA = {
@@ -619,26 +659,140 @@ def _module_names(node: cst.CSTNode) -> set[str]:
     return {n for n in names_within(node) if n in ("tl", "libdevice", "triton")}
 
 
-def _without_factor(power: cst.BaseExpression) -> tuple[cst.BaseExpression, str]:
-    """Return a power without a number or name that it is multiplied by."""
-    if isinstance(power, cst.BinaryOperation) and isinstance(power.operator, cst.Multiply):
-        for inner, factor in ((power.left, power.right), (power.right, power.left)):
-            if isinstance(factor, (cst.Float, cst.Integer, cst.Name)):
-                return inner, render_code(factor)
-    return power, ""
+def _factor_text(factor: cst.BaseExpression) -> str:
+    return "".join(render_code(factor).split()).strip("()")
 
 
 def _form_of_scale(scale: cst.BaseExpression) -> tuple[str, str] | None:
-    """Return the exponential and the factor of ``exp((old - new) * factor)``."""
+    """Return the exponential and the factor of ``exp((old - new) * factor)``.
+
+    The factor may also be of both, as in ``exp(old * factor - new * factor)``.
+    """
     while isinstance(scale, cst.Subscript):
         scale = scale.value
     if called_name(scale) not in EXPONENTIALS:
         return None
-    power, factor = _without_factor(cst.ensure_type(scale, cst.Call).args[0].value)
+    power, factor = _of_names(cst.ensure_type(scale, cst.Call).args[0].value)
     if not isinstance(power, cst.BinaryOperation) or not isinstance(power.operator, cst.Subtract):
         return None
-    is_plain = render_code(power.left) == "old" and "old" not in names_within(power.right)
-    guard = power.right
-    is_new = render_code(guard) == "new" or called_name(guard) == "tl.where"
+    old, first = _of_names(power.left)
+    new, second = _of_names(power.right)
+    is_plain = render_code(old) == "old" and "old" not in names_within(power.right)
+    is_new = render_code(new) == "new" or called_name(new) == "tl.where"
     exponential = called_name(scale).rsplit(".", 1)[-1]
-    return (exponential, factor) if is_plain and is_new else None
+    if not is_plain or not is_new or first != second:
+        return None
+    return exponential, "".join(sorted((factor, second)))
+
+
+def _of_names(node: cst.BaseExpression) -> tuple[cst.BaseExpression, str]:
+    """Return an expression over `old` and `new` without a factor that has none of them."""
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
+        for inner, factor in ((node.left, node.right), (node.right, node.left)):
+            if not names_within(factor) & {"old", "new"}:
+                return inner, _factor_text(factor)
+    return node, ""
+
+
+# ------------------------------------------------------------------------------- first values
+
+
+@dataclass(frozen=True)
+class Start:
+    """First value of a name that a loop carries.
+
+    Attributes:
+        shape: its sizes as code; empty for a scalar.
+        dtype: of Triton: ``"float32"``, ``"int32"`` or ``"int64"``.
+        value: of each element, as code.
+    """
+
+    shape: tuple[str, ...]
+    dtype: str
+    value: str
+
+    @property
+    def is_integer(self) -> bool:
+        """True for an integer; else it is fp32."""
+        return self.dtype.startswith("int")
+
+    @property
+    def is_zero(self) -> bool:
+        """True if it is 0."""
+        return self.value in ("0", "0.0", "0.", "-0.0")
+
+    def full(self, shape: Sequence[str], value: str) -> str:
+        """Return the code of a block of this type, or of a plain number if it has no axes."""
+        sizes = "".join(f"{size}, " for size in shape).rstrip(" ")
+        sizes = sizes if len(shape) == 1 else sizes.rstrip(",")
+        return f"tl.full(({sizes}), {value}, tl.{self.dtype})" if shape else value
+
+
+_DTYPES = ("tl.float32", "tl.int32", "tl.int64")
+
+
+def start_of_name(name: str, before: Sequence[cst.BaseStatement]) -> Start | None:
+    """Return the first value of a name by its last assignment; ``None`` if it is of another form.
+
+    It is fp32 or an integer.
+    """
+    bindings = [a for s in before if (a := single_assignment(s)) is not None and a.target == name]
+    return _start_of_value(bindings[-1].value) if bindings else None
+
+
+def _start_of_value(value: cst.BaseExpression) -> Start | None:
+    if called_name(value) in ("tl.zeros", "tl.full"):
+        return _start_of_block(cst.ensure_type(value, cst.Call))
+    if isinstance(value, cst.BinaryOperation) and called_name(value.left) == "tl.zeros":
+        block, number = _start_of_value(value.left), _start_of_value(value.right)
+        is_sum = isinstance(value.operator, (cst.Add, cst.Subtract)) and number is not None
+        if block is None or not is_sum or number is None or number.shape or block.is_integer:
+            return None
+        sign = "-" if isinstance(value.operator, cst.Subtract) else ""
+        return replace(block, value=f"{sign}{number.value}")
+    text = "".join(render_code(value).split())
+    plain = text.lstrip("-+")
+    if plain.startswith("float("):
+        return Start((), "float32", text)
+    try:
+        float(plain)
+    except ValueError:
+        return None
+    return Start((), "int32" if plain.isdigit() else "float32", text)
+
+
+def _start_of_block(call: cst.Call) -> Start | None:
+    is_zeros = called_name(call) == "tl.zeros"
+    shape, dtype = argument_of(call, 0, "shape"), argument_of(call, 1 if is_zeros else 2, "dtype")
+    value = cst.Integer("0") if is_zeros else argument_of(call, 1, "value")
+    kind = "" if dtype is None else render_code(dtype)
+    if kind not in _DTYPES or value is None or not isinstance(shape, (cst.Tuple, cst.List)):
+        return None
+    sizes = tuple(render_code(element.value) for element in shape.elements)
+    return Start(sizes, kind.removeprefix("tl."), render_code(value))
+
+
+def with_finite_starts(
+    before: Sequence[cst.BaseStatement], updates: Iterable[Carried]
+) -> list[cst.BaseStatement]:
+    """Return statements with starts of maxima that a part which sees nothing may keep.
+
+    A sum that is rescaled without a look whether there is a maximum would be no number there.
+    """
+    leaders = {
+        update.leader
+        for update in updates
+        if update.scale is not None and not calls_within(update.scale, "tl.where")
+    }
+    return [_with_finite_start(statement, leaders) for statement in before]
+
+
+def _with_finite_start(statement: cst.BaseStatement, leaders: Container[str]) -> cst.BaseStatement:
+    binding = single_assignment(statement)
+    start = None if binding is None else _start_of_value(binding.value)
+    if binding is None or start is None or binding.target not in leaders:
+        return statement
+    if "inf" not in start.value:
+        return statement
+    changed = parse_statement(f"{binding.target} = {start.full(start.shape, LOWEST)}")
+    return changed.with_changes(leading_lines=getattr(statement, "leading_lines", ()))

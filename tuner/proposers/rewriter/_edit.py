@@ -476,9 +476,16 @@ def block_constants(function: JitFunction) -> set[str]:
     constants = set()
     for node in _multiplications(function.node):
         for one, other in ((node.left, node.right), (node.right, node.left)):
-            if isinstance(one, cst.Name) and render_code(other) in sizes & function.constants:
+            is_place = isinstance(one, cst.Name) or _is_quotient(one)
+            if is_place and render_code(other) in sizes & function.constants:
                 constants.add(render_code(other))
     return constants
+
+
+def _is_quotient(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.BinaryOperation) and isinstance(
+        node.operator, (cst.FloorDivide, cst.Modulo)
+    )
 
 
 def _multiplications(node: cst.CSTNode) -> list[cst.BinaryOperation]:

@@ -28,6 +28,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     calls_within,
     expression_statement,
     integer_literal,
+    names_read_first,
     names_within,
     parenthesized,
     parse_expression,
@@ -867,6 +868,9 @@ def lifted_loop(
     kinds = {**ahead.lifting.kinds, loop.name: Kind(0, True)}
     worker = _Body(Lifting(functions, kinds, f"{loop.name}_mask", fills=True), width)
     worker.carried = _carried_names(trip, set(kinds) - {loop.name})
+    own = set(assigned_names(*trip)) - worker.carried
+    if last := own & names_read_first(after):
+        raise CannotLiftError(f"{', '.join(sorted(last))} of the last trip")
     worker.within, worker.mask = set(assigned_names(*trip)), f"{loop.name}_mask"
     step = "" if render_code(loop.step) == "1" else f"{render_code(parenthesized(loop.step))} * "
     body = [
@@ -919,10 +923,12 @@ def _carried_names(body: Sequence[cst.BaseStatement], outer: set[str]) -> set[st
     carried, written = set(), set()
     for statement in _with_branches(body):
         binding = single_assignment(statement)
-        read = names_within(binding.value) if binding is not None else names_within(statement)
-        if binding is not None:
+        read = names_within(statement if binding is None else binding.value)
+        if isinstance(statement, (cst.If, cst.For)):
+            read = names_within(statement.test if isinstance(statement, cst.If) else statement.iter)
+        if binding is not None or isinstance(statement, (cst.If, cst.For)):
             carried |= {n for n in read & outer if n not in written and n in assigned_names(*body)}
-            written.add(binding.target)
+            written |= {binding.target} if binding is not None else set()
     for statement in reversed(body):
         binding = single_assignment(statement)
         if (

@@ -9,7 +9,12 @@ from functools import cached_property
 from typing import Protocol
 
 from solkit.core import Brief, Gap
-from solkit.tuner.proposers.rewriter._parse import KernelText
+from solkit.tuner.proposers.rewriter._launch_sizes import (
+    constants_of,
+    measured_values,
+    programs_of,
+)
+from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, parse_kernel
 
 __all__ = ["Facts", "Rewrite", "Variant"]
 
@@ -33,9 +38,11 @@ class Facts:
 
     Attributes:
         brief: as told.
+        original: the brief's source in the form from which rewrites start; empty for its own.
     """
 
     brief: Brief
+    original: str = ""
 
     @cached_property
     def sizes(self) -> dict[str, int]:
@@ -65,13 +72,30 @@ class Facts:
         """Return the largest of these factors and causes of the gap; 1 if none is known."""
         return max((self.factors.get(name, 1.0) for name in names), default=1.0)
 
-    def programs(self, function: str) -> int | None:
-        """Return how many programs of a function are launched; ``None`` if unknown."""
+    def programs(self, launch: Launch) -> int | None:
+        """Return how many programs a launch starts, of a rewritten file too; ``None`` if unknown.
+
+        A function of the original whose grid cannot be computed counts as measured.
+        """
         if self.brief.result is None:
             return None
+        programs = programs_of(launch, self._launch_values)
+        if programs is not None:
+            return programs
         launches = (kernel.launch for kernel in self.brief.result.analysis.own)
-        grids = [math.prod(launch.grid) for launch in launches if launch.name == function]
+        grids = [math.prod(own.grid) for own in launches if own.name == launch.function.name]
         return min(grids) if grids else None
+
+    @cached_property
+    def _launch_values(self) -> dict[str, int]:
+        if self.brief.result is None:
+            return {}
+        text = parse_kernel(self.original or self.brief.source)
+        return {} if text is None else measured_values(text, self.brief)
+
+    def constants(self, launch: Launch) -> dict[str, int]:
+        """Return integer compile-time constants of a launch by name, those that are known."""
+        return constants_of(launch, self._launch_values)
 
     def explain_factors(self, *names: str) -> str:
         """Return the largest of these factors as a clause; empty if none matters."""

@@ -37,6 +37,7 @@ __all__ = [
     "integer_literal",
     "launcher_definition",
     "launcher_integer",
+    "names_read_first",
     "names_within",
     "nodes_within",
     "parenthesized",
@@ -399,6 +400,23 @@ def running_updates(loop: Loop) -> dict[int, Assignment]:
         and counts[binding.target] == 1
         and not names_within(binding.operand) & varying
     }
+
+
+def names_read_first(body: Sequence[cst.BaseStatement]) -> set[str]:
+    """Return the names that statements may read before they assign them."""
+    read, written = set[str](), set[str]()
+    for statement in body:
+        binding = single_assignment(statement)
+        if binding is not None:
+            read |= names_within(binding.value) - written
+            written.add(binding.target)
+        elif (loop := range_loop(statement)) is not None:
+            read |= names_within(loop.node.iter) - written
+            read |= (names_read_first(loop.body) - {loop.name}) - written
+            written.add(loop.name)
+        else:
+            read |= names_within(statement) - written
+    return read
 
 
 def walk_statements(body: Sequence[cst.BaseStatement]) -> Iterator[cst.BaseStatement]:

@@ -108,11 +108,11 @@ class Rewriter:
         """
         from solkit.tuner.proposers.rewriter._mutation import Facts
 
-        facts = Facts(brief)
+        start = _Step(_source_as_measured(brief), (), (), 0.0)
+        facts = Facts(brief, start.source)
         favoured = [
             rewrite for rewrite in _load_rewrites() if facts.factor(*rewrite.helps) >= _FAVOURED
         ]
-        start = _Step(_source_as_measured(brief), (), (), 0.0)
         seen = {brief.source, start.source}
         applied: dict[tuple[str, str], list[_Step]] = {}
         structural = [rewrite for rewrite in favoured if rewrite.kind in _load_structural()]

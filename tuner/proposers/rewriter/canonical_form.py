@@ -3,6 +3,7 @@
 Rewrites read plain loops over ranges, pointers and masks, and launches in ``kernel``. This module
 writes a file so that it does the same in that form. What it cannot read stays as it was.
 
+* Classes that only launch become functions (`host_classes`).
 * A launcher's own functions, and Triton functions that a kernel calls, are inlined.
 * Configurations of ``triton.autotune`` become arguments: the first one, since SolKit tunes sizes.
 * ``while i < n: ...; i += step`` becomes a loop over a range.
@@ -39,6 +40,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
 )
 from solkit.tuner.proposers.rewriter.block_pointers import with_plain_pointers
+from solkit.tuner.proposers.rewriter.host_classes import with_plain_functions
 from solkit.tuner.proposers.rewriter.inlining import with_inlined_helpers, with_inlined_launchers
 
 __all__ = ["canonical_form"]
@@ -51,7 +53,8 @@ def canonical_form(source: str) -> str:
         tree = cst.parse_module(source)
     except cst.ParserSyntaxError:
         return source
-    for change in (with_inlined_launchers, with_inlined_helpers, _with_first_configuration):
+    changes = (with_plain_functions, with_inlined_launchers, with_inlined_helpers)
+    for change in (*changes, _with_first_configuration):
         tree = change(tree)
     text = read_module(tree)
     if text is None:

@@ -10,8 +10,11 @@ import libcst as cst
 from solkit.tuner.proposers.rewriter._carried import (
     Carried,
     CarriedKind,
+    Start,
     carried_by,
+    start_of_name,
     unpacked_statements,
+    with_finite_starts,
 )
 from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
@@ -32,15 +35,11 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_body,
 )
-from solkit.tuner.proposers.rewriter.split_phases import start_of_name
 
 __all__ = ["Lanes"]
 
 _REDUCTIONS = ("tl.sum", "tl.max", "tl.min", "tl.argmax", "tl.argmin")
 _ROW_AXES = ("", "0", "None")
-_LEAST = "-1.0e38"
-"""Instead of an infinite start: the difference of two is a number."""
-_LARGEST_INDEX = 2**31 - 1
 
 
 class Lanes:
@@ -84,7 +83,7 @@ def _loop_with_lanes(
 ) -> list[cst.BaseStatement] | None:
     trip = unpacked_statements(loop.body)
     loop = replace(loop, node=with_body(loop.node, trip), body=tuple(trip))
-    updates = carried_by(trip)
+    updates = carried_by(trip, loop.name)
     width = _width_of_blocks(loop)
     if updates is None or not width:
         return None
@@ -104,8 +103,10 @@ def _loop_with_lanes(
             return None
     if _is_read_otherwise(body, place, loop, kept):
         return None
-    leaders = {u.leader for u in kept if u.kind is CarriedKind.RESCALED}
-    ahead = [_start_of_lanes(s, starts, leaders, width) for s in body[:place]]
+    ahead = [
+        _start_of_lanes(statement, starts, width)
+        for statement in with_finite_starts(body[:place], kept)
+    ]
     return [
         *ahead,
         _loop_of_lanes(loop, width),
@@ -227,19 +228,17 @@ def _read_after_start(before: Sequence[cst.BaseStatement], names: set[str]) -> b
 
 
 def _start_of_lanes(
-    statement: cst.BaseStatement, starts: Mapping[str, object], leaders: set[str], width: str
+    statement: cst.BaseStatement, starts: Mapping[str, Start | None], width: str
 ) -> cst.BaseStatement:
     """Return a scalar's first value as one for each lane."""
     binding = single_assignment(statement)
-    if binding is None or binding.target not in starts:
+    if binding is None or starts.get(binding.target) is None:
         return statement
-    value = render_code(binding.value)
-    is_integer = value.lstrip("-").isdigit()
-    if binding.target in leaders and "inf" in value:
-        value = _LEAST
-    dtype = "tl.int32" if is_integer else "tl.float32"
-    text = f"{binding.target} = tl.full(({width},), {value}, {dtype})"
-    return parse_statement(text).with_changes(leading_lines=getattr(statement, "leading_lines", ()))
+    start = start_of_name(binding.target, [statement])
+    if start is None:
+        return statement
+    changed = parse_statement(f"{binding.target} = {start.full((width,), start.value)}")
+    return changed.with_changes(leading_lines=getattr(statement, "leading_lines", ()))
 
 
 def _loop_of_lanes(loop: Loop, width: str) -> cst.BaseStatement:
@@ -274,7 +273,8 @@ def _finals(kept: Sequence[Carried], taken: set[str]) -> list[cst.BaseStatement]
             lines.append(f"{name} = tl.sum({name} * {scale}, axis=0)")
         elif update.kind is CarriedKind.FOLLOWER:
             leads = f"{leader} == {leader}{end}"
-            places = f"tl.where({leads}, {name}, {_LARGEST_INDEX})"
+            # the largest place is of the same type as all, however many bits that has
+            places = f"tl.where({leads}, {name}, tl.max({name}, axis=0))"
             lines.append(f"{name} = tl.min({places}, axis=0)")
     lines += [f"{u.name} = {u.name}{end}" for u in kept if u.kind.is_extremum]
     return [parse_statement(line) for line in lines]

@@ -297,7 +297,11 @@ def _is_spread(total: _Sum, scale: cst.BaseExpression, side: int) -> bool:
         for s in (*total.function.body, *total.loop.body)
         if (a := single_assignment(s)) is not None and a.target == scale.value
     ]
-    if len(bindings) != 1 or called_name(bindings[0].value) != "tl.load":
+    if len(bindings) != 1:
+        return False
+    if isinstance(bindings[0].value, (cst.Name, cst.Subscript)):  # of a helper's parameter
+        return _is_spread(total, bindings[0].value, side)
+    if called_name(bindings[0].value) != "tl.load":
         return False
     # a block of one row, or of one column
     texts = [render_code(arg.value) for arg in cst.ensure_type(bindings[0].value, cst.Call).args]

@@ -195,6 +195,8 @@ def _addition_in(
     places = [term for term in terms if term not in fixed]
     is_block = len(places) == 1 and places[0] not in scalars and places[0] in moving
     bins = size[-1] if fixed or len(size) == 1 else None
+    if not all(names_within(parse_expression(term)) <= {*scalars, "tl"} for term in fixed):
+        return None  # a block of rows has as many tables
     weighted = not names_within(value) <= {*scalars, "tl"}
     most = _MOST_WEIGHTED_BINS if weighted else _MOST_BINS
     if (

@@ -29,6 +29,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     KernelText,
     Launch,
+    Node,
     argument_of,
     assigned_names,
     called_name,
@@ -250,8 +251,11 @@ def _as_elementwise(launch: Launch, param: str, text: KernelText) -> _Elementwis
     if len(written) != len(set(written)) or set(written) & set(function.params):
         return None
     coordinates: set[str] = set()
+    firsts: dict[str, str] = {}
+    same: dict[str, cst.BaseExpression] = {}
     rest = []
     for statement in body:
+        statement = substitute_names(statement, same)
         binding = single_assignment(statement)
         own = {*coordinates, *function.constants, "tl"}
         if (
@@ -262,7 +266,11 @@ def _as_elementwise(launch: Launch, param: str, text: KernelText) -> _Elementwis
             )
             and all(called_name(call) in _INDICES for call in calls_within(binding.value))
         ):
-            coordinates.add(binding.target)
+            first = firsts.setdefault(render_code(binding.value), binding.target)
+            if first == binding.target:
+                coordinates.add(first)
+            else:  # an index that has another name already
+                same[binding.target] = cst.Name(first)
         else:
             rest.append(statement)
     if not all(_is_elementwise(statement, text) for statement in rest):
@@ -316,7 +324,7 @@ def _coordinates_at(
 
 
 def _without_spread(code: str) -> str:
-    return code.removesuffix(_ROWS).removesuffix(_COLUMNS)
+    return code.removesuffix(_WIDER).removesuffix(_ROWS).removesuffix(_COLUMNS)
 
 
 def _sum_terms(
@@ -459,6 +467,7 @@ def _inlined(
         product: the other launch.
         dropped: the parameter that is not passed.
     """
+    tile = _with_marks(tile)
     coordinates = _coordinate_values(elementwise, tile, product)
     if coordinates is None:
         return None
@@ -484,15 +493,43 @@ def _inlined(
         constants |= {free} if is_constant else set()
     for name in (*assigned_names(*elementwise.body), *elementwise.coordinates):
         mapping[name] = cst.Name(_fresh(name, taken))
+    twins = {
+        name: cst.Name(f"{_MARK}{twin.value}")
+        for name, twin in mapping.items()
+        if isinstance(twin, cst.Name) and twin.value in own and name in launch.arguments
+    }
+    alike = {**twins, **{name: parse_expression(code) for name, code in coordinates.items()}}
     body = [
-        substitute_names(_at_tile(s, elementwise, tile, product), mapping) for s in elementwise.body
+        _without_marks(substitute_names(_at_tile(s, elementwise, tile, product, alike), mapping))
+        for s in elementwise.body
     ]
     heads = [
-        parse_statement(f"{render_code(mapping[name])} = {code}")
+        _without_marks(parse_statement(f"{render_code(mapping[name])} = {code}"))
         for name, code in coordinates.items()
         if render_code(mapping[name]) in names_within(*body)
     ]
     return mapping, _Inlined([*heads, *body], params, constants)
+
+
+_MARK = "product__"
+"""Begins a product's names in a function that has others: an equal name may mean something else."""
+
+
+def _with_marks(tile: _Tile) -> _Tile:
+    rows, columns, offset = map(_marked, (tile.rows, tile.columns, tile.offset))
+    conjuncts = tuple(map(_marked, tile.conjuncts))
+    return replace(tile, rows=rows, columns=columns, offset=offset, conjuncts=conjuncts)
+
+
+def _marked(code: str) -> str:
+    node = parse_expression(code)
+    names = names_within(node) - {"tl", "None", "True", "False"}
+    return render_code(substitute_names(node, {n: cst.Name(f"{_MARK}{n}") for n in names}))
+
+
+def _without_marks(node: Node) -> Node:
+    names = (name for name in names_within(node) if name.startswith(_MARK))
+    return substitute_names(node, {n: cst.Name(n.removeprefix(_MARK)) for n in names})
 
 
 def _fresh(name: str, taken: set[str]) -> str:
@@ -525,13 +562,25 @@ def _coordinate_values(
 
 
 def _at_tile(
-    statement: cst.BaseStatement, elementwise: _Elementwise, tile: _Tile, product: Launch
+    statement: cst.BaseStatement,
+    elementwise: _Elementwise,
+    tile: _Tile,
+    product: Launch,
+    alike: Mapping[str, cst.BaseExpression],
 ) -> cst.BaseStatement:
-    """Return a statement with indices in rows simplified, and accesses as narrow as the tile's."""
+    """Return a statement with indices in rows simplified, and accesses as narrow as the tile's.
+
+    Args:
+        statement: of the elementwise function.
+        elementwise: the function.
+        tile: with marked names.
+        product: the other launch.
+        alike: code of the product for names of the elementwise function.
+    """
     if len(elementwise.coordinates) == 1:
         statement = _with_row_and_column(statement, elementwise, tile, product)
     pairs = [
-        (call, _masked_access(call, elementwise, tile))
+        (call, _masked_access(call, elementwise, tile, alike))
         for call in calls_within(statement, *_ACCESSES)
     ]
     return replace_each(statement, pairs)
@@ -557,7 +606,12 @@ def _with_row_and_column(
     return replace_each(statement, pairs)
 
 
-def _masked_access(call: cst.Call, elementwise: _Elementwise, tile: _Tile) -> cst.Call:
+def _masked_access(
+    call: cst.Call,
+    elementwise: _Elementwise,
+    tile: _Tile,
+    alike: Mapping[str, cst.BaseExpression],
+) -> cst.Call:
     """Return an access that leaves out what the tile leaves out.
 
     One that has only rows, or only columns, asks for no more than theirs: the elements of the
@@ -581,9 +635,21 @@ def _masked_access(call: cst.Call, elementwise: _Elementwise, tile: _Tile) -> cs
     conjuncts = [
         code for code in tile.conjuncts if whole or any(axes[a] and a in code for a in axes)
     ]
+    if (
+        not whole
+        and not is_flat
+        and not any(axis in pointer for axis in (_ROWS, _COLUMNS, tile.rows, tile.columns))
+    ):
+        conjuncts = [_without_axes(code) for code in conjuncts]
     own = []
     if mask is not None and (whole or not is_flat):
-        own = [code for code in _conjuncts(mask, {}) if code not in conjuncts]
+        present = set(map(_plain_code, conjuncts))
+        own = [
+            code
+            for code in _conjuncts(mask, {})
+            if _plain_code(render_code(substitute_names(parse_expression(code), alike)))
+            not in present
+        ]
     joined = " & ".join([*own, *conjuncts])
     args = [arg for arg in call.args if arg.value is not mask]
     if not joined:
@@ -595,6 +661,15 @@ def _masked_access(call: cst.Call, elementwise: _Elementwise, tile: _Tile) -> cs
     ]
     code = f"{called_name(call)}({', '.join([*words[:at], f'mask={joined}', *words[at:]])})"
     return cst.ensure_type(parse_expression(code), cst.Call)
+
+
+def _without_axes(code: str) -> str:
+    """Return a condition over indices of one axis of a tile, for a block of that axis alone."""
+    return code.replace(_ROWS, "").replace(_COLUMNS, "")
+
+
+def _plain_code(code: str) -> str:
+    return "".join(code.split()).strip("()")
 
 
 # ------------------------------------------------------------------------------- epilogues

@@ -10,6 +10,7 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._edit import (
     Parameter,
+    block_constants,
     group_divisors,
     lifted_axis,
     tile_constants,
@@ -122,11 +123,29 @@ def _tiled_sources(text: KernelText, launch: Launch, what: str) -> Iterator[str]
 
 def _tiled_axes(launch: Launch) -> set[int]:
     """Return axes of the grid that a constant tiles which could be another."""
-    return {
+    own = {
         axis
         for constant, axis in tile_constants(launch.function).items()
         if not _is_tensor_size(launch, constant)
     }
+    return own | _computed_tiles(launch)
+
+
+def _computed_tiles(launch: Launch) -> set[int]:
+    """Return axes whose length follows from the size of a block at a place that is computed.
+
+    As of ``pid // tiles * BLOCK + tl.arange(0, BLOCK)``, where a program has a tile already.
+    """
+    blocks = {
+        render_code(launch.arguments[constant])
+        for constant in block_constants(launch.function)
+        if constant in launch.arguments and not _is_tensor_size(launch, constant)
+    }
+    divided = {
+        axis: {render_code(call.args[1].value) for call in calls_within(size, "triton.cdiv")}
+        for axis, size in enumerate(launch.axes or ())
+    }
+    return {axis for axis, sizes in divided.items() if sizes & blocks}
 
 
 def _is_tensor_size(launch: Launch, constant: str) -> bool:

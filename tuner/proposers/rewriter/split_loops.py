@@ -1,12 +1,27 @@
-"""A long reduction by few programs becomes parts, and a second kernel that adds them up."""
+"""Long loops by few programs become parts by several, whose results the next launch joins.
+
+A function is cut at its loops. Each loop that carries something gets a kernel in which a program
+takes some of the trips and writes what it carries into a buffer; later kernels begin with the
+joined values. A loop that only writes is shared by programs and carries nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._carried import (
+    NEGATIVE_INFINITY,
+    WRITES,
+    Carried,
+    CarriedKind,
+    Start,
+    carried_by,
+    start_of_name,
+    with_finite_starts,
+)
 from solkit.tuner.proposers.rewriter._edit import (
     Parameter,
     arguments_of,
@@ -18,7 +33,6 @@ from solkit.tuner.proposers.rewriter._edit import (
     renamed_function,
     with_params,
 )
-from solkit.tuner.proposers.rewriter._lift import CannotLiftError, without_running
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
@@ -28,39 +42,41 @@ from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
     called_name,
     calls_within,
+    expression_statement,
     in_launcher,
+    names_read_first,
     names_within,
     nodes_within,
     parenthesized,
     parse_expression,
     parse_kernel,
     parse_statement,
+    parse_statements,
+    range_loop,
     render_code,
     replace_each,
     single_assignment,
+    walk_statements,
     with_body,
 )
-from solkit.tuner.proposers.rewriter.carried_statistics import Statistic, carried_statistics
-from solkit.tuner.proposers.rewriter.split_phases import split_phases
 from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
 
 __all__ = ["Split"]
 
 _PARTS = (2, 4, 8, 16, 32, 64)
-_WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min")
 _BLOCKS_PER_SM = 4
 """Programs for each multiprocessor that hide each other's latency; more parts cost traffic."""
 _MOST_AXES = 3
+_MOST_ROLLED = 1  # axes of a result whose parts are joined in an unrolled loop
 _PROGRAM, _PROGRAMS = "tl.program_id", "tl.num_programs"
 
 
 class Split:
-    """The loop over a reduction is shared by several programs, whose parts a second kernel joins.
+    """Loops over a reduction are shared by several programs, whose parts a later kernel joins.
 
-    Applies to functions with one loop over a range that writes nothing, and carries sums, extremes,
-    or sums relative to a running maximum, as in attention; loops may be in it. Where there are
-    several loops, some of which may write, or places of extremes, see `split_phases`. Parts are in
-    buffers of the launcher; no atomics, so results do not depend on the order.
+    Applies to functions whose long loops carry sums, extremes, what comes with an extreme, or sums
+    relative to a running maximum, as in attention; loops may be in them, and some may write. Parts
+    are in buffers of the launcher; no atomics, so results do not depend on the order.
     """
 
     kind = "split reduction"
@@ -69,7 +85,7 @@ class Split:
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
         for launch in text.single:
-            programs = facts.programs(launch.function.name)
+            programs = facts.programs(launch)
             enough = _BLOCKS_PER_SM * facts.sms
             if programs is not None and programs >= enough:
                 continue
@@ -89,75 +105,109 @@ class Split:
 def _split_launch(text: KernelText, launch: Launch, parts: int) -> str:
     """Return the file with a launch split; empty if that cannot be.
 
-    Blocks that are carried have one size in both launches: a parameter, if it may change.
+    Blocks that are carried have one size in all of its launches: a parameter, if it may change.
     """
-    shared = _shared_loop(launch)
-    if shared is None:
-        return split_phases(text, launch, parts)
-    if any(total.shape for total in shared.statistics):
+    phases = _phases(launch)
+    if any(result.start.shape for phase in phases for result in phase.results):
         text = parse_kernel(lifted_constants(text)) or text
-        shared = _shared_loop(text.launches_of(launch.function.name)[0])
-    return "" if shared is None else _split_loop(text, shared, parts)
+        launch = text.launches_of(launch.function.name)[0]
+        phases = _phases(launch)
+    return _SplitWriter(text, launch, phases, parts).source() if phases else ""
 
 
 def _power_of_two_below(size: int) -> int:
     return 1 << max(size, 1).bit_length() - 1
 
 
+# ------------------------------------------------------------------------------- reading it
+
+
 @dataclass(frozen=True)
-class _SharedLoop:
-    """A loop whose trips several programs share.
+class _Result:
+    """What a loop leaves.
 
     Attributes:
-        launch: of its function.
-        place: the loop's, among the function's statements.
-        loop: without names that move on.
-        statistics: what it carries.
+        update: of each trip.
+        start: its first value.
     """
 
-    launch: Launch
+    update: Carried
+    start: Start
+
+    @property
+    def name(self) -> str:
+        """Name that holds it."""
+        return self.update.name
+
+
+@dataclass(frozen=True)
+class _Phase:
+    """A loop that programs share.
+
+    Attributes:
+        place: of the loop among the function's statements.
+        loop: the loop.
+        results: what it leaves; none if it only writes.
+        running: names that grow by the same each trip.
+    """
+
     place: int
     loop: Loop
-    statistics: list[Statistic]
-
-    @property
-    def axes(self) -> tuple[cst.BaseExpression, ...]:
-        """The grid's sizes."""
-        return self.launch.axes or ()
-
-    @property
-    def own_axis(self) -> int:
-        """The grid's axis of the parts, behind the launch's; its last one if all are taken."""
-        return min(len(self.axes), _MOST_AXES - 1)
+    results: tuple[_Result, ...]
+    running: tuple[Carried, ...]
 
 
-def _shared_loop(launch: Launch) -> _SharedLoop | None:
-    """Return the function's loop if several programs can share it; else ``None``."""
-    function, axes = launch.function, launch.axes
-    outer = [s for s in function.body if isinstance(s, (cst.For, cst.While))]
-    if axes is None or len(axes) > _MOST_AXES or len(outer) != 1 or len(function.loops) != 1:
+def _phases(launch: Launch) -> list[_Phase]:
+    """Return the loops that programs may share; none if the function is of another form."""
+    body, axes = launch.function.body, launch.axes
+    if axes is None or len(axes) > _MOST_AXES:
+        return []
+    phases: list[_Phase] = []
+    for place, statement in enumerate(body):
+        if isinstance(statement, cst.SimpleStatementLine):
+            if _writes(statement) and expression_statement(statement) is None:
+                return []
+            continue
+        loop = range_loop(statement)
+        is_long = loop is not None and not (
+            names_within(loop.start, loop.stop) <= {*launch.function.constants, "tl"}
+        )
+        phase = _phase_of_loop(launch, place, loop) if loop is not None and is_long else None
+        if phase is not None:
+            phases.append(phase)
+        elif is_long or _writes(statement) or "return" in render_code(statement):
+            return []
+    return phases if any(phase.results for phase in phases) else []
+
+
+def _writes(statement: cst.BaseStatement) -> bool:
+    return bool(calls_within(statement, *WRITES))
+
+
+def _phase_of_loop(launch: Launch, place: int, loop: Loop) -> _Phase | None:
+    body = launch.function.body
+    updates = carried_by(loop.body, loop.name)
+    if updates is None or not _writes_apart(loop, updates):
         return None
-    loop = function.loops[0]
-    place = function.body.index(loop.node)
-    before, after = function.body[:place], function.body[place + 1 :]
-    if any(called_name(call) in _WRITES for s in (*before, *loop.body) for call in calls_within(s)):
+    if _depends_on_program(loop.start, body[:place]):
+        return None  # it may be a part of a range already
+    running = tuple(u for u in updates.values() if u.kind is CarriedKind.RUNNING)
+    carried = [u for u in updates.values() if u.kind is not CarriedKind.RUNNING]
+    locals_ = {*assigned_names(*loop.body), loop.name} - {u.name for u in carried}
+    if locals_ & names_read_first(body[place + 1 :]):
         return None
-    if any(isinstance(node, cst.Return) for s in before for node in nodes_within(s)):
-        return None  # a program that ends early leaves its part as it was
-    if names_within(loop.stop) <= function.constants or _depends_on_program(loop.start, before):
-        return None  # it is short, or a part of a range already
-    try:
-        body = without_running(loop, names_within(*after))
-    except CannotLiftError:
+    results = []
+    for update in carried:
+        start = start_of_name(update.name, body[:place])
+        if start is None or (start.is_integer and update.kind is CarriedKind.RESCALED):
+            return None
+        if update.kind in (CarriedKind.SUM, CarriedKind.RESCALED) and not start.is_zero:
+            return None
+        results.append(_Result(update, start))
+    if not results and not _writes(loop.node):
         return None
-    statistics = carried_statistics(before, body, loop.name)
-    if not statistics:
-        return None
-    own = {loop.name, *assigned_names(*body)} - {statistic.name for statistic in statistics}
-    if own & names_within(*after) - set(assigned_names(*after)):
-        return None  # the last trip's value is used
-    whole = with_body(loop.node, body)
-    return _SharedLoop(launch, place, replace(loop, node=whole, body=tuple(body)), statistics)
+    results.sort(key=lambda result: bool(result.update.leader))
+    return _Phase(place, loop, tuple(results), running)
 
 
 def _depends_on_program(start: cst.BaseExpression, before: Sequence[cst.BaseStatement]) -> bool:
@@ -183,143 +233,328 @@ def _depends_on_program(start: cst.BaseExpression, before: Sequence[cst.BaseStat
     return False
 
 
+def _writes_apart(loop: Loop, updates: dict[str, Carried]) -> bool:
+    """Tell whether each trip writes at places of its own, as far as its variable decides."""
+    moving = {loop.name, *(u.name for u in updates.values() if u.kind is CarriedKind.RUNNING)}
+    for statement in walk_statements(loop.body):
+        binding = single_assignment(statement)
+        if binding is not None and names_within(binding.value) & moving:
+            moving.add(binding.target)
+    calls = calls_within(loop.node, *WRITES)
+    return all(
+        called_name(call) == "tl.store" and names_within(call.args[0].value) & moving
+        for call in calls
+    )
+
+
 # ------------------------------------------------------------------------------- writing it
 
 
-def _split_loop(text: KernelText, shared: _SharedLoop, parts: int) -> str:
-    launch, function = shared.launch, shared.launch.function
-    split = text.fresh("SPLIT")
-    buffers = {total.name: text.fresh(f"{total.name}_parts") for total in shared.statistics}
-    sizes = {total.name: _statistic_size(total, launch) for total in shared.statistics}
-    tensor = device_tensor(launch)
-    if any(size is None for size in sizes.values()) or not tensor:
-        return ""
-    pointers = {name: f"{buffer}_ptr" for name, buffer in buffers.items()}
-    programs = " * ".join(render_code(parenthesized(axis)) for axis in shared.axes)
-    first = _partial_kernel(shared, pointers, split)
-    second = _final_kernel(shared, pointers, split)
-    names_of = (text.fresh(f"{function.name}_parts"), text.fresh(f"{function.name}_whole"))
-    nodes = [
-        with_params(
-            renamed_function(function, name, body),
-            added=list(pointers.values()),
-            constants=[split],
+class _SplitWriter:
+    """Writes a launch as several.
+
+    Args:
+        text: the file.
+        launch: to be split.
+        phases: its loops.
+        parts: programs that share a loop, to begin with.
+    """
+
+    def __init__(
+        self, text: KernelText, launch: Launch, phases: Sequence[_Phase], parts: int
+    ) -> None:
+        self._text, self._launch, self._phases, self._parts = text, launch, phases, parts
+        self._axes = launch.axes or ()
+        self._split = text.fresh("SPLIT")
+        self._results = [result for phase in phases for result in phase.results]
+        names = launch.function.names
+        self._of, self._new = (self._free_suffix(word) for word in ("_of", "_new"))
+        self._trip = _free_name("part", names)
+        taken = set[str]()
+        self._buffers: list[dict[str, str]] = []
+        for phase in phases:
+            buffers = {}
+            for result in phase.results:
+                name = text.fresh(f"{result.name}_parts")
+                while name in taken:
+                    name += "_"
+                taken.add(name)
+                buffers[result.name] = name
+            self._buffers.append(buffers)
+
+    def _free_suffix(self, word: str) -> str:
+        """Return a suffix that makes no name of the function's out of a result's."""
+        while any(f"{r.name}{word}" in self._launch.function.names for r in self._results):
+            word += "_"
+        return word
+
+    def source(self) -> str:
+        """Return the text of the file; empty if a size is unknown to the launcher."""
+        launch, text, function = self._launch, self._text, self._launch.function
+        sizes = [self._size(result) for result in self._results]
+        tensor = device_tensor(launch)
+        if any(size is None for size in sizes) or not tensor:
+            return ""
+        bodies = self._bodies()
+        names = self._names(len(bodies))
+        extra = [f"{name}_ptr" for buffers in self._buffers for name in buffers.values()]
+        nodes = [
+            with_params(
+                renamed_function(function, name, body), added=extra, constants=[self._split]
+            )
+            for name, (body, _) in zip(names, bodies, strict=True)
+        ]
+        allocated = self._allocations([size or "1" for size in sizes], tensor)
+        buffers_of = {f"{name}_ptr": name for of in self._buffers for name in of.values()}
+        arguments = {**arguments_of(launch), **buffers_of, self._split: self._split}
+        order = [param.name.value for param in nodes[0].params.params]
+        arguments = {name: arguments[name] for name in order if name in arguments}
+        constants = {*function.constants, self._split}
+        launched = [
+            launch_line(
+                name,
+                self._grid(is_shared),
+                arguments,
+                options_of(launch),
+                constants,
+            )
+            for name, (_, is_shared) in zip(names, bodies, strict=True)
+        ]
+        allocated[0] = allocated[0].with_changes(leading_lines=launch.statement.leading_lines)
+        return changed_text(
+            text,
+            functions={function.name: nodes[0]},
+            added={function.name: nodes[1:]},
+            launches=[(launch.statement, [*allocated, *launched])],
+            parameters=[Parameter(self._split, self._parts, _PARTS)],
         )
-        for name, body in zip(names_of, (first, second), strict=True)
-    ]
-    launched = [
-        parse_statement(
-            f"{buffers[total.name]} = torch.empty(({split}, {programs}, {sizes[total.name]}), "
-            f"dtype={total.dtype}, device={tensor}.device)"
+
+    def _names(self, count: int) -> list[str]:
+        name = self._launch.function.name
+        if count == 2:
+            return [self._text.fresh(f"{name}_parts"), self._text.fresh(f"{name}_whole")]
+        return [self._text.fresh(f"{name}_step{at + 1}") for at in range(count)]
+
+    def _grid(self, is_shared: bool) -> str:
+        """Return a launch's grid; with parts, these are an axis behind, or share the last of 3."""
+        sizes = [render_code(axis) for axis in self._axes]
+        if is_shared and self._is_folded:
+            sizes[-1] = f"{render_code(parenthesized(self._axes[-1]))} * {self._split}"
+        elif is_shared:
+            sizes.append(self._split)
+        return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
+
+    def _allocations(self, sizes: Sequence[str], tensor: str) -> list[cst.BaseStatement]:
+        programs = " * ".join(render_code(parenthesized(axis)) for axis in self._axes)
+        names = [name for buffers in self._buffers for name in buffers.values()]
+        return [
+            parse_statement(
+                f"{name} = torch.empty(({self._split}, {programs}, {size}), "
+                f"dtype=torch.{'int64' if result.start.is_integer else 'float32'}, "
+                f"device={tensor}.device)"
+            )
+            for name, size, result in zip(names, sizes, self._results, strict=True)
+        ]
+
+    def _size(self, result: _Result) -> str | None:
+        """Return the number of a result's elements as code of the launcher."""
+        sizes = [in_launcher(parse_expression(n), self._launch) for n in result.start.shape]
+        if any(size is None for size in sizes):
+            return None
+        return " * ".join(render_code(parenthesized(size)) for size in sizes if size) or "1"
+
+    # ------------------------------------------------------------------------- bodies
+
+    def _bodies(self) -> list[tuple[list[cst.BaseStatement], bool]]:
+        """Return the kernels' statements, and whether programs share each."""
+        body, bodies = self._launch.function.body, []
+        last = len(body) - 1
+        for number, phase in enumerate(self._phases):
+            rest = body[phase.place + 1 :]
+            is_last = phase is self._phases[-1]
+            ends = is_last and not phase.results and not any(map(_writes, rest))
+            ahead = with_finite_starts(
+                self._ahead(number), [result.update for result in phase.results]
+            )
+            shared = [*ahead, *self._shared_loop(phase), *self._stores(number)]
+            bodies.append((list(map(self._unfolded, shared)), True))
+            if is_last and not ends:
+                tail = self._ahead(len(self._phases), last + 1)
+                bodies.append((tail, False))
+        return bodies
+
+    @property
+    def _is_folded(self) -> bool:
+        """Absence of a free axis for the parts."""
+        return len(self._axes) == _MOST_AXES
+
+    def _part(self) -> str:
+        if self._is_folded:
+            return f"({_PROGRAM}({_MOST_AXES - 1}) % {self._split})"
+        return f"{_PROGRAM}({len(self._axes)})"
+
+    def _unfolded(self, statement: cst.BaseStatement) -> cst.BaseStatement:
+        if not self._is_folded:
+            return statement
+        return _unfolded_axis(statement, _MOST_AXES - 1, self._split, kept=self._part())
+
+    def _ahead(self, number: int, place: int | None = None) -> list[cst.BaseStatement]:
+        """Return the statements ahead of a loop, with the joined results of earlier ones."""
+        body = self._launch.function.body
+        end = self._phases[number].place if place is None else place
+        begin = self._phases[number - 1].place if number else 0
+        at = {phase.place: index for index, phase in enumerate(self._phases)}
+        statements: list[cst.BaseStatement] = []
+        for index, statement in enumerate(body[:end]):
+            if index in at:
+                statements += self._joined(at[index])
+            elif not _writes(statement):
+                statements.append(statement)
+            elif index >= begin:  # each write happens in one of the kernels
+                statements.append(statement if place is not None else self._once(statement))
+        return statements
+
+    def _once(self, statement: cst.BaseStatement) -> cst.BaseStatement:
+        node = cst.ensure_type(parse_statement(f"if {self._part()} == 0:\n    pass\n"), cst.If)
+        return with_body(node, [statement])
+
+    def _shared_loop(self, phase: _Phase) -> list[cst.BaseStatement]:
+        """Return the loop over a part of its trips: contiguous ones, since followers ask which."""
+        loop = phase.loop
+        start, stop, step = (
+            render_code(parenthesized(node)) for node in (loop.start, loop.stop, loop.step)
         )
-        for total in shared.statistics
-    ]
-    launched[0] = launched[0].with_changes(leading_lines=launch.statement.leading_lines)
-    arguments = {**arguments_of(launch), **{pointers[n]: buffers[n] for n in buffers}, split: split}
-    order = [param.name.value for param in nodes[0].params.params]
-    arguments = {name: arguments[name] for name in order if name in arguments}
-    options, constants = options_of(launch), {*function.constants, split}
-    grids = (_grid_of_parts(shared, split), _plain_grid(shared.axes))
-    launched += [
-        launch_line(name, grid, arguments, options, constants)
-        for name, grid in zip(names_of, grids, strict=True)
-    ]
-    return changed_text(
-        text,
-        functions={function.name: nodes[0]},
-        added={function.name: nodes[1:]},
-        launches=[(launch.statement, launched)],
-        parameters=[Parameter(split, parts, _PARTS)],
-    )
+        names = self._launch.function.names
+        begin, end, trips = (_free_name(n, names) for n in ("part_begin", "part_end", "part_trips"))
+        length = stop if start == "0" else f"({stop} - {start})"
+        count = length if step == "1" else f"tl.cdiv({length}, {step})"
+        by = "" if step == "1" else f" * {step}"
+        ahead = [
+            f"{trips} = tl.cdiv({count}, {self._split})",
+            f"{begin} = {'' if start == '0' else f'{start} + '}{self._part()} * {trips}{by}",
+            f"{end} = tl.minimum({begin} + {trips}{by}, {stop})",
+        ]
+        for update in phase.running:
+            assert update.step is not None
+            moved = render_code(parenthesized(update.step))
+            ahead.append(f"{update.name} += {self._part()} * {trips} * {moved}")
+        bounds = f"{begin}, {end}" if step == "1" else f"{begin}, {end}, {step}"
+        words = [render_code(a) for a in _range_keywords(loop)]
+        over = f"{called_name(loop.node.iter)}({', '.join([bounds, *words])})"
+        shared = loop.node.with_changes(iter=parse_expression(over))
+        return [*map(parse_statement, ahead), shared]
+
+    def _stores(self, number: int) -> list[cst.BaseStatement]:
+        return [
+            parse_statement(
+                f"tl.store({self._pointer(number, result, self._part())}, {result.name})"
+            )
+            for result in self._phases[number].results
+        ]
+
+    def _pointer(self, number: int, result: _Result, part: str) -> str:
+        """Return the pointer to a result's part: (part, program, element)."""
+        program, count = f"{_PROGRAM}(0)", f"{_PROGRAMS}(0)"
+        for axis in range(1, len(self._axes)):
+            program = f"({program} * {_PROGRAMS}({axis}) + {_PROGRAM}({axis}))"
+            count = f"({count} * {_PROGRAMS}({axis}))"
+        shape = result.start.shape
+        size = "".join(f" * ({size})" for size in shape)
+        pointer = f"{self._buffers[number][result.name]}_ptr"
+        at = f"{part} * {count} + {program}"
+        base = f"{pointer} + ({at}){size}" if shape else f"{pointer} + {at}"
+        if len(shape) == 1:
+            return f"{base} + tl.arange(0, {shape[0]})"
+        if len(shape) == 2:
+            rows, columns = shape
+            row = f"tl.arange(0, {rows})[:, None] * {columns}"
+            return f"{base} + {row} + tl.arange(0, {columns})[None, :]"
+        return base
+
+    # ------------------------------------------------------------------------- joins
+
+    def _joined(self, number: int) -> list[cst.BaseStatement]:
+        """Return statements that join the parts of a loop's results."""
+        results = self._phases[number].results
+        if all(not result.start.shape for result in results):
+            return self._joined_scalars(number, results)
+        return self._joined_blocks(number, results)
+
+    def _joined_scalars(self, number: int, results: Sequence[_Result]) -> list[cst.BaseStatement]:
+        if not results:
+            return []
+        names = self._launch.function.names
+        parts = _free_name("parts", names)
+        lines = [f"{parts} = tl.arange(0, {self._split})"]
+        for result in results:
+            update, name = result.update, result.name
+            loaded = f"tl.load({self._pointer(number, result, parts)})"
+            if update.kind.is_extremum:
+                word = "max" if update.kind is CarriedKind.MAXIMUM else "min"
+                lines += [
+                    f"{name}{self._of} = {loaded}",
+                    f"{name} = tl.{word}({name}{self._of}, axis=0)",
+                ]
+            elif update.kind is CarriedKind.SUM:
+                lines.append(f"{name} = tl.sum({loaded}, axis=0)")
+            elif update.kind is CarriedKind.RESCALED:
+                shift = _guarded(update.leader)
+                scale = update.scaled(f"{update.leader}{self._of}", shift)
+                lines.append(f"{name} = tl.sum({loaded} * {scale}, axis=0)")
+            else:
+                leads = f"{update.leader}{self._of} == {update.leader}"
+                first = f"tl.min(tl.where({leads}, {parts}, {self._split}), axis=0)"
+                last = f"tl.max(tl.where({leads}, {parts}, -1), axis=0)"
+                taken = first if update.is_first else last
+                lines.append(f"{name} = tl.sum(tl.where({parts} == {taken}, {loaded}, 0), axis=0)")
+        return [parse_statement(line) for line in lines]
+
+    def _joined_blocks(self, number: int, results: Sequence[_Result]) -> list[cst.BaseStatement]:
+        firsts = [
+            parse_statement(f"{r.name} = tl.load({self._pointer(number, r, '0')})") for r in results
+        ]
+        rolled = max(len(result.start.shape) for result in results) > _MOST_ROLLED
+        over = "range" if rolled else "tl.static_range"
+        lines = [
+            f"{r.name}{self._of} = tl.load({self._pointer(number, r, self._trip)})" for r in results
+        ]
+        after: list[str] = []
+        for result in results:
+            update, name = result.update, result.name
+            if update.kind.is_extremum:
+                word = "maximum" if update.kind is CarriedKind.MAXIMUM else "minimum"
+                lines.append(f"{name}{self._new} = tl.{word}({name}, {name}{self._of})")
+                after.append(f"{name} = {name}{self._new}")
+            elif update.kind is CarriedKind.SUM:
+                lines.append(f"{name} = {name} + {name}{self._of}")
+            elif update.kind is CarriedKind.RESCALED:
+                leader = update.leader
+                shift = _guarded(f"{leader}{self._new}")
+                own, other = (
+                    update.scaled(leader, shift),
+                    update.scaled(f"{leader}{self._of}", shift),
+                )
+                lines.append(f"{name} = {name} * {own} + {name}{self._of} * {other}")
+            else:
+                leads = next(r.update for r in results if r.name == update.leader)
+                sign = ">" if leads.kind is CarriedKind.MAXIMUM else "<"
+                sign += "" if update.is_first else "="
+                test = f"{leads.name}{self._of} {sign} {leads.name}"
+                lines.append(f"{name} = tl.where({test}, {name}{self._of}, {name})")
+        inner = "".join(f"    {line}\n" for line in [*lines, *after])
+        return [
+            *firsts,
+            *parse_statements(f"for {self._trip} in {over}(1, {self._split}):\n{inner}"),
+        ]
 
 
-def _plain_grid(axes: Sequence[cst.BaseExpression]) -> str:
-    sizes = ", ".join(render_code(axis) for axis in axes)
-    return f"({sizes},)" if len(axes) == 1 else f"({sizes})"
-
-
-def _grid_of_parts(shared: _SharedLoop, split: str) -> str:
-    sizes = [render_code(axis) for axis in shared.axes]
-    if len(sizes) < _MOST_AXES:
-        return f"({', '.join([*sizes, split])})"
-    return f"({', '.join(sizes[:-1])}, {render_code(parenthesized(shared.axes[-1]))} * {split})"
-
-
-def _statistic_size(total: Statistic, launch: Launch) -> str | None:
-    """Return the number of a statistic's elements as code of the launcher."""
-    sizes = [in_launcher(parse_expression(size), launch) for size in total.shape]
-    if any(size is None for size in sizes):
-        return None
-    return " * ".join(render_code(parenthesized(size)) for size in sizes if size is not None) or "1"
-
-
-def _part_pointer(total: Statistic, pointer: str, part: str, axes: int) -> str:
-    """Return the pointer to a statistic's part: (part, program, element)."""
-    program, programs = f"{_PROGRAM}(0)", f"{_PROGRAMS}(0)"
-    for axis in range(1, axes):
-        program = f"({program} * {_PROGRAMS}({axis}) + {_PROGRAM}({axis}))"
-        programs += f" * {_PROGRAMS}({axis})"
-    size = "".join(f" * {size}" for size in total.shape)
-    grouped = f"({programs})" if axes > 1 else programs
-    base = f"{pointer} + ({part} * {grouped} + {program}){size}"
-    if len(total.shape) == 1:
-        return f"{base} + tl.arange(0, {total.shape[0]})"
-    if len(total.shape) == 2:
-        rows, columns = total.shape
-        row = f"tl.arange(0, {rows})[:, None] * {columns}"
-        return f"{base} + {row} + tl.arange(0, {columns})[None, :]"
-    return base
-
-
-def _partial_kernel(
-    shared: _SharedLoop, pointers: Mapping[str, str], split: str
-) -> list[cst.BaseStatement]:
-    loop, axis = shared.loop, shared.own_axis
-    folded = axis < len(shared.axes)
-    part = f"{_PROGRAM}({axis})" + (f" % {split}" if folded else "")
-    step = render_code(parenthesized(loop.step))
-    begin = f"{part} * {step}" if step != "1" else part
-    if render_code(loop.start) != "0":
-        begin = f"{render_code(parenthesized(loop.start))} + {begin}"
-    stride = f"{split} * {step}" if step != "1" else split
-    trips = loop.node.with_changes(
-        iter=parse_expression(f"range({begin}, {render_code(loop.stop)}, {stride})")
-    )
-    stores = [
-        parse_statement(
-            f"tl.store({_part_pointer(total, pointers[total.name], part, len(shared.axes))}, "
-            f"{total.name})"
-        )
-        for total in shared.statistics
-    ]
-    before = _with_finite_starts(shared.launch.function.body[: shared.place], shared.statistics)
-    if folded:
-        before = [_unfolded_axis(statement, axis, split) for statement in before]
-        trips = _unfolded_axis(trips, axis, split, kept=part)
-        stores = [_unfolded_axis(statement, axis, split, kept=part) for statement in stores]
-    return [*before, trips, *stores]
-
-
-def _with_finite_starts(
-    before: Sequence[cst.BaseStatement], statistics: Sequence[Statistic]
-) -> list[cst.BaseStatement]:
-    """Return statements with starts that a part without any trip may keep."""
-    starts = {total.name: total.start for total in statistics if total.start}
-    return [
-        parse_statement(f"{binding.target} = {starts[binding.target]}")
-        if (binding := single_assignment(statement)) is not None and binding.target in starts
-        else statement
-        for statement in before
-    ]
-
-
-def _unfolded_axis(node: Node, axis: int, split: str, kept: str = "") -> Node:
+def _unfolded_axis(node: Node, axis: int, split: str, kept: str) -> Node:
     """Return code with the index and the size of an axis as they were without the parts."""
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
     parts = [
         inner.left
         for inner in nodes_within(node)
-        if kept and isinstance(inner, cst.BinaryOperation) and render_code(inner) == kept
+        if isinstance(inner, cst.BinaryOperation) and render_code(inner) == kept
     ]
     for call in calls_within(node, _PROGRAM, _PROGRAMS):
         if program_axis(call) == axis and not any(call is part for part in parts):
@@ -327,36 +562,17 @@ def _unfolded_axis(node: Node, axis: int, split: str, kept: str = "") -> Node:
     return replace_each(node, pairs)
 
 
-def _final_kernel(
-    shared: _SharedLoop, pointers: Mapping[str, str], split: str
-) -> list[cst.BaseStatement]:
-    body = shared.launch.function.body
-    is_small = all(len(total.shape) < 2 for total in shared.statistics)  # then all loads at once
-    over = "tl.static_range" if is_small else "range"
-    loop = cst.ensure_type(parse_statement(f"for part in {over}({split}):\n    pass\n"), cst.For)
-    parts = {
-        total.name: f"tl.load({_part_pointer(total, pointers[total.name], 'part', axes)})"
-        for axes in [len(shared.axes)]
-        for total in shared.statistics
-    }
-    joined: list[str] = []
-    relative = [total for total in shared.statistics if total.maximum]
-    maxima = {total.maximum for total in relative}
-    for total in shared.statistics:
-        if total.name in maxima:
-            joined.append(f"{total.name}_part = {parts[total.name]}")
-            joined.append(f"{total.name}_joined = {total.joined(f'{total.name}_part')}")
-        elif not total.maximum:
-            joined.append(f"{total.name} = {total.joined(parts[total.name])}")
-    for total in relative:
-        peak = total.maximum
-        old = total.rescaled(f"{peak} - {peak}_joined")
-        new = total.rescaled(f"{peak}_part - {peak}_joined")
-        joined.append(f"{total.name} = {total.name} * {old} + {parts[total.name]} * {new}")
-    joined += [f"{peak} = {peak}_joined" for peak in sorted(maxima)]
-    before = _with_finite_starts(body[: shared.place], shared.statistics)
-    return [
-        *before,
-        with_body(loop, [parse_statement(line) for line in joined]),
-        *body[shared.place + 1 :],
-    ]
+def _guarded(name: str) -> str:
+    """Return a maximum, as a shift: 0 where nothing was seen, since infinities give no number."""
+    return f"tl.where({name} > {NEGATIVE_INFINITY}, {name}, 0.0)"
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _range_keywords(loop: Loop) -> list[cst.Arg]:
+    call = cst.ensure_type(loop.node.iter, cst.Call)
+    return [arg for arg in call.args if arg.keyword is not None]

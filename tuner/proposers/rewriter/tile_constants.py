@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -36,6 +37,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     statements_of,
     walk_statements,
 )
+from solkit.tuner.proposers.rewriter._shapes import block_shapes, elements_of
 from solkit.tuner.proposers.rewriter._values import as_blocked_loop
 
 __all__ = ["Constants", "Retile", "lifted_constants"]
@@ -49,6 +51,8 @@ _ELEMENTS = 1024
 """Elements of a block of an elementwise kernel to begin with: 8 a thread of 128."""
 _TILE_ELEMENTS = 4096
 _TRIP = 2048
+_MOST_ELEMENTS = 1 << 14
+"""Elements of any block: 64 registers a thread of 8 warps, as an accumulator of 128 x 128 has."""
 _PRODUCT_TILE = {"outer": 128, "inner": 64}
 
 
@@ -179,7 +183,12 @@ def _is_of_the_problem(text: KernelText, name: str) -> bool:
 
 
 def _grid_follows(launch: Launch, name: str) -> bool:
-    """Tell whether the grid changes with a constant: it names the argument, or looks it up."""
+    """Tell whether the grid changes with a constant: it names the argument, or looks it up.
+
+    Or it divides by the same number, and by which constant that is follows from the function.
+    """
+    if name in _divisors(launch):
+        return True
     argument, grid = launch.arguments.get(name), launch.grid
     if isinstance(grid, cst.Name):
         grid = launcher_definition(grid.value, launch.launcher) or grid
@@ -187,6 +196,43 @@ def _grid_follows(launch: Launch, name: str) -> bool:
     if any(render_code(subscript.slice[0]).strip("'\"") == name for subscript in subscripts):
         return True
     return isinstance(argument, cst.Name) and argument.value in names_within(grid)
+
+
+def _divisors(launch: Launch) -> dict[str, cst.BaseExpression]:
+    """Return constants that are numbers, with the divisor of the grid that each one is.
+
+    In ``cdiv(M, 32) * cdiv(N, 32)`` that is known of `BN` if the function has ``cdiv(N, BN)``; of
+    one that is left over, too.
+    """
+    places = [
+        call
+        for axis in launch.axes or ()
+        for call in calls_within(axis, "triton.cdiv")
+        if len(call.args) == 2 and integer_literal(call.args[1].value) is not None
+    ]
+    names = {
+        name: value
+        for name in sorted(block_constants(launch.function))
+        if (value := integer_literal(launch.arguments.get(name))) is not None
+    }
+    result: dict[str, cst.BaseExpression] = {}
+    for call in calls_within(launch.function.node, "tl.cdiv"):
+        size, name = (render_code(arg.value) for arg in call.args[:2])
+        mine = "" if size not in launch.arguments else render_code(launch.arguments[size])
+        for divisor in (place.args[1].value for place in places if _first_code(place) == mine):
+            if name in names and integer_literal(divisor) == names[name]:
+                result[name] = divisor
+    for name, value in names.items():
+        rest = [p.args[1].value for p in places if p.args[1].value not in result.values()]
+        alike = [node for node in rest if integer_literal(node) == value]
+        others = [n for n, v in names.items() if v == value and n not in result]
+        if name not in result and len(alike) == len(others) == 1:
+            result[name] = alike[0]
+    return result
+
+
+def _first_code(call: cst.Call) -> str:
+    return render_code(call.args[0].value)
 
 
 def _own_default(text: KernelText, argument: cst.BaseExpression | None) -> int | None:
@@ -269,6 +315,8 @@ def _replace_constant(
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [(argument, cst.Name(name))]
     if tile.axis is not None:
         pairs += _replace_in_grid(launch, tile, name)
+    elif tile.name in (divisors := _divisors(launch)):
+        pairs.append((divisors[tile.name], cst.Name(name)))
     pairs += [(guard, cst.Name(name)) for guard in _in_guards(launch, tile)]
     return in_statement(text.tree, launcher, pairs)
 
@@ -356,18 +404,33 @@ def _larger_defaults(launch: Launch, tiles: list[_Tile], facts: Facts) -> Mappin
     if _is_product(launch):
         usual = {t.name: _PRODUCT_TILE["outer" if t.tiles_grid else "inner"] for t in tiles}
     elif _has_two_axes(launch):
-        usual = _grow_smallest(tiles)
+        usual = _grow_smallest(launch, tiles, facts)
     else:
         usual = {t.name: _ELEMENTS if t.tiles_grid else _TRIP for t in tiles}
     larger = {t.name: max(t.value, usual[t.name]) for t in tiles}
-    return _still_enough(launch, tiles, larger, facts)
+    return _in_registers(launch, tiles, _still_enough(launch, tiles, larger, facts), facts)
+
+
+def _in_registers(
+    launch: Launch, tiles: list[_Tile], larger: dict[str, int], facts: Facts
+) -> dict[str, int]:
+    """Return blocks no larger than registers hold, unless the file's own are."""
+    values = {tile.name: tile.value for tile in tiles}
+    fixed = facts.constants(launch)
+    for shape in sorted(block_shapes(launch.function)):
+        while elements_of(shape, {**fixed, **larger}) > _MOST_ELEMENTS:
+            grown = [name for name in shape if larger.get(name, 0) > values.get(name, 0)]
+            if not grown:
+                break
+            larger[max(grown, key=lambda name: larger[name] / values[name])] //= 2
+    return larger
 
 
 def _still_enough(
     launch: Launch, tiles: list[_Tile], larger: dict[str, int], facts: Facts
 ) -> dict[str, int]:
     """Return blocks that leave a program for each multiprocessor, if their number is known."""
-    programs = facts.programs(launch.function.name)
+    programs = facts.programs(launch)
     for tile in tiles:
         while (
             programs is not None
@@ -381,17 +444,23 @@ def _still_enough(
     return larger
 
 
-def _grow_smallest(tiles: list[_Tile]) -> dict[str, int]:
+def _grow_smallest(launch: Launch, tiles: list[_Tile], facts: Facts) -> dict[str, int]:
     """Grow the smallest until a block has enough elements."""
     sizes = {tile.name: tile.value for tile in tiles}
-    total = 1
-    for size in sizes.values():
-        total *= size
-    while sizes and total < _TILE_ELEMENTS:
-        least = min(sizes, key=lambda name: sizes[name])
-        sizes[least] *= 2
-        total *= 2
+    fixed = facts.constants(launch)
+    while (
+        sizes
+        and math.prod(sizes.values()) < _TILE_ELEMENTS
+        and _largest_block(launch, {**fixed, **sizes}) < _TILE_ELEMENTS
+    ):
+        sizes[min(sizes, key=lambda name: sizes[name])] *= 2
     return sizes
+
+
+def _largest_block(launch: Launch, sizes: Mapping[str, int]) -> int:
+    """Return the elements of a function's largest block."""
+    shapes = block_shapes(launch.function)
+    return max((elements_of(shape, sizes) for shape in shapes), default=1)
 
 
 # ------------------------------------------------------------------------------- options
@@ -400,7 +469,7 @@ def _grow_smallest(tiles: list[_Tile]) -> dict[str, int]:
 def _with_options(text: KernelText, launch: Launch, larger: Facts | None) -> KernelText:
     """Return the file with warps and stages as parameters of the launcher."""
     function = launch.function
-    defaults = {"num_warps": _warps_of_launch(text, launch) if larger else 4}
+    defaults = {"num_warps": _warps_of_launch(text, launch, larger) if larger else 4}
     if function.loops:
         defaults["num_stages"] = 3
     call, parameters = launch.call, []
@@ -450,12 +519,14 @@ def _with_option(call: cst.Call, option: str, name: str) -> cst.Call:
     return call.with_changes(args=[*args, argument])
 
 
-def _warps_of_launch(text: KernelText, launch: Launch) -> int:
+def _warps_of_launch(text: KernelText, launch: Launch, facts: Facts) -> int:
     """Return the warps for a launch's blocks, as large as the file says."""
     if _is_product(launch):
         return 8
-    total, is_sized = 1, False
-    for tile in _tile_parameters(text, launch):
-        value = _own_default(text, launch.arguments[tile.name]) or tile.value
-        total, is_sized = total * value, True
-    return warps_for(total) if is_sized else 4
+    tiles = {
+        tile.name: _own_default(text, launch.arguments[tile.name]) or tile.value
+        for tile in _tile_parameters(text, launch)
+    }
+    if not tiles:
+        return 4
+    return warps_for(_largest_block(launch, {**facts.constants(launch), **tiles}))

@@ -1,12 +1,10 @@
 """What loops carry, by the algebra of their updates, and the rewrites that rest on it."""
 
-import libcst as cst
 import pytest
 from rewriting import rewritten, variants
 
 from solkit.tuner.proposers.rewriter._carried import CarriedKind, carried_by
 from solkit.tuner.proposers.rewriter._parse import parse_statements
-from solkit.tuner.proposers.rewriter.carried_statistics import carried_statistics
 from solkit.tuner.proposers.rewriter.lanes import Lanes
 from solkit.tuner.proposers.rewriter.split_loops import Split
 from solkit.tuner.proposers.rewriter.tile_constants import Retile
@@ -63,6 +61,8 @@ def test_updates_are_told_by_their_algebra(body, expected):
         "n = tl.maximum(m, x)\ns = s * tl.exp(m - n) + n\nm = n",  # it is not scaled by exp(-n)
         "n = tl.maximum(m, x)\ns = s * tl.exp(m - n) + tl.exp2(x - n)\nm = n",
         "while s < 1:\n    s += x",
+        "x = tl.load(p + i)\ntl.store(q + i, x + s)\ns += x",  # a running sum
+        "y = s * 2\nfor j in range(4):\n    tl.store(q + i + j, y)\ns += i",
         "a, b = f(a, b)",
     ],
 )
@@ -237,13 +237,61 @@ def test_the_number_of_parts_is_no_block_that_grows():
 
 @pytest.mark.parametrize(("factor", "is_joined"), [("scale", True), ("i", False), ("c", False)])
 def test_a_factor_of_the_exponent_is_the_same_in_all_trips(factor, is_joined):
-    before = cst.parse_module("m = -1e30\ns = 0.0\n").body
-    body = cst.parse_module(
+    body = parse_statements(
         "x = tl.load(p + i)\n"
         "c = tl.load(q + i)\n"
         "n = tl.maximum(m, x)\n"
         f"s = s * tl.exp((m - n) * {factor}) + tl.exp((x - n) * {factor})\n"
         "m = n\n"
-    ).body
-    joined = carried_statistics(before, body, "i")
-    assert (joined is not None) == is_joined
+    )
+    assert (carried_by(body, "i") is not None) == is_joined
+
+
+def test_a_factor_may_be_of_both_sides_of_a_difference():
+    body = parse_statements(
+        "f = scale * 1.44\n"
+        "n = tl.maximum(m, tl.max(x, 0))\n"
+        "s = s * tl.exp2(m * f - n * f) + tl.sum(tl.exp2((x - n) * f), 0)\n"
+        "m = n\n"
+    )
+    assert carried_by(body, "i")["s"].kind is RESCALED
+    other = parse_statements(
+        "n = tl.maximum(m, tl.max(x, 0))\n"
+        "s = s * tl.exp2(m * f - n * g) + tl.sum(tl.exp2((x - n) * f), 0)\n"
+        "m = n\n"
+    )
+    assert carried_by(other, "i") is None
+
+
+LOW = TWO_ROWS.replace(
+    "return torch.randn(M, N, device=device), torch.randn(M, N, device=device)",
+    "x, y = torch.randn(M, N, device=device), torch.randn(M, N, device=device)\n"
+    "    return x * 2.0**104 - 2.0**112, y * 2.0**104 - 2.0**112",  # about -5e33
+)
+
+
+@pytest.mark.parametrize("rewrite", [Split(), Lanes()])
+def test_a_maximum_may_be_far_below_zero(rewrite, is_right):
+    (made,) = variants(rewrite, LOW, **ROWS)
+    assert is_right(made, LOW, **ROWS)
+
+
+def test_a_part_may_see_nothing(is_right):
+    masked = TWO_ROWS.replace("c < N, other=-float", "c < 20, other=-float").replace(
+        "c < N, other=0.0", "c < 20, other=0.0"
+    )
+    masked = masked.replace("tl.where(c < N", "tl.where(c < 20").replace(
+        "def reference(x, y):", "def reference(x, y):\n    x, y = x[:, :20], y[:, :20]"
+    )
+    (made,) = variants(Split(), masked, **ROWS)
+    assert is_right(made, masked, **ROWS)
+
+
+def test_lanes_keep_places_of_64_bits():
+    wide = ARGMAX.replace("    at = 0\n", "    at = tl.zeros((), tl.int64)\n").replace(
+        "o + a, at)", "(o + a).to(tl.int64), at)"
+    )
+    made = rewritten(Lanes(), ARGMAX.replace("    at = 0\n", "    at = tl.full((), 0, tl.int64)\n"))
+    assert "at = tl.full((B,), 0, tl.int64)" in made
+    assert "2147483647" not in made
+    assert not variants(Lanes(), wide)  # another type in each trip

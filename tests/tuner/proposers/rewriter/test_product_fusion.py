@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from rewriting import variants
+from rewriting import HEADER, variants
 
+from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
 from solkit.tuner.proposers.rewriter.product_fusion import FuseProducts
 
 SIDES = {"M": 24, "N": 20, "K": 24}
@@ -144,3 +145,62 @@ def test_a_product_with_offsets_in_64_bits_keeps_them(is_right):
     assert "m[:, None].to(tl.int64) * stride" in fused
     assert kernels_of(fused) == ["scale_kernel", "product_kernel"]
     assert is_right(fused, wide, **SIDES)
+
+
+BLOCK_POINTERS = """
+TOLERANCE = {"rtol": 1e-3, "atol": 1e-3}
+
+
+def reference(a, b, bias, res):
+    return a @ b + bias + res
+
+
+def inputs(M=24, N=20, K=24, device="cuda"):
+    def t(*s):
+        return torch.randn(*s, device=device)
+
+    return t(M, K), t(K, N), t(N), t(M, N)
+
+
+@triton.jit
+def mm(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    i, j = tl.program_id(0), tl.program_id(1)
+    pa = tl.make_block_ptr(a, (M, K), (K, 1), (i * BM, 0), (BM, BK), (1, 0))
+    pb = tl.make_block_ptr(b, (K, N), (N, 1), (0, j * BN), (BK, BN), (1, 0))
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for _ in range(0, K, BK):
+        at = tl.load(pa, boundary_check=(0, 1), padding_option="zero")
+        acc = tl.dot(at, tl.load(pb, boundary_check=(0, 1), padding_option="zero"), acc)
+        pa = tl.advance(pa, (0, BK))
+        pb = tl.advance(pb, (BK, 0))
+    pc = tl.make_block_ptr(c, (M, N), (N, 1), (i * BM, j * BN), (BM, BN), (1, 0))
+    tl.store(pc, acc, boundary_check=(0, 1))
+
+
+@triton.jit
+def add(c, bias, res, out, K, M, BM: tl.constexpr, BN: tl.constexpr):
+    j, i = tl.program_id(0), tl.program_id(1)
+    pc = tl.make_block_ptr(c, (K, M), (M, 1), (j * BM, i * BN), (BM, BN), (1, 0))
+    pr = tl.make_block_ptr(res, (K, M), (M, 1), (j * BM, i * BN), (BM, BN), (1, 0))
+    po = tl.make_block_ptr(out, (K, M), (M, 1), (j * BM, i * BN), (BM, BN), (1, 0))
+    n = i * BN + tl.arange(0, BN)
+    v = tl.load(pc, boundary_check=(0, 1)) + tl.load(bias + n, mask=n < M, other=0.0)[None, :]
+    v += tl.load(pr, boundary_check=(0, 1))
+    tl.store(po, v, boundary_check=(0, 1))
+
+
+def kernel(a, b, bias, res):
+    (M, K), N = a.shape, b.shape[1]
+    c = torch.empty((M, N), dtype=torch.float32, device=a.device)
+    out = torch.empty((M, N), dtype=a.dtype, device=a.device)
+    mm[(triton.cdiv(M, 16), triton.cdiv(N, 16))](a, b, c, M, N, K, BM=16, BN=16, BK=16)
+    add[(triton.cdiv(M, 16), triton.cdiv(N, 32))](c, bias, res, out, M, N, BM=16, BN=32)
+    return out
+"""
+
+
+def test_an_epilogue_by_block_pointers_joins_though_its_names_mean_something_else(is_right):
+    plain = canonical_form(HEADER + BLOCK_POINTERS).removeprefix(HEADER)
+    (fused,) = variants(FuseProducts(), plain, **SIDES)
+    assert kernels_of(fused) == ["mm"]
+    assert is_right(fused, plain, **SIDES)

@@ -1,0 +1,113 @@
+"""Sizes of blocks and grids, from which defaults of rewritten files follow."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from rewriting import HEADER, brief, rewritten, variants
+
+from solkit.tuner.proposers.rewriter._mutation import Facts
+from solkit.tuner.proposers.rewriter._parse import parse_kernel
+from solkit.tuner.proposers.rewriter._shapes import block_shapes, elements_of
+from solkit.tuner.proposers.rewriter.row_tiles import Rows
+from solkit.tuner.proposers.rewriter.tile_constants import Constants, Retile
+
+ROWS_SUM = """
+@triton.jit
+def decode(q, k, o, S, D: tl.constexpr, BN: tl.constexpr):
+    row = tl.program_id(0)
+    d = tl.arange(0, D)
+    x = tl.load(q + row * D + d)
+    total = tl.zeros([D], tl.float32)
+    for s in range(0, S, BN):
+        n = s + tl.arange(0, BN)
+        y = tl.load(k + n[:, None].to(tl.int64) * D + d[None, :]).to(tl.float32)
+        w = tl.sum(x[None, :] * y, axis=1)
+        total += tl.sum(w[:, None] * y, axis=0)
+    tl.store(o + row * D + d, total)
+
+
+def kernel(q, k):
+    M, D = q.shape
+    o = torch.empty_like(q)
+    decode[(M,)](q, k, o, k.shape[0], D=D, BN=16)
+    return o
+"""
+
+
+def function_of(source):
+    text = parse_kernel(HEADER + source)
+    return text, text.single[0]
+
+
+def measured(source, grid, constants, **shape):
+    """Facts of a file whose only launch was recorded."""
+    _, launch = function_of(source)
+    name = launch.function.name
+    record = SimpleNamespace(name=name, grid=grid, constants=constants, arguments={})
+    analysis = SimpleNamespace(own=[SimpleNamespace(launch=record)])
+    result = SimpleNamespace(analysis=analysis, gap=None)
+    return Facts(replace(brief(source, **shape), result=result))
+
+
+def test_shapes_follow_broadcasting_and_reductions():
+    _, launch = function_of(ROWS_SUM)
+    shapes = block_shapes(launch.function)
+    assert ("BN", "D") in shapes
+    assert ("BN",) in shapes
+    assert max(elements_of(s, {"BN": 16, "D": 64}) for s in shapes) == 1024
+
+
+def test_blocks_do_not_outgrow_registers():
+    facts = measured(ROWS_SUM, (256, 1, 1), {"D": 64, "BN": 16}, M=256, S=4096, D=64)
+    text, _ = function_of(ROWS_SUM)
+    (made,) = [variant.source for variant in Retile().variants(text, facts)]
+    assert "BN=64" in made  # 64 x 64 are 4096 elements
+    assert "num_warps=8" in made  # 16 values a thread
+
+
+@pytest.mark.parametrize(("rows", "programs"), [(1, 1000), (8, 125)])
+def test_grids_of_rewritten_files_are_computed(rows, programs):
+    facts = measured(ROWS_SUM, (1000, 1, 1), {"D": 64, "BN": 16})
+    source = ROWS_SUM.replace("(M,)", "(triton.cdiv(M, ROWS),)").replace(
+        "def kernel(q, k)", f"def kernel(q, k, *, ROWS={rows})"
+    )
+    _, launch = function_of(source)
+    assert facts.programs(launch) == programs
+
+
+TILED = """
+@triton.jit
+def add(a, b, M, N, R: tl.constexpr, C: tl.constexpr):
+    pid = tl.program_id(0)
+    r = pid // tl.cdiv(N, C) * R + tl.arange(0, R)
+    c = (pid % tl.cdiv(N, C)) * C + tl.arange(0, C)
+    at = r[:, None] * N + c[None, :]
+    ok = (r[:, None] < M) & (c[None, :] < N)
+    tl.store(b + at, tl.load(a + at, mask=ok) + 1, mask=ok)
+
+
+def kernel(a):
+    M, N = a.shape
+    b = torch.empty_like(a)
+    add[(triton.cdiv(M, 16) * triton.cdiv(N, 32),)](a, b, M, N, R=16, C=32)
+    return b
+"""
+
+
+def test_programs_that_have_a_tile_take_no_rows():
+    assert not variants(Rows(), TILED, M=64, N=64)
+    lifted = rewritten(Retile(), TILED, M=64, N=64)
+    assert "triton.cdiv(M, R) * triton.cdiv(N, C)" in lifted
+    assert not variants(Rows(), lifted, M=64, N=64)
+
+
+def test_equal_numbers_of_a_flat_grid_are_told_apart():
+    square = TILED.replace("triton.cdiv(M, 16)", "triton.cdiv(M, 32)").replace("R=16", "R=32")
+    (lifted,) = variants(Constants(), square, M=64, N=64)
+    assert "triton.cdiv(M, R) * triton.cdiv(N, C)" in lifted
+    unknown = square.replace("pid // tl.cdiv(N, C)", "pid // wide").replace(
+        "pid % tl.cdiv(N, C)", "pid % wide"
+    )
+    (lifted,) = variants(Constants(), unknown, M=64, N=64)
+    assert "triton.cdiv(M, 32) * triton.cdiv(N, 32)" in lifted

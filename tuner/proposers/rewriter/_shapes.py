@@ -1,0 +1,130 @@
+"""Shapes of a function's blocks, as code, by Triton's rules of broadcasting.
+
+What is not known counts as a scalar, so a shape is never larger than the block.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    argument_of,
+    called_name,
+    calls_within,
+    integer_literal,
+    render_code,
+    single_assignment,
+    walk_statements,
+)
+
+__all__ = ["Shape", "block_shapes", "elements_of"]
+
+Shape = tuple[str, ...]
+
+_REDUCTIONS = ("sum", "max", "min", "argmax", "argmin", "reduce", "xor_sum")
+_SHAPED = {"tl.zeros": 0, "tl.full": 0, "tl.reshape": 1, "tl.broadcast_to": 1, "tl.view": 1}
+
+
+def block_shapes(function: JitFunction) -> set[Shape]:
+    """Return the shapes of all blocks that a function computes, loads or stores."""
+    worker = _Shapes()
+    for statement in walk_statements(function.body):
+        binding = single_assignment(statement)
+        if binding is not None:
+            worker.names[binding.target] = worker.shape_of(binding.value)
+        elif isinstance(statement, cst.SimpleStatementLine):
+            for call in calls_within(statement):
+                worker.shape_of(call)
+    return worker.seen
+
+
+def elements_of(shape: Shape, sizes: Mapping[str, int]) -> int:
+    """Return the elements of a block; an axis of unknown size counts as 1."""
+    return math.prod(int(size) if size.isdigit() else sizes.get(size, 1) for size in shape)
+
+
+@dataclass
+class _Shapes:
+    """Shapes so far.
+
+    Attributes:
+        names: of names.
+        seen: of all expressions.
+    """
+
+    names: dict[str, Shape] = field(default_factory=dict)
+    seen: set[Shape] = field(default_factory=set)
+
+    def shape_of(self, node: cst.BaseExpression) -> Shape:
+        shape = self._shape_of(node)
+        self.seen.add(shape)
+        return shape
+
+    def _shape_of(self, node: cst.BaseExpression) -> Shape:
+        if isinstance(node, cst.Name):
+            return self.names.get(node.value, ())
+        if isinstance(node, (cst.BinaryOperation, cst.BooleanOperation)):
+            return _broadcast([self.shape_of(node.left), self.shape_of(node.right)])
+        if isinstance(node, cst.Comparison):
+            others = [self.shape_of(target.comparator) for target in node.comparisons]
+            return _broadcast([self.shape_of(node.left), *others])
+        if isinstance(node, cst.UnaryOperation):
+            return self.shape_of(node.expression)
+        if isinstance(node, cst.Subscript):
+            return self._with_axes(node)
+        return self._shape_of_call(node) if isinstance(node, cst.Call) else ()
+
+    def _with_axes(self, node: cst.Subscript) -> Shape:
+        rest = list(self.shape_of(node.value))
+        entries = [render_code(element.slice) for element in node.slice]
+        if not set(entries) <= {":", "None"} or entries.count(":") != len(rest):
+            return ()
+        return tuple("1" if entry == "None" else rest.pop(0) for entry in entries)
+
+    def _shape_of_call(self, node: cst.Call) -> Shape:
+        name = called_name(node)
+        if name == "tl.arange":
+            end = argument_of(node, 1, "end")
+            return () if end is None else (render_code(end),)
+        if name in _SHAPED:
+            shape = argument_of(node, _SHAPED[name], "shape")
+            if not isinstance(shape, (cst.Tuple, cst.List)):
+                return ()
+            return tuple(render_code(element.value) for element in shape.elements)
+        if name == "tl.dot":
+            one, two = (self.shape_of(arg.value) for arg in node.args[:2])
+            return (*one[:-1], two[-1]) if one and two else ()
+        args = [self.shape_of(arg.value) for arg in node.args]
+        method = isinstance(node.func, cst.Attribute) and not _is_module(node.func.value)
+        if method and isinstance(node.func, cst.Attribute):
+            args.insert(0, self.shape_of(node.func.value))
+        word = name.rsplit(".", 1)[-1]
+        if word in _REDUCTIONS and args:
+            return _reduced(args[0], argument_of(node, 0 if method else 1, "axis"))
+        if word in ("trans", "T"):
+            return args[0][::-1] if args else ()
+        return _broadcast(args)
+
+
+def _is_module(node: cst.BaseExpression) -> bool:
+    while isinstance(node, cst.Attribute):
+        node = node.value
+    return isinstance(node, cst.Name) and node.value in ("tl", "triton", "libdevice")
+
+
+def _reduced(shape: Shape, axis: cst.BaseExpression | None) -> Shape:
+    place = integer_literal(axis) if axis is not None else None
+    if place is None or place >= len(shape):
+        return ()
+    return (*shape[:place], *shape[place + 1 :])
+
+
+def _broadcast(shapes: Sequence[Shape]) -> Shape:
+    rank = max(map(len, shapes), default=0)
+    whole = [shape for shape in shapes if len(shape) == rank]
+    return tuple(next((s for s in sizes if s != "1"), "1") for sizes in zip(*whole, strict=True))

@@ -1,0 +1,237 @@
+"""Classes that only launch become functions: autograd functions, and objects that are called.
+
+``Norm.apply(x)`` becomes a call of what its ``forward`` does, without the context, if nothing in
+the file asks for a gradient. ``Linear(32)(x)`` becomes a call of what ``__call__`` or ``forward``
+does, with the attributes that ``__init__`` sets as names. `inlining` then sees plain functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._parse import (
+    called_name,
+    calls_within,
+    names_within,
+    nodes_within,
+    parse_statement,
+    parse_statements,
+    render_code,
+    replace_each,
+    single_assignment,
+    statements_of,
+    with_body,
+)
+
+__all__ = ["with_plain_functions"]
+
+_GRADIENTS = {"backward", "grad", "requires_grad", "requires_grad_"}
+_CALLED = ("__call__", "forward")
+_CONTEXT_METHODS = ("save_for_backward", "mark_non_differentiable", "set_materialize_grads")
+
+
+@dataclass(frozen=True)
+class _Method:
+    """A method as a function of the module.
+
+    Attributes:
+        node: the function.
+        is_applied: whether it is called as ``Name.apply()``; else as ``Name()()``.
+    """
+
+    node: cst.FunctionDef
+    is_applied: bool
+
+
+def with_plain_functions(tree: cst.Module) -> cst.Module:
+    """Return the module in which calls of such classes are calls of functions."""
+    taken = names_within(tree)
+    methods = {
+        node.name.value: method
+        for node in tree.body
+        if isinstance(node, cst.ClassDef)
+        and f"{node.name.value}_call" not in taken
+        and (method := _method_of(node, tree)) is not None
+    }
+    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    used: list[cst.FunctionDef] = []
+    for call in calls_within(tree):
+        name, arguments = _call_of_class(call)
+        method = methods.get(name)
+        if method is not None and method.is_applied == (called_name(call) == f"{name}.apply"):
+            pairs.append((call, cst.Call(cst.Name(method.node.name.value), arguments)))
+            used.append(method.node)
+    if not pairs:
+        return tree
+    tree = replace_each(tree, pairs)
+    rest = [s for s in tree.body if not _is_unused_class(s, tree, set(methods))]
+    functions = {node.name.value: node for node in used}
+    place = next((at for at, s in enumerate(rest) if _is_launcher(s)), len(rest))
+    return tree.with_changes(body=[*rest[:place], *functions.values(), *rest[place:]])
+
+
+def _is_launcher(statement: cst.CSTNode) -> bool:
+    return isinstance(statement, cst.FunctionDef) and statement.name.value == "kernel"
+
+
+def _is_unused_class(statement: cst.CSTNode, tree: cst.Module, names: set[str]) -> bool:
+    if not isinstance(statement, cst.ClassDef) or statement.name.value not in names:
+        return False
+    others = (node for node in tree.body if node is not statement)
+    return statement.name.value not in names_within(*others)
+
+
+def _call_of_class(call: cst.Call) -> tuple[str, Sequence[cst.Arg]]:
+    """Return the class's name and the arguments: of ``__init__`` first, by keyword."""
+    if called_name(call).endswith(".apply"):
+        return called_name(call).removesuffix(".apply"), call.args
+    if not isinstance(call.func, cst.Call) or any(a.keyword for a in call.args):
+        return "", ()
+    if any(a.keyword is None for a in call.func.args):
+        return "", ()
+    of_object = [a.with_changes(keyword=_own(a.keyword)) for a in call.func.args]
+    return called_name(call.func), (*call.args, *of_object)
+
+
+def _own(keyword: cst.Name | None) -> cst.Name:
+    assert keyword is not None
+    return cst.Name(f"own_{keyword.value}")
+
+
+def _method_of(node: cst.ClassDef, tree: cst.Module) -> _Method | None:
+    """Return what a call of a class does; ``None`` if it is of another form."""
+    functions = {s.name.value: s for s in statements_of(node) if isinstance(s, cst.FunctionDef)}
+    bases = [render_code(base.value) for base in node.bases]
+    if any(base.endswith("Function") for base in bases):
+        forward = functions.get("forward")
+        return None if forward is None or _asks_gradients(tree, node) else _applied(node, forward)
+    called = [functions[name] for name in _CALLED if name in functions]
+    if len(called) != 1 or bases not in ([], ["torch.nn.Module"], ["nn.Module"], ["object"]):
+        return None
+    return _called(node, called[0], functions.get("__init__"))
+
+
+def _asks_gradients(tree: cst.Module, node: cst.ClassDef) -> bool:
+    """Tell whether the file outside a class names a gradient."""
+    others = [statement for statement in tree.body if statement is not node]
+    attributes = (n for n in nodes_within(*others) if isinstance(n, cst.Attribute))
+    keywords = (
+        n.keyword.value for n in nodes_within(*others) if isinstance(n, cst.Arg) and n.keyword
+    )
+    return bool({a.attr.value for a in attributes} & _GRADIENTS or set(keywords) & _GRADIENTS)
+
+
+def _applied(node: cst.ClassDef, forward: cst.FunctionDef) -> _Method | None:
+    params = forward.params.params
+    if not params or forward.params.star_kwarg or isinstance(forward.params.star_arg, cst.Param):
+        return None
+    context = params[0].name.value
+    body = [s for s in statements_of(forward) if not _only_keeps(s, context)]
+    if context in names_within(*body):
+        return None
+    return _Method(_function(node, forward, params[1:], body), is_applied=True)
+
+
+def _only_keeps(statement: cst.BaseStatement, context: str) -> bool:
+    """Tell whether a statement only keeps values in the context."""
+    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+        return False
+    small = statement.body[0]
+    if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
+        return called_name(small.value) in [f"{context}.{name}" for name in _CONTEXT_METHODS]
+    if not isinstance(small, cst.Assign) or context in names_within(small.value):
+        return False
+    targets = [render_code(target.target) for target in small.targets]
+    is_pure = not any(isinstance(n, cst.Call) for n in nodes_within(small.value))
+    return is_pure and all(target.startswith(f"{context}.") for target in targets)
+
+
+def _called(
+    node: cst.ClassDef, method: cst.FunctionDef, init: cst.FunctionDef | None
+) -> _Method | None:
+    """Return a method with the attributes that ``__init__`` sets as names of its own."""
+    own = method.params.params[0].name.value if method.params.params else ""
+    begin = [] if init is None else list(_attributes_set(init))
+    if not own or None in begin:
+        return None
+    set_names = {name for pair in begin if pair is not None for name in pair[:1]}
+    ahead = [parse_statement(f"own_at_{p[0]} = {p[1]}") for p in begin if p is not None]
+    body = _with_own_names(statements_of(method), own, set_names)
+    if body is None:
+        return None
+    others = [] if init is None else init.params.params[1:]
+    renamed = [p.with_changes(name=cst.Name(f"own_{p.name.value}")) for p in others]
+    if any(param.default is None for param in renamed) or (init and init.params.kwonly_params):
+        return None
+    function = _function(node, method, method.params.params[1:], [*ahead, *body])
+    params = function.params.with_changes(kwonly_params=renamed)
+    return _Method(function.with_changes(params=params), is_applied=False)
+
+
+def _attributes_set(init: cst.FunctionDef) -> Iterator[tuple[str, str] | None]:
+    """Yield names of attributes with the code of their values; ``None`` for what is more."""
+    own = init.params.params[0].name.value
+    params = {p.name.value: cst.Name(f"own_{p.name.value}") for p in init.params.params[1:]}
+    for statement in statements_of(init):
+        text = render_code(statement).strip()
+        if text == "super().__init__()" or text.startswith(('"""', "pass")):
+            continue
+        small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+        if not isinstance(small, cst.Assign) or len(small.targets) != 1:
+            yield None
+            return
+        target, value = render_code(small.targets[0].target), small.value
+        name = target.removeprefix(f"{own}.")
+        pure = not any(isinstance(n, (cst.Call, cst.Lambda)) for n in nodes_within(value))
+        if not name.isidentifier() or name == target or own in names_within(value) or not pure:
+            yield None
+            return
+        pairs = [
+            (n, params[n.value])
+            for n in nodes_within(value)
+            if isinstance(n, cst.Name) and n.value in params
+        ]
+        yield name, render_code(replace_each(value, pairs))
+
+
+def _with_own_names(
+    body: Sequence[cst.BaseStatement], own: str, attributes: set[str]
+) -> list[cst.BaseStatement] | None:
+    """Return statements in which attributes of the object are names; ``None`` if more is used."""
+    result = []
+    for statement in body:
+        if (binding := single_assignment(statement)) is not None and binding.target == own:
+            return None
+        pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [
+            (n, cst.Name(f"own_at_{n.attr.value}"))
+            for n in nodes_within(statement)
+            if isinstance(n, cst.Attribute)
+            and render_code(n.value) == own
+            and n.attr.value in attributes
+        ]
+        if any(
+            isinstance(n, cst.AssignTarget) and render_code(n.target).startswith(f"{own}.")
+            for n in nodes_within(statement)
+        ):
+            return None
+        result.append(replace_each(statement, pairs) if pairs else statement)
+    return None if own in names_within(*result) else result
+
+
+def _function(
+    node: cst.ClassDef,
+    method: cst.FunctionDef,
+    params: Sequence[cst.Param],
+    body: Sequence[cst.BaseStatement],
+) -> cst.FunctionDef:
+    function = cst.ensure_type(
+        parse_statements("def f():\n    pass\n")[0], cst.FunctionDef
+    ).with_changes(
+        name=cst.Name(f"{node.name.value}_call"),
+        params=method.params.with_changes(params=list(params)),
+        leading_lines=[cst.EmptyLine(indent=False), cst.EmptyLine(indent=False)],
+    )
+    return with_body(function, body)
