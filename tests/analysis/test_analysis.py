@@ -309,7 +309,9 @@ def test_ops_of_a_library_launch_their_own_kernels(in_child, order):
         registered = {
             "kernel": lambda: lib.impl("op", add, dispatch_key="CUDA"),
             "fake": lambda: lib._register_fake("op", lambda x, _: torch.empty_like(x)),
-            "meta": lambda: lib.impl("op", lambda x, _: torch.empty_like(x), "Meta"),
+            "meta": lambda: lib.impl(
+                "op", lambda x, _: torch.empty_like(x), "Meta", allow_override=False
+            ),
         }
         for name in order:
             registered[name]()
