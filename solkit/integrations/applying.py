@@ -76,13 +76,9 @@ def apply(folder: str | os.PathLike[str]) -> None:
     chooser = _TunedChooser(read_applied_folder(folder), os.fspath(folder))
     if _STATE.chooser is None:
         atexit.register(_print_summary)
-    _stop_watch()
     _STATE.chooser = chooser
     live_tuned.serve(chooser)
-    cache = Path(folder, CACHE)
-    if cache.is_dir():
-        _STATE.watch = CompileWatch(cache.absolute())
-        _STATE.watch.start()
+    _serve_cache(folder)
 
 
 def is_for_this_gpu(tuned: TunedFolder, device_index: int = 0) -> bool:
@@ -112,6 +108,8 @@ def apply_further(tuned: TunedFolder, folder: str | os.PathLike[str]) -> None:
         chooser.notes.update(before.notes)
     _STATE.chooser = chooser
     live_tuned.serve(chooser)
+    if Path(folder, CACHE).is_dir():
+        _serve_cache(folder)
 
 
 def read_applied_folder(folder: str | os.PathLike[str]) -> TunedFolder:
@@ -138,6 +136,15 @@ def choose_for(folder: str | os.PathLike[str], device: str) -> None:
     _STATE.device = device
     _STATE.chooser = _TunedChooser(read_tuned_folder(folder), os.fspath(folder))
     live_tuned.serve(_STATE.chooser)
+
+
+def _serve_cache(folder: str | os.PathLike[str]) -> None:
+    """Put what was compiled ahead where Triton looks, and note what is compiled after all."""
+    _stop_watch()
+    cache = Path(folder, CACHE)
+    if cache.is_dir():
+        _STATE.watch = CompileWatch(cache.absolute())
+        _STATE.watch.start()
 
 
 def _stop_watch() -> None:

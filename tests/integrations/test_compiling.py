@@ -283,3 +283,14 @@ def test_a_training_step_is_recorded_with_its_backward_pass(tmp_path, tuned_by_b
     compiled(x).sum().backward()
     assert torch.equal(model[0].weight.grad, grad)
     assert (len(tuned_by_batch), bool(closed)) == (1, True)
+
+
+def test_kernels_that_were_compiled_ahead_for_the_folder_are_found(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "own"))
+    key = tmp_path / "folder" / "triton_cache" / "KEY"
+    key.mkdir(parents=True)
+    (key / "__grp__k.json").write_text('{"child_paths": {}}')
+    tuned = TunedFolder("h100-sxm", "", triton.__version__)
+    write_tuned_folder(tmp_path / "folder", tuned)
+    compiling._session_of(tmp_path / "folder", 5.0)
+    assert (tmp_path / "own" / "KEY" / "__grp__k.json").exists()

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import call_kernels
 import pytest
 import torch
+from inductor_tuners import make_tuner
 from triton._C.libtriton import native_specialize_impl
 from triton.backends.nvidia.compiler import CUDABackend
 
@@ -253,11 +254,11 @@ def watch(tmp_path, monkeypatch):
     watch.stop()
 
 
-def compile_event(name: str, cache_hit: bool) -> None:
+def compile_event(name: str, cache_hit: bool, key: str = "") -> None:
     from triton import knobs
 
     knobs.compilation.listener(
-        src=SimpleNamespace(name=name), metadata={}, metadata_group={}, times=None,
+        src=SimpleNamespace(name=name), metadata={"hash": key}, metadata_group={}, times=None,
         cache_hit=cache_hit,
     )  # fmt: skip
 
@@ -270,6 +271,25 @@ def test_what_is_compiled_after_all_is_said(watch, tmp_path):
         compile_event(name, False)
     assert watch.sentence().startswith("compiled after all: late (2 times), other; ")
     assert "is of Triton 3.6.0, and this is" in watch.sentence()
+
+
+def test_what_other_processes_compile_for_inductor_is_counted_once(watch, monkeypatch):
+    module = importlib.import_module("torch._inductor.runtime.triton_heuristics")
+    keys = iter(("00" * 16, "01" * 16, "02" * 16))
+
+    def compile_elsewhere(_, config):
+        kernel = SimpleNamespace(hash=next(keys))
+        return SimpleNamespace(config=config, kernel=kernel, make_launcher=lambda: None)
+
+    monkeypatch.setattr(module.CachingAutotuner, "_precompile_config", compile_elsewhere)
+    monkeypatch.setattr(module.CachingAutotuner, "_make_launchers", lambda _: None)
+    (watch.cache / ("A" * 26)).mkdir()  # 16 bytes of 0 in base 32
+    compile_event("in this process", False, "02" * 16)
+    tuner = make_tuner(module, (1024, 512, 256))
+    for _ in range(2):
+        tuner.precompile()
+    assert watch.compiled == {"in this process": 1, "triton_poi_fused_mul_0": 1}
+    assert watch.hits == 1
 
 
 def test_a_listener_of_the_users_is_still_asked(tmp_path, monkeypatch):
