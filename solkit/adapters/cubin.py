@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -19,13 +19,19 @@ from solkit.adapters import line_table
 from solkit.adapters.line_table import Row, Sections, read_string
 from solkit.core import Device
 
-__all__ = ["CubinError", "Function", "parse_functions"]
+__all__ = ["CubinError", "Function", "architecture", "parse_functions"]
 
 _SYMTAB, _RELA, _NOBITS = 2, 4, 8  # ELF, sh_type
 _REGISTERS, _STACK = 0x2F, 0x12  # EIATTR_REGCOUNT, EIATTR_MIN_STACK_SIZE
 _BRANCHES = 0x34  # EIATTR_INDIRECT_BRANCH_TARGETS
 _MOST_THREADS, _THREADS = 0x05, 0x10  # EIATTR_MAX_THREADS, EIATTR_REQNTID
-_PARAMETERS, _CLUSTER = 0x17, 0x3D  # EIATTR_KPARAM_INFO, EIATTR_CTA_PER_CLUSTER
+_CLUSTER = 0x3D  # EIATTR_CTA_PER_CLUSTER
+_PARAMETERS: Mapping[int, Callable[[int], int]] = {
+    0x17: lambda packed: packed >> 18,
+    0x45: lambda packed: packed & 0xFFFF,
+}
+"""Sizes of parameters: EIATTR_KPARAM_INFO has 14 bits above others, its second version below."""
+_NEW_FLAGS = 8  # EI_ABIVERSION
 _HAS_BYTES = 4  # EIFMT_SVAL
 
 
@@ -151,6 +157,17 @@ def parse_functions(cubin: bytes) -> Mapping[str, Function]:
         return functions_by_name
 
 
+def architecture(binary: bytes) -> int:
+    """Return the architecture that an ELF file is for, such as 90; 0 if it does not say.
+
+    Its flags have it in the second byte since the eighth version of the ABI, before in the first.
+    """
+    if binary[:4] != b"\x7fELF" or len(binary) < 0x34:
+        return 0
+    (flags,) = struct.unpack_from("<I", binary, 0x30)
+    return int(flags >> 8 & 0xFF if binary[8] >= _NEW_FLAGS else flags & 0xFF)
+
+
 @contextlib.contextmanager
 def _known_form() -> Iterator[None]:
     try:
@@ -236,11 +253,11 @@ def _three(data: bytes | None) -> tuple[int, int, int] | None:
 
 
 def _parameters(own: Sequence[tuple[int, bytes]]) -> Iterator[tuple[int, int]]:
-    """Yield offset and size of each parameter: index, ordinal, offset, then 14 bits of size."""
+    """Yield offset and size of each parameter: index, ordinal, offset, then the packed size."""
     for code, data in own:
-        if code == _PARAMETERS:
+        if code in _PARAMETERS:
             _, _, offset, packed = struct.unpack_from("<IHHI", data)
-            yield offset, packed >> 18
+            yield offset, _PARAMETERS[code](packed)
 
 
 def _indirect_branches(own: Sequence[tuple[int, bytes]]) -> Iterator[tuple[int, tuple[int, ...]]]:

@@ -80,6 +80,7 @@ __all__ = [
     "inside_custom_ops",
     "install",
     "is_custom_op",
+    "record_launch",
     "recording_into",
     "recording_launches",
     "tensor_argument",
@@ -105,7 +106,7 @@ def install(device: Device) -> None:
     _private_caches()
     knobs.runtime.interpret = False  # interpreted kernels launch nothing
     fake_cuda.when_imported("helion.runtime.kernel", fake_helion.install)
-    fake_cuda.when_imported("cuda.tile", partial(fake_cutile.install, record=_record_launch))
+    fake_cuda.when_imported("cuda.tile", partial(fake_cutile.install, record=record_launch))
     fake_cuda.when_imported("tilelang.jit", fake_tilelang.install)
     fake_cuda.when_imported("tilelang.autotuner.tuner", fake_tilelang.install_autotuner)
     driver = fake_driver(device)
@@ -154,12 +155,12 @@ class _Stub:
 
     def run(self, x: Any, y: Any, z: Any, *rest: Any) -> None:
         """Record a launch; `rest` is stream, function, two metadata, two hooks, arguments."""
-        _record_launch(self.kernel, (int(x), int(y), int(z)), rest[6:])
+        record_launch(self.kernel, (int(x), int(y), int(z)), rest[6:])
 
     def __getitem__(self, grid: Sequence[Any]) -> Any:
         _poison_inputs()
         x, y, z = (*grid, 1, 1)[:3]
-        return lambda *args, **_: _record_launch(self.kernel, (int(x), int(y), int(z)), args)
+        return lambda *args, **_: record_launch(self.kernel, (int(x), int(y), int(z)), args)
 
     def _init_handles(self) -> None: ...
 
@@ -252,7 +253,8 @@ def _launch_again(
         seen.arguments, seen.is_repeating = {}, False
 
 
-def _record_launch(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[Any]) -> None:
+def record_launch(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[Any]) -> None:
+    """Record a launch in the current recording, if there is one."""
     seen = launch_recording.current_recording()
     known_arguments = seen.arguments if seen else {}
     values = [known_arguments.get(id(arg)) or argument_of(arg, known_arguments) for arg in args]

@@ -40,7 +40,7 @@ def language_of(error: BaseException) -> str:
     """Return the language that an error comes from; empty if it comes from none of them.
 
     It was raised inside its package, or by C code that a line of the user's called, whose file uses
-    the package.
+    the package; of a language that is captured, no such C code runs.
     """
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     names = [
@@ -67,7 +67,8 @@ def _used_languages(frame: FrameType) -> Iterator[str]:
         name = (
             getattr(value, "__name__", "") if type(value) is type(sys) else _module_of_value(value)
         )
-        if language := _language_of_module(name):
+        language = _language_of_module(name)
+        if language and language not in _CAPTURED:
             yield language
 
 

@@ -259,12 +259,19 @@ def machine_codes(compiled: Sequence[Compiled], device: Device) -> list[Code | s
         return [None if kernel.cubin is None else read(kernel.ptx) for kernel in compiled]
     cubins = [kernel.cubin for kernel in compiled if kernel.cubin is not None]
     try:
-        functions = [_only_function(cubin.parse_functions(binary)) for binary in cubins]
+        binaries = [kernel for kernel in compiled if kernel.cubin is not None]
+        functions = [
+            _function_of(cubin.parse_functions(binary), kernel.entry)
+            for kernel, binary in zip(binaries, cubins)
+        ]
         mends = [mended_lines(kernel.ptx) for kernel in compiled if kernel.cubin is not None]
         codes = iter(machine_code(functions, _architecture(device), mends) if functions else [])
         return [None if kernel.cubin is None else next(codes) for kernel in compiled]
     except (UnsupportedError, CubinError):
-        return [None if kernel.cubin is None else _read_alone(kernel.cubin) for kernel in compiled]
+        return [
+            None if kernel.cubin is None else _read_alone(kernel.cubin, kernel.entry)
+            for kernel in compiled
+        ]
 
 
 def _architecture(device: Device) -> str:
@@ -273,16 +280,18 @@ def _architecture(device: Device) -> str:
     return f"{major}{minor}{'a' if major >= 9 else ''}"
 
 
-def _read_alone(cubin: bytes) -> Code | str:
+def _read_alone(cubin: bytes, name: str) -> Code | str:
     """Return the code of a cubin that cannot be read with others, or why it is unreadable."""
     try:
-        return _only_function(parse_listing(disassemble(cubin)))
+        return _function_of(parse_listing(disassemble(cubin)), name)
     except (UnsupportedError, CubinError) as error:
         return str(error)
 
 
-def _only_function(functions: Mapping[str, T]) -> T:
-    """Return the only function of a cubin."""
+def _function_of(functions: Mapping[str, T], name: str = "") -> T:
+    """Return a function of a cubin by its name; without one its only function."""
+    if name in functions:
+        return functions[name]
     if len(functions) != 1:
         raise CubinError(f"expected one function, got {len(functions)}")
     return next(iter(functions.values()))

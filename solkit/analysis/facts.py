@@ -90,7 +90,12 @@ def facts_of(
     if read is not None and facts.registers is not None:
         facts = replace(facts, estimated=("shared", "barriers"))
     is_foreign = isinstance(captured.kernel.function, ForeignKernel)
+    if is_foreign and compiled.ptx and not compiled.ttgir:
+        follow_ptx = partial(_ptx_requests, captured, compiled, device)
+        return portable(_with_requests(facts, follow_ptx, device))
     if is_foreign and facts.registers is not None:
+        if not compiled.ttgir:
+            return _of_machine_code(facts)
         facts = replace(facts, estimated=_ESTIMATED_LAYOUTS)
     elif depth is Depth.LOWERED and target.allocate is not None:
         facts = _with_estimates(facts, compiled, captured.kernel.options.get("maxnreg"))
@@ -108,6 +113,23 @@ def facts_of(
 
     lines = source_lines(captured.kernel.function)
     return portable(_with_requests(facts, follow, device), lines)
+
+
+def _ptx_requests(
+    captured: CapturedLaunch, compiled: Compiled, device: Device, resident: Occupancy
+) -> Requests:
+    """Follow a launch of PTX, whose arguments are known by their place."""
+    how = captured.kernel.options["launch"]
+    names, arguments = list(captured.arguments), list(captured.arguments.values())
+    grid = Grid(how.grid, how.block)
+    return cuda.cuda_requests(compiled, arguments, names, grid, device, resident)
+
+
+def _of_machine_code(facts: Facts) -> Facts:
+    """Return facts of a launch of which only the machine code is known."""
+    missing = "trips of loops, bytes and operations are not, so its time is not modelled"
+    note = f"Only the machine code of {facts.launch.name} is known: {missing}."
+    return replace(facts, depth=Depth.MACHINE, notes=(*facts.notes, note))
 
 
 def portable(facts: Facts, lines_of_source: Mapping[str, str] = _NO_LINES) -> Facts:

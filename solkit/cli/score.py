@@ -54,6 +54,14 @@ _ParamsFile = Annotated[
         help="A best_config.json of `solkit tune` or `solkit emit`; --params go before it.",
     ),
 ]
+_Launch = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT",
+        help="How a .cubin or .ptx is launched, unless a .launch.toml beside it says so: "
+        "'grid=1024; block=256; args=fp32[4096], 4096; outputs=0'.",
+    ),
+]
 _FailUnder = Annotated[
     float | None,
     _options.advanced(min=0.0, max=1.0, help="Exit with 5 if the SOL score of a shape is lower."),
@@ -85,6 +93,7 @@ def score(
     shape: _options.Shapes = None,
     params: _options.Params = None,
     params_file: _ParamsFile = None,
+    launch: _Launch = None,
     precision: _options.PrecisionOption = Precision.TOLERANCE,
     measure: _options.Measure = None,
     protocol: _options.TimingProtocolOption = TimingProtocol.COLD,
@@ -111,6 +120,8 @@ def score(
         _base.check_readable(*kernels, reference, solution, params_file)
         outputs.check(*kernels, reference, solution, params_file)
         chosen = _chosen_params(params, params_file, shapes, device)
+        if launch is not None:
+            chosen = {**(chosen or {}), "launch": launch}
         pairs = _pair_with_problems(kernels, reference, solution)
         for candidate, problem in pairs:
             _declared.check_declared_names(candidate, problem, shapes, chosen)

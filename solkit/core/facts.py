@@ -46,6 +46,9 @@ class Depth(str, enum.Enum):
     """Triton's own IR; no LLVM, no ptxas. Estimates are marked. CUDA C++ is compiled instead."""
     COMPILED = "compiled"
     """The machine code: registers, spills, shared memory, instructions."""
+    MACHINE = "machine"
+    """The machine code alone, of a kernel whose program is not known: no trips of loops, no bytes
+    and no operations, so no modelled time."""
 
 
 @dataclass(frozen=True)

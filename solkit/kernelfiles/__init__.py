@@ -22,6 +22,8 @@ _FORMATS = (
     (_native.recognises, _native.NativeKernel),
 )
 
+_BINARIES = (".cubin", ".ptx")
+
 
 def load(path: str, reference: str | None = None) -> LoadedKernel:
     """Import a kernel file, or read a problem folder.
@@ -36,6 +38,10 @@ def load(path: str, reference: str | None = None) -> LoadedKernel:
     """
     if _is_problem(reference or path):
         return _load_problem(reference or path, path if reference is not None else None)
+    if path.endswith(_BINARIES):
+        from solkit.kernelfiles import _binary  # it loads the driver's fakes
+
+        return _binary.load_binary(path, reference)
     candidate = import_file(path)
     other = import_file(reference) if reference is not None else None
     for recognises, form in _FORMATS:
@@ -45,6 +51,7 @@ def load(path: str, reference: str | None = None) -> LoadedKernel:
         "holds no kernel that SolKit can read; expected one of: reference() and inputs() "
         "[and kernel()]; Model and get_inputs() [and ModelNew]; ModelNew with --reference FILE; "
         f"a @triton.jit function with LAUNCH or a {Path(path).stem}.launch.toml beside it; "
+        "a .cubin or .ptx with the same or --launch; "
         "a problem folder of SOL-ExecBench or FlashInfer-Bench",
         path,
     )

@@ -46,9 +46,9 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["TritonKernel", "recognises"]
+__all__ = ["LAUNCH_KEYS", "TritonKernel", "recognises"]
 
-_KEYS = {"kernel", "args", "sizes", "constants", "grid", "outputs", "shapes"}
+LAUNCH_KEYS = {"kernel", "args", "sizes", "constants", "grid", "outputs", "shapes"}
 _TENSOR = re.compile(r"^(?P<dtype>\w+)\[(?P<dims>[^\]]*)\](\s*<\s*(?P<below>.+))?$")
 
 
@@ -82,7 +82,15 @@ def _places_left_open(place: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 class TritonKernel(LoadedKernel):
-    """One Triton kernel with its launch description."""
+    """One Triton kernel with its launch description.
+
+    Attributes:
+        keys: that a description may have.
+        form: of the file.
+    """
+
+    keys = LAUNCH_KEYS
+    form = "triton"
 
     def __init__(self, module: ModuleType, problem_module: ModuleType) -> None:
         self._module = module
@@ -96,7 +104,7 @@ class TritonKernel(LoadedKernel):
             problem=Problem(
                 name=Path(self._path).stem,
                 path=file_of_module(problem_module) if self._reference is not None else self._path,
-                format="triton",
+                format=self.form,
                 reference="reference" if self._reference is not None else None,
                 sizes=dict(self._launch.get("sizes", {})),
                 shapes=tuple(self._launch.get("shapes", ())) or ({},),
@@ -114,17 +122,17 @@ class TritonKernel(LoadedKernel):
         if hasattr(self._module, "LAUNCH"):
             launch, path = self._module.LAUNCH, self._path
         else:
-            path = str(_launch_description_path(self._module))
+            path = str(self._description_path())
             with blaming_user_code(path, "reading it as TOML"):
                 launch = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         if not isinstance(launch, dict):
             raise KernelFileError(f"LAUNCH is {launch!r}; expected a dict", path)
-        unknown = set(launch) - _KEYS
+        unknown = set(launch) - self.keys
         missing = {"args", "grid", "outputs"} - set(launch)
         if unknown or missing:
             raise KernelFileError(
                 f"the launch description lacks {sorted(missing)} and has unknown "
-                f"{sorted(unknown)}; its keys are: {', '.join(sorted(_KEYS))}",
+                f"{sorted(unknown)}; its keys are: {', '.join(sorted(self.keys))}",
                 path,
             )
         if todos := [f"{place}: {text}" for place, text in _places_left_open("LAUNCH", launch)]:
@@ -132,6 +140,9 @@ class TritonKernel(LoadedKernel):
                 f"the launch description has {len(todos)} TODO left: {'; '.join(todos)}", path
             )
         return dict(launch)
+
+    def _description_path(self) -> Path:
+        return _launch_description_path(self._module)
 
     def _find_kernel(self) -> tuple[str, Any]:
         kernels = _triton_kernels(self._module)
@@ -220,8 +231,7 @@ class TritonKernel(LoadedKernel):
             scope = {**meta, **sizes, **constants}
             return tuple(int(_evaluate_arithmetic(axis, scope, self._path)) for axis in listed)
 
-        if autotuner_of(self._jit) is None:
-            grid({})  # fails now if it names an unknown constant
+        start = self._launcher(grid, constants)
 
         def kernel(*args: Any) -> list[torch.Tensor]:
             outs = {
@@ -230,10 +240,25 @@ class TritonKernel(LoadedKernel):
                 )
                 for name in self._outputs
             }
-            self._jit[grid](**dict(zip(names, args)), **outs, **constants)
+            start({**dict(zip(names, args)), **outs})
             return list(outs.values())
 
         return kernel
+
+    def _launcher(
+        self, grid: Callable[[Mapping[str, Any]], tuple[int, ...]], constants: Mapping[str, Value]
+    ) -> Callable[[Mapping[str, Any]], None]:
+        """Return a function that launches the kernel with arguments by name."""
+        if autotuner_of(self._jit) is None:
+            grid({})  # fails now if it names an unknown constant
+
+        def start(arguments: Mapping[str, Any]) -> None:
+            self._jit[grid](**arguments, **constants)
+
+        return start
+
+    def _evaluate(self, expression: Any, scope: Mapping[str, Value]) -> Any:
+        return _evaluate_arithmetic(expression, scope, self._path)
 
     def _make_argument(
         self, name: str, spec: Any, sizes: Mapping[str, Value], device: str, empty: bool = False

@@ -109,6 +109,7 @@ __all__ = [
     "guesses_so_far",
     "has_tensors",
     "install",
+    "is_installed",
     "known_value",
     "memory_bus_bits",
     "placing_line",
@@ -147,6 +148,11 @@ def install(device: Device) -> None:
     fake_torch_cuda(device)
     fake_graphs()
     _state.installed = True
+
+
+def is_installed() -> bool:
+    """Tell whether this process has a fake GPU."""
+    return bool(_state.installed)
 
 
 def prepare() -> None:

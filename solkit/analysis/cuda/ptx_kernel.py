@@ -148,7 +148,7 @@ def _closing_brace(text: str, at: int) -> int:
 
 
 def _parameters(text: str) -> Iterator[Parameter]:
-    for part in text.split(",\n"):
+    for part in text.split(","):
         match = _PARAMETER.search(part.strip())
         if match:
             _, bits, name, length = match.groups()

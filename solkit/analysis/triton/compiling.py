@@ -80,6 +80,8 @@ def _with_instruction_counts(compiled: Sequence[Compiled], device: Device) -> tu
         if isinstance(code, str):
             result = replace(result, unread=code)
         elif code is not None:
-            result = replace(result, instructions=instruction_mix(code))
+            mix = instruction_mix(code)
+            tensor = mix.of("tensor") > 0 if result.tensor_cores is None else result.tensor_cores
+            result = replace(result, instructions=mix, tensor_cores=tensor)
         results.append(result)
     return tuple(results)

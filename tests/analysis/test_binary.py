@@ -1,0 +1,169 @@
+"""Kernels given as a cubin or as PTX: what is known of them, and what is said to be missing."""
+
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+
+import pytest
+
+from solkit import kernelfiles
+from solkit.adapters import fake_cuda
+from solkit.adapters.binary_kernels import read_binary
+from solkit.adapters.cubin import architecture
+from solkit.analysis.candidate import analyse
+from solkit.core import AnalysisStatus, Depth
+from solkit.errors import KernelFileError, ParamsError
+from solkit.kernelfiles._binary import parse_launch
+from solkit.kernelfiles.seeding import seeded_workload
+from solkit.roofline import devices
+
+DATA = Path(__file__).parents[1] / "adapters/data"
+N = 1 << 20
+PTX = """
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry doubled(.param .u64 x, .param .u64 out, .param .u32 n)
+{
+    .reg .pred %p<2>;
+    .reg .f32 %f<3>;
+    .reg .b32 %r<6>;
+    .reg .b64 %rd<8>;
+    ld.param.u64 %rd1, [x];
+    ld.param.u64 %rd2, [out];
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, %ctaid.x;
+    mov.u32 %r3, %ntid.x;
+    mov.u32 %r4, %tid.x;
+    mad.lo.s32 %r5, %r2, %r3, %r4;
+    setp.ge.s32 %p1, %r5, %r1;
+    @%p1 bra $done;
+    mul.wide.s32 %rd3, %r5, 4;
+    cvta.to.global.u64 %rd4, %rd1;
+    add.s64 %rd5, %rd4, %rd3;
+    ld.global.f32 %f1, [%rd5];
+    add.f32 %f2, %f1, %f1;
+    cvta.to.global.u64 %rd6, %rd2;
+    add.s64 %rd7, %rd6, %rd3;
+    st.global.f32 [%rd7], %f2;
+$done:
+    ret;
+}
+"""
+TOML = """
+sizes = { N = 1048576 }
+args = { x = "fp32[N]", out = "fp32[N]", n = "N" }
+outputs = ["out"]
+grid = ["cdiv(N, 256)"]
+block = [256]
+"""
+IN_A_LINE = f"grid={N // 256}; block=256; args=fp32[{N}], fp32[{N}], {N}; outputs=1"
+
+
+@pytest.fixture
+def ptx(tmp_path):
+    path = tmp_path / "doubled.ptx"
+    path.write_text(PTX)
+    return path
+
+
+@pytest.fixture
+def softmax(tmp_path):
+    path = tmp_path / "softmax.cubin"
+    path.write_bytes(lzma.decompress((DATA / "cutile_softmax_90.cubin.xz").read_bytes()))
+    return path
+
+
+def analysed(path, name="h100", **params):
+    with fake_cuda.fake_tensors():
+        loaded = kernelfiles.load(str(path))
+    return analyse(seeded_workload(loaded, {}, params), devices.find(name), {})
+
+
+def test_ptx_is_followed_with_the_arguments_of_its_launch(in_child, ptx):
+    ptx.with_suffix(".launch.toml").write_text(TOML)
+    analysis = in_child(analysed, ptx)
+    assert analysis.status is AnalysisStatus.COMPLETE, analysis.notes
+    (kernel,) = analysis.kernels
+    assert kernel.facts.depth is Depth.COMPILED
+    assert (kernel.launch.grid, kernel.launch.num_warps) == ((N // 256, 1, 1), 8)
+    load, store = kernel.facts.requests.accesses
+    assert (load.argument, store.argument) == ("x", "out")
+    assert load.requested_bytes == store.requested_bytes == 4 * N
+    assert kernel.facts.requests.operations["fp32"] == N
+    assert kernel.facts.registers > 0
+    assert kernel.model is not None
+
+
+def test_a_launch_in_one_line_is_that_of_a_file(in_child, ptx):
+    (kernel,) = in_child(lambda: analysed(ptx, launch=IN_A_LINE)).kernels
+    assert kernel.demand.dram_read_bytes == kernel.demand.dram_write_bytes == 4 * N
+
+
+def test_of_a_cubin_the_report_says_what_is_not_known(in_child, softmax):
+    sizes = read_binary(str(softmax), "rows_of_128").parameter_sizes()
+    listed = ", ".join("fp32[1024, 1024]" if size == 8 else "1024" for size in sizes)
+    launch = f"kernel=rows_of_128; grid=1024; args={listed}"  # its threads stand in the cubin
+    analysis = in_child(lambda: analysed(softmax, launch=launch))
+    (kernel,) = analysis.kernels
+    assert kernel.facts.depth is Depth.MACHINE
+    assert kernel.facts.registers > 0
+    assert kernel.facts.instructions.total > 100
+    assert kernel.occupancy is not None
+    assert kernel.facts.requests is kernel.model is None
+    assert any("its time is not modelled" in note for note in analysis.notes)
+
+
+def test_machine_code_of_another_gpu_is_no_verdict(in_child, softmax):
+    def child():
+        sizes = read_binary(str(softmax), "rows_of_128").parameter_sizes()
+        listed = ", ".join("fp32[1024, 1024]" if size == 8 else "1024" for size in sizes)
+        return analysed(softmax, "b200", launch=f"kernel=rows_of_128; grid=1024; args={listed}")
+
+    analysis = in_child(child, device="b200")
+    (kernel,) = analysis.kernels
+    assert kernel.error is None
+    assert any("is for sm_90" in note and "sm_100" in note for note in analysis.notes)
+
+
+def test_ptx_that_is_wrong_is_the_kernels_fault(in_child, ptx):
+    ptx.write_text(PTX.replace("add.f32 %f2", "add.f33 %f2"))
+    (kernel,) = in_child(lambda: analysed(ptx, launch=IN_A_LINE)).kernels
+    assert kernel.error.startswith("ptxas: ")
+    assert ".f33" in kernel.error
+
+
+def test_without_a_launch_both_ways_to_give_one_are_named(in_child, ptx):
+    def child():
+        with pytest.raises(ParamsError, match=r"doubled\.launch\.toml beside it, or --launch"):
+            analysed(ptx)
+
+    in_child(child)
+
+
+def test_a_file_without_the_kernel_names_those_that_it_has(ptx):
+    with pytest.raises(KernelFileError, match="'tripled'; the file has: doubled"):
+        read_binary(str(ptx), "tripled")
+
+
+def test_a_part_of_a_launch_that_is_not_known_names_the_valid_ones():
+    with pytest.raises(KernelFileError, match="'girth=3'; expected NAME=VALUE of: args, block"):
+        parse_launch("grid=1; girth=3", "k.cubin")
+
+
+def test_a_cubin_says_how_it_must_be_launched(softmax):
+    binary = read_binary(str(softmax), "rows_of_128")
+    assert architecture(softmax.read_bytes()) == 90
+    assert binary.threads() == (256, 1, 1)
+    assert binary.parameter_sizes() == (8, 4, 4, 4, 4) * 2  # a pointer, two sizes, two strides
+
+
+@pytest.mark.gpu
+def test_ptx_computes_on_a_gpu_what_it_says(ptx):
+    import torch
+
+    loaded = kernelfiles.load(str(ptx))
+    workload = loaded.workload({}, {"launch": IN_A_LINE})
+    (out,) = workload.run_kernel()
+    torch.testing.assert_close(out, 2 * workload.args[0])
