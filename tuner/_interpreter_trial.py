@@ -30,6 +30,7 @@ from solkit.core import Value
 from solkit.kernelfiles import LoadedKernel, Workload, load
 from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking.exact import is_inexact, reference_in
+from solkit.processes.priority import lower_priority
 
 __all__ = ["TrialSize", "check_alone", "even_sizes", "judge", "prepare", "sizes_to_try", "warm_up"]
 
@@ -342,7 +343,11 @@ def _difference(ran: _RunOutputs, case: _Case) -> str:
 
 
 def _arrange_process() -> None:
-    """Fill unwritten memory with NaN; give launchers that ask for the number of SMs one."""
+    """Fill unwritten memory with NaN; give launchers that ask for the number of SMs one.
+
+    Candidates may be measured meanwhile, so others come first.
+    """
+    lower_priority()
     torch.use_deterministic_algorithms(True, warn_only=True)
     properties = types.SimpleNamespace(multi_processor_count=_FEW_SMS, major=9, minor=0)
     cuda: Any = torch.cuda

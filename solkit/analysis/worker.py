@@ -31,6 +31,7 @@ from solkit.kernelfiles import LoadedKernel
 from solkit.kernelfiles.rounding import round_to_tf32
 from solkit.kernelfiles.seeding import seed_everything, seeded_workload
 from solkit.processes.channel import Channel, ClosedError
+from solkit.processes.priority import lower_priority
 from solkit.roofline.work import work_of
 from solkit.spans import span
 
@@ -94,6 +95,8 @@ def serve(device: Device, path: str, reference: str | None, descriptor: int) -> 
     """
     sys.setrecursionlimit(2 * sys.getrecursionlimit())  # fake tensors add frames to the user's
     sys.dont_write_bytecode = True  # Python keeps the old code of a file saved twice in a second
+    if device.source == "nvml":  # candidates may be measured meanwhile
+        lower_priority()
     reads = Reads()
     channel = Channel.of(descriptor, trusting=True)
     fake_device(device)

@@ -96,6 +96,8 @@ took 64 s of a budget of 30 while it had 120."""
 
 _MOST_SMALLER = 3
 """Sizes of a held-out shape that are tried where the GPU's memory is too small for it."""
+_SMALLER_SHARE = 1 / 8
+"""Share of the memory that these may take: filling all of it takes minutes."""
 _NO_ROOM = "Held out {} does not fit into the GPU's memory:"
 
 
@@ -497,7 +499,7 @@ class _Run:
                 break
             if not self.world.holds(replace(base, shape=at), replace(rival, shape=at)):
                 return None
-            if not self.world.may_fit(at):
+            if not self.world.may_fit(at, 1.0 if at is shape else _SMALLER_SHARE):
                 continue
             tries += 1
             try:

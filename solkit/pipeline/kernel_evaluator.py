@@ -457,8 +457,8 @@ class KernelEvaluator:
         fails = there.result.analysis.failure not in (None, here.result.analysis.failure)
         return not fails and there.result.work.dram_bytes <= most
 
-    def may_fit(self, shape: Mapping[str, Value]) -> bool:
-        """Tell whether the GPU may hold what comparing two candidates at a shape takes.
+    def may_fit(self, shape: Mapping[str, Value], share: float = 1.0) -> bool:
+        """Tell whether a share of the GPU's memory holds what comparing two candidates takes.
 
         Only bytes that the reference needs are counted, so what is refused surely does not fit.
         """
@@ -467,7 +467,7 @@ class KernelEvaluator:
             return True  # measuring it says what is wrong
         work = prospect.result.work
         least = least_memory_bytes(work.dram_read_bytes, work.dram_write_bytes, candidates=2)
-        return least <= self.device.memory_bytes
+        return least <= share * self.device.memory_bytes
 
     def measure(self, point: Point, variant: Variant) -> VariantOutcome:
         """Check a candidate and time it; again if the conditions were unreliable."""
@@ -574,6 +574,11 @@ class KernelEvaluator:
             if variant.id not in self._begun:
                 begun = self._checkers.submit(self.checks, variant.source, brief)
                 self._begun[variant.id] = begun
+
+    def is_checked(self, variant: Variant) -> bool:
+        """Tell whether `check` returns at once, or nothing of it is awaited."""
+        begun = self._begun.get(variant.id)
+        return begun is None or begun.done() or not self.overlaps
 
     def check(self, variant: Variant, brief: Brief) -> Variant:
         """Return the variant with what can be found out of its results without a GPU."""

@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -61,6 +61,8 @@ _ALIKE_LOG2 = _UNKNOWN_LOG2
 """L: forecasts that differ by more than the kernel model's own error are of other programs."""
 _MOST_FAILURES = 3
 """A variant is given up after so many failures with no success, none of them for want of memory."""
+_READY_SHARE = 0.5
+"""Share of the largest expected improvement for which the GPU does not wait for a check."""
 _DRAWS, _MOST_DRAWN = 512, 300  # samples of the joint posterior, and candidates in one
 
 
@@ -215,15 +217,28 @@ class Frontier:
         is_better = (mean[:, None] + root @ normal < edge) * works[:, None]
         return float(1 - np.prod(1 - is_better, axis=0).mean())
 
-    def choose(self) -> Point | None:
-        """Return what to measure next; ``None`` if nothing is left. It is not given again."""
+    def choose(self, is_ready: Callable[[str], bool] = lambda _: True) -> Point | None:
+        """Return what to measure next; ``None`` if nothing is left. It is not given again.
+
+        Args:
+            is_ready: whether a variant can be measured at once; those that can go first, if they
+                promise nearly as much.
+        """
         remaining = self.remaining()
         if not remaining:
             return None
+        remaining = self._prefer_ready(remaining, is_ready)
         self._choices += 1
         point = self._choose_best(remaining)
         self._asked.add(point.key)
         return point
+
+    def _prefer_ready(self, remaining: list[Point], is_ready: Callable[[str], bool]) -> list[Point]:
+        ready = [point for point in remaining if is_ready(point.variant)]
+        if not ready or len(ready) == len(remaining) or self.best_ms is None:
+            return remaining
+        best, best_ready = (self._improvements(points).max() for points in (remaining, ready))
+        return ready if best_ready >= _READY_SHARE * best else remaining
 
     def foremost(self, count: int) -> list[Point]:
         """Return what would be measured next, the most promising first, as far as is known now."""

@@ -148,6 +148,9 @@ class VariantEvaluator(Protocol):
     def expect(self, variants: Sequence[tuple[Variant, Brief]]) -> None:
         """Expect variants to be checked soon, the most promising first, with their briefs."""
 
+    def is_checked(self, variant: Variant) -> bool:
+        """Tell whether `check` returns at once, or nothing of it is awaited."""
+
     def check(self, variant: Variant, brief: Brief) -> Variant:
         """Return the variant with what can be found out of its results without a GPU.
 
@@ -247,7 +250,7 @@ class EvolutionSearch:
             return Stopped.NOTHING_RUNS
         while (stopped := self._stop_reason()) is None:
             self._advance_round(is_awaited=len(self.archive) == 1 or not self._promises_gain())
-            if (point := self._frontier.choose()) is None:
+            if (point := self._frontier.choose(self._is_ready)) is None:
                 if self._round is None and not self._can_propose():
                     return Stopped.EXHAUSTED
                 continue
@@ -451,6 +454,9 @@ class EvolutionSearch:
             return point
         limited = replace(point.configuration, hopeless_ms=HOPELESS * best_ms)
         return replace(point, configuration=limited)
+
+    def _is_ready(self, name: str) -> bool:
+        return self._world.is_checked(self.archive[name].variant)
 
     def _check_once(self, variant: Variant) -> Variant:
         """Return the variant with what is known of its results, which is found out once."""

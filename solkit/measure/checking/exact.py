@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 from solkit.adapters.dispatch_modes import DispatchMode
 from solkit.errors import UnsupportedError
@@ -131,11 +131,17 @@ class _WideReference:
                 raise TooSlowError(f"the reference in wide arithmetic takes {one_s:.2g} s a run")
         moves = [_Moves(value, self._step) for value in values]
         few = any(value.numel() < _FEW**2 for value in values if is_inexact(value))
-        for draw in range(1, 1 + (_DRAWS_OF_FEW if few else _DRAWS)):
+        draws = _DRAWS_OF_FEW if few else _DRAWS
+        for draw in range(1, 1 + draws) if self._has_nearby_inputs() else ():
             for move, output in zip(moves, self._nearby_outputs(draw), strict=True):
                 move.add_draw(output)
                 del output  # it would stay in memory while the next ones are computed
         return [move.exact_output() for move in moves]
+
+    def _has_nearby_inputs(self) -> bool:
+        """Tell whether any input has other values near it: integers and bools have none."""
+        leaves = tree_leaves((self._workload.args, dict(self._workload.kwargs)))
+        return any(isinstance(leaf, torch.Tensor) and is_inexact(leaf) for leaf in leaves)
 
     def _nearby_outputs(self, draw: int) -> list[torch.Tensor]:
         """Return the outputs on nearby inputs; fp8 ones stay if the reference takes no others."""

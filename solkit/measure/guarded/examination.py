@@ -47,7 +47,7 @@ _SINGLE = SamplingPlan(warmup=1, minimum=8, maximum=8)
 _SINGLE_FACTOR, _SINGLE_MORE_MS = 2.0, 0.01
 """Allowances for a single call, which finds weights and workspaces less warm."""
 _TYPICAL = 2  # inputs of calls at the median, whose needs are measured
-_LOOKS, _LOOKS_AT_LARGE = 6, 2
+_LOOKS, _FEW_LOOKS = 6, 2
 """About how many calls of the first round have their outputs judged: of large inputs fewer, as each
 needs the reference in wide arithmetic, which takes longer than all the calls. One is certain, at a
 secret place: of two that chance alone chooses among ten calls, there is none one time in nine."""
@@ -189,7 +189,8 @@ class Examination:
 
     def _time_with(self, redraws: Redraws, plan: SamplingPlan, timer: Timer) -> _Timed:
         order = random.Random(self._request.seed)
-        most = _LOOKS_AT_LARGE if self.checks.is_large else _LOOKS
+        are_few = self.checks.is_large or self._request.searching
+        most = _FEW_LOOKS if are_few else _LOOKS
         calls = plan.warmup + plan.minimum
         certain = secret.randrange(calls) if most else None
         looks = max(most - 1, 0) / calls

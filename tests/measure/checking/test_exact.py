@@ -126,6 +126,21 @@ def test_ties_give_other_integers():
     assert not output.sensitivity.any()
 
 
+def test_integers_have_no_nearby_inputs_so_the_reference_runs_once():
+    runs = []
+
+    def reference(x, scale=None):
+        runs.append(1)
+        return x.bincount(minlength=8) if scale is None else (x * scale).round().int()
+
+    x = torch.tensor([1, 3, 3, 7])
+    (output,) = exact(reference, x)
+    assert (len(runs), output.others) == (1, ())
+    assert output.value.tolist() == [0, 1, 0, 2, 0, 0, 0, 1]
+    (output,) = exact(reference, x, torch.ones(()))
+    assert len(runs) == 1 + 1 + len(output.others) > 2
+
+
 def test_random_references_draw_the_same_each_time():
     (output,) = exact(lambda x: x * torch.rand(8, dtype=torch.float64), torch.ones(8))
     assert output.sensitivity.max() < 2

@@ -157,7 +157,7 @@ def test_bytes_that_the_referee_moves_for_a_candidate(measured, monkeypatch):
     1,500 for each candidate.
     """
     monkeypatch.setattr("solkit.measure.timing.sampling._COSTLY_DRAW_S", 0.0)
-    monkeypatch.setattr(examination, "_LOOKS_AT_LARGE", 0)  # or chance decides
+    monkeypatch.setattr(examination, "_FEW_LOOKS", 0)  # or chance decides
     cache, moved = TrialCache(BYTES), [Moved(), Moved()]
     for count in moved:
         outcome, _ = measured("x.amax(dim=1)", cache, count)
@@ -201,7 +201,7 @@ WRONG = {
 def test_large_inputs_are_checked_as_strictly(run, monkeypatch, body):
     for name in ("_MOST_TIMED_BYTES", "_MOST_KEPT_BYTES", "_MOST_IDLE_BYTES"):
         monkeypatch.setattr(correctness, name, 0)
-    for name in ("_LOOKS", "_LOOKS_AT_LARGE"):
+    for name in ("_LOOKS", "_FEW_LOOKS"):
         monkeypatch.setattr(examination, name, 1000)
     kernel = "calls = []\ndef kernel(x):\n    calls.append(1)\n    " + body
     assert run(kernel).verdict is Verdict.WRONG

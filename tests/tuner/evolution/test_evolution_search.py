@@ -80,6 +80,9 @@ class World:
     def expect(self, variants):
         self.expected += [variant.source for variant, _ in variants]
 
+    def is_checked(self, variant):
+        return True
+
     def check(self, variant, brief):
         self.checked.append(variant.source)
         word = Checked.WRONG if "broken" in variant.source else Checked.UNCHECKED
@@ -375,6 +378,21 @@ def test_the_gpu_does_not_wait_for_proposals_while_something_promises_a_gain():
     assert waited == [True]  # more than six were measured while it thought
     assert breeding.archive.best.variant.source == texts[-1]
     assert world.foreseen
+
+
+def test_the_gpu_does_not_wait_for_a_check_while_another_promises_nearly_as_much():
+    class Checking(World):
+        def is_checked(self, variant):
+            return "unchecked" not in variant.source or len(self.measured) > 4
+
+    texts = ["0.50 unchecked", "0.51 tile", "0.52 fuse"]
+    _, _, world = bred(Proposer(*texts, checked=Checked.UNCHECKED), world=Checking())
+    sources = [source for source, _ in world.measured]
+    assert sources[1] != "0.50 unchecked"
+    assert "0.50 unchecked" in sources
+    far = ["0.10 unchecked", "0.90 tile"]
+    _, _, world = bred(Proposer(*far, checked=Checked.UNCHECKED), world=Checking())
+    assert [source for source, _ in world.measured][1] == "0.10 unchecked"
 
 
 def test_a_search_that_ends_asks_for_no_more_proposals():

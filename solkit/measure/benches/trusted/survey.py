@@ -11,7 +11,6 @@ import contextlib
 import importlib
 import itertools
 import json
-import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -34,6 +33,7 @@ from solkit.kernelfiles.seeding import seeded_workload
 from solkit.measure.benches.trusted.timing import RESIDENT
 from solkit.measure.timing.protocols import as_deployed
 from solkit.processes.host import is_machine_fault
+from solkit.processes.priority import lower_priority
 from solkit.roofline.cases import bound_of_case, deployed_protocol
 from solkit.spans import span
 
@@ -41,7 +41,6 @@ __all__ = ["compile_ahead", "survey_bound", "survey_space", "warm_up"]
 
 _MOST_TEXT = 500
 _MOST_LISTED = 20_000  # a chooser weighs them in a second; the largest shipped space has 8,400
-_NICENESS = 10
 _FOLLOWING_S = 5.0  # of a launch: most take 0.1 s, reading their machine code 0.3 s
 _EXTENSION_S = 15.0  # its kernels are compiled again, by NVRTC
 
@@ -57,7 +56,7 @@ def survey_space(path: str, device: Device, answer: str) -> None:
 
     From a space with more than `_MOST_LISTED` points, that many are drawn.
     """
-    _lower_priority()
+    lower_priority()
     worker.fake_device(device)
     with fake_cuda.fake_tensors():
         loaded = kernelfiles.load(path)
@@ -77,7 +76,7 @@ def survey_bound(
     path: str, reference: str | None, shape: Params, device: Device, answer: str
 ) -> None:
     """Write all sizes of a shape with its bound, or with the reason why there is none."""
-    _lower_priority()
+    lower_priority()
     worker.fake_device(device)
     with fake_cuda.fake_tensors():
         loaded = kernelfiles.load(path, reference)
@@ -133,7 +132,7 @@ def compile_ahead(
     launches (`facts_to_json`), empty if unknown; and whether the machine failed, according to the
     compiler's whole output. One that takes longer than `limit_s` ends the process by SIGALRM.
     """
-    _lower_priority()
+    lower_priority()
     worker.fake_device(device)
     with (
         Path(answer).open("a", encoding="utf-8") as file,
@@ -158,11 +157,6 @@ def compile_ahead(
             row = seconds, error[:_MOST_TEXT], facts, is_machine_fault(log)
             file.write(json.dumps(row) + "\n")
             file.flush()
-
-
-def _lower_priority() -> None:
-    """Leave the cores to the timing process: its launches must not wait."""
-    os.nice(max(_NICENESS - os.nice(0), 0))
 
 
 def _compile_configuration(
