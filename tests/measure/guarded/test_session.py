@@ -178,6 +178,26 @@ def test_a_kernel_that_prints_and_dies(check):
     assert any("mine.py" in line and "kernel" in line for line in outcome.errors)  # faulthandler
 
 
+def test_a_process_that_ended_is_replaced_before_the_next_candidate_comes(session, write):
+    session.measure(write(WRONG), {}, {})
+    before = session._processes.candidates[0].pid
+    outcome = session.measure(write("import os\ndef kernel(x): os.abort()"), {}, {})
+    assert outcome.verdict is Verdict.CRASHED
+    after = session._processes.candidates[0].pid
+    assert after != before
+    assert session.measure(write(WRONG), {}, {}).verdict is Verdict.WRONG
+    assert session._processes.candidates[0].pid == after
+
+
+def test_a_candidates_process_need_not_hash_triton(session, write):
+    kernel = """
+        def kernel(x):
+            from triton.runtime.cache import triton_key
+            raise ValueError(f"known: {triton_key.cache_info().currsize}")
+    """
+    assert "known: 1" in session.measure(write(kernel), {}, {}).errors[0]
+
+
 def test_a_kernel_that_never_ends(check):
     kernel = """
         def kernel(x):
