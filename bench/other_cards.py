@@ -1,18 +1,22 @@
 """How far is the kernel model from times that others published, on GPUs without a time of ours?
 
-    PYTHONPATH=liger-kernel-0.8.0 python -m bench.other_cards liger LIGER_REPOSITORY [--json FILE]
+    PYTHONPATH=liger-kernel-0.8.0 python -m bench.other_cards liger LIGER_REPOSITORY --json A
+    python -m bench.other_cards cutile LIGER_REPOSITORY --json B
+    python -m bench.other_cards figures A B
     PYTHONPATH=AITER_REPOSITORY python -m bench.other_cards aiter AITER_REPOSITORY [--json FILE]
 
-``liger``: forward passes of Liger-Kernel's Triton kernels on a B200, of ``benchmark/data``; its
-kernels come from ``pip install --no-deps --target liger-kernel-0.8.0 liger-kernel==0.8.0``, as the
-rows do. ``aiter``: products by AITER's Triton kernels on an MI355X, of ``aiter/configs``. Each row
-is bounded, launched again without a GPU and modelled; PyTorch's own operators have no kernel model
-but their bytes and products.
+``liger``: forward passes of Liger-Kernel's Triton kernels on a B200, of ``benchmark/data``. The
+release is the one of the rows: ``pip install --no-deps --target liger-kernel-0.8.0
+liger-kernel==0.8.0``. ``cutile``: its kernels in cuTile, of the installed release and
+``cuda-tile``. ``figures`` prints what several runs wrote: where the two languages differ by over
+20 %, is their order right? ``aiter``: products by AITER's Triton kernels on an MI355X, of
+``aiter/configs``.
 
-Half of the operators (liger) or of the shapes (aiter) were set aside while the model was changed:
-those whose name has an even first byte of SHA-256. They are reported apart. Liger's rows are timed
-by events, which take about 3 µs of each time (docs/lab/measuring.md); those are added. ``--half``
-chooses one half. Needs no GPU; 5 to 10 minutes on 2 cores.
+Each row is bounded, launched again without a GPU and modelled. Half of the operators (Liger) or of
+the shapes (AITER) were set aside while the model was changed: those whose name has an even first
+byte of SHA-256. They are reported apart; ``--half`` chooses one half. Liger's rows are timed by
+events, which take about 3 us of each time (docs/lab/measuring.md); those are added. Needs no GPU; 5
+to 10 minutes on 2 cores.
 """
 
 from __future__ import annotations
@@ -38,6 +42,12 @@ from solkit.surrogate.compiled_features import modelled_ms
 
 EVENTS_MS = 0.003
 """What CUDA events add to a time: docs/lab/measuring.md."""
+CLEAR = 1.2
+"""Ratio of two published times from which their order is asked for."""
+LIMIT_S = 900.0
+"""Of one kernel: ptxas takes minutes where thousands of registers are spilled."""
+HOST_MS = 0.03
+"""Shorter calls may wait for the host: times of small sizes do not depend on the size."""
 
 Record = dict[str, str]
 
@@ -49,6 +59,7 @@ class Row:
     Attributes:
         group: the operator, or the file.
         case: its sizes.
+        language: ``cutile``, or empty for Triton.
         aside: whether its half was not looked at while the model was changed.
         time_ms, modelled_ms: published, and by the kernel model; ``None`` if it is not rebuilt.
         beaten: whether the time is below the hard bound.
@@ -58,6 +69,7 @@ class Row:
 
     group: str
     case: str
+    language: str
     aside: bool
     time_ms: float
     modelled_ms: float | None
@@ -90,6 +102,13 @@ def is_liger_row(record: Mapping[str, str]) -> bool:
     return own and forward and "B200" in record["gpu_name"]
 
 
+def is_cutile_row(record: Mapping[str, str]) -> bool:
+    """Tell whether a row is a forward pass of Liger's own cuTile kernel on a B200."""
+    own = record["kernel_provider"] in ("liger_cutile", f"liger_cutile_{record['kernel_name']}")
+    forward = record["kernel_operation_mode"] == "forward" and record["metric_name"] == "speed"
+    return own and forward and "B200" in record["gpu_name"]
+
+
 def is_aiter_row(record: Mapping[str, str]) -> bool:
     """Tell whether a row is of a Triton kernel on CDNA 3 or 4."""
     return record.get("libtype") == "triton" and record["gfx"] in ("gfx942", "gfx950")
@@ -97,6 +116,7 @@ def is_aiter_row(record: Mapping[str, str]) -> bool:
 
 SETS = {
     "liger": ("benchmark/data/all_benchmark_data*.csv", is_liger_row, liger_name, EVENTS_MS),
+    "cutile": ("benchmark/data/all_benchmark_data*.csv", is_cutile_row, liger_name, EVENTS_MS),
     "aiter": ("aiter/configs/**/*_tuned_gemm*.csv", is_aiter_row, aiter_name, 0.0),
 }
 
@@ -127,14 +147,15 @@ def rows_of(repository: Path, which: str, half: str) -> list[Row]:
         if not files:
             raise SystemExit(f"no row of {which} in {repository}: not a checkout of it?")
         report = judge(files, folder=folder)
-        rebuilt = rebuild_rows(report.judgements, folder, Depth.COMPILED)
+        rebuilt = rebuild_rows(report.judgements, folder, Depth.COMPILED, LIMIT_S)
         print(count_reasons(rebuilt), file=sys.stderr)
         return [row_of(row, which) for row in rebuilt]
 
 
 def row_of(row: Rebuilt, which: str) -> Row:
     published, time_ms = row.judgement.row, row.judgement.time_ms
-    shape = {k: v for k, v in published.shape.items() if k not in ("operation", "mode", "dtype")}
+    hidden = "operation", "mode", "dtype", "language"
+    shape = {key: value for key, value in published.shape.items() if key not in hidden}
     sizes = " ".join(str(shape[size]) for size in "MNK") if which == "aiter" else ""
     name = sizes or published.family
     modelled = None if row.entry is None else modelled_ms(row.entry.kernels)
@@ -142,6 +163,7 @@ def row_of(row: Rebuilt, which: str) -> Row:
     return Row(
         (published.implementation or "").split(" ")[0],
         " ".join(f"{key}={value}" for key, value in shape.items()),
+        str(published.shape.get("language", "")),
         is_aside(name),
         time_ms,
         None if modelled is None else modelled + SETS[which][3],
@@ -188,6 +210,9 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
     """Yield a table of Markdown: all rows, each half, each operator or file."""
     parts = {"all": rows, "looked at": [r for r in rows if not r.aside]}
     parts["set aside"] = [r for r in rows if r.aside]
+    if any(row.language for row in rows):
+        parts["Triton"] = [r for r in rows if not r.language]
+        parts["cuTile"] = [r for r in rows if r.language]
     groups: defaultdict[str, list[Row]] = defaultdict(list)
     for row in rows:
         groups[row.group].append(row)
@@ -204,6 +229,39 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
         )
 
 
+def orders(rows: Iterable[Row]) -> Iterator[str]:
+    """Yield how often the model orders the two languages right where they clearly differ.
+
+    Of equal cases, the last file's counts: the one in which both were timed.
+    """
+    by_case: defaultdict[tuple[str, str], dict[str, Row]] = defaultdict(dict)
+    for row in rows:
+        if row.modelled_ms:
+            by_case[row.group, row.case][row.language] = row
+    pairs = [pair for pair in by_case.values() if len(pair) == 2]
+    clear = [
+        p for p in pairs if abs(math.log(p[""].time_ms / p["cutile"].time_ms)) > math.log(CLEAR)
+    ]
+    right = [p for p in clear if is_right(p[""], p["cutile"])]
+    yield f"{len(pairs)} pairs, {len(clear)} differ by over 20 %, {len(right)} in the right order"
+    longer = [pair for pair in clear if min(row.time_ms for row in pair.values()) > HOST_MS]
+    yield f"both over 30 us: {len(longer)}, {sum(pair in right for pair in longer)} right"
+    for pair in clear:
+        if pair not in right:
+            one, other = pair[""], pair["cutile"]
+            times = f"{1e3 * one.time_ms:.4g} and {1e3 * other.time_ms:.4g} us"
+            modelled = (
+                f"{1e3 * (one.modelled_ms or 0):.4g} and {1e3 * (other.modelled_ms or 0):.4g}"
+            )
+            yield f"wrong: {one.group} {one.case}: {times}, modelled {modelled}"
+
+
+def is_right(one: Row, other: Row) -> bool:
+    assert one.modelled_ms is not None
+    assert other.modelled_ms is not None
+    return (one.time_ms < other.time_ms) == (one.modelled_ms < other.modelled_ms)
+
+
 def worst(rows: Iterable[Row], count: int) -> Iterator[str]:
     """Yield the rows that are furthest off."""
     off = [(abs(math.log(r.modelled_ms / r.time_ms)), r) for r in rows if r.modelled_ms]
@@ -214,16 +272,23 @@ def worst(rows: Iterable[Row], count: int) -> Iterator[str]:
 
 
 def main() -> int:
-    """Print the figures of one set."""
+    """Print the figures of one set, or of rows that were written before."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("set", choices=SETS)
-    parser.add_argument("repository", type=Path)
+    parser.add_argument("set", choices=[*SETS, "figures"])
+    parser.add_argument("paths", type=Path, nargs="+", metavar="REPOSITORY|FILE")
     parser.add_argument("--half", choices=["all", "own", "aside"], default="all")
     parser.add_argument("--worst", type=int, default=10, help="Rows to print that are off most.")
     parser.add_argument("--json", type=Path, help="Write all rows there.")
     options = parser.parse_args()
-    rows = rows_of(options.repository, options.set, options.half)
+    rows: list[Row] = []
+    for path in options.paths:
+        if options.set == "figures":
+            rows += [Row(**row) for row in json.loads(path.read_text("utf-8"))]
+        else:
+            rows += rows_of(path, options.set, options.half)
     print("\n".join(table(rows)))
+    if {row.language for row in rows} >= {"", "cutile"}:
+        print("", *orders(rows), sep="\n")
     print("", *worst(rows, options.worst), sep="\n")
     if options.json is not None:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1), "utf-8")

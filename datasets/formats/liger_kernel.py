@@ -59,6 +59,7 @@ _VOCABULARIES = {
 """From Liger's benchmark_model_configs.py."""
 _TRITON = ("liger", "liger_triton", "liger_in_place")
 """Providers that run the kernel of the same name in Triton."""
+_CUTILE = "liger_cutile"
 
 
 def _recognises(document: Document) -> bool:
@@ -72,6 +73,7 @@ def _read_document(document: Document, labels: Labels) -> Imported:
             return None
         kernel, provider = record["kernel_name"], record["kernel_provider"]
         runs = provider in _TRITON or provider in (f"liger_{kernel}", f"liger_triton_{kernel}")
+        runs = runs or _is_cutile(provider, kernel)
         return imported_row(
             "liger_kernel",
             labels,
@@ -142,7 +144,12 @@ def _options_of_record(record: Mapping[str, str], config: Mapping[str, Any]) -> 
     variant = "in_place" if provider.endswith("in_place") else kernel
     if config.get("beta") is True:
         variant = "bias"
+    options |= {"language": "cutile"} if _is_cutile(provider, kernel) else {}
     return options if variant == options["operation"] else {**options, "variant": variant}
+
+
+def _is_cutile(provider: str, kernel: str) -> bool:
+    return provider in (_CUTILE, f"{_CUTILE}_{kernel}")
 
 
 FORMAT = Format("liger_kernel", "Liger-Kernel's benchmark data", _recognises, _read_document)

@@ -3,7 +3,8 @@
 A mode is ``forward``, ``backward`` (gradients from what the forward pass may have kept), ``full``
 (both), or ``sum`` (the gradients of the sum of the result, which need not be written). Where a
 forward pass can know the gradient, as that of a loss, the backward pass scales it. `kernel`
-launches what Liger-Kernel does: ``pip install liger-kernel``.
+launches what Liger-Kernel does: ``pip install liger-kernel``, and ``cuda-tile[tileiras]`` for its
+kernels in cuTile.
 """
 
 from __future__ import annotations
@@ -343,12 +344,14 @@ def inputs(
     size=7,
     dilation=1,
     variant="",
+    language="",
     dtype=torch.bfloat16,
     device="cuda",
 ):
     """Draw what a mode reads: the upstream gradient, tensors with gradients first, then others.
 
-    A variant is the kernel's own name, where several compute the same.
+    A variant is the kernel's own name, where several compute the same; a language is ``cutile``
+    where the kernel is not Triton's.
     """
 
     def draw(*shape, of=dtype):
@@ -401,17 +404,17 @@ def inputs(
     }.get(operation, (x,))
     if operation in LOSSES:
         kept = tensors[: LOSSES[operation][1]]
-        return operation, mode, scalar, kept if mode == "backward" else tensors, (variant,)
+        return operation, mode, scalar, kept if mode == "backward" else tensors, (variant, language)
     if operation in LAYERS:
         kept = (draw(*middle), draw(*middle)) if mode == "backward" else ()
-        return operation, mode, draw(tokens, hidden), (*tensors, *kept), (variant,)
+        return operation, mode, draw(tokens, hidden), (*tensors, *kept), (variant, language)
     options = (heads, size, dilation)
     if operation == "neighborhood_attention":
         attended = draw(batch, tokens, hidden)
         kept = (*(draw(*split) for _ in range(3)), attended) if mode == "backward" else ()
         return operation, mode, draw(batch, tokens, hidden), (*tensors, *kept), options
     gradient = draw(tokens, hidden) if operation == "embedding" else torch.randn_like(tensors[0])
-    return operation, mode, gradient, tensors, (variant,)
+    return operation, mode, gradient, tensors, (variant, language)
 
 
 # ------------------------------------------------------------------ launches of Liger-Kernel itself
@@ -422,12 +425,17 @@ def kernel(operation, mode, gradient, tensors, options):
 
     A backward pass alone gets tensors of the sizes that its forward pass keeps.
     """
-    from liger_kernel import ops
+    if options[-1] == "cutile":
+        from liger_kernel.ops.cutile import ops
+    else:
+        from liger_kernel import ops
 
     if operation == "neighborhood_attention":
         return _attention(ops, mode, gradient, tensors, options)
     if operation in LAYERS and options[0] != "fused_moe":
         return _gated_layer(ops, operation, mode, gradient, tensors)
+    if operation not in _CALLS:
+        raise NotImplementedError(f"how Liger-Kernel launches {operation} is not written here")
     function, arguments, kept, attributes = _CALLS[operation](ops, *tensors, options)
     if mode == "backward":
         if kept is None:
@@ -558,11 +566,11 @@ def _fused_linear_jsd(ops, x, weight, teacher=None, teacher_weight=None, options
 def _kl_div(ops, log_q, p=None, options=()):
     p = log_q if p is None or not torch.is_tensor(p) else p
     attributes = {"reduction": "batchmean", "log_target": False}
-    return ops.LigerKLDivLossFunction, (log_q, p, "batchmean", False), (p,), attributes
+    return ops.LigerKLDivLossFunction, (log_q, p, "batchmean", False, 1e-10), (p,), attributes
 
 
 def _jsd(ops, log_q, log_p=None, options=()):
-    return ops.LigerJSDFunction, (log_q, log_p), (log_q,), {}
+    return ops.LigerJSDFunction, (log_q, log_p, None, 0.5, -100), (log_q,), {}
 
 
 def _tvd(ops, q, p=None, options=()):

@@ -914,6 +914,15 @@ def test_liger_kernels_dynamic_tanh_may_have_a_bias(tmp_path):
     assert (with_bias.shape["variant"], without.shape.get("variant")) == ("bias", None)
 
 
+@pytest.mark.parametrize("provider", ["liger_cutile", "liger_cutile_softmax"])
+def test_liger_kernels_rows_in_cutile_launch_its_kernels(tmp_path, provider):
+    name, text = SAMPLES["liger_kernel"]
+    text = text.split("\n", 1)[0]
+    text += f'\nsoftmax,{provider},forward,speed,ms,BT,length,64,0.5,0.4,0.6,"{{}}",NVIDIA B200,\n'
+    (row,) = formats.read(written(tmp_path / name, text)).rows
+    assert (row.shape["language"], row.extra["runs"]) == ("cutile", "kernel")
+
+
 def test_kernelbench_timings_are_means_in_ms(tmp_path):
     (row,) = read_sample(tmp_path, "kernelbench_timing")
     assert (row.time_ms, row.shape, row.verdict) == (

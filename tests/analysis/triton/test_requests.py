@@ -276,6 +276,22 @@ def test_products_with_scales(launched, device, pipe):
     assert operations[pipe] == 2 * 128 * 128 * 256
 
 
+@pytest.mark.parametrize(
+    ("device", "tiles", "times"),
+    [
+        # umma_throughput, BF16, SS, one SM, of 8192 operations a clock: 4026, 5399, 8114
+        ("b200", (64, 64, 64), 8192 / 4026),
+        ("b200", (128, 64, 64), 8192 / 5399),
+        ("b200", (128, 128, 64), 8192 / 8114),
+        ("h100", (64, 64, 64), 1),
+    ],
+)
+def test_small_tiles_of_tcgen05_take_longer(launched, device, tiles, times):
+    kernel = launched(followed.product, device=device, M=128, N=128, K=128, tiles=tiles)
+    operations = kernel.demand.operations["tensor.fp16"]
+    assert operations / (2 * 128**3) == pytest.approx(times, rel=0.02)
+
+
 def test_a_tensor_that_is_reshaped_is_known(launched):
     kernel = launched(followed.reshaped)
     assert kernel.demand.guesses == ()
