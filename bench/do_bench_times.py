@@ -11,6 +11,7 @@ the second what dirty lines of L2 take.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import statistics
 import sys
@@ -32,7 +33,7 @@ def calls() -> Iterator[tuple[str, int, Callable[[], object]]]:
     for mib in (1, 8, 32, 64, 128, 512):
         x = torch.zeros(mib << 19, device="cuda", dtype=torch.bfloat16)
         out = torch.empty_like(x)
-        yield f"copy of {mib} MiB", 1, lambda x=x, out=out: torch.neg(x, out=out)
+        yield f"copy of {mib} MiB", 1, functools.partial(torch.neg, x, out=out)
 
 
 def kernel_us(call: Callable[[], object], kernels: int, flush: Callable[[], object]) -> float:
@@ -46,11 +47,11 @@ def kernel_us(call: Callable[[], object], kernels: int, flush: Callable[[], obje
     events = sorted(
         (event.time_range.start, event.time_range.end)
         for event in profile.events()
-        if event.device_type == torch.autograd.DeviceType.CUDA
+        if event.device_type.name == "CUDA"
     )
     size = len(events) // SAMPLES
     groups = [events[n * size : (n + 1) * size][-kernels:] for n in range(SAMPLES)]
-    return statistics.median(group[-1][1] - group[0][0] for group in groups)
+    return float(statistics.median(group[-1][1] - group[0][0] for group in groups))
 
 
 def main() -> int:

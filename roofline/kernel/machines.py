@@ -134,6 +134,9 @@ _BLACKWELL = replace(
         # an assumption: as the H200's, whose memory is HBM3e too (docs/lab/calibration.md)
         "dram.copy": 0.829,
         "dram.write": 0.943,
+        # tma2dmcast_sweep_results of the same: 14.2 of 18.6 TB/s leave L2 where 4 to 16 blocks read
+        # the same tiles
+        "l2": 0.765,
         # NVIDIA, Tilus documentation, "Matmul (Blackwell)" (2026): cuBLAS reaches 1610 TFLOP/s in
         # fp16 of 8192 cubed. The power limit lowers the clock: its tensor cores were busy for
         # 96.6 % of the time, and umma_throughput reaches 99.5 % of the rate a clock. The other
@@ -143,13 +146,13 @@ _BLACKWELL = replace(
 )
 
 _CDNA = Machine(
-    # Assumptions, none measured by SolKit and none fitted: the latencies of an H100 in
-    # nanoseconds, doubled from DRAM for the way through Infinity Fabric and the last level;
-    # writes to L2 at the rate of reads; atomics as there.
-    l1_latency_cycles=120.0,
-    l2_latency_cycles=300.0,
-    dram_latency_cycles=1600.0,
-    l2_write_share=1.0,
+    # mt4g, https://github.com/caps-tum/mt4g, sample_results of an MI300X (August 2025): pointer
+    # chases; 6562 GiB/s written to L2, 14365 read. Its DRAM of an H100 takes 834 cycles.
+    l1_latency_cycles=116.0,
+    l2_latency_cycles=288.0,
+    dram_latency_cycles=900.0,
+    l2_write_share=0.457,
+    # assumptions: as on an H100
     fetch_cycles=1.5,
     # CDNA 3 ISA guide: a wave of 64 takes its SIMD of 16 lanes for 4 cycles, and issues no
     # faster alone
@@ -193,6 +196,10 @@ _MI325X = replace(
 
 _CDNA4 = replace(
     _CDNA,
+    # mt4g, sample_results of an MI350P (September 2026)
+    l1_latency_cycles=112.0,
+    l2_latency_cycles=256.0,
+    dram_latency_cycles=768.0,
     # AMD, "FP8 GEMM Optimization on AMD CDNA 4 Architecture" (ROCm blogs, 10 March 2026), table 1
     shared_load_bytes=256,
     # AITER, aiter/configs (2026): the highest rates of kernels that are not Triton's, on an MI355X:

@@ -99,6 +99,7 @@ def test_a_mix_of_reads_and_writes_has_its_published_rate(written, tera):
     [
         # the sources are in solkit.roofline.kernel.machines
         (B200, "tensor.fp16", 1610),
+        (B200, "l2", 14.2),
         (MI300X, "tensor.fp16", 654),
         (MI300X, "tensor.bf16", 708),
         (MI300X, "tensor.fp8", 1273),
