@@ -25,7 +25,7 @@ import torch
 from solkit.core import Verdict
 from solkit.errors import SolkitError, WorkerError
 from solkit.measure.checking.faults import CandidateError, ContextLostError
-from solkit.measure.checking.trials import TrialCache
+from solkit.measure.checking.trials import TrialCache, cache_bytes
 from solkit.measure.guarded.correctness import Setup
 from solkit.measure.guarded.examination import examine
 from solkit.measure.guarded.messages import (
@@ -69,7 +69,7 @@ class _Referee:
     def __init__(self, control: Channel) -> None:
         self._control = control
         self._candidates: dict[int, _Process] = {}  # by place, as in the session
-        self._cache = TrialCache()
+        self._cache: TrialCache | None = None
         self._stage = ""
         self._spans = Stages("referee")
 
@@ -138,10 +138,10 @@ class _Referee:
                 for place in places
             ]
             self._stage = ""  # the time limit counts from the next stage on
-            outcome = run(
-                channels,
-                Setup(machine_for(requests[0].device), self._report_stage, blocks, self._cache),
-            )
+            machine = machine_for(requests[0].device)
+            if self._cache is None:
+                self._cache = TrialCache(cache_bytes(machine.total_bytes()))
+            outcome = run(channels, Setup(machine, self._report_stage, blocks, self._cache))
             answer: dict[str, Any] = {"outcome": encode(outcome)}
             culprit = outcome.failed if isinstance(outcome, JudgedTurns) else 0
             if culprit is not None and outcome.verdict in (Verdict.CHEATING, Verdict.TIMED_OUT):

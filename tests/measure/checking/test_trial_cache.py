@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
 from solkit.kernelfiles import Workload
-from solkit.measure.checking.trials import Trial, TrialCache
+from solkit.measure.checking.trials import Trial, TrialCache, cache_bytes
 
 
 def inputs(elements, value=0.0):
@@ -119,3 +121,8 @@ def test_a_reference_that_fails_keeps_nothing(maker):
     with pytest.raises(ValueError):  # noqa: PT011
         names(cache, "k", failing)
     assert names(cache, "k", maker("b")) == ["b"]
+
+
+def test_a_sixteenth_of_a_gpus_memory_is_for_trials_and_a_gigabyte_elsewhere():
+    assert cache_bytes(144e9) == 9e9
+    assert cache_bytes(8e9) == cache_bytes(math.inf) == 1 << 30
