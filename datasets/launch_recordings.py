@@ -34,6 +34,7 @@ __all__ = [
     "kernels_of_recording",
     "launches_as_recorded",
     "read_launch_recording",
+    "write_generated_files",
     "write_kernel_files",
 ]
 
@@ -199,20 +200,29 @@ def write_kernel_files(recording: LaunchRecording) -> tuple[RecordedKernel, ...]
     Raises:
         InputError: they cannot be written.
     """
-    folder = Path(recording.folder)
     kernels, _ = kernels_of_recording(recording)
+    texts = {kernel.name: kernel_file_text(kernel.launches, _HOW) for kernel in kernels}
+    write_generated_files(Path(recording.folder), texts)
+    return kernels
+
+
+def write_generated_files(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write files ``NAME.py`` into a folder; those that somebody edited since stay.
+
+    Raises:
+        InputError: they cannot be written.
+    """
     index = _read_index(folder)
     try:
-        for kernel in kernels:
-            text = kernel_file_text(kernel.launches, _HOW)
-            file, before = Path(kernel.path), index.get(kernel.name)
-            if not file.exists() or _sha256(file.read_bytes()) == before:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            file = folder / f"{name}.py"
+            if not file.exists() or _sha256(file.read_bytes()) == index.get(name):
                 file.write_text(text, encoding="utf-8")
-                index[kernel.name] = _sha256(text.encode())
+                index[name] = _sha256(text.encode())
         (folder / _INDEX).write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot write into {folder}: {error.strerror}") from error
-    return kernels
 
 
 _USERS = {"CONFIGS", "OUTPUTS", "SHAPES", "SPACE", "deployed", "fill", "inputs", "reference"}

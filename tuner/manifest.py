@@ -33,7 +33,7 @@ from typing import Any, Literal, Union
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from solkit.core import Profile, ProfiledKernel, ProfiledOp, Value
+from solkit.core import Profile, ProfiledKernel, ProfiledOp, ProfiledProblem, Value
 from solkit.errors import InputError
 
 __all__ = [
@@ -166,7 +166,12 @@ class Manifest:
             unsized = sum(shape.sizes is None for shape in entry.shapes)
             if not entry.path:
                 yield (
-                    f"{place}: {entry.title} is left out: its path is empty; name its kernel file."
+                    f"{place}: {entry.title} is left out: its path is empty; "
+                    + (
+                        f"`solkit evolve {entry.reference}` makes a kernel, or name yours."
+                        if entry.reference
+                        else "name its kernel file."
+                    )
                 )
             elif unsized:
                 yield (
@@ -479,6 +484,7 @@ _NOT_KERNELS = ("a copy that leaves the GPU", "communication between GPUs")
 
 _NOTES = (
     "Of each kernel, fill in `path`: a kernel file that SolKit can run (docs/kernel_files.md).",
+    "`reference` is what ops of PyTorch compute: `solkit evolve REFERENCE` makes a kernel of it.",
     "Of each shape, fill in `sizes`: the arguments of the file's inputs() that give these tensors.",
     "`calls` and `time_ms` (of one call) are the profile's. What is not filled in is left out.",
 )
@@ -487,14 +493,17 @@ _NOTES = (
 def profiled_manifest(
     profile: Profile,
     entries_of_kernel: Callable[[ProfiledKernel], Sequence[ManifestEntry]] = lambda _: (),
+    references: Mapping[ProfiledProblem, str] | None = None,
 ) -> str:
     """Return the manifest as TOML: ops by possible saving, then kernels without a bound by time.
 
     Args:
         profile: of a run.
         entries_of_kernel: gives the entries of a kernel whose files are at hand.
+        references: the file of each problem that has one, relative to the manifest.
     """
-    entries = (*_entries_of_ops(profile), *_entries_of_kernels(profile, entries_of_kernel))
+    of_ops = _entries_of_problems(profile, references or {}) or _entries_of_ops(profile)
+    entries = (*of_ops, *_entries_of_kernels(profile, entries_of_kernel))
     notes = [f"Written by `solkit profile` from {profile.path}, on {profile.device.name}.", *_NOTES]
     if not entries:
         notes.append(f"Nothing in it would save {LEAST_SHARE:.1%} of the run.")
@@ -508,6 +517,27 @@ def _entries_of_ops(profile: Profile) -> Iterator[ManifestEntry]:
         yield ManifestEntry(
             "", name, shapes=tuple(_profiled_workload(op) for op in worth if op.name == name)
         )
+
+
+def _entries_of_problems(
+    profile: Profile, references: Mapping[ProfiledProblem, str]
+) -> list[ManifestEntry]:
+    """Return an entry for each problem, with a shape for each kind of inputs."""
+    worth = [p for p in profile.problems if p.saving_ms >= LEAST_SHARE * profile.span_ms]
+    return [
+        ManifestEntry(
+            *("", " + ".join(problem.ops)),
+            reference=references.get(problem),
+            shapes=tuple(
+                Workload(
+                    {"case": number} if problem in references else None,
+                    *(case.calls, case.inputs, _round_time(case.time_ms / case.calls)),
+                )
+                for number, case in enumerate(problem.cases)
+            ),
+        )
+        for problem in worth
+    ]
 
 
 def _profiled_workload(op: ProfiledOp) -> Workload:

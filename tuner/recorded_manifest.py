@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from solkit.core import (
     BatchItem,
     Profile,
     ProfiledKernel,
+    ProfiledProblem,
     Ratio,
     TuneVerdict,
     canonical,
@@ -59,13 +60,18 @@ def _entry(kernel: RecordedKernel, line: int) -> ManifestEntry:
     return ManifestEntry(kernel.path, kernel.name, shapes=shapes, line=line)
 
 
-def profiled_manifest_of(profile: Profile, kernels: Sequence[RecordedKernel]) -> str:
+def profiled_manifest_of(
+    profile: Profile,
+    kernels: Sequence[RecordedKernel],
+    references: Mapping[ProfiledProblem, Path] | None = None,
+) -> str:
     """Return the manifest of a profile, whose Triton kernels have the files of a recording.
 
     Args:
         profile: of a run.
         kernels: recorded in the same run. A kernel's profiled calls are shared out among its
             launches as the recording counted these.
+        references: the file of each problem that has one, in a folder beside the manifest.
     """
 
     def entries_of_kernel(kernel: ProfiledKernel) -> list[ManifestEntry]:
@@ -73,7 +79,8 @@ def profiled_manifest_of(profile: Profile, kernels: Sequence[RecordedKernel]) ->
         scale = kernel.calls / max(sum(file.calls for file in files), 1)
         return [_profiled_entry(file, scale) for file in files]
 
-    return profiled_manifest(profile, entries_of_kernel)
+    beside = {p: str(Path(file.parent.name) / file.name) for p, file in (references or {}).items()}
+    return profiled_manifest(profile, entries_of_kernel, beside)
 
 
 def _profiled_entry(kernel: RecordedKernel, scale: float) -> ManifestEntry:

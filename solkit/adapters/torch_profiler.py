@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from bisect import bisect_left
 from functools import partial
 from typing import Any
 from unittest import mock
 
-from torch._C._profiler import RecordScope
+from torch._C._profiler import RecordScope, _EventType
 from torch.autograd import profiler
 
-__all__ = ["cuda_session", "enter_session"]
+__all__ = ["cuda_session", "enter_session", "tensor_flow"]
 
 _ONE_CYCLE = ".*Profiler clears events at the end of each cycle"
 
@@ -46,3 +47,51 @@ def enter_session(session: Any) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", _ONE_CYCLE, UserWarning)
         session.__enter__()
+
+
+def tensor_flow(session: Any) -> dict[str, Any]:
+    """Return what ops read and made, by number of the allocation, as plain lists.
+
+    Args:
+        session: of `torch.profiler.profile` with ``record_shapes`` and ``profile_memory``, ended.
+
+    Returns:
+        ``ops``: by start, each op's id (a Chrome trace's ``External id``), the allocation of each
+        argument, and those that it made and left; ``freed``: the place of the next op, by
+        allocation.
+    """
+    ops: list[tuple[int, int, list[Any], list[int]]] = []
+    frees: list[tuple[int, int]] = []
+
+    def visit(event: Any) -> tuple[set[int], set[int]]:
+        """Note an event; return the allocations that it made and freed."""
+        fields = event.extra_fields
+        if event.tag == _EventType.Allocation:
+            own = {fields.allocation_id} - {None}
+            if fields.alloc_size < 0:
+                frees.extend((event.start_time_ns, number) for number in own)
+                return set(), own
+            return own, set()
+        below = [visit(child) for child in event.children]
+        allocated = set[int]().union(*(below_allocated for below_allocated, _ in below))
+        freed = set[int]().union(*(below_freed for _, below_freed in below))
+        if event.tag == _EventType.TorchOp:
+            inputs = list(map(_allocation_of, fields.inputs))
+            ops.append(
+                (event.start_time_ns, event.correlation_id, inputs, sorted(allocated - freed))
+            )
+        return allocated, freed
+
+    for event in session.profiler.kineto_results.experimental_event_tree():
+        visit(event)
+    ops.sort(key=lambda op: op[0])
+    starts = [op[0] for op in ops]
+    places = {number: bisect_left(starts, at) for at, number in frees}
+    return {"ops": [op[1:] for op in ops], "freed": places}
+
+
+def _allocation_of(value: Any) -> Any:
+    """Return the number of a tensor's allocation, a list of them, or ``None``."""
+    if isinstance(value, (list, tuple)):
+        return [_allocation_of(item) for item in value]
+    return getattr(value, "allocation_id", None)

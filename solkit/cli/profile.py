@@ -85,9 +85,11 @@ def profile(
 
             worker.start()  # it loads torch while the trace is read
             import solkit.profiling
+            from solkit.profiling import profile_with_problems
 
+            writes_files = manifest is not None and manifest != "-"
             with _recording_launches(source, manifest, skip):
-                result = solkit.profiling.profile(
+                result = (profile_with_problems if writes_files else solkit.profiling.profile)(
                     source,
                     arguments or (),
                     device=device,
@@ -103,11 +105,13 @@ def profile(
         _base.show_page_or_json(json, render, lambda: page.dumps(result))
         if manifest is not None:
             kernels = _recorded_kernels(_launches_folder(manifest))
+            from solkit.profiling.reference_files import write_reference_files
             from solkit.tuner.recorded_manifest import profiled_manifest_of
 
+            files = write_reference_files(result, _folder_beside(manifest, "references"))
             _base.write_destination(
                 manifest,
-                lambda: profiled_manifest_of(result, kernels).rstrip("\n"),
+                lambda: profiled_manifest_of(result, kernels, files).rstrip("\n"),
                 "--manifest",
             )
     raise typer.Exit(Exit.BAD_INPUT if result.failure else Exit.REPORTED)
@@ -117,8 +121,12 @@ _WARM_CALLS = 3
 
 
 def _launches_folder(manifest: str) -> Path:
-    """Return where the launches of a profiled script go: beside the manifest."""
-    return Path(manifest).with_name(f"{Path(manifest).stem}_kernels")
+    """Return where the launches of a profiled script go."""
+    return _folder_beside(manifest, "kernels")
+
+
+def _folder_beside(manifest: str, what: str) -> Path:
+    return Path(manifest).with_name(f"{Path(manifest).stem}_{what}")
 
 
 def _recording_launches(

@@ -98,7 +98,14 @@ from solkit.core.outcomes import (
     canonical,
 )
 from solkit.core.problems import Candidate, KernelFile, Problem, Tolerance, default_tolerance
-from solkit.core.profile import IdleTime, Profile, ProfiledKernel, ProfiledOp
+from solkit.core.profile import (
+    IdleTime,
+    Profile,
+    ProfiledCase,
+    ProfiledKernel,
+    ProfiledOp,
+    ProfiledProblem,
+)
 from solkit.core.proposals import Brief, Checked, Proposal, Tried
 from solkit.core.reports import Comparison, ComparisonReport, Difference, Ratio, Report, Result
 from solkit.core.settings import MeasureSettings
@@ -221,8 +228,10 @@ __all__ = [
     "PricedRoute",
     "Problem",
     "Profile",
+    "ProfiledCase",
     "ProfiledKernel",
     "ProfiledOp",
+    "ProfiledProblem",
     "Proposal",
     "Protocol",
     "Ratio",

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from solkit.core.devices import Device
 from solkit.core.work import Bound
 
-__all__ = ["IdleTime", "Profile", "ProfiledKernel", "ProfiledOp"]
+__all__ = [
+    "IdleTime",
+    "Profile",
+    "ProfiledCase",
+    "ProfiledKernel",
+    "ProfiledOp",
+    "ProfiledProblem",
+]
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,45 @@ class ProfiledOp:
 
 
 @dataclass(frozen=True)
+class ProfiledCase:
+    """Inputs of a problem that a run computed, over all its calls.
+
+    Attributes:
+        inputs: its tensors, e.g. ``"bf16[8944, 1024]"``.
+        calls: how often it was computed.
+        time_ms: of its kernels, over all calls.
+        saving_ms: how much `Profile.span_ms` would shrink if each op of each call met its target.
+        layout: the inputs as Python, for the reference file.
+    """
+
+    inputs: tuple[str, ...]
+    calls: int
+    time_ms: float
+    saving_ms: float
+    layout: str
+
+
+@dataclass(frozen=True)
+class ProfiledProblem:
+    """Ops of a run that one kernel could compute: one, or elementwise ones that follow each other.
+
+    Attributes:
+        ops: their names in order, e.g. ``("aten::silu", "aten::mul")``.
+        cases: inputs that differ in layout or type alone, each over all its calls.
+        reference: the function that computes them, as Python; empty if there is none.
+    """
+
+    ops: tuple[str, ...]
+    cases: tuple[ProfiledCase, ...]
+    reference: str = ""
+
+    @property
+    def saving_ms(self) -> float:
+        """Savings of all cases."""
+        return sum(case.saving_ms for case in self.cases)
+
+
+@dataclass(frozen=True)
 class IdleTime:
     """The GPU's idle time, by what it waited for.
 
@@ -100,6 +146,7 @@ class Profile:
         saving_ms: what all `ops` at their targets would save together.
         notes: what a reader must know, each a sentence.
         failure: how the script failed; empty if it did not or there was none.
+        problems: what its ops compute, if that was asked for; largest saving first.
     """
 
     path: str
@@ -113,6 +160,7 @@ class Profile:
     saving_ms: float
     notes: tuple[str, ...] = ()
     failure: str = ""
+    problems: tuple[ProfiledProblem, ...] = ()
 
     def speedup(self, saving_ms: float) -> float:
         """Return the run's speedup if it takes that much less time; Amdahl's law."""

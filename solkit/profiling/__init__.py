@@ -14,13 +14,15 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from solkit.core import Device, Profile
 from solkit.errors import InputError, UnknownDeviceError, UnsupportedError
 from solkit.profiling import script, units
 from solkit.profiling.matching import match_activities
+from solkit.profiling.problems import list_problems, read_flow
 from solkit.profiling.rows import Run
 from solkit.profiling.timeline import find_window, idle_time
 from solkit.profiling.trace_reader import Gpu, Recording, read_trace
@@ -28,7 +30,7 @@ from solkit.roofline import devices as catalogue
 from solkit.roofline import nvml
 from solkit.roofline.calibration import calibrated
 
-__all__ = ["profile"]
+__all__ = ["profile", "profile_with_problems"]
 
 _SKIPPED_CALLS = 3
 """The first calls of a script compile, tune and fill caches."""
@@ -64,20 +66,61 @@ def profile(
         UnknownDeviceError: the catalogue lacks its GPU, or `device`.
         UnsupportedError: `path` is a script, and this machine has no GPU.
     """
+    options = _Options(device, precision, skip, calls, trace_out, time_limit_s)
+    return _profile(path, arguments, options, lists_problems=False)
+
+
+def profile_with_problems(
+    path: str | os.PathLike[str], arguments: Sequence[str] = (), **options: Any
+) -> Profile:
+    """Return a profile that lists what its ops compute, with a reference each.
+
+    Elementwise ops are together where a script runs here: a saved trace does not identify tensors.
+
+    Args:
+        path: as for `profile`.
+        arguments: of the script.
+        options: as for `profile`.
+
+    Raises:
+        InputError, UnknownDeviceError, UnsupportedError: as for `profile`.
+    """
+    return _profile(path, arguments, _Options(**options), lists_problems=True)
+
+
+@dataclass(frozen=True)
+class _Options:
+    """Options of `profile`."""
+
+    device: str | Device | None = None
+    precision: str = "tolerance"
+    skip: int | None = None
+    calls: int = 5
+    trace_out: str | os.PathLike[str] | None = None
+    time_limit_s: float = 600.0
+
+
+def _profile(
+    path: str | os.PathLike[str], arguments: Sequence[str], how: _Options, lists_problems: bool
+) -> Profile:
     file = os.fspath(path)
     if not file.endswith(".py"):
         if arguments:
             raise InputError(f"{file}: a trace takes no arguments, got {' '.join(arguments)}")
-        return _profile_trace(file, device, precision, skip or 0)
+        flow = "" if lists_problems else None
+        return _profile_trace(file, how.device, how.precision, how.skip or 0, flow)
     _check_for_gpu(file)
-    skip = _SKIPPED_CALLS if skip is None else skip
+    skip = _SKIPPED_CALLS if how.skip is None else how.skip
     with tempfile.TemporaryDirectory(prefix="solkit-profile-") as folder:
-        trace = str(Path(folder) / "trace.json") if trace_out is None else os.fspath(trace_out)
+        own = str(Path(folder) / "trace.json")
+        trace = own if how.trace_out is None else os.fspath(how.trace_out)
+        flow = str(Path(folder) / "flow.json") if lists_problems else None
+        calls, limit_s = skip + how.calls, how.time_limit_s
         failure = script.record_trace(
-            file, arguments, trace, calls=skip + calls, time_limit_s=time_limit_s
+            file, arguments, trace, calls=calls, time_limit_s=limit_s, flow=flow
         )
         try:
-            result = _profile_trace(trace, device, precision, skip)
+            result = _profile_trace(trace, how.device, how.precision, skip, flow)
         except InputError as error:
             raise InputError(f"{failure}; {error}" if failure else str(error)) from error
     return replace(result, path=file, failure=failure)
@@ -96,14 +139,17 @@ def _check_for_gpu(file: str) -> None:
         )
 
 
-def _profile_trace(path: str, device: str | Device | None, precision: str, skip: int) -> Profile:
+def _profile_trace(
+    path: str, device: str | Device | None, precision: str, skip: int, flow: str | None
+) -> Profile:
+    """Return the profile of a trace, with its problems unless `flow` is ``None``."""
     recording = read_trace(path)
     index, others = _busiest_gpu(recording)
     gpu = next((gpu for gpu in recording.gpus if gpu.index == index), None)
     target = _find_device(device, gpu, recording.path)
     within = find_window(match_activities(recording, index), skip)
     run = Run(within, units.cost_units(within, target))
-    ops, saving_us = run.list_ops(target, precision)
+    rows, saving_us = run.list_ops(target, precision)
     busy_us, waited = idle_time(within)
     return Profile(
         path=recording.path,
@@ -112,10 +158,11 @@ def _profile_trace(path: str, device: str | Device | None, precision: str, skip:
         steps=within.steps,
         busy_ms=busy_us / 1e3,
         idle=waited,
-        ops=ops,
+        ops=tuple(rows.values()),
         unbounded=tuple(run.unbounded_kernels()),
         saving_ms=saving_us / 1e3,
         notes=(*within.notes, *_make_notes(recording, gpu, target, others)),
+        problems=() if flow is None else list_problems(run, rows, read_flow(flow)),
     )
 
 

@@ -1,8 +1,9 @@
 """The child of `solkit.profiling.script`: runs a script under PyTorch's profiler.
 
-Its arguments are the trace file, the number of the model's calls to record, the script and its
-arguments. Each such call begins a step, so a training loop's step reaches from one forward pass to
-the next. The trace is written however the script ends.
+Its arguments are the trace file, the number of the model's calls to record, the file for the flow
+of tensors between ops (none if empty), the script and its arguments. Each such call begins a step,
+so a training loop's step reaches from one forward pass to the next. The trace is written however
+the script ends.
 
 It is imported, not run as ``__main__``: that is the script, where dynamo would look up the hooks'
 globals.
@@ -14,6 +15,7 @@ globals.
 from __future__ import annotations
 
 import contextlib
+import json
 import runpy
 import signal
 import sys
@@ -60,7 +62,7 @@ class _Steps:
         self._mark.__enter__()
 
 
-def main(trace: str, limit: int, script: str, *arguments: str) -> None:
+def main(trace: str, limit: int, flow: str, script: str, *arguments: str) -> None:
     """Run a script like ``python script arguments``, and write its profile."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
     sys.argv = [script, *arguments]
@@ -71,7 +73,8 @@ def main(trace: str, limit: int, script: str, *arguments: str) -> None:
     session = profile(
         activities=activities,
         record_shapes=True,
-        on_trace_ready=lambda profiler: profiler.export_chrome_trace(trace),
+        profile_memory=bool(flow),  # which numbers the allocations
+        on_trace_ready=lambda profiler: _write(profiler, trace, flow),
     )
     with contextlib.ExitStack() as stack:
         torch_profiler.enter_session(session)
@@ -83,3 +86,9 @@ def main(trace: str, limit: int, script: str, *arguments: str) -> None:
             pass
         finally:
             steps.close()
+
+
+def _write(profiler: profile, trace: str, flow: str) -> None:
+    profiler.export_chrome_trace(trace)
+    if flow:
+        Path(flow).write_text(json.dumps(torch_profiler.tensor_flow(profiler)), encoding="utf-8")

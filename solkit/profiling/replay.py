@@ -26,7 +26,7 @@ from solkit.profiling.trace_reader import Signature
 from solkit.profiling.units import Asked, Replayed
 from solkit.roofline.work import work_of, work_of_arguments
 
-__all__ = ["replay_ops"]
+__all__ = ["ATTENTION", "UnknownOpError", "allocating_overload", "recorded_call", "replay_ops"]
 
 
 def replay_ops(device: Device, requests: Sequence[Sequence[Asked]]) -> list[Replayed]:
@@ -66,7 +66,7 @@ _ARGUMENTS = (
 _NO_OP = "this torch has no such op, or one with other arguments"
 
 
-class _Unknown(Exception):  # noqa: N818 - not a user's error: a reason that is reported
+class UnknownOpError(Exception):
     """Why an op cannot be replayed."""
 
 
@@ -74,7 +74,7 @@ def _replay_signature(signature: Signature, kernels: Sequence[str]) -> Replayed:
     try:
         run = _triton_call(signature) if signature.is_triton else _aten_call(signature, kernels)
         return run()
-    except _Unknown as reason:
+    except UnknownOpError as reason:
         return Replayed(reason=str(reason))
     except Exception as error:  # a meta function may raise anything: the op has no bound
         said = str(error).strip().partition("\n")[0]
@@ -83,22 +83,32 @@ def _replay_signature(signature: Signature, kernels: Sequence[str]) -> Replayed:
 
 def _aten_call(signature: Signature, kernels: Sequence[str]) -> Callable[[], Replayed]:
     if not signature.has_inputs:
-        raise _Unknown("its arguments were not recorded: profile with record_shapes=True")
-    attention = _ATTENTION.fullmatch(signature.name)
+        raise UnknownOpError("its arguments were not recorded: profile with record_shapes=True")
+    attention = ATTENTION.fullmatch(signature.name)
     if attention:
         signature, kernels = _as_attention(signature, backward=bool(attention[1])), ()
+    call = recorded_call(signature, kernels)
+    return lambda: _run_overload(*allocating_overload(*call))
+
+
+def recorded_call(
+    signature: Signature, kernels: Sequence[str]
+) -> tuple[Any, list[Any], dict[str, Any]]:
+    """Return the overload that an op was called by, and its arguments on fake tensors.
+
+    Raises:
+        UnknownOpError: no overload fits what was recorded.
+    """
     reasons = []
     for overload in _matching_overloads(signature):
         try:
-            positional, named = _build_arguments(overload, signature, kernels)
-        except _Unknown as reason:
+            return overload, *_build_arguments(overload, signature, kernels)
+        except UnknownOpError as reason:
             reasons.append(str(reason))
-        else:
-            return lambda: _run_overload(*_allocating_overload(overload, positional, named))
-    raise _Unknown(reasons[0] if reasons else _NO_OP)
+    raise UnknownOpError(reasons[0] if reasons else _NO_OP)
 
 
-def _allocating_overload(
+def allocating_overload(
     overload: Any, positional: list[Any], named: dict[str, Any]
 ) -> tuple[Any, list[Any], dict[str, Any]]:
     """Return the overload that allocates its results instead of one with output arguments.
@@ -134,9 +144,9 @@ def _run_overload(overload: Any, positional: list[Any], named: dict[str, Any]) -
 
     work = work_of(run)
     if not outputs:
-        raise _Unknown("it returns no tensor")
+        raise UnknownOpError("it returns no tensor")
     if not work.dram_bytes and not work.operations:
-        raise _Unknown("on fake tensors it neither computes nor moves anything")
+        raise UnknownOpError("on fake tensors it neither computes nor moves anything")
     tolerances = (default_tolerance(tensor.dtype) for tensor in outputs)
     return Replayed(work=work, tolerance=min(tolerances, key=lambda tolerance: tolerance.rtol))
 
@@ -166,7 +176,7 @@ def _triton_call(signature: Signature) -> Callable[[], Replayed]:
         if recorded in _DTYPES
     ]
     if not tensors:
-        raise _Unknown("no tensor among its arguments was recorded")
+        raise UnknownOpError("no tensor among its arguments was recorded")
     work = replace(work_of_arguments(tensors, []), unmodelled=(), assumptions=(_ARGUMENTS,))
     return lambda: Replayed(work=work, tolerance=default_tolerance(tensors[0].dtype))
 
@@ -196,7 +206,7 @@ def _build_arguments(
 
 
 def _build_argument(argument: Any, signature: Signature, index: int, kernels: Sequence[str]) -> Any:
-    """Return one argument, as its place in the schema requires; raise `_Unknown` if unfit."""
+    """Return one argument, as its place in the schema requires; raise `UnknownOpError` if unfit."""
     kind = str(argument.real_type)
     recorded, value = signature.types[index], _item_at(signature.values, index)
     shape, stride = signature.shapes[index], _item_at(signature.strides, index)
@@ -212,7 +222,7 @@ def _build_argument(argument: Any, signature: Signature, index: int, kernels: Se
     if recorded in ("", "None"):
         return _default_argument(argument, kind)
     problem = f"recorded as {recorded}, not {kind}" if value or shape else "not in the trace"
-    raise _Unknown(f"its argument {argument.name!r} is {problem}")
+    raise UnknownOpError(f"its argument {argument.name!r} is {problem}")
 
 
 def _default_argument(argument: Any, kind: str) -> Any:
@@ -221,18 +231,18 @@ def _default_argument(argument: Any, kind: str) -> Any:
         return None
     if argument.has_default_value():
         return argument.default_value
-    raise _Unknown(f"its argument {argument.name!r} is not in the trace")
+    raise UnknownOpError(f"its argument {argument.name!r} is not in the trace")
 
 
 def _parse_scalar(kind: str, text: str) -> Any:
     try:
         value = ast.literal_eval(_NOT_FINITE.sub(r"1e999", text))
     except (ValueError, SyntaxError) as error:
-        raise _Unknown(f"a scalar reads {text[:40]!r}") from error
+        raise UnknownOpError(f"a scalar reads {text[:40]!r}") from error
     for name, table in _ENUMS.items():
         if name in kind:
             if value not in table:
-                raise _Unknown(f"{name} number {value}")
+                raise UnknownOpError(f"{name} number {value}")
             return table[value]
     return value
 
@@ -253,13 +263,13 @@ def _list_element_type(kernels: Sequence[str]) -> str:
 
     PyTorch's kernels over lists name it: the functor's first parameter in ``multi_tensor_apply``
     (aten/src/ATen/native/cuda/ForeachFunctors.cuh), the size of the elements in ``cat``
-    (Shape.cu), which determines the moved bytes. Raises `_Unknown` unless they agree.
+    (Shape.cu), which determines the moved bytes. Raises `UnknownOpError` unless they agree.
     """
     functors = {name for kernel in kernels for name in _FUNCTOR.findall(kernel)}
     opaque = {_OPAQUE[int(n)] for kernel in kernels for n in _OPAQUE_TYPE.findall(kernel)}
     types = (functors & _DTYPES.keys()) | opaque
     if len(types) != 1:
-        raise _Unknown("the dtypes of its list of tensors are not in the trace")
+        raise UnknownOpError("the dtypes of its list of tensors are not in the trace")
     return types.pop()
 
 
@@ -309,7 +319,7 @@ _ENUMS: dict[str, dict[int, Any]] = {
     },
 }
 
-_ATTENTION = re.compile(
+ATTENTION = re.compile(
     r"aten::_scaled_dot_product_(?:fused|flash|efficient|cudnn|flex)_?attention\w*?(_backward)?"
 )
 
@@ -318,7 +328,7 @@ def _as_attention(signature: Signature, *, backward: bool) -> Signature:
     """Attention as the single op of `fake_cuda`, whichever kernel PyTorch had chosen."""
     overload = next(_matching_overloads(signature), None)
     if overload is None:
-        raise _Unknown(_NO_OP)
+        raise UnknownOpError(_NO_OP)
     names = [argument.name.removesuffix("_") for argument in overload._schema.arguments]
     roles = ["query", "key", "value", "attn_bias", "is_causal"]
     roles = ["grad_out", *roles] if backward else roles

@@ -24,7 +24,7 @@ class Run:
     within: Window  # the window that counts
     costs: Costs  # of each activity in it
 
-    def list_ops(self, device: Device, precision: str) -> tuple[tuple[ProfiledOp, ...], float]:
+    def list_ops(self, device: Device, precision: str) -> tuple[dict[Signature, ProfiledOp], float]:
         """Return a row per op and kind of inputs, and what all targets together save, in us.
 
         The largest savings come first, then the largest distances from the target.
@@ -40,7 +40,8 @@ class Run:
         order = {signature: i for i, signature in enumerate(groups)}
         saved_us, all_us = self._row_savings(order, [row.target_ms * 1e3 for row in rows])
         rows = [replace(row, saving_ms=us / 1e3) for row, us in zip(rows, saved_us)]
-        return tuple(sorted(rows, key=_sort_key)), all_us
+        pairs = sorted(zip(groups, rows, strict=True), key=lambda pair: _sort_key(pair[1]))
+        return dict(pairs), all_us
 
     def unbounded_kernels(self) -> Iterator[ProfiledKernel]:
         """Return activities without a bound, by name, op and reason."""

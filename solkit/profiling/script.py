@@ -23,12 +23,19 @@ _GRACE_S = 60.0
 
 
 def record_trace(
-    script: str, arguments: Sequence[str], trace: str, *, calls: int, time_limit_s: float
+    script: str,
+    arguments: Sequence[str],
+    trace: str,
+    *,
+    calls: int,
+    time_limit_s: float,
+    flow: str | None = None,
 ) -> str:
     """Run a script and write its trace.
 
     It is ended after `calls` calls of its model, each recorded as a step, or interrupted after
-    `time_limit_s`, as by Ctrl-C; a script that calls no model twice is recorded as a whole.
+    `time_limit_s`, as by Ctrl-C; a script that calls no model twice is recorded as a whole. What
+    flows between its ops is written to `flow`, if that is given.
 
     Returns:
         How the script failed; empty if it did not. Its own message is on standard error.
@@ -43,16 +50,19 @@ def record_trace(
         Path(trace).write_bytes(b"")  # an older file must not count as this run's
     except OSError as error:
         raise InputError(f"cannot write {trace}: {error.strerror}") from error
-    failure = _run_script(_command(script, arguments, trace, calls), script, time_limit_s)
+    failure = _run_script(_command(script, arguments, trace, calls, flow), script, time_limit_s)
     if not Path(trace).stat().st_size:
         Path(trace).unlink()
         raise InputError(failure or f"{script}: ended without a trace")
     return failure
 
 
-def _command(script: str, arguments: Sequence[str], trace: str, calls: int) -> list[str]:
+def _command(
+    script: str, arguments: Sequence[str], trace: str, calls: int, flow: str | None
+) -> list[str]:
     runner = [sys.executable, "-c", _RUNNER]
-    return [*runner, str(Path(trace).absolute()), str(calls), script, *arguments]
+    flow = str(Path(flow).absolute()) if flow else ""
+    return [*runner, str(Path(trace).absolute()), str(calls), flow, script, *arguments]
 
 
 def _run_script(command: Sequence[str], script: str, time_limit_s: float) -> str:

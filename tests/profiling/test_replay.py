@@ -6,7 +6,7 @@ import functools
 
 import pytest
 
-from solkit.profiling.replay import _list_element_type, _replay_signature, _Unknown
+from solkit.profiling.replay import UnknownOpError, _list_element_type, _replay_signature
 from solkit.profiling.trace_reader import Signature
 
 F, BF, L = "float", "c10::BFloat16", "long int"
@@ -173,6 +173,6 @@ def test_what_cannot_be_replayed_says_why(answers, case, said):
 
 def test_a_list_of_two_types_is_none():
     kernels = [f"multi_tensor_apply_kernel<M<1>, AFunctor<{t}, 1>" for t in ("float", "double")]
-    with pytest.raises(_Unknown):
+    with pytest.raises(UnknownOpError):
         _list_element_type(kernels)
     assert _list_element_type(kernels[:1] * 2) == "float"

@@ -55,7 +55,7 @@ def test_a_script_that_was_ended_has_not_failed(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        _profiler_runner.main("trace.json", 1, str(path), "an argument")
+        _profiler_runner.main("trace.json", 1, "", str(path), "an argument")
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, before)
@@ -66,7 +66,7 @@ def test_a_script_that_was_ended_has_not_failed(tmp_path, monkeypatch):
 def child(monkeypatch, code):
     """In place of the runner: the trace is its first argument."""
     monkeypatch.setattr(
-        script, "_command", lambda _, __, trace, ___: [sys.executable, "-c", code, trace]
+        script, "_command", lambda _, __, trace, *___: [sys.executable, "-c", code, trace]
     )
 
 
@@ -137,7 +137,11 @@ def test_a_profiled_script_skips_its_first_calls_and_tells_of_its_failure(
     trace, monkeypatch, tmp_path
 ):
     def recorded(path, arguments, kept, **limits):
-        assert (path, arguments, limits) == ("t.py", ["5"], {"calls": 5, "time_limit_s": 9.0})
+        assert (path, arguments, limits) == (
+            "t.py",
+            ["5"],
+            {"calls": 5, "time_limit_s": 9.0, "flow": None},
+        )
         for i in range(5):
             trace.step(i, 100 * i, 100 * i + 100)
             trace.kernel(100 * i + 10, 100 * i + 90, launch=100 * i + 5)
