@@ -41,6 +41,9 @@ from solkit.roofline.cases import unmeasured
 
 __all__ = ["compare"]
 
+_PREPARED = 2
+"""Candidates' processes that warm up at once: more would still do so when the base is timed."""
+
 
 def compare(
     base: Source,
@@ -81,7 +84,8 @@ def compare(
         plan_study(source, None, shapes, params=own)
         for source, own in zip((base, *candidates), chosen, strict=True)
     ]
-    with prepared_session(None, to, how, [plan.path for plan in plans]) as session:
+    paths = [plan.path for plan in plans]
+    with prepared_session(None, to, how, paths, count=_PREPARED) as session:
         with analyser_for(to, how) as analyser:
             studies = _study_rivals(analyser, plans, reference)
         groups = [

@@ -61,17 +61,22 @@ def configuration_of(
 
 @contextlib.contextmanager
 def prepared_session(
-    measure: bool | None, device: Device, settings: MeasureSettings, paths: Sequence[str]
+    measure: bool | None,
+    device: Device,
+    settings: MeasureSettings,
+    paths: Sequence[str],
+    count: int = 1,
 ) -> Iterator[Session | None]:
     """Yield a session whose processes start while the caller studies the candidates.
 
-    ``None`` where nothing will be measured: `measure` is as for `wants_measurement`.
+    ``None`` where nothing will be measured: `measure` is as for `wants_measurement`. `count`
+    candidates are timed in turns.
     """
     if device.source != "nvml" or measure is False:
         yield None
         return
     with open_session(device, settings) as session:
-        session.prepare(paths)
+        session.prepare(paths, count)
         yield session
 
 

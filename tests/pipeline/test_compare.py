@@ -49,7 +49,8 @@ class Session:
     def await_gpu(self):
         pass
 
-    def prepare(self, paths):
+    def prepare(self, paths, count):
+        assert count == 2
         self.prepared = [Path(path).stem for path in paths]
 
     def close(self):

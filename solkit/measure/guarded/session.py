@@ -106,16 +106,17 @@ class Session:
         self._await_preparation()
         self._processes.load(paths)
 
-    def prepare(self, paths: Sequence[str]) -> None:
+    def prepare(self, paths: Sequence[str], count: int = 1) -> None:
         """Start the processes in the background, so that the first candidate finds them warm.
 
         The session holds its GPU from then on. If another one holds it, nothing is prepared.
 
         Args:
             paths: as for `load`.
+            count: processes of candidates: those of a comparison warm up together.
         """
         self._await_preparation()
-        self._preparation = _Preparation(self._processes, paths)
+        self._preparation = _Preparation(self._processes, paths, count)
         self._preparation.start()
 
     def await_gpu(self) -> None:
@@ -325,16 +326,16 @@ class Session:
 class _Preparation(threading.Thread):
     """Starts a session's processes, while the session does something else."""
 
-    def __init__(self, processes: Processes, paths: Sequence[str]) -> None:
+    def __init__(self, processes: Processes, paths: Sequence[str], count: int) -> None:
         super().__init__(name="solkit-preparing", daemon=True)
-        self._processes, self._paths = processes, tuple(paths)
+        self._processes, self._paths, self._count = processes, tuple(paths), count
         self._lock, self._is_unwanted, self._is_done = threading.Lock(), False, False
 
     def run(self) -> None:
         """Start the processes; what fails here, the first candidate meets and reports."""
         try:
             with contextlib.suppress(SolkitError, ClosedError, OSError):
-                self._processes.start_candidates(1, self._paths, patience_s=0.0)
+                self._processes.start_candidates(self._count, self._paths, patience_s=0.0)
         finally:
             with self._lock:
                 self._is_done = True

@@ -551,3 +551,15 @@ def test_a_reference_whose_wide_arithmetic_is_slow_leaves_time_to_measure(check)
     assert time.monotonic() - start < 20.0
     outcome = check("def kernel(x): return x * 2.2", head, time_limit_s=20.0)
     assert outcome.verdict is Verdict.WRONG
+
+
+def test_two_prepared_processes_serve_a_comparison(write):
+    base, rival = write("def kernel(x): return x + x"), write(WRONG)
+    with Session(device="cpu") as session:
+        session.prepare([base], count=2)
+        session._await_preparation()
+        before = {place: child.pid for place, child in session._processes.candidates.items()}
+        assert sorted(before) == [0, 1]
+        both = [Candidate("kernel", path, {}) for path in (rival, base)]
+        assert session.compare(both, {}, reference=base).verdict is Verdict.WRONG
+        assert session._processes.candidates[1].pid == before[1]
