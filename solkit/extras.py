@@ -41,6 +41,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "postgres": ("solkit[optuna]", "psycopg"),
     "cutile": ("cuda.tile",),
     "helion": ("helion",),
+    "cute": ("cutlass",),
     "tilelang": ("tilelang",),
     "ray": ("ray",),
     "report": ("jinja2", "matplotlib", "plotly"),
@@ -55,6 +56,7 @@ _SPOKEN = {
     "ray": "Ray",
     "helion": "Helion",
     "cuda.tile": "cuTile",
+    "cutlass": "CuTe DSL",
     "tilelang": "TileLang",
 }
 

@@ -157,6 +157,7 @@ def test_the_table_of_extras_is_that_of_pyproject(extra):
         pytest.skip("installed from a wheel")
     groups = tomllib.loads(path.read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     spelled = {"xgboost-cpu": "xgboost", "cuda-tile": "cuda.tile"}
+    spelled["nvidia-cutlass-dsl"] = "cutlass"
     besides = {"sqlalchemy", "anyio", "starlette"}  # which come with one of the others
     wanted = {spelled.get(name, name) for name in declared(extra, groups)}
     assert extras.modules_of(extra) - besides == wanted

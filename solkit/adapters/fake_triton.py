@@ -38,7 +38,14 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.driver import driver as triton_driver
 from triton.runtime.jit import JITFunction
 
-from solkit.adapters import fake_cuda, fake_cutile, fake_helion, fake_tilelang, launch_recording
+from solkit.adapters import (
+    fake_cuda,
+    fake_cute,
+    fake_cutile,
+    fake_helion,
+    fake_tilelang,
+    launch_recording,
+)
 from solkit.adapters.fake_autotuner import do_bench, run_autotuned
 from solkit.adapters.languages import launching_language
 from solkit.adapters.launch_recording import (
@@ -107,6 +114,9 @@ def install(device: Device) -> None:
     knobs.runtime.interpret = False  # interpreted kernels launch nothing
     fake_cuda.when_imported("helion.runtime.kernel", fake_helion.install)
     fake_cuda.when_imported("cuda.tile", partial(fake_cutile.install, record=record_launch))
+    fake_cuda.when_imported("cutlass.cutlass_dsl.cuda_jit_executor", fake_cute.install)
+    fake_cuda.when_imported("cutlass.cute.runtime", fake_cute.install_tensors)
+    fake_cuda.when_imported("cutlass.utils.hardware_info", fake_cute.install_hardware)
     fake_cuda.when_imported("tilelang.jit", fake_tilelang.install)
     fake_cuda.when_imported("tilelang.autotuner.tuner", fake_tilelang.install_autotuner)
     driver = fake_driver(device)

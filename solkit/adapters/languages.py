@@ -32,7 +32,7 @@ _LANGUAGES = {
 }
 """By package."""
 
-_CAPTURED = ("Helion", "TileLang", "cuTile")
+_CAPTURED = ("CuTe DSL", "Helion", "TileLang", "cuTile")
 """Their code for a fake GPU is that for a real one: an adapter sees to that."""
 
 

@@ -13,6 +13,7 @@ __all__ = ["SUPPORTED", "warn_if_untested"]
 SUPPORTED: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "cuda-tile": ("1.7", "1.7"),
+        "cutlass": ("4.8", "4.8"),
         "helion": ("1.5", "1.5"),
         "numpy": ("1.26", "2.5"),
         "optuna": ("4", "5"),

@@ -134,7 +134,7 @@ def blaming_user_code(path: str, doing: str) -> Iterator[None]:
         raise KernelFileError(message, path, _line_to_blame(error, path)) from error
 
 
-_LANGUAGES = {"helion": "helion", "cuda.tile": "cutile", "tilelang": "tilelang"}
+_LANGUAGES = {"helion": "helion", "cuda.tile": "cutile", "cutlass": "cute", "tilelang": "tilelang"}
 """Modules of languages of kernels, and the extras that bring them."""
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-__all__ = ["data_ptr", "has_tensors", "swap_tensors", "watching_addresses"]
+__all__ = ["data_ptr", "has_tensors", "storage_at", "swap_tensors", "watching_addresses"]
 
 _FIRST_ADDRESS, _ADDRESS_STEP = 0x7F00_0000_0000, 1 << 32
 _addresses: dict[int, tuple[int, torch.UntypedStorage]] = {}
@@ -32,6 +32,16 @@ def data_ptr(tensor: torch.Tensor) -> int:
         entry = _FIRST_ADDRESS + len(_addresses) * _ADDRESS_STEP, storage
         _addresses[storage._cdata] = entry
     return entry[0] + int(tensor.storage_offset()) * tensor.element_size()
+
+
+def storage_at(address: int) -> tuple[torch.UntypedStorage, int] | None:
+    """Return the storage that has an address, and the offset there; ``None`` if none has it."""
+    number, offset = divmod(address - _FIRST_ADDRESS, _ADDRESS_STEP)
+    entries = list(_addresses.values())
+    if not 0 <= number < len(entries):
+        return None
+    storage = entries[number][1]
+    return (storage, offset) if offset < max(int(storage.nbytes()), 1) else None
 
 
 def has_tensors(storage: torch.UntypedStorage) -> bool:

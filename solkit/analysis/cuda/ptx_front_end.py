@@ -133,6 +133,11 @@ class PTXFrontEnd(FrontEnd):
         key = elsewhere[0] if elsewhere and instruction.memory else statement.name
         return _UNSEEN.get(key, "")
 
+    @property
+    def needs_first_lanes(self) -> bool:
+        """See `FrontEnd`."""
+        return any(s.name in ("elect", "shfl") for s in self.kernel.statements)
+
     # ----------------------------------------------------------------------------- arithmetic
 
     def value_step(self, instruction: Instruction, threads: ThreadInterpreter) -> ValueStep:
@@ -488,9 +493,12 @@ def _shuffled(threads: Array, is_indexed: bool, value: Value, lane: Value, *_: V
     """``shfl.idx`` from one lane for all; other exchanges are unknown."""
     if value is None or value.shape[1] == 1:  # all threads of a block agree
         return value
-    if lane is None or lane.size != 1 or not is_indexed or len(threads) != int(threads[-1]) + 1:
+    if lane is None or lane.size != 1 or not is_indexed:
         return None
-    source = np.minimum(threads // _WARP * _WARP + int(lane.flat[0]), threads[-1])
+    lanes = np.minimum(threads // _WARP * _WARP + int(lane.flat[0]), threads[-1])
+    source = np.searchsorted(threads, lanes)
+    if (threads[source] != lanes).any():  # not among the followed
+        return None
     shuffled: Array = value[:, source]
     return shuffled
 

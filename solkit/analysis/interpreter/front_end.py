@@ -204,6 +204,11 @@ class FrontEnd(ABC):
         del instruction
         return ""
 
+    @property
+    def needs_first_lanes(self) -> bool:
+        """Whether threads do what the first of their warp decides, or that one works alone."""
+        return False
+
     def argument_name(self, pointer: str) -> str:
         """Return the user's name of a pointer of `Instruction.pointers`."""
         return pointer

@@ -161,7 +161,7 @@ def _follow_launch(front_end: FrontEnd, grid: Grid) -> _Followed:
         counters = Counters(len(numbers))
         spots = Spots(sites, counters, threads)
         some = _some_threads(grid.threads, fine=len(numbers) <= _SPREAD)
-        if any(site.path == "tma" for site in sites.values()):  # one thread of any warp makes one
+        if front_end.needs_first_lanes:
             some = np.union1d(some, np.arange(0, threads, 32))
         run = ThreadInterpreter(front_end, grid, numbers, some, counters, spots, 1)
         run.run()

@@ -347,7 +347,11 @@ class ThreadInterpreter:
     def _copied(
         self, instruction: Instruction, bulk: Bulk | None, block: BasicBlock, active: Active
     ) -> None:
-        """Report the bulk copy of each thread that makes one."""
+        """Report the bulk copies of threads, of a warp's equal ones one.
+
+        They are instructions of the uniform datapath (UTMALDG, UTMASTG): a warp makes one once,
+        though CuTe DSL lets all of its threads store a tile.
+        """
         corner = None
         if bulk is not None:
             corner = self._global_addresses(instruction, bulk.corner, block, active)
@@ -355,8 +359,13 @@ class ThreadInterpreter:
             self.guess("a bulk copy (TMA) whose tensor is not known is not counted", instruction)
             return
         alone = np.zeros(1, np.int64)  # a thread's pieces are one request
+        corners = np.broadcast_to(corner, active.mask.shape)
+        distinct: dict[tuple[int, bytes], int] = {}
         for thread in np.flatnonzero(active.mask.any(0)):
-            addresses, there = bulk.pieces(int(thread))
+            who = corners[:, thread].tobytes() + active.mask[:, thread].tobytes()
+            distinct.setdefault((int(self.threads[thread]) // _WARP, who), int(thread))
+        for thread in distinct.values():
+            addresses, there = bulk.pieces(thread)
             copying = np.broadcast_to(
                 there & active.mask[:, thread : thread + 1], (len(active.mask), there.shape[1])
             )
