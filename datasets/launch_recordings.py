@@ -10,6 +10,7 @@ launches as shapes.
 from __future__ import annotations
 
 import ast
+import contextlib
 import hashlib
 import itertools
 import json
@@ -129,14 +130,15 @@ def _merge_file(file: Path, merged: _Merged) -> None:
                 )
             merged.heads.append(document)
         elif "launch" in document:
-            try:
+            with _faults_named(file, number, "no recorded launch"):
                 records[int(document["number"])] = from_json(RecordedLaunch, document["launch"])
-            except (KeyError, TypeError, ValueError) as error:
-                raise InputError(f"{file}:{number}: no recorded launch: {error}") from error
         elif "counts" in document:
-            counts.update({int(n): (c, g, ms) for n, c, g, ms in document["counts"]})
+            with _faults_named(file, number, "no counts, as in [[number, calls, in graphs, ms]]"):
+                rows = [(int(n), int(c), int(g), float(ms)) for n, c, g, ms in document["counts"]]
+                counts.update({n: (c, g, ms) for n, c, g, ms in rows})
         elif "reuse_bytes" in document:
-            reuses[int(document["number"])] = document["reuse_bytes"]
+            with _faults_named(file, number, "no bytes between uses"):
+                reuses[int(document["number"])] = document["reuse_bytes"]
         elif "note" in document:
             merged.notes.setdefault(str(document["note"]))
     for number, record in records.items():
@@ -145,6 +147,15 @@ def _merge_file(file: Path, merged: _Merged) -> None:
         reuse = first.reuse_bytes or reuses.get(number, {})
         counted = first.counted(*counts.get(number, (0, 0, 0.0)))
         merged.launches[digest] = replace(counted, reuse_bytes=reuse)
+
+
+@contextlib.contextmanager
+def _faults_named(file: Path, number: int, what: str) -> Iterator[None]:
+    """Raise `InputError` with the place of a line that is of another form."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{file}:{number}: {what}: {error}") from error
 
 
 def _documents(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:

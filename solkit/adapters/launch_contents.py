@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import math
 import zlib
+from collections.abc import Iterator
 
 import torch
 
 from solkit.core.recordings import TensorRecipe
 
-__all__ = ["tensor_recipe"]
+__all__ = ["FunctionsUnseen", "tensor_recipe"]
+
+FunctionsUnseen = torch._C.DisableTorchFunction
+"""Within it no `TorchFunctionMode` or subclass of the program sees that tensors are asked things,
+and no default device of the program's changes what is done."""
 
 _MOST_LISTED = 65536
 """Integers that are kept: offsets, page tables, expert ids decide a kernel's work."""
@@ -25,15 +31,30 @@ _USUAL = 1e4
 def tensor_recipe(tensor: torch.Tensor) -> TensorRecipe:
     """Return how to draw a tensor's contents again; it waits for the GPU.
 
-    The tensor stays as it is, and memory for at most 65,536 elements is taken.
+    The tensor stays as it is, and memory for at most 65,536 elements is taken. No mode of the
+    program sees it.
     """
-    with torch.no_grad():
+    with torch.no_grad(), _unseen():
         plain = tensor.detach().as_subclass(torch.Tensor)
         if plain.is_complex() or not plain.numel():
             return TensorRecipe()
         if plain.dtype.is_floating_point:
             return _float_recipe(_sample(plain))
         return _integer_recipe(plain)
+
+
+@contextlib.contextmanager
+def _unseen() -> Iterator[None]:
+    """Hide operators from the program's modes, and waiting from its alarm for that."""
+    has_alarm = torch.cuda.is_initialized() and torch.cuda.get_sync_debug_mode()  # type: ignore[no-untyped-call]
+    if has_alarm:
+        torch.cuda.set_sync_debug_mode(0)
+    try:
+        with FunctionsUnseen(), torch._C._DisableTorchDispatch():
+            yield
+    finally:
+        if has_alarm:
+            torch.cuda.set_sync_debug_mode(has_alarm)
 
 
 def _sample(tensor: torch.Tensor) -> torch.Tensor:

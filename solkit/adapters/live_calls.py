@@ -24,6 +24,7 @@ from solkit.adapters.triton_compiler import warn_if_untested
 from solkit.adapters.triton_writes import may_write
 from solkit.core import Value
 from solkit.core.tuned import Launcher
+from solkit.errors import UnsupportedError
 
 __all__ = [
     "INDUCTOR_MODULE",
@@ -319,13 +320,21 @@ class LaunchHooks:
         self._wrap(Autotuner, "_bench", self._autotuner_bench)
         self._wrap(Heuristics, "run", self._heuristics_run)
         if INDUCTOR_MODULE in sys.modules:
-            self.wrap_inductor()
+            with contextlib.suppress(UnsupportedError):  # its kernels are left out
+                self.wrap_inductor()
 
     def wrap_inductor(self) -> None:
-        """Wrap Inductor's autotuner, whose module is loaded, once."""
+        """Wrap Inductor's autotuner, whose module is loaded, once.
+
+        Raises:
+            UnsupportedError: this torch has none.
+        """
         form = getattr(sys.modules[INDUCTOR_MODULE], "CachingAutotuner", None)
-        is_new = all(owner is not form for owner, *_ in self._originals)
-        if self._is_active and form is not None and is_new:
+        if "run" not in vars(form or object):
+            raise UnsupportedError(
+                f"torch {torch.__version__} has no CachingAutotuner.run; its kernels are left out"
+            )
+        if self._is_active and all(owner is not form for owner, *_ in self._originals):
             self._wrap(form, "run", self._inductor_run)
 
     def remove(self) -> None:

@@ -96,7 +96,8 @@ def serve(chooser: Chooser) -> None:
     for module, patch in _PATCHES.items():
         if module not in _SERVED.patched:
             _SERVED.patched.add(module)
-            call_after_imports([module], partial(_patch, module, patch))
+            task = f"applying tuned configurations to launches of {module}"
+            call_after_imports([module], partial(_patch, module, patch), task)
 
 
 def _patch(name: str, patch: Callable[[ModuleType], None]) -> None:

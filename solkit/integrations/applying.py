@@ -43,7 +43,7 @@ from solkit.core.tuned import (
 )
 from solkit.datasets.tuned_folder import FILE, read_tuned_folder
 from solkit.errors import SolkitError, UnknownDeviceError
-from solkit.processes.startup import shim_environment
+from solkit.processes.startup import is_off, shim_environment
 
 __all__ = [
     *("VARIABLE", "applied", "apply", "apply_from_environment", "environment_for", "obstacle"),
@@ -52,7 +52,6 @@ __all__ = [
 
 VARIABLE = "SOLKIT_APPLY"
 """The environment variable that names a tuned folder; ``0`` turns all applying off."""
-_OFF = ("0", "off", "no")
 
 _PLAIN_LAUNCH = {"num_warps", "num_stages"}
 
@@ -71,7 +70,7 @@ def apply(folder: str | os.PathLike[str]) -> None:
     Raises:
         InputError: it is no such folder, or damaged. The program's launches stay as they are.
     """
-    if os.environ.get(VARIABLE, "").lower() in _OFF:
+    if is_off(VARIABLE):
         return
     chooser = _TunedChooser(read_applied_folder(folder), os.fspath(folder))
     if _STATE.chooser is None:
@@ -163,7 +162,7 @@ def apply_from_environment() -> None:
 
 def environment_for(folder: str | os.PathLike[str]) -> dict[str, str]:
     """Return the environment of a program that a folder is applied to, unless the user's is off."""
-    if os.environ.get(VARIABLE, "").lower() in _OFF:
+    if is_off(VARIABLE):
         return dict(os.environ)
     return shim_environment(**{VARIABLE: str(Path(folder).absolute())})
 

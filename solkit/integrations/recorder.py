@@ -36,7 +36,7 @@ import torch
 import triton
 from triton.runtime.driver import driver
 
-from solkit.adapters.launch_contents import tensor_recipe
+from solkit.adapters.launch_contents import FunctionsUnseen, tensor_recipe
 from solkit.adapters.live_calls import INDUCTOR_MODULE, LaunchHooks, PendingLaunch, tensor_behind
 from solkit.adapters.model_calls import ModelCalls
 from solkit.adapters.triton_compiler import compiler_environment, compiler_name
@@ -230,7 +230,8 @@ class LaunchRecorder:
         except OSError as error:
             raise InputError(f"cannot record into {self._folder}: {error.strerror}") from error
         self._hooks.install()
-        call_after_imports([INDUCTOR_MODULE], self._hooks.wrap_inductor)
+        task = "recording launches of torch.compile"
+        call_after_imports([INDUCTOR_MODULE], self._hooks.wrap_inductor, task)
         atexit.register(self.close)
         util.register_after_fork(self, _close_with_worker)
         if parent_process() is not None:
@@ -262,7 +263,8 @@ class LaunchRecorder:
             raise
         try:
             if recipes is not None:
-                self._describe(pending, counter, recipes)
+                with FunctionsUnseen():
+                    self._describe(pending, counter, recipes)
             self._count(counter, begun_s, uses)
         except Exception as error:  # the program goes on
             counter.number = -1
@@ -278,11 +280,12 @@ class LaunchRecorder:
         self, pending: PendingLaunch, uses: _Uses
     ) -> tuple[_Counter, dict[str, TensorRecipe] | None]:
         try:
-            key = pending.key(partial(_exact_mark, uses))
-            counter = self._counters.get(key)
-            if counter is not None:
-                return counter, None
-            return self._new_counter(key, pending)
+            with FunctionsUnseen():
+                key = pending.key(partial(_exact_mark, uses))
+                counter = self._counters.get(key)
+                if counter is not None:
+                    return counter, None
+                return self._new_counter(key, pending)
         except Exception as error:  # the program goes on
             self._leave_out(pending, error)
             return _Counter(-1), None

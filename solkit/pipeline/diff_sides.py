@@ -116,7 +116,14 @@ def _with_own(
         raise InputError(
             "there is nothing to compare: name two of --triton, --device or --params, or one --rev"
         )
-    return [installed_compiler(), *compilers], params
+    own = installed_compiler()
+    if own in compilers:
+        raise InputError(
+            f"--triton {own.version} is this environment's own Triton, which one alone is compared "
+            "with: name another version, a folder of `pip install --target`, a virtual "
+            "environment or an interpreter"
+        )
+    return [own, *compilers], params
 
 
 def _worlds_of_axis(

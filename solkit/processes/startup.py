@@ -5,8 +5,9 @@
     shim_environment(SOLKIT_RECORD=folder) ─► PYTHONPATH ─► startup_shim/sitecustomize.py
       ─► start_with_program ─► torch and triton are imported ─► the starter of each variable
 
-Nothing is imported before the program imports it itself. A starter that fails leaves the program
-as it is, with one line on standard error.
+Nothing is imported before the program imports it itself. A variable that is ``0``, ``off`` or
+``no`` asks for nothing. What fails once a module is imported leaves the program as it is, with one
+line on standard error: a later release may lack what is expected of it.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ __all__ = [
     "asking_programs",
     "call_after_imports",
     "command_words",
+    "is_off",
     "program_environment",
     "run_with_shim",
     "shim_environment",
@@ -47,6 +49,16 @@ torch and triton are there."""
 
 _SHIM = Path(__file__).with_name("startup_shim")
 _AWAITED = ("torch", "triton")
+_OFF = ("0", "off", "no")
+
+
+def is_off(variable: str) -> bool:
+    """Tell whether the user turned a variable of `STARTERS` off."""
+    return os.environ.get(variable, "").lower() in _OFF
+
+
+def _asks(variable: str) -> bool:
+    return bool(os.environ.get(variable)) and not is_off(variable)
 
 
 def shim_environment(**variables: str) -> dict[str, str]:
@@ -62,7 +74,7 @@ def shim_environment(**variables: str) -> dict[str, str]:
 
 def program_environment() -> dict[str, str]:
     """Return the environment of a program that SolKit runs, with the shim if a variable asks."""
-    if any(os.environ.get(variable) for variable in STARTERS):
+    if any(map(_asks, STARTERS)):
         return shim_environment()
     from solkit.processes.host import python_path  # not where every Python process starts
 
@@ -137,25 +149,41 @@ def _passing_on_termination(process: subprocess.Popen[bytes]) -> Iterator[None]:
 def start_with_program() -> None:
     """Call the starters whose variables are set, once the program has imported torch and triton."""
     for variable, place in STARTERS.items():
-        if os.environ.get(variable):
-            call_after_imports(_AWAITED, functools.partial(_call_starter, place))
+        if _asks(variable):
+            call_after_imports(_AWAITED, functools.partial(_call_starter, place), place)
 
 
 def _call_starter(place: str) -> None:
     module, _, name = place.partition(":")
-    try:
-        getattr(importlib.import_module(module), name)()
-    except Exception as error:  # the program goes on as without SolKit
-        print(f"solkit: {place} failed: {type(error).__name__}: {error}", file=sys.stderr)
+    getattr(importlib.import_module(module), name)()
 
 
-def call_after_imports(names: Sequence[str], function: Callable[[], Any]) -> None:
-    """Call a function once all of some modules are imported: at once if they are."""
+def call_after_imports(
+    names: Sequence[str], function: Callable[[], Any], task: str | None = None
+) -> None:
+    """Call a function once all of some modules are imported: at once if they are.
+
+    An error of it is said in a line, and is none of the import's.
+
+    Args:
+        names: of the modules.
+        function: called without arguments.
+        task: what fails with it, for that line; by default the modules' names.
+    """
+    guarded = functools.partial(_call_guarded, function, task or ", ".join(names))
     missing = {name for name in names if not _is_loaded(name)}
     if not missing:
-        function()
+        guarded()
         return
-    sys.meta_path.insert(0, _Waiting(missing, function))
+    sys.meta_path.insert(0, _Waiting(missing, guarded))
+
+
+def _call_guarded(function: Callable[[], Any], task: str) -> None:
+    try:
+        function()
+    except Exception as error:  # the program goes on as without SolKit
+        with contextlib.suppress(Exception):
+            print(f"solkit: {task} failed: {type(error).__name__}: {error}", file=sys.stderr)
 
 
 def _is_loaded(name: str) -> bool:

@@ -14,7 +14,7 @@ import threading
 from collections import Counter
 from itertools import product
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import call_kernels
 import numpy as np
@@ -25,12 +25,14 @@ import torch
 import triton
 from inductor_tuners import KERNEL as INDUCTOR_KERNEL
 from inductor_tuners import make_tuner
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
 import solkit
 from solkit import kernelfiles
-from solkit.adapters import live_tuned
+from solkit.adapters import live_calls, live_tuned
 from solkit.adapters.launch_records import program_digest
 from solkit.cli.profile import _recording_launches
 from solkit.core import Deployment, IdleTime, Profile, ProfiledKernel
@@ -603,6 +605,51 @@ def test_no_tensor_is_held(tmp_path):
         assert seen() is None
 
 
+class SeesFunctions(TorchFunctionMode):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.seen.append(func)
+        return func(*args, **(kwargs or {}))
+
+
+class SeesOperators(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.seen.append(func)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("mode", [SeesFunctions, SeesOperators])
+def test_no_mode_of_the_program_sees_the_recorder(tmp_path, mode):
+    x, index = torch.randn(1000), torch.arange(1000)
+
+    def launch():
+        call_kernels.add_kernel[(8,)](x, index, torch.empty_like(x), 1000, BLOCK=128, ADD=True)
+
+    with mode() as plain:
+        launch()
+    with mode() as watched:
+        (record,) = recorded(tmp_path, launch, launch).launches
+    assert watched.seen == 2 * plain.seen
+    assert abs(record.recipes["x_ptr"].std - 1) < 0.2
+    assert record.recipes["y_ptr"].values
+
+
+def test_a_default_device_of_the_program_is_none_of_the_samples(tmp_path):
+    x = torch.randn(1000)
+    with torch.device("meta"):
+        (record,) = recorded(
+            tmp_path, lambda: call_kernels.rows_kernel[(1,)](x, x, 64, COLS=64, BLOCK_N=64)
+        ).launches
+    assert abs(record.recipes["x_ptr"].std - 1) < 0.2
+
+
 def test_a_folder_of_another_kind_is_refused(tmp_path):
     (tmp_path / "launches-1-0-aa.jsonl").write_text(json.dumps({"schema": "other/1"}) + "\n")
     with pytest.raises(InputError, match=r"launches-1-0-aa.jsonl:1: the schema 'other/1'"):
@@ -610,6 +657,30 @@ def test_a_folder_of_another_kind_is_refused(tmp_path):
 
 
 # ----------------------------------------------------------------------------------------- batch
+
+
+@pytest.mark.parametrize("counts", [5, [5], [[0, 1, 0]], [["a", 1, 0, 0.0]], [[0, None, 0, 0.0]]])
+def test_malformed_counts_are_refused_with_their_place(tmp_path, counts):
+    recorded(tmp_path, add)
+    (file,) = tmp_path.glob("launches-*.jsonl")
+    with file.open("a") as lines:
+        lines.write(json.dumps({"counts": counts}) + "\n")
+    where = rf"{file.name}:\d+: no counts, as in \[\[number, calls, in graphs, ms\]\]"
+    with pytest.raises(InputError, match=where):
+        read_launch_recording(tmp_path)
+
+
+def test_a_torch_without_the_autotuner_that_is_known_is_recorded_without_it(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setitem(sys.modules, live_calls.INDUCTOR_MODULE, ModuleType("another"))
+    sys.modules[live_calls.INDUCTOR_MODULE].__spec__ = SimpleNamespace()
+    found = recorded(tmp_path, add)
+    assert [launch.calls for launch in found.launches] == [1]
+    assert (
+        "recording launches of torch.compile failed: UnsupportedError: torch"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_profiles_kernels_get_the_files_of_the_same_run(tmp_path):

@@ -80,6 +80,36 @@ def test_zero_turns_it_off(place):
     assert "solkit:" not in ran.stderr
 
 
+@pytest.mark.parametrize("value", ["0", "off", "No"])
+def test_a_recording_is_turned_off_alike(place, value):
+    ran = start(place, "-c", PROGRAM, SOLKIT_RECORD=value)
+    assert "solkit:" not in ran.stderr
+    assert not (place / value).exists()
+    assert "no attribute '_solkit_plan'" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    "module", ["triton/runtime/jit.py", "torch/_inductor/runtime/triton_heuristics.py"]
+)
+def test_a_release_that_lacks_what_is_wrapped_runs_as_before(place, module):
+    """Later releases may: the import goes on, and one line says what is left alone."""
+    path = place / "path"
+    (path / "torch.py").unlink()
+    for folder in (
+        path / "torch",
+        path / "torch" / "_inductor",
+        path / "torch" / "_inductor" / "runtime",
+    ):
+        folder.mkdir()
+        (folder / "__init__.py").write_text(TORCH.format("True"))
+    (path / module).write_text("class Other: ...\n")
+    name = module.removesuffix(".py").replace("/", ".")
+    code = f"import torch, triton, {name} as module\nprint(module.Other.__name__)"
+    ran = start(place, "-c", code, SOLKIT_APPLY=str(place / "tuned"))
+    assert (ran.returncode, ran.stdout) == (0, "own start\nOther\n")
+    assert f"solkit: applying tuned configurations to launches of {name} failed" in ran.stderr
+
+
 @pytest.mark.parametrize("text", [None, "{", '{"schema": "solkit.tuned_folder/9"}'])
 def test_a_program_runs_as_before_with_a_damaged_folder(place, text):
     if text is None:

@@ -90,6 +90,7 @@ def test_one_set_of_parameters_is_compared_with_the_files_own():
     ("axes", "why"),
     [
         (DiffAxes(devices=("h100",)), "there is nothing to compare"),
+        (DiffAxes(triton=(OWN,)), f"--triton {OWN} is this environment's own Triton, which one"),
         (
             DiffAxes(revisions=("a",), params=({"B": 1}, {"B": 2}), devices=("h100",)),
             "--rev and --params each have two values",
