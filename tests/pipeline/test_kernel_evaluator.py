@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -15,6 +15,7 @@ from solkit.measure.benches import RecordedBench
 from solkit.pipeline.evolving import _make_check
 from solkit.pipeline.kernel_evaluator import KernelEvaluator, Original
 from solkit.roofline.devices import find
+from solkit.tuner.evolution import Point
 
 H100 = find("h100")
 FIRST, SECOND, THIRD = {"M": 1024}, {"M": 3072}, {"M": 48}
@@ -159,3 +160,36 @@ def test_what_fits_one_small_shape_alone_is_tried():
     assert made.check(Variant("new", "variant"), SimpleNamespace()).checked is Checked.RIGHT
     made._checkers.shutdown()
     assert asked.prepared == ["original"]
+
+
+def test_what_may_be_measured_next_is_studied_once_and_compiled_for_held_out_shapes():
+    studied, compiled = [], []
+
+    def analysed(configuration, *_):
+        studied.append(configuration.shape)
+        return configuration, "what is known"
+
+    def submit(configuration):
+        compiled.append(configuration.shape)
+        done = Future()
+        done.set_result(None)
+        return done
+
+    found = original([FIRST], held_out=[THIRD])
+    prepared = SimpleNamespace(analysed=analysed, analyser=SimpleNamespace(submit=submit))
+    made = KernelEvaluator(prepared, H100, found, NOW, None)
+    point = Point("id", found.configuration, 0.0, 0.0)
+    made.foresee([point])
+    made.foresee([point])
+    (begun,) = made._studies.values()
+    assert begun.result() == (found.configuration, "what is known")
+    assert (studied, compiled) == ([FIRST], [THIRD])
+    made.close()
+
+
+def test_a_replay_does_nothing_beside_measuring():
+    made = world()
+    made.bench = object.__new__(RecordedBench)
+    made.foresee([Point("id", made.original.configuration, 0.0, 0.0)])
+    assert made._studies == {}
+    assert made.begin(lambda: 7).done()
