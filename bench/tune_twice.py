@@ -119,7 +119,7 @@ def tuned(ground, seed, bench, options):
         "wall_s": time.monotonic() - begun_s,
         "equals": [dict(equal.params) for equal in result.equals],
         "notes": list(result.notes),
-        "rows": [(row.params, row.time_ms) for row in watch.course.rows],
+        "rows": rows_of(watch),
     }
 
 
@@ -133,7 +133,14 @@ def swept(ground, known, bench, options, clock):
         "sweep", ground.default, ground.space, settings=WHOLE, search=Asked(InOrder(points))
     )
     drive_bench(bench, [task], max(min(clock.left_s, options.sweep_s), 1.0), heard=watch.heard)
-    return [(row.params, row.time_ms) for row in watch.course.rows]
+    return rows_of(watch)
+
+
+def rows_of(watch):
+    """A row for each outcome: point, time, GPU seconds by then, compile seconds, wall seconds."""
+    return [
+        (row.params, row.time_ms, row.gpu_s, row.compile_s, row.wall_s) for row in watch.course.rows
+    ]
 
 
 def turns(ground, known, bench):
@@ -149,7 +156,7 @@ def turns(ground, known, bench):
 def measured(known):
     """Every point that has an outcome, with its time; ``None`` if it failed."""
     runs = [run["rows"] for run in known["tunes"].values()]
-    return [row for rows in (*runs, known.get("swept", ())) for row in rows]
+    return [row[:2] for rows in (*runs, known.get("swept", ())) for row in rows]
 
 
 def measure_all(options):
@@ -274,7 +281,7 @@ def line(known, verdict, peers):
     lines = [head]
     for (seed, run), share in zip(known["tunes"].items(), verdict["shares"], strict=True):
         sure = run["better_chance"]
-        chance = "unknown" if sure is None else f"{sure:.1%}"
+        chance = "unknown" if sure is None else f"{abs(sure):.1%}"
         lines.append(
             f"  seed {seed}: {share:.1%}; {run['measured']} measured, {run['failed']} failed, "
             f"{run['gpu_s']:.1f} GPU s, {run['wall_s']:.0f} s; {run['stopped']}, chance that over "
