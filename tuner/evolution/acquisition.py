@@ -235,7 +235,8 @@ class Frontier:
 
     def _prefer_ready(self, remaining: list[Point], is_ready: Callable[[str], bool]) -> list[Point]:
         ready = [point for point in remaining if is_ready(point.variant)]
-        if not ready or len(ready) == len(remaining) or self.best_ms is None:
+        is_random = self._order is Order.RANDOM
+        if is_random or not ready or len(ready) == len(remaining) or self.best_ms is None:
             return remaining
         best, best_ready = (self._improvements(points).max() for points in (remaining, ready))
         return ready if best_ready >= _READY_SHARE * best else remaining
