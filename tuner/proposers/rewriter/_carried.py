@@ -7,6 +7,7 @@ A trip's statements are numbered so that each name has one value. An update then
     follower    a' = where(e > m, f, a): what came with the extremum `m`, such as its index
     rescaled    a' = a exp(m - m') + e, where e is proportional to exp(-m'), of a maximum `m`
     running     a' = a + c, where c never changes: a pointer, or a count
+    fold        several names at once, by an operation that is associative, as Welford's moments
 
 All but the last are joined with the same from other trips, so trips may be taken apart.
 """
@@ -20,6 +21,7 @@ from typing import TypeVar
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._folds import as_fold
 from solkit.tuner.proposers.rewriter._parse import (
     EXPONENTIALS,
     argument_of,
@@ -67,6 +69,7 @@ class CarriedKind(enum.Enum):
     FOLLOWER = "follower"
     RESCALED = "rescaled"
     RUNNING = "running"
+    FOLD = "fold"
 
     @property
     def is_extremum(self) -> bool:
@@ -86,6 +89,7 @@ class Carried:
         scale: of a rescaled sum, an expression over `old` and `new`, the leader's values.
         step: of a running name, what each trip adds.
         element: what a trip brings, over names from outside the loop and its variable.
+        operation: of a fold, its next value over `own_x` and `new_x`, for each `x` folded.
     """
 
     name: str
@@ -95,6 +99,15 @@ class Carried:
     scale: cst.BaseExpression | None = None
     step: cst.BaseExpression | None = None
     element: cst.BaseExpression | None = None
+    operation: cst.BaseExpression | None = None
+
+    def folded(self, part: str) -> str:
+        """Return the code that joins it with parts, whose names end with `part`."""
+        assert self.operation is not None
+        names = names_within(self.operation)
+        values = {f"own_{n}": cst.Name(n) for n in _folded_names(names, "own_")}
+        values |= {f"new_{n}": cst.Name(f"{n}{part}") for n in _folded_names(names, "new_")}
+        return render_code(substitute_names(self.operation, values))
 
     def scaled(self, old: str, new: str) -> str:
         """Return the factor from one value of the leader to another, as code."""
@@ -230,6 +243,9 @@ class _Trip:
                     result[name] = update
         if any(self._depends(effect) for effect in self.effects):
             raise _OtherUpdateError("what is carried is written in each trip")
+        if missing := set(names) - set(result):
+            needed = (self._depends(cst.Name(self.current[name])) for name in missing)
+            result |= self._fold(sorted(missing.union(*needed)))
         if missing := set(names) - set(result):
             raise _OtherUpdateError(", ".join(sorted(missing)))
         return result
@@ -493,6 +509,35 @@ class _Trip:
             args = args[1:3]
         return next(self._key(arg) for arg in args if not self._is_name(arg, leader.name))
 
+    # ---------------------------------------------------------------------------- folds
+
+    def _fold(self, names: Sequence[str]) -> dict[str, Carried]:
+        """Return names that are folded together; none if that depends on the order of trips."""
+        if set(names) & set(self.nested):
+            return {}
+        leaves: dict[str, str] = {}
+        values = {
+            name: self._of_fold(cst.Name(self.current[name]), names, leaves) for name in names
+        }
+        operations = as_fold(values, list(leaves.values()))
+        return {n: Carried(n, CarriedKind.FOLD, operation=v) for n, v in operations.items()}
+
+    def _of_fold(
+        self, node: cst.BaseExpression, names: Sequence[str], leaves: dict[str, str]
+    ) -> cst.BaseExpression:
+        """Return a value over `own_x` for what is carried, and names for what a trip brings."""
+        node = self._peeled(node)
+        if isinstance(node, cst.Name) and node.value in names:
+            return cst.Name(f"own_{node.value}")
+        if not self._depends(node):
+            if isinstance(node, (cst.Integer, cst.Float)):
+                return node
+            return cst.Name(leaves.setdefault(self._key(node), f"brought_{len(leaves)}"))
+        if isinstance(node, cst.BinaryOperation):
+            left, right = (self._of_fold(side, names, leaves) for side in (node.left, node.right))
+            return node.with_changes(left=parenthesized(left), right=parenthesized(right))
+        raise _OtherUpdateError(render_code(node))
+
     # ---------------------------------------------------------------------------- rescaled sums
 
     def _rescaled(self, name: str, updates: Mapping[str, Carried]) -> Carried | None:
@@ -647,6 +692,10 @@ class _Trip:
                     continue
                 return inner, _factor_text(whole)
         return power, ""
+
+
+def _folded_names(names: Iterable[str], word: str) -> list[str]:
+    return sorted(name.removeprefix(word) for name in names if name.startswith(word))
 
 
 _EXTREMA = {

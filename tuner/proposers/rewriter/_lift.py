@@ -12,7 +12,7 @@ Notation
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -657,24 +657,80 @@ class _Body:
     def _lift_branch(
         self, statement: cst.If, rest: Sequence[cst.BaseStatement]
     ) -> list[cst.BaseStatement] | None:
-        """Narrow the mask by ``if outside: return``, or a last statement ``if inside:``."""
+        """Narrow the mask by ``if outside: return``, or a last statement ``if inside:``.
+
+        Any other branch becomes masks of its own.
+        """
         test = self.lifting.lift_expression(statement.test)
         if not test.kind.lifted:
             return None
-        if statement.orelse is not None or test.kind.rank or not self.lifting.valid:
+        if test.kind.rank or not self.lifting.valid or isinstance(statement.orelse, cst.If):
             raise CannotLiftError(f"if {render_code(statement.test)}")
         body, valid = statements_of(statement), self.lifting.valid
+        if statement.orelse is not None:
+            return [*self._masked_branch(statement), *self.block(rest)]
         if [render_code(inner) for inner in body] == ["return"]:
             narrowed = parse_statement(
                 f"{valid} = {valid} & ~{render_code(parenthesized(test.node))}"
             )
             return [narrowed, *self.block(rest)]
         if rest or self.depth:  # the mask would stay narrow for what comes after
-            raise CannotLiftError(f"if {render_code(statement.test)}")
+            return [*self._masked_branch(statement), *self.block(rest)]
         return [
             parse_statement(f"{valid} = {valid} & {render_code(parenthesized(test.node))}"),
             *self.block(body),
         ]
+
+    def _masked_branch(self, statement: cst.If) -> list[cst.BaseStatement]:
+        """Lift a branch as statements that happen where its test holds, and its ``else``."""
+        taken = "taken"
+        while taken in self.lifting.kinds or taken in names_within(statement):
+            taken += "_"
+        test = render_code(parenthesized(statement.test))
+        result = self.statement(parse_statement(f"{taken} = {test}"))
+        result += self._under(statements_of(statement), taken)
+        if isinstance(statement.orelse, cst.Else):
+            result += self.statement(parse_statement(f"{taken}_not = ~{taken}"))
+            result += self._under(statements_of(statement.orelse), f"{taken}_not")
+        return result
+
+    def _under(self, body: Sequence[cst.BaseStatement], taken: str) -> list[cst.BaseStatement]:
+        """Lift statements that happen where a name holds."""
+        result: list[cst.BaseStatement] = []
+        before = set(self.lifting.kinds)
+        for statement in body:
+            if not isinstance(statement, cst.SimpleStatementLine):
+                raise CannotLiftError(render_code(statement))
+            for call in calls_within(statement, "tl.load"):
+                where = taken
+                if not self.lifting.lift_expression(call.args[0].value).kind.lifted:
+                    where = f"{taken}_any"  # one place, read if any of the new axis reads it
+                    if where not in self.lifting.kinds:
+                        self.lifting.kinds[where] = Kind(0, False)
+                        reduced = (
+                            f"tl.max(({self.lifting.valid} & {taken}).to(tl.int32), axis=0) > 0"
+                        )
+                        result.append(parse_statement(f"{where} = {reduced}"))
+                statement = replace_each(statement, [(call, _narrowed(call, where, 1))])
+            result += self.statement(self._where_taken(statement, taken, before))
+        return result
+
+    def _where_taken(
+        self, statement: cst.SimpleStatementLine, taken: str, before: Collection[str]
+    ) -> cst.BaseStatement:
+        """Return a statement that changes what was there before only where a name holds."""
+        binding, call = single_assignment(statement), expression_statement(statement)
+        if isinstance(call, cst.Call) and called_name(call) in _WRITES:
+            return replace_each(statement, [(call, _narrowed(call, taken, 2))])
+        if binding is None:
+            raise CannotLiftError(render_code(statement))
+        if binding.target not in before and not binding.operator:
+            return statement
+        if binding.operator in ("+=", "-="):
+            added = f"tl.where({taken}, {render_code(binding.operand)}, 0)"
+            return parse_statement(f"{binding.target} {binding.operator} {added}")
+        value = f"tl.where({taken}, {render_code(binding.value)}, {binding.target})"
+        return parse_statement(f"{binding.target} = {value}")
 
     # ------------------------------------------------------------------------- reductions
 
@@ -763,6 +819,24 @@ class _Body:
         rank = value.kind.rank
         mask = self.mask + (f"[:{', None' * rank}]" if rank else "")
         return f"tl.where({mask}, {render_code(value.node)}, {fill})"
+
+
+def _narrowed(call: cst.Call, taken: str, mask_at: int) -> cst.Call:
+    """Return an access that happens where a name holds, too; a load gives 0 elsewhere."""
+    mask = argument_of(call, mask_at, "mask")
+    whole = taken if mask is None else f"{taken} & {render_code(parenthesized(mask))}"
+    parts = []
+    for index, arg in enumerate(call.args):
+        word = arg.keyword.value if arg.keyword is not None else ""
+        if arg.value is mask:
+            continue
+        word = word or ("other" if mask_at == 1 and index == mask_at + 1 else "")
+        value = render_code(arg.value)
+        parts.append(f"{word}={value}" if word else value)
+    parts.append(f"mask={whole}")
+    if mask_at == 1 and argument_of(call, mask_at + 1, "other") is None:
+        parts.append("other=0")
+    return cst.ensure_type(parse_expression(f"{called_name(call)}({', '.join(parts)})"), cst.Call)
 
 
 def _leading_comments(statement: cst.BaseStatement) -> dict[str, object]:

@@ -136,7 +136,7 @@ def _is_along_row(call: cst.Call) -> bool:
 def _is_of_lanes(update: Carried, updates: dict[str, Carried], loop: Loop, width: str) -> bool:
     """Tell whether an update is a reduction of the same kind, so that lanes can do it apart."""
     element = update.element
-    if element is None:
+    if element is None or update.kind is CarriedKind.FOLD:
         return False
     if update.kind in (CarriedKind.SUM, CarriedKind.RESCALED):
         return _is_sum_of_block(element)

@@ -68,6 +68,7 @@ _BLOCKS_PER_SM = 4
 """Programs for each multiprocessor that hide each other's latency; more parts cost traffic."""
 _MOST_AXES = 3
 _MOST_ROLLED = 1  # axes of a result whose parts are joined in an unrolled loop
+_FLOATS = (CarriedKind.RESCALED, CarriedKind.FOLD)
 _PROGRAM, _PROGRAMS = "tl.program_id", "tl.num_programs"
 
 
@@ -199,9 +200,9 @@ def _phase_of_loop(launch: Launch, place: int, loop: Loop) -> _Phase | None:
     results = []
     for update in carried:
         start = start_of_name(update.name, body[:place])
-        if start is None or (start.is_integer and update.kind is CarriedKind.RESCALED):
+        if start is None or (start.is_integer and update.kind in _FLOATS):
             return None
-        if update.kind in (CarriedKind.SUM, CarriedKind.RESCALED) and not start.is_zero:
+        if update.kind in (CarriedKind.SUM, *_FLOATS) and not start.is_zero:
             return None
         results.append(_Result(update, start))
     if not results and not _writes(loop.node):
@@ -476,7 +477,8 @@ class _SplitWriter:
     def _joined(self, number: int) -> list[cst.BaseStatement]:
         """Return statements that join the parts of a loop's results."""
         results = self._phases[number].results
-        if all(not result.start.shape for result in results):
+        is_fold = any(result.update.kind is CarriedKind.FOLD for result in results)
+        if not is_fold and all(not result.start.shape for result in results):
             return self._joined_scalars(number, results)
         return self._joined_blocks(number, results)
 
@@ -527,6 +529,9 @@ class _SplitWriter:
                 after.append(f"{name} = {name}{self._new}")
             elif update.kind is CarriedKind.SUM:
                 lines.append(f"{name} = {name} + {name}{self._of}")
+            elif update.kind is CarriedKind.FOLD:
+                lines.append(f"{name}{self._new} = {update.folded(self._of)}")
+                after.append(f"{name} = {name}{self._new}")
             elif update.kind is CarriedKind.RESCALED:
                 leader = update.leader
                 shift = _guarded(f"{leader}{self._new}")

@@ -70,6 +70,43 @@ def test_other_updates_are_not_joined(body):
     assert kinds(body) is None
 
 
+WELFORD = """
+x = tl.load(p + i + tl.arange(0, B))
+n = tl.minimum(N - i, B).to(tl.float32)
+some = tl.sum(x, 0) / n
+delta = some - mean
+total = count + n
+mean = mean + delta * n / total
+m2 = m2 + tl.sum((x - some) * (x - some), 0) + delta * delta * count * n / total
+count = total
+"""
+
+
+def test_moments_are_a_fold():
+    updates = carried_by(parse_statements(WELFORD), "i")
+    assert {u.kind for u in updates.values()} == {CarriedKind.FOLD}
+    assert "mean_of" in updates["m2"].folded("_of")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("delta * n / total", "delta * n / (total + n)"),  # it depends on the order
+        ("delta * delta * count", "delta * count"),
+        ("count * n / total", "count * n / total * some"),
+        ("count = total", "count = total + 1"),  # what one trip brings is no state
+    ],
+)
+def test_what_is_not_associative_is_no_fold(old, new):
+    changed = WELFORD.replace(old, new)
+    assert changed != WELFORD
+    assert carried_by(parse_statements(changed), "i") is None
+
+
+def test_a_recurrence_is_no_fold():
+    assert carried_by(parse_statements("h = h * tl.load(a + i) + tl.load(b + i)"), "i") is None
+
+
 def test_ties_are_told_apart():
     first = carried_by(parse_statements("at = tl.where(x > m, i, at)\nm = tl.maximum(m, x)"))
     last = carried_by(parse_statements("at = tl.where(x >= m, i, at)\nm = tl.maximum(m, x)"))
@@ -295,3 +332,47 @@ def test_lanes_keep_places_of_64_bits():
     assert "at = tl.full((B,), 0, tl.int64)" in made
     assert "2147483647" not in made
     assert not variants(Lanes(), wide)  # another type in each trip
+
+
+MOMENTS = """
+def reference(x):
+    return torch.stack([x.mean(-1), x.var(-1, unbiased=False)], -1)
+
+
+def inputs(M=3, N=200, device="cuda"):
+    return (torch.randn(M, N, device=device),)
+
+
+@triton.jit
+def moments(x_ptr, out, N, B: tl.constexpr):
+    r = tl.program_id(0)
+    p = x_ptr + r * N
+    mean = 0.0
+    m2 = 0.0
+    count = 0.0
+    for i in range(0, N, B):
+        c = i + tl.arange(0, B)
+        n = tl.minimum(N - i, B).to(tl.float32)
+        x = tl.load(p + c, mask=c < N, other=0.0)
+        some = tl.sum(x, 0) / n
+        d = tl.where(c < N, x - some, 0.0)
+        delta = some - mean
+        total = count + n
+        mean = mean + delta * n / total
+        m2 = m2 + tl.sum(d * d, 0) + delta * delta * count * n / total
+        count = total
+    tl.store(out + 2 * r, mean)
+    tl.store(out + 2 * r + 1, m2 / count)
+
+
+def kernel(x):
+    M, N = x.shape
+    out = torch.empty((M, 2), device=x.device)
+    moments[(M,)](x, out, N, B=16)
+    return out
+"""
+
+
+def test_moments_are_split_and_joined(is_right):
+    (made,) = variants(Split(), MOMENTS, **ROWS)
+    assert is_right(made, MOMENTS, **ROWS)
