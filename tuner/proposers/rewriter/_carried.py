@@ -534,8 +534,8 @@ class _Trip:
                 return node
             return cst.Name(leaves.setdefault(self._key(node), f"brought_{len(leaves)}"))
         if isinstance(node, cst.BinaryOperation):
-            left, right = (self._of_fold(side, names, leaves) for side in (node.left, node.right))
-            return node.with_changes(left=parenthesized(left), right=parenthesized(right))
+            first, second = (self._of_fold(side, names, leaves) for side in (node.left, node.right))
+            return node.with_changes(left=parenthesized(first), right=parenthesized(second))
         raise _OtherUpdateError(render_code(node))
 
     # ---------------------------------------------------------------------------- rescaled sums

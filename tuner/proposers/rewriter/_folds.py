@@ -94,9 +94,9 @@ def _value(node: cst.BaseExpression, names: Mapping[str, Fraction]) -> Fraction:
     if isinstance(node, (cst.Integer, cst.Float)):
         return Fraction(node.value)
     operation = cst.ensure_type(node, cst.BinaryOperation)
-    left, right = _value(operation.left, names), _value(operation.right, names)
+    first, second = _value(operation.left, names), _value(operation.right, names)
     if isinstance(operation.operator, cst.Add):
-        return left + right
+        return first + second
     if isinstance(operation.operator, cst.Subtract):
-        return left - right
-    return left * right if isinstance(operation.operator, cst.Multiply) else left / right
+        return first - second
+    return first * second if isinstance(operation.operator, cst.Multiply) else first / second

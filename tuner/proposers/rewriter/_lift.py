@@ -43,101 +43,18 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._products import as_product
 
 __all__ = [
     "CannotLiftError",
     "Kind",
     "Lifted",
     "Lifting",
-    "as_product",
     "lifted_body",
     "lifted_loop",
-    "product_factors",
     "scalar_names",
     "without_running",
 ]
-
-# ------------------------------------------------------------------------------- products
-
-
-_AXES = {(":", ":", "None"), (":", "None", ":"), ("None", ":", ":")}
-Factor = tuple[cst.BaseExpression, tuple[str, ...]]
-
-
-def product_factors(node: cst.BaseExpression) -> tuple[Factor, Factor] | None:
-    """Return both factors of a product of blocks with three axes each, and which axes they have."""
-    if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Multiply):
-        return None
-    parts = []
-    for side in (node.left, node.right):
-        if not isinstance(side, cst.Subscript):
-            return None
-        axes = tuple(render_code(element.slice) for element in side.slice)
-        if axes not in _AXES:
-            return None
-        parts.append((side.value, axes))
-    return parts[0], parts[1]
-
-
-def as_product(node: cst.BaseExpression, axis: int = 0) -> str:
-    """Return the sum over an axis of a product of two blocks, as ``tl.dot``; empty if it is none.
-
-    One factor has the axis that is summed and the first of the other two, one the second of them.
-    ``tl.where`` may leave out some of what is summed: then both factors are 0 there.
-    """
-    node, mask = _without_mask(node, axis)
-    sides = product_factors(node)
-    if sides is None:
-        return ""
-    left, right = sides
-    kept = [place for place in range(3) if place != axis]
-    if left[1][kept[0]] == "None":
-        left, right = right, left
-    right_axes, left_axes = right[1], left[1]
-    fits = left_axes[axis] == ":" and left_axes[kept[0]] == ":" and left_axes[kept[1]] == "None"
-    other = right_axes[axis] == ":" and right_axes[kept[1]] == ":" and right_axes[kept[0]] == "None"
-    if not fits or not other:
-        return ""
-    first = render_code(left[0])  # its axes are (kept, summed), unless the summed one comes first
-    second = render_code(right[0])
-    if mask:  # both: what was left out may be NaN or infinite
-        place = "[:, None]" if axis < kept[0] else "[None, :]"
-        first = f"tl.where({mask}{place}, {first}, 0.0)"
-        place = "[None, :]" if axis > kept[1] else "[:, None]"
-        second = f"tl.where({mask}{place}, {second}, 0.0)"
-    if axis < kept[0]:
-        first = f"tl.trans({first})"
-    if axis > kept[1]:  # must be (summed, kept)
-        second = f"tl.trans({second})"
-    return f"tl.dot({first}, {second})"
-
-
-def _without_mask(node: cst.BaseExpression, axis: int) -> tuple[cst.BaseExpression, str]:
-    """Split off a mask along one axis: the rest, and the mask; ``""`` if none, or another."""
-    if called_name(node) != "tl.where":
-        return node, ""
-    call = cst.ensure_type(node, cst.Call)
-    condition, inner, other = (argument_of(call, place) for place in range(3))
-    if (
-        condition is None
-        or inner is None
-        or other is None
-        or render_code(other) not in ("0", "0.0")
-    ):
-        return node, ""
-    base, axes = condition, [":"]
-    chain = []
-    while isinstance(base, cst.Subscript):
-        chain.append([render_code(element.slice) for element in base.slice])
-        base = base.value
-    for entries in reversed(chain):
-        if not set(entries) <= {":", "None"} or entries.count(":") != len(axes):
-            return node, ""
-        rest = iter(axes)
-        axes = [next(rest) if entry == ":" else "None" for entry in entries]
-    expected = [":" if place == axis else "None" for place in range(3)]
-    return (inner, base.value) if isinstance(base, cst.Name) and axes == expected else (node, "")
-
 
 # ------------------------------------------------------------------------------- expressions
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._edit import changed_text
-from solkit.tuner.proposers.rewriter._lift import as_product
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     EXPONENTIALS,
@@ -27,6 +26,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
     walk_statements,
 )
+from solkit.tuner.proposers.rewriter._products import as_product
 
 __all__ = ["Accumulators", "Operands", "with_products", "without_widening"]
 

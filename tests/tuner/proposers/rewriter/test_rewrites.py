@@ -725,3 +725,68 @@ def test_tensors_that_are_read_and_written_stay():
 @pytest.mark.parametrize("source", [SOFTMAX, LAYER_NORM, BIAS_RELU, COLUMN_SUM])
 def test_blocks_with_one_axis_need_no_descriptors(source):
     assert not variants(Descriptors(), source, **ROWS)
+
+
+TAPS = """
+def reference(x, w):
+    taps = w.shape[1]
+    padded = torch.nn.functional.pad(x, (0, 0, taps - 1, 0))
+    return sum(padded[j : j + x.shape[0]] * w[:, j] for j in range(taps))
+
+
+def inputs(L=24, D=20, T=3, device="cuda"):
+    return torch.randn(L, D, device=device), torch.randn(D, T, device=device)
+
+
+@triton.jit
+def taps(x, w, o, D, T, B: tl.constexpr):
+    i = tl.program_id(0)
+    d = tl.program_id(1) * B + tl.arange(0, B)
+    acc = tl.zeros([B], dtype=tl.float32)
+    for j in range(0, T):
+        l = i - (T - 1) + j
+        if l >= 0:
+            v = tl.load(x + l * D + d, mask=d < D, other=0.0)
+            acc += v * tl.load(w + d * T + j, mask=d < D, other=0.0)
+        else:
+            acc -= 0.0
+    tl.store(o + i * D + d, acc, mask=d < D)
+
+
+def kernel(x, w):
+    (L, D), T = x.shape, w.shape[1]
+    o = torch.empty_like(x)
+    taps[(L, triton.cdiv(D, 16))](x, w, o, D, T, B=16)
+    return o
+"""
+
+
+def test_a_branch_of_a_trip_becomes_masks_of_rows(is_right):
+    sizes = {"L": 24, "D": 20, "T": 3}
+    made = [source for source in variants(Rows(), TAPS, **sizes) if "i_mask" in source]
+    assert made
+    assert is_right(made[0], TAPS, **sizes)
+
+
+def test_what_one_element_left_is_no_sum_of_a_block():
+    last = """
+@triton.jit
+def last(x, o, N):
+    r = tl.program_id(0)
+    best = float("inf")
+    at = 0
+    for i in range(N):
+        v = tl.load(x + r * N + i)
+        if v < best:
+            best = v
+            at = i
+    tl.store(o + r, at)
+
+
+def kernel(x):
+    M, N = x.shape
+    o = torch.empty(M, dtype=torch.int32, device=x.device)
+    last[(M,)](x, o, N)
+    return o
+"""
+    assert not variants(Vectorise(), last, M=4, N=32)
