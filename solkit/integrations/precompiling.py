@@ -88,10 +88,11 @@ def precompile(
 def _differences(recording: LaunchRecording, triton: str, compiler: str) -> list[str]:
     """Say what differs between the recorded program and this machine that keys depend on."""
     notes = []
-    for name, here in (("triton", triton), ("compiler", compiler)):
-        there = {str(head.get(name) or here) for head in recording.heads}
-        words = {"triton": "Triton", "compiler": "the compiler"}[name]
-        if there != {here}:
+    arch = compiler.partition(" for ")[2]
+    for name, words, here in (("triton", "Triton", triton), ("compiler", "the compiler", compiler)):
+        named = {str(head.get(name) or here) for head in recording.heads}
+        there = {text for text in named if text.partition(" for ")[2] in ("", arch)} or {here}
+        if there != {here}:  # another GPU than the recorded one may have a compiler of its own
             listed = ", ".join(sorted(there))
             notes.append(
                 f"the program ran with {words} {listed}, and here it is {here}: it finds what was "
