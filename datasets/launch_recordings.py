@@ -12,8 +12,8 @@ from __future__ import annotations
 import ast
 import contextlib
 import hashlib
-import itertools
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -67,7 +67,8 @@ class RecordedKernel:
     """A kernel file of a recording.
 
     Attributes:
-        name: of the file, without its ending.
+        name: of the file, without its ending: the function's, and a digest of what its
+            launches have in common.
         path: of the file.
         launches: its shapes' launches.
         sizes: of these, as the file names them.
@@ -77,6 +78,11 @@ class RecordedKernel:
     path: str
     launches: tuple[RecordedLaunch, ...]
     sizes: tuple[Mapping[str, Value], ...]
+
+    @property
+    def launch_name(self) -> str:
+        """Name of the launched function."""
+        return self.launches[0].launch.name
 
     @property
     def calls(self) -> int:
@@ -144,9 +150,16 @@ def _merge_file(file: Path, merged: _Merged) -> None:
     for number, record in records.items():
         digest = record.digest
         first = merged.launches.get(digest, record)
+        drawn = min(first, record, key=_contents_key)  # of several ranks always the same
+        first = replace(first, recipes=drawn.recipes)
         reuse = first.reuse_bytes or reuses.get(number, {})
         counted = first.counted(*counts.get(number, (0, 0, 0.0)))
         merged.launches[digest] = replace(counted, reuse_bytes=reuse)
+
+
+def _contents_key(launch: RecordedLaunch) -> tuple[bool, str]:
+    """Return a key that puts a launch first whose contents are known."""
+    return not launch.recipes, repr(sorted(launch.recipes.items()))
 
 
 @contextlib.contextmanager
@@ -181,28 +194,29 @@ def kernels_of_recording(
         groups.setdefault(file_group(launch), []).append(launch)
     kernels: list[RecordedKernel] = []
     reasons: dict[str, None] = {}
-    own_names = {launch.launch.name for launch in recording.launches}
-    names: set[str] = set()
-    for members in sorted(groups.values(), key=lambda group: -sum(e.calls for e in group)):
+    for group, launches in sorted(groups.items(), key=lambda g: -sum(e.calls for e in g[1])):
+        members = sorted(launches, key=_by_content)
         try:
             kernel_file_text(members, "")
         except UnsupportedError as error:
             reasons.setdefault(f"{members[0].launch.name} cannot be launched again: {error}")
             continue
-        name = _file_name(members[0].launch.name, names, own_names)
-        names.add(name)
+        name = _file_name(group, members[0].launch.name)
         sizes = tuple(launch_sizes(members)) if len(members) > 1 else ({},)
         path = str(Path(recording.folder) / f"{name}.py")
         kernels.append(RecordedKernel(name, path, tuple(members), sizes))
     return tuple(kernels), tuple(reasons)
 
 
-def _file_name(kernel: str, names: set[str], own_names: set[str]) -> str:
-    """Return a name that no other file has, nor another kernel: ``k``, ``k_2``, ``k_3``."""
-    if kernel not in names:
-        return kernel
-    numbered = (f"{kernel}_{number}" for number in itertools.count(2))
-    return next(name for name in numbered if name not in names | own_names)
+def _file_name(group: tuple[object, ...], kernel: str) -> str:
+    """Return a name that follows from the group alone: other runs and ranks give it the same."""
+    return f"{kernel}_{hashlib.sha256(repr(group).encode()).hexdigest()[:8]}"
+
+
+def _by_content(launch: RecordedLaunch) -> tuple[int, str]:
+    """Return a key that puts the largest launch first, whatever the order and number of calls."""
+    tensors = [arg.tensor for arg in launch.launch.arguments.values() if arg.tensor is not None]
+    return -sum(math.prod(tensor.shape) for tensor in tensors), launch.digest
 
 
 def write_kernel_files(recording: LaunchRecording) -> tuple[RecordedKernel, ...]:
@@ -294,9 +308,10 @@ def kernel_file_in(place: str) -> str:
 def _chosen_kernel(folder: str, kernels: Sequence[RecordedKernel], name: str) -> str:
     if not kernels:
         raise InputError(f"{folder}: no recorded kernel can be launched again")
-    for kernel in kernels:
-        if kernel.name == name or (not name and len(kernels) == 1):
-            return kernel.path
+    fitting = [kernel for kernel in kernels if name in ("", kernel.name, kernel.launch_name)]
+    if len(fitting) == 1:
+        return fitting[0].path
     listed = ", ".join(f"{kernel.name} ({kernel.calls} calls)" for kernel in kernels)
-    why = f"has no kernel {name!r}" if name else "has several kernels"
+    which = f" called {name!r}" if name and fitting else ""
+    why = f"has several kernels{which}" if fitting else f"has no kernel {name!r}"
     raise InputError(f"{folder} {why}; name one as {folder}/KERNEL: {listed}")

@@ -7,11 +7,11 @@ import importlib.util
 import json
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
-from collections import Counter
 from itertools import product
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -103,8 +103,19 @@ def recorded(folder, *calls):
     return read_launch_recording(folder)
 
 
+def file_of(folder, kernel):
+    """The one file of a kernel."""
+    (path,) = (
+        path for path in folder.glob("*.py") if re.fullmatch(rf"{kernel}_[0-9a-f]{{8}}", path.stem)
+    )
+    return path
+
+
 def module_of(folder, name):
-    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
+    path = folder / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(
+        name, path if path.exists() else file_of(folder, name)
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -116,14 +127,13 @@ def module_of(folder, name):
 def test_equal_launches_count_and_others_are_apart(tmp_path):
     found = recorded(tmp_path, add, add, lambda: add(2000), lambda: add(block=64))
     assert sorted(launch.calls for launch in found.launches) == [1, 1, 2]
-    assert Counter(kernel.name for kernel in kernels_of_recording(found)[0]) == {
-        "add_kernel": 1,
-        "add_kernel_2": 1,  # another configuration in use
-    }
-    module = module_of(tmp_path, "add_kernel")
-    assert module.SHAPES == [{"n": 1000}, {"n": 2000}]
+    first, second = kernels_of_recording(found)[0]
+    assert first.launch_name == second.launch_name == "add_kernel"
+    assert [len(first.launches), len(second.launches)] == [2, 1]  # another configuration in use
+    module = module_of(tmp_path, first.name)
+    assert module.SHAPES == [{"n": 2000}, {"n": 1000}]
     assert [len(each) for each in module.inputs(n=2000, device="cpu")[1:]] == [2000] * 3
-    assert module.LAUNCHES[1]["choices"][(512,)] == ((4,), {})
+    assert module.LAUNCHES[0]["choices"][(512,)] == ((4,), {})
 
 
 def test_the_program_is_as_before_afterwards(tmp_path):
@@ -184,7 +194,7 @@ def test_what_heuristics_answer_follows_the_choice(tmp_path):
         recorded_kernels.even_kernel[grid](out, 192, BLOCK=64)
 
     recorded(tmp_path, even)
-    choices = module_of(tmp_path, "kernel_2" if (tmp_path / "kernel_2.py").exists() else "kernel")
+    choices = module_of(tmp_path, "kernel")
     answers = choices.LAUNCHES[0]["choices"]
     assert answers[(64,)] == ((3,), {"EVEN": True})
     assert answers[(128,)] == ((2,), {"EVEN": False})
@@ -314,7 +324,8 @@ def test_files_need_none_of_the_programs_modules(tmp_path):
     recorded(tmp_path, all_of_them)
     text = "".join(file.read_text() for file in tmp_path.glob("*.py"))
     assert "import recorded" not in text
-    assert {file.stem for file in tmp_path.glob("*.py")} == {"modules_kernel", "powers", "kernel"}
+    for kernel in ("modules_kernel", "powers", "kernel"):
+        assert file_of(tmp_path, kernel).is_file()
 
 
 @pytest.mark.slow
@@ -358,10 +369,12 @@ def test_a_kernel_is_addressed_in_its_folder(tmp_path):
     x = torch.randn(16, 100)
     rows = lambda: call_kernels.rows_kernel[(16,)](x, x, 100, COLS=100, BLOCK_N=128)  # noqa: E731
     recorded(tmp_path, rows)
-    assert kernel_file_in(str(tmp_path)) == str(tmp_path / "rows_kernel.py")
+    assert kernel_file_in(str(tmp_path)) == str(file_of(tmp_path, "rows_kernel"))
     recorded(tmp_path, add)
-    assert kernel_file_in(f"{tmp_path}/add_kernel") == str(tmp_path / "add_kernel.py")
-    with pytest.raises(InputError, match=r"several kernels; name one .*add_kernel \(1 calls\)"):
+    assert kernel_file_in(f"{tmp_path}/add_kernel") == str(file_of(tmp_path, "add_kernel"))
+    with pytest.raises(
+        InputError, match=r"several kernels; name one .*add_kernel_\w{8} \(1 calls\)"
+    ):
         kernel_file_in(str(tmp_path))
     with pytest.raises(InputError, match="no kernel 'other'"):
         kernel_file_in(f"{tmp_path}/other")
@@ -369,7 +382,7 @@ def test_a_kernel_is_addressed_in_its_folder(tmp_path):
 
 def test_a_file_that_somebody_edited_stays(tmp_path):
     recorded(tmp_path, add)
-    edited = tmp_path / "add_kernel.py"
+    edited = file_of(tmp_path, "add_kernel")
     edited.write_text(edited.read_text() + "\nMINE = 1\n")
     write_kernel_files(read_launch_recording(tmp_path))
     assert edited.read_text().endswith("MINE = 1\n")
@@ -387,7 +400,7 @@ def test_a_file_that_somebody_edited_stays(tmp_path):
 def test_only_files_that_launch_what_was_recorded_have_a_say(tmp_path, before, after, as_recorded):
     (kernel,) = write_kernel_files(recorded(tmp_path, add))
     assert launches_as_recorded(kernel)
-    file = tmp_path / "add_kernel.py"
+    file = file_of(tmp_path, "add_kernel")
     assert before in file.read_text()
     file.write_text(file.read_text().replace(before, after, 1))
     assert launches_as_recorded(kernel) is as_recorded
@@ -521,25 +534,61 @@ def test_a_program_may_change_its_folder(tmp_path, monkeypatch):
     with solkit.recording("recorded"):
         monkeypatch.chdir(tmp_path / "elsewhere")
         add()
-    assert (tmp_path / "recorded" / "add_kernel.py").is_file()
+    assert file_of(tmp_path / "recorded", "add_kernel").is_file()
     assert not (tmp_path / "elsewhere" / "recorded").exists()
 
 
-def test_a_second_file_of_a_kernel_has_no_other_kernels_name(tmp_path):
-    source = (HERE / "call_kernels.py").read_text().replace("rows_kernel", "add_kernel_2")
-    (tmp_path / "numbered_kernels.py").write_text(source)
-    numbered = module_of(tmp_path, "numbered_kernels")
+def files_after(folder, *calls):
+    """The kernel files of a recording, by name."""
+    recorded(folder, *calls)
+    return {path.name: path.read_text() for path in folder.glob("*.py")}
 
-    def rows_2():
-        numbered.add_kernel_2[(8,)](torch.randn(8, 64), torch.empty(8), 64, COLS=64, BLOCK_N=64)
 
-    found = recorded(tmp_path / "out", add, add, lambda: add(block=64), rows_2)
-    kernels = {kernel.path: kernel for kernel in write_kernel_files(found)}
-    assert {kernel.name for kernel in kernels.values()} == {
-        *("add_kernel", "add_kernel_2", "add_kernel_3"),
+def test_files_do_not_depend_on_the_order_and_number_of_launches(tmp_path):
+    x = torch.arange(1000, dtype=torch.int32)
+
+    def launch(n, warps):
+        return lambda: call_kernels.add_kernel[(8,)](
+            x[:n], x, x, n, BLOCK=128, ADD=True, num_warps=warps
+        )
+
+    calls = launch(1000, 4), launch(500, 4), launch(1000, 8), rows
+    one = files_after(tmp_path / "one", *calls, *calls[:2])
+    other = files_after(tmp_path / "other", *reversed(calls), calls[2], calls[1], calls[2])
+    alone = files_after(tmp_path / "alone", calls[2])
+    assert len(one) == 3
+    assert set(one) == set(other)
+    assert set(alone) < set(one)
+    assert [
+        len(file.SHAPES) for file in (module_of(tmp_path / "one", Path(n).stem) for n in alone)
+    ] == [1]
+    assert {text.partition("LAUNCHES")[0] for text in one.values()} == {
+        text.partition("LAUNCHES")[0] for text in other.values()
     }
-    (other,) = (kernel for kernel in kernels.values() if kernel.name == "add_kernel_2")
-    assert "COLS" in other.launches[0].launch.arguments
+
+
+def test_a_kernel_with_several_files_is_named_by_one(tmp_path):
+    files = files_after(tmp_path, add, lambda: add(block=64))
+    with pytest.raises(InputError, match="has several kernels called 'add_kernel'; name one"):
+        kernel_file_in(f"{tmp_path}/add_kernel")
+    for name in files:
+        assert kernel_file_in(f"{tmp_path}/{Path(name).stem}") == str(tmp_path / name)
+
+
+def test_contents_of_several_ranks_are_merged_alike(tmp_path):
+    """Ranks draw other data: whichever file is read first, the same contents are kept."""
+    folders = [tmp_path / name for name in ("one", "other")]
+    recorded(folders[0], add)
+    recorded(folders[0], add)
+    folders[1].mkdir()
+    first, second = sorted(folders[0].glob("launches-*"))
+    first.rename(folders[1] / "launches-2-1-bb.jsonl")
+    second.rename(folders[1] / "launches-1-0-aa.jsonl")
+    (one,) = read_launch_recording(folders[1]).launches
+    (folders[1] / "launches-2-1-bb.jsonl").rename(folders[1] / "launches-0-0-00.jsonl")
+    (other,) = read_launch_recording(folders[1]).launches
+    assert one.recipes == other.recipes
+    assert one.calls == other.calls == 2
 
 
 @pytest.mark.parametrize("error", [InputError("full"), KeyError("full")])
@@ -697,7 +746,7 @@ def test_a_profiles_kernels_get_the_files_of_the_same_run(tmp_path):
     text = profiled_manifest_of(profile, write_kernel_files(read_launch_recording(folder)))
     (tmp_path / "batch.toml").write_text(text)
     first, second = read_manifest(tmp_path / "batch.toml").kernels
-    assert first.path == str(folder / "add_kernel.py")
+    assert first.path == str(file_of(folder, "add_kernel"))
     assert {shape.sizes["n"]: shape.calls for shape in first.shapes} == {1000: 200, 2000: 100}
     assert (second.name, second.path) == ("other_kernel", "")
 
@@ -729,7 +778,7 @@ def test_a_recording_is_tuned_as_a_batch_and_its_winners_are_a_tuned_folder(tmp_
     """On recorded times: 4 times as fast at BLOCK=512 as at the 128 in use."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     recorded(tmp_path, add, add, lambda: add(4096))
-    rows = recorded_rows(tmp_path / "add_kernel.py", lambda params: 512.0 / params["BLOCK"])
+    rows = recorded_rows(file_of(tmp_path, "add_kernel"), lambda params: 512.0 / params["BLOCK"])
     found = solkit.batch(tmp_path, gpu_minutes=1.0, bench=RecordedBench(rows))
     assert {item.calls for item in found.items} == {1.0, 2.0}
     tuned = read_tuned_folder(tmp_path)
@@ -737,7 +786,7 @@ def test_a_recording_is_tuned_as_a_batch_and_its_winners_are_a_tuned_folder(tmp_
     assert {entry.in_use["BLOCK"] for entry in tuned.entries} == {128}
     assert {entry.bucket.scalars["n"] for entry in tuned.entries} == {1000, 4096}
     assert {entry.program for entry in tuned.entries} == {program_digest(call_kernels.add_kernel)}
-    assert {entry.source for entry in tuned.entries} == {"add_kernel.py"}
+    assert {entry.source for entry in tuned.entries} == {file_of(tmp_path, "add_kernel").name}
     assert not any(entry.verified for entry in tuned.entries)  # a recording compares no outputs
     assert tuned.entries[0].speedup.value == pytest.approx(4.0, rel=0.05)
 
@@ -802,8 +851,8 @@ def test_how_far_back_each_tensor_was_used_is_recorded(tmp_path):
 def test_a_kernel_file_says_how_it_is_deployed(tmp_path, monkeypatch):
     monkeypatch.setattr(recorder_module, "_is_capturing", lambda: True)
     recorded(tmp_path, *[chain()] * 2)
-    for name in ("add_kernel", "add_kernel_2"):
-        loaded = kernelfiles.load(str(tmp_path / f"{name}.py"))
+    for path in tmp_path.glob("add_kernel_*.py"):
+        loaded = kernelfiles.load(str(path))
         deployed = loaded.deployment({})
         assert deployed.launched() == "graph"
         assert set(deployed.reuse_bytes) == {"x_ptr", "y_ptr", "out_ptr"}
@@ -813,7 +862,7 @@ def test_a_kernel_file_says_how_it_is_deployed(tmp_path, monkeypatch):
 
 def test_a_tensor_that_no_launch_used_before_is_not_in_l2(tmp_path):
     add_to(tmp_path, 1)
-    deployed = kernelfiles.load(str(tmp_path / "add_kernel.py")).deployment({})
+    deployed = kernelfiles.load(str(file_of(tmp_path, "add_kernel"))).deployment({})
     assert deployed == Deployment(False, dict.fromkeys(("x_ptr", "y_ptr", "out_ptr")))
     assert deployed.l2(1 << 20) == "cold"
 
@@ -834,7 +883,7 @@ def test_what_pytorch_allocates_between_launches_counts_as_traffic(tmp_path, mon
 
 def test_an_edited_way_of_deployment_still_launches_what_was_recorded(tmp_path):
     add_to(tmp_path, 2)
-    file = tmp_path / "add_kernel.py"
+    file = file_of(tmp_path, "add_kernel")
     file.write_text(file.read_text() + "\n\ndef deployed(shape):\n    return {}\n")
     (kernel,), _ = kernels_of_recording(read_launch_recording(tmp_path))
     assert launches_as_recorded(kernel)
