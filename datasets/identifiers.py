@@ -50,6 +50,9 @@ def source_of(data: bytes, name: str) -> Source:
     try:
         return Source(hashlib.sha256(data).hexdigest(), name, data.decode())
     except UnicodeDecodeError as error:
+        if name.endswith(".cubin"):
+            what = "is machine code alone: it can be scored, but not ranked, tuned or logged"
+            raise InputError(f"{name} {what}") from error
         raise InputError(f"{name} is not UTF-8 text: {error}") from error
 
 

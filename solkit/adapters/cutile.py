@@ -31,7 +31,13 @@ from solkit.core import Device
 from solkit.core.kernel_programs import KernelFunction, KernelProgram
 from solkit.errors import UnsupportedError
 
-__all__ = ["CutileKernel", "Signature", "array_constraint", "compiler_options"]
+__all__ = [
+    "CutileKernel",
+    "Signature",
+    "array_constraint",
+    "common_constraint",
+    "compiler_options",
+]
 
 _LANES = 32
 _BULK = ("UTMALDG", "UTMASTG", "UTMAREDG", "UBLKCP", "UBLKRED")
@@ -136,7 +142,8 @@ def _kernel_signature(name: str, signature: Signature) -> Any:
 
 
 def _fixed_sizes(constraint: Any) -> Sequence[int | None]:
-    return getattr(constraint, "shape_constant", None) or ()
+    array = getattr(constraint, "element", constraint)
+    return getattr(array, "shape_constant", None) or ()
 
 
 def _failed(error: Exception, architecture: str) -> Compiled:
@@ -292,6 +299,39 @@ def array_constraint(
         ],
         shape_divisible_by=[_ALIGNED if is_sixteenth(n) else 1 for n in shape],
         base_addr_divisible_by=_ALIGNED if offset_bytes % _ALIGNED == 0 else 1,
+    )
+
+
+def common_constraint(constraints: Sequence[Any], annotation: Any) -> Any:
+    """Return what holds for all arrays of a list, which have one dtype and one rank.
+
+    Args:
+        constraints: of the arrays.
+        annotation: the list's ``ArrayAnnotation`` of elements; ``None`` without one.
+    """
+    signature = importlib.import_module("cuda.tile.compilation._signature")
+    first = constraints[0]
+
+    def shared(field: str) -> list[int | None]:
+        columns = zip(*(getattr(constraint, field) for constraint in constraints))
+        return [column[0] if len(set(column)) == 1 else None for column in columns]
+
+    def divisors(field: str) -> list[int]:
+        columns = zip(*(getattr(constraint, field) for constraint in constraints))
+        return [math.gcd(*column) for column in columns]
+
+    return signature.ArrayConstraint(
+        first.dtype,
+        first.ndim,
+        index_dtype=getattr(annotation, "index_dtype", None) or first.index_dtype,
+        stride_constant=shared("stride_constant"),
+        shape_constant=shared("shape_constant"),
+        stride_lower_bound_incl=0,
+        alias_groups=(),
+        may_alias_internally=any(c.may_alias_internally for c in constraints),
+        stride_divisible_by=divisors("stride_divisible_by"),
+        shape_divisible_by=divisors("shape_divisible_by"),
+        base_addr_divisible_by=math.gcd(*(c.base_addr_divisible_by for c in constraints)),
     )
 
 

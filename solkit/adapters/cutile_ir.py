@@ -551,6 +551,11 @@ class _Writer:
         view = _View(f"%{operation.base_ptr.name}", _element(kind), sizes, strides)
         self.views[operation.result_vars[0].name] = view
 
+    def _list_item(self, operation: Any) -> None:
+        """Write an array of a list: pointer, sizes and strides, which memory holds."""
+        for var in operation.result_vars:
+            self._put(f"%{var.name} = cutile.list_item : {self._type(var)}")
+
     def _tiled(self, operation: Any) -> None:
         array, kind = self.views[operation.array.name], operation.result_vars[0].get_type()
         rank = len(array.sizes)
@@ -817,6 +822,7 @@ _OPERATIONS: Mapping[str, Callable[[_Writer, Any], None]] = {
     **dict.fromkeys(
         (
             *("make_token", "join_tokens", "assert", "tile_printf", "make_dummy"),
+            "make_list_view",
             *("grid_dependency_control_wait", "grid_dependency_control_launch_dependents"),
         ),
         _Writer._nothing,
@@ -850,6 +856,7 @@ _OPERATIONS: Mapping[str, Callable[[_Writer, Any], None]] = {
     "tile_permute": _Writer._transpose,
     "tile_arange": _Writer._range,
     "make_tensor_view": _Writer._array,
+    "get_array_list_item": _Writer._list_item,
     "num_tiles": _Writer._tile_counts,
     "tile_load": _Writer._load_tile,
     "tile_store": _Writer._store_tile,

@@ -16,7 +16,13 @@ from typing import Any
 import torch
 
 from solkit.adapters import launch_recording, versions
-from solkit.adapters.cutile import CutileKernel, Signature, array_constraint, compiler_options
+from solkit.adapters.cutile import (
+    CutileKernel,
+    Signature,
+    array_constraint,
+    common_constraint,
+    compiler_options,
+)
 from solkit.adapters.fake_cuda import user_line
 from solkit.adapters.triton_compiler import Specialisation
 from solkit.errors import UnsupportedError
@@ -168,6 +174,8 @@ def _make_specialisation(
 def _parameter(name: str, arg: Any, annotation: Any) -> _Parameter:
     if isinstance(arg, tuple):
         return _tuple(name, arg, annotation)
+    if isinstance(arg, list):
+        return _list(name, arg, annotation)
     if getattr(annotation, "constant", False):
         return _constant(arg)
     if isinstance(arg, torch.Tensor):
@@ -213,6 +221,22 @@ def _array(name: str, tensor: torch.Tensor, annotation: Any) -> _Parameter:
     )
     key = ("array", own, shape, strides, offset % 16)
     return _Parameter(f"*{tritons}", constraint, (None, *shape, *strides), {}, key)
+
+
+def _list(name: str, arrays: list[Any], annotation: Any) -> _Parameter:
+    """Describe a list of arrays, which a kernel reads from memory: where they are is not followed.
+
+    Source: cuTile's cext/tile_kernel.cpp; what is assumed of an array must hold for all.
+    """
+    if not arrays or not all(isinstance(array, torch.Tensor) for array in arrays):
+        raise UnsupportedError(f"cuTile's argument {name} is no list of tensors: not understood")
+    own = getattr(getattr(annotation, "list", None), "element", None)
+    parts = [_array(f"{name}[{n}]", array, None) for n, array in enumerate(arrays)]
+    signature = importlib.import_module("cuda.tile.compilation._signature")
+    element = common_constraint([part.constraint for part in parts], own)
+    constraint = signature.ListConstraint(element, alias_groups=(), elements_may_alias=True)
+    values = (None, len(arrays))
+    return _Parameter("*i64", constraint, values, {}, ("list", *(part.key for part in parts)))
 
 
 def _tuple(name: str, values: tuple[Any, ...], annotation: Any) -> _Parameter:

@@ -78,7 +78,7 @@ def test_a_launch_is_compiled_and_followed(in_child, tmp_path, name):
         "y": 4 * M * N,
     }
     assert moved["x"].line == f"rows.py:{LINE}"
-    assert kernel.facts.instructions.of("global_load", "bulk_copy") > 0
+    assert kernel.facts.instructions.of("global_load", "tma") > 0
     assert kernel.demand.dram_read_bytes == kernel.demand.dram_write_bytes == 4 * M * N
     assert kernel.facts.registers > 0
 
@@ -109,6 +109,23 @@ def test_without_the_compiler_nothing_is_said_about_the_kernel(in_child, tmp_pat
     (kernel,) = analysis.kernels
     assert kernel.error is None
     assert any("tileiras" in note and "solkit[cutile]" in note for note in analysis.notes)
+
+
+@needs_cutile
+def test_an_error_of_the_users_code_is_not_blamed_on_the_language(in_child, tmp_path):
+    path = tmp_path / "rows.py"
+    path.write_text(FILE.replace("y = torch.empty_like(x)", "y = x.shape[7]"))
+    analysis = in_child(analysed, path, "h100")
+    assert analysis.failure == "crashed"
+    assert not any("uses cuTile" in note for note in analysis.notes)
+
+
+@needs_cutile
+def test_a_launch_with_too_few_arguments_is_the_users_error(in_child, tmp_path):
+    path = tmp_path / "rows.py"
+    path.write_text(FILE.replace("(x, y, 2.0, B)", "(x, y, B)"))
+    analysis = in_child(analysed, path, "h100")
+    assert any("doubled takes 4 arguments (x, y, scale, B), got 3" in n for n in analysis.notes)
 
 
 def test_a_file_that_needs_cutile_names_the_extra(tmp_path, monkeypatch):

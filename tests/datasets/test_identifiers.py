@@ -30,5 +30,7 @@ def test_a_problems_name_is_readable_and_unambiguous():
 def test_a_source_is_known_by_the_sha256_of_its_bytes():
     empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
     assert identifiers.source_of(b"", "x.py") == Source(empty, "x.py", "")
+    with pytest.raises(InputError, match=r"k\.cubin is machine code alone: it can be scored"):
+        identifiers.source_of(b"\x7fELF\xbe", "k.cubin")
     with pytest.raises(InputError, match=r"x\.py is not UTF-8"):
         identifiers.source_of(b"\xff", "x.py")
