@@ -724,6 +724,9 @@ class Practice:
             shapes = list(
                 itertools.islice(filter(self.world.accepts_shape, self.shapes()), MOST_SHAPES)
             )
+            self.world.foresee(
+                [self._point_at(bred, shape) for shape in shapes for bred in (original, rivals[0])]
+            )
             practised = (
                 practise_finalists(original, rivals, shapes, self._measure_once) if shapes else ()
             )
@@ -750,13 +753,16 @@ class Practice:
         return timings[-1]
 
     def _time_at_shape(self, bred: Bred, shape: Mapping[str, Value]) -> VariantOutcome:
+        return self.world.measure(self._point_at(bred, shape), bred.variant)
+
+    def _point_at(self, bred: Bred, shape: Mapping[str, Value]) -> Point:
         from solkit.tuner.evolution.acquisition import Point
 
         original, path = self.world.original, self.world.path(bred.variant)
         in_use = path == original.path and canonical(bred.params) == canonical(original.params)
         how = "default" if in_use else "search"
         configuration = replace(original.of(path, bred.params, how), shape=shape)
-        return self.world.measure(Point(bred.variant.id, configuration, 0.0, 0.0), bred.variant)
+        return Point(bred.variant.id, configuration, 0.0, 0.0)
 
     def _note_choice(self, breeding: EvolutionSearch, practised: tuple[Finalist, ...]) -> None:
         """Say so if another than the fastest was taken."""
