@@ -225,19 +225,23 @@ class _Session:
         recorder.close()
         try:
             torch.cuda.synchronize()
-            torch.cuda.empty_cache()
-            self._tune_folder()
-        except SolkitError as error:
-            print(f"solkit: {self.folder} is not tuned: {error}", file=sys.stderr)
+            torch.cuda.empty_cache()  # the search has processes of its own
+            changed = self._tune_folder()
+        except Exception as error:  # the model goes on as Inductor has it
+            why = str(error) if isinstance(error, SolkitError) else repr(error)
+            print(f"solkit: {self.folder} is not tuned: {why}", file=sys.stderr)
+        else:
+            print(f"solkit: {self.folder} is tuned: {changed} kernels changed", file=sys.stderr)
 
-    def _tune_folder(self) -> None:
+    def _tune_folder(self) -> int:
+        """Tune, and return how many compiled kernels got another configuration."""
         from solkit.pipeline.batch import batch
 
         on = _device_index()
         settings = BatchSettings(on=f"cuda:{on}" if on else None)
         batch(self.folder, gpu_minutes=self._gpu_s / 60, settings=settings)
         applying.apply_further(read_tuned_folder(self.folder), self.folder)
-        live_tuned.replace_compiled()
+        return live_tuned.replace_compiled()
 
 
 _SESSIONS: dict[Path, _Session] = {}

@@ -125,9 +125,10 @@ def test_no_budget_no_gpu_and_other_ranks_mean_no_search(tmp_path, monkeypatch):
     assert compiling._session_of(tmp_path / "c", 5.0).counted(compiled) is compiled
 
 
-def test_a_search_that_fails_leaves_the_model_as_it_is(tmp_path, monkeypatch, capsys):
-    def batch(folder, **_):
-        raise InputError(f"{folder}: nothing can be launched again")
+@pytest.mark.parametrize("error", [InputError("nothing can be launched again"), ImportError("x")])
+def test_a_search_that_fails_leaves_the_model_as_it_is(tmp_path, monkeypatch, capsys, error):
+    def batch(*_, **__):
+        raise error
 
     monkeypatch.setattr(importlib.import_module("solkit.pipeline.batch"), "batch", batch)
     run = calls_of(compiling._session_of(tmp_path, 5.0), lambda x: x)
