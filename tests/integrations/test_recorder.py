@@ -471,6 +471,42 @@ def test_a_full_disk_ends_the_recording_alone(tmp_path, monkeypatch, capsys):
     assert len(read_launch_recording(tmp_path).launches) == 1
 
 
+class HalfWritten:
+    """A file whose disk is full in the middle of a line."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def write(self, line):
+        self.file.write(line[: len(line) // 2])
+        raise OSError(28, "No space left on device")
+
+    def __getattr__(self, name):
+        return getattr(self.file, name)
+
+
+def test_a_disk_that_is_full_within_a_line_costs_that_line(tmp_path, capsys):
+    with solkit.recording(tmp_path):
+        add()
+        (recorder,) = (r for r in recorder_module._recorders if r._folder == tmp_path)
+        recorder._file = HalfWritten(recorder._file)
+        assert add(2000) == "launched"
+        assert add(2000) == "launched"
+    assert "recording ended early: No space left on device" in capsys.readouterr().err
+    (launch,) = read_launch_recording(tmp_path).launches
+    assert launch.launch.arguments["n"].value == 1000
+    assert file_of(tmp_path, "add_kernel").is_file()
+
+
+def test_a_program_that_fails_leaves_a_usable_recording(tmp_path):
+    with pytest.raises(ZeroDivisionError), solkit.recording(tmp_path):
+        add()
+        add(1 // 0)
+    (launch,) = read_launch_recording(tmp_path).launches
+    assert launch.calls == 1
+    assert module_of(tmp_path, "add_kernel").inputs(device="cpu")
+
+
 def test_a_recording_has_a_largest_size(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(recorder_module, "_MOST_BYTES", 5000)
     recorded(tmp_path, *(lambda n=n: add(n) for n in range(1000, 1050)))

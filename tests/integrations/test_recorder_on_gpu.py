@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import call_kernels
 import pytest
@@ -12,8 +16,9 @@ import triton
 
 import solkit
 from solkit.core import BatchSettings
-from solkit.datasets.launch_recordings import read_launch_recording
+from solkit.datasets.launch_recordings import read_launch_recording, write_kernel_files
 from solkit.pipeline.batch import batch
+from solkit.processes.startup import shim_environment
 
 pytestmark = pytest.mark.gpu
 
@@ -26,7 +31,8 @@ def add(x, y, out):
 
 
 def module_of(folder, name):
-    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
+    (path,) = folder.glob(f"{name}_{'?' * 8}.py")
+    spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -107,3 +113,30 @@ def test_what_a_graph_launches_is_tuned_in_a_graph_on_what_l2_holds(tmp_path):
     (item,) = batch(tmp_path, gpu_minutes=0.03, settings=how).items
     assert (item.tuned.launched, item.tuned.l2) == ("graph", "warm")
     assert item.tuned.default.time_ms > 0
+
+
+PROGRAM = Path(__file__).with_name("faulty_program.py")
+RECORDED = {1000, 2000, 3000, 4000, 5000, 6000}
+"""Sizes that the program launches in its several ways."""
+
+
+def run_program(end, **variables):
+    environment = shim_environment(**variables) if variables else {**os.environ}
+    command = [sys.executable, str(PROGRAM), end]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return ran.returncode, ran.stdout
+
+
+@pytest.mark.parametrize("end", ["returns", "raises", "exits", "leaves", "aborts", "is_killed"])
+def test_a_program_ends_as_without_solkit_and_its_recording_is_usable(tmp_path, end):
+    """It launches in threads, in autograd's, in a graph, in a worker, and frees its inputs."""
+    assert run_program(end, SOLKIT_RECORD=str(tmp_path)) == run_program(end)
+    found = read_launch_recording(tmp_path)
+    sizes = {launch.launch.arguments["n"].value for launch in found.launches}
+    assert sizes == RECORDED
+    assert len(found.heads) == 2  # its worker's, too
+    for kernel in write_kernel_files(found):
+        module = module_of(tmp_path, kernel.launch_name)
+        for sizes in kernel.sizes:
+            module.kernel(*module.inputs(**sizes))
+    torch.cuda.synchronize()
