@@ -120,8 +120,13 @@ class RecordedLaunch:
 
     @property
     def digest(self) -> str:
-        """Hex digest of all but the contents of tensors and the counts: equal launches share it."""
+        """Hex digest of what is launched: equal launches of all processes share it.
+
+        Contents of tensors and counts are left out, and so is what differs between ranks: where
+        functions are from and what their process had compiled, and Inductor's file.
+        """
         same = replace(self, recipes={}, calls=0, graph_calls=0, host_ms=0.0, reuse_bytes={})
+        same = replace(same, origins={}, inductor_source="")
         return hashlib.sha256(canonical(to_json(same)).encode()).hexdigest()
 
     def counted(self, calls: int, graph_calls: int, host_ms: float) -> RecordedLaunch:

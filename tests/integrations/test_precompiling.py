@@ -223,6 +223,15 @@ def test_a_text_without_any_key_that_holds_is_said(monkeypatch):
         warm_launches._possible_keys(record, launchable)
 
 
+def test_launches_of_ranks_are_one_though_their_processes_compiled_other_things_before():
+    launch = Launch("f", (1,), 4, 3)
+    first, second = (
+        RecordedLaunch(launch, origins={"f": FunctionOrigin("lib", 3, key)}, inductor_source=text)
+        for key, text in (("a", "device 0"), ("b", "device 1"))
+    )
+    assert first.digest == second.digest
+
+
 # ------------------------------------------------------------------------------ while it serves
 
 
