@@ -1,4 +1,4 @@
-"""Parameters that a Triton kernel may write to, from its Python source.
+"""Parameters that a Triton kernel may write to, and those that it loads from, by its Python source.
 
 What a kernel only reads keeps its contents: index tensors that several launches share stay known.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -16,7 +16,7 @@ from triton.runtime.jit import JITFunction
 
 from solkit.adapters.foreign_kernels import ForeignKernel
 
-__all__ = ["may_write"]
+__all__ = ["loads_from", "may_write"]
 
 _STORES = ("store", "atomic_", "reduce", "scatter")
 """Prefixes of the names of functions and methods that write to memory."""
@@ -33,6 +33,21 @@ def may_write(function: Any, parameter: str) -> bool:
         return function.may_write(parameter)
     written = _written_parameters(function) if isinstance(function, JITFunction) else None
     return written is None or parameter in written
+
+
+def loads_from(function: Any, parameter: str) -> bool:
+    """Tell whether a kernel loads through a parameter; False if that is not understood."""
+    return isinstance(function, JITFunction) and parameter in _loaded_parameters(function)
+
+
+@functools.lru_cache(maxsize=256)
+def _loaded_parameters(function: JITFunction[Any], depth: int = 0) -> frozenset[str]:
+    try:
+        tree = function.parse()
+        scope = dict(function.fn.__globals__)
+    except (AttributeError, OSError, SyntaxError, TypeError, ValueError):
+        return frozenset()
+    return _Reader(function.arg_names, scope, depth).loaded_parameters(tree)
 
 
 @functools.lru_cache(maxsize=256)
@@ -61,11 +76,7 @@ class _Reader:
 
     def written_parameters(self, tree: ast.AST) -> frozenset[str] | None:
         """Return the parameters that it may write to; ``None`` if it is not understood."""
-        before = -1
-        while before != (now := sum(map(len, self.roots.values()))):
-            before = now
-            for node in ast.walk(tree):
-                self._note_assignment(node)
+        self._follow_assignments(tree)
         roots: set[str] = set()
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
             places = self._written_arguments(call)
@@ -73,6 +84,35 @@ class _Reader:
                 return None
             roots.update(root for place in places for root in self._pointer_parameters(place))
         return frozenset(roots)
+
+    def loaded_parameters(self, tree: ast.AST) -> frozenset[str]:
+        """Return the parameters that it loads from, as far as it is understood."""
+        self._follow_assignments(tree)
+        calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+        places = (place for call in calls for place in self._loaded_arguments(call))
+        return frozenset(root for place in places for root in self._pointer_parameters(place))
+
+    def _loaded_arguments(self, call: ast.Call) -> list[ast.AST]:
+        """Return the arguments through which a call loads."""
+        callee = self._resolve_name(call.func)
+        if isinstance(callee, JITFunction) and not _is_tritons(callee):
+            if self.depth >= _DEEPEST:
+                return []
+            inner = _loaded_parameters(callee, self.depth + 1)
+            return [place for name, place in _named_arguments(call, callee) if name in inner]
+        if not _called_name(call).startswith(_LOADS):
+            return []
+        if isinstance(call.func, ast.Attribute) and callee is None:  # of a descriptor
+            return [call.func.value]
+        return [*call.args[:1], *(k.value for k in call.keywords if k.arg == "pointer")]
+
+    def _follow_assignments(self, tree: ast.AST) -> None:
+        """Learn which names may point where parameters do, until nothing is new."""
+        before = -1
+        while before != (now := sum(map(len, self.roots.values()))):
+            before = now
+            for node in ast.walk(tree):
+                self._note_assignment(node)
 
     def _note_assignment(self, node: ast.AST) -> None:
         if isinstance(node, ast.Assign):
@@ -117,9 +157,7 @@ class _Reader:
         inner = _written_parameters(callee, self.depth + 1) if self.depth < _DEEPEST else None
         if inner is None or any(isinstance(arg, ast.Starred) for arg in call.args):
             return [*call.args, *(keyword.value for keyword in call.keywords)]
-        arguments = dict(zip(callee.arg_names, call.args))
-        arguments |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
-        return [place for name, place in arguments.items() if name in inner]
+        return [place for name, place in _named_arguments(call, callee) if name in inner]
 
     def _resolve_name(self, node: ast.AST) -> Any:
         """Return a name of the module, or an attribute of one; ``None`` if it is neither."""
@@ -129,6 +167,12 @@ class _Reader:
             base = self._resolve_name(node.value)
             return getattr(base, node.attr, None) if isinstance(base, ModuleType) else None
         return None
+
+
+def _named_arguments(call: ast.Call, callee: JITFunction[Any]) -> Iterator[tuple[str, ast.AST]]:
+    """Yield the arguments of a call of a kernel's own function, by its parameters."""
+    yield from zip(callee.arg_names, call.args)
+    yield from ((keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg)
 
 
 def _called_name(call: ast.Call) -> str:

@@ -9,7 +9,7 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import tma
 
-from solkit.adapters.triton_writes import may_write
+from solkit.adapters.triton_writes import loads_from, may_write
 
 
 @triton.jit
@@ -76,3 +76,32 @@ def test_what_a_kernel_may_write_to(kernel, written):
 
 def test_what_is_no_kernel_may_write_to_anything():
     assert may_write(len, "x")
+
+
+@triton.jit
+def load_of(pointer, at):
+    return tl.load(pointer + at)
+
+
+@triton.jit
+def in_place(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    places = x + at
+    tl.store(places, load_of(places, 0) * 2, at < n)
+    tl.store(out + at, 1, at < n)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "loaded"),
+    [
+        (plain, {"index", "x"}),
+        (renamed, {"index"}),
+        (handed_on, {"index", "x"}),
+        (in_place, {"x"}),
+        (by_tma, {"index", "x"}),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_kernel_loads_from_the_parameters_that_its_source_loads_through(kernel, loaded):
+    pointers = {"index", "x", "out"} & set(kernel.arg_names)
+    assert {name for name in pointers if loads_from(kernel, name)} == loaded

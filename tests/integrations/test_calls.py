@@ -250,3 +250,11 @@ def test_a_reference_that_only_launches_is_bounded_by_its_bytes(tmp_path):
     found = solkit.bound(str(path), device="h100")
     assert found.time_ms == pytest.approx(3 * 4 * N / 3.35e12 * 1e3, rel=0.2)
     assert any("launches kernels of its own" in text for text in found.assumptions)
+
+
+def test_what_a_launch_changes_in_place_is_read_and_written(tmp_path):
+    path = tmp_path / "call.py"
+    launch, (x, y, *_), constants = added()
+    call_file(launch, path, (x, y, x, N), constants)
+    found = solkit.bound(str(path), device="h100")  # reads x and y, writes x
+    assert found.time_ms == pytest.approx(3 * 4 * N / 3.35e12 * 1e3, rel=0.2)
