@@ -42,7 +42,11 @@ from triton.runtime.jit import JITFunction
 
 from solkit.adapters import fake_triton, live_tuned
 from solkit.adapters.launch_records import program_digest
-from solkit.adapters.triton_compiler import gpu_target, warn_if_untested
+from solkit.adapters.triton_compiler import (
+    compiler_environment,
+    gpu_target,
+    warn_if_untested,
+)
 from solkit.core import Binding, Device, Value
 from solkit.core.recordings import PrecompiledKernel, RecordedLaunch
 from solkit.datasets.launch_files import TORCH_DTYPES, kernel_file_text
@@ -71,6 +75,8 @@ def install(
         is_same_triton: whether this Triton is the program's, so that recorded keys are right.
     """
     warn_if_untested()
+    for name in compiler_environment():
+        del os.environ[name]  # the program did not have it
     os.environ.update(environment, TRITON_CACHE_DIR=str(cache))
     driver = fake_triton.fake_driver(device)
     driver.launcher_cls = lambda *_: lambda *_: None

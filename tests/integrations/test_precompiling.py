@@ -223,6 +223,22 @@ def test_a_text_without_any_key_that_holds_is_said(monkeypatch):
         warm_launches._possible_keys(record, launchable)
 
 
+def test_it_compiles_in_the_environment_of_the_recorded_program(tmp_path, monkeypatch):
+    for name in ("_default", "_active"):
+        monkeypatch.setattr(warm_launches.triton_driver, name, None)
+    for name in vars(warm_launches._STATE):
+        monkeypatch.setattr(warm_launches._STATE, name, None)
+    monkeypatch.setattr(warm_launches.Autotuner, "_bench", None)
+    for name in ("DISABLE_LLVM_OPT", "TRITON_DEFAULT_FP_FUSION", "TRITON_CACHE_DIR"):
+        monkeypatch.setenv(name, "0" if name != "DISABLE_LLVM_OPT" else "1")
+    h100 = devices.find("h100-sxm")
+    variables = {"TRITON_DEFAULT_FP_FUSION": "true"}
+    warm_launches.install(h100, variables, tmp_path, tmp_path, is_same_triton=True)
+    assert "DISABLE_LLVM_OPT" not in os.environ
+    assert os.environ["TRITON_DEFAULT_FP_FUSION"] == "true"
+    assert os.environ["TRITON_CACHE_DIR"] == str(tmp_path)
+
+
 def test_launches_of_ranks_are_one_though_their_processes_compiled_other_things_before():
     launch = Launch("f", (1,), 4, 3)
     first, second = (
@@ -238,7 +254,7 @@ def test_launches_of_ranks_are_one_though_their_processes_compiled_other_things_
 def filled_cache(folder: Path, key: str = "KEY") -> Path:
     place = folder / key
     place.mkdir(parents=True)
-    (place / "k.json").write_text(json.dumps({"triton_version": "3.6.0"}))
+    (place / "k.json").write_text(json.dumps({"triton_version": "2.0.0"}))
     paths = {"k.json": str(place / "k.json")}
     (place / "__grp__k.json").write_text(json.dumps({"child_paths": paths}))
     return folder
@@ -251,7 +267,7 @@ def test_a_filled_cache_is_put_where_triton_looks(tmp_path):
     assert group["child_paths"] == {"k.json": str(target / "KEY" / "k.json")}
     assert cache_transfer.add_folder_to_cache(source, target) == 0
     assert cache_transfer.add_folder_to_cache(source, source) == 0
-    assert cache_transfer.versions_of_cache(target) == {"3.6.0"}
+    assert cache_transfer.versions_of_cache(target) == {"2.0.0"}
 
 
 @pytest.fixture
@@ -279,7 +295,7 @@ def test_what_is_compiled_after_all_is_said(watch, tmp_path):
     for name in ("late", "late", "other"):
         compile_event(name, False)
     assert watch.sentence().startswith("compiled after all: late (2 times), other; ")
-    assert "is of Triton 3.6.0, and this is" in watch.sentence()
+    assert "is of Triton 2.0.0, and this is" in watch.sentence()
 
 
 def test_what_other_processes_compile_for_inductor_is_counted_once(watch, monkeypatch):
