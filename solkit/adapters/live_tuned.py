@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import sys
 import threading
 import weakref
@@ -37,6 +38,7 @@ INDUCTOR = "torch._inductor.runtime.triton_heuristics"
 _LAUNCH = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 """Options of a configuration that no kernel's text reads."""
 _PLAIN = (bool, int, float, str, type(None))
+_SIMPLE = frozenset(_PLAIN)
 PROGRAM, _PLAN = "_solkit_program", "_solkit_plan"
 
 
@@ -239,9 +241,12 @@ def _choice_of(
 
 def _short(argument: Any) -> Any:
     """Return what tells an argument apart: 1, 1.0 and True are equal, but compile apart."""
+    kind = type(argument)
+    if kind in _SIMPLE:  # most arguments are these or tensors
+        return kind, argument
     shape = getattr(argument, "shape", None)
     if shape is None:
-        return type(argument), argument
+        return kind, argument
     address = getattr(argument, "data_ptr", None)  # as Triton specialises it
     is_aligned = address is not None and address() % 16 == 0
     return tuple(shape), getattr(argument, "dtype", None), is_aligned
@@ -431,9 +436,14 @@ def _functions_in(named: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _current_device() -> int:
+    return int(_driver().active.get_current_device())
+
+
+@functools.cache
+def _driver() -> Any:
     from triton.runtime.driver import driver
 
-    return int(driver.active.get_current_device())
+    return driver
 
 
 def _config_of_tuner(
