@@ -57,6 +57,8 @@ def compile(  # noqa: A001 - as in torch
     tunes first, for `gpu_seconds` and the time that compiling candidates takes. Shapes are dynamic
     as `torch.compile` has them; kernels of later shapes are not tuned.
 
+    ``SOLKIT_APPLY=0`` in the environment leaves everything to Inductor.
+
     Args:
         model: a module or function; without one a decorator is returned.
         folder: where recordings and tuned configurations are kept; by default the user's data
@@ -170,6 +172,8 @@ class _Session:
 
     def begin(self) -> None:
         """Apply what the folder has; if that is nothing for this GPU, record."""
+        if applying.is_off():
+            return
         with contextlib.suppress(InputError):
             tuned = read_tuned_folder(self.folder)
             if applying.is_for_this_gpu(tuned, _device_index()):

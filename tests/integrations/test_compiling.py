@@ -118,6 +118,9 @@ def test_one_for_another_gpu_or_triton_is_tuned_again(tmp_path, tuned_by_batch, 
 def test_no_budget_no_gpu_and_other_ranks_mean_no_search(tmp_path, monkeypatch):
     compiled = lambda: 7  # noqa: E731
     assert compiling._session_of(tmp_path / "a", 0.0).counted(compiled) is compiled
+    monkeypatch.setenv("SOLKIT_APPLY", "0")
+    assert compiling._session_of(tmp_path / "off", 5.0).counted(compiled) is compiled
+    monkeypatch.delenv("SOLKIT_APPLY")
     monkeypatch.setenv("RANK", "1")
     assert compiling._session_of(tmp_path / "b", 5.0).counted(compiled) is compiled
     monkeypatch.delenv("RANK")
