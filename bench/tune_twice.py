@@ -102,7 +102,7 @@ def stages(name, path, analyser, bench, options, clock):
 
 def tuned(ground, seed, bench, options):
     """One run of the search and its final: what it chose, what it measured, and how sure it is."""
-    bench.seed, begun_s, watch = 0, time.monotonic(), Watch()
+    bench.seed, begun_s, waited_s, watch = 0, time.monotonic(), bench.waited_s, Watch()
     how = TuneSettings(stop_at=1.0, seed=seed, prior=options.prior)
     with watching(watch):
         result = _Run(options.gpu_seconds, how, lambda _: None).on(bench, ground)
@@ -117,6 +117,7 @@ def tuned(ground, seed, bench, options):
         "failed": result.failed,
         "gpu_s": result.gpu_s,
         "wall_s": time.monotonic() - begun_s,
+        "waited_s": bench.waited_s - waited_s,
         "equals": [dict(equal.params) for equal in result.equals],
         "notes": list(result.notes),
         "rows": rows_of(watch),
