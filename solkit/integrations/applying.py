@@ -56,11 +56,6 @@ VARIABLE = "SOLKIT_APPLY"
 _PLAIN_LAUNCH = {"num_warps", "num_stages"}
 
 
-def is_off() -> bool:
-    """Tell whether ``SOLKIT_APPLY`` in the environment turns all applying off."""
-    return os.environ.get(VARIABLE, "").lower() in _OFF
-
-
 def apply(folder: str | os.PathLike[str]) -> None:
     """Give launches of this process their tuned configurations, from now on.
 

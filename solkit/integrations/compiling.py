@@ -31,6 +31,7 @@ from solkit.datasets.tuned_folder import read_tuned_folder
 from solkit.errors import InputError, SolkitError, UnsupportedError
 from solkit.integrations import applying
 from solkit.integrations.recorder import LaunchRecorder
+from solkit.processes.startup import is_off
 from solkit.userdata import folder as data_folder
 
 __all__ = ["backend", "compile"]
@@ -172,7 +173,7 @@ class _Session:
 
     def begin(self) -> None:
         """Apply what the folder has; if that is nothing for this GPU, record."""
-        if applying.is_off():
+        if is_off(applying.VARIABLE):
             return
         with contextlib.suppress(InputError):
             tuned = read_tuned_folder(self.folder)
