@@ -208,7 +208,7 @@ def _without_first_scale(function: JitFunction, text: KernelText) -> cst.Functio
             pairs = _without_scale(total, side, value, rest)
             fixed = [scale for scale in scales if total.is_fixed(scale)]
             changing = [scale for scale in scales if not total.is_fixed(scale)]
-            if changing:
+            if changing or total.accumulates:  # integers are not added to fp32 within a product
                 pairs = _with_scaled_product(total, changing, pairs)
             after = [
                 parse_statement(f"{total.name} = {total.name} * {render_code(scale)}")

@@ -376,3 +376,30 @@ def kernel(x):
 def test_moments_are_split_and_joined(is_right):
     (made,) = variants(Split(), MOMENTS, **ROWS)
     assert is_right(made, MOMENTS, **ROWS)
+
+
+def test_counts_are_split(is_right):
+    source = (
+        MOMENTS.split("@triton.jit")[0].replace(
+            "return torch.stack([x.mean(-1), x.var(-1, unbiased=False)], -1)",
+            "return (x > 0).sum(-1).int()",
+        )
+        + """@triton.jit
+def positives(x, out, N, B: tl.constexpr):
+    r = tl.program_id(0)
+    n = 0
+    for i in range(0, N, B):
+        c = i + tl.arange(0, B)
+        n += tl.sum((tl.load(x + r * N + c, mask=c < N, other=0.0) > 0).to(tl.int32), 0)
+    tl.store(out + r, n)
+
+
+def kernel(x):
+    M, N = x.shape
+    out = torch.empty(M, dtype=torch.int32, device=x.device)
+    positives[(M,)](x, out, N, B=16)
+    return out
+"""
+    )
+    (made,) = variants(Split(), source, **ROWS)
+    assert is_right(made, source, **ROWS)

@@ -28,7 +28,7 @@ def test_a_scale_of_columns_is_applied_to_the_sums(is_right):
         (
             "wide = w.to(tl.float32) * s[None, :]\n        acc += tl.dot(x.to(tl.float32), wide)",
             "acc = tl.dot(x.to(tl.float32), s[None, :] * w.to(tl.float32), acc=acc)",
-            "acc = tl.dot(x, w.to(x.dtype), acc=acc)\n    acc = acc * s[None, :]",
+            "acc += tl.dot(x, w.to(x.dtype))\n    acc = acc * s[None, :]",
         ),
         (
             "acc += tl.dot(x.to(tl.float32), wide)",
