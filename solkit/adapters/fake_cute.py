@@ -16,7 +16,7 @@ import importlib.metadata
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -29,7 +29,12 @@ from solkit.adapters.fake_cuda.contents import forget_contents
 from solkit.adapters.fake_cuda.guesses import user_line
 from solkit.adapters.fake_cuda.storage import data_ptr, storage_at
 from solkit.adapters.generated_code import GeneratedCode, GeneratedLaunch, launch_generated
-from solkit.adapters.launch_recording import Argument, PackedArgument, TensorArgument
+from solkit.adapters.launch_recording import (
+    Argument,
+    PackedArgument,
+    TensorArgument,
+    tensors_of,
+)
 from solkit.adapters.tensor_maps import DESCRIPTOR_BYTES, described_tensor
 
 __all__ = ["install"]
@@ -392,7 +397,7 @@ def _record(
         for n, (alignment, size) in enumerate(_parameters_of(code.ptx, kernel))
     )
     for argument in arguments:
-        for tensor in _tensors_of(argument):
+        for tensor in tensors_of(argument):
             if tensor.storage in _exported:
                 forget_contents(_exported[tensor.storage])  # a kernel may have written to it
     launch_generated(
@@ -416,12 +421,6 @@ def _axes(sizes: Sequence[int]) -> tuple[int, int, int]:
     return x, y, z
 
 
-def _tensors_of(argument: Argument) -> Iterable[TensorArgument]:
-    if isinstance(argument, TensorArgument):
-        return (argument,)
-    return argument.tensors.values() if isinstance(argument, PackedArgument) else ()
-
-
 def _parameters_of(ptx: str, kernel: str) -> list[tuple[int, int]]:
     """Return the alignment and size of a kernel's parameters, in bytes."""
     heads = dict(_ENTRY.findall(ptx))
@@ -443,7 +442,7 @@ def _unpacked(data: bytes, alignment: int) -> Argument:
             tensor = described_tensor(part, tensor) or tensor
         if tensor is not None:
             tensors[offset] = tensor
-    if len(data) in (_POINTER_BYTES, DESCRIPTOR_BYTES) and 0 in tensors:
+    if len(data) == _POINTER_BYTES and 0 in tensors:
         return tensors[0]
     return PackedArgument(data, tensors)
 

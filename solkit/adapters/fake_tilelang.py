@@ -15,6 +15,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -31,7 +32,11 @@ from solkit.errors import UnsupportedError
 __all__ = ["install"]
 
 _NAME = "TileLang"
+_ASKING = ("tilelang.utils.device", "tilelang.carver.arch.driver.cuda_driver")
+"""Modules that ask for the device."""
 _NVRTC_HEADER = "#include <tl_templates/cuda/nvrtc_std.h>\n"
+_LIMITS = "#include <cuda/std/limits>\nnamespace std { using ::cuda::std::numeric_limits; }\n"
+"""What host code's headers give nvcc, and NVRTC lacks."""
 _OPTIONS = ("-std=c++20", "-default-device")
 _DEPENDENT_LAUNCH = ("cudaGridDependencySynchronize", "cudaTriggerProgrammaticLaunchCompletion")
 _TILED, _MAPPED = "__tvm_tensormap_create_tiled", "__tvm_tensormap"
@@ -47,6 +52,12 @@ def install(module: Any) -> None:
     versions.warn_if_untested("tilelang", importlib.metadata.version("tilelang"))
     register = tilelang.backend.target.register_target_detector
     register("cuda", _fake_target, override=True)
+    device, driver = map(import_module, _ASKING)
+    for owner, name, fake in (
+        (device, "get_current_device", _current_device),
+        (driver, "get_cuda_device_properties", torch.cuda.get_device_properties),
+    ):
+        setattr(owner, name, fake)
     os.environ["TILELANG_PRINT_ON_COMPILATION"] = "0"
     module.cached = _compile_uncached
     kernel, implementation = module.JITKernel, module.JITImpl
@@ -76,6 +87,11 @@ def _call_pinned(original: Callable[..., Any], called: Any, /, *args: Any, **kwa
         steps.mark_unrepeatable("TileLang generates the kernel for the values that it gets")
         args, kwargs = steps.pin_values((args, kwargs))
     return original(called, *args, **kwargs)
+
+
+def _current_device() -> torch.device:
+    """Return the device itself: torch takes no number where there is no accelerator."""
+    return torch.device("cuda", torch.cuda.current_device())
 
 
 def _fake_target() -> Any:
@@ -148,6 +164,8 @@ def _code_of(kernel: Any, settings: Mapping[Any, Any]) -> GeneratedCode:
     heads = [_NVRTC_HEADER]
     if any(name in text for name in _DEPENDENT_LAUNCH):
         heads.insert(0, '#include "cuda_device_runtime_api.h"\n')
+    if "std::numeric_limits" in text:
+        heads.append(_LIMITS)
     named = {str(getattr(key, "value", key)): value for key, value in settings.items()}
     flags = _words(named.get(PassConfigKey.TL_DEVICE_COMPILE_FLAGS.value))
     flags += _words(kernel.compile_flags)
@@ -224,6 +242,7 @@ class _Host:
             line=user_line(),
             parameters=tuple(values.name(operand) for operand in operands[:places]),
             arguments=tuple(values.argument(operand) for operand in operands[:places]),
+            encodings=values.encodings(operands[:places]),
         )
 
 
@@ -280,6 +299,7 @@ class _Values:
         self.arguments: dict[str, Argument] = dict(numbers)
         self.numbers = numbers
         self.described: dict[str, str] = {}  # tensors, by the name of their descriptor
+        self.encoded: dict[str, tuple[int, ...]] = {}
         for name, tensor in tensors.items():
             self.arguments[name] = _tensor_argument(tensor)
 
@@ -295,7 +315,8 @@ class _Values:
         self.described[name] = self.name(operands[3])
         if function != _TILED or not isinstance(tensor, TensorArgument):
             return
-        numbers = [self.integer(operand) for operand in operands[4 : 4 + 3 * rank]]
+        numbers = [self.integer(operand) for operand in operands[4:]]
+        self.encoded[name] = (self.integer(operands[1]), rank, *numbers)
         sizes, strides, box = (numbers[n * rank : (n + 1) * rank] for n in range(3))
         element = max(strides[0], 1)
         self.arguments[name] = TensorArgument(
@@ -307,6 +328,11 @@ class _Values:
             element_bytes=element,
             block=tuple(box[::-1]),
         )
+
+    def encodings(self, operands: Sequence[Any]) -> dict[int, tuple[int, ...]]:
+        """Return the numbers of descriptors among parameters, by their place."""
+        names = [next((v.name for v in _variables(operand)), "") for operand in operands]
+        return {n: self.encoded[name] for n, name in enumerate(names) if name in self.encoded}
 
     def name(self, operand: Any) -> str:
         """Return the name of the variable in an operand, or of the tensor that it describes."""

@@ -7,7 +7,7 @@ give `GeneratedLaunch` records; `solkit.analysis.cuda` takes them as launches of
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from solkit.adapters.launch_recording import Argument
@@ -46,6 +46,9 @@ class GeneratedLaunch:
         line: ``file:line`` of the user's that launches it.
         parameters: names, as far as they are known.
         arguments: in the order of the kernel's parameters.
+        encodings: what ``cuTensorMapEncodeTiled`` gets behind the descriptor, by parameter: type,
+            rank, then sizes, strides in bytes, box and steps, then four settings. Only of
+            descriptors that are not bytes among the arguments.
     """
 
     kernel: str
@@ -58,6 +61,7 @@ class GeneratedLaunch:
     line: str
     parameters: tuple[str, ...]
     arguments: tuple[Argument, ...]
+    encodings: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 _receivers: list[Callable[[GeneratedLaunch], None]] = []  # a stack; the innermost is told

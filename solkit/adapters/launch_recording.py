@@ -27,6 +27,7 @@ __all__ = [
     "current_steps",
     "recording_into",
     "recording_launches",
+    "tensors_of",
 ]
 
 
@@ -80,6 +81,13 @@ class PackedArgument:
 
     data: bytes
     tensors: Mapping[int, TensorArgument] = field(default_factory=dict)
+
+
+def tensors_of(argument: Any) -> tuple[TensorArgument, ...]:
+    """Return the tensors that an argument of a launch points to."""
+    if isinstance(argument, TensorArgument):
+        return (argument,)
+    return tuple(argument.tensors.values()) if isinstance(argument, PackedArgument) else ()
 
 
 Contents = Union[npt.NDArray[Any], None]

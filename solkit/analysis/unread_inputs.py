@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from solkit.adapters.fake_triton import CapturedLaunch, TensorArgument
+from solkit.adapters.launch_recording import tensors_of
 from solkit.adapters.triton_compiler import Compiled
 from solkit.adapters.triton_ir import parse_module
 from solkit.analysis import cuda
@@ -67,6 +68,6 @@ def _extension_reads(launch: cuda.CudaLaunch, compiled: Compiled, storage: int) 
     places = [
         n
         for n, argument in enumerate(arguments)
-        if isinstance(argument, TensorArgument) and argument.storage == storage
+        if any(tensor.storage == storage for tensor in tensors_of(argument))
     ]
     return bool(places) and not cuda.read_parameters(compiled).isdisjoint(places)

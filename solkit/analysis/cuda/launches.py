@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from solkit.adapters import fake_cuda
-from solkit.adapters.fake_triton import TensorArgument
 from solkit.adapters.generated_code import GeneratedCode, GeneratedLaunch, generated_launches
+from solkit.adapters.launch_recording import tensors_of
 from solkit.analysis.cuda.host import HostCall, HostError, HostLaunch, call_host, is_unknown
 from solkit.analysis.cuda.source import Source, declared_name
 from solkit.core import Launch
@@ -168,7 +168,7 @@ class CudaRecording:
             sentence = f"{launch.host.line}: {launch.host.kernel} is launched with more than"
             counted = "sets of integers; the rest is taken to do what the last of them does."
             self.remarks[f"{sentence} {_MOST_ALIKE} {counted}"] = None
-        tensors = (a for a in launch.host.arguments if isinstance(a, TensorArgument))
+        tensors = (t for a in launch.host.arguments for t in tensors_of(a))
         self.merged.update(tensor.storage for tensor in tensors)
         index = (same or alike)[-1]
         self.launches[index] = replace(self.launches[index], count=self.launches[index].count + 1)
