@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -134,10 +135,27 @@ def _as_they_are(tree: cst.Module) -> str:
 def _lift_constants(text: KernelText, larger: Facts | None) -> str:
     before = render_module(text.tree)
     for name in [launch.function.name for launch in text.single]:
+        text = _with_own_numbers(text, text.launches_of(name)[0])
         text = _with_tiles(text, text.launches_of(name)[0], larger)
         text = _with_options(text, text.launches_of(name)[0], larger)
     after = render_module(text.tree)
     return after if after != before else ""
+
+
+def _with_own_numbers(text: KernelText, launch: Launch) -> KernelText:
+    """Return the file in which a loop's step shares no name of the launcher with other blocks.
+
+    Of ``BM=block, BN=block, BK=block`` the last can then be another than what tiles the grid.
+    """
+    counts = Counter(map(render_code, launch.arguments.values()))
+    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    for tile in _tile_parameters(text, launch):
+        argument = launch.arguments[tile.name]
+        is_shared = isinstance(argument, cst.Name) and counts[argument.value] > 1
+        if is_shared and not tile.tiles_grid and _own_default(text, argument) is None:
+            pairs.append((argument, cst.Integer(str(tile.value))))
+    replaced = read_module(in_statement(text.tree, launch.launcher, pairs)) if pairs else None
+    return replaced or text
 
 
 def _tile_parameters(text: KernelText, launch: Launch) -> list[_Tile]:

@@ -111,3 +111,14 @@ def test_equal_numbers_of_a_flat_grid_are_told_apart():
     )
     (lifted,) = variants(Constants(), unknown, M=64, N=64)
     assert "triton.cdiv(M, 32) * triton.cdiv(N, 32)" in lifted
+
+
+def test_a_loop_has_a_block_of_its_own():
+    shared = ROWS_SUM.replace("    row = tl.program_id(0)\n", "    row = tl.program_id(0) * R\n")
+    shared = shared.replace("BN: tl.constexpr)", "BN: tl.constexpr, R: tl.constexpr)").replace(
+        "    decode[(M,)](q, k, o, k.shape[0], D=D, BN=16)",
+        "    size = 16\n"
+        "    decode[(triton.cdiv(M, size),)](q, k, o, k.shape[0], D=D, BN=size, R=size)",
+    )
+    (lifted,) = variants(Constants(), shared, M=64, S=64, D=16)
+    assert "BN=BN, R=size" in lifted
