@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from bisect import bisect_left
 from functools import partial
@@ -57,10 +58,12 @@ def tensor_flow(session: Any) -> dict[str, Any]:
 
     Returns:
         ``ops``: by start, each op's id (a Chrome trace's ``External id``), the allocation of each
-        argument, and those that it made and left; ``freed``: the place of the next op, by
+        argument, those that it made and left, and the identity of each argument that is the whole
+        of its allocation; ``freed``: the place of the next op, by
         allocation.
     """
-    ops: list[tuple[int, int, list[Any], list[int]]] = []
+    ops: list[tuple[Any, ...]] = []
+    sizes: dict[int, int] = {}
     frees: list[tuple[int, int]] = []
 
     def visit(event: Any) -> tuple[set[int], set[int]]:
@@ -71,15 +74,15 @@ def tensor_flow(session: Any) -> dict[str, Any]:
             if fields.alloc_size < 0:
                 frees.extend((event.start_time_ns, number) for number in own)
                 return set(), own
+            sizes.update(dict.fromkeys(own, fields.alloc_size))
             return own, set()
         below = [visit(child) for child in event.children]
         allocated = set[int]().union(*(below_allocated for below_allocated, _ in below))
         freed = set[int]().union(*(below_freed for _, below_freed in below))
         if event.tag == _EventType.TorchOp:
-            inputs = list(map(_allocation_of, fields.inputs))
-            ops.append(
-                (event.start_time_ns, event.correlation_id, inputs, sorted(allocated - freed))
-            )
+            inputs, results = list(map(_allocation_of, fields.inputs)), sorted(allocated - freed)
+            same = [_whole_tensor(value, sizes) for value in fields.inputs]
+            ops.append((event.start_time_ns, event.correlation_id, inputs, results, same))
         return allocated, freed
 
     for event in session.profiler.kineto_results.experimental_event_tree():
@@ -88,6 +91,22 @@ def tensor_flow(session: Any) -> dict[str, Any]:
     starts = [op[0] for op in ops]
     places = {number: bisect_left(starts, at) for at, number in frees}
     return {"ops": [op[1:] for op in ops], "freed": places}
+
+
+_ROUNDED_BYTES = 512
+"""Allocations on a GPU are multiples of it (c10/cuda/CUDACachingAllocator.cpp)."""
+
+
+def _whole_tensor(value: Any, sizes: dict[int, int]) -> int | None:
+    """Return what identifies a tensor that is the whole of its allocation; ``None`` of others.
+
+    Views may be of different parts, which the profiler does not tell.
+    """
+    size = sizes.get(getattr(value, "allocation_id", None) or -1)
+    if size is None or value.dtype is None:
+        return None
+    own = math.prod(value.sizes) * value.dtype.itemsize
+    return int(value.impl_ptr) if 0 <= size - own < _ROUNDED_BYTES else None
 
 
 def _allocation_of(value: Any) -> Any:

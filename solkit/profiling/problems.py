@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,21 +46,28 @@ class TensorFlow:
         inputs: of each argument the allocation, or those of a list; ``None`` without one.
         results: allocations that the op made and left.
         freed: by allocation, the place in `order` of the next op.
+        tensors: of each argument what identifies it; ``None`` if it is a part of an allocation.
     """
 
     order: tuple[int, ...] = ()
     inputs: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
     results: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     freed: Mapping[int, int] = field(default_factory=dict)
+    tensors: Mapping[int, tuple[int | None, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Member:
-    """An op of a problem: its arguments, and which earlier member made each; -1 for none."""
+    """An op of a problem: which earlier member made each argument; -1 for none.
+
+    `shared` numbers the arguments that no member made, those that are one tensor alike; -1 if
+    unknown.
+    """
 
     signature: Signature
     kernels: tuple[str, ...]
     sources: tuple[int, ...]
+    shared: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -80,9 +87,10 @@ def read_flow(path: str) -> TensorFlow:
     ops = document["ops"]
     return TensorFlow(
         tuple(number for number, *_ in ops),
-        {number: tuple(inputs) for number, inputs, _ in ops},
-        {number: tuple(results) for number, _, results in ops},
+        {number: tuple(inputs) for number, inputs, *_ in ops},
+        {number: tuple(results) for number, _, results, _ in ops},
         {int(allocation): place for allocation, place in document["freed"].items()},
+        {number: tuple(tensors) for number, *_, tensors in ops},
     )
 
 
@@ -123,7 +131,7 @@ def _problems(
     for (request, occurrences), (body, layout) in zip(groups.items(), texts, strict=True):
         names = tuple(member.signature.name for member in request.members)
         case = ProfiledCase(
-            tuple(text for member in request.members for text in _outer_tensors(member)),
+            tuple(_outer_tensors(request.members)),
             len(occurrences),
             sum(taken_us[unit] for units in occurrences for unit in units) / 1e3,
             len(occurrences) * sum(saved_ms.get(m.signature, 0.0) for m in request.members),
@@ -134,14 +142,18 @@ def _problems(
     yield from sorted(problems, key=lambda problem: -problem.saving_ms)
 
 
-def _outer_tensors(member: Member) -> Iterator[str]:
-    """Yield the tensors of a member that no other one made, for a reader."""
-    signature = member.signature
-    for place, source in enumerate(member.sources):
-        if source == NONE:
-            at = slice(place, place + 1)
-            shapes, types, strides = signature.shapes, signature.types, signature.strides
-            yield from Signature(signature.name, shapes[at], types[at], strides[at]).tensors
+def _outer_tensors(members: Sequence[Member]) -> Iterator[str]:
+    """Yield the tensors that no member made, each once, for a reader."""
+    seen = set[int]()
+    for member in members:
+        signature = member.signature
+        shared = member.shared or (NONE,) * len(member.sources)
+        for place, (source, number) in enumerate(zip(member.sources, shared, strict=True)):
+            if source == NONE and (number == NONE or number not in seen):
+                seen.add(number)
+                at = slice(place, place + 1)
+                shapes, types, strides = signature.shapes, signature.types, signature.strides
+                yield from Signature(signature.name, shapes[at], types[at], strides[at]).tensors
 
 
 def _reference_texts(requests: Sequence[Request]) -> list[tuple[str, str]]:
@@ -260,12 +272,35 @@ class _Chains:
         kernels: dict[int, set[str]] = defaultdict(set)
         for activity, unit in zip(self.run.within.activities, self.run.costs.units):
             kernels[unit].add(activity.name)
+        sources = self._sources(units)
+        parts = zip(units, sources, self._shared(units, sources), strict=True)
         members = [
-            Member(self._ops[unit].signature, tuple(sorted(kernels[unit])), sources)
-            for unit, sources in zip(units, self._sources(units), strict=True)
+            Member(self._ops[unit].signature, tuple(sorted(kernels[unit])), made_by, shared)
+            for unit, made_by, shared in parts
         ]
         results = [n for n, unit in enumerate(units) if self._is_needed(unit, units[n + 1 :])]
         return Request(tuple(members), tuple(results) or (len(units) - 1,))
+
+    def _shared(
+        self, units: Sequence[int], sources: Sequence[tuple[int, ...]]
+    ) -> Iterator[tuple[int, ...]]:
+        """Yield, for each unit's arguments, numbers of tensors from outside that come twice."""
+        rows = [self._outer_tensors(*pair) for pair in zip(units, sources, strict=True)]
+        counts = Counter(key for row in rows for key in row)
+        repeated = [key for key, count in counts.items() if key is not None and count > 1]
+        numbers: dict[Any, int] = {key: number for number, key in enumerate(repeated)}
+        yield from (tuple(numbers.get(key, NONE) for key in row) for row in rows)
+
+    def _outer_tensors(self, unit: int, sources: Sequence[int]) -> list[tuple[Any, ...] | None]:
+        """Return what identifies each argument from outside; ``None`` where that is unknown."""
+        op = self._ops[unit]
+        tensors = self.flow.tensors.get(op.external_id, ())
+        allocations = self.flow.inputs.get(op.external_id, ())
+        keys: list[tuple[Any, ...] | None] = [None] * len(sources)
+        for place, source in enumerate(sources[: len(tensors)]):
+            if source == NONE and tensors[place] is not None:
+                keys[place] = tensors[place], allocations[place], *_layout(op.signature, place)
+        return keys
 
     def _is_needed(self, unit: int, later: Sequence[int]) -> bool:
         """Tell whether a result is read by others than the later units of its chain."""
@@ -300,6 +335,11 @@ class _Chains:
             self._ops[op].external_id for op in self._launching if self._is_within(op, [last])
         }
         return any(number in numbers - nested for number in order)
+
+
+def _layout(signature: Signature, place: int) -> tuple[Any, ...]:
+    columns = signature.types, signature.shapes, signature.strides
+    return tuple(column[place] if place < len(column) else None for column in columns)
 
 
 def _flat(inputs: Sequence[Any]) -> Iterator[int]:

@@ -51,6 +51,7 @@ class _Text:
 
     def __init__(self) -> None:
         self._inputs: list[torch.Tensor] = []
+        self._names: dict[int, str] = {}  # of inputs by their number in `Member.shared`
         self._lines: list[str] = []
         self._results: list[torch.Tensor] = []
 
@@ -79,9 +80,10 @@ class _Text:
         overload, positional, named = recorded_call(member.signature, member.kernels)
         overload, positional, named = allocating_overload(overload, positional, named)
         overload = _out_of_place(overload)
+        shared = member.shared or (NONE,) * len(member.sources)
         texts = [
-            self._argument(value, source)
-            for value, source in zip(positional, member.sources, strict=False)
+            self._argument(value, source, number)
+            for value, source, number in zip(positional, member.sources, shared, strict=False)
         ]
         options = [f"{n}={self._argument(v, NONE)}" for n, v in named.items() if v is not None]
         self._note(_path_of(overload), [*texts, *options], overload(*positional, **named))
@@ -107,26 +109,33 @@ class _Text:
         target, source = positional[:2]
         if target.shape != source.shape:
             raise UnknownOpError("it broadcasts")
-        texts = [self._argument(source, member.sources[1]), f"dtype={target.dtype}"]
+        number = member.shared[1] if member.shared else NONE
+        texts = [self._argument(source, member.sources[1], number), f"dtype={target.dtype}"]
         self._note("torch.ops.aten._to_copy.default", texts, torch.empty_like(target))
 
     def _note(self, call: str, arguments: Sequence[str], result: Any) -> None:
         self._lines.append(f"y{len(self._results)} = {call}({', '.join(arguments)})")
         self._results.append(result)
 
-    def _argument(self, value: Any, source: int) -> str:
+    def _argument(self, value: Any, source: int, shared: int = NONE) -> str:
         """Return an argument as Python: an input, an earlier result, or a constant."""
         if isinstance(value, torch.Tensor):
-            return self._input(value) if source == NONE else self._result(value, source)
+            return self._input(value, shared) if source == NONE else self._result(value, source)
         if isinstance(value, (list, tuple)):
             return f"[{', '.join(self._argument(item, NONE) for item in value)}]"
         if isinstance(value, float) and not math.isfinite(value):
             return f'float("{value}")'
         return repr(value)
 
-    def _input(self, tensor: torch.Tensor) -> str:
+    def _input(self, tensor: torch.Tensor, shared: int) -> str:
+        """Return the name of an input: the earlier one, if it is the same tensor."""
+        if shared in self._names:
+            return self._names[shared]
         self._inputs.append(tensor)
-        return f"x{len(self._inputs) - 1}"
+        name = f"x{len(self._inputs) - 1}"
+        if shared != NONE:
+            self._names[shared] = name
+        return name
 
     def _result(self, expected: torch.Tensor, source: int) -> str:
         """Return an earlier result, in the layout that an op got it in."""

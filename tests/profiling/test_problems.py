@@ -176,3 +176,28 @@ def test_a_reference_that_somebody_edited_stays(tmp_path):
     edited.write_text("# mine\n")
     assert write_reference_files(profile, tmp_path) == files
     assert edited.read_text() == "# mine\n"
+
+
+def test_a_tensor_that_several_ops_of_a_chain_read_is_one_input(tmp_path):
+    def step():
+        x = A @ W
+        return x * torch.sigmoid(x) + torch.tanh(x)
+
+    profile = profile_of(tmp_path, step, ("mm", "mul", "sigmoid", "tanh", "add"))
+    files = write_reference_files(profile, tmp_path / "references")
+    problem = ops_of(profile)["sigmoid", "mul", "tanh", "add"]
+    (x,) = module_of(files[problem]).inputs(device="cpu")
+    want = x * torch.sigmoid(x) + torch.tanh(x)
+    torch.testing.assert_close(module_of(files[problem]).reference(x), want)
+    assert problem.cases[0].inputs == ("f32[64, 64]",)
+
+
+def test_parts_of_a_tensor_are_inputs_of_their_own(tmp_path):
+    def step():
+        x = A @ W
+        return torch.neg(x[:, :32]) + x[:, 32:]
+
+    profile = profile_of(tmp_path, step, ("mm", "neg", "add"))
+    files = write_reference_files(profile, tmp_path / "references")
+    module = module_of(files[ops_of(profile)["neg", "add"]])
+    assert len(module.inputs(device="cpu")) == 2
