@@ -62,6 +62,9 @@ def install(module: Any) -> None:
     compiler.Compiler.jit = _jit_of(compiler.Compiler.jit)
     compiled.num_devices = 1
     compiled._load_cuda_library = _loading_of(compiled._load_cuda_library)
+    jit_executor.JitCompiledFunction.__init__ = _registering(
+        jit_executor.JitCompiledFunction.__init__
+    )
     for owner in (jit_executor.JitCompiledFunction, jit_executor.JitExecutor):
         owner.__call__ = _pinned(owner.__call__)
 
@@ -237,7 +240,7 @@ def _replace_runtime(module: Any) -> None:
         kind = re.match(
             r"!llvm\.func<(\w+) \(([^.]*)\)>", str(function.attributes["function_type"])
         )
-        if not name.startswith(("_cu", "cu")) or kind is None:
+        if not name.startswith("_cu") or kind is None:
             continue
         with module.context, ir.Location.unknown(module.context):
             module.body.append(ir.Operation.parse(_definition(name, kind[1], kind[2])))
@@ -252,7 +255,7 @@ def _definition(name: str, result: str, parameters: str) -> str:
     passed = ", ".join(f"%a{n}" for n in range(len(kinds)))
     replacement = _RUNTIME.get(name.lstrip("_"))
     if replacement is None:
-        body = f"%r = llvm.mlir.constant(0 : {returned}) : {returned}"
+        body = f"%r = llvm.mlir.zero : {returned}"
     else:
         at = ctypes.cast(replacement, ctypes.c_void_p).value
         body = (
@@ -260,6 +263,8 @@ def _definition(name: str, result: str, parameters: str) -> str:
             "%p = llvm.inttoptr %n : i64 to !llvm.ptr\n"
             f"%r = llvm.call %p({passed}) : !llvm.ptr, ({', '.join(kinds)}) -> {returned}"
         )
+    if result == "void":
+        return f"llvm.func @{name}({head}) {{\nllvm.return\n}}"
     return f"llvm.func @{name}({head}) -> {returned} {{\n{body}\nllvm.return %r : {returned}\n}}"
 
 
@@ -268,19 +273,36 @@ def _spelled(kind: str) -> str:
 
 
 _loading: list[GeneratedCode] = []  # a stack
+_codes: dict[str, GeneratedCode] = {}
+"""The latest code of each kernel's name: TVM-FFI loads kernels by itself."""
 _kernels: dict[int, tuple[str, GeneratedCode]] = {}
 """Kernels by the handle that host code gets."""
 _faults: list[BaseException] = []
 """What went wrong in a call from machine code, which no exception leaves."""
 
 
+def _code_of(compiled: Any) -> GeneratedCode:
+    artifacts = compiled.artifacts
+    ptx, cubin = (getattr(artifacts, name, None) for name in ("PTX", "CUBIN"))
+    return GeneratedCode(_NAME, ptx=ptx or "", cubin=cubin or b"")
+
+
+def _registering(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a constructor that notes the code of a compiled function."""
+
+    def make(self: Any, *args: Any, **named: Any) -> None:
+        original(self, *args, **named)
+        code = _code_of(self)
+        _codes.update(dict.fromkeys(dict(_ENTRY.findall(code.ptx)), code))
+
+    return make
+
+
 def _loading_of(original: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method that loads a module's kernels, which get handles."""
 
     def load(self: Any) -> Any:
-        artifacts = self.artifacts
-        code = GeneratedCode(_NAME, ptx=artifacts.PTX or "", cubin=artifacts.CUBIN or b"")
-        _loading.append(code)
+        _loading.append(_code_of(self))
         try:
             original(self)
         finally:
@@ -301,9 +323,10 @@ def _load_library(library: Any, *_: Any) -> int:
 
 def _get_kernel(handle: Any, _: Any, name: bytes) -> int:
     """``cudaLibraryGetKernel``."""
-    if _loading:
+    code = _loading[-1] if _loading else _codes.get(name.decode())
+    if code is not None:
         number = len(_kernels) + 1
-        _kernels[number] = (name.decode(), _loading[-1])
+        _kernels[number] = (name.decode(), code)
         handle[0] = number
     return 0
 
@@ -360,6 +383,10 @@ def _noting_faults() -> Iterator[None]:
         yield
     except BaseException as error:  # machine code is between it and the caller
         _faults.append(error)
+        seen = launch_recording.current_recording()
+        if seen is not None:  # whoever called may not look for it
+            reason = f"not analysed: a launch by {_NAME} ({user_line()}): {error!r}"
+            seen.unanalysed.setdefault(reason)
 
 
 _INT, _POINTER = ctypes.c_int32, ctypes.c_void_p

@@ -400,8 +400,8 @@ def _call_autotuned(tuned: Any, /, *args: Any, **kwargs: Any) -> Any:
     listed = [dict(config) for config in configs]
     name = str(getattr(tuned.jit_impl.func, "__name__", "kernel"))
     seen = launch_recording.current_recording()
-    bound = tuned.jit_impl.signature.bind_partial(*args, **kwargs).arguments
-    if listed and not bound.keys() >= listed[0].keys():
+    bound = {*kwargs, *list(tuned.jit_impl.signature.parameters)[: len(args)]}
+    if listed and not bound >= listed[0].keys():
         config = choose_config(listed, seen.params if seen else {}, name)
         if seen is not None:
             seen.tuners.setdefault(name, TileLangTuner.of(listed))
