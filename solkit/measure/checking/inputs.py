@@ -11,7 +11,7 @@ import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
 from solkit.core import Value, Verdict
-from solkit.errors import KernelFileError, UnsupportedError
+from solkit.errors import KernelFileError, MemoryLimitError
 from solkit.kernelfiles import LoadedKernel, Workload
 from solkit.measure.checking.chunked_tensors import equal_bytes, fingerprint
 from solkit.measure.checking.faults import verdict_of
@@ -64,7 +64,7 @@ def _reporting_lack_of_memory() -> Iterator[None]:
         yield
     except KernelFileError as error:
         if verdict_of(error.__cause__ or error) is Verdict.OUT_OF_MEMORY:
-            raise UnsupportedError(f"the inputs do not fit into memory: {error}") from error
+            raise MemoryLimitError(f"the inputs do not fit into memory: {error}") from error
         raise
 
 

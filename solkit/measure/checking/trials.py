@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from solkit.core import Tolerance, Value
-from solkit.errors import UnsupportedError
+from solkit.errors import MemoryLimitError, UnsupportedError
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking.chunked_tensors import count_elements, flat_elements, part_slices
@@ -165,6 +165,7 @@ class Trials:
     skip: Collection[str] = ()
     wide_limit_s: Callable[[], float] = lambda: math.inf
     free_bytes: Callable[[], float] = lambda: math.inf
+    left_out: list[str] = field(default_factory=list)  # held-out trials that do not fit into memory
     _structures: list[_Structure] = field(default_factory=list, repr=False)
     _too_slow: list[str] = field(default_factory=list, repr=False)  # why no other is tried
     _levels: list[float] = field(default_factory=list, repr=False)  # of the first trial's outputs
@@ -194,7 +195,13 @@ class Trials:
         for place, sizes in enumerate(held_out, start=_SEEDS):
             name = "held-out " + ", ".join(f"{name}={value}" for name, value in sizes.items())
             if name not in self.skip:
-                yield self._make_trial(name, self.seed + place, sizes)
+                try:
+                    inputs = self._make_inputs(self.seed + place, sizes)
+                except MemoryLimitError:  # that says nothing about a candidate
+                    self.left_out.append(name)
+                    continue
+                yield self._run_reference(name, self.seed + place, inputs, sizes)
+                del inputs
         others = [distribution for distribution in DISTRIBUTIONS if not distribution.is_twin]
         for place, distribution in enumerate(others, start=_SEEDS + len(held_out)):
             yield from self._distributed(distribution, self.seed + place, usual)

@@ -263,6 +263,8 @@ class Checks:
             del trial, shared, blocks  # they would stay in memory while the next trial is made
             if is_second:
                 self._compare_draws(*usual)
+        for name in self._trials.left_out if self._trials is not None else ():
+            self.notes[f"Not checked on {name}: its inputs do not fit into memory."] = None
         sets = [draw.shared for draw in usual if draw.shared is not None]
         self._is_large = not sets
         return sets or [self._shared_again(usual[-1])]

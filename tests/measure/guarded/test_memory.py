@@ -205,3 +205,14 @@ def test_large_inputs_are_checked_as_strictly(run, monkeypatch, body):
         monkeypatch.setattr(examination, name, 1000)
     kernel = "calls = []\ndef kernel(x):\n    calls.append(1)\n    " + body
     assert run(kernel).verdict is Verdict.WRONG
+
+
+def test_a_held_out_shape_that_does_not_fit_is_left_out_and_that_is_said(run):
+    head = HEAD.replace(
+        "    return (torch.randn",
+        "    if N == 64:\n        raise torch.OutOfMemoryError('CUDA out of memory')\n"
+        "    return (torch.randn",
+    )
+    outcome = run("HELD_OUT_SHAPES = [{'N': 64}]\ndef kernel(x): return x + x", head=head)
+    assert outcome.verdict is Verdict.CORRECT
+    assert "Not checked on held-out N=64: its inputs do not fit into memory." in outcome.errors
