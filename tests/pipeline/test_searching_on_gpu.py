@@ -144,14 +144,11 @@ def kernel(x):
 
 
 @pytest.mark.slow
-def test_a_variant_costs_little_and_the_gate_holds_within_the_memory(tmp_path):
+def test_the_gate_holds_within_the_memory(tmp_path):
     """The second held-out shape needs 550 GB; an eighth of the memory is enough to hold there."""
     path = tmp_path / "sums.py"
     path.write_text(NAIVE)
     how = EvolveSettings(log=tmp_path / "log.jsonl")
     result = evolve(path, gpu_seconds=6.0, settings=how)
-    each_s = result.gpu_s / max(result.measured, 1)
-    print(result.measured, f"{each_s:.2f} s each", result.gate, result.notes)
-    assert each_s < 1.0
     assert result.verdict is TuneVerdict.FASTER
     assert any("does not fit into the GPU's memory" in note for note in result.notes)
