@@ -21,7 +21,7 @@ from multiprocessing import get_context
 
 import numpy as np
 
-from solkit.core import Depth
+from solkit.core import SOURCE_DEPTHS, Depth
 from solkit.datasets.shipped import LEARNED_FROM
 from solkit.datasets.store import shipped
 from solkit.surrogate.evaluation.evaluate import evaluate_forecasts
@@ -158,7 +158,9 @@ def _job(variant: Variant) -> Forecasts:
 def main() -> int:
     global _asked
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--depth", choices=[each.value for each in Depth], default="compiled")
+    parser.add_argument(
+        "--depth", choices=[each.value for each in SOURCE_DEPTHS], default="compiled"
+    )
     parser.add_argument("--split", choices=SPLITS, default="families")
     parser.add_argument("--curve", action="store_true", help="the learning curve instead")
     parser.add_argument("--table", action="store_true", help="as Markdown")

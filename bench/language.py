@@ -28,7 +28,7 @@ from pathlib import Path
 
 import numpy as np
 
-from solkit.core import Depth
+from solkit.core import SOURCE_DEPTHS, Depth
 from solkit.datasets.shipped import LEARNED_FROM
 from solkit.datasets.store import shipped
 from solkit.surrogate.ensemble import RegressorSettings, train_on_all_rows
@@ -55,7 +55,7 @@ CONFIGURATIONS = 1000
 def tables(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     stores = [shipped(name) for name in LEARNED_FROM]
-    for depth in Depth:
+    for depth in SOURCE_DEPTHS:
         table_of_stores(stores, depth).save(folder / f"{depth.value}.npz")
         print(f"{depth.value} done", flush=True)
 

@@ -20,7 +20,17 @@ from pathlib import Path
 import numpy as np
 
 from solkit.analysis.analyser import Analyser
-from solkit.core import Analysis, Case, Configuration, Depth, Device, KernelFile, Value, canonical
+from solkit.core import (
+    SOURCE_DEPTHS,
+    Analysis,
+    Case,
+    Configuration,
+    Depth,
+    Device,
+    KernelFile,
+    Value,
+    canonical,
+)
 from solkit.datasets.facts import depth_reached
 from solkit.datasets.kernels import Kernel, kernel_of_file
 from solkit.errors import InputError, UnsupportedError
@@ -82,10 +92,11 @@ class RankSettings:
 
     def __post_init__(self) -> None:
         try:
-            object.__setattr__(self, "depth", Depth(self.depth))
+            depth = SOURCE_DEPTHS[SOURCE_DEPTHS.index(Depth(self.depth))]
         except ValueError:
-            valid = ", ".join(depth.value for depth in Depth)
+            valid = ", ".join(depth.value for depth in SOURCE_DEPTHS)
             raise InputError(f"depth {self.depth!r} is unknown: choose one of {valid}") from None
+        object.__setattr__(self, "depth", depth)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from solkit.analysis.pool import usable_cores
-from solkit.core import FACTS_VERSION, LOWERED_VERSION, Depth
+from solkit.core import FACTS_VERSION, LOWERED_VERSION, SOURCE_DEPTHS, Depth
 from solkit.datasets.store import Store
 from solkit.errors import InputError
 from solkit.processes.parallel_calls import process_pool
@@ -54,9 +54,10 @@ def train(
     trees: dict[Depth, Trees] = {}
     costs: dict[Depth, CostModel] = {}
     learned: dict[str, Any] = {}
-    with process_pool(min(len(Depth), usable_cores())) as workers:
+    with process_pool(min(len(SOURCE_DEPTHS), usable_cores())) as workers:
         jobs = {
-            depth: workers.submit(_learn_depth, stores, depth, settings, seed) for depth in Depth
+            depth: workers.submit(_learn_depth, stores, depth, settings, seed)
+            for depth in SOURCE_DEPTHS
         }
         for depth, job in jobs.items():
             result = job.result()

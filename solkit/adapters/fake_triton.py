@@ -394,7 +394,9 @@ def _register_fake(library: Any, op_name: str, fn: Any, *_: Any, **options: Any)
         kernel = partial(_run_registered, name)
         try:
             _register_real_fake(library, op_name, kernel, **options)
-        except RuntimeError:  # torch before 2.12: a Meta kernel stays, but fakes do not ask it first
+        except (
+            RuntimeError
+        ):  # torch before 2.12: a Meta kernel stays, but fakes do not ask it first
             holder = torch._library.simple_registry.singleton.find(name).fake_impl
             holder.kernels.append(torch._library.utils.Kernel(kernel, __name__))
     _registered_fakes[name] = fn or _registered_fakes.get(name)

@@ -89,12 +89,12 @@ def train(
 
 def _language_depths(language: bool, depths: list[str] | None, work: Path | None) -> list[Depth]:
     """Return the depths at which a language regressor counts."""
-    from solkit.core import Depth
+    from solkit.core import SOURCE_DEPTHS, Depth
     from solkit.errors import InputError
 
     if not language and (depths or work):
         raise InputError("--language-depth and --work are for --language")
-    valid = [depth.value for depth in Depth]
+    valid = [depth.value for depth in SOURCE_DEPTHS]
     for name in depths or ():
         if name not in valid:
             raise InputError(f"--language-depth {name!r}: choose from {', '.join(valid)}")

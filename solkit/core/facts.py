@@ -18,6 +18,7 @@ __all__ = [
     "CAPTURED_VERSION",
     "FACTS_VERSION",
     "LOWERED_VERSION",
+    "SOURCE_DEPTHS",
     "Depth",
     "Facts",
     "Requests",
@@ -49,6 +50,10 @@ class Depth(str, enum.Enum):
     MACHINE = "machine"
     """The machine code alone, of a kernel whose program is not known: no trips of loops, no bytes
     and no operations, so no modelled time."""
+
+
+SOURCE_DEPTHS = (Depth.CAPTURED, Depth.LOWERED, Depth.COMPILED)
+"""Depths at which a kernel's source is analysed, ranked and learned from."""
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from solkit.core import Depth
+from solkit.core import SOURCE_DEPTHS
 from solkit.surrogate.model import SCHEMA
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import Settings
 
 QUICK = Settings(members=1, rounds=10, leaves=4, rate=0.2, columns=1.0)
-CARD = {"schema": SCHEMA, "depths": [depth.value for depth in Depth]}
+CARD = {"schema": SCHEMA, "depths": [depth.value for depth in SOURCE_DEPTHS]}
 
 KERNEL = """
 import torch, triton, triton.language as tl

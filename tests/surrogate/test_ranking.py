@@ -380,3 +380,8 @@ def test_a_plan_tells_what_candidates_cost(file, model):
     assert {each.gpu_s for each in plan.ranked} == {None}
     (plan,) = rank(file, device="h100", surrogate=model, settings=settings)
     assert {each.compile_s for each in plan.ranked} == {None}
+
+
+def test_a_depth_without_a_program_cannot_be_ranked_at():
+    with pytest.raises(InputError, match=r"'machine' is unknown: .* captured, lowered, compiled$"):
+        RankSettings("machine")
