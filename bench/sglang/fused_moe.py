@@ -51,7 +51,7 @@ MODULE = import_alone(
 BLOCKS_M = (16, 32, 64, 128)
 SHAPES = [{"M": 64, "E": 128, "N": 768, "K": 2048, "top_k": 8}]
 HELD_OUT_SHAPES = []
-TOLERANCE = {"rtol": 2e-2, "atol": 2e-2}
+TOLERANCE = {"rtol": 2e-2, "atol": 5e-2}  # each expert's share is rounded to bf16 before the sum
 SPACE = {
     "BLOCK_SIZE_M": list(BLOCKS_M),
     "BLOCK_SIZE_N": [32, 64, 128, 256],
