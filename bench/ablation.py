@@ -119,13 +119,13 @@ def left_out(table: Table, split: str, variant: Variant) -> Forecasts:
     time_ms = np.full(len(table), np.nan)
     for fold in split_into_folds(table, split):
         if len(fold.train) and len(fold.test):
-            asked, known = table[fold.test], table[fold.train]
+            options, known = table[fold.test], table[fold.train]
             known = known[np.flatnonzero(known_of(known, variant.share))]
             names, members = grow_ensemble(known, variant.settings)
-            values = columns_of(asked, names)
+            values = columns_of(options, names)
             parts = np.array([each.predict(values) for each in members])
-            mean = variant.told(Belief.from_members(parts, is_modelled(asked)))
-            time_ms[fold.test] = asked.base_ms * 2.0**mean
+            mean = variant.told(Belief.from_members(parts, is_modelled(options)))
+            time_ms[fold.test] = options.base_ms * 2.0**mean
     return Forecasts.from_times(time_ms)
 
 
@@ -164,10 +164,10 @@ def main() -> int:
     parser.add_argument("--split", choices=SPLITS, default="families")
     parser.add_argument("--curve", action="store_true", help="the learning curve instead")
     parser.add_argument("--table", action="store_true", help="as Markdown")
-    asked = parser.parse_args()
-    table = table_of_stores([shipped(name) for name in LEARNED_FROM], Depth(asked.depth))
-    _asked = table, asked.split
-    for each in figures(table, CURVE if asked.curve else VARIANTS, asked.table):
+    options = parser.parse_args()
+    table = table_of_stores([shipped(name) for name in LEARNED_FROM], Depth(options.depth))
+    _asked = table, options.split
+    for each in figures(table, CURVE if options.curve else VARIANTS, options.table):
         print(each, flush=True)
     return 0
 

@@ -116,46 +116,46 @@ def main():
     parser.add_argument("--top-k", type=int, default=solkit_triton.TOP_K)
     parser.add_argument("--limit", type=float, default=140, help="s: begin no kernel after")
     parser.add_argument("--json", help="file for the results, - for standard output alone")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     start = time.perf_counter()
     known = list(fresh("autotune_kernels_listed").CASES)
-    if unknown := set(asked.kernels) - set(known):
+    if unknown := set(options.kernels) - set(known):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; choose of {', '.join(known)}")
-    model = Surrogate.load(asked.model)
+    model = Surrogate.load(options.model)
     rows, left = [], []
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TRITON_CACHE_DIR"] = f"{folder}/first"
         nothing[(1,)](torch.empty(16, device="cuda"), BLOCK=16)  # hashes Triton, starts CUDA
-        if asked.json != "-":
+        if options.json != "-":
             print(torch.cuda.get_device_name(), "Triton", triton.__version__)
             print(
                 "kernel     configs  timed   exhaustive    ranked   faster        best    lost"
                 " in turns",
                 flush=True,
             )
-        for name in asked.kernels or known:
-            if time.perf_counter() - start > asked.limit:
+        for name in options.kernels or known:
+            if time.perf_counter() - start > options.limit:
                 left.append(name)
                 continue
-            rows.append(compared(name, asked.top_k, model, folder))
-            if asked.json != "-":
+            rows.append(compared(name, options.top_k, model, folder))
+            if options.json != "-":
                 printed(rows[-1])
     told = {
         "schema": "solkit.bench.autotune/1",
         "device": torch.cuda.get_device_name(),
         "triton": triton.__version__,
         "torch": torch.__version__,
-        "top_k": asked.top_k,
+        "top_k": options.top_k,
         "wall_s": time.perf_counter() - start,
         "rows": rows,
         "not_tuned_for_lack_of_time": left,
     }
-    if asked.json == "-":
+    if options.json == "-":
         print(json.dumps(told, indent=1))
         return
     print(f"{told['wall_s']:.0f} s in all." + (f" No time for {', '.join(left)}." if left else ""))
-    if asked.json:
-        Path(asked.json).write_text(json.dumps(told, indent=1) + "\n")
+    if options.json:
+        Path(options.json).write_text(json.dumps(told, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -121,13 +121,13 @@ def analysed(files: list[Path], device: str, cache: str, count: Counter[str]) ->
     """Return the facts of all launches of the files' own parameters at their first shape."""
     launches: list[Facts] = []
     with Analyser(device, cache=False, env={"TRITON_CACHE_DIR": cache}) as analyser:
-        asked = []
+        options = []
         for path in files:
             file = analyser.describe(str(path)).result()
             if file.candidate is not None:
                 shape = file.problem.shapes[0]
-                asked.append(Configuration(str(path), "kernel", shape, file.candidate.params))
-        for result in analyser.analysed(asked):
+                options.append(Configuration(str(path), "kernel", shape, file.candidate.params))
+        for result in analyser.analysed(options):
             name = "/".join(Path(result.configuration.path).parts[-2:])
             own = result.analysis.own if result.analysis else ()
             compiled = [kernel for kernel in own if kernel.facts.registers is not None]

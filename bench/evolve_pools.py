@@ -175,8 +175,10 @@ def forecast(table: Table, path: str | None) -> Forecasts:
     if path is not None and Path(path).exists():
         kept = np.load(path)
         return Forecasts(*(kept[name] for name in ("time", "low", "high", "size", "abstains")))
-    asked = EvaluationRequest(["families"], baselines=False)
-    found = forecast_splits(table, asked, lambda told: print(told, file=sys.stderr))[""]["families"]
+    options = EvaluationRequest(["families"], baselines=False)
+    found = forecast_splits(table, options, lambda told: print(told, file=sys.stderr))[""][
+        "families"
+    ]
     if path is not None:
         parts = (found.time_ms, found.low_ms, found.high_ms, found.size, found.abstains)
         np.savez_compressed(path, **dict(zip(("time", "low", "high", "size", "abstains"), parts)))
@@ -189,13 +191,13 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--draw", type=int, default=0, help="seed of the draw of problems")
     parser.add_argument("--forecasts", default=None, help="keep forecasts here, or take them")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     table = table_of_stores([shipped(name) for name in LEARNED_FROM], Depth.COMPILED)
-    told = forecast(table, asked.forecasts)
+    told = forecast(table, options.forecasts)
     found: dict[Order, list[float]] = {order: [] for order in Order}
-    for pool in pools(table, told, asked.problems, asked.draw):
+    for pool in pools(table, told, options.problems, options.draw):
         counts = {
-            order: [needed(pool, order, seed) for seed in range(asked.seeds)] for order in Order
+            order: [needed(pool, order, seed) for seed in range(options.seeds)] for order in Order
         }
         for order, each in counts.items():
             found[order].append(statistics.median(each))

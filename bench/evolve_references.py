@@ -100,9 +100,9 @@ class Shares:
     def of(self, problem: Problem) -> float | None:
         """See `share_of`; ``None`` if it fails."""
         if self._child is None:
-            asked = [sys.executable, __file__, "--serve-shares"]
+            options = [sys.executable, __file__, "--serve-shares"]
             pipe = subprocess.PIPE
-            self._child = subprocess.Popen(asked, stdin=pipe, stdout=pipe, text=True)
+            self._child = subprocess.Popen(options, stdin=pipe, stdout=pipe, text=True)
         child = self._child
         assert child.stdin is not None
         assert child.stdout is not None
@@ -247,26 +247,26 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin nothing after these")
     parser.add_argument("--part", type=part, default=(0, 1), metavar="I/N", help="of the problems")
     parser.add_argument("--serve-shares", action="store_true", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.serve_shares:
+    options = parser.parse_args()
+    if options.serve_shares:
         serve_shares()
         return 0
-    if asked.checkout is None or asked.out is None:
+    if options.checkout is None or options.out is None:
         parser.error("name KernelBench's folder, and one for the results with --out")
-    asked.out.mkdir(parents=True, exist_ok=True)
-    ends = time.monotonic() + 60 * asked.minutes
-    problems = find_problems(asked.checkout, asked.levels)
-    random.Random(asked.seed).shuffle(problems)
-    drawn = iter(problems[asked.part[0] :: asked.part[1]])
+    options.out.mkdir(parents=True, exist_ok=True)
+    ends = time.monotonic() + 60 * options.minutes
+    problems = find_problems(options.checkout, options.levels)
+    random.Random(options.seed).shuffle(problems)
+    drawn = iter(problems[options.part[0] :: options.part[1]])
     rows: list[dict[str, Any]] = []
-    while len(rows) < asked.problems and time.monotonic() < ends:
-        chosen = with_shares(drawn, min(_AHEAD, asked.problems - len(rows)), asked.out)
+    while len(rows) < options.problems and time.monotonic() < ends:
+        chosen = with_shares(drawn, min(_AHEAD, options.problems - len(rows)), options.out)
         if not chosen:
             break
         for problem, told in chosen:
             if "verdict" not in told and "error" not in told and time.monotonic() < ends:
-                told = searched(problem, told["share"], asked.gpu_seconds, asked.out)
-                kept(problem, asked.out).write_text(json.dumps(told, indent=1))
+                told = searched(problem, told["share"], options.gpu_seconds, options.out)
+                kept(problem, options.out).write_text(json.dumps(told, indent=1))
             if "verdict" in told or "error" in told:
                 rows.append(told)
                 print(json.dumps(told), flush=True)

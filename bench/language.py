@@ -63,73 +63,74 @@ def tables(folder: Path) -> None:
 # ---------------------------------------------------------------------------------- the language
 
 
-def train(asked: argparse.Namespace) -> None:
+def train(options: argparse.Namespace) -> None:
     from solkit.surrogate.language.training import compiled_facts
 
-    table, compiled = load(asked), asked.tables / "compiled.npz"
+    table, compiled = load(options), options.tables / "compiled.npz"
     facts = compiled_facts(table, Table.load(compiled)) if compiled.exists() else None
     began = time.monotonic()
 
     def say(text: str) -> None:
         print(f"{time.monotonic() - began:6.0f} s  {text}", file=sys.stderr, flush=True)
 
-    if asked.what == "whole":
-        train_on_all_rows(table, reading(asked), facts=facts, folder=folder(asked), tell=say)
-        print(f"{asked.name}: all rows, {time.monotonic() - began:.0f} s", flush=True)
+    if options.what == "whole":
+        train_on_all_rows(table, reading(options), facts=facts, folder=folder(options), tell=say)
+        print(f"{options.name}: all rows, {time.monotonic() - began:.0f} s", flush=True)
         return
     told = language.forecast_left_out(
-        table, asked.split, reading(asked), facts=facts, folds=asked.folds,
-        folder=folder(asked), tell=say,
+        table, options.split, reading(options), facts=facts, folds=options.folds,
+        folder=folder(options), tell=say,
     )  # fmt: skip
     error = np.abs(told - log2_target(table))
     ratio = float(np.expm1(np.nanmedian(error) * np.log(2)))
-    print(f"{asked.name}: error {ratio:.3f}, {time.monotonic() - began:.0f} s", flush=True)
+    print(f"{options.name}: error {ratio:.3f}, {time.monotonic() - began:.0f} s", flush=True)
 
 
-def load(asked: argparse.Namespace) -> Table:
+def load(options: argparse.Namespace) -> Table:
     """The table of a depth, without what a variant hides."""
-    table = Table.load(asked.tables / f"{asked.depth}.npz")
-    if getattr(asked, "text_only", False):
+    table = Table.load(options.tables / f"{options.depth}.npz")
+    if getattr(options, "text_only", False):
         table = replace(table, values=np.full_like(table.values, np.nan))
-    if getattr(asked, "numbers_only", False):
+    if getattr(options, "numbers_only", False):
         table = replace(table, sources={})
     return table
 
 
-def reading(asked: argparse.Namespace) -> RegressorSettings:
+def reading(options: argparse.Namespace) -> RegressorSettings:
     from solkit.surrogate.language.regressor import Shape
     from solkit.surrogate.language.training import Learning, Pretraining
 
     learning = Learning(
-        passes=asked.passes, order=asked.order, facts=asked.facts, rate=asked.rate,
-        variants=asked.variants, unread=asked.unread,
-        unknown=asked.unknown, decay=asked.decay, most=asked.most, beside=asked.beside,
-        rows=asked.rows, graphs=asked.graphs, seed=asked.seed,
+        passes=options.passes, order=options.order, facts=options.facts, rate=options.rate,
+        variants=options.variants, unread=options.unread,
+        unknown=options.unknown, decay=options.decay, most=options.most, beside=options.beside,
+        rows=options.rows, graphs=options.graphs, seed=options.seed,
     )  # fmt: skip
     shape = Shape(
-        vocabulary=asked.vocabulary, width=asked.width, layers=asked.layers, most=asked.most,
-        decoder={"width": asked.decoder, "layers": asked.blocks, "dropout": asked.dropout,
-                 "latents": asked.latents, "narrow": asked.narrow},
+        vocabulary=options.vocabulary, width=options.width, layers=options.layers,
+        most=options.most,
+        decoder={"width": options.decoder, "layers": options.blocks, "dropout": options.dropout,
+                 "latents": options.latents, "narrow": options.narrow},
     )  # fmt: skip
-    wants = asked.pretraining and not asked.backbone and not asked.numbers_only
-    before = Pretraining(steps=asked.pretraining, most=asked.most) if wants else None
+    wants = options.pretraining and not options.backbone and not options.numbers_only
+    before = Pretraining(steps=options.pretraining, most=options.most) if wants else None
     return RegressorSettings(
-        shape, learning, before, backbone=asked.backbone, adapt=asked.adapt, seed=asked.seed
+        shape, learning, before, backbone=options.backbone, adapt=options.adapt, seed=options.seed
     )
 
 
-def folder(asked: argparse.Namespace) -> Path:
-    return Path(asked.out, asked.name, asked.depth)
+def folder(options: argparse.Namespace) -> Path:
+    return Path(options.out, options.name, options.depth)
 
 
-def speed(asked: argparse.Namespace) -> None:
+def speed(options: argparse.Namespace) -> None:
     """Seconds to load the default model, and to forecast 1,000 configurations of one kernel.
 
     Its weights are as they were drawn: what it says does not matter here.
     """
     from solkit.surrogate.language.regressor import LanguageRegressor
 
-    table = Table.load(asked.tables / "captured.npz")
+    table = Table.load(options.tables / "captured.npz")
     made = LanguageRegressor(device="cpu")
     made.prepared(table)
     ids, counts = np.unique(table.about["kernel_id"], return_counts=True)
@@ -151,20 +152,20 @@ def speed(asked: argparse.Namespace) -> None:
 # ------------------------------------------------------------------------------------ judging
 
 
-def judge(asked: argparse.Namespace) -> None:
-    table = load(asked)
-    alone = language.load_finished_folds(table, asked.split, folder(asked))
+def judge(options: argparse.Namespace) -> None:
+    table = load(options)
+    alone = language.load_finished_folds(table, options.split, folder(options))
     rows = np.flatnonzero(~np.isnan(alone))
     if not len(rows):
-        sys.exit(f"nothing to judge: {folder(asked)} holds no folds of {asked.split}")
-    grown = trees(asked, table, alone)
+        sys.exit(f"nothing to judge: {folder(options)} holds no folds of {options.split}")
+    grown = trees(options, table, alone)
     both = language.stack_forecasts(
-        table, asked.split, Forecasts.from_times(table.base_ms * 2.0**grown), alone
+        table, options.split, Forecasts.from_times(table.base_ms * 2.0**grown), alone
     )
     told = {"trees": grown, "language": alone, "stacked": both}
     times = {name: table.base_ms * 2.0**each for name, each in told.items()}
-    print(f"{len(rows):,} rows of {len(set(table.about['family'][rows]))} families, {asked.split}, "
-          f"{asked.depth}")  # fmt: skip
+    families = len(set(table.about["family"][rows]))
+    print(f"{len(rows):,} rows of {families} families, {options.split}, {options.depth}")
     for name, each in times.items():
         print(f"{name:9}", figures(table, each, rows))
     pooled = spearman(table.sol_ms[rows], table.time_ms[rows])
@@ -179,11 +180,11 @@ def judge(asked: argparse.Namespace) -> None:
                   f"{lost.value:.2f} ({lost.low:.2f} to {lost.high:.2f})")  # fmt: skip
 
 
-def trees(asked: argparse.Namespace, table: Table, language: np.ndarray) -> np.ndarray:
+def trees(options: argparse.Namespace, table: Table, language: np.ndarray) -> np.ndarray:
     """What the trees say of the same folds, relative to the base; kept beside the forecasts."""
-    path = asked.out / f"trees-{asked.split}-{asked.depth}.npy"
+    path = options.out / f"trees-{options.split}-{options.depth}.npy"
     found = np.load(path) if path.exists() else np.full(len(table), np.nan)
-    for fold in split_into_folds(table, asked.split):
+    for fold in split_into_folds(table, options.split):
         if np.isnan(language[fold.test]).all() or not np.isnan(found[fold.test]).any():
             continue
         unseen = table[fold.test]
@@ -240,11 +241,11 @@ def main() -> int:
             "seed": 0,
         }.items():
             part.add_argument(f"--{option}", type=type(value), default=value)
-    asked = parser.parse_args()
-    if asked.what == "tables":
-        tables(asked.tables)
+    options = parser.parse_args()
+    if options.what == "tables":
+        tables(options.tables)
     else:
-        {"folds": train, "whole": train, "judge": judge, "speed": speed}[asked.what](asked)
+        {"folds": train, "whole": train, "judge": judge, "speed": speed}[options.what](options)
     return 0
 
 

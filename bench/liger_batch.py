@@ -36,26 +36,26 @@ def main() -> int:
     parser.add_argument("--no-prior", action="store_true", help="rank nothing before measuring")
     parser.add_argument("--log", help="run file; resumed if it exists")
     parser.add_argument("--json", type=Path, help="write solkit.batch/1 to this file")
-    asked = parser.parse_args()
-    resume = asked.log is not None and Path(asked.log).exists()
+    options = parser.parse_args()
+    resume = options.log is not None and Path(options.log).exists()
     found = solkit.batch(
         MANIFEST,
-        gpu_minutes=asked.gpu_minutes,
-        device=asked.device,
-        triage=asked.triage,
+        gpu_minutes=options.gpu_minutes,
+        device=options.device,
+        triage=options.triage,
         settings=BatchSettings(
-            log=asked.log,
+            log=options.log,
             resume=resume,
             use_database=False,
-            prior=not asked.no_prior,
-            gpus=asked.gpus,
-            workers=asked.workers,
+            prior=not options.no_prior,
+            gpus=options.gpus,
+            workers=options.workers,
         ),
         show=_shown(),
     )
     page.render(found, Console(width=160, highlight=False, markup=False))
-    if asked.json is not None:
-        asked.json.write_text(page.dumps(found) + "\n", encoding="utf-8")
+    if options.json is not None:
+        options.json.write_text(page.dumps(found) + "\n", encoding="utf-8")
     if found.items:
         print("\n".join(summary(found)))
     return 0

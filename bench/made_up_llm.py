@@ -108,7 +108,7 @@ class Endpoint:
         self._server.shutdown()
         self._server.server_close()
 
-    def completion(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+    def completion(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The next answer, as ``/v1/chat/completions`` gives it."""
         with self._lock:
             name, text = next(self._answers)
@@ -117,7 +117,7 @@ class Endpoint:
             "id": f"made-up-{len(self.given)}",
             "object": "chat.completion",
             "created": int(time.time()),
-            "model": asked.get("model", "made-up"),
+            "model": options.get("model", "made-up"),
             "choices": [
                 {
                     "index": 0,
@@ -132,8 +132,8 @@ class Endpoint:
 def _handler(endpoint: Endpoint) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            answer = json.dumps(endpoint.completion(asked)).encode()
+            options = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            answer = json.dumps(endpoint.completion(options)).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(answer)))

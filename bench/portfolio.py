@@ -126,33 +126,33 @@ def main() -> int:
     )
     parser.add_argument("--policies", nargs="+", default=list(POLICIES), choices=list(POLICIES))
     parser.add_argument("--json", help="write the figures to this file")
-    asked = parser.parse_args()
-    store = shipped(asked.set)
+    options = parser.parse_args()
+    store = shipped(options.set)
     rows = [replace(r, comparison=None) for r in store.rows(store.where("origin = 'zoo'"))]
-    grounds = grounds_of(rows, asked.least)
-    print(f"{len(grounds)} kernels and shapes of {asked.set} have {asked.least} configurations")
+    grounds = grounds_of(rows, options.least)
+    print(f"{len(grounds)} kernels and shapes of {options.set} have {options.least} configurations")
     figures: dict[str, dict[str, list[float]]] = {}
-    for number in range(asked.rounds):
+    for number in range(options.rounds):
         chance = random.Random(number)
-        cells = weighed(chance.sample(grounds, min(asked.tasks, len(grounds))), rows, chance)
+        cells = weighed(chance.sample(grounds, min(options.tasks, len(grounds))), rows, chance)
         wanted = {(c.ground.kernel_id, c.ground.problem_id) for c in cells}
         own = [row for row in rows if (row.kernel_id, row.problem_id) in wanted]
-        for each in asked.seconds:
-            for name in asked.policies:
+        for each in options.seconds:
+            for name in options.policies:
                 begun = time.perf_counter()
                 share, count = replayed(POLICIES[name], cells, own, each * len(cells), number)
                 figures.setdefault(f"{each:g}", {}).setdefault(name, []).append(share)
                 took_s = time.perf_counter() - begun
                 told = f"{share:.3f} of the saving, {count} measured, {took_s:.1f} s"
                 print(f"round {number}, {each:g} s a task, {name}: {told}", flush=True)
-    print(f"\n{'s a task':>9}" + "".join(f"{name:>15}" for name in asked.policies))
+    print(f"\n{'s a task':>9}" + "".join(f"{name:>15}" for name in options.policies))
     for seconds, by in figures.items():
         print(
             f"{seconds:>9}"
-            + "".join(f"{statistics.mean(by[name]):>15.3f}" for name in asked.policies)
+            + "".join(f"{statistics.mean(by[name]):>15.3f}" for name in options.policies)
         )
-    if asked.json:
-        with open(asked.json, "w", encoding="utf-8") as file:  # noqa: PTH123
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:  # noqa: PTH123
             json.dump(figures, file)
     return 0
 

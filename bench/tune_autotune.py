@@ -86,15 +86,15 @@ def main():
     parser.add_argument("shape")
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--points", type=Path, required=True, help="JSON: the points, in order")
-    asked = parser.parse_args()
-    points = json.loads(asked.points.read_text())
-    loaded = load(asked.path, None)
+    options = parser.parse_args()
+    points = json.loads(options.points.read_text())
+    loaded = load(options.path, None)
     seed_everything(0)
-    shape = parse_settings(asked.shape, "--shape") if asked.shape else {}
+    shape = parse_settings(options.shape, "--shape") if options.shape else {}
     workload = loaded.workload(shape, {}, "cuda")
     fn = Launched(loaded, workload, tuple(points[0]))
     configs = [config_of(point) for point in points]
-    tuner = UntilSeconds(fn, fn.arg_names, configs, [], [], []).until(asked.seconds)
+    tuner = UntilSeconds(fn, fn.arg_names, configs, [], [], []).until(options.seconds)
     tuner.run()
 
 

@@ -64,4 +64,23 @@ def test_what_is_in_the_folder_is_not_searched_again(tmp_path, monkeypatch):
     (tmp_path / "k-surrogate-0.json").write_text(json.dumps(result()))
     asked = argparse.Namespace(kernels=["k.py"], seeds=1, order=["surrogate"], out=tmp_path)
     (found,) = bench.searched(asked)
-    assert found.found == result()
+    assert found.result == result()
+
+
+def test_a_search_that_was_cut_short_goes_on_from_its_log(tmp_path, monkeypatch):
+    settings = []
+
+    def evolve(_path, **options):
+        settings.append(options["settings"])
+        raise bench.SolkitError("cut short")
+
+    monkeypatch.setattr(bench, "evolve", evolve)
+    values = {"gpu_seconds": 20.0, "stop_at": 0.95}
+    options = argparse.Namespace(
+        kernels=["k.py"], seeds=1, order=["surrogate"], out=tmp_path, **values
+    )
+    assert list(bench.searched(options)) == []
+    (tmp_path / "k-surrogate-0.jsonl").write_text("")
+    assert list(bench.searched(options)) == []
+    assert [one.resume for one in settings] == [False, True]
+    assert {one.log for one in settings} == {tmp_path / "k-surrogate-0.jsonl"}
