@@ -7,6 +7,7 @@ replay costs recorded time and never the driver's own.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -37,16 +38,24 @@ class Clock(Protocol):
 
 
 class WallClock:
-    """Wall time; the GPU counts as held from the first `hold_gpu` on."""
+    """Wall time; the GPU counts as held from each `hold_gpu` to the next `release_gpu`."""
 
     def __init__(self) -> None:
         self._opened_s = time.monotonic()
+        self._before_s = 0.0  # held, up to the last release
         self._held_since_s: float | None = None
+        self._lock = threading.Lock()  # a session releases it in a thread
 
     def hold_gpu(self) -> None:
         """Count from now on; a second call changes nothing."""
-        if self._held_since_s is None:
-            self._held_since_s = self.now_s()
+        with self._lock:
+            if self._held_since_s is None:
+                self._held_since_s = self.now_s()
+
+    def release_gpu(self) -> None:
+        """Count no longer, until the GPU is held again."""
+        with self._lock:
+            self._before_s, self._held_since_s = self._held_s(), None
 
     def now_s(self) -> float:
         """Return seconds since the bench was opened."""
@@ -54,7 +63,12 @@ class WallClock:
 
     def gpu_s(self) -> float:
         """Return seconds for which the GPU was held."""
-        return 0.0 if self._held_since_s is None else self.now_s() - self._held_since_s
+        with self._lock:
+            return self._held_s()
+
+    def _held_s(self) -> float:
+        now_s = 0.0 if self._held_since_s is None else self.now_s() - self._held_since_s
+        return self._before_s + now_s
 
 
 class Log(Protocol):

@@ -76,6 +76,7 @@ class GuardedBench(Bench):
         self._settings, self._software = settings or MeasureSettings(), software or {}
         self._session = session or open_session(device, self._settings)
         self.clock = WallClock()
+        self._session.on_leave = self.clock.release_gpu
         self._needed: dict[tuple[str, str], Needed] = {}  # by problem and shape
         self._queue: deque[tuple[Configuration, PreparedCandidate]] = deque()
         self._measuring = threading.Lock()

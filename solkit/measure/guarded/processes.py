@@ -8,14 +8,16 @@ hang or a finding; otherwise the next candidate uses it.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
+import time
 from collections import Counter
 from collections.abc import Sequence
 
 from solkit.core import MeasureSettings
-from solkit.errors import UnsupportedError, WorkerError
-from solkit.measure.timing.gpu_lock import exclusive_gpu, gpu_uuid
+from solkit.errors import SolkitError, UnsupportedError, WorkerError
+from solkit.measure.timing.gpu_lock import exclusive_gpu, gpu_uuid, is_gpu_awaited
 from solkit.processes.channel import Channel, ClosedError, connected_pair
 from solkit.processes.child import Child
 from solkit.processes.forkserver import Fork, ForkServer, working_directory
@@ -36,6 +38,7 @@ QUOTED_LINES = 30
 """The last lines of a process's output that are reported."""
 
 _DEAD_S = 2.0
+_START_S = 150.0  # for new processes to open their contexts
 _MOST_SERVED = 100  # candidates in one process: compiled modules are never unloaded
 _MOST_JUDGED = 500  # by one referee: on a GPU it grows by 17 kB a candidate (bench/thousand.py)
 
@@ -76,6 +79,8 @@ class Processes:
         }
         self._paths: tuple[str, ...] = ()  # of candidates and problem, which a sandbox must show
         self._lock, self._is_locked = contextlib.ExitStack(), False
+        self._has_left_gpu = False  # to another session: it waits however long then
+        self._locked_at_s = 0.0
         self._control: Channel | None = None
         self._judged = 0  # candidates, by this referee
         self._served: Counter[int] = Counter()  # candidates, by place, in the process there
@@ -90,7 +95,33 @@ class Processes:
             GpuBusyError: another session holds it for too long.
         """
         if self._control is None:
+            is_back = self._has_left_gpu
             self._lock_gpu(self._patience_s)
+            if is_back:
+                self._restart()
+
+    @property
+    def held_s(self) -> float | None:
+        """Seconds for which other sessions have had to wait for this one; ``None``: they do not."""
+        if self.uuid is None or not self._is_locked:
+            return None
+        return time.monotonic() - self._locked_at_s
+
+    def leave_gpu(self) -> bool:
+        """End the processes there and release the GPU, if another session waits; tells whether.
+
+        Servers stay, which have loaded torch and use no GPU. The next `await_gpu` waits in turn,
+        and starts what was ended.
+        """
+        if self.uuid is None or not self._is_locked or not is_gpu_awaited(self.uuid):
+            return False
+        self._has_left_gpu = True
+        try:
+            self._end_children()
+        finally:
+            self._lock.close()
+            self._is_locked = False
+        return True
 
     def load(self, paths: Sequence[str]) -> None:
         """Load what the processes need, as torch, which takes seconds and no GPU.
@@ -174,9 +205,16 @@ class Processes:
             self._end_processes()
         finally:
             self._lock.close()
-            self._is_locked = False
+            self._is_locked = self._has_left_gpu = False
 
     def _end_processes(self) -> None:
+        try:
+            self._end_children()
+        finally:
+            for sandbox in self._sandboxes.values():
+                sandbox.close()
+
+    def _end_children(self) -> None:
         control, self._control = self._control, None
         if control is not None:
             control.close()
@@ -186,15 +224,29 @@ class Processes:
                     child.end()
         finally:
             self.candidates, self.referee = {}, None
-            for sandbox in self._sandboxes.values():
-                sandbox.close()
+
+    def _restart(self) -> None:
+        """Start the referee and a candidate's process anew, and wait until they are ready.
+
+        What fails here, the next candidate meets and reports.
+        """
+        try:
+            control, _ = self.start_candidates(1, self._paths)
+            control.send({"ping": True})
+            control.receive(_START_S)
+        except (SolkitError, ClosedError, TimeoutError, OSError):
+            self._end_children()
+        except BaseException:  # a late answer would be taken for the next request's
+            self._end_children()
+            raise
 
     def _control_of_referee(self, patience_s: float) -> Channel:
         """Return the channel to the referee; start it if it is missing, dead or worn out."""
         referee = None if self._judged >= _MOST_JUDGED else self.referee
         if referee is not None and self._control is not None and referee.is_alive:
             return self._control
-        self._end_processes()
+        if self.referee is not None:  # else a sandbox would lose what `load` loaded
+            self._end_processes()
         self._judged = 0
         self._lock_gpu(patience_s)
         if self._take_ready_pair():
@@ -242,11 +294,14 @@ class Processes:
         """Lock the GPU before any of our processes uses it, until `close`."""
         if self._device == "cpu" or self._is_locked:
             return
+        if self._has_left_gpu:
+            patience_s = math.inf
         with contextlib.suppress(UnsupportedError):  # no NVML: the referee reports what torch sees
             self.uuid = gpu_uuid(self._gpu)
         if self.uuid is not None:
             self._lock.enter_context(exclusive_gpu(self.uuid, patience_s))
-        self._is_locked = True
+        self._is_locked, self._has_left_gpu = True, False
+        self._locked_at_s = time.monotonic()
 
     def _start_candidate(self, control: Channel, place: int) -> None:
         referees, theirs = connected_pair()

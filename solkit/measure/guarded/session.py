@@ -20,8 +20,9 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import solkit.errors
@@ -52,6 +53,12 @@ __all__ = [
 ]
 
 
+_IDLE_S = 1.0
+"""Seconds without a request, after which a session leaves its GPU to one that waits for it."""
+_TURN_S = 10.0
+"""Seconds after which it does so between two requests: new processes cost a tenth of them."""
+_LOOK_S = 0.5  # between looks for a session that waits
+
 _RETRIES_SHARE = 0.5  # of the time limit: for trials that break the reference's context
 
 
@@ -59,7 +66,8 @@ class Session:
     """Measures candidates, in a ``with`` block.
 
     The first candidate starts the processes; from then on the session holds its GPU until it is
-    closed. The server that forks the processes also serves other sessions of this process.
+    closed, or idle for a moment while another session waits for the GPU. The server that forks the
+    processes also serves other sessions of this process.
 
     Args:
         settings: how to measure; the defaults if ``None``. ``cuda:N`` in `MeasureSettings.on` is
@@ -87,6 +95,11 @@ class Session:
         self._gpu = gpu
         self._processes = Processes(gpu, device, self.settings)
         self._preparation: _Preparation | None = None
+        self._turn_lock = threading.Lock()  # leaving the GPU, against whatever begins to use it
+        self._uses, self._idle_since_s = 0, 0.0
+        self._is_closed = threading.Event()  # nothing watches the GPU
+        self._is_closed.set()
+        self.on_leave: Callable[[], object] = lambda: None  # called once the GPU is another's
 
     def __enter__(self) -> Session:
         return self
@@ -103,8 +116,9 @@ class Session:
         Raises:
             WorkerError: it could not be loaded.
         """
-        self._await_preparation()
-        self._processes.load(paths)
+        with self._using_gpu():
+            self._await_preparation()
+            self._processes.load(paths)
 
     def prepare(self, paths: Sequence[str], count: int = 1) -> None:
         """Start the processes in the background, so that the first candidate finds them warm.
@@ -115,18 +129,62 @@ class Session:
             paths: as for `load`.
             count: processes of candidates: those of a comparison warm up together.
         """
-        self._await_preparation()
-        self._preparation = _Preparation(self._processes, paths, count)
-        self._preparation.start()
+        with self._using_gpu():
+            self._await_preparation()
+            self._preparation = _Preparation(self._processes, paths, count)
+            self._preparation.start()
 
     def await_gpu(self) -> None:
         """Take the GPU, once no other session holds it; else the first candidate does so.
 
+        After a turn of ten seconds a session that waits comes first. When the GPU is back, so are
+        the processes that were ended for it.
+
         Raises:
-            GpuBusyError: another session holds it for too long.
+            GpuBusyError: another session holds it for too long. It does not happen to a session
+                that had the GPU and left it.
         """
-        self._await_preparation()
-        self._processes.await_gpu()
+        with self._using_gpu():
+            self._await_preparation()
+            if (self._processes.held_s or 0.0) > _TURN_S:
+                self._leave_gpu()
+            self._processes.await_gpu()
+
+    @contextlib.contextmanager
+    def _using_gpu(self) -> Iterator[None]:
+        """Keep the GPU in this block, if the session has it."""
+        with self._turn_lock:
+            self._uses += 1
+        try:
+            yield
+        finally:
+            with self._turn_lock:
+                self._uses -= 1
+                self._idle_since_s = time.monotonic()
+                if self._processes.held_s is not None or self._preparation is not None:
+                    self._start_watch()
+
+    def _start_watch(self) -> None:
+        """Watch from now on whether the GPU is idle."""
+        if self._is_closed.is_set():
+            self._is_closed = threading.Event()
+            run = partial(self._watch_idleness, self._is_closed)
+            threading.Thread(target=run, name="solkit-watching-gpu", daemon=True).start()
+
+    def _watch_idleness(self, is_closed: threading.Event) -> None:
+        """Leave the GPU to others whenever it is idle, until the session is closed."""
+        while not is_closed.wait(_LOOK_S):
+            with self._turn_lock:
+                preparation = self._preparation
+                is_used = self._uses > 0 or (preparation is not None and preparation.is_alive())
+                is_idle = time.monotonic() - self._idle_since_s > _IDLE_S
+                if is_idle and not is_used and not is_closed.is_set():
+                    self._leave_gpu()
+
+    def _leave_gpu(self) -> None:
+        """Leave the GPU to another session that waits for it."""
+        if self._processes.leave_gpu():
+            self.on_leave()
 
     def _await_preparation(self) -> None:
         preparation, self._preparation = self._preparation, None
@@ -135,10 +193,12 @@ class Session:
 
     def close(self) -> None:
         """End all processes and their descendants; the next candidate starts new ones."""
-        preparation, self._preparation = self._preparation, None
-        if preparation is not None and not preparation.end():
-            self._processes = Processes(self._gpu, self._device, self.settings)
-        self._processes.close()
+        with self._turn_lock:
+            self._is_closed.set()
+            preparation, self._preparation = self._preparation, None
+            if preparation is not None and not preparation.end():
+                self._processes = Processes(self._gpu, self._device, self.settings)
+            self._processes.close()
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -266,6 +326,16 @@ class Session:
         requests: Sequence[Request],
         paths: Sequence[str],
         comparison: ComparisonRequest | None = None,
+    ) -> tuple[str, Wait]:
+        """Return `_await_answer`'s result, and keep the GPU meanwhile."""
+        with self._using_gpu():
+            return self._await_answer(requests, paths, comparison)
+
+    def _await_answer(
+        self,
+        requests: Sequence[Request],
+        paths: Sequence[str],
+        comparison: ComparisonRequest | None,
     ) -> tuple[str, Wait]:
         """Return the referee's answer to a request, or to a comparison, and the wait for it.
 

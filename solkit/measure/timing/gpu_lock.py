@@ -1,7 +1,9 @@
 """One SolKit at a time on a GPU, and which other processes use it.
 
 SolKits wait for each other: `exclusive_gpu` locks a file named after the GPU's UUID with ``flock``,
-which the kernel releases when the holder ends, however it ends. Other processes cannot be kept off
+which the kernel releases when the holder ends, however it ends. Those that wait get it in the order
+in which they came (`solkit.measure.timing.wait_queue`); a holder that asks `is_gpu_awaited` between
+its measurements can leave it to them. Other processes cannot be kept off
 the GPU, only seen: `gpu_processes` queries NVML, `judge_company` interprets the answer.
 
 The lock's folder is the first writable one of ``$SOLKIT_LOCKS``, ``/tmp`` and ``$XDG_RUNTIME_DIR``.
@@ -26,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from solkit.errors import GpuBusyError, UnsupportedError
+from solkit.measure.timing.wait_queue import has_waiter, is_first, join_queue
 from solkit.processes.standby import IDLE_NAME
 
 __all__ = [
@@ -35,6 +38,7 @@ __all__ = [
     "exclusive_gpu",
     "gpu_processes",
     "gpu_uuid",
+    "is_gpu_awaited",
     "judge_company",
     "nvml",
 ]
@@ -46,6 +50,9 @@ _log = logging.getLogger(__name__)
 
 _POLL_S = 0.05
 _SILENCE_S = 1.0  # then the waiting user is informed who holds the GPU
+_ASLEEP_S = 2.0
+"""Seconds that a GPU is free before those behind pass a waiter that does not take it, as one that
+was stopped (Ctrl-Z)."""
 _MOST_BYTES = 4096  # read from a lock file
 _COMMAND_LENGTH = 200
 _MPS_SERVER = "nvidia-cuda-mps"  # /proc/<pid>/comm: 15 characters of nvidia-cuda-mps-server
@@ -60,13 +67,14 @@ def exclusive_gpu(uuid: str, limit_s: float) -> Iterator[None]:
 
     Args:
         uuid: NVML's identifier of the GPU, or of the MIG slice.
-        limit_s: how long to wait for it.
+        limit_s: how long to wait for it. With 0 nobody sees this one wait, and those that do come
+            first.
 
     Raises:
         GpuBusyError: somebody else held it all that time; the message says who.
         UnsupportedError: no lock file is available.
     """
-    path = _lock_folder() / f"solkit-{uuid}.lock"
+    path = _lock_path(uuid)
     with _open_lock_file(path) as file:
         _wait_for_lock(file, path, uuid, limit_s)
         command = " ".join(sys.orig_argv)[:_COMMAND_LENGTH]
@@ -78,6 +86,22 @@ def exclusive_gpu(uuid: str, limit_s: float) -> Iterator[None]:
             yield
         finally:
             _write_holder(file, b"")  # closing the file releases the lock
+
+
+def is_gpu_awaited(uuid: str) -> bool:
+    """Tell whether another SolKit waits for a GPU; ``False`` if that cannot be found out."""
+    with contextlib.suppress(UnsupportedError), _open_queue(_lock_path(uuid)) as queue:
+        return has_waiter(queue)
+    return False
+
+
+def _lock_path(uuid: str) -> Path:
+    return _lock_folder() / f"solkit-{uuid}.lock"
+
+
+def _open_queue(path: Path) -> contextlib.AbstractContextManager[int]:
+    """Open the file of those that wait: where NFS is shared, both kinds of locks are one."""
+    return _open_lock_file(path.with_suffix(".queue"))
 
 
 def _lock_folder() -> Path:
@@ -123,15 +147,54 @@ def _open_lock_file(path: Path) -> Iterator[int]:
 
 def _wait_for_lock(file: int, path: Path, uuid: str, limit_s: float) -> None:
     start, is_told = time.monotonic(), False
-    while not _try_lock(file):
-        by = _describe_holder(file)
-        waited_s = time.monotonic() - start
-        if waited_s >= limit_s:
-            raise GpuBusyError(f"{uuid} is in use by {by}; waited {limit_s:g} s for {path}")
-        if waited_s > _SILENCE_S and not is_told:
-            _log.warning("waiting for %s, in use by %s", uuid, by)
-            is_told = True
-        time.sleep(_POLL_S)
+    with _open_queue(path) as queue:
+        turn = _Turn(file, queue, joins=limit_s > 0)
+        while not (turn.has_come() and _try_lock(file)):
+            by = _describe_holder(file)
+            waited_s = time.monotonic() - start
+            if waited_s >= limit_s:
+                raise GpuBusyError(f"{uuid} is in use by {by}; waited {limit_s:g} s for {path}")
+            if waited_s > _SILENCE_S and not is_told:
+                _log.warning("waiting for %s, in use by %s", uuid, by)
+                is_told = True
+            time.sleep(_POLL_S)
+
+
+class _Turn:
+    """One waiter's turn among those that wait.
+
+    Args:
+        file: the lock's descriptor.
+        queue: a descriptor of the queue's file, of this waiter alone.
+        joins: whether others see it wait; else everybody that waits comes first.
+    """
+
+    def __init__(self, file: int, queue: int, joins: bool) -> None:
+        self._file, self._queue = file, queue
+        self._joins = joins
+        self._place = join_queue(queue) if joins else None
+        self._free_since_s: float | None = None
+
+    def has_come(self) -> bool:
+        """Tell whether nobody is ahead, or whoever is does not take the lock though it is free."""
+        if self._place is None:
+            return self._joins or not has_waiter(self._queue)
+        if is_first(self._queue, self._place):
+            return True
+        now_s = time.monotonic()
+        if not self._is_lock_free():
+            self._free_since_s = None
+        elif self._free_since_s is None:
+            self._free_since_s = now_s
+        return self._free_since_s is not None and now_s - self._free_since_s > _ASLEEP_S
+
+    def _is_lock_free(self) -> bool:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        fcntl.flock(self._file, fcntl.LOCK_UN)
+        return True
 
 
 def _try_lock(file: int) -> bool:

@@ -134,6 +134,29 @@ def test_waiting_for_another_session_is_not_the_gpus_time(bench, path, monkeypat
     assert (now_s[0], bench.clock.gpu_s(), outcome.gpu_s) == (130.0, 0.0, 0.0)
 
 
+def test_what_another_session_takes_meanwhile_is_not_the_gpus_time(bench, path, monkeypatch):
+    now_s = [100.0]
+    monkeypatch.setattr(bench.clock, "now_s", lambda: now_s[0])
+
+    def measure_for_2_s(*_, **__):
+        now_s[0] += 2.0
+        return timed(2.0)
+
+    def wait_for_30_s():
+        now_s[0] += 30.0
+
+    monkeypatch.setattr(bench._session, "measure", measure_for_2_s)
+    bench.submit(at(path, 1, 2))
+    outcomes = bench.outcomes()
+    next(outcomes)
+    now_s[0] += 1.0  # idle, but held
+    bench._session.on_leave()
+    assert bench.clock.gpu_s() == 3.0
+    monkeypatch.setattr(bench._session, "await_gpu", wait_for_30_s)
+    (_, outcome) = next(outcomes)
+    assert (now_s[0], bench.clock.gpu_s(), outcome.gpu_s) == (135.0, 5.0, 2.0)
+
+
 def test_a_gpu_that_cannot_be_locked_is_an_outcome_too(bench, path, monkeypatch):
     def refuse():
         raise UnsupportedError("no folder for the lock")

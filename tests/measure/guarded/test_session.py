@@ -307,6 +307,51 @@ def kernel(x):
 """
 
 
+def test_processes_that_were_ended_for_another_session_are_ready_again(write):
+    path = write(WRONG)
+    with Session(device="cpu") as session:
+        assert session.measure(path, {}, {}).verdict is Verdict.WRONG
+        before = session.pids
+        session._processes._end_children()
+        assert session.pids == ()
+        session._processes._restart()
+        after = session.pids
+        assert not set(before) & set(after)
+        assert session.measure(path, {}, {}).verdict is Verdict.WRONG
+        assert session.pids == after
+
+
+class Room:
+    """A sandbox that only counts."""
+
+    loads = closings = 0
+
+    def server(self, _paths):
+        return self
+
+    def start(self):
+        pass
+
+    def load(self):
+        self.loads += 1
+
+    def close(self):
+        self.closings += 1
+
+
+def test_what_a_sandbox_loaded_is_there_for_the_first_candidate(monkeypatch):
+    own = processes.Processes("0", "cpu", MeasureSettings())
+    room = Room()
+    own._sandboxes = {processes._REFEREE: room, processes._CANDIDATE: room}
+    monkeypatch.setattr(own, "_start_child", lambda *_: None)
+    monkeypatch.setattr(own, "_refresh_candidate", lambda *_: own.candidates.update({0: None}))
+    own.load(["mine.py"])
+    own.start_candidates(1, ["mine.py"])
+    assert (room.loads, room.closings) == (2, 0)
+    own.close()
+    assert room.closings == 2
+
+
 def test_an_interrupt_while_measuring_closes_the_session(write, tmp_path):
     running = tmp_path / "running"
     path = write(SLEEPING.format(running=str(running)))

@@ -13,6 +13,7 @@ import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pynvml
 import pytest
@@ -23,12 +24,14 @@ from solkit.measure import Judgement, Session, is_available
 from solkit.measure.guarded import processes as of_a_session
 from solkit.measure.guarded import session as sessions
 from solkit.measure.timing import gpu_lock as lock
+from solkit.measure.timing import wait_queue
 from solkit.measure.timing.gpu_lock import (
     GpuProcess,
     Neighbours,
     exclusive_gpu,
     gpu_processes,
     gpu_uuid,
+    is_gpu_awaited,
     judge_company,
 )
 from solkit.processes.standby import IDLE_NAME
@@ -155,14 +158,16 @@ def test_every_user_may_lock_the_file(folder):
         take()
     finally:
         os.umask(before)
-    (path,) = folder.iterdir()
-    assert stat.S_IMODE(path.stat().st_mode) == 0o666
-    assert path.read_bytes() == b""  # nobody holds it: nobody is named
+    paths = sorted(folder.iterdir())
+    assert [path.suffix for path in paths] == [".lock", ".queue"]
+    for path in paths:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o666
+        assert path.read_bytes() == b""  # nobody holds it: nobody is named
 
 
 def test_a_signature_that_cannot_be_read_is_no_obstacle(folder, hold):
     hold()
-    (path,) = folder.iterdir()
+    path = folder / f"solkit-{UUID}.lock"
     for garbage in (b"", b"{", b"[]", b'{"pid": "x"}', b"\xff" * 5000):
         path.write_bytes(garbage)
         with pytest.raises(GpuBusyError, match="an unidentified process"):
@@ -196,6 +201,104 @@ def test_a_folder_that_is_not_there_is_passed_over(monkeypatch, tmp_path):
         assert path.exists()
     finally:
         path.unlink(missing_ok=True)
+        path.with_suffix(".queue").unlink(missing_ok=True)
+
+
+# ------------------------------------------------------------------------------------ the queue
+
+
+@pytest.fixture
+def waiting():
+    """Start threads that wait for the GPU, each once the one before it waits; gives their order."""
+    order, threads = [], []
+
+    def wait(name):
+        with exclusive_gpu(UUID, 300):
+            order.append(name)
+
+    def start(name):
+        threads.append(threading.Thread(target=wait, args=(name,)))
+        threads[-1].start()
+        until(lambda: len(places()) == len(threads))
+        return order
+
+    yield start
+    for thread in threads:
+        thread.join()
+
+
+def until(condition):
+    """Wait until it is so."""
+    end_s = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end_s
+        time.sleep(0.005)
+
+
+def places():
+    """The bytes of the queue's file that are locked in this process, as the system lists them."""
+    number = lock._lock_path(UUID).with_suffix(".queue").stat().st_ino
+    rows = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    return [row[6] for row in rows if row[1] == "OFDLCK" and row[5].endswith(f":{number}")]
+
+
+def test_those_that_wait_get_it_in_the_order_in_which_they_came(waiting):
+    with exclusive_gpu(UUID, 0):
+        for name in "abcd":
+            order = waiting(name)
+    until(lambda: len(order) == 4)
+    assert order == list("abcd")
+
+
+def test_whoever_takes_it_again_at_once_starves_nobody(waiting):
+    with exclusive_gpu(UUID, 0):
+        waiting("another")
+        order = waiting("a third")
+    with exclusive_gpu(UUID, 300):
+        assert order == ["another", "a third"]
+
+
+def test_a_holder_finds_out_whether_it_is_awaited(waiting):
+    assert not is_gpu_awaited(UUID)
+    with exclusive_gpu(UUID, 0):
+        assert not is_gpu_awaited(UUID)
+        with pytest.raises(GpuBusyError):
+            take(limit_s=0)
+        assert not is_gpu_awaited(UUID), "one without patience has left"
+        waiting("another")
+        assert is_gpu_awaited(UUID)
+        assert not is_gpu_awaited("GPU-b")
+
+
+@pytest.fixture
+def asleep():
+    """A place in the queue whose owner does nothing, as a stopped process."""
+    with lock._open_queue(lock._lock_path(UUID)) as queue:
+        assert lock.join_queue(queue) is not None
+        yield
+
+
+@pytest.mark.usefixtures("asleep")
+def test_one_without_patience_passes_nobody():
+    with pytest.raises(GpuBusyError):
+        take(limit_s=0)
+
+
+@pytest.mark.usefixtures("asleep")
+def test_a_waiter_that_does_not_take_a_free_gpu_is_passed(monkeypatch):
+    with pytest.raises(GpuBusyError):
+        take(limit_s=0.1)
+    monkeypatch.setattr(lock, "_ASLEEP_S", 0.1)
+    assert take(limit_s=300)
+
+
+def test_a_system_without_such_locks_has_no_order_but_a_lock(monkeypatch):
+    monkeypatch.setattr(wait_queue.fcntl, "fcntl", Mock(side_effect=OSError(22, "invalid")))
+    assert take(limit_s=0)
+    with exclusive_gpu(UUID, 1):
+        assert not is_gpu_awaited(UUID)
+        with pytest.raises(GpuBusyError):
+            take(limit_s=0.1)
 
 
 # ---------------------------------------------------------------------------- foreign processes
@@ -389,6 +492,67 @@ def test_a_session_holds_the_gpu_until_it_is_closed(write):
         with pytest.raises(GpuBusyError, match=f"process {os.getpid()}"):
             take()
     assert take(limit_s=0)
+
+
+@pytest.fixture
+def session(monkeypatch, one_gpu):  # noqa: ARG001
+    """A session that holds the GPU; its processes are counted instead of started."""
+    monkeypatch.setattr(sessions, "_LOOK_S", 0.01)
+    monkeypatch.setattr(sessions, "_IDLE_S", 0.05)
+    monkeypatch.setattr(of_a_session.Processes, "_restart", lambda own: own.restarts.append(1))
+    with Session(MeasureSettings(patience_s=0.1)) as session:
+        session._processes.restarts = []
+        session.left = []
+        session.on_leave = lambda: session.left.append(1)
+        session.await_gpu()
+        yield session
+
+
+def test_a_session_that_is_idle_leaves_the_gpu_to_one_that_waits(session, hold):
+    other = hold()
+    assert session.left == [1]
+    again = threading.Thread(target=session.await_gpu)
+    again.start()
+    until(places)
+    again.join(0.2)
+    assert again.is_alive(), "its patience has no end: it had the GPU before"
+    other.stdin.close()
+    again.join()
+    assert session._processes.restarts == [1]
+    with pytest.raises(GpuBusyError, match=f"process {os.getpid()}"):
+        take(limit_s=0)
+
+
+def test_a_session_that_is_alone_keeps_the_gpu(session):
+    time.sleep(0.2)
+    session.await_gpu()
+    assert (session.left, session._processes.restarts) == ([], [])
+
+
+def test_a_session_leaves_the_gpu_in_no_request(session, waiting):
+    with session._using_gpu():
+        order = waiting("another")
+        time.sleep(0.2)
+        assert order == []
+    until(lambda: order)
+
+
+def test_a_session_leaves_the_gpu_between_requests_once_its_turn_is_over(
+    session, waiting, monkeypatch
+):
+    monkeypatch.setattr(sessions, "_IDLE_S", 300)
+    order = waiting("another")
+    session.await_gpu()
+    assert order == []
+    monkeypatch.setattr(sessions, "_TURN_S", 0.0)
+    session.await_gpu()
+    assert order == ["another"]
+    assert (session.left, session._processes.restarts) == ([1], [1])
+
+
+def test_nothing_watches_a_closed_session(session):
+    session.close()
+    until(lambda: all(t.name != "solkit-watching-gpu" for t in threading.enumerate()))
 
 
 def outcome_among(strangers, verdict, monkeypatch):
