@@ -1,8 +1,9 @@
 """Tuned folders: what tuning a program's launches gave, for `solkit.apply`.
 
 A folder holds ``tuned.json`` (``solkit.tuned_folder/1``): a GPU, versions, and one `TunedEntry` per
-program, launcher and bucket. Kernel files that it was tuned from may lie next to it. The same
-entries make the same bytes, in whatever order they come.
+program, launcher and bucket; and the digests of all programs that were looked at. Kernel files that
+it was tuned from may lie next to it. The same entries make the same bytes, in whatever order they
+come.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from solkit.core.codec import from_json, to_json
@@ -57,7 +59,9 @@ def write_tuned_folder(folder: str | os.PathLike[str], tuned: TunedFolder) -> Pa
         InputError: it cannot be written.
     """
     path = Path(folder) / FILE
-    held = TunedFolder(tuned.device, tuned.torch, tuned.triton, _in_order(tuned.entries))
+    held = replace(
+        tuned, entries=_in_order(tuned.entries), programs=tuple(sorted({*tuned.programs}))
+    )
     text = json.dumps({"schema": SCHEMA, **to_json(held)}, indent=1, sort_keys=True)
     draft = path.with_name(f".solkit-{secrets.token_hex(8)}")
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from solkit.core import (
 from solkit.core.recordings import RecordedLaunch
 from solkit.core.tuned import Speedup, TunedEntry, TunedFolder, bucket_of_launch
 from solkit.datasets.launch_recordings import (
+    LaunchRecording,
     RecordedKernel,
     kernels_of_recording,
     launches_as_recorded,
@@ -33,9 +34,13 @@ __all__ = ["profiled_manifest_of", "recorded_manifest", "tuned_folder_of"]
 
 
 def recorded_manifest(
-    folder: str | os.PathLike[str],
+    folder: str | os.PathLike[str], known_programs: Collection[str] = ()
 ) -> tuple[Manifest, tuple[RecordedKernel, ...], tuple[str, ...]]:
     """Return the manifest of a recording: each launch with its calls.
+
+    Args:
+        folder: of the recording.
+        known_programs: digests of programs whose launches are left out.
 
     Returns:
         The manifest, its kernels, and why others are left out.
@@ -43,13 +48,22 @@ def recorded_manifest(
     Raises:
         InputError: nothing was recorded, or nothing of it can be launched again.
     """
-    recording = read_launch_recording(folder)
+    recording = _without(read_launch_recording(folder), known_programs)
     kernels = write_kernel_files(recording)
     reasons = kernels_of_recording(recording)[1]
     if not kernels:
         raise InputError(f"{recording.folder}: nothing can be launched again. {' '.join(reasons)}")
     entries = tuple(_entry(kernel, line) for line, kernel in enumerate(kernels, 1))
     return Manifest(recording.folder, entries), kernels, reasons
+
+
+def _without(recording: LaunchRecording, programs: Collection[str]) -> LaunchRecording:
+    kept = (
+        e
+        for e in recording.launches
+        if not e.launch.program or e.launch.program.digest not in programs
+    )
+    return replace(recording, launches=tuple(kept))
 
 
 def _entry(kernel: RecordedKernel, line: int) -> ManifestEntry:
@@ -104,7 +118,10 @@ def tuned_folder_of(batch: Batch, kernels: Sequence[RecordedKernel], verified: b
     kernels = [kernel for kernel in kernels if launches_as_recorded(kernel)]
     entries = (entry for item in batch.items for entry in _entries(item, kernels, verified))
     versions = {name: batch.environment.get(name) or "" for name in ("torch", "triton")}
-    return TunedFolder(batch.device, versions["torch"], versions["triton"], tuple(entries))
+    programs = {e.launch.program.digest for k in kernels for e in k.launches if e.launch.program}
+    return TunedFolder(
+        *(batch.device, versions["torch"], versions["triton"]), tuple(entries), tuple(programs)
+    )
 
 
 def _entries(

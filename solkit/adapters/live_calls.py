@@ -20,6 +20,7 @@ from triton.compiler import CompiledKernel
 from triton.runtime.autotuner import Autotuner, Heuristics
 from triton.runtime.jit import JITFunction
 
+from solkit.adapters.launch_records import program_digest
 from solkit.adapters.triton_compiler import warn_if_untested
 from solkit.adapters.triton_writes import may_write
 from solkit.core import Value
@@ -116,6 +117,14 @@ class PendingLaunch:
         """Call the grid, which is a function, and note what it answers."""
         self.answer = self.grid(meta)
         return self.answer
+
+    def program(self) -> str:
+        """Return the digest of the program that it launches."""
+        if not isinstance(self.tuner, Autotuner | None):
+            return program_digest(_inductor_function(self.tuner))
+        named = {**dict(zip(self.kernel.arg_names, self.args)), **self.kwargs}
+        passed = (named.get(name) for name in self.kernel.arg_names)
+        return program_digest(self.kernel, tuple(v for v in passed if isinstance(v, JITFunction)))
 
     def requested(self) -> RequestedLaunch:
         """Return the launch; Inductor's only after it happened, since it may still be tuned."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from solkit.core.reports import Difference, Ratio
+from solkit.core.tuned import TunedFolder
 from solkit.core.tuning import Tuned, TuneVerdict
 from solkit.core.values import Value
 from solkit.errors import InputError
@@ -35,6 +36,8 @@ class BatchSettings:
         ray: a Ray cluster: ``"auto"``, or its address.
         workers: processes that compile; 0 for all cores except one.
         emit_to: the folder for what the manifest emits; beside the manifest by default.
+        extended: a tuned folder's content: programs that it knows are left out of a recording, and
+            the tuned folder that is written has its entries, too, and those that came meanwhile.
 
     Raises:
         InputError: a run is to be resumed and no log is named, or both `gpus` and `ray` are given.
@@ -52,6 +55,7 @@ class BatchSettings:
     ray: str | None = None
     workers: int = 0
     emit_to: str | os.PathLike[str] | None = None
+    extended: TunedFolder | None = None
 
     def __post_init__(self) -> None:
         if self.resume and self.log is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from solkit.core.kernel_programs import Binding
@@ -123,12 +123,25 @@ class TunedFolder:
         device: the GPU's key in the catalogue.
         torch, triton: versions that it was tuned with; empty if unknown.
         entries: the tuned launches.
+        programs: digests of all programs that were looked at, tuned or not.
     """
 
     device: str
     torch: str = ""
     triton: str = ""
     entries: tuple[TunedEntry, ...] = ()
+    programs: tuple[str, ...] = ()
+
+    def known_programs(self) -> frozenset[str]:
+        """Return digests of programs for which another search is of no use."""
+        return frozenset(self.programs) | {entry.program for entry in self.entries}
+
+    def extended(self, other: TunedFolder) -> TunedFolder:
+        """Return this with what another folder has of programs that this one does not know."""
+        own = self.known_programs()
+        entries = (entry for entry in other.entries if entry.program not in own)
+        programs = tuple(sorted(own | other.known_programs()))
+        return replace(self, entries=(*self.entries, *entries), programs=programs)
 
 
 @dataclass(frozen=True)

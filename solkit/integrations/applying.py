@@ -46,8 +46,15 @@ from solkit.errors import SolkitError, UnknownDeviceError
 from solkit.processes.startup import is_off, shim_environment
 
 __all__ = [
-    *("VARIABLE", "applied", "apply", "apply_from_environment", "environment_for", "obstacle"),
-    *("summary", "withdraw"),
+    *(
+        "VARIABLE",
+        "applied",
+        "apply",
+        "apply_from_environment",
+        "environment_for",
+        "gpu_and_triton",
+    ),
+    *("obstacle", "summary", "withdraw"),
 ]
 
 VARIABLE = "SOLKIT_APPLY"
@@ -78,6 +85,13 @@ def apply(folder: str | os.PathLike[str]) -> None:
     _STATE.chooser = chooser
     live_tuned.serve(chooser)
     _serve_cache(folder)
+
+
+def gpu_and_triton(device_index: int = 0) -> str:
+    """Return a name of a GPU of this machine with this Triton, e.g. for a folder."""
+    import triton
+
+    return f"{_live_device(device_index) or 'unknown-gpu'}-triton-{_release(triton.__version__)}"
 
 
 def is_for_this_gpu(tuned: TunedFolder, device_index: int = 0) -> bool:

@@ -7,8 +7,9 @@
 
 Inductor compiles the model as ever. The launches of a first step are recorded into the folder and
 tuned by `solkit batch`; then the compiled kernels get their tuned configurations where they are. A
-process that finds the folder tuned for its GPU and Triton compiles with these, and searches
-nothing. Whatever cannot be tuned runs as Inductor has it.
+process that finds the folder tuned for its GPU and Triton compiles with these. Kernels that the
+folder does not know, of another model or after a change, are recorded and tuned besides. Whatever
+cannot be tuned runs as Inductor has it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import os
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ import torch
 from solkit.adapters import live_tuned
 from solkit.core import BatchSettings
 from solkit.core.tuned import TunedFolder
-from solkit.datasets.tuned_folder import read_tuned_folder
+from solkit.datasets.tuned_folder import read_tuned_folder, write_tuned_folder
 from solkit.errors import InputError, SolkitError, UnsupportedError
 from solkit.integrations import applying
 from solkit.integrations.recorder import LaunchRecorder
@@ -56,15 +57,16 @@ def compile(  # noqa: A001 - as in torch
 
     The first call compiles and is recorded, with the backward pass that may follow. The second call
     tunes first, for `gpu_seconds` and the time that compiling candidates takes. Shapes are dynamic
-    as `torch.compile` has them; kernels of later shapes are not tuned.
+    as `torch.compile` has them. A graph that is compiled later is tuned the same way, for another
+    `gpu_seconds`, if it launches kernels that the folder does not know.
 
     ``SOLKIT_APPLY=0`` in the environment leaves everything to Inductor.
 
     Args:
         model: a module or function; without one a decorator is returned.
-        folder: where recordings and tuned configurations are kept; by default the user's data
-            folder's ``compiled``.
-        gpu_seconds: the budget of the search; 0 only applies what the folder has.
+        folder: where recordings and tuned configurations are kept, of any number of models; by
+            default the user's data folder's ``compiled``, with a folder per GPU and Triton.
+        gpu_seconds: the budget of a search; 0 only applies what the folder has.
         mode: of Inductor: ``"default"``, ``"reduce-overhead"``, ``"max-autotune"`` ...
         options: of Inductor, as for `torch.compile`, besides the mode's.
         dynamic: as for `torch.compile`.
@@ -121,18 +123,22 @@ def backend(
     inductor = {name: value for name, value in (options or {}).items() if name not in _OWN}
     patches = {**list_mode_options(named_mode or "default"), **inductor}
     _refuse_native_code(patches)
-    session = _session_of(place, gpu_s)
+    session = _session_of(Path(place or _default_folder()).absolute(), gpu_s)
     compiled: Any = compile_fx(graph, inputs, config_patches=patches)
     return session.counted(compiled)
 
 
-def _own_options(options: Mapping[str, Any]) -> tuple[Path, float, str | None]:
+def _own_options(options: Mapping[str, Any]) -> tuple[Any, float, str | None]:
     gpu_s, mode = options.get("gpu_seconds"), options.get("mode")
     gpu_s = _GPU_SECONDS if gpu_s is None else gpu_s
     if isinstance(gpu_s, bool) or not isinstance(gpu_s, int | float) or not gpu_s >= 0:
         raise InputError(f"gpu_seconds: expected a number of 0 or above, got {gpu_s!r}")
-    place = options.get("folder")
-    return Path(data_folder("compiled") if place is None else place).absolute(), gpu_s, mode
+    return options.get("folder"), gpu_s, mode
+
+
+def _default_folder() -> Path:
+    """Return the user's folder for this GPU and Triton: a tuned folder is for one of both."""
+    return data_folder("compiled") / applying.gpu_and_triton(_device_index())
 
 
 def _refuse_native_code(patches: Mapping[str, Any]) -> None:
@@ -159,32 +165,57 @@ def _refuse_native_code(patches: Mapping[str, Any]) -> None:
 class _Session:
     """The graphs of a process that share a folder: recorded together, tuned once.
 
+    Launches of programs that the folder knows are not recorded, so a graph that has no others is
+    not tuned. One that is compiled after a search, of another model or for other shapes, begins
+    another recording.
+
     Args:
         folder: absolute.
-        gpu_s: the budget.
     """
 
-    def __init__(self, folder: Path, gpu_s: float) -> None:
-        self.folder, self._gpu_s = folder, gpu_s
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self._lock = threading.Lock()
         self._calls: Counter[int] = Counter()
-        self._awaits_backward = False
+        self._awaits_backward = self._is_unusable = False
+        self._gpu_s, self._recordings = 0.0, 0
         self._recorder: LaunchRecorder | None = None
+        self._tuned: TunedFolder | None = None
 
-    def begin(self) -> None:
-        """Apply what the folder has; if that is nothing for this GPU, record."""
-        if is_off(applying.VARIABLE):
+    def begin(self, gpu_s: float) -> None:
+        """Apply what the folder has, and record the rest; whatever fails, the model is compiled.
+
+        Args:
+            gpu_s: the budget of the search that follows; 0 for none.
+        """
+        if is_off(applying.VARIABLE) or self._is_unusable:
             return
+        try:
+            if self._tuned is None:
+                self._tuned = self._read_folder()
+                applying.apply_further(self._tuned, self.folder)  # also notes compiled kernels
+            self._gpu_s = max(self._gpu_s, gpu_s)
+            if gpu_s and self._recorder is None and _has_gpu() and not _rank():
+                self._record(self._tuned)
+        except Exception as error:
+            self._is_unusable = True
+            self._say(f"is not used: {_why(error)}")
+
+    def _record(self, tuned: TunedFolder) -> None:
+        recorder = LaunchRecorder(self.folder, known_programs=tuned.known_programs())
+        recorder.start()
+        self._recorder, self._recordings = recorder, self._recordings + 1
+
+    def _read_folder(self) -> TunedFolder:
+        """Return what the folder has for this GPU and Triton; nothing if it has none."""
         with contextlib.suppress(InputError):
             tuned = read_tuned_folder(self.folder)
             if applying.is_for_this_gpu(tuned, _device_index()):
-                applying.apply_further(tuned, self.folder)
-                return
-        if not self._gpu_s or not _has_gpu() or _rank():
-            return
-        applying.apply_further(TunedFolder(""), self.folder)  # notes compiled kernels
-        self._recorder = LaunchRecorder(self.folder)
-        self._recorder.start()
+                return tuned
+        return TunedFolder("")
+
+    def _say(self, what: str) -> None:
+        print(f"solkit: {self.folder} {what}", file=sys.stderr)
 
     def counted(self, compiled: Callable[..., Any]) -> Callable[..., Any]:
         """Return a graph whose second call tunes first."""
@@ -192,18 +223,23 @@ class _Session:
             return compiled
         graph = len(self._calls)
         self._calls[graph] = 0
+        number = self._recordings
 
         def run(*args: Any) -> Any:
-            if self._recorder is None:
+            if not self._is_recording(number):
                 return compiled(*args)
             self._before_call(graph)
             result = compiled(*args)
-            self._after_call(result)
+            if self._is_recording(number):
+                self._after_call(result)
             return result
 
         if getattr(compiled, "_boxed_call", False):
             run._boxed_call = True  # type: ignore[attr-defined]
         return run
+
+    def _is_recording(self, number: int) -> bool:
+        return self._recorder is not None and self._recordings == number
 
     def _before_call(self, graph: int) -> None:
         calls = self._calls[graph]
@@ -228,25 +264,36 @@ class _Session:
 
     def _tune(self, recorder: LaunchRecorder) -> None:
         recorder.close()
+        self._awaits_backward = False
+        gpu_s, self._gpu_s = self._gpu_s, 0.0
+        if not recorder.programs:
+            return
         try:
             torch.cuda.synchronize()
             torch.cuda.empty_cache()  # the search has processes of its own
-            changed = self._tune_folder()
+            changed = self._tune_folder(gpu_s, recorder.programs)
         except Exception as error:  # the model goes on as Inductor has it
-            why = str(error) if isinstance(error, SolkitError) else repr(error)
-            print(f"solkit: {self.folder} is not tuned: {why}", file=sys.stderr)
+            self._say(f"is not tuned: {_why(error)}")
         else:
-            print(f"solkit: {self.folder} is tuned: {changed} kernels changed", file=sys.stderr)
+            self._say(f"is tuned: {changed} kernels changed")
 
-    def _tune_folder(self) -> int:
+    def _tune_folder(self, gpu_s: float, programs: Collection[str]) -> int:
         """Tune, and return how many compiled kernels got another configuration."""
         from solkit.pipeline.batch import batch
 
         on = _device_index()
-        settings = BatchSettings(on=f"cuda:{on}" if on else None)
-        batch(self.folder, gpu_minutes=self._gpu_s / 60, settings=settings)
-        applying.apply_further(read_tuned_folder(self.folder), self.folder)
+        settings = BatchSettings(on=f"cuda:{on}" if on else None, extended=self._tuned)
+        batch(self.folder, gpu_minutes=gpu_s / 60, settings=settings)
+        tuned = read_tuned_folder(self.folder)
+        tuned = tuned.extended(TunedFolder("", programs=tuple(programs)))
+        write_tuned_folder(self.folder, tuned)  # what cannot be launched again is known, too
+        self._tuned = tuned
+        applying.apply_further(tuned, self.folder)
         return live_tuned.replace_compiled()
+
+
+def _why(error: Exception) -> str:
+    return str(error) if isinstance(error, SolkitError) else repr(error)
 
 
 _SESSIONS: dict[Path, _Session] = {}
@@ -256,8 +303,8 @@ _LOCK = threading.Lock()
 def _session_of(folder: Path, gpu_s: float) -> _Session:
     with _LOCK:
         if folder not in _SESSIONS:
-            session = _SESSIONS[folder] = _Session(folder, gpu_s)
-            session.begin()
+            _SESSIONS[folder] = _Session(folder)
+        _SESSIONS[folder].begin(gpu_s)
         return _SESSIONS[folder]
 
 
@@ -274,4 +321,5 @@ def _rank() -> int:
     distributed = torch.distributed
     if distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank()
-    return int(os.environ.get("RANK", "0"))
+    rank = os.environ.get("RANK", "0")
+    return int(rank) if rank.isdecimal() else 0

@@ -192,13 +192,19 @@ class LaunchRecorder:
     Args:
         folder: of the recording.
         observe: gets each distinct launch, before and after its first run; for tests and benches.
+        known_programs: digests of programs whose launches are left out.
+
+    Attributes:
+        programs: digests of the programs that this process recorded.
     """
 
     def __init__(
         self,
         folder: str | os.PathLike[str],
         observe: Callable[[str, int, PendingLaunch], None] | None = None,
+        known_programs: frozenset[str] = frozenset(),
     ) -> None:
+        self._known_programs = known_programs
         # absolute: the program may change its folder
         self._folder, self._observe = Path(folder).absolute(), observe
         self._hooks = LaunchHooks(self._launch)
@@ -216,6 +222,7 @@ class LaunchRecorder:
         self._traffic = _Traffic()
         self._kept: list[Any] = []  # kernels, whose identities are in keys
         self._left_out: set[str] = set()
+        self.programs: set[str] = set()
         self._number, self._bytes, self._is_over = 0, 0, False
         self._counted_s = time.monotonic()
 
@@ -304,7 +311,10 @@ class LaunchRecorder:
                 return _Counter(-1), None
             self._keys_of[kernel] = count + 1
             self._kept += [pending.kernel] if not count else []
-            counter = self._counters[key] = _Counter(self._number)
+            is_known = bool(self._known_programs) and pending.program() in self._known_programs
+            counter = self._counters[key] = _Counter(-1 if is_known else self._number)
+            if is_known:
+                return counter, None
             self._number += 1
         recipes = {} if _is_capturing() else _recipes(pending)
         if self._observe is not None:
@@ -315,6 +325,11 @@ class LaunchRecorder:
         self, pending: PendingLaunch, counter: _Counter, recipes: dict[str, TensorRecipe]
     ) -> None:
         record = replace(record_of_launch(pending.requested()), recipes=recipes)
+        if record.launch.program is not None:
+            if record.launch.program.digest in self._known_programs:
+                counter.number = -1
+                return
+            self.programs.add(record.launch.program.digest)
         self._write({"number": counter.number, "launch": to_json(record)})
         counter.tensors = tuple(path for path, _ in pending.tensors())
         if self._observe is not None:

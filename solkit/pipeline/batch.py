@@ -62,6 +62,7 @@ from solkit.pipeline.target import target_device
 from solkit.pipeline.tuning import SPENT, SearchOutcome, TuneLog, tuned_result
 
 if TYPE_CHECKING:
+    from solkit.core.tuned import TunedFolder
     from solkit.datasets.launch_recordings import RecordedKernel
     from solkit.pipeline.remote_gpus import RemoteGpus
     from solkit.tuner.database import Database
@@ -128,7 +129,7 @@ def batch(
     if isinstance(manifest, manifests.Manifest):
         parsed = manifest
     elif is_recording(manifest):
-        parsed, recorded, reasons = recorded_manifest(manifest)
+        parsed, recorded, reasons = recorded_manifest(manifest, _known_programs(settings))
     else:
         parsed = manifests.read_manifest(manifest)
     how = settings or BatchSettings()
@@ -137,6 +138,23 @@ def batch(
         raise InputError(f"{parsed.path} has no limits.gpu_minutes: give gpu_minutes, above 0")
     run = _Batch(parsed, how, 60.0 * (minutes or 0.0), show, list(reasons), recorded=recorded)
     return run.run(device, bench, triage)
+
+
+def _known_programs(settings: BatchSettings | None) -> frozenset[str]:
+    extended = None if settings is None else settings.extended
+    return frozenset() if extended is None else extended.known_programs()
+
+
+def _with_others(tuned: TunedFolder, folder: str | os.PathLike[str]) -> TunedFolder:
+    """Return a tuned folder with what another process wrote there for this GPU and Triton."""
+    from solkit.datasets.tuned_folder import read_tuned_folder
+
+    try:
+        there = read_tuned_folder(folder)
+    except InputError:
+        return tuned
+    is_alike = (there.device, there.triton) == (tuned.device, tuned.triton)
+    return tuned.extended(there) if is_alike else tuned
 
 
 @dataclass
@@ -298,8 +316,11 @@ class _Batch:
 
         if not self.recorded:
             return
+        place = self.how.emit_to or self.manifest.path
         tuned = tuned_folder_of(result, self.recorded, verified)
-        path = write_tuned_folder(self.how.emit_to or self.manifest.path, tuned)
+        if self.how.extended is not None:
+            tuned = _with_others(tuned.extended(self.how.extended), place)
+        path = write_tuned_folder(place, tuned)
         self._add_note(f"{path} has {len(tuned.entries)} tuned launches, for `solkit.apply`.")
         if edited := [k.name for k in self.recorded if not launches_as_recorded(k)]:
             self._add_note(

@@ -132,3 +132,13 @@ def test_a_recorded_launch_has_its_bucket_without_what_tuning_sets():
     assert bucket_of_launch(launch, ("BLOCK", "num_warps")) == LaunchBucket(
         {"one": 1}, {"n": 100}, {"x": (64, 128)}, {"x": "bf16"}
     )
+
+
+def test_an_extended_folder_keeps_what_it_knows_itself():
+    own = replace(ENTRY, program="p", params={"BLOCK": 32})
+    further = replace(ENTRY, program="q")
+    mine = TunedFolder("h200", entries=(own,), programs=("r",))
+    both = mine.extended(TunedFolder("h200", entries=(replace(own, params={}), further)))
+    assert both.entries == (own, further)
+    assert both.programs == ("p", "q", "r")
+    assert both.known_programs() == {"p", "q", "r"}

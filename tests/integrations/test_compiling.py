@@ -14,7 +14,7 @@ import solkit
 from solkit.adapters import live_tuned
 from solkit.adapters.launch_records import program_digest
 from solkit.core.tuned import LaunchBucket, TunedEntry, TunedFolder
-from solkit.datasets.tuned_folder import write_tuned_folder
+from solkit.datasets.tuned_folder import read_tuned_folder, write_tuned_folder
 from solkit.errors import InputError, UnsupportedError
 from solkit.integrations import applying, compiling
 
@@ -47,10 +47,25 @@ def tuned_by_batch(monkeypatch):
 
     def batch(folder, *, gpu_minutes, settings):
         asked.append((folder, 60 * gpu_minutes, settings.on))
-        write_tuned_folder(folder, TunedFolder("h100-sxm", "", triton.__version__, (entry(),)))
+        tuned = TunedFolder("h100-sxm", "", triton.__version__, (entry(),))
+        write_tuned_folder(folder, tuned.extended(settings.extended))
 
     monkeypatch.setattr(importlib.import_module("solkit.pipeline.batch"), "batch", batch)
     return asked
+
+
+@pytest.fixture(autouse=True)
+def launched(monkeypatch):
+    """Programs that recorders of sessions see: the digest of one, by default."""
+    programs = ["digest"]
+
+    class Recorder(compiling.LaunchRecorder):
+        def close(self):
+            super().close()
+            self.programs |= set(programs) - self._known_programs
+
+    monkeypatch.setattr(compiling, "LaunchRecorder", Recorder)
+    return programs
 
 
 def calls_of(session, compiled):
@@ -97,14 +112,62 @@ def test_a_backward_pass_that_never_comes_is_not_waited_for_long(tmp_path, tuned
     assert len(tuned_by_batch) == 1
 
 
-def test_a_folder_that_is_tuned_for_this_gpu_is_applied_and_nothing_searched(
-    tmp_path, tuned_by_batch
+def begin_a_process(monkeypatch):
+    monkeypatch.setattr(compiling, "_SESSIONS", {})
+    applying.withdraw()
+
+
+def test_a_second_process_applies_the_folder_and_searches_nothing(
+    tmp_path, tuned_by_batch, monkeypatch
 ):
-    write_tuned_folder(tmp_path, TunedFolder("h100-sxm", "", triton.__version__, (entry(),)))
-    compiled = lambda: 7  # noqa: E731
-    assert compiling._session_of(tmp_path, 5.0).counted(compiled) is compiled
-    assert [e.kernel for e in applying._STATE.chooser.tuned.entries] == [KERNEL.__name__]
-    assert tuned_by_batch == []
+    for _ in range(2):
+        begin_a_process(monkeypatch)
+        run = calls_of(compiling._session_of(tmp_path, 5.0), lambda: 7)
+        assert [run(), run(), run()] == [7, 7, 7]
+        assert [e.kernel for e in applying._STATE.chooser.tuned.entries] == [KERNEL.__name__]
+    assert len(tuned_by_batch) == 1
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_another_model_of_the_folder_is_tuned_too(
+    tmp_path, tuned_by_batch, launched, monkeypatch, restarts
+):
+    for number in (1, 2, 3):
+        launched[:] = [f"digest {min(number, 2)}"]  # the third is as the second
+        run = calls_of(compiling._session_of(tmp_path, 5.0), lambda: 0)
+        run(), run(), run()
+        if restarts:
+            begin_a_process(monkeypatch)
+        assert len(tuned_by_batch) == min(number, 2)
+    assert {"digest 1", "digest 2"} < read_tuned_folder(tmp_path).known_programs()
+
+
+def test_a_later_budget_counts_though_the_first_was_none(tmp_path, tuned_by_batch):
+    first, second = (calls_of(compiling._session_of(tmp_path, s), lambda: 0) for s in (0.0, 9.0))
+    for run in (first, second, first, second):
+        run()
+    assert tuned_by_batch == [(tmp_path, 9.0, None)]
+
+
+def test_without_a_folder_each_gpu_and_triton_has_its_own(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    names = set()
+    for device in ("h100-sxm", "h200"):
+        monkeypatch.setattr(applying, "_live_device", lambda _, device=device: device)
+        names.add(compiling._default_folder().relative_to(tmp_path / "solkit" / "compiled"))
+    assert {str(name) for name in names} == {
+        f"{device}-triton-{triton.__version__.partition('+')[0]}" for device in ("h100-sxm", "h200")
+    }
+
+
+def test_a_folder_that_cannot_be_written_and_a_rank_without_number_leave_the_model_as_it_is(
+    tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("RANK", "")
+    run = calls_of(compiling._session_of(tmp_path / "file" / "below", 5.0), lambda: 7)
+    assert [run(), run()] == [7, 7]
+    assert "is not used: cannot record into" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("device", "version"), [("a100-sxm-80gb", None), ("h100-sxm", "2.0")])
@@ -260,14 +323,17 @@ def eager_inductor(monkeypatch):
 
 
 @pytest.mark.usefixtures("eager_inductor")
-def test_a_model_is_tuned_at_its_second_call_and_computes_the_same(tmp_path, tuned_by_batch):
+def test_a_model_is_tuned_at_its_second_call_and_computes_the_same(
+    tmp_path, tuned_by_batch, launched
+):
     model = torch.nn.Linear(3, 2)
     compiled = solkit.compile(model, folder=tmp_path, gpu_seconds=2)
     batches = [torch.randn(n, 3) for n in (4, 4, 5, 6)]  # of dynamic sizes from the third on
     with torch.no_grad():
-        for n, x in enumerate(batches):
+        for searches, x in zip((0, 1, 1, 2), batches):
+            launched[:] = [f"digest of rank {x.dim()}, dynamic: {len(x) > 4}"]
             assert torch.equal(compiled(x), model(x))
-            assert len(tuned_by_batch) == (n > 0)
+            assert len(tuned_by_batch) == searches
 
 
 @pytest.mark.usefixtures("eager_inductor")

@@ -35,7 +35,8 @@ from solkit import kernelfiles
 from solkit.adapters import live_calls, live_tuned
 from solkit.adapters.launch_records import program_digest
 from solkit.cli.profile import _recording_launches
-from solkit.core import Deployment, IdleTime, Profile, ProfiledKernel
+from solkit.core import BatchSettings, Deployment, IdleTime, Profile, ProfiledKernel
+from solkit.core.recordings import TensorRecipe
 from solkit.core.tuned import bucket_of_launch
 from solkit.datasets.kernels import kernel_at_path
 from solkit.datasets.launch_recordings import (
@@ -674,6 +675,11 @@ def test_inductors_kernel_is_recorded_though_a_worker_process_compiled_it(tmp_pa
     assert launch.params["XBLOCK"] == 256
     assert set(launch.space["XBLOCK"]) == {1024, 256}
     assert launch.launch.program.digest == program_digest(INDUCTOR_KERNEL)
+    recorder = LaunchRecorder(tmp_path, known_programs=frozenset({program_digest(INDUCTOR_KERNEL)}))
+    recorder.start()
+    tuner.run(x, y, 4000, stream=0)
+    recorder.close()
+    assert not recorder.programs
 
 
 def test_no_tensor_is_held(tmp_path):
@@ -856,6 +862,44 @@ def test_what_an_autotuner_chose_and_a_batch_kept_is_in_the_folder(tmp_path, mon
     (entry,) = read_tuned_folder(tmp_path).entries
     assert entry.params == entry.in_use == record.params
     assert entry.speedup is None
+
+
+def test_programs_that_are_known_are_neither_described_nor_written(tmp_path, monkeypatch):
+    described = []
+    monkeypatch.setattr(
+        recorder_module, "tensor_recipe", lambda _: described.append(1) or TensorRecipe()
+    )
+    known = program_digest(call_kernels.add_kernel)
+    recorder = LaunchRecorder(tmp_path, known_programs=frozenset({known}))
+    recorder.start()
+    add(), add(2000)
+    assert (described, recorder.programs, list(tmp_path.iterdir())) == ([], set(), [])
+    recorded_kernels.listed_kernel[lambda _: (1,)](torch.zeros(512), 512)
+    recorder.close()
+    (launch,) = read_launch_recording(tmp_path).launches
+    assert recorder.programs == {launch.launch.program.digest} != {known}
+
+
+def test_a_folder_is_extended_by_what_it_does_not_know(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    recorded(tmp_path, add)
+    rows = recorded_rows(file_of(tmp_path, "add_kernel"), lambda params: 512.0 / params["BLOCK"])
+    solkit.batch(tmp_path, gpu_minutes=1.0, bench=RecordedBench(rows))
+    first = read_tuned_folder(tmp_path)
+    assert first.programs == (program_digest(call_kernels.add_kernel),)
+
+    out, grid = torch.empty(512), lambda meta: (triton.cdiv(512, meta["BLOCK"]),)
+    recorded(tmp_path, lambda: recorded_kernels.listed_kernel[grid](out, 512))
+    file = file_of(tmp_path, "listed_kernel")
+    rows += recorded_rows(file, lambda params: 1.0 + params["num_warps"])
+    again = solkit.batch(
+        *(tmp_path,), gpu_minutes=1.0, bench=RecordedBench(rows),
+        settings=BatchSettings(extended=first),
+    )  # fmt: skip
+    assert {item.tuned.kernel for item in again.items} == {str(file)}
+    both = read_tuned_folder(tmp_path)
+    assert all(entry in both.entries for entry in first.entries)
+    assert set(both.programs) == {entry.program for entry in both.entries} > set(first.programs)
 
 
 # ---------------------------------------------------------------------------------- as deployed
