@@ -26,6 +26,7 @@ from triton.backends.nvidia.compiler import get_ptxas
 from solkit.adapters import cubin, fake_cuda, fake_triton
 from solkit.adapters.cubin import CubinError, Function
 from solkit.adapters.foreign_kernels import ForeignKernel
+from solkit.adapters.ptx_entries import Entry, entries_of
 from solkit.adapters.triton_cache import cached_result
 from solkit.adapters.triton_compiler import Compiled, Specialisation, load_error
 from solkit.core import Device
@@ -35,7 +36,6 @@ from solkit.errors import KernelFileError, UnsupportedError
 __all__ = ["BinaryKernel", "BinaryLaunch", "launch", "read_binary"]
 
 _LANES = 32
-_ENTRY = re.compile(r"\.entry\s+([\w$.]+)\s*\(")
 _TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
 _NEWER = re.compile(r"Unsupported \.version|is not (a )?(known|recognized)|unknown value for.*sm_")
 _TYPES = {
@@ -63,19 +63,20 @@ def read_binary(path: str, entry: str | None = None, any_entry: bool = False) ->
     except OSError as error:
         raise KernelFileError(f"cannot be read: {error.strerror}", path) from error
     try:
-        names = list(cubin.parse_functions(data)) if path.endswith(".cubin") else _entries(data)
+        names = list(cubin.parse_functions(data) if path.endswith(".cubin") else _entries(data))
     except CubinError as error:
         raise KernelFileError(f"is no cubin that SolKit can read: {error}", path) from error
     takes_first = entry is None and names and (any_entry or len(names) == 1)
     name = names[0] if takes_first else entry
     if name is None or name not in names:
-        listed = ", ".join(names) or "none"
-        raise KernelFileError(f"the kernel is {name!r}; the file has: {listed}", path)
+        which = f"no kernel {name!r}" if name else "several kernels"
+        listed = f"{which}; its kernels are: {', '.join(names)}" if names else "no kernel"
+        raise KernelFileError(f"the file has {listed}", path)
     return BinaryKernel(Path(path).name, data, name)
 
 
-def _entries(data: bytes) -> list[str]:
-    return _ENTRY.findall(data.decode(errors="replace"))
+def _entries(data: bytes) -> Mapping[str, Entry]:
+    return entries_of(data.decode(errors="replace"))
 
 
 @dataclass(frozen=True)
@@ -119,22 +120,23 @@ class BinaryKernel(ForeignKernel):
         """Whether it is PTX, which can be followed."""
         return self.file.endswith(".ptx")
 
-    def parameter_sizes(self) -> tuple[int, ...] | None:
-        """Return bytes of each parameter; ``None`` if that takes assembling it."""
+    def parameter_sizes(self) -> tuple[int, ...]:
+        """Return bytes of each parameter."""
         if self.is_ptx:
-            return None
+            return tuple(p.size_bytes for p in _entries(self.data)[self.entry].parameters)
         return tuple(size for _, size in cubin.parse_functions(self.data)[self.entry].parameters)
 
     def threads(self) -> tuple[int, int, int] | None:
         """Return the threads that a block must have; ``None`` if it may have others."""
-        if not self.is_ptx:
-            return cubin.parse_functions(self.data)[self.entry].threads
-        head = self.data.decode(errors="replace").partition(self.entry)[2].partition("{")[0]
-        required = re.search(r"\.reqntid\s+(\d+)(?:,\s*(\d+))?(?:,\s*(\d+))?", head)
-        if required is None:
-            return None
-        x, y, z = (int(number or 1) for number in required.groups())
-        return x, y, z
+        return self._head().threads
+
+    def cluster(self) -> tuple[int, int, int] | None:
+        """Return the blocks that a cluster must have; ``None`` if the launch decides."""
+        return self._head().cluster
+
+    def _head(self) -> Entry | Function:
+        listed = _entries(self.data) if self.is_ptx else cubin.parse_functions(self.data)
+        return listed[self.entry]
 
     def program(self) -> KernelProgram:
         """See `ForeignKernel`."""
@@ -189,6 +191,11 @@ class BinaryKernel(ForeignKernel):
         if function.most_threads and threads > function.most_threads:
             most = f"up to {function.most_threads} threads a block"
             return f"{self.entry} takes {most}, got {threads}"
+        if function.cluster and function.cluster != launched.cluster:
+            listed = " x ".join(map(str, function.cluster))
+            return f"{self.entry} must be launched with clusters of {listed} blocks"
+        if any(blocks % size for blocks, size in zip(launched.grid, launched.cluster)):
+            return f"a grid of {launched.grid} does not divide into clusters of {launched.cluster}"
         return None
 
 
@@ -302,14 +309,14 @@ _SHARED_LIMIT = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
 
 def _launch_by_driver(kernel: BinaryKernel, how: BinaryLaunch, values: Sequence[Any]) -> None:
-    if how.cluster != (1, 1, 1):
+    if how.cluster != (kernel.cluster() or (1, 1, 1)):  # the driver knows a kernel's own
         raise UnsupportedError(f"{kernel.file}: clusters of {how.cluster} blocks are not launched")
     driver = ctypes.CDLL("libcuda.so.1")
     torch.cuda.current_stream()  # makes the context
     key = id(kernel), torch.cuda.current_device()
     if key not in _functions:
         _functions[key] = _loaded(driver, kernel, how)
-    sizes: Sequence[int | None] = kernel.parameter_sizes() or [None] * len(values)
+    sizes = kernel.parameter_sizes()
     if len(sizes) != len(values):
         raise UnsupportedError(f"{kernel.entry} takes {len(sizes)} arguments, got {len(values)}")
     packed = [_packed(value, size) for value, size in zip(values, sizes)]
@@ -336,7 +343,7 @@ def _checked(code: int, kernel: BinaryKernel) -> None:
         raise UnsupportedError(f"{kernel.file}: the driver reports error {code} for {kernel.entry}")
 
 
-def _packed(value: Any, size: int | None) -> Any:
+def _packed(value: Any, size: int) -> Any:
     """Return an argument as C has it; a parameter's size tells 32 from 64 bits."""
     if isinstance(value, torch.Tensor):
         return ctypes.c_uint64(value.data_ptr())

@@ -35,6 +35,7 @@ from solkit.adapters.launch_recording import (
     TensorArgument,
     tensors_of,
 )
+from solkit.adapters.ptx_entries import entries_of
 from solkit.adapters.tensor_maps import DESCRIPTOR_BYTES, described_tensor
 
 __all__ = ["install"]
@@ -45,8 +46,6 @@ _POINTER_BYTES = 8
 _DESCRIPTOR_ALIGNMENT = 64
 _CLUSTER = 4
 """``cudaLaunchAttributeClusterDimension``."""
-_ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\(([^)]*)\)")
-_PARAMETER = re.compile(r"\.param\s+(?:\.align\s+(\d+)\s+)?\.[a-z]+(\d+)[^,\[]*(?:\[(\d+)\])?")
 _KERNEL = re.compile(
     r"kernel_cutlass_(\w+?)(?:_(?:object_at|tensor|Tensor|__main__|ptr|0x|TiledMMA|Copy|\d)\w*)?$"
 )
@@ -293,7 +292,7 @@ def _registering(original: Callable[..., Any]) -> Callable[..., Any]:
     def make(self: Any, *args: Any, **named: Any) -> None:
         original(self, *args, **named)
         code = _code_of(self)
-        _codes.update(dict.fromkeys(dict(_ENTRY.findall(code.ptx)), code))
+        _codes.update(dict.fromkeys(entries_of(code.ptx), code))
 
     return make
 
@@ -420,8 +419,8 @@ def _record(
     """Tell of a launch with its packed parameters."""
     kernel, code = _kernels[handle]
     arguments = tuple(
-        _unpacked(ctypes.string_at(parameters[n], size), alignment)
-        for n, (alignment, size) in enumerate(_parameters_of(code.ptx, kernel))
+        _unpacked(ctypes.string_at(parameters[n], p.size_bytes), p.alignment_bytes)
+        for n, p in enumerate(entries_of(code.ptx)[kernel].parameters)
     )
     for argument in arguments:
         for tensor in tensors_of(argument):
@@ -446,17 +445,6 @@ def _record(
 def _axes(sizes: Sequence[int]) -> tuple[int, int, int]:
     x, y, z = map(int, sizes)
     return x, y, z
-
-
-def _parameters_of(ptx: str, kernel: str) -> list[tuple[int, int]]:
-    """Return the alignment and size of a kernel's parameters, in bytes."""
-    heads = dict(_ENTRY.findall(ptx))
-    parts = (_PARAMETER.search(part) for part in heads.get(kernel, "").split(",\n"))
-    return [
-        (int(part[1] or int(part[2]) // 8), int(part[2]) // 8 * int(part[3] or 1))
-        for part in parts
-        if part is not None
-    ]
 
 
 def _unpacked(data: bytes, alignment: int) -> Argument:

@@ -121,7 +121,7 @@ def _ptx_requests(
     """Follow a launch of PTX, whose arguments are known by their place."""
     how = captured.kernel.options["launch"]
     names, arguments = list(captured.arguments), list(captured.arguments.values())
-    grid = Grid(how.grid, how.block)
+    grid = Grid(how.grid, how.block, how.cluster)
     return cuda.cuda_requests(compiled, arguments, names, grid, device, resident)
 
 

@@ -37,6 +37,7 @@ _KEYS = LAUNCH_KEYS | {"block", "cluster", "shared_bytes"}
 _IN_A_LINE = ("args", "block", "cluster", "grid", "kernel", "outputs", "shared_bytes")
 _COMMA = re.compile(r",(?![^\[]*\])")
 _PARAMETER = "launch"
+_POINTER_BYTES, _AXES = 8, 3
 _UNDESCRIBED: dict[str, Any] = {
     "args": {},
     "grid": [1],
@@ -109,12 +110,16 @@ class BinaryFile(TritonKernel):
     def _check_names(self) -> None:
         """Check that as many arguments are described as the kernel takes, and which it writes."""
         described, sizes = self._launch["args"], self._jit.parameter_sizes()
-        if described and sizes is not None and len(sizes) != len(described):
+        if described and len(sizes) != len(described):
             taken = f"{len(sizes)} arguments (of {', '.join(map(str, sizes))} bytes)"
             raise KernelFileError(
                 f"{self._name} takes {taken}, the launch description has {len(described)}",
                 self._path,
             )
+        for (name, spec), size in zip(described.items(), sizes):
+            if "[" in str(spec) and size < _POINTER_BYTES:
+                taken = f"{self._name} takes {size} bytes there, and a tensor's address has 8"
+                raise KernelFileError(f"argument {name} is {spec!r}; {taken}", self._path)
         for name in self._outputs:
             if name not in described:
                 valid = ", ".join(described) or "none"
@@ -146,25 +151,32 @@ class BinaryFile(TritonKernel):
     def _launcher(
         self, grid: Callable[[Mapping[str, Any]], tuple[int, ...]], constants: Mapping[str, Value]
     ) -> Callable[[Mapping[str, Any]], None]:
-        x, y, z = (*grid({}), 1, 1)[:3]
+        blocks = self._axes("grid", grid({}))
         scope = {**self.description.problem.sizes, **constants}
         block = self._triple("block", scope)
-        cluster = self._triple("cluster", scope) if "cluster" in self._launch else (1, 1, 1)
+        cluster = self._triple("cluster", scope)
         (shared,) = self._evaluated(self._launch.get("shared_bytes", 0), scope)
-        how = BinaryLaunch((x, y, z), block, cluster, shared)
+        how = BinaryLaunch(blocks, block, cluster, shared)
         order = list(self._launch["args"])
         return lambda arguments: launch(self._jit, how, {name: arguments[name] for name in order})
 
     def _triple(self, key: str, scope: Mapping[str, Value]) -> tuple[int, int, int]:
         value = self._launch.get(key)
-        if value is None and key == "block":
-            value = self._jit.threads()
+        if value is None:
+            value = self._jit.threads() if key == "block" else self._jit.cluster() or (1, 1, 1)
         if value is None:
             raise KernelFileError(
                 f"the launch description lacks {key}, and {self._name} takes any number of threads",
                 self._path,
             )
-        x, y, z = (*self._evaluated(value, scope), 1, 1)[:3]
+        return self._axes(key, tuple(self._evaluated(value, scope)))
+
+    def _axes(self, key: str, sizes: tuple[int, ...]) -> tuple[int, int, int]:
+        if not 0 < len(sizes) <= _AXES or min(sizes) < 1:
+            listed = ", ".join(map(str, sizes))
+            message = f"the launch has {key} = {listed}; expected one to three positive numbers"
+            raise KernelFileError(message, self._path)
+        x, y, z = (*sizes, 1, 1)[:3]
         return x, y, z
 
     def _evaluated(self, value: Any, scope: Mapping[str, Value]) -> Iterator[int]:

@@ -143,13 +143,69 @@ def test_without_a_launch_both_ways_to_give_one_are_named(in_child, ptx):
 
 
 def test_a_file_without_the_kernel_names_those_that_it_has(ptx):
-    with pytest.raises(KernelFileError, match="'tripled'; the file has: doubled"):
+    with pytest.raises(KernelFileError, match="no kernel 'tripled'; its kernels are: doubled"):
         read_binary(str(ptx), "tripled")
 
 
 def test_a_part_of_a_launch_that_is_not_known_names_the_valid_ones():
     with pytest.raises(KernelFileError, match="'girth=3'; expected NAME=VALUE of: args, block"):
         parse_launch("grid=1; girth=3", "k.cubin")
+
+
+@pytest.mark.parametrize(
+    ("launch", "message"),
+    [
+        ("grid=4; block=256; args=fp32[4], fp32[4]", r"takes 3 arguments \(of 8, 8, 4 bytes\)"),
+        ("grid=4; block=256; args=fp32[4], fp32[4], fp32[4]", "takes 4 bytes there"),
+        ("grid=4; block=-1; args=fp32[4], fp32[4], 4", "block = -1; expected one to three"),
+        ("grid=0; block=32; args=fp32[4], fp32[4], 4", "grid = 0; expected one to three"),
+        ("grid=1,1,1,1; block=32; args=fp32[4], fp32[4], 4", "grid = 1, 1, 1, 1; expected one"),
+    ],
+)
+@pytest.mark.quick("3 arguments", "block=-1")
+def test_a_launch_that_does_not_fit_is_refused_before_it_is_made(in_child, ptx, launch, message):
+    def child():
+        with pytest.raises(KernelFileError, match=message):
+            analysed(ptx, launch=launch)
+
+    in_child(child)
+
+
+def test_numbers_are_as_wide_as_their_parameters_in_ptx(ptx):
+    ptx.write_text(PTX.replace(".param .u32 n", ".param .align 4 .b8 n[12], .param .f64 scale"))
+    assert read_binary(str(ptx)).parameter_sizes() == (8, 8, 12, 8)
+
+
+def test_a_cluster_that_ptx_declares_is_that_of_its_launch(in_child, ptx):
+    text = PTX.replace("sm_80", "sm_90").replace("version 7.0", "version 8.0")
+    text = text.replace("u32 n)", "u32 n)\n.explicitcluster\n.reqnctapercluster 2, 1, 1")
+    text = text.replace("mov.u32 %r2, %ctaid.x", "mov.u32 %r2, %cluster_ctarank")
+    ptx.write_text(text)
+
+    def dram_bytes(grid):
+        (kernel,) = analysed(ptx, launch=IN_A_LINE.replace(f"grid={N // 256}", grid)).kernels
+        return kernel.error or kernel.demand.dram_read_bytes
+
+    assert read_binary(str(ptx)).cluster() == (2, 1, 1)
+    assert in_child(dram_bytes, "grid=64") == 2 * 256 * 4  # two ranks, whatever the block
+    assert "(65, 1, 1) does not divide into clusters of (2, 1, 1)" in in_child(
+        dram_bytes, "grid=65"
+    )
+
+
+@pytest.mark.parametrize(
+    ("compilers", "own"),
+    [("$again", "again"), ("$again", "BB0_1"), ("%r", "r"), ("%p", "%q"), ("%rd", "%ptr")],
+)
+@pytest.mark.quick("$again-BB0_1", "%r-r")
+def test_ptx_that_a_person_wrote_is_followed_under_its_own_names(in_child, ptx, compilers, own):
+    looped = "mov.u32 %r4, 0;\n$again:\n ld.global.f32 %f1, [%rd5];\n add.u32 %r4, %r4, 1;"
+    looped += "\n setp.lt.u32 %p1, %r4, 3; /* three; in all */\n @%p1 bra $again;"
+    text = PTX.replace("ld.global.f32 %f1, [%rd5];", looped).replace("$done:\n", "$done: ")
+    ptx.write_text(text.replace(compilers, own))
+    (kernel,) = in_child(lambda: analysed(ptx, launch=IN_A_LINE)).kernels
+    load, store = kernel.facts.requests.accesses
+    assert (load.requested_bytes, store.requested_bytes) == (3 * 4 * N, 4 * N)
 
 
 def test_a_cubin_says_how_it_must_be_launched(softmax):

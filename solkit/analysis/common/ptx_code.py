@@ -10,6 +10,7 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 __all__ = ["ADDRESS", "Place", "PtxCode", "Statement", "read_ptx"]
@@ -66,7 +67,8 @@ class PtxCode:
     labels: Mapping[str, int]
 
 
-_LABEL = re.compile(r"(\$L_\w+):")
+_LABEL = re.compile(r"([A-Za-z_$%][\w$]*)\s*:(?!:)\s*")
+_COMMENT = re.compile(r"/\*.*?\*/", re.S)
 _STATEMENT = re.compile(r"(?:@(!?%\w+)\s+)?([a-z][\w.:]*)\s*(.*)", re.S)
 _OPERAND = re.compile(r"\s*((?:\{[^}]*\}|\[[^\]]*\]|\([^)]*\)|[^,{\[(])+)")
 _INLINED = re.compile(r"inlined_at (\d+) (\d+) (\d+)")
@@ -83,7 +85,7 @@ def read_ptx(text: str, files: str = "") -> PtxCode:
         files: a text with the ``.file`` directives; the same by default.
     """
     names = dict(_FILE.findall(files or text))
-    text = _with_own_names(text)
+    text = _with_usual_registers(_with_own_names(_COMMENT.sub(" ", text)))
     parts: list[_Part] = []
     labels: dict[str, int] = {}
     place: Place = ("", 0, 0)
@@ -91,6 +93,9 @@ def read_ptx(text: str, files: str = "") -> PtxCode:
     inlined: dict[Place, Place] = {}
     for raw in text.splitlines():
         line = (raw.partition("//")[0] if "//" in raw else raw).strip()
+        while label := _LABEL.match(line):
+            labels[label.group(1)] = len(parts)
+            line = line[label.end() :]
         if line.startswith("."):
             if line.startswith((".loc\t", ".loc ")):
                 place = _place_of_directive(line.split()[1:4], names)
@@ -100,9 +105,6 @@ def read_ptx(text: str, files: str = "") -> PtxCode:
                 continue
             if ";" not in line[:-1]:  # another directive, and nothing besides
                 continue
-        elif line.startswith("$") and (label := _LABEL.match(line)):
-            labels[label.group(1)] = len(parts)
-            continue
         parts.extend(_statements_of_line(line))
         places.extend([(place, len(labels))] * (len(parts) - len(places)))
     callers = {inner: tuple(_inlining_callers(inner, inlined)) for inner in inlined}
@@ -143,6 +145,35 @@ def _renamed_scope(scope: str, number: int) -> str:
     scope = _OWN.sub("", scope)
     scope = re.sub(rf"(?<![\w%$.])({names})(?![\w$])", lambda name: renamed[name[1]], scope)
     return re.sub(r"(\$L_\w+:)", r"\n\1\n", scope)
+
+
+_RANGE = re.compile(r"([^<\s]+)\s*<\s*\d+\s*>")
+
+
+def _with_usual_registers(text: str) -> str:
+    """Return a text whose registers are named as compilers name them: ``%p1`` is a predicate.
+
+    Whoever writes PTX by hand may leave out the ``%``, or call an address ``%ptr``.
+    """
+    stems: dict[str, str] = {}
+    patterns: list[str] = []
+    for kind, listed in _OWN.findall(text):
+        for name in map(str.strip, listed.split(",")):
+            if name.startswith("%") and name.startswith("%p") is (kind == "pred"):
+                continue
+            span = _RANGE.fullmatch(name)
+            stems[span[1] if span else name] = "%p_" if kind == "pred" else "%r_"
+            patterns.append(rf"({re.escape(span[1])})(\d+)" if span else rf"({re.escape(name)})()")
+    if not patterns:
+        return text
+    body = _OWN.sub("", text)
+    for pattern in patterns:
+        body = re.sub(rf"(?<![\w%$.]){pattern}(?![\w$])", partial(_usual_name, stems), body)
+    return body
+
+
+def _usual_name(stems: Mapping[str, str], name: re.Match[str]) -> str:
+    return f"{stems[name[1]]}{name[1].lstrip('%')}{name[2]}"
 
 
 def _place_of_directive(numbers: Sequence[str], names: Mapping[str, str]) -> Place:

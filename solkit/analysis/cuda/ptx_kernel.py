@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from solkit.adapters.ptx_entries import Parameter, entries_of
 from solkit.analysis.common.access_modifiers import ptx_manner
 from solkit.analysis.common.ptx_code import ADDRESS, Statement, read_ptx
 from solkit.analysis.common.ptx_numbers import operation, type_of
@@ -17,22 +18,7 @@ from solkit.analysis.interpreter.control_flow import (
     control_flow_of,
 )
 
-__all__ = ["Kernel", "Parameter", "Symbol", "read_kernel", "stored_registers"]
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A kernel parameter.
-
-    Attributes:
-        name: in PTX.
-        size_bytes: of it.
-        is_struct: whether it is a struct or class, passed as bytes.
-    """
-
-    name: str
-    size_bytes: int
-    is_struct: bool
+__all__ = ["Kernel", "Symbol", "read_kernel", "stored_registers"]
 
 
 @dataclass(frozen=True)
@@ -78,9 +64,6 @@ _DECLARED = re.compile(
     r"\.(shared|global|const|local)\s+(?:\.align\s+(\d+)\s+)?\.([bsuf]\d+)\s+([\w$]+)(?:\[(\d*)\])?"
 )
 _NAME = re.compile(r"[A-Za-z_$][\w$]*")
-_PARAMETER = re.compile(
-    r"\.param\s+(?:\.align\s+\d+\s+)?\.([a-z]+)(\d+)[^,]*?([\w$]+)(?:\[(\d+)\])?$"
-)
 
 
 def read_kernel(ptx: str, name: str) -> Kernel:
@@ -89,10 +72,10 @@ def read_kernel(ptx: str, name: str) -> Kernel:
     Raises:
         ValueError: the module has no such kernel.
     """
-    head = re.search(rf"\.entry\s+{re.escape(name)}\s*\(([^)]*)\)[^{{]*\{{", ptx)
-    if head is None:
+    entry = entries_of(ptx).get(name)
+    if entry is None:
         raise ValueError(f"the PTX has no kernel {name}")
-    body = ptx[head.end() : _closing_brace(ptx, head.end())]
+    body = ptx[entry.body_start : _closing_brace(ptx, entry.body_start)]
     code = read_ptx(body, ptx)
     outside = re.sub(r"\.(?:entry|func)[^{;]*\{.*?^\}", "", ptx, flags=re.S | re.M)
     statements = [
@@ -100,7 +83,7 @@ def read_kernel(ptx: str, name: str) -> Kernel:
     ]
     statements = _without_waiting(statements)
     labels = {label: _statement_count(code.statements[:at]) for label, at in code.labels.items()}
-    parameters = tuple(_parameters(head.group(1)))
+    parameters = entry.parameters
     used = frozenset(_NAME.findall(body))  # headers bring hundreds of others
     symbols = {n: s for n, s in _declared_symbols(outside + body).items() if n in used}
     names = frozenset(parameter.name for parameter in parameters)
@@ -145,14 +128,6 @@ def _closing_brace(text: str, at: int) -> int:
         if not depth:
             return at + brace.start()
     return len(text)
-
-
-def _parameters(text: str) -> Iterator[Parameter]:
-    for part in text.split(","):
-        match = _PARAMETER.search(part.strip())
-        if match:
-            _, bits, name, length = match.groups()
-            yield Parameter(name, int(bits) // 8 * int(length or 1), length is not None)
 
 
 def _declared_symbols(text: str) -> dict[str, Symbol]:
