@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any
 
 from solkit.core import Brief, Checked, Value
-from solkit.errors import JobDiedError, SolkitError, UnsupportedError
+from solkit.errors import InputError, JobDiedError, SolkitError, UnsupportedError
 from solkit.processes.jobs import Jobs, SandboxedJobs
 
 __all__ = ["Checker"]
@@ -31,6 +31,7 @@ _WORKER = "solkit.tuner._interpreter_trial"
 _ALONE = "solkit.tuner._interpreter_trial:check_alone"
 _ENVIRONMENT = {"TRITON_INTERPRET": "1"}
 _PREPARE_S = 60.0
+_ENDING_S = 1.0  # for calls whose process was ended to return
 
 
 @dataclass(frozen=True)
@@ -79,12 +80,16 @@ class Checker:
 
     def close(self) -> None:
         """End its processes and remove its files; a thread that still asks gets an error."""
-        self._is_closed = True
-        jobs, self._jobs = self._jobs, None
-        folder, self._folder = self._folder, None
+        with self._turn:
+            self._is_closed = True
+            jobs, self._jobs = self._jobs, None
+            folder, self._folder = self._folder, None
         self._parents.clear()
         if jobs is not None:
             jobs.close()
+            with self._turn:
+                self._turn.wait_for(lambda: not self._running, _ENDING_S)
+            jobs.close()  # a thread that was about to call it has started it again
         if folder is not None:
             folder.cleanup()
 
@@ -102,8 +107,10 @@ class Checker:
         except JobDiedError as error:
             # a timeout says nothing, a crash means a write out of bounds
             return (Checked.UNCHECKED if error.timed_out else Checked.WRONG), str(error)
-        except SolkitError as error:
+        except InputError as error:
             return Checked.WRONG, str(error)
+        except SolkitError as error:  # of this check: it says nothing about the variant
+            return Checked.UNCHECKED, str(error)
         kind, why = answer
         return Checked(kind), str(why)
 
@@ -123,11 +130,8 @@ class Checker:
             shape: sizes of the problem.
         """
         files = problem or kernel, kernel
-        with self._preparing:
-            if self._jobs is None:
-                self._jobs = _start_jobs()
         try:
-            kind, why = self._jobs.call(
+            kind, why = self._open_jobs().call(
                 _ALONE, *files, dict(params), dict(shape), timeout_s=self._limit_s, shown=files
             )
         except SolkitError as error:  # of a kernel that needs a GPU, or of this check
@@ -189,11 +193,20 @@ class Checker:
     def _call_worker(
         self, folder: Path, function: str, *args: object, limit_s: float | None = None
     ) -> Any:
-        if self._jobs is None:
-            self._jobs = _start_jobs()
         # the folder above, which stays: a sandbox that shows a new one loads torch again
         timeout_s, shown = limit_s or self._limit_s, (str(folder.parent),)
-        return self._jobs.call(f"{_WORKER}:{function}", *args, timeout_s=timeout_s, shown=shown)
+        return self._open_jobs().call(
+            f"{_WORKER}:{function}", *args, timeout_s=timeout_s, shown=shown
+        )
+
+    def _open_jobs(self) -> Jobs:
+        """Return the jobs, started by whoever asks first: never again once they were closed."""
+        with self._turn:
+            if self._is_closed:
+                raise UnsupportedError("the checks have ended")
+            if self._jobs is None:
+                self._jobs = _start_jobs()
+            return self._jobs
 
 
 def _problem_name(brief: Brief) -> str:

@@ -183,6 +183,7 @@ def evolve(
         proposers = _make_proposers(supplied, original, prepared, bench, how)
         with _open_bench(bench, world, limits, log, session) as world.bench:
             breeding, stopped = run.search(proposers)
+        world.close()  # what is still checked or compiled would run beside the gate's timing
         gate = run.gate(breeding, bench, final)
         return run.conclude_search(breeding, stopped, gate)
 

@@ -284,6 +284,7 @@ class KernelEvaluator:
     advise: Advise = lambda *_: ()
     earlier_s: float = 0.0
     _own_s: float = 0.0
+    _begun_s: float | None = None  # of what is being measured, by the bench's clock
     _prospects: dict[int, PreparedCandidate] = field(default_factory=dict)
     _begun: dict[str, Future[tuple[Checked, str]]] = field(default_factory=dict)
     _checkers: ThreadPoolExecutor = field(
@@ -334,8 +335,11 @@ class KernelEvaluator:
         return pair
 
     def spent_s(self) -> float:
-        """GPU seconds that measuring took."""
-        return self.earlier_s + self._own_s
+        """GPU seconds that measuring took, up to now: a log's row has its own measurement's."""
+        running_s = 0.0
+        if self._begun_s is not None:
+            running_s = self.bench.clock.gpu_s() - self._begun_s
+        return self.earlier_s + self._own_s + running_s
 
     def prospect(self, configuration: Configuration) -> PreparedCandidate:
         """Return what is known of a configuration that is being measured."""
@@ -536,13 +540,16 @@ class KernelEvaluator:
         """Return the outcome of one measurement, whose seconds are counted."""
         bench = self.bench
         self._prospects[id(configuration)] = prospect
-        begun_s = bench.clock.gpu_s()  # waiting until others release the GPU costs no budget
+        self._begun_s = begun_s = (
+            bench.clock.gpu_s()
+        )  # waiting until others release the GPU costs no budget
         try:
             with span("measuring"):
                 bench.submit([configuration])
                 ((_, outcome),) = bench.outcomes()
         finally:
             self._own_s += bench.clock.gpu_s() - begun_s
+            self._begun_s = None
             self._prospects.pop(id(configuration), None)
         if self.log is not None and isinstance(bench, RecordedBench):
             self.log.append([outcome], kernel_of_file(prospect.file).files)

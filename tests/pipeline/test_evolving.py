@@ -25,7 +25,7 @@ from solkit.datasets.kernels import ZOO
 from solkit.datasets.store import shipped
 from solkit.errors import InputError, UnsupportedError, WorkerError
 from solkit.measure.benches import RecordedBench
-from solkit.pipeline.evolving import EvolveParts, _measure_limits, evolve
+from solkit.pipeline.evolving import EvolveParts, _measure_limits, _Run, evolve
 from solkit.pipeline.kernel_evaluator import KernelEvaluator
 from solkit.report import evolution as page
 from solkit.report.html import lineage_page
@@ -428,6 +428,19 @@ def test_one_candidate_takes_a_part_of_the_budget(budget_s, most_s):
     assert gate.time_limit_s == 120  # the gate is outside the budget
 
 
+def test_nothing_is_checked_or_compiled_beside_the_gate(rows, monkeypatch):
+    refused = []
+
+    def gate(run, *_):
+        with pytest.raises(RuntimeError, match="shutdown"):
+            run.world._checkers.submit(print)
+        refused.append(True)
+
+    monkeypatch.setattr(_Run, "gate", gate)
+    evolved(rows, Recorded())
+    assert refused == [True]
+
+
 def test_waiting_for_another_search_costs_no_budget():
     clock = SimpleNamespace(now_s=lambda: waited_s[0] + 2.0, gpu_s=lambda: waited_s[0] and 2.0)
     waited_s = [0.0]
@@ -440,3 +453,20 @@ def test_waiting_for_another_search_costs_no_budget():
     world = KernelEvaluator(*(None,) * 5, bench=bench)
     assert world._await_outcome(Configuration("x.py", "kernel", {}, {}, None, "search"), None)
     assert world.spent_s() == 2.0
+
+
+def test_a_measurement_counts_while_it_runs():
+    """Its row is logged before it ends: a resumed run would not know of the last one's cost."""
+    spent_s, gpu_s = [], [10.0]
+
+    def outcomes():
+        gpu_s[0] += 3.0
+        spent_s.append(world.spent_s())  # where the log asks
+        yield None, "measured"
+
+    clock = SimpleNamespace(gpu_s=lambda: gpu_s[0])
+    bench = SimpleNamespace(clock=clock, submit=lambda _: None, outcomes=outcomes)
+    world = KernelEvaluator(*(None,) * 5, bench=bench, earlier_s=1.0)
+    world._await_outcome(Configuration("x.py", "kernel", {}, {}, None, "search"), None)
+    gpu_s[0] += 5.0  # nothing is measured
+    assert (spent_s, world.spent_s()) == ([4.0], 4.0)

@@ -7,13 +7,17 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from solkit.core import Brief, Checked
+from solkit.errors import InputError, JobDiedError, UnsupportedError, WorkerError
 from solkit.processes.forkserver import ForkServer
 from solkit.roofline import devices
+from solkit.tuner import interpreter_check
 from solkit.tuner._interpreter_trial import even_sizes, sizes_to_try
+from solkit.tuner.interpreter_check import Checker, _Parent
 
 sys.path.insert(0, str(Path(__file__).parent / "proposers" / "rewriter"))
 from naive_kernels import COLUMN_SUM, LAYER_NORM, SOFTMAX
@@ -275,3 +279,29 @@ def test_sizes_of_a_candidate_alone_stay_divisible():
     assert shapes[0] == {"M": 256, "N": 1001, "causal": True}
     assert {"M": 4096, "N": 1001, "causal": True} in shapes
     assert len(shapes) == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict"),
+    [
+        (InputError("naive.py: no kernel"), Checked.WRONG),
+        (JobDiedError("exit code 7"), Checked.WRONG),
+        (WorkerError("SolKit's own part failed"), Checked.UNCHECKED),
+        (UnsupportedError("the checks have ended"), Checked.UNCHECKED),
+    ],
+)
+def test_a_failure_of_the_check_is_no_verdict_on_the_variant(monkeypatch, error, verdict):
+    with Checker() as own:
+        monkeypatch.setattr(own, "_parent_cases", lambda _: _Parent({"parent.py": ""}, "", b""))
+        monkeypatch.setattr(own, "_call_worker", Mock(side_effect=error))
+        assert own.check("", brief(COLUMN_SUM)) == (verdict, str(error))
+
+
+def test_closed_checks_start_nothing(monkeypatch, tmp_path):
+    start = Mock()
+    monkeypatch.setattr(interpreter_check, "_start_jobs", start)
+    own = Checker()
+    own.close()
+    with pytest.raises(UnsupportedError, match="the checks have ended"):
+        own._call_worker(tmp_path, "judge")  # of a thread that nobody waits for
+    assert start.mock_calls == []
