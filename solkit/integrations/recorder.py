@@ -423,7 +423,14 @@ class LaunchRecorder:
 
 
 def _recipes(pending: PendingLaunch) -> dict[str, TensorRecipe]:
-    return {path: tensor_recipe(tensor) for path, tensor in pending.tensors()}
+    return {path: _recipe(tensor) for path, tensor in pending.tensors()}
+
+
+def _recipe(tensor: torch.Tensor) -> TensorRecipe:
+    try:
+        return tensor_recipe(tensor)
+    except NotImplementedError:  # torch converts no values of some dtypes
+        return TensorRecipe()
 
 
 def _is_capturing() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from pathlib import Path
 
@@ -35,13 +36,16 @@ def inputs(case=0, device="cuda"):
 
 def drawn(shape, strides, dtype, limit, device):
     dtype = getattr(torch, dtype)
-    tensor = torch.empty_strided(shape, strides, dtype=dtype, device=device)
+    last = sum((n - 1) * stride for n, stride in zip(shape, strides))
+    size = (last + 1 if all(shape) else 0,)  # elements may share memory, as expanded ones do
     if dtype == torch.bool:
-        return tensor.copy_(torch.rand(shape, device=device) < 0.5)
-    if not (dtype.is_floating_point or dtype.is_complex):
+        flat = torch.rand(size, device=device) < 0.5
+    elif not (dtype.is_floating_point or dtype.is_complex):
         high = min(limit, torch.iinfo(dtype).max)  # they may be indices
-        return tensor.copy_(torch.randint(0, high, shape, device=device))
-    return tensor.copy_(torch.randn(shape, device=device))
+        flat = torch.randint(0, high, size, device=device).to(dtype)
+    else:
+        flat = torch.randn(size, device=device).to(dtype)
+    return flat.as_strided(shape, strides)
 '''
 
 
@@ -57,17 +61,15 @@ def write_reference_files(profile: Profile, folder: Path) -> dict[ProfiledProble
     Raises:
         InputError: they cannot be written.
     """
-    names: dict[str, ProfiledProblem] = {}
-    for problem in profile.problems:
-        if problem.reference:
-            names[_free_name(problem, names)] = problem
+    texts = {p: reference_file_text(p) for p in profile.problems if p.reference}
+    names = {problem: _name(problem, text) for problem, text in texts.items()}
     if names:
-        write_generated_files(folder, {n: reference_file_text(p) for n, p in names.items()})
-    return {problem: folder / f"{name}.py" for name, problem in names.items()}
+        write_generated_files(folder, {names[p]: text for p, text in texts.items()})
+    return {problem: folder / f"{name}.py" for problem, name in names.items()}
 
 
-def _free_name(problem: ProfiledProblem, names: dict[str, ProfiledProblem]) -> str:
+def _name(problem: ProfiledProblem, text: str) -> str:
+    """Return a name that follows from the content: an edited file stands for no other problem."""
     words = "_".join(op.rpartition("::")[2].strip("_") for op in problem.ops)
     stem = re.sub(r"\W", "_", words)[:_MOST_LETTERS].rstrip("_")
-    numbered = (f"{stem}_{number}" for number in range(2, len(names) + 3))
-    return stem if stem not in names else next(name for name in numbered if name not in names)
+    return f"{stem}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -864,6 +864,14 @@ def test_what_an_autotuner_chose_and_a_batch_kept_is_in_the_folder(tmp_path, mon
     assert entry.speedup is None
 
 
+def test_a_tensor_whose_values_torch_cannot_convert_is_recorded_without_them(tmp_path):
+    x = torch.ones(1000, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)
+    out = torch.empty(1000)
+    call = lambda: call_kernels.add_kernel[(8,)](x, out, out, 1000, BLOCK=128, ADD=True)  # noqa: E731
+    (launch,) = recorded(tmp_path, call).launches
+    assert launch.recipes["x_ptr"] == TensorRecipe()
+
+
 def test_programs_that_are_known_are_neither_described_nor_written(tmp_path, monkeypatch):
     described = []
     monkeypatch.setattr(

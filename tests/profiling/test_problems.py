@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -163,7 +165,9 @@ def test_a_manifest_names_the_reference_that_evolve_starts_from(tmp_path):
     manifest = parse_manifest(text, "work.toml", tmp_path)
     entry = next(e for e in manifest.kernels if "silu" in e.title)
     assert entry.title == "aten::silu + aten::mul + aten::mul_"
-    assert (entry.path, entry.reference) == ("", str(folder / "silu_mul_mul.py"))
+    assert entry.path == ""
+    assert re.fullmatch(r"silu_mul_mul_[0-9a-f]{8}\.py", Path(entry.reference).name)
+    assert Path(entry.reference).parent == folder
     assert [dict(shape.sizes) for shape in entry.shapes] == [{"case": 0}]
     (left_out,) = [note for note in manifest.left_out() if "silu" in note]
     assert f"`solkit evolve {entry.reference}` makes a kernel" in left_out
@@ -176,6 +180,31 @@ def test_a_reference_that_somebody_edited_stays(tmp_path):
     edited.write_text("# mine\n")
     assert write_reference_files(profile, tmp_path) == files
     assert edited.read_text() == "# mine\n"
+
+
+def test_an_edited_reference_stands_for_no_other_problem_of_the_same_ops(tmp_path):
+    folder = tmp_path / "references"
+    scaled = lambda factor: lambda: functional.leaky_relu(A, factor) @ B  # noqa: E731
+    edited, second = (
+        write_reference_files(profile_of(tmp_path, scaled(factor), ("leaky_relu", "mm")), folder)
+        for factor in (0.25, 0.5)
+    )
+    (first_file,) = (file for problem, file in edited.items() if problem.ops[0] != "aten::mm")
+    (second_file,) = (file for problem, file in second.items() if problem.ops[0] != "aten::mm")
+    assert first_file != second_file
+    assert "0.5" in second_file.read_text()
+
+
+def test_inputs_whose_elements_share_memory_are_drawn(tmp_path):
+    dtypes = (torch.bfloat16, torch.int32, torch.bool, torch.complex64)
+    rows = [torch.ones(1, 64, dtype=dtype).expand(64, 64) for dtype in dtypes]
+    profile = profile_of(tmp_path, lambda: [torch.eq(row, row.T) for row in rows], ("eq",))
+    (file,) = write_reference_files(profile, tmp_path / "references").values()
+    drawn = [x for case in range(4) for x in module_of(file).inputs(case, device="cpu")]
+    layouts = {(x.shape, x.stride(), x.dtype) for x in drawn}
+    assert layouts == {
+        (x.shape, x.stride(), x.dtype) for row in rows for x in (row, row.T)
+    }  # fmt: skip
 
 
 def test_a_tensor_that_several_ops_of_a_chain_read_is_one_input(tmp_path):

@@ -486,7 +486,8 @@ def _read_tensor(tensor: torch.Tensor) -> None:
     """Read a tensor's elements, whatever their type and layout, on its device."""
     import torch
 
-    real = torch.view_as_real(tensor) if tensor.dtype.is_complex else tensor
+    plain = tensor.conj() if tensor.is_conj() else tensor  # the memory as it is
+    real = torch.view_as_real(plain) if plain.dtype.is_complex else plain
     words = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[real.element_size()]
     real.view(words).sum(dtype=torch.int64)
 

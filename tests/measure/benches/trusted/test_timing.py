@@ -577,3 +577,4 @@ def test_tensors_of_any_type_can_be_read(dtype):
     tensor = torch.zeros(6, 4, dtype=getattr(torch, dtype))
     timing._read_tensor(tensor[::2].t())
     timing._read_tensor(tensor[:0])
+    timing._read_tensor(torch.ones(4, dtype=torch.complex64).conj())
