@@ -92,7 +92,9 @@ class LaunchCounts:
         if few.programs == many.programs:  # all were followed lane by lane
             distinct = few.of((access, "distinct"))
             moved = distinct * SECTOR * moves / np.maximum(per_program, 1e-9)
-        few_moved = few.total((access, "moves")) * once / SECTOR
+        made = few.total((access, "made"))  # by all threads; the many are followed by some alone
+        few_once = few.total((access, "distinct")) / made if made else 0.0
+        few_moved = few.total((access, "moves")) * few_once
         extent = self.extent(access)
         return AccessCounts(
             scale=self.scale,

@@ -199,3 +199,23 @@ def test_variables_of_headers_that_a_kernel_does_not_use_are_left_out():
     text = ".global .align 4 .u32 of_a_header = 1;\n.global .align 4 .u32 used;\n" + HEAD
     kernel = read_kernel(text + "\tmov.u64 %rd3, used;\n\tret;\n}\n", "tiles")
     assert kernel.symbols.keys() == {"buffer", "used"}
+
+
+@pytest.mark.parametrize("blocks", [4, 4096])
+def test_what_some_warps_of_a_block_store_is_counted_whole(blocks):
+    body = f"""{ELECTED}
+	setp.lt.s32 	%p2, %r1, 128;
+	@%p2 bra 	$L__BB0_9;
+	mov.u32 	%r11, %ctaid.x;
+	shl.b32 	%r12, %r11, 7;
+	add.s32 	%r13, %r12, %r1;
+	ld.param.u64 	%rd3, [tiles_param_1];
+	mul.wide.s32 	%rd4, %r13, 4;
+	add.s64 	%rd5, %rd3, %rd4;
+	st.global.u32 	[%rd5+-512], %r1;
+$L__BB0_9:"""
+    storage_bytes = 512 * blocks
+    written = TensorArgument(2, storage_bytes, 0, (128 * blocks,), (1,), 4)
+    seen = requests_of(body, [tensor(1), written], blocks=blocks, threads=256)
+    (store,) = seen.accesses
+    assert store.requested_bytes == store.unique_bytes == storage_bytes
