@@ -92,8 +92,8 @@ class LaunchCounts:
         if few.programs == many.programs:  # all were followed lane by lane
             distinct = few.of((access, "distinct"))
             moved = distinct * SECTOR * moves / np.maximum(per_program, 1e-9)
-        made = few.total((access, "made"))  # by all threads; the many are followed by some alone
-        few_once = few.total((access, "distinct")) / made if made else 0.0
+        executed = few.total((access, "made"))  # by all threads; the many are followed by some
+        few_once = few.total((access, "distinct")) / executed if executed else 0.0
         few_moved = few.total((access, "moves")) * few_once
         extent = self.extent(access)
         return AccessCounts(
