@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from solkit.core import Depth
+from solkit.core import SOURCE_DEPTHS, Depth
 from solkit.datasets import shipped as sets
 from solkit.errors import InputError
 from solkit.surrogate import shipped
@@ -92,6 +92,6 @@ def test_the_trees_need_no_measured_sets(tmp_path, monkeypatch):
     monkeypatch.setattr(sets, "_CHECKOUT", tmp_path / "nothing")
     monkeypatch.setattr(sets.importlib.util, "find_spec", lambda _: None)
     model = Surrogate.load(shipped.shipped_trees_file())
-    assert set(model.depths) == set(Depth)
+    assert set(model.depths) == set(SOURCE_DEPTHS)
     assert model.stacked(Depth.CAPTURED) is None
     assert len(model.trees(Depth.CAPTURED).members) == 5
