@@ -10,6 +10,7 @@ It needs neither torch nor triton. Tested with Triton 3.6 and 3.7.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -84,7 +85,8 @@ def versions_of_cache(folder: Path) -> set[str]:
     versions = set()
     for file in folder.glob("*/*.json"):
         if not file.name.startswith((_GROUP, "tmp.")):
-            versions.add(str(json.loads(file.read_text()).get("triton_version")))
+            with contextlib.suppress(OSError, ValueError, AttributeError):  # not Triton's
+                versions.add(str(json.loads(file.read_text()).get("triton_version")))
     return versions - {"None"}
 
 

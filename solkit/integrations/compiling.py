@@ -244,7 +244,8 @@ class _Session:
     def _before_call(self, graph: int) -> None:
         calls = self._calls[graph]
         self._calls[graph] += 1
-        if calls >= (_MOST_CALLS if self._awaits_backward else 1):
+        is_due = calls >= (_MOST_CALLS if self._awaits_backward else 1)
+        if is_due and not _is_capturing():  # waiting for the GPU would end the user's capture
             with self._lock:
                 recorder, self._recorder = self._recorder, None
             if recorder is not None:
@@ -310,6 +311,11 @@ def _session_of(folder: Path, gpu_s: float) -> _Session:
 
 def _has_gpu() -> bool:
     return torch.cuda.is_available()
+
+
+def _is_capturing() -> bool:
+    is_initialized = bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
+    return is_initialized and torch.cuda.is_current_stream_capturing()
 
 
 def _device_index() -> int:

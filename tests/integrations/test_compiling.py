@@ -83,6 +83,18 @@ def test_the_second_call_tunes_first_and_later_ones_do_not(tmp_path, tuned_by_ba
     assert [e.params for e in applying._STATE.chooser.tuned.entries] == [TUNED]
 
 
+def test_no_search_begins_while_the_user_captures_a_cuda_graph(
+    tmp_path, tuned_by_batch, monkeypatch
+):
+    run = calls_of(compiling._session_of(tmp_path, 5.0), lambda: 0)
+    run()
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    for is_capturing, searches in ((True, 0), (True, 0), (False, 1)):
+        monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda c=is_capturing: c)
+        run()
+        assert len(tuned_by_batch) == searches
+
+
 def test_graphs_of_one_folder_are_tuned_together(tmp_path, tuned_by_batch):
     first, second = (calls_of(compiling._session_of(tmp_path, 5.0), lambda: 0) for _ in range(2))
     for run in (first, second):

@@ -267,6 +267,9 @@ def test_a_filled_cache_is_put_where_triton_looks(tmp_path):
     assert group["child_paths"] == {"k.json": str(target / "KEY" / "k.json")}
     assert cache_transfer.add_folder_to_cache(source, target) == 0
     assert cache_transfer.add_folder_to_cache(source, source) == 0
+    (target / "damaged").mkdir()
+    for name, text in (("half", "{"), ("list", "[]")):
+        (target / "damaged" / f"{name}.json").write_text(text)
     assert cache_transfer.versions_of_cache(target) == {"2.0.0"}
 
 
