@@ -482,7 +482,9 @@ class KernelEvaluator:
         try:
             begun = self._studies.get(_key_of(point.configuration))
             study = partial(self._study, point.configuration)
-            configuration, prospect = study() if begun is None else begun.result()
+            # one that has not begun would wait for those that were foreseen before it
+            is_new = begun is None or begun.cancel()
+            configuration, prospect = study() if is_new or begun is None else begun.result()
         except InputError as error:
             return VariantOutcome(Verdict.NOT_MEASURED, why=str(error))
         if self._takes_too_long(prospect):

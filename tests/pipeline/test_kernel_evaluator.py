@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from solkit.core import Checked, EvolveSettings, Variant
+from solkit.core import Checked, EvolveSettings, Variant, Verdict
 from solkit.errors import InputError
 from solkit.measure.benches import RecordedBench
 from solkit.pipeline.evolving import _make_check
@@ -185,6 +186,26 @@ def test_what_may_be_measured_next_is_studied_once_and_compiled_for_held_out_sha
     assert begun.result() == (found.configuration, "what is known")
     assert (studied, compiled) == ([FIRST], [THIRD])
     made.close()
+
+
+def test_what_is_measured_now_waits_for_no_candidate_that_may_be_measured_later():
+    made = world()
+    made._students, going_on = ThreadPoolExecutor(1), threading.Event()
+    made._students.submit(going_on.wait)
+    found = made.original
+    file = SimpleNamespace(problem=SimpleNamespace(held_out_shapes=()))
+    made.original = replace(found, file=file)
+    point = Point("id", found.configuration, 0.0, 0.0)
+    made.foresee([point])
+    made._takes_too_long = lambda _: False
+    made._measure_safely = lambda *_: SimpleNamespace(verdict=Verdict.CORRECT)
+    measured = threading.Thread(target=made.measure, args=(point, Variant("id", "")), daemon=True)
+    measured.start()
+    measured.join(5)
+    ended = not measured.is_alive()
+    going_on.set()
+    made._students.shutdown()
+    assert ended
 
 
 def test_a_replay_does_nothing_beside_measuring():

@@ -38,6 +38,7 @@ QUOTED_LINES = 30
 """The last lines of a process's output that are reported."""
 
 _DEAD_S = 2.0
+_ALTERNATING_S = 60.0  # turns of others that are no news to a session that left the GPU to them
 _START_S = 150.0  # for new processes to open their contexts
 _MOST_SERVED = 100  # candidates in one process: compiled modules are never unloaded
 _MOST_JUDGED = 500  # by one referee: on a GPU it grows by 17 kB a candidate (bench/thousand.py)
@@ -294,12 +295,13 @@ class Processes:
         """Lock the GPU before any of our processes uses it, until `close`."""
         if self._device == "cpu" or self._is_locked:
             return
+        silence_s = 1.0
         if self._has_left_gpu:
-            patience_s = math.inf
+            patience_s, silence_s = math.inf, _ALTERNATING_S
         with contextlib.suppress(UnsupportedError):  # no NVML: the referee reports what torch sees
             self.uuid = gpu_uuid(self._gpu)
         if self.uuid is not None:
-            self._lock.enter_context(exclusive_gpu(self.uuid, patience_s))
+            self._lock.enter_context(exclusive_gpu(self.uuid, patience_s, silence_s))
         self._is_locked, self._has_left_gpu = True, False
         self._locked_at_s = time.monotonic()
 

@@ -49,7 +49,6 @@ VARIABLE = "SOLKIT_LOCKS"
 _log = logging.getLogger(__name__)
 
 _POLL_S = 0.05
-_SILENCE_S = 1.0  # then the waiting user is informed who holds the GPU
 _ASLEEP_S = 2.0
 """Seconds that a GPU is free before those behind pass a waiter that does not take it, as one that
 was stopped (Ctrl-Z)."""
@@ -59,7 +58,7 @@ _MPS_SERVER = "nvidia-cuda-mps"  # /proc/<pid>/comm: 15 characters of nvidia-cud
 
 
 @contextlib.contextmanager
-def exclusive_gpu(uuid: str, limit_s: float) -> Iterator[None]:
+def exclusive_gpu(uuid: str, limit_s: float, silence_s: float = 1.0) -> Iterator[None]:
     """Keep other SolKits off a GPU; they wait on entering this block.
 
     Hold it as long as your processes have a CUDA context there: another SolKit counts them as
@@ -69,6 +68,7 @@ def exclusive_gpu(uuid: str, limit_s: float) -> Iterator[None]:
         uuid: NVML's identifier of the GPU, or of the MIG slice.
         limit_s: how long to wait for it. With 0 nobody sees this one wait, and those that do come
             first.
+        silence_s: after so long the waiting user is informed who holds it.
 
     Raises:
         GpuBusyError: somebody else held it all that time; the message says who.
@@ -76,7 +76,7 @@ def exclusive_gpu(uuid: str, limit_s: float) -> Iterator[None]:
     """
     path = _lock_path(uuid)
     with _open_lock_file(path) as file:
-        _wait_for_lock(file, path, uuid, limit_s)
+        _wait_for_lock(file, path, uuid, limit_s, silence_s)
         command = " ".join(sys.orig_argv)[:_COMMAND_LENGTH]
         since = datetime.now(timezone.utc).isoformat(timespec="seconds")
         _write_holder(
@@ -145,7 +145,7 @@ def _open_lock_file(path: Path) -> Iterator[int]:
         os.close(file)
 
 
-def _wait_for_lock(file: int, path: Path, uuid: str, limit_s: float) -> None:
+def _wait_for_lock(file: int, path: Path, uuid: str, limit_s: float, silence_s: float) -> None:
     start, is_told = time.monotonic(), False
     with _open_queue(path) as queue:
         turn = _Turn(file, queue, joins=limit_s > 0)
@@ -154,7 +154,7 @@ def _wait_for_lock(file: int, path: Path, uuid: str, limit_s: float) -> None:
             waited_s = time.monotonic() - start
             if waited_s >= limit_s:
                 raise GpuBusyError(f"{uuid} is in use by {by}; waited {limit_s:g} s for {path}")
-            if waited_s > _SILENCE_S and not is_told:
+            if waited_s > silence_s and not is_told:
                 _log.warning("waiting for %s, in use by %s", uuid, by)
                 is_told = True
             time.sleep(_POLL_S)
