@@ -50,7 +50,7 @@ from solkit.adapters.triton_compiler import (
 from solkit.core import Binding, Device, Value
 from solkit.core.recordings import PrecompiledKernel, RecordedLaunch
 from solkit.datasets.launch_files import TORCH_DTYPES, kernel_file_text
-from solkit.errors import SolkitError, UnsupportedError
+from solkit.errors import UnsupportedError
 
 __all__ = ["find_launchable", "install", "warm_launch"]
 
@@ -268,7 +268,7 @@ def warm_launch(record: RecordedLaunch, launchable: Launchable) -> PrecompiledKe
     with _noted_compiles() as events:
         try:
             _warm(record, launchable)
-        except (SolkitError, *_SKIPPED, TypeError, ValueError, LookupError) as error:
+        except Exception as error:  # libraries, compilers and pruning functions raise anything
             why = f"{type(error).__name__}: {error}".partition("\n")[0]
             return PrecompiledKernel(name, launcher, *_keys(events), why)
     return PrecompiledKernel(name, launcher, *_keys(events))

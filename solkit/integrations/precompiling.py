@@ -154,8 +154,10 @@ def _compile(record: RecordedLaunch) -> PrecompiledKernel:
 
     try:
         launchable = find_launchable(record)
-    except SolkitError as error:
-        return PrecompiledKernel(record.launch.name, record.launcher, why=str(error))
+    except Exception as error:  # a recorded text, or a library's import, may raise anything
+        text = str(error) if isinstance(error, SolkitError) else f"{type(error).__name__}: {error}"
+        why = text.partition("\n")[0]
+        return PrecompiledKernel(record.launch.name, record.launcher, why=why)
     return warm_launch(record, launchable)
 
 

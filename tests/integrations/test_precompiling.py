@@ -212,6 +212,20 @@ def test_inductors_file_for_another_architecture_is_not_compiled(inductor_record
         warm_launches.find_launchable(replace(inductor_record, inductor_source=""))
 
 
+@pytest.mark.parametrize("step", ["find_launchable", "_warm"])
+def test_whatever_a_library_or_compiler_raises_is_why_that_launch_is_not_compiled(
+    monkeypatch, step
+):
+    def fail(*_):
+        raise RuntimeError("PassManager::run failed\nin a long dump")
+
+    monkeypatch.setattr(warm_launches, "find_launchable", lambda _: None)
+    monkeypatch.setattr(warm_launches, step, fail)
+    record = SimpleNamespace(launch=SimpleNamespace(name="kernel"), launcher="jit")
+    result = precompiling._compile(record)
+    assert (result.kernel, result.why) == ("kernel", "RuntimeError: PassManager::run failed")
+
+
 def test_a_text_without_any_key_that_holds_is_said(monkeypatch):
     monkeypatch.setattr(warm_launches._STATE, "is_same_triton", False)
     program = KernelProgram("f", {"f": KernelFunction("def f(): pass\n")})
