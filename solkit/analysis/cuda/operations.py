@@ -14,7 +14,7 @@ from solkit.analysis.common.ptx_code import Statement
 from solkit.analysis.interpreter.control_flow import Instruction
 from solkit.analysis.triton.operations import CYCLES
 
-__all__ = ["chain_of", "lane_operations", "warp_operations"]
+__all__ = ["chain_of", "described_operations", "lane_operations", "warp_operations"]
 
 _APPROXIMATE = frozenset("ex2 lg2 sin cos tanh rsqrt rcp sqrt".split())
 _PLAIN = {"add": 1.0, "sub": 1.0, "mul": 1.0, "fma": 2.0, "mad": 2.0}
@@ -32,7 +32,17 @@ _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 _TYPES = {
     **{"f16": "fp16", "bf16": "bf16", "tf32": "tf32", "f64": "fp64", "e4m3": "fp8", "e5m2": "fp8"},
     **dict.fromkeys(("s8", "u8"), "int8"), **dict.fromkeys(("s4", "u4"), "int4"), "b1": "int1",
+    **dict.fromkeys(("e2m1", "e2m3", "e3m2"), "fp8"),
 }  # fmt: skip
+_SUMS = ("f32", "s32")
+_FP4 = frozenset(("kind::mxf4", "kind::mxf4nvf4"))
+_KINDS = {
+    **{"kind::f16": ("fp16", 16), "kind::tf32": ("tf32", 8), "kind::i8": ("int8", 32)},
+    **dict.fromkeys(("kind::f8f6f4", "kind::mxf8f6f4"), ("fp8", 32)),
+    **dict.fromkeys(_FP4, ("fp4", 64)),
+}
+"""Type and k of a dense ``tcgen05.mma``."""
+_DESCRIPTOR = 3  # operand of tcgen05.mma, behind the sum and both factors
 _GROUP_WARPS = 4
 _MMA_CYCLES = 33
 """A dependent ``mma.sync``. Luo et al. (2024), table of tensor core latencies, H100."""
@@ -61,22 +71,39 @@ def warp_operations(statement: Statement) -> Mapping[str, float]:
     Source of types and shapes: PTX ISA, mma, wmma.mma and wgmma.mma_async.
     """
     shape = _SHAPE.search(statement.opcode)
-    if (
-        statement.name not in ("mma", "wmma", "wgmma")
-        or shape is None
-        or "load" in statement.modifiers
-    ):
-        return {}
-    if "store" in statement.modifiers:
+    multiplies = statement.name in ("mma", "wmma", "wgmma")
+    if not multiplies or shape is None or not {"load", "store"}.isdisjoint(statement.modifiers):
         return {}
     m, n, k = map(int, shape.groups())
-    kinds = [
-        modifier for modifier in statement.modifiers if modifier in _TYPES or modifier == "f32"
-    ]
+    modifiers = statement.modifiers
+    kinds = [modifier for modifier in modifiers if modifier in _TYPES or modifier in _SUMS]
     factor = kinds[1] if len(kinds) >= 3 else "f16"  # wmma names no types of fp16's factors
+    kind = "fp4" if not _FP4.isdisjoint(modifiers) else _TYPES.get(factor, "tf32")
     warps = _GROUP_WARPS if statement.name == "wgmma" else 1
-    flops = 2.0 * m * n * k / warps / (2 if "sp" in statement.modifiers else 1)
-    return {f"tensor.{_TYPES.get(factor, 'tf32')}": flops}
+    is_sparse = any(modifier.partition("::")[0] == "sp" for modifier in modifiers)
+    return {f"tensor.{kind}": 2.0 * m * n * k / warps / (2 if is_sparse else 1)}
+
+
+def described_operations(statement: Statement, constants: Mapping[str, int]) -> Mapping[str, float]:
+    """Return operations of a ``tcgen05.mma``, whose descriptor says them; empty if it is unknown.
+
+    Source: PTX ISA 8.7, tcgen05.mma, "Instruction descriptor".
+
+    Args:
+        statement: any.
+        constants: numbers in registers, as far as the code has them.
+    """
+    kinds = [modifier for modifier in statement.modifiers if modifier in _KINDS]
+    if statement.name != "tcgen05" or not kinds or len(statement.operands) <= _DESCRIPTOR:
+        return {}
+    described = constants.get(statement.operands[_DESCRIPTOR])
+    if described is None:
+        return {}
+    kind, k = _KINDS[kinds[0]]
+    n = (described >> 17 & 63) * 8
+    m = (described >> 24 & 31) * 16
+    is_bf16 = kind == "fp16" and described >> 7 & 7 == 1
+    return {f"tensor.{'bf16' if is_bf16 else kind}": 2.0 * m * n * k}
 
 
 def chain_of(instructions: Sequence[Instruction]) -> float:

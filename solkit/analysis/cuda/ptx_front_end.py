@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
@@ -15,7 +16,12 @@ from solkit.analysis.common.ptx_code import ADDRESS, Statement
 from solkit.analysis.common.ptx_numbers import as_bits, operation, type_of
 from solkit.analysis.common.regions import ADDRESS_BITS
 from solkit.analysis.cuda.bulk_copies import BulkCopy, bulk_copy_of, row_bulk, tile_bulk
-from solkit.analysis.cuda.operations import chain_of, lane_operations, warp_operations
+from solkit.analysis.cuda.operations import (
+    chain_of,
+    described_operations,
+    lane_operations,
+    warp_operations,
+)
 from solkit.analysis.cuda.ptx_kernel import Kernel
 from solkit.analysis.interpreter.control_flow import ControlFlow, Instruction
 from solkit.analysis.interpreter.front_end import (
@@ -100,6 +106,7 @@ class PTXFrontEnd(FrontEnd):
                       if isinstance(a, TensorArgument)}  # fmt: skip
         self.sizes |= {s.name: s.size_bytes for s in kernel.symbols.values() if s.space == "global"}
         self.shared_runs = _shared_runs(kernel.flow)
+        self.constants = _constants_of(kernel)
         super().__init__(kernel.flow, storages)
 
     # ---------------------------------------------------------------------------------- names
@@ -129,6 +136,8 @@ class PTXFrontEnd(FrontEnd):
             return _UNSEEN["bulk"]
         if statement.name in ("wgmma", "tcgen05") and _MULTIPLIES.isdisjoint(statement.modifiers):
             return ""
+        if statement.name == "tcgen05" and not described_operations(statement, self.constants):
+            return "operations of tcgen05.mma, and what it reads of shared memory, are not counted"
         elsewhere = [m for m in statement.modifiers if m in UNFOLLOWED]
         key = elsewhere[0] if elsewhere and instruction.memory else statement.name
         return _UNSEEN.get(key, "")
@@ -369,9 +378,8 @@ class PTXFrontEnd(FrontEnd):
         """See `FrontEnd`."""
         statement: Statement = instruction.source
         waits = statement.name in ("bar", "barrier") and "warp" not in statement.modifiers
-        return Cost(
-            lane_operations(statement), warp_operations(statement), statement.name != "mov", waits
-        )
+        products = warp_operations(statement) or described_operations(statement, self.constants)
+        return Cost(lane_operations(statement), products, statement.name != "mov", waits)
 
     def chain_cycles(self, instructions: Sequence[Instruction]) -> float:
         """See `FrontEnd`."""
@@ -411,6 +419,17 @@ def _tensors_of(
             yield parameter.name, 0, argument
         elif isinstance(argument, PackedArgument):
             yield from ((parameter.name, offset, t) for offset, t in argument.tensors.items())
+
+
+def _constants_of(kernel: Kernel) -> dict[str, int]:
+    """Return the numbers that registers hold throughout."""
+    written = Counter(name for i in kernel.flow.instructions for name in i.written)
+    moves = (s.operands for s in kernel.statements if s.name == "mov" and len(s.operands) > 1)
+    return {
+        register: int(value, 0) & 0xFFFFFFFF
+        for register, value in moves
+        if written[register] == 1 and re.fullmatch(r"-?(0[xX][\da-fA-F]+|\d+)", value)
+    }
 
 
 def _is_unread_bulk(statement: Statement) -> bool:
