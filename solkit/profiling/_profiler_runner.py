@@ -91,4 +91,9 @@ def main(trace: str, limit: int, flow: str, script: str, *arguments: str) -> Non
 def _write(profiler: profile, trace: str, flow: str) -> None:
     profiler.export_chrome_trace(trace)
     if flow:
-        Path(flow).write_text(json.dumps(torch_profiler.tensor_flow(profiler)), encoding="utf-8")
+        try:
+            text = json.dumps(torch_profiler.tensor_flow(profiler))
+            Path(flow).write_text(text, encoding="utf-8")
+        except Exception as error:  # of the profiler's insides: the trace is written
+            why = f"{type(error).__name__}: {error}"
+            print(f"solkit: what flows between operators is not known: {why}", file=sys.stderr)

@@ -6,6 +6,8 @@ import contextlib
 import signal
 import sys
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -154,3 +156,15 @@ def test_a_profiled_script_skips_its_first_calls_and_tells_of_its_failure(
     found = solkit.profile("t.py", ["5"], calls=2, trace_out=kept, time_limit_s=9.0)
     assert (found.path, found.failure, found.steps) == ("t.py", "t.py: failed", 2)
     assert kept.exists()
+
+
+def test_a_profiler_that_does_not_say_what_flows_leaves_the_trace(tmp_path, monkeypatch, capsys):
+    def fail(_):
+        raise RecursionError("deep")
+
+    monkeypatch.setattr(_profiler_runner.torch_profiler, "tensor_flow", fail)
+    session = SimpleNamespace(export_chrome_trace=lambda path: Path(path).write_text("{}"))
+    trace, flow = tmp_path / "trace.json", tmp_path / "flow.json"
+    _profiler_runner._write(session, str(trace), str(flow))
+    assert (trace.exists(), flow.exists()) == (True, False)
+    assert "what flows between operators is not known: RecursionError" in capsys.readouterr().err
