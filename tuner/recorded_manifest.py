@@ -118,7 +118,8 @@ def tuned_folder_of(batch: Batch, kernels: Sequence[RecordedKernel], verified: b
     kernels = [kernel for kernel in kernels if launches_as_recorded(kernel)]
     entries = (entry for item in batch.items for entry in _entries(item, kernels, verified))
     versions = {name: batch.environment.get(name) or "" for name in ("torch", "triton")}
-    programs = {e.launch.program.digest for k in kernels for e in k.launches if e.launch.program}
+    looked_at = () if batch.interrupted else kernels  # else the next search goes on
+    programs = {e.launch.program.digest for k in looked_at for e in k.launches if e.launch.program}
     return TunedFolder(
         *(batch.device, versions["torch"], versions["triton"]), tuple(entries), tuple(programs)
     )

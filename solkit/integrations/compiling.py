@@ -284,10 +284,11 @@ class _Session:
 
         on = _device_index()
         settings = BatchSettings(on=f"cuda:{on}" if on else None, extended=self._tuned)
-        batch(self.folder, gpu_minutes=gpu_s / 60, settings=settings)
+        result = batch(self.folder, gpu_minutes=gpu_s / 60, settings=settings)
         tuned = read_tuned_folder(self.folder)
-        tuned = tuned.extended(TunedFolder("", programs=tuple(programs)))
-        write_tuned_folder(self.folder, tuned)  # what cannot be launched again is known, too
+        if not result.interrupted:  # what cannot be launched again is known, too
+            tuned = tuned.extended(TunedFolder("", programs=tuple(programs)))
+            write_tuned_folder(self.folder, tuned)
         self._tuned = tuned
         applying.apply_further(tuned, self.folder)
         return live_tuned.replace_compiled()

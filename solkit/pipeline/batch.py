@@ -260,7 +260,8 @@ class _Batch:
             finally:
                 self._merge_into_database(database, log)
         items = self._write_emitted(works, course.items(gpu, log))
-        self._write_tuned_folder(replace(result, items=tuple(items)), verified=not keeps)
+        held = replace(result, items=tuple(items), interrupted=self.interrupted)
+        self._write_tuned_folder(held, verified=not keeps)
         return replace(
             result,
             items=tuple(items),

@@ -41,14 +41,15 @@ def on_a_gpu(monkeypatch):
 
 
 @pytest.fixture
-def tuned_by_batch(monkeypatch):
+def tuned_by_batch(monkeypatch, request):
     """Batches that were asked for; each finds a configuration at once."""
-    asked = []
+    asked, interrupted = [], getattr(request, "param", False)
 
     def batch(folder, *, gpu_minutes, settings):
         asked.append((folder, 60 * gpu_minutes, settings.on))
         tuned = TunedFolder("h100-sxm", "", triton.__version__, (entry(),))
         write_tuned_folder(folder, tuned.extended(settings.extended))
+        return SimpleNamespace(interrupted=interrupted)
 
     monkeypatch.setattr(importlib.import_module("solkit.pipeline.batch"), "batch", batch)
     return asked
@@ -138,6 +139,17 @@ def test_a_second_process_applies_the_folder_and_searches_nothing(
         assert [run(), run(), run()] == [7, 7, 7]
         assert [e.kernel for e in applying._STATE.chooser.tuned.entries] == [KERNEL.__name__]
     assert len(tuned_by_batch) == 1
+
+
+@pytest.mark.parametrize("tuned_by_batch", [True], indirect=True)
+def test_what_an_interrupted_search_did_not_reach_is_tuned_by_the_next_process(
+    tmp_path, tuned_by_batch, monkeypatch
+):
+    for _ in range(2):
+        begin_a_process(monkeypatch)
+        run = calls_of(compiling._session_of(tmp_path, 5.0), lambda: 0)
+        run(), run()
+    assert len(tuned_by_batch) == 2
 
 
 @pytest.mark.parametrize("restarts", [False, True])

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -54,7 +55,7 @@ from solkit.measure.benches import RecordedBench
 from solkit.processes.startup import program_environment
 from solkit.roofline import devices
 from solkit.tuner.manifest import read_manifest
-from solkit.tuner.recorded_manifest import profiled_manifest_of
+from solkit.tuner.recorded_manifest import profiled_manifest_of, tuned_folder_of
 
 HERE = Path(__file__).parent
 
@@ -893,9 +894,12 @@ def test_a_folder_is_extended_by_what_it_does_not_know(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     recorded(tmp_path, add)
     rows = recorded_rows(file_of(tmp_path, "add_kernel"), lambda params: 512.0 / params["BLOCK"])
-    solkit.batch(tmp_path, gpu_minutes=1.0, bench=RecordedBench(rows))
+    result = solkit.batch(tmp_path, gpu_minutes=1.0, bench=RecordedBench(rows))
     first = read_tuned_folder(tmp_path)
     assert first.programs == (program_digest(call_kernels.add_kernel),)
+    kernels, _ = kernels_of_recording(read_launch_recording(tmp_path))
+    cut_short = replace(result, interrupted=True)
+    assert tuned_folder_of(cut_short, kernels, verified=False).programs == ()
 
     out, grid = torch.empty(512), lambda meta: (triton.cdiv(512, meta["BLOCK"]),)
     recorded(tmp_path, lambda: recorded_kernels.listed_kernel[grid](out, 512))
