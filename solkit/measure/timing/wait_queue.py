@@ -14,6 +14,7 @@ import time
 
 __all__ = ["has_waiter", "is_first", "join_queue"]
 
+_GETLK, _SETLK = 36, 37  # F_OFD_GETLK and F_OFD_SETLK: a Python for old systems lacks the names
 _FORMAT = "hhqqi4x"
 """``struct flock`` of 64-bit Linux: type, whence, start, length (0: up to the end), process."""
 
@@ -30,7 +31,7 @@ def join_queue(file: int) -> int | None:
     place = time.monotonic_ns()
     while True:
         try:
-            _lock_bytes(file, fcntl.F_OFD_SETLK, place, 1)
+            _lock_bytes(file, _SETLK, place, 1)
         except OSError as error:
             if error.errno not in (errno.EAGAIN, errno.EACCES):
                 return None
@@ -51,7 +52,7 @@ def has_waiter(file: int) -> bool:
 
 def _is_locked(file: int, start: int, length: int) -> bool:
     try:
-        return _lock_bytes(file, fcntl.F_OFD_GETLK, start, length) != fcntl.F_UNLCK
+        return _lock_bytes(file, _GETLK, start, length) != fcntl.F_UNLCK
     except OSError:
         return False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import shutil
@@ -290,6 +291,10 @@ def test_a_waiter_that_does_not_take_a_free_gpu_is_passed(monkeypatch):
         take(limit_s=0.1)
     monkeypatch.setattr(lock, "_ASLEEP_S", 0.1)
     assert take(limit_s=300)
+
+
+def test_the_locks_are_the_systems():
+    assert (wait_queue._GETLK, wait_queue._SETLK) == (fcntl.F_OFD_GETLK, fcntl.F_OFD_SETLK)
 
 
 def test_a_system_without_such_locks_has_no_order_but_a_lock(monkeypatch):
