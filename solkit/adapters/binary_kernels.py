@@ -150,6 +150,8 @@ class BinaryKernel(ForeignKernel):
 
     def compile(self, kernel: Specialisation, device: Device) -> Compiled:
         """See `ForeignKernel`."""
+        if device.vendor != "NVIDIA":
+            return Compiled(unread=f"{self.file} is code of NVIDIA's, {device.name} runs other")
         start = time.perf_counter()
         ptx = self.data.decode(errors="replace") if self.is_ptx else ""
         try:

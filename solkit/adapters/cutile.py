@@ -78,6 +78,8 @@ class CutileKernel(ForeignKernel):
 
     def compile(self, kernel: Specialisation, device: Device) -> Compiled:
         """See `ForeignKernel`."""
+        if device.vendor != "NVIDIA":
+            return Compiled(unread=f"cuTile makes no code for {device.name}")
         start, signature = time.perf_counter(), kernel.options["signature"]
         compiler = importlib.import_module("cuda.tile._compile")
         errors = importlib.import_module("cuda.tile._exception")

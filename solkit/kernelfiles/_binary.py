@@ -143,7 +143,7 @@ class BinaryFile(TritonKernel):
         if self._launch is _UNDESCRIBED:
             beside = f"{self._description_path().name} beside it"
             raise ParamsError(
-                f"{self._path} needs a launch: {beside}, or --launch "
+                f"{self._path} needs a launch: {beside}, or of solkit score --launch "
                 "'grid=1024; block=256; args=fp32[1048576], fp32[1048576], 1048576; outputs=1'"
             )
         return super().workload(shape, own, device)

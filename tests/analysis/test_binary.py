@@ -127,6 +127,13 @@ def test_machine_code_of_another_gpu_is_no_verdict(in_child, softmax):
     assert any("is for sm_90" in note and "sm_100" in note for note in analysis.notes)
 
 
+def test_ptx_on_a_gpu_of_another_vendor_is_no_verdict(in_child, ptx):
+    analysis = in_child(lambda: analysed(ptx, "mi300x", launch=IN_A_LINE), device="mi300x")
+    (kernel,) = analysis.kernels
+    assert kernel.error is None
+    assert any("is code of NVIDIA's, AMD" in note for note in analysis.notes), analysis.notes
+
+
 def test_ptx_that_is_wrong_is_the_kernels_fault(in_child, ptx):
     ptx.write_text(PTX.replace("add.f32 %f2", "add.f33 %f2"))
     (kernel,) = in_child(lambda: analysed(ptx, launch=IN_A_LINE)).kernels
@@ -136,7 +143,9 @@ def test_ptx_that_is_wrong_is_the_kernels_fault(in_child, ptx):
 
 def test_without_a_launch_both_ways_to_give_one_are_named(in_child, ptx):
     def child():
-        with pytest.raises(ParamsError, match=r"doubled\.launch\.toml beside it, or --launch"):
+        with pytest.raises(
+            ParamsError, match=r"doubled\.launch\.toml beside it, or of solkit score --launch"
+        ):
             analysed(ptx)
 
     in_child(child)
