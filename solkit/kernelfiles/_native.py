@@ -126,13 +126,15 @@ class NativeKernel(LoadedKernel):
         try:
             if isinstance(said, dict) and (unknown := set(said) - {"graph", "reuse_bytes"}):
                 raise ValueError(f"{', '.join(sorted(map(str, unknown)))} is none of its keys")
-            return from_json(Deployment, said)
+            deployment = from_json(Deployment, said)
+            _check_reuse(deployment, self._reference)
         except ValueError as error:
             raise KernelFileError(
                 f'deployed() returns {said!r}; expected e.g. {{"graph": True, "reuse_bytes": '
                 f'{{"x": 1048576, "y": None}}}}: {error}',
                 path,
             ) from error
+        return deployment
 
     def workload(
         self,
@@ -208,6 +210,18 @@ class NativeKernel(LoadedKernel):
             as_dtype = isinstance(kind, torch.dtype) and isinstance(value, str)
             bound[name] = to_dtype(str(value), file_of_module(self._module)) if as_dtype else value
         return functools.partial(self._kernel, **bound)
+
+
+def _check_reuse(deployment: Deployment, reference: Callable[..., Any]) -> None:
+    """Check what is said of tensors; raises ValueError."""
+    parameters = inspect.signature(reference).parameters
+    is_open = any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters.values())
+    for name, size in deployment.reuse_bytes.items():
+        if not is_open and name.partition("[")[0] not in parameters:
+            listed = ", ".join(parameters)
+            raise ValueError(f"the reference has no argument {name!r}; it has {listed}")
+        if size is not None and size < 0:
+            raise ValueError(f"{name} has {size} bytes; expected 0 or more, or None")
 
 
 def _require_function(module: ModuleType, name: str, expected: str) -> Callable[..., Any]:

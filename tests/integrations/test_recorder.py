@@ -48,7 +48,7 @@ from solkit.datasets.launch_recordings import (
     write_kernel_files,
 )
 from solkit.datasets.tuned_folder import read_tuned_folder
-from solkit.errors import InputError
+from solkit.errors import InputError, KernelFileError
 from solkit.integrations import recorder as recorder_module
 from solkit.integrations.recorder import LaunchRecorder
 from solkit.measure.benches import RecordedBench
@@ -980,3 +980,19 @@ def test_an_edited_way_of_deployment_still_launches_what_was_recorded(tmp_path):
     (kernel,), _ = kernels_of_recording(read_launch_recording(tmp_path))
     assert launches_as_recorded(kernel)
     assert kernelfiles.load(str(file)).deployment({}) == Deployment()
+
+
+@pytest.mark.parametrize(
+    ("reuse", "message"),
+    [
+        ({"x": 4000}, "the reference has no argument 'x'; it has x_ptr, "),
+        ({"x_ptr": -1}, "x_ptr has -1 bytes; expected 0 or more, or None"),
+    ],
+)
+def test_a_way_of_deployment_that_cannot_be_is_named(tmp_path, reuse, message):
+    add_to(tmp_path, 2)
+    file = file_of(tmp_path, "add_kernel")
+    said = f"\n\ndef deployed(shape):\n    return {{'reuse_bytes': {reuse!r}}}\n"
+    file.write_text(file.read_text() + said)
+    with pytest.raises(KernelFileError, match=message):
+        kernelfiles.load(str(file)).deployment({})
