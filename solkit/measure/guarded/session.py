@@ -99,7 +99,7 @@ class Session:
         self._uses, self._idle_since_s = 0, 0.0
         self._is_closed = threading.Event()  # nothing watches the GPU
         self._is_closed.set()
-        self.on_leave: Callable[[], object] = lambda: None  # called once the GPU is another's
+        self.on_leave: Callable[[], object] = lambda: None  # called when the GPU may be another's
 
     def __enter__(self) -> Session:
         return self
@@ -146,7 +146,10 @@ class Session:
         """
         with self._using_gpu():
             self._await_preparation()
-            if (self._processes.held_s or 0.0) > _TURN_S:
+            held_s = self._processes.held_s
+            if held_s is None:  # not yet, or no more: a candidate that hangs costs the processes
+                self.on_leave()
+            elif held_s > _TURN_S:
                 self._leave_gpu()
             self._processes.await_gpu()
 

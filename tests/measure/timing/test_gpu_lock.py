@@ -505,17 +505,18 @@ def session(monkeypatch, one_gpu):  # noqa: ARG001
     monkeypatch.setattr(sessions, "_LOOK_S", 0.01)
     monkeypatch.setattr(sessions, "_IDLE_S", 0.05)
     monkeypatch.setattr(of_a_session.Processes, "_restart", lambda own: own.restarts.append(1))
-    with Session(MeasureSettings(patience_s=0.1)) as session:
+    with Session(MeasureSettings(patience_s=300)) as session:
         session._processes.restarts = []
         session.left = []
-        session.on_leave = lambda: session.left.append(1)
         session.await_gpu()
+        session.on_leave = lambda: session.left.append(1)
         yield session
 
 
 def test_a_session_that_is_idle_leaves_the_gpu_to_one_that_waits(session, hold):
     other = hold()
     assert session.left == [1]
+    session._processes._patience_s = 0.1
     again = threading.Thread(target=session.await_gpu)
     again.start()
     until(places)
@@ -523,7 +524,7 @@ def test_a_session_that_is_idle_leaves_the_gpu_to_one_that_waits(session, hold):
     assert again.is_alive(), "its patience has no end: it had the GPU before"
     other.stdin.close()
     again.join()
-    assert session._processes.restarts == [1]
+    assert (session.left[0], session._processes.restarts) == (1, [1])
     with pytest.raises(GpuBusyError, match=f"process {os.getpid()}"):
         take(limit_s=0)
 
@@ -532,6 +533,16 @@ def test_a_session_that_is_alone_keeps_the_gpu(session):
     time.sleep(0.2)
     session.await_gpu()
     assert (session.left, session._processes.restarts) == ([], [])
+
+
+def test_a_session_whose_processes_ended_says_so_before_it_waits_again(session):
+    session._processes.close()  # as after a candidate that hangs: the GPU is free
+    with exclusive_gpu(UUID, 0):
+        again = threading.Thread(target=session.await_gpu)
+        again.start()
+        until(places)
+        assert session.left, "waiting must not count as time with the GPU"
+    again.join()
 
 
 def test_a_session_leaves_the_gpu_in_no_request(session, waiting):
