@@ -19,6 +19,9 @@ __all__ = ["SECTOR_BYTES", "BulkCopy", "bulk_copy_of", "row_bulk", "tile_bulk"]
 SECTOR_BYTES = SECTOR
 """Bytes of the pieces in which a bulk copy is counted."""
 
+_MOST_BYTES = 1 << 18
+"""More than the shared memory of a block."""
+
 _DESCRIBED = re.compile(r"\[\s*([%\w$]+)\s*(?:\+\s*(-?\w+)\s*)?,\s*\{([^}]*)\}")
 """The operand of a tensor's copy: its descriptor's address and coordinates."""
 
@@ -67,18 +70,19 @@ def bulk_copy_of(statement: Statement) -> BulkCopy | None:
     return BulkCopy(kind, operands[0 if is_store else 1], size)
 
 
-def row_bulk(addresses: Array, size_bytes: int) -> Bulk:
+def row_bulk(addresses: Array, sizes: Array) -> Bulk:
     """Return what a copy of adjacent bytes touches.
 
     Args:
         addresses: of its first byte, of shape [blocks, threads].
-        size_bytes: of the copy.
+        sizes: of the copy in bytes, likewise; what exceeds shared memory is none of a copy's.
     """
-    offsets = _granules(size_bytes)
+    offsets = _granules(int(sizes.clip(0, _MOST_BYTES).max()))
 
     def pieces(thread: int) -> tuple[Array, Array]:
         touched = _column(addresses, thread) + offsets[None, :]
-        return touched, np.ones(touched.shape, bool)
+        there = offsets[None, :] < _column(sizes, thread)
+        return touched, np.broadcast_to(there, touched.shape)
 
     return Bulk(addresses, pieces)
 

@@ -261,12 +261,7 @@ class PTXFrontEnd(FrontEnd):
             return None
         if copy.size:
             size = threads.value(self._operand(copy.size, threads))
-            is_known = size is not None and bool((size == size.flat[0]).all())
-            return (
-                row_bulk(address + offset, int(size.flat[0]))
-                if size is not None and is_known
-                else None
-            )
+            return None if size is None else row_bulk(address + offset, size)
         coordinates = [threads.value(self._operand(at, threads)) for at in copy.coordinates]
         tensor = self.descriptors.get(int(address.flat[0]) + offset)
         places = [at for at in coordinates if at is not None]

@@ -219,3 +219,24 @@ $L__BB0_9:"""
     seen = requests_of(body, [tensor(1), written], blocks=blocks, threads=256)
     (store,) = seen.accesses
     assert store.requested_bytes == store.unique_bytes == storage_bytes
+
+
+def test_a_copy_of_adjacent_bytes_ends_where_the_last_block_has_less():
+    body = f"""{ELECTED}
+	ld.param.u64 	%rd3, [tiles_param_1];
+	mov.u32 	%r11, %ctaid.x;
+	mul.wide.s32 	%rd5, %r11, 2048;
+	add.s64 	%rd6, %rd3, %rd5;
+	setp.eq.s32 	%p4, %r11, 3;
+	selp.b32 	%r14, 512, 2048, %p4;
+	setp.ge.s32 	%p2, %r1, 32;
+	or.pred 	%p3, %p1, %p2;
+	@%p3 bra 	$L__BB0_9;
+	cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r20], [%rd6], %r14, [%r20];
+$L__BB0_9:
+"""
+    flat = TensorArgument(7, 3 * 2048 + 512, 0, (6656,), (1,), 1)
+    seen = requests_of(body, [None, flat])
+    (access,) = seen.accesses
+    assert (access.requests, access.requested_bytes, access.unique_bytes) == (4, 6656, 6656)
+    assert seen.guesses == ()
