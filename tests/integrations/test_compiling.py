@@ -58,15 +58,21 @@ def tuned_by_batch(monkeypatch, request):
 @pytest.fixture(autouse=True)
 def launched(monkeypatch):
     """Programs that recorders of sessions see: the digest of one, by default."""
-    programs = ["digest"]
+    programs, recorders = ["digest"], []
 
     class Recorder(compiling.LaunchRecorder):
+        def start(self):
+            recorders.append(self)
+            super().start()
+
         def close(self):
             super().close()
             self.programs |= set(programs) - self._known_programs
 
     monkeypatch.setattr(compiling, "LaunchRecorder", Recorder)
-    return programs
+    yield programs
+    for recorder in reversed(recorders):
+        recorder.close()
 
 
 def calls_of(session, compiled):
