@@ -51,6 +51,7 @@ __all__ = [
         "applied",
         "apply",
         "apply_from_environment",
+        "empty_folder",
         "environment_for",
         "gpu_and_triton",
     ),
@@ -92,6 +93,13 @@ def gpu_and_triton(device_index: int = 0) -> str:
     import triton
 
     return f"{_live_device(device_index) or 'unknown-gpu'}-triton-{_release(triton.__version__)}"
+
+
+def empty_folder(device_index: int = 0) -> TunedFolder:
+    """Return a tuned folder's content for a GPU of this machine, without any entry."""
+    import triton
+
+    return TunedFolder(_live_device(device_index), "", triton.__version__)
 
 
 def is_for_this_gpu(tuned: TunedFolder, device_index: int = 0) -> bool:

@@ -28,6 +28,7 @@ import torch
 from solkit.adapters import live_tuned
 from solkit.core import BatchSettings
 from solkit.core.tuned import TunedFolder
+from solkit.datasets.launch_recordings import kernels_of_recording, read_launch_recording
 from solkit.datasets.tuned_folder import read_tuned_folder, write_tuned_folder
 from solkit.errors import InputError, SolkitError, UnsupportedError
 from solkit.integrations import applying
@@ -212,7 +213,7 @@ class _Session:
             tuned = read_tuned_folder(self.folder)
             if applying.is_for_this_gpu(tuned, _device_index()):
                 return tuned
-        return TunedFolder("")
+        return applying.empty_folder(_device_index())
 
     def _say(self, what: str) -> None:
         print(f"solkit: {self.folder} {what}", file=sys.stderr)
@@ -282,6 +283,11 @@ class _Session:
         """Tune, and return how many compiled kernels got another configuration."""
         from solkit.pipeline.batch import batch
 
+        if reasons := _obstacles(self.folder, programs):
+            seen = TunedFolder("", programs=tuple(programs))
+            self._tuned = (self._tuned or self._read_folder()).extended(seen)
+            write_tuned_folder(self.folder, self._tuned)  # so that it is said once
+            raise InputError(f"nothing can be launched again. {' '.join(reasons)}")
         on = _device_index()
         settings = BatchSettings(on=f"cuda:{on}" if on else None, extended=self._tuned)
         result = batch(self.folder, gpu_minutes=gpu_s / 60, settings=settings)
@@ -292,6 +298,13 @@ class _Session:
         self._tuned = tuned
         applying.apply_further(tuned, self.folder)
         return live_tuned.replace_compiled()
+
+
+def _obstacles(folder: Path, programs: Collection[str]) -> tuple[str, ...]:
+    """Say why none of some recorded programs can be launched again; nothing if one can."""
+    kernels, reasons = kernels_of_recording(read_launch_recording(folder))
+    launched = {e.launch.program.digest for k in kernels for e in k.launches if e.launch.program}
+    return () if launched & set(programs) else reasons or ("Nothing was recorded.",)
 
 
 def _why(error: Exception) -> str:

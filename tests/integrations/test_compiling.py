@@ -18,6 +18,7 @@ from solkit.datasets.tuned_folder import read_tuned_folder, write_tuned_folder
 from solkit.errors import InputError, UnsupportedError
 from solkit.integrations import applying, compiling
 
+OBSTACLES = compiling._obstacles
 TUNED = {"XBLOCK": 512, "num_warps": 8, "num_stages": 1}
 
 
@@ -70,6 +71,7 @@ def launched(monkeypatch):
             self.programs |= set(programs) - self._known_programs
 
     monkeypatch.setattr(compiling, "LaunchRecorder", Recorder)
+    monkeypatch.setattr(compiling, "_obstacles", lambda *_: ())
     yield programs
     for recorder in reversed(recorders):
         recorder.close()
@@ -170,6 +172,25 @@ def test_another_model_of_the_folder_is_tuned_too(
             begin_a_process(monkeypatch)
         assert len(tuned_by_batch) == min(number, 2)
     assert {"digest 1", "digest 2"} < read_tuned_folder(tmp_path).known_programs()
+
+
+def test_what_cannot_be_launched_again_is_said_once(tmp_path, tuned_by_batch, monkeypatch, capsys):
+    monkeypatch.setattr(compiling, "_obstacles", lambda *_: ("kernel: it has a hook.",))
+    for _ in range(2):
+        begin_a_process(monkeypatch)
+        run = calls_of(compiling._session_of(tmp_path, 5.0), lambda: 7)
+        assert [run(), run()] == [7, 7]
+    assert tuned_by_batch == []
+    assert capsys.readouterr().err.count("is not tuned: nothing can be launched again. kernel") == 1
+
+
+def test_a_recording_says_why_programs_cannot_be_launched_again(tmp_path, monkeypatch):
+    launch = SimpleNamespace(launch=SimpleNamespace(program=SimpleNamespace(digest="digest")))
+    kernels = (SimpleNamespace(launches=(launch,)),)
+    monkeypatch.setattr(compiling, "read_launch_recording", lambda _: None)
+    monkeypatch.setattr(compiling, "kernels_of_recording", lambda _: (kernels, ("other: hook.",)))
+    assert OBSTACLES(tmp_path, {"digest", "other"}) == ()
+    assert OBSTACLES(tmp_path, {"other"}) == ("other: hook.",)
 
 
 def test_a_later_budget_counts_though_the_first_was_none(tmp_path, tuned_by_batch):
