@@ -208,7 +208,7 @@ def test_a_cluster_that_ptx_declares_is_that_of_its_launch(in_child, ptx):
 )
 @pytest.mark.quick("$again-BB0_1", "%r-r")
 def test_ptx_that_a_person_wrote_is_followed_under_its_own_names(in_child, ptx, compilers, own):
-    looped = "mov.u32 %r4, 0;\n$again:\n ld.global.f32 %f1, [%rd5];\n add.u32 %r4, %r4, 1;"
+    looped = "mov.u32 %r4, 0;\n$again:\n ld.global.f32\n %f1,\n [%rd5];\n add.u32 %r4, %r4, 1;"
     looped += "\n setp.lt.u32 %p1, %r4, 3; /* three; in all */\n @%p1 bra $again;"
     text = PTX.replace("ld.global.f32 %f1, [%rd5];", looped).replace("$done:\n", "$done: ")
     ptx.write_text(text.replace(compilers, own))

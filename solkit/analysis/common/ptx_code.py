@@ -69,6 +69,10 @@ class PtxCode:
 
 _LABEL = re.compile(r"([A-Za-z_$%][\w$]*)\s*:(?!:)\s*")
 _COMMENT = re.compile(r"/\*.*?\*/", re.S)
+_SPREAD = re.compile(
+    r",[ \t]*\n[ \t]*|^([ \t]*(?:@!?[%\w]+[ \t]+)?[a-z]\w*(?:\.[\w:]+)+)[ \t]*\n", re.M
+)
+"""The end of a line within a statement: after a comma, or after the opcode."""
 _STATEMENT = re.compile(r"(?:@(!?%\w+)\s+)?([a-z][\w.:]*)\s*(.*)", re.S)
 _OPERAND = re.compile(r"\s*((?:\{[^}]*\}|\[[^\]]*\]|\([^)]*\)|[^,{\[(])+)")
 _INLINED = re.compile(r"inlined_at (\d+) (\d+) (\d+)")
@@ -85,7 +89,8 @@ def read_ptx(text: str, files: str = "") -> PtxCode:
         files: a text with the ``.file`` directives; the same by default.
     """
     names = dict(_FILE.findall(files or text))
-    text = _with_usual_registers(_with_own_names(_COMMENT.sub(" ", text)))
+    text = _SPREAD.sub(lambda end: f"{end[1] or ','} ", _COMMENT.sub(" ", text))
+    text = _with_usual_registers(_with_own_names(text))
     parts: list[_Part] = []
     labels: dict[str, int] = {}
     place: Place = ("", 0, 0)
