@@ -1,5 +1,6 @@
 """Names that docs/integrations.md leaves to its reader."""
 
+import torch
 import triton
 import triton.language as tl
 
@@ -21,3 +22,6 @@ def objective(trial):
     """The same, for Optuna."""
     names = {"ROWS": [1, 2, 4, 8], "num_warps": [2, 4, 8, 16]}
     return my_time_ms({name: trial.suggest_categorical(name, names[name]) for name in names})
+
+
+model = torch.nn.Linear(4, 4)
