@@ -1,4 +1,4 @@
-"""What does `triton.testing.do_bench` add to the time of a kernel? Needs a CUDA GPU; one minute.
+"""Time that `triton.testing.do_bench` adds to a kernel's own. Needs a CUDA GPU; one minute.
 
     python -m bench.do_bench_times [--json FILE]
 

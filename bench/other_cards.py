@@ -1,4 +1,4 @@
-"""How far is the kernel model from times that others published, on GPUs without a time of ours?
+"""The kernel model beside times that others published, on GPUs without a time of ours.
 
     PYTHONPATH=liger-kernel-0.8.0 python -m bench.other_cards liger LIGER_REPOSITORY --json A
     python -m bench.other_cards cutile LIGER_REPOSITORY --json B
@@ -41,11 +41,11 @@ from solkit.pipeline.rebuilding import Rebuilt, count_reasons, rebuild_rows
 from solkit.surrogate.compiled_features import modelled_ms
 
 EVENTS_MS = 0.003
-"""What CUDA events add to a time: docs/lab/measuring.md."""
+"""Time that CUDA events add to a time: docs/lab/measuring.md."""
 CLEAR = 1.2
 """Ratio of two published times from which their order is asked for."""
 LIMIT_S = 900.0
-"""Of one kernel: ptxas takes minutes where thousands of registers are spilled."""
+"""Limit of one kernel: ptxas takes minutes where thousands of registers are spilled."""
 HOST_MS = 0.03
 """Shorter calls may wait for the host: times of small sizes do not depend on the size."""
 

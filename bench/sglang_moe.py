@@ -81,10 +81,10 @@ def in_use(model: Model, tokens: int, device: str) -> Mapping[str, Value]:
     table = module.get_moe_configs(model.experts, model.width, None)
     if table is None:
         sizes = tokens, model.experts, model.width, model.hidden, model.top_k
-        found = module.get_default_config(*sizes, None, False)
+        config = module.get_default_config(*sizes, None, False)
     else:
-        found = table[min(table, key=lambda size: abs(size - tokens))]
-    return {"num_warps": 4, "num_stages": 3, **found}
+        config = table[min(table, key=lambda size: abs(size - tokens))]
+    return {"num_warps": 4, "num_stages": 3, **config}
 
 
 def files_of_others(model: Model, device: str) -> list[str]:
@@ -153,7 +153,7 @@ def line(name: str, key: Key) -> str:
 
 
 def speedup(key: Key) -> float:
-    """What the written file gains: 1 where the one in use stays."""
+    """Return the gain of the written file: 1 where the configuration in use stays."""
     tuned = key["tuned"]
     if tuned["verdict"] != "faster" or not tuned["final"]:
         return 1.0
@@ -162,13 +162,13 @@ def speedup(key: Key) -> float:
 
 def agrees(first: Key, second: Key) -> bool:
     """Tell whether two runs chose alike for a key, or choices that either found as fast."""
-    one, two = (key["tuned"]["best"] or key["tuned"]["default"] for key in (first, second))
-    if one["params"] == two["params"]:
+    choice, rival = (key["tuned"]["best"] or key["tuned"]["default"] for key in (first, second))
+    if choice["params"] == rival["params"]:
         return True
     alike = [row["params"] for key in (first, second) for row in key["tuned"]["equals"]]
-    if one["params"] in alike and two["params"] in alike:
+    if choice["params"] in alike and rival["params"] in alike:
         return True
-    return abs(one["time_ms"] / two["time_ms"] - 1) <= AGREES
+    return abs(choice["time_ms"] / rival["time_ms"] - 1) <= AGREES
 
 
 def summary(results: Mapping[str, Sequence[Sequence[Key]]]) -> bool:

@@ -68,7 +68,7 @@ NEAR = 0.98  # of the fastest's speed
 
 
 class Clock:
-    """What is left of the seconds that a run may take."""
+    """The rest of the seconds that a run may take."""
 
     def __init__(self, seconds):
         self.end_s = time.monotonic() + seconds

@@ -251,7 +251,7 @@ def write_generated_files(folder: Path, texts: Mapping[str, str]) -> None:
 
 
 _USERS = {"CONFIGS", "OUTPUTS", "SHAPES", "SPACE", "deployed", "fill", "inputs", "reference"}
-"""What a user may change of a kernel file without another kernel being launched."""
+"""Names of a kernel file that a user may change; the same kernel is launched."""
 
 
 def launches_as_recorded(kernel: RecordedKernel) -> bool:

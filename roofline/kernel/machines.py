@@ -1,4 +1,4 @@
-"""What the kernel model takes from an architecture, besides the rates of the device.
+"""Terms of the kernel model that an architecture sets, besides the rates of the device.
 
 One record an architecture. `solkit.roofline.kernel.model` names no vendor: it asks here. A figure
 that nobody measured says so, and a machine on which no kernel was timed is not validated.

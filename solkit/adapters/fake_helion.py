@@ -15,7 +15,6 @@ import contextlib
 import importlib.metadata
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -24,9 +23,10 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from solkit.adapters import helion_configs, launch_recording, versions
 from solkit.adapters.fake_cuda import user_line
+from solkit.adapters.listed_configs import ListedTuner
 from solkit.core import Value
 
-__all__ = ["HelionTuner", "install"]
+__all__ = ["install"]
 
 SAMPLED = 64
 """Configurations that stand for a kernel's space; Helion's own search starts from 100."""
@@ -37,35 +37,6 @@ def install(module: Any) -> None:
     """Fake the calls of Helion's kernels; `module` is ``helion.runtime.kernel``."""
     versions.warn_if_untested("helion", importlib.metadata.version("helion"))
     module.Kernel.__call__ = _call_kernel
-
-
-@dataclass(frozen=True)
-class HelionTuner:
-    """A kernel's configurations, with the attributes of a `triton.autotune`.
-
-    Attributes:
-        configs: what may be chosen.
-        early_config_prune, perf_model: Helion prunes nothing.
-    """
-
-    configs: tuple[HelionConfig, ...]
-    early_config_prune: None = None
-    perf_model: None = None
-
-
-@dataclass(frozen=True)
-class HelionConfig:
-    """A configuration as parameters.
-
-    Attributes:
-        params: as `helion_configs.params_of_config` gives them.
-    """
-
-    params: Mapping[str, Value]
-
-    def all_kwargs(self) -> Mapping[str, Value]:
-        """Return the parameters."""
-        return self.params
 
 
 def _call_kernel(kernel: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -116,7 +87,7 @@ def _choose_config(kernel: Any, bound: Any) -> Any:
         name = kernel.name
         if name not in seen.tuners:
             configs = listed if len(listed) > 1 else [*listed, *_sampled_configs(bound)]
-            seen.tuners[name] = HelionTuner(_distinct_params(bound, configs))
+            seen.tuners[name] = ListedTuner.of(_distinct_params(bound, configs))
         if len(listed) != 1:
             which = f"{len(listed)} configurations" if listed else "none given"
             sentence = f"helion.kernel {name}: {which}, showing {_described(config)}"
@@ -137,13 +108,13 @@ def _sampled_configs(bound: Any) -> Iterator[Any]:
         random.setstate(state)
 
 
-def _distinct_params(bound: Any, configs: Iterable[Any]) -> tuple[HelionConfig, ...]:
+def _distinct_params(bound: Any, configs: Iterable[Any]) -> Iterable[Mapping[str, Value]]:
     """Return configurations as parameters, each once, all with the same names."""
     normal = [dict(bound._normalized_config_copy(bound._normalize_config(c))) for c in configs]
     names = list(dict.fromkeys(name for config in normal for name in config))
     params = [helion_configs.params_of_config(config, names) for config in normal]
     unique = {tuple(point.items()): point for point in params}
-    return tuple(map(HelionConfig, unique.values()))
+    return unique.values()
 
 
 def _described(config: Mapping[str, Any]) -> str:

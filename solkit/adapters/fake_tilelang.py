@@ -26,7 +26,7 @@ from solkit.adapters.fake_cuda.contents import forget_contents
 from solkit.adapters.fake_cuda.guesses import user_line
 from solkit.adapters.generated_code import GeneratedCode, GeneratedLaunch, launch_generated
 from solkit.adapters.launch_recording import Argument, TensorArgument
-from solkit.adapters.tilelang_configs import TileLangTuner, choose_config
+from solkit.adapters.tilelang_configs import choose_config, tilelang_tuner
 from solkit.errors import UnsupportedError
 
 __all__ = ["install"]
@@ -404,7 +404,7 @@ def _call_autotuned(tuned: Any, /, *args: Any, **kwargs: Any) -> Any:
     if listed and not bound >= listed[0].keys():
         config = choose_config(listed, seen.params if seen else {}, name)
         if seen is not None:
-            seen.tuners.setdefault(name, TileLangTuner.of(listed))
+            seen.tuners.setdefault(name, tilelang_tuner(listed))
             if len(listed) > 1:
                 values = ", ".join(f"{key}={value}" for key, value in config.items())
                 which = f"{len(listed)} configurations, showing {values}"

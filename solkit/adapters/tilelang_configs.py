@@ -4,50 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from solkit.adapters.listed_configs import ListedTuner
 from solkit.core import Value
 from solkit.errors import ParamsError
 
-__all__ = ["TileLangTuner", "choose_config", "restrict_tilelang", "uses_tilelang"]
+__all__ = ["choose_config", "restrict_tilelang", "tilelang_tuner", "uses_tilelang"]
 
 _PLAIN = (bool, int, float, str)
 
 
-@dataclass(frozen=True)
-class TileLangConfig:
-    """A configuration as parameters.
-
-    Attributes:
-        params: its numbers, bools and strings.
-    """
-
-    params: Mapping[str, Value]
-
-    def all_kwargs(self) -> Mapping[str, Value]:
-        """Return the parameters."""
-        return self.params
-
-
-@dataclass(frozen=True)
-class TileLangTuner:
-    """The configurations of ``tilelang.autotune``, with the attributes of a `triton.autotune`.
-
-    Attributes:
-        configs: what may be chosen.
-        early_config_prune, perf_model: nothing is pruned.
-    """
-
-    configs: tuple[TileLangConfig, ...]
-    early_config_prune: None = None
-    perf_model: None = None
-
-    @classmethod
-    def of(cls, configs: Iterable[Mapping[str, Any]]) -> TileLangTuner:
-        """Return the tuner of configurations as TileLang takes them."""
-        return cls(tuple(TileLangConfig(_plain(config)) for config in configs))
+def tilelang_tuner(configs: Iterable[Mapping[str, Any]]) -> ListedTuner:
+    """Return the tuner of configurations as ``tilelang.autotune`` takes them."""
+    return ListedTuner.of(map(_plain, configs))
 
 
 def _plain(config: Mapping[str, Any]) -> dict[str, Value]:

@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any
 
 from solkit.adapters import fake_cuda, fake_triton
-from solkit.adapters.fake_helion import HelionTuner
 from solkit.adapters.fake_triton import Recording
 from solkit.adapters.helion_configs import uses_helion
-from solkit.adapters.tilelang_configs import TileLangTuner, uses_tilelang
+from solkit.adapters.listed_configs import ListedTuner
+from solkit.adapters.tilelang_configs import uses_tilelang
 from solkit.core import Space, Value
 from solkit.kernelfiles import LoadedKernel
 from solkit.kernelfiles._source import autotuners_elsewhere, space_of_tuners
@@ -39,7 +39,7 @@ def find_launched_space(loaded: LoadedKernel) -> None:
     tuners = list(seen.tuners.values()) if seen is not None else []
     space = space_of_tuners(tuners)
     if space.values and space.points:
-        shown = all(isinstance(tuner, (HelionTuner, TileLangTuner)) for tuner in tuners)
+        shown = all(isinstance(tuner, ListedTuner) for tuner in tuners)
         params = {**space.points[0], **candidate.params} if shown else candidate.params
         with_space = replace(candidate, space=space, params=params)
         loaded.description = replace(loaded.description, candidate=with_space)

@@ -10,7 +10,7 @@ import pytest
 
 from solkit import kernelfiles
 from solkit.adapters import fake_cuda
-from solkit.adapters.tilelang_configs import TileLangTuner, choose_config
+from solkit.adapters.tilelang_configs import choose_config, tilelang_tuner
 from solkit.analysis.autotuned_configs import find_launched_space
 from solkit.analysis.candidate import analyse
 from solkit.core import AnalysisStatus
@@ -83,7 +83,7 @@ def analysis_of(loaded, params):
 
 
 def test_configurations_are_parameters_and_the_requested_one_is_chosen():
-    tuner = TileLangTuner.of(CONFIGS)
+    tuner = tilelang_tuner(CONFIGS)
     points = list(space_of_tuners([tuner]).points)
     assert points == [{"block": 256, "threads": 64}, {"block": 512, "threads": 128}]
     assert choose_config(CONFIGS, {}, "k") is CONFIGS[0]

@@ -577,4 +577,7 @@ def test_tensors_of_any_type_can_be_read(dtype):
     tensor = torch.zeros(6, 4, dtype=getattr(torch, dtype))
     timing._read_tensor(tensor[::2].t())
     timing._read_tensor(tensor[:0])
-    timing._read_tensor(torch.ones(4, dtype=torch.complex64).conj())
+    conjugated = torch.ones(4, dtype=torch.complex64).conj()
+    timing._read_tensor(conjugated)
+    assert not tensor.view(torch.uint8).any()  # it only reads
+    assert torch.equal(conjugated, torch.ones(4, dtype=torch.complex64))
