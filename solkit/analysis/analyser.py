@@ -28,6 +28,7 @@ from solkit.core import (
     Depth,
     Device,
     KernelFile,
+    PlanStudy,
     Value,
     Verdict,
     canonical,
@@ -237,10 +238,8 @@ class Analyser:
     def _captured_group(self, group: Sequence[Configuration]) -> list[Analysed]:
         """Return the captured configurations of one file at one shape, in any order."""
         source = Source.here(group[0].path, group[0].reference)
-        files = _files_of(source)
-        stamps = {file: stamp_of_file(file) for file in files}
         args = dict(group[0].shape), tuple(canonical(one.params) for one in group)
-        key = self._key(source.path, source.reference, files, "captured", args)
+        key, stamps = self._entry(source, "captured", args)
         cached = self._cache.get(key)
         if cached is not None:
             return [Analysed(*pair) for pair in zip(group, cached, strict=True)]
@@ -307,6 +306,33 @@ class Analyser:
         """
         return self._ask(path, reference, "points", (dict(shape), most, seed), _value)
 
+    def plan(
+        self, path: str, reference: str | None, shape: Mapping[str, Value], limit_s: float
+    ) -> PlanStudy:
+        """Return the best algorithm of a file's problem at a shape; waits for it.
+
+        Args:
+            path: as for `describe`.
+            reference: as for `describe`.
+            shape: sizes to override.
+            limit_s: seconds that the search may take.
+
+        Raises:
+            SolkitError: as `Jobs.call`; it is not kept.
+        """
+        source = Source.here(path, reference)
+        key, stamps = self._entry(source, "plan", (dict(shape),))
+        plan: PlanStudy | None = self._cache.get(key)
+        if plan is None:
+            plan, read = self._jobs.call(
+                "solkit.analysis.best_study:best_study",
+                *(path, reference, self.device, dict(shape)),
+                timeout_s=limit_s,
+                shown=source.files,
+            )
+            self._keep(key, plan, Stamps.of(read), stamps)
+        return plan
+
     # ------------------------------------------------------------------------------- steps
 
     def _ask(
@@ -328,7 +354,6 @@ class Analyser:
         convert: Callable[[Answer | SolkitError], T],
     ) -> Future[T]:
         """Return the answer to a request, from disk or a worker, as `convert` converts it."""
-        path, reference = source.path, source.reference
         future: PendingAnswer[T] = PendingAnswer()
         compiles = method in ("lower", "analyse")
         how = _TOGETHER.get(method, 1), compiles, self.run_limit_s
@@ -339,9 +364,7 @@ class Analyser:
         if method == "capture":
             self._pool.submit(source, request, future, convert)
             return future
-        files = _files_of(source)
-        stamps = {file: stamp_of_file(file) for file in files}
-        key = self._key(path, reference, files, method, args)
+        key, stamps = self._entry(source, method, args)
         cached = self._cache.get(key)
         if cached is not None:
             future.set_result(convert(Answer(cached, 0.0, Stamps({}, {}))))
@@ -370,30 +393,23 @@ class Analyser:
             others = {file: now for file, now in stamps.items() if file not in read}
             self._cache.put(key, answer, read.and_(others))
 
-    def _key(
-        self,
-        path: str,
-        reference: str | None,
-        files: Sequence[str],
-        method: str,
-        args: tuple[Any, ...],
-    ) -> str:
+    def _entry(
+        self, source: Source, method: str, args: tuple[Any, ...]
+    ) -> tuple[str, dict[str, Stamp]]:
+        """Return the cache's key of a request, and the present stamps of the kernel's files."""
+        files = [str(Path(file).absolute()) for file in source.files]
+        stamps = {file: stamp_of_file(file) for file in files}
         plain = [canonical(arg) if isinstance(arg, dict) else arg for arg in args]
         digests = [self._cache.files.digest(file) for file in files]
-        content = repr((self._rests_on, path, reference, files, digests, method, plain))
-        return hashlib.sha256(content.encode()).hexdigest()
+        names = source.path, source.reference, files
+        content = repr((self._rests_on, *names, digests, method, plain))
+        return hashlib.sha256(content.encode()).hexdigest(), stamps
 
 
 def _taken(done: queue.SimpleQueue[Future[T]], pending: set[Future[T]]) -> T:
     future = done.get()
     pending.discard(future)
     return future.result()
-
-
-def _files_of(source: Source) -> list[str]:
-    """Return the absolute paths of a kernel's files."""
-    files = (source.path, source.reference)
-    return [str(Path(file).absolute()) for file in files if file is not None]
 
 
 def _value(answer: Answer | SolkitError) -> Any:

@@ -10,6 +10,7 @@ import torch
 
 from solkit import kernelfiles
 from solkit.adapters import fake_cuda
+from solkit.analysis.dependencies import Reads, Stamp
 from solkit.analysis.problem import _problem_alone, _program_and_work
 from solkit.analysis.worker import fake_device
 from solkit.core import Device, PlanStudy, Value
@@ -24,23 +25,25 @@ __all__ = ["best_study", "study_plan_of"]
 Shape = Mapping[str, Value]
 
 
-def best_study(path: str, reference: str | None, device: Device, shape: Shape | None) -> PlanStudy:
-    """Return the plan of a kernel file's problem at one shape, with its work.
+def best_study(
+    path: str, reference: str | None, device: Device, shape: Shape
+) -> tuple[PlanStudy, dict[str, Stamp]]:
+    """Return the plan of a kernel file's problem at a shape, with its work, and the files read.
 
     Args:
         path: the kernel file.
         reference: the file with the reference, if `path` lacks one.
         device: the target.
-        shape: sizes to override; ``None`` takes the file's first shape.
+        shape: sizes to override.
 
     Raises:
         InputError: the file or the shape is at fault.
     """
+    reads = Reads()
     fake_device(device)
     with fake_cuda.fake_tensors():
         loaded = kernelfiles.load(path, reference)
-    shapes = loaded.description.problem.shapes
-    return study_plan_of(loaded, shapes[0] if shape is None else shape)
+    return study_plan_of(loaded, shape), reads.new()
 
 
 def study_plan_of(loaded: LoadedKernel, shape: Shape) -> PlanStudy:

@@ -62,6 +62,11 @@ class Source:
     reference: str | None
     surroundings: tuple[object, ...]
 
+    @property
+    def files(self) -> list[str]:
+        """Paths of the file, and of the one with the reference."""
+        return [file for file in (self.path, self.reference) if file is not None]
+
     @classmethod
     def here(cls, path: str, reference: str | None) -> Source:
         """Return a file in the present surroundings."""
@@ -447,10 +452,9 @@ class _Worker:
         self.tasks: Sequence[_Task] = ()
         self.begun_s, self.answered, self.is_ending = time.monotonic(), False, False
         self._stamps = Stamps({}, {})
-        shown = [path for path in (source.path, source.reference) if path is not None]
 
         def start(descriptor: int) -> Fork:
-            return jobs.fork(_FUNCTION, args, (descriptor,), shown, env)
+            return jobs.fork(_FUNCTION, args, (descriptor,), source.files, env)
 
         self._host = Host(start, f"analysing {source.path}")
 

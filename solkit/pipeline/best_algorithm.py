@@ -8,6 +8,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from solkit.analysis.analyser import Analyser
 from solkit.core import (
     BestAlgorithm,
     Bound,
@@ -29,8 +30,6 @@ from solkit.pipeline.studying import (
     study_plan,
 )
 from solkit.pipeline.target import named_device
-from solkit.processes import jobs as worker
-from solkit.processes.jobs import Jobs, SandboxedJobs
 from solkit.roofline import bound as rooflines
 from solkit.roofline.cases import bound_of_case
 from solkit.roofline.score import time_verdict
@@ -72,7 +71,8 @@ def best(
     case = first_case(study_plan(plan, to))
     traced = bound_of_case(case, to, precision, protocol)
     path, other = problem_files(source, reference)
-    study = search_plan(worker.shared_jobs(), (path, other, to, case.shape), time_limit_s)
+    with Analyser(to) as analyser:
+        study = search_plan(analyser, (path, other), case.shape, time_limit_s)
     return best_of(study, traced, _price(study, traced, to, precision, case.tolerance))
 
 
@@ -96,29 +96,25 @@ def with_best(
     path, reference = problem_files(report.kernel, None)
     if report.kernel.problem.format == "kernelbench":
         path, reference = report.kernel.problem.path, None
-    jobs: Jobs = SandboxedJobs() if sandbox else worker.shared_jobs()
-    try:
+    with Analyser(report.device, sandbox=sandbox) as analyser:
         results = tuple(
-            _with_best(result, report.device, jobs, (path, reference), precision, time_limit_s)
+            _with_best(result, analyser, (path, reference), precision, time_limit_s)
             for result in report.results
         )
-    finally:
-        if sandbox:
-            jobs.close()
     return replace(report, results=results)
 
 
 def _with_best(
     result: Result,
-    device: Device,
-    jobs: Jobs,
+    analyser: Analyser,
     files: tuple[str, str | None],
     precision: str,
     limit_s: float,
 ) -> Result:
     if result.best is not None:
         return result
-    study = search_plan(jobs, (*files, device, result.shape), limit_s)
+    device = analyser.device
+    study = search_plan(analyser, files, result.shape, limit_s)
     planned = _price(study, result.bound, device, precision, result.tolerance)
     result = replace(result, best=best_of(study, result.bound, planned))
     return result if planned is None else _corrected(result, planned, device)
@@ -145,22 +141,16 @@ def _corrected(result: Result, planned: Bound, device: Device) -> Result:
 
 
 def search_plan(
-    jobs: Jobs, job: tuple[str, str | None, Device, Shape], limit_s: float
+    analyser: Analyser, files: tuple[str, str | None], shape: Shape, limit_s: float
 ) -> PlanStudy:
-    """Return the plan of a file, with that of its reference, on a device at a shape, from a job."""
-    path, reference, *_ = job
-    shown = [path] if reference is None else [path, reference]
+    """Return the plan of a file, with that of its reference, at a shape; else why there is none."""
     try:
-        study = jobs.call(
-            "solkit.analysis.best_study:best_study", *job, timeout_s=limit_s, shown=shown
-        )
+        return analyser.plan(*files, shape, limit_s)
     except JobDiedError as death:
         why = f"took more than {limit_s:g} s" if death.timed_out else f"failed: {death}"
         return PlanStudy(reason=f"the search {why}")
     except SolkitError as error:
         return PlanStudy(reason=f"the search failed: {str(error).strip().splitlines()[-1].strip()}")
-    assert isinstance(study, PlanStudy)
-    return study
 
 
 def _price(

@@ -42,7 +42,6 @@ from solkit.pipeline.best_algorithm import BEST_LIMIT_S, search_plan
 from solkit.pipeline.environment import environment
 from solkit.pipeline.studying import STUDY_LIMIT_S
 from solkit.pipeline.target import named_device, target_device
-from solkit.processes import jobs
 from solkit.roofline import devices, hard_bound
 from solkit.roofline.cases import bound_of_case
 from solkit.roofline.score import CLOCK_MARGIN
@@ -535,8 +534,8 @@ class _Referee:
     def _review(self, need: _Need, traced: _Traced) -> JudgedProblem:
         """Return the needs with those of a plan that ran equal, where it needs less."""
         case, problem = traced
-        job = (need.path, None, problem.device, case.shape)
-        plan = search_plan(jobs.shared_jobs(), job, BEST_LIMIT_S)
+        with Analyser(problem.device) as analyser:
+            plan = search_plan(analyser, (need.path, None), case.shape, BEST_LIMIT_S)
         if plan.work is None:
             return problem
         planned = _needs_of(need, replace(case, work=plan.work), self._targets[need.device])

@@ -257,6 +257,15 @@ def test_what_was_found_needs_no_process_again(analyser, write, no_process_after
         assert everything(another) == first
 
 
+def test_a_plan_needs_no_process_again(analyser, write, no_process_after):
+    path = write("import torch\n" + KERNEL.replace("x * 2", "x + x - x"))
+    first = analyser.plan(path, None, {"N": 64}, 60)
+    no_process_after()
+    assert analyser.plan(path, None, {"N": 64}, 60) == first
+    with pytest.raises(WorkerError, match="to be started"):
+        analyser.plan(path, None, {"N": 65}, 60)
+
+
 def test_a_captured_space_needs_no_process_again(analyser, write, no_process_after, tmp_path):
     path = write(TRITON)
     asked = list(configurations(path, [{"BLOCK": 1024}, {"BLOCK": 512}, {"BLOCK": 2048}]))
