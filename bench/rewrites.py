@@ -3,28 +3,44 @@
     python bench/rewrites.py bench/naive/*.py
     python bench/rewrites.py bench/naive/matmul_plain.py --depth 2 --most 30 --unchecked
     python bench/rewrites.py bench/naive/*.py --follow 4      # the best child is the next parent
+    python bench/rewrites.py bench/naive/*.py --sweep log.jsonl --seconds 60 --jobs 8
 
 For each file: the gap before, then a line for each proposal with its kind, whether Triton's
 interpreter finds it right, and its modelled time. ``--follow`` repeats that with the best proposal
 that is not wrong as the next parent. The last table sums up log(gap after) / log(gap before).
+
+``--sweep`` models no variant: it checks those of all files in the interpreter, at configurations of
+their spaces as well, and adds a line for each to its log. Run again with the same log, it goes on:
+what the log has is not checked again. ``--seconds`` bounds the time of a file.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import math
 import tempfile
-from collections.abc import Sequence
+import time
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
+from multiprocessing import get_context
 from pathlib import Path
 
 import solkit
-from solkit.core import Brief, Proposal, Result
+from solkit.core import Brief, Proposal, Result, Value
 from solkit.errors import SolkitError
+from solkit.kernelfiles import load
 from solkit.roofline import devices
 from solkit.tuner.interpreter_check import Checker
 from solkit.tuner.proposers.rewriter import Rewriter
+from solkit.tuner.proposers.rewriter._edit import with_defaults
+from solkit.tuner.proposers.rewriter._parse import parse_kernel
 
 
 @dataclass(frozen=True)
@@ -38,6 +54,8 @@ class Step:
 
 def main() -> None:
     options = _options()
+    if options.sweep:
+        return _sweep(options)
     rows = [(path, *_of_file(path, options)) for path in options.files]
     print(f"\n{'file':44} {'gap':>8} {'after':>8} {'closed':>7}  rewrites")
     for path, before, best in rows:
@@ -59,6 +77,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--follow", type=int, default=1)
     parser.add_argument("--most", type=int, default=20, help="proposals for each parent")
     parser.add_argument("--unchecked", action="store_true", help="leave the interpreter out")
+    parser.add_argument("--sweep", type=Path, help="log of the variants that were checked")
+    parser.add_argument("--seconds", type=float, default=60, help="of the sweep, for each file")
+    parser.add_argument("--jobs", type=int, default=1, help="files that are swept at a time")
     return parser.parse_args()
 
 
@@ -130,6 +151,97 @@ def _time(result: Result | None) -> str:
 def _print(proposal: Proposal, result: Result | None) -> None:
     why = proposal.why if proposal.checked.value != "right" else ""
     print(f"  {proposal.kind:28} {proposal.checked.value:10} {_time(result)} {why}", flush=True)
+
+
+_CONFIGS = 2
+"""Configurations of each variant's space that are swept besides its defaults."""
+_DEEP_SHARE = 3
+"""One of so many proposals of several rewrites is swept: the first alone would be much alike."""
+_PATIENCE = 4.0
+_IRRELEVANT = ("num_warps", "num_stages")  # the interpreter knows neither
+
+
+def _sweep(options: argparse.Namespace) -> None:
+    """Check the variants of all files, and print how many are right."""
+    lines = options.sweep.read_text().splitlines() if options.sweep.exists() else ()
+    rows = [json.loads(line) for line in lines]
+    seen = frozenset(row["variant"] for row in rows)
+    sweep_file = partial(_swept_rows, options=options, seen=seen)
+    with (
+        ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool,
+        options.sweep.open("a") as log,
+    ):
+        for done in as_completed([pool.submit(sweep_file, path) for path in options.files]):
+            rows += done.result()
+            log.writelines(json.dumps(row) + "\n" for row in done.result())
+            log.flush()
+    _print_swept([row for row in rows if row["file"] in options.files])
+
+
+def _print_swept(rows: Sequence[Mapping[str, str]]) -> None:
+    for path in dict.fromkeys(row["file"] for row in rows):
+        counts = Counter(row["checked"] for row in rows if row["file"] == path)
+        print(f"{path:52} " + ", ".join(f"{counts[kind]} {kind}" for kind in sorted(counts)))
+    for row in rows:
+        if row["checked"] == "wrong":
+            print(f"  {row['variant']} {row['file']}: {row['kind']} {row['params']}: {row['why']}")
+    counts = Counter(row["checked"] for row in rows)
+    print(f"{len(rows)} variants: " + ", ".join(f"{counts[kind]} {kind}" for kind in counts))
+
+
+def _swept_rows(
+    path: str, options: argparse.Namespace, seen: frozenset[str]
+) -> list[dict[str, str]]:
+    """Check a file's variants, those of one rewrite first, until its seconds are over."""
+    source = Path(path).read_text(encoding="utf-8")
+    brief = _brief(path, source, options.device)
+    end, rows = time.monotonic() + options.seconds, []
+    with Checker(patience=_PATIENCE) as checker:
+        for kind, text, params in _sweep_variants(brief, options.depth):
+            if time.monotonic() > end:
+                break
+            variant = hashlib.sha256((source + text).encode()).hexdigest()[:16]
+            if variant in seen or variant in {row["variant"] for row in rows}:
+                continue
+            checked, why = checker.check(text, brief)
+            row = {"file": path, "variant": variant, "kind": kind, "params": repr(params)}
+            rows.append({**row, "checked": checked.value, "why": why})
+            if checked.value != "right":
+                rows[-1]["source"] = text
+    return rows
+
+
+def _brief(path: str, source: str, device: str) -> Brief:
+    """Return what a search would tell the rewriter, of the model's result only if there is one."""
+    to, result = devices.find(device), _scored(source, device)
+    if result is None:
+        return Brief(source, Path(path).name, to, load(path).full_shape({}))
+    return Brief(source, Path(path).name, to, result.shape, params=result.params, result=result)
+
+
+def _sweep_variants(brief: Brief, depth: int) -> Iterator[tuple[str, str, Mapping[str, Value]]]:
+    """Yield each variant's kind and text, and those with other parameters as its defaults."""
+    for deep in range(1, depth + 1):
+        for proposal in Rewriter(depth=deep, checks=False).propose(brief):
+            if deep > 1 and zlib.crc32(proposal.source.encode()) % _DEEP_SHARE:
+                continue
+            yield proposal.kind, proposal.source, {}
+            for params in _other_params(proposal.source, brief.shape):
+                text = parse_kernel(proposal.source)
+                assert text is not None
+                yield proposal.kind, with_defaults(text, params), params
+
+
+def _other_params(source: str, shape: Mapping[str, Value]) -> list[Mapping[str, Value]]:
+    """Return some configurations of a variant's space that differ in more than warps and stages."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "candidate.py"
+        path.write_text(source, encoding="utf-8")
+        try:
+            drawn = load(str(path)).space(shape).sample(_CONFIGS, source)
+        except (SolkitError, ValueError):
+            return []
+    return [params for params in drawn if set(params) - set(_IRRELEVANT)]
 
 
 if __name__ == "__main__":

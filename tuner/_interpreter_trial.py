@@ -5,7 +5,8 @@ All of them run user code. They are called through `solkit.processes.jobs` in pr
 
 The interpreter needs some 10 µs for each operation of each program, however long its vectors are.
 So problems are scaled down, to sizes that stay divisible and to awkward ones, and each size is kept
-once as it is while the others shrink: a branch on a size is then taken as it is on the GPU.
+once as it is while the others shrink: a branch on a size is then taken as it is on the GPU. The
+smallest sizes, some of them 1, are always run whole, however many sizes a problem has.
 
 A candidate without a parent is checked alone. A correct kernel may need sizes that divide, and the
 interpreter computes in fp32 what tensor cores round. So it is called wrong only if it is far off at
@@ -45,6 +46,12 @@ _EVEN = 256
 
 _LEAST = 16
 """No size shrinks below: the least that `tl.dot` takes."""
+
+_SMALLEST, _LEAST_OF_SMALLEST = 1 << 9, 2
+"""Product of the smallest sizes, and the least of them: a kernel that needs more is not run."""
+
+_MOST_SINGLE = 2
+"""Sizes that are tried as 1, one at a time: the largest."""
 
 _MOST_KEPT = 3
 _MOST_HELD_OUT = 2
@@ -127,15 +134,24 @@ def _all_sizes(
     yield TrialSize(_awkward_sizes(_scale_down(shape, _TINY)), "at small awkward sizes")
     yield TrialSize(_awkward_sizes(_scale_down(shape, _TINY)), "with offset means", OFFSET)
     yield TrialSize(small, "with offset means", OFFSET)
-    for name in sorted(_size_values(shape), key=lambda name: -_size_values(shape)[name])[
-        :_MOST_KEPT
-    ]:
+    by_size = sorted(_size_values(shape), key=lambda name: -_size_values(shape)[name])
+    yield from _smallest_sizes(shape, by_size)
+    for name in by_size[:_MOST_KEPT]:
         yield TrialSize(_scale_down(shape, _KEPT, kept=name), f"with {name} as it is")
     for other in held_out[:_MOST_HELD_OUT]:
         yield TrialSize(
             _scale_down({**shape, **other}, _small_product(shape)),
             "at a held-out shape, scaled down",
         )
+
+
+def _smallest_sizes(shape: Mapping[str, Value], by_size: list[str]) -> Iterator[TrialSize]:
+    smallest = _scale_down(shape, _SMALLEST, least=_LEAST_OF_SMALLEST)
+    yield TrialSize(smallest, "at the smallest sizes")
+    for name in by_size[:_MOST_SINGLE]:
+        odd = _size_values(smallest)[name] + 1
+        yield TrialSize({**smallest, name: odd}, f"at the smallest sizes, {name} odd")
+        yield TrialSize({**smallest, name: 1}, f"with {name} of 1")
 
 
 def _small_product(shape: Mapping[str, Value]) -> int:
@@ -147,15 +163,17 @@ def _size_values(shape: Mapping[str, Value]) -> dict[str, int]:
     return {n: v for n, v in shape.items() if isinstance(v, int) and v > 1 and v is not True}
 
 
-def _scale_down(shape: Mapping[str, Value], limit: int, kept: str = "") -> dict[str, Value]:
+def _scale_down(
+    shape: Mapping[str, Value], limit: int, kept: str = "", least: int = _LEAST
+) -> dict[str, Value]:
     """Return the shape with its largest sizes halved until their product is within the limit."""
     sizes = _size_values(shape)
     while math.prod(sizes.values()) > limit:
-        open_to = {n: v for n, v in sizes.items() if n != kept and v > _LEAST}
+        open_to = {n: v for n, v in sizes.items() if n != kept and v > least}
         if not open_to:
             break
         largest = max(open_to, key=lambda name: open_to[name])
-        sizes[largest] = max(-(-sizes[largest] // 2), _LEAST)
+        sizes[largest] = max(-(-sizes[largest] // 2), least)
     return {**shape, **sizes}
 
 
@@ -204,6 +222,8 @@ class _Case:
         errors: the parent's largest error in each output, relative; NaN if nothing was compared.
         broken: for each output, the elements at which the parent is not what is wanted, although
             one of the two is not finite.
+        backwards: whether the variant's programs run from the last to the first, since a GPU runs
+            them in any order. Those of a parent with atomics may wait for one another.
     """
 
     shape: dict[str, Value]
@@ -213,6 +233,7 @@ class _Case:
     want: Outputs
     errors: list[float]
     broken: list[torch.Tensor]
+    backwards: bool
 
     @property
     def sized(self) -> TrialSize:
@@ -226,10 +247,12 @@ class _RunOutputs:
     Attributes:
         outputs: all that it returned or wrote.
         seen: for each output, which elements count; ``None`` if all do.
+        atomics: whether there were atomic operations.
     """
 
     outputs: Outputs
     seen: list[torch.Tensor] | None
+    atomics: bool
 
 
 class _UnjudgedError(Exception):
@@ -240,9 +263,13 @@ class _UnjudgedError(Exception):
 
 
 def prepare(
-    problem: str, kernel: str, params: Mapping[str, Value], shape: Mapping[str, Value]
+    problem: str,
+    kernel: str,
+    params: Mapping[str, Value],
+    shape: Mapping[str, Value],
+    patience: float = 1.0,
 ) -> tuple[str, bytes]:
-    """Run a parent at each size.
+    """Run a parent at each size, each launch for `patience` times the usual seconds.
 
     Returns:
         Why there are no cases, or nothing; and the cases, for `judge`.
@@ -255,7 +282,7 @@ def prepare(
     for sized in sizes_to_try(loaded.full_shape(shape), held_out):
         for narrow in (False, True):
             try:
-                cases.append(_case_at_size(loaded, dict(params), sized, narrow))
+                cases.append(_case_at_size(loaded, dict(params), sized, narrow, patience))
                 break
             except Exception as error:  # user code in an interpreter that lacks some operations
                 failures.append(f"{sized.describe()}: {_error_text(error)}")
@@ -265,12 +292,12 @@ def prepare(
 
 
 def _case_at_size(
-    loaded: LoadedKernel, params: dict[str, Value], sized: TrialSize, narrow: bool
+    loaded: LoadedKernel, params: dict[str, Value], sized: TrialSize, narrow: bool, patience: float
 ) -> _Case:
     workload = _cpu_workload(loaded, params, sized, narrow)
     want = [_detach_output(out) for out in reference_in(workload, torch.float64, _SEED)]
     ran = _run_kernel(
-        _cpu_workload(loaded, params, sized, narrow), _launch_limit_s(sized, _PARENT_S)
+        _cpu_workload(loaded, params, sized, narrow), patience * _launch_limit_s(sized, _PARENT_S)
     )
     pairs = list(zip(ran.outputs, want, strict=True))
     errors = [
@@ -280,13 +307,15 @@ def _case_at_size(
     if any(error > _WRONG_PARENT for error in errors):
         raise ValueError("its parent's results differ from the reference's here")
     broken = [_broken_elements(got, true) for got, true in pairs]
-    return _Case(dict(sized.shape), sized.why, sized.offset, narrow, want, errors, broken)
+    backwards = not ran.atomics and sized.is_tiny_problem
+    size = dict(sized.shape), sized.why, sized.offset
+    return _Case(*size, narrow, want, errors, broken, backwards)
 
 
 # ------------------------------------------------------------------------------------ the variant
 
 
-def judge(problem: str, variant: str, saved: bytes) -> tuple[str, str]:
+def judge(problem: str, variant: str, saved: bytes, patience: float = 1.0) -> tuple[str, str]:
     """Run a variant at each of its parent's sizes, as `prepare` gave them.
 
     Returns:
@@ -298,7 +327,7 @@ def judge(problem: str, variant: str, saved: bytes) -> tuple[str, str]:
     judged, whole = 0, 0
     for case in cases:
         try:
-            ran, complete = _run_variant(loaded, case)
+            ran, complete = _run_variant(loaded, case, patience)
         except _UnjudgedError:
             continue
         except Exception as error:
@@ -313,11 +342,12 @@ def judge(problem: str, variant: str, saved: bytes) -> tuple[str, str]:
     return "right", f"it agrees with the reference at {judged} sizes"
 
 
-def _run_variant(loaded: LoadedKernel, case: _Case) -> tuple[_RunOutputs, bool]:
+def _run_variant(loaded: LoadedKernel, case: _Case, patience: float) -> tuple[_RunOutputs, bool]:
     candidate = loaded.description.candidate
     params = dict(candidate.params) if candidate is not None else {}
-    limit_s = _launch_limit_s(case.sized, _VARIANT_S)
-    ran = _run_kernel(_cpu_workload(loaded, params, case.sized, case.narrow), limit_s)
+    limit_s = patience * _launch_limit_s(case.sized, _VARIANT_S)
+    workload = _cpu_workload(loaded, params, case.sized, case.narrow)
+    ran = _run_kernel(workload, limit_s, backwards=case.backwards)
     return ran, ran.seen is None
 
 
@@ -379,17 +409,19 @@ def _prepare_input(leaf: Any, offset: float, narrow: bool) -> Any:
 _WIDE = (torch.float32, torch.float64)
 
 
-def _run_kernel(workload: Workload, limit_s: float, must_launch: bool = True) -> _RunOutputs:
-    seen = triton_interpreter.watch_launches(limit_s, _SEED)
+def _run_kernel(
+    workload: Workload, limit_s: float, must_launch: bool = True, backwards: bool = False
+) -> _RunOutputs:
+    seen = triton_interpreter.watch_launches(limit_s, _SEED, backwards)
     seed_everything(_SEED)
     outputs = [_detach_output(out) for out in workload.run_kernel()]
     if must_launch and not seen.launches:
         raise ValueError("it launches no Triton kernel")
     if not seen.skipped:
-        return _RunOutputs(outputs, None)
+        return _RunOutputs(outputs, None, seen.atomics)
     if seen.launches > 1 or seen.atomics:
         raise _UnjudgedError
-    return _RunOutputs(outputs, [_stored_elements(out, seen) for out in outputs])
+    return _RunOutputs(outputs, [_stored_elements(out, seen) for out in outputs], False)
 
 
 def _stored_elements(output: torch.Tensor, seen: Watch) -> torch.Tensor:

@@ -151,6 +151,7 @@ class Watch:
     Attributes:
         limit_s: processor seconds for each launch; programs that are left then do not run.
         seed: draws the order of the programs, so that a launch cut short is a sample of its grid.
+        backwards: whether the programs of a small grid run from the last to the first.
         launches: how many there were.
         skipped: programs that did not run.
         atomics: whether there were atomic operations.
@@ -159,6 +160,7 @@ class Watch:
 
     limit_s: float
     seed: int = 0
+    backwards: bool = False
     launches: int = 0
     skipped: int = 0
     atomics: bool = False
@@ -169,7 +171,8 @@ class Watch:
     def sampled_order(self, grid: tuple[int, int, int]) -> Iterator[tuple[int, int, int]]:
         """Yield a grid's programs: the first and the last, then the others as they are drawn."""
         total = math.prod(grid)
-        drawn = range(total) if total <= _FEW else _draw_numbers(total, self.seed)
+        natural = range(total)[::-1] if self.backwards else range(total)
+        drawn = natural if total <= _FEW else _draw_numbers(total, self.seed)
         for index in itertools.chain((0, total - 1) if total > _FEW else (), drawn):
             yield (
                 index // (grid[1] * grid[2]),
@@ -200,7 +203,7 @@ class Watch:
 
 
 _FEW = 512
-"""Programs that run in their natural order, all of them if the time suffices."""
+"""Programs that run in their natural order, or backwards, all of them if the time suffices."""
 
 
 def _draw_numbers(total: int, seed: int) -> Iterator[int]:
@@ -215,10 +218,10 @@ def _draw_numbers(total: int, seed: int) -> Iterator[int]:
 _watch = Watch(math.inf)
 
 
-def watch_launches(limit_s: float, seed: int = 0) -> Watch:
+def watch_launches(limit_s: float, seed: int = 0, backwards: bool = False) -> Watch:
     """Watch the launches of this process from now on; see `Watch`."""
     global _watch
-    _watch = Watch(limit_s, seed)
+    _watch = Watch(limit_s, seed, backwards)
     if interpreter.GridExecutor.__call__ is not _run_watched_grid:
         _install_watch()
     return _watch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -211,6 +212,41 @@ def test_sizes_are_scaled_down_made_awkward_and_kept_in_turn():
     assert any(shape["M"] == 16384 for shape in shapes)
     assert any(shape["N"] == 4096 for shape in shapes)
     assert any(each.offset for each in sizes_to_try({"M": 16384, "N": 4096}))
+
+
+def test_the_smallest_sizes_are_run_whole_however_many_there_are():
+    sizes = sizes_to_try({"B": 8, "S": 4096, "H": 16, "D": 64})
+    assert any(math.prod(each.shape.values()) <= 512 for each in sizes)
+    assert {"S", "D"} == {n for each in sizes for n, v in each.shape.items() if v == 1}
+
+
+BY_BLOCKS = """
+def reference(x):
+    return x + 1
+
+def inputs(N=2000, device="cuda"):
+    return (torch.randn(N, device=device),)
+
+@triton.jit
+def _plus_one(x_ptr, out_ptr, scratch_ptr, N, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    ahead = at + SHIFT
+    tl.store(scratch_ptr + ahead, tl.load(x_ptr + ahead, mask=ahead < N), mask=ahead < N)
+    tl.store(out_ptr + at, tl.load(scratch_ptr + at, mask=at < N) + 1, mask=at < N)
+
+def kernel(x):
+    out, scratch = torch.empty_like(x), x.clone()
+    scratch[64:] = 0
+    _plus_one[(triton.cdiv(x.numel(), 64),)](x, out, scratch, x.numel(), BLOCK=64)
+    return out
+"""
+
+
+def test_variants_whose_programs_rely_on_an_order_are_wrong(checker):
+    """Each program reads what the program before it wrote."""
+    parent = BY_BLOCKS.replace("SHIFT", "0")
+    found, why = checker.check(HEADER + BY_BLOCKS.replace("SHIFT", "64"), brief(parent, N=2000))
+    assert found is Checked.WRONG, why
 
 
 @pytest.mark.slow
