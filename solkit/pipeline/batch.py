@@ -60,10 +60,12 @@ from solkit.pipeline.environment import environment
 from solkit.pipeline.history import keep_in_database
 from solkit.pipeline.target import target_device
 from solkit.pipeline.tuning import SPENT, SearchOutcome, TuneLog, tuned_result
+from solkit.spans import span
 
 if TYPE_CHECKING:
     from solkit.core.tuned import TunedFolder
     from solkit.datasets.launch_recordings import RecordedKernel
+    from solkit.measure.benches.trusted import Ahead, TimingProcess, TrustedBench
     from solkit.pipeline.remote_gpus import RemoteGpus
     from solkit.tuner.database import Database
     from solkit.tuner.head_to_head import Pair
@@ -169,6 +171,9 @@ class _Batch:
     interrupted: bool = False
     place: RemoteGpus | None = None  # several GPUs
     workers: Bench | None = None  # the bench there
+    ahead: Ahead | None = None  # compiles on this machine
+    process: TimingProcess | None = None  # times on this machine
+    trusted: TrustedBench | None = None  # the bench of both
     stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)  # closes it
     recorded: tuple[RecordedKernel, ...] = ()  # of the recording that is the manifest
 
@@ -186,7 +191,20 @@ class _Batch:
                 f"cannot time on {to.name}: it is not in this machine; --triage and a recording "
                 "(--recorded FILE, or bench=RecordedBench.read(FILE)) need no GPU"
             )
-        return self._triage_and_run(to, bench, triage)
+        with contextlib.ExitStack() as self.stack:
+            if bench is None and not triage:
+                self._load_processes(to)
+            return self._triage_and_run(to, bench, triage)
+
+    def _load_processes(self, gpu: Device) -> None:
+        """Load what compiles and what times on this machine, while the kernels are looked at."""
+        from solkit.measure.benches.trusted import Ahead, TimingProcess
+
+        self.ahead = self.stack.enter_context(Ahead(gpu, self.how.workers, facts=False))
+        self.process = TimingProcess(gpu, self.ahead.environment)
+        self.stack.callback(self.process.close)
+        self.ahead.load()
+        self.process.load()
 
     def _run_elsewhere(self, device: str | Device | None) -> Batch:
         """Run on several GPUs of this machine, or on those of a cluster, all of one model."""
@@ -201,9 +219,10 @@ class _Batch:
         """Return the triage, and what follows it."""
         database = self._open_database(bench)
         self.show(BatchStatus("looking", budget_s=self.budget_s))
-        works = survey_manifest(
-            self.manifest, to, bench, self._tune_settings(), database, self.notes
-        )
+        with span("kernels looked at"):
+            works = survey_manifest(
+                self.manifest, to, bench, self._tune_settings(), database, self.notes
+            )
         triaged = sorted((work.triaged for work in works), key=lambda e: -(e.saving_ms or 0.0))
         result = Batch(
             self.manifest.path, to.key, tuple(triaged), budget_s=self.budget_s,
@@ -253,9 +272,9 @@ class _Batch:
             course = _Course(self, works, log, keeps)
             course.resume()
             try:
-                with self._open_bench(gpu, bench, log) as on:
+                with self._open_bench(bench, log) as on, span("search"):
                     course.search(on)
-                with self._open_bench(gpu, bench, log, seed=1) as on:
+                with self._open_bench(bench, log, seed=1) as on, span("finals"):
                     course.judge(on)
             finally:
                 self._merge_into_database(database, log)
@@ -274,9 +293,9 @@ class _Batch:
 
     @contextlib.contextmanager
     def _open_bench(
-        self, gpu: Device, bench: Bench | None, log: OutcomeLog | None, seed: int = 0
+        self, bench: Bench | None, log: OutcomeLog | None, seed: int = 0
     ) -> Iterator[Bench]:
-        """Yield the bench; for the finals a new one, whose inputs are others (`seed`)."""
+        """Yield the bench; for the finals in another process, whose inputs are others (`seed`)."""
         if bench is not None:
             yield bench
             return
@@ -290,13 +309,19 @@ class _Batch:
             with self.place.open_workers(seed, gpus=1) as on:
                 yield on
             return
-        from solkit.measure.benches.trusted import Ahead, TrustedBench
+        yield self._renewed_bench(log, seed)
 
-        with (
-            Ahead(gpu, self.how.workers, facts=False) as ahead,
-            TrustedBench(ahead, log, tell=self._add_note, seed=seed) as on,
-        ):
-            yield on
+    def _renewed_bench(self, log: OutcomeLog, seed: int) -> Bench:
+        """Return this machine's bench: for the finals a process is ready that measured nothing."""
+        from solkit.measure.benches.trusted import TrustedBench
+
+        if self.trusted is None:
+            assert self.ahead is not None
+            own = TrustedBench(self.ahead, log, tell=self._add_note, process=self.process)
+            self.trusted = self.stack.enter_context(own)
+        if seed:
+            self.trusted.renew(seed)
+        return self.trusted
 
     def _add_note(self, note: str) -> None:
         if note not in self.notes:

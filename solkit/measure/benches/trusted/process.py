@@ -1,30 +1,37 @@
-"""The timing process, from outside: start it, ask it, replace it when a kernel ends it."""
+"""The timing process, from outside: start it, ask it, replace it when a kernel ends it.
+
+It is forked from a server that has torch and triton loaded. A process that `multiprocessing` spawns
+would run the caller's script again unless that guards its main part: a user's program that tunes as
+it runs (`solkit.compile`) need not.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
+import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 
 from solkit.core import Device, Outcome, Verdict
 from solkit.errors import WorkerError
 from solkit.measure.benches.trusted.timing import (
     NOTHING_CALLED,
-    TAKE_GPU,
     Called,
     Environment,
     Handful,
     Lost,
-    serve,
+    shared_numbers,
 )
+from solkit.processes.forkserver import Fork, ForkServer
 
 __all__ = ["LostError", "TimingProcess"]
 
+_PREPARE = "solkit.measure.guarded.warming:warm_up"
+_SERVE = "solkit.measure.benches.trusted.timing:serve_descriptors"
 _START_S = 180.0
 _LIMIT_S = 60.0
 _GONE_S = 10.0  # from its last message to its exit code: the driver has much to free
@@ -44,33 +51,26 @@ class LostError(Exception):
 class _Started:
     """A process, and the connections to it."""
 
-    process: BaseProcess
+    process: Fork
     connection: Connection
     called: Called
-    has_gpu: bool = False  # it may take the GPU, or has it
-
-    def take_gpu(self) -> None:
-        """Let it take the GPU, once."""
-        if not self.has_gpu:
-            self.has_gpu = True
-            with contextlib.suppress(OSError):  # it died meanwhile; what waits for it sees that
-                self.connection.send(TAKE_GPU)
 
 
 class TimingProcess:
-    """A process that is always ready, and a spare one: starting one takes 10 s.
+    """A process that is always ready, and a spare one: starting one takes seconds.
 
-    `load` starts one without the GPU, for a caller that has other things to wait for. A process is
-    killed if one call, or everything after the last call, takes over `limit_s`. `environment`
-    holds additional variables.
+    `load` starts what forks them, without the GPU, for a caller that has other things to wait for.
+    A process is killed if one call, or everything after the last call, takes over `limit_s`.
+    `environment` holds additional variables.
     """
 
     def __init__(
         self, device: Device, environment: Mapping[str, str], limit_s: float = _LIMIT_S
     ) -> None:
         self._device, self._environment, self._limit_s = device, dict(environment), limit_s
+        self._server = ForkServer(_PREPARE, {}, borrows=True)
         self._now: _Started | None = None
-        self._spare: _Started | None = None  # warm, or loaded and without the GPU
+        self._spare: _Started | None = None
         self._asked = 0  # configurations since it started
 
     def close(self) -> None:
@@ -78,6 +78,7 @@ class TimingProcess:
         for process in (self._now, self._spare):
             _kill_process(process, patience_s=0.0)
         self._now = self._spare = None
+        self._server.close()
 
     def end(self) -> None:
         """End the one that times; the spare takes its place."""
@@ -85,9 +86,8 @@ class TimingProcess:
         self._now = None
 
     def load(self) -> None:
-        """Have the first one load torch and Triton; it leaves the GPU alone until `start`."""
-        if self._now is None and self._spare is None:
-            self._spare = self._spawn_process()
+        """Begin to load torch and Triton; nothing takes the GPU until `start`."""
+        self._server.start()
 
     def start(self) -> Environment:
         """Start a new one; gives its environment.
@@ -97,11 +97,10 @@ class TimingProcess:
         """
         _kill_process(self._now)
         spare, self._spare = self._spare, None
-        if spare is not None and not spare.process.is_alive():  # memory was short, say
+        if spare is not None and not spare.process.is_alive:  # memory was short, say
             _kill_process(spare)
             spare = None
         self._now = spare or self._spawn_process()
-        self._now.take_gpu()
         self._asked = 0
         answer = self._receive_message(_START_S)
         if not isinstance(answer, Environment):
@@ -109,17 +108,17 @@ class TimingProcess:
             self._now = None
             raise WorkerError(f"the timing process did not start (exit code {code})")
         self._spare = self._spawn_process()
-        self._spare.take_gpu()
         return answer
 
     def _spawn_process(self) -> _Started:
-        spawned = multiprocessing.get_context("spawn")
-        connection, other = spawned.Pipe()
-        called: Called = spawned.RawArray("q", [NOTHING_CALLED, 0])
-        arguments = other, called, self._device, self._environment
-        process = spawned.Process(target=serve, args=arguments, daemon=True)
-        process.start()
-        other.close()
+        connection, other = Pipe()
+        with other, _shared_file() as (shared, called):
+            process = self._server.fork(
+                _SERVE,
+                (self._device, self._environment),
+                env={**os.environ, **self._environment},
+                descriptors=(other.fileno(), shared),
+            )
         return _Started(process, connection, called)
 
     def outcomes(self, handful: Handful) -> list[Outcome]:
@@ -131,7 +130,7 @@ class TimingProcess:
             LostError: one of them ended the process; ask again without it.
             WorkerError: the process cannot be started.
         """
-        if self._now is None or not self._now.process.is_alive() or self._asked > _MOST_ASKED:
+        if self._now is None or not self._now.process.is_alive or self._asked > _MOST_ASKED:
             self.start()
         assert self._now is not None
         self._asked += len(handful.drafts)
@@ -166,8 +165,8 @@ class TimingProcess:
         """
         assert self._now is not None
         if answer is EOFError:
-            self._now.process.join(_GONE_S)
-        was_killed = self._now.process.exitcode == -signal.SIGKILL  # not by us, as yet
+            self._now.process.wait(_GONE_S)
+        was_killed = self._now.process.wait(0.0) == -signal.SIGKILL  # not by us, as yet
         code, self._now = _kill_process(self._now), None
         if answer is TimeoutError:
             return Verdict.TIMED_OUT, f"killed after {self._limit_s:g} s"
@@ -194,8 +193,19 @@ def _kill_process(started: _Started | None, patience_s: float = 0.5) -> int | No
     """Kill a process, unless it is just ending on its own; gives its exit code."""
     if started is None:
         return None
-    started.process.join(patience_s)
-    started.process.kill()
-    started.process.join()
-    started.connection.close()
-    return started.process.exitcode
+    try:
+        return started.process.end(patience_s)
+    finally:
+        started.connection.close()
+
+
+@contextlib.contextmanager
+def _shared_file() -> Iterator[tuple[int, Called]]:
+    """Yield a file for another process to map, and its memory, which outlives the block."""
+    file = os.memfd_create("solkit-called")
+    try:
+        called = shared_numbers(file)
+        called[0] = NOTHING_CALLED
+        yield file, called
+    finally:
+        os.close(file)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import mmap
 import os
 import platform
 import random
@@ -49,7 +50,6 @@ __all__ = [
     "NOTHING_CALLED",
     "RESIDENT",
     "SEED",
-    "TAKE_GPU",
     "Called",
     "Environment",
     "Handful",
@@ -57,6 +57,8 @@ __all__ = [
     "ReferenceTime",
     "ReferenceTimes",
     "serve",
+    "serve_descriptors",
+    "shared_numbers",
 ]
 
 
@@ -68,16 +70,22 @@ NOTHING_CALLED = -1
 RESIDENT = "resident"
 """In the answer of `survey_bound`: tensors that L2 holds when the program launches the kernel."""
 
-TAKE_GPU = "take the GPU"
-"""The first message to the process: it has loaded what it can without a GPU, and waits for this."""
-
 GAP_MS = 5e-3
 """A longer gap between two launches means that the host stalled: on an H100, 95 % of the gaps are
 shorter than half of this."""
 
-Called = MutableSequence[int]
+Called = MutableSequence[int] | memoryview
 """Memory shared by both processes: the number of the configuration called last, and the number of
 calls."""
+
+_CALLED_BYTES = 16
+
+
+def shared_numbers(file: int) -> memoryview:
+    """Return the memory of `Called` in a file, which it makes long enough."""
+    os.truncate(file, _CALLED_BYTES)
+    return memoryview(mmap.mmap(file, _CALLED_BYTES)).cast("q")
+
 
 _SHORT_MS = 5.0  # a call that takes longer is timed fewer times
 _SAMPLES, _SAMPLES_OF_LONG = 9, 3
@@ -133,13 +141,21 @@ class _SpoiltError(Exception):
     """A configuration wrote to memory that the handful shares."""
 
 
+def serve_descriptors(
+    device: Device, environment: Mapping[str, str], connection: int, called: int
+) -> None:
+    """Serve, as `serve`, by descriptors of the connection and of the shared memory's file."""
+    from multiprocessing.connection import Connection
+
+    serve(Connection(connection), shared_numbers(called), device, environment)
+
+
 def serve(
     connection: Connection, called: Called, device: Device, environment: Mapping[str, str]
 ) -> None:
     """Answer handfuls until the other end closes.
 
-    It loads torch and Triton, and takes the GPU when it receives `TAKE_GPU`. Once it is warm it
-    sends an `Environment`, then for each handful a list of outcomes, or a
+    Once it is warm it sends an `Environment`, then for each handful a list of outcomes, or a
     `Lost`. Before each call it writes the configuration's number to `called`, so that the parent
     knows which one ended the process.
     """
@@ -149,11 +165,6 @@ def serve(
         import triton  # noqa: F401 - loaded here rather than while the GPU is held
 
         from solkit.measure.timing.machine import CudaMachine  # imports torch
-
-    try:
-        connection.recv()
-    except (EOFError, OSError):
-        return
 
     def note_call(number: int) -> None:
         called[0] = number

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 from contextlib import closing
 from dataclasses import replace
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ from solkit.errors import WorkerError
 from solkit.measure.benches.trusted import process as timing_process
 from solkit.measure.benches.trusted.process import LostError, TimingProcess
 from solkit.measure.benches.trusted.timing import Handful
+from solkit.processes.forkserver import Fork, ForkServer
 from solkit.roofline import devices
 
 DEVICE = replace(devices.find("h100-sxm"), uuid="GPU-0")
@@ -28,16 +30,23 @@ def handful(path="answers"):
     return Handful(path, None, {"N": 8}, DRAFTS)
 
 
-@pytest.fixture
-def forking(monkeypatch):
-    """Takes milliseconds where starting anew takes seconds, which are torch's."""
-    forked = SimpleNamespace(get_context=lambda _: multiprocessing.get_context("fork"))
-    monkeypatch.setattr(timing_process, "multiprocessing", forked)
+@pytest.fixture(scope="module")
+def server():
+    """One that loads no torch, which takes seconds, for all tests."""
+    with closing(ForkServer("gc:collect", {})) as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def served_by(monkeypatch, server):
+    shared = SimpleNamespace(fork=server.fork, close=lambda: None)
+    monkeypatch.setattr(timing_process, "ForkServer", lambda *_, **__: shared)
+    monkeypatch.setattr(timing_process, "_SERVE", "served:serve")
+    return lambda name: monkeypatch.setattr(timing_process, "_SERVE", f"served:{name}")
 
 
 @pytest.fixture
-def process(monkeypatch, forking):  # noqa: ARG001
-    monkeypatch.setattr(timing_process, "serve", served.serve)
+def process():
     with closing(TimingProcess(DEVICE, {"A": "1"}, limit_s=300.0)) as process:
         yield process
 
@@ -56,14 +65,40 @@ def is_gone(pid):
     return False
 
 
-@pytest.mark.slow
-def test_one_process_answers_all(monkeypatch):
-    monkeypatch.setattr(timing_process, "serve", served.serve)
-    with closing(TimingProcess(DEVICE, {"A": "1"})) as process:
-        assert process.start() == served.ENVIRONMENT
-        first = pid_of(process)
-        assert first != os.getpid()
-        assert pid_of(process) == first
+def test_one_process_answers_all(process):
+    assert process.start() == served.ENVIRONMENT
+    first = pid_of(process)
+    assert first != os.getpid()
+    assert pid_of(process) == first
+
+
+def test_a_script_without_a_guard_of_its_main_part_is_not_run_again(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    path = os.pathsep.join(filter(None, sys.path))
+    ran = subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout == "begins\nanswers\n"
+
+
+SCRIPT = """
+print("begins", flush=True)
+from contextlib import closing
+from dataclasses import replace
+import served
+from solkit.measure.benches.trusted import process as timing_process
+from solkit.roofline import devices
+timing_process._PREPARE, timing_process._SERVE = "gc:collect", "served:serve"
+device = replace(devices.find("h100-sxm"), uuid="GPU-0")
+with closing(timing_process.TimingProcess(device, {"A": "1"})) as process:
+    assert process.start() == served.ENVIRONMENT
+print("answers")
+"""
 
 
 @pytest.mark.quick("dies-crashed-it", "GPU-crashed-an")
@@ -92,31 +127,13 @@ def test_what_was_called_last_is_to_blame_and_another_process_goes_on(
     assert pid_of(process) != first
 
 
-def test_one_that_was_loaded_leaves_the_gpu_alone_until_it_starts(process):
+def test_loading_waits_for_nothing_and_starts_no_process(process, monkeypatch):
+    started = []
+    monkeypatch.setattr(process._server, "start", lambda: started.append(1), raising=False)
+    monkeypatch.setattr(process._server, "fork", None)
     process.load()
-    loaded = process._spare
-    process.load()  # one is enough
-    assert process._spare is loaded
-    assert not loaded.connection.poll(0.3)  # it would tell its environment once it has the GPU
-    assert process.start() == served.ENVIRONMENT
-    assert pid_of(process) == loaded.process.pid
-
-
-def test_one_that_was_loaded_and_died_is_replaced(process):
     process.load()
-    loaded = process._spare.process
-    loaded.kill()
-    loaded.join()
-    assert process.start() == served.ENVIRONMENT
-    assert pid_of(process) != loaded.pid
-
-
-def test_one_that_was_loaded_for_nothing_ends_too(process):
-    process.load()
-    pid = process._spare.process.pid
-    process.close()
-    assert is_gone(pid)
-    assert pid_of(process) != pid  # it can be used again
+    assert (started, process._now, process._spare) == ([1, 1], None, None)
 
 
 def test_what_ends_it_before_any_call_is_no_fault_of_theirs(process):
@@ -128,7 +145,7 @@ def test_what_ends_it_before_any_call_is_no_fault_of_theirs(process):
 def test_one_that_was_killed_meanwhile_is_replaced(process):
     first = pid_of(process)
     os.kill(first, signal.SIGKILL)
-    process._now.process.join()
+    process._now.process.wait(60.0)
     assert pid_of(process) != first
 
 
@@ -138,37 +155,33 @@ def test_one_that_dies_just_before_it_is_asked_costs_no_more_than_that_handful(
     first = pid_of(process)
     spare, gone = process._spare.process.pid, process._now.process
     os.kill(first, signal.SIGKILL)
-    gone.join()
-    monkeypatch.setattr(gone, "is_alive", lambda: True)  # as it was when it was looked
+    gone.wait(60.0)
+    monkeypatch.setattr(Fork, "is_alive", True)  # as it was when it was looked
     found = process.outcomes(handful())
     assert [each.verdict for each in found] == [Verdict.NOT_MEASURED] * 3
     assert "exit code -9" in found[0].message
     assert pid_of(process) == spare
 
 
-@pytest.mark.slow
 def test_a_spare_one_takes_over(process):
     first = pid_of(process)
     spare = process._spare.process.pid
     os.kill(first, signal.SIGKILL)
-    process._now.process.join()
+    process._now.process.wait(60.0)
     assert pid_of(process) == spare
     assert process._spare.process.pid not in (first, spare)
 
 
-@pytest.mark.usefixtures("forking")
-def test_it_ends_with_its_block(monkeypatch):
-    monkeypatch.setattr(timing_process, "serve", served.serve)
+def test_it_ends_with_its_block():
     with closing(TimingProcess(DEVICE, {"A": "1"})) as process:
         pid, spare = pid_of(process), process._spare.process.pid
     assert is_gone(pid)
     assert is_gone(spare)
 
 
-@pytest.mark.usefixtures("forking")
 @pytest.mark.parametrize(("what", "code"), [("no_gpu", 3), ("silent", -9)])
-def test_one_that_does_not_start(monkeypatch, what, code):
-    monkeypatch.setattr(timing_process, "serve", getattr(served, what))
+def test_one_that_does_not_start(monkeypatch, served_by, what, code):
+    served_by(what)
     monkeypatch.setattr(timing_process, "_START_S", 60.0 if what == "no_gpu" else 0.2)
     with closing(TimingProcess(DEVICE, {"A": "1"})) as process, pytest.raises(WorkerError) as error:
         process.start()
