@@ -194,6 +194,31 @@ _MI325X = replace(
     },
 )
 
+_MI308X = replace(
+    _CDNA,
+    # what lies behind L2 has clocks of its own: as long as on an MI300X, which runs at 2100 MHz
+    dram_latency_cycles=288.0 + (900.0 - 288.0) * 1420 / 2100,
+    dispatch_cycles=1.19 / 4,
+    l2_dies=4,
+    sustained={
+        # https://github.com/AFDEAPAC/roofline-calibrate (2026), an MI308X: 3.97 TB/s read, 3.58
+        # copied, 2.83 written
+        "dram": 0.745,
+        "dram.read": 0.745,
+        "dram.copy": 0.673,
+        "dram.write": 0.531,
+        # an assumption: a CU takes 64 bytes a clock from L2, which serves 20 of 38 CUs
+        "l2": 0.625,
+        "last_level": 0.69,  # an assumption: as the MI300X's
+        # AITER, aiter/configs (2026): the highest rates of kernels that are not Triton's, of those
+        # within the ceiling: 186.6 TFLOP/s in bf16, 458 in fp8, 379 in int8
+        "tensor.fp16": 0.80,  # an assumption: as bf16
+        "tensor.bf16": 0.80,
+        "tensor.fp8": 0.985,
+        "tensor.int8": 0.815,
+    },
+)
+
 _CDNA4 = replace(
     _CDNA,
     # mt4g, sample_results of an MI350P (September 2026)
@@ -220,6 +245,7 @@ _MACHINES: Mapping[str, Machine] = {
     "sm_100": _BLACKWELL,
     "sm_103": _BLACKWELL,
     "gfx942": _CDNA,
+    "mi308x": _MI308X,
     "mi325x": _MI325X,
     "gfx950": _CDNA4,
 }

@@ -890,7 +890,10 @@ def test_products_of_others_have_their_sizes_and_bring_their_problem(tmp_path):
          {"dtype": "float8_e4m3fn", "scheme": "blockscale_bpreshuffle"}),
         ("bf16_tuned_gemm.csv", "gfx950,256", "triton", {"dtype": "bfloat16"}),
         ("bf16_tuned_gemm.csv", "gfx950,256", "hipblaslt", None),
-        ("bf16_tuned_gemm.csv", "gfx942,80", "triton", None),  # a GPU that is not catalogued
+        ("bf16_tuned_gemm.csv", "gfx942,80", "triton", {"dtype": "bfloat16"}),
+        ("a8w8_blockscale_bpreshuffle_tuned_gemm.csv", "gfx942,80", "triton",
+         {"dtype": "float8_e4m3fnuz", "scheme": "blockscale_bpreshuffle"}),
+        ("bf16_tuned_gemm.csv", "gfx942,38", "triton", None),  # a GPU that is not catalogued
         ("a8w8_tuned_gemm.csv", "gfx950,256", "triton", None),  # scaled in another way
     ],
 )  # fmt: skip
@@ -900,6 +903,21 @@ def test_aiters_triton_products_can_be_launched_again(tmp_path, file, gpu, libra
     assert row.extra.get("runs") == ("kernel" if shape else None)
     if shape:
         assert row.shape == {"M": 16, "N": 256, "K": 512, **shape}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "device"),
+    [
+        ("gfx942,80", "mi308x"),
+        ("gfx942,304", "mi325x"),
+        ("gfx942,38", "mi325x"),  # the fastest: its bound holds for a part of it, too
+        ("gfx950,256", "mi355x"),
+    ],
+)
+def test_aiter_names_gpus_by_architecture_and_compute_units(tmp_path, gpu, device):
+    text = f"gfx,cu_num,M,N,K,libtype,us,kernelName\n{gpu},16,256,512,asm,6.5,auto\n"
+    (row,) = formats.read(written(tmp_path / "bf16_tuned_gemm.csv", text)).rows
+    assert row.device == device
 
 
 def test_liger_kernels_dynamic_tanh_may_have_a_bias(tmp_path):

@@ -66,7 +66,7 @@ def test_every_gpu_of_the_issue_is_there():
         "h200-nvl", "gh200-96gb", "gh200-144gb", "v100s-pcie-32gb", "a30", "a40", "a10g", "l40",
         "l20", "h800-sxm", "h800-pcie", "h20-3e", "rtx-3080", "rtx-4080", "rtx-5080",
         "rtx-pro-6000-server", "rtx-pro-6000-max-q", "b300", "gb300",
-        "mi300x", "mi325x", "mi355x",
+        "mi300x", "mi308x", "mi325x", "mi355x",
     }  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def test_a_clock_that_nothing_confirms_is_a_boost_clock():
     unconfirmed = (
         "h200-nvl gh200-96gb gh200-144gb h800-sxm h800-pcie h20-3e v100s-pcie-32gb a30 a40 l40 l20 "
         "rtx-3080 rtx-4080 rtx-5080 rtx-pro-6000-server rtx-pro-6000-max-q b300 gb300 mi300x "
-        "mi325x mi355x"
+        "mi308x mi325x mi355x"
     )
     for key in unconfirmed.split():
         device, sku = devices.find(key), devices.find_sku(key)[1]
@@ -156,6 +156,10 @@ def test_amd_has_its_own_memory_levels_and_boost_clocks():
     # 8 XCDs x 2 KiB a clock
     assert mi300x.ceilings["l2"].value == pytest.approx(8 * 2048 * 2100e6, rel=1e-3)
     assert mi300x.ceilings["tensor.fp8"].value == pytest.approx(2614.9e12, rel=1e-3)
+    mi308x = devices.find("mi308x")
+    assert mi308x.l2_bytes == 4 * 4 * 2**20  # 4 XCDs
+    assert mi308x.ceilings["l2"].value == pytest.approx(4 * 2048 * 1420e6)
+    assert mi308x.ceilings["tensor.bf16"].value == 80 * 2048 * 1420e6
     assert devices.find("h100").cached_bytes == devices.find("h100").l2_bytes
     bf16 = devices.find("mi325x").ceilings["tensor.bf16"].value
     assert bf16 == mi300x.ceilings["tensor.bf16"].value

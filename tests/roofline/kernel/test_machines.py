@@ -18,6 +18,7 @@ from solkit.roofline.kernel.machines import unvalidated
 from solkit.roofline.kernel.model import dram_rate, sustained_rate
 
 MI300X, MI325X, MI355X, H100 = map(devices.find, ("mi300x", "mi325x", "mi355x", "h100"))
+MI308X = devices.find("mi308x")
 B200 = devices.find("b200")
 MIB = 1 << 20
 
@@ -106,6 +107,9 @@ def test_a_mix_of_reads_and_writes_has_its_published_rate(written, tera):
         (MI325X, "tensor.fp16", 794),
         (MI325X, "tensor.bf16", 843),
         (MI325X, "tensor.fp8", 1519),
+        (MI308X, "tensor.bf16", 186.6),
+        (MI308X, "tensor.fp8", 458),
+        (MI308X, "dram", 3.97),
         (MI355X, "tensor.bf16", 1597),
         (MI355X, "tensor.fp8", 2997),
         (MI355X, "tensor.fp4", 5806),
