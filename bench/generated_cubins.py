@@ -1,28 +1,44 @@
-"""Compile TileLang and CuTe DSL kernels here, so that they can be measured where neither is.
+"""Measure kernels of other languages on a machine that has none of them.
 
-    python bench/generated_cubins.py OUT KERNEL.py ... [--device h200] [--most 10]
+    python bench/generated_cubins.py export OUT [KERNEL.py | languages ...] [--most 10]
+    solkit data collect OUT --per-shape 10 --gpu-seconds 200 --log rows.jsonl
+    python bench/generated_cubins.py rows OUT rows.jsonl --log own.jsonl
 
-Writes cubins for configurations of each kernel file, and a kernel file of the same problem whose
-candidate launches them by the driver, with the packed arguments that a run on the fake GPU gave.
-Its parameter ``config`` numbers them; OUT/KERNEL.json has their parameters, registers and modelled
-time.
-``solkit tune OUT/KERNEL.py --no-prior`` measures them on that GPU, as any candidate.
+``export`` runs where the languages are, without a GPU. It writes cubins for configurations of each
+kernel file (TileLang, CuTe DSL, cuTile), and a kernel file of the same problem that launches them
+by the driver, with the packed arguments that a run on the fake GPU gave. Its parameter ``config``
+numbers them. ``OUT/FAMILY/KERNEL.json`` has their parameters, facts and modelled times. Files of
+Triton are copied: it is there on every machine.
+
+``solkit data collect`` measures and checks them on the GPU, and continues where it stopped.
+``rows`` gives each row back its kernel's file, parameters and facts. ``solkit data import STORE
+own.jsonl`` makes a set of them.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import importlib.metadata
 import json
 import os
+import shutil
 import struct
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from solkit.core import Device
+from solkit.core import Depth, Device, Facts, Outcome, StoredFacts
+from solkit.datasets import outcomelog
+from solkit.datasets.facts import COMPILER, facts_id
+from solkit.datasets.kernels import Kernel, select_kernels
 from solkit.errors import SolkitError
+
+PROBLEM = {"KIND", "SHAPES", "TOLERANCE", "inputs", "reference"}
+LANGUAGES = {"tilelang": "tilelang", "cuda.tile": "cuda-tile", "cutlass": "nvidia-cutlass-dsl"}
+"""The distribution of each language, by what a kernel file imports."""
 
 LAUNCHER = """
 import ctypes, json
@@ -78,7 +94,7 @@ def _packed(argument, tensors, align=64):
     for offset, (number, ahead) in argument["tensors"]:
         address = tensors[number].untyped_storage().data_ptr() + ahead
         data[offset : offset + 8] = address.to_bytes(8, "little")
-    raw = (ctypes.c_char * (len(data) + align))()
+    raw = (ctypes.c_char * (max(len(data), 128) + align))()  # a CUtensorMap has 128 bytes
     at = -ctypes.addressof(raw) % align
     if argument["map"]:
         kind, rank, *rest = argument["map"]
@@ -127,7 +143,7 @@ def kernel(*inputs, config=0):
 """
 
 
-def export(out: Path, device_name: str, path: Path, most: int) -> None:
+def export(out: Path, device_name: str, kernel: Kernel, most: int) -> None:
     """Write configurations of one kernel file; runs in a process of its own."""
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     from solkit import kernelfiles
@@ -136,30 +152,36 @@ def export(out: Path, device_name: str, path: Path, most: int) -> None:
     from solkit.analysis.autotuned_configs import find_launched_space
     from solkit.roofline import devices
 
-    device = devices.find(device_name)
+    device, stem = devices.find(device_name), kernel.path.stem
+    language = language_of(kernel) or "triton"
     worker.fake_device(device)
     binaries = keeping_binaries()
     configs: list[dict[str, Any]] = []
     with fake_cuda.fake_tensors():
-        loaded = kernelfiles.load(str(path), None)
+        loaded = kernelfiles.load(str(kernel.path), None)
         find_launched_space(loaded)
         shape = loaded.description.problem.shapes[0]
-        for number, point in enumerate(list(loaded.space(shape).shuffled(1))[:most]):
-            name = f"{path.stem}_{number}"
+        for point in loaded.space(shape).shuffled(1):
             try:
+                name = f"{stem}_{len(configs)}"
                 config = exported(loaded, shape, point, device, out / name, binaries)
-            except SolkitError as error:
-                print(f"{path.name} {point}: {error}"[:200])
+            except Exception as error:  # a language may refuse a configuration by any
+                text = f"{kernel.name} {dict(point)}: {type(error).__name__}: {error}"
+                print(text[:300].replace("\n", " "), flush=True)
                 continue
-            config["zeroed"] = "torch.zeros" in path.read_text()
+            config["zeroed"] = "torch.zeros" in kernel.source.text
+            config["compiler"] = f"{language} {importlib.metadata.version(language)}"
             configs.append(config)
-            print(f"{path.name} {point}: {1000 * config['modelled_ms']:.2f} us", flush=True)
-    (out / f"{path.stem}.json").write_text(json.dumps(configs))
-    (out / path.name).write_text(problem_text(path) + LAUNCHER.format(name=path.stem))
+            told = "unknown" if (ms := config["modelled_ms"]) is None else f"{1000 * ms:.2f} us"
+            print(f"{kernel.name} {dict(point)}: {told}", flush=True)
+            if len(configs) == most:
+                break
+    (out / f"{stem}.json").write_text(json.dumps(configs))
+    (out / kernel.path.name).write_text(problem_text(kernel.path) + LAUNCHER.format(name=stem))
 
 
 def keeping_binaries() -> dict[str, bytes]:
-    """Return a dict that gets the cubin of each kernel that is compiled from now on."""
+    """Return a dict that gets the cubin of each kernel of generated code compiled from now on."""
     from solkit.analysis.cuda import compiling
 
     binaries: dict[str, bytes] = {}
@@ -179,23 +201,32 @@ def exported(
     """Write the cubins of one configuration; returns what a launcher needs.
 
     Raises:
-        SolkitError: it cannot run on the device, or its time cannot be modelled.
+        SolkitError: it cannot run on the device, or its launches are not understood.
     """
-    from solkit.adapters import fake_cuda
+    from solkit.adapters import fake_cuda, fake_triton
+    from solkit.adapters.launch_records import roles_of_storages, with_records
     from solkit.analysis import cuda
-    from solkit.analysis.facts import extension_facts
+    from solkit.analysis.facts import extension_facts, launch_facts
     from solkit.analysis.triton.capture import storages_of
+    from solkit.datasets.facts import facts_to_json
     from solkit.kernelfiles.seeding import seeded_workload
     from solkit.roofline.kernel.evaluate import described
 
-    with cuda.recording() as seen, fake_cuda.watching_guesses():
+    with (
+        cuda.recording() as seen,
+        fake_triton.recording_launches(point) as tiled,
+        fake_cuda.watching_guesses(),
+    ):
         workload = seeded_workload(loaded, shape, point)
         outputs = workload.run_kernel()
+    roles = roles_of_storages(storages_of(workload.tensors()), storages_of(outputs))
+    tiles = with_records(tiled.launches, roles)
+    compiled = [launch.kernel.function.compile(launch.kernel, device) for launch in tiles]
     pairs, unknown, _ = extension_facts(seen.launches, device)
+    pairs += launch_facts(tiles, lambda _: compiled, device)
     kernels = [described(facts, device) for facts, _ in pairs]
-    models = [kernel.model for kernel in kernels if kernel.model is not None]
-    if unknown or len(models) < max(len(kernels), 1):
-        errors = [kernel.error for kernel in kernels if kernel.error]
+    errors = [kernel.error for kernel in kernels if kernel.error]
+    if unknown or errors or not kernels:
         raise SolkitError("; ".join((*errors, *unknown)) or "it launches nothing that is followed")
     numbers = {storage: n for n, storage in enumerate(storages_of(workload.tensors()))}
     made = []
@@ -203,46 +234,65 @@ def exported(
         if storage not in numbers:
             numbers[storage] = len(numbers)
             made.append([numbers[storage], [list(tensor.shape), str(tensor.dtype)]])
-    launches = []
-    for index, launch in enumerate(seen.launches):
-        file = stem.with_name(f"{stem.name}_{index}.cubin")
-        file.write_bytes(binaries[launch.host.kernel])
-        launches.append(packed_launch(launch.generated, file.name, numbers))
+    launches, images = [], [binaries[launch.host.kernel] for launch in seen.launches]
+    for launch in seen.launches:
+        launches.append(packed_launch(launch.generated, numbers))
+    for launch, binary in zip(tiles, compiled):
+        images.append(binary.cubin)
+        launches.append(cutile_launch(launch, binary, numbers))
+    for index, (image, packed) in enumerate(zip(images, launches)):
+        packed["file"] = f"{stem.name}_{index}.cubin"
+        stem.with_name(packed["file"]).write_bytes(image)
+    records = [launch.launch for launch in (*tiles, *seen.launches) if launch.launch is not None]
+    captured = [Facts(record, Depth.CAPTURED) for record in records]
+    times = [kernel.model.time_ms if kernel.model else None for kernel in kernels]
     return {
         "params": dict(point),
-        "modelled_ms": sum(model.time_ms for model in models),
+        "modelled_ms": None if None in times else sum(times),
         "outputs": made,
         "launches": launches,
         "registers": [facts.registers for facts, _ in pairs],
+        "facts": facts_to_json([facts for facts, _ in pairs]),
+        "captured": facts_to_json(captured),
     }
 
 
-def packed_launch(launch: Any, file: str, numbers: dict[int, int]) -> dict[str, Any]:
-    """Return a launch with its arguments as bytes, and the tensors among them by number."""
-    from solkit.adapters.launch_recording import PackedArgument, TensorArgument
+def cutile_launch(launch: Any, binary: Any, numbers: dict[int, int]) -> dict[str, Any]:
+    """Return a launch of cuTile's: an array is its address, its shape and its strides.
 
-    arguments = []
-    for place, argument in enumerate(launch.arguments):
-        data, tensors = b"\0" * 8, dict[int, TensorArgument]()
+    Raises:
+        SolkitError: the cubin takes other parameters.
+    """
+    from solkit.adapters import cubin
+    from solkit.adapters.launch_recording import TensorArgument
+
+    (function,) = cubin.parse_functions(binary.cubin).values()
+    flat: list[Any] = []
+    for name, argument in launch.arguments.items():
         if isinstance(argument, TensorArgument):
-            tensors[0] = argument
-        elif isinstance(argument, PackedArgument):
-            data, tensors = argument.data, dict(argument.tensors)
-        elif isinstance(argument, int):
-            data = int(argument).to_bytes(8, "little", signed=True)
-        elif isinstance(argument, float):
-            data = struct.pack("<f", argument)
-        arguments.append(
-            {
-                "data": data.hex(),
-                "tensors": [
-                    [offset, [numbers[t.storage], t.offset_bytes]] for offset, t in tensors.items()
-                ],
-                "map": list(launch.encodings.get(place, ())),
-            }
-        )
+            flat += (argument, *argument.shape, *argument.strides)
+        elif str(launch.kernel.signature[name]) != "constexpr":
+            flat.append(argument)
+    if len(flat) != len(function.parameters):
+        counts = f"{len(function.parameters)} parameters, not {len(flat)}"
+        raise SolkitError(f"the cubin of {launch.launch.name} takes {counts}")
     return {
-        "file": file,
+        "entry": function.name,
+        "grid": list(launch.launch.grid),
+        "block": list(function.threads or (binary.num_warps * 32, 1, 1)),
+        "cluster": [1, 1, 1],  # the driver knows the kernel's own
+        "shared": 0,
+        "arguments": [packed_argument(argument, numbers) for argument in flat],
+    }
+
+
+def packed_launch(launch: Any, numbers: dict[int, int]) -> dict[str, Any]:
+    """Return a launch with its arguments as bytes, and the tensors among them by number."""
+    arguments = [
+        {**packed_argument(argument, numbers), "map": list(launch.encodings.get(place, ()))}
+        for place, argument in enumerate(launch.arguments)
+    ]
+    return {
         "entry": launch.kernel,
         "grid": launch.grid,
         "block": launch.block,
@@ -252,36 +302,130 @@ def packed_launch(launch: Any, file: str, numbers: dict[int, int]) -> dict[str, 
     }
 
 
+def packed_argument(argument: Any, numbers: dict[int, int]) -> dict[str, Any]:
+    """Return an argument as C has it, and the tensors in it by number."""
+    from solkit.adapters.launch_recording import PackedArgument, TensorArgument
+
+    data, tensors = b"\0" * 8, dict[int, TensorArgument]()
+    if isinstance(argument, TensorArgument):
+        tensors[0] = argument
+    elif isinstance(argument, PackedArgument):
+        data, tensors = argument.data, dict(argument.tensors)
+    elif isinstance(argument, int):
+        data = int(argument).to_bytes(8, "little", signed=True)
+    elif isinstance(argument, float):
+        data = struct.pack("<f", argument)
+    places = [[at, [numbers[t.storage], t.offset_bytes]] for at, t in tensors.items()]
+    return {"data": data.hex(), "tensors": places, "map": []}
+
+
 def problem_text(path: Path) -> str:
     """Return the parts of a kernel file that say what must be computed."""
     tree = ast.parse(path.read_text())
     lines = path.read_text().splitlines()
-    wanted = ("reference", "inputs")
     parts = ["import torch"]
     for node in tree.body:
-        is_part = isinstance(node, ast.FunctionDef) and node.name in wanted
-        names = [getattr(t, "id", "") for t in getattr(node, "targets", [])]
-        if is_part or "TOLERANCE" in names:
+        names = {getattr(t, "id", "") for t in getattr(node, "targets", [])}
+        if isinstance(node, ast.FunctionDef):
+            names = {node.name}
+        elif isinstance(node, ast.ImportFrom):
+            names = {name.asname or name.name for name in node.names}
+        if names & PROBLEM:
             parts.append("\n".join(lines[node.lineno - 1 : node.end_lineno]))
     return "\n\n".join(parts) + "\n"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Export configurations."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("out", type=Path)
-    parser.add_argument("kernels", nargs="*", type=Path)
-    parser.add_argument("--device", default="h200")
-    parser.add_argument("--most", type=int, default=10)
-    arguments = parser.parse_args(argv)
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    for path in arguments.kernels:
-        child = os.fork()
-        if not child:
-            export(arguments.out, arguments.device, path, arguments.most)
-            os._exit(0)
-        os.waitpid(child, 0)
+def export_all(arguments: argparse.Namespace) -> int:
+    """Export configurations of all files, each in a process of its own."""
+    for kernel in select_kernels(arguments.kernels):
+        folder = arguments.out / kernel.family
+        folder.mkdir(parents=True, exist_ok=True)
+        if kernel.problem.sha256 != kernel.source.sha256:
+            (folder / "problem.py").write_text(kernel.problem.text)
+        if language_of(kernel) is None:
+            shutil.copy(kernel.path, folder)
+        elif not (folder / f"{kernel.path.stem}.json").exists():
+            child = os.fork()
+            if not child:
+                export(folder, arguments.device, kernel, arguments.most)
+                os._exit(0)
+            os.waitpid(child, 0)
     return 0
+
+
+def language_of(kernel: Kernel) -> str | None:
+    """Return the distribution of a kernel's language; ``None`` for Triton's."""
+    imported = {
+        name.name
+        for node in ast.walk(ast.parse(kernel.source.text))
+        if isinstance(node, ast.Import)
+        for name in node.names
+    }
+    return next((LANGUAGES[name] for name in sorted(imported & {*LANGUAGES})), None)
+
+
+def rewrite_rows(arguments: argparse.Namespace) -> int:
+    """Write a log whose rows have the kernels and parameters that were compiled."""
+    kernels = {kernel.name: kernel for kernel in select_kernels(arguments.kernels)}
+    contents = outcomelog.read(arguments.rows)
+    held = {facts.id: facts for facts in contents.facts}
+    with outcomelog.OutcomeLog(arguments.log, about={"command": "generated_cubins rows"}) as log:
+        for row in contents.rows:
+            kernel = kernels[row.implementation or ""]
+            if "config" in row.params:
+                own, facts = compiled_elsewhere(row, kernel, arguments.out)
+            else:
+                own = replace(row, origin=kernel.origin)
+                facts = [held[row.facts_id]] if row.facts_id in held else []
+            log.append([own], kernel.files, facts)
+    return 0
+
+
+def compiled_elsewhere(
+    row: Outcome, kernel: Kernel, out: Path
+) -> tuple[Outcome, list[StoredFacts]]:
+    """Return a row of an exported kernel as its own kernel's, and the facts."""
+    configs = json.loads((out / kernel.family / f"{kernel.path.stem}.json").read_text())
+    config = configs[int(row.params["config"])]
+    own = replace(
+        row,
+        kernel_id=kernel.kernel_id,
+        origin=kernel.origin,
+        params=config["params"],
+        source_sha256=kernel.source.sha256,
+        problem_sha256=kernel.problem.sha256,
+        triton_version=None,
+        live_launches=(),
+        extra={**row.extra, COMPILER: config["compiler"]},
+    )
+    text = kernel.source.text
+    compiled = StoredFacts(facts_id(own, text), config["facts"])
+    captured = StoredFacts(facts_id(own, text, Depth.CAPTURED), config["captured"])
+    return replace(own, facts_id=compiled.id), [compiled, captured]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Export configurations, or rewrite rows."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(required=True)
+    exporting = commands.add_parser("export")
+    exporting.add_argument("out", type=Path)
+    exporting.add_argument("kernels", nargs="*", default=["languages"])
+    exporting.add_argument("--device", default="h200")
+    exporting.add_argument("--most", type=int, default=10)
+    exporting.set_defaults(run=export_all)
+    rows = commands.add_parser("rows")
+    rows.add_argument("out", type=Path)
+    rows.add_argument("rows", type=Path)
+    rows.add_argument("kernels", nargs="*", default=["languages"])
+    rows.add_argument("--log", type=Path, required=True)
+    rows.set_defaults(run=rewrite_rows)
+    arguments = parser.parse_args(argv)
+    try:
+        return int(arguments.run(arguments))
+    except SolkitError as error:
+        print(f"generated_cubins: {error}", file=sys.stderr)
+        return 2
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from solkit.core import (
 from solkit.core.codec import from_json, to_json
 
 __all__ = [
+    "COMPILER",
     "depth_reached",
     "facts_from_json",
     "facts_id",
@@ -35,6 +36,8 @@ __all__ = [
     "tools_made_with",
 ]
 
+COMPILER = "compiler"
+"""Key of `Outcome.extra`: the compiler of a kernel in another language, ``"tilelang 0.1.15"``."""
 _CODE_OF_TORCH = ("torch._inductor", "torch.compile")
 _CUDA = "__global__"
 """Mark in the text of a kernel file whose kernels contain torch's code, or are CUDA C++."""
@@ -94,7 +97,7 @@ def facts_id(row: Outcome, source: str, depth: Depth = Depth.COMPILED) -> str:
         (major, minor),
         row.sm_count,
         row.triton_version,
-        tools_made_with(source, row.torch_version, row.cuda_version),
+        tools_made_with(source, row.torch_version, row.cuda_version, row.extra.get(COMPILER)),
         depth_reached(source, depth),
     )
 
@@ -113,7 +116,10 @@ def depth_reached(source: str, depth: Depth) -> Depth:
 
 
 def tools_made_with(
-    source: str, torch_version: str | None, cuda_version: str | None
+    source: str,
+    torch_version: str | None,
+    cuda_version: str | None,
+    compiler: str | None = None,
 ) -> tuple[str, ...]:
     """Return what makes machine code besides Triton: ``("torch 2.11.0",)``; mostly nothing.
 
@@ -124,8 +130,9 @@ def tools_made_with(
         source: the text of the kernel's file.
         torch_version: e.g. ``"2.11.0+cu130"``.
         cuda_version: of NVRTC, e.g. ``"13.0"``.
+        compiler: of another language, as rows have it in `Outcome.extra` under `COMPILER`.
     """
-    versions = []
+    versions = [compiler] if compiler else []
     if any(name in source for name in _CODE_OF_TORCH):
         versions.append(f"torch {(torch_version or 'unknown').partition('+')[0]}")
     if _CUDA in source:

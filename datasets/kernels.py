@@ -17,6 +17,7 @@ from solkit.errors import InputError
 
 __all__ = [
     "INDUCTOR",
+    "LANGUAGES",
     "LIBRARIES",
     "ZOO",
     "Kernel",
@@ -31,7 +32,12 @@ INDUCTOR = ZOO.parent / "inductor"
 """Generated files, a folder per template: see `tools.inductor`."""
 LIBRARIES = ZOO.parent / "libraries"
 """Launchers as libraries write them, a folder per family; some import their kernel from one."""
-_ORIGINS = {ZOO.resolve(): "zoo", LIBRARIES.resolve(): "library"}
+LANGUAGES = ZOO.parent / "languages"
+"""The same problems in several tile languages, a folder per problem."""
+_ORIGINS = {
+    **{ZOO.resolve(): "zoo", LIBRARIES.resolve(): "library"},
+    **{LANGUAGES.resolve(): "language"},
+}
 _GENERATED_KIND = re.compile(r'^KIND = "(\w+)"$', re.MULTILINE)
 _PROBLEM = "problem.py"
 _FOLDER_SUFFIXES = (".json", ".jsonl", ".py")
@@ -46,7 +52,7 @@ class Kernel:
         name: in rows, e.g. ``"softmax/whole_row"``.
         family: what it computes, e.g. ``"softmax"``.
         kind: the kind of the family, e.g. ``"norm"``.
-        origin: ``"zoo"``, ``"inductor"``, ``"library"`` or ``"file"``.
+        origin: ``"zoo"``, ``"inductor"``, ``"library"``, ``"language"`` or ``"file"``.
         source: the file.
         problem: the file with the reference, which may be the same.
         entry_point: the function that is called.
@@ -146,8 +152,8 @@ def select_kernels(names: Sequence[str], families: Collection[str] = ()) -> tupl
     """Return the kernels that a user names, families in alphabetical order.
 
     Args:
-        names: ``"zoo"``, ``"inductor"``, ``"libraries"``, or paths of kernel files and their
-            folders; a kernel named twice counts once.
+        names: ``"zoo"``, ``"inductor"``, ``"libraries"``, ``"languages"``, or paths of kernel
+            files and their folders; a kernel named twice counts once.
         families: only these; all by default.
 
     Raises:
@@ -186,6 +192,8 @@ def share_of_gpu(kernels: Sequence[Kernel], part: str) -> tuple[Kernel, ...]:
 def _kernels_named(name: str) -> list[Kernel]:
     if name == "zoo":
         return _family_folders(ZOO)
+    if name == "languages":
+        return _family_folders(LANGUAGES)
     if name == "inductor":
         return [_lone_kernel(file) for file in sorted(INDUCTOR.glob("*/*.py"))]
     if name == "libraries":
@@ -206,7 +214,7 @@ def _kernels_named(name: str) -> list[Kernel]:
     if path.suffix != ".py" or not path.is_file():
         raise InputError(
             f"no kernel file {name!r}; expected 'zoo', 'inductor', 'libraries', "
-            "a *.py file or a folder"
+            "'languages', a *.py file or a folder"
         )
     return [_lone_kernel(path)]
 

@@ -21,7 +21,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from solkit.core import Depth, Device, Facts, KernelAnalysis, Launch, Value, canonical
-from solkit.datasets.facts import depth_reached, facts_from_json, facts_key, tools_made_with
+from solkit.datasets.facts import (
+    COMPILER,
+    depth_reached,
+    facts_from_json,
+    facts_key,
+    tools_made_with,
+)
 from solkit.datasets.store import RIGHT, Store
 from solkit.datasets.version1 import LAUNCHES
 from solkit.errors import InputError
@@ -50,7 +56,7 @@ _KEY = ("kernel_id", "problem_id", "params", "device")
 _TOLD = (*_KEY, "family", "kind", "origin", "implementation", "triton_version")
 _READ = (
     *("bound_ms", "limiter", "operations", "read_bytes", "write_bytes", "shape"),
-    *("source_sha256", "torch_version", "cuda_version"),
+    *("source_sha256", "torch_version", "cuda_version", "extra"),
 )
 _NUMBERS = ("values", "time_ms", "modelled_ms", "sol_ms", "repeat_log2")
 _KNOWN, _PLACE = "known.", "place."
@@ -380,7 +386,12 @@ def _key_at_depth(row: Mapping[str, Any], source: str, gpu: Device, depth: Depth
         gpu.compute_capability,
         gpu.sm_count,
         row["triton_version"],
-        tools_made_with(source, row["torch_version"], row["cuda_version"]),
+        tools_made_with(
+            source,
+            row["torch_version"],
+            row["cuda_version"],
+            _parse_mapping(row["extra"]).get(COMPILER),
+        ),
         depth,
     )
 

@@ -40,6 +40,7 @@ FLOOR = {room: floor for floor, rooms in enumerate(ORDER) for room in rooms}
 KERNEL_FILES = (
     "datasets/zoo",
     "datasets/inductor",
+    "datasets/languages",
     "datasets/libraries",
     "datasets/public",
 )  # as users write them: they import no room

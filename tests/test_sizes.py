@@ -22,7 +22,7 @@ EXCEPTIONS = {
 
 KERNEL_FILES = (
     *("datasets/zoo", "datasets/inductor"),
-    *("datasets/libraries", "datasets/public"),
+    *("datasets/languages", "datasets/libraries", "datasets/public"),
 )  # as users write them
 
 

@@ -20,7 +20,9 @@ __all__ = ["collect"]
 
 _What = Annotated[
     list[str],
-    typer.Argument(metavar="WHAT...", help="'zoo', 'inductor', 'libraries', or files and folders."),
+    typer.Argument(
+        metavar="WHAT...", help="'zoo', 'inductor', 'libraries', 'languages', or files and folders."
+    ),
 ]
 _Seconds = Annotated[
     float | None,
