@@ -15,6 +15,7 @@ every size that was run, and no awkward size is tried.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
 import types
@@ -373,7 +374,7 @@ def _difference(ran: _RunOutputs, case: _Case) -> str:
 
 
 def _arrange_process() -> None:
-    """Fill unwritten memory with NaN; give launchers that ask for the number of SMs one.
+    """Fill unwritten memory with NaN; answer launchers that ask for the GPU or choose one.
 
     Candidates may be measured meanwhile, so others come first.
     """
@@ -383,6 +384,18 @@ def _arrange_process() -> None:
     cuda: Any = torch.cuda
     cuda.get_device_properties = lambda *_: properties
     cuda.get_device_capability = lambda *_: (9, 0)
+    cuda.device = lambda *_: contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _seeming_gpu() -> Iterator[None]:
+    """Let tensors say that they are on a GPU, as launchers assert."""
+    tensor: Any = torch.Tensor
+    tensor.is_cuda = property(lambda _: True)
+    try:
+        yield
+    finally:
+        del tensor.is_cuda  # that of its base class is seen again
 
 
 def _launch_limit_s(sized: TrialSize, usual_s: float) -> float:
@@ -414,7 +427,8 @@ def _run_kernel(
 ) -> _RunOutputs:
     seen = triton_interpreter.watch_launches(limit_s, _SEED, backwards)
     seed_everything(_SEED)
-    outputs = [_detach_output(out) for out in workload.run_kernel()]
+    with _seeming_gpu():
+        outputs = [_detach_output(out) for out in workload.run_kernel()]
     if must_launch and not seen.launches:
         raise ValueError("it launches no Triton kernel")
     if not seen.skipped:

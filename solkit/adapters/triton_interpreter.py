@@ -1,7 +1,8 @@
 """Triton's interpreter: functions that it lacks, and runs that are watched and cut short.
 
-`install` adds what Inductor's kernels call: libdevice, mostly. `watch_launches` bounds the time of
-a launch, notes what was written, and refuses accesses outside of the launch's tensors.
+`install` adds what Inductor's kernels call: libdevice, mostly. It lets autotuned functions run with
+their first configuration, since nothing can be timed. `watch_launches` bounds the time of a
+launch, notes what was written, and refuses accesses outside of the launch's tensors.
 
 Patches are never undone: call it in a throw-away child process with ``TRITON_INTERPRET=1``. Tested
 with Triton 3.6 and 3.7.
@@ -25,6 +26,7 @@ from torch._inductor.runtime import triton_helpers
 from triton import next_power_of_2
 from triton.language.extra import libdevice
 from triton.runtime import interpreter
+from triton.runtime.autotuner import Autotuner
 from triton.runtime.interpreter import TensorHandle
 
 __all__ = ["OutsideError", "Watch", "install", "watch_launches"]
@@ -55,6 +57,13 @@ def install() -> None:
     triton_helpers.constexpr_next_power_of_2 = next_power_of_2
     _count_with_scalars()
     _patch_once_a_launch()
+    _take_first_configs()
+
+
+def _take_first_configs() -> None:
+    """Let `triton.autotune` take the first configuration that it would time, without timing any."""
+    tuner: Any = Autotuner
+    tuner._bench = lambda *_args, **_kwargs: [0.0]
 
 
 def _count_with_scalars() -> None:

@@ -107,11 +107,28 @@ def test_what_the_interpreter_lacks_is_unchecked(checker):
 
 def test_a_parent_that_the_interpreter_cannot_run_leaves_all_unchecked(checker):
     parent = brief(
-        SOFTMAX.replace("M, N = x.shape", "assert x.is_cuda\n    M, N = x.shape"), **ROWS
+        SOFTMAX.replace("M, N = x.shape", "assert x.get_device() == 0\n    M, N = x.shape"), **ROWS
     )
     found, why = checker.check(parent.source, parent)
     assert found is Checked.UNCHECKED
     assert "parent" in why
+
+
+AUTOTUNED = (
+    SOFTMAX.replace(
+        "@triton.jit",
+        "@triton.autotune([triton.Config({'BLOCK': 32}), triton.Config({'BLOCK': 64})], ['N'])\n"
+        "@triton.jit",
+    )
+    .replace("M, N = x.shape", "assert x.is_cuda\n    M, N = x.shape")
+    .replace(", BLOCK=64", "")
+)
+
+
+def test_autotuned_parents_and_those_that_assert_a_gpu_are_run(checker):
+    parent = brief(AUTOTUNED, **ROWS)
+    found, why = checker.check(parent.source, parent)
+    assert found is Checked.RIGHT, why
 
 
 SIGNS = """
