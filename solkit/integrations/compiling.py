@@ -20,28 +20,33 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from solkit.adapters import live_tuned
-from solkit.core import BatchSettings
+from solkit.analysis.pool import usable_cores
 from solkit.core.tuned import TunedFolder
 from solkit.datasets.launch_recordings import kernels_of_recording, read_launch_recording
 from solkit.datasets.tuned_folder import read_tuned_folder, write_tuned_folder
 from solkit.errors import InputError, SolkitError, UnsupportedError
 from solkit.integrations import applying
 from solkit.integrations.recorder import LaunchRecorder
+from solkit.integrations.search_process import SearchProcess
 from solkit.processes.startup import is_off
 from solkit.userdata import folder as data_folder
 
 __all__ = ["backend", "compile"]
 
 _GPU_SECONDS = 60.0
+_WALL_SECONDS = 60.0  # besides three times those of the GPU
 _MOST_CALLS = 3
 """So often a graph that waits for its backward pass is called before tuning begins without."""
-_OWN = ("folder", "gpu_seconds", "mode")
+_OWN = ("folder", "gpu_seconds", "wall_seconds", "mode")
+_CORES = 4
+"""With fewer, what a search needs is not loaded while Inductor compiles: both would be slower."""
 
 
 def compile(  # noqa: A001 - as in torch
@@ -49,6 +54,7 @@ def compile(  # noqa: A001 - as in torch
     *,
     folder: str | os.PathLike[str] | None = None,
     gpu_seconds: float = _GPU_SECONDS,
+    wall_seconds: float | None = None,
     mode: str | None = None,
     options: Mapping[str, Any] | None = None,
     dynamic: bool | None = None,
@@ -57,9 +63,10 @@ def compile(  # noqa: A001 - as in torch
     """Compile a model by `torch.compile`, and tune its Triton kernels once.
 
     The first call compiles and is recorded, with the backward pass that may follow. The second call
-    tunes first, for `gpu_seconds` and the time that compiling candidates takes. Shapes are dynamic
-    as `torch.compile` has them. A graph that is compiled later is tuned the same way, for another
-    `gpu_seconds`, if it launches kernels that the folder does not know.
+    tunes first, in other processes, for `gpu_seconds` and the time that compiling candidates takes.
+    Shapes are dynamic as `torch.compile` has them. A graph that is compiled later is tuned the same
+    way, for another `gpu_seconds`, if it launches kernels that the folder does not know. Ctrl-C
+    ends a search, and `wall_seconds` does: the model then runs as Inductor has it.
 
     ``SOLKIT_APPLY=0`` in the environment leaves everything to Inductor.
 
@@ -68,6 +75,7 @@ def compile(  # noqa: A001 - as in torch
         folder: where recordings and tuned configurations are kept, of any number of models; by
             default the user's data folder's ``compiled``, with a folder per GPU and Triton.
         gpu_seconds: the budget of a search; 0 only applies what the folder has.
+        wall_seconds: the most that a search may take; by default 60 and three times `gpu_seconds`.
         mode: of Inductor: ``"default"``, ``"reduce-overhead"``, ``"max-autotune"`` ...
         options: of Inductor, as for `torch.compile`, besides the mode's.
         dynamic: as for `torch.compile`.
@@ -79,7 +87,7 @@ def compile(  # noqa: A001 - as in torch
     Raises:
         UnsupportedError: it is a program of torch.export, which AOTInductor compiles, or Inductor's
             C++ wrapper is asked for.
-        InputError: `gpu_seconds` is no number of 0 or above.
+        InputError: `gpu_seconds` is no number of 0 or above, or `wall_seconds` is none above 0.
     """
     if isinstance(model, torch.export.ExportedProgram):
         raise UnsupportedError(
@@ -87,6 +95,7 @@ def compile(  # noqa: A001 - as in torch
             "Python: give its module, exported.module()"
         )
     own = {"folder": folder, "gpu_seconds": gpu_seconds, "mode": mode}
+    own["wall_seconds"] = wall_seconds
     _own_options({**own, **(options or {})})  # errors come now, not at the first call
     _refuse_native_code(options or {})
     return torch.compile(
@@ -111,7 +120,8 @@ def backend(
         graph: of Dynamo.
         inputs: its example inputs.
         mode: of Inductor.
-        options: ``folder``, ``gpu_seconds``, ``mode`` as for `compile`; others are Inductor's.
+        options: ``folder``, ``gpu_seconds``, ``wall_seconds`` and ``mode`` as for `compile`; others
+            are Inductor's.
 
     Raises:
         UnsupportedError: Inductor's C++ wrapper is asked for.
@@ -120,21 +130,39 @@ def backend(
     from torch._inductor import list_mode_options
     from torch._inductor.compile_fx import compile_fx
 
-    place, gpu_s, named_mode = _own_options({"mode": mode, **(options or {})})
+    place, budget, named_mode = _own_options({"mode": mode, **(options or {})})
     inductor = {name: value for name, value in (options or {}).items() if name not in _OWN}
     patches = {**list_mode_options(named_mode or "default"), **inductor}
     _refuse_native_code(patches)
-    session = _session_of(Path(place or _default_folder()).absolute(), gpu_s)
+    session = _session_of(Path(place or _default_folder()).absolute(), budget)
     compiled: Any = compile_fx(graph, inputs, config_patches=patches)
     return session.counted(compiled)
 
 
-def _own_options(options: Mapping[str, Any]) -> tuple[Any, float, str | None]:
-    gpu_s, mode = options.get("gpu_seconds"), options.get("mode")
+@dataclass(frozen=True)
+class _Budget:
+    """Seconds of the GPU that a search may spend, and of the wall that it may take."""
+
+    gpu_s: float = 0.0
+    wall_s: float = 0.0
+
+    def merged(self, other: _Budget) -> _Budget:
+        return _Budget(max(self.gpu_s, other.gpu_s), max(self.wall_s, other.wall_s))
+
+
+def _own_options(options: Mapping[str, Any]) -> tuple[Any, _Budget, str | None]:
+    gpu_s, wall_s = options.get("gpu_seconds"), options.get("wall_seconds")
     gpu_s = _GPU_SECONDS if gpu_s is None else gpu_s
-    if isinstance(gpu_s, bool) or not isinstance(gpu_s, int | float) or not gpu_s >= 0:
+    if not _is_number(gpu_s) or not gpu_s >= 0:
         raise InputError(f"gpu_seconds: expected a number of 0 or above, got {gpu_s!r}")
-    return options.get("folder"), gpu_s, mode
+    wall_s = _WALL_SECONDS + 3 * gpu_s if wall_s is None else wall_s
+    if not _is_number(wall_s) or not wall_s > 0:
+        raise InputError(f"wall_seconds: expected a number above 0, got {wall_s!r}")
+    return options.get("folder"), _Budget(gpu_s, wall_s), options.get("mode")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _default_folder() -> Path:
@@ -179,15 +207,16 @@ class _Session:
         self._lock = threading.Lock()
         self._calls: Counter[int] = Counter()
         self._awaits_backward = self._is_unusable = False
-        self._gpu_s, self._recordings = 0.0, 0
+        self._budget, self._recordings = _Budget(), 0
+        self._search: SearchProcess | None = None
         self._recorder: LaunchRecorder | None = None
         self._tuned: TunedFolder | None = None
 
-    def begin(self, gpu_s: float) -> None:
+    def begin(self, budget: _Budget) -> None:
         """Apply what the folder has, and record the rest; whatever fails, the model is compiled.
 
         Args:
-            gpu_s: the budget of the search that follows; 0 for none.
+            budget: of the search that follows; there is none without GPU seconds.
         """
         if is_off(applying.VARIABLE) or self._is_unusable:
             return
@@ -195,8 +224,8 @@ class _Session:
             if self._tuned is None:
                 self._tuned = self._read_folder()
                 applying.apply_further(self._tuned, self.folder)  # also notes compiled kernels
-            self._gpu_s = max(self._gpu_s, gpu_s)
-            if gpu_s and self._recorder is None and _has_gpu() and not _rank():
+            self._budget = self._budget.merged(budget)
+            if budget.gpu_s and self._recorder is None and _has_gpu() and not _rank():
                 self._record(self._tuned)
         except Exception as error:
             self._is_unusable = True
@@ -206,6 +235,8 @@ class _Session:
         recorder = LaunchRecorder(self.folder, known_programs=tuned.known_programs())
         recorder.start()
         self._recorder, self._recordings = recorder, self._recordings + 1
+        if not tuned.known_programs() and usable_cores() >= _CORES:
+            self._search = _start_search()  # loads while the model is compiled
 
     def _read_folder(self) -> TunedFolder:
         """Return what the folder has for this GPU and Triton; nothing if it has none."""
@@ -267,37 +298,44 @@ class _Session:
     def _tune(self, recorder: LaunchRecorder) -> None:
         recorder.close()
         self._awaits_backward = False
-        gpu_s, self._gpu_s = self._gpu_s, 0.0
-        if not recorder.programs:
-            return
+        budget, self._budget = self._budget, _Budget()
         try:
-            torch.cuda.synchronize()
-            torch.cuda.empty_cache()  # the search has processes of its own
-            changed = self._tune_folder(gpu_s, recorder.programs)
+            if recorder.programs:
+                self._say(self._tune_folder(budget, recorder.programs))
+        except KeyboardInterrupt:
+            self._say("is not tuned: the search was interrupted")
         except Exception as error:  # the model goes on as Inductor has it
             self._say(f"is not tuned: {_why(error)}")
-        else:
-            self._say(f"is tuned: {changed} kernels changed")
+        finally:
+            if self._search is not None:
+                self._search.close()
+                self._search = None
 
-    def _tune_folder(self, gpu_s: float, programs: Collection[str]) -> int:
-        """Tune, and return how many compiled kernels got another configuration."""
-        from solkit.pipeline.batch import batch
-
+    def _tune_folder(self, budget: _Budget, programs: Collection[str]) -> str:
+        """Tune, and return how that ended, in words."""
         if reasons := _obstacles(self.folder, programs):
             seen = TunedFolder("", programs=tuple(programs))
             self._tuned = (self._tuned or self._read_folder()).extended(seen)
             write_tuned_folder(self.folder, self._tuned)  # so that it is said once
             raise InputError(f"nothing can be launched again. {' '.join(reasons)}")
-        on = _device_index()
-        settings = BatchSettings(on=f"cuda:{on}" if on else None, extended=self._tuned)
-        result = batch(self.folder, gpu_minutes=gpu_s / 60, settings=settings)
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()  # the search has processes of its own
+        self._search = self._search or _start_search()
+        limits = budget.gpu_s, budget.wall_s
+        is_partly = self._search.tune(str(self.folder), self._tuned, *limits)
         tuned = read_tuned_folder(self.folder)
-        if not result.interrupted:  # what cannot be launched again is known, too
+        if not is_partly:  # what cannot be launched again is known, too
             tuned = tuned.extended(TunedFolder("", programs=tuple(programs)))
             write_tuned_folder(self.folder, tuned)
         self._tuned = tuned
         applying.apply_further(tuned, self.folder)
-        return live_tuned.replace_compiled()
+        changed = f"is tuned: {live_tuned.replace_compiled()} kernels changed"
+        return f"{changed}; the time was over before all were searched" if is_partly else changed
+
+
+def _start_search() -> SearchProcess:
+    on = _device_index()
+    return SearchProcess(f"cuda:{on}" if on else None)
 
 
 def _obstacles(folder: Path, programs: Collection[str]) -> tuple[str, ...]:
@@ -315,11 +353,11 @@ _SESSIONS: dict[Path, _Session] = {}
 _LOCK = threading.Lock()
 
 
-def _session_of(folder: Path, gpu_s: float) -> _Session:
+def _session_of(folder: Path, budget: _Budget) -> _Session:
     with _LOCK:
         if folder not in _SESSIONS:
             _SESSIONS[folder] = _Session(folder)
-        _SESSIONS[folder].begin(gpu_s)
+        _SESSIONS[folder].begin(budget)
         return _SESSIONS[folder]
 
 

@@ -63,16 +63,18 @@ from solkit.pipeline.tuning import SPENT, SearchOutcome, TuneLog, tuned_result
 from solkit.spans import span
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from solkit.core.tuned import TunedFolder
     from solkit.datasets.launch_recordings import RecordedKernel
-    from solkit.measure.benches.trusted import Ahead, TimingProcess, TrustedBench
+    from solkit.measure.benches.trusted import TrustedBench
     from solkit.pipeline.remote_gpus import RemoteGpus
     from solkit.tuner.database import Database
     from solkit.tuner.head_to_head import Pair
     from solkit.tuner.manifest import Manifest
     from solkit.tuner.tuning_problem import TuningProblem
 
-__all__ = ["batch"]
+__all__ = ["BatchProcesses", "batch"]
 
 Show = Callable[[BatchStatus], None]
 T = TypeVar("T")
@@ -122,6 +124,53 @@ def batch(
         GpuBusyError, WorkerError, TraceError: measuring failed again and again; the log has all
             that was measured.
     """
+    run = _batch(manifest, gpu_minutes, triage, settings or BatchSettings(), show)
+    return run.run(device, bench, triage)
+
+
+class BatchProcesses:
+    """Processes of batches on a GPU of this machine, loading while there is no manifest yet.
+
+    For a ``with`` block. Loading takes seconds and no GPU.
+
+    Args:
+        gpu: of this machine.
+        workers: processes that compile; 0 for all cores except one.
+    """
+
+    def __init__(self, gpu: Device, workers: int = 0) -> None:
+        from solkit.measure.benches.trusted import Ahead, TimingProcess
+
+        self.gpu = gpu
+        self.ahead = Ahead(gpu, workers, facts=False)
+        self.timing = TimingProcess(gpu, self.ahead.environment)
+
+    def __enter__(self) -> Self:
+        self.ahead.load()
+        self.timing.load()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.timing.close()
+        self.ahead.__exit__()
+
+    def batch(
+        self, manifest: str | os.PathLike[str], *, gpu_minutes: float, settings: BatchSettings
+    ) -> Batch:
+        """Tune with these processes; see `batch`."""
+        run = _batch(manifest, gpu_minutes, False, settings, lambda _: None)
+        run.processes = self
+        return run.run(self.gpu, None, triage=False)
+
+
+def _batch(
+    manifest: str | os.PathLike[str] | Manifest,
+    gpu_minutes: float | None,
+    triage: bool,
+    how: BatchSettings,
+    show: Show,
+) -> _Batch:
+    """Return the run of a manifest, which is read first."""
     from solkit.datasets.launch_recordings import is_recording
     from solkit.tuner import manifest as manifests
     from solkit.tuner.recorded_manifest import recorded_manifest
@@ -131,19 +180,17 @@ def batch(
     if isinstance(manifest, manifests.Manifest):
         parsed = manifest
     elif is_recording(manifest):
-        parsed, recorded, reasons = recorded_manifest(manifest, _known_programs(settings))
+        parsed, recorded, reasons = recorded_manifest(manifest, _known_programs(how))
     else:
         parsed = manifests.read_manifest(manifest)
-    how = settings or BatchSettings()
     minutes = parsed.limits.gpu_minutes if gpu_minutes is None else gpu_minutes
     if not triage and not (minutes and minutes > 0):
         raise InputError(f"{parsed.path} has no limits.gpu_minutes: give gpu_minutes, above 0")
-    run = _Batch(parsed, how, 60.0 * (minutes or 0.0), show, list(reasons), recorded=recorded)
-    return run.run(device, bench, triage)
+    return _Batch(parsed, how, 60.0 * (minutes or 0.0), show, list(reasons), recorded=recorded)
 
 
-def _known_programs(settings: BatchSettings | None) -> frozenset[str]:
-    extended = None if settings is None else settings.extended
+def _known_programs(settings: BatchSettings) -> frozenset[str]:
+    extended = settings.extended
     return frozenset() if extended is None else extended.known_programs()
 
 
@@ -171,9 +218,8 @@ class _Batch:
     interrupted: bool = False
     place: RemoteGpus | None = None  # several GPUs
     workers: Bench | None = None  # the bench there
-    ahead: Ahead | None = None  # compiles on this machine
-    process: TimingProcess | None = None  # times on this machine
-    trusted: TrustedBench | None = None  # the bench of both
+    processes: BatchProcesses | None = None  # on this machine
+    trusted: TrustedBench | None = None  # the bench of these
     stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)  # closes it
     recorded: tuple[RecordedKernel, ...] = ()  # of the recording that is the manifest
 
@@ -192,19 +238,10 @@ class _Batch:
                 "(--recorded FILE, or bench=RecordedBench.read(FILE)) need no GPU"
             )
         with contextlib.ExitStack() as self.stack:
-            if bench is None and not triage:
-                self._load_processes(to)
+            if bench is None and not triage and self.processes is None:
+                own = BatchProcesses(to, self.how.workers)  # they load while kernels are looked at
+                self.processes = self.stack.enter_context(own)
             return self._triage_and_run(to, bench, triage)
-
-    def _load_processes(self, gpu: Device) -> None:
-        """Load what compiles and what times on this machine, while the kernels are looked at."""
-        from solkit.measure.benches.trusted import Ahead, TimingProcess
-
-        self.ahead = self.stack.enter_context(Ahead(gpu, self.how.workers, facts=False))
-        self.process = TimingProcess(gpu, self.ahead.environment)
-        self.stack.callback(self.process.close)
-        self.ahead.load()
-        self.process.load()
 
     def _run_elsewhere(self, device: str | Device | None) -> Batch:
         """Run on several GPUs of this machine, or on those of a cluster, all of one model."""
@@ -316,8 +353,9 @@ class _Batch:
         from solkit.measure.benches.trusted import TrustedBench
 
         if self.trusted is None:
-            assert self.ahead is not None
-            own = TrustedBench(self.ahead, log, tell=self._add_note, process=self.process)
+            assert self.processes is not None
+            ahead, timing = self.processes.ahead, self.processes.timing
+            own = TrustedBench(ahead, log, tell=self._add_note, process=timing)
             self.trusted = self.stack.enter_context(own)
         if seed:
             self.trusted.renew(seed)

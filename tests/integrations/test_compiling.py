@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -43,17 +44,29 @@ def on_a_gpu(monkeypatch):
 
 @pytest.fixture
 def tuned_by_batch(monkeypatch, request):
-    """Batches that were asked for; each finds a configuration at once."""
+    """Searches that were asked for; each finds a configuration at once."""
     asked, interrupted = [], getattr(request, "param", False)
 
-    def batch(folder, *, gpu_minutes, settings):
-        asked.append((folder, 60 * gpu_minutes, settings.on))
-        tuned = TunedFolder("h100-sxm", "", triton.__version__, (entry(),))
-        write_tuned_folder(folder, tuned.extended(settings.extended))
-        return SimpleNamespace(interrupted=interrupted)
+    class Search:
+        def __init__(self, on):
+            self.on = on
 
-    monkeypatch.setattr(importlib.import_module("solkit.pipeline.batch"), "batch", batch)
+        def tune(self, folder, extended, gpu_s, limit_s):
+            asked.append((Path(folder), gpu_s, limit_s, self.on))
+            tuned = TunedFolder("h100-sxm", "", triton.__version__, (entry(),))
+            write_tuned_folder(folder, tuned.extended(extended))
+            return interrupted
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(compiling, "SearchProcess", Search)
     return asked
+
+
+@pytest.fixture(autouse=True)
+def nothing_loads_ahead(monkeypatch):
+    monkeypatch.setattr(compiling, "usable_cores", lambda: 1)
 
 
 @pytest.fixture(autouse=True)
@@ -77,25 +90,29 @@ def launched(monkeypatch):
         recorder.close()
 
 
+def session_of(folder, gpu_s):
+    return compiling._session_of(folder, compiling._own_options({"gpu_seconds": gpu_s})[1])
+
+
 def calls_of(session, compiled):
     run = session.counted(compiled)
     return lambda *args: run(*args)
 
 
 def test_the_second_call_tunes_first_and_later_ones_do_not(tmp_path, tuned_by_batch):
-    session = compiling._session_of(tmp_path, 30.0)
+    session = session_of(tmp_path, 30.0)
     run = calls_of(session, lambda x: x + 1)
     assert run(1) == 2
     assert tuned_by_batch == []
     assert [run(2), run(3)] == [3, 4]
-    assert tuned_by_batch == [(tmp_path, 30.0, None)]
+    assert tuned_by_batch == [(tmp_path, 30.0, 150.0, None)]
     assert [e.params for e in applying._STATE.chooser.tuned.entries] == [TUNED]
 
 
 def test_no_search_begins_while_the_user_captures_a_cuda_graph(
     tmp_path, tuned_by_batch, monkeypatch
 ):
-    run = calls_of(compiling._session_of(tmp_path, 5.0), lambda: 0)
+    run = calls_of(session_of(tmp_path, 5.0), lambda: 0)
     run()
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     for is_capturing, searches in ((True, 0), (True, 0), (False, 1)):
@@ -105,7 +122,7 @@ def test_no_search_begins_while_the_user_captures_a_cuda_graph(
 
 
 def test_graphs_of_one_folder_are_tuned_together(tmp_path, tuned_by_batch):
-    first, second = (calls_of(compiling._session_of(tmp_path, 5.0), lambda: 0) for _ in range(2))
+    first, second = (calls_of(session_of(tmp_path, 5.0), lambda: 0) for _ in range(2))
     for run in (first, second):
         run()
     assert tuned_by_batch == []
@@ -116,7 +133,7 @@ def test_graphs_of_one_folder_are_tuned_together(tmp_path, tuned_by_batch):
 
 def test_a_backward_pass_is_waited_for(tmp_path, tuned_by_batch):
     weight = torch.ones(2, requires_grad=True)
-    run = calls_of(compiling._session_of(tmp_path, 5.0), lambda: weight * 2)
+    run = calls_of(session_of(tmp_path, 5.0), lambda: weight * 2)
     result = run()
     run()
     assert tuned_by_batch == []  # its backward pass may come yet
@@ -127,7 +144,7 @@ def test_a_backward_pass_is_waited_for(tmp_path, tuned_by_batch):
 
 def test_a_backward_pass_that_never_comes_is_not_waited_for_long(tmp_path, tuned_by_batch):
     weight = torch.ones(2, requires_grad=True)
-    run = calls_of(compiling._session_of(tmp_path, 5.0), lambda: weight * 2)
+    run = calls_of(session_of(tmp_path, 5.0), lambda: weight * 2)
     for _ in range(4):
         run()
     assert len(tuned_by_batch) == 1
@@ -143,7 +160,7 @@ def test_a_second_process_applies_the_folder_and_searches_nothing(
 ):
     for _ in range(2):
         begin_a_process(monkeypatch)
-        run = calls_of(compiling._session_of(tmp_path, 5.0), lambda: 7)
+        run = calls_of(session_of(tmp_path, 5.0), lambda: 7)
         assert [run(), run(), run()] == [7, 7, 7]
         assert [e.kernel for e in applying._STATE.chooser.tuned.entries] == [KERNEL.__name__]
     assert len(tuned_by_batch) == 1
@@ -155,7 +172,7 @@ def test_what_an_interrupted_search_did_not_reach_is_tuned_by_the_next_process(
 ):
     for _ in range(2):
         begin_a_process(monkeypatch)
-        run = calls_of(compiling._session_of(tmp_path, 5.0), lambda: 0)
+        run = calls_of(session_of(tmp_path, 5.0), lambda: 0)
         run(), run()
     assert len(tuned_by_batch) == 2
 
@@ -166,7 +183,7 @@ def test_another_model_of_the_folder_is_tuned_too(
 ):
     for number in (1, 2, 3):
         launched[:] = [f"digest {min(number, 2)}"]  # the third is as the second
-        run = calls_of(compiling._session_of(tmp_path, 5.0), lambda: 0)
+        run = calls_of(session_of(tmp_path, 5.0), lambda: 0)
         run(), run(), run()
         if restarts:
             begin_a_process(monkeypatch)
@@ -178,7 +195,7 @@ def test_what_cannot_be_launched_again_is_said_once(tmp_path, tuned_by_batch, mo
     monkeypatch.setattr(compiling, "_obstacles", lambda *_: ("kernel: it has a hook.",))
     for _ in range(2):
         begin_a_process(monkeypatch)
-        run = calls_of(compiling._session_of(tmp_path, 5.0), lambda: 7)
+        run = calls_of(session_of(tmp_path, 5.0), lambda: 7)
         assert [run(), run()] == [7, 7]
     assert tuned_by_batch == []
     assert capsys.readouterr().err.count("is not tuned: nothing can be launched again. kernel") == 1
@@ -194,10 +211,10 @@ def test_a_recording_says_why_programs_cannot_be_launched_again(tmp_path, monkey
 
 
 def test_a_later_budget_counts_though_the_first_was_none(tmp_path, tuned_by_batch):
-    first, second = (calls_of(compiling._session_of(tmp_path, s), lambda: 0) for s in (0.0, 9.0))
+    first, second = (calls_of(session_of(tmp_path, s), lambda: 0) for s in (0.0, 9.0))
     for run in (first, second, first, second):
         run()
-    assert tuned_by_batch == [(tmp_path, 9.0, None)]
+    assert tuned_by_batch == [(tmp_path, 9.0, 87.0, None)]
 
 
 def test_without_a_folder_each_gpu_and_triton_has_its_own(monkeypatch, tmp_path):
@@ -216,7 +233,7 @@ def test_a_folder_that_cannot_be_written_and_a_rank_without_number_leave_the_mod
 ):
     (tmp_path / "file").touch()
     monkeypatch.setenv("RANK", "")
-    run = calls_of(compiling._session_of(tmp_path / "file" / "below", 5.0), lambda: 7)
+    run = calls_of(session_of(tmp_path / "file" / "below", 5.0), lambda: 7)
     assert [run(), run()] == [7, 7]
     assert "is not used: cannot record into" in capsys.readouterr().err
 
@@ -224,33 +241,64 @@ def test_a_folder_that_cannot_be_written_and_a_rank_without_number_leave_the_mod
 @pytest.mark.parametrize(("device", "version"), [("a100-sxm-80gb", None), ("h100-sxm", "2.0")])
 def test_one_for_another_gpu_or_triton_is_tuned_again(tmp_path, tuned_by_batch, device, version):
     write_tuned_folder(tmp_path, TunedFolder(device, "", version or triton.__version__))
-    run = calls_of(compiling._session_of(tmp_path, 5.0), lambda: 0)
+    run = calls_of(session_of(tmp_path, 5.0), lambda: 0)
     run(), run()
     assert len(tuned_by_batch) == 1
 
 
 def test_no_budget_no_gpu_and_other_ranks_mean_no_search(tmp_path, monkeypatch):
     compiled = lambda: 7  # noqa: E731
-    assert compiling._session_of(tmp_path / "a", 0.0).counted(compiled) is compiled
+    assert session_of(tmp_path / "a", 0.0).counted(compiled) is compiled
     monkeypatch.setenv("SOLKIT_APPLY", "0")
-    assert compiling._session_of(tmp_path / "off", 5.0).counted(compiled) is compiled
+    assert session_of(tmp_path / "off", 5.0).counted(compiled) is compiled
     monkeypatch.delenv("SOLKIT_APPLY")
     monkeypatch.setenv("RANK", "1")
-    assert compiling._session_of(tmp_path / "b", 5.0).counted(compiled) is compiled
+    assert session_of(tmp_path / "b", 5.0).counted(compiled) is compiled
     monkeypatch.delenv("RANK")
     monkeypatch.setattr(compiling, "_has_gpu", lambda: False)
-    assert compiling._session_of(tmp_path / "c", 5.0).counted(compiled) is compiled
+    assert session_of(tmp_path / "c", 5.0).counted(compiled) is compiled
 
 
-@pytest.mark.parametrize("error", [InputError("nothing can be launched again"), ImportError("x")])
-def test_a_search_that_fails_leaves_the_model_as_it_is(tmp_path, monkeypatch, capsys, error):
-    def batch(*_, **__):
-        raise error
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (InputError("nothing is valid"), "nothing is valid"),
+        (ImportError("x"), "ImportError('x')"),
+        (KeyboardInterrupt(), "the search was interrupted"),
+    ],
+)
+def test_a_search_that_fails_leaves_the_model_as_it_is(tmp_path, monkeypatch, capsys, error, said):
+    closed = []
 
-    monkeypatch.setattr(importlib.import_module("solkit.pipeline.batch"), "batch", batch)
-    run = calls_of(compiling._session_of(tmp_path, 5.0), lambda x: x)
+    class Search:
+        def __init__(self, _):
+            pass
+
+        def tune(self, *_):
+            raise error
+
+        def close(self):
+            closed.append(1)
+
+    monkeypatch.setattr(compiling, "SearchProcess", Search)
+    run = calls_of(session_of(tmp_path, 5.0), lambda x: x)
     assert [run(1), run(2), run(3)] == [1, 2, 3]
-    assert capsys.readouterr().err.count("is not tuned: ") == 1
+    assert capsys.readouterr().err.splitlines() == [f"solkit: {tmp_path} is not tuned: {said}"]
+    assert closed == [1]
+
+
+def test_a_search_loads_while_an_unknown_model_is_compiled_where_cores_are_free(
+    tmp_path, tuned_by_batch, monkeypatch
+):
+    monkeypatch.setattr(compiling, "usable_cores", lambda: 8)
+    session = session_of(tmp_path, 5.0)
+    loading = session._search
+    assert loading is not None
+    run = calls_of(session, lambda: 0)
+    run(), run()
+    assert (len(tuned_by_batch), session._search) == (1, None)
+    begin_a_process(monkeypatch)
+    assert session_of(tmp_path, 5.0)._search is None  # it will most likely not be needed
 
 
 def test_what_was_applied_before_stays_applied(tmp_path):
@@ -319,6 +367,8 @@ def test_one_that_has_none_or_does_not_compile_stays(compiled, entries):
 def test_a_budget_that_is_none_is_refused_before_the_first_call(seconds):
     with pytest.raises(InputError, match="gpu_seconds: expected a number of 0 or above"):
         solkit.compile(torch.nn.ReLU(), gpu_seconds=seconds)
+    with pytest.raises(InputError, match="wall_seconds: expected a number above 0"):
+        solkit.compile(torch.nn.ReLU(), wall_seconds=seconds)
 
 
 def test_programs_without_python_are_refused_by_name():
@@ -346,8 +396,6 @@ def test_inductor_gets_its_own_options_and_the_modes(tmp_path, monkeypatch):
 
 
 def test_torch_compile_knows_the_backend_by_its_name():
-    from pathlib import Path
-
     text = Path(__file__).parents[2].joinpath("pyproject.toml").read_text(encoding="utf-8")
     section = text.partition("[project.entry-points.torch_dynamo_backends]\n")[2]
     module, _, name = section.partition("\n")[0].split('"')[1].partition(":")
@@ -413,5 +461,5 @@ def test_kernels_that_were_compiled_ahead_for_the_folder_are_found(tmp_path, mon
     (key / "__grp__k.json").write_text('{"child_paths": {}}')
     tuned = TunedFolder("h100-sxm", "", triton.__version__)
     write_tuned_folder(tmp_path / "folder", tuned)
-    compiling._session_of(tmp_path / "folder", 5.0)
+    session_of(tmp_path / "folder", 5.0)
     assert (tmp_path / "own" / "KEY" / "__grp__k.json").exists()

@@ -199,9 +199,11 @@ class TrustedBench(Bench):
         """
         if self._environment is None:
             assert self.device.uuid is not None
-            self._stack.enter_context(exclusive_gpu(self.device.uuid, _PATIENCE_S))
-            self._stack.callback(self._process.close)  # before others may use the GPU
-            self._environment = self._process.start()
+            with ExitStack() as stack:  # one that does not start must not keep the next one off
+                stack.enter_context(exclusive_gpu(self.device.uuid, _PATIENCE_S))
+                stack.callback(self._process.close)  # before others may use the GPU
+                self._environment = self._process.start()
+                self._stack.enter_context(stack.pop_all())
             self.clock.hold_gpu()
         return self._environment
 

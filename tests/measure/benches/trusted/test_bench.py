@@ -18,6 +18,7 @@ from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import InputError, UnsupportedError, WorkerError
 from solkit.measure.benches.trusted import TrustedBench
 from solkit.measure.benches.trusted.precompile import Compiled
+from solkit.measure.timing.gpu_lock import exclusive_gpu
 
 
 @pytest.fixture
@@ -71,6 +72,24 @@ def test_an_outcome_says_all_that_is_known(bench, file):
     assert (right.compute_capability, right.sm_count, right.platform) == ((9, 0), 132, "Linux")
     assert right.path == file
     assert right.launch_count is None  # copies and memsets are not counted
+
+
+def test_a_process_that_does_not_start_gives_the_gpu_back(
+    bench, file, parts, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("SOLKIT_LOCKS", str(tmp_path))
+    monkeypatch.setattr("solkit.measure.benches.trusted.bench.exclusive_gpu", exclusive_gpu)
+    monkeypatch.setattr("solkit.measure.benches.trusted.bench._PATIENCE_S", 0.5)
+    _, process = parts
+    with monkeypatch.context() as patch:
+        patch.setattr(process, "start", raise_worker_error)
+        with pytest.raises(WorkerError, match="did not start"):
+            measured(bench, at(file, VALID[0]))
+    assert len(list(bench.outcomes())) == 1  # the lock is its own again, at once
+
+
+def raise_worker_error():
+    raise WorkerError("the timing process did not start")
 
 
 def test_the_process_loads_while_the_first_configurations_are_compiled(bench, file, parts):

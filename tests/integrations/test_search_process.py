@@ -1,0 +1,117 @@
+"""The process of a search: it answers, runs out of time, and ends with whoever asked."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from solkit.core.tuned import TunedFolder
+from solkit.errors import WorkerError
+from solkit.integrations import search_process
+from solkit.integrations.search_process import SearchProcess
+
+FAKE = Path(__file__).with_name("fake_search.py")
+
+
+@pytest.fixture(autouse=True)
+def fake_batches(monkeypatch):
+    """Processes whose batches are those of `fake_search`; servers are left out."""
+    path = os.pathsep.join([str(FAKE.parent), *filter(None, sys.path)])
+    monkeypatch.setattr(search_process, "__name__", "fake_search")
+    monkeypatch.setenv("PYTHONPATH", path)
+
+
+def tune(folder, limit_s=60.0):
+    with closing(SearchProcess("cuda:1")) as search:
+        return search.tune(str(folder), TunedFolder("h100-sxm"), 12.0, limit_s)
+
+
+def test_a_batch_is_run_with_the_settings_and_the_surroundings_of_the_caller(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOLKIT_APPLY", "tuned/")
+    with closing(SearchProcess("cuda:1")) as search:
+        monkeypatch.setenv("SET_LATER", "yes")
+        monkeypatch.syspath_prepend("/later")
+        assert not search.tune(str(tmp_path), TunedFolder("h100-sxm"), 12.0, 60.0)
+    assert (tmp_path / "seen").read_text() == "0.2 cuda:1 h100-sxm yes None /later"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("fails", "no kernel can be tuned"),
+        ("breaks", "ZeroDivisionError"),
+        ("dies", "the search failed: its process ended with exit code 7"),
+    ],
+)
+def test_what_fails_is_said(tmp_path, name, message):
+    (tmp_path / name).mkdir()
+    with pytest.raises(WorkerError, match=message):
+        tune(tmp_path / name)
+
+
+def test_a_search_is_interrupted_before_its_time_is_over(tmp_path):
+    (tmp_path / "long").mkdir()
+    assert tune(tmp_path / "long", limit_s=5.0)
+
+
+def test_one_that_goes_on_is_killed(tmp_path, monkeypatch):
+    monkeypatch.setattr(search_process, "_SEARCHING", 100.0)
+    (tmp_path / "long").mkdir()
+    with pytest.raises(WorkerError, match=r"did not end within 0.5 s \(wall_seconds\)"):
+        tune(tmp_path / "long", limit_s=0.5)
+
+
+PROGRAM = """
+import sys
+from solkit.integrations import search_process
+search_process.__name__ = "fake_search"
+search = search_process.SearchProcess(None)
+print(search._host.process.pid, flush=True)
+if sys.argv[1] != "idle":
+    search.tune(sys.argv[1], None, 1.0, 60.0)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_it_ends_when_the_program_does(tmp_path, number):
+    (tmp_path / "long").mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(tmp_path / "long")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as program:
+        pid = int(program.stdout.readline())
+        await_that(lambda: (tmp_path / "long" / "begun").exists())
+        program.send_signal(number)
+    await_that(lambda: not Path(f"/proc/{pid}").exists() or is_zombie(pid))
+
+
+def test_one_that_was_not_needed_ends_with_the_program():
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PROGRAM, "idle"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stderr == ""
+    pid = int(ran.stdout)
+    await_that(lambda: not Path(f"/proc/{pid}").exists() or is_zombie(pid))
+
+
+def is_zombie(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def await_that(condition, limit_s=30.0):
+    end_s = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end_s
+        time.sleep(0.01)
