@@ -1,0 +1,51 @@
+"""Figures of rankings across languages, counted by hand."""
+
+from __future__ import annotations
+
+import math
+
+import across_languages
+import numpy as np
+import pytest
+from across_languages import figures, pairs_right, spearman
+
+
+def test_ranks_of_equal_values_are_shared():
+    assert across_languages.ranks(np.array([3.0, 1.0, 3.0, 2.0])).tolist() == [2.5, 0, 2.5, 1]
+
+
+@pytest.mark.parametrize(
+    ("predicted", "correlation"),
+    [([1, 2, 3, 4], 1.0), ([4, 3, 2, 1], -1.0), ([2, 1, 4, 3], 0.6), ([5, 5, 5, 5], math.nan)],
+)
+def test_rank_correlation(predicted, correlation):
+    """By 1 - 6 * sum of squared differences / (n * (n * n - 1)); here 1 - 6 * 4 / 60."""
+    found = spearman(np.array([10.0, 20.0, 30.0, 40.0]), np.array(predicted, float))
+    assert found == pytest.approx(correlation, nan_ok=True)
+
+
+def test_pairs_near_each_other_do_not_count():
+    times, predicted = np.array([1.0, 1.1, 2.0]), np.array([5.0, 4.0, 4.5])
+    # of 1 and 2, 1.1 and 2: the second is right
+    assert pairs_right(times, predicted, ["a", "a", "b"]) == (1.0, 2)
+
+
+def test_pairs_of_one_language_are_left_out_if_asked():
+    times, predicted = np.array([1.0, 2.0, 4.0]), np.array([1.0, 2.0, 2.0])
+    assert pairs_right(times, predicted, ["a", "a", "b"]) == (2.5, 3)
+    assert pairs_right(times, predicted, ["a", "a", "b"], apart=True) == (1.5, 2)
+
+
+def test_pairs_are_of_one_problem_and_unknown_times_are_counted_apart():
+    times = np.array([1.0, 2.0, 4.0, 100.0, 300.0])
+    predicted = np.array([1.9, 4.0, math.nan, 250.0, 301.0])
+    found = figures(times, predicted, list("ppppq"), list("abaab"), apart=False)
+    assert (found.configurations, found.unknown) == (4, 1)
+    assert found.within == 0.75  # 1.9, 2.0 and 1.003 times; not 2.5
+    assert (found.right, found.pairs) == (1.0, 3)
+    assert found.rank == pytest.approx(1.0)  # of p: q has one
+
+
+def test_a_figure_that_is_unknown_misses_its_goal():
+    reached = across_languages.Figures(0, 3, math.nan, 0.9, 0.9, 0.9, 10)
+    assert across_languages.shortfalls(reached) == 1
