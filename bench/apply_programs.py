@@ -4,11 +4,13 @@
     python bench/apply_programs.py --work /tmp/applied --json apply_programs.json --overhead
 
 The programs are those of ``record_programs.py``. Each stage (record, tune, verify, compare) is a
-process of SolKit's own commands; a stage that stands in the JSON is not run again, so the command
-may be interrupted. ``compare`` runs the program in turns, without an edit, under `solkit run`, and
-gives the ratio of its median steps with its 95 % interval, and what was applied. ``kernels`` runs
-both sides under PyTorch's profiler and sums the GPU times of the recorded kernels, and of those
-whose time is over 1.3 times the speed of light. ``--overhead`` times launches of a kernel that
+process of SolKit's own commands; a stage that stands in the JSON is not run again, nor is a run of
+one that was cut, so the command may be interrupted or end by itself (``--seconds``). Caches of
+Triton, Inductor and FlagGems stay in the work folder. ``compare`` runs the program in turns,
+without an edit, under `solkit run`, and gives the ratio of its median steps with its 95 % interval,
+and what was applied. ``kernels`` runs both sides under PyTorch's profiler and sums the GPU times of
+the recorded kernels, and of those whose time is over 1.3 times the speed of light.
+``--overhead`` times launches of a kernel that
 nothing is applied to.
 """
 
@@ -18,6 +20,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -32,6 +35,8 @@ STEPS, WARM, PROFILED, RECORDED = 30, 5, 20, 3
 GAP = 1.3
 """Kernels whose time is over so many times the speed of light are told apart."""
 _STEP = r"step: ([\d.]+) ms"
+BEGUN_S = time.monotonic()
+CACHES = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "FLAGGEMS_CACHE_DIR")
 
 
 def run_steps(name: str) -> None:
@@ -86,18 +91,69 @@ def command_of(name: str, part: str = "step") -> list[str]:
     return [sys.executable, __file__, "--part", part, "--programs", name]
 
 
-def run(command: list[str], **variables: str) -> tuple[str, str, float]:
+def run(command: list[str], limit_s: float = 170.0, **variables: str) -> tuple[str, str, float]:
     """Run a command; return its output, its errors and its wall time in s.
 
+    One that takes longer than `limit_s` is ended, with the stacks of its threads in the error.
+
     Raises:
-        RuntimeError: it failed.
+        RuntimeError: it failed, or took too long.
     """
     begun_s = time.monotonic()
-    environment = {**os.environ, **variables}
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if ended.returncode:
-        raise RuntimeError(f"{command[:6]}: exit code {ended.returncode}: {ended.stderr[-800:]}")
-    return ended.stdout, ended.stderr, time.monotonic() - begun_s
+    environment = {**os.environ, "PYTHONFAULTHANDLER": "1", **variables}
+    with subprocess.Popen(
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            out, errors = process.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGABRT)
+            errors = process.communicate()[1]
+            tail = errors[-3000:]
+            raise RuntimeError(f"{command[1:6]}: took over {limit_s:g} s: {tail}") from None
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    if process.returncode:
+        raise RuntimeError(f"{command[1:6]}: exit code {process.returncode}: {errors[-800:]}")
+    return out, errors, time.monotonic() - begun_s
+
+
+class CutError(Exception):
+    """The time is over: what is left is for the next start of this command."""
+
+
+def in_turns(
+    name: str, part: str, turns: int, folder: Path, options: argparse.Namespace
+) -> dict[str, list[tuple[str, str]]]:
+    """Run a part of a program with and without what was tuned, alternating.
+
+    Returns:
+        Outputs and errors, by side. Runs that an earlier start made are not made again.
+
+    Raises:
+        CutError: the time is over.
+    """
+    under = [sys.executable, "-m", "solkit", "run", "--apply", str(folder), "--"]
+    file = folder.with_name(f"{name}.{part}.json")
+    runs: dict[str, list[tuple[str, str]]] = {"without": [], "with": []}
+    if file.exists():
+        runs.update(json.loads(file.read_text()))
+    for turn in range(turns):
+        for side in ("without", "with") if turn % 2 else ("with", "without"):
+            if len(runs[side]) > turn:
+                continue
+            if time.monotonic() - BEGUN_S > options.seconds:
+                raise CutError
+            command = [*(under if side == "with" else []), *command_of(name, part)]
+            runs[side].append(run(command)[:2])
+            file.write_text(json.dumps(runs))
+    return runs
 
 
 def stage_record(name: str, folder: Path, _: argparse.Namespace) -> dict[str, Any]:
@@ -132,15 +188,10 @@ def times_alone(folder: Path) -> dict[str, dict[str, Any]]:
 
 def stage_kernels(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Profile it in turns with and without; compare the GPU times of what was recorded."""
-    under = [sys.executable, "-m", "solkit", "run", "--apply", str(folder), "--"]
-    runs: dict[str, list[dict[str, float]]] = {"without": [], "with": []}
-    for turn in range(options.profiles):
-        for side in ("without", "with") if turn % 2 else ("with", "without"):
-            command = [*(under if side == "with" else []), *command_of(name, "profile")]
-            out, *_ = run(command)
-            match = re.search(r"kernels: (.*)", out)
-            assert match is not None, out
-            runs[side].append(json.loads(match[1]))
+    runs: dict[str, list[dict[str, float]]] = {}
+    for side, ended in in_turns(name, "profile", options.profiles, folder, options).items():
+        matches = [re.search(r"kernels: (.*)", out) for out, _ in ended]
+        runs[side] = [json.loads(match[1]) for match in matches if match]
     rows = times_alone(folder)
     sums = dict.fromkeys((f"{w}_{side}_ms" for w in ("recorded", "wide") for side in runs), 0.0)
     for kernel, row in rows.items():
@@ -157,20 +208,13 @@ def stage_compare(name: str, folder: Path, options: argparse.Namespace) -> dict[
     """Run it in turns with and without, as a user would start it."""
     from solkit.measure.timing.comparison_statistics import compute_ratio
 
-    under = [sys.executable, "-m", "solkit", "run", "--apply", str(folder), "--"]
-    times: dict[str, list[float]] = {"without": [], "with": []}
-    summary = ""
-    for turn in range(options.rounds):
-        sides = ("without", "with") if turn % 2 else ("with", "without")
-        for side in sides:
-            command = [*(under if side == "with" else []), *command_of(name)]
-            out, errors, _ = run(command)
-            match = re.search(_STEP, out)
-            assert match is not None, out
-            times[side].append(float(match[1]))
-            if side == "with":
-                lines = [line for line in errors.splitlines() if line.startswith("solkit:")]
-                summary = lines[-1] if lines else summary
+    runs = in_turns(name, "step", options.rounds, folder, options)
+    times = {
+        side: [float(match[1]) for out, _ in ended if (match := re.search(_STEP, out))]
+        for side, ended in runs.items()
+    }
+    lines = [line for _, e in runs["with"] for line in e.splitlines() if line.startswith("solkit:")]
+    summary = lines[-1] if lines else ""
     ratio = compute_ratio(times["without"], times["with"], "events")
     interval = {"ratio": ratio.value, "low": ratio.low, "high": ratio.high}
     return {**interval, "step_ms": times, "summary": summary}
@@ -249,8 +293,13 @@ def run_program(name: str, options: argparse.Namespace, results: dict[str, Any])
     for stage, function in STAGES.items():
         if stage in done or stage not in options.stages:
             continue
+        if time.monotonic() - BEGUN_S > options.seconds:
+            return
         try:
             done[stage] = function(name, folder, options)
+        except CutError:
+            print(f"{name}: {stage}: cut; the next start goes on", flush=True)
+            return
         except Exception as error:  # the other programs go on
             print(f"{name}: {stage}: {type(error).__name__}: {error}", flush=True)
             return
@@ -272,6 +321,7 @@ def main() -> int:
     parser.add_argument("--gpu-minutes", type=float, default=3.0, help="for each program")
     parser.add_argument("--rounds", type=int, default=6, help="runs of each side, at least 6")
     parser.add_argument("--profiles", type=int, default=3, help="profiled runs of each side")
+    parser.add_argument("--seconds", type=float, default=460.0, help="begin no run after these")
     parser.add_argument("--stages", nargs="*", default=list(STAGES), choices=list(STAGES))
     parser.add_argument("--overhead", action="store_true", help="time launches, and nothing else")
     parser.add_argument("--part", choices=["record", "step", "profile"], help=argparse.SUPPRESS)
@@ -283,6 +333,8 @@ def main() -> int:
         (run_steps if options.part == "step" else profile_steps)(options.programs[0])
         return 0
     options.work.mkdir(parents=True, exist_ok=True)
+    for variable in CACHES:
+        os.environ.setdefault(variable, str(options.work.absolute() / variable.lower()))
     held = options.json and options.json.exists()
     results = json.loads(options.json.read_text()) if held else {}
     if options.overhead:

@@ -6,19 +6,17 @@
 The models are transformers' with random weights and some written here, in the style of
 KernelBench's level 3. Each side runs in processes of its own, since equal graphs of a process share
 their kernels: ``tune`` with caches of its own that are empty, which gives the wall time until its
-second call has ended, and ``steady`` with what that left, in turns, which gives the time of a step
-on the GPU. A stage that stands in the JSON is not run again. ``share`` is the share of the
-default's GPU time that Triton kernels take.
+second call has ended, then the time of a step on the GPU, and ``steady`` with what that left, in
+turns, which gives the time of a step again (``--rounds``, none if it is 0). A stage that stands in
+the JSON is not run again. ``share`` is the part of the default's GPU time that Triton kernels take.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -26,6 +24,8 @@ from itertools import pairwise
 from math import exp, log
 from pathlib import Path
 from typing import Any
+
+from apply_programs import run
 
 SIDES = ("default", "solkit", "max-autotune")
 WARM, STEPS = 5, 60
@@ -195,7 +195,10 @@ def compiled_step(name: str, side: str, folder: Path, gpu_s: float) -> Callable[
 
 
 def run_tune(name: str, side: str, folder: Path, gpu_s: float) -> dict[str, Any]:
-    """Return the wall time of two first steps, the model's making and imports not counted."""
+    """Return the wall time of two first steps, and how long later ones take.
+
+    The model's making and imports are not counted.
+    """
     import torch
 
     torch.zeros(1, device="cuda")
@@ -205,7 +208,9 @@ def run_tune(name: str, side: str, folder: Path, gpu_s: float) -> dict[str, Any]
     for _ in range(2):
         step()
         torch.cuda.synchronize()
-    return {"wall_s": time.monotonic() - begun_s}
+    wall_s = time.monotonic() - begun_s
+    step_ms = step_time_ms(step)  # before a profiler is attached
+    return {"wall_s": wall_s, "step_ms": step_ms, **triton_share(step)}
 
 
 def run_steady(name: str, side: str, folder: Path, _: float) -> dict[str, Any]:
@@ -218,14 +223,22 @@ def run_steady(name: str, side: str, folder: Path, _: float) -> dict[str, Any]:
         step()
     torch.cuda.synchronize()
     start_s = time.monotonic() - begun_s
+    return {"step_ms": step_time_ms(step), "start_s": start_s}
+
+
+def step_time_ms(step: Callable[[], Any]) -> float:
+    """Return the median time of a step on the GPU."""
+    import torch
+
+    for _ in range(WARM):
+        step()
     events = [torch.cuda.Event(enable_timing=True) for _ in range(STEPS + 1)]
     events[0].record()
     for event in events[1:]:
         step()
         event.record()
     torch.cuda.synchronize()
-    times_ms = [a.elapsed_time(b) for a, b in pairwise(events)]
-    return {"step_ms": statistics.median(times_ms), "start_s": start_s, **triton_share(step)}
+    return statistics.median(a.elapsed_time(b) for a, b in pairwise(events))
 
 
 def triton_share(step: Callable[[], Any]) -> dict[str, float]:
@@ -254,12 +267,11 @@ def run_part(part: str, name: str, side: str, options: argparse.Namespace) -> di
     command += ["--work", str(options.work), "--gpu-seconds", str(options.gpu_seconds)]
     caches = {"TORCHINDUCTOR_CACHE_DIR": str(place / "inductor")}
     caches["TRITON_CACHE_DIR"] = str(place / "triton")
-    environment = {**os.environ, **caches}
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    match = re.search(r"^result: (.*)$", ended.stdout, re.MULTILINE)
+    out, errors, _ = run(command, 240.0, **caches)
+    match = re.search(r"^result: (.*)$", out, re.MULTILINE)
     if match is None:
-        raise RuntimeError(f"{name}, {side}, {part}: {ended.stderr[-1500:]}")
-    notes = [line for line in ended.stderr.splitlines() if line.startswith("solkit:")]
+        raise RuntimeError(f"{name}, {side}, {part}: {errors[-1500:]}")
+    notes = [line for line in errors.splitlines() if line.startswith("solkit:")]
     return {**json.loads(match[1]), **({"notes": notes} if notes else {})}
 
 
@@ -281,6 +293,7 @@ def summary(results: dict[str, Any]) -> dict[str, Any]:
         steady = {}
         for side in SIDES:
             keys = [k for k in results if k.startswith(f"{name}/{side}/steady")]
+            keys = keys or [k for k in results if k == f"{name}/{side}/tune"]
             times = [results[k]["step_ms"] for k in keys if "step_ms" in results[k]]
             if times:
                 steady[side] = statistics.median(times)
@@ -290,10 +303,11 @@ def summary(results: dict[str, Any]) -> dict[str, Any]:
                 "step_ms": steady,
                 "speedup": {side: steady["default"] / ms for side, ms in steady.items()},
                 "wall_s": walls,
-                "share": results.get(f"{name}/default/steady0", {}).get("share"),
+                "share": results.get(f"{name}/default/tune", {}).get("share"),
             }
+    models = list(rows.values())
     for side in SIDES[1:]:
-        ratios = [row["speedup"][side] for row in rows.values() if side in row["speedup"]]
+        ratios = [row["speedup"][side] for row in models if side in row["speedup"]]
         if ratios:
             rows[f"mean {side}"] = exp(sum(map(log, ratios)) / len(ratios))
     return rows
@@ -313,9 +327,9 @@ def main() -> None:
     options = parser.parse_args()
     options.models, options.sides = options.models.split(","), options.sides.split(",")
     if options.part:
-        run = run_tune if options.part == "tune" else run_steady
+        measure = run_tune if options.part == "tune" else run_steady
         folder = options.work / options.models[0] / "folder"
-        result = run(options.models[0], options.side, folder, options.gpu_seconds)
+        result = measure(options.models[0], options.side, folder, options.gpu_seconds)
         print(f"result: {json.dumps(result)}", flush=True)
         return
     results = json.loads(options.json.read_text()) if options.json.exists() else {}
