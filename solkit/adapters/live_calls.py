@@ -354,6 +354,13 @@ class LaunchHooks:
                 setattr(owner, name, original)
         self._originals.clear()
 
+    def unwatched(self) -> contextlib.AbstractContextManager[None]:
+        """Pass on what this thread launches in the ``with`` block.
+
+        A library may launch its own kernels for PyTorch's operators, those of the watcher too.
+        """
+        return self._inside(is_hidden=True)
+
     def _wrap(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         original = vars(owner)[name]
         wrapper = make(original)

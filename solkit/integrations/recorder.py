@@ -270,7 +270,7 @@ class LaunchRecorder:
             raise
         try:
             if recipes is not None:
-                with FunctionsUnseen():
+                with self._hooks.unwatched(), FunctionsUnseen():
                     self._describe(pending, counter, recipes)
             self._count(counter, begun_s, uses)
         except Exception as error:  # the program goes on
@@ -287,7 +287,7 @@ class LaunchRecorder:
         self, pending: PendingLaunch, uses: _Uses
     ) -> tuple[_Counter, dict[str, TensorRecipe] | None]:
         try:
-            with FunctionsUnseen():
+            with self._hooks.unwatched(), FunctionsUnseen():
                 key = pending.key(partial(_exact_mark, uses))
                 counter = self._counters.get(key)
                 if counter is not None:

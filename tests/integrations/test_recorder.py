@@ -126,6 +126,24 @@ def module_of(folder, name):
 # --------------------------------------------------------------------------------- what is recorded
 
 
+def test_kernels_that_a_library_launches_for_the_recorder_itself_are_left_out(
+    tmp_path, monkeypatch
+):
+    """A library that stands in for PyTorch's operators does so for those of the recorder."""
+    original = recorder_module.tensor_recipe
+
+    def recipe(tensor):
+        rows()
+        return original(tensor)
+
+    monkeypatch.setattr(recorder_module, "tensor_recipe", recipe)
+    recording = recorded(tmp_path, add, rows, add)
+    assert {(r.launch.name, r.calls) for r in recording.launches} == {
+        ("add_kernel", 2),
+        ("rows_kernel", 1),
+    }
+
+
 def test_equal_launches_count_and_others_are_apart(tmp_path):
     found = recorded(tmp_path, add, add, lambda: add(2000), lambda: add(block=64))
     assert sorted(launch.calls for launch in found.launches) == [1, 1, 2]
