@@ -4,11 +4,11 @@
     solkit data collect OUT --per-shape 10 --gpu-seconds 200 --log rows.jsonl
     python bench/generated_cubins.py rows OUT rows.jsonl --log own.jsonl
 
-``export`` runs where the languages are, without a GPU. It writes cubins for configurations of each
-kernel file (TileLang, CuTe DSL, cuTile), and a kernel file of the same problem that launches them
-by the driver, with the packed arguments that a run on the fake GPU gave. Its parameter ``config``
-numbers them. ``OUT/FAMILY/KERNEL.json`` has their parameters, facts and modelled times. Files of
-Triton are copied: it is there on every machine.
+``export`` runs where the languages are, without a GPU, and continues where it stopped. It writes
+cubins for configurations of each kernel file (TileLang, CuTe DSL, cuTile), and a kernel file of the
+same problem that launches them by the driver, with the packed arguments that a run on the fake GPU
+gave. Its parameter ``config`` numbers them. ``OUT/FAMILY/KERNEL.json`` has their parameters, facts
+and modelled times. Files of Triton are copied: it is there on every machine.
 
 ``solkit data collect`` measures and checks them on the GPU, and continues where it stopped.
 ``rows`` gives each row back its kernel's file, parameters and facts. ``solkit data import STORE
@@ -156,12 +156,16 @@ def export(out: Path, device_name: str, kernel: Kernel, most: int) -> None:
     language = language_of(kernel) or "triton"
     worker.fake_device(device)
     binaries = keeping_binaries()
-    configs: list[dict[str, Any]] = []
+    listed = out / f"{stem}.json"
+    configs: list[dict[str, Any]] = json.loads(listed.read_text()) if listed.exists() else []
+    (out / kernel.path.name).write_text(problem_text(kernel.path) + LAUNCHER.format(name=stem))
     with fake_cuda.fake_tensors():
         loaded = kernelfiles.load(str(kernel.path), None)
         find_launched_space(loaded)
         shape = loaded.description.problem.shapes[0]
-        for point in loaded.space(shape).shuffled(1):
+        done = [config["params"] for config in configs]
+        points = (point for point in loaded.space(shape).shuffled(1) if dict(point) not in done)
+        for point in points if len(configs) < most else ():
             try:
                 name = f"{stem}_{len(configs)}"
                 config = exported(loaded, shape, point, device, out / name, binaries)
@@ -172,12 +176,11 @@ def export(out: Path, device_name: str, kernel: Kernel, most: int) -> None:
             config["zeroed"] = "torch.zeros" in kernel.source.text
             config["compiler"] = f"{language} {importlib.metadata.version(language)}"
             configs.append(config)
+            listed.write_text(json.dumps(configs))
             told = "unknown" if (ms := config["modelled_ms"]) is None else f"{1000 * ms:.2f} us"
             print(f"{kernel.name} {dict(point)}: {told}", flush=True)
             if len(configs) == most:
                 break
-    (out / f"{stem}.json").write_text(json.dumps(configs))
-    (out / kernel.path.name).write_text(problem_text(kernel.path) + LAUNCHER.format(name=stem))
 
 
 def keeping_binaries() -> dict[str, bytes]:
@@ -344,7 +347,7 @@ def export_all(arguments: argparse.Namespace) -> int:
             (folder / "problem.py").write_text(kernel.problem.text)
         if language_of(kernel) is None:
             shutil.copy(kernel.path, folder)
-        elif not (folder / f"{kernel.path.stem}.json").exists():
+        else:
             child = os.fork()
             if not child:
                 export(folder, arguments.device, kernel, arguments.most)

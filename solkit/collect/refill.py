@@ -267,7 +267,7 @@ class _Files:
     def __init__(self, sources: Sequence[Source], folder: Path) -> None:
         self._known: dict[str, _File | None] = {
             kernel.kernel_id: _File(str(kernel.path), None, kernel.source.text)
-            for kernel in select_kernels(["zoo", "inductor", "libraries"])
+            for kernel in select_kernels(["zoo", "inductor", "languages", "libraries"])
         }
         self._sources = {source.sha256: source for source in sources}
         self._folder = folder
