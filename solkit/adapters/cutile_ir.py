@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from solkit.adapters.cutile_exits import TileIrError, is_tile, without_exits
+
 __all__ = ["Machine", "TileIrError", "loop_tile_bytes", "triton_ir"]
 
 _VECTOR_BYTES = 16
@@ -34,10 +36,6 @@ _OWN = "/cuda/tile/"
 _MMA = (
     "#ttg.nvidia_mma<{versionMajor = %d, versionMinor = 0, warpsPerCTA = [%s], instrShape = [%s]}>"
 )
-
-
-class TileIrError(ValueError):
-    """The IR has a form that is not known."""
 
 
 @dataclass(frozen=True)
@@ -122,10 +120,6 @@ def _pointee_bits(element: str) -> int:
     return _element_bits(element.removeprefix("!tt.ptr<").removesuffix(">"))
 
 
-def _is_tile(var: Any) -> bool:
-    return hasattr(var.get_type(), "dtype") and type(var.get_type()).__name__ == "TileTy"
-
-
 def _is_float(kind: Any) -> bool:
     return str(kind.dtype).startswith(("float", "bfloat", "tfloat"))
 
@@ -177,6 +171,11 @@ _UNARY = {
     **{"sinh": "math.tanh", "cosh": "math.tanh", "tan": "math.sin", "neg": "arith.negf"},
 }
 """By name of the function. A hyperbolic sine or a tangent costs about what its relative does."""
+_INTEGER_UNARY = {
+    **{"neg": (0, "subi"), "abs": (0, "maxsi")},
+    **dict.fromkeys(("invert", "bitwise_not"), (-1, "xori")),
+}
+"""What an operand is combined with, and how; of ``abs`` it is the operand's negative."""
 _PREDICATES = {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "eq": "eq", "ne": "ne"}
 _ATOMICS = {
     **{"ADD_INT": "add", "ADD_FLOAT": "fadd", "BITWISE_AND": "and", "BITWISE_OR": "or"},
@@ -197,6 +196,7 @@ class _Writer:
         views: arrays and views by name.
         here: source location of the operation that is written.
         new_names: counts the names that are made up.
+        natural: names of integers that are known not to be negative.
     """
 
     machine: Machine
@@ -207,6 +207,7 @@ class _Writer:
     here: str = ""
     place: tuple[str, int] = ("", 0)
     new_names: int = 0
+    natural: set[str] = field(default_factory=set)
 
     def module(self, name: str, body: Any) -> str:
         """Return the whole text."""
@@ -216,7 +217,7 @@ class _Writer:
             if var.name in self.numbers:
                 kind = _element(var.get_type())
                 self._put(f"%{var.name} = arith.constant {self.numbers[var.name]} : {kind}")
-        self.block(body)
+        self.block(without_exits(body))
         warps = f'"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = {self.machine.warps} : i32'
         head = [f"{alias} = {layout}" for layout, alias in self.layouts.items()]
         opening = [f"module attributes {{{warps}}} {{", f"tt.func public @{name}({listed}) {{"]
@@ -266,6 +267,8 @@ class _Writer:
                 self._unknown(operation)
             else:
                 write(self, operation)
+            if _is_natural(operation, self.natural):
+                self.natural.update(var.name for var in operation.result_vars)
 
     def _locate(self, operation: Any) -> None:
         loc = operation.loc
@@ -282,7 +285,7 @@ class _Writer:
         if operation.memory_effect.name != "NONE":
             raise TileIrError(f"{operation.op} is an access that is not known")
         for var in operation.result_vars:
-            if _is_tile(var):
+            if is_tile(var):
                 self._put(f"%{var.name} = cutile.{operation.op} : {self._type(var)}")
 
     def _loop(self, loop: Any) -> None:
@@ -298,6 +301,8 @@ class _Writer:
         head = f"scf.for %{loop.induction_var.name} = {low} to {high} step {step}"
         kinds = ", ".join(self._type(var) for var, _ in pairs)
         carrying = f" iter_args({carried}) -> ({kinds}) " if pairs else " "
+        if loop.start.name in self.natural:
+            self.natural.add(loop.induction_var.name)
         self._put_open(f"{self._results(loop)}{head}{carrying} : i32 {{")
         self.block(loop.body)
         self._put_close("}")
@@ -333,7 +338,7 @@ class _Writer:
         self._put_close("}")
 
     def _if(self, branch: Any) -> None:
-        kinds = ", ".join(self._type(var) for var in branch.result_vars if _is_tile(var))
+        kinds = ", ".join(self._type(var) for var in branch.result_vars if is_tile(var))
         typed = f" -> ({kinds})" if kinds else ""
         self._put_open(f"{self._results(branch)}scf.if %{branch.cond.name}{typed} {{")
         self.block(branch.then_block)
@@ -342,7 +347,7 @@ class _Writer:
         self._put_close("}")
 
     def _results(self, operation: Any) -> str:
-        names = ", ".join(f"%{var.name}" for var in operation.result_vars if _is_tile(var))
+        names = ", ".join(f"%{var.name}" for var in operation.result_vars if is_tile(var))
         return f"{names} = " if names else ""
 
     def _put_open(self, line: str) -> None:
@@ -356,7 +361,7 @@ class _Writer:
 
     def _yield(self, operation: Any) -> None:
         values = operation.outputs if operation.op == "end_branch" else operation.values
-        tiles = [var for var in values if _is_tile(var)]
+        tiles = [var for var in values if is_tile(var)]
         if tiles:
             names = ", ".join(f"%{var.name}" for var in tiles)
             self._put(f"scf.yield {names} : {', '.join(map(self._type, tiles))}")
@@ -372,7 +377,7 @@ class _Writer:
 
     def _typed_const(self, operation: Any) -> None:
         var, value = operation.result_vars[0], operation.value
-        if not _is_tile(var):
+        if not is_tile(var):
             return
         kind = var.get_type()
         if isinstance(value, int) and not kind.shape:
@@ -388,7 +393,7 @@ class _Writer:
     def _same(self, operation: Any) -> None:
         """Write a result that is an operand."""
         var, source = operation.result_vars[0], _first_operand(operation)
-        if not _is_tile(var):
+        if not is_tile(var):
             self.views[var.name] = self.views[source.name]
             return
         if source.name in self.numbers:
@@ -427,14 +432,17 @@ class _Writer:
 
     def _unary(self, operation: Any) -> None:
         kind, fn = operation.result_vars[0].get_type(), operation.fn
-        name = _UNARY.get(fn) if _is_float(kind) else None
-        if name is None and fn == "neg":
-            zero = self._make(f"arith.constant 0 : {_element(kind)}")
-            var = operation.result_vars[0]
-            sides = f"{zero}, %{operation.operand.name}"
-            self._put(f"%{var.name} = arith.subi {sides} : {self._type(var)}")
+        if _is_float(kind) or fn not in _INTEGER_UNARY:
+            name = _UNARY.get(fn) if _is_float(kind) else None
+            self._simple(operation, name or f"cutile.{fn}", (operation.operand,))
             return
-        self._simple(operation, name or f"cutile.{fn}", (operation.operand,))
+        start, name = _INTEGER_UNARY[fn]
+        number = f"dense<{start}>" if kind.shape else str(start)
+        typed = self._type(operation.operand)
+        side, operand = self._make(f"arith.constant {number} : {typed}"), operation.operand.name
+        if fn == "abs":
+            side = self._make(f"arith.subi {side}, %{operand} : {typed}")
+        self._put(f"%{operation.result_vars[0].name} = arith.{name} {side}, %{operand} : {typed}")
 
     def _select(self, operation: Any) -> None:
         var = operation.result_vars[0]
@@ -581,15 +589,12 @@ class _Writer:
         view, result = self.views[operation.view.name], operation.result_vars[0]
         starts = self._starts(view, operation.index)
         if self._is_bulk(view):
-            descriptor, fast = self._descriptor(view)
-            places = ", ".join(starts[d] for d in fast)
-            kinds = f"{self._descriptor_type(view, fast)} -> {self._type(result)}"
-            self._put(f"%{result.name} = tt.descriptor_load {descriptor}[{places}] : {kinds}")
+            box, kind = self._box(view, starts)
+            self._put(f"%{result.name} = tt.descriptor_load {box} : {kind} -> {self._type(result)}")
             return
         pointers, mask, kind = self._pointers(view, starts, operation)
-        loaded = self._make(f"tt.load {pointers}{', ' + mask if mask else ''} : {kind}")
-        shape = result.get_type().shape
-        name = "tt.reshape" if shape else "tt.unsplat"
+        loaded = self._make(f"tt.load {pointers}{mask} : {kind}")
+        name = "tt.reshape" if result.get_type().shape else "tt.unsplat"
         before = self._tensor(view.tile, view.element)
         self._put(f"%{result.name} = {name} {loaded} : {before} -> {self._type(result)}")
 
@@ -597,20 +602,19 @@ class _Writer:
         view = self.views[operation.view.name]
         starts, value = self._starts(view, operation.index), f"%{operation.tile.name}"
         if self._is_bulk(view):
-            descriptor, fast = self._descriptor(view)
-            places = ", ".join(starts[d] for d in fast)
-            kinds = f"{self._descriptor_type(view, fast)}, {self._type(operation.tile)}"
-            self._put(f"tt.descriptor_store {descriptor}[{places}], {value} : {kinds}")
+            box, kind = self._box(view, starts)
+            tile = self._type(operation.tile)
+            self._put(f"tt.descriptor_store {box}, {value} : {kind}, {tile}")
             return
         pointers, mask, kind = self._pointers(view, starts, operation)
-        self._put(f"tt.store {pointers}, {value}{', ' + mask if mask else ''} : {kind}")
+        self._put(f"tt.store {pointers}, {value}{mask} : {kind}")
 
     def _add_tile(self, operation: Any) -> None:
         view = self.views[operation.view.name]
         starts = self._starts(view, operation.index)
         pointers, mask, kind = self._pointers(view, starts, operation)
         mode, value = _ATOMICS.get(operation.mode.name, "exch"), f"%{operation.update.name}"
-        operands = f"{pointers}, {value}{', ' + mask if mask else ''}"
+        operands = f"{pointers}, {value}{mask}"
         tile = self._type(operation.update)
         self._put(
             f"{self._new()} = tt.atomic_rmw {mode}, relaxed, gpu, {operands} : "
@@ -639,6 +643,12 @@ class _Writer:
         whole = [d for d in ones if view.tile[d] > 1]
         return (whole or ones or [len(view.strides) - 1])[-1]
 
+    def _box(self, view: _View, starts: Sequence[str]) -> tuple[str, str]:
+        """Write a descriptor, and return it with a tile's place, and its type."""
+        descriptor, order = self._descriptor(view)
+        places = ", ".join(starts[d] for d in order)
+        return f"{descriptor}[{places}]", self._descriptor_type(view, order)
+
     def _descriptor(self, view: _View) -> tuple[str, list[int]]:
         """Write a descriptor, and return it with the dimensions in its order, fastest last."""
         fast = self._fast(view)
@@ -665,7 +675,7 @@ class _Writer:
         """Write pointers to the elements of a tile, and the mask that keeps them inside.
 
         Returns:
-            Pointers, mask (empty if there is none) and the pointers' type.
+            Pointers, a comma and the mask (empty if there is none), and the pointers' type.
         """
         fast = self._fast(view)
         inbounds = getattr(operation, "inbounds", ()) or (False,) * len(view.tile)
@@ -681,12 +691,17 @@ class _Writer:
             offset = self._make(f"arith.addi {offset}, {moved} : {at('i64')}") if offset else moved
             if not inbounds[d]:
                 size = self._splat(view.sizes[d], view.tile, "i64", fast)
-                inside = self._make(f"arith.cmpi slt, {places}, {size} : {at('i64')}")
-                joined = f"arith.andi {mask}, {inside} : {at('i1')}"
-                mask = self._make(joined) if mask else inside
+                inside = [self._make(f"arith.cmpi slt, {places}, {size} : {at('i64')}")]
+                if operation.index[d].name not in self.natural:  # what is before is left out, too
+                    zero = self._make(f"arith.constant dense<0> : {at('i64')}")
+                    inside.append(self._make(f"arith.cmpi sge, {places}, {zero} : {at('i64')}"))
+                for flags in inside:
+                    joined = f"arith.andi {mask}, {flags} : {at('i1')}"
+                    mask = self._make(joined) if mask else flags
         kind = at(f"!tt.ptr<{view.element}>")
         base = self._splat(view.base, view.tile, f"!tt.ptr<{view.element}>", fast)
-        return self._make(f"tt.addptr {base}, {offset} : {kind}, {at('i64')}"), mask, kind
+        pointers = self._make(f"tt.addptr {base}, {offset} : {kind}, {at('i64')}")
+        return pointers, mask and f", {mask}", kind
 
     def _places(self, view: _View, d: int, start: str, fast: int) -> str:
         """Write the indices of a tile's elements along a dimension."""
@@ -729,8 +744,9 @@ class _Writer:
             name, values = "tt.atomic_cas", [operation.expected, operation.desired]
         else:
             mode = _ATOMICS.get(operation.mode.name, "exch")
-            name, values = f"tt.atomic_rmw {mode},", [operation.update, operation.mask]
-        operands = [operation.pointer, *(var for var in values if var is not None)]
+            name, values = f"tt.atomic_rmw {mode},", [operation.update]
+        masks = [operation.mask] if operation.mask is not None else []
+        operands = [operation.pointer, *values, *masks]
         listed = ", ".join(f"%{var.name}" for var in operands)
         kinds = ", ".join(map(self._type, operands))
         result = operation.result_vars[0]
@@ -743,7 +759,26 @@ class _Writer:
 
 def _tiles(pairs: Iterator[tuple[Any, Any]] | Any) -> Iterator[tuple[Any, Any]]:
     """Yield the pairs of tiles; tokens are left out."""
-    return ((a, b) for a, b in pairs if _is_tile(a) and _is_tile(b))
+    return ((a, b) for a, b in pairs if is_tile(a) and is_tile(b))
+
+
+_NATURAL = frozenset(("tile_bid", "tile_num_blocks", "num_tiles", "tile_arange"))
+_KEEPS_SIGN = frozenset(("assume_div_by", "assign", "tile_astype", "tile_reshape"))
+_NATURAL_PARTS = ("add", "mul", "floordiv", "cdiv", "c_div", "mod", "c_mod", "min")
+
+
+def _is_natural(operation: Any, natural: set[str]) -> bool:
+    """Tell whether an operation's integers are not negative, as far as its operands tell."""
+    name = operation.op
+    if name == "typed_const":
+        return isinstance(operation.value, int) and operation.value >= 0
+    if name == "assume_bounded" and operation.lower_bound is not None:
+        return bool(operation.lower_bound >= 0)
+    if name == "raw_binary_arith" and operation.fn in _NATURAL_PARTS:
+        return {operation.lhs.name, operation.rhs.name} <= natural
+    if name == "raw_where":
+        return {operation.x.name, operation.y.name} <= natural
+    return name in _NATURAL or (name in _KEEPS_SIGN and _first_operand(operation).name in natural)
 
 
 def _first_operand(operation: Any) -> Any:

@@ -333,6 +333,8 @@ def mask_operand(operation: Operation) -> str | None:
         return operation.operands[1] if len(operation.operands) > 1 else None
     if operation.name in ("tt.store", "tt.atomic_rmw"):
         return operation.operands[2] if len(operation.operands) > 2 else None
+    if operation.name == "tt.atomic_cas":  # Triton's own has no mask
+        return operation.operands[3] if len(operation.operands) > 3 else None
     return None
 
 
