@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -73,13 +74,13 @@ class SearchProcess:
             "environment": _environment(),
         }
         try:
-            answer = self._host.call(header, payload, limit_s=limit_s).header
+            answer: Mapping[str, Any] = self._host.call(header, payload, limit_s=limit_s).header
         except JobDiedError as error:
-            raise WorkerError(
-                f"the search did not end within {limit_s:g} s (wall_seconds)"
-                if error.timed_out
-                else f"the search failed: {error}"
-            ) from error
+            if not error.timed_out:
+                raise WorkerError(f"the search failed: {error}") from error
+            answer = {"over": True}
+        if "over" in answer:
+            raise WorkerError(f"the search did not end within {limit_s:g} s (wall_seconds)")
         if "error" in answer:
             raise WorkerError(answer["error"])
         return bool(answer["interrupted"])
@@ -112,8 +113,8 @@ def main(descriptor: int, on: str | None) -> NoReturn:
         os._exit(0)
     except SolkitError as error:
         answer = {"error": str(error)}
-    except KeyboardInterrupt:
-        answer = {"error": "its time was over before anything was measured"}
+    except KeyboardInterrupt:  # before anything was measured
+        answer = {"over": True}
     except Exception as error:  # the model runs on as it is
         answer = {"error": repr(error)}
     channel.send(answer)

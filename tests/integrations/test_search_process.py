@@ -61,11 +61,12 @@ def test_a_search_is_interrupted_before_its_time_is_over(tmp_path):
     assert tune(tmp_path / "long", limit_s=5.0)
 
 
-def test_one_that_goes_on_is_killed(tmp_path, monkeypatch):
-    monkeypatch.setattr(search_process, "_SEARCHING", 100.0)
-    (tmp_path / "long").mkdir()
-    with pytest.raises(WorkerError, match=r"did not end within 0.5 s \(wall_seconds\)"):
-        tune(tmp_path / "long", limit_s=0.5)
+@pytest.mark.parametrize(("name", "share", "limit_s"), [("long", 100.0, 0.5), ("survey", 0.0, 60)])
+def test_one_that_is_cut_before_it_measured_or_goes_on(tmp_path, monkeypatch, name, share, limit_s):
+    monkeypatch.setattr(search_process, "_SEARCHING", share)
+    (tmp_path / name).mkdir()
+    with pytest.raises(WorkerError, match=rf"did not end within {limit_s:g} s \(wall_seconds\)"):
+        tune(tmp_path / name, limit_s=limit_s)
 
 
 PROGRAM = """
