@@ -160,11 +160,13 @@ class JobDiedError(WorkerError):
     Args:
         message: how it ended.
         timed_out: whether it was killed at its time limit.
+        ran_out_of_cpu: whether that was a limit of CPU time, which it had set itself.
     """
 
-    def __init__(self, message: str, timed_out: bool = False) -> None:
+    def __init__(self, message: str, timed_out: bool = False, ran_out_of_cpu: bool = False) -> None:
         self.message, self.timed_out = message, timed_out
-        super().__init__(message, timed_out)
+        self.ran_out_of_cpu = ran_out_of_cpu
+        super().__init__(message, timed_out, ran_out_of_cpu)
 
     def __str__(self) -> str:
         return self.message

@@ -56,7 +56,7 @@ _SAME = 0.005
 _HALF = 0.5
 _UNSEEN = (
     *(AnalysisStatus.NOT_CAPTURED, AnalysisStatus.NOT_ANALYSED),
-    AnalysisStatus.UNSUPPORTED_DEVICE,
+    *(AnalysisStatus.OUT_OF_TIME, AnalysisStatus.UNSUPPORTED_DEVICE),
 )
 _TRIPS = 0.3
 """Least change of waits per trip that counts: the paces are means over a loop's code."""

@@ -133,6 +133,11 @@ class Compiled:
     usage: Usage | None = None
     widths: Widths | None = None
 
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the compiler was given up, so that neither an error nor a kernel is known."""
+        return bool(self.unread) and self.usage is None and not self.ttgir
+
 
 @dataclass(frozen=True)
 class _Metadata:

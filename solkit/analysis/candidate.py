@@ -318,7 +318,8 @@ def _analysis(
     notes = tuple(dict.fromkeys((*captured.notes, *unread, *extensions.remarks, *unknown)))
     kernels = tuple(described(facts, device, seconds) for facts, seconds in followed)
     whole = run.whole and captured.is_whole and not unknown and not extensions.unseen
-    sound = whole and all(kernel.error is None for kernel in kernels)
+    unfinished = any(compiled[id(launch.kernel)].is_unfinished for launch in captured.launches)
+    sound = whole and not unfinished and all(kernel.error is None for kernel in kernels)
     status = AnalysisStatus.COMPLETE if sound else AnalysisStatus.PARTIAL
     files = tuple(extensions.files)
     written = () if extensions.launches else outputs_written(captured.created, pairs)

@@ -210,8 +210,17 @@ def _extension_facts(captured: cuda.CudaLaunch, compiled: Compiled, device: Devi
     return portable(_with_requests(facts, follow, device))
 
 
+def _why_unread(launch: Launch, compiled: Compiled) -> str:
+    """Say why nothing is known of the machine code; empty where it is known."""
+    if not compiled.unread:
+        return ""
+    if compiled.is_unfinished:
+        return f"{launch.name} is not analysed: {compiled.unread}"
+    return f"Machine code could not be read: {compiled.unread}"
+
+
 def _compiled_facts(launch: Launch, compiled: Compiled) -> Facts:
-    unread = f"Machine code could not be read: {compiled.unread}" if compiled.unread else ""
+    unread = _why_unread(launch, compiled)
     usage = compiled.usage
     warps, stages = compiled.num_warps or launch.num_warps, compiled.num_stages
     return Facts(

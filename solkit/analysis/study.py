@@ -177,14 +177,25 @@ def candidate_case(
     case = _with_params(problem, params, kernel)
     analysed = candidate.result()
     if isinstance(analysed.error, JobDiedError):
-        note = f"The candidate could not be run on fake tensors: {analysed.error}"
-        failure = Verdict.TIMED_OUT.value if analysed.error.timed_out else ""
-        captured = Analysis(AnalysisStatus.NOT_CAPTURED, notes=(note,), failure=failure)
-        return replace(case, analysis=captured)
+        return replace(case, analysis=_ended_analysis(analysed.error))
     if analysed.analysis is None:
         assert analysed.error is not None
         raise analysed.error
     return replace(case, analysis=_compared(analysed.analysis, case.outputs))
+
+
+def _ended_analysis(death: JobDiedError) -> Analysis:
+    """Return what is known where the analysis ended its process.
+
+    The candidate's own code has a limit of CPU time, which ends the process by a signal. Without
+    that, compilers and SolKit took the time, which says nothing about the candidate.
+    """
+    if death.timed_out and not death.ran_out_of_cpu:
+        note = f"not analysed: capturing and compiling its kernels took too long: {death}"
+        return Analysis(AnalysisStatus.OUT_OF_TIME, notes=(note,))
+    note = f"The candidate could not be run on fake tensors: {death}"
+    failure = Verdict.TIMED_OUT.value if death.timed_out else ""
+    return Analysis(AnalysisStatus.NOT_CAPTURED, notes=(note,), failure=failure)
 
 
 def _compared(analysis: Analysis, outputs: str) -> Analysis:

@@ -43,6 +43,8 @@ class AnalysisStatus(str, enum.Enum):
     """The candidate could not be run on fake tensors, or launched nothing."""
     NOT_ANALYSED = "not_analysed"
     """The candidate launches a language, or a library, that is not analysed; the notes name it."""
+    OUT_OF_TIME = "out_of_time"
+    """The analysis was given up at its time limit; the notes name it."""
     UNSUPPORTED_DEVICE = "unsupported_device"
     """Older than sm_80: bounds only."""
 

@@ -52,7 +52,8 @@ def load(path: str, reference: str | None = None) -> LoadedKernel:
         "[and kernel()]; Model and get_inputs() [and ModelNew]; ModelNew with --reference FILE; "
         f"a @triton.jit function with LAUNCH or a {Path(path).stem}.launch.toml beside it; "
         "a .cubin or .ptx with the same or --launch; "
-        "a problem folder of SOL-ExecBench or FlashInfer-Bench",
+        "a problem folder of SOL-ExecBench or FlashInfer-Bench. "
+        f"`solkit init {Path(path).name}` writes what it lacks",
         path,
     )
 

@@ -131,6 +131,7 @@ def blaming_user_code(path: str, doing: str) -> Iterator[None]:
         if extra := _lacking_language(error):
             text += f" (pip install 'solkit[{extra}]')"
         message = f"{doing} raised {kind}: {text}" if text else f"{doing} raised {kind}"
+        message += _place_in_library(error, path)
         raise KernelFileError(message, path, _line_to_blame(error, path)) from error
 
 
@@ -147,6 +148,16 @@ def _lacking_language(error: BaseException) -> str:
         frames = traceback.extract_tb(error.__traceback__)
         name = "cuda.tile" if frames and re.search(r"\btile\b", frames[-1].line or "") else name
     return _LANGUAGES.get(name, "")
+
+
+def _place_in_library(error: BaseException, path: str) -> str:
+    """Name the line of another file of the user's that raised; empty if this file's own did."""
+    from solkit.adapters.fake_cuda.guesses import user_line  # with Triton
+
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    place, _, line = user_line(frames[-1]).rpartition(":") if frames else ("", "", "")
+    is_elsewhere = place and _line_to_blame(error, path) and not _values_are_same(place, path)
+    return f" (in {place}:{line})" if is_elsewhere else ""
 
 
 def _line_to_blame(error: BaseException, path: str) -> int | None:

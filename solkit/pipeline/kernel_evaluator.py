@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from solkit.analysis.pool import usable_cores
 from solkit.core import (
+    AnalysisStatus,
     Bred,
     Brief,
     Checked,
@@ -458,7 +459,7 @@ class KernelEvaluator:
         if here is None or there is None:
             return False
         most = max(here.result.work.dram_bytes, _COPIED_SHARE * self.device.memory_bytes)
-        fails = there.result.analysis.failure not in (None, here.result.analysis.failure)
+        fails = _failure_of(there) != _failure_of(here)
         return not fails and there.result.work.dram_bytes <= most
 
     def may_fit(self, shape: Mapping[str, Value], share: float = 1.0) -> bool:
@@ -501,10 +502,10 @@ class KernelEvaluator:
     def _takes_too_long(self, prospect: PreparedCandidate) -> bool:
         """Tell whether a candidate's analysis ran out of time, but the original's did not."""
         timed_out = Verdict.TIMED_OUT.value
-        if prospect.result.analysis.failure != timed_out or isinstance(self.bench, RecordedBench):
+        if _failure_of(prospect) != timed_out or isinstance(self.bench, RecordedBench):
             return False
         own = self.prospect_of(self.original.configuration)
-        return own is not None and own.result.analysis.failure != timed_out
+        return own is not None and _failure_of(own) != timed_out
 
     def _measure_safely(
         self, configuration: Configuration, prospect: PreparedCandidate
@@ -619,6 +620,13 @@ class KernelEvaluator:
             () if result is None else self.advise(result, self.device),
             tuple(tried),
         )
+
+
+def _failure_of(prospect: PreparedCandidate) -> str:
+    """Return how a candidate fails; an analysis that was given up counts as timed out."""
+    analysis = prospect.result.analysis
+    is_given_up = analysis.status is AnalysisStatus.OUT_OF_TIME
+    return Verdict.TIMED_OUT.value if is_given_up else analysis.failure
 
 
 def _key_of(configuration: Configuration) -> str:

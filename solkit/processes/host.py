@@ -197,7 +197,8 @@ class Host(Generic[P]):
         if not timed_out and self.process.is_lost:
             raise WorkerError(f"the worker process died while {self._task}")
         why = describe_ending(returncode, limit_s if timed_out else None)
-        raise JobDiedError(why, timed_out or returncode == -signal.SIGXCPU)
+        ran_out_of_cpu = not timed_out and returncode == -signal.SIGXCPU
+        raise JobDiedError(why, timed_out or ran_out_of_cpu, ran_out_of_cpu)
 
 
 def describe_ending(returncode: int, limit_s: float | None = None) -> str:

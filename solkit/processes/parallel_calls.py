@@ -43,6 +43,7 @@ def call_in_forks(
     jobs: int,
     limit_s: float,
     progress: Callable[[], None] = lambda: None,
+    stopped: Callable[[str], T] | None = None,
 ) -> list[T]:
     """Make each call in a process of its own.
 
@@ -53,6 +54,7 @@ def call_in_forks(
         jobs: processes that may run at once.
         limit_s: of each call.
         progress: called after each.
+        stopped: makes the result of a call that ran out of time; `failed` by default.
 
     Returns:
         A result for each call, in their order.
@@ -66,7 +68,7 @@ def call_in_forks(
                 index = waiting.pop()
                 running.append(_start_job(index, calls[index], limit_s))
             for job in _wait_for_finished(running):
-                results[job.index] = _collect_result(job, failed, limit_s)
+                results[job.index] = _collect_result(job, failed, stopped or failed, limit_s)
                 running.remove(job)
                 progress()
     finally:  # Ctrl-C, or a result that cannot be read
@@ -101,11 +103,13 @@ def _wait_for_finished(running: Sequence[_Job]) -> list[_Job]:
     return [job for job in running if job.answer in answered or job.deadline <= now]
 
 
-def _collect_result(job: _Job, failed: Callable[[str], T], limit_s: float) -> T:
+def _collect_result(
+    job: _Job, failed: Callable[[str], T], stopped: Callable[[str], T], limit_s: float
+) -> T:
     try:
         if not job.answer.poll():
             job.process.kill()
-            return failed(f"was stopped after {limit_s:g} s")
+            return stopped(f"was stopped after {limit_s:g} s")
         result: T = job.answer.recv()
         return result
     except EOFError:

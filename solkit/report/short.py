@@ -45,6 +45,7 @@ _STATUS = {
     AnalysisStatus.NO_KERNEL: "none: the file has only a reference",
     AnalysisStatus.NOT_CAPTURED: "none: no launch could be captured without a GPU",
     AnalysisStatus.NOT_ANALYSED: "none: what it launches is not analysed",
+    AnalysisStatus.OUT_OF_TIME: "none: it was given up at its time limit",
     AnalysisStatus.UNSUPPORTED_DEVICE: "none: kernels are analysed for NVIDIA GPUs from sm_80 on",
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import solkit
@@ -197,6 +199,22 @@ def test_a_bad_file_is_refused_with_its_line(write, name):
     body, message = REFUSED[name]
     with pytest.raises(KernelFileError, match=message):
         study(write(body))
+
+
+def test_an_error_in_a_module_that_the_file_imports_names_the_line_there(write):
+    library = write("table = {}\ntable['no such key']\n", "stranger_library.py")
+    path = write("import stranger_library\n" + NATIVE)
+    line = 1 + next(
+        i for i, text in enumerate(Path(library).read_text().splitlines()) if "no such" in text
+    )
+    with pytest.raises(KernelFileError, match=r"raised KeyError: 'no such key' \(in ") as fault:
+        study(path)
+    assert fault.value.message.endswith(f"stranger_library.py:{line})")
+
+
+def test_a_file_with_a_bare_kernel_is_told_what_writes_the_rest(write):
+    with pytest.raises(KernelFileError, match=r"`solkit init bare\.py` writes what it lacks"):
+        study(write("import triton\n@triton.jit\ndef copy(x): pass\n", "bare.py"))
 
 
 def test_a_missing_file_is_named():

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from solkit.core import Checked, EvolveSettings, Variant, Verdict
+from solkit.core import AnalysisStatus, Checked, EvolveSettings, Variant, Verdict
 from solkit.errors import InputError
 from solkit.measure.benches import RecordedBench
 from solkit.pipeline.evolving import _make_check
@@ -67,7 +67,10 @@ def world(**failures):
         if failure == "refused":
             raise InputError("M must be even")
         work = SimpleNamespace(dram_bytes=size * 10**9)
-        analysis = SimpleNamespace(failure=failure)
+        status = AnalysisStatus.NOT_CAPTURED if failure else AnalysisStatus.COMPLETE
+        if failure == "given_up":
+            status, failure = AnalysisStatus.OUT_OF_TIME, ""
+        analysis = SimpleNamespace(failure=failure, status=status)
         return configuration, SimpleNamespace(result=SimpleNamespace(work=work, analysis=analysis))
 
     made = KernelEvaluator(SimpleNamespace(analysed=analysed), H100, original([FIRST]), NOW, None)
@@ -99,8 +102,9 @@ def test_a_shape_that_the_problem_or_the_original_refuses_is_left_out():
     ("own", "recorded", "found"),
     [("", False, True), ("timed_out", False, False), ("", True, False)],
 )
-def test_only_what_the_original_does_faster_takes_too_long(own, recorded, found):
-    made = world(at_2="timed_out", at_3=own)
+@pytest.mark.parametrize("failure", ["timed_out", "given_up"])
+def test_only_what_the_original_does_faster_takes_too_long(failure, own, recorded, found):
+    made = world(at_2=failure, at_3=own)
     made.original = replace(made.original, shape={"M": 3})
     made.bench = object.__new__(RecordedBench) if recorded else None
     slow, fast = (

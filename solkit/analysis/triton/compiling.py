@@ -64,12 +64,17 @@ def compile_all(
             progress()
         return _with_instruction_counts(here, device)
     calls = [partial(make, kernel, device) for kernel in kernels]
-    compiled = call_in_forks(calls, _failed_compile, jobs, limit_s, progress)
+    compiled = call_in_forks(calls, _failed_compile, jobs, limit_s, progress, _unfinished_compile)
     return _with_instruction_counts(compiled, device)
 
 
 def _failed_compile(reason: str) -> Compiled:
     return Compiled(error=f"the compiler {reason}")
+
+
+def _unfinished_compile(reason: str) -> Compiled:
+    """Return a result without an error: on a GPU the kernel may well run, after a longer wait."""
+    return Compiled(unread=f"the compiler {reason}")
 
 
 def _with_instruction_counts(compiled: Sequence[Compiled], device: Device) -> tuple[Compiled, ...]:

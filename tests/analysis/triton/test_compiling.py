@@ -54,7 +54,9 @@ def test_a_hang_is_stopped(monkeypatch):
         time.sleep(600)
 
     (found,) = compile_with(monkeypatch, hang, [0], limit_s=0.3)
-    assert found.error == "the compiler was stopped after 0.3 s"
+    assert found.unread == "the compiler was stopped after 0.3 s"
+    assert found.is_unfinished  # on a GPU the kernel may run after a longer wait
+    assert found.error is None
 
 
 @pytest.mark.parametrize("kernels", [[], ()])
