@@ -21,8 +21,8 @@ the mean.
     time = launch + fetch + max(sqrt(busy² + latency²), dispatch)
 
 Nothing hides entirely: of what w warps ask for, one part in 1 + w has nothing else to overlap with.
-If asynchronous copies run steps ahead of matrix products, memory and tensor cores overlap fully:
-the longer counts. With plain loads beside matrix products the warps of a block wait together, and
+If copies run steps ahead of matrix products, memory and tensor cores overlap fully: the longer
+counts. With plain loads beside matrix products the warps of a block wait together, and
 only other blocks hide anything: exposed = 1 / B.
 
 `busy` and `latency` are two lower bounds of the time, one for many warps, one for few. Where they
@@ -30,9 +30,9 @@ are alike, warps wait for resources as well as for themselves, so the root of th
 Instructions and pace of a kernel that was only lowered are estimates in the same form
 (`solkit.analysis.triton.machine`); if there are none either, `Machine.alone_cycles` count.
 
-A PyTorch operator (`Launch.library`), whose code is not seen, has only dram, its pipes and launch;
-the longest of the first two hides the others. A library is taken to lose nothing to tiles, waves
-and latency.
+A PyTorch operator (`Launch.library`), whose code is not seen, has only dram, its pipes, a sort's
+shared memory, and launch; the longest but for the launch hides the others. A library is taken to
+lose nothing to tiles, waves and latency.
 
 Rates are calibrated, sustained ones (`Device.calibrated`) if there are any, else the ceilings times
 `_SUSTAINED`.
@@ -160,8 +160,9 @@ def prefetched_steps(kernel: KernelAnalysis) -> float:
     """Return the steps of its loop that a block requests before it needs the first.
 
     The pipeline's stages less one if all loads that matter are asynchronous copies: one plain load
-    waits for all. Plain loads are issued together if the compiler unrolled their loop, but not
-    beside matrix products, whose operands go through shared memory at each step.
+    waits for all. One more where registers hold a step besides what shared memory holds. Plain
+    loads are issued together if the compiler unrolled their loop, but not beside matrix products,
+    whose operands go through shared memory at each step.
     """
     demand = kernel.demand
     if demand is None:
@@ -171,6 +172,8 @@ def prefetched_steps(kernel: KernelAnalysis) -> float:
     heavy = [a for a in loads if a.requested_bytes * 8 > most]
     if heavy and all(a.path in ("async", "tma") for a in heavy):
         return float(max(kernel.launch.num_stages - 1, 1))
+    if heavy and all(a.path == "staged" for a in heavy):
+        return float(max(kernel.launch.num_stages, 2))
     if any(pipe.startswith("tensor.") for pipe in demand.operations):
         return 1.0
     return max(min(unrolling(kernel) - 1, demand.steps), 1.0)
@@ -217,8 +220,10 @@ def _resource_terms(
 
 
 def _library_terms(demand: Demand, device: Device) -> Iterator[Term]:
-    """Yield the launch comes last."""
+    """Yield the terms; the launch comes last."""
     yield _dram_term(demand, device)
+    if demand.shared:
+        yield _shared_memory_term(demand, device)
     for name, amount in demand.operations.items():
         if name in device.ceilings:
             per_s, unit = (

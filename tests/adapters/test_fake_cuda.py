@@ -58,6 +58,30 @@ def test_another_device_reports_its_own_figures(in_child):
     assert in_child(told, device="t4") == ((7, 5), False)
 
 
+@pytest.mark.parametrize(
+    ("device", "own", "other"),
+    [("b200", "nvidia-smi", "rocm-smi"), ("mi300x", "/opt/rocm/bin/rocm-smi", "nvidia-smi")],
+)
+def test_the_vendors_command_names_the_device_and_others_are_missing(in_child, device, own, other):
+    def told():
+        run = subprocess.run([own, "-L"], capture_output=True, text=True, check=True)
+        by_shell = subprocess.getoutput(f"{own} --query-gpu=name")
+        try:
+            subprocess.run([other], check=False)
+        except FileNotFoundError as error:
+            return run.stdout, by_shell, str(error)
+        return None
+
+    line, by_shell, missing = in_child(told, device=device)
+    name = devices.find(device).name
+    assert line.strip() == by_shell == f"GPU 0: {name}"
+    assert other in missing
+
+
+def test_other_programs_run_as_ever(in_child):
+    assert in_child(lambda: subprocess.getoutput("echo 'a b' | cat")) == "a b"
+
+
 def test_the_guard_works_in_this_build(in_child):
     assert in_child(lambda: fake_cuda._state.guarded)
 

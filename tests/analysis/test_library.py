@@ -137,6 +137,34 @@ def test_bytes_of_an_operator(analysed, name):
     assert moved(kernel) == (read, written)
 
 
+def test_a_sort_of_short_lines_copies_them_and_sorts_each_in_a_block(analysed):
+    (kernel,) = analysed(lambda x, _: x[:, :208].sort(1)).kernels
+    written = N * 208 * (2 + 8)  # keys, and indices of 64 bits
+    assert moved(kernel) == (N * 208 * 2, written)  # L2 holds the rest
+    # copied and filled in; then read and written in place
+    assert kernel.demand.l2_read_bytes == N * 208 * 2 + written
+    assert kernel.demand.l2_write_bytes == 2 * written
+    # lines have room for 1024 keys; 16 bits are 4 digits; a key is one word, its index two
+    rounds = N * 1024 / 32 * 4
+    (shared,) = kernel.demand.shared
+    assert shared.wavefronts == pytest.approx(rounds * (3 + 27 / 32 + 3 * 4.5))
+    assert "shared" in {term.name for term in kernel.model.terms}
+
+
+def test_a_sort_of_long_lines_goes_through_memory_for_each_byte_of_a_key(analysed):
+    (kernel,) = analysed(lambda x, _: x.flatten().sort()).kernels
+    result = N * N * (2 + 8)
+    assert kernel.demand.l2_write_bytes == 3 * result  # indices filled in, and two bytes
+    assert kernel.demand.l2_read_bytes == N * N * 2 + 2 * result
+    assert kernel.demand.shared == ()
+
+
+def test_the_largest_of_a_line_are_no_sort(analysed):
+    (kernel,) = analysed(lambda x, _: x.topk(8, 1)).kernels
+    assert kernel.demand.shared == ()
+    assert kernel.demand.l2_read_bytes == SQUARE
+
+
 def test_views_and_empty_tensors_launch_nothing(analysed):
     def run(x, _):
         torch.empty(N, N, device=x.device)

@@ -10,6 +10,7 @@ Each module fakes one thing:
   Both get torch's no-op guard. If that fails, `fake_tensors` uses fake CPU tensors and rewrites
   ``cuda`` in device arguments;
 - ``torch_cuda``: properties come from the `Device`; streams and events do nothing;
+- ``driver_commands``: the vendor's command (``nvidia-smi``) names the `Device`;
 - ``storage``: each storage has its own address, aligned as by the CUDA allocator;
 - ``autograd``: the C++ engine needs an accelerator, so `backward` and `grad` run in Python;
 - ``attention``, ``recurrent``: one op each, and one for the gradient;
@@ -56,6 +57,7 @@ from solkit.adapters.fake_cuda.contents import (
 from solkit.adapters.fake_cuda.control_flow import choosing_branches, fake_control_flow
 from solkit.adapters.fake_cuda.convolution import convolution_layout
 from solkit.adapters.fake_cuda.device import CudaAsCpu, ensure_guard, guard_works
+from solkit.adapters.fake_cuda.driver_commands import fake_driver_commands
 from solkit.adapters.fake_cuda.dynamo import Compiler, compile_later, compiling, defer_dynamo
 from solkit.adapters.fake_cuda.extensions import (
     BuildError,
@@ -146,6 +148,7 @@ def install(device: Device) -> None:
     warn_if_untested("torch", torch.__version__)
     prepare()
     fake_torch_cuda(device)
+    fake_driver_commands(device)
     fake_graphs()
     _state.installed = True
 

@@ -32,21 +32,40 @@ def library_facts(launch: LibraryLaunch, device: Device, depth: Depth) -> Facts:
 
 @functools.lru_cache(maxsize=1024)
 def _requests(op: LibraryOp, pipes: tuple[tuple[str, str], ...]) -> Requests:
-    """Everything crosses L2 and DRAM once: what a library's kernel keeps on the chip is unknown."""
+    """Everything crosses L2 and DRAM once: what a library's kernel keeps on the chip is unknown.
+
+    A sort's results cross once a pass, unless L2 still holds them.
+    """
+    again = op.sorting.passes - 1 if op.sorting else 0
     loads = [access for access in op.accesses if access.kind == "load"]
     stores = [access for access in op.accesses if access.kind == "store"]
+    results = sum(store.unique_bytes for store in stores)
     return Requests(
         accesses=op.accesses,
         operations=_operations_by_pipe(op, dict(pipes)),
         l1_wavefronts=0,
-        l2_read_bytes=sum(load.unique_bytes for load in loads),
-        l2_write_bytes=sum(store.unique_bytes for store in stores),
-        reuse=Reuse(_access_streams(loads), _access_streams(stores)),
+        l2_read_bytes=sum(load.unique_bytes for load in loads) + again * results,
+        l2_write_bytes=(1 + again) * results,
+        reuse=Reuse(
+            (*_access_streams(loads), *_repeated(stores, results, again, cold=False)),
+            _repeated(stores, results, again) if again else _access_streams(stores),
+        ),
+        shared=op.sorting.shared if op.sorting else (),
     )
 
 
 def _access_streams(accesses: Iterable[Access]) -> tuple[Stream, ...]:
     return tuple(Stream(access.unique_bytes) for access in accesses)
+
+
+def _repeated(
+    stores: Iterable[Access], results: int, again: int, cold: bool = True
+) -> tuple[Stream, ...]:
+    """Return streams of results that several passes move: all lie between two passes over one."""
+    if not again:
+        return ()
+    sizes = [store.unique_bytes for store in stores]
+    return tuple(Stream(size * cold, (results,), (again * size,)) for size in sizes)
 
 
 def _operations_by_pipe(op: LibraryOp, pipes: Mapping[str, str]) -> dict[str, int]:

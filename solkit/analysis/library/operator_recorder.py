@@ -24,6 +24,7 @@ from solkit.adapters import fake_cuda, fake_triton
 from solkit.adapters.recipes import Steps
 from solkit.analysis.library.inductor import compiling
 from solkit.analysis.library.operator_bytes import accesses
+from solkit.analysis.library.sorting import Sorting, sorting_of
 from solkit.core import Access
 from solkit.ops import Family, operator
 from solkit.roofline.work.costs import cost_of
@@ -51,6 +52,7 @@ class LibraryOp:
             PyTorch's settings choose.
         accesses: what it reads and writes.
         notes: what is not known about it, each a sentence.
+        sorting: how it sorts; ``None`` if it is no sort.
     """
 
     name: str
@@ -58,6 +60,7 @@ class LibraryOp:
     operations: tuple[tuple[str, int], ...]
     accesses: tuple[Access, ...]
     notes: tuple[str, ...] = ()
+    sorting: Sorting | None = None
 
     def __hash__(self) -> int:
         return self._hash
@@ -264,7 +267,8 @@ def _library_op(op: TracedOp, on_gpu: frozenset[int]) -> LibraryOp | None:
     if op.operator.crosses and any(use.storage not in on_gpu for use in uses):
         notes.append(f"{name}: copied from or to the host; only the GPU's side counts.")
     operations = {} if cost is None else _on_pipes(op, cost.operations)
-    return LibraryOp(name, line, tuple(operations.items()), touched, tuple(notes))
+    sorting = sorting_of(op, line)
+    return LibraryOp(name, line, tuple(operations.items()), touched, tuple(notes), sorting)
 
 
 def _short_user_line(line: str) -> str:
