@@ -338,6 +338,7 @@ class _Run:
     show: Show
     notes: list[str] = field(default_factory=list)
     finalists: tuple[Finalist, ...] = ()
+    winner: str = ""
     practice: Practice = field(init=False)
 
     def __post_init__(self) -> None:
@@ -369,7 +370,22 @@ class _Run:
                 self._resume_from_log(breeding, self.world.log)
         stopped = breeding.run()
         self.finalists = self.practice.run(breeding)
+        self.winner = self._leave_small_inputs(breeding)
         return breeding, stopped
+
+    def _leave_small_inputs(self, breeding: EvolutionSearch) -> str:
+        """Return the id of the file that goes to the gate; empty if the winner goes as it is."""
+        best = self._choose_winner(breeding)
+        is_original = best.variant.id == self.original.variant.id
+        if is_original and canonical(best.params) == canonical(self.original.params):
+            return ""
+        try:
+            return self.practice.leave_small_inputs(breeding, best, self.finalists).variant.id
+        except KeyboardInterrupt:
+            return ""
+        except SolkitError as error:
+            self.notes.append(f"Small inputs could not be left to the original: {error}")
+            return ""
 
     def _first_point(self) -> Point:
         from solkit.tuner.evolution.acquisition import Point
@@ -458,6 +474,7 @@ class _Run:
     def _choose_winner(self, breeding: EvolutionSearch) -> Bred:
         """Return the variant that meets the original at the gate."""
         taken = [finalist.id for finalist in self.finalists if finalist.taken]
+        taken = [self.winner] if self.winner else taken
         return breeding.archive[taken[0]] if taken else breeding.archive.best
 
     def _judge_at_gate(

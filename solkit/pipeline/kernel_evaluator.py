@@ -22,6 +22,7 @@ from solkit.core import (
     Finalist,
     KernelFile,
     Outcome,
+    Practised,
     Result,
     Source,
     Space,
@@ -686,6 +687,10 @@ def variant_of(name: str, text: str, lineage: Mapping[str, Any]) -> Variant:
     )
 
 
+SIZE_GUARD = "original below"
+"""Kind of the variant that leaves small inputs to the original launches."""
+_AS_FAST = 1.1
+"""Such a variant takes so many times what it was made from at the most: a sample each was taken."""
 _KEPT_SHARE, _KEPT_S = 0.2, 15.0  # of the budget, and at most: some ten measurements
 
 
@@ -755,6 +760,76 @@ class Practice:
             return ()
         self._note_choice(breeding, practised)
         return practised
+
+    def leave_small_inputs(
+        self, breeding: EvolutionSearch, best: Bred, finalists: Sequence[Finalist]
+    ) -> Bred:
+        """Return the winner with the original's launches for inputs that it was not tried on.
+
+        These are smaller than any at which it was measured and not slower. Blocks that fill a GPU
+        leave most of it idle at a much smaller shape. The winner itself is returned where no other
+        shape counts, where its file cannot be joined with the original's, or where that is slower.
+        """
+        from solkit.tuner.proposers.rewriter.size_guard import with_original_below
+
+        original = self.world.original
+        if best.time_ms is None or not original.others(self.world.how):
+            return best
+        trials = [trial for f in finalists if f.id == best.variant.id for trial in f.practised]
+        names, least = self._least_elements(trials)
+        own, base = best.variant.source, original.variant.source
+        source = with_original_below(own, base, original.params, names, least) if names else ""
+        return self._take_over(breeding, best, source, least) if source else best
+
+    def _least_elements(self, trials: Sequence[Practised]) -> tuple[list[str], int]:
+        """Return the tensors of the launcher, and the fewest elements at which a variant holds."""
+        from solkit.tuner.evolution.evolution_search import is_slower
+
+        here = self._elements(self.world.original.shape)
+        counts = {id(trial): self._elements(trial.shape) for trial in trials}
+        names = sorted(set(here).intersection(*counts.values()))
+        totals = [
+            (not is_slower(t.loss), sum(counts[id(t)][name] for name in names)) for t in trials
+        ]
+        slower = max((total for holds, total in totals if not holds), default=0)
+        held = [total for holds, total in totals if holds and total > slower]
+        return names, min([sum(here[name] for name in names), *held])
+
+    def _elements(self, shape: Mapping[str, Value]) -> dict[str, int]:
+        """Return the elements of the tensors that the original's launcher gets at a shape."""
+        from solkit.tuner.proposers.rewriter.size_guard import count_elements
+
+        original = self.world.original
+        at = self.world.prospect_of(replace(original.configuration, shape=shape))
+        return {} if at is None else count_elements(original.variant.source, at.result)
+
+    def _take_over(self, breeding: EvolutionSearch, best: Bred, source: str, least: int) -> Bred:
+        """Return a file in the winner's place if it is right and as fast."""
+        intent = f"Inputs of fewer than {least} elements are left to the original launches."
+        lineage = {"parent": best.variant.id, "kind": SIZE_GUARD, "intent": intent}
+        lineage |= {"proposer": best.variant.proposer, "checked": best.variant.checked.value}
+        variant = variant_of(variant_id(source), source, {**lineage, "why": best.variant.why})
+        configuration = self.world.original.of(self.world.path(variant), best.params, "search")
+        if best.time_ms is None or not self.world.holds(configuration):
+            return best
+        outcome = self._time_at_shape(Bred(variant, params=best.params), configuration.shape)
+        if outcome.time_ms is None or outcome.time_ms > _AS_FAST * best.time_ms:
+            why = outcome.why or "it is slower than without"
+            self.notes.append(f"Small inputs could not be left to the original: {why}")
+            return best
+        breeding.archive.add(variant)
+        gap = None if best.gap is None else best.gap * outcome.time_ms / best.time_ms
+        breeding.archive.note(
+            variant.id,
+            verdict=outcome.verdict,
+            params=best.params,
+            time_ms=outcome.time_ms,
+            gap=gap,
+            behaviour=best.behaviour,
+            measured=1,
+        )
+        self.notes.append(intent)
+        return breeding.archive[variant.id]
 
     def _measure_once(self, bred: Bred, shape: Mapping[str, Value], turn: int) -> VariantOutcome:
         """Return a variant's time at a shape in a turn; nothing is measured beyond the budget."""

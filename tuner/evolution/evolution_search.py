@@ -71,6 +71,7 @@ __all__ = [
     "VariantEvaluator",
     "VariantOutcome",
     "finalists",
+    "is_slower",
     "practise_finalists",
     "shapes_like",
 ]
@@ -627,7 +628,7 @@ def practise_finalists(
     for rival in rivals:
         tried = _practise_finalist(original, rival, order, measure)
         finalists.append(tried)
-        if not _is_slower(tried.loss):
+        if not is_slower(tried.loss):
             break
         worst = tried.practised[-1].shape  # the next one may well be slower there, too
         order.sort(key=lambda shape: shape is not worst)
@@ -644,7 +645,7 @@ def _practise_finalist(
         if (outcome := _compare_at_shape(original, rival, shape, measure)) is None:
             continue
         practised.append(outcome)
-        if _is_slower(outcome.loss):
+        if is_slower(outcome.loss):
             break
     return Finalist(rival.variant.id, rival.params, _timed_ms(rival), tuple(practised))
 
@@ -669,7 +670,8 @@ def _compare_at_shape(
     return Practised(shape, outcome.verdict, ratio)
 
 
-def _is_slower(loss: float) -> bool:
+def is_slower(loss: float) -> bool:
+    """Tell whether a ratio to the original's time is above 1 beyond noise."""
     return loss > 1 + _SLACK
 
 

@@ -18,6 +18,7 @@ from solkit.tuner.proposers.rewriter.parallel_loops import ParallelLoops
 from solkit.tuner.proposers.rewriter.persistent import Persistent
 from solkit.tuner.proposers.rewriter.private_sums import PrivateSums
 from solkit.tuner.proposers.rewriter.product_fusion import FuseProducts
+from solkit.tuner.proposers.rewriter.program_fusion import FusePrograms
 from solkit.tuner.proposers.rewriter.program_order import Grouped, Swapped
 from solkit.tuner.proposers.rewriter.row_tiles import Rows, Tile
 from solkit.tuner.proposers.rewriter.split_loops import Split
@@ -34,6 +35,7 @@ REWRITES: tuple[Rewrite, ...] = (
     Operands(),
     Scales(),
     FuseLaunches(),
+    FusePrograms(),
     FuseProducts(),
     FlatLoops(),
     WholeRow(),
@@ -57,7 +59,8 @@ REWRITES: tuple[Rewrite, ...] = (
 )
 
 _STRUCTURAL = (
-    *(Tile, ParallelLoops, Vectorise, Operands, Scales, FuseLaunches, FuseProducts, WholeRow),
+    *(Tile, ParallelLoops, Vectorise, Operands, Scales, FuseLaunches, FusePrograms),
+    *(FuseProducts, WholeRow),
     *(FlatLoops, Unflatten, PrivateSums, Split, Lanes, Rows, OnePass),
 )
 STRUCTURAL = frozenset(rewrite.kind for rewrite in _STRUCTURAL)

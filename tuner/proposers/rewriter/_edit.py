@@ -23,6 +23,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     calls_within,
     in_launcher,
     integer_literal,
+    launcher_definition,
     names_within,
     nodes_within,
     parenthesized,
@@ -49,6 +50,7 @@ __all__ = [
     "changed_text",
     "changed_tree",
     "device_tensor",
+    "grid_constants",
     "grid_with",
     "group_divisors",
     "guarded_launch",
@@ -462,6 +464,40 @@ def tile_constants(function: JitFunction) -> dict[str, int]:
                 if mine and render_code(other) in function.constants:
                     constants[render_code(other)] = axis
     return constants
+
+
+def grid_constants(launch: Launch) -> dict[str, int]:
+    """Return those of `tile_constants` that the grid follows, or may follow.
+
+    In ``row * K`` with as many programs as rows, `K` is a stride: another one would be wrong.
+    """
+    return {
+        name: axis
+        for name, axis in tile_constants(launch.function).items()
+        if name not in launch.arguments or _may_follow(launch, axis, launch.arguments[name])
+    }
+
+
+def _may_follow(launch: Launch, axis: int, value: cst.BaseExpression) -> bool:
+    """Tell whether an axis of the grid may be computed from a constant's value."""
+    axes = launch.axes
+    if axes is None or axis >= len(axes):
+        return True
+    code, pending, seen = render_code(value), [axes[axis]], set[str]()
+    while pending:
+        for node in nodes_within(pending.pop()):
+            if render_code(node) == code:
+                return True
+            if isinstance(node, cst.Call) and called_name(node).split(".")[-1] not in _SIZE_CALLS:
+                return True
+            if isinstance(node, cst.Name) and node.value not in seen:
+                seen.add(node.value)
+                definition = launcher_definition(node.value, launch.launcher)
+                pending += [] if definition is None else [definition]
+    return False
+
+
+_SIZE_CALLS = ("cdiv", "min", "max", "next_power_of_2", "numel", "size", "stride", "dim")
 
 
 def block_constants(function: JitFunction) -> set[str]:

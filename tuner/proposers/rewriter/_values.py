@@ -15,6 +15,7 @@ which names a kernel writes it.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,7 +30,9 @@ from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
     called_name,
     calls_within,
+    expression_statement,
     names_within,
+    nodes_within,
     parenthesized,
     parse_expression,
     parse_statement,
@@ -60,6 +63,7 @@ __all__ = [
     "tile_accesses",
     "tile_place",
     "with_distinct_names",
+    "with_own_names",
     "without_repeats",
     "without_zeros",
 ]
@@ -169,6 +173,72 @@ def with_distinct_names(
     return result
 
 
+def with_own_names(body: Sequence[cst.BaseStatement], params: set[str]) -> list[cst.BaseStatement]:
+    """Return a function's statements in which a name that starts anew is another name.
+
+    A parameter that moves on, as in ``X += row * stride``, is a sum wherever it is used.
+    """
+    statements, seen = list(body), set(params)
+    taken = params | names_within(*body)
+    place = 0
+    while place < len(statements):
+        binding = single_assignment(statements[place])
+        name, behind = "" if binding is None else binding.target, statements[place + 1 :]
+        if binding is not None and name in seen:
+            starts_anew = not binding.operator and name not in names_within(binding.value)
+            if name in params and _holds(binding.value, name, statements, place):
+                moved = {name: binding.value}
+                statements[place:] = [_with_flat_sums(substitute_names(s, moved)) for s in behind]
+                continue
+            if starts_anew or name in params:
+                free = cst.Name(_free_name(name, taken))
+                first = parse_statement(f"{free.value} = {render_code(binding.value)}")
+                rest = [substitute_names(s, {name: free}) for s in behind]
+                statements[place:] = [first, *rest]
+        seen |= set(assigned_names(statements[place]))
+        place += 1
+    return statements
+
+
+def _holds(
+    value: cst.BaseExpression, name: str, body: Sequence[cst.BaseStatement], place: int
+) -> bool:
+    """Tell whether a sum is the same wherever it is used behind a place, and cheap."""
+    later = set(assigned_names(*body[place + 1 :]))
+    calls = {called_name(call) for call in calls_within(value)}
+    is_sum = isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add)
+    return is_sum and not calls and not names_within(value) & later and name not in later
+
+
+_SUMS = (cst.Add, cst.Subtract)
+
+
+def _is_operation(node: cst.BaseExpression, *kinds: type[cst.BaseBinaryOp]) -> bool:
+    return isinstance(node, cst.BinaryOperation) and isinstance(node.operator, kinds)
+
+
+def _with_flat_sums(statement: cst.BaseStatement) -> cst.BaseStatement:
+    """Return a statement with ``a + b + c`` for ``(a + b) + c``."""
+    sums = [
+        node
+        for node in nodes_within(statement)
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _SUMS)
+    ]
+    products = [n.right for n in sums if _is_operation(n.right, cst.Multiply)]
+    operands = [n.left for n in sums if _is_operation(n.left, cst.Add, cst.Multiply)] + products
+    pairs = [(node, node.with_changes(lpar=[], rpar=[])) for node in operands if node.lpar]
+    outer = {id(n) for old, _ in pairs for n in nodes_within(old) if n is not old}
+    plain = replace_each(statement, [pair for pair in pairs if id(pair[0]) not in outer])
+    return _with_flat_sums(plain) if pairs else plain
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    numbered = (f"{name}_{count}" for count in itertools.count(2))
+    free = next(other for other in numbered if other not in taken)
+    taken.add(free)
+    return free
+
+
 # ------------------------------------------------------------------------------- value numbering
 
 
@@ -198,6 +268,7 @@ class _State:
     aliases: Mapping[str, frozenset[str]]
     taken: set[str]
     mixed: set[str]
+    read: set[str]
     numbers: dict[str, int] = field(default_factory=dict)
     values: dict[str, int] = field(default_factory=dict)
     loads: dict[str, _Load] = field(default_factory=dict)
@@ -263,7 +334,9 @@ def without_repeats(
         params: of the function.
     """
     taken = set(assigned_names(*body)).union(*(names_within(s) for s in body), params)
-    state = _State(aliases, taken, _reassigned_names(body))
+    loads = [call for s in body for call in calls_within(s, "tl.load") if call.args]
+    read = {base_pointer(call.args[0].value, params) for call in loads} & set(params)
+    state = _State(aliases, taken, _reassigned_names(body), read)
     return _number_block(body, state, params)
 
 
@@ -315,7 +388,7 @@ def _number_statement(
             pointer = argument_of(call, 0, "pointer")
             if pointer is not None:
                 state.forget(base_pointer(pointer, params))
-        return [*ahead, statement]
+        return [*ahead, *_with_stored_value(statement, state, params)]
     key = state.key(binding.value)
     fixed = not calls_within(statement, *_ORDERED)
     number = state.number(key if fixed else f"{key} at {state.count}")
@@ -325,6 +398,29 @@ def _number_statement(
         return ahead
     state.numbers[binding.target] = number
     return [*ahead, statement]
+
+
+def _with_stored_value(
+    statement: cst.BaseStatement, state: _State, params: Sequence[str]
+) -> list[cst.BaseStatement]:
+    """Return a store whose value has a name, in the tensor's type: a load from there gets it."""
+    call = expression_statement(statement)
+    if not isinstance(call, cst.Call) or called_name(call) != "tl.store":
+        return [statement]
+    pointer, value = argument_of(call, 0, "pointer"), argument_of(call, 1, "value")
+    mask = argument_of(call, 2, "mask")
+    base = "" if pointer is None else base_pointer(pointer, params)
+    is_number = isinstance(value, (cst.Integer, cst.Float, cst.UnaryOperation))
+    if pointer is None or value is None or is_number or base not in state.read:
+        return [statement]
+    name = state.fresh(f"{base.removesuffix('_ptr')}_written")
+    number = state.number(f"stored {state.count}")
+    state.numbers[name] = number
+    key = f"{state.value(pointer)} where {state.value(mask)}"
+    state.loads[key] = _Load(name, number, "?", base)
+    typed = f"({render_code(value)}).to({base}.dtype.element_ty)"
+    ahead = parse_statement(f"{name} = {typed}")
+    return [ahead, replace_each(statement, [(value, cst.Name(name))])]
 
 
 def _with_loads_once(

@@ -7,6 +7,7 @@ writes a file so that it does the same in that form. What it cannot read stays a
 * A launcher's own functions, and Triton functions that a kernel calls, are inlined.
 * Configurations of ``triton.autotune`` become arguments: the first one, since SolKit tunes sizes.
 * ``while i < n: ...; i += step`` becomes a loop over a range.
+* Each launch has a function of its own (`launch_copies`).
 * Block pointers become pointers and masks (`block_pointers`).
 * ``a, b = x, y`` becomes two assignments, and a name that starts anew becomes another name.
 """
@@ -14,7 +15,6 @@ writes a file so that it does the same in that form. What it cannot read stays a
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 import libcst as cst
@@ -36,12 +36,17 @@ from solkit.tuner.proposers.rewriter._parse import (
     replace_each,
     single_assignment,
     statements_of,
-    substitute_names,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._values import with_own_names
 from solkit.tuner.proposers.rewriter.block_pointers import with_plain_pointers
 from solkit.tuner.proposers.rewriter.host_classes import with_plain_functions
 from solkit.tuner.proposers.rewriter.inlining import with_inlined_helpers, with_inlined_launchers
+from solkit.tuner.proposers.rewriter.launch_copies import (
+    with_own_functions,
+    without_decided_branches,
+    without_host_loops,
+)
 
 __all__ = ["canonical_form"]
 
@@ -54,7 +59,8 @@ def canonical_form(source: str) -> str:
     except cst.ParserSyntaxError:
         return source
     changes = (with_plain_functions, with_inlined_launchers, with_inlined_helpers)
-    for change in (*changes, _with_first_configuration):
+    own = (without_host_loops, with_own_functions, without_decided_branches)
+    for change in (*changes, _with_first_configuration, *own):
         tree = change(tree)
     text = read_module(tree)
     if text is None:
@@ -75,32 +81,10 @@ def canonical_form(source: str) -> str:
 def _plain_function(function: JitFunction) -> cst.FunctionDef:
     body = _unpacked_within(function.body)
     body = _with_counted_loops(body, [], set(function.constants))
-    body = _with_own_names(body, set(function.params))
+    body = with_own_names(body, set(function.params))
     node = with_body(function.node, body)
     node = with_plain_pointers(node)
     return function.node if render_code(node) == render_code(function.node) else node
-
-
-def _with_own_names(body: Sequence[cst.BaseStatement], params: set[str]) -> list[cst.BaseStatement]:
-    """Return a function's statements in which a name that starts anew is another name."""
-    statements, seen = list(body), set(params)
-    taken = params | names_within(*body)
-    for place, statement in enumerate(statements):
-        binding = single_assignment(statement)
-        name = "" if binding is None or binding.operator else binding.target
-        if binding is not None and name in seen and name not in names_within(binding.value):
-            free = _free_name(name, taken)
-            rest = [substitute_names(s, {name: cst.Name(free)}) for s in statements[place:]]
-            statements[place:] = rest
-        seen |= set(assigned_names(statements[place]))
-    return statements
-
-
-def _free_name(name: str, taken: set[str]) -> str:
-    numbered = (f"{name}_{count}" for count in itertools.count(2))
-    free = next(other for other in numbered if other not in taken)
-    taken.add(free)
-    return free
 
 
 def _unpacked_within(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:

@@ -31,6 +31,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     KernelText,
     Launch,
+    Node,
     argument_of,
     assigned_names,
     called_name,
@@ -51,10 +52,17 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 from solkit.tuner.proposers.rewriter._values import argument_aliases, without_repeats
 
-__all__ = ["FuseLaunches", "OtherOffsetError", "offset_products"]
+__all__ = [
+    "ALLOCATORS",
+    "FuseLaunches",
+    "OtherOffsetError",
+    "is_harmless",
+    "offset_products",
+    "with_signature",
+]
 
-_ALLOCATORS = ("torch.empty", "torch.empty_like", "torch.zeros", "torch.zeros_like")
-_HARMLESS = (*_ALLOCATORS, "triton.cdiv", "triton.next_power_of_2", "int", "min", "max", "float")
+ALLOCATORS = ("torch.empty", "torch.empty_like", "torch.zeros", "torch.zeros_like")
+_HARMLESS = (*ALLOCATORS, "triton.cdiv", "triton.next_power_of_2", "int", "min", "max", "float")
 _METHODS = ("numel", "size", "stride", "dim", "element_size", "new_empty", "get")
 _MOST_COPIES = 3  # of the writer's statements in one reader
 _MOST_LAUNCHES = 12
@@ -115,7 +123,8 @@ class _Pair:
         writer, reader: the launches.
         written, read: the parameters that get the tensor.
         allocation: the launcher's statement that allocates it.
-        is_last: whether no later launch has the tensor.
+        is_last: whether nothing later has the tensor.
+        is_returned: whether something else than a launch has it later, such as the ``return``.
     """
 
     writer: Launch
@@ -124,6 +133,7 @@ class _Pair:
     read: str
     allocation: cst.BaseStatement
     is_last: bool
+    is_returned: bool
 
 
 def _fusable_pair(text: KernelText, writer: Launch, reader: Launch) -> _Pair | None:
@@ -152,7 +162,7 @@ def _pair_of_tensor(
     allocation = None if statement is None else single_assignment(statement)
     if statement is None or allocation is None:
         return None
-    if called_name(allocation.value) not in _ALLOCATORS:
+    if called_name(allocation.value) not in ALLOCATORS:
         return None
     users = [
         launch
@@ -160,13 +170,25 @@ def _pair_of_tensor(
         for value in launch.arguments.values()
         if launch.launcher is writer.launcher and render_code(value) == name
     ]
-    uses = _count_uses(writer.launcher, name)
-    if len(users) + 1 != uses or users.count(writer) > 1:
+    others = _count_uses(writer.launcher, name) - len(users) - 1
+    if others != _count_uses_behind(reader, name) or users.count(writer) > 1:
         return None
     at = users.index(writer)
     if users[at + 1 : at + 2] != [reader]:
         return None
-    return _Pair(writer, reader, *params, statement, users[-1] is reader)
+    is_last = users[-1] is reader and not others
+    return _Pair(writer, reader, *params, statement, is_last, others > 0)
+
+
+def _count_uses_behind(launch: Launch, name: str) -> int:
+    """Count the uses of a launcher's name behind a launch, in statements that launch nothing."""
+    body = statements_of(launch.launcher)
+    behind = body[body.index(launch.statement) + 1 :] if launch.statement in body else []
+    return sum(
+        _count_uses(statement, name)
+        for statement in behind
+        if not any(isinstance(call.func, cst.Subscript) for call in calls_within(statement))
+    )
 
 
 def _is_free_between(text: KernelText, pair: _Pair) -> bool:
@@ -185,13 +207,14 @@ def _is_free_between(text: KernelText, pair: _Pair) -> bool:
         launch = launches.get(id(statement))
         if launch is not None and own & set(map(render_code, _tensors(launch, *WRITES).values())):
             return False
-        if launch is None and not all(map(_is_harmless, calls_within(statement))):
+        if launch is None and not all(map(is_harmless, calls_within(statement))):
             return False
     outputs = set(map(render_code, _tensors(pair.reader, *WRITES).values()))
     return not own & outputs
 
 
-def _is_harmless(call: cst.Call) -> bool:
+def is_harmless(call: cst.Call) -> bool:
+    """Tell whether a launcher's call reads and writes no tensor's elements."""
     method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
     return called_name(call) in _HARMLESS or method in _METHODS
 
@@ -532,12 +555,14 @@ class _Producer:
         indices: of it.
         statements: without those that compute the indices, and without the store.
         offset, value: where it stores, and what.
+        is_typed: whether the value gets the tensor's type, by name, as it is stored.
     """
 
     indices: _Indices
     statements: tuple[cst.BaseStatement, ...]
     offset: cst.BaseExpression
     value: cst.BaseExpression
+    is_typed: bool
 
 
 def _producer(pair: _Pair) -> _Producer | None:
@@ -551,23 +576,40 @@ def _producer(pair: _Pair) -> _Producer | None:
     target, value = argument_of(store, 0, "pointer"), argument_of(store, 1, "value")
     if target is None or value is None:
         return None
+    plain = [_without_own_type(statement, pair.written) for statement in body]
     try:
         offset = _without_base(indices.marked(substitute_names(target, values)), pair.written)
         statements = []
-        for statement in body:
+        for statement in plain:
             binding = single_assignment(statement)
             if binding is None or binding.target in scalars:
                 continue
             whole = values.get(binding.target, substitute_names(binding.value, scalars))
             marked = render_code(indices.marked(whole))
             statements.append(parse_statement(f"{binding.target} = {marked}"))
-        value = indices.marked(substitute_names(value, scalars))
+        plain_value = _without_own_type(value, pair.written)
+        marked_value = indices.marked(substitute_names(plain_value, scalars))
     except OtherOffsetError:
         return None
-    statements = _used_statements(statements, value)
-    if any(pair.written in names_within(statement) for statement in statements):
+    statements = _used_statements(statements, marked_value)
+    if pair.written in names_within(*statements, marked_value):
         return None
-    return _Producer(indices, tuple(statements), offset, value)
+    is_typed = pair.written in names_within(value)
+    return _Producer(indices, tuple(statements), offset, marked_value, is_typed)
+
+
+def _without_own_type(node: Node, pointer: str) -> Node:
+    """Return a node with ``x`` for ``x.to(pointer.dtype.element_ty)``."""
+    kind = f"{pointer}.dtype.element_ty"
+    pairs = [
+        (call, _without_own_type(call.func.value, pointer))
+        for call in calls_within(node)
+        if isinstance(call.func, cst.Attribute)
+        and call.func.attr.value == "to"
+        and len(call.args) == 1
+        and render_code(call.args[0].value) == kind
+    ]
+    return replace_each(node, pairs) if pairs else node
 
 
 def _used_statements(
@@ -702,6 +744,11 @@ class _Fusion:
             for call in calls_within(statement, *WRITES)
         )
 
+    def covers_tensor(self) -> bool:
+        """Tell whether the reader's programs have as many places as the writer's."""
+        one, two = self._producer.indices.sizes, self._indices.sizes
+        return sorted(one.values()) == sorted(two.values())
+
     def _block(self, body: Sequence[cst.BaseStatement], loads: set[int]) -> list[cst.BaseStatement]:
         statements: list[cst.BaseStatement] = []
         for statement in body:
@@ -772,6 +819,8 @@ class _Fusion:
         between = self._fresh("between")
         value = render_code(substitute_names(self._producer.value, names))
         kept = _kept_type(self._pair)
+        if not kept and self._producer.is_typed and self.writes_tensor():
+            kept = f"{self._pair.read}.dtype.element_ty"
         value = f"({value}).to({kept})" if kept else value
         self._made.append(parse_statement(f"{between} = {value}"))
         return between
@@ -841,6 +890,8 @@ def _fuse_pair(text: KernelText, pair: _Pair) -> str:
     is_written = fusion.writes_tensor()
     if body is None or not (is_written or pair.is_last):
         return ""
+    if pair.is_returned and not fusion.covers_tensor():
+        return ""
     arguments = dict(fusion.arguments)
     if not is_written:
         arguments.pop(pair.read)
@@ -857,7 +908,7 @@ def _fuse_pair(text: KernelText, pair: _Pair) -> str:
     ordered = {n: v for n, v in kept.items() if n not in constants}
     ordered |= {n: v for n, v in kept.items() if n in constants}
     name = text.fresh(f"{writer.function.name}_{reader.function.name}")
-    node = _definition(reader.function, name, body, ordered, constants)
+    node = with_signature(reader.function, name, body, ordered, constants)
     statement = launch_line(
         name, render_code(reader.grid), ordered, options_of(reader), constants
     ).with_changes(leading_lines=writer.statement.leading_lines)
@@ -871,14 +922,14 @@ def _fuse_pair(text: KernelText, pair: _Pair) -> str:
     return changed_text(text, functions=functions, launches=launches)
 
 
-def _definition(
+def with_signature(
     function: JitFunction,
     name: str,
     body: Sequence[cst.BaseStatement],
     params: Sequence[str] | Mapping[str, str],
     constants: set[str],
 ) -> cst.FunctionDef:
-    """Return the definition of the fused function: plain parameters first, then constants."""
+    """Return a function under another name, with another body and other parameters."""
     definition = renamed_function(function, name, body)
     listed = [f"{p}: tl.constexpr" if p in constants else p for p in params]
     head = f"def f({', '.join(listed)}):"

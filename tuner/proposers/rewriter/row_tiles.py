@@ -11,9 +11,9 @@ import libcst as cst
 from solkit.tuner.proposers.rewriter._edit import (
     Parameter,
     block_constants,
+    grid_constants,
     group_divisors,
     lifted_axis,
-    tile_constants,
 )
 from solkit.tuner.proposers.rewriter._lift import CannotLiftError
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
@@ -125,7 +125,7 @@ def _tiled_axes(launch: Launch) -> set[int]:
     """Return axes of the grid that a constant tiles which could be another."""
     own = {
         axis
-        for constant, axis in tile_constants(launch.function).items()
+        for constant, axis in grid_constants(launch).items()
         if not _is_tensor_size(launch, constant)
     }
     return own | _computed_tiles(launch)

@@ -15,9 +15,9 @@ from solkit.tuner.proposers.rewriter._edit import (
     Parameter,
     block_constants,
     changed_tree,
+    grid_constants,
     has_assignment,
     in_statement,
-    tile_constants,
     warps_for,
 )
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
@@ -160,7 +160,7 @@ def _with_own_numbers(text: KernelText, launch: Launch) -> KernelText:
 
 def _tile_parameters(text: KernelText, launch: Launch) -> list[_Tile]:
     function = launch.function
-    placed: dict[str, int | None] = dict(tile_constants(function))
+    placed: dict[str, int | None] = dict(grid_constants(launch))
     for statement in walk_statements(function.body):
         loop = range_loop(statement)
         blocked_loop = None if loop is None else as_blocked_loop(loop, function)

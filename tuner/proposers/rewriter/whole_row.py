@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
@@ -20,13 +20,16 @@ from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
     Launch,
+    called_name,
     calls_within,
     in_launcher,
+    launcher_definition,
     names_within,
     nodes_within,
     parse_kernel,
     range_loop,
     render_code,
+    replace_each,
     statements_of,
     walk_statements,
 )
@@ -34,10 +37,12 @@ from solkit.tuner.proposers.rewriter._values import (
     BlockedLoop,
     argument_aliases,
     as_blocked_loop,
+    base_pointer,
     is_runtime_size,
     without_repeats,
     without_zeros,
 )
+from solkit.tuner.proposers.rewriter.fusion import ALLOCATORS
 
 __all__ = ["WholeRow"]
 
@@ -123,6 +128,53 @@ def _names_and_arguments(node: cst.BaseExpression) -> set[str]:
     }
 
 
+def _without_unread_stores(
+    body: Sequence[cst.BaseStatement], launch: Launch
+) -> list[cst.BaseStatement]:
+    """Return statements without stores to tensors that only the launch has, and no longer reads."""
+    params = launch.function.params
+    stores = {
+        id(statement): base_pointer(call.args[0].value, params)
+        for statement in body
+        if isinstance(statement, cst.SimpleStatementLine)
+        for call in calls_within(statement, "tl.store")
+    }
+    for name in [name for name in params if _is_scratch(launch, name)]:
+        rest = [s for s in body if stores.get(id(s)) != name]
+        if name not in names_within(*map(_without_types, rest)):
+            body = rest
+    return list(body)
+
+
+def _without_types(statement: cst.BaseStatement) -> cst.BaseStatement:
+    """Return a statement without types of tensors' elements: they read no memory."""
+    pairs = [
+        (node, cst.Name("dtype"))
+        for node in nodes_within(statement)
+        if isinstance(node, cst.Attribute) and render_code(node).endswith(".dtype.element_ty")
+    ]
+    return replace_each(statement, pairs)
+
+
+def _is_scratch(launch: Launch, name: str) -> bool:
+    """Tell whether a parameter's tensor is allocated for the launch alone."""
+    argument = launch.arguments.get(name)
+    if not isinstance(argument, cst.Name) or not launch.alone(name):
+        return False
+    definition = launcher_definition(argument.value, launch.launcher)
+    uses = sum(
+        isinstance(node, cst.Name) and node.value == argument.value
+        for node in nodes_within(launch.launcher)
+    )
+    keywords = sum(
+        isinstance(node, cst.Arg)
+        and node.keyword is not None
+        and node.keyword.value == argument.value
+        for node in nodes_within(launch.launcher)
+    )
+    return called_name(definition or argument) in ALLOCATORS and uses - keywords == 2
+
+
 def _rewritten(
     text: KernelText, launch: Launch, loops: list[BlockedLoop], facts: Facts
 ) -> Variant | None:
@@ -135,6 +187,7 @@ def _rewritten(
         loop = range_loop(statement)
         body += [statement] if loop is None else without_zeros(loop.body, loop.name)
     body = without_repeats(body, argument_aliases(launch), function.params)
+    body = _without_unread_stores(body, launch)
     name = text.fresh(f"{function.name}_whole_row")
     size = render_code(bound)
     values, warps = row_warps(text, size, facts)

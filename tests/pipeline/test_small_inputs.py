@@ -1,0 +1,114 @@
+"""The winner of a search leaves inputs to the original that are smaller than it was tried on."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("libcst")
+
+from solkit.core import (
+    EvolveSettings,
+    Finalist,
+    Practised,
+    TensorLayout,
+    Variant,
+    Verdict,
+)
+from solkit.core.kernel_programs import Binding
+from solkit.pipeline.kernel_evaluator import Original, Practice
+from solkit.tuner.evolution.evolution_search import VariantOutcome
+from solkit.tuner.evolution.population_archive import Archive
+
+FILE = """
+@triton.jit
+def copy(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + at, tl.load(x_ptr + at, mask=at < n), mask=at < n)
+
+
+def kernel(x):
+    y = torch.empty_like(x)
+    copy[(triton.cdiv(x.numel(), 16),)](x, y, x.numel(), BLOCK=16)
+    return y
+"""
+BEFORE, AFTER = FILE, FILE.replace("16", "4096")
+
+
+class World:
+    """Knows the tensors at each shape; measures what it was told."""
+
+    def __init__(self, outcome, held_out=({"M": 3},)):
+        problem = SimpleNamespace(sizes={}, shapes=[{"M": 1000}], held_out_shapes=list(held_out))
+        file = SimpleNamespace(problem=problem, candidate=SimpleNamespace(name="kernel"))
+        self.original = Original("k.py", "k.py", file, {"M": 1000}, {}, Variant("first", BEFORE))
+        self.how, self.outcome = EvolveSettings(), outcome
+
+    def prospect_of(self, configuration):
+        layout = TensorLayout("fp32", 4, (configuration.shape["M"],), (1,))
+        launch = SimpleNamespace(name="copy", arguments={"x_ptr": Binding("tensor", tensor=layout)})
+        own = [SimpleNamespace(launch=launch)]
+        return SimpleNamespace(result=SimpleNamespace(analysis=SimpleNamespace(own=own)))
+
+    def path(self, variant):
+        return f"{variant.id}.py"
+
+    def holds(self, *_):
+        return True
+
+    def measure(self, _point, _variant):
+        return self.outcome
+
+
+def winner(world, *trials):
+    """What goes to the gate, and what was noted."""
+    archive = Archive(world.original.variant)
+    archive.add(Variant("second", AFTER, "first"))
+    best = archive.note("second", time_ms=1.0, gap=2.0)
+    finalist = Finalist("second", {}, 1.0, tuple(trials), taken=True)
+    practice = Practice(world, 20.0)
+    told = practice.leave_small_inputs(SimpleNamespace(archive=archive), best, [finalist])
+    return told, practice.notes
+
+
+def at(size, ratio):
+    return Practised({"M": size}, Verdict.CORRECT, ratio)
+
+
+RIGHT = VariantOutcome(Verdict.CORRECT, 1.01)
+
+
+@pytest.mark.parametrize(
+    ("trials", "least"),
+    [
+        ([], 1000),
+        ([at(500, 0.5), at(700, 1.01)], 500),  # 1 % more is noise
+        ([at(500, 1.5), at(700, 0.5)], 700),
+        ([at(500, 0.5), at(700, 1.5)], 1000),  # what holds by chance below a loss says nothing
+        ([at(500, None)], 1000),
+        ([at(2000, 0.5)], 1000),
+    ],
+)
+def test_the_original_stays_below_what_was_tried_and_not_slower(trials, least):
+    told, notes = winner(World(RIGHT), *trials)
+    assert f"if x.numel() < {least}:" in told.variant.source
+    assert told.variant.parent == "second"
+    assert (told.time_ms, told.gap) == (1.01, pytest.approx(2.02))
+    assert notes == [f"Inputs of fewer than {least} elements are left to the original launches."]
+
+
+@pytest.mark.parametrize(
+    "outcome", [VariantOutcome(Verdict.CORRECT, 1.2), VariantOutcome(Verdict.WRONG, why="It is.")]
+)
+def test_a_file_that_is_slower_or_wrong_does_not_replace_the_winner(outcome):
+    told, notes = winner(World(outcome), at(500, 0.5))
+    assert told.variant.id == "second"
+    assert len(notes) == 1
+
+
+def test_a_problem_of_one_shape_needs_no_such_file():
+    world = World(RIGHT, held_out=())
+    world.original.file.problem.shapes = [{"M": 1000}]
+    told, notes = winner(world)
+    assert (told.variant.id, notes) == ("second", [])

@@ -1,0 +1,66 @@
+"""Each launch gets a function of its own."""
+
+from __future__ import annotations
+
+import pytest
+from rewriting import HEADER, variants
+from test_program_fusion import PASSES, SHAPE
+
+from solkit.tuner.proposers.rewriter._parse import parse_kernel
+from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
+from solkit.tuner.proposers.rewriter.tile_constants import Retile
+
+
+def launches(source):
+    text = parse_kernel(canonical_form(HEADER + source))
+    return [launch.function.name for launch in text.launches]
+
+
+def test_a_loop_of_launches_is_written_out_and_each_has_its_function():
+    assert launches(PASSES) == ["largest", "largest_2"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("range(2)", "range(9)"),  # many
+        ("range(2)", "range(N // 50)"),  # not known
+        ("    return y\n", "        if p:\n            break\n    return y\n"),
+    ],
+)
+def test_other_loops_of_launches_stay(old, new):
+    assert PASSES.count(old) >= 1
+    at = PASSES.rindex(old)
+    assert launches(PASSES[:at] + new + PASSES[at + len(old) :]) == ["largest"]
+
+
+def test_a_branch_that_constants_decide_is_gone():
+    plain = canonical_form(HEADER + PASSES)
+    assert "if PASS" not in plain
+    assert plain.count("tl.load(seen_ptr") == 1
+
+
+@pytest.mark.parametrize("test", ["PASS > n", "BLOCK > 16", "PASS < n < 9"])
+def test_a_branch_that_a_size_decides_stays(test):
+    assert f"if {test}:" in canonical_form(HEADER + PASSES.replace("PASS > 0", test))
+
+
+@pytest.mark.parametrize(
+    ("test", "kept"),
+    [("PASS == 0", 1), ("not PASS", 1), ("PASS != 0 or PASS == 0", 2), ("PASS is None", 0)],
+)
+def test_tests_are_decided_as_python_does(test, kept):
+    plain = canonical_form(HEADER + PASSES.replace("PASS > 0", test))
+    assert plain.count("tl.load(seen_ptr") == kept
+
+
+def test_a_stride_is_no_block():
+    (source,) = variants(Retile(), PASSES, **SHAPE)
+    assert "K=2" in source  # as many places as the output has, whatever its name
+
+
+def test_a_pointer_that_moves_on_is_a_sum():
+    source = PASSES.replace(
+        "    row = tl.program_id(0)\n", "    row = tl.program_id(0)\n    x_ptr += row * n\n"
+    ).replace("x_ptr + row * n + cols", "x_ptr + cols")
+    assert "tl.load(x_ptr + row * n + cols" in canonical_form(HEADER + source)

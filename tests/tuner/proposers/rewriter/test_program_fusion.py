@@ -1,0 +1,172 @@
+"""Launches on one grid of which a program needs only what the same program wrote."""
+
+from __future__ import annotations
+
+import pytest
+from rewriting import HEADER, brief, variants
+
+from solkit.tuner.proposers.rewriter._mutation import Facts
+from solkit.tuner.proposers.rewriter._parse import parse_kernel
+from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
+from solkit.tuner.proposers.rewriter.program_fusion import FusePrograms
+from solkit.tuner.proposers.rewriter.whole_row import WholeRow
+
+SHAPE = {"M": 5, "N": 100}
+THREE = """
+def reference(x):
+    return torch.softmax(x, -1)
+
+
+def inputs(M=5, N=100, device="cuda"):
+    return (torch.randn(M, N, device=device),)
+
+
+@triton.jit
+def row_max(x_ptr, max_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    best = -float("inf")
+    for start in range(0, n, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        v = tl.load(x_ptr + row * n + cols, mask=cols < n, other=-float("inf"))
+        best = tl.maximum(best, tl.max(v, axis=0))
+    tl.store(max_ptr + row, best)
+
+
+@triton.jit
+def row_exp(x_ptr, max_ptr, e_ptr, sum_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    x_ptr += row * n
+    best = tl.load(max_ptr + row)
+    total = 0.0
+    for start in range(0, n, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        e = tl.exp(tl.load(x_ptr + cols, mask=cols < n, other=-float("inf")) - best)
+        total += tl.sum(e, axis=0)
+        tl.store(e_ptr + row * n + cols, e, mask=cols < n)
+    tl.store(sum_ptr + row, total)
+
+
+@triton.jit
+def row_divide(e_ptr, sum_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    total = tl.load(sum_ptr + row)
+    for start in range(0, n, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        e = tl.load(e_ptr + row * n + cols, mask=cols < n)
+        tl.store(y_ptr + row * n + cols, e / total, mask=cols < n)
+
+
+def kernel(x):
+    M, N = x.shape
+    largest = torch.empty(M, device=x.device)
+    total = torch.empty(M, device=x.device)
+    e = torch.empty_like(x)
+    y = torch.empty_like(x)
+    row_max[(M,)](x, largest, N, BLOCK=32)
+    row_exp[(M,)](x, largest, e, total, N, BLOCK=32)
+    row_divide[(M,)](e, total, y, N, BLOCK=32)
+    return y
+"""
+
+
+def merged(source):
+    text = parse_kernel(canonical_form(HEADER + source))
+    facts = Facts(brief(source, **SHAPE))
+    return [variant.source for variant in FusePrograms().variants(text, facts)]
+
+
+def test_three_launches_over_rows_are_one():
+    (one,) = merged(THREE)
+    assert one.count("@triton.jit") == one.count("[(M,)]") == 1
+    assert "max_ptr" not in one  # a row's maximum stays in the program
+    assert "total = torch.empty" not in one
+    assert one.count("tl.debug_barrier()") == 1  # the exponentials go through memory
+
+
+def test_the_whole_row_then_stays_in_registers():
+    (one,) = merged(THREE)
+    (whole,) = variants(WholeRow(), one.removeprefix(HEADER), **SHAPE)
+    own = whole[whole.index("_whole_row(") : whole.index("def kernel(")]
+    assert (own.count("tl.load("), own.count("tl.store(")) == (1, 1)
+
+
+@pytest.mark.slow
+def test_one_launch_is_right(is_right):
+    (one,) = merged(THREE)
+    assert is_right(one, THREE, **SHAPE)
+    (whole,) = variants(WholeRow(), one.removeprefix(HEADER), **SHAPE)
+    assert is_right(whole, THREE, **SHAPE)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("tl.load(max_ptr + row)", "tl.load(max_ptr + row + 1)"),  # of another program
+        ("tl.load(max_ptr + row)", "tl.load(max_ptr + tl.num_programs(0) - 1 - row)"),
+        ("tl.load(e_ptr + row * n + cols,", "tl.load(e_ptr + row * n + n - 1 - cols,"),
+        ("row_exp[(M,)]", "row_exp[(M + 0,)]"),  # what differs is not known to be the same
+        ("tl.store(max_ptr + row, best)", "tl.atomic_max(max_ptr + row, best)"),
+        ("    row_exp[(M,)]", "    largest += 1\n    row_exp[(M,)]"),
+        ("    row_exp[(M,)]", "    torch.abs(largest, out=largest)\n    row_exp[(M,)]"),
+    ],
+)
+def test_what_another_program_or_the_launcher_may_write_stays_apart(old, new):
+    assert THREE.count(old) == 1
+    made = merged(THREE.replace(old, new))
+    assert all("row_max_row_exp_row_divide" not in one for one in made)
+
+
+def test_an_input_may_not_change_before_other_programs_have_read_it():
+    source = THREE.replace("row_divide[(M,)](e, total, y,", "row_divide[(M,)](e, total, x,")
+    assert merged(source)  # each program writes the row that it read itself
+    shifted = source.replace(
+        "tl.load(x_ptr + row * n + cols,", "tl.load(x_ptr + (row + 1) % 5 * n + cols,"
+    )
+    assert all(
+        "row_divide" not in name for one in merged(shifted) for name in [one.split("def ")[3]]
+    )
+
+
+PASSES = """
+def reference(x):
+    return torch.topk(x, 2, -1).values
+
+
+def inputs(M=5, N=100, device="cuda"):
+    return (torch.randn(M, N, device=device),)
+
+
+@triton.jit
+def largest(x_ptr, seen_ptr, y_ptr, n, K: tl.constexpr, PASS: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    limit = float("inf")
+    if PASS > 0:
+        limit = tl.load(seen_ptr + row * K + PASS - 1)
+    best = -float("inf")
+    for start in range(0, n, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        v = tl.load(x_ptr + row * n + cols, mask=cols < n, other=-float("inf"))
+        best = tl.maximum(best, tl.max(tl.where(v < limit, v, -float("inf")), axis=0))
+    tl.store(y_ptr + row * K + PASS, best)
+
+
+def kernel(x):
+    M, N = x.shape
+    y = torch.empty((M, 2), device=x.device)
+    for p in range(2):
+        largest[(M,)](x, y, y, N, K=2, PASS=p, BLOCK=32)
+    return y
+"""
+
+
+@pytest.mark.slow
+def test_passes_over_a_row_are_one_launch(is_right):
+    (one,) = merged(PASSES)
+    assert one.count("[(M,)]") == 1
+    assert "seen_ptr + row * K + PASS_2 - 1" not in one  # the first pass's value is at hand
+    assert is_right(one, PASSES, **SHAPE)
+
+
+def test_places_that_another_row_may_reach_stay_apart():
+    source = PASSES.replace("row * K + PASS - 1", "row * K + PASS + 1")
+    assert not merged(source)

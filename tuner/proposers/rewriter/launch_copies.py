@@ -1,0 +1,215 @@
+"""Each launch gets a function of its own: rewrites then suit it to what the launch is for.
+
+* A launcher's loop of few trips is written out, since each trip launches for itself.
+* Of a function that is launched several times, each launch gets a copy.
+* A branch that a launch's constants decide, such as ``if HAS_BIAS``, is gone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._parse import (
+    KernelText,
+    Launch,
+    assigned_names,
+    called_name,
+    calls_within,
+    integer_literal,
+    names_within,
+    nodes_within,
+    range_loop,
+    read_module,
+    render_code,
+    replace_each,
+    statements_of,
+    substitute_names,
+    with_body,
+    with_each,
+)
+
+__all__ = ["size_names", "with_own_functions", "without_decided_branches", "without_host_loops"]
+
+_MOST_TRIPS = 8
+_MOST_COPIES = 8
+"""Launches of one function that get copies; beyond, all share it."""
+_COMPARISONS: dict[type[cst.BaseCompOp], Callable[[Any, Any], object]] = {
+    cst.Equal: operator.eq,
+    cst.NotEqual: operator.ne,
+    cst.LessThan: operator.lt,
+    cst.LessThanEqual: operator.le,
+    cst.GreaterThan: operator.gt,
+    cst.GreaterThanEqual: operator.ge,
+    cst.Is: operator.is_,
+    cst.IsNot: operator.is_not,
+}
+_NAMED = {"True": True, "False": False, "None": None}
+_UNKNOWN = object()
+
+
+def without_host_loops(tree: cst.Module) -> cst.Module:
+    """Return the module whose ``kernel`` has no loop of few trips around a launch."""
+    text = read_module(tree)
+    if text is None:
+        return tree
+    launches = {id(launch.statement) for launch in text.launches}
+    body = list(_written_out(statements_of(text.launcher), launches))
+    return replace_each(tree, [(text.launcher, with_body(text.launcher, body))])
+
+
+def _written_out(
+    body: Sequence[cst.BaseStatement], launches: set[int]
+) -> Iterator[cst.BaseStatement]:
+    for statement in body:
+        launching = any(id(node) in launches for node in nodes_within(statement))
+        trips = _trips(statement) if launching else None
+        if trips is None:
+            yield statement
+            continue
+        loop = cst.ensure_type(statement, cst.For)
+        name = render_code(loop.target)
+        for trip in trips:
+            value = {name: cst.Integer(str(trip))}
+            yield from (substitute_names(s.deep_clone(), value) for s in statements_of(statement))
+
+
+def _trips(statement: cst.BaseStatement) -> range | None:
+    """Return a loop's values if it can be written out: few, and nothing leaves or names more."""
+    loop = range_loop(statement)
+    if loop is None:
+        return None
+    bounds = [integer_literal(bound) for bound in (loop.start, loop.stop, loop.step)]
+    numbers = [bound for bound in bounds if bound is not None]
+    kinds = (cst.Break, cst.Continue, cst.Return, cst.Lambda, cst.FunctionDef, cst.CompFor)
+    is_plain = not any(isinstance(node, kinds) for node in nodes_within(*loop.body))
+    is_plain = is_plain and loop.name not in assigned_names(*loop.body)
+    if len(numbers) < 3 or not numbers[2] or not is_plain:
+        return None
+    trips = range(*numbers)
+    return trips if len(trips) <= _MOST_TRIPS else None
+
+
+def with_own_functions(tree: cst.Module) -> cst.Module:
+    """Return the module in which no two launches of ``kernel`` share a function."""
+    text = read_module(tree)
+    if text is None:
+        return tree
+    inner = {called_name(c) for f in text.functions.values() for c in calls_within(f.node)}
+    body = list(tree.body)
+    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    taken = set(text.names)
+    for name, function in text.functions.items():
+        launches = text.launches_of(name)
+        is_own = not function.tuned and name not in inner
+        if not is_own or not _are_plain(launches, text):
+            continue
+        for launch in launches[1:]:
+            copy = _free_name(name, taken)
+            place = body.index(function.node) + 1
+            body.insert(place, function.node.deep_clone().with_changes(name=cst.Name(copy)))
+            subscript = cst.ensure_type(launch.call.func, cst.Subscript)
+            pairs.append((subscript.value, cst.Name(copy)))
+    launcher = replace_each(text.launcher, pairs)
+    return tree.with_changes(body=[launcher if s is text.launcher else s for s in body])
+
+
+def _are_plain(launches: Sequence[Launch], text: KernelText) -> bool:
+    """Tell whether launches are several, in ``kernel``, and one after the other."""
+    top = {id(statement) for statement in statements_of(text.launcher)}
+    return 1 < len(launches) <= _MOST_COPIES and all(id(e.statement) in top for e in launches)
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    free = next(n for n in (f"{name}_{i}" for i in itertools.count(2)) if n not in taken)
+    taken.add(free)
+    return free
+
+
+# ------------------------------------------------------------------------------- branches
+
+
+def without_decided_branches(tree: cst.Module) -> cst.Module:
+    """Return the module whose functions have no branch that their only launch decides."""
+    text = read_module(tree)
+    if text is None:
+        return tree
+    swaps: dict[int, list[cst.CSTNode]] = {}
+    for launch in text.single:
+        constants = _decided_constants(launch)
+        for node in nodes_within(launch.function.node) if constants else ():
+            if isinstance(node, cst.If) and (kept := _kept_statements(node, constants)) is not None:
+                swaps[id(node)] = kept
+    return without_decided_branches(with_each(tree, swaps)) if swaps else tree
+
+
+def _decided_constants(launch: Launch) -> dict[str, object]:
+    """Return constants of a launch that are literals, and no sizes of blocks."""
+    sizes = size_names(launch.function.body)
+    values = {
+        name: _literal(argument)
+        for name, argument in launch.arguments.items()
+        if name in launch.function.constants and name not in sizes
+    }
+    return {name: value for name, value in values.items() if value is not _UNKNOWN}
+
+
+def size_names(body: Sequence[cst.BaseStatement]) -> set[str]:
+    """Return names in the lengths of ranges, of blocks and of loops: they may be tuned."""
+    kinds = ("tl.arange", "range", "tl.range", "tl.cdiv", "tl.zeros")
+    calls = [call for statement in body for call in calls_within(statement, *kinds)]
+    return names_within(*(arg.value for call in calls for arg in call.args))
+
+
+def _literal(node: cst.BaseExpression) -> object:
+    if isinstance(node, cst.Name):
+        return _NAMED.get(node.value, _UNKNOWN)
+    if isinstance(node, cst.SimpleString):
+        return node.evaluated_value
+    number = integer_literal(node)
+    return _UNKNOWN if number is None else number
+
+
+def _kept_statements(branch: cst.If, constants: Mapping[str, object]) -> list[cst.CSTNode] | None:
+    """Return what remains of a branch; ``None`` if its test is not decided, or has an ``elif``."""
+    test = _value(branch.test, constants)
+    if test is _UNKNOWN or isinstance(branch.orelse, cst.If):
+        return None
+    body = statements_of(branch) if test else []
+    if not test and branch.orelse is not None:
+        body = statements_of(branch.orelse)
+    return list(body)
+
+
+def _value(node: cst.BaseExpression, constants: Mapping[str, object]) -> object:
+    """Return what an expression of constants is."""
+    if isinstance(node, cst.Name) and node.value in constants:
+        return constants[node.value]
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not):
+        inner = _value(node.expression, constants)
+        return _UNKNOWN if inner is _UNKNOWN else not inner
+    if isinstance(node, cst.BooleanOperation):
+        return _joined(node, constants)
+    if not isinstance(node, cst.Comparison) or len(node.comparisons) > 1:
+        return _literal(node)
+    target = node.comparisons[0]
+    sides = [_value(side, constants) for side in (node.left, target.comparator)]
+    compare = _COMPARISONS.get(type(target.operator))
+    if compare is None or _UNKNOWN in sides:
+        return _UNKNOWN
+    try:
+        return compare(*sides)
+    except TypeError:
+        return _UNKNOWN
+
+
+def _joined(node: cst.BooleanOperation, constants: Mapping[str, object]) -> object:
+    sides = [_value(side, constants) for side in (node.left, node.right)]
+    decides = isinstance(node.operator, cst.Or)
+    if any(side is not _UNKNOWN and bool(side) == decides for side in sides):
+        return decides
+    return _UNKNOWN if _UNKNOWN in sides else not decides

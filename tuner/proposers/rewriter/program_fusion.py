@@ -1,0 +1,602 @@
+"""Launches on one grid become one where a program of the later needs only what its like wrote.
+
+Statistics of a row in one launch and their use in the next, or a row that goes through memory from
+launch to launch, then stay with one program: it does what both did, one after the other. A value
+that the first stores once is kept in registers. Loops over the same row can then be joined.
+
+Notation
+    place    where an access is: a sum of products of parameters, indices of the grid, loops and
+             ranges. Two accesses with equal places are to the same elements, in one program.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._edit import (
+    arguments_of,
+    changed_text,
+    grid_constants,
+    has_assignment,
+    launch_line,
+    options_of,
+)
+from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    KernelText,
+    Launch,
+    argument_of,
+    assigned_names,
+    called_name,
+    calls_within,
+    integer_literal,
+    launcher_definition,
+    names_within,
+    nodes_within,
+    parse_expression,
+    parse_kernel,
+    parse_statement,
+    render_code,
+    single_assignment,
+    statements_of,
+    substitute_names,
+    with_each,
+)
+from solkit.tuner.proposers.rewriter._values import (
+    OtherFormError,
+    Scope,
+    tile_accesses,
+    with_own_names,
+    without_repeats,
+)
+from solkit.tuner.proposers.rewriter.fusion import ALLOCATORS, is_harmless, with_signature
+from solkit.tuner.proposers.rewriter.launch_copies import size_names
+
+__all__ = ["FusePrograms"]
+
+_MOST_LAUNCHES = 12
+_MOST_STEPS = 20  # of names that stand for names
+_SHAPES = ("shape", "dtype", "device", "ndim")
+_LOADS_AND_STORES = ("tl.load", "tl.store")
+_Place = frozenset[tuple[tuple[str, ...], int]]
+
+
+class FusePrograms:
+    """Two launches with the same grid become one, if each program needs only what it wrote itself.
+
+    Applies where all that both touch and one of them writes is at the same place in both, as the
+    statistics of a program's row. Values stored once are kept in registers.
+    """
+
+    kind = "fuse programs"
+    helps = ("extra traffic", "launches", "launch", "between launches")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        source, names = "", list[str]()
+        for _ in range(_MOST_LAUNCHES):
+            merged = _merge_first_pair(text)
+            following = None if merged is None else parse_kernel(merged[0])
+            if merged is None or following is None:
+                break
+            source, text = merged[0], following
+            names += [name for name in merged[1] if name not in names]
+        if source:
+            why = facts.explain_factors("extra traffic", "launch")
+            yield Variant(
+                source,
+                f"A program of {names[1]} needs only what the same program of {names[0]} wrote: "
+                f"together they need no memory between them{why}.",
+            )
+
+
+def _merge_first_pair(text: KernelText) -> tuple[str, tuple[str, str]] | None:
+    top = {id(statement) for statement in statements_of(text.launcher)}
+    launches = [launch for launch in text.launches if id(launch.statement) in top]
+    for one, two in itertools.pairwise(launches):
+        is_pair = one in text.single and two in text.single and _share_a_grid(one, two)
+        if is_pair and (source := _Merge(text, one, two).source()):
+            return source, (one.function.name, two.function.name)
+    return None
+
+
+def _share_a_grid(one: Launch, two: Launch) -> bool:
+    grids = [
+        None if launch.axes is None else [_code(axis) for axis in launch.axes]
+        for launch in (one, two)
+    ]
+    returns = any(
+        isinstance(node, cst.Return)
+        for launch in (one, two)
+        for node in nodes_within(launch.function.node)
+    )
+    return grids[0] is not None and grids[0] == grids[1] and not returns
+
+
+def _code(node: cst.CSTNode) -> str:
+    return "".join(render_code(node).split())
+
+
+@dataclass(frozen=True)
+class _Access:
+    """A load or a store of a merged function.
+
+    Attributes:
+        call: of Triton.
+        is_second: whether the second launch did it.
+        bases: parameters that it may start from.
+        place: of the elements; ``None`` if that is not known.
+    """
+
+    call: cst.Call
+    is_second: bool
+    bases: frozenset[str]
+    place: _Place | None
+
+    @property
+    def is_store(self) -> bool:
+        """Whether it writes."""
+        return called_name(self.call) != "tl.load"
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A store of the first launch, with a load of the second that gets its value."""
+
+    store: _Access
+    load: _Access
+
+
+class _Merge:
+    """Writes two launches as one.
+
+    Args:
+        text: the file.
+        one, two: launches of it, in their order.
+    """
+
+    def __init__(self, text: KernelText, one: Launch, two: Launch) -> None:
+        self._text, self._one, self._two = text, one, two
+        self._arguments = arguments_of(one)
+        names = self._second_names()
+        self._ahead = list(one.function.body)
+        self._behind = [substitute_names(s, names) for s in two.function.body]
+        self._constants = {
+            *one.function.constants,
+            *(render_code(names[n]) for n in two.function.constants if n in names),
+        }
+
+    def source(self) -> str:
+        """Return the file with one launch for both; empty if programs need each other's values."""
+        if not self._is_free_between() or not self._arguments_cover():
+            return ""
+        accesses = self._accesses()
+        tensors = self._dependent_tensors(accesses)
+        if tensors is None:
+            return ""
+        kept = self._kept_values(tensors)
+        loads = {id(pair.load.call) for pair in kept}
+        gone = [
+            tensor
+            for tensor, own in tensors.items()
+            if self._is_only_between(tensor)
+            and all((a.is_store and not a.is_second) or id(a.call) in loads for a in own)
+        ]
+        return self._written(self._merged_body(tensors, kept, gone), gone)
+
+    def _second_names(self) -> dict[str, cst.BaseExpression]:
+        """Return the second function's names in the merged one; add its arguments to the others."""
+        one, two = self._one.function, self._two.function
+        taken = set(one.names) | set(self._arguments)
+        names: dict[str, cst.BaseExpression] = {}
+        for name, value in arguments_of(self._two).items():
+            shared = self._shared_parameter(name, value)
+            new = shared or _free_name(name, taken)
+            names[name] = cst.Name(new)
+            self._arguments.setdefault(new, value)
+        clashing = set(self._arguments) | {render_code(new) for new in names.values()}
+        for name in sorted(set(assigned_names(*two.body)) - set(two.params)):
+            if name in clashing:
+                names[name] = cst.Name(_free_name(name, taken))
+        return names
+
+    def _shared_parameter(self, name: str, value: str) -> str:
+        """Return the first function's parameter that a parameter of the second is; or nothing."""
+        one, two = self._one, self._two
+        sides = grid_constants(one), grid_constants(two)
+        for other, code in arguments_of(one).items():
+            alike = (other in one.function.constants) == (name in two.function.constants)
+            is_number = integer_literal(parse_expression(value)) is not None
+            tiles = sides[0].get(other) is not None and sides[0].get(other) == sides[1].get(name)
+            moved = one.function.reassigned(other) or two.function.reassigned(name)
+            if code == value and alike and not moved and (not is_number or other == name or tiles):
+                return other
+        return ""
+
+    def _arguments_cover(self) -> bool:
+        """Tell whether each launch passes all of its function's parameters."""
+        both = self._one, self._two
+        return all(set(launch.function.params) <= set(launch.arguments) for launch in both)
+
+    def _is_free_between(self) -> bool:
+        """Tell whether nothing between the launches reads what the first writes."""
+        body = statements_of(self._one.launcher)
+        start, stop = (body.index(launch.statement) for launch in (self._one, self._two))
+        written = {_root(value, self._one) for value in self._one.arguments.values()} - {""}
+        for statement in body[start + 1 : stop]:
+            if not all(is_harmless(call) for call in calls_within(statement)):
+                return False
+            if _values_read(statement) & written:
+                return False
+        return True
+
+    # ------------------------------------------------------------------------- what depends
+
+    def _accesses(self) -> list[_Access]:
+        """Return the accesses of both."""
+        own = {id(node) for statement in self._ahead for node in nodes_within(statement)}
+        merged = JitFunction(
+            _with_statements(self._one.function.node, [*self._ahead, *self._behind]),
+            tuple(self._arguments),
+            frozenset(self._constants),
+            False,
+        )
+        numbers = self._fixed_numbers()
+        scopes = {id(call): scope for call, scope in tile_accesses(merged)}
+        calls = [c for s in merged.body for c in calls_within(s) if c.args and _touches_memory(c)]
+        return [
+            _access_of(call, scopes.get(id(call)), id(call) not in own, self._arguments, numbers)
+            for call in calls
+        ]
+
+    def _fixed_numbers(self) -> dict[str, int]:
+        """Return constants that are numbers, and no sizes of blocks."""
+        sizes = size_names([*self._ahead, *self._behind])
+        numbers = {n: integer_literal(parse_expression(v)) for n, v in self._arguments.items()}
+        return {
+            name: value
+            for name, value in numbers.items()
+            if value is not None and name in self._constants - sizes
+        }
+
+    def _dependent_tensors(self, accesses: Sequence[_Access]) -> dict[str, list[_Access]] | None:
+        """Return tensors that both touch and one writes, with accesses.
+
+        ``None`` if a program needs what another one wrote.
+        """
+        roots = {
+            name: _root(parse_expression(value), self._one)
+            for name, value in self._arguments.items()
+        }
+        dependent = {}
+        touched = sorted({base for access in accesses for base in access.bases})
+        for root in dict.fromkeys(roots[base] for base in touched):
+            own = [a for a in accesses if any(roots[b] == root for b in a.bases)]
+            is_shared = {a.is_second for a in own} == {True, False}
+            if not root or not is_shared or not any(a.is_store for a in own):
+                continue
+            codes = {self._arguments[b] for a in own for b in a.bases if roots[b] == root}
+            atomic = any(called_name(a.call) not in _LOADS_AND_STORES for a in own)
+            axes = len(self._one.axes or ())
+            if atomic or len(codes) != 1 or not _is_program_local(own, axes):
+                return None
+            dependent[codes.pop()] = own
+        return dependent
+
+    # ------------------------------------------------------------------------- what is kept
+
+    def _kept_values(self, tensors: Mapping[str, Sequence[_Access]]) -> list[_Kept]:
+        """Return loads by the second of values that the first stores once, on every way."""
+        top = {
+            id(call)
+            for statement in self._ahead
+            if isinstance(statement, cst.SimpleStatementLine)
+            for call in calls_within(statement)
+        }
+        kept = []
+        for own in tensors.values():
+            stores = [a for a in own if a.is_store and not a.is_second]
+            rewritten = {a.place for a in own if a.is_store and a.is_second}
+            for load in (a for a in own if not a.is_store and a.is_second):
+                matches = [a for a in stores if a.place == load.place]
+                is_plain = len(matches) == 1 and _is_plain_value(matches[0].call)
+                if is_plain and id(matches[0].call) in top and load.place not in rewritten:
+                    kept.append(_Kept(matches[0], load))
+        return kept
+
+    def _is_only_between(self, tensor: str) -> bool:
+        """Tell whether a tensor is allocated for these two launches alone."""
+        statement = has_assignment(self._one.launcher, tensor) if tensor.isidentifier() else None
+        binding = None if statement is None else single_assignment(statement)
+        if binding is None or called_name(binding.value) not in ALLOCATORS:
+            return False
+        uses = sum(
+            isinstance(node, cst.Name) and node.value == tensor
+            for node in nodes_within(self._one.launcher)
+        )
+        own = sum(
+            render_code(value) == tensor
+            for launch in (self._one, self._two)
+            for value in launch.arguments.values()
+        )
+        return uses == own + 1
+
+    def _merged_body(
+        self,
+        tensors: Mapping[str, Sequence[_Access]],
+        kept: Sequence[_Kept],
+        gone: Sequence[str],
+    ) -> list[cst.BaseStatement]:
+        taken = names_within(*self._ahead, *self._behind) | set(self._arguments)
+        swaps: dict[int, list[cst.CSTNode]] = {}
+        ahead: list[cst.BaseStatement] = list(self._ahead)
+        for store in {id(pair.store.call): pair.store for pair in kept}.values():
+            name = _free_name("kept", taken)
+            ahead = list(_with_kept_value(ahead, store.call, name))
+            for load in (pair.load for pair in kept if pair.store is store):
+                swaps[id(load.call)] = [_in_place_of(load.call, name)]
+        unread = {id(a.call) for t in gone for a in tensors[t] if a.is_store}
+        ahead = [s for s in ahead if not any(id(call) in unread for call in calls_within(s))]
+        loads = {id(pair.load.call) for pair in kept}
+        waits = any(_must_wait(own, loads) for t, own in tensors.items() if t not in gone)
+        behind = [with_each(statement, swaps) for statement in self._behind]
+        return [*ahead, *([parse_statement("tl.debug_barrier()")] if waits else []), *behind]
+
+    def _written(self, body: Sequence[cst.BaseStatement], gone: Sequence[str]) -> str:
+        one, two = self._one, self._two
+        arguments = {n: v for n, v in self._arguments.items() if v not in gone}
+        body = without_repeats(body, _aliases(arguments), list(arguments))
+        body = with_own_names(body, set(arguments))
+        ordered = {n: v for n, v in arguments.items() if n not in self._constants}
+        ordered |= {n: v for n, v in arguments.items() if n in self._constants}
+        name = self._text.fresh(f"{one.function.name}_{two.function.name}")
+        node = with_signature(two.function, name, body, ordered, self._constants)
+        options = {**options_of(one), **options_of(two)}
+        line = launch_line(name, render_code(two.grid), ordered, options, self._constants)
+        dropped = [has_assignment(one.launcher, tensor) for tensor in gone]
+        return changed_text(
+            self._text,
+            functions={one.function.name: None, two.function.name: node},
+            launches=[
+                (one.statement, []),
+                (two.statement, [line]),
+                *((statement, []) for statement in dropped if statement is not None),
+            ],
+        )
+
+
+def _aliases(arguments: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    """Return, by parameter, the others with the same argument."""
+    return {
+        name: frozenset(n for n, v in arguments.items() if v == value and n != name)
+        for name, value in arguments.items()
+    }
+
+
+def _with_statements(node: cst.FunctionDef, body: Sequence[cst.BaseStatement]) -> cst.FunctionDef:
+    return node.with_changes(body=cst.IndentedBlock(list(body)))
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    numbered = (f"{name}_{count}" for count in itertools.count(2))
+    free = next(n for n in itertools.chain([name], numbered) if n not in taken)
+    taken.add(free)
+    return free
+
+
+def _touches_memory(call: cst.Call) -> bool:
+    name = called_name(call)
+    return name in _LOADS_AND_STORES or name.startswith("tl.atomic_")
+
+
+def _root(value: cst.BaseExpression, launch: Launch) -> str:
+    """Return the launcher's name of the tensor that an argument is, or is a view of."""
+    for _ in range(_MOST_STEPS):
+        if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute):
+            if called_name(value).startswith("torch."):
+                return ""
+            value = value.func.value
+        elif isinstance(value, (cst.Subscript, cst.Attribute)):
+            value = value.value
+        elif isinstance(value, cst.Name):
+            defined = launcher_definition(value.value, launch.launcher)
+            plain = defined is None or called_name(defined) in ALLOCATORS
+            if plain or not isinstance(defined, (cst.Call, cst.Subscript, cst.Name)):
+                return value.value
+            if isinstance(defined, cst.Call) and not isinstance(defined.func, cst.Attribute):
+                return value.value
+            if called_name(defined).startswith("torch."):
+                return value.value
+            assert defined is not None
+            value = defined
+        else:
+            return ""
+    return ""
+
+
+def _values_read(statement: cst.BaseStatement) -> set[str]:
+    """Return names whose values a launcher's statement reads, not only their sizes or types."""
+    names: set[str] = set()
+    pending: list[cst.CSTNode] = [statement]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, cst.Attribute) and node.attr.value in _SHAPES:
+            continue
+        if isinstance(node, cst.Call) and is_harmless(node):
+            continue
+        if isinstance(node, cst.Name):
+            names.add(node.value)
+        pending += list(node.children)
+    return names
+
+
+# ------------------------------------------------------------------------------- places
+
+
+def _access_of(
+    call: cst.Call,
+    scope: Scope | None,
+    is_second: bool,
+    arguments: Mapping[str, str],
+    numbers: Mapping[str, int],
+) -> _Access:
+    pointer = call.args[0].value
+    try:
+        if scope is None:
+            raise OtherFormError
+        place = _place_of(pointer, scope, arguments, numbers)
+    except OtherFormError:
+        named = _expanded_names(pointer, scope) & set(arguments)
+        return _Access(call, is_second, frozenset(named or arguments), None)
+    alone = {factors[0] for factors, times in place if len(factors) == 1 and times == 1}
+    named = {name for name, value in arguments.items() if _spelling(value) in alone}
+    bases = named & (_expanded_names(pointer, scope) or named)
+    return _Access(call, is_second, frozenset(bases), place)
+
+
+def _expanded_names(node: cst.BaseExpression, scope: Scope | None) -> set[str]:
+    if scope is None:
+        return set()
+    for _ in range(_MOST_STEPS):
+        values = {n: v for n, v in scope.values.items() if n in names_within(node)}
+        if not values:
+            break
+        node = substitute_names(node, values)
+    return names_within(node)
+
+
+def _place_of(
+    pointer: cst.BaseExpression,
+    scope: Scope,
+    arguments: Mapping[str, str],
+    numbers: Mapping[str, int],
+) -> _Place:
+    """Return the elements that a pointer leads to.
+
+    Raises:
+        OtherFormError: that depends on memory, or is no sum.
+    """
+    counts: Counter[tuple[str, ...]] = Counter()
+    for term in scope.expanded(scope.terms(pointer)).terms:
+        times, factors = term.sign, [f"range({term.block})@{term.axis}"] if term.block else []
+        for factor in term.factors:
+            number = numbers.get(factor, integer_literal(parse_expression(factor)))
+            if number is None:
+                factors.append(_spelled(factor, scope, arguments))
+            else:
+                times *= number
+        counts[tuple(sorted(factors))] += times
+    return frozenset((factors, times) for factors, times in counts.items() if times)
+
+
+def _spelled(factor: str, scope: Scope, arguments: Mapping[str, str]) -> str:
+    """Return a factor in terms of parameters, of the grid's indices and of ranges of loops.
+
+    Raises:
+        OtherFormError: it depends on something else.
+    """
+    node, params = parse_expression(factor), set(arguments)
+    for _ in range(_MOST_STEPS):
+        names = names_within(node) - params - {"tl"}
+        values = {n: v for n, v in scope.values.items() if n in names}
+        values |= {n: _range_of(scope, n) for n in names & set(scope.loops)}
+        if not values:
+            break
+        node = substitute_names(node, values)
+    calls = {called_name(call) for call in calls_within(node)}
+    if not names_within(node) <= {*params, "tl", "trips"} or not calls <= _PLAIN_CALLS:
+        raise OtherFormError
+    values_of_arguments = {n: parse_expression(v) for n, v in arguments.items()}
+    return _spelling(render_code(substitute_names(node, values_of_arguments)))
+
+
+def _spelling(code: str) -> str:
+    """Return code without blanks and brackets."""
+    return "".join(code.split()).replace("(", "").replace(")", "")
+
+
+_PLAIN_CALLS = {"tl.program_id", "tl.num_programs", "tl.cdiv", "trips", "tl.minimum", "tl.maximum"}
+
+
+def _range_of(scope: Scope, name: str) -> cst.BaseExpression:
+    loop = scope.loops[name]
+    bounds = ", ".join(render_code(part) for part in (loop.start, loop.stop, loop.step))
+    return parse_expression(f"trips({bounds})")
+
+
+def _is_program_local(accesses: Sequence[_Access], axes: int) -> bool:
+    """Tell whether what one launch writes no other program of the other launch touches."""
+    if any(a.place is None or len(a.bases) != 1 for a in accesses):
+        return False
+    pairs = [
+        (one, two)
+        for one in accesses
+        for two in accesses
+        if not one.is_second and two.is_second and (one.is_store or two.is_store)
+    ]
+    return all(_never_meet(one, two, axes) for one, two in pairs)
+
+
+def _never_meet(one: _Access, two: _Access, axes: int) -> bool:
+    """Tell whether two accesses of different programs are never to the same element."""
+    if one.place is None or two.place is None:
+        return False
+    if one.place == two.place:
+        spelled = " ".join(factor for factors, _ in one.place for factor in factors)
+        own = all(f"program_id{axis}" in spelled for axis in range(axes))
+        return own or not two.is_store  # what is stored twice is the same, or chance decides
+    counts = Counter(dict(one.place))
+    counts.subtract(dict(two.place))
+    difference = {factors: times for factors, times in counts.items() if times}
+    strides = [
+        times
+        for factors, times in one.place
+        if len(factors) == 1 and factors[0].startswith("tl.program_id")
+    ]
+    others = [f for f, _ in one.place if any("range" in x or "trips" in x for x in f)]
+    is_constant = set(difference) <= {()} and len(strides) == axes == 1 and not others
+    return is_constant and abs(difference.get((), 0)) < abs(strides[0])
+
+
+def _must_wait(accesses: Sequence[_Access], kept: set[int]) -> bool:
+    """Tell whether threads of a program touch what other threads of it wrote, or still read."""
+    return any(
+        one.place == two.place and (one.is_store or two.is_store) and id(two.call) not in kept
+        for one in accesses
+        for two in accesses
+        if not one.is_second and two.is_second
+    )
+
+
+# ------------------------------------------------------------------------------- kept values
+
+
+def _is_plain_value(store: cst.Call) -> bool:
+    """Tell whether a store's value is computed, and not a number."""
+    value = argument_of(store, 1, "value")
+    return value is not None and not isinstance(value, (cst.Integer, cst.Float))
+
+
+def _with_kept_value(
+    body: Sequence[cst.BaseStatement], store: cst.Call, name: str
+) -> Iterator[cst.BaseStatement]:
+    """Yield statements in which a name holds what a store writes."""
+    for statement in body:
+        if any(call is store for call in calls_within(statement)):
+            value = argument_of(store, 1, "value")
+            assert value is not None
+            yield parse_statement(f"{name} = {render_code(value)}")
+        yield statement
+
+
+def _in_place_of(load: cst.Call, name: str) -> cst.BaseExpression:
+    mask, fill = argument_of(load, 1, "mask"), argument_of(load, 2, "other")
+    if mask is None or fill is None:
+        return cst.Name(name)
+    return parse_expression(f"tl.where({render_code(mask)}, {name}, {render_code(fill)})")
