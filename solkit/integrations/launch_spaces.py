@@ -9,14 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
+
 from solkit.adapters.live_calls import RequestedLaunch
 from solkit.adapters.requested_records import recorded_launch
-from solkit.core import Value
+from solkit.core import KernelProgram, Value
 from solkit.core.recordings import ChoiceAnswer, RecordedLaunch
 
 __all__ = ["LaunchSpace", "launch_space", "record_of_launch"]
 
 _BLOCK = re.compile(r"(BLOCK|TILE|CHUNK|SPLIT|GROUP|UNROLL|ROWS|COLS)", re.IGNORECASE)
+_STAGED = re.compile(r"dot|descriptor")
+"""What a function's text has if Triton may make stages of its loads on NVIDIA's GPUs: a product's
+operands in a loop. Without one the machine code is the same for any ``num_stages`` (3.6 to 3.9)."""
 _WARPS, _STAGES = (1, 2, 4, 8, 16), (1, 2, 3, 4, 5)
 _REACH = 2  # powers of two to either side of a block constant's own value
 _MOST_BLOCK = 65536
@@ -39,7 +44,7 @@ def record_of_launch(launch: RequestedLaunch) -> RecordedLaunch:
     record = recorded_launch(launch)
     if record.obstacle:
         return record
-    varied = launch_space(launch)
+    varied = launch_space(launch, record.launch.program)
     x, y, z = (*_own_grid(varied), 1, 1)[:3]
     return replace(
         record,
@@ -57,16 +62,18 @@ def _own_grid(varied: LaunchSpace) -> tuple[int, ...]:
     return next((e.grid for e in varied.answers if e.choice == own), (0, 0, 0))
 
 
-def launch_space(launch: RequestedLaunch) -> LaunchSpace:
+def launch_space(launch: RequestedLaunch, program: KernelProgram | None = None) -> LaunchSpace:
     """Return what may vary.
 
-    An autotuner's list is taken as it is. Otherwise ``num_warps``, ``num_stages`` and, if the grid
-    is a function, the block constants: powers of two near their own values, of those that the grid
-    reads, or that are named like blocks and do not follow from the data's sizes.
+    An autotuner's list is taken as it is. Otherwise ``num_warps``, ``num_stages`` (only its own
+    value if the program's text shows that others change nothing), and, if the grid is a function,
+    the block constants: powers of two near their own values, of those that the grid reads, or that
+    are named like blocks and do not follow from the data's sizes.
     """
-    space = _listed_space(launch) if len(launch.configs) > 1 else _free_space(launch)
+    listed = len(launch.configs) > 1
+    space = _listed_space(launch) if listed else _free_space(launch, _has_stages(program))
     names = tuple(name for name in space if name in _read_by_host(launch))
-    configs = _points(launch, space) if len(launch.configs) > 1 else ()
+    configs = _points(launch, space) if listed else ()
     if configs:
         places = [list(space).index(name) for name in names]
         choices = list(dict.fromkeys(tuple(point[n] for n in places) for point in configs))
@@ -104,10 +111,21 @@ def _points(
     return tuple(dict.fromkeys([own, *listed]))
 
 
-def _free_space(launch: RequestedLaunch) -> dict[str, tuple[Value, ...]]:
+def _has_stages(program: KernelProgram | None) -> bool:
+    """Tell whether ``num_stages`` may change the machine code; on other vendors' any loop's may."""
+    if program is None:
+        return True
+    texts = [function.source for function in program.functions.values()]
+    if any(map(_STAGED.search, texts)):
+        return True
+    return torch.version.hip is not None and any("for " in text for text in texts)
+
+
+def _free_space(launch: RequestedLaunch, has_stages: bool) -> dict[str, tuple[Value, ...]]:
+    options = (("num_warps", _WARPS), ("num_stages", _STAGES if has_stages else ()))
     varied: dict[str, tuple[Value, ...]] = {
         name: _own_value_first(launch.options[name], values)
-        for name, values in (("num_warps", _WARPS), ("num_stages", _STAGES))
+        for name, values in options
         if type(launch.options.get(name)) is int
     }
     if callable(launch.grid):
