@@ -81,17 +81,18 @@ __all__ = ["EvolveParts", "evolve"]
 
 Show = Callable[[EvolveStatus], None]
 
-_COMPILE_S = 60.0
-"""Seconds for compiling one candidate: one that takes longer costs more than it may gain."""
+_COMPILE_SHARE, _LEAST_COMPILE_S, _MOST_COMPILE_S = 1.0, 20.0, 60.0
+"""Share of the budget, in wall seconds, for compiling one candidate: the GPU may wait for it. One
+that takes longer has tiles that do not fit: compiling what users write takes 1 to 5 s."""
 
 _PEER_S = 240.0
 """Seconds for a candidate at the gate where `torch.compile` compiles: that takes up to a minute."""
 _CHECKS_SHARE, _LEAST_CHECKS_S = 0.05, 1.0
 """Share of the budget for the checks of one candidate on further inputs: large problems' take
 half a minute. The gate has no such limit."""
-_CANDIDATE_SHARE, _LEAST_CANDIDATE_S = 0.5, 45.0
-"""Share of the budget for one candidate in the search. Large tiles may compile for minutes: one
-took 64 s of a budget of 30 while it had 120."""
+_CANDIDATE_SHARE, _LEAST_CANDIDATE_S = 0.5, 20.0
+"""Share of the budget for one candidate in the search, which is compiled before. One that spilled
+took all of 45 s in a search of 20."""
 
 
 _MOST_SMALLER = 3
@@ -200,10 +201,11 @@ def _measure_limits(
     how: EvolveSettings, gpu_seconds: float
 ) -> tuple[MeasureSettings, MeasureSettings]:
     """Return the limits of the search, and those of the gate."""
+    compile_s = min(max(_LEAST_COMPILE_S, _COMPILE_SHARE * gpu_seconds), _MOST_COMPILE_S)
     final = MeasureSettings(
         how.on,
         custom_kernel=how.custom_kernel,
-        study_limit_s=_COMPILE_S,
+        study_limit_s=compile_s,
         searching=True,  # turns decide at the gate
     )
     checks_s = max(_LEAST_CHECKS_S, _CHECKS_SHARE * gpu_seconds)

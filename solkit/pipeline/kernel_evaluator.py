@@ -17,6 +17,7 @@ from solkit.core import (
     Brief,
     Checked,
     Configuration,
+    Depth,
     Device,
     EvolveSettings,
     Finalist,
@@ -493,12 +494,44 @@ class KernelEvaluator:
             return VariantOutcome(
                 Verdict.TIMED_OUT, why="Analysing and compiling it takes too long."
             )
-        configuration = replace(configuration, hopeless_ms=point.configuration.hopeless_ms)
+        limit_ms = point.configuration.hopeless_ms
+        if limit_ms is not None and (why := self._why_hopeless(configuration, prospect, limit_ms)):
+            return VariantOutcome(Verdict.NOT_MEASURED, why=why)
+        configuration = replace(configuration, hopeless_ms=limit_ms)
         for _ in range(_TRIES):
             result = self._measure_safely(configuration, prospect)
             if result.verdict is not Verdict.UNSTABLE:
                 break
         return result
+
+    def _why_hopeless(
+        self, configuration: Configuration, prospect: PreparedCandidate, limit_ms: float
+    ) -> str:
+        """Return why a candidate that is compiled by now is surely too slow; empty if it is not.
+
+        A ranking before compiling knows nothing of spills, which may take a tile ten times as long.
+        """
+        from solkit.surrogate.candidate_forecasts import (
+            common_depth,
+            entry_of_analysis,
+            forecast_candidate,
+            problem_from,
+        )
+
+        result = prospect.result
+        depth = common_depth(result.analysis) if result.analysis.is_whole else None
+        if isinstance(self.bench, RecordedBench) or depth is not Depth.COMPILED:
+            return ""
+        kernel, shape = kernel_of_file(prospect.file), configuration.shape
+        problem = problem_from(result.bound, result.work, shape)
+        about = problem, self.device, kernel, shape, configuration.params, result.analysis
+        forecast = forecast_candidate(entry_of_analysis(*about), depth, self.surrogate)
+        low_ms = forecast.low_ms or forecast.time_ms
+        if low_ms is None or low_ms <= limit_ms:
+            return ""
+        return (
+            f"Compiled, it takes {low_ms:.3g} ms or more by its forecast: over {limit_ms:.3g} ms."
+        )
 
     def _takes_too_long(self, prospect: PreparedCandidate) -> bool:
         """Tell whether a candidate's analysis ran out of time, but the original's did not."""

@@ -6,15 +6,17 @@ import contextlib
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from solkit.core import AnalysisStatus, Checked, EvolveSettings, Variant, Verdict
+from solkit.core import AnalysisStatus, Checked, EvolveSettings, MeasureSettings, Variant, Verdict
 from solkit.errors import InputError
 from solkit.measure.benches import RecordedBench
 from solkit.pipeline.evolving import _make_check
 from solkit.pipeline.kernel_evaluator import KernelEvaluator, Original
+from solkit.pipeline.preparing import Preparation
 from solkit.roofline.devices import find
 from solkit.tuner.evolution import Point
 
@@ -218,3 +220,26 @@ def test_a_replay_does_nothing_beside_measuring():
     made.foresee([Point("id", made.original.configuration, 0.0, 0.0)])
     assert made._studies == {}
     assert made.begin(lambda: 7).done()
+
+
+@pytest.mark.slow
+def test_what_is_compiled_and_surely_too_slow_is_not_measured():
+    measured = []
+
+    class Bench(SimpleNamespace):
+        def submit(self, configurations):
+            measured.extend(configurations)
+            raise InputError("it is measured")
+
+    example = str(Path(__file__).parents[2] / "examples" / "softmax.py")
+    with contextlib.closing(Preparation(H100, MeasureSettings())) as prepared:
+        first = Original.read(prepared, example, example, None, NOW)
+        made = KernelEvaluator(prepared, H100, first, NOW, None)
+        made.bench = Bench(clock=SimpleNamespace(gpu_s=lambda: 0.0))
+        for limit_ms, begins in ((1e-6, "Compiled"), (1e6, "it is measured")):
+            limited = replace(first.configuration, hopeless_ms=limit_ms)
+            outcome = made.measure(Point(first.variant.id, limited, 0.0, 0.0), first.variant)
+            assert outcome.verdict is Verdict.NOT_MEASURED
+            assert outcome.why.startswith(begins)
+        made.close()
+    assert len(measured) == 1
