@@ -11,7 +11,7 @@ from solkit.core import Demand, Device, KernelAnalysis, Term
 from solkit.roofline.kernel.dram_traffic import crossing_bytes
 from solkit.roofline.kernel.model import (
     executed,
-    prefetched_steps,
+    overlaps_products,
     resident,
     sustained_rate,
     together,
@@ -135,7 +135,7 @@ class LaunchView:
             return self.longest(even=False)
         terms = [term for term in self.terms if term.name not in ("launch", *without)]
         blocks, warps = resident(self.kernel, self.device), self.kernel.launch.num_warps
-        return together(terms, blocks, warps, prefetched_steps(self.kernel))
+        return together(terms, blocks, warps, overlaps_products(self.kernel))
 
     @property
     def time_ms(self) -> float:
@@ -154,7 +154,7 @@ class LaunchView:
             if term.name != "launch" and not factors & _factors_of(term.name)
         ]
         blocks, warps = resident(self.kernel, self.device), self.kernel.launch.num_warps
-        return together(terms, blocks, warps, prefetched_steps(self.kernel))
+        return together(terms, blocks, warps, overlaps_products(self.kernel))
 
     @cached_property
     def balanced_times_ms(self) -> Mapping[str, float]:

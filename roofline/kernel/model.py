@@ -55,6 +55,7 @@ from solkit.roofline.kernel.machines import Machine, machine_of
 __all__ = [
     *(
         "LAUNCH_US",
+        "overlaps_products",
         "prefetched_steps",
         "dram_rate",
         "executed",
@@ -102,7 +103,7 @@ def model_launch_time(kernel: KernelAnalysis, device: Device) -> KernelModel:
         raise ValueError(f"{kernel.launch.name} has not been analysed")
     terms = list(_resource_terms(kernel, kernel.demand, kernel.occupancy, device))
     blocks = resident(kernel, device)
-    time_ms = together(terms, blocks, kernel.launch.num_warps, prefetched_steps(kernel))
+    time_ms = together(terms, blocks, kernel.launch.num_warps, overlaps_products(kernel))
     return KernelModel(time_ms, tuple(sorted(terms, key=lambda term: -term.time_ms)))
 
 
@@ -115,21 +116,21 @@ def resident(kernel: KernelAnalysis, device: Device) -> float:
     return min(float(kernel.occupancy.blocks_per_sm), max(there_are, 1.0))
 
 
-def together(terms: Sequence[Term], blocks: float, warps: int, steps_ahead: float) -> float:
+def together(terms: Sequence[Term], blocks: float, warps: int, overlaps: bool) -> float:
     """Return the time of all terms, in ms.
 
     Args:
         terms: of the model.
         blocks: on an SM at once.
         warps: of a block.
-        steps_ahead: of its loop that a block has in flight.
+        overlaps: whether a block's memory and matrix products overlap: `overlaps_products`.
     """
     alone = {term.name: term.time_ms for term in terms if term.name in _NO_RESOURCES}
     kinds: dict[str, float] = {}
     for term in terms:
         if term.name not in _NO_RESOURCES:
             kind = _term_kind(term.name)
-            if steps_ahead > 1 and kind == "tensor":
+            if overlaps and kind == "tensor":
                 kind = "memory"
             kinds[kind] = max(kinds.get(kind, 0.0), term.time_ms)
     longest = max(kinds.values(), default=0.0)
@@ -160,23 +161,35 @@ def prefetched_steps(kernel: KernelAnalysis) -> float:
     """Return the steps of its loop that a block requests before it needs the first.
 
     The pipeline's stages less one if all loads that matter are asynchronous copies: one plain load
-    waits for all. One more where registers hold a step besides what shared memory holds. Plain
-    loads are issued together if the compiler unrolled their loop, but not beside matrix products,
-    whose operands go through shared memory at each step.
+    waits for all. Plain loads are issued together if the compiler unrolled their loop, but not
+    beside matrix products, whose operands go through shared memory at each step: registers hold one
+    step, whatever the stages.
     """
     demand = kernel.demand
     if demand is None:
         return 1.0
-    loads = [a for a in demand.accesses if a.kind == "load"]
-    most = max((a.requested_bytes for a in loads), default=0)
-    heavy = [a for a in loads if a.requested_bytes * 8 > most]
-    if heavy and all(a.path in ("async", "tma") for a in heavy):
+    if _all_loads(demand, "async", "tma"):
         return float(max(kernel.launch.num_stages - 1, 1))
-    if heavy and all(a.path == "staged" for a in heavy):
-        return float(max(kernel.launch.num_stages, 2))
     if any(pipe.startswith("tensor.") for pipe in demand.operations):
         return 1.0
     return max(min(unrolling(kernel) - 1, demand.steps), 1.0)
+
+
+def overlaps_products(kernel: KernelAnalysis) -> bool:
+    """Tell whether a block's memory and matrix products overlap.
+
+    They do if copies run steps ahead, or if registers hold the next step while this one multiplies.
+    """
+    staged = kernel.demand is not None and _all_loads(kernel.demand, "staged")
+    return staged or prefetched_steps(kernel) > 1
+
+
+def _all_loads(demand: Demand, *paths: str) -> bool:
+    """Tell whether all loads that matter, those of an eighth of the most bytes, go such a way."""
+    loads = [a for a in demand.accesses if a.kind == "load"]
+    most = max((a.requested_bytes for a in loads), default=0)
+    heavy = [a for a in loads if a.requested_bytes * 8 > most]
+    return bool(heavy) and all(a.path in paths for a in heavy)
 
 
 def unrolling(kernel: KernelAnalysis) -> float:
@@ -199,13 +212,13 @@ def _resource_terms(
     kernel: KernelAnalysis, demand: Demand, occupancy: Occupancy, device: Device
 ) -> Iterator[Term]:
     blocks = math.prod(kernel.launch.grid)
-    stacks, in_l1 = spill_traffic(kernel, device)
-    yield _dram_term(demand, device)
+    stacks, level = spill_traffic(kernel, device)
+    yield _dram_term(demand, device, stacks if level == "dram" else 0.0)
     if "l2" in device.ceilings:
-        yield _l2_term(demand, 0.0 if in_l1 else stacks, device)
+        yield _l2_term(demand, 0.0 if level == "l1" else stacks, device)
     if "last_level" in device.ceilings:
         yield _last_level_term(demand, device)
-    yield _l1_term(demand, stacks if in_l1 else 0.0, device)
+    yield _l1_term(demand, stacks if level == "l1" else 0.0, device)
     if demand.shared:
         yield _shared_memory_term(demand, device)
     for pipe, amount in demand.operations.items():
@@ -279,8 +292,9 @@ def _dram_mixes(device: Device) -> tuple[float, ...]:
     return ()
 
 
-def _dram_term(demand: Demand, device: Device) -> Term:
-    read, written = demand.dram_read_bytes, demand.dram_write_bytes
+def _dram_term(demand: Demand, device: Device, stacks: float = 0.0) -> Term:
+    """Time reads and writes, half of those of spilled registers each."""
+    read, written = demand.dram_read_bytes + stacks / 2, demand.dram_write_bytes + stacks / 2
     return _traffic_term("dram", read + written, dram_rate(read, written, device))
 
 
@@ -341,14 +355,16 @@ def _shared_memory_term(demand: Demand, device: Device) -> Term:
     return Term("shared", wavefronts / per_ms * demand.unevenness, evidence)
 
 
-def spill_traffic(kernel: KernelAnalysis, device: Device) -> tuple[float, bool]:
-    """Return bytes of spilled registers that a launch moves, and whether L1 holds them all.
+def spill_traffic(kernel: KernelAnalysis, device: Device) -> tuple[float, str]:
+    """Return bytes of spilled registers that a launch moves, and what holds them all.
 
-    Without machine code, each word is assumed to be stored and loaded once an iteration.
+    Without machine code, each word is assumed to be stored and loaded once an iteration. Between
+    two uses of a word lie those of all blocks that run: ``"l1"`` if an SM's L1 has room for its
+    blocks' stacks, ``"l2"`` if the last cache has room for those of all, else ``"dram"``.
     """
     spills, mix = kernel.facts.spills, kernel.facts.instructions
     if not spills or kernel.occupancy is None:
-        return 0.0, True
+        return 0.0, "l1"
     rounds = (kernel.demand.iterations if kernel.demand else 0.0) or 1.0
     threads = device.limits.warp_threads
     bytes_per_warp = 2 * 4 * threads * spills * rounds
@@ -359,9 +375,13 @@ def spill_traffic(kernel: KernelAnalysis, device: Device) -> tuple[float, bool]:
             if n.kind in ("local_load", "local_store")
         )
     stack = 4 * threads * spills * kernel.launch.num_warps
-    resident = kernel.occupancy.blocks_per_sm * (stack + (kernel.facts.shared_bytes or 0))
-    moved = bytes_per_warp * kernel.launch.num_warps * math.prod(kernel.launch.grid)
-    return moved, resident <= device.limits.shared_bytes
+    blocks = math.prod(kernel.launch.grid)
+    moved = bytes_per_warp * kernel.launch.num_warps * blocks
+    on_sm = kernel.occupancy.blocks_per_sm
+    if on_sm * (stack + (kernel.facts.shared_bytes or 0)) <= device.limits.shared_bytes:
+        return moved, "l1"
+    fits = min(blocks, on_sm * device.sm_count) * stack <= device.cached_bytes
+    return moved, "l2" if fits else "dram"
 
 
 def _pipe_term(name: str, amount: int, blocks: int, kernel: KernelAnalysis, device: Device) -> Term:
@@ -490,11 +510,11 @@ def _cycles_alone(
     machine = machine_of(device)
     near, far = machine.l2_latency_cycles, machine.dram_latency_cycles
     cycles, trips, local = _single_warp_latency(kernel, demand, machine)
-    in_l1 = spill_traffic(kernel, device)[1]
+    of_stacks = {"l1": machine.l1_latency_cycles, "l2": near, "dram": far}
     return (
         trips * (near + cold * (far - near)),
         cycles,
-        local * (machine.l1_latency_cycles if in_l1 else near),
+        local * of_stacks[spill_traffic(kernel, device)[1]],
     )
 
 

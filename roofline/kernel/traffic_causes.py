@@ -194,15 +194,16 @@ def _moved_bytes(kernel: LaunchView, memory: str) -> float:
     demand = kernel.demand
     spilled_bytes = _spilled_bytes(kernel, memory)
     if memory == "dram":
-        return kernel.dram_bytes
+        return kernel.dram_bytes + spilled_bytes
     if memory == "l2":
         return demand.l2_read_bytes + demand.l2_write_bytes + spilled_bytes
     return sum(access.sector_bytes for access in demand.accesses) + spilled_bytes
 
 
 def _spilled_bytes(kernel: LaunchView, memory: str) -> float:
-    stacks, in_l1 = spill_traffic(kernel.kernel, kernel.device)
-    return stacks if memory == ("l1" if in_l1 else "l2") else 0.0
+    stacks, level = spill_traffic(kernel.kernel, kernel.device)
+    crossed = ("l2", "dram") if level == "dram" else (level,)
+    return stacks if memory in crossed else 0.0
 
 
 def _wasted_bytes(access: Access, memory: str) -> float:

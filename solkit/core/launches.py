@@ -204,7 +204,8 @@ class Access:
 
     Attributes:
         kind: ``"load"``, ``"store"`` or ``"atomic"``.
-        path: ``"global"``, ``"async"`` (straight to shared memory, ``cp.async``) or ``"tma"``.
+        path: ``"global"``, ``"async"`` (straight to shared memory, ``cp.async``), ``"tma"``, or
+            ``"staged"`` (a load that waits in registers until a later step of its loop stores it).
         argument: the pointer argument that its addresses derive from; empty if unknown.
         line: ``file:line`` of the kernel's source; empty if unknown.
         requests: instructions, counted per warp; bulk copies for ``"tma"``.

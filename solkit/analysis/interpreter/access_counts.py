@@ -177,7 +177,9 @@ def launch_traffic(
         occupancy: of the launch.
         device: the target.
     """
-    cached = [site.region for site in sites if site.path == "global" and site.kind != "atomic"]
+    cached = [
+        site.region for site in sites if site.path in ("global", "staged") and site.kind != "atomic"
+    ]
     shares = l1_misses(cached, together, shared_bytes, occupancy, device)
     missed = dict(zip(cached, shares, strict=True))
     reuse = reuse_of(

@@ -36,6 +36,7 @@ from solkit.analysis.triton.relevance import (
     scattered_values,
     steering_values,
 )
+from solkit.analysis.triton.staged_loads import staged_loads
 from solkit.analysis.triton.ttgir_interpreter import TTGIRInterpreter
 from solkit.core import Device, Occupancy, Requests
 
@@ -69,6 +70,7 @@ class _Followed:
         scattered: values with which an access goes to several places that memory names.
         phases: of each operation, as `_loop_phases` numbers them.
         depths: loops around each operation.
+        staged: loads that a later step of their loop stores to shared memory.
         outside: of accesses that are known to leave their storage, by how many bytes.
     """
 
@@ -82,6 +84,7 @@ class _Followed:
     scattered: frozenset[str]
     phases: Mapping[Operation, int]
     depths: Mapping[Operation, int]
+    staged: frozenset[Operation]
     outside: Mapping[Operation, int]
 
 
@@ -181,6 +184,7 @@ def _follow_launch(
         scattered=scattered_values(function, coarse.distinct_values()),
         phases=_loop_phases(function),
         depths={operation: depth for _, operation, depth in function.walk()},
+        staged=staged_loads(function),
         outside={} if uneven or guesses else _bytes_outside_storages(coarse, arguments, values),
     )
 
@@ -325,7 +329,7 @@ def _largest_tensor(function: Function, whole: frozenset[str]) -> int:
 def _operation_counts(operation: Operation, followed: _Followed) -> AccessCounts:
     place = int(followed.counts.extent(operation).low.max()) >> ADDRESS_BITS
     storage = followed.programs.storages.at_place(place)
-    path = access_path(operation)
+    path = "staged" if operation in followed.staged else access_path(operation)
     return followed.counts.of_access(
         operation,
         kind=access_kind(operation),

@@ -23,6 +23,7 @@ from solkit.roofline import devices
 from solkit.roofline.kernel.model import (
     dram_rate,
     model_launch_time,
+    overlaps_products,
     prefetched_steps,
     resident,
     spill_traffic,
@@ -112,11 +113,13 @@ def test_latency_is_what_a_warp_alone_takes_in_each_wave():
     assert found["latency"] == pytest.approx(3 * each / CLOCK_HZ * 1e3)
 
 
-def test_spilled_words_come_from_l1_or_from_l2():
+def test_spilled_words_come_from_l1_l2_or_dram():
     work = with_facts(paced(kernel(132, per_sm=1), Pace(0, 100.0, 0.0, 30.0)), spills=4)
     assert terms(work)["latency"] == pytest.approx((100 + 30 * 41) / CLOCK_HZ * 1e3)
-    deep = with_facts(work, spills=1024)  # 4 warps with 4 KiB a lane: 512 KiB
+    deep = with_facts(work, spills=512)  # 4 warps with 2 KiB a lane: 256 KiB, and 33 MiB in all
     assert terms(deep)["latency"] == pytest.approx((100 + 30 * 262) / CLOCK_HZ * 1e3)
+    deeper = with_facts(work, spills=1024)  # 66 MiB in all, more than L2
+    assert terms(deeper)["latency"] == pytest.approx((100 + 30 * 800) / CLOCK_HZ * 1e3)
 
 
 def test_code_that_waits_for_tma_in_loops_waits_for_each_step():
@@ -187,8 +190,16 @@ def test_copies_that_run_by_themselves_are_asked_for_ahead():
     assert prefetched_steps(kernel(stages=4, accesses=(load("async"),))) == 3
     assert prefetched_steps(kernel(stages=4)) == 1
     assert prefetched_steps(kernel(stages=4, accesses=(load("async"), load("global")))) == 1
+    assert prefetched_steps(kernel(stages=4, accesses=(load("staged"),))) == 1
     with_a_scalar = kernel(stages=4, accesses=(load("async"), load("global", 1024)))
     assert prefetched_steps(with_a_scalar) == 3
+
+
+def test_products_overlap_with_copies_ahead_and_with_a_step_that_waits_in_registers():
+    assert overlaps_products(kernel(stages=3, accesses=(load("async"),)))
+    assert not overlaps_products(kernel(stages=2, accesses=(load("async"),)))  # one buffer
+    assert overlaps_products(kernel(stages=2, accesses=(load("staged"),)))
+    assert not overlaps_products(kernel(stages=2, accesses=(load("staged"), load("global"))))
 
 
 def unrolled(**asked):
@@ -297,14 +308,18 @@ def test_spills_go_through_l1_where_the_stacks_fit():
     )
     # 4 warps of 132 blocks; 32 lanes; 10 words in each of 100 iterations, 5 times 16 bytes once
     moved = 132 * 4 * 32 * (10 * 4 * 100 + 5 * 16)
-    assert spill_traffic(work, DEVICE) == (moved, True)
+    assert spill_traffic(work, DEVICE) == (moved, "l1")
     assert terms(work)["l1"] == pytest.approx(moved / 128 / SMS / CLOCK_HZ * 1e3)
-    # 16 blocks of 4 warps with a KiB a lane: 2 MiB on an SM
+    # 16 blocks of 4 warps with a KiB a lane: 2 MiB would be on an SM; 132 blocks have 16 MiB
     many = replace(work, occupancy=replace(work.occupancy, blocks_per_sm=16))
-    deep = with_facts(many, spills=256)
-    assert spill_traffic(deep, DEVICE) == (moved, False)
-    l2 = DEVICE.ceilings["l2"].value * 0.92
-    assert terms(deep)["l2"] == pytest.approx(moved / l2 * 1e3)
+    few = with_facts(many, spills=256)
+    assert spill_traffic(few, DEVICE) == (moved, "l2")
+    deep = with_facts(many, spills=1024)  # 66 MiB, and L2 has 50
+    assert spill_traffic(deep, DEVICE) == (moved, "dram")
+    l2, dram = (DEVICE.ceilings[name].value * 0.92 for name in ("l2", "dram"))
+    assert terms(few)["l2"] == terms(deep)["l2"] == pytest.approx(moved / l2 * 1e3)
+    more = terms(deep)["dram"] - terms(few)["dram"]
+    assert more == pytest.approx(moved / dram * 1e3)
 
 
 def test_a_launch_that_was_not_followed_cannot_be_modelled():
