@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,7 +21,7 @@ from solkit.datasets import outcomelog
 from solkit.errors import InputError, UnsupportedError, WorkerError
 from solkit.tuner.database import Database
 from solkit.tuner.head_to_head import heads_to_heads
-from solkit.tuner.manifest import Limits
+from solkit.tuner.manifest import Limits, Manifest
 from solkit.tuner.tuning_results import results_of_runs
 
 STEEP, FLAT = TuneVerdict.FASTER, TuneVerdict.KEEP
@@ -318,3 +320,21 @@ def test_an_unknown_form_is_an_error_before_anything_is_measured():
     told = replace(manifest.kernels[0], emit=("yaml:x",))
     with pytest.raises(InputError, match="unknown format 'yaml'"):
         run(replace(manifest, kernels=(told,)))
+
+
+@pytest.mark.parametrize(
+    ("budget_s", "is_live", "has_prior"),
+    [(10.0, True, False), (1.0, True, True), (10.0, False, True)],
+)
+def test_recorded_launches_are_ranked_where_the_budget_cannot_measure_them_all(
+    budget_s, is_live, has_prior
+):
+    own = {"space": {"num_warps": (4, 8), "BLOCK": tuple(range(50))}, "configs": ()}
+    listed = {"space": own["space"], "configs": ((4, 0), (8, 1))}
+    launches = tuple(SimpleNamespace(**fields) for fields in (own, listed))
+    recorded = (SimpleNamespace(launches=launches),)  # 102 choices
+    manifest = Manifest("", (), Limits())
+    form = importlib.import_module("solkit.pipeline.batch")._Batch
+    run = form(manifest, BatchSettings(), budget_s, lambda _: None, recorded=recorded)
+    run.processes = object() if is_live else None
+    assert run._tune_settings().prior is has_prior
