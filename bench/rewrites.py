@@ -11,7 +11,8 @@ that is not wrong as the next parent. The last table sums up log(gap after) / lo
 
 ``--sweep`` models no variant: it checks those of all files in the interpreter, at configurations of
 their spaces as well, and adds a line for each to its log. Run again with the same log, it goes on:
-what the log has is not checked again. ``--seconds`` bounds the time of a file.
+what the log has is not checked again. ``--seconds`` bounds the time of a file. ``--mutants`` sweeps
+as many kernels that are made from each file by small changes, each its own reference.
 """
 
 from __future__ import annotations
@@ -26,18 +27,20 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
+
+from mutations import mutants
 
 import solkit
 from solkit.core import Brief, Proposal, Result, Value
 from solkit.errors import SolkitError
 from solkit.kernelfiles import load
 from solkit.roofline import devices
-from solkit.tuner.interpreter_check import Checker
+from solkit.tuner.interpreter_check import NO_PARENT, Checker
 from solkit.tuner.proposers.rewriter import Rewriter
 from solkit.tuner.proposers.rewriter._edit import with_defaults
 from solkit.tuner.proposers.rewriter._parse import parse_kernel
@@ -80,6 +83,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--sweep", type=Path, help="log of the variants that were checked")
     parser.add_argument("--seconds", type=float, default=60, help="of the sweep, for each file")
     parser.add_argument("--jobs", type=int, default=1, help="files that are swept at a time")
+    parser.add_argument("--mutants", type=int, default=0, help="that are swept for each file")
     return parser.parse_args()
 
 
@@ -194,20 +198,30 @@ def _swept_rows(
 ) -> list[dict[str, str]]:
     """Check a file's variants, those of one rewrite first, until its seconds are over."""
     source = Path(path).read_text(encoding="utf-8")
-    brief = _brief(path, source, options.device)
+    own = _brief(path, source, options.device)
     end, rows = time.monotonic() + options.seconds, []
-    with Checker(patience=_PATIENCE) as checker:
-        for kind, text, params in _sweep_variants(brief, options.depth):
-            if time.monotonic() > end:
-                break
-            variant = hashlib.sha256((source + text).encode()).hexdigest()[:16]
-            if variant in seen or variant in {row["variant"] for row in rows}:
-                continue
-            checked, why = checker.check(text, brief)
-            row = {"file": path, "variant": variant, "kind": kind, "params": repr(params)}
-            rows.append({**row, "checked": checked.value, "why": why})
-            if checked.value != "right":
-                rows[-1]["source"] = text
+    briefs = [own]
+    if options.mutants:
+        texts = islice(mutants(source, 0), options.mutants)
+        briefs = [replace(own, source=text, result=None, params={}) for text in texts]
+    with Checker(patience=1.0 if options.mutants else _PATIENCE) as checker:
+        for brief in briefs:
+            for kind, text, params in _sweep_variants(brief, options.depth):
+                variant = hashlib.sha256((brief.source + text).encode()).hexdigest()[:16]
+                if time.monotonic() > end:
+                    return rows
+                if variant in seen or variant in {row["variant"] for row in rows}:
+                    continue
+                checked, why = checker.check(text, brief)
+                row = {"file": path, "variant": variant, "kind": kind, "params": repr(params)}
+                rows.append({**row, "checked": checked.value, "why": why})
+                if checked.value != "right":
+                    rows[-1] |= {"source": text, "parent": brief.source}
+                if why.startswith(NO_PARENT):
+                    break
+                if options.mutants and kind in ("retile", "constants") and checked.value == "wrong":
+                    rows.pop()  # its blocks are part of its meaning
+                    break
     return rows
 
 
@@ -222,7 +236,10 @@ def _brief(path: str, source: str, device: str) -> Brief:
 def _sweep_variants(brief: Brief, depth: int) -> Iterator[tuple[str, str, Mapping[str, Value]]]:
     """Yield each variant's kind and text, and those with other parameters as its defaults."""
     for deep in range(1, depth + 1):
-        for proposal in Rewriter(depth=deep, checks=False).propose(brief):
+        proposals = Rewriter(depth=deep, checks=False).propose(brief)
+        if deep == 1:
+            proposals = iter(sorted(proposals, key=lambda p: p.kind not in ("retile", "constants")))
+        for proposal in proposals:
             if deep > 1 and zlib.crc32(proposal.source.encode()) % _DEEP_SHARE:
                 continue
             yield proposal.kind, proposal.source, {}

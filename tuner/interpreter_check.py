@@ -25,7 +25,10 @@ from solkit.core import Brief, Checked, Value
 from solkit.errors import InputError, JobDiedError, SolkitError, UnsupportedError
 from solkit.processes.jobs import Jobs, SandboxedJobs
 
-__all__ = ["Checker"]
+__all__ = ["NO_PARENT", "Checker"]
+
+NO_PARENT = "The interpreter does not run its parent"
+"""How the reason begins that leaves all variants of a parent unchecked."""
 
 _WORKER = "solkit.tuner._interpreter_trial"
 _ALONE = "solkit.tuner._interpreter_trial:check_alone"
@@ -99,7 +102,7 @@ class Checker:
         """Tell whether `source`, a variant of the brief's, is right, and the reason, a sentence."""
         parent = self._parent_cases(brief)
         if parent.lacking:
-            return Checked.UNCHECKED, f"The interpreter does not run its parent: {parent.lacking}"
+            return Checked.UNCHECKED, f"{NO_PARENT}: {parent.lacking}"
         try:
             with self._only_showing(parent.files) as folder:
                 variant = folder / f"variant_{abs(hash(source))}.py"

@@ -6,7 +6,9 @@ Rewrites read a file through this module, and write it through
 
 from __future__ import annotations
 
+import builtins
 import functools
+import symtable
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -564,6 +566,27 @@ class KernelText:
             if (a := single_assignment(statement)) and a.target == name
         ]
         return matches[0].value if len(matches) == 1 else None
+
+
+@functools.lru_cache(256)
+def undefined_names(source: str) -> frozenset[str]:
+    """Return the names that a file's functions read and nothing defines.
+
+    Raises:
+        SyntaxError: the file is no Python.
+    """
+    module = symtable.symtable(source, "kernel.py", "exec")
+    defined = {
+        symbol.get_name()
+        for symbol in module.get_symbols()
+        if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
+    }
+    tables, read = list(module.get_children()), set[str]()
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        read |= {s.get_name() for s in table.get_symbols() if s.is_global() and s.is_referenced()}
+    return frozenset(read - defined - set(dir(builtins)))
 
 
 @functools.lru_cache(64)

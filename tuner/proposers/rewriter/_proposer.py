@@ -127,11 +127,13 @@ class Rewriter:
         """Return a file whose block sizes, warps and stages are parameters."""
         if self._depth < 2 or set(step.kinds) & set(_LAST):
             return step
-        from solkit.tuner.proposers.rewriter._parse import parse_kernel
+        from solkit.tuner.proposers.rewriter._parse import parse_kernel, undefined_names
         from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
 
         text = parse_kernel(step.source)
         source = "" if text is None else lifted_constants(text, facts)
+        if source and not undefined_names(source) <= undefined_names(step.source):
+            return step
         return replace(step, source=source, kinds=(*step.kinds, _LAST[0])) if source else step
 
     def _combined_rewrites(
@@ -212,10 +214,14 @@ def _opened_steps(
 
 
 def _apply_rewrite(step: _Step, rewrite: Rewrite, promise: float, facts: Facts) -> Iterator[_Step]:
-    """Yield what a rewrite makes of a file; nothing more once it writes what is no Python."""
+    """Yield what a rewrite makes of a file; nothing more once it writes what is no Python.
+
+    What reads a name that nothing defines is left out: a launcher that `kernel` only calls does not
+    see the parameters of `kernel`.
+    """
     from libcst import CSTValidationError, ParserSyntaxError
 
-    from solkit.tuner.proposers.rewriter._parse import parse_kernel
+    from solkit.tuner.proposers.rewriter._parse import parse_kernel, undefined_names
 
     text = parse_kernel(step.source)
     if text is None:
@@ -223,8 +229,9 @@ def _apply_rewrite(step: _Step, rewrite: Rewrite, promise: float, facts: Facts) 
     kinds = (*step.kinds, rewrite.kind)
     try:
         for variant in rewrite.variants(text, facts):
-            yield _Step(variant.source, kinds, (*step.intents, variant.intent), promise)
-    except (ParserSyntaxError, CSTValidationError):
+            if undefined_names(variant.source) <= undefined_names(step.source):
+                yield _Step(variant.source, kinds, (*step.intents, variant.intent), promise)
+    except (ParserSyntaxError, CSTValidationError, SyntaxError):
         return  # the text is written in a way that this rewrite does not know
 
 

@@ -3,6 +3,7 @@
 Rewrites read plain loops over ranges, pointers and masks, and launches in ``kernel``. This module
 writes a file so that it does the same in that form. What it cannot read stays as it was.
 
+* A body on the line of its ``def`` or ``if`` gets lines of its own.
 * Classes that only launch become functions (`host_classes`).
 * A launcher's own functions, and Triton functions that a kernel calls, are inlined.
 * Configurations of ``triton.autotune`` become arguments: the first one, since SolKit tunes sizes.
@@ -58,7 +59,7 @@ def canonical_form(source: str) -> str:
         tree = cst.parse_module(source)
     except cst.ParserSyntaxError:
         return source
-    changes = (with_plain_functions, with_inlined_launchers, with_inlined_helpers)
+    changes = (_in_lines, with_plain_functions, with_inlined_launchers, with_inlined_helpers)
     own = (without_host_loops, with_own_functions, without_decided_branches)
     for change in (*changes, _with_first_configuration, *own):
         tree = change(tree)
@@ -76,6 +77,23 @@ def canonical_form(source: str) -> str:
         plain = with_body(launcher, _unpacked_within(statements_of(launcher)))
         pairs += [(launcher, plain)] if render_code(plain) != render_code(launcher) else []
     return render_module(replace_each(tree, pairs) if pairs else tree)
+
+
+class _Lines(cst.CSTTransformer):
+    def leave_SimpleStatementSuite(  # noqa: N802 - the name and arguments of libcst
+        self,
+        original_node: cst.SimpleStatementSuite,  # noqa: ARG002
+        updated_node: cst.SimpleStatementSuite,
+    ) -> cst.BaseSuite:
+        lines = [
+            cst.SimpleStatementLine([small.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)])
+            for small in updated_node.body
+        ]
+        return cst.IndentedBlock(lines)
+
+
+def _in_lines(tree: cst.Module) -> cst.Module:
+    return cst.ensure_type(tree.visit(_Lines()), cst.Module)
 
 
 def _plain_function(function: JitFunction) -> cst.FunctionDef:

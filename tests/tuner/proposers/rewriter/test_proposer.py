@@ -12,6 +12,7 @@ from rewriting import HEADER, brief
 from solkit.core import Checked, Tried
 from solkit.errors import UnsupportedError
 from solkit.tuner.proposers.rewriter import Rewriter
+from solkit.tuner.proposers.rewriter._parse import undefined_names
 
 MOST = 12  # of some hundred pairs: each is a tree that is parsed, changed and written
 
@@ -92,6 +93,15 @@ def test_without_libcst_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "libcst", None)
     with pytest.raises(UnsupportedError, match=r"pip install 'solkit\[evolve\]'"):
         Rewriter().propose(brief(SOFTMAX))
+
+
+def test_parameters_reach_a_launcher_whose_call_is_on_the_line_of_its_def():
+    launcher = BIAS_RELU.replace("def kernel(", "def launched(")
+    outer = "\ndef kernel(*args): return launched(*args)\n"
+    assert "def launched(" in launcher
+    for each in proposals(launcher + outer, depth=1):
+        assert not undefined_names(each.source), each.kind
+    assert proposals(launcher + "\ndef kernel(x, b): return launched(x, b)\n", most=1)
 
 
 @pytest.mark.slow
