@@ -120,9 +120,13 @@ def _hint_contiguous(statement: cst.BaseStatement) -> cst.BaseStatement:
         if calls_within(value, "tl.arange")
         else ""
     )
-    plain = render_code(value.right) == f"tl.arange(0, {block})" and render_code(
-        value.left
-    ).endswith(f"* {block}")
+    start = value.left
+    plain = (
+        render_code(value.right) == f"tl.arange(0, {block})"
+        and isinstance(start, cst.BinaryOperation)
+        and isinstance(start.operator, cst.Multiply)
+        and render_code(start.right) == block
+    )
     if not plain or not isinstance(value.operator, cst.Add):
         return statement
     text = f"tl.max_contiguous(tl.multiple_of({render_code(value)}, {block}), {block})"

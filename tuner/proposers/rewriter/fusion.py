@@ -76,7 +76,8 @@ class FuseLaunches:
 
     Applies where the producer has no loops or branches and stores once, the tensor between them is
     local to the launcher, and where the consumer loads decides which index the producer had:
-    both walk over the same sizes, or the tensor is contiguous. The consumer may write in place.
+    both walk over the same sizes, or the tensor is contiguous. The consumer may write in place. A
+    tensor that had values before must be written as a whole.
     """
 
     kind = "fuse launches"
@@ -125,6 +126,7 @@ class _Pair:
         allocation: the launcher's statement that allocates it.
         is_last: whether nothing later has the tensor.
         is_returned: whether something else than a launch has it later, such as the ``return``.
+        had_values: whether the tensor has values, such as zeros, before the writer's.
     """
 
     writer: Launch
@@ -134,6 +136,7 @@ class _Pair:
     allocation: cst.BaseStatement
     is_last: bool
     is_returned: bool
+    had_values: bool
 
 
 def _fusable_pair(text: KernelText, writer: Launch, reader: Launch) -> _Pair | None:
@@ -176,8 +179,9 @@ def _pair_of_tensor(
     at = users.index(writer)
     if users[at + 1 : at + 2] != [reader]:
         return None
+    had_values = at > 0 or "zeros" in called_name(allocation.value)
     is_last = users[-1] is reader and not others
-    return _Pair(writer, reader, *params, statement, is_last, others > 0)
+    return _Pair(writer, reader, *params, statement, is_last, others > 0, had_values)
 
 
 def _count_uses_behind(launch: Launch, name: str) -> int:
@@ -556,6 +560,7 @@ class _Producer:
         statements: without those that compute the indices, and without the store.
         offset, value: where it stores, and what.
         is_typed: whether the value gets the tensor's type, by name, as it is stored.
+        is_whole: whether it stores for all of its indices.
     """
 
     indices: _Indices
@@ -563,6 +568,7 @@ class _Producer:
     offset: cst.BaseExpression
     value: cst.BaseExpression
     is_typed: bool
+    is_whole: bool
 
 
 def _producer(pair: _Pair) -> _Producer | None:
@@ -589,13 +595,16 @@ def _producer(pair: _Pair) -> _Producer | None:
             statements.append(parse_statement(f"{binding.target} = {marked}"))
         plain_value = _without_own_type(value, pair.written)
         marked_value = indices.marked(substitute_names(plain_value, scalars))
+        mask = argument_of(store, 2, "mask")
+        mask = None if mask is None else indices.marked(substitute_names(mask, values))
     except OtherOffsetError:
         return None
     statements = _used_statements(statements, marked_value)
     if pair.written in names_within(*statements, marked_value):
         return None
     is_typed = pair.written in names_within(value)
-    return _Producer(indices, tuple(statements), offset, marked_value, is_typed)
+    is_whole = mask is None or _is_bound(mask, indices)
+    return _Producer(indices, tuple(statements), offset, marked_value, is_typed, is_whole)
 
 
 def _without_own_type(node: Node, pointer: str) -> Node:
@@ -610,6 +619,21 @@ def _without_own_type(node: Node, pointer: str) -> Node:
         and render_code(call.args[0].value) == kind
     ]
     return replace_each(node, pairs) if pairs else node
+
+
+def _is_bound(mask: cst.BaseExpression, indices: _Indices) -> bool:
+    """Tell whether a mask is true for all indices that there are."""
+    if isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd):
+        return _is_bound(mask.left, indices) and _is_bound(mask.right, indices)
+    if isinstance(mask, cst.Subscript):
+        return _is_bound(mask.value, indices)
+    if not isinstance(mask, cst.Comparison) or len(mask.comparisons) != 1:
+        return False
+    target = mask.comparisons[0]
+    index, _ = _unspread("".join(render_code(mask.left).split()))
+    size = _in_launcher(target.comparator, indices.launch)
+    is_below = isinstance(target.operator, cst.LessThan)
+    return is_below and indices.sizes.get(index) == "".join(render_code(size).split())
 
 
 def _used_statements(
@@ -779,13 +803,18 @@ class _Fusion:
         code = render_code(_plain_offset(call.args[0].value, self._pair.read, self._values))
         producer = self._producer
         solved = _solved(producer.indices, producer.offset, marked, code, self._indices)
-        if solved is None or not self._may_differ_in_grid(solved):
+        if solved is None or not self._may_differ_in_grid(solved) or not self._covers(solved):
             raise OtherOffsetError(render_code(pointer))
         key = repr(sorted(solved.items()))
         if key not in self._copies or not self.is_straight:
             self._copies[key] = self._repeat(solved)
             self._count += 1
         return self._copies[key]
+
+    def _covers(self, solved: Mapping[str, str]) -> bool:
+        """Tell whether the writer writes all that is read, if something was there before."""
+        is_matched = set(solved.values()) <= set(self._indices.places.values())
+        return not self._pair.had_values or (is_matched and self._producer.is_whole)
 
     def _may_differ_in_grid(self, solved: Mapping[str, str]) -> bool:
         """Tell whether the writer may be computed at other indices than its programs have.

@@ -13,6 +13,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
     assigned_names,
     calls_within,
+    names_read_first,
     names_within,
     range_loop,
     single_assignment,
@@ -28,8 +29,9 @@ _WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min", "tl.at
 class Hoist:
     """Loads and computation that do not depend on a loop move ahead of it.
 
-    Applies to names that a loop's body assigns once, from nothing that the body assigns; loads only
-    if the loop writes nothing, or through another pointer that no other parameter shares.
+    Applies to names that a loop's body assigns once, ahead of reading them, from nothing that the
+    body assigns; loads only if the loop writes nothing, or through another pointer, to another
+    tensor. What had a value before must not be read behind the loop, which may have no trip.
     """
 
     kind = "hoist"
@@ -39,7 +41,7 @@ class Hoist:
         """See `Rewrite.variants`."""
         new = {}
         for name, function in text.functions.items():
-            body, moved = hoist_invariants(function)
+            body, moved = hoist_invariants(function, _shares_tensors(text, name, function))
             if moved:
                 new[name] = with_body(function.node, body)
         if new:
@@ -50,16 +52,36 @@ class Hoist:
             )
 
 
-def hoist_invariants(function: JitFunction) -> tuple[list[cst.BaseStatement], bool]:
-    """Return a function's statements with invariants ahead of loops, and whether any moved."""
+def _shares_tensors(text: KernelText, name: str, function: JitFunction) -> bool:
+    """Tell whether two parameters that are accessed are one tensor in some launch."""
+    accesses = calls_within(function.node, "tl.load", *_WRITES)
+    pointers = {base_pointer(call.args[0].value, function.params) for call in accesses}
+    return any(
+        not launch.alone(pointer)
+        for launch in text.launches_of(name)
+        for pointer in pointers & set(launch.arguments)
+    )
+
+
+def hoist_invariants(
+    function: JitFunction, shares_tensors: bool = False
+) -> tuple[list[cst.BaseStatement], bool]:
+    """Return a function's statements with invariants ahead of loops, and whether any moved.
+
+    Args:
+        function: whose loops these are.
+        shares_tensors: whether two of its parameters may be one tensor.
+    """
     statements: list[cst.BaseStatement] = []
     moved = False
-    for statement in function.body:
+    for place, statement in enumerate(function.body):
         loop = range_loop(statement)
         if loop is None:
             statements.append(statement)
             continue
-        ahead, rest = _part_statements(loop.body, loop.name, function)
+        before = set(assigned_names(*function.body[:place])) | set(function.params)
+        kept = before & names_read_first(function.body[place + 1 :]) | names_read_first(loop.body)
+        ahead, rest = _part_statements(loop.body, loop.name, function, kept, shares_tensors)
         useful = any(calls_within(statement) for statement in ahead)
         if useful:
             statements += ahead
@@ -70,9 +92,13 @@ def hoist_invariants(function: JitFunction) -> tuple[list[cst.BaseStatement], bo
 
 
 def _part_statements(
-    body: Sequence[cst.BaseStatement], variable: str, function: JitFunction
+    body: Sequence[cst.BaseStatement],
+    variable: str,
+    function: JitFunction,
+    kept: set[str],
+    shares_tensors: bool,
 ) -> tuple[list[cst.BaseStatement], list[cst.BaseStatement]]:
-    """Return the statements that may move ahead, and the others."""
+    """Return the statements that may move ahead, and the others; `kept` names stay."""
     written = assigned_names(*body)
     changing = {variable, *written}
     stored = {
@@ -88,8 +114,10 @@ def _part_statements(
             binding is not None
             and not binding.operator
             and written.count(binding.target) == 1
+            and binding.target not in kept
             and not names_within(binding.value) & changing
             and not _is_written(statement, stored, function)
+            and not (shares_tensors and stored and calls_within(statement, "tl.load"))
         )
         if fixed and binding is not None:
             changing.discard(binding.target)

@@ -44,7 +44,8 @@ class EvenSizes:
 
     Applies to masks made of ``offsets < size`` joined by ``&``, where the offsets are
     ``tl.arange(0, BLOCK)`` plus a program's index times ``BLOCK``, or plus a loop's variable with
-    that step, and the size is a parameter.
+    that step, and the size is a parameter. The loop must end with the size, and the grid must have
+    as many programs as blocks: masks of others leave whole blocks out.
     """
 
     kind = "even sizes"
@@ -72,7 +73,7 @@ def _without_masks(text: KernelText, launch: Launch) -> str:
         mask = argument_of(call, place, "mask")
         if mask is None:
             continue
-        conditions = _conditions(substitute_names(mask, values), function)
+        conditions = _conditions(substitute_names(mask, values), launch)
         if conditions is None:
             return ""
         needed.update({f"{size} % {block}": (size, block) for size, block in conditions})
@@ -113,51 +114,90 @@ def _single_values(function: JitFunction) -> Mapping[str, cst.BaseExpression]:
     return {name: substitute_names(value, values) for name, value in values.items()}
 
 
-def _conditions(mask: cst.BaseExpression, function: JitFunction) -> list[tuple[str, str]] | None:
+def _conditions(mask: cst.BaseExpression, launch: Launch) -> list[tuple[str, str]] | None:
     """Return pairs of a size and the block that must divide it; ``None`` for another form."""
     if isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd):
-        left, right = _conditions(mask.left, function), _conditions(mask.right, function)
+        left, right = _conditions(mask.left, launch), _conditions(mask.right, launch)
         return None if left is None or right is None else [*left, *right]
     if isinstance(mask, cst.Subscript):
-        return _conditions(mask.value, function)
+        return _conditions(mask.value, launch)
     if not isinstance(mask, cst.Comparison) or len(mask.comparisons) != 1:
         return None
     target = mask.comparisons[0]
     if not isinstance(target.operator, cst.LessThan):
         return None
     offsets = mask.left.value if isinstance(mask.left, cst.Subscript) else mask.left
-    block = _block_of_offsets(offsets, function)
     size = target.comparator
-    plain = isinstance(size, cst.Name) and size.value in function.params
-    return [(render_code(size), block)] if block and plain else None
+    if not isinstance(size, cst.Name) or size.value not in launch.function.params:
+        return None
+    block = _block_of_offsets(offsets, launch, size.value)
+    return [(size.value, block)] if block else None
 
 
-def _block_of_offsets(offsets: cst.BaseExpression, function: JitFunction) -> str:
-    """Return the constant of which offsets are a block, starting at a multiple; empty if none."""
+def _block_of_offsets(offsets: cst.BaseExpression, launch: Launch, size: str) -> str:
+    """Return the constant of which offsets are a block that is within a size; empty if none.
+
+    Such a block starts at a multiple of its length.
+    """
+    function = launch.function
     ranges = calls_within(offsets, "tl.arange")
     if len(ranges) != 1:
         return ""
     block = render_code(ranges[0].args[-1].value)
     rest = "".join(render_code(offsets).replace("(", "").replace(")", "").split())
     rest = rest.replace(f"tl.arange0,{block}", "").strip("+")
+    loops = [loop for s in walk_statements(function.body) if (loop := range_loop(s))]
     steps = {
         loop.name
-        for s in walk_statements(function.body)
-        if (loop := range_loop(s))
-        and render_code(loop.step) == block
+        for loop in loops
+        if render_code(loop.step) == block
         and render_code(loop.start) == "0"
+        and _ends_with(loop.stop, size)
     }
     counts = {
         loop.name
-        for s in walk_statements(function.body)
-        if (loop := range_loop(s)) and render_code(loop.step) == "1"
+        for loop in loops
+        if render_code(loop.step) == "1" and _plain(loop.stop) in _numbers_of_blocks(size, block)
     }
     whole = {"", *steps, *(f"{n}*{block}" for n in counts), *(f"{block}*{n}" for n in counts)}
     whole |= {f"tl.program_id{axis}{axis_text}*{block}" for axis in "012" for axis_text in ("",)}
     tiles = tile_constants(function)
     names_of = names_within(offsets) - {"tl", block}
-    is_program = block in tiles and rest.endswith(f"*{block}") and not names_of & set(steps)
-    return block if rest in whole or (is_program and "+" not in rest) else ""
+    is_loops = bool(names_of & {loop.name for loop in loops})
+    is_program = block in tiles and rest.endswith(f"*{block}") and not is_loops
+    if not rest or rest in {*steps, *(n for n in whole if names_of & counts)}:
+        return block
+    in_grid = _grid_counts(launch, size, block)
+    return block if in_grid and (rest in whole or (is_program and "+" not in rest)) else ""
+
+
+def _plain(node: cst.CSTNode) -> str:
+    return "".join(render_code(node).split()).replace("triton.cdiv", "tl.cdiv")
+
+
+def _numbers_of_blocks(size: str, block: str) -> set[str]:
+    whole = f"{size}+{block}-1"
+    return {f"tl.cdiv({size},{block})", f"{size}//{block}", f"({whole})//{block}"}
+
+
+def _ends_with(stop: cst.BaseExpression, size: str) -> bool:
+    """Tell whether a loop ends at a size, or before it."""
+    if called_name(stop) in ("tl.minimum", "min") and isinstance(stop, cst.Call):
+        return any(render_code(arg.value) == size for arg in stop.args)
+    return render_code(stop) == size
+
+
+def _grid_counts(launch: Launch, size: str, block: str) -> bool:
+    """Tell whether a grid has as many programs as a size has blocks, along one of its indices."""
+    names = [in_launcher(parse_expression(name), launch) for name in (size, block)]
+    if launch.axes is None or None in names:
+        return False
+    codes = ["".join(render_code(node).split()) for node in names if node is not None]
+    numbers = {*_numbers_of_blocks(*codes), *_numbers_of_blocks(*(f"({code})" for code in codes))}
+    grid = " ".join(map(_plain, launch.axes))
+    counted = [render_code(value) for value in launch.arguments.values()]
+    grid += " ".join("".join(code.split()).replace("triton.cdiv", "tl.cdiv") for code in counted)
+    return any(number in grid for number in numbers)
 
 
 def _without_mask(call: cst.Call, place: int) -> cst.Call:

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._carried import start_of_name
 from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
@@ -33,6 +34,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
     called_name,
     calls_within,
+    names_read_first,
     names_within,
     parse_expression,
     parse_statement,
@@ -44,6 +46,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
 )
 from solkit.tuner.proposers.rewriter._values import (
+    BlockedLoop,
     argument_aliases,
     as_blocked_loop,
     without_repeats,
@@ -126,10 +129,39 @@ def _fuse_softmax(launch: Launch) -> list[cst.BaseStatement] | None:
             continue
         if any(peak in names_within(statement) for statement in function.body[i + 1 : j]):
             continue
+        if not _starts_at_zero(total, function.body[:j]) or not _may_meet(function, i, j, {peak}):
+            continue
         merged = _online_softmax(launch, first, second, peak, total)
         body = function.body
         return [*body[:i], *body[i + 1 : j], merged, *body[j + 1 :]]
     return None
+
+
+def _starts_at_zero(name: str, before: Sequence[cst.BaseStatement]) -> bool:
+    start = start_of_name(name, before)
+    return start is not None and start.is_zero
+
+
+def _may_meet(function: JitFunction, i: int, j: int, results: set[str]) -> bool:
+    """Tell whether neither loop, nor what is between, needs what another of them assigns.
+
+    Args:
+        function: whose body has the loops at `i` and `j`.
+        i: place of the first loop.
+        j: place of the second one.
+        results: of the first loop, which the second may read.
+    """
+    first, between, second = function.body[i], function.body[i + 1 : j], function.body[j]
+    in_first, in_between, in_second = (
+        set(assigned_names(*part)) for part in ([first], between, [second])
+    )
+    read_first = names_within(first) - in_first
+    return not (
+        names_within(*between) & (in_first - results)
+        or in_between & names_within(first)
+        or read_first & in_second
+        or names_read_first([second]) & (in_first - results)
+    )
 
 
 def _kept_maximum(loop: Loop) -> str | None:
@@ -249,9 +281,18 @@ def _fuse_moments(launch: Launch) -> list[cst.BaseStatement] | None:
         bound = as_blocked_loop(first, function)
         if sums is None or squares is None or bound is None:
             continue
+        if not (
+            _starts_at_zero(sums, function.body[:i])
+            and _starts_at_zero(squares, function.body[:j])
+            and _may_meet(function, i, j, {sums})
+        ):
+            continue
         mean = _name_of_mean(function.body[i + 1 : j], sums, render_code(bound.bound))
         value = _added_elements(first, sums)
         if mean is None or value is None or not _is_deviation(second, squares, mean, value, first):
+            continue
+        masks = {_mask_text(call, first, first.name, first.name) for call in _loads(first)}
+        if not all(_is_whole_row(mask, first, bound) for mask in masks):
             continue
         later = function.body[j + 1 :]
         if any(sums in names_within(statement) for statement in later):
@@ -345,12 +386,32 @@ def _is_deviation(
     deviation = whole.left
     masks = [render_code(c) for c in calls_within(first.node, "tl.load")]
     if called_name(deviation) == "tl.where":
-        _, deviation, fill = (a.value for a in cst.ensure_type(deviation, cst.Call).args[:3])
-        if render_code(fill) not in ("0", "0.0"):
+        inside, deviation, fill = (a.value for a in cst.ensure_type(deviation, cst.Call).args[:3])
+        own = {_mask_text(call, first, first.name, loop.name) for call in _loads(first)}
+        if render_code(fill) not in ("0", "0.0") or own != {_text_without_blanks(inside)}:
             return False
     elif any("mask" in mask for mask in masks):
         return False  # what is beyond the row counts: left as it is
     return _text_without_blanks(deviation) == f"{element}-{mean}"
+
+
+def _loads(loop: Loop) -> list[cst.Call]:
+    return calls_within(loop.node, "tl.load")
+
+
+def _mask_text(call: cst.Call, loop: Loop, name: str, other: str) -> str:
+    """Return a load's mask without the body's own names, with a loop's variable as another's."""
+    mask = argument_of(call, 1, "mask")
+    if mask is None:
+        return ""
+    return _text_without_blanks(_flat_expression(loop, "", mask)).replace(name, other)
+
+
+def _is_whole_row(mask: str, loop: Loop, bound: BlockedLoop) -> bool:
+    """Tell whether a mask is true for the row's elements, all of them and no others."""
+    length, block = _text_without_blanks(bound.bound), bound.block
+    starts = (f"{loop.name}*{block}", f"{block}*{loop.name}") if bound.counts else (loop.name,)
+    return any(mask == f"{start}+tl.arange0,{block}<{length}" for start in starts)
 
 
 def _chan_update(

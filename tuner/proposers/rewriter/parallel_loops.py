@@ -75,7 +75,7 @@ def _with_axes(text: KernelText, launch: Launch) -> str:
     name, sizes = launch.function.name, []
     function, widths = launch.function, []
     for _ in range(_MOST_AXES):
-        loop = next((e for e in function.loops if _is_parallel(e, function)), None)
+        loop = next((e for e in function.loops if _is_parallel(e, function, launch)), None)
         size = None if loop is None else in_launcher(loop.stop, launch)
         if loop is None or size is None:
             break
@@ -123,7 +123,7 @@ def _is_short(size: str) -> bool:
     return size.isdigit() and int(size) <= _LONGEST
 
 
-def _is_parallel(loop: Loop, function: JitFunction) -> bool:
+def _is_parallel(loop: Loop, function: JitFunction, launch: Launch) -> bool:
     """Tell whether a loop's trips are independent: it stores, and hands on nothing."""
     if render_code(loop.start) != "0" or render_code(loop.step) != "1":
         return False
@@ -139,7 +139,7 @@ def _is_parallel(loop: Loop, function: JitFunction) -> bool:
     dependent = _dependents(loop)
     if not all(names_within(call.args[0].value) & dependent for call in stores):
         return False
-    return not _loads_what_it_stores(loop, function)
+    return not _loads_what_it_stores(loop, function, launch)
 
 
 def _is_read_first(body: Sequence[cst.BaseStatement], own: set[str], written: set[str]) -> bool:
@@ -169,7 +169,7 @@ def _dependents(loop: Loop) -> set[str]:
     return dependent
 
 
-def _loads_what_it_stores(loop: Loop, function: JitFunction) -> bool:
+def _loads_what_it_stores(loop: Loop, function: JitFunction, launch: Launch) -> bool:
     """Tell whether a loop loads from a tensor that it stores to, as far as its names say."""
     params = set(function.params)
     stored = {
@@ -179,7 +179,11 @@ def _loads_what_it_stores(loop: Loop, function: JitFunction) -> bool:
         name for c in calls_within(loop.node, "tl.load") for name in names_within(c.args[0].value)
     }
     pointers = {name for name in params if any(_starts_with(c, name) for c in _accesses(loop))}
-    return bool(stored & loaded & pointers)
+    tensors = {name: render_code(launch.arguments.get(name, cst.Name(name))) for name in pointers}
+    return bool(
+        {tensors[name] for name in stored & pointers}
+        & {tensors[name] for name in loaded & pointers}
+    )
 
 
 def _accesses(loop: Loop) -> list[cst.Call]:

@@ -11,8 +11,10 @@ from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
     axis_name,
     changed_text,
+    guarded_launch,
     launch_line,
     options_of,
+    renamed_function,
     with_params,
 )
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
@@ -20,6 +22,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
     Launch,
     calls_within,
+    parenthesized,
     parse_statement,
     parse_statements,
     render_code,
@@ -32,6 +35,8 @@ __all__ = ["Grouped", "Swapped"]
 
 _GROUPS = (1, 2, 4, 8, 16)
 _GROUP = 8
+_MOST_OF_AXIS = 65535
+"""Programs along axes 1 and 2 of a grid (CUDA C++ Programming Guide, "Compute Capabilities")."""
 
 
 class Grouped:
@@ -141,7 +146,8 @@ def _of_one_axis(launch: Launch, group: str) -> list[cst.BaseStatement] | None:
 class Swapped:
     """The grid's axes change places: programs that start together then differ along the other.
 
-    Applies to two-dimensional grids of functions without ``tl.dot``.
+    Applies to two-dimensional grids of functions without ``tl.dot``. The original launch stays
+    where axis 0 has more programs than a GPU takes along axis 1.
     """
 
     kind = "loop order"
@@ -155,17 +161,23 @@ class Swapped:
                 continue
             if not all(axis_name(function, axis) for axis in (0, 1)):
                 continue
-            if calls_within(function.node, "tl.num_programs"):
-                continue
             body = [_swap_axes(statement) for statement in function.body]
+            swapped = [one for one, two in zip(body, function.body, strict=True) if one is not two]
+            program_ids = calls_within(function.node, "tl.program_id")
+            if len(program_ids) != len(swapped) or calls_within(function.node, "tl.num_programs"):
+                continue
+            name = text.fresh(f"{function.name}_swapped")
             grid = f"({render_code(axes[1])}, {render_code(axes[0])})"
             launched = launch_line(
-                function.name, grid, arguments_of(launch), options_of(launch), function.constants
-            ).with_changes(leading_lines=launch.statement.leading_lines)
+                name, grid, arguments_of(launch), options_of(launch), function.constants
+            )
+            condition = f"{render_code(parenthesized(axes[0]))} <= {_MOST_OF_AXIS}"
             source = changed_text(
                 text,
-                functions={function.name: with_body(function.node, body)},
-                launches=[(launch.statement, [launched])],
+                added={function.name: [renamed_function(function, name, body)]},
+                launches=[
+                    (launch.statement, guarded_launch(condition, launched, launch.statement))
+                ],
             )
             why = facts.explain_factors("extra traffic")
             yield Variant(

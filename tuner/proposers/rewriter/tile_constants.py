@@ -20,23 +20,30 @@ from solkit.tuner.proposers.rewriter._edit import (
     in_statement,
     warps_for,
 )
+from solkit.tuner.proposers.rewriter._masks import unmasked_blocks
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
     Launch,
+    assigned_names,
+    called_name,
     calls_within,
+    in_launcher,
     integer_literal,
     launcher_definition,
     launcher_integer,
     names_within,
     nodes_within,
+    parenthesized,
     parse_expression,
+    parse_statement,
     range_loop,
     read_module,
     render_code,
     render_module,
     statements_of,
     walk_statements,
+    with_body,
 )
 from solkit.tuner.proposers.rewriter._shapes import block_shapes, elements_of
 from solkit.tuner.proposers.rewriter._values import as_blocked_loop
@@ -277,13 +284,89 @@ def _with_tiles(text: KernelText, launch: Launch, larger: Facts | None) -> Kerne
         name = render_code(argument) if own else _free_parameter_name(text, tile, argument)
         if _is_bound_by_guard(launch, tile):
             continue
+        guard = None
+        if tile.name in unmasked_blocks(launch):
+            guard = _fallback(launch, tile, name)
+            if guard is None:
+                values = tuple(v for v in values if tile.value % v == 0)
+                default = math.gcd(default, tile.value)
         replaced = read_module(_replace_constant(text, launch, tile, name, own))
         if replaced is None:
             continue
+        if guard is not None:
+            replaced = _with_fallback(replaced, launch.launcher.name.value, name, guard)
         tree = changed_tree(replaced, parameters=[Parameter(name, default, values)])
         text = read_module(tree) or text
         launch = text.launches_of(launch.function.name)[0]
     return text
+
+
+def _fallback(launch: Launch, tile: _Tile, name: str) -> cst.BaseStatement | None:
+    """Return a statement that keeps the original's block for sizes that another does not divide.
+
+    It is for blocks without masks; ``None`` if the launcher does not know the size at that place.
+    """
+    size = _size_under_blocks(launch, tile)
+    if size is None:
+        return None
+    ahead = set[str]()
+    for params in (launch.launcher.params.params, launch.launcher.params.kwonly_params):
+        ahead |= {param.name.value for param in params}
+    own = launch.arguments[tile.name]
+    for statement in statements_of(launch.launcher):
+        uses = names_within(statement) & {name, render_code(own)}
+        is_assigned = has_assignment(launch.launcher, name) is statement
+        if (uses or statement is launch.statement) and not is_assigned:
+            break
+        ahead |= set(assigned_names(statement))
+    if not names_within(size) <= {*ahead, "triton"}:
+        return None
+    code = render_code(parenthesized(size))
+    return parse_statement(f"if {code} % {name} != 0:\n    {name} = {tile.value}\n")
+
+
+def _size_under_blocks(launch: Launch, tile: _Tile) -> cst.BaseExpression | None:
+    """Return how many elements blocks walk over, as an expression of the launcher."""
+    if tile.axis is not None and launch.axes is not None and tile.axis < len(launch.axes):
+        axis = launch.axes[tile.axis]
+        if called_name(axis) == "triton.cdiv":
+            return cst.ensure_type(axis, cst.Call).args[0].value
+        if not isinstance(axis, cst.BinaryOperation):
+            return None
+        block = render_code(axis.right)
+        whole = "".join(render_code(axis.left).split()).strip("()").removesuffix(f"+{block}-1")
+        is_plain = isinstance(axis.operator, cst.FloorDivide) and block not in whole
+        return (
+            parse_expression(whole) if is_plain and whole.count("(") == whole.count(")") else None
+        )
+    loops = (range_loop(statement) for statement in walk_statements(launch.function.body))
+    blocked = (as_blocked_loop(loop, launch.function) for loop in loops if loop is not None)
+    bounds = {
+        render_code(loop.bound): loop.bound
+        for loop in blocked
+        if loop is not None and loop.block == tile.name
+    }
+    if len(bounds) != 1 or tile.tiles_grid:
+        return None
+    return in_launcher(next(iter(bounds.values())), launch)
+
+
+def _with_fallback(
+    text: KernelText, launcher: str, name: str, guard: cst.BaseStatement
+) -> KernelText:
+    """Return the file whose launcher runs a statement ahead of the first use of a name."""
+    tree, node = (
+        text.tree,
+        next(
+            node
+            for node in text.tree.body
+            if isinstance(node, cst.FunctionDef) and node.name.value == launcher
+        ),
+    )
+    body = statements_of(node)
+    place = next(at for at, s in enumerate(body) if name in names_within(s))
+    changed = with_body(node, [*body[:place], guard, *body[place:]])
+    return read_module(in_statement(tree, node, [(node, changed)])) or text
 
 
 def _group_sizes(text: KernelText, launch: Launch, block: str) -> set[int | None]:

@@ -16,6 +16,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     row_warps,
     with_fixed_parameters,
 )
+from solkit.tuner.proposers.rewriter._masks import unmasked_blocks
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
@@ -55,7 +56,8 @@ class WholeRow:
     """All loops over a row in blocks of one constant become one block as long as the row.
 
     Applies where a function has such loops over the same bound, the constant is in no grid, and a
-    load is repeated between them. The original launch stays for rows of more than 32768 elements.
+    load is repeated between them. The original launch stays for rows of more than 32768 elements,
+    and without masks for those that are no power of two.
     """
 
     kind = "whole row"
@@ -99,6 +101,13 @@ def _row_loops(launch: Launch) -> list[BlockedLoop]:
         or any(render_code(block) in _names_and_arguments(axis) for axis in grid)
     )
     return [] if in_grid else loops
+
+
+def _condition(launch: Launch, block: str, size: str) -> str:
+    """Return when a block holds a row; without masks it must be as long as the row."""
+    short = f"{size} <= {_MOST_HELD}"
+    is_masked = block not in unmasked_blocks(launch)
+    return short if is_masked else f"{short} and {size} == triton.next_power_of_2({size})"
 
 
 def _of_the_original(launch: Launch, block: str) -> set[str]:
@@ -200,7 +209,7 @@ def _rewritten(
         launches=[
             (
                 launch.statement,
-                guarded_launch(f"{size} <= {_MOST_HELD}", launched, launch.statement),
+                guarded_launch(_condition(launch, block, size), launched, launch.statement),
             )
         ],
         parameters=[values],

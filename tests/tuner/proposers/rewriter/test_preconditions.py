@@ -1,0 +1,116 @@
+"""Kernels a step away from what a rewrite is for: it keeps them as they are, or right."""
+
+import re
+
+import pytest
+from naive_kernels import (
+    BIAS_RELU,
+    COLUMN_SUM,
+    LAYER_NORM,
+    MATMUL,
+    SCALAR_MATMUL,
+    SCALED,
+    SOFTMAX,
+)
+from rewriting import variants
+
+from solkit.tuner.proposers.rewriter.compiler_hints import Contiguous
+from solkit.tuner.proposers.rewriter.fusion import FuseLaunches
+from solkit.tuner.proposers.rewriter.loop_hoisting import Hoist
+from solkit.tuner.proposers.rewriter.mask_removal import EvenSizes
+from solkit.tuner.proposers.rewriter.one_pass import OnePass
+from solkit.tuner.proposers.rewriter.program_order import Swapped
+from solkit.tuner.proposers.rewriter.split_loops import Split
+from solkit.tuner.proposers.rewriter.tile_constants import Constants, Retile
+from solkit.tuner.proposers.rewriter.whole_row import WholeRow
+
+PLAIN = re.sub(r"tl.load\(([^,]*), mask=cols < N, other=.*?\)\n", r"tl.load(\1)\n", SOFTMAX)
+MASKLESS = PLAIN.replace(", mask=cols < N)", ")")
+"""A softmax of rows that its blocks of 64 divide."""
+THREE_BLOCKS = {"M": 3, "N": 192}
+
+
+@pytest.mark.parametrize("rewrite", [WholeRow(), Retile()])
+def test_blocks_without_masks_stay_where_others_do_not_divide_the_row(is_right, rewrite):
+    assert "mask" not in MASKLESS
+    (made,) = variants(rewrite, MASKLESS, **THREE_BLOCKS)
+    assert "N == triton.next_power_of_2(N)" in made or "N % BLOCK != 0" in made
+    assert is_right(made, MASKLESS, **THREE_BLOCKS)
+
+
+def test_blocks_with_masks_need_no_such_guard():
+    (made,) = variants(Retile(), SOFTMAX, **THREE_BLOCKS)
+    assert "% BLOCK" not in made
+    (made,) = variants(WholeRow(), SOFTMAX, **THREE_BLOCKS)
+    assert "== triton.next_power_of_2(N)" not in made
+
+
+def test_blocks_whose_size_the_launcher_does_not_know_get_parts_of_their_own():
+    unknown = MASKLESS.replace("N, BLOCK: tl.constexpr", "n_ptr, BLOCK: tl.constexpr")
+    unknown = unknown.replace("start = tl", "N = tl.load(n_ptr)\n    start = tl")
+    unknown = unknown.replace("x, out, N, BLOCK", "x, out, torch.full((1,), N), BLOCK")
+    for made in variants(Constants(), unknown, **THREE_BLOCKS):
+        (space,) = re.findall(r'"BLOCK": \[(.*?)\]', made)
+        assert all(64 % int(size) == 0 for size in space.split(", "))
+
+
+@pytest.mark.parametrize(
+    ("source", "old", "new"),
+    [
+        (SOFTMAX, "total = 0.0", "total = 1.0"),
+        (SOFTMAX, "    total = 0.0", "    total = 0.0\n    i = x"),
+        (LAYER_NORM, "sums = tl.zeros([BLOCK], dtype=tl.float32)", "sums = eps"),
+        (LAYER_NORM, "squares = tl.zeros([BLOCK], dtype=tl.float32)", "squares = eps"),
+        (LAYER_NORM, "tl.where(cols < N, x", "tl.where(cols < N - 1, x"),
+        (LAYER_NORM, "mask=cols < N, other=0.0", "mask=(cols < N) & (cols > 0), other=0.0"),
+    ],
+)
+def test_statistics_of_other_elements_or_with_other_starts_keep_two_passes(source, old, new):
+    assert variants(OnePass(), source, **THREE_BLOCKS)
+    assert not variants(OnePass(), source.replace(old, new), **THREE_BLOCKS)
+
+
+LATE_SCALE = SCALED.replace("        scale = tl.load(scale_ptr)\n", "").replace(
+    "x * scale, mask=cols < N)\n", "x * scale, mask=cols < N)\n        scale = tl.load(scale_ptr)\n"
+)
+FROM_ZEROS = BIAS_RELU.replace("y = torch.empty_like(x)", "y = torch.zeros_like(x)")
+BIASED = "bias_ptr + offs % N, mask=mask), mask=mask)"
+ROLLED = COLUMN_SUM.replace("total += tl.load(", "x = tl.load(")
+STORING = "        total += x\n        tl.store(out_ptr + row * N + cols, x)\n"
+ADDING = "        tl.store(out_ptr + row * N + cols, x + tl.load(out_ptr + row * N - N + cols))\n"
+SCATTERING = "        at = tl.load(x_ptr + row)\n        tl.store(out_ptr + at + row + cols, x)\n"
+
+
+def with_trip(statements):
+    """A loop over rows whose trips do what these statements do."""
+    return ROLLED.replace("    tl.store(out_ptr + cols", statements + "    tl.store(out_ptr + cols")
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "source", "old", "new"),
+    [
+        # blocks beyond the size, which masks leave out
+        (EvenSizes(), MATMUL, "range(0, K, BLOCK_K)", "range(0, K + BLOCK_K, BLOCK_K)"),
+        (EvenSizes(), MATMUL, "triton.cdiv(M, 32)", "triton.cdiv(max(M, N), 32)"),
+        # an index that would stay as it is
+        (Swapped(), SCALAR_MATMUL, "row = tl.program_id(0)", "row = tl.program_id(0)\n    "
+         "twice = 2 * tl.program_id(0)"),
+        # the first trip's value is another
+        (Hoist(), SCALED, SCALED, LATE_SCALE.replace("    for", "    scale = 1.0\n    for")),
+        # a zero that stays
+        (FuseLaunches(), FROM_ZEROS, BIASED, BIASED[:-1] + " & (offs > 5))"),
+        # what trips read or write is that of other trips
+        (Split(), with_trip(STORING), STORING, STORING + ADDING),
+        (Split(), with_trip(STORING), STORING, STORING + SCATTERING),
+    ],
+)  # fmt: skip
+def test_what_a_rewrite_relies_on_is_proven(rewrite, source, old, new):
+    assert old in source
+    assert variants(rewrite, source, **THREE_BLOCKS, K=32)
+    assert not variants(rewrite, source.replace(old, new), **THREE_BLOCKS, K=32)
+
+
+def test_offsets_that_start_between_multiples_get_no_hint():
+    (made,) = variants(Contiguous(), MATMUL.replace("m = pid_m", "m = M + pid_m"), **THREE_BLOCKS)
+    assert made.count("tl.multiple_of(") == 1
+    assert "tl.multiple_of(pid_n * BLOCK_N" in made

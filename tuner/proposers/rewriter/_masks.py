@@ -1,0 +1,102 @@
+"""Blocks whose accesses no mask bounds: their sizes must divide what they walk over."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    Launch,
+    argument_of,
+    called_name,
+    calls_within,
+    launcher_definition,
+    names_within,
+    render_code,
+    single_assignment,
+    walk_statements,
+)
+from solkit.tuner.proposers.rewriter._values import base_pointer
+
+__all__ = ["unmasked_blocks"]
+
+_MASK_PLACES = {"tl.load": 1, "tl.store": 2, "tl.atomic_add": 2, "tl.atomic_max": 2}
+_REDUCTIONS = ("tl.sum", "tl.max", "tl.min", "tl.argmax", "tl.argmin", "tl.reduce")
+_LIMITS = ("tl.where", "tl.minimum", "min", "tl.clamp")
+_ROUNDS = 4  # of names that loops hand on
+
+
+def unmasked_blocks(launch: Launch) -> frozenset[str]:
+    """Return the constants of a launch's function of which some access takes whole blocks.
+
+    An index that ``%``, a minimum or a choice limits counts as bounded, and so does an access with
+    ``boundary_check``, or to a buffer that the launcher makes as long as blocks are.
+    """
+    function = launch.function
+    lengths = _lengths_of_names(function)
+    unmasked: set[str] = set()
+    for call in calls_within(function.node, *_MASK_PLACES):
+        mask = argument_of(call, _MASK_PLACES[called_name(call)], "mask")
+        if argument_of(call, 99, "boundary_check") is not None or not call.args:
+            continue
+        bounded = set() if mask is None else _lengths(mask, lengths, is_mask=True)
+        bounded |= _lengths_of_buffer(launch, call.args[0].value)
+        unmasked |= _lengths(call.args[0].value, lengths) - bounded
+    return frozenset(unmasked & function.constants)
+
+
+def _lengths_of_buffer(launch: Launch, pointer: cst.BaseExpression) -> set[str]:
+    """Return the constants that decide how long a tensor of the launcher's is."""
+    argument = launch.arguments.get(base_pointer(pointer, launch.function.params))
+    if not isinstance(argument, cst.Name):
+        return set()
+    made = launcher_definition(argument.value, launch.launcher)
+    if made is None or not called_name(made).startswith("torch."):
+        return set()
+    names = names_within(made)
+    return {
+        constant
+        for constant in launch.function.constants & set(launch.arguments)
+        if render_code(launch.arguments[constant]) in names
+    }
+
+
+def _lengths_of_names(function: JitFunction) -> Mapping[str, set[str]]:
+    """Return for each name the lengths of the ranges that its value varies along."""
+    lengths: dict[str, set[str]] = defaultdict(set)
+    bindings = [a for s in walk_statements(function.body) if (a := single_assignment(s))]
+    for _ in range(_ROUNDS):
+        for binding in bindings:
+            lengths[binding.target] |= _lengths(binding.value, lengths)
+    return lengths
+
+
+class _Lengths(cst.CSTVisitor):
+    def __init__(self, lengths: Mapping[str, set[str]], is_mask: bool) -> None:
+        self._lengths, self._is_mask, self.result = lengths, is_mask, set[str]()
+
+    def visit_Call(self, node: cst.Call) -> bool:  # noqa: N802 - libcst's name
+        name = called_name(node)
+        if name == "tl.arange":
+            self.result.add(render_code(node.args[-1].value))
+        if name == "tl.make_block_ptr":
+            shape = argument_of(node, 4, "block_shape")
+            self.result |= set() if shape is None else names_within(shape)
+        return name not in (*_REDUCTIONS, "tl.arange") and (name not in _LIMITS or self._is_mask)
+
+    def visit_BinaryOperation(self, node: cst.BinaryOperation) -> bool:  # noqa: N802 - as above
+        return self._is_mask or not isinstance(node.operator, cst.Modulo)
+
+    def visit_Name(self, node: cst.Name) -> None:  # noqa: N802 - as above
+        self.result |= self._lengths.get(node.value, set())
+
+
+def _lengths(
+    node: cst.BaseExpression, lengths: Mapping[str, set[str]], is_mask: bool = False
+) -> set[str]:
+    visitor = _Lengths(lengths, is_mask)
+    node.visit(visitor)
+    return visitor.result
