@@ -53,10 +53,10 @@ def _lengths_of_buffer(launch: Launch, pointer: cst.BaseExpression) -> set[str]:
     argument = launch.arguments.get(base_pointer(pointer, launch.function.params))
     if not isinstance(argument, cst.Name):
         return set()
-    made = launcher_definition(argument.value, launch.launcher)
-    if made is None or not called_name(made).startswith("torch."):
+    allocation = launcher_definition(argument.value, launch.launcher)
+    if allocation is None or not called_name(allocation).startswith("torch."):
         return set()
-    names = names_within(made)
+    names = names_within(allocation)
     return {
         constant
         for constant in launch.function.constants & set(launch.arguments)
