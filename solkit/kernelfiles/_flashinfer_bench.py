@@ -35,6 +35,7 @@ from solkit.kernelfiles._problem_folder import (
 from solkit.kernelfiles._records import (
     ConstAxis,
     Definition,
+    ForeignLanguage,
     Name,
     Record,
     SolutionRecord,
@@ -82,7 +83,7 @@ class _Trace(Record):
 
 
 class _Spec(Record):
-    language: Literal["python", "triton", "cpp", "cuda", "tilelang"]
+    language: Literal["python", "triton", "cpp", "cuda", ForeignLanguage]
     entry_point: Name
     destination_passing_style: bool = True
     binding: Literal["tvm-ffi", "torch"] | None = None

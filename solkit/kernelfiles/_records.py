@@ -19,6 +19,7 @@ __all__ = [
     "CustomInput",
     "Definition",
     "ExprAxis",
+    "ForeignLanguage",
     "Name",
     "RandomInput",
     "Record",
@@ -38,6 +39,8 @@ __all__ = [
 _NAME = re.compile(r"[A-Za-z_]\w*")
 Name = Annotated[str, Field(min_length=1)]
 Size = Annotated[int, Field(ge=0)]
+ForeignLanguage = Literal["cute_dsl", "cutile", "gluon", "helion", "tilelang"]
+"""Kernel languages inside of Python; both benchmarks' solutions may be in any."""
 DType = Literal[
     "float64",
     "float32",

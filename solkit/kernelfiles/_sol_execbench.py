@@ -33,6 +33,7 @@ from solkit.kernelfiles._records import (
     ConstAxis,
     Definition,
     ExprAxis,
+    ForeignLanguage,
     Name,
     Record,
     SolutionRecord,
@@ -78,7 +79,7 @@ class _Workload(WorkloadRecord):
     tolerance: _Tolerance = _Tolerance()
 
 
-_PythonLanguage = Literal["pytorch", "triton", "cute_dsl", "cutile", "cudnn_frontend"]
+_PythonLanguage = Literal["pytorch", "triton", "tlx", "cudnn_frontend", ForeignLanguage]
 _CompiledLanguage = Literal["cutlass", "cudnn", "cublas", "cuda_cpp"]
 _COMPILED = frozenset(_CompiledLanguage.__args__)  # type: ignore[attr-defined]
 

@@ -23,7 +23,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from solkit import userdata
 from solkit.core.parsing import syntax_tree
 from solkit.errors import KernelFileError, UnsupportedError
-from solkit.kernelfiles._source import import_file
+from solkit.kernelfiles._source import advice_to_install, import_file
 
 __all__ = ["BuildFlags", "Solution", "is_fake_device", "of_python_file"]
 
@@ -91,7 +91,8 @@ class Solution:
         except KernelFileError as error:
             cause = error.__cause__
             if isinstance(cause, ModuleNotFoundError) and cause.name and is_fake_device(device):
-                why = f"it imports {cause.name}, which is not installed here"
+                advice = advice_to_install(cause)
+                why = f"it imports {cause.name}, which is not installed here{advice}"
                 return self._refusing_function(why), None
             place = f"{self.path}[{self.entry_file}]"
             raise KernelFileError(error.message, place, error.line) from cause

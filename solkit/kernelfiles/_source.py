@@ -24,6 +24,7 @@ from solkit.core import Params, Space, Value
 from solkit.errors import KernelFileError, ParamsError, SolkitError
 
 __all__ = [
+    "advice_to_install",
     "autotuned_space",
     "autotuner_of",
     "autotuners_elsewhere",
@@ -128,8 +129,7 @@ def blaming_user_code(path: str, doing: str) -> Iterator[None]:
         raise
     except BaseException as error:  # SystemExit etc. end the user's code, not SolKit
         kind, text = type(error).__name__, str(error).strip()
-        if extra := _lacking_language(error):
-            text += f" (pip install 'solkit[{extra}]')"
+        text += advice_to_install(error)
         message = f"{doing} raised {kind}: {text}" if text else f"{doing} raised {kind}"
         message += _place_in_library(error, path)
         raise KernelFileError(message, path, _line_to_blame(error, path)) from error
@@ -139,15 +139,16 @@ _LANGUAGES = {"helion": "helion", "cuda.tile": "cutile", "cutlass": "cute", "til
 """Modules of languages of kernels, and the extras that bring them."""
 
 
-def _lacking_language(error: BaseException) -> str:
-    """Return the extra of a language of kernels that a file needs; empty if it needs none."""
+def advice_to_install(error: BaseException) -> str:
+    """Return, in parentheses, what brings a language of kernels that a file lacks; else nothing."""
     if not isinstance(error, ModuleNotFoundError):
         return ""
     name = error.name or ""
     if name == "cuda":  # the namespace of cuda.tile and others
         frames = traceback.extract_tb(error.__traceback__)
         name = "cuda.tile" if frames and re.search(r"\btile\b", frames[-1].line or "") else name
-    return _LANGUAGES.get(name, "")
+    extras = (extra for module, extra in _LANGUAGES.items() if f"{name}.".startswith(f"{module}."))
+    return next((f" (pip install 'solkit[{extra}]')" for extra in extras), "")
 
 
 def _place_in_library(error: BaseException, path: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,7 +12,7 @@ from folders import SCALE, sol_folder, solution, study, workload, write_json, wr
 
 import solkit
 from solkit import kernelfiles
-from solkit.adapters import nvrtc
+from solkit.adapters import fake_cuda, nvrtc
 from solkit.core import AnalysisStatus, Tolerance
 from solkit.errors import InputError, KernelFileError, ShapeError, UnsupportedError
 from solkit.kernelfiles import _drawing
@@ -344,6 +346,38 @@ def test_a_plain_python_file_is_a_solution(tmp_path, text):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("language", "module", "extra"),
+    [
+        ("cutile", "cuda.tile", "cutile"),
+        ("cute_dsl", "cutlass.cute", "cute"),
+        ("tilelang", "tilelang", "tilelang"),
+        ("helion", "helion", "helion"),
+        ("tlx", "triton.language.extra.tlx", ""),
+    ],
+)
+def test_a_solution_names_what_brings_a_language_that_is_not_installed(
+    tmp_path, monkeypatch, language, module, extra
+):
+    def refuse(name, *_):
+        if name.split(".")[0] == module.split(".")[0]:
+            raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+        return None
+
+    monkeypatch.setattr(sys, "meta_path", [SimpleNamespace(find_spec=refuse), *sys.meta_path])
+    for name in [name for name in sys.modules if name.startswith(module)]:
+        monkeypatch.delitem(sys.modules, name)
+    folder = sol_folder(tmp_path / "p", [workload("a", M=4)])
+    text = f"import {module}\ndef run(x, factor, y):\n    y.copy_(x)\n"
+    mine = solution({"main.py": text}, "main.py::run", languages=[language])
+    loaded = kernelfiles.load(write_json(tmp_path / "mine.json", mine), folder)
+    with fake_cuda.fake_tensors():
+        kernel = loaded.workload({"M": 4}).kernel
+    advice = rf" \(pip install 'solkit\[{extra}\]'\)" if extra else "$"
+    with pytest.raises(UnsupportedError, match=rf"imports {module}, which .* here{advice}"):
+        kernel()
+
+
 @pytest.mark.parametrize("language", ["python", "triton"])
 def test_a_solution_of_before_languages_names_one(tmp_path, language):
     folder = sol_folder(tmp_path / "p", [workload("a", M=4)])
