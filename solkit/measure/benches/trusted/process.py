@@ -26,11 +26,11 @@ from solkit.measure.benches.trusted.timing import (
     Lost,
     shared_numbers,
 )
+from solkit.measure.guarded.processes import ENVIRONMENT, PREPARE
 from solkit.processes.forkserver import Fork, ForkServer
 
 __all__ = ["LostError", "TimingProcess"]
 
-_PREPARE = "solkit.measure.guarded.warming:warm_up"
 _SERVE = "solkit.measure.benches.trusted.timing:serve_descriptors"
 _START_S = 180.0
 _LIMIT_S = 60.0
@@ -68,7 +68,7 @@ class TimingProcess:
         self, device: Device, environment: Mapping[str, str], limit_s: float = _LIMIT_S
     ) -> None:
         self._device, self._environment, self._limit_s = device, dict(environment), limit_s
-        self._server = ForkServer(_PREPARE, {}, borrows=True)
+        self._server = ForkServer(PREPARE, ENVIRONMENT, borrows=True)
         self._now: _Started | None = None
         self._spare: _Started | None = None
         self._asked = 0  # configurations since it started

@@ -93,7 +93,7 @@ from dataclasses import replace
 import served
 from solkit.measure.benches.trusted import process as timing_process
 from solkit.roofline import devices
-timing_process._PREPARE, timing_process._SERVE = "gc:collect", "served:serve"
+timing_process.PREPARE, timing_process._SERVE = "gc:collect", "served:serve"
 device = replace(devices.find("h100-sxm"), uuid="GPU-0")
 with closing(timing_process.TimingProcess(device, {"A": "1"})) as process:
     assert process.start() == served.ENVIRONMENT
