@@ -17,6 +17,7 @@ from solkit.core import (
     CAPTURED_VERSION,
     FACTS_VERSION,
     LOWERED_VERSION,
+    PTX_VERSION,
     Depth,
     Facts,
     Outcome,
@@ -75,9 +76,14 @@ def facts_key(
         triton_version,
         depth.value,
         *((LOWERED_VERSION,) if depth is Depth.LOWERED else ()),
+        *((PTX_VERSION,) if depth is Depth.COMPILED and _has_cuda(tools) else ()),
         *tools,
     )
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _has_cuda(tools: Sequence[str]) -> bool:
+    return any(tool.startswith("CUDA ") for tool in tools)
 
 
 def facts_id(row: Outcome, source: str, depth: Depth = Depth.COMPILED) -> str:

@@ -18,6 +18,7 @@ __all__ = [
     "CAPTURED_VERSION",
     "FACTS_VERSION",
     "LOWERED_VERSION",
+    "PTX_VERSION",
     "SOURCE_DEPTHS",
     "Depth",
     "Facts",
@@ -36,6 +37,12 @@ says of its arguments and its program changes apart from what follows from code.
 
 LOWERED_VERSION = 2
 """Version of the estimates in lowered facts, which their key has in addition."""
+
+PTX_VERSION = 2
+"""Version of what is followed in PTX, which compiled facts of CUDA C++ have in their key in
+addition: products by their factors' pipe, tensors in packed parameters, shares of threads and bulk
+copies count otherwise than in version 1. Facts of Triton's kernels, which are followed in Triton's
+IR, do not change with it."""
 
 
 class Depth(str, enum.Enum):

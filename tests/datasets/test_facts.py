@@ -146,6 +146,20 @@ def test_estimates_of_another_version_have_another_key_and_compiled_facts_keep_t
     assert changed == {Depth.LOWERED}
 
 
+def test_only_keys_of_compiled_cuda_change_with_what_is_followed_in_ptx(monkeypatch):
+    told = {
+        "kernel_id": "0123456789abcdef", "params": {"B": 64}, "shape": {"N": 8},
+        "compute_capability": (9, 0), "sm_count": 132, "triton_version": "3.6.0",
+    }  # fmt: skip
+    tools = {"triton": (), "CUDA C++": ("CUDA 13.0",), "Inductor": ("torch 2.11.0",)}
+    asked = [(name, depth) for name in tools for depth in Depth]
+    keys = [facts_key(**told, tools=tools[name], depth=depth) for name, depth in asked]
+    monkeypatch.setattr("solkit.datasets.facts.PTX_VERSION", 1 << 20)
+    later = [facts_key(**told, tools=tools[name], depth=depth) for name, depth in asked]
+    changed = [what for what, one, other in zip(asked, keys, later, strict=True) if one != other]
+    assert changed == [("CUDA C++", Depth.COMPILED)]
+
+
 def test_cuda_that_is_lowered_has_the_key_of_what_is_compiled():
     told = {"compute_capability": (9, 0), "sm_count": 132, "triton_version": "3.6.0"}
     row = Outcome(
