@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -206,7 +206,9 @@ def _kernels_named(name: str) -> list[Kernel]:
             inside = _family_kernels(path / _PROBLEM)
         else:
             inside = _family_folders(path) or [
-                _lone_kernel(file) for file in sorted(path.glob("*.py"))
+                _lone_kernel(file)
+                for file in sorted(path.glob("*.py"))
+                if _may_be_kernel_file(file)
             ]
         if not inside:
             raise InputError(f"{path} holds no kernel files")
@@ -217,6 +219,40 @@ def _kernels_named(name: str) -> list[Kernel]:
             "'languages', a *.py file or a folder"
         )
     return [_lone_kernel(path)]
+
+
+_FORMS = (
+    *({"reference", "inputs"}, {"kernel"}),
+    *({"Model", "get_inputs"}, {"ModelNew"}),
+    {"LAUNCH"},
+)
+"""Names that a kernel file of each form binds; a candidate alone may have its problem elsewhere."""
+
+
+def _may_be_kernel_file(path: Path) -> bool:
+    """Tell whether a file of a folder has a form of kernel files, or cannot be read.
+
+    Others are modules that kernel files import.
+    """
+    if path.with_suffix(".launch.toml").is_file():
+        return True
+    try:
+        tree = syntax_tree(path.read_text(encoding="utf-8"))
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return True
+    names = set(_bound_names(tree))
+    return "*" in names or any(form <= names for form in _FORMS)
+
+
+def _bound_names(tree: ast.Module) -> Iterator[str]:
+    """Yield the names that the top level of a module may bind; ``*`` for any."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from (alias.asname or alias.name for alias in node.names)
 
 
 def _with_own_family(kernel: Kernel, others: Collection[Kernel]) -> Kernel:

@@ -67,7 +67,10 @@ def record(
         if code:
             _base.print_complaint(f"{program} ended with exit code {code}")
         if not is_recording(folder):
-            raise InputError(f"{program} launched no Triton kernel that could be recorded")
+            raise InputError(
+                f"{program} launched no Triton kernel that could be recorded: it has to run where "
+                "its GPU is, and what Triton's interpreter runs is not recorded"
+            )
         recorded = read_launch_recording(folder)
         kernels = write_kernel_files(recorded)
         _show_kernels(_base.rich_console(), out, recorded, kernels)

@@ -65,9 +65,36 @@ def test_a_file_of_a_family_has_the_family_s_problem(families):
     assert kernel.kernel_id == kernel_id(own, kernel.problem.sha256, "kernel")
 
 
+FORM = "from problems import reference, inputs\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (FORM, ["form", "helper"]),
+        ("def kernel(x): return x\n", ["form", "helper"]),
+        ("class ModelNew: pass\n", ["form", "helper"]),
+        ("class Model: pass\ndef get_inputs(): pass\n", ["form", "helper"]),
+        ("LAUNCH = {}\n", ["form", "helper"]),
+        ("from problems import *\n", ["form", "helper"]),
+        ("def (\n", ["form", "helper"]),  # its error is reported where it is read
+        ("def reference(x): return x\n", ["form"]),
+        ("", ["form"]),
+    ],
+)
+def test_a_folders_modules_without_a_form_of_kernel_files_are_passed_over(tmp_path, text, names):
+    (tmp_path / "form.py").write_text(FORM)
+    (tmp_path / "helper.py").write_text(text)
+    if "def (" in text:
+        with pytest.raises(InputError, match=r"helper\.py:1: "):
+            select_kernels([str(tmp_path)])
+    else:
+        assert [kernel.name for kernel in select_kernels([str(tmp_path)])] == names
+
+
 def test_lone_files(tmp_path):
-    (tmp_path / "scale.py").write_text('KIND = "elementwise"\n')
-    (tmp_path / "add.py").write_text("KIND: str\n")
+    (tmp_path / "scale.py").write_text(FORM + 'KIND = "elementwise"\n')
+    (tmp_path / "add.py").write_text(FORM + "KIND: str\n")
     assert told(select_kernels([str(tmp_path)])) == [
         ("add", "add", "add", "file"),
         ("scale", "scale", "elementwise", "file"),
@@ -79,7 +106,7 @@ def test_lone_files(tmp_path):
 def test_lone_files_of_one_name_are_families_of_their_own(tmp_path):
     for folder, text in (("a", "KIND = 'norm'"), ("b", "KIND = 'norm'"), ("c", "KIND = 'scan'")):
         (tmp_path / folder).mkdir()
-        (tmp_path / folder / "scale.py").write_text(f"{text}\n")
+        (tmp_path / folder / "scale.py").write_text(f"{FORM}{text}\n")
     a, b, c, other = select_kernels(
         [*(str(tmp_path / f) for f in "abc"), str(ZOO / "gelu" / "flat.py")]
     )

@@ -130,6 +130,16 @@ def test_a_bare_kernel_of_one_size_is_described_in_full(tmp_path):
     assert found.candidate.params == {"BLOCK": 1024, "num_warps": 4}
 
 
+def test_a_kernel_whose_launchers_make_their_tensors_is_described_bare(tmp_path):
+    text = HEAD + ADD + "\ndef run(n):\n    x = torch.rand(n)\n"
+    text += "    add_kernel[(1,)](x, x, torch.empty_like(x), n, 64, NEGATE=False)\n"
+    path = tmp_path / "demo.py"
+    path.write_text(text)
+    started = start(str(path), str(tmp_path / "demo_solkit.py"))
+    assert started.chosen == "add_kernel"
+    assert "LAUNCH = {" in started.text
+
+
 def test_an_open_place_of_a_launch_description_is_named(tmp_path):
     found = started(tmp_path, HEAD + ADD.replace("n, BLOCK", "n, m, BLOCK"))
     assert found.todos

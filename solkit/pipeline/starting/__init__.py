@@ -106,7 +106,10 @@ def _complete_file(source: Source) -> StartedFile | None:
 
 
 def _list_candidates(source: Source) -> list[str]:
-    """List what a kernel file can be for, the likeliest first: launchers, classes, bare kernels."""
+    """List what a kernel file can be for, the likeliest first: launchers, classes, bare kernels.
+
+    A launcher that makes its tensors itself, as tests do, takes no inputs: its kernels stand bare.
+    """
     functions = [name for name in source.functions if name in source.launching]
     launchers = _topmost_functions(
         source, [e for e in functions if tensors_of(source, source.functions[e])]
@@ -122,7 +125,7 @@ def _list_candidates(source: Source) -> list[str]:
         modules = [name for name in modules if name in in_use]
     launched = {launch.name for launch in source.launches(source.tree)}
     bare = [name for name in source.entries if name not in launched]
-    return [*launchers, *autograd, *modules, *bare]
+    return [*launchers, *autograd, *modules, *bare] or list(source.entries)
 
 
 def _topmost_functions(source: Source, names: list[str]) -> list[str]:
