@@ -338,3 +338,31 @@ def test_recorded_launches_are_ranked_where_the_budget_cannot_measure_them_all(
     run = form(manifest, BatchSettings(), budget_s, lambda _: None, recorded=recorded)
     run.processes = object() if is_live else None
     assert run._tune_settings().prior is has_prior
+
+
+def test_finals_have_the_searchs_bench_with_other_inputs_and_a_process_that_is_ready(monkeypatch):
+    told = []
+
+    class Bench:
+        def __init__(self, ahead, log, *, tell, process):  # noqa: ARG002 - as the real one
+            told.append(("opened", ahead, process))
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            told.append("closed")
+
+        def renew(self, seed):
+            told.append(("renewed", seed))
+
+    monkeypatch.setattr("solkit.measure.benches.trusted.TrustedBench", Bench)
+    form = importlib.import_module("solkit.pipeline.batch")._Batch
+    run = form(Manifest("", (), Limits()), BatchSettings(), 10.0, lambda _: None)
+    run.processes = SimpleNamespace(ahead="ahead", timing="timing")
+    with run.stack:
+        with run._open_bench(None, object()) as first:
+            pass
+        with run._open_bench(None, object(), seed=1) as second:
+            assert second is first
+    assert told == [("opened", "ahead", "timing"), ("renewed", 1), "closed"]
