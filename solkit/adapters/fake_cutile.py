@@ -23,6 +23,7 @@ from solkit.adapters.cutile import (
     common_constraint,
     compiler_options,
 )
+from solkit.adapters.cutile_configs import choose_config, cutile_tuner, kernel_name, result_of
 from solkit.adapters.fake_cuda import user_line
 from solkit.adapters.triton_compiler import Specialisation
 from solkit.errors import UnsupportedError
@@ -58,9 +59,8 @@ def install(module: Any, record: Record) -> None:
     """
     versions.warn_if_untested("cuda-tile", importlib.metadata.version("cuda-tile"))
     module.launch = partial(_launch, record)
-    search = partial(_search, record)
     tune: Any = importlib.import_module("cuda.tile.tune")
-    tune.exhaustive_search = search
+    tune.exhaustive_search, tune.is_faked = _search, True
 
 
 def _launch(
@@ -84,7 +84,6 @@ def _launch(
 
 
 def _search(
-    record: Record,
     search_space: Sequence[Any],
     stream: Any,
     grid_fn: Callable[[Any], Sequence[int]],
@@ -93,14 +92,18 @@ def _search(
     hints_fn: Callable[[Any], Mapping[str, Any]] | None = None,
     **options: Any,
 ) -> Any:
-    """``cuda.tile.tune.exhaustive_search``: nothing is timed, the first configuration is taken."""
-    del record, stream, grid_fn, kernel, args_fn, hints_fn, options
-    tune = importlib.import_module("cuda.tile.tune")
-    configs = list(search_space)
-    best = tune.Measurement(config=configs[0], mean_us=1.0, num_samples=1, error_margin_us=0.0)
-    which = f"{len(configs)} configurations, showing the first: {configs[0]}"
-    launch_recording.add_remark(f"{user_line()}: cuda.tile.tune: {which}")
-    return tune.TuningResult(best=best, successes=(best,), failures=())
+    """``cuda.tile.tune.exhaustive_search``: a configuration is chosen, none is timed."""
+    del stream, grid_fn, args_fn, hints_fn, options
+    seen, steps = launch_recording.current_recording(), launch_recording.current_steps()
+    configs, name = list(search_space), kernel_name(kernel)
+    if steps is not None:
+        steps.mark_unrepeatable("cuda.tile.tune chooses by the parameters")
+    config = choose_config(configs, seen.params if seen else {}, name)
+    if seen is not None:
+        seen.tuners.setdefault(name, cutile_tuner(configs))
+    which = f"{len(configs)} configurations, showing {config}"
+    launch_recording.add_remark(f"{user_line()}: cuda.tile.tune on {name}: {which}")
+    return result_of(config)
 
 
 def _specialisation(kernel: Any, args: Sequence[Any]) -> Specialisation:

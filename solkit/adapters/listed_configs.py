@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from solkit.core import Value
+from solkit.errors import ParamsError
 
-__all__ = ["ListedConfig", "ListedTuner"]
+__all__ = ["ListedConfig", "ListedTuner", "index_of_params"]
+
+_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -42,3 +45,24 @@ class ListedTuner:
     def of(cls, configs: Iterable[Mapping[str, Value]]) -> ListedTuner:
         """Return the tuner of configurations."""
         return cls(tuple(map(ListedConfig, configs)))
+
+
+def index_of_params(
+    configs: Sequence[Mapping[str, Value]], params: Mapping[str, Value], tuner: str
+) -> int:
+    """Return which configuration is the first with the requested values.
+
+    Args:
+        configs: as parameters.
+        params: some may be other kernels'.
+        tuner: what has the configurations, for the error.
+
+    Raises:
+        ParamsError: none has them.
+    """
+    own = {key: value for key, value in params.items() if any(key in c for c in configs)}
+    for index, config in enumerate(configs):
+        if all(config.get(key) == value for key, value in own.items()):
+            return index
+    listed = "; ".join(str(dict(config)) for config in configs[:_SHOWN])
+    raise ParamsError(f"{tuner} has no configuration with {own}; it has: {listed}")

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
-from solkit.adapters.listed_configs import ListedTuner
+from solkit.adapters.listed_configs import ListedTuner, index_of_params
 from solkit.core import Value
-from solkit.errors import ParamsError
 
 __all__ = ["choose_config", "restrict_tilelang", "tilelang_tuner", "uses_tilelang"]
 
@@ -38,14 +37,9 @@ def choose_config(
     Raises:
         ParamsError: none has them.
     """
-    own = {key: value for key, value in params.items() if any(key in c for c in configs)}
-    for config in configs:
-        if all(config.get(key) == value for key, value in own.items()):
-            return config
-    listed = "; ".join(str(_plain(config)) for config in configs[:8])
-    raise ParamsError(
-        f"tilelang.autotune on {name} has no configuration with {own}; it has: {listed}"
-    )
+    return configs[
+        index_of_params(list(map(_plain, configs)), params, f"tilelang.autotune on {name}")
+    ]
 
 
 def uses_tilelang() -> bool:

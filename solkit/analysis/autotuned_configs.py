@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from solkit.adapters import fake_cuda, fake_triton
+from solkit.adapters.cutile_configs import uses_cutile_search
 from solkit.adapters.fake_triton import Recording
 from solkit.adapters.helion_configs import uses_helion
 from solkit.adapters.listed_configs import ListedTuner
@@ -27,13 +28,13 @@ def find_launched_space(loaded: LoadedKernel) -> None:
     """Give a candidate without a space that of the autotuned kernels that it launches.
 
     It is called at the first shape, on fake tensors, if a package that it imports has any, or if it
-    imports Helion, whose kernels have a space at a shape. Helion's first configuration is what the
+    imports a language whose kernels have a space at a shape. The first configuration is what the
     candidate has.
     """
     candidate, problem = loaded.description.candidate, loaded.description.problem
     if candidate is None or candidate.space.values:
         return
-    if not autotuners_elsewhere(()) and not uses_helion() and not uses_tilelang():
+    if not (autotuners_elsewhere(()) or uses_helion() or uses_tilelang() or uses_cutile_search()):
         return
     seen = _launched(loaded, problem.shapes[0])
     tuners = list(seen.tuners.values()) if seen is not None else []

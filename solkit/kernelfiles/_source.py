@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from solkit.adapters.cutile_configs import restrict_cutile
 from solkit.adapters.helion_configs import restrict_helion
 from solkit.adapters.tilelang_configs import restrict_tilelang
 from solkit.core import Params, Space, Value
@@ -233,6 +234,7 @@ def restrict_autotuners(
     others = {name: value for name, value in params.items() if name not in own_names}
     restricted = restrict_helion(_modules_of_file(module), others)
     restricted |= restrict_tilelang(_modules_of_file(module), others)
+    restricted |= restrict_cutile(_modules_of_file(module), others)
     lacking: list[str] = []
     matched = False
     own = _autotuners(module)
