@@ -83,8 +83,8 @@ def _declared_params(tree: ast.Module | None) -> dict[str, bool] | None:
         return None
     if any("autotune" in name for name in _names_used(tree)):
         return None  # configurations of autotuners are parameters too
-    if not {"helion", "tilelang"}.isdisjoint(_imported_packages(tree)):
-        return None  # and those of Helion's and TileLang's kernels
+    if not {"helion", "tilelang", "cuda"}.isdisjoint(_imported_packages(tree)):
+        return None  # and those of Helion's, TileLang's and cuTile's (cuda.tile) kernels
     keywords = [argument.arg for argument in kernel.args.kwonlyargs]
     spaces = [
         statement.value
