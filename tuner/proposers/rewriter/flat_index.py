@@ -36,6 +36,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     render_code,
     replace_each,
     single_assignment,
+    statements_of,
     substitute_names,
     with_body,
 )
@@ -45,6 +46,9 @@ __all__ = ["Unflatten"]
 _ROWS, _COLUMNS = (1, 2, 4, 8, 16, 32, 64, 128), (16, 32, 64, 128, 256, 512)
 _FEW, _MANY = 32, 64
 _MOST_DIVISORS = 2
+_RANGES = ("range", "tl.range", "tl.static_range")
+_ROUNDS = 2
+_FILLS = ("tl.zeros", "tl.full")
 _OTHERS = (
     "tl.sum",
     "tl.max",
@@ -61,8 +65,9 @@ class Unflatten:
     """A flat index that is divided by a size becomes a tile of rows and columns of that size.
 
     Applies where a program's block is one range of an axis of the grid, all that follows from it is
-    elementwise, and somewhere it is divided by a size, or the rest is taken. What is read along
-    another axis than what is written then goes through a tile, and neighbours share a program.
+    elementwise, in loops too, and somewhere it is divided by a size, or the rest is taken. What is
+    read along another axis than what is written then goes through a tile, and neighbours share a
+    program.
     """
 
     kind = "unflatten"
@@ -103,7 +108,7 @@ def _flat_index(launch: Launch) -> _Flat | None:
     """Return the flat index of a function that is elementwise in it; ``None`` for other forms."""
     function = launch.function
     ranges = calls_within(function.node, "tl.arange")
-    is_plain = all(isinstance(s, cst.SimpleStatementLine) for s in function.body)
+    is_plain = all(map(_is_plain, function.body))
     subscripts = any(
         isinstance(node, cst.Subscript) for s in function.body for node in nodes_within(s)
     )
@@ -125,6 +130,14 @@ def _flat_index(launch: Launch) -> _Flat | None:
         if len(own) == 1 and total is not None and block in function.constants:
             return _Flat(binding.target, axis, block, render_code(total))
     return None
+
+
+def _is_plain(statement: cst.BaseStatement) -> bool:
+    """Tell whether a statement is simple, or a loop of such ones over a range."""
+    if isinstance(statement, cst.For) and statement.orelse is None:
+        is_range = called_name(statement.iter) in _RANGES
+        return is_range and all(map(_is_plain, statements_of(statement)))
+    return isinstance(statement, cst.SimpleStatementLine)
 
 
 def _scalar_values(launch: Launch) -> dict[str, cst.BaseExpression]:
@@ -240,20 +253,36 @@ class _Tiling:
             f"{flat.name} = {row} * {size} + {column}",
         ]
         self._within = {row: {row}, column: {column}, flat.name: {row, column}}
+        statements: list[cst.BaseStatement] | None = None
+        for _ in range(_ROUNDS):  # a loop hands on what later statements assign
+            statements = self._tiled(self._launch.function.body, head)
+        if statements is None:
+            return None
+        return _without_unused(statements, flat.block)
+
+    def _tiled(
+        self, body: Sequence[cst.BaseStatement], head: Sequence[str]
+    ) -> list[cst.BaseStatement] | None:
+        """Return statements over the tile; ``None`` if an access cannot be kept within it."""
         statements: list[cst.BaseStatement] = []
-        for statement in self._launch.function.body:
+        for statement in body:
             binding = single_assignment(statement)
-            if binding is not None and binding.target == flat.name:
+            if binding is not None and binding.target == self._flat.name:
                 statements += [parse_statement(line) for line in head]
                 continue
-            changed = self._narrowed(self._divided(statement))
+            if isinstance(statement, cst.For):
+                inner = self._tiled(statements_of(statement), head)
+                changed = None if inner is None else with_body(statement, inner)
+            else:
+                changed = self._narrowed(self._divided(statement))
             if changed is None:
                 return None
             statements.append(changed)
             binding = single_assignment(changed)
             if binding is not None:
-                self._within[binding.target] = self._axes_of(binding.value)
-        return _without_unused(statements, flat.block)
+                axes = self._axes_of(binding.value) | self._within.get(binding.target, set())
+                self._within[binding.target] = axes
+        return statements
 
     def _axes_of(self, node: cst.CSTNode) -> set[str]:
         """Return which of the tile's axes an expression varies along."""
@@ -266,11 +295,24 @@ class _Tiling:
         while pending:
             node = pending.pop()
             swapped = self._division(node) if isinstance(node, cst.BinaryOperation) else ""
-            if swapped:
+            shape = self._filled_shape(node)
+            if shape is not None:
+                pairs.append((shape, parse_expression(f"({self._high}, {self._wide})")))
+            elif swapped:
                 pairs.append((node, parenthesized(parse_expression(swapped))))
             else:
                 pending += child_nodes(node)
         return replace_each(statement, pairs)
+
+    def _filled_shape(self, node: cst.CSTNode) -> cst.BaseExpression | None:
+        """Return the shape of a block that is filled and as long as the flat one; else ``None``."""
+        if called_name(node) not in _FILLS:
+            return None
+        shape = argument_of(cst.ensure_type(node, cst.Call), 0, "shape")
+        is_flat = isinstance(shape, (cst.Tuple, cst.List)) and len(shape.elements) == 1
+        if not is_flat or not isinstance(shape, (cst.Tuple, cst.List)):
+            return None
+        return shape if render_code(shape.elements[0].value) == self._flat.block else None
 
     def _division(self, node: cst.BinaryOperation) -> str:
         """Return what a division of the flat index is of the tile; empty for other operations."""

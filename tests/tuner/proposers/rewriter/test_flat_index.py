@@ -176,3 +176,61 @@ def test_chains_of_tiles_become_one_launch(is_right):
 )
 def test_tiles_that_are_read_otherwise_stay_apart(old, new):
     assert not variants(FuseLaunches(), TILES.replace(old, new), M=21, N=37)
+
+
+WINDOWS = """
+def reference(x):
+    return torch.nn.functional.max_pool2d(x[None], 3, 2, 1)[0]
+
+
+def inputs(N=2, H=19, W=23, device="cuda"):
+    return (torch.randn(N, H, W, device=device),)
+
+
+@triton.jit
+def pool(x_ptr, y_ptr, total, H, W, OH, OW, K: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    ok = at < total
+    column = at % OW
+    row = (at // OW) % OH
+    image = at // (OW * OH)
+    best = tl.full([BLOCK], float("-inf"), tl.float32)
+    for i in range(K):
+        for j in tl.static_range(K):
+            h = row * 2 + i - 1
+            w = column * 2 + j - 1
+            inside = ok & (h >= 0) & (h < H) & (w >= 0) & (w < W)
+            v = tl.load(x_ptr + image * H * W + h * W + w, mask=inside, other=float("-inf"))
+            best = tl.maximum(best, v)
+    tl.store(y_ptr + at, best, mask=ok)
+
+
+def kernel(x):
+    N, H, W = x.shape
+    OH, OW = (H + 1) // 2, (W + 1) // 2
+    y = torch.empty((N, OH, OW), device=x.device)
+    total = N * OH * OW
+    pool[(triton.cdiv(total, 32),)](x, y, total, H, W, OH, OW, K=3, BLOCK=32)
+    return y
+"""
+
+
+def test_windows_of_a_flat_index_become_windows_of_a_tile(is_right):
+    shape = {"N": 2, "H": 19, "W": 23}
+    source = variants(Unflatten(), WINDOWS, **shape)[0]
+    assert "tl.full((BLOCK_R, BLOCK_C)" in source
+    assert "% OW" not in source
+    assert is_right(source, WINDOWS, **shape)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("for i in range(K):", "for i in tl.arange(0, K):"),
+        ("            best = tl.maximum(best, v)", "            best = tl.max(v)"),
+        ("tl.full([BLOCK],", "tl.full([BLOCK + 0],"),
+    ],
+)
+def test_loops_and_blocks_of_other_forms_stay_flat(old, new):
+    assert WINDOWS.count(old) == 1
+    assert not variants(Unflatten(), WINDOWS.replace(old, new), N=2, H=19, W=23)
