@@ -5,6 +5,7 @@ writes a file so that it does the same in that form. What it cannot read stays a
 
 * A body on the line of its ``def`` or ``if`` gets lines of its own.
 * Classes that only launch become functions (`host_classes`).
+* Arguments that Python unpacks are written out (`star_arguments`).
 * A launcher's own functions, and Triton functions that a kernel calls, are inlined.
 * Configurations of ``triton.autotune`` become arguments: the first one, since SolKit tunes sizes.
 * ``while i < n: ...; i += step`` becomes a loop over a range.
@@ -48,6 +49,7 @@ from solkit.tuner.proposers.rewriter.launch_copies import (
     without_decided_branches,
     without_host_loops,
 )
+from solkit.tuner.proposers.rewriter.star_arguments import with_plain_arguments
 
 __all__ = ["canonical_form"]
 
@@ -59,9 +61,10 @@ def canonical_form(source: str) -> str:
         tree = cst.parse_module(source)
     except cst.ParserSyntaxError:
         return source
-    changes = (_in_lines, with_plain_functions, with_inlined_launchers, with_inlined_helpers)
+    changes = (_in_lines, with_plain_arguments, with_plain_functions, with_plain_arguments)
     own = (without_host_loops, with_own_functions, without_decided_branches)
-    for change in (*changes, _with_first_configuration, *own):
+    inlined = (with_inlined_launchers, with_inlined_helpers)
+    for change in (*changes, *inlined, _with_first_configuration, *own):
         tree = change(tree)
     text = read_module(tree)
     if text is None:

@@ -1,0 +1,65 @@
+"""Arguments of a launch that Python unpacks."""
+
+from __future__ import annotations
+
+import pytest
+from rewriting import HEADER
+
+from solkit.tuner.proposers.rewriter._parse import parse_kernel, render_code
+from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
+
+FILE = """
+@triton.jit
+def copy(x_ptr, y_ptr, sxm, sxn, sym, syn, M, N: tl.constexpr):
+    at = tl.program_id(0) * sxm + tl.arange(0, N) * sxn
+    tl.store(y_ptr + tl.program_id(0) * sym + tl.arange(0, N) * syn, tl.load(x_ptr + at))
+
+
+def kernel(x):
+    M, N = x.shape
+    y = torch.empty((M, N), device=x.device)
+    copy[(M,)](x, y, *x.stride(), *y.stride(), M, N=N)
+    return y
+"""
+
+
+def arguments(source):
+    (launch,) = parse_kernel(canonical_form(HEADER + source)).launches
+    return [render_code(value) for value in launch.arguments.values()]
+
+
+PLAIN = ["x", "y", *(f"{t}.stride({i})" for t in "xy" for i in (0, 1)), "M", "N"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", ""),
+        ("torch.empty((M, N), device=x.device)", "torch.empty_like(x)"),
+        ("torch.empty((M, N), device=x.device)", "torch.empty(M, N, device=x.device)"),
+        ("torch.empty((M, N), device=x.device)", "x.clone()"),  # the parameters that are left
+    ],
+)
+def test_strides_are_written_out(old, new):
+    assert arguments(FILE.replace(old, new) if old else FILE) == PLAIN
+
+
+def test_sizes_are_written_out():
+    source = FILE.replace("*y.stride(), M, N=N", "*y.shape, M, N=N")
+    assert arguments(source) == [*PLAIN[:4], "y.shape[0]", "y.shape[1]", "M", "N"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            "M, N = x.shape\n    y = torch.empty((M, N),",
+            "M, N = len(x), 4\n    y = x.new_empty((M, N),",
+        ),
+        ("*x.stride()", "*strides"),
+        ("*x.stride(), *y.stride(), M, N=N", "*x.stride(), *y.stride(), **sizes"),
+    ],
+)
+def test_what_is_not_known_stays(old, new):
+    assert FILE.count(old) == 1
+    assert not parse_kernel(canonical_form(HEADER + FILE.replace(old, new))).launches

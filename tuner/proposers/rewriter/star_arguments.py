@@ -1,0 +1,120 @@
+"""``*x.stride()`` in a launch becomes an argument for each axis, where the number of axes is known.
+
+It follows from ``B, H, S, D = x.shape``, from how the tensor is allocated, or from how many
+parameters the other arguments leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    called_name,
+    calls_within,
+    launcher_definition,
+    nodes_within,
+    parse_expression,
+    read_module,
+    render_code,
+    replace_each,
+)
+
+__all__ = ["with_plain_arguments"]
+
+_SIZED = ("torch.empty", "torch.zeros", "torch.ones")
+_MOST_STEPS = 5  # of tensors that are allocated like others
+
+
+def with_plain_arguments(tree: cst.Module) -> cst.Module:
+    """Return the module whose launches have no arguments that Python unpacks, where possible."""
+    text = read_module(tree)
+    if text is None:
+        return tree
+    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    for launcher in tree.body:
+        if isinstance(launcher, cst.FunctionDef) and launcher.name.value not in text.functions:
+            pairs += _plain_launches(launcher, text.functions)
+    return replace_each(tree, pairs) if pairs else tree
+
+
+def _plain_launches(
+    launcher: cst.FunctionDef, functions: Mapping[str, JitFunction]
+) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
+    for call in calls_within(launcher):
+        is_launch = isinstance(call.func, cst.Subscript)
+        name = render_code(call.func.value) if isinstance(call.func, cst.Subscript) else ""
+        if is_launch and name in functions and any(arg.star for arg in call.args):
+            args = _plain_args(call, functions[name], launcher)
+            if args is not None:
+                yield call, call.with_changes(args=args)
+
+
+def _plain_args(
+    call: cst.Call, function: JitFunction, launcher: cst.FunctionDef
+) -> list[cst.Arg] | None:
+    """Return a launch's arguments, each for one parameter; ``None`` if a number is not known."""
+    ranks = [_rank(_unpacked(arg), launcher) if arg.star == "*" else 1 for arg in call.args]
+    tensors = {_unpacked(arg) for arg in call.args if arg.star == "*"}
+    if any(arg.star == "**" for arg in call.args) or "" in tensors:
+        return None
+    if ranks.count(None) == 1:
+        keywords = {arg.keyword.value for arg in call.args if arg.keyword is not None}
+        fixed = len(function.params) - len(keywords & set(function.params))
+        plain = sum(arg.keyword is None for arg in call.args) - 1
+        rest = fixed - plain - sum((rank or 1) - 1 for rank in ranks)
+        ranks[ranks.index(None)] = rest if rest > 0 else None
+    args: list[cst.Arg] = []
+    for arg, rank in zip(call.args, ranks, strict=True):
+        if rank is None:
+            return None
+        args += _expanded(arg, rank) if arg.star else [arg]
+    return args
+
+
+def _unpacked(arg: cst.Arg) -> str:
+    """Return the tensor whose sizes or strides an argument unpacks; empty for others."""
+    value = arg.value
+    if isinstance(value, cst.Call) and not value.args and isinstance(value.func, cst.Attribute):
+        is_sizes = value.func.attr.value in ("stride", "size")
+        return render_code(value.func.value) if is_sizes else ""
+    is_shape = isinstance(value, cst.Attribute) and value.attr.value == "shape"
+    return render_code(value.value) if is_shape and isinstance(value, cst.Attribute) else ""
+
+
+def _expanded(arg: cst.Arg, rank: int) -> list[cst.Arg]:
+    """Return ``x.stride(0), x.stride(1)`` for ``*x.stride()``, and likewise for sizes."""
+    code = render_code(arg.value)
+    forms = [f"{code}[{i}]" if code.endswith("shape") else f"{code[:-1]}{i})" for i in range(rank)]
+    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    args = [cst.Arg(parse_expression(form), comma=comma) for form in forms]
+    return [*args[:-1], args[-1].with_changes(comma=arg.comma)]
+
+
+def _rank(tensor: str, launcher: cst.FunctionDef, steps: int = _MOST_STEPS) -> int | None:
+    """Return how many axes a tensor of a launcher has; ``None`` if the launcher does not say."""
+    for node in nodes_within(launcher) if tensor else ():
+        if isinstance(node, cst.Assign) and render_code(node.value) in (
+            f"{tensor}.shape",
+            f"{tensor}.size()",
+        ):
+            target = node.targets[0].target
+            if isinstance(target, cst.Tuple) and all(
+                isinstance(element, cst.Element) for element in target.elements
+            ):
+                return len(target.elements)
+    definition = launcher_definition(tensor, launcher) if tensor.isidentifier() else None
+    if not isinstance(definition, cst.Call) or not steps or not definition.args:
+        return None
+    first = definition.args[0].value
+    if called_name(definition).endswith("_like"):
+        return _rank(render_code(first), launcher, steps - 1)
+    if called_name(definition) not in _SIZED or any(arg.star for arg in definition.args):
+        return None
+    if isinstance(first, (cst.Tuple, cst.List)):
+        plain = all(isinstance(element, cst.Element) for element in first.elements)
+        return len(first.elements) if plain else None
+    sizes = [arg for arg in definition.args if arg.keyword is None]
+    return len(sizes) if len(sizes) > 1 else None  # one may be a tuple
