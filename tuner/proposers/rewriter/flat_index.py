@@ -272,7 +272,9 @@ class _Tiling:
                 continue
             if isinstance(statement, cst.For):
                 inner = self._tiled(statements_of(statement), head)
-                changed = None if inner is None else with_body(statement, inner)
+                changed: cst.BaseStatement | None = (
+                    None if inner is None else with_body(statement, inner)
+                )
             else:
                 changed = self._narrowed(self._divided(statement))
             if changed is None:
