@@ -183,12 +183,19 @@ class TritonFunctions:
         if mask.sizes and not pointer.sizes:
             pointer = replace(pointer, sizes=mask.sizes, steps=(0.0,) * len(mask.sizes))
         shares = expanded_shares(mask, len(pointer.sizes))
-        share = functools.reduce(operator.mul, shares, 1.0)
         lanes = shares[-len(pointer.sizes) :] if pointer.sizes else ()
-        run = contiguous_elements(pointer, lanes)
+        self._record_access(kind, pointer, contiguous_elements(pointer, lanes), shares, named)
+        if kind == "store":
+            return UNKNOWN
+        return self._loaded(pointer) if kind == "load" else self._unread(pointer)
+
+    def _record_access(
+        self, kind: str, pointer: Value, run: float, shares: Sequence[float], named: Named
+    ) -> None:
+        """Record an access of a pointer's elements in contiguous runs, of which shares are read."""
         self._recorder.record(
             kind,
-            pointer.elements * share,
+            pointer.elements * functools.reduce(operator.mul, shares, 1.0),
             width=pointer.width,
             details=Details(
                 lanes=pointer.elements,
@@ -197,9 +204,6 @@ class TritonFunctions:
                 hint=_hint_of(named),
             ),
         )
-        if kind == "store":
-            return UNKNOWN
-        return self._loaded(pointer) if kind == "load" else self._unread(pointer)
 
     def _loaded(self, pointer: Value) -> Value:
         numbers = known_integers(pointer) if pointer.is_integer else None
@@ -225,18 +229,7 @@ class TritonFunctions:
         numbers = tuple(item.number for item in starts) if starts else pointer.places
         shares = _shares_inside(pointer, numbers) if is_descriptor or _checks(named) else ()
         shares = shares or (1.0,) * len(pointer.sizes)
-        run = contiguous_elements(pointer, shares)
-        self._recorder.record(
-            kind,
-            pointer.elements * functools.reduce(operator.mul, shares, 1.0),
-            width=pointer.width,
-            details=Details(
-                lanes=pointer.elements,
-                run=run,
-                sectors=sector_share(pointer, run),
-                hint=_hint_of(named),
-            ),
-        )
+        self._record_access(kind, pointer, contiguous_elements(pointer, shares), shares, named)
         return UNKNOWN if kind == "store" else self._unread(pointer)
 
     def _multiply(self, name: str, arguments: list[Value], named: Named) -> Value:

@@ -122,7 +122,7 @@ def modelled_time_ms(analysis: Analysis) -> float | None:
 def _time_change(before: Analysis, after: Analysis) -> Iterator[Change]:
     one, other = modelled_time_ms(before), modelled_time_ms(after)
     if one and other:
-        yield from _grown(_Place("", ""), "time", one, other, duration, "modelled time")
+        yield from _figure_change(_Place("", ""), "time", (one, other), duration, "modelled time")
 
 
 def _launch_changes(
@@ -193,19 +193,21 @@ def _resource_changes(
     )
     for name, was, now, words in counts:
         if was is not None and now is not None:
-            yield from _grown(place, name, was, now, _plain, words)
+            yield from _figure_change(place, name, (was, now), _plain, words)
     if one.shared_bytes is not None and other.shared_bytes is not None:
         sizes = one.shared_bytes, other.shared_bytes
-        yield from _grown(place, "shared_memory", *sizes, _bytes, "shared memory per block")
+        yield from _figure_change(place, "shared_memory", sizes, _bytes, "shared memory per block")
     if before.occupancy and after.occupancy:
         shares = before.occupancy.fraction, after.occupancy.fraction
-        yield from _shrunk(place, "occupancy", *shares, _per_cent, "occupancy")
+        yield from _figure_change(
+            place, "occupancy", shares, _per_cent, "occupancy", is_worse_if_larger=False
+        )
     if one.requests and other.requests:
         barriers = one.requests.barriers, other.requests.barriers
-        yield from _grown(place, "barriers", *barriers, _plain, "barriers of a block")
+        yield from _figure_change(place, "barriers", barriers, _plain, "barriers of a block")
     if before.demand and after.demand and not _guesses_of_one(before.demand, after.demand):
         moved = _dram_bytes(before.demand), _dram_bytes(after.demand)
-        yield from _grown(place, "traffic", *moved, _bytes, "bytes from and to DRAM")
+        yield from _figure_change(place, "traffic", moved, _bytes, "bytes from and to DRAM")
 
 
 def _guesses_of_one(before: Demand, after: Demand) -> set[str]:
@@ -233,9 +235,11 @@ def _code_changes(place: _Place, before: KernelAnalysis, after: KernelAnalysis) 
         words = "a trip of the loop " + ("waits for its own loads" if worse else "waits no more")
         yield Change("pipeline", place.launch, "", *trips, worse, None, words)
     if abs(trips[1] - trips[0]) >= _TRIPS:
-        yield from _grown(place, "waits", *trips, _plain, "waits for memory per trip of the loops")
+        yield from _figure_change(
+            place, "waits", trips, _plain, "waits for memory per trip of the loops"
+        )
     sizes = _hot_instructions(one), _hot_instructions(other)
-    yield from _grown(place, "instructions", *sizes, _plain, "machine instructions in loops")
+    yield from _figure_change(place, "instructions", sizes, _plain, "machine instructions in loops")
 
 
 def _tensor_change(
@@ -311,7 +315,9 @@ def _access_changes(name: str, before: KernelAnalysis, after: KernelAnalysis) ->
         is_known = guessed.isdisjoint((*one[key].lines, *other[key].lines))
         yield from _changes_of_traffic(place, kind, one[key], other[key], is_known)
     passes = _extra_passes(before.demand), _extra_passes(after.demand)
-    yield from _grown(_Place(name, ""), "bank_conflicts", *passes, _plain, "extra passes of banks")
+    yield from _figure_change(
+        _Place(name, ""), "bank_conflicts", passes, _plain, "extra passes of banks"
+    )
 
 
 def _extra_passes(demand: Demand) -> int:
@@ -350,41 +356,36 @@ def _changes_of_traffic(
         yield Change("pipeline", place.launch, place.place, *shares, worse, None, words)
     if before.vector_bytes and after.vector_bytes:
         widths = before.vector_bytes, after.vector_bytes
-        yield from _shrunk(
-            place, "vector_width", *widths, _bytes, "bytes of a thread's instruction"
+        yield from _figure_change(
+            place,
+            "vector_width",
+            widths,
+            _bytes,
+            "bytes of a thread's instruction",
+            is_worse_if_larger=False,
         )
     sectors = before.sectors, after.sectors
     if is_known:
-        yield from _grown(place, "sectors", *sectors, _plain, "sectors of 32 bytes")
+        yield from _figure_change(place, "sectors", sectors, _plain, "sectors of 32 bytes")
 
 
 # --------------------------------------------------------------------------------------- figures
 
 
-def _grown(
+def _figure_change(
     place: _Place,
     name: str,
-    before: float,
-    after: float,
+    values: tuple[float, float],
     write: Callable[[float], str],
     words: str,
+    *,
+    is_worse_if_larger: bool = True,
 ) -> Iterator[Change]:
-    """Yield a change of a figure that is worse if it is larger."""
+    """Yield the change of a figure, before and after, if it is one."""
+    before, after = values
+    factor = _ratio(after, before) if is_worse_if_larger else _ratio(before, after)
     sentence = f"{words} {write(before)} → {write(after)}"
-    yield from _varied(place, name, (before, after), _ratio(after, before), sentence)
-
-
-def _shrunk(
-    place: _Place,
-    name: str,
-    before: float,
-    after: float,
-    write: Callable[[float], str],
-    words: str,
-) -> Iterator[Change]:
-    """Yield a change of a figure that is worse if it is smaller."""
-    sentence = f"{words} {write(before)} → {write(after)}"
-    yield from _varied(place, name, (before, after), _ratio(before, after), sentence)
+    yield from _varied(place, name, values, factor, sentence)
 
 
 def _varied(

@@ -19,6 +19,7 @@ __all__ = [
     "CustomKernel",
     "Device",
     "Explain",
+    "GpuQueues",
     "Gpus",
     "InUse",
     "Json",
@@ -80,14 +81,13 @@ def device_names() -> list[str]:
 
 
 ADVANCED = "Advanced options"
+"""The panel of options that few need, in help pages."""
 
 
 def advanced(*names: str, **settings: Any) -> Any:
     """Return an option that help shows in the panel of advanced ones; arguments are typer's."""
     return typer.Option(*names, rich_help_panel=ADVANCED, **settings)
 
-
-"""The panel of options that few need, in help pages."""
 
 Kernel = Annotated[
     str, typer.Argument(metavar="KERNEL", help="The kernel file, or a problem folder.")
@@ -113,6 +113,12 @@ Gpus = Annotated[
     typer.Option(
         metavar="all|N|cuda:0,...",
         help="Measure on several GPUs of this machine, a worker process each.",
+    ),
+]
+GpuQueues = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="cuda:N", help="GPU to measure on; repeatable, a queue each. Default: the first."
     ),
 ]
 Ray = Annotated[

@@ -24,16 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["mcp"]
 
-_On = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="cuda:N", help="GPU to measure on; repeatable, a queue each. Default: the first."
-    ),
-]
-_Recorded = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Replay a store or a log instead of measuring."),
-]
 _State = Annotated[
     str | None,
     typer.Option(metavar="FOLDER", help="Folder of the jobs. Default: one that ends with it."),
@@ -42,8 +32,8 @@ _State = Annotated[
 
 def mcp(
     device: _options.Device = None,
-    on: _On = None,
-    recorded: _Recorded = None,
+    on: _options.GpuQueues = None,
+    recorded: _options.Recorded = None,
     state: _State = None,
     sandbox: _options.Sandbox = False,
     log: _options.Log = None,

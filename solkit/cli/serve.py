@@ -34,16 +34,6 @@ _TokenFile = Annotated[
 _TokenEnv = Annotated[
     str | None, typer.Option(metavar="NAME", help="Environment variable with an access token.")
 ]
-_Gpus = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="cuda:N", help="GPU to measure on; repeatable, a queue each. Default: the first."
-    ),
-]
-_Recorded = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Replay a store or a log instead of measuring."),
-]
 _State = Annotated[
     str | None,
     typer.Option(metavar="FOLDER", help="Folder of the jobs. Default: in your data folder."),
@@ -72,8 +62,8 @@ def serve(
     token_file: _TokenFile = None,
     token_env: _TokenEnv = None,
     device: _options.Device = None,
-    on: _Gpus = None,
-    recorded: _Recorded = None,
+    on: _options.GpuQueues = None,
+    recorded: _options.Recorded = None,
     state: _State = None,
     max_body: _MaxBody = 1 << 20,
     max_queue: _MaxQueue = 1000,
