@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not is_available():
         print("aa: there is no GPU to time on", file=sys.stderr)
         return 2
-    kernels = [each for each in KERNELS if not options.only or each.name in options.only]
+    kernels = [kernel for kernel in KERNELS if not options.only or kernel.name in options.only]
     document = run(kernels, options.pairs, options.budget, options.out, console)
     return show(document, console)
 
@@ -136,7 +136,7 @@ def run(kernels: Sequence[Kernel], pairs: int, budget_s: float, out: Path, conso
     created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     document: Row = {"schema": SCHEMA, "created": created, "pairs": pairs, "budget_s": budget_s}
     document |= {"environment": environment()}
-    document |= {"kernels": [asdict(each) for each in kernels], "rows": []}
+    document |= {"kernels": [asdict(kernel) for kernel in kernels], "rows": []}
     at_once = max(1, math.ceil(pairs / len(kernels) / ROUNDS))
     for number in range(ROUNDS):
         with Session() as session:
@@ -199,13 +199,15 @@ def by_peers(kernels: Sequence[Kernel], pairs: int, budget_s: float) -> list[Row
     """Time the same by others' ways, in a process that ends: it would be a stranger to SolKit."""
     import aa_peers
 
-    named = [(each.name, str(ROOT / each.path), dict(each.shape)) for each in kernels]
+    named = [(kernel.name, str(ROOT / kernel.path), dict(kernel.shape)) for kernel in kernels]
     spawned = multiprocessing.get_context("spawn")
     try:
         with ProcessPoolExecutor(1, mp_context=spawned) as pool:
             rows: list[Row] = pool.submit(aa_peers.time_pairs, named, pairs, budget_s).result()
     except BrokenProcessPool as error:
-        return [{"kernel": each.name, "error": f"timing by others: {error}"} for each in kernels]
+        return [
+            {"kernel": kernel.name, "error": f"timing by others: {error}"} for kernel in kernels
+        ]
     return rows
 
 
@@ -259,7 +261,7 @@ def pairs_of(document: Row) -> dict[str, list[Pair]]:
     for row in rows:
         if row["method"] == SOLKIT:
             times.setdefault(row["kernel"], []).extend(map(median, row["times_ms"]))
-    found: dict[str, list[Pair]] = {}
+    results: dict[str, list[Pair]] = {}
     for row in rows:
         name = row["kernel"]
         if name not in times:  # it failed there
@@ -268,13 +270,13 @@ def pairs_of(document: Row) -> dict[str, list[Pair]]:
         if row["method"] == SOLKIT:
             base_ms, candidate_ms = row["times_ms"]
             ratio = compute_ratio(base_ms, candidate_ms, row["timer"])
-            found.setdefault(SOLKIT, []).append(Pair(name, is_short, ratio.value, ratio))
+            results.setdefault(SOLKIT, []).append(Pair(name, is_short, ratio.value, ratio))
             continue
         for suffix, figure in (("", "medians_ms"), (", means", "means_ms")):
             first, second = row[figure]
-            method = found.setdefault(row["method"] + suffix, [])
+            method = results.setdefault(row["method"] + suffix, [])
             method.append(Pair(name, is_short, second / first))
-    return found
+    return results
 
 
 def percentile_95(values: Sequence[float]) -> float:
@@ -284,8 +286,8 @@ def percentile_95(values: Sequence[float]) -> float:
 
 def bias(pairs: Sequence[Pair]) -> str:
     """The median of ratio - 1 with its 95 % interval."""
-    found = median_interval([each.ratio - 1 for each in pairs])
-    return f"{found.median:+.3%} ({found.low:+.3%} to {found.high:+.3%})"
+    result = median_interval([pair.ratio - 1 for pair in pairs])
+    return f"{result.median:+.3%} ({result.low:+.3%} to {result.high:+.3%})"
 
 
 def later(document: Row) -> Iterator[Pair]:
@@ -300,13 +302,13 @@ def later(document: Row) -> Iterator[Pair]:
 
 def claims(pairs: Sequence[Pair]) -> float:
     """The share of pairs of which SolKit says that one is faster."""
-    shown = [difference(each.shown) for each in pairs if each.shown is not None]
-    return sum(each is not Difference.NOT_SHOWN for each in shown) / len(shown)
+    shown = [difference(pair.shown) for pair in pairs if pair.shown is not None]
+    return sum(item is not Difference.NOT_SHOWN for item in shown) / len(shown)
 
 
 def claims_of_intervals_alone(pairs: Sequence[Pair]) -> float:
     """The same if intervals were not widened by what turns cannot tell: 5 % at the best."""
-    shown = [each.shown for each in pairs if each.shown is not None]
+    shown = [pair.shown for pair in pairs if pair.shown is not None]
     narrow = [(r.low * math.exp(r.resolution), r.high / math.exp(r.resolution)) for r in shown]
     return sum(not low <= 1 <= high for low, high in narrow) / len(narrow)
 
@@ -326,17 +328,17 @@ class Target:
         return self.value >= self.limit if self.at_least else self.value <= self.limit
 
 
-def targets(found: Mapping[str, Sequence[Pair]]) -> list[Target]:
+def targets(result: Mapping[str, Sequence[Pair]]) -> list[Target]:
     """What SolKit promises."""
-    own = found[SOLKIT]
+    own = result[SOLKIT]
     reached = [
-        Target("ratios near 1", sum(each.is_near for each in own) / len(own), 0.95, at_least=True),
+        Target("ratios near 1", sum(item.is_near for item in own) / len(own), 0.95, at_least=True),
         Target("called faster or slower than itself", claims(own), 0.02),
     ]
-    worst = percentile_95([each.distance for each in own])
+    worst = percentile_95([item.distance for item in own])
     for method, limit in ((DO_BENCH, 1 / 3), (EVENTS, 1 / 2)):
-        if method in found:
-            peer = percentile_95([each.distance for each in found[method]])
+        if method in result:
+            peer = percentile_95([item.distance for item in result[method]])
             reached.append(Target(f"95th percentile over that of {method}", worst / peer, limit))
     return reached
 
@@ -346,43 +348,43 @@ def targets(found: Mapping[str, Sequence[Pair]]) -> list[Target]:
 
 def show(document: Row, console: Console) -> int:
     """Print the figures; the exit code."""
-    found = pairs_of(document)
+    pairs = pairs_of(document)
     failed = sorted({row["kernel"] for row in document["rows"] if "error" in row})
-    if SOLKIT not in found:
+    if SOLKIT not in pairs:
         console.print(f"nothing was timed; failed: {', '.join(failed)}")
         return 1
-    told = " · ".join(f"{name} {value}" for name, value in document["environment"].items())
-    console.print(f"{told} · {document['created']}")
-    console.print(_methods(document, found))
-    console.print(_kernels(found))
+    text = " · ".join(f"{name} {value}" for name, value in document["environment"].items())
+    console.print(f"{text} · {document['created']}")
+    console.print(_methods(document, pairs))
+    console.print(_kernels(pairs))
     in_turn = list(later(document))
-    short = [each for each in in_turn if each.is_short]
+    short = [items for items in in_turn if items.is_short]
     console.print(f"second in a turn over first: {bias(in_turn)}")
     if short:
         console.print(f"  kernels under 10 µs: {bias(short)}")
-    own = found[SOLKIT]
+    own = pairs[SOLKIT]
     alone = claims_of_intervals_alone(own)
     console.print(f"called faster or slower by intervals that are not widened: {alone:.1%}")
     unstable = sum(bool(row.get("unstable")) for row in document["rows"])
     console.print(f"unstable: {unstable} of {len(own)} · failed kernels: {failed or 'none'}\n")
-    reached = targets(found)
-    for each in reached:
-        sign = "at least" if each.at_least else "at most"
-        mark = "reached" if each.is_reached else "MISSED"
-        console.print(f"{mark:8}{each.name}: {each.value:.3f}, {sign} {each.limit:.3f}")
-    return 0 if not failed and all(each.is_reached for each in reached) else 1
+    reached = targets(pairs)
+    for item in reached:
+        sign = "at least" if item.at_least else "at most"
+        mark = "reached" if item.is_reached else "MISSED"
+        console.print(f"{mark:8}{item.name}: {item.value:.3f}, {sign} {item.limit:.3f}")
+    return 0 if not failed and all(items.is_reached for items in reached) else 1
 
 
-def _methods(document: Row, found: Mapping[str, Sequence[Pair]]) -> Table:
+def _methods(document: Row, result: Mapping[str, Sequence[Pair]]) -> Table:
     table = Table(box=None, header_style="dim")
     table.add_column("way of timing")
     for name in ("pairs", "near 1", "p95 |log|", "under 10 µs", "above", "bias of the second"):
         table.add_column(name, justify="right")
     table.add_column("s a pair", justify="right")
-    for method, pairs in found.items():
+    for method, pairs in result.items():
         groups = (pairs, [p for p in pairs if p.is_short], [p for p in pairs if not p.is_short])
         shares = (f"{percentile_95([p.distance for p in g]):.3%}" if g else "-" for g in groups)
-        near = sum(each.is_near for each in pairs) / len(pairs)
+        near = sum(pair.is_near for pair in pairs) / len(pairs)
         seconds = [
             row["seconds"]
             for row in document["rows"]
@@ -393,16 +395,16 @@ def _methods(document: Row, found: Mapping[str, Sequence[Pair]]) -> Table:
     return table
 
 
-def _kernels(found: Mapping[str, Sequence[Pair]]) -> Table:
+def _kernels(results: Mapping[str, Sequence[Pair]]) -> Table:
     """The 95th percentile of each kernel, by each way; nearly its maximum of ten pairs."""
     table = Table(box=None, header_style="dim")
     table.add_column("95th percentile of |log ratio|")
-    for method in found:
+    for method in results:
         table.add_column(method, justify="right")
-    for name in dict.fromkeys(each.kernel for each in found[SOLKIT]):
+    for name in dict.fromkeys(item.kernel for item in results[SOLKIT]):
         row = []
-        for pairs in found.values():
-            own = [each.distance for each in pairs if each.kernel == name]
+        for pairs in results.values():
+            own = [pair.distance for pair in pairs if pair.kernel == name]
             row.append(f"{percentile_95(own):.2%}" if own else "-")
         table.add_row(name, *row)
     return table

@@ -119,30 +119,30 @@ def left_out(table: Table, split: str, variant: Variant) -> Forecasts:
     time_ms = np.full(len(table), np.nan)
     for fold in split_into_folds(table, split):
         if len(fold.train) and len(fold.test):
-            options, known = table[fold.test], table[fold.train]
-            known = known[np.flatnonzero(known_of(known, variant.share))]
-            names, members = grow_ensemble(known, variant.settings)
+            options, known_value = table[fold.test], table[fold.train]
+            known_value = known_value[np.flatnonzero(known_of(known_value, variant.share))]
+            names, members = grow_ensemble(known_value, variant.settings)
             values = columns_of(options, names)
-            parts = np.array([each.predict(values) for each in members])
+            parts = np.array([member.predict(values) for member in members])
             mean = variant.told(Belief.from_members(parts, is_modelled(options)))
             time_ms[fold.test] = options.base_ms * 2.0**mean
     return Forecasts.from_times(time_ms)
 
 
-def line(name: str, table: Table, told: Forecasts, as_table: bool) -> str:
-    found = evaluate_forecasts(table, told)
+def line(name: str, table: Table, forecasts: Forecasts, as_table: bool) -> str:
+    results = evaluate_forecasts(table, forecasts)
     cells = [name]
     for kind in ("problem", "kernel"):
-        each = found.pools[kind]
-        cells.append(f"{each.spearman_median:.3f}/{each.spearman_p10:.2f}".replace("0.", "."))
-        cells.append("/".join(f"{100 * regret:.2g}" for regret in each.regrets.values()))
-    cells.append(f"{100 * found.time_error:.3g} %")
-    return f"| {' | '.join(cells)} |" if as_table else "  ".join(f"{each:<24}" for each in cells)
+        pool = results.pools[kind]
+        cells.append(f"{pool.spearman_median:.3f}/{pool.spearman_p10:.2f}".replace("0.", "."))
+        cells.append("/".join(f"{100 * regret:.2g}" for regret in pool.regrets.values()))
+    cells.append(f"{100 * results.time_error:.3g} %")
+    return f"| {' | '.join(cells)} |" if as_table else "  ".join(f"{cell:<24}" for cell in cells)
 
 
 def figures(table: Table, variants: tuple[Variant, ...], as_table: bool) -> Iterator[str]:
     with get_context("fork").Pool() as pool:
-        jobs = [(each.name, pool.apply_async(_job, (each,))) for each in variants]
+        jobs = [(variant.name, pool.apply_async(_job, (variant,))) for variant in variants]
         for name, job in jobs:
             yield line(name, table, job.get(), as_table)
 
@@ -159,7 +159,9 @@ def main() -> int:
     global _asked
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument(
-        "--depth", choices=[each.value for each in SOURCE_DEPTHS], default="compiled"
+        "--depth",
+        choices=[source_depth.value for source_depth in SOURCE_DEPTHS],
+        default="compiled",
     )
     parser.add_argument("--split", choices=SPLITS, default="families")
     parser.add_argument("--curve", action="store_true", help="the learning curve instead")
@@ -167,8 +169,8 @@ def main() -> int:
     options = parser.parse_args()
     table = table_of_stores([shipped(name) for name in LEARNED_FROM], Depth(options.depth))
     _asked = table, options.split
-    for each in figures(table, CURVE if options.curve else VARIANTS, options.table):
-        print(each, flush=True)
+    for figure in figures(table, CURVE if options.curve else VARIANTS, options.table):
+        print(figure, flush=True)
     return 0
 
 

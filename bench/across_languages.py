@@ -122,13 +122,13 @@ def figures(
         correlations.append(spearman(times[own], predicted[own]))
         one, of = pairs_right(times[own], predicted[own], list(kinds[own]), apart)
         right, count = right + one, count + of
-    found = [value for value in correlations if math.isfinite(value)]
+    selected_correlations = [value for value in correlations if math.isfinite(value)]
     return Figures(
         int(has.sum()),
         int((~has).sum()),
         float(within),
-        float(np.mean(found)) if found else math.nan,
-        min(found, default=math.nan),
+        float(np.mean(selected_correlations)) if selected_correlations else math.nan,
+        min(selected_correlations, default=math.nan),
         right / count if count else math.nan,
         count,
     )

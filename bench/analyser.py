@@ -111,32 +111,32 @@ def chosen(count: int, seed: int = 0) -> list[Configuration]:
     """Configurations of as many kernels as possible, a few each."""
     files = sorted(path for path in ZOO.glob("*/*.py") if not is_left_out(path))
     random.Random(seed).shuffle(files)
-    each = max(4, -(-count // len(files)))
-    found: list[Configuration] = []
+    item = max(4, -(-count // len(files)))
+    results: list[Configuration] = []
     with Analyser("h100") as analyser:
         for path in files:
-            if len(found) >= count:
+            if len(results) >= count:
                 break
             file = analyser.describe(str(path)).result()
             assert file.candidate is not None
-            drawn = file.candidate.space.sample(min(each, file.candidate.space.size), seed)
+            drawn = file.candidate.space.sample(min(item, file.candidate.space.size), seed)
             shape = file.problem.shapes[0]
-            found += [Configuration(str(path), "kernel", shape, params) for params in drawn]
-    return found[:count]
+            results += [Configuration(str(path), "kernel", shape, params) for params in drawn]
+    return results[:count]
 
 
 def is_left_out(path: Path) -> bool:
     return path.name in ("problem.py", "__init__.py") or path.name.startswith("cuda_")
 
 
-def measured(asked: Sequence[Configuration], workers: int) -> dict[str, Any]:
+def measured(configurations: Sequence[Configuration], workers: int) -> dict[str, Any]:
     """Analyse all from empty caches: seconds by activity, and how many failed."""
     with tempfile.TemporaryDirectory() as folder, environment(folder) as notes:
         pool = jobs._shared = jobs.Jobs("analyser:prepare")
         with Analyser("h100", cache=False, workers=workers) as analyser:
-            analyser.describe(asked[0].path).result()  # the server is there from now on
+            analyser.describe(configurations[0].path).result()  # the server is there from now on
             before, start = family_s(), time.perf_counter()
-            found = list(analyser.analysed(asked))
+            analysis = list(analyser.analysed(configurations))
             wall_s, used_s = time.perf_counter() - start, family_s() - before
         pool.close()
         spent: Counter[str] = Counter()
@@ -144,7 +144,7 @@ def measured(asked: Sequence[Configuration], workers: int) -> dict[str, Any]:
             name, _, seconds = line.rpartition(" ")
             spent[name] += float(seconds)
     spent["other"] = used_s - spent.total()
-    failed = sum(each.error is not None for each in found)
+    failed = sum(item.error is not None for item in analysis)
     return {"wall_s": wall_s, "used_s": used_s, "spent_s": spent, "failed": failed}
 
 
@@ -183,30 +183,33 @@ def _family(pid: int | str = "self") -> Iterator[int | str]:
         yield from _family(child)
 
 
-def show(found: dict[str, Any], count: int, workers: int) -> float:
+def show(result: dict[str, Any], count: int, workers: int) -> float:
     """Print a measurement; returns the tools' share of the cores' time."""
-    cores_s = workers * found["wall_s"]
-    rate, failed = count / found["wall_s"], found["failed"]
+    cores_s = workers * result["wall_s"]
+    rate, failed = count / result["wall_s"], result["failed"]
     print(f"{count} configurations ({failed} failed) on {workers} cores: {rate:.2f} a second")
-    shares = {**found["spent_s"], "idle": cores_s - found["used_s"]}
+    shares = {**result["spent_s"], "idle": cores_s - result["used_s"]}
     for name, seconds in sorted(shares.items(), key=lambda item: -item[1]):
         per = 1e3 * seconds / count
         print(f"  {name:22} {seconds / cores_s:6.1%} of the cores' time, {per:7.1f} ms each")
-    tools_s = sum(found["spent_s"][name] for name in TOOLS)
+    tools_s = sum(result["spent_s"][name] for name in TOOLS)
     print(f"Triton, ptxas and nvdisasm: {tools_s / cores_s:.1%} of the cores' time, ", end="")
-    print(f"{tools_s / found['used_s']:.1%} of what was used")
+    print(f"{tools_s / result['used_s']:.1%} of what was used")
     return float(tools_s / cores_s)
 
 
-def peer_rate(asked: Sequence[Configuration], checkout: str) -> float:
+def peer_rate(configurations: Sequence[Configuration], checkout: str) -> float:
     """Configurations a second of `solkit.analyse` in another checkout, from an empty cache."""
     with tempfile.TemporaryDirectory() as folder:
-        told = Path(folder) / "asked.json"
+        result = Path(folder) / "asked.json"
         root, other = str(ZOO.parents[2]), str(Path(checkout).resolve())
-        given = [(each.path.replace(root, other), each.shape, each.params) for each in asked]
-        told.write_text(json.dumps(given))
+        pairs = [
+            (configuration.path.replace(root, other), configuration.shape, configuration.params)
+            for configuration in configurations
+        ]
+        result.write_text(json.dumps(pairs))
         env = {**os.environ, "PYTHONPATH": other, "TRITON_CACHE_DIR": f"{folder}/triton"}
-        command = [sys.executable, "-c", _PEER, str(told)]
+        command = [sys.executable, "-c", _PEER, str(result)]
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     return float(done.stdout)
 
@@ -217,10 +220,10 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=usable_cores(), help="default: the cores")
     parser.add_argument("--peer", metavar="DIR", help="a checkout from before the analyser")
     options = parser.parse_args()
-    asked = chosen(options.count)
-    share = show(measured(asked, options.workers), len(asked), options.workers)
+    requests = chosen(options.count)
+    share = show(measured(requests, options.workers), len(requests), options.workers)
     if options.peer:
-        print(f"the peer: {peer_rate(asked, options.peer):.2f} a second")
+        print(f"the peer: {peer_rate(requests, options.peer):.2f} a second")
     return 0 if share >= TARGET else 1
 
 

@@ -78,10 +78,10 @@ def compared(name, top_k, model, folder):
     ranked_s = tuned(pruned, case, f"{folder}/{name}-few")
     solkit_triton.uninstall()
     timings = {config: times[0] for config, times in kernel.configs_timings.items()}
-    best, found = kernel.best_config, pruned.best_config
+    best, result = kernel.best_config, pruned.best_config
     turns = [
-        (time_ms(kernel, case, best), time_ms(kernel, case, found))
-        for _ in range(1 if found == best else ROUNDS)
+        (time_ms(kernel, case, best), time_ms(kernel, case, result))
+        for _ in range(1 if result == best else ROUNDS)
     ]
     best_ms, found_ms = (min(turn[side] for turn in turns) for side in (0, 1))
     return {
@@ -93,10 +93,10 @@ def compared(name, top_k, model, folder):
         "wall_ratio": ranked_s / exhaustive_s,
         "best_ms": best_ms,
         "found_ms": found_ms,
-        "lost": timings[found] / timings[best] - 1,
-        "lost_in_turns": 0.0 if found == best else found_ms / best_ms - 1,
+        "lost": timings[result] / timings[best] - 1,
+        "lost_in_turns": 0.0 if result == best else found_ms / best_ms - 1,
         "best": str(best),
-        "found": str(found),
+        "found": str(result),
     }
 
 
@@ -118,11 +118,11 @@ def main():
     parser.add_argument("--json", help="file for the results, - for standard output alone")
     options = parser.parse_args()
     start = time.perf_counter()
-    known = list(fresh("autotune_kernels_listed").CASES)
-    if unknown := set(options.kernels) - set(known):
-        parser.error(f"unknown: {', '.join(sorted(unknown))}; choose of {', '.join(known)}")
+    known_values = list(fresh("autotune_kernels_listed").CASES)
+    if unknown := set(options.kernels) - set(known_values):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; choose of {', '.join(known_values)}")
     model = Surrogate.load(options.model)
-    rows, left = [], []
+    rows, outcome = [], []
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TRITON_CACHE_DIR"] = f"{folder}/first"
         nothing[(1,)](torch.empty(16, device="cuda"), BLOCK=16)  # hashes Triton, starts CUDA
@@ -133,14 +133,14 @@ def main():
                 " in turns",
                 flush=True,
             )
-        for name in options.kernels or known:
+        for name in options.kernels or known_values:
             if time.perf_counter() - start > options.limit:
-                left.append(name)
+                outcome.append(name)
                 continue
             rows.append(compared(name, options.top_k, model, folder))
             if options.json != "-":
                 printed(rows[-1])
-    told = {
+    fields = {
         "schema": "solkit.bench.autotune/1",
         "device": torch.cuda.get_device_name(),
         "triton": triton.__version__,
@@ -148,14 +148,17 @@ def main():
         "top_k": options.top_k,
         "wall_s": time.perf_counter() - start,
         "rows": rows,
-        "not_tuned_for_lack_of_time": left,
+        "not_tuned_for_lack_of_time": outcome,
     }
     if options.json == "-":
-        print(json.dumps(told, indent=1))
+        print(json.dumps(fields, indent=1))
         return
-    print(f"{told['wall_s']:.0f} s in all." + (f" No time for {', '.join(left)}." if left else ""))
+    print(
+        f"{fields['wall_s']:.0f} s in all."
+        + (f" No time for {', '.join(outcome)}." if outcome else "")
+    )
     if options.json:
-        Path(options.json).write_text(json.dumps(told, indent=1) + "\n")
+        Path(options.json).write_text(json.dumps(fields, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -69,8 +69,8 @@ class Compared:
     @property
     def verdicts(self) -> list[str]:
         """What the guarded bench says, then what the trusted one does, each verdict once."""
-        told = [[each.verdict.value for each in side] for side in (self.guarded, self.trusted)]
-        return ["/".join(dict.fromkeys(side)) for side in told]
+        values = [[item.verdict.value for item in side] for side in (self.guarded, self.trusted)]
+        return ["/".join(dict.fromkeys(side)) for side in values]
 
     @property
     def ratio(self) -> float | None:
@@ -85,11 +85,11 @@ class Compared:
             "shape": dict(self.configuration.shape),
             "params": dict(self.configuration.params),
             "verdicts": self.verdicts,
-            "messages": [each.message for each in (*self.guarded, *self.trusted) if each.message],
+            "messages": [item.message for item in (*self.guarded, *self.trusted) if item.message],
             "ratio": self.ratio,
             "same_facts": self.same_facts(facts),
-            "guarded": [_timing(each) for each in self.guarded],
-            "trusted": [_timing(each) for each in self.trusted],
+            "guarded": [_timing(outcome) for outcome in self.guarded],
+            "trusted": [_timing(outcome) for outcome in self.trusted],
         }
 
     def same_facts(self, facts: Mapping[str, str]) -> bool | None:
@@ -100,14 +100,14 @@ class Compared:
         """
         if not (self.guarded and self.trusted):
             return None
-        guarded = {facts.get(f"guarded {each.facts_id}") for each in self.guarded}
-        trusted = {facts.get(f"trusted {each.facts_id}") for each in self.trusted}
-        ids = {each.facts_id for each in (*self.guarded, *self.trusted)}
+        guarded = {facts.get(f"guarded {outcome.facts_id}") for outcome in self.guarded}
+        trusted = {facts.get(f"trusted {outcome.facts_id}") for outcome in self.trusted}
+        ids = {item.facts_id for item in (*self.guarded, *self.trusted)}
         return guarded == trusted and len(ids) == 1 and None not in guarded
 
 
 def _median(outcomes: Sequence[Outcome]) -> float | None:
-    times = [each.time_ms for each in outcomes if each.time_ms is not None]
+    times = [outcome.time_ms for outcome in outcomes if outcome.time_ms is not None]
     return statistics.median(times) if times else None
 
 
@@ -126,14 +126,14 @@ def wanted(ahead: Ahead) -> list[Configuration]:
         params = dict(file.candidate.params)
         default = Configuration(str(path), file.candidate.name, at["shape"], params)
         first.append(default)
-        others = [{**params, **each} for each in at["valid"] if {**params, **each} != params]
+        others = [{**params, **item} for item in at["valid"] if {**params, **item} != params]
         second.append(replace(default, params=random.Random(path.stem).choice(others)))
     return [*first, *second]
 
 
 def _distance(surveyed: Mapping[str, Any]) -> float:
     """How far a shape is from 2^26 elements: small ones time launches, large ones take long."""
-    sizes = [each for each in surveyed["shape"].values() if type(each) is int]
+    sizes = [item for item in surveyed["shape"].values() if type(item) is int]
     return abs(math.log2(math.prod(sizes)) - 26)
 
 
@@ -141,15 +141,15 @@ def outcomes_of(
     bench: Bench, configurations: Sequence[Configuration], until_s: float
 ) -> Iterator[tuple[Configuration, Outcome]]:
     """Drive a bench, whichever it is: it has as much to do as keeps it busy."""
-    left = list(configurations)
-    while (left or bench.pending) and time.monotonic() < until_s:
-        while left and bench.pending < bench.capacity:
+    remaining_configurations = list(configurations)
+    while (remaining_configurations or bench.pending) and time.monotonic() < until_s:
+        while remaining_configurations and bench.pending < bench.capacity:
             room = bench.capacity - bench.pending
-            bench.submit(left[:room])
-            del left[:room]
+            bench.submit(remaining_configurations[:room])
+            del remaining_configurations[:room]
         left_s = max(until_s - time.monotonic(), 0.0)
-        for found in bench.outcomes(bench.clock.now_s() + left_s):
-            yield found
+        for outcome in bench.outcomes(bench.clock.now_s() + left_s):
+            yield outcome
             if bench.pending < bench.capacity:
                 break
 
@@ -165,11 +165,11 @@ def main() -> int:
     try:
         device = live_device()
         with Analyser(device) as analyser, Ahead(device) as ahead:
-            found = run(analyser, ahead, options, until_s)
+            result = run(analyser, ahead, options, until_s)
     except SolkitError as error:
         print(f"benches: {error}", file=sys.stderr)
         return 2
-    return report(device, found, options.out)
+    return report(device, result, options.out)
 
 
 def run(
@@ -177,12 +177,17 @@ def run(
 ) -> list[Compared]:
     """Measure on the trusted bench, which is quick, then on the guarded one until it is time."""
     device, configurations = ahead.device, wanted(ahead)
-    found = {_name(each): Compared(each) for each in configurations}
+    compared_by_name = {
+        _name(configuration): Compared(configuration) for configuration in configurations
+    }
 
-    def prospect(each: Configuration) -> PreparedCandidate:
-        known = study(analyser, StudyPlan(each.path, None, [each.shape], dict(each.params)))
-        case = unmeasured(known.cases[0], device, SETTINGS.precision, "cold")
-        return PreparedCandidate(known.kernel, case)
+    def prospect(configuration: Configuration) -> PreparedCandidate:
+        known_study = study(
+            analyser,
+            StudyPlan(configuration.path, None, [configuration.shape], dict(configuration.params)),
+        )
+        case = unmeasured(known_study.cases[0], device, SETTINGS.precision, "cold")
+        return PreparedCandidate(known_study.kernel, case)
 
     with (
         OutcomeLog(options.out / "trusted.jsonl") as log,
@@ -190,16 +195,16 @@ def run(
     ):
         for _ in range(options.repeats):
             for configuration, outcome in outcomes_of(trusted, configurations, until_s):
-                found[_name(configuration)].trusted.append(outcome)
-                write(device, found.values(), options.out)
+                compared_by_name[_name(configuration)].trusted.append(outcome)
+                write(device, compared_by_name.values(), options.out)
     with (
         OutcomeLog(options.out / "guarded.jsonl") as log,
         GuardedBench(device, prospect, log, SETTINGS, environment()) as guarded,
     ):
         for configuration, outcome in outcomes_of(guarded, configurations, until_s):
-            found[_name(configuration)].guarded.append(outcome)
-            write(device, found.values(), options.out)
-    return list(found.values())
+            compared_by_name[_name(configuration)].guarded.append(outcome)
+            write(device, compared_by_name.values(), options.out)
+    return list(compared_by_name.values())
 
 
 def _name(configuration: Configuration) -> str:
@@ -209,45 +214,45 @@ def _name(configuration: Configuration) -> str:
 def facts_in(folder: Path) -> dict[str, str]:
     """The facts that both benches wrote, by bench and id."""
     return {
-        f"{name} {each.id}": each.text
+        f"{name} {items.id}": items.text
         for name in ("guarded", "trusted")
         if (folder / f"{name}.jsonl").exists()
-        for each in outcomelog.read(folder / f"{name}.jsonl").facts
+        for items in outcomelog.read(folder / f"{name}.jsonl").facts
     }
 
 
-def write(device: Device, found: Any, folder: Path) -> None:
+def write(device: Device, results: Any, folder: Path) -> None:
     """All that is known so far."""
     facts = facts_in(folder)
-    told = {"device": device.name, "rows": [each.told(facts) for each in found]}
-    (folder / "benches.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+    fields = {"device": device.name, "rows": [result.told(facts) for result in results]}
+    (folder / "benches.json").write_text(json.dumps(fields, indent=1), encoding="utf-8")
 
 
-def report(device: Device, found: Sequence[Compared], folder: Path) -> int:
+def report(device: Device, results: Sequence[Compared], folder: Path) -> int:
     """Print the table; 1 where something differs."""
     facts = facts_in(folder)
-    both = [each for each in found if each.guarded and each.trusted]
+    both = [result for result in results if result.guarded and result.trusted]
     table = Table(title=f"{device.name}: guarded and trusted bench", title_justify="left")
     for head in ("kernel", "guarded", "trusted", "same facts", "trusted ms", "guarded / trusted"):
         table.add_column(head)
-    for each in both:
-        ms, ratio = _median(each.trusted), each.ratio
-        path = Path(each.configuration.path)
+    for item in both:
+        ms, ratio = _median(item.trusted), item.ratio
+        path = Path(item.configuration.path)
         table.add_row(
             f"{path.parent.name}/{path.stem}",
-            *each.verdicts,
-            "yes" if each.same_facts(facts) else "no",
+            *item.verdicts,
+            "yes" if item.same_facts(facts) else "no",
             "" if ms is None else f"{ms:.5f}",
             "" if ratio is None else f"{ratio:.4f}",
         )
     console = Console(width=130)
     console.print(table)
-    ratios = [each.ratio for each in both if each.ratio is not None]
-    verdicts = sum(each.verdicts[0] == each.verdicts[1] for each in both)
-    equal = sum(bool(each.same_facts(facts)) for each in both)
+    ratios = [items.ratio for items in both if items.ratio is not None]
+    verdicts = sum(items.verdicts[0] == items.verdicts[1] for items in both)
+    equal = sum(bool(items.same_facts(facts)) for items in both)
     within = sum(abs(ratio - 1) <= WITHIN for ratio in ratios)
     console.print(
-        f"{len(both)} of {len(found)} configurations on both: {verdicts} with equal verdicts, "
+        f"{len(both)} of {len(results)} configurations on both: {verdicts} with equal verdicts, "
         f"{equal} with equal facts, {within} of {len(ratios)} medians within {WITHIN:.0%}"
     )
     return 0 if both and verdicts == equal == len(both) and within == len(ratios) else 1

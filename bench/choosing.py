@@ -41,27 +41,27 @@ Space = Sequence[Outcome]
 
 def spaces(path: Path, device: str | None = None) -> Iterator[Space]:
     """The outcomes with a time of each kernel and shape of a recording."""
-    found: dict[tuple[str, str], list[Outcome]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[Outcome]] = defaultdict(list)
     for row in RecordedBench.read(path, device=device).recording:
         if row.time_ms is not None:
-            found[row.kernel_id, row.problem_id].append(row)
-    yield from found.values()
+            groups[row.kernel_id, row.problem_id].append(row)
+    yield from groups.values()
 
 
 def searched(space: Space, seed: str) -> list[float]:
     """The times in the order in which a collection finds them."""
     (cell,) = recorded_workloads(space)
     bench, chooser = RecordedBench(space), ConfigSampler(cell.space, {}, seed)
-    found: list[float] = []
-    while len(found) < min(max(TRIALS), len(space)):
+    results: list[float] = []
+    while len(results) < min(max(TRIALS), len(space)):
         near = chooser.near(round(NEAR_SHARE * HANDFUL))
         chosen = [*near, *chooser.spread(HANDFUL - len(near))]
         bench.submit([replace(cell.default, params=params) for params, _ in chosen])
         for configuration, outcome in bench.outcomes():
             assert outcome.time_ms is not None
-            found.append(outcome.time_ms)
+            results.append(outcome.time_ms)
             chooser.note(configuration.params, outcome.time_ms)
-    return found
+    return results
 
 
 def drawn(space: Space, seed: str) -> list[float]:
@@ -77,15 +77,15 @@ def times(space: Space) -> list[float]:
     return [row.time_ms for row in space if row.time_ms is not None]
 
 
-def figures(space: Space, found: Sequence[float]) -> Mapping[int, tuple[bool, float]]:
+def figures(space: Space, result: Sequence[float]) -> Mapping[int, tuple[bool, float]]:
     """By number of trials: whether enough good ones were found, and the slowdown."""
     times_ms = times(space)
     good_ms = NEAR * min(times_ms)
     enough = min(ENOUGH_NEAR, sum(time_ms <= good_ms for time_ms in times_ms))
     return {
         trials: (
-            sum(time_ms <= good_ms for time_ms in found[:trials]) >= enough,
-            min(found[:trials]) * NEAR / good_ms,
+            sum(time_ms <= good_ms for time_ms in result[:trials]) >= enough,
+            min(result[:trials]) * NEAR / good_ms,
         )
         for trials in TRIALS
     }
@@ -98,13 +98,13 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=4)
     options = parser.parse_args()
     try:  # a file may not say which GPU it is of, and it does not matter
-        given = [space for path in options.files for space in spaces(path, "any")]
+        input_spaces = [space for path in options.files for space in spaces(path, "any")]
     except SolkitError as error:
         print(f"choosing: {error}", file=sys.stderr)
         return 2
     chosen = [
         space
-        for space in [*spaces(RECORDED), *given]
+        for space in [*spaces(RECORDED), *input_spaces]
         if len(space) >= LEAST and statistics.median(times(space)) > NEAR * min(times(space))
     ]
     table = Table(title=f"{len(chosen)} spaces, {options.seeds} runs of each", title_justify="left")

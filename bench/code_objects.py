@@ -137,9 +137,9 @@ def analysed(files: list[Path], device: str, cache: str, count: Counter[str]) ->
             count["loads"] += bool(own) and all(kernel.error is None for kernel in own)
             count["followed"] += bool(own) and len(followed) == len(own)
             if len(followed) < len(own) or not own:
-                told = result.error or [kernel.error for kernel in own if kernel.error]
-                told = told or (result.analysis and result.analysis.notes[:2])
-                print(f"{name}: {str(told)[:230]}")
+                results = result.error or [kernel.error for kernel in own if kernel.error]
+                results = results or (result.analysis and result.analysis.notes[:2])
+                print(f"{name}: {str(results)[:230]}")
             launches += [kernel.facts for kernel in compiled]
     return launches
 
@@ -157,8 +157,8 @@ def main() -> int:
         files = chosen(args.kernels, args.half, args.seed)
         launches = analysed(files, args.device, folder, count)
         every = list(binaries(Path(folder)))
-    known = {(binary.name, *binary.figures) for binary in every}
-    wrong = [f for f in launches if (f.launch.name, *facts_figures(f)) not in known]
+    known_pairs = {(binary.name, *binary.figures) for binary in every}
+    wrong = [f for f in launches if (f.launch.name, *facts_figures(f)) not in known_pairs]
     unequal = [binary for binary in every if not binary.is_equal]
     device = find(args.device)
     waves = [binary for binary in every if not binary.keeps_waves(device)]

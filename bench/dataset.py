@@ -96,11 +96,11 @@ def figures(store: Store) -> Iterator[tuple[str, float]]:
     inductor = best.filter(pl.col("origin") == "inductor")
     yield "Inductor kernels", inductor["kernel_id"].n_unique()
     yield from density(right)
-    found = compare_repeats(rows)
-    yield "repeated configurations", found.configurations
-    if found.median is not None and found.p95 is not None:
-        yield "repeats: median difference", found.median
-        yield "repeats: 95th percentile", found.p95
+    results = compare_repeats(rows)
+    yield "repeated configurations", results.configurations
+    if results.median is not None and results.p95 is not None:
+        yield "repeats: median difference", results.median
+        yield "repeats: 95th percentile", results.p95
     yield "rows under their hard bound", _count(rows.filter(_under_bound()))
     yield "rows with gaps between launches", _count(_launched(store, right).filter(_HAS_GAPS))
     files = [path.stat().st_size for path in store.folder.rglob("*.parquet")]
@@ -173,8 +173,8 @@ def space_sizes(device: Device) -> Mapping[str, int]:
         kernels = select_kernels(["zoo", "inductor"])
         surveys = [ahead.space(kernel, build=False) for kernel in kernels]
         for kernel, survey in zip(kernels, surveys, strict=True):
-            for found in survey.result():
-                sizes[kernel.problem_id(found["shape"])] += len(found["valid"])
+            for results in survey.result():
+                sizes[kernel.problem_id(results["shape"])] += len(results["valid"])
     return sizes
 
 
@@ -206,8 +206,11 @@ def _under_bound() -> pl.Expr:
 def _launched(store: Store, rows: pl.LazyFrame) -> pl.LazyFrame:
     """Rows with ``launched``: how many launches a call makes, by its facts or its own column."""
     facts = store.facts().collect()
-    told = [json.loads(text)["launches"] for text in facts["text"]]
-    counts = [sum(each["launch"].get("count", 1) for each in launches) for launches in told]
+    reported_launches = [json.loads(text)["launches"] for text in facts["text"]]
+    counts = [
+        sum(launch["launch"].get("count", 1) for launch in launches)
+        for launches in reported_launches
+    ]
     by_facts = pl.LazyFrame(
         {"facts_id": facts["id"], "by_facts": pl.Series(counts, dtype=pl.Int64)}
     )
@@ -264,18 +267,18 @@ def _told(name: str, store: Store, with_spaces: bool) -> int:
     targets = dict(TARGETS)
     if name in VALID:
         targets["valid configurations"] = VALID[name]
-    found = [*figures(store), *(wholly_measured(store) if with_spaces else ())]
-    told = {what: (figure, targets.get(what)) for what, figure in found}
-    return _print(name, told)
+    results = [*figures(store), *(wholly_measured(store) if with_spaces else ())]
+    result = {what: (figure, targets.get(what)) for what, figure in results}
+    return _print(name, result)
 
 
-def _print(title: str, told: Mapping[str, tuple[float, Target | None]]) -> int:
+def _print(title: str, result: Mapping[str, tuple[float, Target | None]]) -> int:
     """A table; how many targets were missed."""
     table = Table(title=title, title_justify="left")
     for column in ("figure", "is", "target", ""):
         table.add_column(column, justify="right" if column == "is" else "left")
     missed = 0
-    for what, (figure, target) in told.items():
+    for what, (figure, target) in result.items():
         is_met = target is None or target.met(figure)
         missed += not is_met
         amount = f"{figure:,.0f}" if figure == int(figure) else f"{figure:,.4g}"

@@ -60,7 +60,7 @@ class Costs:
         times = self.times()
         if len({round(compiled, 9) for _, compiled in times}) < _LEAST_RANKED:
             return None
-        lowered, compiled = (ranks(each) for each in zip(*times, strict=True))
+        lowered, compiled = (ranks(pair) for pair in zip(*times, strict=True))
         return float(np.corrcoef(lowered, compiled)[0, 1]) if np.ptp(lowered) else 0.0
 
 
@@ -72,7 +72,7 @@ def ranks(values: Sequence[float]) -> np.ndarray:
 
 def modelled_ms(analysis: Analysis) -> float | None:
     """Of all launches; ``None`` unless each has a model."""
-    models = [(each.model, each.launch.count) for each in analysis.kernels]
+    models = [(kernel.model, kernel.launch.count) for kernel in analysis.kernels]
     if not models or any(model is None for model, _ in models):
         return None
     return sum(model.time_ms * count for model, count in models if model is not None)
@@ -87,7 +87,7 @@ def drawn(count: int, seed: int) -> list[Path]:
     for path in files:
         order.append((seen.setdefault(path.parent, 0), path))
         seen[path.parent] += 1
-    return [path for _, path in sorted(order, key=lambda each: each[0])][:count]
+    return [path for _, path in sorted(order, key=lambda item: item[0])][:count]
 
 
 def examine(path: Path, count: int, device: str, seed: int) -> Costs | None:
@@ -99,63 +99,65 @@ def examine(path: Path, count: int, device: str, seed: int) -> Costs | None:
         params = space.sample(min(count, space.size), seed)
         if len(params) < 2:
             return None
-        asked = [Configuration(str(path), "kernel", shape, each) for each in params]
+        configurations = [Configuration(str(path), "kernel", shape, param) for param in params]
         seconds: dict[Depth, float] = {}
-        found: dict[Depth, dict[str, Analysis]] = {}
+        outcome: dict[Depth, dict[str, Analysis]] = {}
         for depth in (Depth.CAPTURED, Depth.LOWERED, Depth.COMPILED):
             before = family_s()
-            results = list(analyser.analysed(asked, depth))
-            seconds[depth] = (family_s() - before) / len(asked)
-            found[depth] = {
-                str(each.configuration.params): each.analysis for each in results if each.analysis
+            results = list(analyser.analysed(configurations, depth))
+            seconds[depth] = (family_s() - before) / len(configurations)
+            outcome[depth] = {
+                str(result.configuration.params): result.analysis
+                for result in results
+                if result.analysis
             }
-    lowered, compiled = found[Depth.LOWERED], found[Depth.COMPILED]
+    lowered, compiled = outcome[Depth.LOWERED], outcome[Depth.COMPILED]
     pairs = [(lowered[name], compiled[name]) for name in lowered if name in compiled]
     return Costs(f"{path.parent.name}/{path.stem}", seconds, pairs)
 
 
-def show(found: Sequence[Costs]) -> float:
+def show(results: Sequence[Costs]) -> float:
     """Print what was found; returns the median of lowered over compiled."""
     print(f"{'kernel':44} captured lowered compiled ms  ratio  spearman")
-    for each in found:
-        captured, lowered, compiled = (1e3 * each.seconds[depth] for depth in Depth)
-        rank = each.spearman()
-        told = "-" if rank is None else f"{rank:.2f}"
-        print(f"{each.name:44} {captured:8.1f} {lowered:7.0f} {compiled:8.0f}", end="    ")
-        print(f"{each.ratio:5.2f}  {told:>8}")
+    for result in results:
+        captured, lowered, compiled = (1e3 * result.seconds[depth] for depth in Depth)
+        rank = result.spearman()
+        text = "-" if rank is None else f"{rank:.2f}"
+        print(f"{result.name:44} {captured:8.1f} {lowered:7.0f} {compiled:8.0f}", end="    ")
+        print(f"{result.ratio:5.2f}  {text:>8}")
     for depth in Depth:
-        costs = [1e3 * each.seconds[depth] for each in found]
+        costs = [1e3 * item.seconds[depth] for item in results]
         print(f"{depth.value}: median {statistics.median(costs):.1f} ms of CPU a configuration")
-    ratio = statistics.median(each.ratio for each in found)
-    print(f"lowered over compiled: median {ratio:.3f}, most {max(e.ratio for e in found):.3f}")
-    spearmans = sorted(rank for each in found if (rank := each.spearman()) is not None)
+    ratio = statistics.median(item.ratio for item in results)
+    print(f"lowered over compiled: median {ratio:.3f}, most {max(e.ratio for e in results):.3f}")
+    spearmans = sorted(rank for item in results if (rank := item.spearman()) is not None)
     if spearmans:
         low = spearmans[len(spearmans) // 10]
         print(
             f"rank correlation of modelled times within {len(spearmans)} kernels: median "
             f"{statistics.median(spearmans):.2f}, tenth percentile {low:.2f}"
         )
-    _show_estimates(found)
-    _show_differences(found)
+    _show_estimates(results)
+    _show_differences(results)
     return ratio
 
 
-def _show_estimates(found: Sequence[Costs]) -> None:
-    times = [b / a for each in found for a, b in each.times()]
-    off = [max(each, 1 / each) for each in times]
+def _show_estimates(costs: Sequence[Costs]) -> None:
+    times = [b / a for cost in costs for a, b in cost.times()]
+    off = [max(time, 1 / time) for time in times]
     print(
         f"modelled time, {len(off)} configurations: off by {statistics.median(off):.2f} in the "
         f"median, {np.mean(np.array(off) < 1.5):.0%} within a factor of 1.5"
     )
     kernels = [
         (one.facts, other.facts)
-        for each in found
-        for lowered, compiled in each.pairs
+        for cost in costs
+        for lowered, compiled in cost.pairs
         for one, other in zip(lowered.kernels, compiled.kernels, strict=False)
         if one.facts.registers and other.facts.registers
     ]
     ratios = [one.registers / other.registers for one, other in kernels]
-    off = [max(each, 1 / each) for each in ratios]
+    off = [max(ratio, 1 / ratio) for ratio in ratios]
     print(f"registers, {len(off)} launches: off by {statistics.median(off):.2f} in the median")
     equal = sum(one.shared_bytes == other.shared_bytes for one, other in kernels)
     spills = sum(bool(one.spills) == bool(other.spills) for one, other in kernels)
@@ -167,25 +169,25 @@ def quantities(kernel: KernelAnalysis) -> dict[str, float]:
     assert kernel.model is not None
     assert kernel.demand is not None
     assert kernel.occupancy is not None
-    found = {
+    results = {
         "modelled time": kernel.model.time_ms,
         "machine instructions": sum(executed(kernel).values()),
         "PTX instructions": kernel.demand.instructions,
-        "wavefronts of shared memory": sum(each.wavefronts for each in kernel.demand.shared),
+        "wavefronts of shared memory": sum(access.wavefronts for access in kernel.demand.shared),
         "barriers + 1": kernel.demand.barriers + 1,
     }
-    found |= {f"{term.name} term": term.time_ms for term in kernel.model.terms}
-    logs = {name: math.log2(amount) for name, amount in found.items() if amount > 0}
+    results |= {f"{term.name} term": term.time_ms for term in kernel.model.terms}
+    logs = {name: math.log2(amount) for name, amount in results.items() if amount > 0}
     registers = float(kernel.facts.registers or 0)
     return logs | {"registers": registers, "occupancy": kernel.occupancy.fraction}
 
 
-def _show_differences(found: Sequence[Costs]) -> None:
+def _show_differences(costs: Sequence[Costs]) -> None:
     """Lowered less compiled, of all quantities: mean, deviation, and deviation within kernels."""
     differences: defaultdict[str, list[list[float]]] = defaultdict(list)
-    for each in found:
+    for cost in costs:
         own: defaultdict[str, list[float]] = defaultdict(list)
-        for lowered, compiled in each.pairs:
+        for lowered, compiled in cost.pairs:
             for one, other in zip(lowered.own, compiled.own, strict=False):
                 if one.model is None or other.model is None:
                     continue
@@ -212,9 +214,9 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, environment(folder):
         costs = [
-            found
+            result
             for path in drawn(options.kernels, options.seed)
-            if (found := examine(path, options.configurations, options.device, options.seed))
+            if (result := examine(path, options.configurations, options.device, options.seed))
         ]
     return 0 if show(costs) <= TARGET else 1
 

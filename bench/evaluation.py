@@ -70,20 +70,20 @@ OTHER = {
 def main(arguments: list[str]) -> None:
     if "--run" in arguments:
         DATA.write_text(packed({depth: evaluated(depth) for depth in RUNS}))
-    files = [each for each in arguments if not each.startswith("--")]
-    told = joined(files) if files else json.loads(DATA.read_text())
+    files = [argument for argument in arguments if not argument.startswith("--")]
+    result = joined(files) if files else json.loads(DATA.read_text())
     as_table = "--table" in arguments
     for (depth, split), target in TARGETS.items():
-        if split in told.get(depth, {}).get("splits", {}):
+        if split in result.get(depth, {}).get("splits", {}):
             shown = cells if as_table else lines
-            print("\n".join(shown(told[depth], depth, split, target)))
+            print("\n".join(shown(result[depth], depth, split, target)))
     if as_table:
-        print("\n".join(others(told)))
+        print("\n".join(others(result)))
 
 
 def evaluated(depth: str) -> dict[str, Any]:
     """What `solkit evaluate` says of the shipped sets."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for members, names in RUNS[depth].items():
         splits = [part for split in names for part in ("--split", split)]
         with tempfile.NamedTemporaryFile(suffix=".json") as file:
@@ -92,93 +92,93 @@ def evaluated(depth: str) -> dict[str, Any]:
             subprocess.run(
                 [sys.executable, "-m", "solkit", "evaluate", *splits, *options], check=True
             )
-            merge(found, json.loads(Path(file.name).read_text()))
-    return found
+            merge(results, json.loads(Path(file.name).read_text()))
+    return results
 
 
 def joined(files: list[str]) -> dict[str, Any]:
     """Files of `solkit evaluate`, by depth; splits of one depth may lie in several."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for file in files:
-        told = json.loads(Path(file).read_text())
-        merge(found.setdefault(told["depth"], {}), told)
-    return found
+        data = json.loads(Path(file).read_text())
+        merge(results.setdefault(data["depth"], {}), data)
+    return results
 
 
-def merge(into: dict[str, Any], told: dict[str, Any]) -> None:
-    for name, value in told.items():
+def merge(into: dict[str, Any], result: dict[str, Any]) -> None:
+    for name, value in result.items():
         if isinstance(value, dict) and isinstance(into.get(name), dict):
             merge(into[name], value)
         else:
             into[name] = value
 
 
-def packed(told: Any) -> str:
+def packed(result: Any) -> str:
     """JSON in few bytes: four digits."""
 
     def short(value: Any) -> Any:
         if isinstance(value, dict):
-            return {name: short(each) for name, each in value.items()}
+            return {name: short(item) for name, item in value.items()}
         return float(f"{value:.4g}") if isinstance(value, float) else value
 
-    return json.dumps(short(told), separators=(",", ":")) + "\n"
+    return json.dumps(short(result), separators=(",", ":")) + "\n"
 
 
 def lines(
-    told: dict[str, Any], depth: str, split: str, target: tuple[Any, Any, float]
+    result: dict[str, Any], depth: str, split: str, target: tuple[Any, Any, float]
 ) -> Iterator[str]:
-    found = told["splits"][split]
-    bare = told["baselines"].get("kernel_model", {}).get(split)
-    yield f"{split}, {depth}: {found['rows']:,} configurations"
-    for kind, wanted in zip(POOLS, target, strict=False):
-        for name, value, want, more in ranks(found["pools"][kind], wanted):
+    results = result["splits"][split]
+    bare = result["baselines"].get("kernel_model", {}).get(split)
+    yield f"{split}, {depth}: {results['rows']:,} configurations"
+    for kind, expected in zip(POOLS, target, strict=False):
+        for name, value, want, more in ranks(results["pools"][kind], expected):
             beside = {n: v for n, v, _, _ in ranks(bare["pools"][kind], None)} if bare else {}
             yield row(f"{kind} {name}", value, want, more, beside.get(name))
     error = bare["time_error_median"] if bare else None
-    yield row("time error", found["time_error_median"], target[2] / 100, False, error)
+    yield row("time error", results["time_error_median"], target[2] / 100, False, error)
     for name, want, more in OTHER.get((depth, split), ()):
-        yield row(name, field(told, split, name), want, more, None)
+        yield row(name, field(result, split, name), want, more, None)
 
 
 def cells(
-    told: dict[str, Any], depth: str, split: str, target: tuple[Any, Any, float]
+    result: dict[str, Any], depth: str, split: str, target: tuple[Any, Any, float]
 ) -> Iterator[str]:
     """Three rows of a Markdown table: the surrogate, its targets, the kernel model."""
-    found = told["splits"][split]
-    wanted = [
-        each and (each[0], each[1], *(part / 100 for part in each[2:])) for each in target[:2]
+    results = result["splits"][split]
+    expected = [
+        item and (item[0], item[1], *(part / 100 for part in item[2:])) for item in target[:2]
     ]
-    yield markdown(f"**{split}, {depth}**", found)
-    asked = [f"{_of(*each[:2])} | {_percents(each[2:])}" if each else " | " for each in wanted]
-    yield f"| asked for | {' | '.join(asked)} | {target[2]:g} % |"
+    yield markdown(f"**{split}, {depth}**", results)
+    texts = [f"{_of(*item[:2])} | {_percents(item[2:])}" if item else " | " for item in expected]
+    yield f"| asked for | {' | '.join(texts)} | {target[2]:g} % |"
     for name in ("kernel_model", "lookup"):
-        if split in told["baselines"].get(name, {}):
-            yield markdown(name.replace("_", " "), told["baselines"][name][split])
+        if split in result["baselines"].get(name, {}):
+            yield markdown(name.replace("_", " "), result["baselines"][name][split])
 
 
-def others(told: dict[str, Any]) -> Iterator[str]:
+def others(result: dict[str, Any]) -> Iterator[str]:
     """Rows of a second table: what else the splits tell, and what was asked for."""
     for (depth, split), figures in OTHER.items():
-        if split not in told.get(depth, {}).get("splits", {}):
+        if split not in result.get(depth, {}).get("splits", {}):
             continue
         for name, want, more in figures:
-            if (value := field(told[depth], split, name)) is not None:
+            if (value := field(result[depth], split, name)) is not None:
                 side = "at least" if more else "at most"
                 reached = value >= want if more else value <= want
                 verdict = "met" if reached else "missed"
                 yield f"| {split}, {depth} | `{name}` | {value:.3g} | {side} {want:g} | {verdict} |"
 
 
-def markdown(name: str, found: dict[str, Any]) -> str:
+def markdown(name: str, result: dict[str, Any]) -> str:
     parts = []
     for kind in POOLS:
-        pool = found["pools"][kind]
+        pool = result["pools"][kind]
         regrets = [pool[f"regret_top{n}_mean"] for n in REGRETS]
         if pool["problems"]:
             parts += [_of(pool["spearman_median"], pool["spearman_p10"]), _percents(regrets)]
         else:
             parts += ["", ""]
-    return f"| {name} | {' | '.join(parts)} | {100 * found['time_error_median']:.3g} % |"
+    return f"| {name} | {' | '.join(parts)} | {100 * result['time_error_median']:.3g} % |"
 
 
 def _of(median: float, p10: float) -> str:
@@ -186,13 +186,13 @@ def _of(median: float, p10: float) -> str:
 
 
 def _percents(values: Any) -> str:
-    return "/".join(f"{100 * each:.2g}" for each in values)
+    return "/".join(f"{100 * value:.2g}" for value in values)
 
 
-def ranks(pool: dict[str, Any], wanted: Any) -> Iterator[tuple[str, float, float | None, bool]]:
+def ranks(pool: dict[str, Any], expected: Any) -> Iterator[tuple[str, float, float | None, bool]]:
     names = ["spearman_median", "spearman_p10", *(f"regret_top{n}_mean" for n in REGRETS)]
     for place, name in enumerate(names):
-        want = None if wanted is None else wanted[place] / (1 if place < 2 else 100)
+        want = None if expected is None else expected[place] / (1 if place < 2 else 100)
         yield name, pool[name], want, place < 2
 
 
@@ -211,17 +211,17 @@ def row(
     return text + (f"  kernel model {beside:.4g}" if beside is not None else "")
 
 
-def field(told: dict[str, Any], split: str, name: str) -> float | None:
+def field(result: dict[str, Any], split: str, name: str) -> float | None:
     if name.startswith("after_update."):
-        found = told.get("after_update", {}).get("splits", {}).get(split, {})
+        results = result.get("after_update", {}).get("splits", {}).get(split, {})
         name = name.removeprefix("after_update.")
     else:
-        found = told["splits"][split]
+        results = result["splits"][split]
     first, _, rest = name.partition(".")
     if first == "pools":
         kind, _, what = rest.partition(".")
-        return found["pools"][kind][what]
-    return found.get(first, {}).get(rest) if rest else found.get(first)
+        return results["pools"][kind][what]
+    return results.get(first, {}).get(rest) if rest else results.get(first)
 
 
 if __name__ == "__main__":

@@ -86,11 +86,11 @@ class Pool:
 
     def point(self, variant: Variant, place: int, otherwise_ms: float = 1.0) -> Point:
         row = self.kernels[variant.source][place]
-        told = [
-            float(each[row]) for each in (self.told.time_ms, self.told.low_ms, self.told.high_ms)
+        results = [
+            float(item[row]) for item in (self.told.time_ms, self.told.low_ms, self.told.high_ms)
         ]
-        known = [each if np.isfinite(each) else None for each in told]
-        forecast = Forecast(*known, 0.0, bool(self.told.abstains[row]))
+        known_values = [result if np.isfinite(result) else None for result in results]
+        forecast = Forecast(*known_values, 0.0, bool(self.told.abstains[row]))
         params = json.loads(str(self.table.about["params"][row]))
         where = Configuration(variant.id, "kernel", {}, params)
         return Point.of(variant.id, where, forecast, otherwise_ms)
@@ -153,20 +153,20 @@ def needed(pool: Pool, order: Order, seed: int) -> int:
     return reached[0] if reached else len(pool.rows)
 
 
-def pools(table: Table, told: Forecasts, number: int, seed: int) -> list[Pool]:
+def pools(table: Table, forecasts: Forecasts, number: int, seed: int) -> list[Pool]:
     """Problems drawn by seed, of those with enough kernels and configurations."""
     rows = defaultdict(list)
     for row in range(len(table)):
-        if np.isfinite(told.time_ms[row]):
+        if np.isfinite(forecasts.time_ms[row]):
             about = (table.about[name][row] for name in ("problem_id", "device", "triton_version"))
             rows[" ".join(map(str, about))].append(row)
     fit = []
-    for name, each in sorted(rows.items()):
-        kernels = {str(table.about["kernel_id"][row]) for row in each}
-        times = table.time_ms[each]
+    for name, item in sorted(rows.items()):
+        kernels = {str(table.about["kernel_id"][row]) for row in item}
+        times = table.time_ms[item]
         spread = np.quantile(times, 0.75) > WITHIN * times.min()
-        if len(kernels) >= LEAST_KERNELS and len(each) >= LEAST_POINTS and spread:
-            fit.append(Pool(name, each, table, told))
+        if len(kernels) >= LEAST_KERNELS and len(item) >= LEAST_POINTS and spread:
+            fit.append(Pool(name, item, table, forecasts))
     return random.Random(seed).sample(fit, min(number, len(fit)))
 
 
@@ -176,13 +176,19 @@ def forecast(table: Table, path: str | None) -> Forecasts:
         kept = np.load(path)
         return Forecasts(*(kept[name] for name in ("time", "low", "high", "size", "abstains")))
     options = EvaluationRequest(["families"], baselines=False)
-    found = forecast_splits(table, options, lambda told: print(told, file=sys.stderr))[""][
+    families = forecast_splits(table, options, lambda result: print(result, file=sys.stderr))[""][
         "families"
     ]
     if path is not None:
-        parts = (found.time_ms, found.low_ms, found.high_ms, found.size, found.abstains)
+        parts = (
+            families.time_ms,
+            families.low_ms,
+            families.high_ms,
+            families.size,
+            families.abstains,
+        )
         np.savez_compressed(path, **dict(zip(("time", "low", "high", "size", "abstains"), parts)))
-    return found
+    return families
 
 
 def main() -> int:
@@ -193,17 +199,17 @@ def main() -> int:
     parser.add_argument("--forecasts", default=None, help="keep forecasts here, or take them")
     options = parser.parse_args()
     table = table_of_stores([shipped(name) for name in LEARNED_FROM], Depth.COMPILED)
-    told = forecast(table, options.forecasts)
-    found: dict[Order, list[float]] = {order: [] for order in Order}
-    for pool in pools(table, told, options.problems, options.draw):
+    reported_forecast = forecast(table, options.forecasts)
+    results: dict[Order, list[float]] = {order: [] for order in Order}
+    for pool in pools(table, reported_forecast, options.problems, options.draw):
         counts = {
             order: [needed(pool, order, seed) for seed in range(options.seeds)] for order in Order
         }
-        for order, each in counts.items():
-            found[order].append(statistics.median(each))
-        shown = "  ".join(f"{order.value} {found[order][-1]:5g}" for order in Order)
+        for order, count in counts.items():
+            results[order].append(statistics.median(count))
+        shown = "  ".join(f"{order.value} {results[order][-1]:5g}" for order in Order)
         print(f"{shown}  of {len(pool.rows):4d} in {len(pool.kernels):2d} kernels  {pool.name}")
-    ours, theirs = (statistics.median(found[order]) for order in (Order.SURROGATE, Order.RANDOM))
+    ours, theirs = (statistics.median(results[order]) for order in (Order.SURROGATE, Order.RANDOM))
     print(f"median: surrogate {ours:g}, random {theirs:g}: {ours / theirs:.2f} of it")
     return 0
 

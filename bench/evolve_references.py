@@ -61,16 +61,16 @@ def share_of(path: str) -> float:
     exec(compile(Path(path).read_text(encoding="utf-8"), path, "exec"), space)
     torch.manual_seed(0)
     model = torch.compile(space["Model"](*space["get_init_inputs"]()).cuda())
-    inputs = [each.cuda() if hasattr(each, "cuda") else each for each in space["get_inputs"]()]
+    inputs = [item.cuda() if hasattr(item, "cuda") else item for item in space["get_inputs"]()]
     with torch.no_grad():
         for _ in range(3):
             model(*inputs)
         torch.cuda.synchronize()
-        with profile(activities=[ProfilerActivity.CUDA]) as found:
+        with profile(activities=[ProfilerActivity.CUDA]) as result:
             for _ in range(3):
                 model(*inputs)
             torch.cuda.synchronize()
-    times = {each.key: each.self_device_time_total for each in found.key_averages()}
+    times = {item.key: item.self_device_time_total for item in result.key_averages()}
     whole = sum(times.values())
     return sum(us for name, us in times.items() if name.startswith("triton_")) / whole
 
@@ -81,14 +81,14 @@ def serve_shares() -> None:
 
     for path in map(str.strip, sys.stdin):
         try:
-            told = str(share_of(path))
+            text = str(share_of(path))
         except Exception as error:  # a problem may raise anything; a broken context ends this
             print(f"{path}: {error}", file=sys.stderr)
-            told = "failed"
+            text = "failed"
         torch._dynamo.reset()
         gc.collect()
         torch.cuda.empty_cache()
-        print(f"\n{_SHARE} {told}", flush=True)
+        print(f"\n{_SHARE} {text}", flush=True)
 
 
 class Shares:
@@ -110,8 +110,8 @@ class Shares:
         late.start()
         try:
             print(problem.path, file=child.stdin, flush=True)
-            told = next(each for each in child.stdout if each.startswith(_SHARE))
-            return float(told.split()[-1])
+            selected = next(item for item in child.stdout if item.startswith(_SHARE))
+            return float(selected.split()[-1])
         except ValueError:  # the problem failed there
             return None
         except (OSError, StopIteration):  # the process ends, which may take a while on a GPU
@@ -132,39 +132,39 @@ class Shares:
 
 def searched(problem: Problem, share: float, gpu_seconds: float, folder: Path) -> dict[str, Any]:
     """Search one problem; at the gate the winner meets torch.compile."""
-    told: dict[str, Any] = {"problem": problem.label, "share": share}
+    fields: dict[str, Any] = {"problem": problem.label, "share": share}
     try:
         parts = EvolveParts(
-            advise=advise, show=lambda told: print(evolution.status_line(told), file=sys.stderr)
+            advise=advise, show=lambda result: print(evolution.status_line(result), file=sys.stderr)
         )
         how = EvolveSettings(seed=0)
-        found = solkit.evolve(problem.path, gpu_seconds=gpu_seconds, settings=how, parts=parts)
+        results = solkit.evolve(problem.path, gpu_seconds=gpu_seconds, settings=how, parts=parts)
     except SolkitError as error:
-        return told | {"error": str(error)}
-    (folder / f"{problem.name}.evolve.json").write_text(evolution.dumps(found))
-    if found.original.time_ms is None:
-        return told | {"error": f"torch.compile's code was not timed: {found.original.message}"}
-    told |= {
-        "sol_ms": found.sol_ms,
-        "original_ms": found.original.time_ms,
-        "verdict": found.verdict.value,
-        "kind": found.winner.variant.kind,
-        "measured": found.measured,
-        "gpu_s": found.gpu_s,
+        return fields | {"error": str(error)}
+    (folder / f"{problem.name}.evolve.json").write_text(evolution.dumps(results))
+    if results.original.time_ms is None:
+        return fields | {"error": f"torch.compile's code was not timed: {results.original.message}"}
+    fields |= {
+        "sol_ms": results.sol_ms,
+        "original_ms": results.original.time_ms,
+        "verdict": results.verdict.value,
+        "kind": results.winner.variant.kind,
+        "measured": results.measured,
+        "gpu_s": results.gpu_s,
         "speed_up": 1.0,
     }
     with contextlib.suppress(SolkitError):
-        told["part_sol_ms"] = part_sol_ms(problem, found.device)
-    ratio = None if found.gate is None else found.gate.ratio
+        fields["part_sol_ms"] = part_sol_ms(problem, results.device)
+    ratio = None if results.gate is None else results.gate.ratio
     if ratio is not None:  # of what was found to torch.compile's own run
-        passed = found.verdict is TuneVerdict.FASTER
-        told |= {
+        passed = results.verdict is TuneVerdict.FASTER
+        fields |= {
             "speed_up": 1 / ratio.value if passed else 1.0,  # else its own code is the result
             "at_the_gate": 1 / ratio.value,
             "at_the_gate_low": 1 / ratio.high,
             "at_the_gate_high": 1 / ratio.low,
         }
-    return told
+    return fields
 
 
 def kept(problem: Problem, folder: Path) -> Path:
@@ -176,21 +176,21 @@ def with_shares(
     drawn: Iterator[Problem], count: int, folder: Path
 ) -> list[tuple[Problem, dict[str, Any]]]:
     """The next problems with large shares, and what is known of each."""
-    found, shares = [], Shares()
+    results, shares = [], Shares()
     try:
         for problem in drawn:
             path = kept(problem, folder)
             if not path.exists():
-                told = {"problem": problem.label, "share": shares.of(problem)}
-                path.write_text(json.dumps(told, indent=1))
-            told = json.loads(path.read_text())
-            if told["share"] is not None and told["share"] >= LEAST_SHARE:
-                found.append((problem, told))
-            if len(found) == count:
+                fields = {"problem": problem.label, "share": shares.of(problem)}
+                path.write_text(json.dumps(fields, indent=1))
+            fields = json.loads(path.read_text())
+            if fields["share"] is not None and fields["share"] >= LEAST_SHARE:
+                results.append((problem, fields))
+            if len(results) == count:
                 break
     finally:
         shares.close()
-    return found
+    return results
 
 
 def part_sol_ms(problem: Problem, device: str) -> float:
@@ -220,14 +220,14 @@ def mean_of(speed_ups: Sequence[float]) -> str:
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> list[str]:
-    done = [each for each in rows if "error" not in each]
+    done = [row for row in rows if "error" not in row]
     far = [
-        each["speed_up"]
-        for each in done
-        if each["share"] * each["original_ms"] > FAR_FROM_SOL * each.get("part_sol_ms", math.inf)
+        item["speed_up"]
+        for item in done
+        if item["share"] * item["original_ms"] > FAR_FROM_SOL * item.get("part_sol_ms", math.inf)
     ]
-    own = [each["problem"] for each in done if each.get("at_the_gate_high", 1.0) < 1.0]
-    all_of = mean_of([each["speed_up"] for each in done])
+    own = [item["problem"] for item in done if item.get("at_the_gate_high", 1.0) < 1.0]
+    all_of = mean_of([item["speed_up"] for item in done])
     return [
         f"geometric mean of the speed-ups over torch.compile: {all_of}",
         f"where the gap of Triton's part was over {FAR_FROM_SOL}: {mean_of(far)}",
@@ -263,13 +263,13 @@ def main() -> int:
         chosen = with_shares(drawn, min(_AHEAD, options.problems - len(rows)), options.out)
         if not chosen:
             break
-        for problem, told in chosen:
-            if "verdict" not in told and "error" not in told and time.monotonic() < ends:
-                told = searched(problem, told["share"], options.gpu_seconds, options.out)
-                kept(problem, options.out).write_text(json.dumps(told, indent=1))
-            if "verdict" in told or "error" in told:
-                rows.append(told)
-                print(json.dumps(told), flush=True)
+        for problem, result in chosen:
+            if "verdict" not in result and "error" not in result and time.monotonic() < ends:
+                result = searched(problem, result["share"], options.gpu_seconds, options.out)
+                kept(problem, options.out).write_text(json.dumps(result, indent=1))
+            if "verdict" in result or "error" in result:
+                rows.append(result)
+                print(json.dumps(result), flush=True)
     print("\n".join(summary(rows)))
     return 0
 

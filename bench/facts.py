@@ -64,7 +64,7 @@ class Compared:
     def _times(self, facts: Sequence[Facts]) -> list[float | None]:
         """The modelled time of each launch on the row's GPU, in ms."""
         device = devices.find(self.row.device)
-        models = [described(each, device).model for each in facts]
+        models = [described(items, device).model for items in facts]
         return [model.time_ms if model else None for model in models]
 
 
@@ -73,9 +73,9 @@ def compared(
 ) -> Iterator[Compared]:
     """Rows with facts, drawn from all stores, against a fresh analysis."""
     pl = polars_module()
-    rows = {(each.run_id, each.sequence): each for each in _drawn(stores, sample, seed)}
-    told = pl.concat([store.sources() for store in stores]).unique("sha256").collect().to_dicts()
-    sources = {each["sha256"]: Source(**each) for each in told}
+    rows = {(item.run_id, item.sequence): item for item in _drawn(stores, sample, seed)}
+    results = pl.concat([store.sources() for store in stores]).unique("sha256").collect().to_dicts()
+    sources = {result["sha256"]: Source(**result) for result in results}
     facts = pl.concat([store.facts().select("id", "text") for store in stores])
     texts = dict(facts.unique("id").collect().rows())
     installed = importlib.metadata.version("torch"), nvrtc_release()
@@ -104,9 +104,9 @@ def _drawn(stores: Sequence[Store], sample: int, seed: int) -> Iterator[Outcome]
     names = [rows.select(ROW_KEY).collect() for rows in frames]
     every = sorted(name for own in names for name in own.rows())
     chosen = random.Random(seed).sample(every, min(sample, len(every)))
-    told = pl.DataFrame(chosen, schema=names[0].schema, orient="row").lazy()
+    result = pl.DataFrame(chosen, schema=names[0].schema, orient="row").lazy()
     for store, rows in zip(stores, frames, strict=True):
-        yield from store.rows(rows.join(told, on=ROW_KEY, how="semi"))
+        yield from store.rows(rows.join(result, on=ROW_KEY, how="semi"))
 
 
 def main() -> int:
@@ -115,19 +115,19 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=200, help="rows to draw")
     parser.add_argument("--seed", type=int, default=0, help="of the draw")
     parser.add_argument("--workers", type=int, help="processes; by default one a core")
-    given = parser.parse_args()
-    stores = [Store(name) if Path(name).is_dir() else shipped(name) for name in given.sets]
+    options = parser.parse_args()
+    stores = [Store(name) if Path(name).is_dir() else shipped(name) for name in options.sets]
     counts: Counter[tuple[str, str]] = Counter()
-    for each in compared(stores, given.sample, given.seed, given.workers):
-        counts[each.row.origin, each.result] += each.count
-        if not each.is_equal:
-            row = each.row
-            told = f"{each.result}: {row.implementation} {row.params} {row.shape}"
-            print(told, *each.tools, each.why)
+    for item in compared(stores, options.sample, options.seed, options.workers):
+        counts[item.row.origin, item.result] += item.count
+        if not item.is_equal:
+            row = item.row
+            text = f"{item.result}: {row.implementation} {row.params} {row.shape}"
+            print(text, *item.tools, item.why)
     for origin in sorted({origin for origin, _ in counts}):
         results = {result: count for (of, result), count in counts.items() if of == origin}
-        told = ", ".join(f"{count} {result}" for result, count in sorted(results.items()))
-        print(f"{origin}: {sum(results.values())} rows: {told}")
+        text = ", ".join(f"{count} {result}" for result, count in sorted(results.items()))
+        print(f"{origin}: {sum(results.values())} rows: {text}")
     if not counts:
         print(f"no row has facts of Triton {importlib.metadata.version('triton')}")
         return 2

@@ -30,11 +30,11 @@ def findings(first: int, programs: int) -> Iterator[micro_fuzz.Finding]:
         yield from micro_fuzz.examine([micro_fuzz.program(seed) for seed in seeds])
 
 
-def describe(found: micro_fuzz.Finding) -> str:
-    program = f"{found.problem.inputs}\n{found.problem.body}"
+def describe(result: micro_fuzz.Finding) -> str:
+    program = f"{result.problem.inputs}\n{result.problem.body}"
     return (
-        f"read {found.read} B, needed {found.needed}; "
-        f"written {found.written} B, needed {found.changed}\n{program}\n"
+        f"read {result.read} B, needed {result.needed}; "
+        f"written {result.written} B, needed {result.changed}\n{program}\n"
     )
 
 
@@ -43,24 +43,24 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=1000, help="how many")
     parser.add_argument("--first", type=int, default=0, help="seed of the first")
     parser.add_argument("--loose", action="store_true", help="print loose bounds too")
-    given = parser.parse_args()
+    options = parser.parse_args()
     torch.set_num_threads(1)
     started, unsound, tight, failed = time.monotonic(), 0, 0, 0
-    for found in findings(given.first, given.programs):
-        if found.error:
+    for result in findings(options.first, options.programs):
+        if result.error:
             failed += 1
-            print(f"failed:\n{found.problem.inputs}\n{found.problem.body}\n{found.error}")
-        elif found.is_unsound:
+            print(f"failed:\n{result.problem.inputs}\n{result.problem.body}\n{result.error}")
+        elif result.is_unsound:
             unsound += 1
-            print(f"unsound: {describe(micro_fuzz.shrunk(found))}")
-        elif found.is_tight:
+            print(f"unsound: {describe(micro_fuzz.shrunk(result))}")
+        elif result.is_tight:
             tight += 1
-        elif given.loose:
-            print(f"loose: {describe(found)}")
+        elif options.loose:
+            print(f"loose: {describe(result)}")
     seconds = time.monotonic() - started
     print(
-        f"{given.programs} programs in {seconds:.0f} s: {unsound} unsound, {failed} failed, "
-        f"{tight} tight ({100 * tight / given.programs:.1f} %)"
+        f"{options.programs} programs in {seconds:.0f} s: {unsound} unsound, {failed} failed, "
+        f"{tight} tight ({100 * tight / options.programs:.1f} %)"
     )
     return 1 if unsound or failed else 0
 

@@ -32,29 +32,29 @@ def main() -> int:
     parser.add_argument("--problems", type=int, default=2000, help="how many")
     parser.add_argument("--first", type=int, default=0, help="seed of the first")
     parser.add_argument("--samples", type=int, default=32, help="sectors of each tensor")
-    given = parser.parse_args()
+    options = parser.parse_args()
     torch.set_num_threads(1)
     started, bad, static = time.monotonic(), 0, 0
-    for first in range(given.first, given.first + given.problems, BATCH):
-        seeds = range(first, min(first + BATCH, given.first + given.problems))
-        for found in proof.examine([skipping.problem(seed) for seed in seeds], given.samples):
-            static += found.static > found.touched
-            if found.error or found.is_unsound:
+    for first in range(options.first, options.first + options.problems, BATCH):
+        seeds = range(first, min(first + BATCH, options.first + options.problems))
+        for result in proof.examine([skipping.problem(seed) for seed in seeds], options.samples):
+            static += result.static > result.touched
+            if result.error or result.is_unsound:
                 bad += 1
-                print(f"{'failed' if found.error else 'unsound'}: {found}\n{found.source}")
-        done = seeds[-1] + 1 - given.first
+                print(f"{'failed' if result.error else 'unsound'}: {result}\n{result.source}")
+        done = seeds[-1] + 1 - options.first
         print(f"{done} problems, {time.monotonic() - started:.0f} s, {bad} bad", flush=True)
     seconds = time.monotonic() - started
     print(
-        f"{given.problems} problems in {seconds:.0f} s: {bad} unsound or failed; {static} where "
+        f"{options.problems} problems in {seconds:.0f} s: {bad} unsound or failed; {static} where "
         "the static hard bound alone is above what the skipper touches"
     )
     least = 1.0
-    for name, found in zip(
+    for name, result in zip(
         skipping.WHOLE, proof.dense([*skipping.WHOLE], samples=256), strict=True
     ):
-        kept = found.read / found.static
-        multiplied = found.flops / found.multiplied if found.multiplied else 1.0
+        kept = result.read / result.static
+        multiplied = result.flops / result.multiplied if result.multiplied else 1.0
         least = min(least, kept, multiplied)
         print(f"{name}: keeps {kept:.3f} of the bytes, {multiplied:.3f} of the products")
     return 1 if bad or least < KEPT else 0

@@ -110,8 +110,8 @@ def solar_bound(problem: Problem, python: str, checkout: Path, limit_s: float) -
         answer, complaint = out.read().decode(), err.read().decode().strip()
     memory_mb = usage.ru_maxrss / 1024
     if child.returncode == 0:
-        found = json.loads(answer.splitlines()[-1])
-        return Outcome(found["seconds"], found["fused_ms"], memory_mb=memory_mb)
+        data = json.loads(answer.splitlines()[-1])
+        return Outcome(data["seconds"], data["fused_ms"], memory_mb=memory_mb)
     last = complaint.splitlines()[-1] if complaint else f"exit code {child.returncode}"
     failure = f"over {limit_s:g} s" if seconds >= limit_s else last
     return Outcome(seconds, memory_mb=memory_mb, failure=failure)
@@ -152,8 +152,8 @@ def print_levels(tool: str, problems: Sequence[Problem], outcomes: Sequence[Outc
     heads = [tool, "bounded", "median s", "p90 s", "slowest s", "peak MB of a process"]
     levels = sorted({problem.level for problem in problems})
     rows = []
-    for name, wanted in [*((f"level {n}", [n]) for n in levels), ("all", levels)]:
-        of_level = [o for p, o in zip(problems, outcomes) if p.level in wanted]
+    for name, expected in [*((f"level {n}", [n]) for n in levels), ("all", levels)]:
+        of_level = [o for p, o in zip(problems, outcomes) if p.level in expected]
         rows.append([name, *level_figures(of_level)])
     print_table(heads, rows)
 

@@ -69,8 +69,8 @@ class Bounds:
 
 def category(name: str) -> str:
     """What kind of problem it is, by the first pattern that its name has."""
-    found = (k for k, pattern in _CATEGORIES.items() if re.search(pattern, name, re.IGNORECASE))
-    return next(found, "pointwise")
+    result = (k for k, pattern in _CATEGORIES.items() if re.search(pattern, name, re.IGNORECASE))
+    return next(result, "pointwise")
 
 
 def bounds_of(problem: Problem, device: str) -> Bounds:
@@ -79,15 +79,15 @@ def bounds_of(problem: Problem, device: str) -> Bounds:
     Raises:
         SolkitError: it has none.
     """
-    found: dict[str, Result] = {}
+    outcome: dict[str, Result] = {}
     for precision in ("tolerance", "tf32"):
-        found[precision] = solkit.bounds(problem.path, device=device, precision=precision).results[
-            0
-        ]
+        outcome[precision] = solkit.bounds(
+            problem.path, device=device, precision=precision
+        ).results[0]
     return Bounds(
-        found["tf32"].work,
-        {precision: result.bound for precision, result in found.items()},
-        {p: r.fusion.unfused_ms for p, r in found.items() if r.fusion is not None},
+        outcome["tf32"].work,
+        {precision: result.bound for precision, result in outcome.items()},
+        {p: r.fusion.unfused_ms for p, r in outcome.items() if r.fusion is not None},
     )
 
 
@@ -123,8 +123,8 @@ def _bound_columns(row: Row, bounds: Bounds, device: str) -> Row:
     }
     if row["status"] == OK and bound.time_ms > 0:
         columns["ratio"] = row["median_ms"] / bound.time_ms
-        given = row["median_ms"], bound.time_ms, bound.at.hard_ms
-        columns["verdict"] = time_verdict(*given, devices.find(device)).value
+        inputs = row["median_ms"], bound.time_ms, bound.at.hard_ms
+        columns["verdict"] = time_verdict(*inputs, devices.find(device)).value
     return columns
 
 
@@ -146,29 +146,33 @@ def make_table(
 ) -> list[TimedReference]:
     """Every row, with bounds of the files that were timed."""
     by_hash = {problem.sha256: problem for problem in problems}
-    wanted = newest(lines)
+    expected = newest(lines)
     bounds: dict[str, Bounds] = {}
-    for key in {row["sha256"] for row in wanted}:
+    for key in {row["sha256"] for row in expected}:
         if key not in by_hash:
             raise SystemExit(f"no file of the checkout has the SHA-256 {key} that was timed")
         try:
             bounds[key] = bounds_of(by_hash[key], device)
         except SolkitError as error:
             print(f"no bound: {error}", file=sys.stderr)
-    wanted += [row for key, found in bounds.items() for row in alike(wanted, key, found.work)]
-    wanted.sort(key=lambda row: (row["level"], row["number"], VARIANTS.index(row["variant"])))
-    return [timed_reference(row, bounds.get(row["sha256"]), device) for row in wanted]
+    expected += [row for key, bound in bounds.items() for row in alike(expected, key, bound.work)]
+    expected.sort(key=lambda row: (row["level"], row["number"], VARIANTS.index(row["variant"])))
+    return [timed_reference(row, bounds.get(row["sha256"]), device) for row in expected]
 
 
 def alike(rows: Sequence[Row], sha256: str, work: Work) -> list[Row]:
     """Rows for the tf32 variants of a problem that has no matrix product: they are not run."""
-    known = {row["variant"]: row for row in rows if row["sha256"] == sha256}
+    known_rows_by_variant = {row["variant"]: row for row in rows if row["sha256"] == sha256}
     if has_matrix_product(op.op for op in work.ops):
         return []
     kept = ("run", "device", "level", "number", "name", "sha256")
-    first = {name: next(iter(known.values()))[name] for name in kept}
-    tf32 = [each for each in VARIANTS if each.endswith("tf32") and each not in known]
-    return [{**first, "variant": each, "status": SAME_AS_DEFAULT} for each in tf32]
+    first = {name: next(iter(known_rows_by_variant.values()))[name] for name in kept}
+    tf32 = [
+        variant
+        for variant in VARIANTS
+        if variant.endswith("tf32") and variant not in known_rows_by_variant
+    ]
+    return [{**first, "variant": item, "status": SAME_AS_DEFAULT} for item in tf32]
 
 
 # ------------------------------------------------------------------------------------ findings
@@ -190,9 +194,11 @@ def print_findings(table: Sequence[TimedReference]) -> None:
         ("Below the hard bound", Verdict.IMPOSSIBLE),
         ("Between hard bound and roofline", Verdict.BEATS_ALGORITHM),
     ):
-        found = [row for row in table if row.verdict == verdict.value and not row.degenerate]
-        print(f"## {title}: {len(found)}\n")
-        print_rows(found)
+        selected_table = [
+            row for row in table if row.verdict == verdict.value and not row.degenerate
+        ]
+        print(f"## {title}: {len(selected_table)}\n")
+        print_rows(selected_table)
     degenerate = [r for r in table if r.degenerate and r.variant == "eager"]
     print(f"## Outputs that do not depend on inputs: {len(degenerate)}\n")
     print_rows(degenerate)

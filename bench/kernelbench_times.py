@@ -64,15 +64,15 @@ class ModelNew(Model):
 
 def candidates(problems: Iterable[Problem], folder: Path) -> dict[Key, Configuration]:
     """Every variant of every problem, its file written to a folder."""
-    found = {}
+    results = {}
     for problem in problems:
         for variant in VARIANTS:
             path = folder / f"{problem.name}.{variant}.py"
             path.write_text(candidate_text(problem, variant), encoding="utf-8")
             how = "default" if variant == VARIANTS[0] else "exhaustive"
             configuration = Configuration(str(path), "ModelNew", {}, {}, problem.path, how)
-            found[problem.sha256, variant] = configuration
-    return found
+            results[problem.sha256, variant] = configuration
+    return results
 
 
 def variant_of(outcome: Outcome) -> str:
@@ -84,40 +84,42 @@ def variant_of(outcome: Outcome) -> str:
 
 
 def left(
-    wanted: Mapping[Key, Configuration], done: Iterable[Outcome], again: bool
+    expected: Mapping[Key, Configuration], done: Iterable[Outcome], again: bool
 ) -> list[Configuration]:
     """What has no outcome yet; with `again`, what has no time yet."""
-    known = {
-        (each.problem_sha256, variant_of(each))
-        for each in done
-        if not again or each.verdict in TIMED
+    known_pairs = {
+        (item.problem_sha256, variant_of(item))
+        for item in done
+        if not again or item.verdict in TIMED
     }
-    return [configuration for key, configuration in wanted.items() if key not in known]
+    return [configuration for key, configuration in expected.items() if key not in known_pairs]
 
 
 def drive(bench: Bench, configurations: Iterable[Configuration], gpu_s: float) -> int:
     """Measure until the budget is spent; how many have a time."""
     timed = 0
-    for each in configurations:
+    for item in configurations:
         if bench.clock.gpu_s() >= gpu_s:
             break
-        bench.submit([each])
+        bench.submit([item])
         for configuration, outcome in bench.outcomes():
             timed += outcome.verdict in TIMED
-            told = f"{outcome.time_ms:.4f} ms" if outcome.time_ms else outcome.verdict.value
-            print(f"{Path(configuration.path).stem}: {told}", flush=True)
+            text = f"{outcome.time_ms:.4f} ms" if outcome.time_ms else outcome.verdict.value
+            print(f"{Path(configuration.path).stem}: {text}", flush=True)
     return timed
 
 
 def prospects(analyser: Analyser) -> Callable[[Configuration], PreparedCandidate]:
     """The bound of each; what PyTorch launches is not analysed."""
 
-    def prospect(each: Configuration) -> PreparedCandidate:
-        plan = StudyPlan(each.path, each.reference, [each.shape], analysing=False)
-        known = study(analyser, plan)
+    def prospect(configuration: Configuration) -> PreparedCandidate:
+        plan = StudyPlan(
+            configuration.path, configuration.reference, [configuration.shape], analysing=False
+        )
+        known_study = study(analyser, plan)
         precision = SETTINGS.precision
         return PreparedCandidate(
-            known.kernel, unmeasured(known.cases[0], analyser.device, precision, "cold")
+            known_study.kernel, unmeasured(known_study.cases[0], analyser.device, precision, "cold")
         )
 
     return prospect
@@ -144,8 +146,11 @@ def read_lines(path: Path, problems: Iterable[Problem]) -> list[Row]:
     """
     by_hash = {problem.sha256: problem for problem in problems}
     outcomes = [o for o in outcomelog.read(path).rows if o.problem_sha256 in by_hash]
-    runs = {each.run_id: _run(each) for each in reversed(outcomes)}
-    return [*runs.values(), *(_line(each, by_hash[str(each.problem_sha256)]) for each in outcomes)]
+    runs = {outcome.run_id: _run(outcome) for outcome in reversed(outcomes)}
+    return [
+        *runs.values(),
+        *(_line(outcome, by_hash[str(outcome.problem_sha256)]) for outcome in outcomes),
+    ]
 
 
 def _run(first: Outcome) -> Row:
@@ -162,8 +167,8 @@ def _run(first: Outcome) -> Row:
 
 def _line(outcome: Outcome, problem: Problem) -> Row:
     variant, timed = variant_of(outcome), outcome.verdict in TIMED
-    known = timed or outcome.verdict is Verdict.DEGENERATE_PROBLEM
-    right = known or (False if outcome.verdict is Verdict.WRONG else None)
+    known_timed = timed or outcome.verdict is Verdict.DEGENERATE_PROBLEM
+    right = known_timed or (False if outcome.verdict is Verdict.WRONG else None)
     return {
         "kind": "time",
         "run": outcome.run_id,
@@ -173,7 +178,7 @@ def _line(outcome: Outcome, problem: Problem) -> Row:
         "name": problem.name,
         "sha256": problem.sha256,
         "variant": variant,
-        "status": OK if known and outcome.time_ms is not None else outcome.verdict.value,
+        "status": OK if known_timed and outcome.time_ms is not None else outcome.verdict.value,
         "message": outcome.message,
         "median_ms": outcome.time_ms,
         "low_ms": outcome.low_ms,
@@ -186,7 +191,7 @@ def _line(outcome: Outcome, problem: Problem) -> Row:
         "conv_tf32": True,  # PyTorch's default, which no variant changes
         "max_error": outcome.max_error,
         "within_tolerance": right,
-        "degenerate": outcome.verdict is Verdict.DEGENERATE_PROBLEM if known else None,
+        "degenerate": outcome.verdict is Verdict.DEGENERATE_PROBLEM if known_timed else None,
     }
 
 
@@ -208,10 +213,10 @@ def main() -> int:
             Analyser(device) as analyser,
             GuardedBench(device, prospects(analyser), log, SETTINGS, environment()) as bench,
         ):
-            wanted = candidates(problems, Path(folder))
-            todo = left(wanted, outcomelog.read(options.log).rows, options.again)
-            print(f"{device.name}: {len(todo)} of {len(wanted)} variants to do")
-            needed = (each for each in todo if is_needed(each, prospects(analyser)))
+            expected = candidates(problems, Path(folder))
+            todo = left(expected, outcomelog.read(options.log).rows, options.again)
+            print(f"{device.name}: {len(todo)} of {len(expected)} variants to do")
+            needed = (item for item in todo if is_needed(item, prospects(analyser)))
             timed = drive(bench, needed, 60 * options.minutes)
     except SolkitError as error:
         print(f"kernelbench_times: {error}", file=sys.stderr)

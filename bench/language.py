@@ -77,11 +77,11 @@ def train(options: argparse.Namespace) -> None:
         train_on_all_rows(table, reading(options), facts=facts, folder=folder(options), tell=say)
         print(f"{options.name}: all rows, {time.monotonic() - began:.0f} s", flush=True)
         return
-    told = language.forecast_left_out(
+    result = language.forecast_left_out(
         table, options.split, reading(options), facts=facts, folds=options.folds,
         folder=folder(options), tell=say,
     )  # fmt: skip
-    error = np.abs(told - log2_target(table))
+    error = np.abs(result - log2_target(table))
     ratio = float(np.expm1(np.nanmedian(error) * np.log(2)))
     print(f"{options.name}: error {ratio:.3f}, {time.monotonic() - began:.0f} s", flush=True)
 
@@ -131,14 +131,14 @@ def speed(options: argparse.Namespace) -> None:
     from solkit.surrogate.language.regressor import LanguageRegressor
 
     table = Table.load(options.tables / "captured.npz")
-    made = LanguageRegressor(device="cpu")
-    made.prepared(table)
+    new_regressor = LanguageRegressor(device="cpu")
+    new_regressor.prepared(table)
     ids, counts = np.unique(table.about["kernel_id"], return_counts=True)
     rows = np.flatnonzero(table.about["kernel_id"] == ids[np.argmax(counts)])
     many = table[np.resize(rows, CONFIGURATIONS)]
     with tempfile.TemporaryDirectory() as folder:
-        made.save(folder)
-        size = sum(each.stat().st_size for each in Path(folder).iterdir())
+        new_regressor.save(folder)
+        size = sum(path.stat().st_size for path in Path(folder).iterdir())
         began = time.perf_counter()
         model = LanguageRegressor.load(folder)
         loaded_s = time.perf_counter() - began
@@ -162,19 +162,19 @@ def judge(options: argparse.Namespace) -> None:
     both = language.stack_forecasts(
         table, options.split, Forecasts.from_times(table.base_ms * 2.0**grown), alone
     )
-    told = {"trees": grown, "language": alone, "stacked": both}
-    times = {name: table.base_ms * 2.0**each for name, each in told.items()}
+    forecasts = {"trees": grown, "language": alone, "stacked": both}
+    times = {name: table.base_ms * 2.0**forecast for name, forecast in forecasts.items()}
     families = len(set(table.about["family"][rows]))
     print(f"{len(rows):,} rows of {families} families, {options.split}, {options.depth}")
-    for name, each in times.items():
-        print(f"{name:9}", figures(table, each, rows))
+    for name, time_ms in times.items():
+        print(f"{name:9}", figures(table, time_ms, rows))
     pooled = spearman(table.sol_ms[rows], table.time_ms[rows])
     print(f"speed of light alone: Spearman of time {pooled:.3f}")
     for kind in KINDS:
         pools = list(draw_pools(table, kind, rows))
         for name in ("language", "stacked"):
-            found = paired_bootstrap(table, pools, times[name], times["trees"])
-            gain, lost = found.spearman, found.regret
+            comparison = paired_bootstrap(table, pools, times[name], times["trees"])
+            gain, lost = comparison.spearman, comparison.regret
             print(f"{name} against trees, {kind} pools: Spearman {gain.value:+.3f} "
                   f"({gain.low:+.3f} to {gain.high:+.3f}), regret of the top 3 times "
                   f"{lost.value:.2f} ({lost.low:.2f} to {lost.high:.2f})")  # fmt: skip
@@ -183,38 +183,38 @@ def judge(options: argparse.Namespace) -> None:
 def trees(options: argparse.Namespace, table: Table, language: np.ndarray) -> np.ndarray:
     """What the trees say of the same folds, relative to the base; kept beside the forecasts."""
     path = options.out / f"trees-{options.split}-{options.depth}.npy"
-    found = np.load(path) if path.exists() else np.full(len(table), np.nan)
+    loaded = np.load(path) if path.exists() else np.full(len(table), np.nan)
     for fold in split_into_folds(table, options.split):
-        if np.isnan(language[fold.test]).all() or not np.isnan(found[fold.test]).any():
+        if np.isnan(language[fold.test]).all() or not np.isnan(loaded[fold.test]).any():
             continue
         unseen = table[fold.test]
         names, members = grow_ensemble(table[fold.train], replace(DEFAULTS, threads=0))
         values = columns_of(unseen, names)
-        parts = np.array([each.predict(values) for each in members])
-        found[fold.test] = Belief.from_members(parts, is_modelled(unseen)).mean
-        np.save(path, found)
-    return np.where(np.isnan(language), np.nan, found)
+        parts = np.array([member.predict(values) for member in members])
+        loaded[fold.test] = Belief.from_members(parts, is_modelled(unseen)).mean
+        np.save(path, loaded)
+    return np.where(np.isnan(language), np.nan, loaded)
 
 
 def figures(table: Table, time_ms: np.ndarray, rows: np.ndarray) -> str:
-    found = evaluate_forecasts(
+    forecasts = evaluate_forecasts(
         table, Forecasts.from_times(np.where(np.isin(np.arange(len(table)), rows), time_ms, np.nan))
     )
     pools = "  ".join(
-        f"{kind} {each.spearman_median:.3f}/{each.spearman_p10:.2f} "
-        + "/".join(f"{100 * each.regrets[n]:.1f}" for n in FIRST)
-        for kind, each in found.pools.items()
+        f"{kind} {pool.spearman_median:.3f}/{pool.spearman_p10:.2f} "
+        + "/".join(f"{100 * pool.regrets[n]:.1f}" for n in FIRST)
+        for kind, pool in forecasts.pools.items()
     )
-    pairs = "/".join(f"{each.right:.3f}" for each in found.pairs.values())
+    pairs = "/".join(f"{pair.right:.3f}" for pair in forecasts.pairs.values())
     pooled = spearman(time_ms[rows], table.time_ms[rows])
-    return f"{pools}  error {found.time_error:.1%}  pairs {pairs}  pooled {pooled:.3f}"
+    return f"{pools}  error {forecasts.time_error:.1%}  pairs {pairs}  pooled {pooled:.3f}"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     what = parser.add_subparsers(dest="what", required=True)
-    made = what.add_parser("tables")
-    made.add_argument("tables", type=Path)
+    new_add_parser = what.add_parser("tables")
+    new_add_parser.add_argument("tables", type=Path)
     quick = what.add_parser("speed")
     quick.add_argument("tables", type=Path)
     for name in ("folds", "whole", "judge"):
@@ -222,7 +222,7 @@ def main() -> int:
         part.add_argument("tables", type=Path)
         part.add_argument("out", type=Path)
         part.add_argument("--split", default="families")
-        part.add_argument("--depth", default="captured", choices=[each.value for each in Depth])
+        part.add_argument("--depth", default="captured", choices=[item.value for item in Depth])
         part.add_argument("--name", default="language", help="of this variant's forecasts")
         if name == "judge":
             continue

@@ -38,7 +38,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="write solkit.batch/1 to this file")
     options = parser.parse_args()
     resume = options.log is not None and Path(options.log).exists()
-    found = solkit.batch(
+    result = solkit.batch(
         MANIFEST,
         gpu_minutes=options.gpu_minutes,
         device=options.device,
@@ -53,11 +53,11 @@ def main() -> int:
         ),
         show=_shown(),
     )
-    page.render(found, Console(width=160, highlight=False, markup=False))
+    page.render(result, Console(width=160, highlight=False, markup=False))
     if options.json is not None:
-        options.json.write_text(page.dumps(found) + "\n", encoding="utf-8")
-    if found.items:
-        print("\n".join(summary(found)))
+        options.json.write_text(page.dumps(result) + "\n", encoding="utf-8")
+    if result.items:
+        print("\n".join(summary(result)))
     return 0
 
 
@@ -73,18 +73,18 @@ def _shown():
     return show
 
 
-def summary(found: Batch) -> list[str]:
+def summary(batch: Batch) -> list[str]:
     """The figures that the batch is judged by."""
-    value, low, high = speedup(found.items)
-    kept = [each for each in found.items if each.tuned.verdict is TuneVerdict.KEEP]
-    slower = [each for each in found.items if _is_slower(each)]
+    value, low, high = speedup(batch.items)
+    kept = [item for item in batch.items if item.tuned.verdict is TuneVerdict.KEEP]
+    slower = [item for item in batch.items if _is_slower(item)]
     return [
         f"geometric mean speed-up {value:.3f} (95 %: {low:.3f} to {high:.3f}) over "
-        f"{len(found.items)} kernels and shapes",
-        f"{len(kept)} kept ({len(kept) / len(found.items):.0%}), "
-        f"{len(found.items) - len(kept)} changed, {len(slower)} of these slower",
-        f"{sum(each.tuned.measured for each in found.items)} configurations in "
-        f"{found.gpu_s:.0f} of {found.budget_s:.0f} GPU s",
+        f"{len(batch.items)} kernels and shapes",
+        f"{len(kept)} kept ({len(kept) / len(batch.items):.0%}), "
+        f"{len(batch.items) - len(kept)} changed, {len(slower)} of these slower",
+        f"{sum(item.tuned.measured for item in batch.items)} configurations in "
+        f"{batch.gpu_s:.0f} of {batch.budget_s:.0f} GPU s",
     ]
 
 
@@ -94,9 +94,9 @@ def speedup(items: Sequence[BatchItem]) -> tuple[float, float, float]:
     The finals are independent, so the variances of their logarithms add up.
     """
     logs, variance = [], 0.0
-    for each in items:
-        ratio = each.tuned.final.ratio if each.tuned.final is not None else None
-        if each.tuned.verdict is not TuneVerdict.FASTER or ratio is None:
+    for item in items:
+        ratio = item.tuned.final.ratio if item.tuned.final is not None else None
+        if item.tuned.verdict is not TuneVerdict.FASTER or ratio is None:
             logs.append(0.0)
             continue
         logs.append(-math.log(ratio.value))
@@ -105,9 +105,9 @@ def speedup(items: Sequence[BatchItem]) -> tuple[float, float, float]:
     return math.exp(mean), math.exp(mean - wide), math.exp(mean + wide)
 
 
-def _is_slower(each: BatchItem) -> bool:
-    final = each.tuned.final
-    changed = each.tuned.verdict is TuneVerdict.FASTER
+def _is_slower(item: BatchItem) -> bool:
+    final = item.tuned.final
+    changed = item.tuned.verdict is TuneVerdict.FASTER
     return changed and final is not None and final.ratio is not None and final.ratio.value > 1
 
 

@@ -211,17 +211,17 @@ def analysed(device: Device, names: list[str]) -> dict[str, Any]:
 
     fake_cuda.install(device)
     fake_triton.install(device)
-    found = {}
+    results = {}
     for name in names:
         print(f"analysing {name}", file=sys.stderr, flush=True)
         workload = Workload((), {}, None, lambda name=name: run(name))
         analysis = analyse(workload, device, {}, os.cpu_count() or 1)
-        found[name] = {
+        results[name] = {
             "status": analysis.status.value,
             "notes": list(analysis.notes),
             "launches": [row(kernel) for kernel in analysis.kernels],
         }
-    return found
+    return results
 
 
 def measured(names: list[str]) -> dict[str, Any]:
@@ -229,7 +229,7 @@ def measured(names: list[str]) -> dict[str, Any]:
     from solkit.adapters import live_triton
 
     _without_tuning()
-    found = {}
+    results = {}
     for name in names:
         print(f"running {name}", file=sys.stderr, flush=True)
         try:
@@ -238,10 +238,10 @@ def measured(names: list[str]) -> dict[str, Any]:
                 run(name)
             torch.cuda.synchronize()
         except Exception as error:  # one op's failure must not hide the others
-            found[name] = {"status": f"{type(error).__name__}: {error}", "launches": []}
+            results[name] = {"status": f"{type(error).__name__}: {error}", "launches": []}
             continue
-        found[name] = {"status": "ran", "launches": [row(kernel) for kernel in launches]}
-    return found
+        results[name] = {"status": "ran", "launches": [row(kernel) for kernel in launches]}
+    return results
 
 
 def _without_tuning() -> None:
@@ -268,8 +268,8 @@ def analysed_in_child(arguments: argparse.Namespace) -> dict[str, Any]:
         )
         if not file.exists():
             raise SystemExit(f"the GPU-less analysis died with exit code {child.returncode}")
-        found: dict[str, Any] = json.loads(file.read_text())["analysed"]
-        return found
+        analysed: dict[str, Any] = json.loads(file.read_text())["analysed"]
+        return analysed
 
 
 # ------------------------------------------------------------------------------------ output
@@ -282,16 +282,16 @@ def show(row_: Mapping[str, Any]) -> str:
     return f"{row_['name']}[{grid}] x{row_['count']}, {row_['num_warps']} warps: {figures}{wrong}"
 
 
-def list_launches(found: Mapping[str, Any]) -> bool:
+def list_launches(results: Mapping[str, Any]) -> bool:
     """Print what was analysed; whether all of it was complete."""
-    for name, op in found.items():
+    for name, op in results.items():
         print(f"{name}: {op['status']}", *op["notes"], sep="\n    note: ")
         for launch in op["launches"]:
             print("   ", show(launch))
-    complete = sum(op["status"] == "complete" for op in found.values())
-    launches = sum(len(op["launches"]) for op in found.values())
-    print(f"{complete} of {len(found)} ops complete, {launches} distinct launches")
-    return complete == len(found)
+    complete = sum(op["status"] == "complete" for op in results.values())
+    launches = sum(len(op["launches"]) for op in results.values())
+    print(f"{complete} of {len(results)} ops complete, {launches} distinct launches")
+    return complete == len(results)
 
 
 def compare(analysed_: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
@@ -322,16 +322,16 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     parser.add_argument("--ops", nargs="+", default=list(OPS), choices=list(OPS), metavar="OP")
     arguments = parser.parse_args()
-    found: dict[str, Any] = {"device": arguments.device}
+    results: dict[str, Any] = {"device": arguments.device}
     if arguments.live:
-        found["analysed"] = analysed_in_child(arguments)
-        found["live"] = measured(arguments.ops)
-        good = compare(found["analysed"], found["live"])
+        results["analysed"] = analysed_in_child(arguments)
+        results["live"] = measured(arguments.ops)
+        good = compare(results["analysed"], results["live"])
     else:
-        found["analysed"] = analysed(devices.find(arguments.device), arguments.ops)
-        good = list_launches(found["analysed"])
+        results["analysed"] = analysed(devices.find(arguments.device), arguments.ops)
+        good = list_launches(results["analysed"])
     if arguments.json:
-        arguments.json.write_text(json.dumps(found, indent=1) + "\n")
+        arguments.json.write_text(json.dumps(results, indent=1) + "\n")
     return 0 if good else 1
 
 

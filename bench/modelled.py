@@ -42,8 +42,8 @@ def modelled(store: Store) -> pl.DataFrame:
     """One row a configuration, of repeats the median: its group, cell, times, and the model's."""
     launch = pl.element().struct
     each_ms = launch.field("demand").struct.field("model_ms") * launch.field("count")
-    told = pl.col("launches").list.eval(each_ms)
-    is_told = (told.list.len() > 0) & ~told.list.eval(pl.element().is_null()).list.any()
+    result = pl.col("launches").list.eval(each_ms)
+    is_told = (result.list.len() > 0) & ~result.list.eval(pl.element().is_null()).list.any()
     is_cuda = pl.col("implementation").str.contains("/cuda_")
     language = pl.when(is_cuda).then(pl.lit("CUDA C++")).otherwise(pl.col("origin"))
     version = (
@@ -52,7 +52,7 @@ def modelled(store: Store) -> pl.DataFrame:
     rows = store.scan().filter(pl.col("verdict").is_in(RIGHT))
     return (
         rows.join(by_facts(store, rows), on=["facts_id", "device"], how="left")
-        .with_columns(model_ms=pl.coalesce("by_facts", pl.when(is_told).then(told.list.sum())))
+        .with_columns(model_ms=pl.coalesce("by_facts", pl.when(is_told).then(result.list.sum())))
         .filter(pl.col("model_ms").is_not_null())
         .with_columns(
             group=language + version,
@@ -75,8 +75,8 @@ def by_facts(store: Store, rows: pl.LazyFrame) -> pl.LazyFrame:
     pairs = rows.select("facts_id", "device").drop_nulls().unique()
     texts = pairs.join(store.facts(), left_on="facts_id", right_on="id").collect()
     times = [_time_ms(text, device) for device, text in texts.select("device", "text").rows()]
-    told = texts.select("facts_id", "device", by_facts=pl.Series(times, dtype=pl.Float64))
-    return told.lazy()
+    result = texts.select("facts_id", "device", by_facts=pl.Series(times, dtype=pl.Float64))
+    return result.lazy()
 
 
 @functools.cache
@@ -88,10 +88,10 @@ def _time_ms(text: str, device: str) -> float | None:
     """The modelled time of all launches of a call; ``None`` if one is unknown."""
     gpu, total_ms = _gpu(device), 0.0
     for facts in facts_from_json(text):
-        found = described(facts, gpu).model
-        if found is None:
+        result = described(facts, gpu).model
+        if result is None:
             return None
-        total_ms += facts.launch.count * found.time_ms
+        total_ms += facts.launch.count * result.time_ms
     return total_ms
 
 
@@ -115,12 +115,12 @@ def main() -> int:
     console = Console(width=150)
     for name in parser.parse_args().sets:
         try:
-            found = modelled(Store(name) if Path(name).is_dir() else shipped(name))
+            result = modelled(Store(name) if Path(name).is_dir() else shipped(name))
         except SolkitError as error:
             print(f"modelled: {error}", file=sys.stderr)
             return 2
-        console.print(_table(name, found))
-        console.print(_far(name, found))
+        console.print(_table(name, result))
+        console.print(_far(name, result))
     return 0
 
 
@@ -140,10 +140,10 @@ def _table(name: str, rows: pl.DataFrame) -> Table:
         ranked_by = of["rank"].drop_nans()
         ranks = ranked_by.median(), ranked_by.quantile(0.1)
         ranks += of["slowdown"].median(), of["slowdown"].mean()
-        told = ("" if each is None else f"{each:.3f}" for each in ranks)
+        texts = ("" if rank is None else f"{rank:.3f}" for rank in ranks)
         figures = (f"{own.height:,}", f"{within:.1%}", f"{far:.2%}")
         figures += (f"{low:.2f}", f"{middle:.2f}", f"{high:.2f}")
-        table.add_row(group, *figures, f"{of.height}", *told, str(own["raised"].sum()))
+        table.add_row(group, *figures, f"{of.height}", *texts, str(own["raised"].sum()))
     return table
 
 

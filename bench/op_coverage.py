@@ -79,12 +79,14 @@ def operators() -> Iterator[tuple[str, Samples]]:
     from torch.testing._internal.common_methods_invocations import op_db
 
     for op in op_db:
-        known = sorted(op.supported_dtypes("cpu"), key=lambda d: (d != torch.float32, str(d)))
-        dtype = known[0] if known else torch.float32
+        known_values = sorted(
+            op.supported_dtypes("cpu"), key=lambda d: (d != torch.float32, str(d))
+        )
+        dtype = known_values[0] if known_values else torch.float32
 
         def samples(op: Any = op, dtype: torch.dtype = dtype) -> list[Sample]:
-            found = op.sample_inputs("cpu", dtype, requires_grad=op.supports_autograd)
-            few = itertools.islice(found, SAMPLES)
+            results = op.sample_inputs("cpu", dtype, requires_grad=op.supports_autograd)
+            few = itertools.islice(results, SAMPLES)
             return [(lambda: op.op, (s.input, *s.args), s.kwargs) for s in few]
 
         yield op.name, samples
@@ -107,12 +109,12 @@ def modules() -> Iterator[tuple[str, Samples]]:
 
 
 def module_call(info: Any, one: Any, training: bool) -> Sample:
-    made, given = one.constructor_input, one.forward_input
+    result, inputs = one.constructor_input, one.forward_input
 
     def make() -> torch.nn.Module:
-        return info.module_cls(*made.args, **made.kwargs).train(training)
+        return info.module_cls(*result.args, **result.kwargs).train(training)
 
-    return make, given.args, given.kwargs
+    return make, inputs.args, inputs.kwargs
 
 
 def sweep(name: str, make: Samples, tally: Tally) -> None:
@@ -124,13 +126,13 @@ def sweep(name: str, make: Samples, tally: Tally) -> None:
         return
     for function, args, kwargs in samples:
         try:
-            found = traced(function, args, kwargs)
+            result = traced(function, args, kwargs)
         except Exception as error:
             first_line = (str(error).splitlines() or [""])[0]
             tally.note(tally.failed, f"{type(error).__name__}: {first_line}", name)
             continue
         tally.traced += 1
-        for op in found.unmodelled:
+        for op in result.unmodelled:
             tally.note(tally.unmodelled, op, name)
 
 
@@ -143,8 +145,8 @@ def traced(make: Callable[[], Any], args: Any, kwargs: Any) -> Any:
                 return "cuda"
             if not isinstance(leaf, torch.Tensor):
                 return leaf
-            made = mode.from_tensor(leaf.detach().clone()).cuda()
-            return made.requires_grad_(leaf.requires_grad)
+            new_cuda = mode.from_tensor(leaf.detach().clone()).cuda()
+            return new_cuda.requires_grad_(leaf.requires_grad)
 
         inputs, named = tree_map(fake, (tuple(args), dict(kwargs)))
         function = make()
@@ -156,10 +158,10 @@ def traced(make: Callable[[], Any], args: Any, kwargs: Any) -> Any:
         def run() -> list[torch.Tensor]:
             outputs = tensors(function(*inputs, **named))
             smooth = [t for t in outputs if t.requires_grad]
-            wanted = [t for t in leaves if t.requires_grad]
-            if smooth and wanted:
+            expected = [t for t in leaves if t.requires_grad]
+            if smooth and expected:
                 seeds = [torch.ones_like(t) for t in smooth]
-                grads = torch.autograd.grad(smooth, wanted, seeds, allow_unused=True)
+                grads = torch.autograd.grad(smooth, expected, seeds, allow_unused=True)
                 outputs += [g for g in grads if g is not None]
             return outputs
 
@@ -171,9 +173,9 @@ def tensors(tree: Any) -> list[torch.Tensor]:
 
 
 def report(tally: Tally) -> int:
-    for title, found in (("unmodelled", tally.unmodelled), ("failed", tally.failed)):
-        print(f"\n{title}: {len(found)}")
-        for what, times in found.most_common():
+    for title, results in (("unmodelled", tally.unmodelled), ("failed", tally.failed)):
+        print(f"\n{title}: {len(results)}")
+        for what, times in results.most_common():
             print(f"  {times:4d}  {what}  ({tally.example[what]})")
     print(f"\n{tally.traced} samples traced")
     return 1 if tally.unmodelled or tally.failed else 0

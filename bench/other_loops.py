@@ -95,11 +95,11 @@ def openevolve(out: Path, iterations: int) -> bool:
             *("--output", str(out)),
         ]
         status, seconds = run(command, out, {})
-        told = [evolved(each) for each in lines(out / "evolution_trace.jsonl")]
-        lost = [each.get("error", "") for each in lines(out / "evolution_trace_failures.jsonl")]
+        results = [evolved(line) for line in lines(out / "evolution_trace.jsonl")]
+        lost = [line.get("error", "") for line in lines(out / "evolution_trace_failures.jsonl")]
         name = f"OpenEvolve {version(sys.executable, 'openevolve')}"
-        report(name, told, lost, endpoint.given, seconds)
-    return status == 0 and len(told) + len(lost) == iterations and all_whole(told)
+        report(name, results, lost, endpoint.given, seconds)
+    return status == 0 and len(results) + len(lost) == iterations and all_whole(results)
 
 
 def evolved(line: Mapping[str, object]) -> Candidate:
@@ -107,7 +107,7 @@ def evolved(line: Mapping[str, object]) -> Candidate:
     metrics, artifacts = line["child_metrics"], line.get("artifacts") or {}
     assert isinstance(metrics, dict)
     assert isinstance(artifacts, dict)
-    whole = all(isinstance(metrics.get(each), float) for each in ("combined_score", *DIMENSIONS))
+    whole = all(isinstance(metrics.get(item), float) for item in ("combined_score", *DIMENSIONS))
     stage, verdict = artifacts.get("stage", ""), artifacts.get("verdict", "")
     return Candidate(metrics.get("combined_score"), stage, verdict, metrics.get("time_ms"), whole)
 
@@ -127,12 +127,18 @@ def shinka(out: Path, iterations: int, python: str) -> bool:
             *("--set", f"job.python_executable={sys.executable}"),
         ]
         status, seconds = run(command, out, where)
-        told = generations(out)
-        lost = [f"generation {e}" for e in range(1, iterations + 1) if e not in told]
-        told.pop(0, None)
+        reported_generations = generations(out)
+        lost = [
+            f"generation {e}" for e in range(1, iterations + 1) if e not in reported_generations
+        ]
+        reported_generations.pop(0, None)
         name = f"ShinkaEvolve {version(python, 'shinka-evolve')}"
-        report(name, list(told.values()), lost, endpoint.given, seconds)
-    return status == 0 and len(told) + len(lost) == iterations and all_whole(told.values())
+        report(name, list(reported_generations.values()), lost, endpoint.given, seconds)
+    return (
+        status == 0
+        and len(reported_generations) + len(lost) == iterations
+        and all_whole(reported_generations.values())
+    )
 
 
 def generations(out: Path) -> dict[int, Candidate]:
@@ -142,7 +148,7 @@ def generations(out: Path) -> dict[int, Candidate]:
         "select generation, combined_score, correct, public_metrics, private_metrics from programs"
     )
     with contextlib.closing(sqlite3.connect(path)) as database:
-        return {each[0]: generation(*each[1:]) for each in database.execute(query)}
+        return {item[0]: generation(*item[1:]) for item in database.execute(query)}
 
 
 def generation(score: float | None, correct: int, public: str, private: str) -> Candidate:
@@ -153,8 +159,8 @@ def generation(score: float | None, correct: int, public: str, private: str) -> 
     return Candidate(score, stage, shown.get("verdict", ""), shown.get("time_ms"), whole)
 
 
-def all_whole(told: Iterable[Candidate]) -> bool:
-    return all(each.whole for each in told)
+def all_whole(candidates: Iterable[Candidate]) -> bool:
+    return all(candidate.whole for candidate in candidates)
 
 
 def stage_of(score: float | None) -> str:
@@ -219,7 +225,7 @@ def lines(path: Path) -> list[dict[str, object]]:
     """The records of a file of JSON lines; none if it is missing."""
     if not path.exists():
         return []
-    return [json.loads(each) for each in path.read_text().splitlines()]
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def version(python: str, package: str) -> str:
@@ -229,31 +235,35 @@ def version(python: str, package: str) -> str:
 
 def report(
     name: str,
-    told: Sequence[Candidate],
+    candidates: Sequence[Candidate],
     lost: Sequence[object],
-    given: Sequence[str],
+    inputs: Sequence[str],
     seconds: float,
 ) -> None:
     """Print what became of the candidates."""
-    stages = Counter(each.stage for each in told)
-    verdicts = Counter(each.verdict for each in told)
-    times_ms = [each.time_ms for each in told if each.time_ms is not None]
-    print(f"\n{name}: {len(told)} candidates, {seconds:.0f} s")
-    print(f"  answers given: {len(given)}, of which hostile or senseless: {bad(given)}")
+    stages = Counter(candidate.stage for candidate in candidates)
+    verdicts = Counter(candidate.verdict for candidate in candidates)
+    times_ms = [candidate.time_ms for candidate in candidates if candidate.time_ms is not None]
+    print(f"\n{name}: {len(candidates)} candidates, {seconds:.0f} s")
+    print(f"  answers given: {len(inputs)}, of which hostile or senseless: {bad(inputs)}")
     print("  " + ", ".join(f"{count} {stage}" for stage, count in sorted(stages.items())))
-    print("  verdicts: " + ", ".join(f"{count} {each}" for each, count in sorted(verdicts.items())))
-    print(f"  best score: {max((each.score or 0.0 for each in told), default=0.0):.4f}")
+    print(
+        "  verdicts: "
+        + ", ".join(f"{count} {outcome}" for outcome, count in sorted(verdicts.items()))
+    )
+    best = max((candidate.score or 0.0 for candidate in candidates), default=0.0)
+    print(f"  best score: {best:.4f}")
     print(f"  best time: {min(times_ms, default=float('nan')):.4g} ms")
-    print(f"  results that are not whole: {sum(not each.whole for each in told)}")
-    for each in lost:
-        print(f"  the loop itself dropped: {each}")
+    print(f"  results that are not whole: {sum(not candidate.whole for candidate in candidates)}")
+    for item in lost:
+        print(f"  the loop itself dropped: {item}")
 
 
-def bad(given: Sequence[str]) -> int:
+def bad(inputs: Sequence[str]) -> int:
     """How many of the answers must earn nothing."""
     from made_up_llm import SOFTMAX
 
-    return sum(not (SOFTMAX / f"{each}.py").exists() for each in given)
+    return sum(not (SOFTMAX / f"{item}.py").exists() for item in inputs)
 
 
 if __name__ == "__main__":

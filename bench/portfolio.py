@@ -46,12 +46,12 @@ def grounds_of(rows: Sequence[Outcome], least: int) -> list[TuningContext]:
     cells: dict[tuple[str, str], list[Outcome]] = {}
     for row in rows:
         cells.setdefault((row.kernel_id, canonical(row.shape)), []).append(row)
-    found = []
+    results = []
     for (kernel, _), own in sorted(cells.items()):
         if len({canonical(row.params) for row in own}) >= least:
             how = TuneSettings(prior=False)
-            found.append(recorded_ground(RecordedBench(own), kernel, None, None, how))
-    return found
+            results.append(recorded_ground(RecordedBench(own), kernel, None, None, how))
+    return results
 
 
 def weighed(
@@ -65,10 +65,12 @@ def weighed(
             of.setdefault(canonical(row.params), row.time_ms)
     cells = []
     for ground in grounds:
-        known = times[ground.kernel_id, canonical(ground.default.shape)]
-        default = known.get(canonical(ground.default.params))
+        known_time = times[ground.kernel_id, canonical(ground.default.shape)]
+        default = known_time.get(canonical(ground.default.params))
         if default is not None:
-            cells.append(Cell(ground, 10 ** chance.uniform(0, 3), default, min(known.values())))
+            cells.append(
+                Cell(ground, 10 ** chance.uniform(0, 3), default, min(known_time.values()))
+            )
     return cells
 
 
@@ -135,16 +137,16 @@ def main() -> int:
     for number in range(options.rounds):
         chance = random.Random(number)
         cells = weighed(chance.sample(grounds, min(options.tasks, len(grounds))), rows, chance)
-        wanted = {(c.ground.kernel_id, c.ground.problem_id) for c in cells}
-        own = [row for row in rows if (row.kernel_id, row.problem_id) in wanted]
-        for each in options.seconds:
+        expected = {(c.ground.kernel_id, c.ground.problem_id) for c in cells}
+        own = [row for row in rows if (row.kernel_id, row.problem_id) in expected]
+        for item in options.seconds:
             for name in options.policies:
                 begun = time.perf_counter()
-                share, count = replayed(POLICIES[name], cells, own, each * len(cells), number)
-                figures.setdefault(f"{each:g}", {}).setdefault(name, []).append(share)
+                share, count = replayed(POLICIES[name], cells, own, item * len(cells), number)
+                figures.setdefault(f"{item:g}", {}).setdefault(name, []).append(share)
                 took_s = time.perf_counter() - begun
-                told = f"{share:.3f} of the saving, {count} measured, {took_s:.1f} s"
-                print(f"round {number}, {each:g} s a task, {name}: {told}", flush=True)
+                text = f"{share:.3f} of the saving, {count} measured, {took_s:.1f} s"
+                print(f"round {number}, {item:g} s a task, {name}: {text}", flush=True)
     print(f"\n{'s a task':>9}" + "".join(f"{name:>15}" for name in options.policies))
     for seconds, by in figures.items():
         print(

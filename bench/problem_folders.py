@@ -124,9 +124,9 @@ def outcome_of(problem: Problem, shape: Shape, device: Device, limit_s: float) -
         seconds = time.perf_counter() - start
         return Outcome(problem.name, shape, seconds, failure=str(error).strip())
     seconds = time.perf_counter() - start
-    found = bound(case.work, device, tolerance=case.tolerance)
+    result = bound(case.work, device, tolerance=case.tolerance)
     unmodelled = case.work.unmodelled
-    return Outcome(problem.name, shape, seconds, found.time_ms, found.limiter, unmodelled)
+    return Outcome(problem.name, shape, seconds, result.time_ms, result.limiter, unmodelled)
 
 
 def print_summary(definitions: int, outcomes: Sequence[Outcome]) -> None:

@@ -122,25 +122,25 @@ def main() -> None:
         :: options.every
     ]
     with fake_cuda.fake_tensors():
-        found = [examine(kernel, options.configurations) for kernel in kernels]
-    for each in found:
-        if each.unlike or each.why:
-            print(f"{each.name}: {each.unlike} of {each.compared} differ; {each.why}")
-    _summarise([each for each in found if each.compared])
+        results = [examine(kernel, options.configurations) for kernel in kernels]
+    for result in results:
+        if result.unlike or result.why:
+            print(f"{result.name}: {result.unlike} of {result.compared} differ; {result.why}")
+    _summarise([item for item in results if item.compared])
 
 
-def _summarise(found: list[Found]) -> None:
-    one = sum(each.recipes == 1 and not each.why for each in found)
-    several = sum(each.recipes > 1 and not each.why for each in found)
-    print(f"{len(found)} launchers: one recorded run serves {one}, several serve {several}")
-    compared, unlike = (sum(getattr(each, n) for each in found) for n in ("compared", "unlike"))
+def _summarise(results: list[Found]) -> None:
+    one = sum(item.recipes == 1 and not item.why for item in results)
+    several = sum(item.recipes > 1 and not item.why for item in results)
+    print(f"{len(results)} launchers: one recorded run serves {one}, several serve {several}")
+    compared, unlike = (sum(getattr(item, n) for item in results) for n in ("compared", "unlike"))
     print(f"{compared} configurations compared with a run: {unlike} differ")
-    for name, told in (("per_s", "alone"), ("compared_per_s", "with comparisons")):
-        rates = [rate for each in found if (rate := getattr(each, name)) is not None]
+    for name, result in (("per_s", "alone"), ("compared_per_s", "with comparisons")):
+        rates = [rate for item in results if (rate := getattr(item, name)) is not None]
         if len(rates) > 1:
             low = statistics.quantiles(rates, n=20)[0]
             print(
-                f"captured a second of a core, {told}, {len(rates)} launchers: median "
+                f"captured a second of a core, {result}, {len(rates)} launchers: median "
                 f"{statistics.median(rates):,.0f}, 5 % under {low:,.0f}, "
                 f"{sum(rate < 2000 for rate in rates)} under 2,000"
             )

@@ -225,7 +225,7 @@ def replay_launch(kernel: Any, record: Any, sizes: Any, kept: Any) -> dict[str, 
     drawn = module.inputs(**sizes)
     module.kernel(*drawn)  # on drawn inputs: it must not fail
     drawn = module.inputs(**sizes)
-    tensors = [each for each in drawn if isinstance(each, torch.Tensor)]
+    tensors = [draw for draw in drawn if isinstance(draw, torch.Tensor)]
     paths = launch_paths(record)
     for path, tensor in zip(paths, tensors, strict=True):
         tensor.copy_(kept["before"][path].reshape(tensor.shape))

@@ -78,8 +78,8 @@ class Forest:
         """The next of a round."""
         if not self.queue:
             self.queue = self.chosen()
-        asked, self.queue = self.queue[:number], self.queue[number:]
-        return [self.space.points[at] for at in asked]
+        requested_queue, self.queue = self.queue[:number], self.queue[number:]
+        return [self.space.points[at] for at in requested_queue]
 
     def tell(self, params, time_ms):
         """What a point took."""
@@ -91,12 +91,12 @@ class Forest:
 
         seen = np.array(list(self.times))
         times = np.array(list(self.times.values()))
-        left = np.setdiff1d(np.arange(len(self.places)), seen)
+        remaining_setdiff1d = np.setdiff1d(np.arange(len(self.places)), seen)
         fast = times <= np.quantile(times, 0.1, method="higher")
         best = self.places[seen[np.argsort(times)[: self.BEST]]]
-        steps = np.abs(self.places[left][:, None] - best[None])
+        steps = np.abs(self.places[remaining_setdiff1d][:, None] - best[None])
         near = ((steps > 0).sum(2).min(1) <= self.STEPS).nonzero()[0]
-        pool = left[near] if len(near) >= self.ROUND else left
+        pool = remaining_setdiff1d[near] if len(near) >= self.ROUND else remaining_setdiff1d
         if fast.all() or not fast.any():
             return self.random.sample(pool.tolist(), min(self.ROUND, len(pool)))
         settings = {
@@ -104,8 +104,8 @@ class Forest:
             **{"subsample": 0.8, "colsample_bynode": 0.8, "nthread": 1},
             "seed": self.random.randrange(99),
         }
-        told = xgboost.DMatrix(self.features[seen], label=fast)
-        forest = xgboost.train(settings, told, num_boost_round=1)  # one round: a random forest
+        matrix = xgboost.DMatrix(self.features[seen], label=fast)
+        forest = xgboost.train(settings, matrix, num_boost_round=1)  # one round: a random forest
         chances = forest.predict(xgboost.DMatrix(self.features[pool])).astype(float)
         chances += 1e-6 * np.array([self.random.random() for _ in pool])
         return pool[np.argsort(-chances)[: self.ROUND]].tolist()
@@ -256,8 +256,8 @@ class Told:
 
     def ask(self, number=1):
         """The next points."""
-        asked, self.points = self.points[:number], self.points[number:]
-        return asked
+        requested_points, self.points = self.points[:number], self.points[number:]
+        return requested_points
 
     def tell(self, params, time_ms):
         """Nothing is learned."""
@@ -278,7 +278,7 @@ def simulated(space, strategy, seed, budget=200):
         row |= {"times": [row["time"]], "timestamp": "2025-01-01 00:00:00", "strategy_time": 0}
         row |= {f"{what}_time": 0 for what in ("compile", "verification", "benchmark", "framework")}
         cache[place] = row
-    told = {
+    fields = {
         "device_name": space.device,
         "kernel_name": space.kernel,
         "problem_size": [1],
@@ -295,13 +295,13 @@ def simulated(space, strategy, seed, budget=200):
     np.random.seed(seed)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cache.json"
-        path.write_text(json.dumps(told))
-        found, _ = tune_kernel(
+        path.write_text(json.dumps(fields))
+        results, _ = tune_kernel(
             space.kernel,
             "__global__ void k() {}",
             [1],
             [],
-            told["tune_params"],
+            fields["tune_params"],
             restrictions=[_accepting(listed, names)],
             lang="CUDA",
             strategy=strategy,
@@ -310,43 +310,43 @@ def simulated(space, strategy, seed, budget=200):
             simulation_mode=True,
             quiet=True,
         )
-    return [{name: row[short] for short, name in names.items()} for row in found]
+    return [{name: row[short] for short, name in names.items()} for row in results]
 
 
 def _accepting(test, names):
     """A restriction with a parameter of each name, by which Kernel Tuner finds them."""
     scope = {"test": test}
-    told = ", ".join(names)
-    exec(f"def restriction({told}): return test({', '.join(f'{n}={n}' for n in names)})", scope)
+    text = ", ".join(names)
+    exec(f"def restriction({text}): return test({', '.join(f'{n}={n}' for n in names)})", scope)
     return scope["restriction"]
 
 
 def methods(names):
     """Each method by name; those that cannot run here are named on stderr."""
     installed = importlib.util.find_spec("kernel_tuner") is not None
-    found = {}
+    results = {}
     for name in names:
         if name.startswith("kt:"):
             if installed:
-                found[name] = kernel_tuner(name[3:])
+                results[name] = kernel_tuner(name[3:])
             else:
                 print(f"{name} is left out: pip install kernel_tuner", file=sys.stderr)
         else:
-            found[name] = OWN_PEERS.get(name) or METHODS[name]
-    return found
+            results[name] = OWN_PEERS.get(name) or METHODS[name]
+    return results
 
 
 def run(job):
     """One run: a space, a method and a seed."""
     space, name, prior, budgets, seed = job
     start = time.perf_counter()
-    made = methods([name])[name]
+    method = methods([name])[name]
 
-    def seeded(given, told, _):
-        return made(given, told, seed)
+    def seeded(inputs, result, _):
+        return method(inputs, result, seed)
 
-    found = replaying.replay_method(space, budgets, 1, (name, seeded), prior)
-    values = {budget: each[0] for budget, each in found.fractions.items()}
+    results = replaying.replay_method(space, budgets, 1, (name, seeded), prior)
+    values = {budget: fraction[0] for budget, fraction in results.fractions.items()}
     return space.name, name, values, time.perf_counter() - start
 
 
@@ -358,41 +358,45 @@ def prior_of(space, spaces):
 
 def compare(spaces, names, budgets, seeds, warm, jobs):
     """Every method on every space: rows of (method, space) with the median at each budget."""
-    known = list(methods(names))
+    known_methods = list(methods(names))
     work = [
         (space, name, prior_of(space, spaces) if warm else None, budgets, seed)
-        for name in known
+        for name in known_methods
         for space in spaces
         for seed in range(seeds)
     ]
-    found, took, left = defaultdict(list), defaultdict(float), Counter(job[1] for job in work)
+    groups, took, remaining_counts = (
+        defaultdict(list),
+        defaultdict(float),
+        Counter(job[1] for job in work),
+    )
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # for spawned processes
     with get_context("spawn").Pool(jobs) as pool:
         for space, name, values, seconds in pool.imap_unordered(run, work):
-            found[name, space].append(values)
+            groups[name, space].append(values)
             took[name] += seconds
-            left[name] -= 1
-            if not left[name]:
-                rows = [medians(found[name, each.name], budgets) for each in spaces]
+            remaining_counts[name] -= 1
+            if not remaining_counts[name]:
+                rows = [medians(groups[name, space.name], budgets) for space in spaces]
                 means = " ".join(f"{value:.3f}" for value in np.mean(rows, axis=0))
                 print(f"{name}: {means}", file=sys.stderr, flush=True)
-    return known, {key: medians(curves, budgets) for key, curves in found.items()}, took
+    return known_methods, {key: medians(curves, budgets) for key, curves in groups.items()}, took
 
 
 def medians(curves, budgets):
     """The median over seeds at each budget."""
-    return [statistics.median(each[budget] for each in curves) for budget in budgets]
+    return [statistics.median(curve[budget] for curve in curves) for budget in budgets]
 
 
-def show(spaces, known, median, took, budgets, seeds, each):
+def show(spaces, known_values, median, took, budgets, seeds, item):
     table = Table(title=f"{len(spaces)} spaces, {seeds} seeds", title_justify="left")
     table.add_column("method")
     for budget in budgets:
         table.add_column(f"@{budget}", justify="right")
     table.add_column("ms a measurement", justify="right")
-    for name in known:
+    for name in known_values:
         rows = [median[name, space.name] for space in spaces]
-        if each:
+        if item:
             for space, row in zip(spaces, rows, strict=True):
                 table.add_row(f"  {space.name}", *(f"{value:.3f}" for value in row), "")
         means = np.mean(rows, axis=0)
@@ -414,8 +418,8 @@ class Forecast:
     def log2_ms(self, points):
         """Mean and sd."""
         unknown = (math.nan, math.nan)
-        found = [self.known.get(point_key(point), unknown) for point in points]
-        mean, sd = np.array(found, float).reshape(-1, 2).T
+        results = [self.known.get(point_key(point), unknown) for point in points]
+        mean, sd = np.array(results, float).reshape(-1, 2).T
         return mean, sd
 
     def fails(self, points):
@@ -438,24 +442,24 @@ def forecasts(depth):
 
     table = table_of_stores([shipped("h100"), shipped("h200")], Depth(depth))
     values = columns_of(table, useful_features(table, DEFAULTS))
-    told = expect_out_of_family(table)
-    size = Calibration.from_left_out(table, values, told).interval.size(told.beside(values))
-    log_ms = np.log2(table.base_ms) + told.mean
-    found = defaultdict(lambda: ({}, {}))
+    result = expect_out_of_family(table)
+    size = Calibration.from_left_out(table, values, result).interval.size(result.beside(values))
+    log_ms = np.log2(table.base_ms) + result.mean
+    groups = defaultdict(lambda: ({}, {}))
     for row in range(len(table)):
         about = {name: str(column[row]) for name, column in table.about.items()}
         space = f"{about['problem_id']} {about['kernel_id'][:8]} on {about['device']}"
         key = point_key(json.loads(about["params"]))
-        found[space][0][key] = float(log_ms[row])
-        found[space][1][key] = float(size[row])
-    return found
+        groups[space][0][key] = float(log_ms[row])
+        groups[space][1][key] = float(size[row])
+    return groups
 
 
 def needed(space, asks):
     """Measurements until the best is within 2 %."""
     count = 0
-    while asked := asks.ask():
-        for params in asked:
+    while points := asks.ask():
+        for params in points:
             count += 1
             time_ms = space.time_ms(params)
             asks.tell(params, time_ms)
@@ -465,27 +469,27 @@ def needed(space, asks):
 
 
 def own_sets(count, depth, names, seed=0):
-    spaces = [each for name in ("h100", "h200") for each in replaying.read_spaces(name)]
+    spaces = [space for name in ("h100", "h200") for space in replaying.read_spaces(name)]
     spaces = random.Random(seed).sample(spaces, min(count or len(spaces), len(spaces)))
-    known = forecasts(depth)
-    found = defaultdict(list)
+    known_forecasts = forecasts(depth)
+    groups = defaultdict(list)
     shares = []
     for space in spaces:
-        told = known.get(space.name)
-        shares.append(len(told[0]) / len(space.points) if told else 0.0)
-        prior = Forecast(*told) if told else None
-        found["solkit, forecasts"].append(
+        result = known_forecasts.get(space.name)
+        shares.append(len(result[0]) / len(space.points) if result else 0.0)
+        prior = Forecast(*result) if result else None
+        groups["solkit, forecasts"].append(
             needed(space, Search(space.space, prior=prior, seed=seed))
         )
         for name in names:
-            found[name].append(needed(space, METHODS[name](space, None, seed)))
+            groups[name].append(needed(space, METHODS[name](space, None, seed)))
     table = Table(
         title=f"{len(spaces)} spaces of shipped sets: measurements until within 2 % of the best",
         title_justify="left",
     )
     for head in ("method", "median", "90 %", "mean"):
         table.add_column(head, justify="left" if head == "method" else "right")
-    for name, counts in found.items():
+    for name, counts in groups.items():
         figures = np.median(counts), np.quantile(counts, 0.9), np.mean(counts)
         table.add_row(name, *(f"{figure:.1f}" for figure in figures))
     Console(width=110).print(table)
@@ -504,7 +508,9 @@ def cost(measurements=200):
     for head in ("points", "mean ms", "the last 20: ms", "longest ms"):
         table.add_column(head, justify="right")
     for points, counts in sizes.items():
-        values = {f"p{at}": [2**each for each in range(count)] for at, count in enumerate(counts)}
+        values = {
+            f"p{at}": [2**number for number in range(count)] for at, count in enumerate(counts)
+        }
         search, took = Search(Space(values)), []
         for _ in range(measurements):
             start = time.process_time()
@@ -525,17 +531,17 @@ def read(paths, sets, count):
     files: list[Path] = []
     for path in map(Path, paths):
         inside = sorted(path.glob("*.json*")) if path.is_dir() else [path]
-        files += [each for each in inside if ".T4." not in each.name or not path.is_dir()]
-    found: list[RecordedSpace] = []
+        files += [item for item in inside if ".T4." not in item.name or not path.is_dir()]
+    results: list[RecordedSpace] = []
     for file in files:
         try:
-            found += replaying.read_spaces(file)
+            results += replaying.read_spaces(file)
         except SolkitError as error:
             print(f"left out: {error}", file=sys.stderr)
     for name in sets:
         spaces = replaying.read_spaces(name)
-        found += random.Random(0).sample(spaces, min(count or len(spaces), len(spaces)))
-    return found
+        results += random.Random(0).sample(spaces, min(count or len(spaces), len(spaces)))
+    return results
 
 
 def main():
@@ -570,12 +576,14 @@ def main():
         "random",
     )
     names = options.methods.split(",") if options.methods else every
-    budgets = [int(each) for each in options.budget.split(",")]
+    budgets = [int(part) for part in options.budget.split(",")]
     spaces = read(options.paths, options.sets, options.spaces)
     if not spaces:
         parser.error("no recorded spaces: name files, a folder, or --sets h100")
-    known, median, took = compare(spaces, names, budgets, options.seeds, options.warm, options.jobs)
-    show(spaces, known, median, took, budgets, options.seeds, options.each)
+    known_value, median, took = compare(
+        spaces, names, budgets, options.seeds, options.warm, options.jobs
+    )
+    show(spaces, known_value, median, took, budgets, options.seeds, options.each)
 
 
 if __name__ == "__main__":

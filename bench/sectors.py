@@ -152,14 +152,14 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _read(path: Path | None) -> dict[str, Any]:
     if path is None or not path.exists():
         return {"device": None, "versions": {}, "jobs": {}}
-    found: dict[str, Any] = json.loads(path.read_text())
-    return found
+    data: dict[str, Any] = json.loads(path.read_text())
+    return data
 
 
 def _device(options: argparse.Namespace, recorded: Mapping[str, Any]) -> Device:
     if options.recorded or options.dry:
-        wanted = options.device or recorded["device"] or "h100-sxm"
-        return next(each for each in solkit.devices() if each.key == wanted)
+        expected = options.device or recorded["device"] or "h100-sxm"
+        return next(device for device in solkit.devices() if device.key == expected)
     live = nvml.live_devices()
     if not live:
         sys.exit("no GPU here: --recorded FILE remakes the table from what one counted")
@@ -173,17 +173,19 @@ def count(jobs: Sequence[Job], device: Device, recorded: dict[str, Any], out: Pa
     """Add the counters of all jobs to what was recorded, and write it down after each dozen."""
     recorded["device"] = device.key
     recorded["versions"] = versions()
-    known = recorded["jobs"]
-    left = [job for job in jobs if not known.get(job.label, {}).get("launches")]
-    left.sort(key=lambda job: known.get(job.label, {}).get("error") == ENDED)  # no harm to others
-    while left:
+    known_jobs = recorded["jobs"]
+    selected = [job for job in jobs if not known_jobs.get(job.label, {}).get("launches")]
+    selected.sort(
+        key=lambda job: known_jobs.get(job.label, {}).get("error") == ENDED
+    )  # no harm to others
+    while selected:
         try:
-            found = counted(left[:DOZEN], device)
+            result = counted(selected[:DOZEN], device)
         except CountersError as error:
             print(f"Counting ended: {error}", file=sys.stderr)
             return
-        known |= found
-        left = [job for job in left if job.label not in found]
+        known_jobs |= result
+        selected = [job for job in selected if job.label not in result]
         if out is not None:
             out.write_text(json.dumps(recorded, indent=1))
 
@@ -195,14 +197,14 @@ def counted(jobs: Sequence[Job], device: Device) -> dict[str, Any]:
         CountersError: none was come to: Nsight Compute itself fails.
     """
     with tempfile.TemporaryDirectory() as folder:
-        given, told = Path(folder) / "jobs.json", Path(folder) / "report.json"
-        given.write_text(json.dumps([_told(job) for job in jobs]))
+        inputs, result = Path(folder) / "jobs.json", Path(folder) / "report.json"
+        inputs.write_text(json.dumps([_told(job) for job in jobs]))
         script = str(Path(__file__).with_name("sectors_gpu.py"))
-        found: Sequence[Counters] = ()
+        results: Sequence[Counters] = ()
         trouble = None
         try:
-            found = nsight.count_kernels(
-                [sys.executable, script, str(given), str(told)],
+            results = nsight.count_kernels(
+                [sys.executable, script, str(inputs), str(result)],
                 [MARKER, *(name for job in jobs for name in job.kernels)],
                 device.compute_capability,
                 stalls=False,
@@ -211,15 +213,15 @@ def counted(jobs: Sequence[Job], device: Device) -> dict[str, Any]:
                 time_limit_s=DOZEN_S,
             )
         except CountersError as error:
-            if not told.exists():
+            if not result.exists():
                 raise
             trouble = str(error)
-        failures = json.loads(told.read_text())
-    launches = by_job(found)
+        failures = json.loads(result.read_text())
+    launches = by_job(results)
     return {
         job.label: {
             "error": failures[job.label] or trouble,
-            "launches": [asdict(each) for each in launches.get(job.number, ())],
+            "launches": [asdict(item) for item in launches.get(job.number, ())],
         }
         for job in jobs
         if job.label in failures
@@ -231,14 +233,14 @@ def _told(job: Job) -> dict[str, Any]:
             "shape": dict(job.shape), "params": {}}  # fmt: skip
 
 
-def by_job(found: Iterable[Counters]) -> dict[int, list[Counters]]:
+def by_job(counters: Iterable[Counters]) -> dict[int, list[Counters]]:
     """Launches by the number that the marker before them tells."""
     launches: dict[int, list[Counters]] = {}
-    for each in found:
-        if each.name == MARKER:
-            current = launches.setdefault(each.grid[0] - 1, [])
+    for counter in counters:
+        if counter.name == MARKER:
+            current = launches.setdefault(counter.grid[0] - 1, [])
         elif launches:
-            current.append(each)
+            current.append(counter)
     return launches
 
 
@@ -246,12 +248,12 @@ def versions() -> dict[str, str]:
     import torch
     import triton
 
-    found = {"torch": torch.__version__, "triton": triton.__version__}
+    results = {"torch": torch.__version__, "triton": triton.__version__}
     if shutil.which("ncu"):
-        told = subprocess.run(["ncu", "--version"], capture_output=True, text=True).stdout
-        number = re.search(r"^Version (\S+)", told, re.MULTILINE)
-        found["ncu"] = number.group(1) if number else "?"
-    return {**found, "driver": nvml.driver_version() or "?"}
+        result = subprocess.run(["ncu", "--version"], capture_output=True, text=True).stdout
+        number = re.search(r"^Version (\S+)", result, re.MULTILINE)
+        results["ncu"] = number.group(1) if number else "?"
+    return {**results, "driver": nvml.driver_version() or "?"}
 
 
 # ------------------------------------------------------------------------------------ tables
@@ -263,30 +265,32 @@ def analysed(
     """The launches of each job as SolKit sees them, or why it does not."""
     for job in jobs:
         try:
-            found = solkit.analyse(job.path, device, shape=job.shape)
+            analysis = solkit.analyse(job.path, device, shape=job.shape)
         except SolkitError as error:
             yield job.label, str(error).splitlines()[0]
             continue
         unread = [
             k.error or "not followed"
-            for k in found.kernels
+            for k in analysis.kernels
             if k.demand is None or k.launch.library  # an operator's code is not seen
         ]
-        if unread or not found.kernels:
-            yield job.label, "; ".join([*unread[:1], *found.notes]) or "no launch"
+        if unread or not analysis.kernels:
+            yield job.label, "; ".join([*unread[:1], *analysis.notes]) or "no launch"
         else:
-            yield job.label, found.kernels
+            yield job.label, analysis.kernels
 
 
-def row(job: Job, kernels: tuple[KernelAnalysis, ...] | str, told: Mapping[str, Any] | None) -> Row:
+def row(
+    job: Job, kernels: tuple[KernelAnalysis, ...] | str, result: Mapping[str, Any] | None
+) -> Row:
     if isinstance(kernels, str):
         return Row(job.label, reason=kernels)
-    found = [_counters(each) for each in (told or {}).get("launches", ())]
-    if told is not None and not found:
-        return Row(job.label, _modelled(kernels), reason=told["error"] or "no launch was counted")
-    if told is None:
+    results = [_counters(item) for item in (result or {}).get("launches", ())]
+    if result is not None and not results:
+        return Row(job.label, _modelled(kernels), reason=result["error"] or "no launch was counted")
+    if result is None:
         return Row(job.label, _modelled(kernels), reason="not counted")
-    matches = match_counters(kernels, found)
+    matches = match_counters(kernels, results)
     strays = [k.launch.name for k in matches if k.counters is None]
     if strays:
         return Row(job.label, _modelled(kernels), reason=f"{strays[0]} was not counted")
@@ -315,7 +319,7 @@ def _pairs(kernels: Sequence[KernelAnalysis]) -> Iterator[tuple[str, Pair]]:
         modelled: Callable[[KernelAnalysis], float], counted: Callable[[Counters], float | None]
     ) -> Pair:
         seen = [k.counters for k in kernels if k.counters]
-        return sum(map(modelled, kernels)), sum(counted(each) or 0 for each in seen)
+        return sum(map(modelled, kernels)), sum(counted(item) or 0 for item in seen)
 
     figures: dict[str, Pair] = {}
     for name, attribute in {**OF_SECTORS, **OF_TMA}.items():
@@ -354,8 +358,8 @@ def _exact(kernels: Sequence[KernelAnalysis]) -> dict[str, bool]:
 
 
 def _multiply_adds(kernels: Sequence[KernelAnalysis]) -> int | None:
-    found = [k.counters.multiply_adds for k in kernels if k.counters is not None]
-    return None if None in found else sum(found)
+    results = [k.counters.multiply_adds for k in kernels if k.counters is not None]
+    return None if None in results else sum(results)
 
 
 COLUMNS = (*OF_SECTORS, *OF_TMA, "L2 reads", "DRAM reads", "tensor", "fp32", "occupancy", "waves")
@@ -366,10 +370,10 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
     """Markdown."""
     yield f"| kernel | {' | '.join(COLUMNS)} | multiply-adds |"
     yield "|---" + "|--:" * (len(COLUMNS) + 1) + "|"
-    for each in rows:
-        cells = [_cell(name, each.pairs.get(name), each.reason) for name in COLUMNS]
-        adds = units.amount(each.multiply_adds, "") if each.multiply_adds else "-"
-        label = f"{each.label}: {each.reason}" if each.reason else each.label
+    for row in rows:
+        cells = [_cell(name, row.pairs.get(name), row.reason) for name in COLUMNS]
+        adds = units.amount(row.multiply_adds, "") if row.multiply_adds else "-"
+        label = f"{row.label}: {row.reason}" if row.reason else row.label
         yield f"| {label} | {' | '.join(cells)} | {adds} |"
 
 
@@ -394,41 +398,41 @@ def _near(pair: Pair, share: float) -> bool:
     return abs(_ratio(pair) - 1) <= share
 
 
-def sectors_agree(each: Row, kinds: Iterable[str]) -> bool | None:
+def sectors_agree(row: Row, kinds: Iterable[str]) -> bool | None:
     """Tell whether every kind is within 5 %; ``None`` where there are no sectors of these kinds."""
-    pairs = [each.pairs[name] for name in kinds if name in each.pairs]
+    pairs = [row.pairs[name] for name in kinds if name in row.pairs]
     whole = sum(max(pair) for pair in pairs)
-    told = [_near(pair, 0.05) for pair in pairs if max(pair) >= LEAST * whole]
-    return all(told) if told else None
+    results = [_near(pair, 0.05) for pair in pairs if max(pair) >= LEAST * whole]
+    return all(results) if results else None
 
 
-def _agrees(each: Row, name: str, share: float) -> bool | None:
-    pair = each.pairs.get(name)
+def _agrees(row: Row, name: str, share: float) -> bool | None:
+    pair = row.pairs.get(name)
     return None if pair is None else _near(pair, share)
 
 
 def report(rows: Sequence[Row]) -> int:
     """Print the shares; the exit code."""
-    known = [each for each in rows if not each.reason]
+    selected_rows = [row for row in rows if not row.reason]
     judged: dict[str, list[tuple[str, bool | None]]] = {
-        "sectors": [(r.label, sectors_agree(r, OF_SECTORS)) for r in known],
-        "TMA sectors": [(r.label, sectors_agree(r, OF_TMA)) for r in known],
-        "DRAM reads": [(r.label, _agrees(r, "DRAM reads", 0.2)) for r in known],
-        "tensor operations": [(r.label, _agrees(r, "tensor", 0.02)) for r in known],
-        "occupancy": [(r.label, r.exact["occupancy"]) for r in known],
-        "waves": [(r.label, r.exact["waves"]) for r in known],
+        "sectors": [(r.label, sectors_agree(r, OF_SECTORS)) for r in selected_rows],
+        "TMA sectors": [(r.label, sectors_agree(r, OF_TMA)) for r in selected_rows],
+        "DRAM reads": [(r.label, _agrees(r, "DRAM reads", 0.2)) for r in selected_rows],
+        "tensor operations": [(r.label, _agrees(r, "tensor", 0.02)) for r in selected_rows],
+        "occupancy": [(r.label, r.exact["occupancy"]) for r in selected_rows],
+        "waves": [(r.label, r.exact["waves"]) for r in selected_rows],
     }
     missed = False
-    for name, told in judged.items():
-        agree = [label for label, good in told if good]
-        differ = [label for label, good in told if good is False]
+    for name, results in judged.items():
+        agree = [label for label, good in results if good]
+        differ = [label for label, good in results if good is False]
         target = TARGETS.get(name, 1.0)
         reached = len(agree) >= target * (len(agree) + len(differ))
         missed |= not reached
         words = f"{name}: {len(agree)} of {len(agree) + len(differ)}, target {100 * target:.0f} %"
         print(f"- {words}{'' if reached else ' (missed)'}{_listed(differ)}")
-    print(f"- {len(known)} of {len(rows)} kernels were counted and followed")
-    return 2 if not known else int(missed)
+    print(f"- {len(selected_rows)} of {len(rows)} kernels were counted and followed")
+    return 2 if not selected_rows else int(missed)
 
 
 def _listed(labels: Sequence[str]) -> str:

@@ -32,11 +32,11 @@ def job_marker(number):
 
 
 def main(jobs: Path, report: Path) -> None:
-    told: dict[str, str | None] = {}
+    results: dict[str, str | None] = {}
 
     def tell(label: str, error: str | None) -> None:
-        told[label] = error
-        report.write_text(json.dumps(told))
+        results[label] = error
+        report.write_text(json.dumps(results))
 
     for job in json.loads(jobs.read_text()):
         tell(job["label"], ENDED)

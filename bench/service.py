@@ -87,30 +87,30 @@ class Server:
     def workers(self) -> list[int]:
         with self.client() as client:
             queues = client.get("/v1/queue").json()["queues"]
-        return [each["worker_pid"] for each in queues if each["worker_pid"]]
+        return [queue["worker_pid"] for queue in queues if queue["worker_pid"]]
 
 
 def cached_ms(server: Server, times: int) -> list[float]:
     """Milliseconds of a cached bound, one client."""
     request = {"problem": PROBLEM.format(size=4096)}
-    found = []
+    results = []
     with server.client() as client:
         finished(client, client.post("/v1/bound", json=request))
         for _ in range(times):
             begun_s = time.perf_counter()
             answer = client.post("/v1/bound", json=request)
-            found.append(1e3 * (time.perf_counter() - begun_s))
+            results.append(1e3 * (time.perf_counter() - begun_s))
             assert answer.json()["status"] == "done"
-    return found
+    return results
 
 
 def finished(client: httpx.Client, answer: httpx.Response) -> dict[str, Any]:
     """The job of a request, when it is over; empty if it was not taken."""
     deadline_s = time.monotonic() + _LIMIT_S
-    told: dict[str, Any] = answer.json()
-    while told.get("status") in ("queued", "running") and time.monotonic() < deadline_s:
-        told = client.get(f"/v1/jobs/{told['job']}", params={"wait_s": 30}).json()
-    return told
+    data: dict[str, Any] = answer.json()
+    while data.get("status") in ("queued", "running") and time.monotonic() < deadline_s:
+        data = client.get(f"/v1/jobs/{data['job']}", params={"wait_s": 30}).json()
+    return data
 
 
 def requests(count: int, seed: int) -> list[tuple[str, dict[str, Any]]]:
@@ -119,7 +119,7 @@ def requests(count: int, seed: int) -> list[tuple[str, dict[str, Any]]]:
     names = ("whole_row", "three_pass", "rows_tile", "held_chunks")
     texts = [(SOFTMAX / f"{name}.py").read_text() for name in names]
     problem = (SOFTMAX / "problem.py").read_text()
-    found: list[tuple[str, dict[str, Any]]] = []
+    results: list[tuple[str, dict[str, Any]]] = []
     for _ in range(count):
         kind = draw.choices(("bound", "score", "evaluate"), (6, 2, 2))[0]
         source = draw.choice(texts)
@@ -130,19 +130,19 @@ def requests(count: int, seed: int) -> list[tuple[str, dict[str, Any]]]:
         else:
             request = {"problem": problem, "shape": SHAPE, "stage": "2"}
             request["candidates"] = [{"source": source}]
-        found.append((kind, request))
-    return found
+        results.append((kind, request))
+    return results
 
 
 def twice(server: Server, place: int, kind: str, request: dict[str, Any]) -> list[dict[str, Any]]:
     """Both answers to a request that is sent twice with one id; of a failed connection none."""
     headers = {"idempotency-key": f"request-{place}"}
-    told = []
+    messages = []
     with server.client() as client:
         for _ in range(2):
             answer = client.post(f"/v1/{kind}", json=request, headers=headers)
-            told.append(finished(client, answer))
-    return told
+            messages.append(finished(client, answer))
+    return messages
 
 
 def killing(server: Server, kills: int, every_s: float, over: threading.Event) -> list[int]:
@@ -164,30 +164,34 @@ def main() -> int:
     parser.add_argument("--every", type=float, default=20.0, help="seconds between kills")
     parser.add_argument("--cached", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as state, Server(Path(state) / "jobs") as server:
-        alone = cached_ms(server, asked.cached)
+        alone = cached_ms(server, options.cached)
         p50, p99 = np.percentile(alone, [50, 99])
         print(f"cached bound, one client: p50 {p50:.2f} ms, p99 {p99:.2f} ms", flush=True)
-        wanted, over = requests(asked.requests, asked.seed), threading.Event()
+        expected, over = requests(options.requests, options.seed), threading.Event()
         begun_s = time.monotonic()
-        with ThreadPoolExecutor(asked.clients) as clients, ThreadPoolExecutor(1) as other:
-            kills = other.submit(killing, server, asked.kills, asked.every, over)
+        with ThreadPoolExecutor(options.clients) as clients, ThreadPoolExecutor(1) as other:
+            kills = other.submit(killing, server, options.kills, options.every, over)
             jobs = [
-                clients.submit(twice, server, place, *each) for place, each in enumerate(wanted)
+                clients.submit(twice, server, place, *item) for place, item in enumerate(expected)
             ]
-            found = [each.result() if each.exception() is None else [] for each in jobs]
+            results = [job.result() if job.exception() is None else [] for job in jobs]
             over.set()
         took_s = time.monotonic() - begun_s
         killed = kills.result()
     answered = [
-        each for each in found if each and all(told.get("status") == "done" for told in each)
+        items
+        for items in results
+        if items and all(result.get("status") == "done" for result in items)
     ]
-    failed = sum(any(told.get("status") == "failed" for told in each) for each in found)
-    lost = len(found) - len(answered) - failed
-    double = sum(len({(told["job"], told["finished"]) for told in each}) > 1 for each in answered)
+    failed = sum(any(result.get("status") == "failed" for result in items) for items in results)
+    lost = len(results) - len(answered) - failed
+    double = sum(
+        len({(result["job"], result["finished"]) for result in items}) > 1 for items in answered
+    )
     print(
-        f"{asked.clients} clients, {len(found)} requests in {took_s:.0f} s, each sent twice; "
+        f"{options.clients} clients, {len(results)} requests in {took_s:.0f} s, each sent twice; "
         f"{len(killed)} workers killed: {lost} lost, {double} answered twice, {failed} failed"
     )
     return int(lost > 0 or double > 0 or failed > 0 or p50 > TARGET_MS)

@@ -75,16 +75,16 @@ def print_commands(console: Console, target: Sequence[str], repeats: int) -> boo
     }
     for command in commands.values():  # fills the caches
         timed(command)
-    found: dict[str, list[Times]] = {name: [] for name in commands}
+    results: dict[str, list[Times]] = {name: [] for name in commands}
     for _ in range(repeats):
         for name, command in commands.items():
-            found[name].append(timed(command))
+            results[name].append(timed(command))
     table = Table(box=None, header_style="dim", pad_edge=False)
     for name in ("command", "wall s", "CPU s", "wall ratio", "CPU ratio", "target"):
         table.add_column(name, justify="left" if name == "command" else "right")
-    base = medians(found[IMPORT])
-    ratios = {name: medians(times)[0] / base[0] for name, times in found.items()}
-    for name, times in found.items():
+    base = medians(results[IMPORT])
+    ratios = {name: medians(times)[0] / base[0] for name, times in results.items()}
+    for name, times in results.items():
         wall, cpu = medians(times)
         of = f"{TARGETS[name]:.1f}" if name in TARGETS else ""
         cells = (f"{wall:.2f}", f"{cpu:.2f}", f"{ratios[name]:.2f}", f"{cpu / base[1]:.2f}", of)

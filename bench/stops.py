@@ -50,8 +50,8 @@ def run(job):
 
     search, stopping = Search(space.space, seed=seed), EarlyStopping(TaskSettings(**settings))
     times, count, stopped = {}, 0, None
-    while count < most and stopped is None and (asked := search.ask()):
-        (params,) = asked
+    while count < most and stopped is None and (requested_points := search.ask()):
+        (params,) = requested_points
         time_ms = timed(params)
         search.tell(params, time_ms)
         count += 1

@@ -155,7 +155,7 @@ def _sha256(text: str) -> str:
 def measure(count: int, folder: Path) -> dict[str, float]:
     """Write that many rows, and see what they cost."""
     rows = tuple(synthetic(count))
-    facts = {each.id: each for each in map(facts_of, rows)}
+    facts = {result.id: result for result in map(facts_of, rows)}
     rows = tuple(replace(row, facts_id=facts_of(row).id) for row in rows)
     names = {str(name) for row in rows for name in (row.implementation, row.family)}
     logged = min(count, 4000)
@@ -164,18 +164,18 @@ def measure(count: int, folder: Path) -> dict[str, float]:
         for start in range(0, logged, 20):
             batch = rows[start : start + 20]
             log.append(batch, (), [facts[str(row.facts_id)] for row in batch])
-    found = {
+    results = {
         "rows": count,
         "run_rows_per_s": logged / (time.perf_counter() - began),
         "run_bytes_per_row": (folder / "run.jsonl").stat().st_size / logged,
     }
     store = Store(folder / "store", create=True)
     sources = [source_of(name.encode(), name) for name in names]
-    found |= _timed("write", lambda: store.add(rows, sources, facts.values()))
-    sizes = [each.stat().st_size for each in store.files()]
-    found |= {"files": len(sizes), "megabytes": sum(sizes) / 1e6, "largest_mb": max(sizes) / 1e6}
-    facts_bytes = sum(each.stat().st_size for each in store.files(StoredFacts))
-    found |= {"facts": len(facts), "facts_bytes_each": facts_bytes / len(facts)}
+    results |= _timed("write", lambda: store.add(rows, sources, facts.values()))
+    sizes = [file.stat().st_size for file in store.files()]
+    results |= {"files": len(sizes), "megabytes": sum(sizes) / 1e6, "largest_mb": max(sizes) / 1e6}
+    facts_bytes = sum(file.stat().st_size for file in store.files(StoredFacts))
+    results |= {"facts": len(facts), "facts_bytes_each": facts_bytes / len(facts)}
     pl = tables.polars_module()
     chosen = (pl.col("device") == DEVICES[0]) & (pl.col("family") == "family7")
     best = pl.col("time_ms").min()
@@ -186,8 +186,8 @@ def measure(count: int, folder: Path) -> dict[str, float]:
         "load": lambda: store.scan().collect(),
         "load_then_filter": lambda: store.scan().collect().filter(chosen),
     }.items():
-        found |= _timed(name, query)
-    return found
+        results |= _timed(name, query)
+    return results
 
 
 def _timed(name: str, action: Callable[[], object]) -> dict[str, float]:
@@ -214,22 +214,22 @@ def kill(times: int, folder: Path) -> dict[str, float]:
             writer.stdout.readline()  # it is loaded
             time.sleep(chance.uniform(0, 1.0))
             writer.kill()
-            told = [line.split() for line in writer.stdout.read().splitlines()]
-        logged = max([logged, *(int(n) for name, n in told if name == "logged")])
-        stored = max([stored, *(int(n) for name, n in told if name == "stored")])
+            parts = [line.split() for line in writer.stdout.read().splitlines()]
+        logged = max([logged, *(int(n) for name, n in parts if name == "logged")])
+        stored = max([stored, *(int(n) for name, n in parts if name == "stored")])
         unfinished += len(list(folder.rglob(".part-*")))
     store = Store(folder / "store")
     store.merge([folder / "run.jsonl"])
-    found = store.scan().select("seed").collect()["seed"]
+    seed = store.scan().select("seed").collect()["seed"]
     return {
         "kills": times,
         "parts_cut_off": unfinished,
         "lines_cut_off": len(outcomelog.read(folder / "run.jsonl").faults),
         "committed_to_the_run": logged,
         "committed_to_the_store": stored,
-        "rows_found": len(found),
-        "lost": len(set(range(max(logged, stored))) - set(found)),
-        "doubled": len(found) - found.n_unique(),
+        "rows_found": len(seed),
+        "lost": len(set(range(max(logged, stored))) - set(seed)),
+        "doubled": len(seed) - seed.n_unique(),
     }
 
 
@@ -260,8 +260,8 @@ def main() -> None:
         write_forever(chosen.write_into)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        found = kill(chosen.kills, folder) if chosen.kills else measure(chosen.rows, folder)
-    print(json.dumps(found, indent=2))
+        result = kill(chosen.kills, folder) if chosen.kills else measure(chosen.rows, folder)
+    print(json.dumps(result, indent=2))
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ def held() -> dict[str, float]:
     """What this process and those below it hold."""
     pids = list(family())
     own = {f"private_mib of process {number}": private_mib(pid) for number, pid in enumerate(pids)}
-    found = {
+    results = {
         "private_mib": sum(own.values()),
         **own,
         **descriptors(pids),
@@ -120,8 +120,8 @@ def held() -> dict[str, float]:
         "temporary_files": len(list(Path(tempfile.gettempdir()).glob("solkit-*"))),
     }
     if is_available():
-        found["gpu_mib"] = gpu_mib()
-    return found
+        results["gpu_mib"] = gpu_mib()
+    return results
 
 
 def private_mib(pid: int | str) -> float:
@@ -242,8 +242,8 @@ def main() -> None:
     device = chosen.device or ("cuda" if is_available() else "cpu")
     with tempfile.TemporaryDirectory(prefix="thousand-") as folder:
         os.environ["TMPDIR"] = tempfile.tempdir = folder  # no others' files are counted
-        found = run(chosen.candidates, device, Path(folder), chosen.seconds, chosen.protocol)
-    text = json.dumps(found, indent=2)
+        result = run(chosen.candidates, device, Path(folder), chosen.seconds, chosen.protocol)
+    text = json.dumps(result, indent=2)
     if chosen.json:
         chosen.json.write_text(text + "\n", encoding="utf-8")
     sys.stdout.write(text + "\n")

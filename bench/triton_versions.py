@@ -72,11 +72,11 @@ def _compare(options: argparse.Namespace) -> dict[str, Any]:
     cpu_s = used.ru_utime + used.ru_stime + own.ru_utime + own.ru_stime
     document = as_json(diffs, _THRESHOLD)
     names = {str(kernel.path): kernel.name for kernel in kernels}
-    for found in document["diffs"]:
-        for row in found["candidates"]:
+    for result in document["diffs"]:
+        for row in result["candidates"]:
             row["kernel"] = names[row["path"]]
             row["path"] = f"{names[row['path']]}.py"
-        found["failed"] = {names[path]: why for path, why in found["failed"].items()}
+        result["failed"] = {names[path]: why for path, why in result["failed"].items()}
     return {**document, "seconds": round(seconds, 1), "cpu_s": round(cpu_s, 1), "files": len(files)}
 
 
@@ -99,17 +99,17 @@ def _page(document: Mapping[str, Any]) -> Iterator[str]:
         f"A figure counts if it is worse by over {share}. Times are the kernel model's, not "
         "measured ones."
     )
-    for found in document["diffs"]:
-        yield from _section(found, document["threshold"])
+    for comparison in document["diffs"]:
+        yield from _section(comparison, document["threshold"])
 
 
-def _section(found: Mapping[str, Any], threshold: float) -> Iterator[str]:
-    view = DiffView.from_json(found, threshold)
-    yield from ("", f"## {found['after']['device']}", "")
+def _section(result: Mapping[str, Any], threshold: float) -> Iterator[str]:
+    view = DiffView.from_json(result, threshold)
+    yield from ("", f"## {result['after']['device']}", "")
     yield from (f"{line}." for line in view.summary)
     yield from ("", "| change | worse | better | |", "|---|---|---|---|")
-    yield from _counted(found["candidates"], threshold)
-    ratios = sorted(row["ratio"] for row in found["candidates"] if row["ratio"] is not None)
+    yield from _counted(result["candidates"], threshold)
+    ratios = sorted(row["ratio"] for row in result["candidates"] if row["ratio"] is not None)
     if ratios:
         middle = ratios[len(ratios) // 2]
         yield from (
@@ -118,7 +118,7 @@ def _section(found: Mapping[str, Any], threshold: float) -> Iterator[str]:
             f"{middle:.3f}; {sum(r > 1.05 for r in ratios)} over 1.05, "
             f"{sum(r < 1 / 1.05 for r in ratios)} under 0.95.",
         )
-    yield from _reasons(found["candidates"])
+    yield from _reasons(result["candidates"])
     yield from (
         "",
         f"### The worst {_SHOWN}",

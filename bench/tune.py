@@ -105,13 +105,13 @@ class Course:
 
     def best(self, reached):
         """The fastest parameters of the rows before the first that has not `reached`."""
-        found = None
+        result = None
         for row, compile_s in zip(self.rows, np.cumsum([r.compile_s for r in self.rows])):
             if not reached(row, compile_s):
                 break
-            if row.time_ms is not None and (found is None or row.time_ms < found.time_ms):
-                found = row
-        return None if found is None else found.params
+            if row.time_ms is not None and (result is None or row.time_ms < result.time_ms):
+                result = row
+        return None if result is None else result.params
 
     def cost_s(self):
         """GPU and compile seconds of all."""
@@ -151,9 +151,9 @@ class Asked:
 
     def ask(self, number):
         """The next points."""
-        asked = [] if time.monotonic() > self.until_s else self.asks.ask(number)
-        self.is_empty = not asked
-        return asked
+        request = [] if time.monotonic() > self.until_s else self.asks.ask(number)
+        self.is_empty = not request
+        return request
 
     def tell(self, params, time_ms, cost_s=None):
         """What a point took."""
@@ -182,8 +182,8 @@ class InOrder:
 
     def ask(self, number):
         """The next ones."""
-        asked, self.left = self.left[:number], self.left[number:]
-        return asked
+        request, self.left = self.left[:number], self.left[number:]
+        return request
 
     def tell(self, params, time_ms):
         """Times change nothing."""
@@ -225,7 +225,7 @@ def tune(path, shape, options):
             ended_s[0] = time.monotonic() - watch.begun_s
 
     with opened(options) as bench, watching(watch):
-        told = solkit.tune(
+        result = solkit.tune(
             path,
             gpu_seconds=options.gpu_seconds,
             shape=shape,
@@ -238,7 +238,7 @@ def tune(path, shape, options):
             ),
             show=show,
         )
-    return told, watch.course, ended_s[0]
+    return result, watch.course, ended_s[0]
 
 
 @contextlib.contextmanager
@@ -297,14 +297,14 @@ def by_tpe(ground, wall_s, options):
 def by_autotune(ground, wall_s, options):
     """Triton's autotuner in a process of its own, over the points in the order of the file."""
     del options
-    given = ",".join(f"{name}={_told(value)}" for name, value in ground.default.shape.items())
+    inputs = ",".join(f"{name}={_told(value)}" for name, value in ground.default.shape.items())
     with empty_caches() as folder:
         points = folder / "points.json"
         points.write_text(json.dumps(list(ground.space.walk())))
-        command = [sys.executable, HERE / "tune_autotune.py", ground.default.path, given]
+        command = [sys.executable, HERE / "tune_autotune.py", ground.default.path, inputs]
         command += ["--seconds", str(wall_s), "--points", points]
         ran = subprocess.run(command, text=True, capture_output=True, timeout=wall_s + 120)
-    tried = [json.loads(each) for each in ran.stdout.splitlines() if each.startswith("[")]
+    tried = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("[")]
     if not tried:
         print(f"triton.autotune tried nothing: {ran.stderr[-500:]}", file=sys.stderr, flush=True)
     return Course(tuple(Row(params, ms, 0.0, 0.0, after_s) for after_s, ms, params in tried))
@@ -322,16 +322,16 @@ class Told:
     """A prior that was made elsewhere: by point, mean and deviation in log2 ms, and p_fail."""
 
     def __init__(self, listed):
-        self.of = {canonical(point): told for point, told in listed}
+        self.of = {canonical(point): result for point, result in listed}
 
     def log2_ms(self, points):
         """As a `Prior`."""
-        known = [self.of.get(canonical(each), (math.nan,) * 3) for each in points]
-        return np.array([k[0] for k in known]), np.array([k[1] for k in known])
+        known_results = [self.of.get(canonical(point), (math.nan,) * 3) for point in points]
+        return np.array([k[0] for k in known_results]), np.array([k[1] for k in known_results])
 
     def fails(self, points):
         """As a `Prior`."""
-        return np.array([self.of.get(canonical(each), (0.0, 0.0, 0.0))[2] for each in points])
+        return np.array([self.of.get(canonical(point), (0.0, 0.0, 0.0))[2] for point in points])
 
 
 def read(name):
@@ -347,8 +347,8 @@ def rank(options):
         for name in options.problems:
             ground = live_ground(analyser, read(name)[0], None, read(name)[1], TuneSettings())
             points = list(ground.space.walk())
-            told = zip(*ground.prior.log2_ms(points), ground.prior.fails(points), strict=True)
-            listed = [[round(float(each), 4) for each in one] for one in told]
+            pairs = zip(*ground.prior.log2_ms(points), ground.prior.fails(points), strict=True)
+            listed = [[round(float(item), 4) for item in one] for one in pairs]
             plans[name] = list(zip(points, listed, strict=True))
             options.rank.write_text(json.dumps(plans))
             print(f"{name}: {len(points)} points", flush=True)
@@ -371,14 +371,14 @@ def compared(name, analyser, options):
     path, shape = read(name)
     ground = live_ground(analyser, path, None, shape, TuneSettings(prior=False))
     with planned(options.plans.get(name)):
-        told, tuned, wall_s = tune(path, shape, options)
+        result, tuned, wall_s = tune(path, shape, options)
     peers = {peer: BY[peer](ground, wall_s, options) for peer in options.peers}
     with swept(ground, options) as (whole, waited_s, turns):
         gpu_s, cost_s = max(row.gpu_s for row in whole.rows), whole.cost_s()
         marks = {
             "tune_share": tuned.best(lambda row, c_s: row.gpu_s + c_s <= SHARE * cost_s),
             "tune_gpu": tuned.best(lambda row, _: row.gpu_s <= SHARE * gpu_s),
-            "tune_wall": dict(told.best.params) if told.best else None,
+            "tune_wall": dict(result.best.params) if result.best else None,
             "random_wall": whole.best(lambda row, _: row.wall_s <= wall_s),
             **{
                 f"{peer}_wall": course.best(lambda row, _: row.wall_s <= wall_s)
@@ -388,13 +388,13 @@ def compared(name, analyser, options):
         }
         ranked = sorted((r for r in whole.rows if r.time_ms is not None), key=lambda r: r.time_ms)
         fastest = [row.params for row in ranked[:SWEPT]]
-        wanted = {canonical(p): p for p in (*fastest, *marks.values()) if p is not None}
-        times = turns(list(wanted.values())[:HANDFUL])
-    middle = {key: median(each) for key, each in times.items() if each and None not in each}
+        expected = {canonical(p): p for p in (*fastest, *marks.values()) if p is not None}
+        times = turns(list(expected.values())[:HANDFUL])
+    middle = {key: median(time) for key, time in times.items() if time and None not in time}
     best_ms = min(middle.values())
     return {
         "problem": name,
-        "device": told.device,
+        "device": result.device,
         "points": len(whole.rows),
         "failed": sum(row.time_ms is None for row in whole.rows),
         "sweep_gpu_s": gpu_s,
@@ -407,7 +407,7 @@ def compared(name, analyser, options):
             mark: None if params is None else best_ms / middle.get(canonical(params), math.inf)
             for mark, params in marks.items()
         },
-        "measured": {"tune": told.measured, "random": sum(r.wall_s <= wall_s for r in whole.rows)}
+        "measured": {"tune": result.measured, "random": sum(r.wall_s <= wall_s for r in whole.rows)}
         | {peer: len(course.rows) for peer, course in peers.items()},
         "draws": list(DRAWS),
         "draws_ms": {
@@ -415,24 +415,24 @@ def compared(name, analyser, options):
             for mark, params in {**marks, "sweep": fastest[0]}.items()
             if params is not None
         },
-        "tune": as_json(told),
+        "tune": as_json(result),
     }
 
 
-def line(each):
+def line(item):
     """A result in a few lines."""
-    tuned, shares = each["tune"], each["share_of_best"]
-    told = ", ".join(f"{m} {'none' if v is None else f'{v:.1%}'}" for m, v in shares.items())
+    tuned, shares = item["tune"], item["share_of_best"]
+    text = ", ".join(f"{m} {'none' if v is None else f'{v:.1%}'}" for m, v in shares.items())
     speedup = {n: v or math.nan for n, v in (tuned["speedup"] or ONE).items()}
-    first = "never" if each["first_s"] is None else f"after {each['first_s']:.2f} GPU s"
+    first = "never" if item["first_s"] is None else f"after {item['first_s']:.2f} GPU s"
     return "\n".join(
         (
-            f"{each['problem']}: {each['points']} points, {each['failed']} of them fail; a sweep "
-            f"takes {each['sweep_gpu_s']:.1f} GPU s and compiles {each['sweep_compile_s']:.0f} s",
-            f"  {told}",
+            f"{item['problem']}: {item['points']} points, {item['failed']} of them fail; a sweep "
+            f"takes {item['sweep_gpu_s']:.1f} GPU s and compiles {item['sweep_compile_s']:.0f} s",
+            f"  {text}",
             f"  {tuned['verdict']}: {speedup['value']:.3f} times as fast ({speedup['low']:.3f} to "
-            f"{speedup['high']:.3f}); measured {each['measured']}; {tuned['stopped']} after "
-            f"{tuned['gpu_s']:.1f} GPU s; the first time {first}; wall time {each['wall_s']:.0f} s",
+            f"{speedup['high']:.3f}); measured {item['measured']}; {tuned['stopped']} after "
+            f"{tuned['gpu_s']:.1f} GPU s; the first time {first}; wall time {item['wall_s']:.0f} s",
             *(f"  {note}" for note in tuned["notes"]),
         )
     )
@@ -442,24 +442,24 @@ def table(results):
     """The median and the worst share of each method."""
     lines = [f"{len(results)} problems{'':<16}median    worst"]
     for mark in results[0]["share_of_best"] if results else ():
-        shares = [each["share_of_best"].get(mark) or 0.0 for each in results]
+        shares = [result["share_of_best"].get(mark) or 0.0 for result in results]
         lines.append(f"{mark:<24}{median(shares):>10.1%}{min(shares):>9.1%}")
     return "\n".join(lines)
 
 
-def part(told):
+def part(result):
     """``"2/3"``: the second of three."""
-    number, _, of = told.partition("/")
+    number, _, of = result.partition("/")
     if not (number.isdigit() and of.isdigit() and 1 <= int(number) <= int(of)):
-        raise argparse.ArgumentTypeError(f"{told!r}; expected a part such as 1/2")
+        raise argparse.ArgumentTypeError(f"{result!r}; expected a part such as 1/2")
     return int(number) - 1, int(of)
 
 
-def names(told):
-    found = tuple(filter(None, told.split(",")))
-    if unknown := set(found) - set(PEERS):
+def names(result):
+    results = tuple(filter(None, result.split(",")))
+    if unknown := set(results) - set(PEERS):
         raise argparse.ArgumentTypeError(f"{', '.join(unknown)}; choose of {', '.join(PEERS)}")
-    return found
+    return results
 
 
 def known(path):
@@ -487,7 +487,7 @@ def main() -> int:
     parser.add_argument("--plans", type=Path, help="use what was written so")
     options = parser.parse_args()
     if options.show:
-        print(table([each for path in options.show for each in known(path)]))
+        print(table([item for path in options.show for item in known(path)]))
         return 0
     options.problems = [p for p in options.problems if (options.only or "") in p]
     options.problems = options.problems[options.part[0] :: options.part[1]]
@@ -504,7 +504,7 @@ def main() -> int:
 
 def run(analyser, options, results):
     """Compare each problem; the number of those that failed. `results` grows."""
-    begun_s, failed, done = time.monotonic(), 0, {each["problem"] for each in results}
+    begun_s, failed, done = time.monotonic(), 0, {result["problem"] for result in results}
     for name in options.problems:
         if name in done:
             continue

@@ -63,15 +63,15 @@ class UntilSeconds(Autotuner):
         except Exception:  # a peer that stops at a bad configuration would say nothing
             times_ms = [math.inf] * 3
         time_ms = times_ms[0] if math.isfinite(times_ms[0]) else None
-        told = time.monotonic() - BEGUN_S, time_ms, params_of(config, self.fn.names)
-        print(json.dumps(told), flush=True)
+        results = time.monotonic() - BEGUN_S, time_ms, params_of(config, self.fn.names)
+        print(json.dumps(results), flush=True)
         return times_ms
 
 
 def params_of(config, names):
     """A configuration as a point of the space."""
-    told = config.all_kwargs()
-    return {name: told[name] for name in names}
+    result = config.all_kwargs()
+    return {name: result[name] for name in names}
 
 
 def config_of(point):

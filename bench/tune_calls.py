@@ -58,15 +58,15 @@ def main() -> int:
         if time.monotonic() - begun_s > 60 * options.minutes:
             break
         start_s = time.monotonic()
-        found = solkit.tune_call(call, tuning=CallSettings(options.gpu_seconds))
+        result = solkit.tune_call(call, tuning=CallSettings(options.gpu_seconds))
         torch.cuda.empty_cache()
-        results[name] = {**as_json(found), "wall_s": time.monotonic() - start_s}
+        results[name] = {**as_json(result), "wall_s": time.monotonic() - start_s}
         ratio = results[name]["speedup"] or {"value": 1.0, "low": 1.0, "high": 1.0}
         print(
-            f"{name}: {found.verdict.value}, {ratio['value']:.3f} times as fast "
-            f"({ratio['low']:.3f} to {ratio['high']:.3f}); {found.measured} measured, "
-            f"{found.failed} failed, {found.gpu_s:.1f} GPU s, {found.stopped.value}; "
-            f"{dict(found.default.params)} -> {dict(found.params)}",
+            f"{name}: {result.verdict.value}, {ratio['value']:.3f} times as fast "
+            f"({ratio['low']:.3f} to {ratio['high']:.3f}); {result.measured} measured, "
+            f"{result.failed} failed, {result.gpu_s:.1f} GPU s, {result.stopped.value}; "
+            f"{dict(result.default.params)} -> {dict(result.params)}",
             flush=True,
         )
         if options.json:

@@ -81,23 +81,23 @@ class Clock:
 
 def stages(name, path, analyser, bench, options, clock):
     """Do what a problem's file lacks, as long as there is time; write it after each stage."""
-    known = json.loads(path.read_text()) if path.exists() else {"problem": name, "tunes": {}}
-    if "turns" in known:
+    known_data = json.loads(path.read_text()) if path.exists() else {"problem": name, "tunes": {}}
+    if "turns" in known_data:
         return
     file, shape = read(name)
     how = TuneSettings(stop_at=1.0, prior=options.prior)
     ground = live_ground(analyser, file, None, shape, how)
-    known |= {"device": bench.device.key, "points": ground.space.size}
+    known_data |= {"device": bench.device.key, "points": ground.space.size}
     for seed in SEEDS:
-        if str(seed) not in known["tunes"] and clock.left_s > options.gpu_seconds:
-            known["tunes"][str(seed)] = tuned(ground, seed, bench, options)
-            path.write_text(json.dumps(known, indent=1))
-    if len(known["tunes"]) == len(SEEDS) and "swept" not in known and clock.left_s > 0:
-        known["swept"] = swept(ground, known, bench, options, clock)
-        path.write_text(json.dumps(known, indent=1))
-    if "swept" in known and clock.left_s > 0:
-        known["turns"] = turns(ground, known, bench)
-        path.write_text(json.dumps(known, indent=1))
+        if str(seed) not in known_data["tunes"] and clock.left_s > options.gpu_seconds:
+            known_data["tunes"][str(seed)] = tuned(ground, seed, bench, options)
+            path.write_text(json.dumps(known_data, indent=1))
+    if len(known_data["tunes"]) == len(SEEDS) and "swept" not in known_data and clock.left_s > 0:
+        known_data["swept"] = swept(ground, known_data, bench, options, clock)
+        path.write_text(json.dumps(known_data, indent=1))
+    if "swept" in known_data and clock.left_s > 0:
+        known_data["turns"] = turns(ground, known_data, bench)
+        path.write_text(json.dumps(known_data, indent=1))
 
 
 def tuned(ground, seed, bench, options):
@@ -124,10 +124,10 @@ def tuned(ground, seed, bench, options):
     }
 
 
-def swept(ground, known, bench, options, clock):
+def swept(ground, result, bench, options, clock):
     """Points of the space, in random order, that no run measured, until there are enough."""
     bench.seed, watch = 0, Watch()
-    done = {canonical(params) for params, _ in measured(known)}
+    done = {canonical(params) for params, _ in measured(result)}
     points = [p for p in ground.space.shuffled(len(SEEDS)) if canonical(p) not in done]
     points = points[: max(options.most - len(done), 0)]
     task = TuningProblem(
@@ -144,20 +144,20 @@ def rows_of(watch):
     ]
 
 
-def turns(ground, known, bench):
+def turns(ground, result, bench):
     """Times in turns of the fastest, of both choices and of the default: a list for each draw."""
-    ranked = sorted((ms, canonical(p), p) for p, ms in measured(known) if ms is not None)
+    ranked = sorted((ms, canonical(p), p) for p, ms in measured(result) if ms is not None)
     fastest = list({key: params for _, key, params in ranked}.values())[:FASTEST]
-    choices = [run["chosen"] for run in known["tunes"].values()]
+    choices = [run["chosen"] for run in result["tunes"].values()]
     entries = {canonical(p): p for p in (*choices, *fastest, dict(ground.default.params))}
     times = in_turns(bench, ground.default, list(entries.values()))
     return [(entries[key], samples_ms) for key, samples_ms in times.items()]
 
 
-def measured(known):
+def measured(result):
     """Every point that has an outcome, with its time; ``None`` if it failed."""
-    runs = [run["rows"] for run in known["tunes"].values()]
-    return [row[:2] for rows in (*runs, known.get("swept", ())) for row in rows]
+    runs = [run["rows"] for run in result["tunes"].values()]
+    return [row[:2] for rows in (*runs, result.get("swept", ())) for row in rows]
 
 
 def measure_all(options):
@@ -193,17 +193,17 @@ def file_of(name, options):
 # ---------------------------------------------------------------------------------------- figures
 
 
-def verdict_of(known):
+def verdict_of(result):
     """Shares of both runs, whether they agree, and the default's share."""
     middle = {
         canonical(params): median(samples_ms)
-        for params, samples_ms in known["turns"]
+        for params, samples_ms in result["turns"]
         if samples_ms and None not in samples_ms
     }
     best_ms = min(middle.values())
     runs = [
         {"chosen": run["chosen"], "chosen_ms": middle[canonical(run["chosen"])]}
-        for run in known["tunes"].values()
+        for run in result["tunes"].values()
     ]
     return {
         "best_ms": best_ms,
@@ -213,15 +213,15 @@ def verdict_of(known):
     }
 
 
-def peers_of(known, replays):
+def peers_of(result, replays):
     """Mean shares, by single measurements, of peers with as many as each run measured."""
     times = {}
-    for params, time_ms in measured(known):
+    for params, time_ms in measured(result):
         times.setdefault(canonical(params), (params, time_ms))
-    space = replayed_space(known, times)
+    space = replayed_space(result, times)
     best_ms = min(ms for _, ms in times.values() if ms is not None)
     shares = {"runs": [], "tpe": [], "random": []}
-    for run in known["tunes"].values():
+    for run in result["tunes"].values():
         own_ms = times[canonical(run["chosen"])][1]
         shares["runs"].append(best_ms / own_ms)
         count = run["measured"] + run["failed"]
@@ -231,11 +231,11 @@ def peers_of(known, replays):
     return {peer: fmean(listed) for peer, listed in shares.items() if listed}
 
 
-def replayed_space(known, times):
+def replayed_space(result, times):
     """The measured points as a recorded space."""
     points = tuple(params for params, _ in times.values())
     by_key = {canonical(params): time_ms for params, time_ms in times.values()}
-    return RecordedSpace(known["problem"], known["device"], by_key, points).space
+    return RecordedSpace(result["problem"], result["device"], by_key, points).space
 
 
 def replayed(peer, space, times, count, seed):
@@ -246,41 +246,49 @@ def replayed(peer, space, times, count, seed):
         from solkit.tuner.optuna_samplers import OptunaSearch
 
         asks = OptunaSearch.tpe_sampler(space, None, seed)
-    found = []
+    results = []
     for _ in range(count):
         for params in asks.ask(1):
             time_ms = times[canonical(params)][1]
             asks.tell(params, time_ms)
-            found += [time_ms] if time_ms is not None else []
+            results += [time_ms] if time_ms is not None else []
     best_ms = min(ms for _, ms in times.values() if ms is not None)
-    return best_ms / min(found) if found else 0.0
+    return best_ms / min(results) if results else 0.0
 
 
 def show(options):
     """Print a line for each finished problem, and the table."""
     finished = [
-        known
-        for known in map(json.loads, map(Path.read_text, sorted(options.folder.glob("*.json"))))
-        if "turns" in known
+        known_result
+        for known_result in map(
+            json.loads, map(Path.read_text, sorted(options.folder.glob("*.json")))
+        )
+        if "turns" in known_result
     ]
-    verdicts = [verdict_of(known) for known in finished]
-    for known, verdict in zip(finished, verdicts, strict=True):
-        print(line(known, verdict, peers_of(known, options.replays) if options.replays else {}))
+    verdicts = [verdict_of(known_values) for known_values in finished]
+    for result, verdict in zip(finished, verdicts, strict=True):
+        print(
+            line(
+                result,
+                verdict,
+                peers_of(result, options.replays) if options.replays else {},
+            )
+        )
     if verdicts:
         print(table(verdicts))
 
 
-def line(known, verdict, peers):
+def line(result, verdict, peers):
     """A problem in a few lines."""
-    count = len({canonical(params) for params, _ in measured(known)})
+    count = len({canonical(params) for params, _ in measured(result)})
     head = (
-        f"{known['problem']}: {count} of {known['points']} points measured, the fastest "
+        f"{result['problem']}: {count} of {result['points']} points measured, the fastest "
         f"{1e3 * verdict['best_ms']:.2f} µs; "
         f"{'the same choice' if verdict['same'] else 'other choices'}"
         f"{'' if verdict['agree'] else ', apart'}"
     )
     lines = [head]
-    for (seed, run), share in zip(known["tunes"].items(), verdict["shares"], strict=True):
+    for (seed, run), share in zip(result["tunes"].items(), verdict["shares"], strict=True):
         sure = run["better_chance"]
         chance = "unknown" if sure is None else f"{abs(sure):.1%}"
         lines.append(
@@ -288,8 +296,8 @@ def line(known, verdict, peers):
             f"{run['gpu_s']:.1f} GPU s, {run['wall_s']:.0f} s; {run['stopped']}, chance that over "
             f"2 % is left {chance}; {run['chosen']}"
         )
-    told = ", ".join(f"{peer} {share:.1%}" for peer, share in peers.items())
-    return "\n".join([*lines, f"  by single measurements: {told}"] if peers else lines)
+    text = ", ".join(f"{peer} {share:.1%}" for peer, share in peers.items())
+    return "\n".join([*lines, f"  by single measurements: {text}"] if peers else lines)
 
 
 def table(verdicts):

@@ -55,18 +55,18 @@ class Run:
 
 def chosen(families: Sequence[str], count: int) -> list[Configuration]:
     """So many configurations of each family's first kernel, spread over its space."""
-    found = []
+    results = []
     with Ahead(live_device()) as ahead:
         for family in families:
             kernel = select_kernels(["zoo"], [family])[0]
             survey = ahead.space(kernel).result()[0]
             valid = survey["valid"]
             step = max(len(valid) // count, 1)
-            found += [
+            results += [
                 Configuration(str(kernel.path), kernel.entry_point, survey["shape"], params)
                 for params in valid[::step][:count]
             ]
-    return found
+    return results
 
 
 def recording(count: int) -> tuple[list[Configuration], tuple[Outcome, ...]]:
@@ -81,33 +81,33 @@ def recording(count: int) -> tuple[list[Configuration], tuple[Outcome, ...]]:
         replace(base, params={"BLOCK": n}, time_ms=1.0, gpu_s=0.02 + 0.04 * (n % 5) / 4, sequence=n)
         for n in range(count)
     )
-    asked = [Configuration(row.kernel_id, "kernel", row.shape, row.params) for row in rows]
-    return asked, rows
+    configurations = [Configuration(row.kernel_id, "kernel", row.shape, row.params) for row in rows]
+    return configurations, rows
 
 
-def measured(kinds: Sequence[Kind], asked: Sequence[Configuration], folder: Path) -> Run:
+def measured(kinds: Sequence[Kind], configurations: Sequence[Configuration], folder: Path) -> Run:
     """Measure everything on these GPUs."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
         path = Path(place) / "log.jsonl"
         with OutcomeLog(path) as log, local_bench(kinds, Trade(log)) as bench:
             with ThreadPoolExecutor(len(kinds)) as threads:
-                list(threads.map(partial(_everything, asked), bench.benches))
+                list(threads.map(partial(_everything, configurations), bench.benches))
             begun_s, held_s = bench.clock.now_s(), bench.clock.gpu_s()
-            for each in asked:
-                bench.submit([each])
+            for configuration in configurations:
+                bench.submit([configuration])
             for _ in bench.outcomes():
                 pass
             wall_s = bench.clock.now_s() - begun_s
             gpu_s = bench.clock.gpu_s() - held_s
-        rows = read(path).rows[len(kinds) * len(asked) :]
+        rows = read(path).rows[len(kinds) * len(configurations) :]
     return Run(len(kinds), wall_s, gpu_s, Counter(map(name, rows)))
 
 
-def _everything(asked: Sequence[Configuration], member: Bench) -> None:
+def _everything(configurations: Sequence[Configuration], member: Bench) -> None:
     """Have a worker measure all, so that it has loaded and compiled all that it will need."""
-    for each in asked:
-        member.submit([replace(each)])
-    assert len(list(member.outcomes())) == len(asked)
+    for configuration in configurations:
+        member.submit([replace(configuration)])
+    assert len(list(member.outcomes())) == len(configurations)
 
 
 def name(row: Outcome | Configuration) -> str:
@@ -115,19 +115,19 @@ def name(row: Outcome | Configuration) -> str:
     return canonical([path, dict(row.params)])
 
 
-def report(runs: Sequence[Run], asked: Sequence[Configuration]) -> dict[str, object]:
+def report(runs: Sequence[Run], configurations: Sequence[Configuration]) -> dict[str, object]:
     """What the runs show."""
     one = [run for run in runs if run.gpus == 1]
     both = [run for run in runs if run.gpus > 1]
-    wanted = Counter(map(name, asked))
+    expected = Counter(map(name, configurations))
     return {
-        "configurations": len(asked),
+        "configurations": len(configurations),
         "one_gpu_s": [round(run.wall_s, 2) for run in one],
         "two_gpus_s": [round(run.wall_s, 2) for run in both],
         "speed_up": round(median(r.wall_s for r in one) / median(r.wall_s for r in both), 3),
         "gpu_seconds_of_one": round(median(run.gpu_s for run in one), 2),
         "gpu_seconds_of_two": round(median(run.gpu_s for run in both), 2),
-        "each_once": all(run.counts == wanted for run in runs),
+        "each_once": all(run.counts == expected for run in runs),
     }
 
 
@@ -142,11 +142,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         if options.recorded:
-            asked, rows = recording(options.configurations)
+            requests, rows = recording(options.configurations)
             kinds: list[Kind] = [Recorded(rows, pace=1.0)] * 2
         else:
             kinds = gpus_named(Trusted(), options.gpus)[0]
-            asked = chosen(options.family or FAMILIES, options.configurations)
+            requests = chosen(options.family or FAMILIES, options.configurations)
         if len(kinds) != 2:
             raise SystemExit(f"two_gpus: {options.gpus} names {len(kinds)} GPUs, expected two")
         runs = []
@@ -155,19 +155,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 ways = (kinds[:1], kinds) if number % 2 == 0 else (kinds, kinds[:1])
                 for way in ways:
                     begun = time.monotonic()
-                    runs.append(measured(way, asked, Path(folder)))
+                    runs.append(measured(way, requests, Path(folder)))
                     whole_s = time.monotonic() - begun
                     print(
-                        f"{len(way)} GPU(s): {len(asked)} configurations in "
+                        f"{len(way)} GPU(s): {len(requests)} configurations in "
                         f"{runs[-1].wall_s:.2f} s; {whole_s:.1f} s with starting the workers",
                         file=sys.stderr,
                     )
     except SolkitError as error:
         print(f"two_gpus: {error}", file=sys.stderr)
         return 2
-    found = report(runs, asked)
-    print(json.dumps(found, indent=1))
-    return 0 if found["each_once"] and float(str(found["speed_up"])) >= TARGET else 1
+    result = report(runs, requests)
+    print(json.dumps(result, indent=1))
+    return 0 if result["each_once"] and float(str(result["speed_up"])) >= TARGET else 1
 
 
 if __name__ == "__main__":

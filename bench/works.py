@@ -215,7 +215,7 @@ def plain(tree: Any) -> Any:
         return {str(key): plain(value) for key, value in tree.items() if key != "line"}
     if isinstance(tree, str):
         return re.sub(r"(/[^/ ]+)+/", "", tree)  # folders of temporary files
-    return [plain(each) for each in tree] if isinstance(tree, (list, tuple)) else tree
+    return [plain(item) for item in tree] if isinstance(tree, (list, tuple)) else tree
 
 
 # ------------------------------------------------------------------------------- in batches

@@ -259,15 +259,15 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def read(names: Iterable[str] = ()) -> list[Implementation]:
     """The files of the zoo, or those that are named; all of a family where that is named."""
-    wanted = set(names)
+    expected = set(names)
     paths = [path for path in sorted(ZOO.glob("*/*.py")) if path.name != "problem.py"]
     chosen = [
         path
         for path in paths
-        if not wanted or wanted & {path.parent.name, f"{path.parent.name}/{path.stem}"}
+        if not expected or expected & {path.parent.name, f"{path.parent.name}/{path.stem}"}
     ]
     if not chosen:
-        raise SystemExit(f"no such files in {ZOO}: {', '.join(sorted(wanted))}")
+        raise SystemExit(f"no such files in {ZOO}: {', '.join(sorted(expected))}")
     return [_loaded(path) for path in chosen]
 
 
@@ -306,31 +306,34 @@ class Count:
         return sum(count >= 4 for count in self.problems.values())
 
 
-def counts(found: Iterable[Implementation], by: str) -> dict[str, Count]:
+def counts(implementations: Iterable[Implementation], by: str) -> dict[str, Count]:
     """What there is by ``"kind"`` or ``"family"``."""
-    told: dict[str, Count] = defaultdict(lambda: Count(defaultdict(int), defaultdict(int)))
-    for each in found:
-        count = told[getattr(each, by)]
-        count.files[each.family] += 1
-        for shape in each.shapes:
-            valid = len(each.configurations(shape))
+    groups: dict[str, Count] = defaultdict(lambda: Count(defaultdict(int), defaultdict(int)))
+    for implementation in implementations:
+        count = groups[getattr(implementation, by)]
+        count.files[implementation.family] += 1
+        for shape in implementation.shapes:
+            valid = len(implementation.configurations(shape))
             count.configurations += valid
-            count.problems[each.family, str(shape)] += valid > 0
-    return dict(sorted(told.items()))
+            count.problems[implementation.family, str(shape)] += valid > 0
+    return dict(sorted(groups.items()))
 
 
-def kinds(found: Sequence[Implementation]) -> str:
+def kinds(implementations: Sequence[Implementation]) -> str:
     """A table of kinds, as Markdown."""
     head = ("kind", "families", "files", "problems", "of 4 or more files", "configurations")
-    rows = [(kind, len(count.files), *_row(count)) for kind, count in counts(found, "kind").items()]
+    rows = [
+        (kind, len(count.files), *_row(count))
+        for kind, count in counts(implementations, "kind").items()
+    ]
     total = [sum(int(row[place]) for row in rows) for place in range(1, len(head))]
     return _table(head, [*rows, ("all", *total)])
 
 
-def families(found: Sequence[Implementation]) -> str:
+def families(implementations: Sequence[Implementation]) -> str:
     """A table of families by kind, as Markdown."""
-    kind = {each.family: each.kind for each in found}
-    counted = counts(found, "family")
+    kind = {implementation.family: implementation.kind for implementation in implementations}
+    counted = counts(implementations, "family")
     rows = [
         (kind[family], f"`{family}`", sum(count.files.values()), len(count.problems))
         for family, count in sorted(counted.items(), key=lambda item: (kind[item[0]], item[0]))
@@ -346,7 +349,7 @@ def _row(count: Count) -> tuple[int, int, int, int]:
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(_cell(each) for each in line)} |" for line in lines)
+    return "\n".join(f"| {' | '.join(_cell(item) for item in line)} |" for line in lines)
 
 
 def _cell(value: object) -> str:
@@ -356,38 +359,47 @@ def _cell(value: object) -> str:
 # ----------------------------------------------------------------------------------- interpreting
 
 
-def interpret(found: Iterable[Implementation], count: int, seed: int) -> int:
+def interpret(implementations: Iterable[Implementation], count: int, seed: int) -> int:
     """Run configurations of each file; prints what is wrong; 1 where anything is."""
     wrong = tried = 0
     start = time.monotonic()
-    for each in found:
-        if reason := UNFIT.get(each.family) or ("it is CUDA C++" if each.is_cuda else ""):
-            print(f"{each.family}/{each.name}: left out: {reason}")
+    for implementation in implementations:
+        if reason := UNFIT.get(implementation.family) or (
+            "it is CUDA C++" if implementation.is_cuda else ""
+        ):
+            print(f"{implementation.family}/{implementation.name}: left out: {reason}")
             continue
-        shape = tiny(each)
-        valid = each.configurations(shape)
+        shape = tiny(implementation)
+        valid = implementation.configurations(shape)
         if not valid:
-            print(f"{each.family}/{each.name}: no valid configuration at {shape}")
-        chosen = random.Random(f"{seed} {each.family}/{each.name}").sample(
+            print(
+                f"{implementation.family}/{implementation.name}: no valid configuration at {shape}"
+            )
+        chosen = random.Random(f"{seed} {implementation.family}/{implementation.name}").sample(
             valid, min(count, len(valid))
         )
         for params in chosen:
             tried += 1
-            for error in errors(each, shape, params):
+            for error in errors(implementation, shape, params):
                 wrong += 1
-                print(f"{each.family}/{each.name} with {params}: {error}", flush=True)
+                print(
+                    f"{implementation.family}/{implementation.name} with {params}: {error}",
+                    flush=True,
+                )
     print(f"{tried} configurations, {wrong} errors, {time.monotonic() - start:.0f} s")
     return int(wrong > 0)
 
 
-def tiny(each: Implementation) -> dict[str, Any]:
+def tiny(implementation: Implementation) -> dict[str, Any]:
     """A size at which the interpreter takes a moment; it gets bfloat16 wrong."""
-    sizes = each.loaded.description.problem.sizes
+    sizes = implementation.loaded.description.problem.sizes
     dtype = {"dtype": "float32"} if "dtype" in sizes else {}
-    return {**sizes, **dtype, **TINY.get(each.family, ROWS)}
+    return {**sizes, **dtype, **TINY.get(implementation.family, ROWS)}
 
 
-def errors(each: Implementation, shape: Mapping[str, Any], params: Mapping[str, Any]) -> list[str]:
+def errors(
+    implementation: Implementation, shape: Mapping[str, Any], params: Mapping[str, Any]
+) -> list[str]:
     """What is wrong with the results of a configuration; empty where nothing is."""
     from solkit.core import default_tolerance
     from solkit.kernelfiles.seeding import seed_everything
@@ -395,9 +407,11 @@ def errors(each: Implementation, shape: Mapping[str, Any], params: Mapping[str, 
     from solkit.measure.checking.tolerance import judge_outputs
 
     seed_everything(0)
-    workload = each.loaded.workload(shape, params, "cpu")
+    workload = implementation.loaded.workload(shape, params, "cpu")
     want = copy_workload(workload).run_reference()
-    tolerance = each.loaded.description.problem.tolerance or default_tolerance(want[0].dtype)
+    tolerance = implementation.loaded.description.problem.tolerance or default_tolerance(
+        want[0].dtype
+    )
     try:
         got = workload.run_kernel()
     except Exception as error:  # whatever a kernel may raise; the next one goes on

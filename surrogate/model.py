@@ -3,7 +3,7 @@
 ::
 
     model = Surrogate.load()                      # the shipped one
-    told = model.forecast(table, Depth.LOWERED)   # times, intervals, where it abstains
+    forecasts = model.forecast(table, Depth.LOWERED)   # times, intervals, where it abstains
     model = model.update(table, Depth.LOWERED)    # with times measured since; a new object
 
 A file of a surrogate is a zip archive: ``card.json`` says what it learned from and how well it

@@ -110,14 +110,14 @@ def told(tmp_path_factory):
         "json": str(folder / "recorded.json"),
         "out": str(folder / "out"),
     }
-    words = {name: each.format(**names).split() for name, (each, _) in COMMANDS.items()}
+    words = {name: item.format(**names).split() for name, (item, _) in COMMANDS.items()}
     hidden = sorted(set().union(*map(extras.modules_of, extras.EXTRAS)))
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", CHILD],
         input=json.dumps({"hidden": hidden, "commands": words}),
         capture_output=True, text=True, check=True, cwd=folder,
     )  # fmt: skip
-    return json.loads(found.stdout.splitlines()[-1])
+    return json.loads(result.stdout.splitlines()[-1])
 
 
 def test_each_command_is_tried():
@@ -142,12 +142,12 @@ def test_a_base_install_names_the_extra_that_a_command_needs(told, command):
 
 def declared(extra, groups):
     """The distributions of an extra in pyproject.toml, those of its extras as well."""
-    found = set()
-    for each in groups[extra]:
-        name = each.partition(">=")[0].partition("[")
+    results = set()
+    for item in groups[extra]:
+        name = item.partition(">=")[0].partition("[")
         inner = name[2].partition("]")[0] if name[0] == "solkit" else None
-        found |= declared(inner, groups) if inner else {name[0]}
-    return found
+        results |= declared(inner, groups) if inner else {name[0]}
+    return results
 
 
 @pytest.mark.parametrize("extra", extras.EXTRAS)
@@ -159,8 +159,8 @@ def test_the_table_of_extras_is_that_of_pyproject(extra):
     spelled = {"xgboost-cpu": "xgboost", "cuda-tile": "cuda.tile"}
     spelled["nvidia-cutlass-dsl"] = "cutlass"
     besides = {"sqlalchemy", "anyio", "starlette"}  # which come with one of the others
-    wanted = {spelled.get(name, name) for name in declared(extra, groups)}
-    assert extras.modules_of(extra) - besides == wanted
+    expected = {spelled.get(name, name) for name in declared(extra, groups)}
+    assert extras.modules_of(extra) - besides == expected
 
 
 def test_a_module_of_the_command_s_extra_is_named_with_that_extra():
@@ -185,8 +185,8 @@ def pages(command, name="solkit"):
         .invoke(app, [*name.split()[1:], "--help"])
         .output,
     )
-    for inner, each in getattr(command, "commands", {}).items():
-        yield from pages(each, f"{name} {inner}")
+    for inner, item in getattr(command, "commands", {}).items():
+        yield from pages(item, f"{name} {inner}")
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ def test_each_tracked_file_of_the_package_is_in_the_wheel():
         pytest.skip("no checkout")
     patterns = PROJECT["tool"]["setuptools"]["package-data"]["*"]
     licences = PROJECT["project"]["license-files"]
-    paths = [Path(each) for each in listed.stdout.splitlines()]
+    paths = [Path(line) for line in listed.stdout.splitlines()]
     missing = [
         str(path)
         for path in paths
@@ -43,8 +43,8 @@ def test_each_tracked_file_of_the_package_is_in_the_wheel():
 
 
 def test_no_later_release_is_refused():
-    wanted = PROJECT["project"]["dependencies"]
+    expected = PROJECT["project"]["dependencies"]
     for library in ("torch", "triton"):
-        (own,) = (each for each in wanted if each.startswith(library))
+        (own,) = (item for item in expected if item.startswith(library))
         assert own.startswith(f"{library}>={SUPPORTED[library][0]}")
         assert "<" not in own.partition(";")[0]

@@ -68,11 +68,11 @@ HEAVY = ("torch", "triton", "transformers", "xgboost", "polars", "pyarrow")
 def heavy_modules(*steps):
     """The heavy modules that one process has after each step."""
     tell = f"print([m for m in {HEAVY} if m in sys.modules])"
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", "\n".join(["import sys", *(f"{step}; {tell}" for step in steps)])],
         capture_output=True, text=True, check=True, cwd=ROOT,
     )  # fmt: skip
-    return list(map(ast.literal_eval, found.stdout.splitlines()))
+    return list(map(ast.literal_eval, result.stdout.splitlines()))
 
 
 def test_importing_solkit_imports_nothing_heavy():

@@ -62,8 +62,8 @@ def statements(body):
         yield node
         inner = [getattr(node, name, []) for name in ("body", "orelse", "finalbody")]
         parts = [*getattr(node, "handlers", []), *getattr(node, "cases", [])]
-        for each in (*inner, *(part.body for part in parts)):
-            yield from statements(each)
+        for item in (*inner, *(part.body for part in parts)):
+            yield from statements(item)
 
 
 @functools.cache
@@ -105,8 +105,8 @@ def test_every_room_has_a_place_in_the_order():
 
 
 def test_rooms_import_only_rooms_below_them():
-    found = [(name, room, (ROOT / name).read_text(encoding="utf-8")) for name, room in files()]
-    assert [line for each in found for line in upward(*each)] == []
+    pairs = [(name, room, (ROOT / name).read_text(encoding="utf-8")) for name, room in files()]
+    assert [line for pair in pairs for line in upward(*pair)] == []
 
 
 @pytest.mark.parametrize(

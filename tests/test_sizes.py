@@ -29,14 +29,14 @@ KERNEL_FILES = (
 @functools.cache
 def sources():
     """Each file of product code with its text, by name."""
-    found = {}
+    results = {}
     for room in ("solkit", "roofline", "surrogate", "tuner", "datasets"):
         for path in sorted((ROOT / room).rglob("*.py")):
             name = path.relative_to(ROOT).as_posix()
             linked = any(parent.is_symlink() for parent in path.parents)
             if not linked and not name.startswith(KERNEL_FILES):
-                found[name] = path.read_text(encoding="utf-8")
-    return found
+                results[name] = path.read_text(encoding="utf-8")
+    return results
 
 
 @functools.cache
@@ -56,7 +56,7 @@ def functions():
 def parameters(function):
     listed = function.args
     every = [*listed.posonlyargs, *listed.args, *listed.kwonlyargs, listed.vararg, listed.kwarg]
-    names = [each.arg for each in every if each is not None]
+    names = [item.arg for item in every if item is not None]
     return names[1:] if names[:1] in (["self"], ["cls"]) else names
 
 
@@ -68,15 +68,15 @@ def commands():
 
 
 def test_no_file_is_long():
-    found = {name: text.count("\n") for name, text in sources().items()}
-    assert len(found) > 200
-    long = {name: n for name, n in found.items() if n > FILE_LINES}
+    count_by_name = {name: text.count("\n") for name, text in sources().items()}
+    assert len(count_by_name) > 200
+    long = {name: n for name, n in count_by_name.items() if n > FILE_LINES}
     assert long == {}
 
 
 def test_no_function_is_long():
     assert len(functions()) > 2000
-    assert [each for each in functions() if each[1] > FUNCTION_LINES] == []
+    assert [function for function in functions() if function[1] > FUNCTION_LINES] == []
 
 
 def test_no_function_has_many_parameters():

@@ -45,10 +45,10 @@ def outcomes(folder, **env):
     kept = {name: value for name, value in os.environ.items() if name != "CI"}
     command = [sys.executable, "-m", "pytest", "-q", "-rfEs", "-m", "not slow"]
     command.append("--continue-on-collection-errors")
-    told = subprocess.run(
+    result = subprocess.run(
         command, env={**kept, **env}, cwd=folder, capture_output=True, text=True, check=False
     )
-    return told.stdout
+    return result.stdout
 
 
 def test_where_ci_is_set_a_skip_that_is_not_listed_fails(tmp_path):

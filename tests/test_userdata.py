@@ -40,8 +40,8 @@ def test_a_cache_below_a_file_is_replaced(monkeypatch, tmp_path):
     monkeypatch.setenv("TRITON_HOME", str(tmp_path / "file"))
     monkeypatch.delenv("TRITON_CACHE_DIR", raising=False)
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path))
-    found = userdata.replaced_caches("/instead")
-    assert {name: Path(path).parent for name, path in found.items()} == {
+    results = userdata.replaced_caches("/instead")
+    assert {name: Path(path).parent for name, path in results.items()} == {
         "TRITON_CACHE_DIR": Path("/instead")
     }
 

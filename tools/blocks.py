@@ -37,7 +37,7 @@ _GPU = "it times on a GPU"
 NOT_RUN = {
     "docs/integrations.md": {'solkit.apply("tuned/")': "a batch on a GPU writes the folder"},
     "docs/recording.md": {"train_step(batch)": "the program is the reader's"},
-    "docs/evolving.md": {"found = solkit.evolve(": _GPU},
+    "docs/evolving.md": {"evolved = solkit.evolve(": _GPU},
     "docs/measuring.md": {"lab.measure(path": _GPU, "solkit.compare(": _GPU},
     "docs/lab/surrogate.md": {
         'LanguageRegressor(backbone="folder"': "a backbone comes from a network",

@@ -77,8 +77,8 @@ class Analyser:
     ::
 
         with Analyser("h100") as analyser:
-            for found in analyser.analysed(configurations):
-                print(found.configuration.params, found.analysis or found.error)
+            for result in analyser.analysed(configurations):
+                print(result.configuration.params, result.analysis or result.error)
 
     Args:
         device: a device, or a name from the catalogue; a name takes calibrated rates if there are

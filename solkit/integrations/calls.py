@@ -2,7 +2,7 @@
 
 ::
 
-    found = solkit.tune_call(add_kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)], x, y, n,
+    tuned = solkit.tune_call(add_kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)], x, y, n,
                              BLOCK=1024)
     found.params                        # {"BLOCK": 2048, "num_warps": 8, "num_stages": 3}
 

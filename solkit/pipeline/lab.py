@@ -36,8 +36,8 @@ class Lab:
 
         with solkit.Lab() as lab:
             print(lab.bound(problem).time_ms)
-            for found in lab.evaluate_all(candidates, problem):
-                print(found.verdict, found.time_ms, found.result and found.result.score)
+            for evaluation in lab.evaluate_all(candidates, problem):
+                print(evaluation.verdict, evaluation.time_ms)
 
     Candidates and problems are kernel files (docs/kernel_files.md), given as a path or as source
     text, which is recognised by its line breaks. Texts are written to a private folder, which the

@@ -221,7 +221,7 @@ class LanguageRegressor:
 
         model = LanguageRegressor().fit(table)                   # the default, from nothing
         model = LanguageRegressor(backbone="folder").fit(table)  # a model of transformers, frozen
-        told = model.forecast(other)                             # told.mean: log2(time / base)
+        forecasts = model.forecast(other)                        # forecasts.mean: log2(time / base)
 
     Args:
         backbone: a folder, a GGUF file or a hub id of an encoder or decoder of `transformers`;

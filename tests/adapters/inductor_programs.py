@@ -17,13 +17,13 @@ def written(paths: list[str], settings: dict[str, Any] | None = None) -> list[tu
     from solkit.analysis.compiled_reference import write_reference as one
     from solkit.errors import InputError
 
-    found = []
+    results = []
     for path in paths:
         try:
-            found.append((one(path, devices.find("h100-sxm"), None, settings)[0], ""))
+            results.append((one(path, devices.find("h100-sxm"), None, settings)[0], ""))
         except InputError as error:
-            found.append(("", str(error)))
-    return found
+            results.append(("", str(error)))
+    return results
 
 
 def compared(pairs: list[tuple[str, str]], points: int) -> list[str]:
@@ -59,8 +59,8 @@ def _outputs(loaded: Any, params: Any, run: str) -> list[torch.Tensor]:
     function = workload.reference if run == "run_reference" else workload.kernel
     model = getattr(function, "model", None)
     kept = [] if model is None else [*model.buffers(), *model.parameters()]
-    given = [arg for arg in workload.args if isinstance(arg, torch.Tensor)]
-    return [each.detach() for each in (*outputs, *given, *kept)]
+    selected_args = [arg for arg in workload.args if isinstance(arg, torch.Tensor)]
+    return [item.detach() for item in (*outputs, *selected_args, *kept)]
 
 
 def _difference(want: list[torch.Tensor], got: list[torch.Tensor]) -> str:

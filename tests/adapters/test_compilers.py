@@ -40,10 +40,10 @@ def test_what_is_neither_version_nor_place_is_refused():
 
 
 def test_a_folder_says_its_version_and_goes_first(tmp_path):
-    found = find_compiler(str(folder_with_triton(tmp_path, "4.5.6")))
-    assert found.version == "4.5.6"
-    assert found.python.module_path() == [str(tmp_path), *sys.path]
-    assert found.python.path().split(os.pathsep)[0] == str(tmp_path)
+    compiler = find_compiler(str(folder_with_triton(tmp_path, "4.5.6")))
+    assert compiler.version == "4.5.6"
+    assert compiler.python.module_path() == [str(tmp_path), *sys.path]
+    assert compiler.python.path().split(os.pathsep)[0] == str(tmp_path)
 
 
 def test_two_builds_of_one_version_are_told_apart(tmp_path):
@@ -59,8 +59,8 @@ def test_a_folder_without_triton_is_refused(tmp_path):
 
 
 def test_an_interpreter_says_what_it_has():
-    found = find_compiler(sys.executable)
-    assert (found.version, found.python.executable) == (OWN, sys.executable)
+    compiler = find_compiler(sys.executable)
+    assert (compiler.version, compiler.python.executable) == (OWN, sys.executable)
 
 
 def test_an_interpreter_without_libraries_is_refused(tmp_path):

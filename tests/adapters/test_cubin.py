@@ -46,7 +46,7 @@ def compiled(device):
         with fake_triton.recording_launches({}) as seen:
             rows[(4,)](x, x, 1000, BLOCK=256)
             product[(1,)](x, x, x, BLOCK=128, num_warps=2)
-        return [triton_compiler.compile_for(each.kernel, device) for each in seen.launches]
+        return [triton_compiler.compile_for(launch.kernel, device) for launch in seen.launches]
 
     return compile_them
 
@@ -75,32 +75,32 @@ def usages(data, tmp_path):
     path.write_bytes(data)
     command = [knobs.nvidia.cuobjdump.path, "--dump-resource-usage", str(path)]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return [int(each) for each in re.search(r"REG:(\d+) STACK:(\d+)", text).groups()]
+    return [int(group) for group in re.search(r"REG:(\d+) STACK:(\d+)", text).groups()]
 
 
 def test_registers_and_stack_are_those_that_cuobjdump_tells(both, tmp_path):
     kernels, _ = both
-    for each in kernels:
-        (found,) = cubin.parse_functions(each.cubin).values()
-        assert [found.registers, found.stack_bytes] == usages(each.cubin, tmp_path)
-        assert (each.registers, each.spills) == (found.registers, found.stack_bytes // 4)
+    for kernel in kernels:
+        (function,) = cubin.parse_functions(kernel.cubin).values()
+        assert [function.registers, function.stack_bytes] == usages(kernel.cubin, tmp_path)
+        assert (kernel.registers, kernel.spills) == (function.registers, function.stack_bytes // 4)
 
 
 @pytest.mark.slow
 def test_code_read_together_is_as_nvdisasm_shows_each(both):
     kernels, device = both
-    functions = [only(cubin.parse_functions(each.cubin)) for each in kernels]
+    functions = [only(cubin.parse_functions(item.cubin)) for item in kernels]
     together = sass.machine_code(functions, architecture(device))
-    for each, code in zip(kernels, together, strict=True):
+    for kernel, code in zip(kernels, together, strict=True):
         try:
-            (alone,) = sass.parse_listing(sass.disassemble(each.cubin)).values()
+            (alone,) = sass.parse_listing(sass.disassemble(kernel.cubin)).values()
         except UnsupportedError as error:
             pytest.skip(str(error))
         assert instruction_mix(code) == instruction_mix(alone)
         assert [(i.address, i.opcode, i.predicate, i.lines) for i in code.instructions] == [
             (i.address, i.opcode, i.predicate, i.lines) for i in alone.instructions
         ]
-        shapes = [[(b.depth, b.successors) for b in found.blocks] for found in (code, alone)]
+        shapes = [[(b.depth, b.successors) for b in result.blocks] for result in (code, alone)]
         assert shapes[0] == shapes[1]
 
 
@@ -176,14 +176,14 @@ def test_each_target_of_an_indirect_branch_is_read(tmp_path):
     (alone,) = sass.parse_listing(sass.disassemble(data)).values()
     bare = [line for line in sass.disassemble(data).splitlines() if "//##" not in line]
     (untold,) = sass.parse_listing(
-        "\n".join(re.sub(r"\(\*.*\*\)", "", each) for each in bare)
+        "\n".join(re.sub(r"\(\*.*\*\)", "", item) for item in bare)
     ).values()
     for code in (together, alone, untold):
-        found = [each.name for each in code.instructions]
-        assert any(name in ("BRX", "BRXU") for name in found)
-        assert found.count("MUFU") == 3  # sine, power and logarithm
-        assert found.count("LDG") == 3
-        assert "RED" in found
+        names = [instruction.name for instruction in code.instructions]
+        assert any(name in ("BRX", "BRXU") for name in names)
+        assert names.count("MUFU") == 3  # sine, power and logarithm
+        assert names.count("LDG") == 3
+        assert "RED" in names
         assert code.loops == 0
 
 

@@ -197,9 +197,9 @@ def test_transformers_take_no_fused_path(in_child, build, train):
         with torch.set_grad_enabled(train):
             return set(ops_of(lambda: [module(x, src_key_padding_mask=padding)]))
 
-    found = in_child(names)
-    assert "solkit.attention" in found
-    assert not any("transformer" in name or "multi_head" in name for name in found)
+    result = in_child(names)
+    assert "solkit.attention" in result
+    assert not any("transformer" in name or "multi_head" in name for name in result)
 
 
 @pytest.mark.quick("<lambda>-2080", "None-4096")

@@ -40,7 +40,7 @@ OPS: dict[str, Callable[..., Any]] = {
 
 def seen(op: Callable[..., Any], x: torch.Tensor) -> Seen:
     """Shape, stride, offset, dtype and whether the storage is that of `x`."""
-    made = op(x)
+    new_op = op(x)
     base = x.untyped_storage()._cdata
     return [
         (
@@ -50,7 +50,7 @@ def seen(op: Callable[..., Any], x: torch.Tensor) -> Seen:
             t.dtype,
             t.untyped_storage()._cdata == base,
         )
-        for t in (made if isinstance(made, tuple) else (made,))
+        for t in (new_op if isinstance(new_op, tuple) else (new_op,))
     ]
 
 
@@ -82,8 +82,8 @@ def test_batch_norm_of_half_precision_has_its_statistics_in_fp32(in_child):
     assert [dtype for *_, dtype in got] == [torch.bfloat16, torch.float32, torch.float32]
 
 
-def told(made: Any) -> list[tuple[tuple[int, ...], tuple[int, ...], torch.dtype]]:
-    return [(tuple(t.shape), t.stride(), t.dtype) for t in made]
+def told(results: Any) -> list[tuple[tuple[int, ...], tuple[int, ...], torch.dtype]]:
+    return [(tuple(t.shape), t.stride(), t.dtype) for t in results]
 
 
 @pytest.mark.quick("<lambda>-invalid for input of size 6", "<lambda>-out of range")

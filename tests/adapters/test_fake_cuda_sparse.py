@@ -52,8 +52,8 @@ def test_the_dense_form_is_torchs_own(in_child, build):
         return fake_cuda.known_value(matrix.to_dense()), fake_cuda.known_value(turned)
 
     want = build("cpu").to_dense()
-    for got, wanted in zip(in_child(dense), (want, want.t())):
-        np.testing.assert_array_equal(got, wanted)
+    for got, expected in zip(in_child(dense), (want, want.t())):
+        np.testing.assert_array_equal(got, expected)
 
 
 @pytest.mark.quick("csr-3-mm")

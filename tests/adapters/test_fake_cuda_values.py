@@ -54,8 +54,10 @@ def unique(device):
 @pytest.mark.quick("bias_with_view", "rotary", "unique")
 @pytest.mark.parametrize("build", [window_mask, bias_with_view, rotary, scattered, as_half, unique])
 def test_contents_are_torchs_own(in_child, build):
-    known = in_child(lambda: fake_cuda.known_value(build("cuda")))
-    np.testing.assert_array_equal(known, build("cpu").float() if build is as_half else build("cpu"))
+    known_result = in_child(lambda: fake_cuda.known_value(build("cuda")))
+    np.testing.assert_array_equal(
+        known_result, build("cpu").float() if build is as_half else build("cpu")
+    )
 
 
 def test_an_unknown_write_makes_all_views_unknown(in_child):
@@ -63,9 +65,9 @@ def test_an_unknown_write_makes_all_views_unknown(in_child):
         x = torch.randn(4, device="cuda")
         early = x[:2]
         x.zero_()
-        late, known = x[2:], recall_contents(x) is not None
+        late, known_value = x[2:], recall_contents(x) is not None
         early.add_(torch.randn(2, device="cuda"))
-        return known, recall_contents(x), recall_contents(late)
+        return known_value, recall_contents(x), recall_contents(late)
 
     assert in_child(seen) == (True, None, None)
 
@@ -95,12 +97,12 @@ def test_contents_beyond_the_budget_are_dropped_and_the_rest_is_given_back(in_ch
         count, kept = contents._KNOWN_BYTES // (8 << 20), []  # of 1 Mi integers
         for _ in range(count + 2):
             kept.append(torch.arange(1 << 20, device="cuda"))
-        known = [recall_contents(tensor) is not None for tensor in kept]
+        known_values = [recall_contents(tensor) is not None for tensor in kept]
         kept.clear()
-        return known, contents.Contents.held_bytes
+        return known_values, contents.Contents.held_bytes
 
-    known, held = in_child(seen)
-    assert known == [True] * (len(known) - 2) + [False] * 2
+    known_value, held = in_child(seen)
+    assert known_value == [True] * (len(known_value) - 2) + [False] * 2
     assert held == 0
 
 
@@ -169,23 +171,23 @@ def listed(scores):
 
 @pytest.mark.quick("mixtral-2", "masked-2", "one_each-1")
 @pytest.mark.parametrize(
-    ("route", "each"),
+    ("route", "item"),
     [(mixtral, CHOSEN), (deepseek, CHOSEN), (flashinfer, CHOSEN), (masked, CHOSEN), (one_each, 1),
      (listed, CHOSEN)],
 )  # fmt: skip
-def test_routing_is_guessed_balanced_and_told_once_it_decides(in_child, route, each):
+def test_routing_is_guessed_balanced_and_told_once_it_decides(in_child, route, item):
     def counts():
         scores = torch.randn(SCORES, device="cuda")
         torch.topk(scores, 3)  # decides nothing
         return route(scores), fake_cuda.guesses_so_far()
 
-    found, guesses = in_child(counts)
-    assert sum(found) == TOKENS * each
-    assert max(found) - min(found) <= 1
-    (told,) = {sentence.split(": ")[1] for sentence in guesses if "choices" in sentence} - {
+    results, guesses = in_child(counts)
+    assert sum(results) == TOKENS * item
+    assert max(results) - min(results) <= 1
+    (result,) = {sentence.split(": ")[1] for sentence in guesses if "choices" in sentence} - {
         "routing was guessed balanced over 4 choices"
     }
-    assert told == f"routing was guessed balanced over {EXPERTS} choices"
+    assert result == f"routing was guessed balanced over {EXPERTS} choices"
 
 
 def test_no_row_chooses_twice_along_any_dimension(in_child):
@@ -262,8 +264,11 @@ def test_indices_that_follow_from_random_floats_are_computed_when_they_are_asked
             ends = F.pad((torch.rand(99, device="cuda") * 500).sort().values, (1, 1))
             ends[-1] = 500
             floats = recall_contents(x)
-            found = fake_cuda.presumed_value(bins), fake_cuda.presumed_value(ends.to(torch.int64))
-            return floats, *found, bins.sum().item()
+            presumed_values = (
+                fake_cuda.presumed_value(bins),
+                fake_cuda.presumed_value(ends.to(torch.int64)),
+            )
+            return floats, *presumed_values, bins.sum().item()
 
     floats, bins, ends, total = in_child(child)
     assert floats is None  # nothing was computed before

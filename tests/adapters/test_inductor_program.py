@@ -104,15 +104,15 @@ HEAD = "import torch\nimport torch.nn.functional as F\n"
 
 def _inputs(shapes: str) -> tuple[str, str]:
     """The parameters, and ``inputs``."""
-    pairs = [each.split(": ") for each in shapes.split("; ")]
-    made = ", ".join(f"torch.randn({shape}, device=device)" for _, shape in pairs)
+    pairs = [part.split(": ") for part in shapes.split("; ")]
+    text = ", ".join(f"torch.randn({shape}, device=device)" for _, shape in pairs)
     names = ", ".join(name for name, _ in pairs)
-    return names, f'def inputs(device="cuda"):\n    return ({made},)\n'
+    return names, f'def inputs(device="cuda"):\n    return ({text},)\n'
 
 
 def _native(shapes: str, body: str, top: str = "") -> str:
-    names, made = _inputs(shapes)
-    return f"{HEAD}{top}\n{made}\ndef reference({names}):\n    {body}\n"
+    names, result = _inputs(shapes)
+    return f"{HEAD}{top}\n{result}\ndef reference({names}):\n    {body}\n"
 
 
 TEXTS = {
@@ -137,8 +137,8 @@ def written(tmp_path_factory):
     paths = _paths(tmp_path_factory.mktemp("references"), {**TEXTS, **BAD})
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(Path(__file__).parent))
-        told = jobs.call("inductor_programs:written", list(paths.values()))
-    return dict(zip(paths, told, strict=True))
+        result = jobs.call("inductor_programs:written", list(paths.values()))
+    return dict(zip(paths, result, strict=True))
 
 
 @pytest.fixture(scope="module", params=[QUICK, ALL], ids=["quick", "all"])
@@ -150,8 +150,8 @@ def differences(request, written, interpreted, tmp_path_factory):
     references = _paths(folder / "references", {name: TEXTS[name] for name in names})
     kernels = _paths(folder, {name: written[name][0] for name in names})
     pairs = [(references[name], kernels[name]) for name in names]
-    told = interpreted(Path(__file__).parent, "inductor_programs:compared", pairs, 1)
-    return dict(zip(names, told, strict=True))
+    results = interpreted(Path(__file__).parent, "inductor_programs:compared", pairs, 1)
+    return dict(zip(names, results, strict=True))
 
 
 @pytest.mark.slow
@@ -178,7 +178,7 @@ def functions(text):
 
 
 def launcher(text):
-    return next(each for each in functions(text) if each.name == "kernel")
+    return next(function for function in functions(text) if function.name == "kernel")
 
 
 def jitted(text):
@@ -187,9 +187,9 @@ def jitted(text):
 
 def calls(text):
     """What the launcher calls, in order."""
-    found = [node for node in ast.walk(launcher(text)) if isinstance(node, ast.Call)]
-    found.sort(key=lambda node: (node.lineno, node.col_offset))
-    return [ast.unparse(each.func).split("[")[0] for each in found]
+    selected_nodes = [node for node in ast.walk(launcher(text)) if isinstance(node, ast.Call)]
+    selected_nodes.sort(key=lambda node: (node.lineno, node.col_offset))
+    return [ast.unparse(selected_node.func).split("[")[0] for selected_node in selected_nodes]
 
 
 @pytest.mark.slow
@@ -203,8 +203,8 @@ def test_library_operators_stay_calls_and_write_where_inductor_has_them_write(wr
 def test_kernels_are_launched_in_order(written):
     text = written["two_kernels"][0]
     first, last = jitted(text)
-    wanted = (first, "torch.mm", last)
-    assert tuple(each for each in calls(text) if each in wanted) == wanted
+    expected = (first, "torch.mm", last)
+    assert tuple(call for call in calls(text) if call in expected) == expected
 
 
 @pytest.mark.slow
@@ -216,7 +216,7 @@ def test_parameters_of_several_kernels_are_named_apart(written):
     space = next(n for n in ast.parse(text).body if isinstance(n, ast.Assign))
     listed = ast.literal_eval(space.value)
     assert set(listed) == set(names)
-    defaults = [ast.literal_eval(each) for each in launcher(text).args.kw_defaults]
+    defaults = [ast.literal_eval(item) for item in launcher(text).args.kw_defaults]
     assert all(value in listed[name] for name, value in zip(names, defaults))
 
 
@@ -305,8 +305,8 @@ def cooperative(tmp_path_factory):
     paths = _paths(folder, {name: _native(*parts) for name, parts in ROWS.items()})
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(Path(__file__).parent))
-        told = jobs.call("inductor_programs:written", list(paths.values()), COOPERATIVE)
-    return {name: (paths[name], *each) for name, each in zip(paths, told, strict=True)}
+        result = jobs.call("inductor_programs:written", list(paths.values()), COOPERATIVE)
+    return {name: (paths[name], *item) for name, item in zip(paths, result, strict=True)}
 
 
 @pytest.mark.slow

@@ -141,9 +141,9 @@ def test_captured_facts_keep_the_record_and_others_do_not(launch):
 
 
 def test_captured_records_have_a_version_of_their_own(monkeypatch):
-    told = ("k", {}, {}, (9, 0), 132, "3.6.0", ())
-    captured, compiled = (facts_key(*told, depth) for depth in (Depth.CAPTURED, Depth.COMPILED))
+    results = ("k", {}, {}, (9, 0), 132, "3.6.0", ())
+    captured, compiled = (facts_key(*results, depth) for depth in (Depth.CAPTURED, Depth.COMPILED))
     monkeypatch.setattr(facts_module, "CAPTURED_VERSION", CAPTURED_VERSION + 1)
-    assert facts_key(*told, Depth.CAPTURED) != captured
-    assert facts_key(*told, Depth.COMPILED) == compiled
+    assert facts_key(*results, Depth.CAPTURED) != captured
+    assert facts_key(*results, Depth.COMPILED) == compiled
     assert compiled == FIXED

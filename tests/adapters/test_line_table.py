@@ -42,12 +42,12 @@ def test_rows_are_those_that_objdump_shows(version, tmp_path):
         ["objdump", "--dwarf=decodedline", str(tmp_path / "ab")],
         check=True, capture_output=True, text=True,
     ).stdout  # fmt: skip
-    wanted = re.findall(r"^([ab]\.c)\s+(\d+|-)\s+(0x[0-9a-f]+|0)", shown, re.M)
-    found = [
+    expected = re.findall(r"^([ab]\.c)\s+(\d+|-)\s+(0x[0-9a-f]+|0)", shown, re.M)
+    pairs = [
         (row.file.rpartition("/")[2], "-" if row.is_end else str(row.line), row.address)
         for row in read_line_table(sections)
     ]
-    assert found == [(file, line, int(address, 16)) for file, line, address in wanted]
+    assert pairs == [(file, line, int(address, 16)) for file, line, address in expected]
     assert len({row.sequence for row in read_line_table(sections)}) > 1
 
 

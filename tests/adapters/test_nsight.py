@@ -62,19 +62,19 @@ LOG = f"""==PROF== Connected to process 4242 (/usr/bin/python3.12)
 
 
 def test_a_table_is_read():
-    (found,) = nsight.parse_report(LOG)
-    assert (found.name, found.grid) == ("scale_kernel", (1024, 4, 1))
-    assert found.time_ms == pytest.approx(0.012864)
-    assert (found.load_sectors, found.load_requests) == (1_000_000, 60_000)
-    assert found.async_sectors == 48_576
-    assert found.atomic_sectors == 7  # those that give the old value back, and those that don't
-    assert (found.l2_read_bytes, found.dram_read_bytes) == (1048580 * 32, 2**25)
-    assert found.operations == {"tensor.bf16": 2**31, "fp32": 2 * 1000 + 10 + 300}
-    assert found.multiply_adds == 1000
-    assert (found.registers, found.waves) == (32, 1.94)
-    assert (found.occupancy, found.achieved_occupancy) == (0.75, pytest.approx(0.6125))
-    assert list(found.stalls.items()) == [("long_scoreboard", 7.25), ("barrier", 0.5)]
-    assert found.store_sectors is None
+    (result,) = nsight.parse_report(LOG)
+    assert (result.name, result.grid) == ("scale_kernel", (1024, 4, 1))
+    assert result.time_ms == pytest.approx(0.012864)
+    assert (result.load_sectors, result.load_requests) == (1_000_000, 60_000)
+    assert result.async_sectors == 48_576
+    assert result.atomic_sectors == 7  # those that give the old value back, and those that don't
+    assert (result.l2_read_bytes, result.dram_read_bytes) == (1048580 * 32, 2**25)
+    assert result.operations == {"tensor.bf16": 2**31, "fp32": 2 * 1000 + 10 + 300}
+    assert result.multiply_adds == 1000
+    assert (result.registers, result.waves) == (32, 1.94)
+    assert (result.occupancy, result.achieved_occupancy) == (0.75, pytest.approx(0.6125))
+    assert list(result.stalls.items()) == [("long_scoreboard", 7.25), ("barrier", 0.5)]
+    assert result.store_sectors is None
 
 
 @pytest.mark.parametrize(
@@ -90,36 +90,36 @@ def test_asynchronous_copies_are_no_loads(all_loads, copies, loads):
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": ("sector", str(all_loads)),
         "sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts.sum": ("sector", str(copies)),
     }
-    (found,) = nsight.parse_report(table(("k", "(1, 1, 1)"), figures=figures))
-    assert (found.load_sectors, found.async_sectors) == (loads, copies)
+    (result,) = nsight.parse_report(table(("k", "(1, 1, 1)"), figures=figures))
+    assert (result.load_sectors, result.async_sectors) == (loads, copies)
 
 
 def test_loads_are_not_known_where_copies_are_not():
     without = {name: cell for name, cell in FIGURES.items() if "ldgsts" not in name}
-    (found,) = nsight.parse_report(
+    (result,) = nsight.parse_report(
         table(("k", "(1, 1, 1)"), figures=without), nsight.metrics_of(H100)
     )
-    assert found.load_sectors is None
+    assert result.load_sectors is None
 
 
 def test_what_is_missing_is_named_and_spoils_its_sum():
     without = {name: cell for name, cell in FIGURES.items() if "op_fmul" not in name}
-    wanted = nsight.metrics_of(H100)
-    (found,) = nsight.parse_report(table(("k", "(1, 1, 1)"), figures=without), wanted)
-    assert "fp32" not in found.operations
-    assert found.multiply_adds == 1000
-    assert "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum" in found.missing
-    assert "sm__ops_path_tensor_src_fp8.sum" in found.missing  # n/a
-    assert "gpu__time_duration.sum" not in found.missing
+    expected = nsight.metrics_of(H100)
+    (result,) = nsight.parse_report(table(("k", "(1, 1, 1)"), figures=without), expected)
+    assert "fp32" not in result.operations
+    assert result.multiply_adds == 1000
+    assert "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum" in result.missing
+    assert "sm__ops_path_tensor_src_fp8.sum" in result.missing  # n/a
+    assert "gpu__time_duration.sum" not in result.missing
 
 
 def test_units_of_older_releases():
     figures = {
         "dram__bytes_read.sum": ("Mbyte", "33.5"), "gpu__time_duration.sum": ("usecond", "12.5"),
     }  # fmt: skip
-    (found,) = nsight.parse_report(table(("k", "2,3,4"), figures=figures))
-    assert (found.dram_read_bytes, found.time_ms) == (33_500_000, pytest.approx(0.0125))
-    assert found.grid == (2, 3, 4)
+    (result,) = nsight.parse_report(table(("k", "2,3,4"), figures=figures))
+    assert (result.dram_read_bytes, result.time_ms) == (33_500_000, pytest.approx(0.0125))
+    assert result.grid == (2, 3, 4)
 
 
 def test_no_launch_is_no_entry():
@@ -175,10 +175,10 @@ def ncu(tmp_path, monkeypatch):
     script.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
 
-    def answer(log=LOG, printed="", code=0, runs=False, refused=(), known=()):
-        told = {"log": log, "printed": printed, "code": code, "runs": runs,
-                "refused": list(refused), "known": list(known)}  # fmt: skip
-        (tmp_path / "answer.json").write_text(json.dumps(told))
+    def answer(log=LOG, printed="", code=0, runs=False, refused=(), metrics=()):
+        fields = {"log": log, "printed": printed, "code": code, "runs": runs,
+                "refused": list(refused), "known": list(metrics)}  # fmt: skip
+        (tmp_path / "answer.json").write_text(json.dumps(fields))
 
     answer.calls = lambda: [
         json.loads(line) for line in (tmp_path / "calls").read_text().splitlines()
@@ -192,8 +192,8 @@ def counted(program=("true",), kernels=("scale_kernel",), **how):
 
 
 def test_only_the_candidates_kernels_are_counted_at_the_gpus_own_clocks(ncu):
-    (found,) = counted(kernels=("scale_kernel", "a+b"), cold=True, limit=5)
-    assert found.load_sectors == 1_000_000
+    (result,) = counted(kernels=("scale_kernel", "a+b"), cold=True, limit=5)
+    assert result.load_sectors == 1_000_000
     (call,) = ncu.calls()
     following = dict(itertools.pairwise(call))
     assert following["--clock-control"] == "none"
@@ -223,11 +223,11 @@ def test_the_program_runs_where_numbers_have_a_point(ncu, tmp_path, monkeypatch)
 
 def test_a_metric_that_is_not_there_is_left_out(ncu):
     refused = "sm__ops_path_tensor_src_int8.sum"
-    known = [name.partition(".")[0] for name in nsight.metrics_of(H100) if name != refused]
-    ncu(refused=[refused], known=known)
-    (found,) = counted()
-    assert refused in found.missing
-    assert found.load_sectors == 1_000_000
+    metrics = [name.partition(".")[0] for name in nsight.metrics_of(H100) if name != refused]
+    ncu(refused=[refused], metrics=metrics)
+    (result,) = counted()
+    assert refused in result.missing
+    assert result.load_sectors == 1_000_000
     metrics = dict(itertools.pairwise(ncu.calls()[-1]))["--metrics"].split(",")
     assert refused not in metrics
     assert "launch__waves_per_multiprocessor" in metrics  # in no chip's list
@@ -265,8 +265,8 @@ def test_a_program_that_fails_is_quoted(ncu):
 
 def test_what_the_program_prints_is_no_table(ncu):
     ncu(printed='"a","b"', code=1)
-    (found,) = counted()
-    assert found.load_sectors == 1_000_000
+    (result,) = counted()
+    assert result.load_sectors == 1_000_000
 
 
 def test_a_program_that_hangs_is_ended(ncu):
@@ -288,9 +288,9 @@ CHIPS = {"GA100": (8, 0), "GA102": (8, 6), "AD102": (8, 9), "GH100": (9, 0), "GB
 @pytest.mark.parametrize("chip", CHIPS)
 def test_every_chip_has_what_it_is_asked_for(chip):
     listed = (Path(__file__).parent / "data/metrics.txt").read_text().splitlines()
-    known = {line.split()[0] for line in listed if chip in line.split()}
-    asked = {name.partition(".")[0] for name in nsight.metrics_of(CHIPS[chip])}
-    assert asked - known == {  # these come from the launch, not from the chip
+    known_parts = {line.split()[0] for line in listed if chip in line.split()}
+    requests = {name.partition(".")[0] for name in nsight.metrics_of(CHIPS[chip])}
+    assert requests - known_parts == {  # these come from the launch, not from the chip
         "launch__registers_per_thread", "launch__waves_per_multiprocessor",
         "sm__maximum_warps_per_active_cycle_pct",
     }  # fmt: skip

@@ -20,12 +20,12 @@ def tools():
 @pytest.mark.usefixtures("tools")
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
 def test_instances_of_a_template_are_found_in_the_cubin(architecture):
-    wanted = ["scale<float>", "scale<__half>"]
-    cubin = nvrtc.compile_cuda(SOURCE, "a.cu", wanted, [f"-arch={architecture}"])
-    assert list(cubin.names) == wanted
+    expected = ["scale<float>", "scale<__half>"]
+    cubin = nvrtc.compile_cuda(SOURCE, "a.cu", expected, [f"-arch={architecture}"])
+    assert list(cubin.names) == expected
     assert set(parse_functions(cubin.binary)) == set(cubin.names.values())
     codes = sass.parse_listing(sass.disassemble(cubin.binary))
-    opcodes = {kernel: {each.name for each in codes[name].instructions}
+    opcodes = {kernel: {instruction.name for instruction in codes[name].instructions}
                for kernel, name in cubin.names.items()}  # fmt: skip
     assert "FMUL" in opcodes["scale<float>"]
     assert opcodes["scale<__half>"] & {"HMUL2", "HFMA2"}
@@ -80,6 +80,6 @@ def test_the_newest_wheel_is_taken_whole(monkeypatch, tmp_path):
         (tmp_path / version / "include" / "cuda_fp16.h").touch()
     folders = [tmp_path / "cu13", tmp_path / "cu12"]
     monkeypatch.setattr(nvrtc, "_wheel_folders", lambda: folders)
-    found = nvrtc.find_toolkit.__wrapped__()
-    assert found.library == str(tmp_path / "cu13/lib/libnvrtc.so.13")
-    assert found.includes[0] == str(tmp_path / "cu13/include")
+    result = nvrtc.find_toolkit.__wrapped__()
+    assert result.library == str(tmp_path / "cu13/lib/libnvrtc.so.13")
+    assert result.includes[0] == str(tmp_path / "cu13/include")

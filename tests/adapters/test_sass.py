@@ -13,12 +13,12 @@ ROWS = "_Z4rowsPKfPfii"
 def code(text):
     """A function `f` of these lines."""
     lines = "\n".join(text)
-    (found,) = sass.parse_listing(f"Function : f\n{lines}").values()
-    return found
+    (result,) = sass.parse_listing(f"Function : f\n{lines}").values()
+    return result
 
 
 def listing(*instructions):
-    return [f"/*{16 * i:04x}*/ {each} ;" for i, each in enumerate(instructions)]
+    return [f"/*{16 * i:04x}*/ {instruction} ;" for i, instruction in enumerate(instructions)]
 
 
 @pytest.fixture(scope="module", params=["nvdisasm", "cuobjdump"])
@@ -35,11 +35,11 @@ def test_loops_of_both_disassemblers(rows):
 
 
 def test_what_no_path_leads_to_is_left_out(rows):
-    assert max(each.address for each in rows.instructions) == 0x2A0  # the EXIT
+    assert max(instruction.address for instruction in rows.instructions) == 0x2A0  # the EXIT
 
 
 def test_operands_predicates_and_modifiers(rows):
-    by_address = {each.address: each for each in rows.instructions}
+    by_address = {instruction.address: instruction for instruction in rows.instructions}
     load = by_address[0x150]
     assert (load.name, load.modifiers) == ("LDG", ("E", "CONSTANT"))
     assert load.operands == ("R3", "desc[UR6][R2.64]")
@@ -50,7 +50,7 @@ def test_operands_predicates_and_modifiers(rows):
 def test_source_lines():
     rows = sass.parse_listing((DATA / "rows.nvdisasm.txt").read_text())[ROWS]
     source = (DATA / "rows.cu").read_text().splitlines()
-    (multiply,) = (each for each in rows.instructions if each.name == "FFMA")
+    (multiply,) = (instruction for instruction in rows.instructions if instruction.name == "FFMA")
     file, _, line = multiply.lines[0].rpartition(":")
     assert file == "rows.cu"
     assert "fmaf" in source[int(line) - 1]
@@ -71,14 +71,19 @@ def test_lines_of_inlined_calls_run_from_the_inside_out():
 
 def test_a_conditional_exit_goes_on():
     ended = code(listing("@P0 EXIT", "FADD R0, R1, R2", "EXIT", "NOP"))
-    assert [each.name for each in ended.instructions] == ["EXIT", "FADD", "EXIT"]
+    assert [instruction.name for instruction in ended.instructions] == ["EXIT", "FADD", "EXIT"]
 
 
 def test_a_call_returns_and_its_function_is_reached():
     called = code(
         listing("CALL.REL.NOINC 0x30", "EXIT", "NOP", "FADD R0, R1, R2", "RET.REL R2 0x0")
     )
-    assert [each.name for each in called.instructions] == ["CALL", "EXIT", "FADD", "RET"]
+    assert [instruction.name for instruction in called.instructions] == [
+        "CALL",
+        "EXIT",
+        "FADD",
+        "RET",
+    ]
     assert called.loops == 0
 
 
@@ -102,7 +107,7 @@ def test_a_jump_into_the_middle_makes_no_loop():
 def test_several_functions_and_none():
     two = "Function : f\n/*0000*/ EXIT ;\nFunction : g\n/*0000*/ FADD R0, R1, R2 ;\n/*0010*/ EXIT ;"
     functions = sass.parse_listing(two)
-    assert {name: len(list(each.instructions)) for name, each in functions.items()} == {
+    assert {name: len(list(function.instructions)) for name, function in functions.items()} == {
         "f": 1, "g": 2,
     }  # fmt: skip
     assert sass.parse_listing("nothing of the kind") == {}

@@ -143,7 +143,7 @@ def test_ptxas_errors_are_short_and_its_dump_stays_off_the_console(in_child, cap
 
 
 @pytest.mark.parametrize(
-    ("ptx", "found"),
+    ("ptx", "result"),
     [
         ("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16", True),
         ("mma.sync.aligned.m16n8k16.row.col.f32", True),
@@ -151,8 +151,8 @@ def test_ptxas_errors_are_short_and_its_dump_stays_off_the_console(in_child, cap
         ("fma.rn.f32 %f1, %f2, %f3, %f4;\nwgmma.fence.sync.aligned;", False),
     ],
 )
-def test_tensor_core_instructions(ptx, found):
-    assert triton_compiler.uses_tensor_cores(ptx) is found
+def test_tensor_core_instructions(ptx, result):
+    assert triton_compiler.uses_tensor_cores(ptx) is result
 
 
 @pytest.mark.parametrize(

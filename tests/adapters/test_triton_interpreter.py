@@ -86,7 +86,7 @@ def test_the_language_is_patched_once_a_launch_and_restored_after_it(answer):
     first, again, longer, *broken = answer("sums", SUMS)
     assert [first[0], again[0], longer[0]] == [120 + 15, 120 + 15, 160 * 159 / 2 + 15]
     assert again[1] == longer[1] > 0  # of as many calls: 2, and 11
-    assert [each[2] for each in (first, again, longer)] == [True] * 3
+    assert [item[2] for item in (first, again, longer)] == [True] * 3
     assert broken == [True, 120 + 15]
 
 

@@ -97,15 +97,15 @@ def configurations(path, choices):
 
 def analysed(analyser, path, choices):
     """What becomes of each choice of parameters, by that as text."""
-    found = analyser.analysed(configurations(path, choices))
-    return {str(each.configuration.params): each for each in found}
+    analysis = analyser.analysed(configurations(path, choices))
+    return {str(item.configuration.params): item for item in analysis}
 
 
 @pytest.fixture
 def analyser(tmp_path):
     """One that is closed at the end, and an empty cache of its own."""
-    with Analyser("h100", cache=tmp_path / "cache", workers=2) as made:
-        yield made
+    with Analyser("h100", cache=tmp_path / "cache", workers=2) as analyser:
+        yield analyser
 
 
 @pytest.fixture
@@ -120,12 +120,15 @@ def no_process_after(monkeypatch):
 
 @pytest.mark.slow
 def test_each_configuration_comes_back_with_what_it_gives(analyser, write):
-    asked = configurations(write(KERNEL), ({"NUMBER": n} for n in range(40)))
-    found = {each.configuration.params["NUMBER"]: each for each in analyser.analysed(asked)}
-    assert {n: each.analysis.outputs for n, each in found.items()} == {
+    requested_configurations = configurations(write(KERNEL), ({"NUMBER": n} for n in range(40)))
+    results = {
+        item.configuration.params["NUMBER"]: item
+        for item in analyser.analysed(requested_configurations)
+    }
+    assert {n: result.analysis.outputs for n, result in results.items()} == {
         n: f"1 output float32[{1024 * (n + 1)}]" for n in range(40)
     }
-    assert all(each.error is None and each.seconds > 0 for each in found.values())
+    assert all(result.error is None and result.seconds > 0 for result in results.values())
 
 
 @pytest.mark.slow
@@ -144,15 +147,15 @@ def test_one_that_misbehaves_costs_itself_alone(write):
     good = [{"NUMBER": n} for n in range(5)]
     mixed = [*good[:2], *bad, *good[2:]]
     with Analyser("h100", cache=False, workers=2, limit_s=5.0) as analyser:
-        found = analysed(analyser, path, mixed)
-    died, aborted, hung, unknown = (found[str(params)].error for params in bad)
+        results = analysed(analyser, path, mixed)
+    died, aborted, hung, unknown = (results[str(params)].error for params in bad)
     assert "exit code 7" in str(died)
     assert "SIGABRT" in str(aborted)
     assert "ran for over 5 s" in str(hung)
-    assert [isinstance(each, JobDiedError) for each in (died, aborted, hung)] == [True] * 3
+    assert [isinstance(item, JobDiedError) for item in (died, aborted, hung)] == [True] * 3
     assert isinstance(unknown, ParamsError)
     assert "'NOTHING'" in str(unknown)
-    assert all(found[str(params)].analysis is not None for params in good)
+    assert all(results[str(params)].analysis is not None for params in good)
 
 
 def test_a_compiler_that_crashes_loses_its_own_kernel(analyser, write):
@@ -161,43 +164,48 @@ def test_a_compiler_that_crashes_loses_its_own_kernel(analyser, write):
         "compiling.compile_for = lambda *_: os.abort()\n"
     )
     path = write("import os\n" + crash + TRITON)
-    (found,) = analyser.analysed(configurations(path, [{}]))
-    assert found.analysis.status is AnalysisStatus.PARTIAL
-    assert found.analysis.kernels[0].error == "the compiler crashed (exit code -6)"
+    (result,) = analyser.analysed(configurations(path, [{}]))
+    assert result.analysis.status is AnalysisStatus.PARTIAL
+    assert result.analysis.kernels[0].error == "the compiler crashed (exit code -6)"
 
 
 def test_what_a_kernel_launches_is_compiled(analyser, write):
-    asked = configurations(write(TRITON), [{"BLOCK": 1024}, {"BLOCK": 3}])
-    found = {each.configuration.params["BLOCK"]: each.analysis for each in analyser.analysed(asked)}
-    assert found[1024].status is AnalysisStatus.COMPLETE
-    assert found[1024].kernels[0].launch.grid == (4, 1, 1)
-    assert found[1024].kernels[0].facts.registers > 0
-    assert "power of 2" in found[3].kernels[0].error
+    requested_configurations = configurations(write(TRITON), [{"BLOCK": 1024}, {"BLOCK": 3}])
+    analysis_by_param = {
+        item.configuration.params["BLOCK"]: item.analysis
+        for item in analyser.analysed(requested_configurations)
+    }
+    assert analysis_by_param[1024].status is AnalysisStatus.COMPLETE
+    assert analysis_by_param[1024].kernels[0].launch.grid == (4, 1, 1)
+    assert analysis_by_param[1024].kernels[0].facts.registers > 0
+    assert "power of 2" in analysis_by_param[3].kernels[0].error
 
 
 def test_a_file_that_cannot_be_read_is_an_error_that_says_so(analyser, tmp_path):
     path = str(tmp_path / "nothing.py")
     with pytest.raises(KernelFileError, match="no such file"):
         analyser.describe(path).result()
-    (found,) = analyser.analysed(configurations(path, [{}]))
-    assert isinstance(found.error, KernelFileError)
+    (results,) = analyser.analysed(configurations(path, [{}]))
+    assert isinstance(results.error, KernelFileError)
 
 
 @pytest.mark.slow
 def test_threads_share_an_analyser(analyser, write):
     paths = [write(KERNEL, f"kernel{n}.py") for n in range(3)]
-    found = {}
+    results = {}
 
     def work(path):
-        asked = configurations(path, [{"NUMBER": n} for n in range(5)])
-        found[path] = sorted(each.analysis.outputs for each in analyser.analysed(asked))
+        requested_configurations = configurations(path, [{"NUMBER": n} for n in range(5)])
+        results[path] = sorted(
+            item.analysis.outputs for item in analyser.analysed(requested_configurations)
+        )
 
     threads = [threading.Thread(target=work, args=(path,)) for path in paths]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == dict.fromkeys(
+    assert results == dict.fromkeys(
         paths, sorted(f"1 output float32[{1024 * n}]" for n in range(1, 6))
     )
 
@@ -218,24 +226,24 @@ def test_closing_gives_up_what_is_left(write):
     running = analyser.submit(first)
     while not running.running():
         time.sleep(0.01)
-    waiting = [analyser.submit(each) for each in others]
+    waiting = [analyser.submit(items) for items in others]
     start = time.monotonic()
     analyser.close()
     assert time.monotonic() - start < 60  # not 600
     assert isinstance(running.result().error, WorkerError)
-    for each in waiting:
+    for item in waiting:
         with pytest.raises(CancelledError):
-            each.result()
+            item.result()
     with pytest.raises(WorkerError, match="is closed"):
         analyser.describe(path)
 
 
 @pytest.mark.slow
 def test_leaving_the_iterator_gives_up_what_waits(analyser, write):
-    asked = configurations(write(KERNEL), ({"NUMBER": n} for n in range(10**9)))
-    found = analyser.analysed(asked)
-    next(found)
-    found.close()
+    requested_configurations = configurations(write(KERNEL), ({"NUMBER": n} for n in range(10**9)))
+    analysis = analyser.analysed(requested_configurations)
+    next(analysis)
+    analysis.close()
     assert analyser.describe(write(KERNEL, "other.py")).result().problem.name == "other"
 
 
@@ -247,8 +255,8 @@ def test_what_was_found_needs_no_process_again(analyser, write, no_process_after
     choices = [{"NUMBER": n} for n in range(3)]
 
     def everything(analyser):
-        found = analysed(analyser, path, choices)
-        analyses = {params: each.analysis for params, each in found.items()}
+        results = analysed(analyser, path, choices)
+        analyses = {params: result.analysis for params, result in results.items()}
         return analyser.describe(path).result(), analyser.problem(path, None, {}).result(), analyses
 
     first = everything(analyser)
@@ -268,28 +276,32 @@ def test_a_plan_needs_no_process_again(analyser, write, no_process_after):
 
 def test_a_captured_space_needs_no_process_again(analyser, write, no_process_after, tmp_path):
     path = write(TRITON)
-    asked = list(configurations(path, [{"BLOCK": 1024}, {"BLOCK": 512}, {"BLOCK": 2048}]))
-    first = [result.analysis for result in analyser.captured(asked)]
+    requested_configurations = list(
+        configurations(path, [{"BLOCK": 1024}, {"BLOCK": 512}, {"BLOCK": 2048}])
+    )
+    first = [result.analysis for result in analyser.captured(requested_configurations)]
     grids = [analysis.kernels[0].launch.grid for analysis in first]
     assert grids == [(4, 1, 1), (8, 1, 1), (2, 1, 1)]
     no_process_after()
     with Analyser("h100", cache=tmp_path / "cache") as another:
-        again = another.captured(asked)
+        again = another.captured(requested_configurations)
         assert [result.analysis for result in again] == first
-        assert [result.configuration for result in again] == asked
-        (fewer,) = another.captured(asked[:1])
+        assert [result.configuration for result in again] == requested_configurations
+        (fewer,) = another.captured(requested_configurations[:1])
     assert isinstance(fewer.error, WorkerError)  # it is another space
 
 
 def test_a_captured_space_with_a_failure_is_not_kept(analyser, write, no_process_after, tmp_path):
     path = write(TRITON)
-    asked = list(configurations(path, [{"BLOCK": 1024}, {"BLOCK": 3}, {"SIZE": 1}]))
-    results = analyser.captured(asked)
+    requested_configurations = list(
+        configurations(path, [{"BLOCK": 1024}, {"BLOCK": 3}, {"SIZE": 1}])
+    )
+    results = analyser.captured(requested_configurations)
     assert results[0].analysis is not None
     assert isinstance(results[2].error, ParamsError)
     no_process_after()
     with Analyser("h100", cache=tmp_path / "cache") as another:
-        assert all(result.analysis is None for result in another.captured(asked))
+        assert all(result.analysis is None for result in another.captured(requested_configurations))
 
 
 BESIDE = """
@@ -324,7 +336,7 @@ def test_another_device_shape_or_parameter_is_another_answer(analyser, write, tm
     first = analyser.problem(path, None, {}).result()
     assert analyser.problem(path, None, {"N": 8}).result().outputs == "1 output float32[8]"
     outputs = [
-        each.analysis.outputs for each in analyser.analysed(configurations(path, [{"NUMBER": 1}]))
+        item.analysis.outputs for item in analyser.analysed(configurations(path, [{"NUMBER": 1}]))
     ]
     assert outputs == ["1 output float32[2048]"]
     with Analyser("a100", cache=tmp_path / "cache") as another:
@@ -367,18 +379,18 @@ def test_the_cache_is_where_the_environment_says(monkeypatch, tmp_path):
 
 def test_each_depth_has_answers_of_its_own(analyser, write, no_process_after):
     path = write(TRITON)
-    (asked,) = configurations(path, [{}])
+    (configuration,) = configurations(path, [{}])
 
     def facts(depth):
-        analysis = analyser.submit(asked, depth).result().analysis
+        analysis = analyser.submit(configuration, depth).result().analysis
         assert analysis.status is AnalysisStatus.COMPLETE
         return analysis.kernels[0].facts
 
-    found = {depth: facts(depth) for depth in SOURCE_DEPTHS}
-    assert [found[depth].depth for depth in SOURCE_DEPTHS] == list(SOURCE_DEPTHS)
+    facts_by_depth = {depth: facts(depth) for depth in SOURCE_DEPTHS}
+    assert [facts_by_depth[depth].depth for depth in SOURCE_DEPTHS] == list(SOURCE_DEPTHS)
     no_process_after()
     kept = (Depth.LOWERED, Depth.COMPILED)
-    assert [facts(depth) for depth in kept] == [found[depth] for depth in kept]
+    assert [facts(depth) for depth in kept] == [facts_by_depth[depth] for depth in kept]
 
 
 @pytest.fixture
@@ -393,8 +405,8 @@ def nvrtc():
 @pytest.mark.usefixtures("nvrtc")
 def test_cuda_is_compiled_where_triton_is_lowered(analyser, write):
     def facts(path, depth):
-        (asked,) = configurations(path, [{}])
-        analysis = analyser.submit(asked, depth).result().analysis
+        (configuration,) = configurations(path, [{}])
+        analysis = analyser.submit(configuration, depth).result().analysis
         assert analysis.status is AnalysisStatus.COMPLETE, analysis.notes
         return [kernel.facts for kernel in analysis.kernels]
 
@@ -402,7 +414,7 @@ def test_cuda_is_compiled_where_triton_is_lowered(analyser, write):
     assert (alone.depth, alone.estimated, alone.launch.grid) == (Depth.COMPILED, (), (16, 1, 1))
     assert [alone] == facts(write(CUDA), Depth.COMPILED)
     mixed = write(MIXED)
-    assert [each.depth for each in facts(mixed, Depth.LOWERED)] == [Depth.COMPILED] * 2
+    assert [items.depth for items in facts(mixed, Depth.LOWERED)] == [Depth.COMPILED] * 2
     assert facts(mixed, Depth.LOWERED) == facts(mixed, Depth.COMPILED)
 
 
@@ -412,8 +424,8 @@ def test_what_is_captured_alone_is_what_compiling_starts_from(analyser, write):
     choices = [{"BLOCK": block} for block in (256, 512, 1024)]
     captured, compiled = (
         {
-            str(each.configuration.params): [kernel.facts for kernel in each.analysis.kernels]
-            for each in analyser.analysed(configurations(path, choices), depth)
+            str(item.configuration.params): [kernel.facts for kernel in item.analysis.kernels]
+            for item in analyser.analysed(configurations(path, choices), depth)
         }
         for depth in (Depth.CAPTURED, Depth.COMPILED)
     )
@@ -443,10 +455,10 @@ def wait_until_it_hangs(path):
 def test_a_cancelled_request_ends_its_worker_and_no_other(write):
     path = write(KERNEL)
     with Analyser("h100", cache=False, workers=1) as analyser:
-        asked = analyser.submit(Configuration(path, "kernel", {}, {"DO": "hang"}))
+        future = analyser.submit(Configuration(path, "kernel", {}, {"DO": "hang"}))
         wait_until_it_hangs(path)
-        assert not asked.cancel()  # it runs
-        assert isinstance(asked.result(20).error, JobDiedError)
+        assert not future.cancel()  # it runs
+        assert isinstance(future.result(20).error, JobDiedError)
         assert ends(path)
         (other,) = configurations(write(TRITON, "other.py"), [{}])
         assert analyser.submit(other, Depth.CAPTURED).result(60).analysis.kernels

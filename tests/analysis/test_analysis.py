@@ -143,7 +143,7 @@ def test_addresses_and_sizes_specialise_as_on_a_gpu(in_child):
         shifted = Workload((cuda(N + 1)[1:], cuda(N)), {}, None, add)
         aligned = Workload((cuda(N), cuda(N)), {}, None, add)
         kernels = [capture(workload, {}).launches[0].kernel for workload in (aligned, shifted)]
-        return [sorted(at for at, known in k.attrs.items() if known) for k in kernels]
+        return [sorted(at for at, known_value in k.attrs.items() if known_value) for k in kernels]
 
     # arguments by position: x, y, out are 16-byte aligned, n = 1000 is no multiple of 16;
     # `x[1:]` is 4 bytes off
@@ -431,7 +431,9 @@ def _launched_by_liger():
         name: Workload((), {}, None, functools.partial(_through, function))
         for name, (function, _) in LIGER.items()
     }
-    return {name: analyse(each, devices.find("h100"), {}, 1) for name, each in workloads.items()}
+    return {
+        name: analyse(workload, devices.find("h100"), {}, 1) for name, workload in workloads.items()
+    }
 
 
 @pytest.mark.slow

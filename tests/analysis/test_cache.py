@@ -52,10 +52,10 @@ def package(tmp_path):
     """Many files of an installed package."""
     folder = tmp_path / "site-packages" / "package"
     folder.mkdir(parents=True)
-    found = [folder / f"module{number}.py" for number in range(300)]
-    for each in found:
-        each.write_text(f"VALUE = {each.name!r}")
-    return [str(each) for each in found]
+    results = [folder / f"module{number}.py" for number in range(300)]
+    for result in results:
+        result.write_text(f"VALUE = {result.name!r}")
+    return [str(item) for item in results]
 
 
 def stamps(files):
@@ -67,10 +67,10 @@ def test_entries_share_the_list_of_the_files_of_installed_packages(tmp_path, pac
     cache = Cache(folder)
     for number in range(10):
         cache.put(key(number), number, stamps(package))
-    found = sorted(sizes(folder))
-    assert len(found) == 11
-    assert found[-2] < 500  # bytes of an entry
-    assert found[-1] > 300 * 64  # the list has a digest of each file
+    results = sorted(sizes(folder))
+    assert len(results) == 11
+    assert results[-2] < 500  # bytes of an entry
+    assert results[-1] > 300 * 64  # the list has a digest of each file
     again = Cache(folder)
     assert [again.get(key(number)) for number in range(10)] == list(range(10))
 
@@ -125,7 +125,7 @@ def test_a_file_that_changes_between_looks_is_not_kept(tmp_path, monkeypatch):
 def test_a_list_that_is_gone_counts_as_a_change(tmp_path, package):
     folder = tmp_path / "cache"
     Cache(folder).put(key(1), 1, stamps(package))
-    max(folder.glob("*/*"), key=lambda each: each.stat().st_size).unlink()
+    max(folder.glob("*/*"), key=lambda path: path.stat().st_size).unlink()
     assert Cache(folder).get(key(1)) is None
 
 
@@ -170,8 +170,8 @@ def _fill(folder, seed):
     cache = Cache(folder, most_bytes=256 * 20_000)
     for number in range(60):
         cache.put(key((number * 7 + seed) % 40), "x" * 1000, {})
-        found = cache.get(key(number % 40))
-        assert found in (None, "x" * 1000)
+        result = cache.get(key(number % 40))
+        assert result in (None, "x" * 1000)
 
 
 def test_processes_and_threads_share_a_folder(tmp_path):
@@ -190,11 +190,11 @@ def test_processes_and_threads_share_a_folder(tmp_path):
 def test_stamps_of_packages_are_compared_as_one(tmp_path):
     own, package = tmp_path / "mine.py", tmp_path / "site-packages" / "theirs.py"
     package.parent.mkdir()
-    for each in (own, package):
-        each.write_text("x = 1")
-    read = Stamps.of({str(each): stamp_of_file(str(each)) for each in (own, package)})
+    for item in (own, package):
+        item.write_text("x = 1")
+    read = Stamps.of({str(items): stamp_of_file(str(items)) for items in (own, package)})
     assert (list(read.own), list(read.installed)) == ([str(own)], [str(package)])
-    assert dict(read) == {str(each): stamp_of_file(str(each)) for each in (own, package)}
+    assert dict(read) == {str(items): stamp_of_file(str(items)) for items in (own, package)}
     assert read.are_current()
     assert read.and_({}) is read
     other = read.and_({str(tmp_path / "gone.py"): None})

@@ -92,9 +92,9 @@ def in_each_spelling():
 @pytest.mark.slow
 def test_each_spelling_gives_inductors_kernels(found):
     spelled, _ = found
-    for each in spelled:
-        assert each.status is AnalysisStatus.COMPLETE, each
-        product, softmax = each.kernels
+    for item in spelled:
+        assert item.status is AnalysisStatus.COMPLETE, item
+        product, softmax = item.kernels
         assert (product.launch.name, product.launch.library) == ("aten.addmm", True)
         assert product.launch.line.startswith("test_compiled_functions.py:")
         assert "softmax" in softmax.launch.name
@@ -102,7 +102,7 @@ def test_each_spelling_gives_inductors_kernels(found):
         assert softmax.facts.registers > 0
         # one pass fused, the rows read again from L2
         assert softmax.demand.dram_read_bytes == softmax.demand.dram_write_bytes == SQUARE
-        assert each.outputs == f"1 output bfloat16[{N}, {N}]"
+        assert item.outputs == f"1 output bfloat16[{N}, {N}]"
 
 
 def launches_itself(x):
@@ -123,7 +123,7 @@ def by_what_they_do():
     eager = torch.compile(lambda x: torch.relu(x) + 1, backend="eager")
     tuned = torch.compile(lambda x: torch.relu(x @ x), mode="max-autotune-no-cudagraphs")
     ran = torch.compile(launches_itself)
-    return [analysed(each, square()) for each in (twice, ran, eager, tuned)]
+    return [analysed(item, square()) for item in (twice, ran, eager, tuned)]
 
 
 @pytest.mark.slow

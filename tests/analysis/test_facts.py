@@ -44,25 +44,25 @@ def path(write):
 
 
 def facts_at(analyser, path, *sizes):
-    asked = [Configuration(path, "kernel", {"N": size}, {}) for size in sizes]
-    found = [analyser.submit(each).result() for each in asked]
-    assert all(each.analysis for each in found), found
-    return [each.analysis.kernels[0].facts for each in found]
+    configurations = [Configuration(path, "kernel", {"N": size}, {}) for size in sizes]
+    results = [analyser.submit(configuration).result() for configuration in configurations]
+    assert all(result.analysis for result in results), results
+    return [result.analysis.kernels[0].facts for result in results]
 
 
 @pytest.mark.slow
 def test_an_h200_has_the_facts_of_an_h100_and_a_time_of_its_own(path):
-    found = []
+    results = []
     for name in ("h100-sxm", "h200"):
         with Analyser(name, workers=1, cache=False) as analyser:
-            found += facts_at(analyser, path, 1 << 20)
-    assert found[0] == found[1]
-    assert found[0].requests.guesses == ()
-    h100, h200 = (described(found[0], devices.find(name)) for name in ("h100-sxm", "h200"))
+            results += facts_at(analyser, path, 1 << 20)
+    assert results[0] == results[1]
+    assert results[0].requests.guesses == ()
+    h100, h200 = (described(results[0], devices.find(name)) for name in ("h100-sxm", "h200"))
     assert h100.demand.dram_read_bytes == h200.demand.dram_read_bytes
     slow, fast = (
-        next(term.time_ms for term in each.model.terms if term.name == "dram")
-        for each in (h100, h200)
+        next(term.time_ms for term in item.model.terms if term.name == "dram")
+        for item in (h100, h200)
     )
     assert slow > 1.3 * fast  # 3.35 and 4.8 TB/s
 
@@ -75,7 +75,7 @@ def test_an_l2_of_another_size_changes_what_dram_moves_and_no_fact(path):
         with Analyser(device, workers=1, cache=False) as analyser:
             read.append(facts_at(analyser, path, 1 << 16)[0])
     assert read[0] == read[1]
-    once, again = (described(read[0], each).demand.dram_read_bytes for each in (whole, part))
+    once, again = (described(read[0], item).demand.dram_read_bytes for item in (whole, part))
     assert once < again
 
 

@@ -85,6 +85,6 @@ def test_a_later_call_launches_what_its_graph_holds(in_child, name):
 
         return analyse(drawn(), devices.find("h100"), {}, 1)
 
-    found = in_child(child)
-    assert [(each.launch.name, each.launch.count) for each in found.kernels] == expected
-    assert found.is_whole
+    result = in_child(child)
+    assert [(kernel.launch.name, kernel.launch.count) for kernel in result.kernels] == expected
+    assert result.is_whole

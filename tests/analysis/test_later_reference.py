@@ -57,8 +57,8 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def analyser():
-    with Analyser("h100", cache=False, workers=1) as found:
-        yield found
+    with Analyser("h100", cache=False, workers=1) as analyser:
+        yield analyser
 
 
 @pytest.mark.parametrize("name", CASES)

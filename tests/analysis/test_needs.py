@@ -70,16 +70,16 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def analyser():
-    with Analyser("h100", cache=False, workers=1) as found:
-        yield found
+    with Analyser("h100", cache=False, workers=1) as analyser:
+        yield analyser
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_needed_arguments(analyser, tmp_path, name):
-    names, made, result, expected = CASES[name]
+    names, results, result, expected = CASES[name]
     path = tmp_path / "problem.py"
     path.write_text(
-        f"import torch\ndef inputs(n={N}):\n    return {made}\n"
+        f"import torch\ndef inputs(n={N}):\n    return {results}\n"
         f"def reference({names}):\n    return {result}\n"
     )
     work = analyser.problem(str(path), None, {}).result().work

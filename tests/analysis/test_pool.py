@@ -62,25 +62,25 @@ def opened(monkeypatch):
         return every[-1]
 
     yield opened
-    for each in every:
-        each.close()
+    for item in every:
+        item.close()
     assert all(worker.ended for worker in Worker.made)
 
 
 def ask(pool, source, method="lower", together=1):
     future = PendingAnswer()
 
-    def told(found):
-        if isinstance(found, SolkitError):
-            raise found
-        return found.value
+    def told(result):
+        if isinstance(result, SolkitError):
+            raise result
+        return result.value
 
     pool.submit(source, Request(method, (), 9.0, together), future, told)
     return future
 
 
 def sources():
-    return sorted(each.source.path for each in Worker.made)
+    return sorted(item.source.path for item in Worker.made)
 
 
 def test_idle_workers_are_kept_for_their_files(opened):
@@ -93,10 +93,10 @@ def test_idle_workers_are_kept_for_their_files(opened):
 def test_of_the_file_that_most_are_kept_for_one_goes(opened):
     pool = opened(2)
     both = [ask(pool, ONE), ask(pool, ONE)]  # nothing is known of it, so each gets a worker
-    assert [each.result() for each in both] == ["one.py"] * 2
+    assert [item.result() for item in both] == ["one.py"] * 2
     assert ask(pool, TWO).result() == "two.py"
     time.sleep(0.05)
-    assert [(each.source, each.ended) for each in Worker.made].count((ONE, True)) == 1
+    assert [(item.source, item.ended) for item in Worker.made].count((ONE, True)) == 1
     for source in (ONE, TWO):
         ask(pool, source).result()
     assert sources() == ["one.py", "one.py", "two.py"]
@@ -107,12 +107,12 @@ def test_a_few_tasks_get_no_further_worker_and_many_do(opened):
     for _ in range(2):
         ask(pool, ONE).result()
     few = [ask(pool, ONE) for _ in range(10)]  # 20 ms of work
-    for each in few:
-        each.result()
+    for item in few:
+        item.result()
     assert sources() == ["one.py"]
     many = [ask(pool, ONE) for _ in range(400)]
-    for each in many:
-        each.result()
+    for item in many:
+        item.result()
     assert 2 <= len(sources()) <= 4
 
 
@@ -121,8 +121,8 @@ def test_what_a_method_takes_is_known_from_other_files(opened):
     for _ in range(2):
         ask(pool, ONE).result()
     ask(pool, TWO, "describe").result()
-    for each in [ask(pool, TWO) for _ in range(10)]:
-        each.result()
+    for point in [ask(pool, TWO) for _ in range(10)]:
+        point.result()
     assert sources() == ["one.py", "two.py"]
 
 
@@ -138,18 +138,18 @@ def test_a_task_behind_one_that_hangs_gets_a_worker(opened):
 
 
 def test_many_threads_get_every_answer(opened):
-    pool, found = opened(3), []
+    pool, results = opened(3), []
 
     def asks(number):
         source = (ONE, TWO, THREE)[number % 3]
-        found.append(ask(pool, source).result() == source.path)
+        results.append(ask(pool, source).result() == source.path)
 
     threads = [threading.Thread(target=asks, args=(number,)) for number in range(60)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join(10)
-    assert found == [True] * 60
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert results == [True] * 60
 
 
 def test_cores_that_no_further_worker_needs_are_spare(opened):
@@ -158,8 +158,8 @@ def test_cores_that_no_further_worker_needs_are_spare(opened):
         ask(pool, ONE).result()
     held = ask(pool, ONE, "hold")
     several = [ask(pool, ONE, together=4) for _ in range(8)]
-    for each in (held, *several):
-        each.result()
+    for item in (held, *several):
+        item.result()
     assert sources() == ["one.py"]
     # four at a time, though there are as many threads, with all cores
     assert Worker.made[0].asked[3:] == [(4, 8), (4, 8)]
@@ -170,8 +170,8 @@ def test_a_long_first_answer_does_not_keep_others_waiting_for_long(opened, monke
     pool = opened(2)
     ask(pool, ONE, "long").result()
     ask(pool, ONE).result()
-    for each in [ask(pool, ONE) for _ in range(400)]:
-        each.result()
+    for point in [ask(pool, ONE) for _ in range(400)]:
+        point.result()
     assert sources() == ["one.py"] * 2
 
 

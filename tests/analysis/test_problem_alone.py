@@ -72,9 +72,9 @@ def test_a_candidate_in_the_same_file(alone, tmp_path, name):
     _, expected = alone
     both = tmp_path / "both.py"
     both.write_text(PROBLEM + NEW.format(before="", inside=MEDDLING[name][1]))
-    found = work_of(str(both))
-    assert found.hard_operations == expected.hard_operations
-    assert (found.hard_read_bytes, found.guesses) == (expected.hard_read_bytes, ())
+    work = work_of(str(both))
+    assert work.hard_operations == expected.hard_operations
+    assert (work.hard_read_bytes, work.guesses) == (expected.hard_read_bytes, ())
 
 
 def test_a_product_of_weights_is_folded(tmp_path):

@@ -22,36 +22,36 @@ def kernel(x, *, GIVES=2):
 
 @pytest.fixture
 def analyser(tmp_path):
-    with Analyser("h100", cache=tmp_path / "cache") as made:
-        yield made
+    with Analyser("h100", cache=tmp_path / "cache") as analyser:
+        yield analyser
 
 
 def test_outputs_unlike_the_references_are_told(analyser, write):
     path = write(TWO)
     (two, one) = (study(analyser, StudyPlan(path, params={"GIVES": n})).cases[0] for n in (2, 1))
-    told = (
+    text = (
         "The kernel gives 1 output float32[8] where the reference gives "
         "2 outputs float32[8], float16[2]."
     )
-    assert told in one.analysis.notes
-    assert told not in two.analysis.notes
+    assert text in one.analysis.notes
+    assert text not in two.analysis.notes
     assert (two.params, one.params) == ({"GIVES": 2}, {"GIVES": 1})
 
 
 def test_a_case_each_for_the_files_own_shapes_or_those_asked_for(analyser, write):
     path = write(TWO)
     assert [case.shape for case in study(analyser, StudyPlan(path)).cases] == [{"N": 8}, {"N": 16}]
-    asked = study(analyser, StudyPlan(path, shapes=[{"N": 4}]))
-    assert [case.shape for case in asked.cases] == [{"N": 4}]
+    requested_study = study(analyser, StudyPlan(path, shapes=[{"N": 4}]))
+    assert [case.shape for case in requested_study.cases] == [{"N": 4}]
     with pytest.raises(InputError, match="shapes: expected at least one"):
         study(analyser, StudyPlan(path, shapes=[]))
 
 
 @pytest.mark.slow
 def test_a_shape_that_fails_is_told_and_costs_no_other(analyser, write):
-    found = study(analyser, StudyPlan(write(TWO), shapes=[{"M": 4}, {"N": 4}]))
-    assert [case.shape for case in found.cases] == [{"N": 4}]
-    assert "has no size 'M'" in found.failed[0].error
+    result = study(analyser, StudyPlan(write(TWO), shapes=[{"M": 4}, {"N": 4}]))
+    assert [case.shape for case in result.cases] == [{"N": 4}]
+    assert "has no size 'M'" in result.failed[0].error
     with pytest.raises(ShapeError, match="has no size 'M'"):
         study(analyser, StudyPlan(write(TWO), shapes=[{"M": 4}]))
     with pytest.raises(InputError, match=r"(?s)every shape failed:.*M=4: .*L=2: "):

@@ -63,7 +63,7 @@ def by_pair(x, y):
 
 def by_boxes(x, y):
     out = torch.empty_like(x)
-    boxes = (TensorDescriptor.from_tensor(each, [1024]) for each in (x, y, out))
+    boxes = (TensorDescriptor.from_tensor(item, [1024]) for item in (x, y, out))
     boxes_kernel[(N // 1024,)](*boxes, BLOCK=1024)
     return out
 

@@ -86,15 +86,15 @@ def operands():
 @pytest.mark.slow
 def test_an_autotuned_kernel_passes_over_a_configuration_that_does_not_fit(analysed):
     # four stages of 128 x 128 and 128 x 256 halves take 384 KiB; an H100 has 227 KiB
-    found = analysed(multiplied, operands)
-    assert found.status is AnalysisStatus.COMPLETE, found
-    assert found.kernels[0].launch.constants["BN"] == 128
-    assert "the first that this GPU can run: BN=128" in found.notes[0]
+    analysis = analysed(multiplied, operands)
+    assert analysis.status is AnalysisStatus.COMPLETE, analysis
+    assert analysis.kernels[0].launch.constants["BN"] == 128
+    assert "the first that this GPU can run: BN=128" in analysis.notes[0]
 
 
 def test_a_configuration_that_is_asked_for_fails_if_it_does_not_fit(analysed):
-    found = analysed(multiplied, operands, BN=256)
-    assert "shared memory" in found.kernels[0].error
+    analysis = analysed(multiplied, operands, BN=256)
+    assert "shared memory" in analysis.kernels[0].error
 
 
 def test_gluon_is_analysed(analysed):
@@ -118,9 +118,11 @@ def test_what_the_first_call_sets_up_does_not_count(analysed):
             tables.append(x.new_ones(N).cos())
         return doubled(x)
 
-    found = analysed(launch)
-    assert [each.launch.name for each in found.kernels] == ["double"]
-    assert "The first call makes 3 launches, later ones 1: a later call is analysed." in found.notes
+    analysis = analysed(launch)
+    assert [kernel.launch.name for kernel in analysis.kernels] == ["double"]
+    assert (
+        "The first call makes 3 launches, later ones 1: a later call is analysed." in analysis.notes
+    )
 
 
 def test_a_candidate_that_launches_nothing_later_is_shown_at_its_first_call(analysed):
@@ -131,7 +133,7 @@ def test_a_candidate_that_launches_nothing_later_is_shown_at_its_first_call(anal
             kept.append(doubled(x))
         return kept[0]
 
-    assert [each.launch.name for each in analysed(launch).kernels] == ["double"]
+    assert [kernel.launch.name for kernel in analysed(launch).kernels] == ["double"]
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
@@ -140,8 +142,8 @@ def test_operators_under_inference_mode_are_those_without_it(analysed, mode):
     def launch(x, flag):
         return x if flag.item() else (x.to(torch.bfloat16).view(64, 64) @ cuda(64, 64).bfloat16())
 
-    found = analysed(launch, lambda: (cuda(N), torch.tensor([False])))
-    names = [each.launch.name for each in found.kernels]
+    analysis = analysed(launch, lambda: (cuda(N), torch.tensor([False])))
+    names = [kernel.launch.name for kernel in analysis.kernels]
     assert names == ["aten._to_copy", "aten.randn", "aten.mm"]
 
 
@@ -150,6 +152,6 @@ def test_a_conversion_inside_a_triton_op_is_a_launch(analysed):
     def narrow(x: torch.Tensor) -> torch.Tensor:
         return x.sum(0).to(torch.bfloat16)
 
-    found = analysed(lambda x: narrow(x), lambda: (cuda(64, 64),))
-    assert [each.launch.name for each in found.kernels] == ["aten.sum", "aten._to_copy"]
-    assert found.kernels[1].demand.dram_write_bytes == 64 * 2
+    analysis = analysed(lambda x: narrow(x), lambda: (cuda(64, 64),))
+    assert [kernel.launch.name for kernel in analysis.kernels] == ["aten.sum", "aten._to_copy"]
+    assert analysis.kernels[1].demand.dram_write_bytes == 64 * 2

@@ -237,12 +237,12 @@ def test_the_bias_by_place_is_found(bench, monkeypatch):
 
 
 def test_whether_a_kernel_is_short_is_told_by_its_own_times(bench):
-    found = aa.pairs_of(bench()[2])
-    assert {(p.kernel, p.is_short) for p in found["do_bench"]} == {
+    pairs = aa.pairs_of(bench()[2])
+    assert {(p.kernel, p.is_short) for p in pairs["do_bench"]} == {
         ("scale-64Ki", True),
         ("fp32_matmul-7168", False),
     }
-    assert median(p.ratio for p in found["events, means"]) == pytest.approx(2, rel=0.1)
+    assert median(p.ratio for p in pairs["events, means"]) == pytest.approx(2, rel=0.1)
 
 
 # ------------------------------------------------------------------------------------- kernels
@@ -254,7 +254,7 @@ def test_there_are_20_kernels_of_sizes_that_their_files_have():
         tree = ast.parse((aa.ROOT / kernel.path).read_text())
         functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
         assert {"kernel", "reference", "inputs"} <= set(functions)
-        assert set(kernel.shape) <= {each.arg for each in functions["inputs"].args.args}
+        assert set(kernel.shape) <= {argument.arg for argument in functions["inputs"].args.args}
 
 
 # --------------------------------------------------------------------------------------- peers
@@ -263,18 +263,18 @@ def test_there_are_20_kernels_of_sizes_that_their_files_have():
 def test_do_bench_is_asked_for_all_times_in_its_usual_manner(monkeypatch):
     from triton import testing
 
-    known = inspect.signature(testing.do_bench).parameters
-    asked = {}
+    known_parameters = inspect.signature(testing.do_bench).parameters
+    requests = {}
 
     def do_bench(call, **options):
-        assert set(options) <= set(known)
-        asked.update(options)
+        assert set(options) <= set(known_parameters)
+        requests.update(options)
         return [call()]
 
     monkeypatch.setattr(testing, "do_bench", do_bench)
     assert aa_peers.do_bench(lambda: 3.0, 125.0) == [3.0]
-    assert asked == {"warmup": 25.0, "rep": 100.0, "return_mode": "all"}
-    assert (known["warmup"].default, known["rep"].default) == (25, 100)
+    assert requests == {"warmup": 25.0, "rep": 100.0, "return_mode": "all"}
+    assert (known_parameters["warmup"].default, known_parameters["rep"].default) == (25, 100)
 
 
 class Event:

@@ -20,8 +20,8 @@ def test_ranks_of_equal_values_are_shared():
 )
 def test_rank_correlation(predicted, correlation):
     """By 1 - 6 * sum of squared differences / (n * (n * n - 1)); here 1 - 6 * 4 / 60."""
-    found = spearman(np.array([10.0, 20.0, 30.0, 40.0]), np.array(predicted, float))
-    assert found == pytest.approx(correlation, nan_ok=True)
+    result = spearman(np.array([10.0, 20.0, 30.0, 40.0]), np.array(predicted, float))
+    assert result == pytest.approx(correlation, nan_ok=True)
 
 
 def test_pairs_near_each_other_do_not_count():
@@ -39,11 +39,11 @@ def test_pairs_of_one_language_are_left_out_if_asked():
 def test_pairs_are_of_one_problem_and_unknown_times_are_counted_apart():
     times = np.array([1.0, 2.0, 4.0, 100.0, 300.0])
     predicted = np.array([1.9, 4.0, math.nan, 250.0, 301.0])
-    found = figures(times, predicted, list("ppppq"), list("abaab"), apart=False)
-    assert (found.configurations, found.unknown) == (4, 1)
-    assert found.within == 0.75  # 1.9, 2.0 and 1.003 times; not 2.5
-    assert (found.right, found.pairs) == (1.0, 3)
-    assert found.rank == pytest.approx(1.0)  # of p: q has one
+    results = figures(times, predicted, list("ppppq"), list("abaab"), apart=False)
+    assert (results.configurations, results.unknown) == (4, 1)
+    assert results.within == 0.75  # 1.9, 2.0 and 1.003 times; not 2.5
+    assert (results.right, results.pairs) == (1.0, 3)
+    assert results.rank == pytest.approx(1.0)  # of p: q has one
 
 
 def test_a_figure_that_is_unknown_misses_its_goal():

@@ -27,23 +27,23 @@ def both(tmp_path):
 
     def both(guarded_ms, trusted_ms, facts=("a", "a"), texts=("{}", "{}")):
         path = str(benches.FILES[0])
-        found = benches.Compared(Configuration(path, "kernel"))
-        sides = (found.guarded, guarded_ms), (found.trusted, trusted_ms)
-        for (side, times), name, each, text in zip(sides, ("guarded", "trusted"), facts, texts):
-            rows = [outcome(n, time_ms=ms, facts_id=each) for n, ms in enumerate(times)]
+        compared = benches.Compared(Configuration(path, "kernel"))
+        sides = (compared.guarded, guarded_ms), (compared.trusted, trusted_ms)
+        for (side, times), name, items, text in zip(sides, ("guarded", "trusted"), facts, texts):
+            rows = [outcome(n, time_ms=ms, facts_id=items) for n, ms in enumerate(times)]
             with OutcomeLog(tmp_path / f"{name}.jsonl") as log:
-                log.append(rows, facts=[StoredFacts(each, text)])
+                log.append(rows, facts=[StoredFacts(items, text)])
             side += rows
-        return found
+        return compared
 
     return both
 
 
 def test_the_ratio_is_of_medians(both):
-    found = both([2.0], [1.0, 1.6, 9.0])
-    assert found.ratio == pytest.approx(2.0 / 1.6)
-    assert found.verdicts == ["correct", "correct"]
-    assert benches.Compared(found.configuration, guarded=found.guarded).ratio is None
+    result = both([2.0], [1.0, 1.6, 9.0])
+    assert result.ratio == pytest.approx(2.0 / 1.6)
+    assert result.verdicts == ["correct", "correct"]
+    assert benches.Compared(result.configuration, guarded=result.guarded).ratio is None
 
 
 @pytest.mark.parametrize(
@@ -52,20 +52,20 @@ def test_the_ratio_is_of_medians(both):
      (("a", "a"), ("{}", "[]"), False)],
 )  # fmt: skip
 def test_facts_are_the_same_under_one_id(both, tmp_path, facts, texts, same):
-    found = both([1.0], [1.0], facts, texts)
-    assert found.same_facts(benches.facts_in(tmp_path)) is same
+    result = both([1.0], [1.0], facts, texts)
+    assert result.same_facts(benches.facts_in(tmp_path)) is same
 
 
 @pytest.mark.parametrize(("guarded_ms", "code"), [(1.029, 0), (1.031, 1), (0.969, 1)])
 def test_medians_agree_within_three_per_cent(both, tmp_path, guarded_ms, code):
-    found = both([guarded_ms], [1.0])
-    assert benches.report(DEVICE, [found], tmp_path) == code
+    result = both([guarded_ms], [1.0])
+    assert benches.report(DEVICE, [result], tmp_path) == code
 
 
 def test_other_verdicts_or_nothing_at_all_is_a_failure(both, tmp_path):
-    found = both([1.0], [1.0])
-    found.guarded[0] = outcome(0, verdict=Verdict.UNSTABLE, facts_id="a", time_ms=1.0)
-    assert benches.report(DEVICE, [found], tmp_path) == 1
+    result = both([1.0], [1.0])
+    result.guarded[0] = outcome(0, verdict=Verdict.UNSTABLE, facts_id="a", time_ms=1.0)
+    assert benches.report(DEVICE, [result], tmp_path) == 1
     assert benches.report(DEVICE, [], tmp_path) == 1
 
 
@@ -78,7 +78,7 @@ def test_what_is_known_is_on_disk(both, tmp_path):
 
 def test_the_driver_takes_every_configuration_and_stops_on_time():
     bench = RecordedBench([outcome(n) for n in range(30)], cores=1)
-    wanted = bench.configurations()
-    found = list(benches.outcomes_of(bench, wanted, float("inf")))
-    assert sorted(id(asked) for asked, _ in found) == sorted(map(id, wanted))
-    assert list(benches.outcomes_of(bench, wanted, 0.0)) == []
+    expected = bench.configurations()
+    outcomes = list(benches.outcomes_of(bench, expected, float("inf")))
+    assert sorted(id(request) for request, _ in outcomes) == sorted(map(id, expected))
+    assert list(benches.outcomes_of(bench, expected, 0.0)) == []

@@ -26,26 +26,26 @@ SPACE = space_of(
 
 
 def test_each_configuration_comes_once_and_the_good_ones_early():
-    found = choosing.searched(SPACE, "seed")
-    assert len(found) == max(choosing.TRIALS)
-    left = sorted(choosing.times(SPACE))
-    for time_ms in found:
-        left.remove(time_ms)  # none comes more often than it is there
-    assert min(found[:32]) == 1.0
-    assert sum(found) < sum(choosing.drawn(SPACE, "seed")[: len(found)])
+    results = choosing.searched(SPACE, "seed")
+    assert len(results) == max(choosing.TRIALS)
+    remaining_times = sorted(choosing.times(SPACE))
+    for time_ms in results:
+        remaining_times.remove(time_ms)  # none comes more often than it is there
+    assert min(results[:32]) == 1.0
+    assert sum(results) < sum(choosing.drawn(SPACE, "seed")[: len(results)])
 
 
 def test_drawing_takes_each_once():
-    found = choosing.drawn(SPACE, "seed")
-    assert sorted(found) == sorted(choosing.times(SPACE))
-    assert found != choosing.drawn(SPACE, "other")
+    results = choosing.drawn(SPACE, "seed")
+    assert sorted(results) == sorted(choosing.times(SPACE))
+    assert results != choosing.drawn(SPACE, "other")
 
 
 def test_figures_by_hand():
     times_ms = [1.0, 1.05, 2.0] + [3.0] * 60
     space = space_of([({"A": n}, time_ms) for n, time_ms in enumerate(times_ms)])
-    found = [3.0] * 15 + [1.05] + [3.0] * 7 + [1.0] + [3.0] * 30
-    figures = choosing.figures(space, found)
+    result = [3.0] * 15 + [1.05] + [3.0] * 7 + [1.0] + [3.0] * 30
+    figures = choosing.figures(space, result)
     assert [figures[trials][0] for trials in (16, 24)] == [False, True]
     assert [round(figures[trials][1], 6) for trials in (16, 24)] == [1.05, 1.0]
 

@@ -46,7 +46,7 @@ def rows_of(problem, times, chosen_by="random", kernel="k0"):
 
 @pytest.fixture
 def store(tmp_path):
-    made = Store(tmp_path / "store", create=True)
+    store = Store(tmp_path / "store", create=True)
     rows = [
         *rows_of("softmax/M=0", [1.0] * 5 + [1.05] * 2 + [2.0] * 20),  # 7 near: too few
         *rows_of("softmax/M=1", [1.0] * 8 + [3.0] * 20, chosen_by="near_best"),
@@ -72,23 +72,23 @@ def store(tmp_path):
                 created=row.created + timedelta(1))
         for row in rows[:2]
     ]  # fmt: skip
-    made.add([replace(row, sequence=n) for n, row in enumerate([*rows, *again])])
-    return made
+    store.add([replace(row, sequence=n) for n, row in enumerate([*rows, *again])])
+    return store
 
 
 def test_what_a_set_holds(dataset, store):
-    told = dict(dataset.figures(store))
-    assert told["valid configurations"] == 27 + 28 + 28 + 7 + 4 + 1 + 1
-    assert told["valid rows"] == told["valid configurations"] + 2
-    assert told["rows that failed"] == 1
-    assert told["own families with 6 problems"] == 1
-    assert told["problems"] == 7
-    assert told["problems of 4 implementations"] == 1
-    assert (told["kernels"], told["Inductor kernels"]) == (5, 1)
-    assert told["repeated configurations"] == 2
-    assert told["repeats: median difference"] == pytest.approx(0.5)
-    assert told["rows under their hard bound"] == 1
-    assert 0 < told["largest file, MB"] <= told["MB"] < 1
+    fields = dict(dataset.figures(store))
+    assert fields["valid configurations"] == 27 + 28 + 28 + 7 + 4 + 1 + 1
+    assert fields["valid rows"] == fields["valid configurations"] + 2
+    assert fields["rows that failed"] == 1
+    assert fields["own families with 6 problems"] == 1
+    assert fields["problems"] == 7
+    assert fields["problems of 4 implementations"] == 1
+    assert (fields["kernels"], fields["Inductor kernels"]) == (5, 1)
+    assert fields["repeated configurations"] == 2
+    assert fields["repeats: median difference"] == pytest.approx(0.5)
+    assert fields["rows under their hard bound"] == 1
+    assert 0 < fields["largest file, MB"] <= fields["MB"] < 1
 
 
 @pytest.mark.quick("counts0-4-0", "counts2-6-1", "counts4-11-1")
@@ -106,10 +106,10 @@ def test_a_host_that_stalled_between_launches_is_found(dataset, tmp_path, counts
 
 
 def test_how_dense_the_good_region_is(dataset, store):
-    told = dict(dataset.density(store.scan().filter(verdict="correct")))
-    assert told["problems, not flat"] == 3
-    assert told["problems, not flat, with 8 near the best"] == pytest.approx(2 / 3)
-    assert told["such, one of them found without search"] == pytest.approx(2 / 3)
+    fields = dict(dataset.density(store.scan().filter(verdict="correct")))
+    assert fields["problems, not flat"] == 3
+    assert fields["problems, not flat, with 8 near the best"] == pytest.approx(2 / 3)
+    assert fields["such, one of them found without search"] == pytest.approx(2 / 3)
 
 
 def test_what_was_measured_whole(dataset, store, monkeypatch):
@@ -117,13 +117,13 @@ def test_what_was_measured_whole(dataset, store, monkeypatch):
     monkeypatch.setattr(
         dataset, "space_sizes", lambda device: sizes if device.key == "h100-sxm" else {}
     )
-    told = dict(dataset.wholly_measured(store))
-    assert told["such, measured whole, fewer near"] == 1  # M=0
-    assert told["such, 8 near or measured whole"] == 1.0
+    fields = dict(dataset.wholly_measured(store))
+    assert fields["such, measured whole, fewer near"] == 1  # M=0
+    assert fields["such, 8 near or measured whole"] == 1.0
     sizes["softmax/M=0"] = 29
-    told = dict(dataset.wholly_measured(store))
-    assert told["such, measured whole, fewer near"] == 0
-    assert told["such, 8 near or measured whole"] == pytest.approx(2 / 3)
+    fields = dict(dataset.wholly_measured(store))
+    assert fields["such, measured whole, fewer near"] == 0
+    assert fields["such, 8 near or measured whole"] == pytest.approx(2 / 3)
 
 
 @pytest.mark.slow

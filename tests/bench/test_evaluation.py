@@ -42,22 +42,22 @@ def test_targets_are_held_against_figures(tmp_path, capsys):
 
 def test_splits_of_several_files_are_joined(tmp_path):
     for split in ("kinds", "families"):
-        found = told(split, spearman=0.9, error=0.2, pairs=0.9)
-        (tmp_path / f"{split}.json").write_text(json.dumps(found))
-    found = evaluation.joined([str(tmp_path / f"{split}.json") for split in ("kinds", "families")])
-    assert set(found["compiled"]["splits"]) == {"kinds", "families"}
-    assert set(found["compiled"]["baselines"]["kernel_model"]) == {"kinds", "families"}
+        result = told(split, spearman=0.9, error=0.2, pairs=0.9)
+        (tmp_path / f"{split}.json").write_text(json.dumps(result))
+    result = evaluation.joined([str(tmp_path / f"{split}.json") for split in ("kinds", "families")])
+    assert set(result["compiled"]["splits"]) == {"kinds", "families"}
+    assert set(result["compiled"]["baselines"]["kernel_model"]) == {"kinds", "families"}
 
 
 def test_the_committed_figures_are_few_bytes_and_of_every_depth():
     text = evaluation.DATA.read_text()
     assert len(text) < 60_000
-    found = json.loads(text)
-    assert set(found) <= set(evaluation.RUNS)
-    for depth, each in found.items():
-        assert each["depth"] == depth
-        asked = {split for splits in evaluation.RUNS[depth].values() for split in splits}
-        assert set(each["splits"]) <= asked
+    data = json.loads(text)
+    assert set(data) <= set(evaluation.RUNS)
+    for depth, row in data.items():
+        assert row["depth"] == depth
+        requests = {split for splits in evaluation.RUNS[depth].values() for split in splits}
+        assert set(row["splits"]) <= requests
     assert evaluation.packed({"a": [1], "b": {"c": 0.123456, "d": None}}) == (
         '{"a":[1],"b":{"c":0.1235,"d":null}}\n'
     )

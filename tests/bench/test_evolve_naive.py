@@ -10,7 +10,7 @@ import pytest
 
 
 def result(device="h100", verdict="faster", **more):
-    told = {
+    fields = {
         "device": device,
         "sol_ms": 1.0,
         "verdict": verdict,
@@ -24,7 +24,7 @@ def result(device="h100", verdict="faster", **more):
         "gpu_s": 20.0,
         "trajectory": [{"gpu_s": 4.0, "best_ms": 8.0}, {"gpu_s": 9.0, "best_ms": 2.0}],
     }
-    return told | more
+    return fields | more
 
 
 def test_the_gap_after_counts_what_the_gate_showed():
@@ -54,17 +54,17 @@ def test_only_runs_of_one_seed_on_one_gpu_are_paired():
     searches = [search("surrogate", 0, 1.0), search("random", 0, 2.0)]
     searches += [search("surrogate", 1, 1.0), search("random", 1, 8.0)]
     searches += [search("surrogate", 2, 1.0), search("random", 2, 9.0, "h200")]
-    told = bench.paired(searches, "surrogate", "random", 10.0)
-    assert "after 10 GPU s: 0.250 (0.125 to 0.500), 2 pairs" in told
+    results = bench.paired(searches, "surrogate", "random", 10.0)
+    assert "after 10 GPU s: 0.250 (0.125 to 0.500), 2 pairs" in results
     assert bench.paired(searches[:1], "surrogate", "random", 10.0) == "no pairs"
 
 
 def test_what_is_in_the_folder_is_not_searched_again(tmp_path, monkeypatch):
     monkeypatch.setattr(bench, "evolve", None)  # it would fail
     (tmp_path / "k-surrogate-0.json").write_text(json.dumps(result()))
-    asked = argparse.Namespace(kernels=["k.py"], seeds=1, order=["surrogate"], out=tmp_path)
-    (found,) = bench.searched(asked)
-    assert found.result == result()
+    request = argparse.Namespace(kernels=["k.py"], seeds=1, order=["surrogate"], out=tmp_path)
+    (results,) = bench.searched(request)
+    assert results.result == result()
 
 
 def test_a_search_that_was_cut_short_goes_on_from_its_log(tmp_path, monkeypatch):

@@ -40,8 +40,8 @@ def problem(path):
 
 def test_one_process_tells_shares_until_it_ends(child, monkeypatch):
     shares = Shares()
-    told = [shares.of(problem(each)) for each in ("abc", "fails", "abcd", "dies", "ab")]
-    assert told == [0.3, None, 0.4, None, 0.2]
+    results = [shares.of(problem(text)) for text in ("abc", "fails", "abcd", "dies", "ab")]
+    assert results == [0.3, None, 0.4, None, 0.2]
     pids = child.with_name("child.py.pids").read_text().split()
     assert len(set(pids[:3])) == 1
     assert pids[3] != pids[0]
@@ -59,9 +59,9 @@ def test_shares_are_kept_and_small_ones_left_out(tmp_path):
     (out / "known.json").write_text(
         json.dumps({"problem": "1/known", "share": 0.9, "verdict": "keep"})
     )
-    drawn = iter([problem(each) for each in ("ab", "known", "fails", "abc", "abcd", "never")])
-    found = with_shares(drawn, 3, out)
-    assert [(each.path, told["share"]) for each, told in found] == [
+    drawn = iter([problem(text) for text in ("ab", "known", "fails", "abc", "abcd", "never")])
+    results = with_shares(drawn, 3, out)
+    assert [(item.path, result["share"]) for item, result in results] == [
         *(("known", 0.9), ("abc", 0.3), ("abcd", 0.4))
     ]
     assert json.loads((out / "ab.json").read_text()) == {"problem": "1/ab", "share": 0.2}
@@ -71,9 +71,9 @@ def test_shares_are_kept_and_small_ones_left_out(tmp_path):
 
 
 def row(name, share, original_ms, part_sol_ms, speed_up, **more):
-    told = {"problem": f"1/{name}", "share": share, "original_ms": original_ms}
+    fields = {"problem": f"1/{name}", "share": share, "original_ms": original_ms}
     part = {} if part_sol_ms is None else {"part_sol_ms": part_sol_ms}
-    return told | part | {"speed_up": speed_up} | more
+    return fields | part | {"speed_up": speed_up} | more
 
 
 def test_the_summary_is_of_what_was_searched():

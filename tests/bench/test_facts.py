@@ -50,6 +50,6 @@ def test_stored_facts_and_modelled_times_are_those_found_afresh():
     versions = having.select("triton_version").unique().collect()["triton_version"].to_list()
     if TRITON not in versions:
         pytest.skip(f"facts of shipped rows are of Triton {versions}; this is {TRITON}")
-    found = list(bench.compared(stores, FEW))
-    assert sum(each.count for each in found) == FEW
-    assert [each.row for each in found if each.result == "different"] == []
+    results = list(bench.compared(stores, FEW))
+    assert sum(result.count for result in results) == FEW
+    assert [item.row for item in results if item.result == "different"] == []

@@ -54,10 +54,10 @@ def test_a_bound_is_had_and_a_file_that_fails_is_told(tmp_path):
         "    def forward(self, x): return x + x\n"
         "def get_inputs(): return [torch.rand(1024, 1024)]\n"
     )
-    found = kernelbench.solkit_bound(Problem(1, 1, "1_a", str(path), "h"), "h100")
+    result = kernelbench.solkit_bound(Problem(1, 1, "1_a", str(path), "h"), "h100")
     # 4 MiB in, 4 MiB out, at 3352 GB/s
-    assert found.bound_ms == pytest.approx(2 * 4 * 1024**2 / 3.352e9, rel=1e-2)
-    assert (found.limiter, found.failure, found.unmodelled) == ("dram", None, ())
+    assert result.bound_ms == pytest.approx(2 * 4 * 1024**2 / 3.352e9, rel=1e-2)
+    assert (result.limiter, result.failure, result.unmodelled) == ("dram", None, ())
     path.write_text("raise ValueError('broken')")
     failed = kernelbench.solkit_bound(Problem(1, 1, "1_a", str(path), "h"), "h100")
     assert "broken" in failed.failure

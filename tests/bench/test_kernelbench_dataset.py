@@ -58,8 +58,8 @@ CONVOLUTION = bounds(OpWork("aten.convolution", {"contraction.fp32": 1}))
 PRODUCT = bounds(OpWork("aten.mm", {"contraction.fp32": 1}))
 
 
-def reference(found=CONVOLUTION, **changes):
-    return dataset.timed_reference({**ROW, **changes}, found, "h100-sxm")
+def reference(result=CONVOLUTION, **changes):
+    return dataset.timed_reference({**ROW, **changes}, result, "h100-sxm")
 
 
 def test_a_convolution_is_held_against_tf32_which_it_may_use_by_default():
@@ -88,8 +88,8 @@ def test_a_failure_has_bounds_and_no_ratio():
 def test_without_a_matrix_product_tf32_is_the_same_as_the_default():
     eager = dict(ROW)
     (one, other) = dataset.alike([eager], "h", CONVOLUTION.work)
-    assert [each["variant"] for each in (one, other)] == ["eager_tf32", "compiled_tf32"]
-    assert {each["status"] for each in (one, other)} == {"same_as_default"}
+    assert [item["variant"] for item in (one, other)] == ["eager_tf32", "compiled_tf32"]
+    assert {item["status"] for item in (one, other)} == {"same_as_default"}
     assert (one["sha256"], one["number"]) == ("h", 50)
     assert dataset.alike([eager], "h", PRODUCT.work) == []
 

@@ -48,8 +48,8 @@ def problem(tmp_path):
     level = tmp_path / "KernelBench" / "level1"
     level.mkdir(parents=True)
     (level / "7_linear.py").write_text(LINEAR)
-    (found,) = find_problems(tmp_path, [1])
-    return found
+    (problem,) = find_problems(tmp_path, [1])
+    return problem
 
 
 @pytest.fixture
@@ -62,12 +62,12 @@ def test_problems_are_found_in_order_and_known_by_their_bytes(tmp_path):
     level.mkdir(parents=True)
     for name in ("10_b.py", "2_a.py", "notes.py"):
         (level / name).write_text("same")
-    found = find_problems(tmp_path, [1])
-    assert [p.label for p in found] == ["1/2_a", "1/10_b"]
+    problems = find_problems(tmp_path, [1])
+    assert [p.label for p in problems] == ["1/2_a", "1/10_b"]
     # sha256sum of the four bytes
-    assert found[0].sha256.startswith("0967115f2813a3541eaef77de9d9d577")
+    assert problems[0].sha256.startswith("0967115f2813a3541eaef77de9d9d577")
     assert find_problems(tmp_path / "KernelBench", [1]) == [
-        Problem(p.level, p.number, p.name, p.path, p.sha256) for p in found
+        Problem(p.level, p.number, p.name, p.path, p.sha256) for p in problems
     ]
     with pytest.raises(FileNotFoundError, match="level 2"):
         find_problems(tmp_path, [2])
@@ -75,7 +75,7 @@ def test_problems_are_found_in_order_and_known_by_their_bytes(tmp_path):
 
 @pytest.mark.parametrize("variant", ["eager", "eager_tf32"])
 def test_a_variant_computes_what_the_reference_does_and_leaves_the_setting(wanted, variant):
-    (path,) = (each.path for (_, name), each in wanted.items() if name == variant)
+    (path,) = (item.path for (_, name), item in wanted.items() if name == variant)
     spec = importlib.util.spec_from_file_location("candidate", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -90,23 +90,23 @@ def test_a_variant_computes_what_the_reference_does_and_leaves_the_setting(wante
 
 
 def test_compiled_variants_compile(wanted):
-    texts = {name: Path(each.path).read_text() for (_, name), each in wanted.items()}
+    texts = {name: Path(item.path).read_text() for (_, name), item in wanted.items()}
     assert [name for name in VARIANTS if "torch.compile(" in texts[name]] == [
         "compiled",
         "compiled_tf32",
     ]
 
 
-def outcomes(problem, wanted, **verdicts):
+def outcomes(problem, expected, **verdicts):
     """Recorded outcomes of the variants; correct where no verdict is given."""
-    found = []
-    for number, ((sha256, variant), each) in enumerate(wanted.items()):
-        kernel = kernel_at_path(each.path, each.entry_point, each.reference)
+    results = []
+    for number, ((sha256, variant), item) in enumerate(expected.items()):
+        kernel = kernel_at_path(item.path, item.entry_point, item.reference)
         row = outcome(number, kernel_id=kernel.kernel_id, implementation=kernel.name, shape={})
         row = replace(row, params={}, problem_sha256=sha256, problem_id=problem.name)
         verdict = verdicts.get(variant, Verdict.CORRECT)
-        found.append(row if verdict is Verdict.CORRECT else replace(row, verdict=verdict))
-    return found
+        results.append(row if verdict is Verdict.CORRECT else replace(row, verdict=verdict))
+    return results
 
 
 def test_every_variant_is_driven_through_a_bench_until_the_budget_is_spent(problem, wanted, capsys):
@@ -119,32 +119,35 @@ def test_every_variant_is_driven_through_a_bench_until_the_budget_is_spent(probl
 
 def test_what_has_an_outcome_is_done_and_failures_are_tried_again_if_asked(problem, wanted):
     done = outcomes(problem, wanted, compiled=Verdict.TIMED_OUT)[:3]
-    names = lambda found: [Path(each.path).name for each in found]  # noqa: E731
+    names = lambda results: [Path(result.path).name for result in results]  # noqa: E731
     assert names(times.left(wanted, done, again=False)) == ["7_linear.compiled_tf32.py"]
     assert names(times.left(wanted, done, again=True)) == [
         "7_linear.compiled.py",
         "7_linear.compiled_tf32.py",
     ]
-    other = [replace(each, problem_sha256="another") for each in done]
+    other = [replace(item, problem_sha256="another") for item in done]
     assert len(times.left(wanted, other, again=False)) == 4
 
 
 def test_a_log_becomes_lines_of_the_table(problem, wanted, tmp_path):
     rows = outcomes(problem, wanted, compiled=Verdict.WRONG, eager_tf32=Verdict.DEGENERATE_PROBLEM)
-    rows = [replace(each, device_name="NVIDIA H100 80GB HBM3", flush="read") for each in rows]
+    rows = [replace(row, device_name="NVIDIA H100 80GB HBM3", flush="read") for row in rows]
     with OutcomeLog(tmp_path / "log.jsonl") as log:
         log.append([*rows, replace(rows[0], problem_sha256="another")])
     run, *lines = times.read_lines(tmp_path / "log.jsonl", [problem])
     assert (run["kind"], run["device"], run["flush"]) == ("run", "NVIDIA H100 80GB HBM3", "read")
-    found = {each["variant"]: each for each in lines}
-    assert list(found) == list(VARIANTS)
-    eager = found["eager"]
+    results = {line["variant"]: line for line in lines}
+    assert list(results) == list(VARIANTS)
+    eager = results["eager"]
     assert (eager["status"], eager["median_ms"], eager["samples"]) == ("ok", 10.0, 3)
     assert (eager["level"], eager["number"], eager["run"]) == (1, 7, run["run"])
     assert (eager["within_tolerance"], eager["degenerate"]) == (True, False)
-    assert (found["compiled"]["status"], found["compiled"]["within_tolerance"]) == ("wrong", False)
-    assert found["eager_tf32"]["degenerate"] is True
-    assert [each["matmul_tf32"] for each in lines] == [False, False, True, True]
+    assert (results["compiled"]["status"], results["compiled"]["within_tolerance"]) == (
+        "wrong",
+        False,
+    )
+    assert results["eager_tf32"]["degenerate"] is True
+    assert [line["matmul_tf32"] for line in lines] == [False, False, True, True]
 
 
 @pytest.mark.parametrize(

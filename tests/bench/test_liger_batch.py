@@ -22,7 +22,10 @@ BENCH = Path(__file__).parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 liger_batch = importlib.import_module("liger_batch")
 
-FILES = [Path(each.path) for each in read_manifest(liger_batch.MANIFEST).tunable_kernels()]
+FILES = [
+    Path(tunable_kernel.path)
+    for tunable_kernel in read_manifest(liger_batch.MANIFEST).tunable_kernels()
+]
 
 
 def test_it_is_twelve_kernels():
@@ -41,11 +44,11 @@ def described():
 @pytest.mark.slow
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_each_has_four_shapes_a_held_out_one_and_something_to_choose(described, file):
-    found = described[file]
-    assert len({str(shape) for shape in found.problem.shapes}) == 4
-    assert len(found.problem.held_out_shapes) == 1
-    assert found.candidate.space.size >= 7
-    own = found.candidate.params
+    result = described[file]
+    assert len({str(shape) for shape in result.problem.shapes}) == 4
+    assert len(result.problem.held_out_shapes) == 1
+    assert result.candidate.space.size >= 7
+    own = result.candidate.params
     assert all(value in (0, "auto") for value in own.values())  # Liger's own choices
 
 

@@ -40,8 +40,8 @@ def facts(name, *launches):
 
 
 def launch(count=1, requests=REQUESTS):
-    made = Launch("f", (4096, 1, 1), 4, 1, count=count)
-    return Facts(made, registers=32, spills=0, shared_bytes=0, requests=requests)
+    launch = Launch("f", (4096, 1, 1), 4, 1, count=count)
+    return Facts(launch, registers=32, spills=0, shared_bytes=0, requests=requests)
 
 
 def test_rows_with_facts_are_modelled_for_their_device(tmp_path):
@@ -52,14 +52,17 @@ def test_rows_with_facts_are_modelled_for_their_device(tmp_path):
         replace(ROW, sequence=2, params={"B": 1}, facts_id="unknown"),
         replace(ROW, sequence=3, params={"B": 2}),
     ]
-    known, unknown = facts("known", launch(3), launch()), facts("unknown", launch(requests=None))
-    store.add(rows, (), [known, unknown])
-    found = dict(modelled.modelled(store).select("device", "model_ms").rows())
+    known_facts, unknown = (
+        facts("known", launch(3), launch()),
+        facts("unknown", launch(requests=None)),
+    )
+    store.add(rows, (), [known_facts, unknown])
+    fields = dict(modelled.modelled(store).select("device", "model_ms").rows())
     each_ms = {
         key: described(launch(), calibrated(devices.find(key))).model.time_ms
         for key in ("h100-sxm", "h200")
     }
-    assert found == pytest.approx({key: 4 * time_ms for key, time_ms in each_ms.items()})
+    assert fields == pytest.approx({key: 4 * time_ms for key, time_ms in each_ms.items()})
 
 
 def test_rows_that_beat_the_algorithm_count(tmp_path):
@@ -94,8 +97,8 @@ def test_a_time_under_the_hard_bound_counts_as_it(tmp_path):
     row = replace(ROW, facts_id="known", hard_bound_ms=0.5)
     store.add([row], (), [facts("known", launch())])
     assert described(launch(), calibrated(devices.find("h100-sxm"))).model.time_ms < 0.5
-    (found,) = modelled.modelled(store).rows(named=True)
-    assert (found["model_ms"], found["raised"], found["ratio"]) == (0.5, True, 0.5)
+    (result,) = modelled.modelled(store).rows(named=True)
+    assert (result["model_ms"], result["raised"], result["ratio"]) == (0.5, True, 0.5)
 
 
 def test_configurations_that_are_far_off_are_listed_by_kernel(tmp_path):

@@ -60,19 +60,19 @@ def test_markers_tell_whose_launches_follow():
         return counted(bench.MARKER, (number + 1, 1, 1))
 
     a, b, c = (counted(name) for name in "abc")
-    found = bench.by_job([marker(0), a, b, marker(4), marker(7), c])
-    assert found == {0: [a, b], 4: [], 7: [c]}
+    result = bench.by_job([marker(0), a, b, marker(4), marker(7), c])
+    assert result == {0: [a, b], 4: [], 7: [c]}
     assert bench.MARKER == sectors_gpu.MARKER == sectors_gpu.job_marker.__name__
     assert bench.ENDED == sectors_gpu.ENDED
 
 
 def test_a_row_that_agrees():
-    found = row(counted())
-    assert found.pairs["loads"] == (1000, 1000)
-    assert "async copies" not in found.pairs  # none on either side
-    assert found.exact == {"occupancy": True, "waves": True}  # 0.0303 is written 0.03
-    assert bench.sectors_agree(found, bench.OF_SECTORS) is True
-    assert bench.sectors_agree(found, bench.OF_TMA) is None
+    result = row(counted())
+    assert result.pairs["loads"] == (1000, 1000)
+    assert "async copies" not in result.pairs  # none on either side
+    assert result.exact == {"occupancy": True, "waves": True}  # 0.0303 is written 0.03
+    assert bench.sectors_agree(result, bench.OF_SECTORS) is True
+    assert bench.sectors_agree(result, bench.OF_TMA) is None
 
 
 @pytest.mark.parametrize(
@@ -92,9 +92,9 @@ def test_five_per_cent_by_kind(figures, agrees):
 
 def test_launches_of_one_job_are_summed():
     kernels = (kernel(), kernel(loads=500, name="other"))
-    found = row(counted(), counted("other", load_sectors=480), kernels=kernels)
-    assert found.pairs["loads"] == (1500, 1480)
-    assert found.multiply_adds == 10
+    result = row(counted(), counted("other", load_sectors=480), kernels=kernels)
+    assert result.pairs["loads"] == (1500, 1480)
+    assert result.multiply_adds == 10
 
 
 def test_rows_that_could_not_be_judged_say_why():
@@ -104,7 +104,7 @@ def test_rows_that_could_not_be_judged_say_why():
         bench.row(JOB, (kernel(),), None),
         row(counted("another")),
     ]
-    assert [each.reason for each in rows] == [
+    assert [row.reason for row in rows] == [
         "out of registers", "RuntimeError: no such thing", "not counted",
         "scatter_kernel was not counted",
     ]  # fmt: skip
@@ -134,30 +134,30 @@ def test_tensor_operations_within_two_per_cent(capsys):
 @pytest.fixture
 def gpu(monkeypatch):
     """Stands in for a GPU on which some jobs, by number, end the process or Nsight Compute."""
-    asked = []
+    requests = []
     monkeypatch.setattr(bench, "versions", lambda: {"ncu": "2025.3"})
 
     def fails_at(*numbers, trouble=None):
         def count(program, kernels, *_, **__):
             assert {bench.MARKER, "scatter_kernel"} <= set(kernels)
-            given = json.loads(Path(program[2]).read_text())
-            asked.append([job["number"] for job in given])
-            found, report = [], {}
-            for job in given:
+            data = json.loads(Path(program[2]).read_text())
+            requests.append([job["number"] for job in data])
+            results, report = [], {}
+            for job in data:
                 report[job["label"]] = None
-                found.append(counted(bench.MARKER, (job["number"] + 1, 1, 1)))
+                results.append(counted(bench.MARKER, (job["number"] + 1, 1, 1)))
                 if job["number"] in numbers:
                     report[job["label"]] = bench.ENDED
                     break
-                found.append(counted())
-            if not (trouble and given[0]["number"] in numbers):
+                results.append(counted())
+            if not (trouble and data[0]["number"] in numbers):
                 Path(program[3]).write_text(json.dumps(report))
             if trouble and report[job["label"]]:
                 raise CountersError(trouble)
-            return found
+            return results
 
         monkeypatch.setattr(bench.nsight, "count_kernels", count)
-        return asked
+        return requests
 
     return fails_at
 
@@ -167,15 +167,15 @@ def jobs(count):
 
 
 def test_counting_goes_on_behind_what_ended_it(gpu, tmp_path):
-    asked, out = gpu(2), tmp_path / "sectors.json"
+    requested_gpu, out = gpu(2), tmp_path / "sectors.json"
     bench.count(jobs(14), devices.find("h100"), bench._read(out), out)
-    assert asked == [[*range(12)], [*range(3, 14)]]
+    assert requested_gpu == [[*range(12)], [*range(3, 14)]]
     kept = bench._read(out)
     assert kept["jobs"]["job 13"]["launches"][0]["load_sectors"] == 1000
     assert kept["jobs"]["job 2"] == {"error": bench.ENDED, "launches": []}
     assert (kept["device"], kept["versions"]) == ("h100-sxm", {"ncu": "2025.3"})
     bench.count(jobs(15), devices.find("h100"), kept, out)  # what is missing is counted again
-    assert asked[2:] == [[14, 2]]  # what ended it last
+    assert requested_gpu[2:] == [[14, 2]]  # what ended it last
 
 
 def test_what_was_counted_before_a_table_was_lost_is_named(gpu, tmp_path):
@@ -188,9 +188,9 @@ def test_what_was_counted_before_a_table_was_lost_is_named(gpu, tmp_path):
 
 
 def test_a_gpu_that_may_not_count_ends_it_at_once(gpu, tmp_path, capsys):
-    asked = gpu(0, trouble="no permission")
+    requested_gpu = gpu(0, trouble="no permission")
     bench.count(jobs(20), devices.find("h100"), bench._read(None), tmp_path / "sectors.json")
-    assert asked == [[*range(12)]]
+    assert requested_gpu == [[*range(12)]]
     assert "no permission" in capsys.readouterr().err
 
 
@@ -210,8 +210,8 @@ def test_a_job_that_fails_is_reported(monkeypatch, tmp_path, message, ran):
     jobs.write_text(json.dumps([{"label": "a"}, {"label": "b"}]))
     sectors_gpu.main(jobs, report)
     assert seen == ran
-    told = dict(zip(ran, (f"ValueError: {message}".splitlines()[0], None)))
-    assert json.loads(report.read_text()) == told
+    fields = dict(zip(ran, (f"ValueError: {message}".splitlines()[0], None)))
+    assert json.loads(report.read_text()) == fields
 
 
 def test_recorded_counters_make_the_table_again(monkeypatch, tmp_path, capsys):

@@ -25,7 +25,7 @@ def errors(interpreted):
 @pytest.mark.slow
 def test_every_kernel_computes_its_reference(errors):
     assert {name.strip() for name in errors} == set(NAMES)
-    assert {name: found for name, found in errors.items() if found} == {}
+    assert {name: error for name, error in errors.items() if error} == {}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -40,7 +40,7 @@ def test_every_kernel_leaves_forty_to_choose_and_its_default_is_among_them(name)
 def test_the_recorded_times_are_of_the_kernels_as_they_are():
     """Or the figures of docs/lab/analysis_evidence.md are of others."""
     files = [*(BENCH / "sweeps").glob("*.py"), *(BENCH.parent / "examples").glob("*.py")]
-    known = {kernel_at_path(file).kernel_id for file in files}
+    known_kernel_ids = {kernel_at_path(file).kernel_id for file in files}
     recording = RecordedBench.read(BENCH / "data" / "sweeps_h100.jsonl.gz").recording
     assert len(recording) == 2202
-    assert {row.kernel_id for row in recording} <= known
+    assert {row.kernel_id for row in recording} <= known_kernel_ids

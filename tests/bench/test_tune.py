@@ -39,26 +39,26 @@ def recorded(monkeypatch):
     monkeypatch.setitem(tune.BY, "autotune", lambda *_: tried)
 
 
-def options(**given):
+def options(**fields):
     chosen = {
         "gpu_seconds": 1.0, "seed": 0, "prior": False, "workers": 1, "random": 0, "plans": {},
         "peers": tune.PEERS, "stop_at": 1.0, "problems": ["made up"], "minutes": 9.0, "json": None,
     }  # fmt: skip
-    return SimpleNamespace(**{**chosen, **given})
+    return SimpleNamespace(**{**chosen, **fields})
 
 
 def test_every_method_has_a_share_of_the_optimum():
     pytest.importorskip("optuna")
-    found = tune.compared("made up", None, options())
-    assert (found["points"], found["failed"]) == (20, 0)
-    assert found["share_of_best"]["tune_wall"] == 1.0
-    assert found["share_of_best"]["random_wall"] is not None
-    assert found["share_of_best"]["autotune_wall"] < 1.0
-    assert set(found["measured"]) == {"tune", "random", *tune.PEERS}
-    assert len(found["draws_ms"]["tune_wall"]) == len(tune.DRAWS)
-    assert json.loads(json.dumps(found)) == found
-    assert "made up: 20 points" in tune.line(found)
-    assert "tune_wall" in tune.table([found])
+    result = tune.compared("made up", None, options())
+    assert (result["points"], result["failed"]) == (20, 0)
+    assert result["share_of_best"]["tune_wall"] == 1.0
+    assert result["share_of_best"]["random_wall"] is not None
+    assert result["share_of_best"]["autotune_wall"] < 1.0
+    assert set(result["measured"]) == {"tune", "random", *tune.PEERS}
+    assert len(result["draws_ms"]["tune_wall"]) == len(tune.DRAWS)
+    assert json.loads(json.dumps(result)) == result
+    assert "made up: 20 points" in tune.line(result)
+    assert "tune_wall" in tune.table([result])
 
 
 def test_a_sample_may_stand_for_the_whole_space():
@@ -67,11 +67,11 @@ def test_a_sample_may_stand_for_the_whole_space():
 
 def test_each_result_is_on_disk_at_once_and_is_not_measured_again(tmp_path, capsys):
     path = tmp_path / "found.json"
-    given = options(peers=(), json=path)
-    assert tune.run(None, given, tune.known(path)) == 0
-    assert [each["problem"] for each in tune.known(path)] == ["made up"]
+    input_options = options(peers=(), json=path)
+    assert tune.run(None, input_options, tune.known(path)) == 0
+    assert [item["problem"] for item in tune.known(path)] == ["made up"]
     capsys.readouterr()
-    tune.run(None, given, tune.known(path))
+    tune.run(None, input_options, tune.known(path))
     assert capsys.readouterr().out == ""
 
 
@@ -82,7 +82,7 @@ def test_a_problem_that_fails_costs_no_other(monkeypatch, capsys):
         return {"problem": name}
 
     monkeypatch.setattr(tune, "compared", compared)
-    monkeypatch.setattr(tune, "line", lambda each: each["problem"])
+    monkeypatch.setattr(tune, "line", lambda item: item["problem"])
     results = []
     assert tune.run(None, options(problems=["bad", "good"]), results) == 1
     assert results == [{"problem": "good"}]
@@ -110,7 +110,7 @@ def test_parts_share_out_all_problems():
 
 def test_four_of_twelve_problems_are_of_other_families():
     assert len(tune.PROBLEMS) == 12
-    files = [Path(each) for each in tune.PROBLEMS if "untrained" in each]
+    files = [Path(problem) for problem in tune.PROBLEMS if "untrained" in problem]
     assert len(files) == 4
     assert not any((ROOT / "datasets" / "zoo" / file.stem).exists() for file in files)
     for file in files:

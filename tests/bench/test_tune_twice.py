@@ -47,21 +47,21 @@ def verdict(first, second, times_ms):
 
 
 def test_both_runs_are_held_against_all_that_was_measured(tmp_path, bench):
-    known = run(tmp_path / "made.json", bench)
-    assert {canonical(p) for p, _ in tune_twice.measured(known)} == {
+    known_result = run(tmp_path / "made.json", bench)
+    assert {canonical(p) for p, _ in tune_twice.measured(known_result)} == {
         canonical(row.params) for row in ROWS
     }
-    assert [known["tunes"][seed]["chosen"] for seed in "01"] == [BEST, BEST]
-    assert len(known["turns"]) in (tune_twice.FASTEST, tune_twice.FASTEST + 1)
-    found = tune_twice.verdict_of(known)
-    assert found["shares"] == [1.0, 1.0]
-    assert found["same"]
-    assert "2 problems" in tune_twice.table([found, found])
+    assert [known_result["tunes"][seed]["chosen"] for seed in "01"] == [BEST, BEST]
+    assert len(known_result["turns"]) in (tune_twice.FASTEST, tune_twice.FASTEST + 1)
+    verdict = tune_twice.verdict_of(known_result)
+    assert verdict["shares"] == [1.0, 1.0]
+    assert verdict["same"]
+    assert "2 problems" in tune_twice.table([verdict, verdict])
 
 
 def test_no_more_is_measured_than_was_asked_for(tmp_path, bench):
-    known = run(tmp_path / "made.json", bench, most=3)
-    assert known["swept"] == []
+    known_result = run(tmp_path / "made.json", bench, most=3)
+    assert known_result["swept"] == []
 
 
 def test_a_later_run_goes_on_where_one_ended(tmp_path, bench, monkeypatch):
@@ -87,21 +87,21 @@ def test_a_later_run_goes_on_where_one_ended(tmp_path, bench, monkeypatch):
     ],
 )
 def test_other_choices_agree_if_they_are_as_fast(times_ms, agree):
-    found = verdict("a", "b", times_ms)
-    assert (found["same"], found["agree"]) == (False, agree)
+    result = verdict("a", "b", times_ms)
+    assert (result["same"], result["agree"]) == (False, agree)
 
 
 def test_a_share_is_of_the_fastest_in_the_turns():
-    found = verdict("a", "a", {"a": 2.0, "b": 2.5, "c": 1.0})
-    assert found["shares"] == [0.5, 0.5]
+    result = verdict("a", "a", {"a": 2.0, "b": 2.5, "c": 1.0})
+    assert result["shares"] == [0.5, 0.5]
 
 
 def test_peers_choose_of_what_was_measured(tmp_path, bench):
     pytest.importorskip("optuna")
-    known = run(tmp_path / "made.json", bench)
-    for one in known["tunes"].values():
+    known_result = run(tmp_path / "made.json", bench)
+    for one in known_result["tunes"].values():
         one["measured"] = len(ROWS)
-    shares = tune_twice.peers_of(known, 2)
+    shares = tune_twice.peers_of(known_result, 2)
     assert shares == {"runs": 1.0, "tpe": 1.0, "random": 1.0}
 
 

@@ -19,10 +19,10 @@ GPU = Gpu(key="k", name="n", uuid="u", sm_count=1, max_sm_clock_mhz=2000, max_me
 def test_a_reading_is_the_median_with_its_interval():
     probe = Probe("read", "dram", "B/s", 1e9, lambda: None, "how", 7)
     rates = [float(rate) for rate in (5, 1, 9, 3, 7, 2, 8, 4, 6)]
-    found = probe.make_reading(Regime.SUSTAINED, rates, "events")
+    result = probe.make_reading(Regime.SUSTAINED, rates, "events")
     # 9 samples: P(x(2) <= median <= x(8)) = 1 - 2 (1 + 9) / 2^9 = 0.961
-    assert (found.low, found.value, found.high, found.samples) == (2, 5, 8, 9)
-    assert (found.ceiling, found.size_bytes, found.detail) == ("dram", 7, "how")
+    assert (result.low, result.value, result.high, result.samples) == (2, 5, 8, 9)
+    assert (result.ceiling, result.size_bytes, result.detail) == ("dram", 7, "how")
     assert probe.make_reading(Regime.WARM, rates, "cupti").ceiling is None
 
 

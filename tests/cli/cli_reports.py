@@ -53,8 +53,8 @@ def solkit(*arguments):
     """Run the command line in this process: its exit code, stdout and stderr."""
     out, err = io.StringIO(), io.StringIO()
     said = contextlib.redirect_stdout(out), contextlib.redirect_stderr(err)
-    with said[0], said[1], pytest.raises(SystemExit) as left:
+    with said[0], said[1], pytest.raises(SystemExit) as outcome:
         cli.app([str(argument) for argument in arguments])
     return types.SimpleNamespace(
-        exit_code=left.value.code or 0, stdout=out.getvalue(), stderr=err.getvalue()
+        exit_code=outcome.value.code or 0, stdout=out.getvalue(), stderr=err.getvalue()
     )

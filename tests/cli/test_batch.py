@@ -22,11 +22,11 @@ def run(*arguments):
     with (
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
-        pytest.raises(SystemExit) as left,
+        pytest.raises(SystemExit) as outcome,
     ):
         cli.app(["batch", *map(str, arguments)])
     return types.SimpleNamespace(
-        exit_code=left.value.code or 0, stdout=out.getvalue(), stderr=err.getvalue()
+        exit_code=outcome.value.code or 0, stdout=out.getvalue(), stderr=err.getvalue()
     )
 
 
@@ -43,14 +43,14 @@ def test_a_batch_is_reported_as_a_page_and_as_json(files, tmp_path):
     out = tmp_path / "batch.json"
     outcome = run(manifest, "--recorded", recording, "--json", out)
     assert outcome.exit_code == 0, outcome.stderr
-    found = json.loads(out.read_text())
-    assert (found["schema"], found["device"]) == ("solkit.batch/1", "h100-sxm")
-    steep, few, flat = found["results"]
-    assert [each["verdict"] for each in found["results"]] == ["faster", "faster", "keep"]
+    data = json.loads(out.read_text())
+    assert (data["schema"], data["device"]) == ("solkit.batch/1", "h100-sxm")
+    steep, few, flat = data["results"]
+    assert [result["verdict"] for result in data["results"]] == ["faster", "faster", "keep"]
     assert steep["calls"] * steep["default"]["time_ms"] > steep["saved_ms"] > 1000
     assert few["held_out"][0]["passed"]
     assert flat["held_out"] == []
-    assert found["saved_ms"] == pytest.approx(steep["saved_ms"] + few["saved_ms"])
+    assert data["saved_ms"] == pytest.approx(steep["saved_ms"] + few["saved_ms"])
     assert "aten::mm is left out: its path is empty" in outcome.stdout
     assert "2 of 3 changed, the others kept" in outcome.stdout
 
@@ -58,9 +58,9 @@ def test_a_batch_is_reported_as_a_page_and_as_json(files, tmp_path):
 def test_json_to_stdout_is_alone_and_a_triage_has_no_results(files):
     manifest, recording = files
     outcome = run(manifest, "--recorded", recording, "--triage", "--json", "-")
-    found = json.loads(outcome.stdout)
-    assert (found["results"], len(found["triage"])) == ([], 3)
-    assert found["triage"][0]["worth"] == "unknown"
+    data = json.loads(outcome.stdout)
+    assert (data["results"], len(data["triage"])) == ([], 3)
+    assert data["triage"][0]["worth"] == "unknown"
 
 
 @pytest.mark.slow

@@ -90,9 +90,9 @@ def test_a_formula_tells_the_sizes_that_it_was_checked_at(write):
     assert outcome.exit_code == 0, outcome.stderr
     assert "N is a multiple of 16" in outcome.stdout
     assert "M is a multiple" not in outcome.stdout
-    told = re.findall(r"^N=(\d+), M=(\d+): (\S+) ms, numeric (\S+) ms", outcome.stdout, re.M)
-    assert len(told) == 4
-    for n, m, formula_ms, numeric_ms in told:
+    matches = re.findall(r"^N=(\d+), M=(\d+): (\S+) ms, numeric (\S+) ms", outcome.stdout, re.M)
+    assert len(matches) == 4
+    for n, m, formula_ms, numeric_ms in matches:
         assert formula_ms == numeric_ms
         # 4 bytes in and 4 out for each element, at 3352 GB/s
         assert float(formula_ms) == pytest.approx(8 * int(n) * int(m) / 3.35232e9, rel=1e-4)

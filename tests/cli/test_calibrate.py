@@ -20,10 +20,10 @@ def recorded(monkeypatch, tmp_path):
     monkeypatch.setenv("SOLKIT_CALIBRATIONS", str(tmp_path / "mine"))
     monkeypatch.setenv("COLUMNS", "140")
     h100 = replace(devices.find("h100"), source="nvml", uuid="GPU-1")
-    (made,) = [c for c in calibration.shipped() if c.gpu.key == "h100-sxm"]
+    (result,) = [c for c in calibration.shipped() if c.gpu.key == "h100-sxm"]
     monkeypatch.setattr(nvml, "live_device", lambda _: h100)
-    monkeypatch.setattr(measuring, "calibrate", lambda *_, **__: made)
-    return made
+    monkeypatch.setattr(measuring, "calibrate", lambda *_, **__: result)
+    return result
 
 
 def test_it_is_measured_shown_and_kept(recorded):

@@ -326,9 +326,9 @@ def test_an_interrupt_exits_130(pipeline):
 def test_main_leaves_with_the_code(pipeline, monkeypatch, capfd):
     pipeline.report = InputError("no such file: softmax.py")
     monkeypatch.setattr(sys, "argv", ["solkit", "score", "softmax.py"])
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as outcome:
         cli.main()
-    assert left.value.code == 2
+    assert outcome.value.code == 2
     assert capfd.readouterr().err == "solkit: no such file: softmax.py\n"
 
 
@@ -346,11 +346,11 @@ def test_stdout_is_whole_again_after_a_failure(pipeline):
 def machine(monkeypatch):
     """Sets what NVML finds: devices, or an error."""
 
-    def have(found):
+    def have(result):
         def live_devices():
-            if isinstance(found, Exception):
-                raise found
-            return found
+            if isinstance(result, Exception):
+                raise result
+            return result
 
         monkeypatch.setattr("solkit.roofline.nvml.live_devices", live_devices)
 
@@ -361,9 +361,9 @@ def test_devices_lists_the_machine_and_the_catalogue(machine):
     machine((replace(H100, source="nvml", notes=("ECC is off.",)),))
     outcome = solkit("devices")
     assert outcome.exit_code == 0
-    here, known = outcome.stdout.split("Catalogue")
+    here, known_value = outcome.stdout.split("Catalogue")
     assert "h100-sxm: ECC is off." in here
-    assert "a100-sxm-80gb" in known
+    assert "a100-sxm-80gb" in known_value
 
 
 def test_devices_as_json(machine, tmp_path):

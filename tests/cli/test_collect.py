@@ -20,8 +20,8 @@ def collect(tmp_path, monkeypatch):
     (tmp_path / "scale.py").write_text("KIND = 'elementwise'\n")
 
     def collect(*arguments, code=0):
-        given = ["data", "collect", *map(str, arguments)]
-        done = CliRunner().invoke(cli.app, given)
+        command = ["data", "collect", *map(str, arguments)]
+        done = CliRunner().invoke(cli.app, command)
         assert done.exit_code == code, done.output
         return done
 
@@ -38,16 +38,18 @@ def gpu(monkeypatch):
 
 def test_without_a_gpu_it_says_so(collect, tmp_path, monkeypatch):
     monkeypatch.setattr("solkit.roofline.nvml._nvml_session", lambda: contextlib.nullcontext(None))
-    given = ["scale.py", "--gpu-seconds", 60, "--log", "run.jsonl"]
-    assert "no GPU 0 in this machine" in collect(*given, code=2).output
+    command = ["scale.py", "--gpu-seconds", 60, "--log", "run.jsonl"]
+    assert "no GPU 0 in this machine" in collect(*command, code=2).output
     assert not (tmp_path / "run.jsonl").exists()
-    assert "cannot read nowhere.jsonl" in collect(*given, "--after", "nowhere.jsonl", code=2).output
+    assert (
+        "cannot read nowhere.jsonl" in collect(*command, "--after", "nowhere.jsonl", code=2).output
+    )
 
 
 def test_a_store_as_an_earlier_run_is_told_how_to_be_exported(collect, tmp_path):
     (tmp_path / "kept" / "parts").mkdir(parents=True)
-    given = ["scale.py", "--gpu-seconds", 60, "--log", "run.jsonl", "--after", "kept"]
-    assert "solkit data export kept tried.jsonl --to tried" in collect(*given, code=2).output
+    command = ["scale.py", "--gpu-seconds", 60, "--log", "run.jsonl", "--after", "kept"]
+    assert "solkit data export kept tried.jsonl --to tried" in collect(*command, code=2).output
 
 
 @pytest.mark.usefixtures("gpu")
@@ -70,8 +72,8 @@ def test_a_store_as_an_earlier_run_is_told_how_to_be_exported(collect, tmp_path)
 def test_what_is_wrong_is_named(collect, arguments, text):
     with OutcomeLog("run.jsonl", resume=True):
         pass
-    given = ["--gpu-seconds", "60", "--log", "run.jsonl", *arguments]
-    assert text in collect(*given, code=2).output
+    command = ["--gpu-seconds", "60", "--log", "run.jsonl", *arguments]
+    assert text in collect(*command, code=2).output
 
 
 @pytest.mark.usefixtures("gpu")
@@ -82,8 +84,8 @@ def test_lines_of_earlier_runs_that_hold_no_row_are_told(collect, tmp_path, monk
             pass
         with (tmp_path / name).open("a") as file:
             file.write('{"row": {"kern')
-    given = ["scale.py", "--gpu-seconds", 60, "--log", "run.jsonl", "--after", "first.jsonl"]
-    done = collect(*given)
+    command = ["scale.py", "--gpu-seconds", 60, "--log", "run.jsonl", "--after", "first.jsonl"]
+    done = collect(*command)
     for name in ("first.jsonl", "run.jsonl"):
         assert f"{name}:2: the line is cut off" in done.output
 
@@ -96,10 +98,10 @@ def test_a_gpu_that_is_only_in_the_catalogue(collect, monkeypatch):
 
 @pytest.mark.usefixtures("gpu")
 def test_what_is_asked_for_is_handed_on_and_the_end_told(collect, monkeypatch):
-    asked = []
+    requests = []
 
     def collecting(_cells, bench, limits, earlier, *_):
-        asked.append((bench, limits, earlier))
+        requests.append((bench, limits, earlier))
         bench.waited_s = 0.5
         progress = Progress(gpu_s=2.0, now="scale")
         progress.rows.update(["correct"] * 90 + ["wrong"] * 10)
@@ -108,7 +110,7 @@ def test_what_is_asked_for_is_handed_on_and_the_end_told(collect, monkeypatch):
     monkeypatch.setattr("solkit.collect.collect", collecting)
     options = ["--per-shape", 24, "--repeats", 0.1, "--workers", 3, "--on", "cuda:1"]
     done = collect("scale.py", "--gpu-minutes", 2, "--log", "run.jsonl", *options)
-    ((bench, limits, earlier),) = asked
+    ((bench, limits, earlier),) = requests
     assert (bench.device.key, bench.device.uuid, earlier) == ("h200", "GPU-1", [])
     assert bench.capacity == 3 * 3 * 8  # handfuls of eight, three for each worker
     assert (limits.gpu_s, limits.per_cell, limits.repeats) == (120, 24, 0.1)

@@ -61,7 +61,7 @@ def compared(monkeypatch):
     """`solkit.pipeline.compare` that notes its arguments and finds what a test wants."""
     monkeypatch.setenv("COLUMNS", "140")
     monkeypatch.setattr(worker, "start", lambda: None)
-    asked = []
+    requests = []
 
     def compared(*comparisons, failed=(), error=None):
         report = ComparisonReport(
@@ -74,19 +74,19 @@ def compared(monkeypatch):
         )
 
         def compare(*args, **kwargs):
-            asked.append((args, kwargs))
+            requests.append((args, kwargs))
             if error is not None:
                 raise error
             return report
 
         monkeypatch.setattr(pipeline, "compare", compare)
-        return asked
+        return requests
 
     return compared
 
 
 def test_defaults_and_flags_reach_the_pipeline(compared):
-    asked = compared(FASTER)
+    request = compared(FASTER)
     run(app, ["compare", "old.py", "new.py"])
     run(
         app,
@@ -95,7 +95,7 @@ def test_defaults_and_flags_reach_the_pipeline(compared):
         "--time-limit 9 --study-limit 20 --log runs.jsonl --on cuda:1 --protocol warm --sandbox "
         "--custom-kernel".split(),
     )
-    assert asked == [
+    assert request == [
         (
             ("old.py", "new.py"),
             {
@@ -124,8 +124,8 @@ def test_the_page(compared):
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
     (row,) = [line for line in lines if "0.9314" in line]
-    told = "M=4096 new BLOCK=128 50.1 µs 46.7 µs 0.9314 0.9262 to 0.9366 faster"
-    assert row.split() == told.split()
+    text = "M=4096 new BLOCK=128 50.1 µs 46.7 µs 0.9314 0.9262 to 0.9366 faster"
+    assert row.split() == text.split()
     assert lines[0].split() == ["base", "old.py"]
     assert "cupti, cold L2 (read), eager · called in turns, in random order" in result.stdout
     assert "80 turns · differences under 0.4% cannot be shown" in result.stdout
@@ -164,11 +164,11 @@ def test_json(compared, tmp_path):
     compared(FASTER, NOT_COMPARED, failed=(FailedShape({"M": -1}, "no such shape"),))
     result = run(app, ["compare", "old.py", "new.py", "--json", "-"])
     assert result.exit_code == 3
-    told = json.loads(result.stdout)
-    assert told["schema"] == "solkit.compare/1"
-    assert (told["base"]["path"], told["candidates"][0]["path"]) == ("old.py", "new.py")
-    assert told["failed"] == [{"shape": {"M": -1}, "error": "no such shape"}]
-    first, second = told["comparisons"]
+    data = json.loads(result.stdout)
+    assert data["schema"] == "solkit.compare/1"
+    assert (data["base"]["path"], data["candidates"][0]["path"]) == ("old.py", "new.py")
+    assert data["failed"] == [{"shape": {"M": -1}, "error": "no such shape"}]
+    first, second = data["comparisons"]
     assert first["shape"] == {"M": 4096}
     assert (first["difference"], first["candidate_path"]) == ("faster", "new.py")
     assert first["ratio"] == {
@@ -187,7 +187,7 @@ def test_json(compared, tmp_path):
     path = tmp_path / "out.json"
     result = run(app, ["compare", "old.py", "new.py", "--json", str(path)])
     assert "0.9314" in result.stdout
-    assert json.loads(path.read_text()) == told
+    assert json.loads(path.read_text()) == data
 
 
 def test_an_interval_without_end_has_no_json_form(compared):

@@ -61,15 +61,15 @@ def test_many_files_become_one_part(tmp_path):
     assert "2 new rows" in done.stdout
     assert done.stderr.count("batch size 2: expected a configuration, not 5") == 2
     assert len(list((tmp_path / "store" / "parts").iterdir())) == 1
-    told = json.loads(run("info", tmp_path / "store", "--json", "-").stdout)
-    assert told["families"][0]["device"] == "h200"
+    data = json.loads(run("info", tmp_path / "store", "--json", "-").stdout)
+    assert data["families"][0]["device"] == "h200"
 
 
 def test_info_counts_what_is_there(store):
-    told = json.loads(run("info", store, "--json", "-").stdout)
-    (family,) = told["families"]
+    data = json.loads(run("info", store, "--json", "-").stdout)
+    (family,) = data["families"]
     assert (family["device"], family["rows"], family["timed"]) == ("h100-sxm", 2, 1)
-    assert told["verdicts"] == {"does_not_compile": 1, "not_measured": 1}
+    assert data["verdicts"] == {"does_not_compile": 1, "not_measured": 1}
     shown = run("info", store).stdout
     assert "2 rows (1 timed) of 1 runs" in shown
 
@@ -143,7 +143,7 @@ def test_an_answer_that_is_too_wide_is_shown_a_line_a_column(failures, monkeypat
 )
 @pytest.mark.parametrize("to", ["huggingface", "t4", "tried"])
 @pytest.mark.parametrize(
-    ("where", "told"),
+    ("where", "message"),
     [
         ("cast(family as int) > 3", "softmax"),
         ("1", "oolean"),
@@ -153,11 +153,11 @@ def test_an_answer_that_is_too_wide_is_shown_a_line_a_column(failures, monkeypat
         ("true) or (family", "true) or (family"),
     ],
 )
-def test_a_condition_that_fails_is_the_users_and_named(failures, to, where, told):
+def test_a_condition_that_fails_is_the_users_and_named(failures, to, where, message):
     target = failures.parent / "out"
     error = run("export", failures, target, "--to", to, "--where", where, code=2).stderr
     assert f"{where!r}" in error
-    assert told in error
+    assert message in error
     assert "Resolved plan" not in error
     assert "This error occurred" not in error
     assert "memory_clock_mhz" not in error  # no column is unknown
@@ -166,9 +166,9 @@ def test_a_condition_that_fails_is_the_users_and_named(failures, to, where, told
 
 @pytest.mark.slow
 def test_an_unknown_column_is_told_with_those_that_there_are(failures):
-    asked = run("query", failures, "select speed from data", code=2)
+    result = run("query", failures, "select speed from data", code=2)
     chosen = run("export", failures, failures.parent / "out", "--where", "speed > 1", code=2)
-    for error in (asked.stderr, chosen.stderr):
+    for error in (result.stderr, chosen.stderr):
         assert '"speed"' in error
         assert ", ".join(Store(failures).scan().collect_schema().names()) in error
     assert "memory_clock_mhz" not in run("query", failures, "select from", code=2).stderr
@@ -226,13 +226,13 @@ def test_export_writes_a_set_or_t4(store, tmp_path):
 
 def test_export_of_what_was_tried_is_a_run_with_the_rows_own_names(store, tmp_path):
     run("export", store, tmp_path / "tried.jsonl", "--to", "tried")
-    found = outcomelog.read(tmp_path / "tried.jsonl")
+    result = outcomelog.read(tmp_path / "tried.jsonl")
     kept = list(Store(store).rows())
-    assert [(r.run_id, r.sequence, r.params, r.verdict, r.time_ms) for r in found.rows] == [
+    assert [(r.run_id, r.sequence, r.params, r.verdict, r.time_ms) for r in result.rows] == [
         (r.run_id, r.sequence, r.params, r.verdict, r.time_ms) for r in kept
     ]
-    assert {r.run_id for r in found.rows}.isdisjoint(found.runs)
-    assert found.rows[0].dtypes == () != kept[0].dtypes  # nothing else is told
+    assert {r.run_id for r in result.rows}.isdisjoint(result.runs)
+    assert result.rows[0].dtypes == () != kept[0].dtypes  # nothing else is told
     for command in ("import", "merge"):
         done = run(command, tmp_path / "other", tmp_path / "tried.jsonl", code=2)
         assert "holds what was tried and its time, no more" in done.stderr
@@ -257,10 +257,10 @@ def test_merge_and_verify(store, tmp_path):
 @pytest.mark.slow
 def test_a_mistake_names_the_valid_choices(store, tmp_path):
     (tmp_path / "x.txt").write_text("hello")
-    told = run("import", store, tmp_path / "x.txt", code=2).stderr
-    assert all(name in told for name in FORMATS)
-    told = run("import", store, tmp_path / "x.txt", "--format", "csv", code=2).stderr
-    assert all(name in told for name in FORMATS)
+    result = run("import", store, tmp_path / "x.txt", code=2).stderr
+    assert all(name in result for name in FORMATS)
+    result = run("import", store, tmp_path / "x.txt", "--format", "csv", code=2).stderr
+    assert all(name in result for name in FORMATS)
     assert (
         "give --device"
         in run("import", store, store.parent / "softmax.autotune.json", code=2).stderr

@@ -29,5 +29,5 @@ def test_no_other_command_is_named():
 
 
 def test_each_exit_code_has_a_row():
-    told = re.search(r"## Exit codes\n(.*?)\n## ", PAGE, re.DOTALL)[1]
-    assert {int(code) for code in re.findall(r"^\| (\d+) \|", told, re.MULTILINE)} == set(Exit)
+    result = re.search(r"## Exit codes\n(.*?)\n## ", PAGE, re.DOTALL)[1]
+    assert {int(code) for code in re.findall(r"^\| (\d+) \|", result, re.MULTILINE)} == set(Exit)

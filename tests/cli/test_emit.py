@@ -25,8 +25,8 @@ PARAMS = {
 @pytest.fixture
 def log(tmp_path):
     """A fused MoE, tuned at two batch sizes on an H200; and a softmax on an H100."""
-    with OutcomeLog(tmp_path / "run.jsonl") as found:
-        found.append(
+    with OutcomeLog(tmp_path / "run.jsonl") as log:
+        log.append(
             [
                 row({**PARAMS, "num_warps": warps}, 1.0, shape={"T": m, "E": 8, "I": 512},
                     kernel="moe", implementation="moe.py", device="h200",
@@ -35,7 +35,7 @@ def log(tmp_path):
             ]
             + [row({"BLOCK": 1024}, 1.0)]
         )  # fmt: skip
-    return str(found.path)
+    return str(log.path)
 
 
 def asked(*words):
@@ -45,14 +45,14 @@ def asked(*words):
 def test_a_kernel_of_a_log_becomes_a_file_of_vllm(log, tmp_path):
     out = tmp_path / "configs"
     more = "--map", "N=I", "--set", "block_shape=[128,128]", "--set", "dtype=fp8_w8a8"
-    told = asked(
+    result = asked(
         log, "--kernel", "moe.py", "--format", "vllm-moe", "--out", out, *more, "--json", "-"
     )
-    assert told.exit_code == 0, told.output
-    found = json.loads(told.stdout)
-    assert found["schema"] == "solkit.emit/1"
-    assert found["format"] == "vllm-moe"
-    (path,) = map(Path, found["files"])
+    assert result.exit_code == 0, result.output
+    data = json.loads(result.stdout)
+    assert data["schema"] == "solkit.emit/1"
+    assert data["format"] == "vllm-moe"
+    (path,) = map(Path, data["files"])
     assert path.parent == out
     assert path.name == (
         "E=8,N=512,device_name=NVIDIA_H200,dtype=fp8_w8a8,block_shape=[128,128].json"
@@ -63,9 +63,9 @@ def test_a_kernel_of_a_log_becomes_a_file_of_vllm(log, tmp_path):
 
 def test_the_files_are_told(log, tmp_path):
     out = tmp_path / "best.json"
-    told = asked(log, "--device", "h100", "--format", "best-config", "--out", out)
-    assert told.exit_code == 0, told.output
-    assert told.stdout == f"wrote {out}\n"
+    result = asked(log, "--device", "h100", "--format", "best-config", "--out", out)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == f"wrote {out}\n"
     assert json.loads(out.read_text())["configs"][0]["params"] == {"BLOCK": 1024}
 
 
@@ -82,9 +82,9 @@ def test_the_files_are_told(log, tmp_path):
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_written(log, tmp_path, words, why):
-    told = asked(log, "--out", tmp_path / "out", *words)
-    assert told.exit_code == 2
-    assert why in told.stderr
+    result = asked(log, "--out", tmp_path / "out", *words)
+    assert result.exit_code == 2
+    assert why in result.stderr
     assert not (tmp_path / "out").exists()
 
 
@@ -123,7 +123,7 @@ def test_score_takes_its_parameters_from_a_best_config(tmp_path):
     words = ["score", str(tmp_path / "double.py"), "--device", "h100", "--no-measure",
              "--params-file", str(tmp_path / "best.json"), "--params", "num_warps=2",
              "--json", "-"]  # fmt: skip
-    told = RUN.invoke(app, words)
-    assert told.exit_code == 0, told.output
-    (result,) = json.loads(told.stdout)["results"]
+    results = RUN.invoke(app, words)
+    assert results.exit_code == 0, results.output
+    (result,) = json.loads(results.stdout)["results"]
     assert result["params"] == {"BLOCK": 1024, "num_warps": 2}

@@ -43,17 +43,17 @@ def rows(monkeypatch):
 
 
 def asked(*options):
-    told = RUN.invoke(app, ["evaluate", *options, "--json", "-"])
-    assert told.exit_code == 0, told.output
-    return json.loads(told.stdout)
+    result = RUN.invoke(app, ["evaluate", *options, "--json", "-"])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
 
 
 @pytest.mark.slow
 def test_the_json_is_the_contract():
-    found = asked("--split", "problems", "--split", "families", "--members", "1", "--update", "5")
-    assert found["schema"] == "solkit.evaluate/1"
-    assert list(found["splits"]) == ["problems", "families"]
-    assert set(found["baselines"]) == {
+    result = asked("--split", "problems", "--split", "families", "--members", "1", "--update", "5")
+    assert result["schema"] == "solkit.evaluate/1"
+    assert list(result["splits"]) == ["problems", "families"]
+    assert set(result["baselines"]) == {
         "kernel_model",
         "knobs",
         "neusight",
@@ -62,45 +62,45 @@ def test_the_json_is_the_contract():
         "random",
         "noise_ceiling",
     }
-    for told in (found["splits"], *found["baselines"].values()):
-        for each in told.values():
-            assert {"time_error_median", "coverage_90"} < set(each)
-            assert set(each["pools"]) == {"problem", "kernel"}
-            assert all(set(pool) > POOL for pool in each["pools"].values())
-    ours, bare = found["splits"]["families"], found["baselines"]["kernel_model"]["families"]
+    for results in (result["splits"], *result["baselines"].values()):
+        for items in results.values():
+            assert {"time_error_median", "coverage_90"} < set(items)
+            assert set(items["pools"]) == {"problem", "kernel"}
+            assert all(set(pool) > POOL for pool in items["pools"].values())
+    ours, bare = result["splits"]["families"], result["baselines"]["kernel_model"]["families"]
     assert 0 < ours["time_error_median"] < bare["time_error_median"]
     assert 0.8 < ours["coverage_90"] <= 1
     assert bare["coverage_90"] is None
     assert ours["rows"] == 400
-    assert found["after_update"]["points"] == 5
-    assert found["after_update"]["splits"]["families"]["rows"] == 400 - 5 * 8
+    assert result["after_update"]["points"] == 5
+    assert result["after_update"]["splits"]["families"]["rows"] == 400 - 5 * 8
 
 
 @pytest.mark.slow
 def test_a_model_is_tried_as_it_is(tmp_path):
     Surrogate.fit(dict.fromkeys(Depth, table(400, seed=1)), CARD, QUICK).save(tmp_path / "m.solkit")
-    found = asked("--model", str(tmp_path / "m.solkit"))
-    assert list(found["splits"]) == ["all"]
-    bare = found["baselines"]["kernel_model"]["all"]
-    assert found["splits"]["all"]["time_error_median"] < bare["time_error_median"]
-    assert found["members"] is None
+    result = asked("--model", str(tmp_path / "m.solkit"))
+    assert list(result["splits"]) == ["all"]
+    bare = result["baselines"]["kernel_model"]["all"]
+    assert result["splits"]["all"]["time_error_median"] < bare["time_error_median"]
+    assert result["members"] is None
 
 
 def test_a_model_and_a_split_exclude_each_other():
-    told = RUN.invoke(app, ["evaluate", "--model", "shipped", "--split", "kinds"])
-    assert told.exit_code == 2
-    assert "--model shipped and --split: give only one" in " ".join(told.output.split())
+    result = RUN.invoke(app, ["evaluate", "--model", "shipped", "--split", "kinds"])
+    assert result.exit_code == 2
+    assert "--model shipped and --split: give only one" in " ".join(result.output.split())
 
 
 @pytest.mark.slow
 def test_figures_are_drawn(tmp_path):
     pytest.importorskip("matplotlib")
     options = "--members", "1", "--no-baselines", "--plots", str(tmp_path / "plots")
-    told = RUN.invoke(app, ["evaluate", *options])
-    assert told.exit_code == 0, told.output
-    assert "left out: families; compiled" in told.output
-    assert "One model in place of an ensemble" in " ".join(told.output.split())
-    names = {each.name for each in (tmp_path / "plots").iterdir()}
+    result = RUN.invoke(app, ["evaluate", *options])
+    assert result.exit_code == 0, result.output
+    assert "left out: families; compiled" in result.output
+    assert "One model in place of an ensemble" in " ".join(result.output.split())
+    names = {path.name for path in (tmp_path / "plots").iterdir()}
     assert names == {
         *("families-truth.png", "families-coverage.png"),
         *("families-regret-problem.png", "families-regret-kernel.png"),
@@ -117,11 +117,15 @@ def test_the_language_regressor_is_shown_alone_and_stacked(monkeypatch):
             return type("Told", (), {"mean": log2_target(rows)})
 
     monkeypatch.setattr(RegressorSettings, "train_regressor", lambda *_: Knows())
-    found = asked("--split", "families", "--members", "1", "--no-baselines", "--language")
-    assert list(found["baselines"]) == ["language", "stacked"]
+    result = asked("--split", "families", "--members", "1", "--no-baselines", "--language")
+    assert list(result["baselines"]) == ["language", "stacked"]
     errors = [
-        each["families"]["time_error_median"]
-        for each in (found["splits"], found["baselines"]["stacked"], found["baselines"]["language"])
+        item["families"]["time_error_median"]
+        for item in (
+            result["splits"],
+            result["baselines"]["stacked"],
+            result["baselines"]["language"],
+        )
     ]
     assert errors[2] == pytest.approx(0, abs=1e-6)
     assert errors[1] < 0.01 < errors[0]
@@ -129,9 +133,9 @@ def test_the_language_regressor_is_shown_alone_and_stacked(monkeypatch):
 
 @pytest.mark.parametrize("options", [["--work", "w"], ["--language", "--model", "shipped"]])
 def test_what_does_not_go_with_the_language_regressor(options):
-    told = RUN.invoke(app, ["evaluate", *options])
-    assert told.exit_code == 2
-    assert "--language" in told.stderr
+    result = RUN.invoke(app, ["evaluate", *options])
+    assert result.exit_code == 2
+    assert "--language" in result.stderr
 
 
 def test_public_timings_are_forecast_and_nothing_is_trained(tmp_path):
@@ -142,24 +146,24 @@ def test_public_timings_are_forecast_and_nothing_is_trained(tmp_path):
     )
     table = tmp_path / "times.csv"
     table.write_text("problem,device,M,time_us\naddition,h100-sxm,8192,40.06\n")
-    found = asked("--on", str(table), "--problems", str(tmp_path))
-    assert found["schema"] == "solkit.evaluate/1"
-    assert found["splits"] == {}  # no kernel is known that could be forecast
-    every, addition = found["on"]["groups"]
+    result = asked("--on", str(table), "--problems", str(tmp_path))
+    assert result["schema"] == "solkit.evaluate/1"
+    assert result["splits"] == {}  # no kernel is known that could be forecast
+    every, addition = result["on"]["groups"]
     assert (every["family"], addition["family"]) == (None, "addition")
     assert every["gap_median"] == pytest.approx(2.0, rel=1e-3)
     assert every["surrogate"]["time_error_median"] is None
-    assert found["on"]["not_rebuilt"] == {"the file does not say what was launched": 1}
+    assert result["on"]["not_rebuilt"] == {"the file does not say what was launched": 1}
 
 
 def test_public_timings_exclude_what_trains(tmp_path):
     (tmp_path / "times.csv").write_text("problem,device,time_us\na,h100,1\n")
     on = "--on", str(tmp_path / "times.csv")
-    told = RUN.invoke(app, ["evaluate", *on, "--split", "kinds"])
-    assert told.exit_code == 2
-    assert "--on and --split: give only one" in " ".join(told.output.split())
-    told = RUN.invoke(app, ["evaluate", "--problems", str(tmp_path)])
-    assert "--problems and --device are for --on" in " ".join(told.output.split())
+    result = RUN.invoke(app, ["evaluate", *on, "--split", "kinds"])
+    assert result.exit_code == 2
+    assert "--on and --split: give only one" in " ".join(result.output.split())
+    result = RUN.invoke(app, ["evaluate", "--problems", str(tmp_path)])
+    assert "--problems and --device are for --on" in " ".join(result.output.split())
 
 
 def test_a_kernel_of_a_public_row_is_forecast(tmp_path):
@@ -170,10 +174,10 @@ def test_a_kernel_of_a_public_row_is_forecast(tmp_path):
     heading += "x_label,x_value,y_value_50,extra_benchmark_config_str,gpu_name"
     row = f"relu_squared,liger,forward,speed,ms,N,size,4096,0.03,{config},NVIDIA H100 80GB HBM3"
     (tmp_path / "data.csv").write_text(f"{heading}\n{row}\n")
-    found = asked("--on", str(tmp_path / "data.csv"), "--depth", "captured")
-    (every, _) = found["on"]["groups"]
+    result = asked("--on", str(tmp_path / "data.csv"), "--depth", "captured")
+    (every, _) = result["on"]["groups"]
     assert every["gap_median"] == pytest.approx(1.5, rel=2e-3)
     assert every["surrogate"]["rows"] == 1
     assert 0.3 < every["surrogate"]["ratio_median"] < 6
-    assert found["splits"]["on"]["rows"] == 1
-    assert list(found["baselines"]) == ["kernel_model", "random"]
+    assert result["splits"]["on"]["rows"] == 1
+    assert list(result["baselines"]) == ["kernel_model", "random"]

@@ -36,9 +36,9 @@ def recording(tmp_path_factory):
     store, kept = shipped("h100"), []
     where = "implementation = 'softmax/three_pass' and verdict = 'correct'"
     for row in store.rows(store.where(where)):
-        known = {canonical(each.params) for each in kept}
+        known_values = {canonical(item.params) for item in kept}
         is_there = canonical(row.shape) == canonical(SHAPE)
-        if is_there and (len(known) < PER_KERNEL or canonical(row.params) in known):
+        if is_there and (len(known_values) < PER_KERNEL or canonical(row.params) in known_values):
             kept.append(row)
     path = tmp_path_factory.mktemp("evolve") / "recording.jsonl"
     with OutcomeLog(path) as log:
@@ -49,11 +49,11 @@ def recording(tmp_path_factory):
 
 def asked(recording, *options):
     shape = ",".join(f"{name}={value}" for name, value in SHAPE.items())
-    given = ["--recorded", recording, "--reference", str(FOLDER / "problem.py"), "--shape", shape]
+    command = ["--recorded", recording, "--reference", str(FOLDER / "problem.py"), "--shape", shape]
     quick = ["--depth", "captured", "--stop-at", "2"]
     if not {"--no-rewriter", "--model", "--llm", "--key"} & set(options):
         quick += ["--no-rewriter", "--answers", str(Path(recording).with_name("none.jsonl"))]
-    return RUN.invoke(app, ["evolve", str(FOLDER / "three_pass.py"), *given, *quick, *options])
+    return RUN.invoke(app, ["evolve", str(FOLDER / "three_pass.py"), *command, *quick, *options])
 
 
 @pytest.fixture(scope="module")
@@ -83,37 +83,37 @@ def test_the_page_says_what_to_do(told):
 
 def test_json_and_html_are_written(told):
     _, files = told
-    found = json.loads(Path(files["found.json"]).read_text())
-    assert found["schema"] == "solkit.evolve/1"
-    assert found["shape"] == SHAPE
-    assert found["variants"][0]["kind"] == "original"
-    assert found["out"] == files["won.py"]
+    data = json.loads(Path(files["found.json"]).read_text())
+    assert data["schema"] == "solkit.evolve/1"
+    assert data["shape"] == SHAPE
+    assert data["variants"][0]["kind"] == "original"
+    assert data["out"] == files["won.py"]
     assert "Lineage" in Path(files["page.html"]).read_text()
 
 
 def test_the_winner_is_written_with_its_parameters_as_defaults(told):
     _, files = told
-    found = json.loads(Path(files["found.json"]).read_text())
+    data = json.loads(Path(files["found.json"]).read_text())
     text = Path(files["won.py"]).read_text()
-    assert found["best"]["id"] == found["variants"][0]["id"]  # the original, with other parameters
+    assert data["best"]["id"] == data["variants"][0]["id"]  # the original, with other parameters
     assert text == with_params(
-        (FOLDER / "three_pass.py").read_text(), "kernel", found["best"]["params"]
+        (FOLDER / "three_pass.py").read_text(), "kernel", data["best"]["params"]
     )
     assert text != (FOLDER / "three_pass.py").read_text()
 
 
-def kept(tmp_path, given, source):
+def kept(tmp_path, text, source):
     """What is written of a search that found nothing faster."""
     file, out = tmp_path / "given.py", tmp_path / "out.py"
-    file.write_text(given)
+    file.write_text(text)
     own = TimedParams({"BLOCK": 2}, 1.0)
     bred = Bred(Variant(variant_id(source), source))
-    found = Evolved(
+    evolved = Evolved(
         *(str(file), "p", {}, "h100-sxm", 0.5, own, bred.variant.id, own, TuneVerdict.KEEP, None),
         *((bred,), 0, 1, 0, 1.0, Stopped.EXHAUSTED),
     )
-    told = _write_winner(found, str(file), None, str(out))
-    return out.read_text() if told.out else None
+    winner = _write_winner(evolved, str(file), None, str(out))
+    return out.read_text() if winner.out else None
 
 
 def test_of_a_reference_alone_what_torch_compile_would_run_is_written(tmp_path):

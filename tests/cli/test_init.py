@@ -56,4 +56,4 @@ def test_a_kernel_file_needs_nothing(tmp_path):
     code, out = run(tmp_path / "a.py")
     assert code == 0
     assert "nothing to do" in out
-    assert [each.name for each in tmp_path.iterdir()] == ["a.py"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.py"]

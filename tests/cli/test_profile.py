@@ -37,10 +37,10 @@ EVENTS = [
 def run(*arguments):
     out, err = io.StringIO(), io.StringIO()
     said = contextlib.redirect_stdout(out), contextlib.redirect_stderr(err)
-    with said[0], said[1], pytest.raises(SystemExit) as left:
+    with said[0], said[1], pytest.raises(SystemExit) as outcome:
         cli.app(["profile", *arguments])
     return types.SimpleNamespace(
-        exit_code=left.value.code or 0, stdout=out.getvalue(), stderr=err.getvalue()
+        exit_code=outcome.value.code or 0, stdout=out.getvalue(), stderr=err.getvalue()
     )
 
 
@@ -57,8 +57,8 @@ def test_a_trace_is_reported(trace, tmp_path):
     outcome = run(trace, "--device", "h100", "--json", str(out))
     assert outcome.exit_code == 0
     assert "relu\n    limited by dram · f32[4096, 4096]" in outcome.stdout
-    found = json.loads(out.read_text())
-    assert found["ops"][0]["gap"] == pytest.approx(100e-6 / (2 * 4 * 4096**2 / 3.35232e12))
+    data = json.loads(out.read_text())
+    assert data["ops"][0]["gap"] == pytest.approx(100e-6 / (2 * 4 * 4096**2 / 3.35232e12))
 
 
 def test_json_to_stdout_is_alone(trace):
@@ -71,7 +71,7 @@ def test_a_manifest_for_a_batch_is_written(trace, tmp_path):
     assert run(trace, "--device", "h100", "--manifest", str(out)).exit_code == 0
     (entry,) = manifest.read_manifest(out).kernels
     assert (entry.name, entry.path) == ("aten::relu", "")
-    assert [(each.calls, each.tensors) for each in entry.shapes] == [(1, ("f32[4096, 4096]",))]
+    assert [(shape.calls, shape.tensors) for shape in entry.shapes] == [(1, ("f32[4096, 4096]",))]
     trace_out = run(trace, "--trace-out", str(out), "--manifest", str(out))
     assert "--trace-out and --manifest both name" in trace_out.stderr
 

@@ -17,8 +17,8 @@ def space(tmp_path):
     def written(name, device, factor):
         rows = [[x, y, factor * (1 + abs(x - 8) + y)] for x in range(16) for y in (0, 1)]
         rows[3][-1] = None
-        told = {"kernel": "k", "device": device, "columns": ["X", "Y", "time_ms"], "rows": rows}
-        (tmp_path / name).write_text(json.dumps(told))
+        fields = {"kernel": "k", "device": device, "columns": ["X", "Y", "time_ms"], "rows": rows}
+        (tmp_path / name).write_text(json.dumps(fields))
         return str(tmp_path / name)
 
     return written

@@ -73,8 +73,8 @@ def test_a_server_leaves_no_folder_behind(tmp_path, command, number, code):
     text = ASKED if command == "mcp" else None
     process, line = begun(tmp_path, "-m", "solkit", *SERVERS[command], text=text)
     assert ("jsonrpc" if text else "SolKit serves") in line
-    found, stderr = ended(process, number)
-    assert found == code
+    result, stderr = ended(process, number)
+    assert result == code
     assert "Traceback" not in stderr
     assert not list((tmp_path / "temporary").iterdir())
 
@@ -83,8 +83,8 @@ def test_a_server_leaves_no_folder_behind(tmp_path, command, number, code):
 def test_ctrl_c_ends_training_without_a_word_of_its_workers(tmp_path):
     (tmp_path / "slow.py").write_text(TRAIN)
     process, line = begun(tmp_path, "slow.py")
-    found, stderr = ended(process, signal.SIGINT)
-    assert (found, stderr) == (130, "solkit: interrupted\n")
+    result, stderr = ended(process, signal.SIGINT)
+    assert (result, stderr) == (130, "solkit: interrupted\n")
     with pytest.raises(ProcessLookupError):
         os.kill(int(line), 0)
 

@@ -32,16 +32,16 @@ def recording(tmp_path_factory):
 
 
 def asked(recording, *options):
-    given = "--recorded", recording, "--gpu-seconds", "5"
-    return RUN.invoke(app, ["tune", "softmax/rows", *given, *options])
+    command = "--recorded", recording, "--gpu-seconds", "5"
+    return RUN.invoke(app, ["tune", "softmax/rows", *command, *options])
 
 
 def test_the_page_says_what_to_do(recording):
-    told = asked(recording)
-    assert told.exit_code == 0, told.output
-    assert "Use the best:" in told.stdout
-    assert "times as fast (95 %:" in told.stdout
-    assert "the budget is spent" in " ".join(told.stdout.split())
+    result = asked(recording)
+    assert result.exit_code == 0, result.output
+    assert "Use the best:" in result.stdout
+    assert "times as fast (95 %:" in result.stdout
+    assert "the budget is spent" in " ".join(result.stdout.split())
 
 
 @pytest.mark.slow
@@ -69,18 +69,18 @@ def test_the_versions_are_those_of_the_rows_not_this_machines(tmp_path):
 
 
 def test_json_alone_goes_to_stdout(recording):
-    told = asked(recording, "--json", "-", "--seed", "3")
-    found = json.loads(told.stdout)
-    assert found["schema"] == "solkit.tune/1"
-    assert found["shape"] == spaces.SHAPE
+    result = asked(recording, "--json", "-", "--seed", "3")
+    data = json.loads(result.stdout)
+    assert data["schema"] == "solkit.tune/1"
+    assert data["shape"] == spaces.SHAPE
 
 
 @pytest.mark.slow
 def test_a_log_is_resumed(recording, tmp_path):
     log = tmp_path / "tune.jsonl"
     first = json.loads(asked(recording, "--log", str(log), "--json", "-").stdout)
-    told = asked(recording, "--resume", str(log), "--json", "-", "--gpu-seconds", "8")
-    second = json.loads(told.stdout)
+    result = asked(recording, "--resume", str(log), "--json", "-", "--gpu-seconds", "8")
+    second = json.loads(result.stdout)
     assert second["measured"] > first["measured"]
     assert 7.5 <= second["gpu_s"] <= 8.2
     assert len(outcomelog.read(log).rows) >= second["measured"]
@@ -89,8 +89,8 @@ def test_a_log_is_resumed(recording, tmp_path):
 @pytest.mark.slow
 def test_a_plot_is_written(recording, tmp_path):
     pytest.importorskip("plotly")
-    told = asked(recording, "--plot", str(tmp_path / "it.html"))
-    assert told.exit_code == 0, told.output
+    result = asked(recording, "--plot", str(tmp_path / "it.html"))
+    assert result.exit_code == 0, result.output
     assert "best so far" in (tmp_path / "it.html").read_text()
 
 
@@ -107,28 +107,28 @@ def test_a_plot_is_written(recording, tmp_path):
     ],
 )
 def test_bad_input_is_named(recording, options, message):
-    told = asked(recording, *options)
-    assert told.exit_code == 2
-    assert message in told.stderr
+    result = asked(recording, *options)
+    assert result.exit_code == 2
+    assert message in result.stderr
 
 
 def test_nothing_runs(tmp_path):
     path = tmp_path / "failing.jsonl"
     with OutcomeLog(path) as log:
         log.append([spaces.failed(row) for row in spaces.recording()])
-    told = asked(str(path))
-    assert told.exit_code == 3
-    assert "fails: too much shared memory" in told.stdout
+    result = asked(str(path))
+    assert result.exit_code == 3
+    assert "fails: too much shared memory" in result.stdout
 
 
 def test_the_chosen_parameters_are_written_in_other_forms(recording, tmp_path):
     best, configs = tmp_path / "best.json", tmp_path / "configs.py"
-    told = asked(
+    result = asked(
         *(recording, "--json", "-", "--log", str(tmp_path / "log.jsonl")),
         *("--emit", f"best-config:{best}", "--emit", f"triton-autotune:{configs}"),
     )
-    assert told.exit_code == 0, told.output
-    chosen = json.loads(told.stdout)["params"]
+    assert result.exit_code == 0, result.output
+    chosen = json.loads(result.stdout)["params"]
     (entry,) = json.loads(best.read_text())["configs"]
     assert entry["params"] == chosen
     assert entry["verdict"] == "faster"
@@ -137,17 +137,17 @@ def test_the_chosen_parameters_are_written_in_other_forms(recording, tmp_path):
 
 def test_a_form_that_refuses_stops_no_other(recording, tmp_path):
     best = tmp_path / "best.json"
-    told = asked(recording, "--emit", f"vllm-moe:{tmp_path}", "--emit", f"best-config:{best}")
-    assert told.exit_code == 2
-    assert "vllm-moe needs E" in told.stderr
+    result = asked(recording, "--emit", f"vllm-moe:{tmp_path}", "--emit", f"best-config:{best}")
+    assert result.exit_code == 2
+    assert "vllm-moe needs E" in result.stderr
     assert best.exists()
 
 
 def test_an_unknown_form_is_told_before_the_work(recording):
-    told = asked(recording, "--emit", "toml:x")
-    assert told.exit_code == 2
-    assert told.stdout == ""
-    assert "unknown format 'toml'" in told.stderr
+    result = asked(recording, "--emit", "toml:x")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "unknown format 'toml'" in result.stderr
 
 
 @pytest.mark.slow
@@ -158,20 +158,20 @@ def test_a_database_gets_the_run_and_warms_the_next(recording, tmp_path):
     place = str(tmp_path / "db")
     first = asked(recording, "--database", place, "--log", str(tmp_path / "1.jsonl"), "--json", "-")
     assert first.exit_code == 0, first.output
-    told = json.loads(first.stdout)
-    (found,) = Database(place).findings()
-    assert found.confirmed
-    assert dict(found.chosen.params) == told["params"]
-    assert found.measured == told["measured"]
+    result = json.loads(first.stdout)
+    (results,) = Database(place).findings()
+    assert results.confirmed
+    assert dict(results.chosen.params) == result["params"]
+    assert results.measured == result["measured"]
     again = asked(
         *(recording, "--database", place, "--log", str(tmp_path / "2.jsonl"), "--json", "-"),
         *("--gpu-seconds", "2.5"),
     )
     second = json.loads(again.stdout)
-    assert second["params"] == told["params"]
+    assert second["params"] == result["params"]
     cold = json.loads(asked(recording, "--gpu-seconds", "2.5", "--json", "-").stdout)
-    assert cold["measured"] == second["measured"] < told["measured"]
+    assert cold["measured"] == second["measured"] < result["measured"]
     assert cold["best"]["time_ms"] > second["best"]["time_ms"]
     assert len(Database(place).findings()) == 2
-    told = asked(recording, "--database", place, "--gpu-seconds", "0.2", "--json", "-")
-    assert "the run has no log" in json.loads(told.stdout)["notes"][-1]
+    result = asked(recording, "--database", place, "--gpu-seconds", "0.2", "--json", "-")
+    assert "the run has no log" in json.loads(result.stdout)["notes"][-1]

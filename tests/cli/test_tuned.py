@@ -40,9 +40,9 @@ def tuned(folder, name, block, time_ms, difference):
 def test_runs_that_disagree_are_both_shown_and_one_is_marked(tmp_path, monkeypatch):
     first = tuned(tmp_path, "a", 256, 0.8, Difference.FASTER)
     second = tuned(tmp_path, "b", 512, 0.5, Difference.FASTER)
-    told = RUN.invoke(app, ["data", "tuned", str(tmp_path / "db")])
-    assert told.exit_code == 0, told.output
-    head, *lines = told.stdout.splitlines()
+    result = RUN.invoke(app, ["data", "tuned", str(tmp_path / "db")])
+    assert result.exit_code == 0, result.output
+    head, *lines = result.stdout.splitlines()
     assert head == ("softmax/whole_row at M=4096 N=1024 on h100-sxm, Triton 3.6.0, cold protocol")
     (worse,) = [line for line in lines if first in line]
     (better,) = [line for line in lines if second in line]
@@ -54,24 +54,24 @@ def test_runs_that_disagree_are_both_shown_and_one_is_marked(tmp_path, monkeypat
     )
     assert "2 configurations, 1.0 GPU s" in better
     monkeypatch.setenv(VARIABLE, str(tmp_path / "db"))
-    assert RUN.invoke(app, ["data", "tuned"]).stdout == told.stdout
+    assert RUN.invoke(app, ["data", "tuned"]).stdout == result.stdout
 
 
 def test_the_json_has_everything(tmp_path):
     tuned(tmp_path, "a", 256, 0.999, Difference.NOT_SHOWN)
-    told = RUN.invoke(app, ["data", "tuned", str(tmp_path / "db"), "--json", "-"])
-    (found,) = json.loads(told.stdout)["findings"]
-    assert (found["verdict"], found["confirmed"], found["taken"]) == ("keep", True, True)
-    assert found["incumbent"]["params"] == {"B": 64}
-    assert found["winner"]["params"] == {"B": 256}
-    assert (found["driver_version"], found["clock_mhz"]) == ("580.95", 1980.0)
-    assert (found["kernel_id"], found["protocol"]) == ("k", "cold")
+    result = RUN.invoke(app, ["data", "tuned", str(tmp_path / "db"), "--json", "-"])
+    (results,) = json.loads(result.stdout)["findings"]
+    assert (results["verdict"], results["confirmed"], results["taken"]) == ("keep", True, True)
+    assert results["incumbent"]["params"] == {"B": 64}
+    assert results["winner"]["params"] == {"B": 256}
+    assert (results["driver_version"], results["clock_mhz"]) == ("580.95", 1980.0)
+    assert (results["kernel_id"], results["protocol"]) == ("k", "cold")
     none = RUN.invoke(app, ["data", "tuned", str(tmp_path / "db"), "--shape", "M=1"])
     assert none.stdout == "nothing has been tuned yet\n"
 
 
 def test_a_folder_of_other_files_is_an_error(tmp_path):
     (tmp_path / "letter.txt").write_text("hello")
-    told = RUN.invoke(app, ["data", "tuned", str(tmp_path)])
-    assert told.exit_code == 2
-    assert "is not a store: it contains other files" in told.stderr
+    result = RUN.invoke(app, ["data", "tuned", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "is not a store: it contains other files" in result.stderr

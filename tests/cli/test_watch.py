@@ -57,44 +57,44 @@ def in_place(path, text):
 
 @pytest.mark.parametrize("save", [in_place, by_rename, in_two_steps, away_and_back])
 def test_a_save_counts_once_and_as_a_whole(kernel, save):
-    found = _saves.watch_saves([str(kernel)], POLL_S)
-    next(found)
+    results = _saves.watch_saves([str(kernel)], POLL_S)
+    next(results)
     saving = threading.Timer(3 * POLL_S, save, (kernel, "x = 2\n"))
     saving.start()
     before = time.time()
-    assert before < next(found) <= time.time()
+    assert before < next(results) <= time.time()
     assert kernel.read_text() == "x = 2\n"
     threading.Timer(20 * POLL_S, in_place, (kernel, "x = 3\n")).start()
-    next(found)
+    next(results)
     assert kernel.read_text() == "x = 3\n"  # nothing was left of the first save
 
 
 def test_a_save_while_a_page_is_made_is_not_missed(kernel):
-    found = _saves.watch_saves([str(kernel)], POLL_S)
-    next(found)
+    results = _saves.watch_saves([str(kernel)], POLL_S)
+    next(results)
     kernel.write_text("x = 22\n")
     start = time.monotonic()
-    next(found)
+    next(results)
     assert time.monotonic() - start < 1.0
 
 
 def test_sources_beside_the_kernel_are_watched_and_notes_are_not(kernel):
-    found = _saves.watch_saves([str(kernel)], POLL_S)
-    next(found)
+    results = _saves.watch_saves([str(kernel)], POLL_S)
+    next(results)
     (kernel.parent / "notes.txt").write_text("later")
     helper = kernel.parent / "helper.py"
     threading.Timer(10 * POLL_S, in_place, (helper, "y = 1\n")).start()
-    next(found)
+    next(results)
     assert helper.exists()
 
 
 def test_a_file_that_stays_empty_is_scored_all_the_same(kernel, monkeypatch):
     monkeypatch.setattr(_saves, "_EMPTY_S", 5 * POLL_S)
-    found = _saves.watch_saves([str(kernel)], POLL_S)
-    next(found)
+    results = _saves.watch_saves([str(kernel)], POLL_S)
+    next(results)
     kernel.write_text("")
     start = time.monotonic()
-    next(found)
+    next(results)
     assert time.monotonic() - start >= 5 * POLL_S  # an editor had time to write it
 
 
@@ -113,29 +113,29 @@ def pages(monkeypatch):
     """Watch a file that is saved as often as there are reports; what it is scored with."""
     from solkit import pipeline
 
-    asked = []
+    requests = []
 
     def show(*reports, arguments=()):
-        left = list(reports)
+        remaining_reports = list(reports)
 
         def saves(paths):
-            asked.append(paths)
-            while left:
+            requests.append(paths)
+            while remaining_reports:
                 yield time.time()
             raise KeyboardInterrupt
 
         def score(*args, **kwargs):
-            asked.append((args, kwargs))
-            found = left.pop(0)
-            if isinstance(found, Exception):
-                raise found
-            return found
+            requests.append((args, kwargs))
+            result = remaining_reports.pop(0)
+            if isinstance(result, Exception):
+                raise result
+            return result
 
         monkeypatch.setattr(_saves, "watch_saves", saves)
         monkeypatch.setattr(pipeline, "score", score)
         return solkit("watch", "softmax.py", "--device", "h100", *arguments)
 
-    return types.SimpleNamespace(show=show, asked=asked)
+    return types.SimpleNamespace(show=show, asked=requests)
 
 
 def slower():

@@ -41,7 +41,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path, before):
         path.write_text(before)
     with files_end_at(1000), pytest.raises(InputError, match=r"DESTINATION: cannot write .*out"):
         _base.write_destination(str(path), lambda: "x" * 5000, "DESTINATION")
-    there = {each.name: each.read_text() for each in tmp_path.iterdir()}
+    there = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert there == ({} if before is None else {"out.json": before})
 
 
@@ -55,7 +55,7 @@ def test_what_was_there_is_replaced(tmp_path):
     assert path.read_text() == "after\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o604
     assert link.is_symlink()
-    assert [each.name for each in path.parent.iterdir()] == ["out.json"]
+    assert [item.name for item in path.parent.iterdir()] == ["out.json"]
 
 
 def test_a_pipe_is_written_to_not_replaced(tmp_path):
@@ -84,10 +84,10 @@ def test_a_run_is_not_overwritten(tmp_path, count):
 
 def test_what_was_exported_before_is_overwritten(tmp_path):
     path = tmp_path / "tried.jsonl"
-    for told in (outcomelog.log_of_tried([ROW]), "{}", "\xff\n", ""):
-        path.write_text(told, encoding="latin-1")
+    for result in (outcomelog.log_of_tried([ROW]), "{}", "\xff\n", ""):
+        path.write_text(result, encoding="latin-1")
         _base.check_writable(str(path), "DESTINATION")
-        assert path.read_text(encoding="latin-1") == told  # which stays till there is another
+        assert path.read_text(encoding="latin-1") == result  # which stays till there is another
         _base.write_destination(str(path), lambda: "new", "DESTINATION")
         assert path.read_text() == "new\n"
 

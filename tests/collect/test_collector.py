@@ -60,15 +60,15 @@ def run(tmp_path, fakes_, kernels):
 
     def run(name="run.jsonl", after=(), per_cell=24, seconds=60.0, **options):
         path = tmp_path / name
-        earlier = [row for each in after for row in outcomelog.read(tmp_path / each).rows]
+        earlier = [row for item in after for row in outcomelog.read(tmp_path / item).rows]
         before = outcomelog.read(path).rows if path.exists() else ()
         limits = Limits(seconds, per_cell, options.pop("repeats", 0.05))
         tell = options.pop("lost", lambda _: None)
         ahead = fakes_[0]
         with OutcomeLog(path, resume=True) as log, TrustedBench(ahead, log, kernels, tell) as bench:
-            found = survey_kernels(kernels, ahead, tell)
-            known = [*earlier, *before]
-            run.progress = collect(found, bench, limits, known, log.run_id, **options)
+            results = survey_kernels(kernels, ahead, tell)
+            known_values = [*earlier, *before]
+            run.progress = collect(results, bench, limits, known_values, log.run_id, **options)
         return outcomelog.read(path).rows[len(before) :]
 
     run.folder = tmp_path
@@ -160,7 +160,7 @@ def test_later_ones_are_chosen_by_what_their_problem_lacks(run, fakes_, tmp_path
         log.append(rows)
     new = run(after=["earlier.jsonl"], per_cell=len(rows) + 8, repeats=0.0)
     cell = row.kernel_id, row.problem_id
-    chosen = [each.chosen_by for each in new if (each.kernel_id, each.problem_id) == cell]
+    chosen = [item.chosen_by for item in new if (item.kernel_id, item.problem_id) == cell]
     assert len(chosen) == 8
     assert chosen.count(NEAR_BEST) == near
 
@@ -189,8 +189,8 @@ def test_kernels_are_surveyed_while_others_compile(run, fakes_, monkeypatch):
         threading.Timer(0.1, late.set_result, [space(kernel).result()]).start()
         return late
 
-    def ordered(*given):
-        now = compiled(*given)
+    def ordered(*arguments):
+        now = compiled(*arguments)
         if second.done() and not first.done():
             first.set_result(now.result())
         return next(compilations, None) or now
@@ -404,15 +404,15 @@ def test_kernels_that_cannot_be_surveyed_are_told_and_the_others_go_on(run, fake
 def test_extensions_are_built_where_there_are_the_tools(fakes_, tmp_path, monkeypatch):
     (tmp_path / "c.py").write_text("from torch.utils import cpp_extension\n")
     (tmp_path / "d.py").write_text("# Triton\n")
-    kernels, told = select_kernels([str(tmp_path)]), []
+    kernels, results = select_kernels([str(tmp_path)]), []
 
     def names():
-        return {cell.name for cell in survey_kernels(kernels, fakes_[0], told.append) if cell}
+        return {cell.name for cell in survey_kernels(kernels, fakes_[0], results.append) if cell}
 
-    assert (names(), told) == ({"c", "d"}, [])
+    assert (names(), results) == ({"c", "d"}, [])
     monkeypatch.setattr(workloads.toolchain, "missing_tools", lambda _: "nvcc")
     assert names() == {"d"}
-    assert told == ["1 kernels in CUDA C++ are left out, as there is no nvcc"]
+    assert results == ["1 kernels in CUDA C++ are left out, as there is no nvcc"]
 
 
 def test_kernels_whose_extensions_build_hold_up_no_others(fakes_, tmp_path, monkeypatch):
@@ -425,8 +425,8 @@ def test_kernels_whose_extensions_build_hold_up_no_others(fakes_, tmp_path, monk
     monkeypatch.setattr(
         fakes_[0], "space", lambda k: built if k.name.startswith("builds") else space(k)
     )
-    found = survey_kernels(select_kernels([str(tmp_path)]), fakes_[0], lambda _: None)
-    seen = {cell.name for cell in itertools.islice(found, 20) if cell is not None}
+    kernels = survey_kernels(select_kernels([str(tmp_path)]), fakes_[0], lambda _: None)
+    seen = {cell.name for cell in itertools.islice(kernels, 20) if cell is not None}
     assert seen == {"a", "z"}
 
 
@@ -448,23 +448,23 @@ def test_the_next_of_a_kernel_is_chosen_when_the_last_ones_times_are_known(
 ):
     ahead, process = fakes_
     timed: list[int] = []
-    asked: list[int] = []
+    requests: list[int] = []
     answer, compile_ahead = process.outcomes, ahead.compiled
 
     def outcomes(handful):
         timed.append(len(handful.drafts))
         return answer(handful)
 
-    def compiled(*given):
-        asked.append(len(timed))
-        return compile_ahead(*given)
+    def compiled(*arguments):
+        requests.append(len(timed))
+        return compile_ahead(*arguments)
 
     monkeypatch.setattr(process, "outcomes", outcomes)
     monkeypatch.setattr(ahead, "compiled", compiled)
     rows = run()
-    assert len(asked) == 12  # four cells, three handfuls each
-    assert asked[:3] == [0, 0, 0]  # as many are compiled ahead
-    assert min(asked[4:]) > 0
+    assert len(requests) == 12  # four cells, three handfuls each
+    assert requests[:3] == [0, 0, 0]  # as many are compiled ahead
+    assert min(requests[4:]) > 0
     assert {row.chosen_by for row in rows[48:]} > {"near_best"}
 
 
@@ -500,17 +500,17 @@ def test_a_recorded_bench_is_driven_like_any_other():
 
 
 def test_a_replayed_search_looks_near_the_best():
-    asked = []
+    requests = []
 
     class Watched(RecordedBench):
         def submit(self, configurations):
-            asked.extend(configurations)
+            requests.extend(configurations)
             super().submit(configurations)
 
     bench = Watched(recording(), cores=1)
     collect(recorded_workloads(bench.recording), bench, Limits(1e6, per_cell=16))
-    assert {each.chosen_by for each in asked[:16]} == {"default", "latin_hypercube"}
-    near = [each.params["BLOCK"] for each in asked if each.chosen_by == NEAR_BEST]
+    assert {request.chosen_by for request in requests[:16]} == {"default", "latin_hypercube"}
+    near = [request.params["BLOCK"] for request in requests if request.chosen_by == NEAR_BEST]
     assert len(near) == 12  # three quarters of each cell's second handful
     assert sum(64 <= block <= 512 for block in near) >= 8  # the best is 256 of 16 to 8192
 

@@ -42,8 +42,8 @@ def test_each_configuration_comes_once_the_default_first():
 def test_a_configuration_that_is_there_twice_comes_once():
     twice = chooser([{"B": 64}, {"B": 64}, {"B": 128}, {"B": 64.0}], {"B": 64})
     assert len(twice) == 3
-    found = sorted((type(params["B"]).__name__, params["B"]) for params, _ in twice.spread(9))
-    assert found == [("float", 64.0), ("int", 64), ("int", 128)]
+    pairs = sorted((type(params["B"]).__name__, params["B"]) for params, _ in twice.spread(9))
+    assert pairs == [("float", 64.0), ("int", 64), ("int", 128)]
 
 
 def test_a_default_that_is_not_valid_is_left_out():
@@ -131,8 +131,8 @@ def test_what_is_expected_is_the_weighted_mean_of_what_is_known():
         log = {place: min(math.log(time_ms), 1.0) for place, time_ms in times.items()}
         return sum(weights[p] * log[p] for p in times) / sum(weights.values())
 
-    left = [(p["A"], p["B"]) for p in valid if (p["A"], p["B"]) not in times]
-    assert names(one.near(100)) == sorted(left, key=lambda place: expected(*place))
+    remaining_pairs = [(p["A"], p["B"]) for p in valid if (p["A"], p["B"]) not in times]
+    assert names(one.near(100)) == sorted(remaining_pairs, key=lambda place: expected(*place))
 
 
 def test_what_was_noted_is_not_tried_again_and_its_best_time_counts():
@@ -140,9 +140,9 @@ def test_what_was_noted_is_not_tried_again_and_its_best_time_counts():
     one.note(START, 5.0)
     one.note(START, 2.0)
     one.note({"BLOCK": 16, "SPLIT": 1, "EVICT": ""}, None)
-    left = names(one.spread(1000))
-    assert len(left) == len(VALID) - 2
-    assert (64, 2, "") not in left
+    remaining_names = names(one.spread(1000))
+    assert len(remaining_names) == len(VALID) - 2
+    assert (64, 2, "") not in remaining_names
 
 
 def test_a_failure_has_no_neighbours():

@@ -88,9 +88,9 @@ def refilled(tmp_path_factory):
     before = Store(folder / "before", create=True)
     before.add(ROWS, [SOURCE, INLINING])
     log, after = folder / "facts.jsonl", folder / "after"
-    told = data("refill", before.folder, "--out", log, "--workers", 1)
+    result = data("refill", before.folder, "--out", log, "--workers", 1)
     data("merge", after, before.folder, log)
-    return SimpleNamespace(before=before, log=log, told=told, after=Store(after))
+    return SimpleNamespace(before=before, log=log, told=result, after=Store(after))
 
 
 def test_rows_get_the_facts_of_their_configuration(refilled):
@@ -137,8 +137,8 @@ def test_what_was_refilled_is_not_looked_for_again(refilled, tmp_path):
     more.add([*ROWS, replace(ROW, sequence=7)], [SOURCE, INLINING])
     log = tmp_path / "facts.jsonl"
     log.write_bytes(refilled.log.read_bytes())
-    told = data("refill", more.folder, "--out", log)
-    assert "1 rows refilled; 5 had facts before" in told
+    result = data("refill", more.folder, "--out", log)
+    assert "1 rows refilled; 5 had facts before" in result
     before, now = outcomelog.read(refilled.log), outcomelog.read(log)
     assert now.facts == before.facts
     assert now.facts_of == {**before.facts_of, ("run", 7): before.facts_of["run", 1]}
@@ -167,8 +167,8 @@ def test_facts_of_an_older_version_are_found_again(refilled, tmp_path):
 @pytest.mark.slow
 def test_rows_whose_facts_are_of_this_version_are_left_alone(refilled, tmp_path):
     out = tmp_path / "none.jsonl"
-    told = data("refill", refilled.after.folder, "--out", out, code=2)
-    assert "0 rows refilled" in told
+    result = data("refill", refilled.after.folder, "--out", out, code=2)
+    assert "0 rows refilled" in result
 
 
 @pytest.mark.slow
@@ -198,14 +198,14 @@ def test_cuda_that_is_lowered_gets_compiled_facts(tmp_path):
     )
 
     def groups(rows, depth):
-        asked = [replace(each, sequence=place) for place, each in enumerate(rows)]
-        found = group_rows(asked, [SOURCE, source], tmp_path, Progress(), depth=depth)
-        return {(each.facts_id, each.depth) for each in found}
+        requests = [replace(row, sequence=place) for place, row in enumerate(rows)]
+        results = group_rows(requests, [SOURCE, source], tmp_path, Progress(), depth=depth)
+        return {(result.facts_id, result.depth) for result in results}
 
     assert groups([row], Depth.LOWERED) == groups([row], Depth.COMPILED)
     assert {depth for _, depth in groups([row, ROW], Depth.LOWERED)} == {
         Depth.COMPILED,
         Depth.LOWERED,
     }
-    ((known, _),) = groups([row], Depth.COMPILED)
-    assert groups([replace(row, facts_id=known)], Depth.LOWERED) == set()
+    ((known_group, _),) = groups([row], Depth.COMPILED)
+    assert groups([replace(row, facts_id=known_group)], Depth.LOWERED) == set()

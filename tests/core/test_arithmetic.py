@@ -23,9 +23,9 @@ def test_conditions_mean_what_they_do_in_python(text):
     read = Expression.read(text)
     assert set(read.names) == {"x", "y"}
     points = [{"x": x, "y": y} for x, y in itertools.product((1, 7, 32, 128), (1, 2, 4, 8))]
-    told = [read.value(point) for point in points]
-    assert told == [eval(text, {}, point) for point in points]
-    assert len(set(told)) == 2
+    values = [read.value(point) for point in points]
+    assert values == [eval(text, {}, point) for point in points]
+    assert len(set(values)) == 2
 
 
 @pytest.mark.parametrize(

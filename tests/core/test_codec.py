@@ -70,14 +70,14 @@ def test_every_field_has_a_line_in_the_docstring():
             if line.startswith("        ") and ":" in line
             for name in line.split(":")[0].split(",")
         }
-        assert {each.name for each in fields(form)} <= named
+        assert {field.name for field in fields(form)} <= named
 
 
 def test_columns_that_others_rely_on_keep_their_names():
     kept = (
         "kernel_id family kind origin problem_id device params time_ms bound_ms verdict clock_mhz"
     )
-    assert set(kept.split()) <= {each.name for each in fields(Outcome)}
+    assert set(kept.split()) <= {field.name for field in fields(Outcome)}
 
 
 def test_what_is_as_by_default_is_left_out_of_json():
@@ -93,8 +93,8 @@ def test_times_are_kept_in_utc():
 
 
 def test_numbers_that_json_lacks_become_words():
-    told = to_json(replace(BARE, max_error=math.nan, params={"x": -math.inf}))
-    assert (told["max_error"], told["params"]) == ("NaN", {"x": "-Infinity"})
+    result = to_json(replace(BARE, max_error=math.nan, params={"x": -math.inf}))
+    assert (result["max_error"], result["params"]) == ("NaN", {"x": "-Infinity"})
     assert math.isnan(through_json(replace(BARE, max_error=math.nan)).max_error)
 
 
@@ -118,11 +118,11 @@ def test_a_bad_field_is_named(change, message):
 
 
 def test_a_field_that_is_missing_is_named_and_an_unknown_one_passed_over():
-    told = to_json(BARE)
-    assert from_json(Outcome, {**told, "later": 1}) == BARE
-    del told["family"]
+    result = to_json(BARE)
+    assert from_json(Outcome, {**result, "later": 1}) == BARE
+    del result["family"]
     with pytest.raises(ValueError, match="family is missing"):
-        from_json(Outcome, told)
+        from_json(Outcome, result)
 
 
 def test_repeats_share_a_key_and_nothing_else_does():
@@ -135,7 +135,7 @@ def test_repeats_share_a_key_and_nothing_else_does():
         replace(BARE, kernel_id="l"),
         replace(BARE, problem_id="q"),
     ]
-    assert len({each.key for each in (BARE, *others)}) == 6
+    assert len({item.key for item in (BARE, *others)}) == 6
 
 
 def test_parameters_are_a_set_of_names_in_any_order():

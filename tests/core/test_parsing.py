@@ -49,10 +49,10 @@ def test_threads_parse_at_once():
 
     expected = ast.dump(ast.parse(TEXT))
     threads = [threading.Thread(target=parse) for _ in range(3)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert not faults
 
 

@@ -46,15 +46,15 @@ def test_legal_points_come_in_the_order_of_the_product():
 
 
 def test_a_constraint_is_asked_as_soon_as_its_parameters_are_known():
-    asked = []
+    requests = []
 
     def first(params):
-        asked.append(params["A"])
+        requests.append(params["A"])
         return params["A"] == 3
 
     space = Space({"A": range(5), "B": range(10**9)}).where("A == 3", first, ["A"])
     assert list(itertools.islice(space.walk(), 2)) == [{"A": 3, "B": 0}, {"A": 3, "B": 1}]
-    assert asked == [0, 1, 2, 3]
+    assert requests == [0, 1, 2, 3]
 
 
 def test_a_constraint_on_all_parameters_sees_all_of_them():

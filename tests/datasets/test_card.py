@@ -41,10 +41,10 @@ def store(tmp_path):
 
 
 def test_repeats_are_compared_between_runs(store):
-    found = card.compare_repeats(store.scan())
-    assert found.configurations == 3  # of changes 0, 1 and 2 %
-    assert found.median == pytest.approx(0.01)
-    assert found.p95 == pytest.approx(0.019)
+    results = card.compare_repeats(store.scan())
+    assert results.configurations == 3  # of changes 0, 1 and 2 %
+    assert results.median == pytest.approx(0.01)
+    assert results.p95 == pytest.approx(0.019)
 
 
 def test_repeats_within_a_run_are_none(tmp_path):

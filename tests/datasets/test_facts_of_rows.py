@@ -54,17 +54,19 @@ def old(tmp_path_factory):
 
 
 def keys(rows):
-    return [(each.run_id, each.sequence) for each in rows]
+    return [(row.run_id, row.sequence) for row in rows]
 
 
 def test_facts_are_stored_once_and_found_by_their_rows(store):
-    given = [row(0, "a"), row(1, "b"), row(2, "a", device="h200"), row(3, None)]
-    assert store.add(given, (), [facts("a"), facts("b"), facts("a")]) == Added(4, 0, 0, facts=2)
+    input_rows = [row(0, "a"), row(1, "b"), row(2, "a", device="h200"), row(3, None)]
+    assert store.add(input_rows, (), [facts("a"), facts("b"), facts("a")]) == Added(
+        4, 0, 0, facts=2
+    )
     assert store.add([row(4, "a")], (), [facts("a")]) == Added(1, 0, 0)
-    found = store.scan().join(store.facts(), left_on="facts_id", right_on="id", how="left")
-    told = dict(found.select("sequence", "text").collect().rows())
+    result = store.scan().join(store.facts(), left_on="facts_id", right_on="id", how="left")
+    fields = dict(result.select("sequence", "text").collect().rows())
     a, b = facts("a").text, facts("b").text
-    assert told == {0: a, 1: b, 2: a, 3: None, 4: a}
+    assert fields == {0: a, 1: b, 2: a, 3: None, 4: a}
     assert store.query("select count(*) from facts").item() == 2
 
 
@@ -90,9 +92,9 @@ def test_rows_of_both_versions_are_read_together(store, old):
     new = frame.filter(pl.col("run_id") == "run")
     assert new.rows() == [("run", "a", None)]
     assert frame.filter(pl.col("run_id") != "run")["launches"].min() >= 1
-    records = {(each.run_id, each.sequence): each for each in store.rows()}
+    records = {(row.run_id, row.sequence): row for row in store.rows()}
     assert records["run", 0] == row(0, "a")
-    assert {each.schema_version for each in records.values()} == {1, 2}
+    assert {record.schema_version for record in records.values()} == {1, 2}
 
 
 @pytest.mark.slow
@@ -127,23 +129,27 @@ def test_a_log_gives_facts_to_the_rows_of_others_when_they_are_merged(old, tmp_p
     log.append(facts=[facts("a")], facts_of={first: "a"})
     log.append(facts=[facts("b")], facts_of={second: "b", ("gone", 1): "b"})
     new = Store(tmp_path / "new", create=True)
-    left = "facts belong to 1 rows that are not here: merge them with these rows into a new store"
-    assert new.merge([old.folder, log.path]) == Added(FEW, 0, 0, (left,), 2)
-    told = new.scan().filter(pl.col("facts_id").is_not_null())
-    assert set(told.select("run_id", "sequence", "facts_id").collect().rows()) == {
+    remaining_text = (
+        "facts belong to 1 rows that are not here: merge them with these rows into a new store"
+    )
+    assert new.merge([old.folder, log.path]) == Added(FEW, 0, 0, (remaining_text,), 2)
+    result = new.scan().filter(pl.col("facts_id").is_not_null())
+    assert set(result.select("run_id", "sequence", "facts_id").collect().rows()) == {
         (*first, "a"),
         (*second, "b"),
     }
     assert verify_store(new).is_whole
     late = Store(tmp_path / "late", create=True)
     late.merge([old.folder])
-    known, _ = late.merge([old.folder, log.path]).faults
-    assert known.startswith(f"{FEW} rows are in {late.folder} already and were not given facts")
+    known_value, _ = late.merge([old.folder, log.path]).faults
+    assert known_value.startswith(
+        f"{FEW} rows are in {late.folder} already and were not given facts"
+    )
 
 
 def test_an_exported_set_holds_the_facts_of_its_rows_alone(store, tmp_path):
-    given = [row(0, "a"), row(1, "b", family="gemm"), row(2, "a"), row(3, None)]
-    store.add(given, (), [facts("a"), facts("b")])
+    input_rows = [row(0, "a"), row(1, "b", family="gemm"), row(2, "a"), row(3, None)]
+    store.add(input_rows, (), [facts("a"), facts("b")])
     text = card.export_set(store, tmp_path / "set", "Set", where="family = 'softmax'").read_text()
     assert "config_name: facts\n  data_files: facts/*.parquet" in text
     assert Store(tmp_path / "set").facts().collect().rows() == [("a", facts("a").text)]
@@ -158,9 +164,9 @@ def test_an_exported_set_keeps_facts_that_no_row_names(store, tmp_path):
 
 def test_facts_that_are_missing_or_no_json_are_told(store):
     store.add([row(0, "a"), row(1, "b")], (), [facts("a")])
-    found = verify_store(store)
-    assert found.is_whole
-    assert (found.facts, found.notes) == (1, ("1 of 2 facts that rows refer to are not here",))
+    result = verify_store(store)
+    assert result.is_whole
+    assert (result.facts, result.notes) == (1, ("1 of 2 facts that rows refer to are not here",))
     store.add((), (), [StoredFacts("b", "{")])
     (fault,) = verify_store(store).faults
     assert fault.startswith("facts b are not JSON")
@@ -185,7 +191,7 @@ def test_damaged_facts_are_told_and_the_rest_salvaged(store, tmp_path, monkeypat
 def test_an_exported_set_leaves_out_what_an_older_model_said_and_nothing_else(old, tmp_path):
     card.export_set(old, tmp_path / "set", "Old rows")
     before, after = (
-        each.scan().sort("run_id", "sequence").collect() for each in (old, Store(tmp_path / "set"))
+        item.scan().sort("run_id", "sequence").collect() for item in (old, Store(tmp_path / "set"))
     )
     demands = pl.col("launches").list.eval(pl.element().struct.field("demand").is_not_null())
     assert before.select(demands.list.all()).to_series().all()
@@ -200,7 +206,9 @@ def test_an_exported_set_leaves_out_what_an_older_model_said_and_nothing_else(ol
 
 def test_an_exported_set_leaves_out_unnamed_facts_of_older_versions(store, tmp_path):
     texts = {"named": 1, "old": 1, "lowered": FACTS_VERSION}
-    told = [StoredFacts(name, f'{{"version":{n},"launches":[]}}') for name, n in texts.items()]
-    store.add([row(0, "named")], (), told)
+    reported_facts = [
+        StoredFacts(name, f'{{"version":{n},"launches":[]}}') for name, n in texts.items()
+    ]
+    store.add([row(0, "named")], (), reported_facts)
     card.export_set(store, tmp_path / "set", "Some")
     assert Store(tmp_path / "set").facts().collect()["id"].to_list() == ["named", "lowered"]

@@ -178,20 +178,20 @@ TUNED = {
 }
 
 
-def written(path, told):
+def written(path, result):
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(told if isinstance(told, str) else json.dumps(told), encoding="utf-8")
+    path.write_text(result if isinstance(result, str) else json.dumps(result), encoding="utf-8")
     return path
 
 
 def lines(*records):
-    return "".join(json.dumps(each) + "\n" for each in records)
+    return "".join(json.dumps(record) + "\n" for record in records)
 
 
 def test_kernel_tuner_caches(tmp_path):
-    found = formats.read(written(tmp_path / "cache.json", KERNEL_TUNER))
-    assert found.faults == ()
-    first, crashed, uncompiled, old = found.rows
+    result = formats.read(written(tmp_path / "cache.json", KERNEL_TUNER))
+    assert result.faults == ()
+    first, crashed, uncompiled, old = result.rows
     assert (first.family, first.device) == ("convolution_kernel", "NVIDIA A100-PCIE-40GB")
     assert first.problem_id == "convolution_kernel/x=4096,y=2048"
     assert first.params == {"block_size_x": 16, "use_shmem": 0}
@@ -219,9 +219,9 @@ def test_a_kernel_tuner_cache_that_was_cut_in_an_entry_loses_that_one(tmp_path, 
     whole = formats.read(written(tmp_path / "whole.json", json.loads(text))).rows
     for end in range(start + 1, len(text) - 2):  # the last that lacks a bracket of that entry
         path = written(tmp_path / "cut.json", text[:end])
-        found = formats.read(path)
-        assert tuple(row.params for row in found.rows) == tuple(row.params for row in whole[:3])
-        (fault,) = found.faults
+        result = formats.read(path)
+        assert tuple(row.params for row in result.rows) == tuple(row.params for row in whole[:3])
+        (fault,) = result.faults
         assert fault.startswith(f"{path}: ")
         assert fault.endswith("is cut off or damaged")
     with pytest.raises(InputError, match="is cut off before its first entry"):
@@ -256,9 +256,9 @@ def test_damage_within_a_kernel_tuner_cache_costs_what_is_damaged_alone(tmp_path
     assert len(kept) == (5 if lost is None else 4)
     for still_open in (text.removesuffix("}}"), text):
         path = written(tmp_path / "damaged.json", still_open.replace(SECOND, damaged))
-        found = formats.read(path)
-        assert names(found.rows) == names(kept)
-        (fault,) = found.faults
+        result = formats.read(path)
+        assert names(result.rows) == names(kept)
+        (fault,) = result.faults
         assert fault.startswith(f"{path}: ")
         assert fault.endswith("is cut off or damaged")
 
@@ -266,14 +266,14 @@ def test_damage_within_a_kernel_tuner_cache_costs_what_is_damaged_alone(tmp_path
 def test_t4_comes_back_as_it_was(tmp_path):
     path = tmp_path / "convolution.T4.json.gz"
     path.write_bytes(gzip.compress(json.dumps(T4).encode()))
-    found = formats.read(path, labels=H100)
-    assert [row.verdict for row in found.rows] == [
+    result = formats.read(path, labels=H100)
+    assert [row.verdict for row in result.rows] == [
         Verdict.CORRECT, Verdict.CRASHED, Verdict.DOES_NOT_COMPILE, Verdict.TIMED_OUT,
         Verdict.WRONG, Verdict.NOT_MEASURED,
     ]  # fmt: skip
-    assert found.rows[0].time_ms == 3.8753279224038124
-    assert found.rows[0].family == "convolution"
-    assert_same_t4(json.loads(t4.dumps(found.rows)), T4)
+    assert result.rows[0].time_ms == 3.8753279224038124
+    assert result.rows[0].family == "convolution"
+    assert_same_t4(json.loads(t4.dumps(result.rows)), T4)
 
 
 def test_t4_comes_back_through_a_store(tmp_path):
@@ -281,17 +281,17 @@ def test_t4_comes_back_through_a_store(tmp_path):
     pytest.importorskip("pyarrow")
     from solkit.datasets.store import Store
 
-    given = Document(REAL_T4).json if REAL_T4.is_file() else T4
+    inputs = Document(REAL_T4).json if REAL_T4.is_file() else T4
     store = Store(tmp_path / "store", create=True)
-    store.add(formats.read(written(tmp_path / "x.json", given), labels=H100).rows)
-    told = json.loads(t4.dumps(store.rows()))
-    assert_same_t4(by_configuration(told), by_configuration(given))  # a store has its own order
+    store.add(formats.read(written(tmp_path / "x.json", inputs), labels=H100).rows)
+    data = json.loads(t4.dumps(store.rows()))
+    assert_same_t4(by_configuration(data), by_configuration(inputs))  # a store has its own order
 
 
-def by_configuration(told):
+def by_configuration(result):
     return {
-        **told,
-        "results": sorted(told["results"], key=lambda each: canonical(each["configuration"])),
+        **result,
+        "results": sorted(result["results"], key=lambda item: canonical(item["configuration"])),
     }
 
 
@@ -302,28 +302,28 @@ def assert_same_t4(got, want):
         want[name] for name in got if name != "results"
     ]
     for one, other in zip(got["results"], want["results"], strict=True):
-        told, expected = dict(one["times"]), dict(other["times"])
-        assert told.pop("compilation", 0) == pytest.approx(expected.pop("compilation", 0), 1e-15)
+        fields, expected = dict(one["times"]), dict(other["times"])
+        assert fields.pop("compilation", 0) == pytest.approx(expected.pop("compilation", 0), 1e-15)
         stamps = [
-            datetime.fromisoformat(each["timestamp"].ljust(32, " ")[:19]) for each in (one, other)
+            datetime.fromisoformat(item["timestamp"].ljust(32, " ")[:19]) for item in (one, other)
         ]
         assert stamps[0] == stamps[1]
-        assert {**one, "times": told, "timestamp": ""} == {
+        assert {**one, "times": fields, "timestamp": ""} == {
             **other, "times": expected, "timestamp": "",
         }  # fmt: skip
 
 
 def test_other_rows_as_t4(tmp_path):
-    found = formats.read(written(tmp_path / "cache.json", KERNEL_TUNER))
-    told = json.loads(t4.dumps(found.rows))
-    assert told["schema_version"] == "1.0.0"
-    assert [each["invalidity"] for each in told["results"]] == [
+    result = formats.read(written(tmp_path / "cache.json", KERNEL_TUNER))
+    data = json.loads(t4.dumps(result.rows))
+    assert data["schema_version"] == "1.0.0"
+    assert [item["invalidity"] for item in data["results"]] == [
         "correct", "runtime", "compile", "runtime",
     ]  # fmt: skip
-    first = told["results"][0]
+    first = data["results"][0]
     assert first["measurements"] == [{"name": "time", "value": 3.5, "unit": "ms"}]
     assert first["times"] == {"compilation": 900.0, "runtimes": [3.5, 3.25, 3.75]}
-    assert (first["correctness"], told["results"][1]["correctness"]) == (1, 0)
+    assert (first["correctness"], data["results"][1]["correctness"]) == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -345,8 +345,8 @@ def test_other_rows_as_t4(tmp_path):
 )
 def test_only_a_time_that_counts_is_a_time_to_t4(tmp_path, verdict, invalidity):
     row = formats.read(written(tmp_path / "cache.json", KERNEL_TUNER)).rows[0]
-    told = t4.dumps([replace(row, origin="triton_autotune", verdict=Verdict(verdict))])
-    (result,) = json.loads(told)["results"]
+    text = t4.dumps([replace(row, origin="triton_autotune", verdict=Verdict(verdict))])
+    (result,) = json.loads(text)["results"]
     assert (result["invalidity"], result["correctness"]) == (invalidity, invalidity == "correct")
     value = 3.5 if invalidity == "correct" else verdict
     assert result["measurements"] == [{"name": "time", "value": value, "unit": "ms"}]
@@ -371,8 +371,8 @@ def test_t4_is_told_of_no_configuration_that_nothing_was_found_out_about(tmp_pat
         message="OSError: No space left on device",
     )  # fmt: skip
     untimed = formats.read(written(tmp_path / "out.txt", AUTOTUNE_LOG), labels=H100).rows
-    told = json.loads(t4.dumps([failed, *untimed, rows[-1]]))["results"]
-    assert [(each["configuration"], each["invalidity"]) for each in told] == [
+    results = json.loads(t4.dumps([failed, *untimed, rows[-1]]))["results"]
+    assert [(result["configuration"], result["invalidity"]) for result in results] == [
         ({"BLOCK": 128, "HINT": "none", "num_warps": 8, "num_ctas": 1, "num_stages": 2}, "compile"),
         ({"block_size_x": 99, "use_shmem": 1}, "constraints"),
     ]
@@ -380,15 +380,15 @@ def test_t4_is_told_of_no_configuration_that_nothing_was_found_out_about(tmp_pat
 
 def test_what_t4_calls_excluded_stays_so_though_it_has_a_time(tmp_path):
     result = {**T4["results"][-1], "measurements": [{"name": "time", "value": 1e9, "unit": ""}]}
-    found = formats.read(written(tmp_path / "a.json", {**T4, "results": [result]}), labels=H100)
-    (again,) = json.loads(t4.dumps(found.rows))["results"]
+    results = formats.read(written(tmp_path / "a.json", {**T4, "results": [result]}), labels=H100)
+    (again,) = json.loads(t4.dumps(results.rows))["results"]
     assert (again["invalidity"], again["measurements"]) == ("constraints", result["measurements"])
 
 
 def test_tritons_autotune_cache(tmp_path):
     path = written(tmp_path / "matmul.autotune.json", AUTOTUNE_JSON)
-    found = formats.read(path, labels=Labels("h200", "gemm", "matmul"))
-    best, failed = found.rows
+    result = formats.read(path, labels=Labels("h200", "gemm", "matmul"))
+    best, failed = result.rows
     assert (best.family, best.kind, best.device) == ("gemm", "matmul", "h200")
     assert (best.entry_point, best.dtypes) == ("matmul", ("float16", "float32"))
     assert best.shape == {"key0": 4096, "key1": 1000}
@@ -400,12 +400,12 @@ def test_tritons_autotune_cache(tmp_path):
     assert best.extra == {"quantiles_ms": [0.5, 0.4375, 0.625]}
     assert (failed.time_ms, failed.verdict) == (None, Verdict.DOES_NOT_COMPILE)
     assert failed.params["maxnreg"] == 128
-    assert found.faults == (f"{path}: config 2: 'kwargs' is missing",)
+    assert result.faults == (f"{path}: config 2: 'kwargs' is missing",)
 
 
 def test_tritons_autotune_log(tmp_path):
-    found = formats.read(written(tmp_path / "out.txt", AUTOTUNE_LOG), labels=H100)
-    best, failed, softmax, norm = found.rows
+    result = formats.read(written(tmp_path / "out.txt", AUTOTUNE_LOG), labels=H100)
+    best, failed, softmax, norm = result.rows
     assert best.params == {
         "BLOCK": 64, "HINT": "a, b", "num_warps": 4, "num_ctas": 1, "num_stages": 2,
     }  # fmt: skip
@@ -415,8 +415,8 @@ def test_tritons_autotune_log(tmp_path):
     assert failed.message == "out of resource: shared memory"
     assert (softmax.family, softmax.params) == ("softmax", {"num_warps": 1})
     assert (norm.family, norm.shape, norm.chosen_by) == ("norm", {"key0": 8}, "tuned")
-    assert {row.time_ms for row in found.rows} == {None}
-    assert found.faults == ()
+    assert {row.time_ms for row in result.rows} == {None}
+    assert result.faults == ()
 
 
 def test_a_tuning_that_is_not_finished_is_left_out_until_it_is(tmp_path):
@@ -447,26 +447,26 @@ def test_tritons_own_classes_write_what_is_read(tmp_path):
         f"finished after 0.50s,\nbest config selected: {config};\n"
     )
     expected = {"BLOCK": 64, "num_warps": 8, "num_stages": 2, "num_ctas": 1}
-    for name, told in (("matmul.autotune.json", cache), ("out.txt", log)):
-        (row,) = formats.read(written(tmp_path / name, told), labels=H100).rows
+    for name, result in (("matmul.autotune.json", cache), ("out.txt", log)):
+        (row,) = formats.read(written(tmp_path / name, result), labels=H100).rows
         assert row.params == expected
 
 
 def test_helions_older_log(tmp_path):
     path = written(tmp_path / "add.csv", HELION_OLD)
-    found = formats.read(path, labels=H100)
-    first, timeout, error = found.rows
+    result = formats.read(path, labels=H100)
+    first, timeout, error = result.rows
     assert first.params == {"block_sizes": [32, 32], "num_warps": 4, "indexing": "pointer"}
     assert (first.time_ms, first.compile_s, first.verdict) == (1.25, 0.4, Verdict.CORRECT)
     assert (first.family, first.extra["generation"]) == ("add", "0")
     assert (timeout.verdict, error.verdict) == (Verdict.TIMED_OUT, Verdict.CRASHED)
-    assert found.faults == (f"{path}: line 6: no configuration: \"os.system('x')\"",)
+    assert result.faults == (f"{path}: line 6: no configuration: \"os.system('x')\"",)
 
 
 def test_helions_newer_log_and_what_lies_beside_it(tmp_path):
     written(tmp_path / "tune.meta.jsonl", lines(HELION_META))
-    found = formats.read(written(tmp_path / "tune.csv", HELION_NEW))
-    (row,), (source,) = found.rows, found.sources
+    result = formats.read(written(tmp_path / "tune.csv", HELION_NEW))
+    (row,), (source,) = result.rows, result.sources
     assert (row.family, row.device, row.shape) == ("add", "NVIDIA H200", {"inputs": "(4096,)"})
     assert (source.text, row.source_sha256) == ("def add(): ...", source.sha256)
     assert (row.torch_version, row.cuda_version) == ("2.13", "13.0")
@@ -478,10 +478,10 @@ def test_a_line_that_was_cut_off_beside_helions_log_is_named(tmp_path):
     other = HELION_NEW.splitlines()[1].replace("r1", "r2", 1)
     path = written(tmp_path / "tune.csv", HELION_NEW + other + "\n")
     cut = f"{beside}: line 2: is cut off or damaged"
-    found = formats.read(path)
-    assert [row.device for row in found.rows] == ["NVIDIA H200"]
-    assert found.faults[0] == cut
-    assert found.faults[1].startswith(f"{path}: line 3: does not say which GPU it is about")
+    result = formats.read(path)
+    assert [row.device for row in result.rows] == ["NVIDIA H200"]
+    assert result.faults[0] == cut
+    assert result.faults[1].startswith(f"{path}: line 3: does not say which GPU it is about")
     labelled = formats.read(path, labels=H100)
     assert (len(labelled.rows), labelled.faults) == (2, (cut,))
     written(beside, '{"run_id": "r1", "hard')
@@ -493,52 +493,52 @@ def test_a_line_that_was_cut_off_beside_helions_log_is_named(tmp_path):
 
 
 def test_flashinfer_bench_traces(tmp_path):
-    told = lines(
+    reported_lines = lines(
         bench_trace("PASSED", PERFORMANCE, ERRORS, hardware="NVIDIA_H100"),
         bench_trace("RUNTIME_ERROR", device="NVIDIA B200"),
         {"definition": "gemm_n4096", "workload": {"axes": {}}, "solution": None},
         bench_trace("SOMETHING", hardware="x"),
     )
-    path = written(tmp_path / "traces.jsonl", told + "{cut")
-    found = formats.read(path)
-    good, bad = found.rows
-    assert {row.origin for row in found.rows} == {"flashinfer_bench"}
+    path = written(tmp_path / "traces.jsonl", reported_lines + "{cut")
+    result = formats.read(path)
+    good, bad = result.rows
+    assert {row.origin for row in result.rows} == {"flashinfer_bench"}
     assert (good.problem_id, good.implementation) == ("gemm_n4096/M=256", "triton_v1")
     assert (good.time_ms, good.reference_ms, good.max_error) == (0.5, 0.25, 0.125)
     assert (good.device, good.torch_version) == ("NVIDIA_H100", "2.7.1")
     assert good.created == datetime(2025, 7, 22, 12, 54, 53, 121350, timezone.utc)
     assert (bad.verdict, bad.device) == (Verdict.CRASHED, "NVIDIA B200")
     assert bad.message == "RUNTIME_ERROR: told"
-    assert found.faults == (
+    assert result.faults == (
         f"{path}: line 4: 'SOMETHING' is missing",
         f"{path}: line 5: is not JSON",
     )
 
 
 def test_sol_execbench_traces(tmp_path):
-    told = lines(
+    reported_lines = lines(
         bench_trace("PASSED", PERFORMANCE, {**ERRORS, "has_nan": False}, hardware="NVIDIA B200"),
         bench_trace("REWARD_HACK", hardware="NVIDIA B200"),
     )
-    found = formats.read(written(tmp_path / "traces.jsonl", told))
-    assert [row.verdict for row in found.rows] == [Verdict.CORRECT, Verdict.CHEATING]
-    assert {row.origin for row in found.rows} == {"sol_execbench"}
+    result = formats.read(written(tmp_path / "traces.jsonl", reported_lines))
+    assert [row.verdict for row in result.rows] == [Verdict.CORRECT, Verdict.CHEATING]
+    assert {row.origin for row in result.rows} == {"sol_execbench"}
 
 
 def test_kernelbench_results(tmp_path):
     path = written(tmp_path / "my_level2_run" / "eval_results.json", KERNELBENCH)
-    found = formats.read(path)
-    assert [row.verdict for row in found.rows] == [
+    result = formats.read(path)
+    assert [row.verdict for row in result.rows] == [
         Verdict.CORRECT, Verdict.WRONG, Verdict.CRASHED, Verdict.DOES_NOT_COMPILE,
     ]  # fmt: skip
-    first = found.rows[0]
+    first = result.rows[0]
     assert (first.problem_id, first.time_ms) == ("kernelbench/level=2,problem=23", 1.5)
     assert first.implementation == "my_level2_run/problem_23_sample_0"
-    assert [row.time_ms for row in found.rows[1:]] == [None] * 3
-    assert [row.message for row in found.rows[1:]] == [
+    assert [row.time_ms for row in result.rows[1:]] == [None] * 3
+    assert [row.message for row in result.rows[1:]] == [
         "correctness_issue: off", "runtime_error: boom", "compilation_error: no",
     ]  # fmt: skip
-    assert len({row.kernel_id for row in found.rows}) == 4
+    assert len({row.kernel_id for row in result.rows}) == 4
 
 
 @pytest.mark.parametrize(
@@ -567,8 +567,8 @@ def test_kernelbench_results(tmp_path):
     ],
 )
 def test_tuned_configurations(tmp_path, name, origin, problem):
-    found = formats.read(written(tmp_path / name, TUNED))
-    first, second = found.rows
+    result = formats.read(written(tmp_path / name, TUNED))
+    first, second = result.rows
     assert (first.origin, first.problem_id) == (origin, problem)
     assert first.params == TUNED["1"]
     assert second.shape["M"] == 4096
@@ -645,9 +645,9 @@ def test_files_that_begin_alike_lose_no_rows(tmp_path, name):
 
 
 def test_rows_of_a_file_that_are_equal_are_kept_apart(tmp_path):
-    told = {**T4, "results": [T4["results"][0]] * 3}
-    thrice = formats.read(written(tmp_path / "a.json", told), labels=H100).rows
-    once = formats.read(written(tmp_path / "a.json", {**T4, "results": told["results"][:1]}),
+    fields = {**T4, "results": [T4["results"][0]] * 3}
+    thrice = formats.read(written(tmp_path / "a.json", fields), labels=H100).rows
+    once = formats.read(written(tmp_path / "a.json", {**T4, "results": fields["results"][:1]}),
                         labels=H100).rows  # fmt: skip
     assert len(set(names(thrice))) == 3
     assert names(thrice)[:1] == names(once)
@@ -655,8 +655,8 @@ def test_rows_of_a_file_that_are_equal_are_kept_apart(tmp_path):
 
 def test_attempts_that_differ_in_their_time_of_day_alone_are_two(tmp_path):
     later = {**T4["results"][1], "timestamp": "2023-12-23 01:00:00+00:00"}
-    told = {**T4, "results": [T4["results"][1], later]}
-    rows = formats.read(written(tmp_path / "a.json", told), labels=H100).rows
+    fields = {**T4, "results": [T4["results"][1], later]}
+    rows = formats.read(written(tmp_path / "a.json", fields), labels=H100).rows
     assert [row.run_id for row in rows] == ["t4-20231222", "t4-20231223"]
 
 
@@ -670,8 +670,8 @@ def test_attempts_that_differ_in_their_time_of_day_alone_are_two(tmp_path):
 )
 def test_labels_tell_rows_apart_where_the_file_does_not(tmp_path, labels, same):
     path = written(tmp_path / "a.json", KERNEL_TUNER)
-    found = formats.read(path, labels=labels).rows
-    assert (names(found) == names(formats.read(path).rows)) is same
+    results = formats.read(path, labels=labels).rows
+    assert (names(results) == names(formats.read(path).rows)) is same
 
 
 def test_two_gpus_that_only_the_user_tells_apart_are_two(tmp_path):
@@ -681,29 +681,31 @@ def test_two_gpus_that_only_the_user_tells_apart_are_two(tmp_path):
 
 
 def test_what_ends_a_line_elsewhere_may_stand_in_json(tmp_path):
-    told = bench_trace("RUNTIME_ERROR", hardware="x")
-    told["evaluation"]["log"] = "one\u2028two\x85three"
-    path = written(tmp_path / "a.jsonl", json.dumps(told, ensure_ascii=False) + "\r\n")
-    found = formats.read(path)
-    assert [row.message for row in found.rows] == ["RUNTIME_ERROR: one\u2028two\x85three"]
-    assert found.faults == ()
+    reported_bench_trace = bench_trace("RUNTIME_ERROR", hardware="x")
+    reported_bench_trace["evaluation"]["log"] = "one\u2028two\x85three"
+    path = written(
+        tmp_path / "a.jsonl", json.dumps(reported_bench_trace, ensure_ascii=False) + "\r\n"
+    )
+    result = formats.read(path)
+    assert [row.message for row in result.rows] == ["RUNTIME_ERROR: one\u2028two\x85three"]
+    assert result.faults == ()
 
 
 def test_a_file_of_which_nothing_can_be_taken_says_why(tmp_path):
     """What `solkit data import` fails on."""
-    told = lines(
+    reported_lines = lines(
         {"schema": "solkit.run/2"}, {"row": {"verdict": "fine"}}, {"row": {"device": None}}
     )
-    found = formats.read(written(tmp_path / "a.jsonl", told))
-    assert (found.rows, len(found.faults)) == ((), 3)
+    result = formats.read(written(tmp_path / "a.jsonl", reported_lines))
+    assert (result.rows, len(result.faults)) == ((), 3)
 
 
 def test_a_value_of_another_type_costs_its_own_row(tmp_path):
     cache = {**KERNEL_TUNER["cache"]}
     cache["16,0"] = {**cache["16,0"], "times": ["fast"]}
-    found = formats.read(written(tmp_path / "a.json", {**KERNEL_TUNER, "cache": cache}))
-    assert len(found.rows) == 3
-    assert found.faults == (f"{tmp_path}/a.json: 16,0: samples_ms: expected a number, not 'fast'",)
+    result = formats.read(written(tmp_path / "a.json", {**KERNEL_TUNER, "cache": cache}))
+    assert len(result.rows) == 3
+    assert result.faults == (f"{tmp_path}/a.json: 16,0: samples_ms: expected a number, not 'fast'",)
 
 
 def test_what_the_user_says_comes_before_what_a_file_does(tmp_path):
@@ -726,9 +728,9 @@ def test_brute_forced_spaces_in_columns(tmp_path):
     assert (failed.params, failed.time_ms, failed.verdict) == ({"B": 32}, None, Verdict.CRASHED)
     assert failed.message == "It failed to compile or to run."
     short = written(tmp_path / "short.json", {**COLUMNS, "rows": [[16], [32, 1.5]]})
-    found = formats.read(short)
-    assert [row.params["B"] for row in found.rows] == [32]
-    assert "row 0" in found.faults[0]
+    result = formats.read(short)
+    assert [row.params["B"] for row in result.rows] == [32]
+    assert "row 0" in result.faults[0]
 
 
 SAMPLES = {
@@ -790,8 +792,8 @@ def test_a_file_of_another_name_has_the_same_rows(tmp_path, name):
     assert undated(rows) == undated(others)
 
 
-def rows_under(folder, one, other, told):
-    return [formats.read(written(folder / each, told), labels=H100).rows for each in (one, other)]
+def rows_under(folder, one, other, result):
+    return [formats.read(written(folder / item, result), labels=H100).rows for item in (one, other)]
 
 
 def undated(rows):
@@ -830,8 +832,8 @@ def test_what_the_path_alone_tells_is_what_rows_are_of(tmp_path, name, other):
 
 @pytest.mark.parametrize("name", sorted(FORMATS.keys() - {"run"}))  # which numbers its rows itself
 def test_a_file_that_is_gzipped_or_elsewhere_has_the_same_rows(tmp_path, name):
-    file, told = SAMPLES[name]
-    path = written(tmp_path / "one" / "run" / file, told)
+    file, result = SAMPLES[name]
+    path = written(tmp_path / "one" / "run" / file, result)
     rows = formats.read(path, labels=H100).rows
     zipped = tmp_path / "two" / "run" / f"{file}.gz"
     zipped.parent.mkdir(parents=True)
@@ -843,14 +845,14 @@ def test_a_file_that_is_gzipped_or_elsewhere_has_the_same_rows(tmp_path, name):
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_file_is_recognised_by_its_format_alone(tmp_path, name):
     path = written(tmp_path / SAMPLES[name][0], SAMPLES[name][1])
-    assert [each for each, form in FORMATS.items() if form.recognises(Document(path))] == [name]
+    assert [item for item, form in FORMATS.items() if form.recognises(Document(path))] == [name]
 
 
 @pytest.mark.quick("{}-helion")
 @pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("told", ["", "[]", "{}", "null", '{"results": 5}', "{cut", "a\nb"])
-def test_a_file_of_something_else_is_said_to_be(tmp_path, name, told):
-    path = written(tmp_path / "x.json", told)
+@pytest.mark.parametrize("message", ["", "[]", "{}", "null", '{"results": 5}', "{cut", "a\nb"])
+def test_a_file_of_something_else_is_said_to_be(tmp_path, name, message):
+    path = written(tmp_path / "x.json", message)
     with pytest.raises(InputError, match="has no known format; with --format, choose one of: run"):
         formats.read(path)
     with contextlib.suppress(InputError):
@@ -878,9 +880,9 @@ def test_products_of_others_have_their_sizes_and_bring_their_problem(tmp_path):
     assert row.shape == {"operator": "linear", "B": 1, "M": 512, "K": 2048, "N": 256}
     assert (row.time_ms, row.extra["runs"]) == (1.5, "reference")
     for name in ("liger_kernel", "aiter", "neusight"):
-        found = formats.read(written(tmp_path / SAMPLES[name][0], SAMPLES[name][1]), labels=H100)
-        texts = {source.sha256: source.text for source in found.sources}
-        assert "def reference(" in texts[found.rows[0].problem_sha256]
+        result = formats.read(written(tmp_path / SAMPLES[name][0], SAMPLES[name][1]), labels=H100)
+        texts = {source.sha256: source.text for source in result.sources}
+        assert "def reference(" in texts[result.rows[0].problem_sha256]
 
 
 @pytest.mark.parametrize(
@@ -1032,7 +1034,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(InputError, match=r"cannot read .*x\.gz"):
         formats.read(tmp_path / "x.gz")
     whole = gzip.compress(json.dumps(KERNEL_TUNER).encode())
-    damaged = whole[:20] + bytes(each ^ 255 for each in whole[20:60]) + whole[60:]
+    damaged = whole[:20] + bytes(item ^ 255 for item in whole[20:60]) + whole[60:]
     for data in (whole[:-20], damaged):
         (tmp_path / "x.json.gz").write_bytes(data)
         for read in (formats.read, outcomelog.read):

@@ -9,8 +9,8 @@ from solkit.errors import InputError
 
 def test_a_kernels_name_depends_on_all_it_is_made_of():
     names = {
-        identifiers.kernel_id(*each)
-        for each in [("a", "b", "c"), ("ab", "", "c"), ("a", "bc", ""), ("a", "b", "d")]
+        identifiers.kernel_id(*item)
+        for item in [("a", "b", "c"), ("ab", "", "c"), ("a", "bc", ""), ("a", "b", "d")]
     }
     assert len(names) == 4
     assert identifiers.kernel_id("a", "b", "c") in names

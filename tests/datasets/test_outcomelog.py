@@ -70,12 +70,12 @@ def test_what_is_written_is_read_again(path, resume):
     with OutcomeLog(path, {"plan": "zoo"}, resume) as log:
         written = log.append(numbered(0, 2), [SOURCE], [FACTS])
         written += log.append(numbered(2, 1), [SOURCE], [FACTS], {("other", 7): FACTS.id})
-    found = read(path)
-    assert found.rows == written
-    assert (found.sources, found.facts, found.faults) == ((SOURCE,), (FACTS,), ())
-    assert found.facts_of == {("other", 7): FACTS.id}
-    assert found.runs == {log.run_id: {"plan": "zoo"}}
-    assert {row.run_id for row in found.rows} == {log.run_id} != {""}
+    result = read(path)
+    assert result.rows == written
+    assert (result.sources, result.facts, result.faults) == ((SOURCE,), (FACTS,), ())
+    assert result.facts_of == {("other", 7): FACTS.id}
+    assert result.runs == {log.run_id: {"plan": "zoo"}}
+    assert {row.run_id for row in result.rows} == {log.run_id} != {""}
     assert len(places(path)) == 3
 
 
@@ -150,11 +150,11 @@ def test_a_run_is_resumed_where_it_was_left(path):
     for first, plan in ((0, "a"), (2, "b")):
         with OutcomeLog(path, {"plan": plan}, resume=True) as log:
             log.append(numbered(first, 2), [SOURCE], [FACTS])
-    found = read(path)
-    assert (found.runs, numbers(path)) == ({log.run_id: {"plan": "a"}}, [0, 1, 2, 3])
-    assert (len(found.sources), len(found.facts)) == (1, 1)
+    result = read(path)
+    assert (result.runs, numbers(path)) == ({log.run_id: {"plan": "a"}}, [0, 1, 2, 3])
+    assert (len(result.sources), len(result.facts)) == (1, 1)
     assert len(places(path)) == 4
-    assert {row.run_id for row in found.rows} == {log.run_id}
+    assert {row.run_id for row in result.rows} == {log.run_id}
 
 
 def test_a_resumed_run_has_one_writer(path):
@@ -186,9 +186,9 @@ def test_what_others_appended_is_not_written_again_and_no_number_is_given_twice(
     first.append(numbered(0, 1), [SOURCE])
     second.append(numbered(1, 1), [SOURCE], [FACTS])
     first.append(numbered(2, 1), [SOURCE], [FACTS])
-    found = read(path)
-    assert (len(found.runs), found.sources, found.facts) == (2, (SOURCE,), (FACTS,))
-    assert len({row.sequence for row in found.rows}) == 3
+    result = read(path)
+    assert (len(result.runs), result.sources, result.facts) == (2, (SOURCE,), (FACTS,))
+    assert len({row.sequence for row in result.rows}) == 3
 
 
 def test_a_file_that_was_moved_away_meanwhile_is_begun_anew(path):
@@ -228,12 +228,12 @@ def test_many_processes_and_threads_append_to_one_file(path, appending):
     threads = [threading.Thread(target=work, args=(first,)) for first in (5000, 6000)]
     for thread in threads:
         thread.start()
-    for each in (*threads, *children):
-        each.join()
+    for item in (*threads, *children):
+        item.join()
     assert [child.exitcode for child in children] == [0, 0, 0]
-    found = numbers(path)
+    results = numbers(path)
     for first in (0, 1000, 2000, 5000, 6000):  # all are there, each in its order
-        assert [n for n in found if first <= n < first + 1000] == list(range(first, first + 20))
+        assert [n for n in results if first <= n < first + 1000] == list(range(first, first + 20))
     assert len(places(path)) == 100
     assert len(read(path).runs) == 4
 
@@ -255,11 +255,11 @@ def test_a_file_cut_off_anywhere_loses_no_earlier_row_and_goes_on(tmp_path, resu
         with OutcomeLog(cut, resume=resume) as log:
             log.append(numbered(9, 1), [SOURCE])
         expected = [0, 1, 9] if size >= len(data) - 1 else [0, 9] if size >= safe else [9]
-        found = read(cut)
+        result = read(cut)
         assert numbers(cut) == expected
-        assert found.sources == (SOURCE,)
-        assert len(found.faults) == (safe < size < len(data) - 1)
-        assert len(places(cut)) == len(found.rows)
+        assert result.sources == (SOURCE,)
+        assert len(result.faults) == (safe < size < len(data) - 1)
+        assert len(places(cut)) == len(result.rows)
 
 
 def test_a_line_that_was_cut_off_is_reported_by_its_number(path):
@@ -291,8 +291,8 @@ def test_a_line_that_holds_nothing_is_reported_and_costs_no_other(path, line, fa
         file.write(line.encode("latin-1") + b"\n\n")
     log.append(numbered(1, 1))
     assert numbers(path) == [0, 1]
-    (told,) = read(path).faults
-    assert told.startswith(f"{path}:3: {fault}")
+    (reported_fault,) = read(path).faults
+    assert reported_fault.startswith(f"{path}:3: {fault}")
 
 
 # ------------------------------------------------------------------------- full disks, interrupts
@@ -333,8 +333,8 @@ def test_an_interrupt_takes_back_the_batch(path, monkeypatch, call, resume):
     """Or the next batch would have its numbers, and of rows that share them one is lost."""
     done = getattr(os, call)
 
-    def interrupted(*given):
-        done(*given)
+    def interrupted(*arguments):
+        done(*arguments)
         raise KeyboardInterrupt
 
     with OutcomeLog(path, resume=resume) as log:
@@ -346,10 +346,10 @@ def test_an_interrupt_takes_back_the_batch(path, monkeypatch, call, resume):
                 log.append(numbered(1, 2), [SOURCE])
         assert path.read_bytes().rstrip() == before.rstrip()
         log.append(numbered(3, 2), [SOURCE])
-    found = read(path)
-    assert (numbers(path), found.sources) == ([0, 3, 4], (SOURCE,))
+    result = read(path)
+    assert (numbers(path), result.sources) == ([0, 3, 4], (SOURCE,))
     # a source at 2 and rows at 3 and 4 were taken back: who read them meanwhile keeps them apart
-    assert [row.sequence for row in found.rows] == [1, 6, 7]
+    assert [row.sequence for row in result.rows] == [1, 6, 7]
 
 
 def test_a_file_system_that_is_really_full(path):
@@ -397,19 +397,19 @@ def test_killed_at_random_moments_no_row_is_lost_or_doubled(path, resume, kills)
             finally:
                 os._exit(1)
         os.close(sender)
-        with os.fdopen(receiver) as told:
+        with os.fdopen(receiver) as result:
             for _ in range(chance.randrange(4)):  # so that some are on disk, on any machine
-                committed = int(told.readline())
+                committed = int(result.readline())
             time.sleep(chance.uniform(0.0, 0.004))
             os.kill(child, signal.SIGKILL)
             _, status = os.waitpid(child, 0)
             assert os.WIFSIGNALED(status)
-            committed = max([committed, *map(int, told.read().split())])
-    found = numbers(path)
+            committed = max([committed, *map(int, result.read().split())])
+    results = numbers(path)
     assert committed > 0
-    assert found == list(range(len(found)))
-    assert len(found) >= committed
-    assert len(places(path)) == len(found)
+    assert results == list(range(len(results)))
+    assert len(results) >= committed
+    assert len(places(path)) == len(results)
 
 
 # ------------------------------------------------------------------------------ which files

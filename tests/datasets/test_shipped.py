@@ -52,16 +52,16 @@ def test_without_the_package_the_error_says_how_to_get_it():
 
 def digest(column: pl.Series) -> str:
     """Of a column's values: the same whatever the files hold them in."""
-    found = hashlib.sha256(column.is_null().to_numpy().tobytes())
+    result = hashlib.sha256(column.is_null().to_numpy().tobytes())
     column = column.drop_nulls()
     if column.dtype == pl.List:
-        found.update(column.list.len().cast(pl.Int64).to_numpy().tobytes())
+        result.update(column.list.len().cast(pl.Int64).to_numpy().tobytes())
         column = pl.from_arrow(column.to_arrow().flatten())
     if column.dtype == pl.String:
-        found.update("\0".join(column).encode())
+        result.update("\0".join(column).encode())
     else:
-        found.update(column.to_physical().to_numpy().tobytes())
-    return found.hexdigest()
+        result.update(column.to_physical().to_numpy().tobytes())
+    return result.hexdigest()
 
 
 def test_one_set_has_times_of_another_triton_beside_the_same_configurations():
@@ -69,11 +69,11 @@ def test_one_set_has_times_of_another_triton_beside_the_same_configurations():
     pairs = (
         shipped_set("h100_triton371").scan().join(shipped_set("h100").scan(), on=keys, how="left")
     )
-    found = pairs.select("triton_version", "triton_version_right", "facts_id", *keys).collect()
-    assert set(found["triton_version"]) == {"3.7.1"}
-    assert set(found["triton_version_right"]) == {"3.6.0"}  # none is without a partner
-    assert found.select(keys).n_unique() == 2_048
-    assert found.unique(keys)["facts_id"].null_count() == 3
+    result = pairs.select("triton_version", "triton_version_right", "facts_id", *keys).collect()
+    assert set(result["triton_version"]) == {"3.7.1"}
+    assert set(result["triton_version_right"]) == {"3.6.0"}  # none is without a partner
+    assert result.select(keys).n_unique() == 2_048
+    assert result.unique(keys)["facts_id"].null_count() == 3
 
 
 @pytest.mark.slow
@@ -86,12 +86,12 @@ def test_one_set_has_times_of_another_triton_beside_the_same_configurations():
 )
 def test_giving_facts_to_a_set_changed_nothing_else(name, rows, columns):
     """Recorded when no row had facts: row keys, and all columns of version 1 but ``launches``."""
-    names = [each for each in pq.read_schema(VERSION_1).names if each != "launches"]
+    names = [name for name in pq.read_schema(VERSION_1).names if name != "launches"]
     then = shipped_set(name).scan().filter(pl.col("run_id") < "20261123")  # later runs came since
     held = then.select(names).sort(ROW_KEY).collect()
     assert len(held) == rows
-    told = "".join(f"{each.name} {digest(each)}\n" for each in held.iter_columns())
-    assert hashlib.sha256(told.encode()).hexdigest() == columns
+    text = "".join(f"{item.name} {digest(item)}\n" for item in held.iter_columns())
+    assert hashlib.sha256(text.encode()).hexdigest() == columns
 
 
 def test_rows_of_library_launchers_have_facts_and_hold_no_package_s_text():

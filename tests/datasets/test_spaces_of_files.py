@@ -51,9 +51,9 @@ CONVOLUTION = {
 
 @pytest.fixture
 def space_of(tmp_path):
-    def read(told):
+    def read(result):
         path = tmp_path / "problem.json"
-        path.write_text(json.dumps(told))
+        path.write_text(json.dumps(result))
         return read_space(path)
 
     return read
@@ -61,8 +61,8 @@ def space_of(tmp_path):
 
 def described(parameters, conditions=()):
     listed = [{"Name": name, "Type": kind, "Values": values} for name, kind, values in parameters]
-    told = [{"Expression": text, "Parameters": []} for text in conditions]
-    return {"ConfigurationSpace": {"TuningParameters": listed, "Conditions": told}}
+    results = [{"Expression": text, "Parameters": []} for text in conditions]
+    return {"ConfigurationSpace": {"TuningParameters": listed, "Conditions": results}}
 
 
 def test_the_space_of_a_t1_file_is_the_one_that_was_measured(space_of):
@@ -92,7 +92,7 @@ def test_t1_has_values_of_every_type(space_of):
 
 
 @pytest.mark.parametrize(
-    ("told", "why"),
+    ("message", "why"),
     [
         (described([("N", "int", "[1, 0.5]")]), "N has the value 0.5, which is no int"),
         (described([("N", "int", "16")]), "N has the values 16; expected a list"),
@@ -103,9 +103,9 @@ def test_t1_has_values_of_every_type(space_of):
         ({"ConfigurationSpace": {}}, "lacks 'TuningParameters'"),
     ],
 )
-def test_what_t1_does_not_have_is_refused(space_of, told, why):
+def test_what_t1_does_not_have_is_refused(space_of, message, why):
     with pytest.raises(InputError, match=rf"problem.json is no T1 file: .*{why}"):
-        space_of(told)
+        space_of(message)
 
 
 def t4(*results):

@@ -142,9 +142,9 @@ def test_times_count_where_the_verdict_says_so(store):
     ]
     imported = replace(ROW, sequence=9, kernel_id="b", verdict=Verdict.NOT_MEASURED, time_ms=3.0)
     store.add([*rows, imported])
-    found = configurations(store.scan()).sort("kernel_id")
-    found = found.select("tries", "timed", "time_ms", "spread").collect().rows()
-    assert found == [(1, 1, 3.0, 1.0), (7, 2, 1.25, 1.5)]
+    result = configurations(store.scan()).sort("kernel_id")
+    result = result.select("tries", "timed", "time_ms", "spread").collect().rows()
+    assert result == [(1, 1, 3.0, 1.0), (7, 2, 1.25, 1.5)]
 
 
 # --------------------------------------------------------------------------------- how it is read
@@ -158,7 +158,9 @@ def test_parts_are_sorted_so_that_filters_pass_over_row_groups(store, monkeypatc
     statistics = [
         pq.ParquetFile(path).metadata.row_group(group).column(5).statistics for group in range(3)
     ]
-    assert [(each.min, each.max) for each in statistics] == [(d, d) for d in sorted(devices)]
+    assert [(statistic.min, statistic.max) for statistic in statistics] == [
+        (d, d) for d in sorted(devices)
+    ]
 
 
 def test_a_store_made_before_a_column_was_added_is_read(store):
@@ -172,10 +174,10 @@ def test_a_store_made_before_a_column_was_added_is_read(store):
     pq.write_table(table, path)
     other = Store(store.folder.parent / "other", create=True)
     other.merge([store.folder])
-    for each in (store, other):
-        assert list(each.rows()) == [replace(ROW, clock_mhz=None)]
-        ((told,),) = each.scan().select("launches").collect().rows()
-        assert [(told[0]["name"], told[0]["registers"], told[0]["demand"])] == [("f", 32, None)]
+    for item in (store, other):
+        assert list(item.rows()) == [replace(ROW, clock_mhz=None)]
+        ((row,),) = item.scan().select("launches").collect().rows()
+        assert [(row[0]["name"], row[0]["registers"], row[0]["demand"])] == [("f", 32, None)]
 
 
 def test_an_empty_store_has_columns_and_no_rows(store):
@@ -323,12 +325,12 @@ def test_damage_to_a_part_without_a_seal_never_ends_in_a_traceback(store, monkey
         damaged = bytearray(whole)
         damaged[-1 - chance.randrange(footer if step % 2 else len(whole))] ^= 1 << step % 8
         path.write_bytes(damaged)
-        told = ""
+        text = ""
         try:
             store.scan().collect()
         except InputError as error:
-            told = str(error)
-        assert not told or str(path) in told
+            text = str(error)
+        assert not text or str(path) in text
 
 
 def test_row_groups_are_sealed_from_the_first_byte_to_the_footer(store, monkeypatch):
@@ -407,10 +409,10 @@ def test_the_salvage_that_is_named_works_for_sources_too(store, tmp_path, monkey
     target = Store(tmp_path / "saved", create=True)
     with pytest.raises(InputError) as error:
         target.merge([store.folder])
-    told = re.search(
+    reported_match = re.search(
         r"1 of 2 rows can be read: solkit data merge NEW (.*) --salvage$", str(error.value)
     )
-    assert target.merge([told[1]], salvage=True).sources == 1
+    assert target.merge([reported_match[1]], salvage=True).sources == 1
     path.write_bytes(data[:-1])
     with pytest.raises(InputError, match=r"nothing can be read from it$"):
         target.merge([store.folder])
@@ -425,10 +427,10 @@ def test_copies_of_a_run_that_went_on_apart_are_told_and_nothing_is_written(stor
             log.append(numbered(*numbers))
     store.merge([tmp_path / "a.jsonl"])
     empty = Store(tmp_path / "empty", create=True)
-    for target, given in ((store, ["b"]), (empty, ["a", "b"])):
+    for target, inputs in ((store, ["b"]), (empty, ["a", "b"])):
         before = found(target)
         with pytest.raises(InputError, match=rf"^2 rows of run {log.run_id}, from sequence 3 on"):
-            target.merge([tmp_path / f"{name}.jsonl" for name in given])
+            target.merge([tmp_path / f"{name}.jsonl" for name in inputs])
         assert found(target) == before
 
 

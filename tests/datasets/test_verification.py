@@ -31,9 +31,9 @@ def store(tmp_path):
 
 
 def test_a_whole_store_is_said_to_be(store):
-    found = verify_store(store)
-    assert found.is_whole
-    assert (found.rows, found.sources, found.notes) == (2, 1, ())
+    result = verify_store(store)
+    assert result.is_whole
+    assert (result.rows, result.sources, result.notes) == (2, 1, ())
 
 
 @pytest.mark.quick("change0-1 rows", "change2-1 times are not positive numbers")
@@ -50,9 +50,9 @@ def test_what_rows_cannot_be_is_told(store, change, fault):
     row = replace(ROW, **{"sequence": 2, **change})
     table = tables.table_of(Outcome, [row])  # past what `add` refuses
     parts.write_parts(store.folder / "parts", Outcome, table)
-    found = verify_store(store)
-    assert not found.is_whole
-    assert found.faults == (fault,)
+    result = verify_store(store)
+    assert not result.is_whole
+    assert result.faults == (fault,)
 
 
 def test_a_time_under_the_bound_that_was_judged_is_no_fault(store):
@@ -79,19 +79,19 @@ def test_a_source_that_is_not_what_its_hash_says_is_told(store):
 def test_files_that_are_missing_or_unfinished_are_notes(store):
     store.add([replace(ROW, sequence=2, problem_sha256="0" * 64)])
     (store.folder / "parts" / ".part-x").write_bytes(b"PAR1")
-    found = verify_store(store)
-    assert found.is_whole
-    assert found.notes[0] == "1 of 2 files that rows refer to are not here"
-    assert ".part-x is being written or was left unfinished" in found.notes[1]
+    result = verify_store(store)
+    assert result.is_whole
+    assert result.notes[0] == "1 of 2 files that rows refer to are not here"
+    assert ".part-x is being written or was left unfinished" in result.notes[1]
 
 
 def test_damage_is_told_by_file_and_the_rest_is_read(store):
     (store.folder / "parts" / "00-notes.parquet").write_text("not a Parquet file")
     table = tables.table_of(Source, [SOURCE])
     parts.write_parts(store.folder / "parts", Source, table)
-    found = verify_store(store)
-    assert (found.rows, found.is_whole) == (2, False)
-    first, second = sorted(map(str, found.damage), key=lambda text: "foreign" in text)
+    result = verify_store(store)
+    assert (result.rows, result.is_whole) == (2, False)
+    first, second = sorted(map(str, result.damage), key=lambda text: "foreign" in text)
     assert "00-notes.parquet: is not a Parquet file, or was cut off" in first
     assert first.endswith("nothing can be read from it")
     assert "is a foreign file, not solkit.data" in second
@@ -100,9 +100,9 @@ def test_damage_is_told_by_file_and_the_rest_is_read(store):
 def test_parts_whose_names_tell_no_hash_are_a_note(store):
     (path,) = store.parts
     path.rename(path.with_name("part.parquet"))
-    found = verify_store(store)
-    assert found.is_whole
-    (note,) = found.notes
+    result = verify_store(store)
+    assert result.is_whole
+    (note,) = result.notes
     assert note.startswith("1 files have no SHA-256 in their names")
 
 

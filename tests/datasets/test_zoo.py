@@ -37,13 +37,13 @@ ALL = pytest.param((), marks=pytest.mark.slow)  # to load and list all takes a w
 @pytest.fixture(autouse=True, scope="module")
 def listed_once():
     """List the valid configurations of a file at a shape once for all tests."""
-    listed, known = zoo.Implementation.configurations, {}
+    listed, known_values = zoo.Implementation.configurations, {}
 
     def configurations(file, shape):
         key = named(file), str(shape)
-        if key not in known:
-            known[key] = listed(file, shape)
-        return known[key]
+        if key not in known_values:
+            known_values[key] = listed(file, shape)
+        return known_values[key]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(zoo.Implementation, "configurations", configurations)
@@ -56,50 +56,59 @@ def every(request):
     return zoo.read(request.param)
 
 
-def named(each):
-    return f"{each.family}/{each.name}"
+def named(item):
+    return f"{item.family}/{item.name}"
 
 
 @pytest.mark.slow
 def test_there_are_enough():
     every = zoo.read()
-    problems = {(each.family, str(shape)) for each in every for shape in each.shapes}
-    assert len({each.family for each in every}) >= FEWEST_FAMILIES
+    problems = {(item.family, str(shape)) for item in every for shape in item.shapes}
+    assert len({item.family for item in every}) >= FEWEST_FAMILIES
     count = Counter(family for family, _ in problems)
     assert {family: n for family, n in count.items() if n < FEWEST_PROBLEMS} == {}
-    assert {each.kind for each in every} == KINDS
+    assert {item.kind for item in every} == KINDS
     contested = sum(count.contested for count in zoo.counts(every, "kind").values())
     assert contested >= FEWEST_CONTESTED
 
 
 def test_every_file_says_what_it_is(every):
-    assert {each.kind for each in every} <= KINDS
-    assert [named(each) for each in every if len(each.doc.strip()) < 20] == []
+    assert {item.kind for item in every} <= KINDS
+    assert [named(item) for item in every if len(item.doc.strip()) < 20] == []
 
 
 def test_all_files_of_a_family_are_of_one_problem(every):
     problems = defaultdict(list)
-    for each in every:
-        told = each.loaded.description.problem
-        problems[each.family].append((told.shapes, told.sizes, told.tolerance, told.outputs))
-    assert [name for name, told in problems.items() if any(each != told[0] for each in told)] == []
+    for item in every:
+        reported_problem = item.loaded.description.problem
+        problems[item.family].append(
+            (
+                reported_problem.shapes,
+                reported_problem.sizes,
+                reported_problem.tolerance,
+                reported_problem.outputs,
+            )
+        )
+    assert [
+        name for name, problem in problems.items() if any(items != problem[0] for items in problem)
+    ] == []
 
 
 def test_no_value_is_listed_twice(every):
-    spaces = {named(each): each.listed for each in every}
+    spaces = {named(item): item.listed for item in every}
     assert {n for n, s in spaces.items() if any(len(set(v)) < len(v) for v in s.values())} == set()
 
 
 def test_every_file_has_valid_configurations_and_its_default_wherever_there_are_any(every):
     useless, wrong = [], []
-    for each in every:
-        default = each.default
-        valid = [each.configurations(shape) for shape in each.shapes]
+    for item in every:
+        default = item.default
+        valid = [item.configurations(shape) for shape in item.shapes]
         if not any(valid):
-            useless.append(named(each))
+            useless.append(named(item))
         wrong += [
-            (named(each), shape)
-            for shape, chosen in zip(each.shapes, valid)
+            (named(item), shape)
+            for shape, chosen in zip(item.shapes, valid)
             if chosen and default not in chosen
         ]
     assert (useless, wrong) == ([], [])
@@ -108,7 +117,7 @@ def test_every_file_has_valid_configurations_and_its_default_wherever_there_are_
 @pytest.mark.slow
 def test_some_of_each_kind_compute_their_references(interpreted):
     meant = [e for e in zoo.read() if {e.family, named(e)} & set(INTERPRETED)]
-    assert {each.kind for each in meant} == KINDS
+    assert {item.kind for item in meant} == KINDS
     command = ["--interpret", *INTERPRETED]
     code, text = interpreted(ROOT / "bench", "interpreting:printed", "zoo:main", command)
     assert code == 0, text
@@ -117,7 +126,7 @@ def test_some_of_each_kind_compute_their_references(interpreted):
 
 def test_the_tables():
     few = zoo.read(("softmax", "gemm"))
-    softmax = [each for each in few if each.family == "softmax"]
+    softmax = [item for item in few if item.family == "softmax"]
     rows = zoo.kinds(few).splitlines()
     assert [row.split(" | ")[0] for row in rows] == [
         "| kind",
@@ -128,7 +137,7 @@ def test_the_tables():
     ]
     files, problems = len(softmax), len(softmax[0].shapes)
     assert rows[3].startswith(f"| softmax | 1 | {files} | {problems} | ")
-    count = sum(len(each.configurations(shape)) for each in softmax for shape in each.shapes)
+    count = sum(len(item.configurations(shape)) for item in softmax for shape in item.shapes)
     assert zoo.families(few).splitlines()[-1] == (
         f"| softmax | `softmax` | {files} | {problems} | {count:,} |"
     )
@@ -136,4 +145,4 @@ def test_the_tables():
 
 def test_the_docs_name_every_family(every):
     page = (ROOT / "docs" / "lab" / "zoo.md").read_text(encoding="utf-8")
-    assert {each.family for each in every if f"`{each.family}`" not in page} == set()
+    assert {item.family for item in every if f"`{item.family}`" not in page} == set()

@@ -70,11 +70,11 @@ def kernelbench(folder):
 
 def errors(examples):
     """For each case `compare`'s answer."""
-    found = {}
+    results = {}
     for name, shape, params in CASES:
         module = load(examples / f"{name}.py")
         for dtype in DTYPES:
             label = f"{name} {shape} {str(dtype).removeprefix('torch.')}"
-            found[label] = native(module, shape, params, dtype)
-    found["kernelbench float32"] = kernelbench(examples / "kernelbench")
-    return found
+            results[label] = native(module, shape, params, dtype)
+    results["kernelbench float32"] = kernelbench(examples / "kernelbench")
+    return results

@@ -34,7 +34,7 @@ def errors(interpreted):
 
 @pytest.mark.parametrize("name", [*NATIVE, "kernelbench"])
 def test_numerics(name, errors):
-    cases = {label: found for label, found in errors.items() if label.split()[0] == name}
+    cases = {label: error for label, error in errors.items() if label.split()[0] == name}
     assert cases
     for label, (error, same_kind) in cases.items():
         assert same_kind, f"{label}: dtype or shape differs from the reference's"

@@ -68,7 +68,9 @@ def flashinfer_set(root: Path, workloads: list[Any], **changes: Any) -> str:
     """A FlashInfer-Bench data set with one problem; gives the definition's file."""
     record = definition(**changes)
     name, kind = record["name"], record["op_type"]
-    traces = [{"definition": name, "solution": None, "workload": each} for each in workloads]
+    traces = [
+        {"definition": name, "solution": None, "workload": workload} for workload in workloads
+    ]
     if workloads:
         write_lines(root / "workloads" / kind / f"{name}.jsonl", traces)
     return write_json(root / "definitions" / kind / f"{name}.json", record)

@@ -36,13 +36,13 @@ def work_of(
     reference: str,
     inputs: dict[str, Any],
     outputs: dict[str, Any],
-    given: dict[str, Any] | None = None,
+    outcome: dict[str, Any] | None = None,
     custom_inputs_entrypoint: str | None = None,
     op_type: str = "any",
     **sizes: int,
 ) -> Work:
     """The work of a definition whose axes are `sizes`, its inputs drawn unless given otherwise."""
-    sources = {name: {"type": "random"} for name in inputs} | (given or {})
+    sources = {name: {"type": "random"} for name in inputs} | (outcome or {})
     folder = sol_folder(
         tmp_path,
         [workload("a", sources, **sizes)],
@@ -99,7 +99,7 @@ def test_paged_decoding_reads_the_pages_that_its_table_names(tmp_path):
             "indices": spec("int32", 5),
         },
         {"out": spec("bfloat16", 2, HEADS, DIM)},
-        given=stored(tmp_path, indptr=[0, 3, 5], indices=[7, 99_999, 0, 7, 5]),
+        outcome=stored(tmp_path, indptr=[0, 3, 5], indices=[7, 99_999, 0, 7, 5]),
     )
     query, pages = BF16 * 2 * HEADS * DIM, 4  # page 7 is read for both
     assert work.dram_read_bytes == 2 * pages * BF16 * PAGE * KV * DIM + query + I32 * 5
@@ -125,7 +125,7 @@ def test_latent_attention_reads_its_cache_once_for_keys_and_values(tmp_path):
             "indices": spec("int32", 4),
         },
         {"out": spec("bfloat16", 16, 512)},
-        given=stored(tmp_path, indices=[999_999, 3, 3, 8]),
+        outcome=stored(tmp_path, indices=[999_999, 3, 3, 8]),
     )
     assert work.dram_read_bytes == BF16 * (3 * (512 + 64) + 16 * (512 + 64)) + I32 * 4
     # token 3 is there twice: its scores and values are the same both times, but count
@@ -152,7 +152,7 @@ def test_ragged_prefill_counts_the_pairs_under_the_diagonal(tmp_path):
             "indptr": spec("int32", 3),
         },
         {"out": spec("bfloat16", 40, 32)},
-        given=stored(tmp_path, indptr=[0, 10, 40]),
+        outcome=stored(tmp_path, indptr=[0, 10, 40]),
     )
     pairs = 10 * 11 // 2 + 30 * 31 // 2
     assert contracted(work.operations) == 2 * 2 * pairs * 32
@@ -183,7 +183,7 @@ def test_experts_that_no_token_takes_are_not_read(tmp_path):
             "ids": spec("int32", 4),
         },
         {"out": spec("float32", 4, 128)},
-        given=stored(tmp_path, ids=[9, 63, 9, 2]),
+        outcome=stored(tmp_path, ids=[9, 63, 9, 2]),
     )
     assert work.dram_read_bytes == (
         FP8 * (4 * 256 + 3 * 128 * 256) + F32 * (4 * 2 + 3 * 2)  # ids are read by Python
@@ -214,7 +214,7 @@ def test_a_routing_too_large_to_be_known_is_balanced_not_all_to_all(tmp_path):
             "ids": spec("int64", 4096, 8),
         },
         {"out": spec("bfloat16", 4096, 32)},
-        given={"ids": {"type": "custom"}},
+        outcome={"ids": {"type": "custom"}},
         custom_inputs_entrypoint="make",
     )
     assert work.operations["contraction.bf16"] == 3 * 2 * 8 * 32 * 32
@@ -291,7 +291,7 @@ def test_a_table_of_any_size_is_read_where_it_is_looked_up(tmp_path):
         "def run(ids, table):\n    return table.to(torch.bfloat16)[ids]\n",
         {"ids": spec("int32", 4), "table": spec("float8_e4m3fn", 40_000, 2048)},
         {"out": spec("bfloat16", 4, 2048)},
-        given=stored(tmp_path, ids=[39_999, 0, 0, 17]),
+        outcome=stored(tmp_path, ids=[39_999, 0, 0, 17]),
     )
     assert work.dram_read_bytes == FP8 * 3 * 2048 + I32 * 4
     assert work.dram_write_bytes == BF16 * 4 * 2048

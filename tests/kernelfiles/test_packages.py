@@ -43,8 +43,8 @@ def kernel(x):
 
 @pytest.fixture
 def analyser():
-    with Analyser("h100", workers=1, cache=False) as made:
-        yield made
+    with Analyser("h100", workers=1, cache=False) as analyser:
+        yield analyser
 
 
 @pytest.fixture
@@ -63,8 +63,8 @@ def test_configurations_of_a_kernel_in_a_package_are_those_that_are_launched(ana
     # the candidate as it is, then two blocks at three numbers of warps
     assert len(points) == 1 + 2 * 3
     assert {point.get("B") for point in points} == {None, 256, 512}
-    asked = Configuration(str(file), "kernel", {}, {"B": 512, "num_warps": 8})
-    (kernel,) = analyser.submit(asked).result().analysis.kernels
+    configuration = Configuration(str(file), "kernel", {}, {"B": 512, "num_warps": 8})
+    (kernel,) = analyser.submit(configuration).result().analysis.kernels
     assert (kernel.launch.grid, kernel.launch.num_warps) == ((8, 1, 1), 8)
 
 
@@ -93,7 +93,7 @@ def test_constants_of_a_launch_description_may_be_sizes(analyser, tmp_path):
     }
     """
     file.write_text(textwrap.dedent(text))
-    found = analyser.submit(Configuration(str(file), "double", {}, {})).result()
-    (kernel,) = found.analysis.kernels
+    results = analyser.submit(Configuration(str(file), "double", {}, {})).result()
+    (kernel,) = results.analysis.kernels
     assert kernel.launch.constants == {"MODE": "fast", "B": 512}
     assert kernel.launch.grid == (8, 1, 1)

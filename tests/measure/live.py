@@ -85,12 +85,12 @@ class _Counting(TorchDispatchMode):
     def __torch_dispatch__(self, function, _types, args=(), kwargs=None):
         result = function(*args, **(kwargs or {}))
         inside = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
-        made = [x for x in tree_leaves(result) if isinstance(x, torch.Tensor)]
-        if "frombuffer" in str(function) or any(_is_mapped(x) for x in made):
+        selected_tree_leaves = [x for x in tree_leaves(result) if isinstance(x, torch.Tensor)]
+        if "frombuffer" in str(function) or any(_is_mapped(x) for x in selected_tree_leaves):
             return result
-        known = {x.untyped_storage()._cdata for x in inside if x.layout is torch.strided}
-        views = [x for x in made if x.untyped_storage()._cdata in known]
-        self._live.take([x for x in made if not any(x is view for view in views)])
+        known_values = {x.untyped_storage()._cdata for x in inside if x.layout is torch.strided}
+        views = [x for x in selected_tree_leaves if x.untyped_storage()._cdata in known_values]
+        self._live.take([x for x in selected_tree_leaves if not any(x is view for view in views)])
         self._live.note(_own_bytes(function, inside))
         return result
 

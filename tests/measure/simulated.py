@@ -75,9 +75,9 @@ class Machine:
         pass
 
     def conditions(self):
-        told = summarise_samples([Sample(0.0, sm_clock_mhz=1410.0)])
+        reported_samples = summarise_samples([Sample(0.0, sm_clock_mhz=1410.0)])
         return contextlib.nullcontext(
-            SimpleNamespace(samples=self.heated, conditions_since=lambda: told)
+            SimpleNamespace(samples=self.heated, conditions_since=lambda: reported_samples)
         )
 
     @contextlib.contextmanager

@@ -64,12 +64,12 @@ def measure(session, tmp_path):
 
 def marked(mark):
     """The processes, but zombies and this one, that were started with a mark."""
-    found = set()
+    results = set()
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if f"{MARK}={mark}".encode() in (folder / "environ").read_bytes():
-                found.add(int(folder.name))
-    return found - {os.getpid()}
+                results.add(int(folder.name))
+    return results - {os.getpid()}
 
 
 def wait_until_gone(mark, limit_s=60.0):
@@ -210,7 +210,7 @@ def test_an_end_of_the_caller_leaves_a_whole_log_and_no_process(tmp_path, end):
     env = {**os.environ, MARK: mark}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(command, env=env, **pipes) as caller:
-        told = [caller.stdout.readline() for _ in range(2)]
+        results = [caller.stdout.readline() for _ in range(2)]
         if end == signal.SIGINT:
             time.sleep(random.uniform(0, 0.5))
         else:
@@ -220,11 +220,11 @@ def test_an_end_of_the_caller_leaves_a_whole_log_and_no_process(tmp_path, end):
                 time.sleep(0.01)
             assert len(marked(mark)) == 4  # itself, the server, and what that has forked
         caller.send_signal(end)
-        told += caller.stdout.readlines()
+        results += caller.stdout.readlines()
     assert caller.returncode == -end
     assert wait_until_gone(mark)
-    found, faults = read(store).rows, read(store).faults
+    result, faults = read(store).rows, read(store).faults
     assert faults == ()
-    written = told.count(b"written\n")
-    assert 0 < written <= len(found) <= written + 1  # one may be written, but not told of yet
-    assert {each.verdict for each in found} == {Verdict.WRONG}
+    written = results.count(b"written\n")
+    assert 0 < written <= len(result) <= written + 1  # one may be written, but not told of yet
+    assert {item.verdict for item in result} == {Verdict.WRONG}

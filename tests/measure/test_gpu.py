@@ -391,8 +391,8 @@ def test_a_sandbox(tmp_path, monkeypatch, session):
 def timers():
     from solkit.measure.timing.machine import CudaMachine
 
-    found, _ = CudaMachine().timers()
-    return {timer.method: timer for timer in found}
+    results, _ = CudaMachine().timers()
+    return {timer.method: timer for timer in results}
 
 
 @pytest.fixture(scope="module")

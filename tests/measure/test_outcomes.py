@@ -70,11 +70,11 @@ def measured(monkeypatch):
     """Have a session give these judgements in turn; notes the shape and the rows on disk then."""
 
     def measuring(path, *judgements):
-        left, seen = list(judgements), []
+        remaining_judgements, seen = list(judgements), []
 
         def measure(_session, _path, shape, *__, **___):
             seen.append((shape["N"], len(read(path).rows) if seen else 0))
-            return left.pop(0)
+            return remaining_judgements.pop(0)
 
         monkeypatch.setattr(Session, "measure", measure)
         return seen
@@ -90,10 +90,10 @@ def test_each_shape_is_on_disk_before_the_next_one_is_measured(write, tmp_path, 
         write(KERNEL), device=gpu, params={"BLOCK": 128}, settings=MeasureSettings(log=path)
     )
     assert seen == [(16, 0), (32, 1)]
-    found = read(path)
-    assert found.faults == ()
-    assert [row.verdict for row in found.rows] == [result.verdict for result in report.results]
-    crashed = found.rows[1]
+    outcome = read(path)
+    assert outcome.faults == ()
+    assert [row.verdict for row in outcome.rows] == [result.verdict for result in report.results]
+    crashed = outcome.rows[1]
     assert (crashed.shape["N"], crashed.evidence) == (32, ("timing: gone",))
     assert (crashed.message, crashed.time_ms, crashed.samples_ms) == ("timing: gone", None, ())
 

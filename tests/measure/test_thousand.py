@@ -22,20 +22,20 @@ def thousand():
 def test_many_candidates_leave_nothing_behind(thousand, tmp_path, monkeypatch):
     kinds = ["right", "right", "right", "wrong", "raising", "dying"]
     monkeypatch.setattr(thousand, "kind_of", lambda number: kinds[number % len(kinds)])
-    found = thousand.run(12, "cpu", tmp_path)
-    assert found["verdicts"] == {
+    result = thousand.run(12, "cpu", tmp_path)
+    assert result["verdicts"] == {
         "right: correct": 6,
         "wrong: wrong": 2,
         "raising: crashed": 2,
         "dying: crashed": 2,
     }
-    growth = found["growth"]
+    growth = result["growth"]
     assert {name: growth[name] for name in ("descriptors", "threads", "processes")} == {
         "descriptors": 0,
         "threads": 0,
         "processes": 0,
     }
     assert growth["private_mib"] < 64
-    assert 0 < found["cpu_s"] < 60
-    assert 0 < found["beyond_samples_s"] <= found["beyond_samples_90th_percentile_s"]
+    assert 0 < result["cpu_s"] < 60
+    assert 0 < result["beyond_samples_s"] <= result["beyond_samples_90th_percentile_s"]
     assert not list(tmp_path.glob("candidate1*.py"))

@@ -53,12 +53,14 @@ def record(name):
 
 def at(name, values, dtype=torch.float32):
     """The function at some values, as float64."""
-    given = torch.tensor(values, dtype=dtype)
+    input_tensor = torch.tensor(values, dtype=dtype)
     packet = getattr(torch.ops.aten, name)
     more = MORE.get(name, ())
-    found = packet(given, *(torch.tensor(n, dtype=dtype) if name in PRELU else n for n in more))
-    found = found[0] if isinstance(found, tuple) else found
-    return found.to(torch.float64).tolist()
+    result = packet(
+        input_tensor, *(torch.tensor(n, dtype=dtype) if name in PRELU else n for n in more)
+    )
+    result = result[0] if isinstance(result, tuple) else result
+    return result.to(torch.float64).tolist()
 
 
 @pytest.mark.parametrize("name", REAL)
@@ -151,8 +153,8 @@ def test_a_nonlinear_function_is_no_line(name):
 
 @pytest.mark.parametrize("name", ["real", "imag", "conj_physical", "_conj_physical", "angle"])
 def test_functions_of_complex_numbers_are_zero_at_zero(name):
-    found = getattr(torch.ops.aten, name)(torch.tensor([0j, 0j]))
-    assert not found.any()
+    result = getattr(torch.ops.aten, name)(torch.tensor([0j, 0j]))
+    assert not result.any()
 
 
 # ------------------------------------------------------------------------ of two operands
@@ -179,8 +181,8 @@ OTHERS = (2.0, -3.0, 0.4)
 
 
 def along_the_first(name, values, other):
-    given = torch.tensor(values, dtype=torch.float64)
-    return ARITHMETIC[name](given, torch.full_like(given, other)).tolist()
+    input_tensor = torch.tensor(values, dtype=torch.float64)
+    return ARITHMETIC[name](input_tensor, torch.full_like(input_tensor, other)).tolist()
 
 
 @pytest.mark.parametrize("name", ARITHMETIC)
@@ -229,18 +231,18 @@ def test_equal_operands_cancel(name):
     assert not ARITHMETIC[name](x, x).any()
 
 
-def needless(name, *given):
+def needless(name, *arguments):
     """Operands that change nothing where another one is zero, of those at ordinary values."""
     packet = getattr(torch.ops.aten, name)
-    found = set()
-    for place in range(len(given)):
-        at_zero = [torch.zeros(1) if i == place else x for i, x in enumerate(given)]
-        for other in range(len(given)):
+    results = set()
+    for place in range(len(arguments)):
+        at_zero = [torch.zeros(1) if i == place else x for i, x in enumerate(arguments)]
+        for other in range(len(arguments)):
             if other != place:
                 changed = [x + 1.5 if i == other else x for i, x in enumerate(at_zero)]
                 same = torch.equal(packet(*at_zero), packet(*changed))
-                found |= {other} if same else set()
-    return found
+                results |= {other} if same else set()
+    return results
 
 
 @pytest.mark.parametrize(
@@ -253,8 +255,8 @@ def needless(name, *given):
     ],
 )
 def test_a_zero_in_one_operand_makes_another_one_needless(name, operands):
-    given = [torch.tensor([0.8]), torch.tensor([0.6]), torch.tensor([0.3])][:operands]
-    assert bool(needless(name, *given)) == bool(record(name).multiplies)
+    tensors = [torch.tensor([0.8]), torch.tensor([0.6]), torch.tensor([0.3])][:operands]
+    assert bool(needless(name, *tensors)) == bool(record(name).multiplies)
 
 
 @pytest.mark.parametrize(

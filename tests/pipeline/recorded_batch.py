@@ -35,7 +35,7 @@ def _usual(repeats):
 
 
 def _made(times, repeats):
-    found = []
+    results = []
     for number, (name, usual) in enumerate({STEEP: spaces.true_ms, FLAT: flat_ms}.items()):
         for shape in SHAPES:
             time_of = times.get((name, shape["M"]), usual)
@@ -43,12 +43,12 @@ def _made(times, repeats):
             for row in spaces.recording(time_of, repeats, seed=number):
                 own = {"kernel_id": str(number) * 16, "implementation": name, "family": family}
                 own |= {"shape": shape, "problem_id": problem_id(family, shape)}
-                found.append(replace(row, sequence=len(found), **own))
-    return found
+                results.append(replace(row, sequence=len(results), **own))
+    return results
 
 
-def bench(**told):
-    return RecordedBench(rows(**told), cores=4)
+def bench(**fields):
+    return RecordedBench(rows(**fields), cores=4)
 
 
 def manifest(held_out=(), held_out_rule="nearest", **limits):
@@ -65,11 +65,11 @@ def manifest(held_out=(), held_out_rule="nearest", **limits):
     return Manifest("m.toml", (steep, flat), Limits(held_out=held_out_rule, **limits))
 
 
-def written(folder, **told):
+def written(folder, **fields):
     """The recording as a file."""
     path = folder / "recording.jsonl"
     with OutcomeLog(path, {}) as log:
-        log.append(rows(**told))
+        log.append(rows(**fields))
     return path
 
 

@@ -31,7 +31,7 @@ class Believer(Surrogate):
 @pytest.mark.parametrize("shape", [None, {"M": 512}])
 def test_a_loop_asks_and_tells(shape):
     model = Believer({"depths": ["captured"]})
-    asked = solkit.ask_tell(
+    request = solkit.ask_tell(
         SOFTMAX,
         device="h100",
         budget=2,
@@ -39,13 +39,13 @@ def test_a_loop_asks_and_tells(shape):
         surrogate=model,
         settings=RankSettings(depth=Depth.CAPTURED),
     )
-    assert asked.plan.shape["M"] == (512 if shape else 16384)
-    first = asked.ask(2)
-    assert [each.action for each in first] == [Action.MEASURE] * 2
-    warps = [each.configuration.params["num_warps"] for each in first]
-    for each, number in zip(first, warps, strict=True):
-        asked.tell(each.configuration, 0.5 * number)
-    (third,) = asked.ask()
+    assert request.plan.shape["M"] == (512 if shape else 16384)
+    first = request.ask(2)
+    assert [items.action for items in first] == [Action.MEASURE] * 2
+    warps = [items.configuration.params["num_warps"] for items in first]
+    for item, number in zip(first, warps, strict=True):
+        request.tell(item.configuration, 0.5 * number)
+    (third,) = request.ask()
     expected = 0.5 * third.configuration.params["num_warps"]  # half of what the model says
     assert third.forecast.time_ms == pytest.approx(expected, rel=0.3)
-    assert asked.best[1] == 0.5 * min(warps)
+    assert request.best[1] == 0.5 * min(warps)

@@ -57,8 +57,8 @@ class FaultyBench(RecordedBench):
             due = [outcome]
             if self.heard in self.at:
                 due = self.fault(configuration, outcome)
-            for each in due:
-                yield configuration, each
+            for item in due:
+                yield configuration, item
 
 
 def raising(error):
@@ -70,16 +70,16 @@ def raising(error):
 
 @pytest.fixture(scope="module")
 def winners():
-    found = solkit.batch(recorded.manifest(), gpu_minutes=MINUTES, bench=recorded.bench())
-    told = [(each.tuned.verdict, dict(each.tuned.params)) for each in found.items]
-    assert told == [(TuneVerdict.FASTER, spaces.BEST)] * 2 + [(TuneVerdict.KEEP, spaces.DEFAULT)]
-    return told
+    result = solkit.batch(recorded.manifest(), gpu_minutes=MINUTES, bench=recorded.bench())
+    pairs = [(item.tuned.verdict, dict(item.tuned.params)) for item in result.items]
+    assert pairs == [(TuneVerdict.FASTER, spaces.BEST)] * 2 + [(TuneVerdict.KEEP, spaces.DEFAULT)]
+    return pairs
 
 
 @pytest.fixture
 def run(tmp_path):
-    def run(bench, resume=False, **told):
-        settings = BatchSettings(log=tmp_path / "run.jsonl", resume=resume, **told)
+    def run(bench, resume=False, **fields):
+        settings = BatchSettings(log=tmp_path / "run.jsonl", resume=resume, **fields)
         return solkit.batch(
             recorded.manifest(), gpu_minutes=MINUTES, bench=bench, settings=settings
         )
@@ -88,21 +88,23 @@ def run(tmp_path):
     return run
 
 
-def check(found, winners, log):
+def check(result, winners, log):
     """The same winners; the log has each outcome once, and says the same."""
-    assert [(each.tuned.verdict, dict(each.tuned.params)) for each in found.items] == winners
+    assert [
+        (outcome.tuned.verdict, dict(outcome.tuned.params)) for outcome in result.items
+    ] == winners
     rows = outcomelog.read(log).rows
     searched = [row for row in rows if row.comparison is None]
     of = Counter((row.kernel_id, row.problem_id, *_identity(row)) for row in searched)
     assert set(of.values()) == {1}
-    for each in found.items:
-        tuned = each.tuned
+    for item in result.items:
+        tuned = item.tuned
         mine = [row for row in searched if (row.kernel_id, row.problem_id) == _key(tuned)]
         assert len({canonical(row.params) for row in mine}) == tuned.measured
     read_back = {
         (e.key.kernel_id, e.key.problem_id): e.chosen.params for e in results_of_runs(rows)
     }
-    assert read_back == {_key(e.tuned): e.tuned.params for e in found.items}
+    assert read_back == {_key(e.tuned): e.tuned.params for e in result.items}
 
 
 def _key(tuned):
@@ -133,14 +135,14 @@ SURVIVED = {
 @pytest.mark.quick("killed before")
 @pytest.mark.parametrize("name", SURVIVED)
 def test_it_goes_on(run, winners, name):
-    found = run(FaultyBench(**SURVIVED[name]))
-    check(found, winners, run.log)
-    assert any("was taken up again" in note for note in found.notes)
+    result = run(FaultyBench(**SURVIVED[name]))
+    check(result, winners, run.log)
+    assert any("was taken up again" in note for note in result.notes)
 
 
 def test_an_outcome_that_is_reported_twice_counts_once(run, winners):
-    found = run(FaultyBench(at=range(1, 30, 3), fault=lambda _, outcome: [outcome, outcome]))
-    check(found, winners, run.log)
+    result = run(FaultyBench(at=range(1, 30, 3), fault=lambda _, outcome: [outcome, outcome]))
+    check(result, winners, run.log)
 
 
 @pytest.mark.slow
@@ -153,8 +155,8 @@ def test_a_gpu_error_in_the_finals(run, winners):
             super().submit(configurations)
 
     bench = InTheFinals(fault=raising(WorkerError(GPU_ERROR)))
-    found = run(bench)
-    check(found, winners, run.log)
+    result = run(bench)
+    check(result, winners, run.log)
     assert bench.at, "no final was submitted"
     assert bench.heard >= max(bench.at)
 
@@ -166,9 +168,9 @@ def test_a_configuration_that_ends_its_process(run, winners):
         died = spaces.failed(outcome, Verdict.CRASHED)
         return [died]
 
-    found = run(FaultyBench(at=[4], fault=crashed))
-    check(found, winners, run.log)
-    assert sum(each.tuned.failed for each in found.items) >= 1
+    result = run(FaultyBench(at=[4], fault=crashed))
+    check(result, winners, run.log)
+    assert sum(item.tuned.failed for item in result.items) >= 1
 
 
 @pytest.mark.slow
@@ -176,8 +178,8 @@ def test_memory_that_somebody_else_has_for_a_while(run, winners):
     def crowded(_, outcome):
         return [spaces.failed(outcome, Verdict.NOT_MEASURED)]
 
-    found = run(FaultyBench(at=[1, 6, 11], fault=crowded))
-    assert [(e.tuned.verdict, dict(e.tuned.params)) for e in found.items] == winners
+    result = run(FaultyBench(at=[1, 6, 11], fault=crowded))
+    assert [(e.tuned.verdict, dict(e.tuned.params)) for e in result.items] == winners
     verdicts = Counter(row.verdict for row in outcomelog.read(run.log).rows)
     assert verdicts[Verdict.NOT_MEASURED] == 3
 
@@ -189,8 +191,8 @@ def test_a_clock_that_is_set_back_and_forth(run, winners):
         replace(row, created=row.created + timedelta(days=next(days)))
         for row in recorded.rows()[:300]
     ] + recorded.rows()[300:]
-    found = run(FaultyBench(rows=rows))
-    assert [(e.tuned.verdict, dict(e.tuned.params)) for e in found.items] == winners
+    result = run(FaultyBench(rows=rows))
+    assert [(e.tuned.verdict, dict(e.tuned.params)) for e in result.items] == winners
 
 
 # --------------------------------------------------------------------------------- disks and files
@@ -198,25 +200,25 @@ def test_a_clock_that_is_set_back_and_forth(run, winners):
 
 def full(monkeypatch, times):
     """The next `times` writes of rows find no space."""
-    left, write = [times], os.write
+    outcome, write = [times], os.write
 
     def failing(file, data):
-        if b'"row"' in bytes(data) and left[0] > 0:
-            left[0] -= 1
+        if b'"row"' in bytes(data) and outcome[0] > 0:
+            outcome[0] -= 1
             raise OSError(errno.ENOSPC, "No space left on device")
         return write(file, data)
 
     monkeypatch.setattr(os, "write", failing)
-    return left
+    return outcome
 
 
 @pytest.mark.slow
 def test_a_disk_that_is_full_for_a_moment(run, winners, monkeypatch):
-    left = full(monkeypatch, 2)
-    found = run(FaultyBench())
-    assert left == [0]
+    remaining_full = full(monkeypatch, 2)
+    result = run(FaultyBench())
+    assert remaining_full == [0]
     monkeypatch.undo()
-    check(found, winners, run.log)
+    check(result, winners, run.log)
 
 
 @pytest.mark.slow
@@ -224,11 +226,11 @@ def test_a_disk_that_stays_full_ends_the_batch_and_resume_finishes_it(run, winne
     written = [0]
     append = outcomelog.OutcomeLog.append
 
-    def appended(log, *told, **more):
+    def appended(log, *arguments, **more):
         written[0] += 1
         if written[0] > 15:
             raise TraceError(f"1 rows could not be written to {log.path}: No space left on device")
-        return append(log, *told, **more)
+        return append(log, *arguments, **more)
 
     monkeypatch.setattr(outcomelog.OutcomeLog, "append", appended)
     with pytest.raises(TraceError, match="No space left"):
@@ -244,8 +246,8 @@ def test_a_machine_that_stops_in_the_middle_of_a_line(run, winners):
         run(FaultyBench(at=range(30, 300), fault=raising(KILLED)))
     with run.log.open("r+b") as file:
         file.truncate(run.log.stat().st_size - 100)
-    found = run(FaultyBench(), resume=True)
-    check(found, winners, run.log)
+    result = run(FaultyBench(), resume=True)
+    check(result, winners, run.log)
 
 
 # --------------------------------------------------------------------------------------- the ends
@@ -264,9 +266,9 @@ def test_a_head_that_is_lost_ends_the_batch_and_resume_finishes_it(run, winners,
 @pytest.mark.slow
 @pytest.mark.parametrize("at", [1, 20])
 def test_ctrl_c_in_the_search(run, winners, at):
-    found = run(FaultyBench(at=[at], fault=raising(KeyboardInterrupt())))
-    assert found.interrupted
-    assert len(found.items) == 3
+    result = run(FaultyBench(at=[at], fault=raising(KeyboardInterrupt())))
+    assert result.interrupted
+    assert len(result.items) == 3
     again = run(FaultyBench(), resume=True)
     check(again, winners, run.log)
     assert not again.interrupted
@@ -280,10 +282,10 @@ def test_ctrl_c_in_the_finals(run, winners):
                 raise KeyboardInterrupt
             super().submit(configurations)
 
-    found = run(InTheFinals())
-    assert found.interrupted
-    assert {each.tuned.verdict for each in found.items} == {TuneVerdict.KEEP}
-    assert "winners without one are not used" in " ".join(found.notes)
+    result = run(InTheFinals())
+    assert result.interrupted
+    assert {item.tuned.verdict for item in result.items} == {TuneVerdict.KEEP}
+    assert "winners without one are not used" in " ".join(result.notes)
     check(run(FaultyBench(), resume=True), winners, run.log)
 
 
@@ -297,17 +299,17 @@ class GoneDatabase(Database):
         super().__init__(place)
         self.reads, self.writes, self.full = reads or full, writes, full
 
-    def add(self, *told):
+    def add(self, *arguments):
         if self.full:
             raise TraceError("9 rows could not be written: No space left on device")
         if not self.writes:
             raise ConnectionError("server closed the connection unexpectedly")
-        return super().add(*told)
+        return super().add(*arguments)
 
-    def known(self, *told):
+    def known(self, *arguments):
         if not self.reads:
             raise ConnectionError("could not connect to server")
-        return super().known(*told)
+        return super().known(*arguments)
 
 
 @pytest.mark.slow
@@ -321,9 +323,9 @@ def test_a_database_that_is_gone_costs_nothing(run, winners, monkeypatch, tmp_pa
     monkeypatch.setattr(
         "solkit.tuner.database.Database", lambda place: GoneDatabase(place, **works)
     )
-    found = run(FaultyBench(), database=place)
-    check(found, winners, run.log)
-    assert any("database" in note for note in found.notes)
+    result = run(FaultyBench(), database=place)
+    check(result, winners, run.log)
+    assert any("database" in note for note in result.notes)
     monkeypatch.undo()
     database = Database(place)
     database.merge(run.log)

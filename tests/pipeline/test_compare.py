@@ -56,8 +56,10 @@ class Session:
     def close(self):
         pass
 
-    def _note(self, *told):
-        self.asked.append((*told, len(read(self.store).rows) if is_outcome_log(self.store) else 0))
+    def _note(self, *arguments):
+        self.asked.append(
+            (*arguments, len(read(self.store).rows) if is_outcome_log(self.store) else 0)
+        )
 
     def measure(self, path, shape, params, *, reference, **_):
         name = Path(path).stem
@@ -70,8 +72,8 @@ class Session:
         return Judgement(verdict, (), PROTOCOL, taken)
 
     def compare(self, candidates, shape, *, reference):
-        names = [Path(each.path).stem for each in candidates]
-        params = [dict(each.params) for each in candidates]
+        names = [Path(candidate.path).stem for candidate in candidates]
+        params = [dict(candidate.params) for candidate in candidates]
         self._note("compare", names, shape["N"], params, Path(reference).stem)
         if self.errors:
             return JudgedTurns((), self.errors, None, Verdict.WRONG, 1)
@@ -113,7 +115,7 @@ def test_each_is_measured_and_on_disk_then_both_take_turns(session, files, store
         ("measure", "candidate", 2048, {}, "problem", 4),
         ("compare", ["problem", "candidate"], 2048, [own, its], "problem", 5),
     ]
-    assert [each.base.shape["N"] for each in report.comparisons] == [1024, 2048]
+    assert [comparison.base.shape["N"] for comparison in report.comparisons] == [1024, 2048]
     first = report.comparisons[0]
     assert first.difference is Difference.FASTER
     assert first.ratio.value == 0.5
@@ -122,7 +124,7 @@ def test_each_is_measured_and_on_disk_then_both_take_turns(session, files, store
     assert first.errors == ("a note",)
     assert first.kernel.name == "candidate"
     assert first.base.score.gap == pytest.approx(2 * first.candidate.score.gap)
-    assert (report.base.name, [each.name for each in report.candidates]) == (
+    assert (report.base.name, [candidate.name for candidate in report.candidates]) == (
         "problem",
         ["candidate"],
     )
@@ -140,12 +142,25 @@ def test_a_comparison_is_a_trace_of_its_own(files, store):
     assert compared.key == candidate.key
     assert (compared.method, compared.warmup_calls, compared.time_limit_s) == ("cupti", 10, 240.0)
     assert compared.samples_ms == (1.0,) * 20
-    told = compared.comparison
-    assert (told.kernel_id, told.params, told.path) == (base.kernel_id, base.params, base.path)
-    assert (told.entry_point, told.source_sha256) == (base.entry_point, base.source_sha256)
-    assert told.samples_ms == (2.0,) * 20
-    assert (told.difference, told.ratio.value) == (Difference.FASTER, 0.5)
-    assert {each.sha256 for each in log.sources} == {base.source_sha256, candidate.source_sha256}
+    reported_comparison = compared.comparison
+    assert (
+        reported_comparison.kernel_id,
+        reported_comparison.params,
+        reported_comparison.path,
+    ) == (base.kernel_id, base.params, base.path)
+    assert (reported_comparison.entry_point, reported_comparison.source_sha256) == (
+        base.entry_point,
+        base.source_sha256,
+    )
+    assert reported_comparison.samples_ms == (2.0,) * 20
+    assert (reported_comparison.difference, reported_comparison.ratio.value) == (
+        Difference.FASTER,
+        0.5,
+    )
+    assert {source.sha256 for source in log.sources} == {
+        base.source_sha256,
+        candidate.source_sha256,
+    }
     assert compared.evidence == ("a note",)
 
 
@@ -153,7 +168,7 @@ def test_one_file_with_other_parameters(session, files):
     report = solkit.compare(
         files[0], files[0], base_params={"SCALE": 3}, params={"SCALE": 4}, shapes=[{"N": 512}]
     )
-    assert [asked[3] for asked in session.asked] == [
+    assert [request[3] for request in session.asked] == [
         {"SCALE": 3},
         {"SCALE": 4},
         [{"SCALE": 3}, {"SCALE": 4}],
@@ -184,7 +199,7 @@ def test_who_failed_is_not_run_again(session, files, store, wrong, error):
     assert comparison.difference is Difference.NOT_COMPARED
     assert comparison.ratio is comparison.base_ms is comparison.protocol is None
     assert comparison.errors == (error,)
-    assert [asked[0] for asked in session.asked] == ["measure", "measure"]
+    assert [request[0] for request in session.asked] == ["measure", "measure"]
     compared = read(store).rows[2]
     assert compared.comparison.ratio is None
     assert compared.samples_ms == compared.comparison.samples_ms == ()
@@ -205,7 +220,7 @@ def test_of_many_candidates_those_that_are_right_take_turns(session, files, writ
     session.verdicts = {("candidate", 512): Verdict.CRASHED}
     report = solkit.compare(*files, other, shapes=[{"N": 512}])
     assert session.asked[-1][1] == ["problem", "other"]
-    assert [each.difference for each in report.comparisons] == [
+    assert [comparison.difference for comparison in report.comparisons] == [
         Difference.NOT_COMPARED,
         Difference.SLOWER,
     ]

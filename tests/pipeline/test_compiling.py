@@ -36,18 +36,18 @@ RANDOM = REFERENCE.replace("torch.relu(", "torch.nn.functional.dropout(")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    made = tmp_path_factory.mktemp("compiling")
-    (made / "problem.py").write_text(REFERENCE)
-    (made / "random.py").write_text(RANDOM)
-    return made
+    folder = tmp_path_factory.mktemp("compiling")
+    (folder / "problem.py").write_text(REFERENCE)
+    (folder / "random.py").write_text(RANDOM)
+    return folder
 
 
 @pytest.fixture(scope="module")
 def out(folder):
     """The kernel file that the command writes."""
     path = folder / "kernel.py"
-    asked = ["inductor", str(folder / "problem.py"), "--device", "h100", "--out", str(path)]
-    result = CliRunner().invoke(app, [*asked, "--shape", "M=48,N=80"])
+    command = ["inductor", str(folder / "problem.py"), "--device", "h100", "--out", str(path)]
+    result = CliRunner().invoke(app, [*command, "--shape", "M=48,N=80"])
     assert result.exit_code == 0, result.output
     return path
 
@@ -73,14 +73,14 @@ def test_the_command_overwrites_nothing(folder, out):
 def test_evolve_starts_from_it_at_its_one_shape(folder):
     path = str(folder / "problem.py")
     with contextlib.closing(Preparation(find("h100-sxm"), MeasureSettings())) as prepared:
-        found = Original.read(prepared, path, path, None, EvolveSettings())
-        assert found.compiled == path
-        assert found.problem == path
-        assert Path(found.path).read_text() == found.variant.source
-    assert found.shape == {"M": 64, "N": 96}
-    assert found.params["num_warps_0"] in (1, 2, 4, 8, 16)
-    assert found.others(EvolveSettings()) == []
-    assert "holds no kernel" in found.notes[0]
+        result = Original.read(prepared, path, path, None, EvolveSettings())
+        assert result.compiled == path
+        assert result.problem == path
+        assert Path(result.path).read_text() == result.variant.source
+    assert result.shape == {"M": 64, "N": 96}
+    assert result.params["num_warps_0"] in (1, 2, 4, 8, 16)
+    assert result.others(EvolveSettings()) == []
+    assert "holds no kernel" in result.notes[0]
 
 
 def test_the_operation_in_the_way_is_named(folder):
@@ -90,10 +90,10 @@ def test_the_operation_in_the_way_is_named(folder):
 
 @pytest.mark.slow
 def test_settings_of_inductor_change_the_program(folder):
-    told = {"triton.cooperative_reductions": True, "triton.force_cooperative_reductions": True}
+    fields = {"triton.cooperative_reductions": True, "triton.force_cooperative_reductions": True}
     shape = {"M": 48, "N": 80}
     plain = first_parent(folder / "problem.py", "h100", shape)
-    shared = first_parent(folder / "problem.py", "h100", shape, told)
+    shared = first_parent(folder / "problem.py", "h100", shape, fields)
     assert "launch_cooperative_grid=True" in shared.text
     assert "launch_cooperative_grid" not in plain.text
 
@@ -120,21 +120,21 @@ def reference(x):
 def test_of_what_inductor_would_time_the_fastest_by_the_model_is_in_use(folder):
     path = folder / "columns.py"
     path.write_text(COLUMNS)
-    made = first_parent(path, "h100")
-    (choices,) = made.choices
+    result = first_parent(path, "h100")
+    (choices,) = result.choices
     assert len(choices) > 1
     with contextlib.closing(Preparation(find("h100-sxm"), MeasureSettings())) as prepared:
-        found = Original.read(prepared, str(path), str(path), None, EvolveSettings())
+        results = Original.read(prepared, str(path), str(path), None, EvolveSettings())
 
         def modelled_ms(params):
-            told = pipeline.analyse(found.path, "h100-sxm", reference=path, params=params)
-            return sum(each.model.time_ms for each in told.kernels)
+            analysis = pipeline.analyse(results.path, "h100-sxm", reference=path, params=params)
+            return sum(kernel.model.time_ms for kernel in analysis.kernels)
 
-        times = [modelled_ms(each) for each in choices]
-        assert found.params == choices[times.index(min(times))]
-        assert found.params != choices[0]
-        told = EvolveSettings(params={"num_warps": 1})
-        assert Original.read(prepared, str(path), str(path), None, told).params["num_warps"] == 1
+        times = [modelled_ms(choice) for choice in choices]
+        assert results.params == choices[times.index(min(times))]
+        assert results.params != choices[0]
+        outcome = EvolveSettings(params={"num_warps": 1})
+        assert Original.read(prepared, str(path), str(path), None, outcome).params["num_warps"] == 1
 
 
 def test_torch_compile_itself_runs_the_reference_at_the_gate(folder):
@@ -153,10 +153,10 @@ def test_the_gate_of_a_reference_is_torch_compile_with_the_references_shape(fold
         run.original = Original.read(prepared, path, path, None, EvolveSettings())
         run.world = SimpleNamespace(prepared=prepared)
         run.how = EvolveSettings()
-        found = run._compile_peer()
-        assert Path(found.path).read_text() == write_compile_peer(path, "native")
-        described = prepared.analyser.describe(found.path, path).result().candidate
+        peer = run._compile_peer()
+        assert Path(peer.path).read_text() == write_compile_peer(path, "native")
+        described = prepared.analyser.describe(peer.path, path).result().candidate
         run.how = EvolveSettings(custom_kernel=True)  # compiled code would count as delegated
         assert run._compile_peer() == run.original.configuration
-    assert (found.entry_point, found.params, found.reference) == (described.name, {}, path)
-    assert found.shape == {"M": 64, "N": 96}
+    assert (peer.entry_point, peer.params, peer.reference) == (described.name, {}, path)
+    assert peer.shape == {"M": 64, "N": 96}

@@ -51,39 +51,39 @@ def gate(*held_out, free=10**18, bytes_per_element=4):
 
 
 def test_a_held_out_shape_that_fits_is_judged_as_it_is():
-    told, notes, timed = gate({"M": 8192, "N": 1024})
-    assert (told.passed, notes) == (True, [])
+    result, notes, timed = gate({"M": 8192, "N": 1024})
+    assert (result.passed, notes) == (True, [])
     assert timed == [HERE, {"M": 8192, "N": 1024}]
 
 
 def test_one_that_surely_does_not_fit_is_scaled_down_before_anything_runs():
-    told, notes, timed = gate({"M": 1 << 17, "N": 1 << 18})  # 137 GB, twice
-    (held,) = told.held_out
+    result, notes, timed = gate({"M": 1 << 17, "N": 1 << 18})  # 137 GB, twice
+    (held,) = result.held_out
     assert held.shape == {"M": 1 << 15, "N": 1 << 16}  # 9 GB: an eighth of the memory is 17.5
     assert timed == [HERE, held.shape]
-    assert told.passed
+    assert result.passed
     (note,) = notes
     assert "M=131072, N=262144 does not fit into the GPU's memory" in note
     assert note.endswith("it met M=32768, N=65536 instead.")
 
 
 def test_one_that_runs_out_of_memory_is_scaled_down():
-    told, notes, timed = gate({"M": 1 << 17, "N": 1 << 16}, free=20 * 10**9)
-    assert [each["M"] * each["N"] for each in timed[1:]] == [1 << 33, 1 << 31]
-    assert (told.passed, len(notes)) == (True, 1)
+    result, notes, timed = gate({"M": 1 << 17, "N": 1 << 16}, free=20 * 10**9)
+    assert [item["M"] * item["N"] for item in timed[1:]] == [1 << 33, 1 << 31]
+    assert (result.passed, len(notes)) == (True, 1)
 
 
 def test_one_that_cannot_be_scaled_is_left_out_and_that_is_said():
-    told, notes, timed = gate({"M": 300, "N": 200}, free=40_000 * 4)
-    assert (told.passed, told.held_out, told.single_shape) == (True, (), True)
+    result, notes, timed = gate({"M": 300, "N": 200}, free=40_000 * 4)
+    assert (result.passed, result.held_out, result.single_shape) == (True, (), True)
     assert notes == ["Held out M=300, N=200 does not fit into the GPU's memory: it was left out."]
     assert timed[1:] == [{"M": 300, "N": 200}]
 
 
 def test_it_is_not_scaled_to_the_shape_of_the_search():
-    told, _, timed = gate({"M": 8192, "N": 1024}, free=4 * 4096 * 1024)
+    result, _, timed = gate({"M": 8192, "N": 1024}, free=4 * 4096 * 1024)
     assert timed == [HERE, {"M": 8192, "N": 1024}]
-    assert told.held_out == ()
+    assert result.held_out == ()
 
 
 def test_the_memory_of_a_comparison():
@@ -98,10 +98,10 @@ def test_a_lack_of_memory_is_the_problems_where_the_base_meets_it(place):
     both = [Configuration(f"{n}.py", "kernel", HERE, {}) for n in range(2)]
     shortage = MemoryLimitError("inputs of 70.0 GB")
     verdicts = [Verdict.NOT_MEASURED if n == place else Verdict.CORRECT for n in range(2)]
-    told = [SimpleNamespace(verdict=each, message=str(shortage)) for each in verdicts]
+    results = [SimpleNamespace(verdict=item, message=str(shortage)) for item in verdicts]
     bench = SimpleNamespace(
         submit=lambda _: None,
-        outcomes=lambda: zip(both, told, strict=True),
+        outcomes=lambda: zip(both, results, strict=True),
         error_of=lambda one: shortage if one is both[place] else None,
     )
     with pytest.raises(MemoryLimitError if place == 0 else InputError, match=r"70\.0 GB"):

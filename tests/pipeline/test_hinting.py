@@ -35,9 +35,9 @@ HINT = Hint({"BLOCK": 128}, 2.0, 1.5, "lowered")
 def ranked(block, time_ms, *, size=0.2, abstains=False):
     """A candidate whose expected error is `size` in log2: its interval is four times as wide."""
     low, high = time_ms * 2 ** (-2 * size), time_ms * 2 ** (2 * size)
-    told = Forecast(time_ms, low, high, 0.0, abstains)
+    forecast = Forecast(time_ms, low, high, 0.0, abstains)
     it = Configuration("k.py", "kernel", {}, {"BLOCK": block})
-    return Ranked(it, Depth.LOWERED, told, Action.MEASURE, "")
+    return Ranked(it, Depth.LOWERED, forecast, Action.MEASURE, "")
 
 
 def plan(*candidates):
@@ -55,10 +55,10 @@ def test_the_gain_must_exceed_what_equals_differ_by():
 def test_more_candidates_must_gain_more():
     few = surely_better(plan(ranked(128, 1.0), ranked(64, 9.0)), OWN, MODEL)
     many = [ranked(128 + place, 1.0 + place) for place in range(8)]
-    found = surely_better(plan(*many, ranked(64, 9.0)), OWN, MODEL)
-    assert found.params == {"BLOCK": 128}
-    assert found.speedup == few.speedup
-    assert found.least_speedup > few.least_speedup
+    result = surely_better(plan(*many, ranked(64, 9.0)), OWN, MODEL)
+    assert result.params == {"BLOCK": 128}
+    assert result.speedup == few.speedup
+    assert result.least_speedup > few.least_speedup
 
 
 def test_what_is_doubted_gives_no_hint():
@@ -75,10 +75,10 @@ def report(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("SOLKIT_HINTS")
     monkeypatch.setattr(hinting, "model_file", lambda: "a model")
-    made = report_of(path=str(path))
+    report = report_of(path=str(path))
     space = Space({"BLOCK": [64, 128]})
-    object.__setattr__(made.kernel, "candidate", Candidate("kernel", str(path), OWN, space))
-    return made
+    object.__setattr__(report.kernel, "candidate", Candidate("kernel", str(path), OWN, space))
+    return report
 
 
 @pytest.fixture

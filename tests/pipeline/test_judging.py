@@ -144,9 +144,9 @@ def test_times_that_do_not_follow_the_sizes_are_suspicious(folder, tmp_path):
     rows = ["problem,M,device,time_us,solution"]
     rows += [f"addition,{m},h100-sxm,700.{m % 7},same" for m in (65536, 131072, 262144)]
     rows += ["addition,256,h100-sxm,0.2,nothing"]
-    found = judge([written(tmp_path / "t.csv", "\n".join(rows))], problems=folder).judgements
-    assert all("equal within 2%" in j.suspicions[0] for j in found[:3])
-    assert "less than a launch" in found[3].suspicions[0]
+    results = judge([written(tmp_path / "t.csv", "\n".join(rows))], problems=folder).judgements
+    assert all("equal within 2%" in j.suspicions[0] for j in results[:3])
+    assert "less than a launch" in results[3].suspicions[0]
 
 
 def test_equal_times_among_others_are_suspicious(folder, tmp_path):
@@ -252,7 +252,7 @@ def test_traces_name_definitions_by_the_name_inside_and_may_have_workloads_of_th
         written(folder / "workload.jsonl", json.dumps(listed))
     (folder / "reference.py").write_text(definition["reference"])
     traces = [("scale", "known", {"M": 1024}, 0.01), ("scale", "other", {"M": 2**22}, 0.1)]
-    lines = "\n".join(json.dumps(trace(*told)) for told in traces)
+    lines = "\n".join(json.dumps(trace(*reported_trace)) for reported_trace in traces)
     report = judge([written(tmp_path / "t.jsonl", lines)], problems=tmp_path / "problems")
     assert [j.plausibility for j in report.judgements] == [
         Plausibility.POSSIBLE, Plausibility.IMPOSSIBLE,

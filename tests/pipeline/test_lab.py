@@ -94,10 +94,10 @@ def interrupted_once(running):
 def test_a_search_loop_over_a_few_texts(lab, log):
     """One is right, one is wrong, one is no Python, one dies."""
     texts = [kind.format(n) for n, kind in enumerate((RIGHT, WRONG, BROKEN, DYING))]
-    by_text = {each.candidate: each for each in lab.evaluate_all(texts, PROBLEM)}
+    by_text = {evaluation.candidate: evaluation for evaluation in lab.evaluate_all(texts, PROBLEM)}
     right, wrong, broken, dying = map(by_text.get, texts)
     assert "SyntaxError" in str(broken.error)
-    verdicts = [each.verdict.value for each in (right, wrong, dying)]
+    verdicts = [item.verdict.value for item in (right, wrong, dying)]
     assert verdicts == ["correct", "wrong", "crashed"]
     assert (right.time_ms, wrong.time_ms, dying.time_ms) == (100.5, None, None)
     written = read(log)
@@ -112,30 +112,36 @@ def test_a_search_loop_over_twenty_texts(lab, log, tmp_path):
     slow = HANGING.replace("time.sleep(0.1)", f"open({str(running)!r}, 'w').close()")
     texts = [KINDS[n % len(KINDS)].format(n) for n in range(16)]
     texts += [HANGING.format(16), DYING.format(17), slow.format(18)]
-    found = list(lab.evaluate_all(texts[:8], PROBLEM))
-    found += [lab.evaluate(text, PROBLEM) for text in texts[8:18]]
+    evaluations = list(lab.evaluate_all(texts[:8], PROBLEM))
+    evaluations += [lab.evaluate(text, PROBLEM) for text in texts[8:18]]
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs may ignore it
     interrupted_once(running)
     with pytest.raises(KeyboardInterrupt):
         lab.evaluate(texts[18], PROBLEM)
     signal.signal(signal.SIGINT, before)
-    found.append(lab.evaluate(RIGHT.format(19), PROBLEM))
+    evaluations.append(lab.evaluate(RIGHT.format(19), PROBLEM))
 
-    assert sorted(each.candidate for each in found) == sorted([*texts[:18], RIGHT.format(19)])
-    usable = [each for each in found if each.error is None]
-    assert len(found) - len(usable) == 3  # those that are no Python
-    assert all("SyntaxError" in str(each.error) for each in found if each not in usable)
-    for each in usable:
-        kind = next(kind for kind in EXPECTED if each.candidate.startswith(kind.split("{")[0]))
-        assert each.verdict.value == EXPECTED[kind], each
-        assert each.result.bound.time_ms > 0
-        assert each.outcome.verdict is each.result.verdict
+    assert sorted(evaluation.candidate for evaluation in evaluations) == sorted(
+        [*texts[:18], RIGHT.format(19)]
+    )
+    usable = [evaluation for evaluation in evaluations if evaluation.error is None]
+    assert len(evaluations) - len(usable) == 3  # those that are no Python
+    assert all(
+        "SyntaxError" in str(evaluation.error)
+        for evaluation in evaluations
+        if evaluation not in usable
+    )
+    for item in usable:
+        kind = next(kind for kind in EXPECTED if item.candidate.startswith(kind.split("{")[0]))
+        assert item.verdict.value == EXPECTED[kind], item
+        assert item.result.bound.time_ms > 0
+        assert item.outcome.verdict is item.result.verdict
         if kind is RIGHT:
-            assert each.time_ms == 100.5
-            assert each.result.score.gap == 100.5 / each.result.bound.time_ms
-            assert each.result.measurement.reference_ms == 300.5
+            assert item.time_ms == 100.5
+            assert item.result.score.gap == 100.5 / item.result.bound.time_ms
+            assert item.result.measurement.reference_ms == 300.5
         else:
-            assert each.time_ms is None
+            assert item.time_ms is None
     written = read(log)
     assert written.faults == ()
     assert len(written.rows) == len(usable) == 16
@@ -143,7 +149,7 @@ def test_a_search_loop_over_twenty_texts(lab, log, tmp_path):
     assert {row.chosen_by for row in written.rows} == {"search"}
     assert {row.shape["N"] for row in written.rows} == {32}
     sources = {source.text for source in written.sources}
-    assert sources == {PROBLEM, *(each.candidate for each in usable)}
+    assert sources == {PROBLEM, *(items.candidate for items in usable)}
 
 
 @pytest.mark.slow
@@ -179,11 +185,16 @@ def test_each_question_alone(lab, write):
 @pytest.mark.slow
 def test_one_file_with_many_parameters(lab, write):
     file, problem = write(RIGHT, "candidate.py"), write(PROBLEM)
-    asked = [Configuration(file, "kernel", {}, {"SCALE": n}, problem, "random") for n in range(4)]
-    found = {id(each.candidate): each for each in lab.evaluate_all(asked, shape={"N": 8})}
-    for each in asked:
-        outcome = found[id(each)].outcome
-        assert (outcome.params, outcome.shape["N"]) == (each.params, 8)
+    configurations = [
+        Configuration(file, "kernel", {}, {"SCALE": n}, problem, "random") for n in range(4)
+    ]
+    results = {
+        id(evaluation.candidate): evaluation
+        for evaluation in lab.evaluate_all(configurations, shape={"N": 8})
+    }
+    for configuration in configurations:
+        outcome = results[id(configuration)].outcome
+        assert (outcome.params, outcome.shape["N"]) == (configuration.params, 8)
         assert (outcome.chosen_by, outcome.verdict) == ("random", Verdict.CORRECT)
     own = Configuration(RIGHT, "kernel", {"N": 4}, reference=PROBLEM)
     assert lab.measure(own).shape["N"] == 4
@@ -193,8 +204,8 @@ def test_one_file_with_many_parameters(lab, write):
 def test_several_threads_and_endless_candidates(lab, log):
     def search(kind):
         endless = (kind.format(number) for number in count())
-        found = lab.evaluate_all(endless, PROBLEM)
-        return [next(found).verdict for _ in range(2)]
+        evaluations = lab.evaluate_all(endless, PROBLEM)
+        return [next(evaluations).verdict for _ in range(2)]
 
     with ThreadPoolExecutor(3) as pool:
         verdicts = list(pool.map(search, (RIGHT, WRONG, RIGHT)))
@@ -204,10 +215,10 @@ def test_several_threads_and_endless_candidates(lab, log):
 
 @pytest.mark.slow
 def test_a_text_has_a_private_file_named_by_its_hash(lab):
-    found = lab.evaluate(RIGHT, PROBLEM)
-    path = Path(found.configuration.path)
+    evaluation = lab.evaluate(RIGHT, PROBLEM)
+    path = Path(evaluation.configuration.path)
     assert path.read_text() == RIGHT
-    assert found.outcome.source_sha256.startswith(path.stem)
+    assert evaluation.outcome.source_sha256.startswith(path.stem)
     assert (path.parent.stat().st_mode | path.parents[1].stat().st_mode) & 0o077 in (0, 0o055)
     assert path.parents[1].stat().st_mode & 0o077 == 0
     again = lab.evaluate(RIGHT, PROBLEM)
@@ -221,9 +232,13 @@ def test_a_text_has_a_private_file_named_by_its_hash(lab):
 def test_without_a_gpu_there_is_all_but_an_outcome(monkeypatch, log):
     monkeypatch.setattr(nvml, "live_devices", lambda: ())
     with solkit.Lab("a100", settings=MeasureSettings(log=log)) as lab:
-        found = lab.evaluate(RIGHT, PROBLEM)
-        assert (found.outcome, found.error, found.verdict) == (None, None, Verdict.NOT_MEASURED)
-        assert found.result.bound.time_ms == lab.bound(PROBLEM).time_ms > 0
+        evaluation = lab.evaluate(RIGHT, PROBLEM)
+        assert (evaluation.outcome, evaluation.error, evaluation.verdict) == (
+            None,
+            None,
+            Verdict.NOT_MEASURED,
+        )
+        assert evaluation.result.bound.time_ms == lab.bound(PROBLEM).time_ms > 0
         with pytest.raises(UnsupportedError, match="it is not in this machine"):
             lab.measure(RIGHT, PROBLEM)
     assert not log.exists()
@@ -246,11 +261,11 @@ def kernel(x):
     time.sleep(600)
 """
     with solkit.Lab("h100", settings=MeasureSettings(log=log)) as lab:
-        found = lab.evaluate_all([RIGHT.format(0), hanging], PROBLEM)
-        assert next(found).result is not None
+        evaluations = lab.evaluate_all([RIGHT.format(0), hanging], PROBLEM)
+        assert next(evaluations).result is not None
         file = tmp_path / "pid"
         assert wait_until(lambda: file.exists() and file.read_text())  # it is written in two steps
-        found.close()
+        evaluations.close()
         process = Path("/proc", file.read_text())
         assert wait_until(lambda: not process.exists())
 
@@ -262,13 +277,13 @@ def test_on_a_recording(lab, log, monkeypatch):
     monkeypatch.setattr(nvml, "live_devices", lambda: ())
     bench = RecordedBench.read(log)
     with solkit.Lab(bench=bench) as replay:
-        found = replay.evaluate(RIGHT, PROBLEM, params={"SCALE": 2})
+        evaluation = replay.evaluate(RIGHT, PROBLEM, params={"SCALE": 2})
         assert replay.evaluate(WRONG, PROBLEM).outcome.message == wrong.outcome.message
-        assert (found.outcome.time_ms, found.outcome.verdict) == (100.5, Verdict.CORRECT)
-        assert found.result.score == right.result.score
+        assert (evaluation.outcome.time_ms, evaluation.outcome.verdict) == (100.5, Verdict.CORRECT)
+        assert evaluation.result.score == right.result.score
         other = replay.evaluate(RIGHT, PROBLEM, params={"SCALE": 5})
     assert isinstance(other.error, NotRecordedError)
-    assert other.result.bound.time_ms == found.result.bound.time_ms
+    assert other.result.bound.time_ms == evaluation.result.bound.time_ms
     assert bench.clock.now_s() > 0
 
 

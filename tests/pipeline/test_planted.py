@@ -24,9 +24,9 @@ def compared(quick: bool):
     """The candidates of the quick files, or of the others, by name."""
     files = [file for file in FILES if (file.stem in QUICK) == quick]
     axes = DiffAxes(params=({"PLANT": False}, {"PLANT": True}), devices=("h100",))
-    (found,) = diff(files, axes, settings=HOW)
-    assert not found.failed
-    return {Path(row.path).stem: row for row in found.candidates}
+    (result,) = diff(files, axes, settings=HOW)
+    assert not result.failed
+    return {Path(row.path).stem: row for row in result.candidates}
 
 
 def planted_in(file: Path) -> str:
@@ -56,8 +56,8 @@ def test_an_interpreter_with_the_same_triton_changes_nothing():
     axes = DiffAxes(
         triton=(importlib.metadata.version("triton"), sys.executable), devices=("h100",)
     )
-    (found,) = diff([FOLDER / "tiled_product.py"], axes, settings=HOW)
-    (row,) = found.candidates
+    (result,) = diff([FOLDER / "tiled_product.py"], axes, settings=HOW)
+    (row,) = result.candidates
     assert row.is_compared
     assert row.ratio == 1.0
     assert row.changes == ()

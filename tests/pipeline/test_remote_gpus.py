@@ -70,15 +70,15 @@ def test_a_kernel_is_tuned_on_two_gpus(gpus, tmp_path):
     gpus("h100-sxm", "h100-sxm")
     log = tmp_path / "log.jsonl"
     how = TuneSettings(gpus="2", prior=False, stop_at=9.0, least_gain=0.0, log=log)
-    told = solkit.tune(EXAMPLE, gpu_seconds=60.0, shape=SHAPE, settings=how)
-    assert (told.stopped, told.measured) == (Stopped.EXHAUSTED, LEGAL)
-    assert time_ms(told.best.params) == pytest.approx(1e-2)
-    assert (told.verdict, told.final.how) == (TuneVerdict.FASTER, "turns")
-    found = outcomelog.read(log)
-    measured = Counter(str(row.params) for row in found.rows if row.chosen_by == "search")
+    result = solkit.tune(EXAMPLE, gpu_seconds=60.0, shape=SHAPE, settings=how)
+    assert (result.stopped, result.measured) == (Stopped.EXHAUSTED, LEGAL)
+    assert time_ms(result.best.params) == pytest.approx(1e-2)
+    assert (result.verdict, result.final.how) == (TuneVerdict.FASTER, "turns")
+    results = outcomelog.read(log)
+    measured = Counter(str(row.params) for row in results.rows if row.chosen_by == "search")
     assert set(measured.values()) == {1}
-    assert len({row.run_id for row in found.rows}) == 1
-    assert {each.sha256 for each in found.sources} == {kernel_at_path(EXAMPLE).source.sha256}
+    assert len({row.run_id for row in results.rows}) == 1
+    assert {source.sha256 for source in results.sources} == {kernel_at_path(EXAMPLE).source.sha256}
     again = replace(how, resume=True)
     resumed = solkit.tune(EXAMPLE, gpu_seconds=60.0, shape=SHAPE, settings=again)
     assert resumed.measured == LEGAL
@@ -93,12 +93,12 @@ def test_gpus_of_several_models_must_be_chosen_from(gpus):
         RemoteGpus(TuneSettings(gpus="2"), None, print).open_workers(),
     ):
         pass
-    asked = Configuration(str(EXAMPLE), "kernel", SHAPE, next(rows("")).params)
+    configuration = Configuration(str(EXAMPLE), "kernel", SHAPE, next(rows("")).params)
     place = RemoteGpus(TuneSettings(gpus="2"), "a100-sxm-80gb", print)
     place.log = Log()
     with place.open_workers() as bench:
         assert bench.device.key == "a100-sxm-80gb"
-        bench.submit([asked])
+        bench.submit([configuration])
         assert [got.device for _, got in bench.outcomes()] == ["a100-sxm-80gb"]
         with pytest.raises(UnknownDeviceError, match="no GPU 'l4' here; there are: h100-sxm, a100"):
             multi_gpu.OneModel(bench._bench, "l4")
@@ -109,16 +109,16 @@ def test_the_final_is_run_by_one_new_worker(gpus):
     place = RemoteGpus(TuneSettings(gpus="2"), None, print)
     place.log = Log()
     slow, quick = ({"BLOCK_M": m, "BLOCK_N": 512, "num_warps": 4} for m in (16, 4))
-    pair = [Configuration(str(EXAMPLE), "kernel", SHAPE, each) for each in (slow, quick)]
-    found = place.head_to_head(1, *pair)
-    assert (found.difference, found.params) == (Difference.FASTER, quick)
+    pair = [Configuration(str(EXAMPLE), "kernel", SHAPE, item) for item in (slow, quick)]
+    comparison = place.head_to_head(1, *pair)
+    assert (comparison.difference, comparison.params) == (Difference.FASTER, quick)
 
 
 class Log:
     """Writes nothing."""
 
-    def append(self, given=(), _sources=(), _facts=()):
-        return tuple(given)
+    def append(self, inputs=(), _sources=(), _facts=()):
+        return tuple(inputs)
 
 
 def test_gpus_are_named_in_one_way():
@@ -136,11 +136,11 @@ def test_a_batch_is_tuned_on_two_gpus(gpus, tmp_path):
     )
     log = tmp_path / "log.jsonl"
     how = BatchSettings(gpus="2", prior=False, stop_at=9.0, log=log, use_database=False)
-    found = solkit.batch(manifest, gpu_minutes=1.0, settings=how)
-    (item,) = found.items
+    result = solkit.batch(manifest, gpu_minutes=1.0, settings=how)
+    (item,) = result.items
     assert time_ms(item.tuned.best.params) == pytest.approx(1e-2)
     assert (item.tuned.verdict, item.tuned.final.how) == (TuneVerdict.FASTER, "turns")
     rows = outcomelog.read(log).rows
     measured = Counter(str(row.params) for row in rows if row.chosen_by == "search")
     assert set(measured.values()) == {1}
-    assert found.device == "h100-sxm"
+    assert result.device == "h100-sxm"

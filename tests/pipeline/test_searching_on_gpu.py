@@ -111,8 +111,8 @@ def test_equal_configurations_are_listed_and_chosen_alike(tuned):
     first, second = (tuned(DOUBLE, seed=seed, stop_at=2.0) for seed in (0, 1))
     assert first.equals
     assert second.equals
-    found = [[run.best.params, *(one.params for one in run.equals)] for run in (first, second)]
-    assert any(params in found[1] for params in found[0])
+    results = [[run.best.params, *(one.params for one in run.equals)] for run in (first, second)]
+    assert any(params in results[1] for params in results[0])
 
 
 NAIVE = """

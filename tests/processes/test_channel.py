@@ -26,8 +26,8 @@ def test_messages_bytes_and_files_go_out(ends):
     assert (frame.header, frame.payload) == ({"a": [1, "ü"]}, b"\x00payload")
     (descriptor,) = frame.descriptors
     assert os.pread(descriptor, 6, 0) == b"inside"
-    for each in (file, descriptor):
-        os.close(each)
+    for item in (file, descriptor):
+        os.close(item)
 
 
 def test_large_frames(ends):

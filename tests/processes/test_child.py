@@ -27,8 +27,8 @@ def start(server):
     started = []
 
     def start(code, **options):
-        given = f"import os, sys\n{code}", {}
-        child = Child.start(server, "builtins:exec", given, env=os.environ, **options)
+        inputs = f"import os, sys\n{code}", {}
+        child = Child.start(server, "builtins:exec", inputs, env=os.environ, **options)
         started.append(child)
         return child
 
@@ -162,8 +162,8 @@ def test_it_finds_what_its_caller_has_and_the_descriptors_it_is_given(server, tm
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(tmp_path))
         patch.chdir(tmp_path)
-        given = {"env": {**os.environ, "A": "b"}, "descriptors": (write,)}
-        child = Child.start(server, "telling:tell", (0,), **given)
+        fields = {"env": {**os.environ, "A": "b"}, "descriptors": (write,)}
+        child = Child.start(server, "telling:tell", (0,), **fields)
         assert child.end(LIMIT_S) == 0
         assert os.read(read, 1 << 16).decode() == repr((str(tmp_path), "b", sys.path))
     os.close(read)

@@ -162,17 +162,17 @@ def test_another_thread_may_end_it_meanwhile():
 
 
 def test_one_that_is_hung_up_on_has_a_moment_to_leave(tmp_path):
-    left = tmp_path / "left"
+    outcome = tmp_path / "left"
     code = f"""
 channel.send({{"ready": True}})
 try:
     channel.receive()
 except Exception:
-    open({str(left)!r}, "w").close()
+    open({str(outcome)!r}, "w").close()
 """
     with serving(code, grace_s=LIMIT_S) as host:
         host.receive(LIMIT_S)
-    assert left.exists()
+    assert outcome.exists()
     assert host.process.end() == 0
 
 

@@ -56,8 +56,8 @@ def test_arguments_may_have_classes_that_only_the_caller_finds(tmp_path, monkeyp
     worker.call("os:getpid")  # the server's module path was set before
     (tmp_path / "found_late.py").write_text("class Given(str): ...")
     monkeypatch.syspath_prepend(str(tmp_path))
-    given = importlib.import_module("found_late").Given("told")
-    assert worker.call("builtins:str", given) == "told"
+    inputs = importlib.import_module("found_late").Given("told")
+    assert worker.call("builtins:str", inputs) == "told"
 
 
 def test_jobs_see_no_gpu():
@@ -112,12 +112,12 @@ os.kill(os.getpid(), 9)
 
 @pytest.mark.parametrize("folder", ["None", "os.environ['TMPDIR']"])
 def test_a_killed_job_leaves_no_temporary_files(tmp_path, folder):
-    told = tmp_path / "told"
+    result = tmp_path / "told"
     with pytest.raises(JobDiedError):
-        worker.call("builtins:exec", LEAVING_FILES.format(folder=folder, told=str(told)))
-    left = Path(told.read_text())
-    assert not left.exists()
-    assert not left.parent.exists()  # nor the folder that it had for them
+        worker.call("builtins:exec", LEAVING_FILES.format(folder=folder, told=str(result)))
+    remaining_path = Path(result.read_text())
+    assert not remaining_path.exists()
+    assert not remaining_path.parent.exists()  # nor the folder that it had for them
 
 
 def caller(code: str, cwd: Path) -> subprocess.Popen[str]:

@@ -90,9 +90,9 @@ def test_what_cannot_be_done(within, home, tmp_path):
             f"    print('not done:', {name!r})\n"
             for name, attempt in attempts.items()
         )
-        told = within(code).splitlines()
-    assert [line for line in told if line.startswith("done")] == []
-    assert sum(line.startswith("not done") for line in told) == len(attempts)
+        lines = within(code).splitlines()
+    assert [line for line in lines if line.startswith("done")] == []
+    assert sum(line.startswith("not done") for line in lines) == len(attempts)
     assert not (home / "new").exists()
 
 
@@ -236,6 +236,6 @@ def test_where_user_namespaces_are_forbidden_it_is_said_what_to_do(monkeypatch, 
 
 
 def test_only_harmless_variables_are_passed_on():
-    given = {"PATH": "/bin", "CUDA_VISIBLE_DEVICES": "0", "AWS_SECRET_ACCESS_KEY": "x"}
-    given |= {"TRITON_CACHE_DIR": "/home/me/.triton", "LC_ALL": "C", "SSH_AUTH_SOCK": "/run/x"}
-    assert set(sandbox.harmless_variables(given)) == {"PATH", "CUDA_VISIBLE_DEVICES", "LC_ALL"}
+    fields = {"PATH": "/bin", "CUDA_VISIBLE_DEVICES": "0", "AWS_SECRET_ACCESS_KEY": "x"}
+    fields |= {"TRITON_CACHE_DIR": "/home/me/.triton", "LC_ALL": "C", "SSH_AUTH_SOCK": "/run/x"}
+    assert set(sandbox.harmless_variables(fields)) == {"PATH", "CUDA_VISIBLE_DEVICES", "LC_ALL"}

@@ -25,10 +25,10 @@ def test_what_is_read_is_what_was_written(tmp_path, monkeypatch, chunk, indent):
     monkeypatch.setattr(json_stream, "_CHUNK", chunk)
     path = tmp_path / "trace.json"
     path.write_text(json.dumps(DOCUMENT, indent=indent, ensure_ascii=False), encoding="utf-8")
-    found = list(json_stream.read_members(str(path), "traceEvents"))
+    members = list(json_stream.read_members(str(path), "traceEvents"))
     events = [("traceEvents", event) for event in DOCUMENT["traceEvents"]]
     rest = [(k, v) for k, v in DOCUMENT.items() if k != "traceEvents"]
-    assert found == [*rest[:2], *events, *rest[2:]]
+    assert members == [*rest[:2], *events, *rest[2:]]
 
 
 def test_gzip_is_told_by_its_content(tmp_path):

@@ -83,12 +83,12 @@ GATED = ("mm", "silu", "mul", "mul_", "sigmoid", "add")
 
 
 def test_elementwise_neighbours_are_one_problem_if_one_reads_what_another_wrote(tmp_path):
-    found = ops_of(profile_of(tmp_path, gated, GATED))
-    assert set(found) == {("mm",), ("silu", "mul", "mul_"), ("sigmoid",), ("add",)}
-    (case,) = found["silu", "mul", "mul_"].cases
+    ops = ops_of(profile_of(tmp_path, gated, GATED))
+    assert set(ops) == {("mm",), ("silu", "mul", "mul_"), ("sigmoid",), ("add",)}
+    (case,) = ops["silu", "mul", "mul_"].cases
     assert (case.calls, case.inputs) == (2, ("f32[64, 64]",) * 3)
     assert case.time_ms == pytest.approx(2 * 3 * 5e-3)
-    (products,) = found["mm",].cases
+    (products,) = ops["mm",].cases
     assert products.calls == 4
 
 
@@ -127,9 +127,9 @@ def test_a_chain_that_reads_a_part_of_a_result_is_taken_apart(tmp_path):
     def step():
         return torch.neg(torch.exp(A)[:, :32])
 
-    found = ops_of(profile_of(tmp_path, step, ("exp", "neg")))
-    assert set(found) == {("exp",), ("neg",)}
-    assert all(problem.reference for problem in found.values())
+    ops = ops_of(profile_of(tmp_path, step, ("exp", "neg")))
+    assert set(ops) == {("exp",), ("neg",)}
+    assert all(problem.reference for problem in ops.values())
 
 
 def test_layouts_types_and_constants_are_as_recorded(tmp_path):
@@ -147,9 +147,9 @@ def test_layouts_types_and_constants_are_as_recorded(tmp_path):
 
 
 def test_a_trace_alone_does_not_say_what_flows_so_each_op_is_apart(tmp_path):
-    found = ops_of(profile_of(tmp_path, gated, GATED, flow=False))
-    assert set(found) == {("mm",), ("silu",), ("mul",), ("mul_",), ("sigmoid",), ("add",)}
-    assert found["mul_",].reference.count("torch.ops.aten.mul.Tensor") == 1
+    ops = ops_of(profile_of(tmp_path, gated, GATED, flow=False))
+    assert set(ops) == {("mm",), ("silu",), ("mul",), ("mul_",), ("sigmoid",), ("add",)}
+    assert ops["mul_",].reference.count("torch.ops.aten.mul.Tensor") == 1
 
 
 def test_what_draws_random_numbers_has_no_reference(tmp_path):

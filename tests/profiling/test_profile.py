@@ -43,10 +43,10 @@ def run(trace):
 
 
 def test_rows_times_bounds_and_savings(run):
-    found = solkit.profile(run.write())
-    assert found.device.key == "h100-sxm"
-    assert (found.span_ms, found.busy_ms, found.steps) == (1.0, 1.0, 0)
-    mm, relu = found.ops
+    result = solkit.profile(run.write())
+    assert result.device.key == "h100-sxm"
+    assert (result.span_ms, result.busy_ms, result.steps) == (1.0, 1.0, 0)
+    mm, relu = result.ops
     assert (mm.name, mm.inputs, mm.calls) == ("aten::mm", ("bf16[4096, 4096]",) * 2, 2)
     assert mm.time_ms == pytest.approx(0.4)
     assert mm.bound.limiter == "tensor.bf16"
@@ -58,22 +58,22 @@ def test_rows_times_bounds_and_savings(run):
     # queued ahead on one stream: Amdahl's law
     assert mm.saving_ms == pytest.approx(mm.excess_ms) == pytest.approx(0.4 - 2 * MM_US / 1e3)
     assert relu.saving_ms == pytest.approx(0.1 - RELU_US / 1e3)
-    assert found.saving_ms == pytest.approx(mm.saving_ms + relu.saving_ms)
+    assert result.saving_ms == pytest.approx(mm.saving_ms + relu.saving_ms)
     share, speedup = 0.1, 100 / RELU_US
     amdahl = 1 / ((1 - share) + share / speedup)
-    assert found.speedup(relu.saving_ms) == pytest.approx(amdahl)
+    assert result.speedup(relu.saving_ms) == pytest.approx(amdahl)
 
 
 def test_what_has_no_bound_is_named_with_its_time_and_the_reason(run):
-    found = {kernel.name: kernel for kernel in solkit.profile(run.write()).unbounded}
-    assert {name: kernel.reason for name, kernel in found.items()} == {
+    kernels_by_name = {kernel.name: kernel for kernel in solkit.profile(run.write()).unbounded}
+    assert {name: kernel.reason for name, kernel in kernels_by_name.items()} == {
         "moe": "this torch has no such op, or one with other arguments",
         "Memcpy HtoD (Pageable -> Device)": "a copy that leaves the GPU",
         "ncclDevKernel_AllReduce(args)": "communication between GPUs",
         "in a graph": "launched by a CUDA graph, which keeps no ops",
     }
-    assert found["moe"].op == "vllm::moe_forward"
-    assert found["moe"].time_ms == pytest.approx(0.2)
+    assert kernels_by_name["moe"].op == "vllm::moe_forward"
+    assert kernels_by_name["moe"].time_ms == pytest.approx(0.2)
 
 
 def test_an_op_that_cannot_be_replayed_hands_its_kernels_to_the_one_around_it(trace):
@@ -121,12 +121,12 @@ def test_a_kernel_below_its_bound_saves_nothing(trace):
 def test_without_shapes_it_says_how_to_record_them(trace):
     op = trace.op("aten::mm", 0, 9)
     trace.kernel(10, 15, launch=1, op=op)
-    found = solkit.profile(trace.write())
-    assert found.ops == ()
-    assert found.notes == (
+    result = solkit.profile(trace.write())
+    assert result.ops == ()
+    assert result.notes == (
         "No op's arguments were recorded, so nothing has a bound: profile with record_shapes=True.",
     )
-    assert found.unbounded[0].reason.endswith("profile with record_shapes=True")
+    assert result.unbounded[0].reason.endswith("profile with record_shapes=True")
 
 
 def test_a_device_of_ones_own_a_slice_and_several_gpus(trace):
@@ -134,9 +134,9 @@ def test_a_device_of_ones_own_a_slice_and_several_gpus(trace):
     trace.kernel(0, 10)
     trace.kernel(0, 20, device=3)
     trace.kernel(20, 25, device=0)
-    found = solkit.profile(trace.write(), device="a100")
-    assert found.device.key.startswith("a100")
-    assert found.notes[-1] == "Only the busiest GPU is reported; there are 1 more: 0."
+    result = solkit.profile(trace.write(), device="a100")
+    assert result.device.key.startswith("a100")
+    assert result.notes[-1] == "Only the busiest GPU is reported; there are 1 more: 0."
     trace.kernel(30, 90, device=0)
     notes = solkit.profile(trace.write()).notes
     assert "has 60 SMs" in notes[1]
@@ -179,17 +179,17 @@ def test_a_script_needs_a_gpu(monkeypatch, tmp_path):
 @pytest.mark.slow
 def test_an_op_that_ends_its_process_costs_no_other_its_bound(run, monkeypatch):
     """The jobs that hold it are halved until it is alone."""
-    call, asked = units.worker.call, []
+    call, requests = units.worker.call, []
 
     def dying(function, device, chains, **limits):
-        asked.append(len(chains))
+        requests.append(len(chains))
         if any(chain[0][0].name == "aten::relu" for chain in chains):
             raise JobDiedError("its process died of SIGSEGV")
         return call(function, device, chains, **limits)
 
     monkeypatch.setattr(units.worker, "call", dying)
-    found = solkit.profile(run.write())
-    assert [op.name for op in found.ops] == ["aten::mm"]
-    reasons = {kernel.name: kernel.reason for kernel in found.unbounded}
+    result = solkit.profile(run.write())
+    assert [op.name for op in result.ops] == ["aten::mm"]
+    reasons = {kernel.name: kernel.reason for kernel in result.unbounded}
     assert reasons["first"] == "replaying it failed: its process died of SIGSEGV"
-    assert max(asked) == 3
+    assert max(requests) == 3

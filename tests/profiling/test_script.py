@@ -153,8 +153,8 @@ def test_a_profiled_script_skips_its_first_calls_and_tells_of_its_failure(
     monkeypatch.setattr("solkit.profiling._check_for_gpu", lambda _: None)
     monkeypatch.setattr(script, "record_trace", recorded)
     kept = tmp_path / "kept.json"
-    found = solkit.profile("t.py", ["5"], calls=2, trace_out=kept, time_limit_s=9.0)
-    assert (found.path, found.failure, found.steps) == ("t.py", "t.py: failed", 2)
+    result = solkit.profile("t.py", ["5"], calls=2, trace_out=kept, time_limit_s=9.0)
+    assert (result.path, result.failure, result.steps) == ("t.py", "t.py: failed", 2)
     assert kept.exists()
 
 

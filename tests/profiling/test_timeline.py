@@ -22,10 +22,10 @@ def parts(trace, skip=0):
 
 def saved(trace, *cuts):
     """What each cut saves (one what-if an activity), and all together; windows begin at 0."""
-    found = parts(trace)
+    results = parts(trace)
     questions = [i if cut else -1 for i, cut in enumerate(cuts)]
-    each, together = savings_us(found, Cuts(questions, cuts, len(cuts)))
-    return [each[i] for i, cut in enumerate(cuts) if cut], together
+    item, together = savings_us(results, Cuts(questions, cuts, len(cuts)))
+    return [item[i] for i, cut in enumerate(cuts) if cut], together
 
 
 # ------------------------------------------------------------------------------------- window
@@ -34,8 +34,8 @@ def saved(trace, *cuts):
 def test_without_steps_it_is_what_ran(trace):
     trace.kernel(10, 20, launch=1)
     trace.kernel(25, 40, launch=2)
-    found = parts(trace)
-    assert (found.start_us, found.end_us, found.span_us, found.steps) == (10, 40, 30, 0)
+    results = parts(trace)
+    assert (results.start_us, results.end_us, results.span_us, results.steps) == (10, 40, 30, 0)
 
 
 def test_steps_cut_off_what_was_launched_outside_of_them(trace):
@@ -46,7 +46,7 @@ def test_steps_cut_off_what_was_launched_outside_of_them(trace):
     trace.kernel(120, 230, launch=105, name="of step 2, and outlasts it")
     trace.kernel(250, 260, launch=210, name="after the steps")
     both = parts(trace)
-    assert [each.start_us for each in both.activities] == [20, 120]
+    assert [activity.start_us for activity in both.activities] == [20, 120]
     assert (both.start_us, both.end_us, both.steps) == (15, 230, 2)
     assert both.notes[0].startswith("1 kernels and copies (0.01 ms) were launched before")
     second = parts(trace, skip=1)
@@ -57,8 +57,8 @@ def test_steps_cut_off_what_was_launched_outside_of_them(trace):
 def test_a_host_that_outlasts_the_gpu_belongs_to_the_step(trace):
     trace.step(1, 0, 100)
     trace.kernel(20, 30, launch=10)
-    found = parts(trace)
-    assert (found.start_us, found.end_us) == (0, 100)
+    results = parts(trace)
+    assert (results.start_us, results.end_us) == (0, 100)
 
 
 def test_at_least_one_step_is_kept(trace):
@@ -112,8 +112,8 @@ def test_on_one_busy_stream_it_is_amdahls_law(trace):
     """All launched at once: what is cut is saved."""
     for start, end in ((0, 40), (40, 60), (60, 100)):
         trace.kernel(start, end, launch=-10 + start / 1000)
-    each, together = saved(trace, 30, 5, 10)
-    assert each == [30, 5, 10]
+    item, together = saved(trace, 30, 5, 10)
+    assert item == [30, 5, 10]
     assert together == 45
 
 
@@ -127,8 +127,8 @@ def test_a_launch_bound_run_gains_nothing(trace):
     """Each kernel starts 5 after its launch, long after the one before it has ended."""
     for start in (0, 100, 200):
         trace.kernel(start, start + 20, launch=start - 5)
-    each, together = saved(trace, 10, 10, 10)
-    assert each == [0, 0, 10]  # but for the last, which nothing waits for
+    item, together = saved(trace, 10, 10, 10)
+    assert item == [0, 0, 10]  # but for the last, which nothing waits for
     assert together == 10
 
 
@@ -185,8 +185,8 @@ def test_a_full_launch_queue_holds_the_host_up(trace, monkeypatch):
     trace.kernel(40, 50, launch=-4)
     trace.kernel(60, 70, launch=-3, call_us=43)
     trace.kernel(70, 80, launch=41)
-    each, _ = saved(trace, 30, 0, 0, 0)
-    assert each == [30]
+    item, _ = saved(trace, 30, 0, 0, 0)
+    assert item == [30]
 
 
 def test_a_graphs_kernels_share_one_launch(trace):
@@ -217,6 +217,6 @@ def test_nothing_cut_is_nothing_saved(trace):
     for start, launch, stream in starts:
         trace.kernel(start, start + 70, launch=launch, stream=stream)
     trace.wait(62, 260, "cudaStreamSynchronize")
-    each, together = savings_us(parts(trace), Cuts([0] * 6, [0.0] * 6, 1))
-    assert each.tolist() == pytest.approx([0])
+    item, together = savings_us(parts(trace), Cuts([0] * 6, [0.0] * 6, 1))
+    assert item.tolist() == pytest.approx([0])
     assert together == pytest.approx(0)

@@ -131,14 +131,14 @@ def test_kernels_of_a_graph_or_without_a_launch_belong_to_no_op(trace):
     trace.kernel(20, 30, launch=5, op=region, name="of a graph", call="cudaGraphLaunch")
     trace.kernel(30, 40, name="before the recording")
     recording = read_trace(trace.write())
-    found = match_activities(recording, 0)
-    assert set(names(recording, found).values()) == {None}
-    assert [call != NONE for call in found.calls] == [True, False]
+    matches = match_activities(recording, 0)
+    assert set(names(recording, matches).values()) == {None}
+    assert [call != NONE for call in matches.calls] == [True, False]
 
 
 def test_only_the_gpu_asked_for_is_matched_in_order_of_time(trace):
     trace.kernel(5, 6, name="late")
     trace.kernel(1, 2, name="early")
     trace.kernel(0, 9, name="elsewhere", device=1)
-    found = match_activities(read_trace(trace.write()), 0)
-    assert [activity.name for activity in found.activities] == ["early", "late"]
+    matches = match_activities(read_trace(trace.write()), 0)
+    assert [activity.name for activity in matches.activities] == ["early", "late"]

@@ -79,9 +79,11 @@ class Make:
         mine = {k: changes.pop(k) for k in list(changes) if hasattr(launch, k)}
         fits = {k: changes.pop(k) for k in list(changes) if hasattr(occupancy, k)}
         facts = Facts(replace(launch, **mine), Depth.COMPILED, 168, 0, 98304, True)
-        known = {k: changes.pop(k) for k in list(changes) if hasattr(facts, k) and k != "error"}
+        known_values = {
+            k: changes.pop(k) for k in list(changes) if hasattr(facts, k) and k != "error"
+        }
         return KernelAnalysis(
-            replace(facts, **known),
+            replace(facts, **known_values),
             **{"occupancy": replace(occupancy, **fits), "compile_s": 0.4, **changes},
         )
 
@@ -186,14 +188,14 @@ class Make:
         """A gap of 1.5 in six factors, one of which is a gain."""
         again = Cause("repeated reads", {"place": "a.py:7", "argument": "w", "times": 2.5})
         waits = Cause("waits for loads", {"kernel": "matmul_kernel"})
-        told = {
+        fields = {
             "tail": (1.0303, "3.88 waves fill 97 % of their slots"),
             "extra traffic": (1.2, "w is read with 50 % of each sector used", again),
             "latency": (1.1, "2 blocks of 8 warps an SM", waits),
             "clock": (1.15, "1721 MHz seen, 1980 MHz at most"),
             "output in L2": (0.99, "33.6 MB stay in L2"),
         }
-        factors = [GapFactor(name, *rest) for name, rest in told.items()]
+        factors = [GapFactor(name, *rest) for name, rest in fields.items()]
         product = 1.0
         for factor in factors:
             product *= factor.factor

@@ -198,7 +198,7 @@ def test_where_kernels_are_not_analysed_the_vendors_profiler_is_named(make):
     result = make.result(
         analysis=Analysis(AnalysisStatus.UNSUPPORTED_DEVICE), verdict=Verdict.NOT_MEASURED, gap=None
     )
-    (told,) = advise(result, devices.find("mi300x"))
-    assert "rocprof-compute" in told
-    assert "Nsight" not in told
-    assert "compiled code" not in told
+    (results,) = advise(result, devices.find("mi300x"))
+    assert "rocprof-compute" in results
+    assert "Nsight" not in results
+    assert "compiled code" not in results

@@ -22,9 +22,11 @@ def page(render, report, width=100, **flags):
 @pytest.fixture
 def report(make):
     """Two shapes, the first told by op; a third failed."""
-    told = tuple(Contributor(f"aten.op{i}", 10, 0.1, f"/a/b/model.py:{i}", i) for i in range(1, 8))
+    reported_contributors = tuple(
+        Contributor(f"aten.op{i}", 10, 0.1, f"/a/b/model.py:{i}", i) for i in range(1, 8)
+    )
     whole = make.bound()
-    resource = replace(whole.resources[0], contributors=told)
+    resource = replace(whole.resources[0], contributors=reported_contributors)
     whole = replace(whole, resources=(resource, *whole.resources[1:]))
     part = PartBound(Part((0, 1), ("aten.mm", "aten._softmax"), "model.py:3", make.work()), whole)
     levels = Fusion(0.1, (part, part, part), (part,))
@@ -100,8 +102,8 @@ def test_the_latency_floor_of_dependent_steps_is_told_if_it_is_long(make):
         slow = make.bound(time_ms=0.17, at=replace(make.bound().at, chain_floor_ms=floor_ms))
         chained = make.result(bound=slow, work=make.work(chain=chain))
         text = " ".join(page(bounds.render, make.report(chained)).split())
-        told = "floor 50.0 µs of latency: 512 steps of this algorithm wait for one another"
-        assert (told in text) == is_told
+        results = "floor 50.0 µs of latency: 512 steps of this algorithm wait for one another"
+        assert (results in text) == is_told
         assert ("solkit.lstm (model.py:9)" in text) == is_told
 
 

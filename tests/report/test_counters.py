@@ -19,7 +19,7 @@ COUNTERS = Counters(
 def counted(make, **changes):
     result = make.explained()
     kernels = tuple(
-        replace(each, counters=replace(COUNTERS, **changes)) for each in result.analysis.kernels
+        replace(kernel, counters=replace(COUNTERS, **changes)) for kernel in result.analysis.kernels
     )
     return make.report(replace(result, analysis=replace(result.analysis, kernels=kernels)))
 
@@ -61,8 +61,8 @@ def test_no_counters_no_table(make):
 
 def test_json(make):
     (result,) = schema.to_json(counted(make))["results"]
-    told = result["launches"][0]["counters"]
-    assert told["load_sectors"] == 2**21
-    assert told["store_sectors"] is None
-    assert told["stalls"]["long_scoreboard"] == 6.0
-    assert set(told) == set(Counters.__dataclass_fields__)
+    counters = result["launches"][0]["counters"]
+    assert counters["load_sectors"] == 2**21
+    assert counters["store_sectors"] is None
+    assert counters["stalls"]["long_scoreboard"] == 6.0
+    assert set(counters) == set(Counters.__dataclass_fields__)

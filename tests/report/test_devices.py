@@ -8,9 +8,9 @@ from solkit.report import devices
 from solkit.roofline.devices import catalogue
 
 
-def page(known, live, width=80):
+def page(known_value, live, width=80):
     file = io.StringIO()
-    devices.render(known, live, Console(file=file, width=width, highlight=False))
+    devices.render(known_value, live, Console(file=file, width=width, highlight=False))
     return file.getvalue()
 
 
@@ -29,14 +29,14 @@ def test_boost_clock_and_live_notes(make):
 
 
 def test_the_whole_catalogue_fits_and_is_there():
-    known = catalogue()
-    shown = {width: page(known, [], width) for width in (80, 120, 160)}
+    known_catalogue = catalogue()
+    shown = {width: page(known_catalogue, [], width) for width in (80, 120, 160)}
     for width, text in shown.items():
         assert max(len(line) for line in text.splitlines()) <= width
-        assert all(device.key in text for device in known)
+        assert all(device.key in text for device in known_catalogue)
     assert "NVIDIA" not in shown[80]
-    wide = page(known, [], 250)
-    assert all(device.name in wide for device in known)
+    wide = page(known_catalogue, [], 250)
+    assert all(device.name in wide for device in known_catalogue)
 
 
 def test_json(make):
@@ -49,6 +49,6 @@ def test_json(make):
     assert here["ceilings"]["dram"] == {
         "value": 3.352e12, "unit": "B/s", "clock_mhz": 2619, "source": "NVML",
     }  # fmt: skip
-    known = {device["key"]: device for device in data["catalogue"]}
-    assert set(known) == {device.key for device in catalogue()}
-    assert "h100" in known["h100-sxm"]["aliases"]
+    known_devices_by_key = {device["key"]: device for device in data["catalogue"]}
+    assert set(known_devices_by_key) == {device.key for device in catalogue()}
+    assert "h100" in known_devices_by_key["h100-sxm"]["aliases"]

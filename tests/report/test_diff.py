@@ -85,7 +85,7 @@ def test_other_kernels_are_compared_only_where_they_do_the_same_work(make):
     kernel = replace(one.kernel, candidate=candidate)
     same = replace(one, kernel=kernel)
     less = make.report(make.measured(work=make.work(dram_read_bytes=1)), kernel=kernel)
-    models = [schema.to_model(each) for each in (one, same, less)]
+    models = [schema.to_model(item) for item in (one, same, less)]
     assert len(comparison.compare_reports(named([models[0], models[1]]))) == 1
     assert comparison.compare_reports(named([models[0], models[2]])) == []
     (group,) = comparison.compare_reports(named(models))

@@ -28,11 +28,11 @@ def test_every_figure_as_png_and_svg(make, tmp_path):
         if path.suffix == ".png":
             assert path.read_bytes().startswith(b"\x89PNG")
     gap = words(written[3])
-    for told in ("extra traffic", "1.20×", "SOL", "measured", "1.50×", "193 µs"):
-        assert told in gap
+    for text in ("extra traffic", "1.20×", "SOL", "measured", "1.50×", "193 µs"):
+        assert text in gap
     roofline = words(written[1])
-    for told in ("dram, 3.352 TB/s", "tensor.bf16", "FLOP per byte", "1 PFLOP/s", "measured"):
-        assert told in roofline
+    for text in ("dram, 3.352 TB/s", "tensor.bf16", "FLOP per byte", "1 PFLOP/s", "measured"):
+        assert text in roofline
 
 
 def test_the_same_figure_is_the_same_file(make, tmp_path, monkeypatch):

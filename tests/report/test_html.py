@@ -96,7 +96,7 @@ def other(make, name, *results):
 @pytest.mark.slow
 def test_the_page_says_all_that_is_known(make):
     words = parsed(make.report(make.explained())).words
-    for told in (
+    for text in (
         "matmul", "NVIDIA H100 80GB HBM3", "M=4096 N=4096 K=4096 dtype=bfloat16", "128 µs",
         "168 µs", "193 µs", "191.9 µs to 193.3 µs", "1.50×", "correct", "limited by tensor.bf16",
         "w is read with 50 % of each sector used", "w is read 2.5 times: use larger tiles",
@@ -104,7 +104,7 @@ def test_the_page_says_all_that_is_known(make):
         "4.19 M wavefronts", "largest error 0.0625", "1721 MHz", "triton3.7.1",
         "cupti, cold protocol", "reading a 256 MB buffer", "Inputs come from DRAM once.",
     ):  # fmt: skip
-        assert told in words, told
+        assert text in words, text
 
 
 def test_the_page_says_what_is_expected_and_what_advice_saves(make):
@@ -154,21 +154,21 @@ def test_errors_of_a_candidate_and_of_a_launch(make):
 
 def test_elements_are_closed_and_identifiers_unique(make):
     reports = (make.report(make.explained(), make.result(shape={"M": 1})), other(make, "second"))
-    found = parsed(*reports, failures=[Failure("bad.py", "no reference")])
-    assert found.mismatched == []
-    assert found.open == []
-    ids = [attributes["id"] for _, attributes in found.elements if "id" in attributes]
+    results = parsed(*reports, failures=[Failure("bad.py", "no reference")])
+    assert results.mismatched == []
+    assert results.open == []
+    ids = [attributes["id"] for _, attributes in results.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
-    links = {a["href"][1:] for t, a in found.elements if t == "a" and "href" in a}
+    links = {a["href"][1:] for t, a in results.elements if t == "a" and "href" in a}
     assert links <= set(ids)
 
 
 def test_nothing_comes_from_elsewhere(make):
-    found = parsed(make.report(make.explained()))
-    for _, attributes in found.elements:
+    result = parsed(make.report(make.explained()))
+    for _, attributes in result.elements:
         for name in ("src", "href"):
             assert attributes.get(name, "#").startswith(("#", "data:"))
-    (policy,) = (a["content"] for t, a in found.elements if a.get("http-equiv"))
+    (policy,) = (a["content"] for t, a in result.elements if a.get("http-equiv"))
     assert "default-src 'none'" in policy
     assert "script-src 'sha256-" in policy
     assert "unsafe-eval" not in policy
@@ -198,13 +198,13 @@ def test_what_a_file_says_is_text(make):
         }
     )
     text = page(named([model, model]), failures=[Failure(NASTY, NASTY)], written=NOW)
-    found, plain = Parsed(opened(text)), parsed(make.report(make.explained()))
-    assert len(found.scripts) == len(plain.scripts) == 3
-    assert not [tag for tag, _ in found.elements if tag == "img"]
-    assert not [a for _, a in found.elements if any(name.startswith("on") for name in a)]
-    assert "{{7*7}}" in found.text
-    assert found.mismatched == []
-    charts_in_page = json.loads(unpacked(found.scripts[0]))
+    results, plain = Parsed(opened(text)), parsed(make.report(make.explained()))
+    assert len(results.scripts) == len(plain.scripts) == 3
+    assert not [tag for tag, _ in results.elements if tag == "img"]
+    assert not [a for _, a in results.elements if any(name.startswith("on") for name in a)]
+    assert "{{7*7}}" in results.text
+    assert results.mismatched == []
+    charts_in_page = json.loads(unpacked(results.scripts[0]))
     hover = charts_in_page["k1-s1-gap"]["data"][0]["hovertext"][1]
     assert "<script" not in hover
     assert "&lt;script&gt;" in hover
@@ -212,43 +212,43 @@ def test_what_a_file_says_is_text(make):
 
 def test_an_index_lists_the_worst_by_cost_first_and_links_to_it(make):
     far = make.measured(measurement=make.measurement(median_ms=0.9))
-    found = parsed(
+    results = parsed(
         other(make, "near", make.measured()),
         other(make, "far", far),
         other(make, "unmeasured", make.result()),
         failures=[Failure("bad.py", "bad.py:3: no reference")],
     )
-    places = [found.words.index(f" {name} ") for name in ("far", "near", "unmeasured")]
+    places = [results.words.index(f" {name} ") for name in ("far", "near", "unmeasured")]
     assert places == sorted(places)
-    assert "cost = sum over shapes of time × (1 − SOL / time) = time − SOL" in found.words
-    assert "1 file could not be reported" in found.words
-    assert "bad.py:3: no reference" in found.words
-    assert f"+{1e3 * (0.9 - 0.12839):.0f} µs" in found.words
+    assert "cost = sum over shapes of time × (1 − SOL / time) = time − SOL" in results.words
+    assert "1 file could not be reported" in results.words
+    assert "bad.py:3: no reference" in results.words
+    assert f"+{1e3 * (0.9 - 0.12839):.0f} µs" in results.words
 
 
 def test_a_hundred_kernels_fit_in_6_mb(make):
     one = schema.to_model(make.report(*[make.explained(shape={"M": m}) for m in range(3)]))
     assert one.sources[0].text
     few, more = (len(page(named([one] * n), written=NOW).encode()) for n in (2, 7))
-    each = (more - few) / 5
-    assert few + 98 * each < 6e6
+    item = (more - few) / 5
+    assert few + 98 * item < 6e6
 
 
 def test_nothing_but_failures():
-    found = parsed(failures=[Failure("bad.py", "no reference")])
-    assert "No kernel could be reported" in found.words
-    assert "bad.pyno reference" in found.words
+    result = parsed(failures=[Failure("bad.py", "no reference")])
+    assert "No kernel could be reported" in result.words
+    assert "bad.pyno reference" in result.words
 
 
 def test_two_runs_are_compared(make):
     quicker = make.measured(
         measurement=make.measurement(median_ms=0.15, low_ms=0.149, high_ms=0.151)
     )
-    found = parsed(make.report(), make.report(quicker, environment={"torch": "2.12.0"}))
-    assert "Compared" in found.words
-    assert "0.78×" in found.words
-    assert "faster" in found.words
-    assert "torch: 2.13.0 → 2.12.0" in found.words
+    result = parsed(make.report(), make.report(quicker, environment={"torch": "2.12.0"}))
+    assert "Compared" in result.words
+    assert "0.78×" in result.words
+    assert "faster" in result.words
+    assert "torch: 2.13.0 → 2.12.0" in result.words
 
 
 def test_specs_are_what_plotly_takes(make):

@@ -24,9 +24,9 @@ NASTY = "</style><script>alert(1)</script>"
 
 
 def ranked(block, action, *, pushes=(), forecast=None, path="k.py", reason="It is fast."):
-    told = forecast or Forecast(0.1 * block, 0.05 * block, 0.2 * block, 0.0, False)
+    reported_forecast = forecast or Forecast(0.1 * block, 0.05 * block, 0.2 * block, 0.0, False)
     it = Configuration(path, "kernel", {"N": 8}, {"BLOCK": block})
-    return Ranked(it, Depth.LOWERED, told, action, reason, pushes)
+    return Ranked(it, Depth.LOWERED, reported_forecast, action, reason, pushes)
 
 
 def parsed(*candidates, top=1, **plan):
@@ -36,44 +36,44 @@ def parsed(*candidates, top=1, **plan):
 
 def test_what_moves_a_forecast_is_shown_beside_it():
     pushes = (Contribution("machine.registers", 7.0, 1.5), Contribution("params.BLOCK", None, 0.8))
-    found = parsed(ranked(1, Action.MEASURE, pushes=pushes), ranked(2, Action.SKIP))
-    assert "What moves the forecast of BLOCK=1" in found.words
-    assert "registers in the machine code 7 × 1.50" in found.words
-    assert "BLOCK unknown × 0.80" in found.words
-    assert "1 more are skipped." in found.words
-    bars = [at for tag, at in found.elements if tag == "span" and "bar" in at.get("class", "")]
+    result = parsed(ranked(1, Action.MEASURE, pushes=pushes), ranked(2, Action.SKIP))
+    assert "What moves the forecast of BLOCK=1" in result.words
+    assert "registers in the machine code 7 × 1.50" in result.words
+    assert "BLOCK unknown × 0.80" in result.words
+    assert "1 more are skipped." in result.words
+    bars = [at for tag, at in result.elements if tag == "span" and "bar" in at.get("class", "")]
     assert [(at["class"], at["style"]) for at in bars] == [
         ("bar loss", "width: 100.0%"),
         ("bar sol", "width: 55.0%"),  # log 0.8 is 0.55 of log 1.5, the other way
     ]
-    assert not found.mismatched
+    assert not result.mismatched
 
 
 def test_intervals_share_a_logarithmic_axis():
-    found = parsed(ranked(1, Action.MEASURE), ranked(4, Action.EXPLORE))
-    lines = [at["style"] for tag, at in found.elements if tag == "i"]
+    result = parsed(ranked(1, Action.MEASURE), ranked(4, Action.EXPLORE))
+    lines = [at["style"] for tag, at in result.elements if tag == "i"]
     # 0.05 to 0.2 and 0.2 to 0.8 on an axis from 0.05 to 0.8: four octaves
     assert lines == ["left: 0.0%; width: 50.0%", "left: 50.0%; width: 50.0%"]
-    marks = [at["style"] for tag, at in found.elements if tag == "b"]
+    marks = [at["style"] for tag, at in result.elements if tag == "b"]
     assert marks == ["left: 25.0%", "left: 75.0%"]
 
 
 def test_what_is_unknown_or_doubted_is_said():
     nothing = Forecast(None, None, None, 0.0, False)
     doubted = Forecast(0.1, 0.05, 0.2, 0.0, True)
-    found = parsed(
+    result = parsed(
         ranked(1, Action.MEASURE, forecast=doubted),
         ranked(2, Action.EXPLORE, forecast=nothing),
         notes=("Ranked by the kernel model alone.",),
         enough=1,
     )
-    assert "The surrogate does not trust itself" in found.words
-    assert "Ranked by the kernel model alone." in found.words
-    assert "Measuring the first finds one" in found.words
-    assert "unknown" in found.words
+    assert "The surrogate does not trust itself" in result.words
+    assert "Ranked by the kernel model alone." in result.words
+    assert "Measuring the first finds one" in result.words
+    assert "unknown" in result.words
 
 
 def test_names_are_text():
-    found = parsed(ranked(1, Action.MEASURE, path=NASTY, reason=NASTY))
-    assert found.scripts == []
-    assert NASTY in found.words
+    result = parsed(ranked(1, Action.MEASURE, path=NASTY, reason=NASTY))
+    assert result.scripts == []
+    assert NASTY in result.words

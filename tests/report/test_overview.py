@@ -41,9 +41,9 @@ def test_no_model_goes_under_the_hard_bound(make):
 
 
 def test_no_time_without_a_model_of_every_launch(make):
-    known = modelled(make, 0.05)
-    both = (*known.analysis.kernels, make.kernel())
-    result = replace(known, analysis=replace(known.analysis, kernels=both))
+    known_value = modelled(make, 0.05)
+    both = (*known_value.analysis.kernels, make.kernel())
+    result = replace(known_value, analysis=replace(known_value.analysis, kernels=both))
     assert overview.time_of(only(make.report(result))) is None
 
 
@@ -71,7 +71,7 @@ def test_the_costliest_comes_first_not_the_one_with_the_largest_gap(make):
             named_like(make, "large", make.measured()),
         ]
     )
-    order = [each.name for each, _ in overview.worst_first(reports)]
+    order = [item.name for item, _ in overview.worst_first(reports)]
     assert order == ["large", "small", "unmeasured"]
 
 

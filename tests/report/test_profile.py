@@ -113,21 +113,21 @@ def test_it_fits_any_width(profile, width):
 
 
 def test_json_holds_what_the_page_tells_and_more(profile):
-    found = json.loads(page.dumps(profile))
-    assert found["schema"] == "solkit.profile/1"
-    assert page.ProfileJson.model_validate(found).ops[0].bound.limiter == "tensor.bf16"
-    first = found["ops"][0]
+    data = json.loads(page.dumps(profile))
+    assert data["schema"] == "solkit.profile/1"
+    assert page.ProfileJson.model_validate(data).ops[0].bound.limiter == "tensor.bf16"
+    first = data["ops"][0]
     assert (first["name"], first["calls"], first["saving_ms"]) == ("aten::mm", 10, 3.0)
     assert first["gap"] == pytest.approx(4.0)
     assert first["excess_ms"] == pytest.approx(30 * profile.ops[0].target_ms)
     assert first["speedup"] == pytest.approx(10 / 7)
-    assert found["speedup"] == pytest.approx(10 / 6.5)
-    assert found["idle"] == {"host_ms": 1.5, "wait_ms": 1.0, "queue_ms": 0.5}
-    assert found["unbounded"][0]["reason"] == "communication between GPUs"
+    assert data["speedup"] == pytest.approx(10 / 6.5)
+    assert data["idle"] == {"host_ms": 1.5, "wait_ms": 1.0, "queue_ms": 0.5}
+    assert data["unbounded"][0]["reason"] == "communication between GPUs"
 
 
 def test_what_is_not_finite_is_null(profile, op):
     endless = replace(op, bound=replace(op.bound, time_ms=0.0))
     everything = replace(profile, ops=(endless,), saving_ms=10.0)
-    found = json.loads(page.dumps(everything))
-    assert found["ops"][0]["gap"] is found["speedup"] is None
+    data = json.loads(page.dumps(everything))
+    assert data["ops"][0]["gap"] is data["speedup"] is None

@@ -163,8 +163,8 @@ def test_bound_is_the_contract(make):
 
 def test_contributors_fusion_and_failed_shapes(make):
     whole = make.bound()
-    told = Contributor("aten.mm", 10, 0.5, "matmul.py:7", 3)
-    resource = replace(whole.resources[0], contributors=(told,))
+    contributor = Contributor("aten.mm", 10, 0.5, "matmul.py:7", 3)
+    resource = replace(whole.resources[0], contributors=(contributor,))
     part = PartBound(Part((0,), ("aten.mm",), "matmul.py:7", make.work()), whole)
     result = make.measured(
         bound=replace(whole, resources=(resource,)), fusion=Fusion(0.1, (part, part))

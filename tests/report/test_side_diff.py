@@ -45,11 +45,11 @@ def printed(top=20):
 def test_json_says_what_exceeds_and_is_valid():
     document = json.loads(side_diff.dumps(DIFFS, 0.05))
     assert document["schema"] == "solkit.diff/1"
-    (found,) = document["diffs"]
-    assert found["exceeding"] == 1
-    (change,) = found["candidates"][0]["changes"]
+    (diff,) = document["diffs"]
+    assert diff["exceeding"] == 1
+    (change,) = diff["candidates"][0]["changes"]
     assert (change["name"], change["factor"], change["exceeds"]) == ("spills", "Infinity", True)
-    assert found["candidates"][0]["ratio"] == 2.0
+    assert diff["candidates"][0]["ratio"] == 2.0
 
 
 def test_the_page_shows_losses_gains_and_what_could_not_be_compared():

@@ -35,7 +35,7 @@ def test_instructions_of_a_line(make):
 def test_lines_of_another_file_are_not_mixed_up(make):
     model = schema.to_model(make.report(make.explained()))
     for path in ("examples/softmax.py", "other/matmul.py"):
-        assert not [each for each in source_lines.lines(source(path=path), model) if each.costs]
+        assert not [line for line in source_lines.lines(source(path=path), model) if line.costs]
 
 
 def test_repeated_launches_and_accesses_of_a_line_add_up(make):
@@ -59,8 +59,8 @@ def times_of(make, terms, sources=(), **changes):
 
 
 def test_cache_time_follows_the_sectors_of_each_line(make):
-    found = times_of(make, {"l1": 0.049, "launch": 0.001})  # sectors: 2^24, 2^25 and 2^20
-    assert found == {
+    times = times_of(make, {"l1": 0.049, "launch": 0.001})  # sectors: 2^24, 2^25 and 2^20
+    assert times == {
         "examples/matmul.py:76": pytest.approx(0.016),
         "examples/matmul.py:77": pytest.approx(0.032),
         "examples/matmul.py:86": pytest.approx(0.001),
@@ -75,17 +75,17 @@ def test_dram_time_follows_the_distinct_bytes_however_often_they_are_requested(m
 
 
 def test_latency_belongs_to_loads(make):
-    found = times_of(make, {"latency": 0.3})  # as many requests for x as for w
-    assert found == {f"examples/matmul.py:{line}": pytest.approx(0.15) for line in (76, 77)}
+    times = times_of(make, {"latency": 0.3})  # as many requests for x as for w
+    assert times == {f"examples/matmul.py:{line}": pytest.approx(0.15) for line in (76, 77)}
 
 
 def test_instructions_and_products_have_their_own_lines(make):
     mix = InstructionMix((), 0, {"/x/matmul.py:3": 30, "/x/matmul.py:4": 10, "/l/other.py:4": 60})
     text = "\n\na = b * c\nacc = tl.dot(x, w, acc)\n"
-    found = times_of(
+    times = times_of(
         make, {"tensor.bf16": 0.5, "issue": 0.1}, [source(text)], instructions=mix, demand=None
     )
-    assert found == {
+    assert times == {
         "/x/matmul.py:3": pytest.approx(0.03),
         "/x/matmul.py:4": pytest.approx(0.51),
         "/l/other.py:4": pytest.approx(0.06),
@@ -95,13 +95,13 @@ def test_instructions_and_products_have_their_own_lines(make):
 def test_shared_memory_time_follows_the_wavefronts(make):
     loads = SharedAccess("load", "a.py:1", 1000, 3000, 1000)
     stores = SharedAccess("store", "a.py:2", 1000, 1000, 1000)
-    found = times_of(make, {"shared": 0.4}, demand=make.demand(shared=(loads, stores)))
-    assert found == {"a.py:1": pytest.approx(0.3), "a.py:2": pytest.approx(0.1)}
+    times = times_of(make, {"shared": 0.4}, demand=make.demand(shared=(loads, stores)))
+    assert times == {"a.py:1": pytest.approx(0.3), "a.py:2": pytest.approx(0.1)}
 
 
 def test_what_no_line_accounts_for_keeps_its_name(make):
-    found = times_of(make, {"tensor.bf16": 0.5, "dispatch": 0.1, "launch": 0.001})
-    assert found == pytest.approx({"tensor.bf16": 0.5, "dispatch": 0.1, "launch": 0.001})
+    times = times_of(make, {"tensor.bf16": 0.5, "dispatch": 0.1, "launch": 0.001})
+    assert times == pytest.approx({"tensor.bf16": 0.5, "dispatch": 0.1, "launch": 0.001})
 
 
 def test_hidden_terms_share_what_the_longest_leaves(make):

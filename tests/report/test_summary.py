@@ -17,13 +17,13 @@ def page(*reports, width=110, details=False, files=("a.json", "b.json")):
 
 def test_one_report_says_what_it_holds(make):
     text = page(make.report(make.explained(), failed=(FailedShape({"M": 7}, "too small"),)))
-    for told in (
+    for result in (
         "matmul  examples/matmul.py · native", "NVIDIA H100 80GB HBM3",
         "128 µs    168 µs    168 µs    193 µs",
         "1.50×", "0.55", "correct", "BLOCK_M=128", "1.20× extra traffic: w is read", "grid 1024",
         "168 registers", "modelled 168 µs", "M=7: too small",
     ):  # fmt: skip
-        assert told in text, told
+        assert result in text, result
     assert "worst first" not in text
     assert "compared" not in text
 

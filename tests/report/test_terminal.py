@@ -273,8 +273,8 @@ def test_the_heaviest_launches_come_first_with_their_share(make):
 
 def test_each_advice_says_what_it_would_save(make):
     (result,) = make.report(make.explained()).results
-    found = {each.text[:40]: each for each in advice_of_rules(result, make.device())}
-    again, waits = list(found.values())[:2]
+    outcome = {item.text[:40]: item for item in advice_of_rules(result, make.device())}
+    again, waits = list(outcome.values())[:2]
     # 192.6 µs of a gap whose factors are 1.2 and 1.1: without one the time is divided by it
     assert (again.speedup, again.saves_ms) == pytest.approx((1.2, 0.1926 * (1 - 1 / 1.2)), rel=1e-3)
     assert (waits.speedup, waits.saves_ms) == pytest.approx((1.1, 0.1926 * (1 - 1 / 1.1)), rel=1e-3)
@@ -401,8 +401,10 @@ def test_operators_of_pytorch_are_among_the_launches(make):
     kernels = (operator(make, count=3), make.kernel())
     analysis = Analysis(AnalysisStatus.COMPLETE, kernels, is_whole=True)
     text = page(make.report(make.result(analysis=analysis)), width=100)
-    told = "aten.clone  PyTorch's operator · matmul.py:31 · 3 times · 67.1 MB read, 67.1 MB written"
-    assert told in text
+    results = (
+        "aten.clone  PyTorch's operator · matmul.py:31 · 3 times · 67.1 MB read, 67.1 MB written"
+    )
+    assert results in text
     assert "The real run" not in text
 
 
@@ -442,8 +444,8 @@ def test_an_input_that_the_problem_needs_and_nothing_reads_comes_first(make):
     result = make.result(analysis=analysis)
     work = replace(result.work, needs=(InputNeed(1, "mask", 8_000_000),))  # 0 is not needed
     text = page(make.report(replace(result, work=work)), width=120)
-    told = "Nothing that is launched reads mask, of which the reference reads 8.00 MB"
-    assert f"next         {told}" in text
+    results = "Nothing that is launched reads mask, of which the reference reads 8.00 MB"
+    assert f"next         {results}" in text
     assert text.count("Nothing that is launched") == 1
 
 

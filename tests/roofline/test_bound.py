@@ -26,22 +26,26 @@ def make(read=0, write=0, hard=None, **operations):
 
 
 def test_memory_bound_time_is_bytes_over_bandwidth():
-    found = bound(make(read=3 * MIB, write=MIB, fp32=10), H100)
-    assert found.limiter == "dram"
-    assert found.time_ms == pytest.approx(1e3 * 4 * MIB / DRAM)
-    assert found.resources[0].amount == 4 * MIB
+    result = bound(make(read=3 * MIB, write=MIB, fp32=10), H100)
+    assert result.limiter == "dram"
+    assert result.time_ms == pytest.approx(1e3 * 4 * MIB / DRAM)
+    assert result.resources[0].amount == 4 * MIB
 
 
 def test_a_shape_that_the_gpu_cannot_hold_is_said_to_be():
     assert not any("cannot run" in a for a in bound(make(read=80 * 1024 * MIB), H100).assumptions)
-    (told,) = [a for a in bound(make(read=2**40), H100).assumptions if "cannot run" in a]
-    assert told.startswith("Inputs and results take 1,024 GiB, more than the 80 GiB of NVIDIA H100")
+    (selected_assumption,) = [
+        a for a in bound(make(read=2**40), H100).assumptions if "cannot run" in a
+    ]
+    assert selected_assumption.startswith(
+        "Inputs and results take 1,024 GiB, more than the 80 GiB of NVIDIA H100"
+    )
 
 
 def test_compute_bound_time_is_flops_over_rate():
-    found = bound(make(read=MIB, contraction_bf16=10**12), H100)
-    assert found.limiter == "tensor.bf16"
-    assert found.time_ms == pytest.approx(1e3 * 10**12 / BF16)
+    result = bound(make(read=MIB, contraction_bf16=10**12), H100)
+    assert result.limiter == "tensor.bf16"
+    assert result.time_ms == pytest.approx(1e3 * 10**12 / BF16)
 
 
 @pytest.mark.parametrize(
@@ -58,16 +62,16 @@ def test_compute_bound_time_is_flops_over_rate():
     ],
 )
 def test_precision_chooses_the_pipe_of_an_fp32_contraction(precision, tolerance, pipe, rate):
-    found = bound(make(contraction_fp32=10**12), H100, precision=precision, tolerance=tolerance)
-    assert found.limiter == pipe
-    assert found.time_ms == pytest.approx(1e3 * 10**12 / rate)
-    assert found.flops_by_pipe == {pipe: 10**12}  # passes lower the ceiling, not the count
+    result = bound(make(contraction_fp32=10**12), H100, precision=precision, tolerance=tolerance)
+    assert result.limiter == pipe
+    assert result.time_ms == pytest.approx(1e3 * 10**12 / rate)
+    assert result.flops_by_pipe == {pipe: 10**12}  # passes lower the ceiling, not the count
 
 
 def test_three_passes_are_not_taken_where_fp32_is_faster():
     # RTX 4090: tf32 at 82.6 TFLOP/s in three passes loses to fp32 at 82.6
-    found = bound(make(contraction_fp32=10**12), devices.find("rtx-4090"), tolerance=TIGHT)
-    assert found.limiter == "fp32"
+    result = bound(make(contraction_fp32=10**12), devices.find("rtx-4090"), tolerance=TIGHT)
+    assert result.limiter == "fp32"
 
 
 @pytest.mark.parametrize(
@@ -82,10 +86,10 @@ def test_three_passes_are_not_taken_where_fp32_is_faster():
 )
 def test_elementwise_halves_are_packed_where_the_gpu_can(gpu, dtype, pipe, flop_per_clock):
     device = devices.find(gpu)
-    found = bound(make(**{dtype: 10**12}), device)
-    assert found.flops_by_pipe == {pipe: 10**12}
+    result = bound(make(**{dtype: 10**12}), device)
+    assert result.flops_by_pipe == {pipe: 10**12}
     rate = flop_per_clock * device.sm_count * device.clock_mhz * 1e6
-    assert found.time_ms == pytest.approx(1e3 * 10**12 / rate)
+    assert result.time_ms == pytest.approx(1e3 * 10**12 / rate)
 
 
 def test_a_warm_working_set_is_bounded_by_the_first_cache_that_holds_it():
@@ -117,8 +121,8 @@ def test_the_calibrated_dram_rate_follows_the_mix_of_reads_and_writes():
     device = replace(H100, calibrated=calibrated)
 
     def rate(read, write):
-        found = bound(make(read=read * MIB, write=write * MIB), device).at.calibrated_ms
-        return (read + write) * MIB / (found / 1e3)
+        result = bound(make(read=read * MIB, write=write * MIB), device).at.calibrated_ms
+        return (read + write) * MIB / (result / 1e3)
 
     assert rate(64, 0) == pytest.approx(4.0e12)
     assert rate(32, 32) == pytest.approx(3.0e12)
@@ -133,15 +137,15 @@ def test_a_dtype_without_a_pipe_runs_on_a_wider_one():
 
 
 def test_contractions_of_two_dtypes_share_the_tensor_cores():
-    found = bound(make(contraction_bf16=10**12, contraction_fp8=10**12), H100)
-    assert found.limiter == "tensor"
-    assert found.time_ms == pytest.approx(1e3 * (10**12 / BF16 + 10**12 / (2 * BF16)))
-    assert found.time_ms == max(r.time_ms for r in found.resources)
+    result = bound(make(contraction_bf16=10**12, contraction_fp8=10**12), H100)
+    assert result.limiter == "tensor"
+    assert result.time_ms == pytest.approx(1e3 * (10**12 / BF16 + 10**12 / (2 * BF16)))
+    assert result.time_ms == max(r.time_ms for r in result.resources)
 
 
 def test_scalar_work_outside_a_contraction_adds_to_the_scalar_pipe():
-    found = bound(make(fp32=5, contraction_fp32=10), H100, precision="declared")
-    assert found.flops_by_pipe == {"fp32": 15}
+    result = bound(make(fp32=5, contraction_fp32=10), H100, precision="declared")
+    assert result.flops_by_pipe == {"fp32": 15}
 
 
 def test_unknown_precision_names_the_choices():
@@ -154,9 +158,9 @@ def test_unknown_precision_names_the_choices():
 
 def test_a_hundred_chained_sines_are_bound_by_special_functions():
     elements = 1 << 24
-    found = bound(make(read=4 * elements, write=4 * elements, sfu=100 * elements), H100)
-    assert found.limiter == "sfu"
-    assert found.time_ms == pytest.approx(1e3 * 100 * elements / (132 * 16 * 1980e6))
+    result = bound(make(read=4 * elements, write=4 * elements, sfu=100 * elements), H100)
+    assert result.limiter == "sfu"
+    assert result.time_ms == pytest.approx(1e3 * 100 * elements / (132 * 16 * 1980e6))
 
 
 def test_pipes_that_share_issue_slots_take_turns():
@@ -164,10 +168,10 @@ def test_pipes_that_share_issue_slots_take_turns():
     work = make(fp32=4 * 10**12, int32=10**12)
     for key in ("h100", "rtx-4090", "rtx-5090"):
         device = devices.find(key)
-        found = bound(work, device)
+        result = bound(work, device)
         slots = 128 * device.sm_count * device.clock_mhz * 1e6
-        assert found.limiter == "issue"
-        assert found.time_ms == pytest.approx(1e3 * 2.5e12 / slots)
+        assert result.limiter == "issue"
+        assert result.time_ms == pytest.approx(1e3 * 2.5e12 / slots)
     assert bound(make(fp32=10), H100).limiter == "fp32"  # alone, the pipe itself says as much
     assert bound(work, devices.find("b200")).limiter == "fp32"  # packed fp32 instructions
 
@@ -181,20 +185,20 @@ def test_resources_name_the_ops_they_come_from():
     )
     work = make(read=60, write=60, contraction_bf16=1000, sfu=7, fp32=2)
     work = replace(work, ops=ops)
-    found = {r.name: r for r in bound(work, H100).resources}
-    told = {
+    results = {r.name: r for r in bound(work, H100).resources}
+    pairs_by_name = {
         name: [(c.name, c.line, c.amount, c.share, c.count) for c in r.contributors]
-        for name, r in found.items()
+        for name, r in results.items()
     }
-    assert told["tensor.bf16"] == [
+    assert pairs_by_name["tensor.bf16"] == [
         ("aten.mm", "m.py:5", 600, 0.6, 1),
         ("aten.mm", "m.py:3", 400, 0.4, 2),
     ]
-    assert told["dram"] == [
+    assert pairs_by_name["dram"] == [
         ("aten.mm", "m.py:3", 80, pytest.approx(2 / 3), 2),
         ("aten.mm", "m.py:5", 40, pytest.approx(1 / 3), 1),
     ]
-    assert told["sfu"] == [("aten.exp", "m.py:4", 7, 1.0, 1)]
+    assert pairs_by_name["sfu"] == [("aten.exp", "m.py:4", 7, 1.0, 1)]
 
 
 def test_the_shared_tensor_cores_name_ops_of_every_dtype():
@@ -208,21 +212,21 @@ def test_the_shared_tensor_cores_name_ops_of_every_dtype():
 
 
 def test_a_warm_working_set_within_l2_is_charged_to_l2():
-    found = bound(make(read=20 * MIB, write=10 * MIB), H100, protocol="warm")
-    assert [r.name for r in found.resources] == ["l2"]
-    assert found.time_ms == pytest.approx(1e3 * 30 * MIB / (64 * 132 * 1980e6))
-    assert found.at.hard_ms == pytest.approx(found.time_ms)
-    assert "start in L2" in found.assumptions[0]
-    assert found.flops_by_pipe == {}
+    result = bound(make(read=20 * MIB, write=10 * MIB), H100, protocol="warm")
+    assert [r.name for r in result.resources] == ["l2"]
+    assert result.time_ms == pytest.approx(1e3 * 30 * MIB / (64 * 132 * 1980e6))
+    assert result.at.hard_ms == pytest.approx(result.time_ms)
+    assert "start in L2" in result.assumptions[0]
+    assert result.flops_by_pipe == {}
 
 
 def test_a_warm_working_set_beyond_l2_crosses_dram():
     work = make(read=80 * MIB, write=60 * MIB)
-    found = bound(work, H100, protocol="warm")
-    assert found.limiter == "dram"
-    assert found.time_ms == bound(work, H100).time_ms
+    result = bound(work, H100, protocol="warm")
+    assert result.limiter == "dram"
+    assert result.time_ms == bound(work, H100).time_ms
     # what is left in L2 from the call before need not be fetched: 80 - 50 and 60 - 50 MiB
-    assert found.at.hard_ms == pytest.approx(1e3 * (30 + 10) * MIB / DRAM)
+    assert result.at.hard_ms == pytest.approx(1e3 * (30 + 10) * MIB / DRAM)
 
 
 def test_an_unknown_protocol_names_the_choices():
@@ -231,9 +235,9 @@ def test_an_unknown_protocol_names_the_choices():
 
 
 def test_the_launch_floor_stands_apart():
-    found = bound(make(read=1024), H100)
-    assert found.at.launch_floor_ms == pytest.approx(1.2e-3)
-    assert found.at.roofline_ms < found.at.launch_floor_ms
+    result = bound(make(read=1024), H100)
+    assert result.at.launch_floor_ms == pytest.approx(1.2e-3)
+    assert result.at.roofline_ms < result.at.launch_floor_ms
     assert bound(make(read=1024), devices.find("a100")).at.launch_floor_ms is None
 
 
@@ -241,22 +245,22 @@ def test_the_launch_floor_stands_apart():
 
 
 def test_output_that_fits_in_l2_need_not_reach_dram():
-    found = bound(make(write=32 * MIB), H100)
+    result = bound(make(write=32 * MIB), H100)
     sm_to_l2 = 64 * 132 * 1980e6
-    assert found.at.roofline_ms == pytest.approx(1e3 * 32 * MIB / DRAM)
-    assert found.at.hard_ms == pytest.approx(1e3 * 32 * MIB / sm_to_l2)
+    assert result.at.roofline_ms == pytest.approx(1e3 * 32 * MIB / DRAM)
+    assert result.at.hard_ms == pytest.approx(1e3 * 32 * MIB / sm_to_l2)
 
 
 def test_only_output_beyond_l2_is_sure_to_reach_dram():
-    found = bound(make(read=100 * MIB, write=80 * MIB), H100)
-    assert found.at.hard_ms == pytest.approx(1e3 * (100 + 80 - 50) * MIB / DRAM)
+    result = bound(make(read=100 * MIB, write=80 * MIB), H100)
+    assert result.at.hard_ms == pytest.approx(1e3 * (100 + 80 - 50) * MIB / DRAM)
 
 
 def test_a_measured_fill_of_32_mib_is_legal():
     # design page: 3.71 TB/s after a clean flush on an H100, above its DRAM's 3.35
     seen_ms = 1e3 * 32 * MIB / 3.71e12
-    found = bound(make(write=32 * MIB), H100)
-    assert found.at.hard_ms < seen_ms < found.time_ms
+    result = bound(make(write=32 * MIB), H100)
+    assert result.at.hard_ms < seen_ms < result.time_ms
 
 
 def test_hard_contractions_run_at_the_fastest_rate_that_could_do():
@@ -282,16 +286,16 @@ def test_hard_is_never_above_the_roofline(device):
         sfu=10**9,
         int32=10**9,
     )
-    found = bound(work, device)
-    assert 0 < found.at.hard_ms <= found.at.roofline_ms == found.time_ms
+    result = bound(work, device)
+    assert 0 < result.at.hard_ms <= result.at.roofline_ms == result.time_ms
 
 
 # ---------------------------------------------------------------------------- other clocks
 
 
 def test_datasheet_time_uses_the_vendors_rate():
-    found = bound(make(contraction_bf16=10**12), H100)
-    assert found.at.datasheet_ms == pytest.approx(1e3 * 10**12 / 989.4e12, rel=1e-3)
+    result = bound(make(contraction_bf16=10**12), H100)
+    assert result.at.datasheet_ms == pytest.approx(1e3 * 10**12 / 989.4e12, rel=1e-3)
 
 
 def test_observed_clock_slows_the_sms_and_not_the_dram():

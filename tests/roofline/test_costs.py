@@ -295,7 +295,7 @@ RECURRENT = {
 TABLES = {
     **ELEMENTWISE, **REDUCTIONS, **DISTANCES, **TRANSFORMS, **LOSSES, **SAMPLING, **NORMS, **LISTS,
     **RECURRENT,
-    **{name: (given, body, {"contraction.fp32": n}) for name, (given, body, n) in
+    **{name: (inputs, body, {"contraction.fp32": n}) for name, (inputs, body, n) in
        LINEAR_ALGEBRA.items()},
 }  # fmt: skip
 
@@ -307,10 +307,10 @@ def trace(inputs, body):
     try:
         arguments = eval(f"({inputs.replace(';', ',')},)", scope)
         reference = eval(f"lambda {names}: {body}", scope)
-        found = work_of(lambda: tree_leaves(reference(*arguments)))
+        work = work_of(lambda: tree_leaves(reference(*arguments)))
     except Exception as error:
         return repr(error), ()
-    return dict(found.operations), found.unmodelled
+    return dict(work.operations), work.unmodelled
 
 
 @functools.cache
@@ -333,8 +333,8 @@ def operations(in_child):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_operations_are_those_derived(operations, name):
-    inputs, body, wanted = TABLES[name]
-    assert operations(inputs, body) == wanted
+    inputs, body, expected = TABLES[name]
+    assert operations(inputs, body) == expected
 
 
 # ------------------------------------------------------------------------------------ pools
@@ -342,10 +342,10 @@ def test_operations_are_those_derived(operations, name):
 
 def joins(size, kernel, stride, padding, dilation=1):
     """Operations at the least, by listing the windows of a square and joining what overlaps."""
-    made = (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+    result = (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
     line = [
         [p for t in range(kernel) if 0 <= (p := o * stride - padding + t * dilation) < size]
-        for o in range(made)
+        for o in range(result)
     ]
     windows = {frozenset(itertools.product(a, b)) for a in line for b in line}
     groups: list[set[tuple[int, int]]] = []
@@ -363,27 +363,27 @@ DILATED_POOL = "F.max_pool2d(a0, 3, 1, 0, 2)"
 PROBLEMS = [
     *(row[:2] for row in TABLES.values()),
     *((SQUARES, MAX_POOL.format(*window)) for window in WINDOWS),
-    *((SQUARES, ADAPTIVE_POOL.format(made)) for made in (1, 3, 9)),
+    *((SQUARES, ADAPTIVE_POOL.format(result)) for result in (1, 3, 9)),
     (SQUARES, DILATED_POOL),
 ]
 
 
 @pytest.mark.parametrize("window", WINDOWS)
 def test_a_pool_joins_what_its_windows_cover(operations, window):
-    found = operations(SQUARES, MAX_POOL.format(*window))
-    assert found.get("fp32", 0) == 6 * joins(9, *window)
+    results = operations(SQUARES, MAX_POOL.format(*window))
+    assert results.get("fp32", 0) == 6 * joins(9, *window)
 
 
 def test_a_dilated_pool_never_counts_more_than_joining_takes(operations):
-    found = operations(SQUARES, DILATED_POOL)
-    assert 6 * 25 <= found["fp32"] <= 6 * joins(9, 3, 1, 0, 2)
+    results = operations(SQUARES, DILATED_POOL)
+    assert 6 * 25 <= results["fp32"] <= 6 * joins(9, 3, 1, 0, 2)
 
 
-@pytest.mark.parametrize(("made", "joined"), [(3, 9 * 9 - 9), (9, 0), (1, 80)])
-def test_an_adaptive_average_is_scaled_once(operations, made, joined):
-    scaled = made * made if made < 9 else 0
-    found = operations(SQUARES, ADAPTIVE_POOL.format(made))
-    assert found.get("fp32", 0) == 6 * (joined + scaled)
+@pytest.mark.parametrize(("result", "joined"), [(3, 9 * 9 - 9), (9, 0), (1, 80)])
+def test_an_adaptive_average_is_scaled_once(operations, result, joined):
+    scaled = result * result if result < 9 else 0
+    results = operations(SQUARES, ADAPTIVE_POOL.format(result))
+    assert results.get("fp32", 0) == 6 * (joined + scaled)
 
 
 # ---------------------------------------------------------------------- ops made by hand

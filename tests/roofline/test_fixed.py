@@ -43,9 +43,9 @@ DEPENDENT = {
 )
 @pytest.mark.parametrize("name", FIXED)
 def test_what_algebra_fixes_reads_nothing(work, name):
-    found = work(A, FIXED[name])
-    assert (found.dram_read_bytes, sum(found.operations.values())) == (0, 0)
-    assert found.dram_write_bytes > 0
+    result = work(A, FIXED[name])
+    assert (result.dram_read_bytes, sum(result.operations.values())) == (0, 0)
+    assert result.dram_write_bytes > 0
 
 
 @pytest.mark.parametrize("name", DEPENDENT)

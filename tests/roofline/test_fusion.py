@@ -43,18 +43,18 @@ def moved(part):
 
 
 def test_one_kernel_an_op_writes_and_reads_all_in_between(levels):
-    found = levels(CHAIN)
-    assert kernels(found.unfused) == [
+    results = levels(CHAIN)
+    assert kernels(results.unfused) == [
         ("0", "add", (4 * MIB + 4096, 4 * MIB)),
         ("1", "relu", (4 * MIB, 4 * MIB)),
         ("2", "softmax", (4 * MIB, 4 * MIB)),
     ]
-    assert found.grouped == ()
-    assert found.unfused_ms == pytest.approx(sum(p.bound.time_ms for p in found.unfused))
-    assert found.fused_ms == pytest.approx(1e3 * (8 * MIB + 4096) / H100.ceilings["dram"].value)
-    assert found.worth == pytest.approx(3, rel=1e-3)
-    assert "fusion is worth up to 3.00×" in fusion_summary(found)
-    assert [p.part.line.rpartition(":")[2] for p in found.unfused] == ["8", "8", "9"]
+    assert results.grouped == ()
+    assert results.unfused_ms == pytest.approx(sum(p.bound.time_ms for p in results.unfused))
+    assert results.fused_ms == pytest.approx(1e3 * (8 * MIB + 4096) / H100.ceilings["dram"].value)
+    assert results.worth == pytest.approx(3, rel=1e-3)
+    assert "fusion is worth up to 3.00×" in fusion_summary(results)
+    assert [p.part.line.rpartition(":")[2] for p in results.unfused] == ["8", "8", "9"]
 
 
 def test_each_kernel_takes_at_least_a_launch(levels):
@@ -67,28 +67,28 @@ def reference(x):
         x = torch.sin(x)
     return x
 """
-    found = levels(body)
-    floor_ms = found.unfused[0].bound.at.launch_floor_ms
-    assert len(found.unfused) == 20
-    assert found.unfused_ms == pytest.approx(20 * floor_ms)  # not 20 times 8 KiB of traffic
-    assert found.unfused_ms > 100 * found.fused_ms
-    assert found.worth == pytest.approx(20)  # one kernel is launched once
+    results = levels(body)
+    floor_ms = results.unfused[0].bound.at.launch_floor_ms
+    assert len(results.unfused) == 20
+    assert results.unfused_ms == pytest.approx(20 * floor_ms)  # not 20 times 8 KiB of traffic
+    assert results.unfused_ms > 100 * results.fused_ms
+    assert results.worth == pytest.approx(20)  # one kernel is launched once
 
 
 @pytest.mark.quick("0-1", "L8")
 @pytest.mark.parametrize("groups", ["0-1", "0+1", "add+relu", "L8"])
 def test_a_group_keeps_what_is_in_between_on_the_chip(levels, groups):
-    found = levels(CHAIN, groups)
-    assert kernels(found.grouped) == [
+    results = levels(CHAIN, groups)
+    assert kernels(results.grouped) == [
         ("0-1", "add+relu", (4 * MIB + 4096, 4 * MIB)),
         ("2", "softmax", (4 * MIB, 4 * MIB)),
     ]
-    assert len(found.unfused) == 3
-    assert found.fused_ms < found.grouped_ms < found.unfused_ms
+    assert len(results.unfused) == 3
+    assert results.fused_ms < results.grouped_ms < results.unfused_ms
 
 
 def test_names_make_a_kernel_of_each_place_and_views_belong_to_none(levels):
-    found = levels(
+    results = levels(
         """
 def inputs(device="cuda"):
     return [torch.randn(512, 512, device=device) for _ in range(3)]
@@ -98,12 +98,12 @@ def reference(x, a, b):
 """,
         "linear+relu",
     )
-    assert [number for number, *_ in kernels(found.grouped)] == ["0-1", "2-3"]
-    assert kernels(found.grouped)[0][1:] == ("mm+relu", (2 * MIB, MIB))
+    assert [number for number, *_ in kernels(results.grouped)] == ["0-1", "2-3"]
+    assert kernels(results.grouped)[0][1:] == ("mm+relu", (2 * MIB, MIB))
 
 
 def test_a_result_that_two_kernels_need_is_written_once_and_read_twice(levels):
-    found = levels(
+    results = levels(
         """
 def inputs(device="cuda"):
     return torch.randn(1024, 1024, device=device)
@@ -112,7 +112,7 @@ def reference(x):
     return y + 1, y.sum()
 """
     )
-    assert [moved(p) for p in found.unfused] == [
+    assert [moved(p) for p in results.unfused] == [
         (4 * MIB, 4 * MIB),
         (4 * MIB, 4 * MIB),
         (4 * MIB, 4),
@@ -120,7 +120,7 @@ def reference(x):
 
 
 def test_in_place_updates_stay_between_their_neighbours(levels):
-    found = levels(
+    results = levels(
         """
 def inputs(device="cuda"):
     return torch.randn(1024, 1024, device=device)
@@ -130,7 +130,7 @@ def reference(x):
     return y.sum(-1)
 """
     )
-    assert [moved(p) for p in found.unfused] == [
+    assert [moved(p) for p in results.unfused] == [
         (4 * MIB, 4 * MIB),
         (2 * MIB, 2 * MIB),
         (4 * MIB, 4096),
@@ -164,15 +164,15 @@ def test_groups_that_cannot_be(levels, groups, says):
 
 
 def test_a_warm_protocol_holds_for_every_kernel(levels):
-    found = levels(CHAIN, protocol="warm")
-    assert {p.bound.limiter for p in found.unfused} == {"l2"}
-    assert found.fused_ms == pytest.approx(1e3 * (8 * MIB + 4096) / H100.ceilings["l2"].value)
+    results = levels(CHAIN, protocol="warm")
+    assert {p.bound.limiter for p in results.unfused} == {"l2"}
+    assert results.fused_ms == pytest.approx(1e3 * (8 * MIB + 4096) / H100.ceilings["l2"].value)
 
 
 def test_a_single_op_has_nothing_to_fuse(levels):
-    found = levels("def inputs(device='cuda'): return torch.ones(9)\ndef reference(x): return -x")
-    assert found.worth == 1
-    assert fusion_summary(found) == "a single op: nothing to fuse"
+    results = levels("def inputs(device='cuda'): return torch.ones(9)\ndef reference(x): return -x")
+    assert results.worth == 1
+    assert fusion_summary(results) == "a single op: nothing to fuse"
 
 
 def test_numbers_read_as_they_are_written():

@@ -70,11 +70,11 @@ def test_a_precision_that_a_faster_pipe_may_hold():
 
 def test_only_roofs_above_the_measured_time_are_explained():
     work = make([OpWork("aten.sin", {"sfu": 10**9})], read=MIB, write=MIB)
-    found = bound(work, H100)
-    assert found.limiter == "sfu"
-    assert len(reasons(work, 0.5 * found.time_ms)) == 1
-    assert len(reasons(work, 0.5 * found.resources[1].time_ms)) == 2
-    assert reasons(work, 2 * found.time_ms) == ()
+    result = bound(work, H100)
+    assert result.limiter == "sfu"
+    assert len(reasons(work, 0.5 * result.time_ms)) == 1
+    assert len(reasons(work, 0.5 * result.resources[1].time_ms)) == 2
+    assert reasons(work, 2 * result.time_ms) == ()
 
 
 def test_guessed_values_leave_nothing_certain():

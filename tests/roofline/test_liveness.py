@@ -8,23 +8,23 @@ def test_attention_over_the_batch_of_which_one_position_is_read(work):
 
     Only position 0 of 6 matters: 2 heads, 2 x 2 pairs, 4 for the scores and 4 for the values.
     """
-    found = work(
+    result = work(
         "torch.randn(2, 6, 8, device=device)",
         "h = a0.view(2, 6, 2, 4).permute(1, 2, 0, 3)\n"
         "    out = F.scaled_dot_product_attention(h, h, h)\n"
         "    return out.permute(2, 0, 1, 3).reshape(2, 6, 8)[:, 0] + 1.0",
     )
-    contractions = [n for key, n in found.operations.items() if key.startswith("contraction.")]
+    contractions = [n for key, n in result.operations.items() if key.startswith("contraction.")]
     assert sum(contractions) == 2 * (2 * 2 * 2) * (4 + 4)
-    assert (found.dram_read_bytes, found.dram_write_bytes) == (4 * 2 * 8, 4 * 2 * 8)
+    assert (result.dram_read_bytes, result.dram_write_bytes) == (4 * 2 * 8, 4 * 2 * 8)
 
 
 def test_attention_with_relu_in_place_of_a_softmax(work):
     """Masked scores are 0 behind a relu too: 10 of 4 x 4 pairs, 8 for each of two products."""
-    found = work(
+    result = work(
         "torch.randn(4, 8, device=device)",
         "hidden = torch.ones(4, 4, device=a0.device).triu(1).bool()\n"
         "    scores = (a0 @ a0.T).masked_fill(hidden, float('-inf'))\n"
         "    return scores.relu() @ a0",
     )
-    assert found.operations["contraction.fp32"] == 2 * 10 * (8 + 8)
+    assert result.operations["contraction.fp32"] == 2 * 10 * (8 + 8)

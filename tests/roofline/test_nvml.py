@@ -124,9 +124,9 @@ def test_a_figure_that_nvml_refuses_is_the_catalogues_with_a_note(machine):
     answers = machine("h100_sxm").recording["gpus"][0]["answers"]
     for name in [name for name in answers if name != "nvmlDeviceGetName"]:
         del answers[name]
-    h100, known = nvml.live_device(), devices.find("h100")
-    assert h100.ceilings == known.ceilings
-    assert (h100.sm_count, h100.memory_bytes) == (known.sm_count, known.memory_bytes)
+    h100, known_find = nvml.live_device(), devices.find("h100")
+    assert h100.ceilings == known_find.ceilings
+    assert (h100.sm_count, h100.memory_bytes) == (known_find.sm_count, known_find.memory_bytes)
     assert [note.split(":")[0] for note in h100.notes] == [
         f"NVML does not report the {figure}"
         for figure in (

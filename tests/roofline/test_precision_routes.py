@@ -18,8 +18,8 @@ SLICES = "int8 in 36 passes (slices of int8, by the literature)"
 
 def route(kind, tolerance=None, device=H100):
     limit = None if tolerance is None else Tolerance(tolerance, tolerance)
-    found = Rule("tolerance", limit).routes([f"contraction.{kind}"], device)[kind]
-    return found.pipe.removeprefix("tensor."), found.passes
+    route = Rule("tolerance", limit).routes([f"contraction.{kind}"], device)[kind]
+    return route.pipe.removeprefix("tensor."), route.passes
 
 
 def bounded(operations, device=H100, tolerance=None, **options):
@@ -79,16 +79,16 @@ def test_errors_that_the_size_of_the_results_admits(kind, taken):
 
 
 def test_the_routes_that_were_considered():
-    found = {one.route: one for one in bounded({"contraction.fp32@9": N}).routes}
-    assert [name for name, one in found.items() if one.is_taken] == [
+    results = {one.route: one for one in bounded({"contraction.fp32@9": N}).routes}
+    assert [name for name, one in results.items() if one.is_taken] == [
         "fp16 (scaled by powers of two)"
     ]
-    assert [name for name, one in found.items() if one.is_strict] == ["tf32 in 3 passes"]
-    assert not found["bf16"].is_accepted  # 3.6 / 2^8 is over 2^-9
-    assert found["bf16"].error == pytest.approx(3.6 / 2**8)
-    assert found["fp32"].is_accepted
-    assert found["fp32"].error is None
-    assert {one.allowed for one in found.values()} == {2.0**-9}
+    assert [name for name, one in results.items() if one.is_strict] == ["tf32 in 3 passes"]
+    assert not results["bf16"].is_accepted  # 3.6 / 2^8 is over 2^-9
+    assert results["bf16"].error == pytest.approx(3.6 / 2**8)
+    assert results["fp32"].is_accepted
+    assert results["fp32"].error is None
+    assert {one.allowed for one in results.values()} == {2.0**-9}
     assert bounded({"contraction.bf16": N}).routes == ()
     assert bounded({"contraction.fp32": N}, precision="tf32").routes == ()
 
@@ -121,14 +121,14 @@ def test_fp64_is_sliced_only_where_the_integer_pipe_is_36_times_as_fast():
 
 
 def test_kinds_on_one_pipe_add_their_passes():
-    found = bounded({"contraction.bf16": N, "contraction.fp32*half": 3 * N})
-    assert found.flops_by_pipe == {"tensor.bf16": 4 * N}
-    assert found.time_ms == pytest.approx((1 + 3 * 2) * N * HALF, rel=1e-3)
+    result = bounded({"contraction.bf16": N, "contraction.fp32*half": 3 * N})
+    assert result.flops_by_pipe == {"tensor.bf16": 4 * N}
+    assert result.time_ms == pytest.approx((1 + 3 * 2) * N * HALF, rel=1e-3)
 
 
 def test_the_strict_price_is_three_tf32_passes():
-    found = bounded({"contraction.fp32": N})
-    assert found.at.strict_ms == pytest.approx(3 * N * TF32, rel=1e-3)
+    result = bounded({"contraction.fp32": N})
+    assert result.at.strict_ms == pytest.approx(3 * N * TF32, rel=1e-3)
     assert bounded({"contraction.bf16": N}).at.strict_ms is None
     assert bounded({"contraction.fp32": N}, precision="tf32").at.strict_ms is None
 

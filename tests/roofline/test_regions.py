@@ -57,14 +57,14 @@ def test_regions_are_sets_of_elements():
 
 
 def test_a_pattern_says_of_one_view_what_it_was_told_of_another():
-    for seed, told, asked in pairs_of_views():
-        mask = everything(len(told.shape)) if told.mask is None else told.mask
-        pattern = pattern_of(told, mask, 1 + max(*elements_seen(told), *elements_seen(asked)))
+    for seed, result, request in pairs_of_views():
+        mask = everything(len(result.shape)) if result.mask is None else result.mask
+        pattern = pattern_of(result, mask, 1 + max(*elements_seen(result), *elements_seen(request)))
         assert pattern is not None, seed
-        seen = pattern.under(asked)
+        seen = pattern.under(request)
         assert seen is not None, seed
-        places = elements(replace(asked, mask=seen))
-        assert places == elements(told) & elements_seen(asked), seed
+        places = elements(replace(request, mask=seen))
+        assert places == elements(result) & elements_seen(request), seed
 
 
 def elements_seen(use: TensorUse) -> set[int]:

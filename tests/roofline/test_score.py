@@ -38,9 +38,9 @@ def test_a_baseline_at_the_speed_of_light_leaves_nothing_to_gain():
 
 
 def test_gap_and_fraction_are_inverse():
-    found = score(READ, 2 * READ.time_ms, 3 * READ.time_ms)
-    assert (found.gap, found.fraction_of_sol) == (pytest.approx(2.0), pytest.approx(0.5))
-    assert found.gap_calibrated is None
+    report = score(READ, 2 * READ.time_ms, 3 * READ.time_ms)
+    assert (report.gap, report.fraction_of_sol) == (pytest.approx(2.0), pytest.approx(0.5))
+    assert report.gap_calibrated is None
 
 
 def verdict(time_ms, device=H100):

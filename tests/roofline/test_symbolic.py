@@ -23,12 +23,12 @@ def formulas(tmp_path_factory):
     @functools.cache
     def find(body, *names):
         path.write_text("import torch\n" + body, encoding="utf-8")
-        found = pipeline.symbolic_bound(str(path), names, "h100")
-        known = {str(s): s for s in (M, N, K)}
+        result = pipeline.symbolic_bound(str(path), names, "h100")
+        known_values = {str(s): s for s in (M, N, K)}
         return {
-            f.amount: (sympy.sympify(f.expression, locals=known), f.origin)
-            for f in found.work.formulas
-        }, found
+            f.amount: (sympy.sympify(f.expression, locals=known_values), f.origin)
+            for f in result.work.formulas
+        }, result
 
     return find
 
@@ -44,29 +44,29 @@ def reference(a, b):
 
 @pytest.mark.slow
 def test_a_product_is_traced(formulas):
-    amounts, found = formulas(MATMUL, "M", "N", "K")
+    amounts, result = formulas(MATMUL, "M", "N", "K")
     expected = {"contraction.bf16": 2 * M * N * K, "dram read": 2 * K * (M + N)}
     expected["dram written"] = 2 * M * N
     assert amounts.keys() == expected.keys()
     for amount, (expression, origin) in amounts.items():
         assert sympy.expand(expression - expected[amount]) == 0
         assert origin == "traced"
-    assert found.complete
+    assert result.complete
 
 
 def test_the_time_evaluates_to_the_numeric_bound_elsewhere(formulas, write):
-    _, found = formulas(MATMUL, "M", "N", "K")
+    _, result = formulas(MATMUL, "M", "N", "K")
     sizes = {"M": 1000, "N": 3000, "K": 500}
-    seconds = eval(found.time_s, {"Max": max, **sizes})
+    seconds = eval(result.time_s, {"Max": max, **sizes})
     numeric = pipeline.bound(write(MATMUL), "h100", shape=sizes).time_ms
     assert 1e3 * seconds == pytest.approx(numeric, rel=1e-4)
 
 
 @pytest.mark.slow
 def test_sizes_that_are_not_named_stay_numbers(formulas):
-    amounts, found = formulas(MATMUL, "M")
+    amounts, result = formulas(MATMUL, "M")
     assert sympy.expand(amounts["dram read"][0] - 2 * 16 * (M + 32)) == 0
-    assert found.work.fixed == {"N": 32, "K": 16}
+    assert result.work.fixed == {"N": 32, "K": 16}
 
 
 @pytest.mark.slow
@@ -94,8 +94,8 @@ def test_what_is_no_polynomial_is_refused_and_the_rest_a_lower_bound():
     def count(point):
         return {"fp32": math.isqrt(point["M"]), "sfu": 3 * point["M"]}
 
-    found, points = explained_formulas({"M": 4096}, count, {"sfu": 3 * M}, "")
-    refused, kept = found
+    result, points = explained_formulas({"M": 4096}, count, {"sfu": 3 * M}, "")
+    refused, kept = result
     assert (refused.amount, refused.origin, refused.expression) == ("fp32", "refused", "")
     assert "no polynomial" in refused.reason
     assert (kept.expression, kept.origin) == ("3*M", "traced")
@@ -106,8 +106,8 @@ def test_a_traced_formula_that_is_wrong_elsewhere_is_not_kept():
     def count(point):
         return {"fp32": point["M"] ** 2}
 
-    (found,), _ = explained_formulas({"M": 64}, count, {"fp32": 64 * M}, "")
-    assert (found.expression, found.origin) == ("M**2", "fitted")
+    (result,), _ = explained_formulas({"M": 64}, count, {"fp32": 64 * M}, "")
+    assert (result.expression, result.origin) == ("M**2", "fitted")
 
 
 def test_sizes_that_the_program_rejects_are_passed_over():
@@ -116,24 +116,24 @@ def test_sizes_that_the_program_rejects_are_passed_over():
             raise InputError("M must be a multiple of 8")
         return {"fp32": point["M"] // 8}
 
-    (found,), points = explained_formulas({"M": 64}, count, {}, "")
-    assert found.expression == "M/8"
+    (result,), points = explained_formulas({"M": 64}, count, {}, "")
+    assert result.expression == "M/8"
     assert all(point["M"] % 8 == 0 for point in points)
 
 
 def test_a_formula_is_checked_where_it_was_not_fitted():
-    asked = []
+    requests = []
 
     def count(point):
-        asked.append(point["M"])
+        requests.append(point["M"])
         # 3M at the sizes that a polynomial is fitted to, more elsewhere
         off = math.prod(point["M"] - n for n in (64, 56, 48, 40, 32))
         return {"fp32": 3 * point["M"] + abs(off)}
 
-    (found,), points = explained_formulas({"M": 64}, count, {}, "")
-    assert {64, 56, 48, 40, 32} <= set(asked)
+    (result,), points = explained_formulas({"M": 64}, count, {}, "")
+    assert {64, 56, 48, 40, 32} <= set(requests)
     assert {point["M"] for point in points} & {56, 48, 40, 32} == set()
-    assert found.origin == "refused"
+    assert result.origin == "refused"
 
 
 def test_a_program_with_one_valid_size_is_refused():
@@ -151,8 +151,8 @@ def test_a_size_carries_its_formula_through_integer_arithmetic():
     from solkit.adapters.symbolic_sizes import Size, formula_of
 
     m, n = Size(6, M), Size(5, N)
-    found = math.prod((m, n, 2)) + sum([m, 1]) - 3 * n // 2
-    assert found == 6 * 5 * 2 + 7 - 15 // 2
-    assert sympy.simplify(formula_of(found) - (2 * M * N + M + 1 - sympy.floor(3 * N / 2))) == 0
+    result = math.prod((m, n, 2)) + sum([m, 1]) - 3 * n // 2
+    assert result == 6 * 5 * 2 + 7 - 15 // 2
+    assert sympy.simplify(formula_of(result) - (2 * M * N + M + 1 - sympy.floor(3 * N / 2))) == 0
     assert type(m / 2) is float
     assert formula_of(7) == 7

@@ -26,11 +26,11 @@ def kinds_of(tmp_path, in_child):
 
     def find(inputs: str, body: str, atol: float, rtol: float = 0.0) -> set[str]:
         names = ", ".join(f"a{i}" for i in range(inputs.count(";") + 1))
-        made = ", ".join(part.strip() for part in inputs.split(";"))
+        text = ", ".join(part.strip() for part in inputs.split(";"))
         file = tmp_path / "file.py"
         file.write_text(
             f"{PRELUDE}\nTOLERANCE = {{'rtol': {rtol}, 'atol': {atol}}}\n"
-            f"def inputs():\n    return [{made}]\ndef reference({names}):\n    {body}\n"
+            f"def inputs():\n    return [{text}]\ndef reference({names}):\n    {body}\n"
         )
         return in_child(kinds, str(file))
 

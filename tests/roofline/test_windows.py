@@ -31,18 +31,18 @@ def test_what_meets(share):
             np.array([chance.random() < share for _ in range(chance.randint(1, most))])
             for most in (20, 40)
         )
-        found = meet(narrow, wide, window)
+        result = meet(narrow, wide, window)
         pairs, *seen = counted(narrow, wide, window)
-        assert found.pairs == pairs
-        for got, wanted in zip((found.narrow, found.wide, found.taps), seen, strict=True):
-            assert (got == wanted).all()
+        assert result.pairs == pairs
+        for got, expected in zip((result.narrow, result.wide, result.taps), seen, strict=True):
+            assert (got == expected).all()
 
 
 def test_many_taps_over_a_long_line_are_not_gone_through():
     places, taps = 1 << 22, 1 << 16  # 2^38 pairs
     line = np.ones(places, bool)
-    found = meet(line, line, Window(taps, 1, 0))
-    assert found.pairs == taps * (2 * places - taps + 1) // 2  # each tap misses as many at the end
-    assert found.narrow.all()
-    assert found.taps.all()
-    assert found.wide.all()
+    result = meet(line, line, Window(taps, 1, 0))
+    assert result.pairs == taps * (2 * places - taps + 1) // 2  # each tap misses as many at the end
+    assert result.narrow.all()
+    assert result.taps.all()
+    assert result.wide.all()

@@ -396,30 +396,30 @@ PARTS = {
 @pytest.mark.parametrize("name", PARTS)
 def test_what_is_wanted_in_part_counts_in_part(work, name):
     inputs, body, operations, read, written = PARTS[name]
-    found = work(inputs, body)
-    assert dict(found.operations) == operations
-    assert (found.dram_read_bytes, found.dram_write_bytes) == (read, written)
+    result = work(inputs, body)
+    assert dict(result.operations) == operations
+    assert (result.dram_read_bytes, result.dram_write_bytes) == (read, written)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_contractions_and_bytes_are_those_derived_by_hand(work, name):
     inputs, body, contractions, read, written = CASES[name]
-    found = work(inputs, body)
-    counted = {k[12:]: n for k, n in found.operations.items() if k.startswith("contraction.")}
+    result = work(inputs, body)
+    counted = {k[12:]: n for k, n in result.operations.items() if k.startswith("contraction.")}
     assert counted == contractions
-    assert (found.dram_read_bytes, found.dram_write_bytes) == (read, written)
-    assert found.unmodelled == ()
+    assert (result.dram_read_bytes, result.dram_write_bytes) == (read, written)
+    assert result.unmodelled == ()
 
 
 def test_elementwise_operations(work):
-    found = work(f"{randn(64, 32)};{randn(64, 1)}", "return torch.exp(a0) / a1")
+    result = work(f"{randn(64, 32)};{randn(64, 1)}", "return torch.exp(a0) / a1")
     # an exponential per element, a reciprocal per row, a multiplication per element
-    assert found.operations == {"sfu": 2048 + 64, "fp32": 2048}
+    assert result.operations == {"sfu": 2048 + 64, "fp32": 2048}
 
 
 def test_a_hundred_sines_are_a_hundred_sines(work):
-    found = work(randn(64), "for _ in range(100): a0 = a0.sin()\n    return a0")
-    assert found.operations == {"sfu": 6400}
+    result = work(randn(64), "for _ in range(100): a0 = a0.sin()\n    return a0")
+    assert result.operations == {"sfu": 6400}
 
 
 def test_integer_and_double_math_have_pipes_of_their_own(work):
@@ -430,10 +430,10 @@ def test_integer_and_double_math_have_pipes_of_their_own(work):
 
 def test_unknown_indices_are_an_assumption_and_the_hard_bytes_count_no_row(work):
     table, index = randn(1000, 32), randn(50)
-    found = work(f"{table};{index}", "return a0[(a1 * 10).long()]")
-    assert found.dram_read_bytes == F32 * 50 * 32 + F32 * 50
-    assert found.hard_read_bytes == F32 * 50
-    assert any("taken to be distinct" in line for line in found.assumptions)
+    result = work(f"{table};{index}", "return a0[(a1 * 10).long()]")
+    assert result.dram_read_bytes == F32 * 50 * 32 + F32 * 50
+    assert result.hard_read_bytes == F32 * 50
+    assert any("taken to be distinct" in line for line in result.assumptions)
 
 
 HARD = {
@@ -472,16 +472,16 @@ HARD_MORE = {
 @pytest.mark.parametrize("name", HARD_MORE)
 def test_hard_operations_mind_masks(work, name):
     body, share = HARD_MORE[name]
-    found = work(f"{randn(64, 64)};{randn(64, 64)}", f"return {body}")
-    counted = sum(n for key, n in found.operations.items() if key.startswith("contraction.fp32"))
-    assert found.hard_operations.get("contraction.fp32", 0) == share * counted
+    result = work(f"{randn(64, 64)};{randn(64, 64)}", f"return {body}")
+    counted = sum(n for key, n in result.operations.items() if key.startswith("contraction.fp32"))
+    assert result.hard_operations.get("contraction.fp32", 0) == share * counted
 
 
 def test_a_masked_softmax_times_values_is_not_hard(work):
     body = "m = torch.full((16, 16), -9e9, device='cuda').triu(1)\n"
     body += "    return (a0 @ a1.mT + m).softmax(-1) @ a2"
-    found = work(";".join([randn(2, 4, 16, 32)] * 3), body)
-    assert found.hard_operations == {}
+    result = work(";".join([randn(2, 4, 16, 32)] * 3), body)
+    assert result.hard_operations == {}
 
 
 SELECTED = {
@@ -495,31 +495,31 @@ SELECTED = {
 
 @pytest.mark.parametrize("body", SELECTED)
 def test_hard_bytes_leave_out_what_may_be_selected_away(work, body):
-    found = work(f"{randn(64, 64)};{randn(64, 64)}", f"return {body}")
-    assert found.hard_read_bytes == SELECTED[body] * F32 * 64 * 64
+    result = work(f"{randn(64, 64)};{randn(64, 64)}", f"return {body}")
+    assert result.hard_read_bytes == SELECTED[body] * F32 * 64 * 64
 
 
 def test_an_unknown_attention_mask_is_an_assumption_and_never_hard(work):
     inputs = ";".join([randn(1, 1, 16, 32)] * 3 + [randn(16, 16)])
-    found = work(inputs, "return F.scaled_dot_product_attention(a0, a1, a2, attn_mask=a3)")
-    assert found.operations["contraction.fp32"] == 2 * 256 * 32
-    assert found.operations["contraction.fp32>exp"] == 2 * 256 * 32
-    assert found.hard_operations == {}
-    assert any("attention mask" in line for line in found.assumptions)
+    result = work(inputs, "return F.scaled_dot_product_attention(a0, a1, a2, attn_mask=a3)")
+    assert result.operations["contraction.fp32"] == 2 * 256 * 32
+    assert result.operations["contraction.fp32>exp"] == 2 * 256 * 32
+    assert result.hard_operations == {}
+    assert any("attention mask" in line for line in result.assumptions)
 
 
 @pytest.mark.parametrize("name", HARD)
 def test_hard_operations_leave_out_what_algebra_avoids(work, name):
     body, share = HARD[name]
-    found = work(f"{randn(64, 64)};{randn(64, 64)}", body)
-    counted = sum(n for key, n in found.operations.items() if key.startswith("contraction.fp32"))
-    assert found.hard_operations.get("contraction.fp32", 0) == share * counted
+    result = work(f"{randn(64, 64)};{randn(64, 64)}", body)
+    counted = sum(n for key, n in result.operations.items() if key.startswith("contraction.fp32"))
+    assert result.hard_operations.get("contraction.fp32", 0) == share * counted
 
 
 def test_convolutions_are_never_hard(work):
-    found = work(f"{randn(2, 3, 8, 8)};{randn(5, 3, 3, 3)}", "return F.conv2d(a0, a1)")
-    assert found.hard_operations == {}
-    assert found.operations["contraction.fp32"] > 0
+    result = work(f"{randn(2, 3, 8, 8)};{randn(5, 3, 3, 3)}", "return F.conv2d(a0, a1)")
+    assert result.hard_operations == {}
+    assert result.operations["contraction.fp32"] > 0
 
 
 def test_a_backward_pass_is_costed(work):
@@ -527,18 +527,18 @@ def test_a_backward_pass_is_costed(work):
         "a0.requires_grad_(); a1.requires_grad_()\n"
         "    return torch.autograd.grad((a0 @ a1).sum(), (a0, a1))"
     )
-    found = work(f"{randn(64, 32)};{randn(32, 16)}", body)
+    result = work(f"{randn(64, 32)};{randn(32, 16)}", body)
     # two gradients, each a product with ones: all rows, or columns, are alike. The forward
     # product is dead: its sum's gradient is a constant
-    assert found.operations["contraction.fp32"] == 2 * 32 * 16 + 2 * 64 * 32
-    assert found.dram_write_bytes == F32 * (64 * 32 + 32 * 16)
+    assert result.operations["contraction.fp32"] == 2 * 32 * 16 + 2 * 64 * 32
+    assert result.dram_write_bytes == F32 * (64 * 32 + 32 * 16)
 
 
 def test_a_recurrent_layer_is_one_op(work):
     body = "net = torch.nn.LSTM(32, 16, device='cuda')\n    return net(a0)[0]"
-    found = work(randn(100, 4, 32), body)
+    result = work(randn(100, 4, 32), body)
     # per step and batch element: 4 gates of [16, 32] and of [16, 16]; the first step starts from
     # zeros, so it has no recurrent product and no forget gate
     whole, first = 2 * 100 * 4 * 4 * 16 * (32 + 16), 2 * 4 * (4 * 16 * 16 + 16 * 32)
-    assert found.operations["contraction.fp32"] == whole - first
-    assert [op.op for op in found.ops] == ["solkit.lstm"]
+    assert result.operations["contraction.fp32"] == whole - first
+    assert [op.op for op in result.ops] == ["solkit.lstm"]

@@ -81,16 +81,16 @@ class Served:
         """The process of each queue that has one."""
         with self.client() as client:
             queues = client.get("/v1/queue").json()["queues"]
-        return {each["name"]: each["worker_pid"] for each in queues if each["worker_pid"]}
+        return {queue["name"]: queue["worker_pid"] for queue in queues if queue["worker_pid"]}
 
     def kill_worker(self, queue: str) -> int:
         """Kill a queue's worker, when it has one."""
         deadline = time.monotonic() + START_S
-        while queue not in (found := self.workers()):
+        while queue not in (results := self.workers()):
             assert time.monotonic() < deadline
             time.sleep(0.1)
-        os.kill(found[queue], signal.SIGKILL)
-        return found[queue]
+        os.kill(results[queue], signal.SIGKILL)
+        return results[queue]
 
 
 class _StoppedError(BaseException):

@@ -22,13 +22,13 @@ async def echo(scope, receive, send):
     await send({"type": "http.response.body", "body": text})
 
 
-def answers(*asked, most=1000, rate=None):
+def answers(*arguments, most=1000, rate=None):
     """The answers to requests (method, path, arguments), one after the other."""
 
     async def ask():
         transport = httpx.ASGITransport(Authenticator(echo, [TOKEN, "other"], most, rate))
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
-            return [await client.request(method, path, **more) for method, path, more in asked]
+            return [await client.request(method, path, **more) for method, path, more in arguments]
 
     return asyncio.run(ask())
 
@@ -53,11 +53,11 @@ def test_without_a_token_nobody_gets_in(headers):
 
 
 def test_a_token_names_its_owner():
-    told, other = answers(
+    result, other = answers(
         ("POST", "/v1/bound", {"headers": BEARER, "content": b"abc"}),
         ("GET", "/v1/queue", {"headers": {"authorization": "bearer other"}}),
     )
-    assert told.text == f"{owner_of_token(TOKEN)} 3"
+    assert result.text == f"{owner_of_token(TOKEN)} 3"
     assert other.text.split()[0] == owner_of_token("other")
     assert TOKEN not in owner_of_token(TOKEN)
 
@@ -71,7 +71,7 @@ def test_a_browser_has_the_token_in_a_cookie_for_pages_alone():
         ("GET", "/v1/queue", {"headers": cookie}),
         ("POST", "/", {"headers": cookie}),
     )
-    assert [each.status_code for each in (page, first, job, api, post)] == [200, 200, 200, 401, 401]
+    assert [item.status_code for item in (page, first, job, api, post)] == [200, 200, 200, 401, 401]
 
 
 def test_large_bodies_are_refused_as_they_come():
@@ -83,21 +83,21 @@ def test_large_bodies_are_refused_as_they_come():
             sent += 100
             yield b"x" * 100
 
-    told, streamed, exact = answers(
+    result, streamed, exact = answers(
         ("POST", "/v1/bound", {"headers": BEARER, "content": b"x" * 1001}),
         ("POST", "/v1/bound", {"headers": BEARER, "content": pieces()}),
         ("POST", "/v1/bound", {"headers": BEARER, "content": b"x" * 1000}),
     )
-    assert [told.status_code, streamed.status_code, exact.status_code] == [413, 413, 200]
+    assert [result.status_code, streamed.status_code, exact.status_code] == [413, 413, 200]
     assert "larger than 1,000 bytes" in streamed.json()["error"]["message"]
     assert sent < 2000  # it did not wait for the rest
 
 
 def test_too_many_requests_are_refused_with_a_time_to_wait():
     ask = ("GET", "/v1/queue", {"headers": BEARER})
-    found = answers(*[ask] * 12, rate=1.0)
-    assert [each.status_code for each in found] == [200] * 10 + [429] * 2
-    assert int(found[-1].headers["retry-after"]) >= 1
+    results = answers(*[ask] * 12, rate=1.0)
+    assert [result.status_code for result in results] == [200] * 10 + [429] * 2
+    assert int(results[-1].headers["retry-after"]) >= 1
 
 
 def test_health_needs_no_token():

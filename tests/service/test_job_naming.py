@@ -70,10 +70,10 @@ def test_a_title_has_the_kernels_and_the_shape():
 
 
 def test_the_answer_of_a_search_is_its_verdict():
-    told = {"best": None, "sol_ms": None, "measured": 3, "gpu_s": 1.0, "stopped": "budget"}
-    faster = {"verdict": "faster", "speedup": {"value": 1.254}, **told}
+    fields = {"best": None, "sol_ms": None, "measured": 3, "gpu_s": 1.0, "stopped": "budget"}
+    faster = {"verdict": "faster", "speedup": {"value": 1.254}, **fields}
     assert job_headline(made("tune", faster)) == "faster, 1.25 times as fast"
-    keep = {"verdict": "keep", "speedup": None, **told}
+    keep = {"verdict": "keep", "speedup": None, **fields}
     assert job_headline(type(made("tune"))(**{**vars(made("tune", keep)), "id": "other"})) == (
         "keep what you have"
     )

@@ -47,9 +47,9 @@ async def session(client, own, *, forecasts):
     Args:
         forecasts: use those too that load the surrogate, which takes several seconds.
     """
-    listed = {each.name: each for each in (await client.list_tools()).tools}
+    listed = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert listed.keys() == TOOLS | {"job", "cancel"}
-    assert all(each.description for each in listed.values())
+    assert all(item.description for item in listed.values())
     call = Tools(client)
     on = {"problem": str(SOFTMAX / "problem.py"), "shape": SHAPE}
 

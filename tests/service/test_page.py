@@ -45,9 +45,9 @@ def test_queues_and_results_in_a_browser(browser, served, scripts):
     assert "recorded" in page.inner_text("table >> nth=0")
     assert page.locator("meta[http-equiv=refresh]").get_attribute("content") == "5"
     page.goto(f"{served.url}/jobs/{job}")
-    told = page.inner_text("body")
-    assert "the speed of light on" in told
-    assert "limited by dram" in told
+    result = page.inner_text("body")
+    assert "the speed of light on" in result
+    assert "limited by dram" in result
     page.click("summary")
     assert '"schema": "solkit.bound/1"' in page.inner_text("details")
     page.goto(f"{served.url}/jobs/{bad}")
@@ -93,5 +93,5 @@ def test_a_job_is_named_by_its_kernel_and_links_its_report(browser, served, widt
     page.goto(f"{served.url}/")
     page.click(f'a[href="/jobs/{tuned}#result"]')
     assert " configurations in " in page.inner_text("pre >> nth=0")
-    assert [each for each in complaints if "404" not in each] == []
+    assert [complaint for complaint in complaints if "404" not in complaint] == []
     context.close()

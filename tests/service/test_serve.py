@@ -46,9 +46,9 @@ def test_a_bound_and_its_cached_twin(client):
 
 
 def test_kinds_that_need_a_recording_or_none(client):
-    told = asked(client, "score", source=FAST, problem=PROBLEM, shapes=[SHAPE])
-    assert told["result"]["kernel"]["path"] == "candidate.py"
-    assert "solkit-lab" not in str(told)  # no private paths
+    result = asked(client, "score", source=FAST, problem=PROBLEM, shapes=[SHAPE])
+    assert result["result"]["kernel"]["path"] == "candidate.py"
+    assert "solkit-lab" not in str(result)  # no private paths
     grades = asked(
         client,
         "evaluate",
@@ -57,7 +57,7 @@ def test_kinds_that_need_a_recording_or_none(client):
         stage="2",
         candidates=[{"source": FAST}, {"source": SLOW}, {"source": "import os\nos._exit(1)\n"}],
     )["result"]["results"]
-    assert [each["verdict"] for each in grades] == ["correct", "correct", "crashed"]
+    assert [grade["verdict"] for grade in grades] == ["correct", "correct", "crashed"]
     assert grades[0]["time_ms"] < grades[1]["time_ms"]
     rewards = asked(
         client,
@@ -117,7 +117,7 @@ def test_a_request_id_gives_one_job_and_jobs_belong_to_their_token(client, servi
     headers = {"idempotency-key": "mine"}
     request = {"source": FAST, "problem": PROBLEM, "shapes": [SHAPE]}
     answers = [client.post("/v1/score", json=request, headers=headers) for _ in range(3)]
-    assert len({each.json()["job"] for each in answers}) == 1
+    assert len({answer.json()["job"] for answer in answers}) == 1
     other = client.post("/v1/score", json={**request, "source": SLOW}, headers=headers)
     assert other.status_code == 409
     stranger = service(OTHER)
@@ -130,17 +130,17 @@ def test_a_cancelled_job_is_not_answered(client):
     request = {"source": FAST, "problem": PROBLEM, "shape": SHAPE, "gpu_seconds": 3000}
     jobs = [client.post("/v1/tune", json={**request, "seed": n}).json()["job"] for n in range(6)]
     for job in jobs:
-        told = client.delete(f"/v1/jobs/{job}").json()
-        assert told["status"] in ("cancelled", "done")
+        data = client.delete(f"/v1/jobs/{job}").json()
+        assert data["status"] in ("cancelled", "done")
     assert asked(client, "score", source=FAST, problem=PROBLEM, shapes=[SHAPE])["status"] == "done"
 
 
 def test_the_openapi_description_names_every_endpoint(client):
-    found = client.get("/openapi.json").json()
+    data = client.get("/openapi.json").json()
     paths = {f"/v1/{kind}" for kind in ("bound", "analyse", "score", "rank", "compare")}
     paths |= {f"/v1/{kind}" for kind in ("evaluate", "tune", "evolve", "queue", "health")}
-    assert found["paths"].keys() == paths | {"/v1/jobs/{name}"}
-    body = found["paths"]["/v1/bound"]["post"]["requestBody"]["content"]["application/json"]
+    assert data["paths"].keys() == paths | {"/v1/jobs/{name}"}
+    body = data["paths"]["/v1/bound"]["post"]["requestBody"]["content"]["application/json"]
     assert body["schema"]["$ref"].endswith("/Bound")
 
 
@@ -161,15 +161,15 @@ def test_many_clients_while_workers_are_killed_lose_nothing(served):
     with ThreadPoolExecutor(8) as pool:
         running = pool.map(ask, range(40))
         killed = [served.kill_worker(queue) for queue in ("cpu", "recorded")]
-        found = dict(running)
-    assert len(found) == 40
-    for first, second in found.values():
+        fields = dict(running)
+    assert len(fields) == 40
+    for first, second in fields.values():
         assert first["status"] == second["status"] == "done"
         assert (first["job"], first["finished"]) == (second["job"], second["finished"])
-    scores = [jobs[0] for jobs in found.values() if jobs[0]["kind"] == "score"]
-    assert len({each["job"] for each in scores}) == 20  # measurements are never shared
-    for each in Counter(str(each["result"]["results"]) for each in scores).items():
-        assert each[1] == 20  # and all replay the same
+    scores = [jobs[0] for jobs in fields.values() if jobs[0]["kind"] == "score"]
+    assert len({score["job"] for score in scores}) == 20  # measurements are never shared
+    for count in Counter(str(score["result"]["results"]) for score in scores).items():
+        assert count[1] == 20  # and all replay the same
     assert not set(killed) & set(served.workers().values())
 
 
@@ -196,10 +196,10 @@ def test_a_killed_server_loses_nothing(recording, tmp_path):
         time.sleep(0.1)
     with Served(state, "--recorded", str(recording)) as server, server.client() as client:
         for key, job in jobs.items():
-            found = finished(client, client.get(f"/v1/jobs/{job['job']}").json())
-            assert (found["job"], found["status"]) == (job["job"], "done")
+            result = finished(client, client.get(f"/v1/jobs/{job['job']}").json())
+            assert (result["job"], result["status"]) == (job["job"], "done")
             if key == "done":
-                assert found["finished"] == job["finished"]
+                assert result["finished"] == job["finished"]
         again = asked(client, "bound", "3", problem=problem(103))
         assert again["job"] == jobs["3"]["job"]
 

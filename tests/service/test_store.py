@@ -69,8 +69,8 @@ def test_only_the_latest_claim_answers(store):
     assert not store.finish(slow, '"late"')
     assert store.finish(other, '"right"')
     assert not store.fail(other, "WorkerError", "twice")
-    found = store.get(slow.id)
-    assert (found.status, found.result) == (Status.DONE, '"right"')
+    results = store.get(slow.id)
+    assert (results.status, results.result) == (Status.DONE, '"right"')
 
 
 def test_a_job_that_kills_its_workers_is_given_up(store):
@@ -80,9 +80,9 @@ def test_a_job_that_kills_its_workers_is_given_up(store):
         assert store.release("cpu", died=True) == []
     store.claim("cpu")
     assert store.release("cpu", died=True) == [job.id]
-    found = store.get(job.id)
-    assert found.status is Status.FAILED
-    assert "died 5 times" in found.error
+    result = store.get(job.id)
+    assert result.status is Status.FAILED
+    assert "died 5 times" in result.error
 
 
 def test_a_restarted_server_queues_what_was_running(tmp_path):
@@ -140,17 +140,17 @@ def test_threads_and_connections_claim_each_job_once(store, tmp_path):
     others = [JobStore(tmp_path / "state") for _ in range(3)]
 
     def work(own):
-        found = []
+        results = []
         while (job := own.claim("cpu")) is not None:
-            found.append(job.id)
+            results.append(job.id)
             own.finish(job, "1")
-        return found
+        return results
 
     with ThreadPoolExecutor(4) as pool:
-        taken = [name for found in pool.map(work, [store, *others]) for name in found]
+        taken = [name for result in pool.map(work, [store, *others]) for name in result]
     assert sorted(taken) == sorted(jobs)
-    for each in others:
-        each.close()
+    for item in others:
+        item.close()
 
 
 def test_what_cannot_be_opened_is_named(tmp_path):
@@ -170,10 +170,10 @@ def test_a_failed_write_leaves_no_transaction(store):
 def test_the_points_of_a_search_are_where_its_best_time_changes(store):
     submitted(store)
     job = store.claim("cpu")
-    told = [(0.0, None), (1.0, 5.0), (2.0, 5.0), (3.0, 5.0), (4.0, 3.0), (5.0, 3.0), (6.0, 3.0)]
-    for gpu_s, best_ms in told:
+    results = [(0.0, None), (1.0, 5.0), (2.0, 5.0), (3.0, 5.0), (4.0, 3.0), (5.0, 3.0), (6.0, 3.0)]
+    for gpu_s, best_ms in results:
         assert store.tell(job, "searching", Point(gpu_s, 10.0, best_ms, 2.0))
-    points = [(each.gpu_s, each.best_ms) for each in store.points(job)]
+    points = [(point.gpu_s, point.best_ms) for point in store.points(job)]
     assert points == [(0.0, None), (1.0, 5.0), (3.0, 5.0), (4.0, 3.0), (6.0, 3.0)]
     store.release("cpu", died=True)
     again = store.claim("cpu")

@@ -88,15 +88,15 @@ def table(rows=400, families=8, seed=0, noise=0.05, devices=("h100-sxm",)):
     return Table(names, values, modelled * 2.0**truth, modelled, modelled / 2, about, repeats)
 
 
-def on_both(made, ratio=0.8, noise=0.0):
+def on_both(results, ratio=0.8, noise=0.0):
     """An H100's configurations, and again on an H200, where each takes `ratio` as long."""
     random = np.random.default_rng(1)
-    number = len(made)
-    there = ratio * made.time_ms * 2.0 ** (noise * random.normal(size=number))
-    twice = made[np.concatenate([np.arange(number)] * 2)]
+    number = len(results)
+    there = ratio * results.time_ms * 2.0 ** (noise * random.normal(size=number))
+    twice = results[np.concatenate([np.arange(number)] * 2)]
     devices = np.repeat(["h100-sxm", "h200"], number)
     return replace(
         twice,
-        time_ms=np.concatenate([made.time_ms, there]),
+        time_ms=np.concatenate([results.time_ms, there]),
         about={**twice.about, "device": devices},
     )

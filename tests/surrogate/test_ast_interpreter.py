@@ -63,9 +63,9 @@ def follow(text, name, arguments, widths, grid=ONE):
 
 def product(mode="", **changes):
     tiles = {"BM": [64, 128], "BN": [32, 32], "BK": [64, 16]}
-    told = SIZES | tiles | {"MODE": mode} | changes
+    result = SIZES | tiles | {"MODE": mode} | changes
     grid = (np.array([[8.0], [4.0]]), 32.0, 1.0)
-    return follow(PRODUCT, "product", told, NARROW, grid)
+    return follow(PRODUCT, "product", result, NARROW, grid)
 
 
 def of(block, kind):
@@ -122,7 +122,7 @@ def tile(x_ptr, B: tl.constexpr, ROWS: tl.constexpr):
 
 def test_a_size_that_is_not_known_leaves_the_trips_open():
     loads = of(product(K=np.nan), "load")
-    assert all(np.all(each.unknown == 1) for each in loads)
+    assert all(np.all(load.unknown == 1) for load in loads)
     np.testing.assert_array_equal(loads[0].elements, [64 * 64, 128 * 16])
 
 

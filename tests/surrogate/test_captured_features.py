@@ -41,25 +41,27 @@ def recorded(block, blocks, warps=4, name="double", store=""):
 
 
 def told(kernels, sources):
-    found = all_features(PROBLEM, H100, Candidates(kernels, sources))
-    return {name.partition(".")[2]: col for name, col in found.items() if name.startswith("tiles.")}
+    features = all_features(PROBLEM, H100, Candidates(kernels, sources))
+    return {
+        name.partition(".")[2]: col for name, col in features.items() if name.startswith("tiles.")
+    }
 
 
 def test_a_copy_moves_what_it_must_in_whole_runs():
-    found = told([kernel(512, 4), kernel(1024, 2)], [KERNEL] * 2)
-    np.testing.assert_allclose(found["load_traffic"], 0, atol=1e-6)
-    np.testing.assert_allclose(found["store_traffic"], 0, atol=1e-6)
-    np.testing.assert_allclose(found["load_run"], 9)  # 512 bytes: a warp's widest access
-    np.testing.assert_allclose(found["loaded_per_trip"], np.log2([16, 64]))  # bytes of a thread
-    np.testing.assert_allclose(found["largest_per_thread"], np.log2([4, 16]))
+    result = told([kernel(512, 4), kernel(1024, 2)], [KERNEL] * 2)
+    np.testing.assert_allclose(result["load_traffic"], 0, atol=1e-6)
+    np.testing.assert_allclose(result["store_traffic"], 0, atol=1e-6)
+    np.testing.assert_allclose(result["load_run"], 9)  # 512 bytes: a warp's widest access
+    np.testing.assert_allclose(result["loaded_per_trip"], np.log2([16, 64]))  # bytes of a thread
+    np.testing.assert_allclose(result["largest_per_thread"], np.log2([4, 16]))
     # an SM's 2,048 threads hold 16 blocks of 4 warps; its 65,536 registers 25 of 2 warps, if 16
     # elements take a register each of a thread, and all else 24
-    np.testing.assert_allclose(found["waves"], np.log2([2048 / 132 / 16, 1024 / 132 / 25]))
+    np.testing.assert_allclose(result["waves"], np.log2([2048 / 132 / 16, 1024 / 132 / 25]))
 
 
 def test_a_partly_filled_last_tile_moves_what_its_mask_lets_through():
-    found = told([[KernelAnalysis(Facts(recorded(2 * SIZE, 1)))]], [KERNEL])
-    np.testing.assert_allclose(found["load_traffic"], 0)
+    result = told([[KernelAnalysis(Facts(recorded(2 * SIZE, 1)))]], [KERNEL])
+    np.testing.assert_allclose(result["load_traffic"], 0)
 
 
 def test_candidates_of_several_files_keep_their_own():
@@ -67,20 +69,20 @@ def test_candidates_of_several_files_keep_their_own():
         "double", "spread"
     )
     kernels = [kernel(512, 4), kernel(512, 4, "spread"), kernel(512, 4), kernel(512, 4)]
-    found = told(kernels, [KERNEL, other, "", "#include <cuda.h>"])
-    np.testing.assert_allclose(found["load_run"], [9, 2, np.nan, np.nan])
-    np.testing.assert_allclose(found["load_sectors"][:2], [0, 3])  # a sector of 32 bytes for 4
+    result = told(kernels, [KERNEL, other, "", "#include <cuda.h>"])
+    np.testing.assert_allclose(result["load_run"], [9, 2, np.nan, np.nan])
+    np.testing.assert_allclose(result["load_sectors"][:2], [0, 3])  # a sector of 32 bytes for 4
 
 
 def test_launches_of_a_call_count_together():
     twice = [*kernel(512, 4), *kernel(512, 4)]
     often = [KernelAnalysis(Facts(replace(kernel(512, 4)[0].launch, count=3)))]
-    found = told([kernel(512, 4), twice, often], [KERNEL] * 3)
-    np.testing.assert_allclose(found["load_traffic"], 0, atol=1e-6)  # of the main launch, once
-    np.testing.assert_allclose(found["all_traffic"], np.log2([1, 2, 3]), atol=1e-6)
+    result = told([kernel(512, 4), twice, often], [KERNEL] * 3)
+    np.testing.assert_allclose(result["load_traffic"], 0, atol=1e-6)  # of the main launch, once
+    np.testing.assert_allclose(result["all_traffic"], np.log2([1, 2, 3]), atol=1e-6)
     # a wave of blocks waits 0.7 us for its load; 2 us lie between launches; the speed of light is
     # 1 us, and nothing is faster
-    np.testing.assert_allclose(2 ** found["all_gap"], [1, 2 * 0.7 + 2, 3 * 0.7 + 2 * 2])
+    np.testing.assert_allclose(2 ** result["all_gap"], [1, 2 * 0.7 + 2, 3 * 0.7 + 2 * 2])
 
 
 def test_without_sources_there_are_no_tiles():
@@ -90,8 +92,8 @@ def test_without_sources_there_are_no_tiles():
 @pytest.mark.parametrize("number", [1, 100])
 def test_many_candidates_are_followed_together(number):
     blocks = [256 << (place % 4) for place in range(number)]
-    found = told([kernel(block, 4) for block in blocks], [KERNEL] * number)
-    np.testing.assert_allclose(found["largest_per_thread"], np.log2(np.array(blocks) / 128))
+    result = told([kernel(block, 4) for block in blocks], [KERNEL] * number)
+    np.testing.assert_allclose(result["largest_per_thread"], np.log2(np.array(blocks) / 128))
 
 
 TILED = """

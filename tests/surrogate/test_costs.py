@@ -21,22 +21,22 @@ from solkit.surrogate.model import Surrogate
 MADE, ASKED = table(800), table(400, seed=1)
 
 
-def spent(made):
+def spent(results):
     """Compiling takes four times as long where one feature is high; measuring, always as long."""
     random = np.random.default_rng(3)
-    compile_s = np.where(made.values[:, 1] > 0, 0.8, 0.2) * 2 ** (
-        0.1 * random.normal(size=len(made))
+    compile_s = np.where(results.values[:, 1] > 0, 0.8, 0.2) * 2 ** (
+        0.1 * random.normal(size=len(results))
     )
-    return Costs(compile_s, np.full(len(made), 0.05))
+    return Costs(compile_s, np.full(len(results), 0.05))
 
 
 MODEL = CostModel.fit(MADE, spent(MADE))
 
 
 def test_costs_are_learned():
-    told, true = MODEL.costs(ASKED), spent(ASKED)
-    assert np.median(np.abs(np.log2(told.compile_s / true.compile_s))) < 0.15
-    np.testing.assert_allclose(told.gpu_s, 0.05, rtol=0.01)
+    reported_costs, true = MODEL.costs(ASKED), spent(ASKED)
+    assert np.median(np.abs(np.log2(reported_costs.compile_s / true.compile_s))) < 0.15
+    np.testing.assert_allclose(reported_costs.gpu_s, 0.05, rtol=0.01)
     assert MODEL.parts["compile_s"].typical_s == pytest.approx(np.median(spent(MADE).compile_s))
 
 
@@ -48,10 +48,10 @@ def test_what_few_rows_tell_of_is_not_learned():
 
 
 def test_the_card_compares_with_a_constant():
-    told = evaluate_costs(MADE, spent(MADE), cost_fields_at(Depth.LOWERED))["compile_s"]
-    assert told["rows"] == 800
-    assert told["error_median"] < 0.2 < told["error_of_a_constant"]
-    assert told["spearman"] > 0.7
+    result = evaluate_costs(MADE, spent(MADE), cost_fields_at(Depth.LOWERED))["compile_s"]
+    assert result["rows"] == 800
+    assert result["error_median"] < 0.2 < result["error_of_a_constant"]
+    assert result["spearman"] > 0.7
     assert list(evaluate_costs(MADE, spent(MADE), cost_fields_at(Depth.COMPILED))) == ["gpu_s"]
 
 
@@ -62,13 +62,15 @@ def test_a_file_keeps_them_and_an_older_one_has_none(tmp_path):
     assert np.isnan(Surrogate.load(tmp_path / "old.solkit").costs(ASKED, Depth.LOWERED).gpu_s).all()
     Surrogate(CARD, {}, trees.trees, lambda _: MODEL).save(tmp_path / "new.solkit")
     again = Surrogate.load(tmp_path / "new.solkit")
-    told = again.costs(ASKED, Depth.LOWERED)
-    np.testing.assert_allclose(told.compile_s, MODEL.costs(ASKED).compile_s, rtol=1e-3)
+    reported_costs = again.costs(ASKED, Depth.LOWERED)
+    np.testing.assert_allclose(reported_costs.compile_s, MODEL.costs(ASKED).compile_s, rtol=1e-3)
     assert again.cost_model(Depth.LOWERED).parts["gpu_s"].typical_s == pytest.approx(0.05)
     with zipfile.ZipFile(tmp_path / "new.solkit") as file:
         assert json.loads(file.read("card.json")) == CARD
     again = again.update(ASKED, Depth.LOWERED)  # what is learned on the job keeps the costs
-    np.testing.assert_array_equal(again.costs(ASKED, Depth.LOWERED).compile_s, told.compile_s)
+    np.testing.assert_array_equal(
+        again.costs(ASKED, Depth.LOWERED).compile_s, reported_costs.compile_s
+    )
 
 
 @dataclass
@@ -86,6 +88,6 @@ def test_seconds_are_medians_of_repeats_and_a_cache_does_not_count():
     seconds = {"compile_s": [0.2, 0.4, 0.0, 9.0], "gpu_s": [None, None, None, 0.5]}
     verdicts = ["correct", "correct", "correct", "wrong"]
     rows = {**about, "device": ["h100-sxm"] * 4, "verdict": verdicts, **seconds}
-    told = costs_of_rows([Rows(rows)], MADE[np.array([0, 1])])
-    np.testing.assert_allclose(told.compile_s, [0.3, np.nan])
-    assert np.isnan(told.gpu_s).all()
+    costs = costs_of_rows([Rows(rows)], MADE[np.array([0, 1])])
+    np.testing.assert_allclose(costs.compile_s, [0.3, np.nan])
+    assert np.isnan(costs.gpu_s).all()

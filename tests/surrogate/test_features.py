@@ -33,9 +33,9 @@ PROBLEM = Problem(0.1, "dram", {"fp32": 2.0**20}, 2.0**28, 2.0**28, {"N": 2**26}
 
 
 def kernel(time_ms, **launch):
-    told = {"name": "own", "grid": (264, 1, 1), "num_warps": 4, "num_stages": 3} | launch
+    result = {"name": "own", "grid": (264, 1, 1), "num_warps": 4, "num_stages": 3} | launch
     model = KernelModel(time_ms, (Term("dram", time_ms, ""),))
-    return KernelAnalysis(Facts(Launch(**told)), model=model)
+    return KernelAnalysis(Facts(Launch(**result)), model=model)
 
 
 TYPES = {"x_ptr": "*fp32", "y_ptr": "*bf16", "n": "i32", "FLAG": "constexpr"}
@@ -44,26 +44,26 @@ LIBRARY = kernel(0.3, name="aten.mm", grid=(0, 0, 0), num_warps=0, num_stages=0,
 
 def one(kernels):
     """The known features of one candidate."""
-    found = all_features(PROBLEM, H100, Candidates([kernels]))
-    return {name: column[0] for name, column in found.items() if not np.isnan(column[0])}
+    features = all_features(PROBLEM, H100, Candidates([kernels]))
+    return {name: column[0] for name, column in features.items() if not np.isnan(column[0])}
 
 
 def test_a_candidates_features():
     constants = {"BLOCK": 1024, "CAUSAL": True, "STORE": ".cg", "N": 1, "SPLIT": 3}
-    found = one([kernel(0.2, constants=constants)])
-    assert {feature_group(name) for name in found} <= set(GROUPS)
-    assert found["model.gap"] == pytest.approx(1)  # twice the speed of light
-    assert found["geometry.blocks_per_sm"] == pytest.approx(1)  # 264 blocks on 132 SMs
-    assert found["geometry.bytes_per_thread"] == pytest.approx(29 - math.log2(264 * 128))
-    assert found["geometry.least_waves"] == pytest.approx(math.log2(2 / 16))  # 64 warps an SM
-    assert found["problem.write_share"] == 0.5
-    params = {name: value for name, value in found.items() if feature_group(name) == "params"}
+    results = one([kernel(0.2, constants=constants)])
+    assert {feature_group(name) for name in results} <= set(GROUPS)
+    assert results["model.gap"] == pytest.approx(1)  # twice the speed of light
+    assert results["geometry.blocks_per_sm"] == pytest.approx(1)  # 264 blocks on 132 SMs
+    assert results["geometry.bytes_per_thread"] == pytest.approx(29 - math.log2(264 * 128))
+    assert results["geometry.least_waves"] == pytest.approx(math.log2(2 / 16))  # 64 warps an SM
+    assert results["problem.write_share"] == 0.5
+    params = {name: value for name, value in results.items() if feature_group(name) == "params"}
     assert params == {
         "params.constant_0": 10,
         "params.constant_1": pytest.approx(math.log2(3)),
         "params.flags": 1,
     }
-    assert found["geometry.size_0"] == 26  # of the problem: the launch records no tensors
+    assert results["geometry.size_0"] == 26  # of the problem: the launch records no tensors
 
 
 def test_pytorchs_operators_count_in_the_time_but_have_no_geometry():
@@ -83,11 +83,11 @@ def test_candidates_of_one_call_may_have_other_constants():
         [kernel(0.4, num_warps=8, constants=two)],
         [LIBRARY],
     ]
-    found = all_features(PROBLEM, H100, Candidates(kernels))
-    assert found["geometry.warps"][:2].tolist() == [2, 3]
-    np.testing.assert_array_equal(found["params.constant_0"], [6, 7, math.nan])
-    np.testing.assert_array_equal(found["params.constant_1"], [math.nan, 1, math.nan])
-    assert all(len(column) == 3 for column in found.values())
+    features = all_features(PROBLEM, H100, Candidates(kernels))
+    assert features["geometry.warps"][:2].tolist() == [2, 3]
+    np.testing.assert_array_equal(features["params.constant_0"], [6, 7, math.nan])
+    np.testing.assert_array_equal(features["params.constant_1"], [math.nan, 1, math.nan])
+    assert all(len(column) == 3 for column in features.values())
 
 
 def test_sizes_and_alignment_are_those_of_the_arguments():
@@ -98,11 +98,11 @@ def test_sizes_and_alignment_are_those_of_the_arguments():
         name: Binding("tensor", tensor=tensor)
         for name, tensor in (("a", wide), ("b", narrow), ("c", scratch))
     }
-    found = one([kernel(0.2, arguments=arguments)])
-    assert found["geometry.size_0"] == 12
-    assert found["geometry.size_1"] == pytest.approx(math.log2(1500))
-    assert "geometry.size_2" not in found  # what is only in between has sizes of its own choice
-    assert found["geometry.alignment"] == 3  # rows of 3,000 bytes
+    result = one([kernel(0.2, arguments=arguments)])
+    assert result["geometry.size_0"] == 12
+    assert result["geometry.size_1"] == pytest.approx(math.log2(1500))
+    assert "geometry.size_2" not in result  # what is only in between has sizes of its own choice
+    assert result["geometry.alignment"] == 3  # rows of 3,000 bytes
 
 
 def test_arrays_of_launches_give_the_same_as_launches():
@@ -114,10 +114,10 @@ def test_arrays_of_launches_give_the_same_as_launches():
     launches = Launches(
         np.array([[264, 1, 1], [7, 3, 1]]),
         *(np.array([n, n]) for n in (4, 3, 1, 1, 1, 4, 2)),
-        [each.launch for (each,) in kernels],
+        [item.launch for (item,) in kernels],
         ["", ""],
     )
-    found = captured_features(PROBLEM, H100, launches)
-    assert {n for n in want if feature_group(n) != "model"} == set(found)
-    names = sorted(found)
-    np.testing.assert_array_equal(feature_matrix(found, names), feature_matrix(want, names))
+    results = captured_features(PROBLEM, H100, launches)
+    assert {n for n in want if feature_group(n) != "model"} == set(results)
+    names = sorted(results)
+    np.testing.assert_array_equal(feature_matrix(results, names), feature_matrix(want, names))

@@ -39,11 +39,13 @@ def model(known):
 def test_a_file_gives_the_same_forecasts(model, known, tmp_path):
     model.save(tmp_path / "it.solkit")
     again = Surrogate.load(tmp_path / "it.solkit")
-    told, want = again.forecast(known, DEPTH), model.forecast(known, DEPTH)
-    same = told.abstains == want.abstains  # rounded leaves may move one across a threshold
+    reported_forecast, want = again.forecast(known, DEPTH), model.forecast(known, DEPTH)
+    same = (
+        reported_forecast.abstains == want.abstains
+    )  # rounded leaves may move one across a threshold
     assert same.mean() > 0.99
-    np.testing.assert_allclose(told.time_ms[same], want.time_ms[same], rtol=1e-3)
-    np.testing.assert_allclose(told.low_ms[same], want.low_ms[same], rtol=2e-2)
+    np.testing.assert_allclose(reported_forecast.time_ms[same], want.time_ms[same], rtol=1e-3)
+    np.testing.assert_allclose(reported_forecast.low_ms[same], want.low_ms[same], rtol=2e-2)
     model.save(tmp_path / "once more.solkit")
     both = [(tmp_path / name).read_bytes() for name in ("it.solkit", "once more.solkit")]
     assert both[0] == both[1]
@@ -80,12 +82,12 @@ def test_a_few_points_of_a_new_kernel_correct_the_others(model, known):
     updated = Surrogate(model.card, {}, {DEPTH: usual}.__getitem__).update(slow[points], DEPTH)
 
     def error(surrogate):
-        told = surrogate.forecast(known[others], DEPTH)
-        return np.median(np.abs(np.log2(told.time_ms / slow.time_ms[others])))
+        reported_forecast = surrogate.forecast(known[others], DEPTH)
+        return np.median(np.abs(np.log2(reported_forecast.time_ms / slow.time_ms[others])))
 
     assert error(updated) < 0.3 < 0.5 < error(model)
     elsewhere = np.flatnonzero(known.about["family"] != known.about["family"][0])
-    before, after = (each.forecast(known[elsewhere], DEPTH) for each in (model, updated))
+    before, after = (item.forecast(known[elsewhere], DEPTH) for item in (model, updated))
     moved = np.abs(np.log2(after.time_ms / before.time_ms))
     assert np.median(moved) < 0.35  # other kernels move less
 
@@ -93,9 +95,9 @@ def test_a_few_points_of_a_new_kernel_correct_the_others(model, known):
 def test_updates_are_the_same_each_time_and_leave_the_old_one_alone(model, known):
     before = model.forecast(known[np.arange(50)], DEPTH).time_ms
     first, again = (model.update(known[np.arange(20)], DEPTH) for _ in range(2))
-    asked = known[np.arange(50)]
-    told = [each.forecast(asked, DEPTH).time_ms for each in (first, again)]
-    np.testing.assert_array_equal(*told)
+    request = known[np.arange(50)]
+    results = [item.forecast(request, DEPTH).time_ms for item in (first, again)]
+    np.testing.assert_array_equal(*results)
     np.testing.assert_array_equal(model.forecast(known[np.arange(50)], DEPTH).time_ms, before)
 
 
@@ -107,7 +109,7 @@ def test_rows_without_a_time_teach_nothing(model, known):
 def test_pushes_multiply_to_the_forecast(model, known):
     many = known[np.arange(400)]
     explained = model.explain(many, DEPTH, most=99)
-    pushed = np.array([np.sum(np.log2([push.factor for push in each])) for each in explained])
+    pushed = np.array([np.sum(np.log2([push.factor for push in items])) for items in explained])
     belief = model.trees(DEPTH).believed(many.values, np.ones(400, bool))
     rest = (belief.mean - pushed) / belief.trust
     assert np.ptp(rest) < 1e-3  # what is left is the same for all: the trees' mean
@@ -125,9 +127,9 @@ def strange(known):
 
 
 def test_it_abstains_on_unknown_kernels_alone(model, known, strange):
-    told = model.forecast(strange, DEPTH)
-    assert told.abstains.all()
-    np.testing.assert_allclose(told.time_ms, strange.modelled_ms)
+    reported_forecast = model.forecast(strange, DEPTH)
+    assert reported_forecast.abstains.all()
+    np.testing.assert_allclose(reported_forecast.time_ms, strange.modelled_ms)
     named = replace(strange, about=known[np.arange(40)].about)
     assert not model.forecast(named, DEPTH).abstains.any()
 
@@ -141,8 +143,8 @@ def test_what_it_learned_from_is_known_to_a_file(model, known, tmp_path):
 
 def test_it_no_longer_abstains_once_points_of_the_family_were_measured(model, strange):
     taught = model.update(strange[np.arange(10)], DEPTH)
-    told = taught.forecast(strange[np.arange(10, 40)], DEPTH)
-    assert not told.abstains.any()
+    reported_forecast = taught.forecast(strange[np.arange(10, 40)], DEPTH)
+    assert not reported_forecast.abstains.any()
 
 
 # ------------------------------------------------------------------------- the language regressor
@@ -151,34 +153,36 @@ def test_it_no_longer_abstains_once_points_of_the_family_were_measured(model, st
 class Reader:
     """Says how far each row's time is from the trees' forecast, as a language regressor might."""
 
-    def __init__(self, known, spread=0.05):
-        self.truth = dict(zip(known.values[:, 0].tolist(), log2_target(known).tolist()))
+    def __init__(self, known_value, spread=0.05):
+        self.truth = dict(zip(known_value.values[:, 0].tolist(), log2_target(known_value).tolist()))
         self.spread = spread
 
     def forecast(self, table):
         chance = np.random.default_rng(0)
-        mean = np.array([self.truth[each] for each in table.values[:, 0].tolist()])
+        mean = np.array([self.truth[value] for value in table.values[:, 0].tolist()])
         return SimpleNamespace(mean=mean + self.spread * chance.normal(size=len(mean)))
 
 
-def stacked(model, known, reader, weights):
+def stacked(model, known_values, reader, weights):
     trees = model.trees(DEPTH)
-    values = known.values
-    told = trees.believed(values, np.ones(len(known), bool))
-    belief = combine_expectations(Stack(weights), told, reader.forecast(known).mean)
-    calibration = Calibration.from_left_out(known, values, belief, QUICK)
+    values = known_values.values
+    result = trees.believed(values, np.ones(len(known_values), bool))
+    belief = combine_expectations(Stack(weights), result, reader.forecast(known_values).mean)
+    calibration = Calibration.from_left_out(known_values, values, belief, QUICK)
     return model.with_language({DEPTH: StackedRegressor(reader, Stack(weights), calibration)})
 
 
 def test_a_language_regressor_counts_by_its_weight(model, known):
     reader = Reader(known)
     both = stacked(model, known, reader, {"trees": 0.25, "language": 0.75})
-    told, alone = both.forecast(known, DEPTH), model.forecast(known, DEPTH)
+    reported_forecast, alone = both.forecast(known, DEPTH), model.forecast(known, DEPTH)
     belief = model.trees(DEPTH).believed(known.values, np.ones(len(known), bool))
     mean = 0.25 * belief.mean + 0.75 * reader.forecast(known).mean
-    sure = ~told.abstains
-    np.testing.assert_allclose(told.time_ms[sure], (known.base_ms * 2.0**mean)[sure], rtol=1e-5)
-    widths = [np.median(np.log2(each.high_ms / each.low_ms)) for each in (told, alone)]
+    sure = ~reported_forecast.abstains
+    np.testing.assert_allclose(
+        reported_forecast.time_ms[sure], (known.base_ms * 2.0**mean)[sure], rtol=1e-5
+    )
+    widths = [np.median(np.log2(item.high_ms / item.low_ms)) for item in (reported_forecast, alone)]
     assert widths[0] < widths[1]  # intervals are those of both together
     back = both.without_language().forecast(known, DEPTH)
     np.testing.assert_array_equal(back.time_ms, alone.time_ms)
@@ -209,16 +213,16 @@ def test_a_file_holds_both_and_the_trees_do_without(model, known, tmp_path, monk
     both = model.with_language({DEPTH: StackedRegressor(language, stack, calibration)})
     both.save(tmp_path / "both.solkit")
     again = Surrogate.load(tmp_path / "both.solkit")
-    want, told = both.forecast(known, DEPTH), again.forecast(known, DEPTH)
-    sure = ~want.abstains & ~told.abstains
-    np.testing.assert_allclose(told.time_ms[sure], want.time_ms[sure], rtol=0.03)
+    want, reported_forecast = both.forecast(known, DEPTH), again.forecast(known, DEPTH)
+    sure = ~want.abstains & ~reported_forecast.abstains
+    np.testing.assert_allclose(reported_forecast.time_ms[sure], want.time_ms[sure], rtol=0.03)
     trees_ms = model.forecast(known, DEPTH).time_ms
 
     def absent(name):
         raise PackageNotFoundError(name)
 
-    for found in (absent, lambda _: "4.57.1", lambda _: "5.0.0"):
-        monkeypatch.setattr("solkit.surrogate.model.version", found)
+    for result in (absent, lambda _: "4.57.1", lambda _: "5.0.0"):
+        monkeypatch.setattr("solkit.surrogate.model.version", result)
         alone = Surrogate.load(tmp_path / "both.solkit").forecast(known, DEPTH)
         np.testing.assert_allclose(alone.time_ms, trees_ms, rtol=1e-3)
 

@@ -23,8 +23,8 @@ def known(kernels, leaves, family="f", device="h100-sxm"):
     return ObservedResiduals(about, np.array(leaves))
 
 
-def told(memory, asked, size=0.5):
-    shift, narrower = memory.predict_residuals(asked, np.full(len(asked), size))
+def told(memory, requests, size=0.5):
+    shift, narrower = memory.predict_residuals(requests, np.full(len(requests), size))
     return float(shift[0]), float(narrower[0])
 
 
@@ -35,19 +35,19 @@ def test_a_point_moves_its_neighbours_most():
         known([name], [leaf]) for name, leaf in (("a", [1, 1]), ("a", [7, 7]), ("b", [7, 7]))
     )
     stranger = known(["c"], [[7, 7]], family="g", device="h200")
-    shifts = [told(memory, each)[0] for each in (twin, sibling, other, stranger)]
+    shifts = [told(memory, item)[0] for item in (twin, sibling, other, stranger)]
     assert shifts[0] > shifts[1] > shifts[2] > shifts[3] == 0
     assert shifts[0] == pytest.approx(0.5, abs=0.02)  # as it was measured there
 
 
 def test_the_posterior_is_that_of_the_textbook():
-    points, asked = known(["a", "b"], [[1], [2]]), known(["a"], [[2]])
+    points, request = known(["a", "b"], [[1], [2]]), known(["a"], [[2]])
     residual, size = np.array([0.4, -0.2]), np.array([0.5, 0.25])
     memory = ResidualGP.from_residuals(SCATTER, points, residual, size)
     shared = np.array([[1.9, 0.3], [0.3, 1.9]])  # a family; and a kernel, a cell, a leaf
     prior = 0.001 + np.outer(size, size) * shared + 0.02**2 * np.eye(2)
     across = 0.001 + 0.5 * size * np.array([0.7, 0.3 + 1.2])  # same cell; same leaf
-    assert told(memory, asked)[0] == pytest.approx(across @ np.linalg.solve(prior, residual))
+    assert told(memory, request)[0] == pytest.approx(across @ np.linalg.solve(prior, residual))
 
 
 def test_a_stale_point_says_less():
@@ -79,9 +79,9 @@ def test_points_that_surprise_widen_intervals():
         )
         for scale in (0.2, 3.0)
     )
-    asked = known(["a"], [[99]])
-    assert told(wild, asked)[1] > 1.5
-    assert told(calm, asked)[1] < 1
+    request = known(["a"], [[99]])
+    assert told(wild, request)[1] > 1.5
+    assert told(calm, request)[1] < 1
 
 
 def test_memories_add_up():
@@ -92,6 +92,6 @@ def test_memories_add_up():
         ResidualGP.from_residuals(SCATTER, points[s], residual[s], size[s])
         for s in (slice(1), slice(1, 3))
     ]
-    asked = known(["a", "b"], [[3], [1]])
-    both = parts[0].and_(parts[1]).predict_residuals(asked, np.array([0.3, 0.2]))
-    np.testing.assert_allclose(both, whole.predict_residuals(asked, np.array([0.3, 0.2])))
+    request = known(["a", "b"], [[3], [1]])
+    both = parts[0].and_(parts[1]).predict_residuals(request, np.array([0.3, 0.2]))
+    np.testing.assert_allclose(both, whole.predict_residuals(request, np.array([0.3, 0.2])))

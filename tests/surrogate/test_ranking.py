@@ -53,7 +53,7 @@ def test_a_space_is_ranked_by_a_cascade(file, model):
     assert plan.shape == {"N": 1 << 20}
     assert len(plan.ranked) == 32  # 4 x 4 x 2
     assert len({json.dumps(dict(e.configuration.params)) for e in plan.ranked}) == 32
-    depths = [each.depth for each in plan.ranked]
+    depths = [candidate.depth for candidate in plan.ranked]
     assert depths.count(Depth.LOWERED) == 23  # the least that go on, but for what is in use
     assert depths.count(Depth.COMPILED) == 1
     assert depths.count(Depth.CAPTURED) == 8
@@ -119,11 +119,11 @@ def test_what_is_in_use_and_the_point_that_spells_it_out_are_one_row(tmp_path):
     path = tmp_path / "autotuned.py"
     path.write_text(AUTOTUNED)
     (plan,) = rank(path, device="h100", settings=RankSettings("captured"))
-    params = [dict(each.configuration.params) for each in plan.ranked]
-    assert sorted((each["BLOCK"], each["num_warps"]) for each in params) == [
+    params = [dict(candidate.configuration.params) for candidate in plan.ranked]
+    assert sorted((param["BLOCK"], param["num_warps"]) for param in params) == [
         *((512, 4), (512, 8), (1024, 4), (1024, 8))
     ]
-    (own,) = (each for each in plan.ranked if "what you have" in each.reason)
+    (own,) = (candidate for candidate in plan.ranked if "what you have" in candidate.reason)
     assert own.configuration.params["BLOCK"] == 512  # Triton's first, as nothing was timed
 
 
@@ -153,8 +153,8 @@ def test_what_the_autotuner_prunes_at_a_shape_is_not_ranked(tmp_path, by, size, 
     path.write_text(f"{head}{PRUNED}\n@triton.autotune{tuned}")
     settings = RankSettings("captured")
     (plan,) = rank(path, device="h100", shapes=[{"N": size}], settings=settings)
-    params = [dict(each.configuration.params) for each in plan.ranked]
-    assert {(each["BLOCK"], each["num_warps"]) for each in params} == kept
+    params = [dict(candidate.configuration.params) for candidate in plan.ranked]
+    assert {(param["BLOCK"], param["num_warps"]) for param in params} == kept
     assert len(params) == len(kept)
 
 
@@ -192,20 +192,20 @@ def test_without_a_model_the_kernel_model_ranks(file, monkeypatch):
     (plan,) = rank(file, device="h100", settings=settings)
     assert "kernel model alone" in plan.notes[0]
     assert "no trained surrogate is installed" in plan.notes[0]
-    times = [each.forecast.time_ms for each in plan.ranked]
+    times = [candidate.forecast.time_ms for candidate in plan.ranked]
     assert [e.depth for e in plan.ranked].count(Depth.LOWERED) == 31
     assert None not in times
     assert times == sorted(times) or np.ptp(times) < 0.3 * max(times)  # twins are parted
     captured = RankSettings(depth="captured")
     (plan,) = rank(file, device="h100", settings=captured)
-    assert {each.forecast.time_ms for each in plan.ranked} == {None}  # no model at all
+    assert {candidate.forecast.time_ms for candidate in plan.ranked} == {None}  # no model at all
 
 
 @pytest.mark.slow
 def test_single_configurations_and_what_cannot_run(file, model):
     points = [{"BLOCK": 1024}, {"BLOCK": 1000}]
-    asked = [Configuration(str(file), "kernel", params=point) for point in points]
-    (plan,) = rank(asked, device="h100", surrogate=model)
+    configurations = [Configuration(str(file), "kernel", params=point) for point in points]
+    (plan,) = rank(configurations, device="h100", surrogate=model)
     good, bad = plan.ranked
     assert good.configuration.params["BLOCK"] == 1024
     assert bad.configuration.params["BLOCK"] == 1000
@@ -221,12 +221,12 @@ def test_equal_requests_get_equal_plans(file, model):
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("request", "message"),
     [({"budget": 0}, "budget is 0"), ({"shapes": [{"M": 3}]}, "M")],
 )
-def test_bad_requests(file, model, asked, message):
+def test_bad_requests(file, model, request, message):
     with pytest.raises(InputError, match=message):
-        rank(file, device="h100", surrogate=model, **asked)
+        rank(file, device="h100", surrogate=model, **request)
 
 
 def test_an_unknown_depth():
@@ -265,10 +265,12 @@ class Analysing:
     asked: list = field(default_factory=list)
 
     def analysed(self, configurations, depth):
-        for each in configurations:
-            self.asked.append((each.params["N"], depth))
+        for configuration in configurations:
+            self.asked.append((configuration.params["N"], depth))
             kernel = KernelAnalysis(Facts(LAUNCH, self.reaches))
-            yield Analysed(each, Analysis(AnalysisStatus.PARTIAL, (kernel,), ("Because.",)))
+            yield Analysed(
+                configuration, Analysis(AnalysisStatus.PARTIAL, (kernel,), ("Because.",))
+            )
 
 
 @pytest.mark.parametrize(
@@ -281,27 +283,27 @@ class Analysing:
     ],
 )
 def test_fewer_go_on_where_lowering_means_compiling(texts, lowered, least):
-    found = candidates(*texts)
-    assert ranking._count_within_limit(found, Depth.LOWERED, ranking._MOST) == lowered
-    assert ranking._count_within_limit(found, Depth.LOWERED, ranking._LEAST) == least
-    assert ranking._count_within_limit(found, Depth.COMPILED, ranking._MOST) == 40
+    results = candidates(*texts)
+    assert ranking._count_within_limit(results, Depth.LOWERED, ranking._MOST) == lowered
+    assert ranking._count_within_limit(results, Depth.LOWERED, ranking._LEAST) == least
+    assert ranking._count_within_limit(results, Depth.COMPILED, ranking._MOST) == 40
 
 
 def test_what_was_compiled_where_others_are_lowered_is_not_compiled_again():
-    found, compiler = candidates(CUDA, CUDA), Analysing(Depth.COMPILED)
-    ranking._analyse_candidates(found, compiler, Depth.LOWERED)
-    assert [each.depth for each in found] == [Depth.LOWERED] * 2
-    assert [each.known_depths for each in found] == [{Depth.COMPILED}] * 2
-    ranking._analyse_candidates(found[:1], compiler, Depth.COMPILED)
-    assert [each.depth for each in found] == [Depth.COMPILED, Depth.LOWERED]
+    results, compiler = candidates(CUDA, CUDA), Analysing(Depth.COMPILED)
+    ranking._analyse_candidates(results, compiler, Depth.LOWERED)
+    assert [result.depth for result in results] == [Depth.LOWERED] * 2
+    assert [result.known_depths for result in results] == [{Depth.COMPILED}] * 2
+    ranking._analyse_candidates(results[:1], compiler, Depth.COMPILED)
+    assert [result.depth for result in results] == [Depth.COMPILED, Depth.LOWERED]
     assert compiler.asked == [(0, Depth.LOWERED), (1, Depth.LOWERED)]
 
 
 def test_what_cannot_be_compiled_here_stays_captured():
-    found = candidates(CUDA)
-    ranking._analyse_candidates(found, Analysing(Depth.CAPTURED), Depth.LOWERED)
-    assert found[0].depth is Depth.CAPTURED
-    assert ranking._notes_of_captured(found) == ["Because."]
+    results = candidates(CUDA)
+    ranking._analyse_candidates(results, Analysing(Depth.CAPTURED), Depth.LOWERED)
+    assert results[0].depth is Depth.CAPTURED
+    assert ranking._notes_of_captured(results) == ["Because."]
     lowered = candidates("triton")
     ranking._analyse_candidates(lowered, Analysing(Depth.LOWERED), Depth.LOWERED)
     assert lowered[0].depth is Depth.LOWERED
@@ -361,11 +363,11 @@ def test_fewer_are_lowered_where_that_takes_long(model, monkeypatch):
     monkeypatch.setattr(ranking, "table_of_entries", lambda entries: table(len(entries)))
     monkeypatch.setattr(ranking._Cascade, "_entries_of", lambda _, candidates: candidates)
     request = SimpleNamespace(settings=RankSettings(), budget=4)
-    told = Forecasts.from_times(np.arange(1.0, 601.0))
+    times = Forecasts.from_times(np.arange(1.0, 601.0))
 
     def number(seconds):
         cascade = ranking._Cascade(request, None, costing(model, seconds, 0.25), problem=None)
-        return len(cascade._promote_to_depth(candidates(*["triton"] * 600), told, Depth.LOWERED))
+        return len(cascade._promote_to_depth(candidates(*["triton"] * 600), times, Depth.LOWERED))
 
     assert number(0.25) == 200  # a third of all
     assert number(0.5) == 150  # in the time of 300 typical ones
@@ -376,10 +378,10 @@ def test_fewer_are_lowered_where_that_takes_long(model, monkeypatch):
 def test_a_plan_tells_what_candidates_cost(file, model):
     settings = RankSettings(depth="captured")
     (plan,) = rank(file, device="h100", surrogate=costing(model, 0.5, 0.25), settings=settings)
-    assert {each.compile_s for each in plan.ranked} == {0.5}
-    assert {each.gpu_s for each in plan.ranked} == {None}
+    assert {candidate.compile_s for candidate in plan.ranked} == {0.5}
+    assert {candidate.gpu_s for candidate in plan.ranked} == {None}
     (plan,) = rank(file, device="h100", surrogate=model, settings=settings)
-    assert {each.compile_s for each in plan.ranked} == {None}
+    assert {candidate.compile_s for candidate in plan.ranked} == {None}
 
 
 def test_a_depth_without_a_program_cannot_be_ranked_at():

@@ -70,12 +70,12 @@ def point(m, n, k, warps, stages):
 def test_what_a_block_cannot_have_will_hardly_run(file, params, why):
     first = point(64, 64, 32, 4, 3)
     settings = RankSettings("captured", incumbent=first)
-    asked = [Configuration(file, "kernel", params=each) for each in (first, params)]
-    (plan,) = rank(asked, device="h100", budget=1, settings=settings)
-    (found,) = (e for e in plan.ranked if dict(e.configuration.params) == params)
-    assert found.depth is Depth.CAPTURED
-    assert found.forecast.p_fail == (P_OVERLOAD if why else 0.0)
-    assert why in found.reason
+    configurations = [Configuration(file, "kernel", params=item) for item in (first, params)]
+    (plan,) = rank(configurations, device="h100", budget=1, settings=settings)
+    (selected_candidate,) = (e for e in plan.ranked if dict(e.configuration.params) == params)
+    assert selected_candidate.depth is Depth.CAPTURED
+    assert selected_candidate.forecast.p_fail == (P_OVERLOAD if why else 0.0)
+    assert why in selected_candidate.reason
 
 
 @pytest.mark.slow
@@ -83,17 +83,17 @@ def test_what_is_in_use_is_measured_all_the_same_and_the_rest_goes_deeper(file):
     used = point(256, 128, 32, 1, 3)
     settings = RankSettings("captured", incumbent=used)
     (plan,) = rank(file, device="h100", budget=20, settings=settings)
-    doubted = [each for each in plan.ranked if each.forecast.p_fail == P_OVERLOAD]
-    (own,) = (each for each in doubted if dict(each.configuration.params) == used)
+    doubted = [candidate for candidate in plan.ranked if candidate.forecast.p_fail == P_OVERLOAD]
+    (own,) = (item for item in doubted if dict(item.configuration.params) == used)
     assert own.action is Action.MEASURE
-    assert {each.action for each in doubted if each is not own} == {Action.SKIP}
+    assert {item.action for item in doubted if item is not own} == {Action.SKIP}
     by_hand = [
-        each
-        for each in plan.ranked
-        if each.configuration.params["BLOCK_M"] * each.configuration.params["BLOCK_N"]
-        >= min(255 * 32 * each.configuration.params["num_warps"], 65536)
+        candidate
+        for candidate in plan.ranked
+        if candidate.configuration.params["BLOCK_M"] * candidate.configuration.params["BLOCK_N"]
+        >= min(255 * 32 * candidate.configuration.params["num_warps"], 65536)
     ]
-    assert {id(each) for each in by_hand} <= {id(each) for each in doubted}
+    assert {id(item) for item in by_hand} <= {id(item) for item in doubted}
     assert 0 < len(by_hand) < len(doubted) < len(plan.ranked)
 
 
@@ -142,15 +142,15 @@ def test_tiles_of_many_values_a_thread_go_no_deeper_unless_in_use(tmp_path, in_u
         request = Request([str(path)], points=points, settings=settings, in_use=in_use)
         (plan,) = ranked(request, analyser, None)
     depths = {}
-    for each in plan.ranked:
-        params = dict(each.configuration.params)
+    for candidate in plan.ranked:
+        params = dict(candidate.configuration.params)
         values = 4096 * params["ROWS"] // (32 * params["num_warps"])
         if in_use and params == used:
             assert values == 2048
-            assert each.depth in (Depth.LOWERED, Depth.COMPILED)  # what is in use goes deeper
+            assert candidate.depth in (Depth.LOWERED, Depth.COMPILED)  # what is in use goes deeper
             continue
-        assert (each.forecast.p_fail == P_OVERLOAD) == (values >= 2048)
-        depths.setdefault(values >= 2048, set()).add(each.depth)
+        assert (candidate.forecast.p_fail == P_OVERLOAD) == (values >= 2048)
+        depths.setdefault(values >= 2048, set()).add(candidate.depth)
         if values == 8192:
-            assert "8192 values of a tile; it has 255 registers" in each.reason
+            assert "8192 values of a tile; it has 255 registers" in candidate.reason
     assert depths == {True: {Depth.CAPTURED}, False: {Depth.LOWERED}}

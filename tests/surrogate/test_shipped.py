@@ -82,8 +82,8 @@ def test_a_language_regressor_counts_beside_the_trees_of_its_training_alone(tmp_
     archive(tmp_path / shipped.LANGUAGE_FILE, {"another": "training"})
     assert shipped.language_file_of(shipped.shipped_trees_file()) is None
     card = dict(Surrogate.load().card)
-    found = archive(tmp_path / shipped.LANGUAGE_FILE, card)
-    assert shipped.language_file_of(shipped.shipped_trees_file()) == found
+    result = archive(tmp_path / shipped.LANGUAGE_FILE, card)
+    assert shipped.language_file_of(shipped.shipped_trees_file()) == result
     mine = archive(tmp_path / "mine.solkit", {})
     assert shipped.language_file_of(mine) == mine
 

@@ -42,8 +42,8 @@ TYPES = {"x_ptr": "*fp32", "out_ptr": "*fp32", "N": "i32", "BLOCK": "constexpr"}
 
 def launch(block, form=Launch):
     constants = {"BLOCK": block, "STORE": ""}
-    told = {"name": "double", "grid": (SIZE // block, 1, 1), "num_warps": 4, "num_stages": 3}
-    return form(**told, num_ctas=1, constants=constants, signature=TYPES)
+    fields = {"name": "double", "grid": (SIZE // block, 1, 1), "num_warps": 4, "num_stages": 3}
+    return form(**fields, num_ctas=1, constants=constants, signature=TYPES)
 
 
 ZERO = Launch("aten.zero_", (0, 0, 0), 0, 0, library=True)
@@ -59,9 +59,9 @@ def store(tmp_path):
         replace(ROW, sequence=2, params={"BLOCK": 2048}),
     ]  # fmt: skip
     facts = facts_to_json([Facts(launch(512)), Facts(ZERO)])
-    made = Store(tmp_path / "store", create=True)
-    made.add(rows, [Source("s", "double.py", KERNEL)], [StoredFacts("f", facts)])
-    return made
+    store = Store(tmp_path / "store", create=True)
+    store.add(rows, [Source("s", "double.py", KERNEL)], [StoredFacts("f", facts)])
+    return store
 
 
 def test_no_candidates_make_an_empty_table():
@@ -71,7 +71,7 @@ def test_no_candidates_make_an_empty_table():
 
 def test_the_captured_depth_needs_no_facts(store):
     table = table_of_stores([store], Depth.CAPTURED)
-    blocks = [json.loads(each)["BLOCK"] for each in table.about["params"]]
+    blocks = [json.loads(param)["BLOCK"] for param in table.about["params"]]
     assert sorted(blocks) == [512, 1024]
     order = np.argsort(blocks)
     np.testing.assert_allclose(table.column("geometry.blocks")[order], [11, 10])
@@ -88,7 +88,7 @@ def test_operators_that_were_not_recorded_are_those_of_other_configurations(stor
 
 def test_the_compiled_depth_needs_facts(store):
     table = table_of_stores([store], Depth.COMPILED)
-    assert [json.loads(each)["BLOCK"] for each in table.about["params"]] == [512]
+    assert [json.loads(param)["BLOCK"] for param in table.about["params"]] == [512]
 
 
 def facts(depth, registers):
@@ -107,18 +107,18 @@ def test_cuda_is_compiled_at_the_lowered_depth(tmp_path):
         "a": facts(Depth.COMPILED, 60),
         "c": facts(Depth.COMPILED, 40),
     }
-    made = Store(tmp_path / "cuda", create=True)
+    store = Store(tmp_path / "cuda", create=True)
     sources = [Source("s", "double.py", KERNEL), Source("c", "c.py", "__global__ void f() {}")]
-    made.add(
+    store.add(
         [triton, alone, cuda],
         sources,
-        [StoredFacts(name, facts_to_json([each])) for name, each in stored.items()],
+        [StoredFacts(name, facts_to_json([item])) for name, item in stored.items()],
     )
 
     def registers(depth):
-        table = table_of_stores([made], depth)
-        known = table.column("machine.registers").tolist()
-        return dict(zip(table.about["kernel_id"].tolist(), known, strict=True))
+        table = table_of_stores([store], depth)
+        known_values = table.column("machine.registers").tolist()
+        return dict(zip(table.about["kernel_id"].tolist(), known_values, strict=True))
 
     assert registers(Depth.LOWERED) == {"t": 80, "c": 40}
     assert registers(Depth.COMPILED) == {"t": 100, "a": 60, "c": 40}
@@ -141,10 +141,10 @@ def test_a_captured_record_says_the_arguments_at_every_depth(tmp_path, depth):
         facts_id(on, KERNEL, Depth.LOWERED): facts(Depth.LOWERED, 80),
         facts_id(on, KERNEL, Depth.CAPTURED): Facts(recorded, Depth.CAPTURED),
     }
-    made = Store(tmp_path / "store", create=True)
-    texts = [StoredFacts(name, facts_to_json([each])) for name, each in stored.items()]
-    made.add([on], [Source("s", "double.py", KERNEL)], texts)
-    table = table_of_stores([made], depth)
+    store = Store(tmp_path / "store", create=True)
+    texts = [StoredFacts(name, facts_to_json([item])) for name, item in stored.items()]
+    store.add([on], [Source("s", "double.py", KERNEL)], texts)
+    table = table_of_stores([store], depth)
     np.testing.assert_allclose(table.column("tiles.load_traffic"), [-1])
 
 

@@ -35,14 +35,18 @@ def fitted():
 
 @pytest.mark.slow
 def test_what_the_kernel_model_leaves_is_learned(fitted):
-    told = fitted.forecast(ASKED)
-    assert np.median(np.abs(np.log2(told.time_ms / ASKED.time_ms))) < 0.06  # noise: 0.05
+    reported_forecast = fitted.forecast(ASKED)
+    assert (
+        np.median(np.abs(np.log2(reported_forecast.time_ms / ASKED.time_ms))) < 0.06
+    )  # noise: 0.05
     assert np.median(np.abs(np.log2(ASKED.modelled_ms / ASKED.time_ms))) > 0.3
 
 
 def test_the_interval_holds_nine_in_ten(fitted):
-    told = fitted.forecast(ASKED)
-    inside = (told.low_ms <= ASKED.time_ms) & (ASKED.time_ms <= told.high_ms)
+    reported_forecast = fitted.forecast(ASKED)
+    inside = (reported_forecast.low_ms <= ASKED.time_ms) & (
+        ASKED.time_ms <= reported_forecast.high_ms
+    )
     assert 0.84 <= inside.mean() <= 0.96
 
 
@@ -52,11 +56,13 @@ def test_the_interval_is_wide_where_times_scatter():
     residuals = np.where(values[:, 0] > 0.5, 2.0, 0.2) * random.normal(size=4000)
 
     class Means:
-        def __init__(self, known, target):
-            self.means = [target[(known[:, 0] > 0.5) == upper].mean() for upper in (False, True)]
+        def __init__(self, known_value, target):
+            self.means = [
+                target[(known_value[:, 0] > 0.5) == upper].mean() for upper in (False, True)
+            ]
 
-        def predict(self, asked):
-            return np.where(asked[:, 0] > 0.5, self.means[1], self.means[0])
+        def predict(self, request):
+            return np.where(request[:, 0] > 0.5, self.means[1], self.means[0])
 
     interval, _ = fit_interval(values, residuals, np.arange(4000) % 5, Means)
     size = interval.size(np.array([[0.2], [0.8]]))
@@ -68,11 +74,11 @@ def test_the_interval_is_wide_where_times_scatter():
 
 def test_families_count_alike_in_an_interval():
     class One:
-        def __init__(self, known, target):
+        def __init__(self, known_value, target):
             pass
 
-        def predict(self, asked):
-            return np.zeros(len(asked))
+        def predict(self, requests):
+            return np.zeros(len(requests))
 
     groups = np.repeat(["many", "few", "fewer"], [900, 9, 9])
     residuals = np.repeat([0.1, 0.5, -0.3], [900, 9, 9])
@@ -94,23 +100,23 @@ def test_the_times_of_what_is_asked_are_not_read(fitted):
 
 
 def test_fast_rows_weigh_more():
-    made = table(64, families=1)
-    found = row_weights(made, 0.5)
-    for name in np.unique(made.about["problem_id"]):
-        of = made.about["problem_id"] == name
-        assert found[of] == pytest.approx(np.sqrt(made.time_ms[of].min() / made.time_ms[of]))
+    result = table(64, families=1)
+    results = row_weights(result, 0.5)
+    for name in np.unique(result.about["problem_id"]):
+        of = result.about["problem_id"] == name
+        assert results[of] == pytest.approx(np.sqrt(result.time_ms[of].min() / result.time_ms[of]))
 
 
 def test_rows_of_a_kernel_with_many_weigh_less():
-    made = table(64, families=1)
-    made = made[np.r_[np.arange(64), np.flatnonzero(made.about["kernel_id"] == "kernel0")]]
-    found = row_weights(made, 0.0, 1.0)
-    assert found.mean() == pytest.approx(1)
-    pairs = np.char.add(made.about["kernel_id"], made.about["problem_id"])
-    sums = [found[pairs == pair].sum() for pair in np.unique(pairs)]
+    result = table(64, families=1)
+    result = result[np.r_[np.arange(64), np.flatnonzero(result.about["kernel_id"] == "kernel0")]]
+    results = row_weights(result, 0.0, 1.0)
+    assert results.mean() == pytest.approx(1)
+    pairs = np.char.add(result.about["kernel_id"], result.about["problem_id"])
+    sums = [results[pairs == pair].sum() for pair in np.unique(pairs)]
     assert sums == pytest.approx([24] * 4)  # 96 rows, four kernels and shapes that count alike
-    made = made[:64]
-    assert row_weights(made, 0.5, 0.0) == pytest.approx(row_weights(made, 0.5))
+    result = result[:64]
+    assert row_weights(result, 0.5, 0.0) == pytest.approx(row_weights(result, 0.5))
 
 
 def test_of_a_kernel_with_many_rows_some_are_learned_from():
@@ -119,13 +125,13 @@ def test_of_a_kernel_with_many_rows_some_are_learned_from():
     np.testing.assert_array_equal(drawn_rows(KNOWN[backwards], 10), kept[backwards])
     assert kept.sum() == 10 * 32  # of each of 32 kernels at a shape, 25 rows
     few = replace(QUICK, members=1, most=10)
-    names, (known, *_) = grow_ensemble(KNOWN, few)[:2]
+    names, (known_value, *_) = grow_ensemble(KNOWN, few)[:2]
     values = ASKED.values[:, [KNOWN.names.index(name) for name in names]]
     # the law is known from ten of 25: a step of one, where the first feature is above 0
     steps = np.where(values[:, list(names).index(KNOWN.names[0])] > 0, 1.0, 0.0)
-    assert np.median(np.abs(known.predict(values) - steps)) < 0.1
+    assert np.median(np.abs(known_value.predict(values) - steps)) < 0.1
     every = grow_ensemble(KNOWN, replace(few, most=16))[1][0]
-    assert not np.array_equal(known.predict(values), every.predict(values))
+    assert not np.array_equal(known_value.predict(values), every.predict(values))
 
 
 def test_where_members_differ_the_mean_is_drawn_towards_the_kernel_model():
@@ -149,7 +155,7 @@ def test_no_member_knows_all_families_and_each_family_is_known_to_some():
     names, members = grow_ensemble(shifted, QUICK)
     values = shifted.values[rows][:, [shifted.names.index(name) for name in names]]
     normal, slow = (
-        np.array([np.median(each.predict(values)) for each in those])
+        np.array([np.median(item.predict(values)) for item in those])
         for those in (grow_ensemble(KNOWN, QUICK)[1], members)
     )
     # one of the two has learned from the family that it takes longer, the other has not
@@ -176,7 +182,7 @@ def test_of_a_single_family_nothing_is_expected_that_was_learned_from_it():
     alone = KNOWN[KNOWN.about["family"] == KNOWN.about["family"][0]]
     for settings in (QUICK, replace(QUICK, members=1)):
         assert not expect_out_of_family(alone, settings).member_mean.any()
-        assert all(each.predict(alone.values).any() for each in grow_ensemble(alone, settings)[1])
+        assert all(item.predict(alone.values).any() for item in grow_ensemble(alone, settings)[1])
 
 
 def test_what_was_only_captured_is_relative_to_a_rough_time():
@@ -211,9 +217,9 @@ def test_an_evaluation_beats_the_kernel_model_on_families_left_out():
 def test_every_row_is_forecast_by_a_model_that_did_not_know_it():
     seen = []
 
-    def spying(known, asked):
-        seen.append((set(known.about["family"]), set(asked.about["family"])))
-        return forecast_by_kernel_model(known, asked)
+    def spying(known_value, request):
+        seen.append((set(known_value.about["family"]), set(request.about["family"])))
+        return forecast_by_kernel_model(known_value, request)
 
     forecast_left_out(KNOWN, "families", spying)
-    assert all(not known & asked for known, asked in seen)
+    assert all(not known_value & request for known_value, request in seen)

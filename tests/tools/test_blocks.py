@@ -11,11 +11,11 @@ from tools import blocks
 
 DOCS = blocks.ROOT / "docs"
 PAGES = [blocks.ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("lab/*.md"))]
-BLOCKS = [each for page in PAGES for each in blocks.blocks_of(page)]
-PYTHON = [each for each in BLOCKS if each.kind == "python"]
+BLOCKS = [block for page in PAGES for block in blocks.blocks_of(page)]
+PYTHON = [block for block in BLOCKS if block.kind == "python"]
 
 
-@pytest.mark.parametrize("block", PYTHON, ids=lambda each: f"{each.page}:{each.line}")
+@pytest.mark.parametrize("block", PYTHON, ids=lambda item: f"{item.page}:{item.line}")
 def test_a_block_is_python_at_its_line(block):
     ast.parse(block.text)
     lines = Path(blocks.ROOT, block.page).read_text(encoding="utf-8").splitlines()
@@ -32,7 +32,7 @@ def test_each_command_that_has_a_substitute_is_on_a_page_whose_commands_run():
     commands = list(blocks.commands_of([b for b in BLOCKS if b.page in blocks.COMMAND_PAGES]))
     assert len(commands) > 8
     for words in blocks.COMMANDS:
-        assert any(each.startswith(words) for each in commands), words
+        assert any(command.startswith(words) for command in commands), words
 
 
 def test_a_command_over_several_lines_is_one():

@@ -16,5 +16,5 @@ sys.path.insert(0, str(Path(__file__).parent))  # conftest.py is all that pytest
 @pytest.fixture(scope="session")
 def checker() -> Iterator[Checker]:
     """One for all of a run: its server takes seconds to load torch and Triton's interpreter."""
-    with Checker() as made:
-        yield made
+    with Checker() as checker:
+        yield checker

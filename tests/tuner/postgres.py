@@ -17,8 +17,8 @@ WHY_NOT = "PostgreSQL is not installed: apt-get install postgresql"
 
 def tool(name):
     """A program of PostgreSQL's, where Debian puts it, or on the path; ``None`` without it."""
-    found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
-    return str(found[-1]) if found else shutil.which(name)
+    paths = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
+    return str(paths[-1]) if paths else shutil.which(name)
 
 
 def user():

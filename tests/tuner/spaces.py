@@ -36,7 +36,7 @@ def points():
         yield {"BLOCK": block, "num_warps": warps, "num_stages": stages}
 
 
-def row(number, params, time_ms, chance, **told):
+def row(number, params, time_ms, chance, **fields):
     """A correct outcome: nine samples around its time; 2 s of a core and 0.1 s of the GPU."""
     samples = tuple(float(time_ms * (1 + 0.005 * chance.standard_normal())) for _ in range(9))
     ordered = sorted(samples)
@@ -65,12 +65,12 @@ def row(number, params, time_ms, chance, **told):
         "entry_point": "kernel",
         "shape": SHAPE,
     }
-    return Outcome(**{**values, **told})
+    return Outcome(**{**values, **fields})
 
 
-def failed(made: Outcome, verdict=Verdict.DOES_NOT_COMPILE) -> Outcome:
+def failed(outcome: Outcome, verdict=Verdict.DOES_NOT_COMPILE) -> Outcome:
     """The same configuration, but it failed."""
-    return replace(made, verdict=verdict, time_ms=None, low_ms=None, high_ms=None, samples_ms=(),
+    return replace(outcome, verdict=verdict, time_ms=None, low_ms=None, high_ms=None, samples_ms=(),
                    message="too much shared memory")  # fmt: skip
 
 
@@ -79,6 +79,6 @@ def recording(time_of=true_ms, repeats=2, seed=0, wrong=fails):
     chance, rows = np.random.default_rng(seed), []
     for _ in range(repeats):
         for params in points():
-            made = row(len(rows), params, time_of(params), chance)
-            rows.append(failed(made) if wrong(params) else made)
+            new_row = row(len(rows), params, time_of(params), chance)
+            rows.append(failed(new_row) if wrong(params) else new_row)
     return rows

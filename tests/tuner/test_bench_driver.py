@@ -19,9 +19,9 @@ ON = Configuration("softmax/rows", "kernel", spaces.SHAPE, spaces.DEFAULT)
 NEVER = TaskSettings(stop_at=9.0, least_gain=0.0)
 
 
-def task(settings=NEVER, shape=spaces.SHAPE, **told):
+def task(settings=NEVER, shape=spaces.SHAPE, **fields):
     space = Space.of_points(spaces.points())
-    return TuningProblem("it", replace(ON, shape=shape), space, settings=settings, **told)
+    return TuningProblem("it", replace(ON, shape=shape), space, settings=settings, **fields)
 
 
 def bench(rows=None, cores=4):
@@ -111,7 +111,7 @@ def test_a_race_adds_samples_to_contenders_alone():
     drive_bench(on, [one], 25.0)
     assert len(one.contenders()) > 1
     race_contenders(on, one)
-    raced = [each.configuration.params for each in one.ranked() if each.samples > 9]
+    raced = [item.configuration.params for item in one.ranked() if item.samples > 9]
     assert len(raced) > 1
     assert {params["BLOCK"] for params in raced} == {128}
 
@@ -119,9 +119,9 @@ def test_a_race_adds_samples_to_contenders_alone():
 def test_a_race_ends_where_nothing_new_is_recorded():
     one, on = task(), bench(spaces.recording(lambda _: 1.0, repeats=1))
     drive_bench(on, [one], 25.0)
-    before_s, samples = on.clock.gpu_s(), sum(each.samples for each in one.ranked())
+    before_s, samples = on.clock.gpu_s(), sum(item.samples for item in one.ranked())
     race_contenders(on, one)
-    assert sum(each.samples for each in one.ranked()) == samples
+    assert sum(item.samples for item in one.ranked()) == samples
     assert on.clock.gpu_s() < before_s + 20.0  # one round of eight
 
 

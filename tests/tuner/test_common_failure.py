@@ -33,13 +33,13 @@ def run_until_stopped(failure_of, prior=None):
     settings = TaskSettings(stop_at=9.0, least_gain=0.0)
     task = TuningProblem("it", ON, Space.of_points(spaces.points()), prior=prior, settings=settings)
     for number in range(60):
-        if task.stopped is not None or not (asked := task.ask(1)):
+        if task.stopped is not None or not (requested_points := task.ask(1)):
             break
-        (configuration,) = asked
+        (configuration,) = requested_points
         failure = failure_of(configuration.params)
         row = spaces.row(number, configuration.params, 1.0, CHANCE)
-        told = row if failure is None else failing(number, configuration.params, *failure)
-        task.tell(configuration, told)
+        reported_row = row if failure is None else failing(number, configuration.params, *failure)
+        task.tell(configuration, reported_row)
     return task
 
 
@@ -88,9 +88,9 @@ def test_messages_that_name_what_was_chosen_are_not_alike():
         block = params["BLOCK"]
         return Verdict.WRONG, f"output 0: shape ({block},) where the reference has (1000,)"
 
-    asked = [failing(n, p, *failure_of(p)) for n, p in enumerate(spaces.points()) if n < 20]
+    requests = [failing(n, p, *failure_of(p)) for n, p in enumerate(spaces.points()) if n < 20]
     space = Space.of_points(spaces.points())
-    assert find_common_failure(space, spaces.DEFAULT, asked) is None
+    assert find_common_failure(space, spaces.DEFAULT, requests) is None
 
 
 def test_addresses_in_messages_do_not_tell_failures_apart():

@@ -18,26 +18,26 @@ BASE = Configuration("softmax/rows", "kernel", spaces.SHAPE, spaces.DEFAULT)
 RIVAL = replace(BASE, params=spaces.BEST)
 
 
-def rows(base_ms, rival_ms, repeats=4, seed=0, **told):
+def rows(base_ms, rival_ms, repeats=4, seed=0, **fields):
     """Both, each `repeats` times."""
     chance = np.random.default_rng(seed)
     return [
-        spaces.row(2 * n + k, params, time_ms, chance, **told)
+        spaces.row(2 * n + k, params, time_ms, chance, **fields)
         for n in range(repeats)
         for k, (params, time_ms) in enumerate([(spaces.DEFAULT, base_ms), (spaces.BEST, rival_ms)])
     ]
 
 
-def found(*times, **told):
-    return head_to_head(RecordedBench(rows(*times, **told)), BASE, RIVAL)
+def found(*times, **fields):
+    return head_to_head(RecordedBench(rows(*times, **fields)), BASE, RIVAL)
 
 
 def test_a_clear_win():
-    told = found(2.0, 1.0)
-    assert told.difference is Difference.FASTER
-    assert told.params == spaces.BEST
-    assert told.ratio.low < 0.5 < told.ratio.high < 0.52
-    assert told.ratio.turns == 4 * 9
+    result = found(2.0, 1.0)
+    assert result.difference is Difference.FASTER
+    assert result.params == spaces.BEST
+    assert result.ratio.low < 0.5 < result.ratio.high < 0.52
+    assert result.ratio.turns == 4 * 9
 
 
 @pytest.mark.parametrize(("rival_ms", "shown"), [(1.0, "no_difference_shown"), (1.1, "slower")])
@@ -63,26 +63,26 @@ def test_single_times_count_as_exact():
     single = {"samples_ms": (), "low_ms": None, "high_ms": None, "time_ms": 1.0}
     recorded = [replace(row, **single) for row in rows(1.0, 1.0, repeats=1)]
     recorded[1] = replace(recorded[1], time_ms=0.9)
-    told = head_to_head(RecordedBench(recorded), BASE, RIVAL)
-    assert told.difference is Difference.FASTER
-    assert told.ratio.value == pytest.approx(0.9)
-    assert told.ratio.high < 0.91
-    assert told.evidence
+    comparison = head_to_head(RecordedBench(recorded), BASE, RIVAL)
+    assert comparison.difference is Difference.FASTER
+    assert comparison.ratio.value == pytest.approx(0.9)
+    assert comparison.ratio.high < 0.91
+    assert comparison.evidence
 
 
 def test_one_that_is_wrong_is_not_compared():
     recorded = rows(2.0, 1.0)
     recorded[3] = spaces.failed(recorded[3], Verdict.WRONG)
-    told = head_to_head(RecordedBench(recorded), BASE, RIVAL)
-    assert told.difference is Difference.NOT_COMPARED
-    assert told.evidence == ("too much shared memory",)
+    comparison = head_to_head(RecordedBench(recorded), BASE, RIVAL)
+    assert comparison.difference is Difference.NOT_COMPARED
+    assert comparison.evidence == ("too much shared memory",)
 
 
 def test_pairs_that_meet_together_are_told_apart():
     def named(name, *times, seed):
         return [
-            replace(each, kernel_id=name[0] * 16, implementation=name)
-            for each in rows(*times, seed=seed)
+            replace(row, kernel_id=name[0] * 16, implementation=name)
+            for row in rows(*times, seed=seed)
         ]
 
     wrong, slow = named("wrong", 2.0, 1.0, seed=3), named("slow", 1.0, 2.0, seed=4)
@@ -92,18 +92,18 @@ def test_pairs_that_meet_together_are_told_apart():
         (replace(BASE, path=name), replace(RIVAL, path=name))
         for name in (BASE.path, "wrong", "slow")
     ]
-    told = heads_to_heads(every, pairs)
+    results = heads_to_heads(every, pairs)
     alone = found(2.0, 1.0)
-    assert told[0] == alone
-    assert [each.difference.value for each in told] == ["faster", "not_compared", "slower"]
-    assert told[2].ratio.turns == 4 * 9
+    assert results[0] == alone
+    assert [result.difference.value for result in results] == ["faster", "not_compared", "slower"]
+    assert results[2].ratio.turns == 4 * 9
 
 
 def test_an_unstable_time_shows_nothing():
     recorded = [replace(r, verdict=Verdict.UNSTABLE, message="throttled") for r in rows(2.0, 1.0)]
-    told = head_to_head(RecordedBench(recorded), BASE, RIVAL)
-    assert told.difference is Difference.UNSTABLE
-    assert told.evidence == ("throttled",)
+    comparison = head_to_head(RecordedBench(recorded), BASE, RIVAL)
+    assert comparison.difference is Difference.UNSTABLE
+    assert comparison.evidence == ("throttled",)
 
 
 # ------------------------------------------------------------------------------------ the winner
@@ -127,16 +127,16 @@ def judge(wrong, heard, base, rival):
 
 def test_the_best_alone_meets_the_default():
     heard = []
-    told = judge_best(tuned({16: 4.0, 32: 3.0, 64: 2.0}), partial(judge, (), heard))
+    result = judge_best(tuned({16: 4.0, 32: 3.0, 64: 2.0}), partial(judge, (), heard))
     assert heard == [(16, 64)]
-    assert told.difference is Difference.NOT_SHOWN  # and no other one is tried
+    assert result.difference is Difference.NOT_SHOWN  # and no other one is tried
 
 
 def test_the_next_takes_the_place_of_one_that_is_wrong():
     heard = []
-    told = judge_best(tuned({16: 4.0, 32: 3.0, 64: 2.0}), partial(judge, (64,), heard))
+    result = judge_best(tuned({16: 4.0, 32: 3.0, 64: 2.0}), partial(judge, (64,), heard))
     assert heard == [(16, 64), (16, 32)]
-    assert told.params["BLOCK"] == 32
+    assert result.params["BLOCK"] == 32
 
 
 def test_the_default_meets_nobody_if_it_is_the_best():
@@ -154,10 +154,10 @@ def test_there_is_no_final_without_a_time_of_the_default():
 
 
 def test_finals_of_several_are_judged_together():
-    asked = []
+    requests = []
 
     def judge_all(pairs):
-        asked.append([rival.params["BLOCK"] for _, rival in pairs])
+        requests.append([rival.params["BLOCK"] for _, rival in pairs])
         return [
             Final(
                 rival.params,
@@ -176,7 +176,7 @@ def test_finals_of_several_are_judged_together():
         tuned({16: 4.0, 32: 3.0}),
         tuned({16: 4.0, 128: 3.0}),
     ]
-    told = judge_bests(tasks, judge_all)
-    assert asked == [[64, 32, 128], [32]]  # the next one of the first, and none of the last
-    assert [each and each.params["BLOCK"] for each in told] == [32, None, 32, 128]
-    assert told[3].difference is Difference.NOT_COMPARED
+    results = judge_bests(tasks, judge_all)
+    assert requests == [[64, 32, 128], [32]]  # the next one of the first, and none of the last
+    assert [result and result.params["BLOCK"] for result in results] == [32, None, 32, 128]
+    assert results[3].difference is Difference.NOT_COMPARED

@@ -20,11 +20,11 @@ def held(difference, value=None, strict=True):
         ratio = None if value is None else Ratio(value, value / 1.01, value * 1.01, 0.001, 9)
         return Final(rival.params, difference, ratio, "turns", ("evidence.",))
 
-    (found,) = pass_gate(BASE, RIVAL, [({"M": 7}, strict)], judge)
+    (result,) = pass_gate(BASE, RIVAL, [({"M": 7}, strict)], judge)
     assert [(b.shape, b.params, r.shape, r.params) for b, r in seen] == [
         ({"M": 7}, BASE.params, {"M": 7}, RIVAL.params)
     ]
-    return found
+    return result
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ def held(difference, value=None, strict=True):
     ],
 )
 def test_a_winner_must_be_correct_and_not_slower(difference, value, passed):
-    found = held(difference, value)
-    assert (found.passed, found.difference, found.shape) == (passed, difference, {"M": 7})
+    result = held(difference, value)
+    assert (result.passed, result.difference, result.shape) == (passed, difference, {"M": 7})
 
 
 def test_where_another_winner_is_nearer_it_need_only_be_correct():
@@ -58,16 +58,16 @@ def test_the_nearest_shape_is_so_in_doublings():
 
 
 def test_several_winners_are_compared_at_once():
-    asked = []
+    requests = []
 
     def judge(pairs):
-        asked.append([(base.shape["M"], rival.params["BLOCK"]) for base, rival in pairs])
+        requests.append([(base.shape["M"], rival.params["BLOCK"]) for base, rival in pairs])
         slow = [rival.shape["M"] == 9 for _, rival in pairs]
         return [
             Final(
-                rival.params, Difference.FASTER, Ratio(1 + each, 1 + each, 1 + each, 0.001, 9), ""
+                rival.params, Difference.FASTER, Ratio(1 + item, 1 + item, 1 + item, 0.001, 9), ""
             )
-            for each, (_, rival) in zip(slow, pairs, strict=True)
+            for item, (_, rival) in zip(slow, pairs, strict=True)
         ]
 
     other = Configuration("k.py", "kernel", {"M": 64}, {"BLOCK": 64})
@@ -76,9 +76,9 @@ def test_several_winners_are_compared_at_once():
         Winner(BASE, other, []),
         Winner(BASE, other, [({"M": 8}, True)]),
     ]
-    found = pass_gates(winners, judge)
-    assert asked == [[(7, 32), (9, 32), (8, 64)]]
-    assert [[(e.shape["M"], e.passed) for e in each] for each in found] == [
+    results = pass_gates(winners, judge)
+    assert requests == [[(7, 32), (9, 32), (8, 64)]]
+    assert [[(e.shape["M"], e.passed) for e in result] for result in results] == [
         [(7, True), (9, False)],
         [],
         [(8, True)],

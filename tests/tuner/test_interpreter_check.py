@@ -58,8 +58,8 @@ def checked(checker, source, old, new, **shape):
     ],
 )
 def test_wrong_variants_are_wrong(checker, old, new):
-    found, why = checked(checker, SOFTMAX, old, new, **ROWS)
-    assert found is Checked.WRONG, why
+    result, why = checked(checker, SOFTMAX, old, new, **ROWS)
+    assert result is Checked.WRONG, why
     assert why
 
 
@@ -70,28 +70,28 @@ CANCELLING = re.sub(r" *x = tl.where\(cols < N, x - mean, 0.0\)\n", "", LAYER_NO
 
 @pytest.mark.slow
 def test_a_variance_that_cancels_is_wrong(checker):
-    found, why = checker.check(HEADER + CANCELLING, brief(LAYER_NORM, **ROWS))
-    assert found is Checked.WRONG
+    result, why = checker.check(HEADER + CANCELLING, brief(LAYER_NORM, **ROWS))
+    assert result is Checked.WRONG
     assert "offset means" in why
 
 
 @pytest.mark.slow
 def test_a_parent_that_cancels_as_much_blames_no_variant(checker):
     variant = HEADER + CANCELLING.replace("BLOCK=64", "BLOCK=128")
-    found, why = checker.check(variant, brief(CANCELLING, **ROWS))
-    assert found is Checked.RIGHT, why
+    result, why = checker.check(variant, brief(CANCELLING, **ROWS))
+    assert result is Checked.RIGHT, why
 
 
 @pytest.mark.slow
 def test_large_problems_are_run_by_sampled_programs(checker):
     shape = {"M": 1 << 16, "N": 64}
     parent = brief(SOFTMAX, **shape)
-    found, why = checker.check(parent.source, parent)
-    assert found is Checked.RIGHT, why
+    result, why = checker.check(parent.source, parent)
+    assert result is Checked.RIGHT, why
     late = "tl.exp(x - peak) / total, mask"  # wrong in programs that no small problem has
     wrong = late.replace("/ total", "/ (total + (start >= 1000 * N))")
-    found, why = checked(checker, SOFTMAX, late, wrong, **shape)
-    assert found is Checked.WRONG
+    result, why = checked(checker, SOFTMAX, late, wrong, **shape)
+    assert result is Checked.WRONG
     assert "M as it is" in why
 
 
@@ -100,8 +100,8 @@ def test_what_the_interpreter_lacks_is_unchecked(checker):
         "tl.inline_asm_elementwise('mov.b32 $0, $1;', '=r,r', [x - peak], dtype=tl.float32, "
         "is_pure=True, pack=1)"
     )
-    found, why = checked(checker, SOFTMAX, "x - peak) / total", f"{asm}) / total", **ROWS)
-    assert found is Checked.UNCHECKED
+    result, why = checked(checker, SOFTMAX, "x - peak) / total", f"{asm}) / total", **ROWS)
+    assert result is Checked.UNCHECKED
     assert "inline_asm" in why
 
 
@@ -109,8 +109,8 @@ def test_a_parent_that_the_interpreter_cannot_run_leaves_all_unchecked(checker):
     parent = brief(
         SOFTMAX.replace("M, N = x.shape", "assert x.get_device() == 0\n    M, N = x.shape"), **ROWS
     )
-    found, why = checker.check(parent.source, parent)
-    assert found is Checked.UNCHECKED
+    result, why = checker.check(parent.source, parent)
+    assert result is Checked.UNCHECKED
     assert "parent" in why
 
 
@@ -127,8 +127,8 @@ AUTOTUNED = (
 
 def test_autotuned_parents_and_those_that_assert_a_gpu_are_run(checker):
     parent = brief(AUTOTUNED, **ROWS)
-    found, why = checker.check(parent.source, parent)
-    assert found is Checked.RIGHT, why
+    result, why = checker.check(parent.source, parent)
+    assert result is Checked.RIGHT, why
 
 
 SIGNS = """
@@ -166,15 +166,15 @@ def test_whole_numbers_are_the_same_or_wrong(checker):
 def test_endless_variants_are_killed_and_unchecked(checker, monkeypatch):
     monkeypatch.setattr(checker, "_limit_s", 1.0)
     endless = "while True:\n        pass\n    return out"
-    found, why = checked(checker, COLUMN_SUM, "return out", endless, M=64, N=64)
-    assert found is Checked.UNCHECKED
+    result, why = checked(checker, COLUMN_SUM, "return out", endless, M=64, N=64)
+    assert result is Checked.UNCHECKED
     assert "killed" in why
 
 
 @pytest.mark.slow
 def test_variants_that_end_their_process_are_wrong(checker):
-    found, why = checked(checker, COLUMN_SUM, "return out", "os._exit(7)", M=64, N=64)
-    assert found is Checked.WRONG
+    result, why = checked(checker, COLUMN_SUM, "return out", "os._exit(7)", M=64, N=64)
+    assert result is Checked.WRONG
     assert "exit code 7" in why
 
 
@@ -182,14 +182,14 @@ def test_variants_that_end_their_process_are_wrong(checker):
 def test_variants_see_no_tokens(checker, monkeypatch):
     monkeypatch.setenv("SECRET_TOKEN", "abc")
     spy = "assert 'SECRET_TOKEN' not in os.environ\n    return out"
-    found, why = checked(checker, COLUMN_SUM, "return out", spy, M=64, N=64)
-    assert found is Checked.RIGHT, why
+    result, why = checked(checker, COLUMN_SUM, "return out", spy, M=64, N=64)
+    assert result is Checked.RIGHT, why
 
 
 def test_variants_see_no_files_of_other_parents(checker):
     secret = "\n# a variant of another parent must not read this\n"
-    found, why = checked(checker, COLUMN_SUM + secret, "return out", "return out", M=64, N=64)
-    assert found is Checked.RIGHT, why
+    result, why = checked(checker, COLUMN_SUM + secret, "return out", "return out", M=64, N=64)
+    assert result is Checked.RIGHT, why
     spy = """
     from pathlib import Path
     folder = Path(__file__).parents[1]
@@ -198,43 +198,43 @@ def test_variants_see_no_files_of_other_parents(checker):
     assert not any("of another" + " parent" in text for text in texts)
     return out
 """
-    found, why = checked(checker, COLUMN_SUM, "    return out", spy, M=64, N=64)
-    assert found is Checked.RIGHT, why
+    result, why = checked(checker, COLUMN_SUM, "    return out", spy, M=64, N=64)
+    assert result is Checked.RIGHT, why
 
 
 def test_checks_of_two_parents_at_once_both_end(checker):
     with ThreadPoolExecutor(4) as pool:
-        asked = [(COLUMN_SUM + f"\n# {number % 2}\n", number) for number in range(4)]
+        pairs = [(COLUMN_SUM + f"\n# {number % 2}\n", number) for number in range(4)]
         results = pool.map(
-            lambda each: checked(
-                checker, each[0], "return out", f"return out + {each[1]}", M=64, N=64
+            lambda pair: checked(
+                checker, pair[0], "return out", f"return out + {pair[1]}", M=64, N=64
             ),
-            asked,
+            pairs,
         )
-        assert [found for found, _ in results] == [Checked.RIGHT] + 3 * [Checked.WRONG]
+        assert [result for result, _ in results] == [Checked.RIGHT] + 3 * [Checked.WRONG]
 
 
 @pytest.mark.slow
 def test_the_reference_may_be_in_another_file(checker):
     problem, kernel = COLUMN_SUM.split("@triton.jit")
-    asked = replace(brief("\n@triton.jit" + kernel, M=64, N=64), reference=HEADER + problem)
-    found, why = checker.check(asked.source, asked)
-    assert found is Checked.RIGHT, why
+    changed_brief = replace(brief("\n@triton.jit" + kernel, M=64, N=64), reference=HEADER + problem)
+    result, why = checker.check(changed_brief.source, changed_brief)
+    assert result is Checked.RIGHT, why
 
 
 def test_sizes_are_scaled_down_made_awkward_and_kept_in_turn():
-    shapes = [dict(each.shape) for each in sizes_to_try({"M": 16384, "N": 4096, "eps": 0.1})]
+    shapes = [dict(size.shape) for size in sizes_to_try({"M": 16384, "N": 4096, "eps": 0.1})]
     assert {"M": 128, "N": 128, "eps": 0.1} in shapes
     assert any(shape["M"] % 2 and shape["N"] % 2 for shape in shapes)
     assert any(shape["M"] == 16384 for shape in shapes)
     assert any(shape["N"] == 4096 for shape in shapes)
-    assert any(each.offset for each in sizes_to_try({"M": 16384, "N": 4096}))
+    assert any(size.offset for size in sizes_to_try({"M": 16384, "N": 4096}))
 
 
 def test_the_smallest_sizes_are_run_whole_however_many_there_are():
     sizes = sizes_to_try({"B": 8, "S": 4096, "H": 16, "D": 64})
-    assert any(math.prod(each.shape.values()) <= 512 for each in sizes)
-    assert {"S", "D"} == {n for each in sizes for n, v in each.shape.items() if v == 1}
+    assert any(math.prod(size.shape.values()) <= 512 for size in sizes)
+    assert {"S", "D"} == {n for size in sizes for n, v in size.shape.items() if v == 1}
 
 
 BY_BLOCKS = """
@@ -262,8 +262,8 @@ def kernel(x):
 def test_variants_whose_programs_rely_on_an_order_are_wrong(checker):
     """Each program reads what the program before it wrote."""
     parent = BY_BLOCKS.replace("SHIFT", "0")
-    found, why = checker.check(HEADER + BY_BLOCKS.replace("SHIFT", "64"), brief(parent, N=2000))
-    assert found is Checked.WRONG, why
+    result, why = checker.check(HEADER + BY_BLOCKS.replace("SHIFT", "64"), brief(parent, N=2000))
+    assert result is Checked.WRONG, why
 
 
 @pytest.mark.slow
@@ -274,8 +274,8 @@ def test_parents_share_a_process_that_has_loaded_torch(checker, monkeypatch):
         ForkServer, "start", lambda self: started.append(self.is_alive) or original(self)
     )
     for width in (48, 80):
-        found, why = checker.check(HEADER + SIGNS, brief(SIGNS, N=width))
-        assert found is Checked.RIGHT, why
+        result, why = checker.check(HEADER + SIGNS, brief(SIGNS, N=width))
+        assert result is Checked.RIGHT, why
     assert all(started[1:])
 
 
@@ -323,12 +323,14 @@ def kernel(x, *, BLOCK=256):
 def test_a_candidate_alone_is_wrong_only_where_it_is_plainly_so(checker, alone, old, new, want):
     path = alone / "alone.py"
     path.write_text(HEADER + WHOLE_BLOCKS.replace(old, new, 1), encoding="utf-8")
-    found, why = checker.check_alone(str(path), None, {"BLOCK": 256}, {"N": 4096})
-    assert found is want, why
+    result, why = checker.check_alone(str(path), None, {"BLOCK": 256}, {"N": 4096})
+    assert result is want, why
 
 
 def test_sizes_of_a_candidate_alone_stay_divisible():
-    shapes = [dict(each.shape) for each in even_sizes({"M": 4096, "N": 1001, "causal": True})]
+    shapes = [
+        dict(even_size.shape) for even_size in even_sizes({"M": 4096, "N": 1001, "causal": True})
+    ]
     assert shapes[0] == {"M": 256, "N": 1001, "causal": True}
     assert {"M": 4096, "N": 1001, "causal": True} in shapes
     assert len(shapes) == 2

@@ -50,9 +50,9 @@ calls = 2.5
 def test_a_manifest_is_read(tmp_path):
     file = tmp_path / "batch.toml"
     file.write_text(FULL)
-    found = read_manifest(file)
-    first, second = found.kernels
-    assert (found.device, found.limits) == ("h100", Limits(30, held_out="all"))
+    manifest = read_manifest(file)
+    first, second = manifest.kernels
+    assert (manifest.device, manifest.limits) == ("h100", Limits(30, held_out="all"))
     assert (first.path, first.reference) == (
         str(tmp_path / "norm.py"),
         str(tmp_path / "problem.py"),
@@ -121,10 +121,10 @@ shapes = [{ calls = 3, tensors = ["f32[8]"] }, { sizes = { M = 8 } }]
 
 
 def test_what_a_profile_cannot_know_is_left_out_by_name():
-    found = parse_manifest(PROFILED, "m.toml")
-    (entry,) = found.tunable_kernels()
+    manifest = parse_manifest(PROFILED, "m.toml")
+    (entry,) = manifest.tunable_kernels()
     assert (entry.path, entry.shapes) == ("a.py", (Workload({"M": 8}),))
-    assert list(found.left_out()) == [
+    assert list(manifest.left_out()) == [
         "m.toml:1: aten::mm is left out: its path is empty; name its kernel file.",
         "m.toml:5: a: 1 of 2 shapes are left out: they have no sizes.",
     ]
@@ -143,10 +143,10 @@ def test_what_is_written_is_read_back():
     kernel = ManifestEntry("k.py", "aten::mm", "run", "r.py", shapes, ({"M": 2},), ("vllm",))
     whole = Manifest("m.toml", (kernel, ManifestEntry("")), Limits(1.5, 0.9, 40, "all"), "h200")
     text = write_manifest(whole, ["A note."])
-    found = parse_manifest(text, "m.toml", Path())
+    manifest = parse_manifest(text, "m.toml", Path())
     assert text.startswith("# A note.\n")
-    assert [vars(e) | {"line": 0} for e in found.kernels] == [vars(e) for e in whole.kernels]
-    assert (found.limits, found.device) == (whole.limits, whole.device)
+    assert [vars(e) | {"line": 0} for e in manifest.kernels] == [vars(e) for e in whole.kernels]
+    assert (manifest.limits, manifest.device) == (whole.limits, whole.device)
 
 
 @pytest.fixture
@@ -182,21 +182,25 @@ def profile():
 
 
 def test_ops_and_kernels_worth_working_on_are_listed_with_their_calls(profile):
-    found = parse_manifest(profiled_manifest(profile), "m.toml")
-    assert found.device == "h100-sxm"
-    assert [each.name for each in found.kernels] == ["aten::mm", "aten::relu", "_rms_norm_kernel"]
-    assert {each.path for each in found.kernels} == {""}
-    assert found.kernels[0].shapes == (
+    manifest = parse_manifest(profiled_manifest(profile), "m.toml")
+    assert manifest.device == "h100-sxm"
+    assert [kernel.name for kernel in manifest.kernels] == [
+        "aten::mm",
+        "aten::relu",
+        "_rms_norm_kernel",
+    ]
+    assert {kernel.path for kernel in manifest.kernels} == {""}
+    assert manifest.kernels[0].shapes == (
         Workload(None, 4, ("bf16[64, 64]",) * 2, 10.0),
         Workload(None, 3, ("bf16[8, 8]",) * 2, 1.0),
     )
-    assert found.kernels[2].shapes == (Workload(None, 8, (), 1.5),)
+    assert manifest.kernels[2].shapes == (Workload(None, 8, (), 1.5),)
 
 
 def test_nothing_can_be_tuned_before_files_are_filled_in(profile):
-    found = parse_manifest(profiled_manifest(profile), "m.toml")
+    manifest = parse_manifest(profiled_manifest(profile), "m.toml")
     with pytest.raises(InputError, match="aten::mm is left out: its path is empty"):
-        found.tunable_kernels()
+        manifest.tunable_kernels()
 
 
 def test_a_kernel_that_is_filled_in_can_be_tuned(profile):

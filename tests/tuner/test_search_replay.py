@@ -17,8 +17,8 @@ ROWS = [[x, how, x * (1 + (how == "b"))] for x in range(1, 21) for how in ("a", 
 
 def written(folder, name="k", rows=ROWS, columns=COLUMNS, kernel="k", device="GPU A"):
     path = folder / f"{name}.json.gz"
-    told = {"kernel": kernel, "device": device, "params": {}, "columns": columns, "rows": rows}
-    path.write_bytes(gzip.compress(json.dumps(told).encode()))
+    fields = {"kernel": kernel, "device": device, "params": {}, "columns": columns, "rows": rows}
+    path.write_bytes(gzip.compress(json.dumps(fields).encode()))
     return path
 
 
@@ -29,8 +29,8 @@ class Listed:
         self.points, self.told = list(points), []
 
     def ask(self, number=1):
-        asked, self.points = self.points[:number], self.points[number:]
-        return asked
+        requested_points, self.points = self.points[:number], self.points[number:]
+        return requested_points
 
     def tell(self, params, time_ms):
         self.told.append((params, time_ms))
@@ -44,25 +44,25 @@ def of(times):
 def test_the_score_is_the_best_time_over_the_best_found():
     space = of([4.0, None, 2.0, 1.0])
     asks = Listed(space.points)
-    found = replay_method(space, [1, 2, 3, 4], 1, ("listed", lambda *_: asks))
-    assert found.medians() == {1: 0.25, 2: 0.25, 3: 0.5, 4: 1.0}
+    result = replay_method(space, [1, 2, 3, 4], 1, ("listed", lambda *_: asks))
+    assert result.medians() == {1: 0.25, 2: 0.25, 3: 0.5, 4: 1.0}
     assert asks.told[1] == ({"X": 1}, None)
 
 
 def test_a_failure_costs_a_measurement_and_a_repeat_does_not():
     space = of([4.0, None, 2.0, 1.0])
     points = [space.points[at] for at in (1, 0, 0, 0, 2)]
-    found = replay_method(space, [1, 2, 3], 1, ("listed", lambda *_: Listed(points)))
-    assert found.medians() == {1: 0.0, 2: 0.25, 3: 0.5}
+    result = replay_method(space, [1, 2, 3], 1, ("listed", lambda *_: Listed(points)))
+    assert result.medians() == {1: 0.0, 2: 0.25, 3: 0.5}
 
 
 def test_scores_are_medians_over_seeds():
     space = of([4.0, 2.0, 1.0])
-    found = replay_method(
+    result = replay_method(
         space, [1], 3, ("listed", lambda _, __, seed: Listed(space.points[seed : seed + 1]))
     )
-    assert found.fractions == {1: (0.25, 0.5, 1.0)}
-    assert found.to_json() == {
+    assert result.fractions == {1: (0.25, 0.5, 1.0)}
+    assert result.to_json() == {
         "schema": "solkit.replay/1",
         "space": "k on g",
         "method": "listed",
@@ -146,9 +146,9 @@ def test_optunas_samplers_ask_for_each_point_once(method):
     pytest.importorskip("optuna")
     space = of([float(1 + (at - 5) ** 2) if at % 4 else None for at in range(12)])
     asks = replaying.METHODS[method](space, None, 0)
-    asked = []
+    requests = []
     for _ in range(12):
-        asked += asks.ask()
-        asks.tell(asked[-1], space.time_ms(asked[-1]))
-    assert sorted(each["X"] for each in asked) == list(range(12))
+        requests += asks.ask()
+        asks.tell(requests[-1], space.time_ms(requests[-1]))
+    assert sorted(request["X"] for request in requests) == list(range(12))
     assert asks.ask() == []

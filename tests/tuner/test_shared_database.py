@@ -22,11 +22,11 @@ from solkit.tuner.storage import open_storage  # noqa: E402
 @pytest.fixture(scope="module")
 def server():
     pytest.importorskip("psycopg", reason="psycopg is not installed: pip install solkit[postgres]")
-    found = Server()
+    server = Server()
     try:
-        yield found
+        yield server
     finally:
-        found.close()
+        server.close()
 
 
 @pytest.fixture
@@ -34,16 +34,16 @@ def place(tmp_path):
     return SharedPlace(str(tmp_path / "shared.sqlite"))
 
 
-def rows(run="run", count=4, **told):
-    return [row({"BLOCK": 2**n}, 1.0 + n, n, run=run, **told) for n in range(count)]
+def rows(run="run", count=4, **fields):
+    return [row({"BLOCK": 2**n}, 1.0 + n, n, run=run, **fields) for n in range(count)]
 
 
 def test_rows_come_back_equal_and_are_added_once(place):
-    given = [*rows(), row({"BLOCK": 999}, None, 9)]
-    added = place.add(given)
+    inputs = [*rows(), row({"BLOCK": 999}, None, 9)]
+    added = place.add(inputs)
     assert (added.rows, added.known) == (5, 0)
-    assert list(place.rows_of()) == given
-    again = place.add([*given, *rows("other", 2)])
+    assert list(place.rows_of()) == inputs
+    again = place.add([*inputs, *rows("other", 2)])
     assert (again.rows, again.known) == (2, 5)
     assert len(list(place.rows_of())) == 7
 
@@ -51,9 +51,9 @@ def test_rows_come_back_equal_and_are_added_once(place):
 @pytest.mark.slow
 def test_kernels_and_gpus_are_apart(place):
     place.add([*rows(kernel="a"), *rows(kernel="b"), *rows(kernel="a", run="r", device="h200")])
-    assert [each.kernel_id for each in place.rows_of("b")] == ["b"] * 4
-    assert [each.device for each in place.rows_of("a", "h200")] == ["h200"] * 4
-    assert [each.run_id for each in place.rows_of(device="h200")] == ["r"] * 4
+    assert [row.kernel_id for row in place.rows_of("b")] == ["b"] * 4
+    assert [row.device for row in place.rows_of("a", "h200")] == ["h200"] * 4
+    assert [row.run_id for row in place.rows_of(device="h200")] == ["r"] * 4
     assert list(place.rows_of("c")) == []
 
 
@@ -68,8 +68,8 @@ def test_a_row_that_differs_from_its_namesake_is_refused_and_nothing_is_written(
 
 
 def test_files_and_facts_are_kept_with_the_rows(place):
-    given = [replace(each, source_sha256="s", facts_id="f") for each in rows()]
-    added = place.add(given, [Source("s", "k.py", "x = 1")], [StoredFacts("f", "[]")])
+    inputs = [replace(row, source_sha256="s", facts_id="f") for row in rows()]
+    added = place.add(inputs, [Source("s", "k.py", "x = 1")], [StoredFacts("f", "[]")])
     assert (added.sources, added.facts) == (1, 1)
     again = place.add(rows("other"), [Source("s", "k.py", "x = 1")])
     assert (again.rows, again.sources) == (4, 0)
@@ -77,10 +77,10 @@ def test_files_and_facts_are_kept_with_the_rows(place):
 
 def test_the_database_finds_the_same_in_a_folder_and_on_a_server(place, tmp_path):
     pytest.importorskip("polars", reason="polars is not installed: pip install solkit[data]")
-    given = [*rows(), *rows("late", 3, shape={"M": 64, "N": 64})]
+    input_rows = [*rows(), *rows("late", 3, shape={"M": 64, "N": 64})]
     folder, shared = Database(tmp_path / "folder"), Database(place)
-    for each in (folder, shared):
-        each.add(given)
+    for item in (folder, shared):
+        item.add(input_rows)
     assert shared.findings() == folder.findings()
     assert sorted(shared.measured("k", {"M": 64}, "h100-sxm"), key=str) == sorted(
         folder.measured("k", {"M": 64}, "h100-sxm"), key=str
@@ -93,28 +93,28 @@ def test_many_machines_add_to_one_server(server):
         Database(SharedPlace(server.url())).add(rows(name))
 
     threads = [threading.Thread(target=run, args=[f"run {n}"]) for n in range(4)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     run("run 0")  # again
-    found = [(each.run_id, each.sequence) for each in SharedPlace(server.url()).rows_of()]
-    assert sorted(found) == [(f"run {n}", place) for n in range(4) for place in range(4)]
+    pairs = [(row.run_id, row.sequence) for row in SharedPlace(server.url()).rows_of()]
+    assert sorted(pairs) == [(f"run {n}", place) for n in range(4) for place in range(4)]
 
 
 @pytest.mark.slow
 def test_a_server_that_stops_midway_gets_the_rest_when_all_is_added_again(server):
     place = SharedPlace(open_storage(server.url(), patience_s=0.3))
-    given = rows("halted", 6, kernel="halted")
+    input_rows = rows("halted", 6, kernel="halted")
 
     def halting():
-        yield from given[:3]
+        yield from input_rows[:3]
 
     place.add(halting())
     server.kill()
     with pytest.raises(StorageError, match="has not answered"):
-        place.add(given)
+        place.add(input_rows)
     server.start()
-    added = SharedPlace(server.url()).add(given)
+    added = SharedPlace(server.url()).add(input_rows)
     assert (added.rows, added.known) == (3, 3)
-    assert list(SharedPlace(server.url()).rows_of("halted")) == given
+    assert list(SharedPlace(server.url()).rows_of("halted")) == input_rows

@@ -21,11 +21,11 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 @pytest.fixture(scope="module")
 def server():
-    found = Server()
+    server = Server()
     try:
-        yield found
+        yield server
     finally:
-        found.close()
+        server.close()
 
 
 @pytest.fixture
@@ -50,12 +50,12 @@ def measured(trial):
     return trial.suggest_int("BLOCK", 0, 100) / 10
 
 
-def numbers(found):
-    return [trial.number for trial in found.trials]
+def numbers(result):
+    return [trial.number for trial in result.trials]
 
 
-def states(found):
-    return Counter(trial.state.name for trial in found.trials)
+def states(result):
+    return Counter(trial.state.name for trial in result.trials)
 
 
 # ---------------------------------------------------------------------------------------- SQLite
@@ -63,9 +63,9 @@ def states(found):
 
 def test_a_file_keeps_a_study(tmp_path):
     for count in (3, 6):
-        found = study(open_storage(str(tmp_path / "s.sqlite")), "softmax")
-        found.optimize(measured, n_trials=3)
-        assert numbers(found) == list(range(count))
+        result = study(open_storage(str(tmp_path / "s.sqlite")), "softmax")
+        result.optimize(measured, n_trials=3)
+        assert numbers(result) == list(range(count))
     assert (
         open_storage(f"sqlite:///{tmp_path}/s.sqlite").get_all_studies()[0].study_name == "softmax"
     )
@@ -115,12 +115,12 @@ def test_what_is_no_fault_of_the_connection_is_not_asked_again(tmp_path):
 def test_a_lost_answer_changes_nothing_twice(tmp_path):
     """The query is done, but its answer is lost: it is asked again."""
     lost = Lossy(f"sqlite:///{tmp_path}/s.sqlite", 5.0)
-    found = study(lost, "softmax")
-    found.optimize(measured, n_trials=4)
-    done = [trial for trial in found.trials if trial.state.name == "COMPLETE"]
+    result = study(lost, "softmax")
+    result.optimize(measured, n_trials=4)
+    done = [trial for trial in result.trials if trial.state.name == "COMPLETE"]
     assert len(done) == 4
     assert lost.lost == {"create_new_study": 1, "set_trial_state_values": 4}
-    assert [each.study_name for each in lost.get_all_studies()] == ["softmax"]
+    assert [item.study_name for item in lost.get_all_studies()] == ["softmax"]
 
 
 class Lossy(storages.PatientStorage):
@@ -132,12 +132,12 @@ class Lossy(storages.PatientStorage):
 
     def _patiently(self, ask, again=None):
         def losing():
-            found, name = ask(), ask.__qualname__.split(".")[1]
+            points, name = ask(), ask.__qualname__.split(".")[1]
             if again is not None and ask not in self.seen:
                 self.seen.add(ask)
                 self.lost[name] += 1
                 raise storages.sqlalchemy.exc.OperationalError("commit", {}, Exception("lost"))
-            return found
+            return points
 
         return super()._patiently(losing, again)
 
@@ -147,7 +147,7 @@ class Lossy(storages.PatientStorage):
 
 @pytest.mark.slow
 def test_a_study_goes_on_after_the_database_was_killed(running):
-    found = study(open_storage(running.url(), patience_s=30.0), "killed")
+    result = study(open_storage(running.url(), patience_s=30.0), "killed")
 
     def objective(trial):
         if trial.number == 3:
@@ -155,20 +155,20 @@ def test_a_study_goes_on_after_the_database_was_killed(running):
             threading.Timer(0.5, running.start).start()
         return measured(trial)
 
-    found.optimize(objective, n_trials=8)
-    assert numbers(found) == list(range(8))
-    assert states(found) == {"COMPLETE": 8}
+    result.optimize(objective, n_trials=8)
+    assert numbers(result) == list(range(8))
+    assert states(result) == {"COMPLETE": 8}
     again = study(open_storage(running.url()), "killed")
-    assert [trial.value for trial in again.trials] == [trial.value for trial in found.trials]
+    assert [trial.value for trial in again.trials] == [trial.value for trial in result.trials]
 
 
 @pytest.mark.slow
 def test_a_database_that_stays_away_is_an_error_and_loses_nothing(running):
-    found = study(open_storage(running.url(), patience_s=0.5), "gone")
-    found.optimize(measured, n_trials=3)
+    result = study(open_storage(running.url(), patience_s=0.5), "gone")
+    result.optimize(measured, n_trials=3)
     running.kill()
     with pytest.raises(StorageError, match=r"solkit:\*\*\*@127.* has not answered for 0\.5 s"):
-        found.optimize(measured, n_trials=1)
+        result.optimize(measured, n_trials=1)
     with pytest.raises(StorageError, match="has not answered"):
         open_storage(running.url(), patience_s=0.2)
     running.start()
@@ -181,13 +181,13 @@ def test_several_processes_share_a_study(running):
         study(open_storage(running.url()), "shared").optimize(measured, n_trials=6)
 
     threads = [threading.Thread(target=run) for _ in range(3)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    found = study(open_storage(running.url()), "shared")
-    assert numbers(found) == list(range(18))
-    assert states(found) == {"COMPLETE": 18}
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    result = study(open_storage(running.url()), "shared")
+    assert numbers(result) == list(range(18))
+    assert states(result) == {"COMPLETE": 18}
 
 
 def test_what_postgresql_refuses_is_said_at_once(running):

@@ -17,16 +17,16 @@ def points(*blocks):
 
 
 def test_what_was_measured_at_the_target_is_told_as_it_is():
-    known = TransferPrior(
+    known_prior = TransferPrior(
         [row({"B": 64}, 0.5, shape=SMALL), row({"B": 64}, 2.0, shape=SMALL)], SMALL, "h100-sxm"
     )
-    mean, deviation = known.log2_ms(points(64, 128))
+    mean, deviation = known_prior.log2_ms(points(64, 128))
     assert mean[0] == pytest.approx(math.log2(1.25))
     assert deviation[0] < 0.05
     assert np.isnan(mean[1])
     assert np.isnan(deviation[1])
-    assert known.measured == (({"B": 64}, 1.25),)
-    assert len(known) == 1
+    assert known_prior.measured == (({"B": 64}, 1.25),)
+    assert len(known_prior) == 1
 
 
 def test_times_of_another_shape_are_carried_over_by_the_roofline():
@@ -48,10 +48,10 @@ def test_cells_that_saw_only_good_points_do_not_make_them_look_worse():
     law = {16: 4.0, 32: 2.0, 64: 1.0, 128: 0.5}
     rows = [row({"B": b}, ms * 8, shape={"M": 8192}, bound_ms=None) for b, ms in law.items()]
     rows += [row({"B": b}, law[b], shape={"M": 2048}, bound_ms=None) for b in (64, 128)]
-    known = TransferPrior(rows, {"M": 2048}, "h100-sxm")
-    mean, _ = known.log2_ms(points(*law))
+    known_prior = TransferPrior(rows, {"M": 2048}, "h100-sxm")
+    mean, _ = known_prior.log2_ms(points(*law))
     assert mean == pytest.approx([2, 1, 0, -1], abs=1e-6)
-    assert known.seeds(2) == points(128, 64)
+    assert known_prior.seeds(2) == points(128, 64)
 
 
 def test_what_nothing_ties_together_keeps_its_gap():
@@ -59,9 +59,9 @@ def test_what_nothing_ties_together_keeps_its_gap():
         row({"B": 16}, 3.0, shape=SMALL, bound_ms=1.0),
         row({"B": 32}, 4.0, shape={"M": 2048}, bound_ms=2.0),
     ]
-    known = TransferPrior(rows, LARGE, "h100-sxm", bound_ms=4.0)
-    assert known.seeds(9) == points(32, 16)
-    assert known.log2_ms(points(16, 32))[0] == pytest.approx([math.log2(12), math.log2(8)])
+    known_prior = TransferPrior(rows, LARGE, "h100-sxm", bound_ms=4.0)
+    assert known_prior.seeds(9) == points(32, 16)
+    assert known_prior.log2_ms(points(16, 32))[0] == pytest.approx([math.log2(12), math.log2(8)])
 
 
 def test_failures_make_failing_likely_and_no_seed():
@@ -72,12 +72,12 @@ def test_failures_make_failing_likely_and_no_seed():
         row({"B": 8}, None, shape=SMALL),
         row({"B": 8}, None, shape=SMALL),
     ]
-    known = TransferPrior(rows, SMALL, "h100-sxm")
-    chances = known.fails(points(16, 32, 64))
+    known_prior = TransferPrior(rows, SMALL, "h100-sxm")
+    chances = known_prior.fails(points(16, 32, 64))
     assert chances[0] < 0.25
     assert chances[1] > 0.8
     assert chances[2] == pytest.approx(3 / 5)
-    assert known.seeds(5) == points(16)
+    assert known_prior.seeds(5) == points(16)
 
 
 def test_a_failure_far_away_says_less():
@@ -88,11 +88,11 @@ def test_a_failure_far_away_says_less():
 
 
 def test_nothing_known_is_nothing_believed():
-    known = TransferPrior([], SMALL, "h100-sxm")
-    assert np.isnan(known.log2_ms(points(1))[0]).all()
-    assert known.fails(points(1)) == 0
-    assert known.seeds(3) == []
-    assert known.measured == ()
+    known_prior = TransferPrior([], SMALL, "h100-sxm")
+    assert np.isnan(known_prior.log2_ms(points(1))[0]).all()
+    assert known_prior.fails(points(1)) == 0
+    assert known_prior.seeds(3) == []
+    assert known_prior.measured == ()
 
 
 @pytest.mark.parametrize(
@@ -122,10 +122,10 @@ class Flat:
 
 
 def test_where_nothing_is_known_another_belief_holds_at_the_known_level():
-    known = TransferPrior(
+    known_prior = TransferPrior(
         [row({"B": 16}, 1.0), row({"B": 32}, 4.0), row({"B": 8}, None)], SHAPE, "h100-sxm"
     )
-    both = CompositePrior(known, Flat())
+    both = CompositePrior(known_prior, Flat())
     mean, deviation = both.log2_ms(points(16, 32, 64))
     assert mean == pytest.approx([0, 2, 1])  # 3 less the median of 3 - 0 and 3 - 2
     assert deviation[2] == 0.5
@@ -139,8 +139,8 @@ def test_where_nothing_is_known_another_belief_holds_at_the_known_level():
 def test_a_belief_that_tells_nothing_of_known_points_keeps_its_level():
     class Mute(Flat):
         def log2_ms(self, points):
-            told = [3.0 if each["B"] == 64 else np.nan for each in points]
-            return np.array(told), np.full(len(points), 0.5)
+            results = [3.0 if point["B"] == 64 else np.nan for point in points]
+            return np.array(results), np.full(len(points), 0.5)
 
     both = CompositePrior(TransferPrior([row({"B": 16}, 1.0)], SHAPE, "h100-sxm"), Mute())
     assert both.log2_ms(points(16, 64))[0] == pytest.approx([0, 3])

@@ -26,23 +26,27 @@ def plan(times_ms, abstains=False, fails=()):
     return Plan({}, tuple(ranked), 1.0)
 
 
-def told(calls=10, stop_at=0.95, **known):
+def told(calls=10, stop_at=0.95, **known_fields):
     return triage_kernel(
-        "k", {}, calls, TriageInputs(**{"own": OWN, "choices": 9, "sol_ms": 1.0, **known}), stop_at
+        "k",
+        {},
+        calls,
+        TriageInputs(**{"own": OWN, "choices": 9, "sol_ms": 1.0, **known_fields}),
+        stop_at,
     )
 
 
 def test_what_the_surrogate_thinks_can_be_saved_counts_once_a_call():
-    found = told(plan=plan([4.0, 3.0, 2.0]))
-    assert (found.worth, found.source) == (Worth.WORTH_TUNING, "surrogate")
-    assert (found.now_ms, found.reachable_ms) == (4.0, 2.0)
-    assert found.saving_ms == pytest.approx(20.0)
-    assert found.why == "50% of its time may be saved; it takes 4.00 times the speed of light."
+    result = told(plan=plan([4.0, 3.0, 2.0]))
+    assert (result.worth, result.source) == (Worth.WORTH_TUNING, "surrogate")
+    assert (result.now_ms, result.reachable_ms) == (4.0, 2.0)
+    assert result.saving_ms == pytest.approx(20.0)
+    assert result.why == "50% of its time may be saved; it takes 4.00 times the speed of light."
 
 
 def test_a_measured_time_is_carried_to_the_best_by_the_ratio_of_forecasts():
-    found = told(plan=plan([4.0, 3.0]), measured_ms=8.0)
-    assert (found.now_ms, found.reachable_ms, found.source) == (8.0, 6.0, "measured")
+    result = told(plan=plan([4.0, 3.0]), measured_ms=8.0)
+    assert (result.now_ms, result.reachable_ms, result.source) == (8.0, 6.0, "measured")
 
 
 def test_a_profiled_time_counts_less_than_a_measured_one():
@@ -51,8 +55,8 @@ def test_a_profiled_time_counts_less_than_a_measured_one():
 
 
 def test_nothing_is_reachable_below_the_speed_of_light():
-    found = told(plan=plan([4.0, 0.5]))
-    assert (found.reachable_ms, found.saving_ms) == (1.0, pytest.approx(30.0))
+    result = told(plan=plan([4.0, 0.5]))
+    assert (result.reachable_ms, result.saving_ms) == (1.0, pytest.approx(30.0))
 
 
 def test_what_is_expected_to_fail_is_not_reachable():
@@ -60,14 +64,14 @@ def test_what_is_expected_to_fail_is_not_reachable():
 
 
 def test_what_is_near_the_speed_of_light_is_left_alone():
-    found = told(plan=plan([1.04, 1.0]))
-    assert (found.worth, found.why[:19]) == (Worth.NEAR_SOL, "By forecast it runs")
+    result = told(plan=plan([1.04, 1.0]))
+    assert (result.worth, result.why[:19]) == (Worth.NEAR_SOL, "By forecast it runs")
     assert told(measured_ms=1.04).why == "It runs at 96% of the speed of light."
     assert told(plan=plan([1.04, 1.0]), stop_at=0.99).worth is Worth.WORTH_TUNING
 
 
 @pytest.mark.parametrize(
-    ("known", "why"),
+    ("known_value", "why"),
     [
         ({}, "Nothing is known of its time."),
         ({"choices": 1, "plan": plan([4.0])}, "It has no SPACE"),
@@ -77,12 +81,12 @@ def test_what_is_near_the_speed_of_light_is_left_alone():
         ({"measured_ms": 4.0, "sol_ms": None}, "it takes no bound"),
     ],
 )
-def test_what_cannot_be_said_is_unknown(known, why):
-    found = told(**known)
-    assert found.worth is Worth.UNKNOWN
-    assert why in found.why
+def test_what_cannot_be_said_is_unknown(known_value, why):
+    result = told(**known_value)
+    assert result.worth is Worth.UNKNOWN
+    assert why in result.why
 
 
 def test_an_earlier_run_shows_what_is_reachable():
-    found = told(measured_ms=4.0, least_ms=3.0)
-    assert (found.worth, found.saving_ms) == (Worth.WORTH_TUNING, pytest.approx(10.0))
+    result = told(measured_ms=4.0, least_ms=3.0)
+    assert (result.worth, result.saving_ms) == (Worth.WORTH_TUNING, pytest.approx(10.0))

@@ -16,10 +16,10 @@ CHANCE = np.random.default_rng(0)
 ON = Configuration("softmax/rows", "kernel", spaces.SHAPE, spaces.DEFAULT)
 
 
-def made(points=None, default=spaces.DEFAULT, **told):
-    settings = TaskSettings(**{"stop_at": 0.95, **told.pop("settings", {})})
+def made(points=None, default=spaces.DEFAULT, **fields):
+    settings = TaskSettings(**{"stop_at": 0.95, **fields.pop("settings", {})})
     space = Space.of_points(points or spaces.points())
-    return TuningProblem("it", replace(ON, params=default), space, settings=settings, **told)
+    return TuningProblem("it", replace(ON, params=default), space, settings=settings, **fields)
 
 
 SEQUENCE = iter(range(10_000))
@@ -27,33 +27,33 @@ SEQUENCE = iter(range(10_000))
 
 def answered(task, number, time_of=spaces.true_ms):
     """Ask for some, tell what they take; gives what was asked."""
-    asked = task.ask(number)
-    for each in asked:
-        row = spaces.row(next(SEQUENCE), each.params, time_of(each.params), CHANCE)
-        task.tell(each, spaces.failed(row) if spaces.fails(each.params) else row, 1.0)
-    return asked
+    points = task.ask(number)
+    for point in points:
+        row = spaces.row(next(SEQUENCE), point.params, time_of(point.params), CHANCE)
+        task.tell(point, spaces.failed(row) if spaces.fails(point.params) else row, 1.0)
+    return points
 
 
 def test_the_default_is_asked_for_first():
     first, *others = made().ask(5)
     assert (first.params, first.chosen_by) == (spaces.DEFAULT, DEFAULT)
     assert len(others) == 4
-    assert {each.chosen_by for each in others} == {SEARCH}
+    assert {item.chosen_by for item in others} == {SEARCH}
 
 
 def test_a_default_outside_the_space_is_asked_for_too_and_only_once():
     odd = {**spaces.DEFAULT, "BLOCK": 48}
     task = made(default=odd)
     assert task.ask(1)[0].params == odd
-    assert all(each.params != odd for each in task.ask(59))
+    assert all(point.params != odd for point in task.ask(59))
     task.tell(replace(ON, params=odd), spaces.row(1, odd, 2.0, CHANCE))
     assert task.incumbent.time_ms == pytest.approx(2.0, rel=0.01)
 
 
 def test_no_point_is_asked_for_twice_and_then_it_is_exhausted():
     task = made(settings={"least_gain": 0.0})
-    asked = [each for _ in range(12) for each in answered(task, 5)]
-    assert len({tuple(each.params.items()) for each in asked}) == 60
+    requests = [item for _ in range(12) for item in answered(task, 5)]
+    assert len({tuple(request.params.items()) for request in requests}) == 60
     assert task.stopped is Stopped.EXHAUSTED
     assert (task.measured, task.failed) == (60, sum(map(spaces.fails, spaces.points())))
     assert task.best.configuration.params == spaces.BEST
@@ -115,8 +115,8 @@ def test_it_stops_with_the_best_before_all_is_measured():
 def test_an_outcome_that_was_told_before_counts_once():
     task = made()
     row = spaces.row(1, spaces.BEST, 1.0, CHANCE)
-    for told in (row, row, replace(row, run_id="another file", sequence=9)):
-        task.tell(replace(ON, params=spaces.BEST), told)
+    for result in (row, row, replace(row, run_id="another file", sequence=9)):
+        task.tell(replace(ON, params=spaces.BEST), result)
     assert task.best.samples == 9
     again = spaces.row(2, spaces.BEST, 1.0, CHANCE)
     task.tell(replace(ON, params=spaces.BEST), again)
@@ -151,20 +151,20 @@ def test_nothing_that_can_be_measured_ends_it():
     task = made()
     number = iter(range(100))
     while task.stopped is None:
-        for each in task.ask(4):
-            row = spaces.row(next(number), each.params, 1.0, CHANCE)
-            task.tell(each, spaces.failed(row, Verdict.NOT_MEASURED))
+        for point in task.ask(4):
+            row = spaces.row(next(number), point.params, 1.0, CHANCE)
+            task.tell(point, spaces.failed(row, Verdict.NOT_MEASURED))
     assert task.stopped is Stopped.NOTHING_RUNS
     assert task.measured < 16
 
 
 def test_what_the_bench_dropped_is_asked_for_again():
     task = made()
-    asked = task.ask(4)
-    row = spaces.row(1, asked[0].params, 1.0, CHANCE)
-    task.tell(asked[0], row)
+    points = task.ask(4)
+    row = spaces.row(1, points[0].params, 1.0, CHANCE)
+    task.tell(points[0], row)
     task.withdraw()
-    assert task.ask(3) == asked[1:]
+    assert task.ask(3) == points[1:]
 
 
 def test_contenders_are_those_whose_interval_meets_the_bests():
@@ -174,7 +174,7 @@ def test_contenders_are_those_whose_interval_meets_the_bests():
         params = {**spaces.BEST, "BLOCK": block}
         row = spaces.row(number, params, time_ms, np.random.default_rng(number))
         task.tell(replace(ON, params=params), row)
-    assert {each.configuration.params["BLOCK"] for each in task.contenders()} == {32, 64}
+    assert {contender.configuration.params["BLOCK"] for contender in task.contenders()} == {32, 64}
 
 
 def test_the_saving_is_in_ms_a_call():

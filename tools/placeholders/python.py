@@ -6,6 +6,6 @@ def first_candidates():
     return ["kernel.py"]
 
 
-def next_candidates(found):
+def next_candidates(results):
     """The same again."""
-    return [candidate for candidate, _, _ in found]
+    return [candidate for candidate, _, _ in results]

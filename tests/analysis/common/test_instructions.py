@@ -12,14 +12,16 @@ DATA = Path(__file__).parents[2] / "adapters" / "data"
 
 
 def mixed(*instructions):
-    text = "\n".join(f"/*{16 * i:04x}*/ {each} ;" for i, each in enumerate(instructions))
+    text = "\n".join(
+        f"/*{16 * i:04x}*/ {instruction} ;" for i, instruction in enumerate(instructions)
+    )
     (code,) = sass.parse_listing(f"Function : f\n{text}").values()
     return instruction_mix(code)
 
 
 def only(instruction):
     """The count of one instruction, before the EXIT."""
-    (count,) = (each for each in mixed(instruction, "EXIT").counts if each.kind != "branch")
+    (count,) = (count for count in mixed(instruction, "EXIT").counts if count.kind != "branch")
     return count
 
 
@@ -30,10 +32,10 @@ def rows():
 
 
 def test_every_instruction_of_a_kernel_by_kind_and_depth(rows):
-    found = Counter()
-    for each in rows.counts:
-        found[each.kind, each.depth] += each.count
-    assert found == {  # by hand, from the listing
+    results = Counter()
+    for item in rows.counts:
+        results[item.kind, item.depth] += item.count
+    assert results == {  # by hand, from the listing
         ("fp32", 1): 5, ("fp32", 2): 1, ("sfu", 1): 1,
         ("int32", 0): 2, ("int32", 1): 4, ("int32", 2): 4,
         ("move", 0): 3, ("move", 1): 4, ("move", 2): 1, ("uniform", 0): 1, ("uniform", 1): 1,
@@ -46,7 +48,7 @@ def test_every_instruction_of_a_kernel_by_kind_and_depth(rows):
 
 
 def test_predicated_instructions_and_operations_of_a_kernel(rows):
-    fp32 = {(each.depth, each.warp_flops): each for each in rows.counts if each.kind == "fp32"}
+    fp32 = {(count.depth, count.warp_flops): count for count in rows.counts if count.kind == "fp32"}
     assert fp32[2, 64].count == 1  # FFMA: two a lane
     assert (fp32[1, 32].count, fp32[1, 32].predicated) == (4, 2)  # 3 FMUL, 1 FADD
     assert fp32[1, 0].count == 1  # FSETP compares
@@ -131,5 +133,5 @@ def test_other_instructions(instruction, kind, flops):
 def test_what_never_runs_is_not_counted_and_what_always_does_is_not_predicated():
     mix = mixed("@!PT LDS RZ, [RZ]", "@PT FADD R0, R1, R2", "@P0 FADD R0, R1, R2", "EXIT")
     assert mix.of("shared_load") == 0
-    (adds,) = (each for each in mix.counts if each.kind == "fp32")
+    (adds,) = (count for count in mix.counts if count.kind == "fp32")
     assert (adds.count, adds.predicated) == (2, 1)

@@ -24,15 +24,15 @@ NEXT = 1 << 44  # the next storage
 def rows(number, size, programs=132, **what):
     """Each program has a row of its own in a storage."""
     low = number * NEXT + np.arange(programs) * size
-    told = {"storage_bytes": size * programs, "once": float(size), **what}
-    return Region(low, low + size, np.full(programs, float(size)), **told)
+    fields = {"storage_bytes": size * programs, "once": float(size), **what}
+    return Region(low, low + size, np.full(programs, float(size)), **fields)
 
 
 def shared(number, size, programs=132, **what):
     """All programs have the same."""
     low = np.full(programs, number * NEXT)
-    told = {"storage_bytes": size, "once": float(size), **what}
-    return Region(low, low + size, np.full(programs, float(size)), **told)
+    fields = {"storage_bytes": size, "once": float(size), **what}
+    return Region(low, low + size, np.full(programs, float(size)), **fields)
 
 
 def dram(*regions, resident=132, device=H100, **what):
@@ -170,8 +170,8 @@ def test_a_permutation_does_not():
 
 
 def misses(*regions, together=1.0, blocks=2, shared_bytes=0):
-    found = l1_misses(regions, together, shared_bytes, Occupancy(1.0, "", blocks, 1, 1), H100)
-    return [each.moved for each in found]
+    results = l1_misses(regions, together, shared_bytes, Occupancy(1.0, "", blocks, 1, 1), H100)
+    return [result.moved for result in results]
 
 
 def test_l1_has_what_its_blocks_read_before():
@@ -196,10 +196,10 @@ def test_a_pass_in_steps_of_less_than_a_sector_asks_dram_for_each_sector_once(mo
     # L1 serves a sector's other steps; at the next pass of a MB a block it holds none of it
     what = {"moved": np.full(132, moves * float(MB)), "once": 2048.0}
     passes = rows(1, MB, phase=1, **what), rows(1, MB, phase=3, **what)
-    found = l1_misses(passes, 1.0, 0, Occupancy(1.0, "", 1, 1, 1), H100)
-    assert [each.moved for each in found] == pytest.approx([1 / moves] * 2, rel=0.01)
-    assert [each.first for each in found] == pytest.approx([1.0, 1.0], rel=0.01)
-    read = dram(*passes, past_l1=[each.first for each in found]).read
+    results = l1_misses(passes, 1.0, 0, Occupancy(1.0, "", 1, 1, 1), H100)
+    assert [result.moved for result in results] == pytest.approx([1 / moves] * 2, rel=0.01)
+    assert [result.first for result in results] == pytest.approx([1.0, 1.0], rel=0.01)
+    read = dram(*passes, past_l1=[result.first for result in results]).read
     assert read == pytest.approx(2 * 132 * MB, rel=0.01)
 
 
@@ -207,4 +207,4 @@ def test_streams_name_the_argument_behind_them():
     reuse = reuse_of(
         [rows(1, MB, argument="x"), rows(2, MB, kind="store", argument="y")], 132, H100
     )
-    assert [each.argument for each in (*reuse.reads, *reuse.writes)] == ["x", "y"]
+    assert [item.argument for item in (*reuse.reads, *reuse.writes)] == ["x", "y"]

@@ -61,8 +61,8 @@ def test_two_operands(name, kind):
         if name in ("div", "rem") and (not b or (kind == "s64" and 1 << 63 in (a, b))):
             continue  # not defined, or its absolute value has no place in an int64
         plain = [signed(v, bits) if kind[0] == "s" else v for v in (a, b)]
-        wanted = kept(MEANINGS[name](*plain), bits)
-        assert applied(f"{name}.{kind}", kept(a, bits), kept(b, bits)) == wanted, (a, b)
+        expected = kept(MEANINGS[name](*plain), bits)
+        assert applied(f"{name}.{kind}", kept(a, bits), kept(b, bits)) == expected, (a, b)
 
 
 @pytest.mark.parametrize("kind", ["s32", "u32", "s64", "u64"])
@@ -70,11 +70,11 @@ def test_products_of_twice_the_width(kind):
     bits, values = int(kind[1:]), numbers(int(kind[1:]))
     for a, b in zip(values, values[5:] + values[:5]):
         whole = signed(a, bits) * signed(b, bits) if kind[0] == "s" else a * b
-        given = kept(a, bits), kept(b, bits)
-        assert applied(f"mul.hi.{kind}", *given) == kept(whole >> bits, bits), given
+        inputs = kept(a, bits), kept(b, bits)
+        assert applied(f"mul.hi.{kind}", *inputs) == kept(whole >> bits, bits), inputs
         if bits == 32:
-            assert applied(f"mul.wide.{kind}", *given) == signed(whole, 64)
-            added = applied(f"mad.wide.{kind}", *given, -5_000_000_000)
+            assert applied(f"mul.wide.{kind}", *inputs) == signed(whole, 64)
+            added = applied(f"mad.wide.{kind}", *inputs, -5_000_000_000)
             assert added == signed(whole - 5_000_000_000, 64)
 
 

@@ -11,19 +11,19 @@ from solkit.core import Pace
 
 def block(text: str, depth: int = 0, successors: tuple[int, ...] = ()) -> Block:
     """A block of one instruction a line: ``@P0 FADD R1, R2, R3``."""
-    found = []
-    for number, line in enumerate(each.strip() for each in text.strip().splitlines()):
+    results = []
+    for number, line in enumerate(line.strip() for line in text.strip().splitlines()):
         words = line.split(maxsplit=1)
         predicate = words[0][1:] if line.startswith("@") else ""
         opcode, *rest = words[1].split(maxsplit=1) if predicate else words
-        operands = tuple(each.strip() for each in rest[0].split(",")) if rest else ()
-        found.append(Instruction(16 * number, predicate, opcode, operands))
-    return Block(tuple(found), successors, depth)
+        operands = tuple(part.strip() for part in rest[0].split(",")) if rest else ()
+        results.append(Instruction(16 * number, predicate, opcode, operands))
+    return Block(tuple(results), successors, depth)
 
 
 def pace(*blocks: Block, depth: int = 0) -> Pace:
-    found = {each.depth: each for each in paces_of(Code("f", blocks, 0))}
-    return found[depth]
+    results = {pace.depth: pace for pace in paces_of(Code("f", blocks, 0))}
+    return results[depth]
 
 
 def test_independent_arithmetic_issues_every_cycle() -> None:
@@ -42,10 +42,10 @@ def test_a_result_used_as_a_predicate_takes_longer() -> None:
 
 def test_loads_that_are_under_way_together_cost_one_trip() -> None:
     loads = [f"LDG.E R{n}, desc[UR4][R{20 + 2 * n}.64]" for n in range(4)]
-    found = pace(block("\n".join([*loads, "FADD R8, R0, R1", "FADD R9, R2, R3"])))
+    result = pace(block("\n".join([*loads, "FADD R8, R0, R1", "FADD R9, R2, R3"])))
     # loads at 0, 4, 8 and 12; the first sum waits for the load of 4, the next for that of 12
-    assert found.trips == pytest.approx((MEMORY_CYCLES + 4 - 16 + 7) / MEMORY_CYCLES, abs=1e-3)
-    assert found.cycles == 4 * 4 + 2
+    assert result.trips == pytest.approx((MEMORY_CYCLES + 4 - 16 + 7) / MEMORY_CYCLES, abs=1e-3)
+    assert result.cycles == 4 * 4 + 2
 
 
 def test_a_load_after_its_forerunners_use_costs_another_trip() -> None:
@@ -70,21 +70,21 @@ def test_every_register_of_a_wide_load_is_awaited() -> None:
 
 def test_a_load_in_front_of_much_work_costs_less() -> None:
     work = "\n".join(["FADD R8, R8, R9"] * 100)  # 4 cycles each
-    found = pace(block(f"LDG.E R0, [R20.64]\n{work}\nFADD R1, R0, R0"))
-    assert found.trips == pytest.approx((MEMORY_CYCLES - 4 - 99 * 4 - 1) / MEMORY_CYCLES, abs=1e-3)
+    result = pace(block(f"LDG.E R0, [R20.64]\n{work}\nFADD R1, R0, R0"))
+    assert result.trips == pytest.approx((MEMORY_CYCLES - 4 - 99 * 4 - 1) / MEMORY_CYCLES, abs=1e-3)
 
 
 def test_a_loop_is_counted_in_its_steady_state() -> None:
     # each round uses the load of the round before: the wait is in the loop, from the second on
     loop = block("FADD R8, R8, R0\nLDG.E R0, [R20.64]", depth=1)
-    found = pace(block("MOV R8, RZ"), loop, depth=1)
-    assert found.trips == pytest.approx((MEMORY_CYCLES - 4) / MEMORY_CYCLES, abs=1e-3)
-    assert found.cycles == 5
+    result = pace(block("MOV R8, RZ"), loop, depth=1)
+    assert result.trips == pytest.approx((MEMORY_CYCLES - 4) / MEMORY_CYCLES, abs=1e-3)
+    assert result.cycles == 5
 
 
 def test_stages_of_asynchronous_copies_hide_their_trips() -> None:
-    def loop(left: str) -> Block:
-        return block(f"LDGSTS [R2], [R4.64]\nLDGDEPBAR\nDEPBAR.LE SB0, {left}", depth=1)
+    def loop(outcome: str) -> Block:
+        return block(f"LDGSTS [R2], [R4.64]\nLDGDEPBAR\nDEPBAR.LE SB0, {outcome}", depth=1)
 
     one, all_of_them = pace(loop("0x1"), depth=1), pace(loop("0x0"), depth=1)
     assert all_of_them.trips == pytest.approx((MEMORY_CYCLES - 4) / MEMORY_CYCLES, abs=1e-3)
@@ -92,9 +92,9 @@ def test_stages_of_asynchronous_copies_hide_their_trips() -> None:
 
 
 def test_a_spilled_word_comes_from_local_memory() -> None:
-    found = pace(block("LDL R0, [R1]\nFADD R2, R0, R0"))
-    assert found.trips == 0
-    assert found.local_trips == pytest.approx((41 - 4) / 41, abs=1e-3)
+    result = pace(block("LDL R0, [R1]\nFADD R2, R0, R0"))
+    assert result.trips == 0
+    assert result.local_trips == pytest.approx((41 - 4) / 41, abs=1e-3)
 
 
 def test_wgmma_is_awaited_by_its_group() -> None:

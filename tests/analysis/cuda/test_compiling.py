@@ -112,15 +112,19 @@ def test_a_kernel_and_its_launch(analysed, device, dtype, kernel, shared_bytes):
     analysis = analysed(lambda ext, x: ext.transposed(x), device=device, dtype=dtype)
     assert analysis.status is AnalysisStatus.COMPLETE, analysis
     assert analysis.notes == ()  # its result has the shape and the type that were expected
-    (told,) = analysis.kernels
-    assert (told.launch.name, told.launch.grid, told.launch.num_warps) == (kernel, (3, 4, 1), 16)
-    assert told.launch.constants == {"block": "32, 16, 1"}
-    facts = told.facts
+    (reported_kernel,) = analysis.kernels
+    assert (
+        reported_kernel.launch.name,
+        reported_kernel.launch.grid,
+        reported_kernel.launch.num_warps,
+    ) == (kernel, (3, 4, 1), 16)
+    assert reported_kernel.launch.constants == {"block": "32, 16, 1"}
+    facts = reported_kernel.facts
     assert (facts.shared_bytes, facts.spills, facts.tensor_cores) == (shared_bytes, 0, False)
     assert 8 <= facts.registers <= 32
-    assert (told.occupancy.fraction, told.occupancy.blocks_per_sm) == (1.0, 4)
-    mix = told.facts.instructions
-    widths = {each.kind: each.width_bytes for each in mix.counts if each.width_bytes}
+    assert (reported_kernel.occupancy.fraction, reported_kernel.occupancy.blocks_per_sm) == (1.0, 4)
+    mix = reported_kernel.facts.instructions
+    widths = {count.kind: count.width_bytes for count in mix.counts if count.width_bytes}
     assert widths["global_load"] == widths["shared_store"] == dtype.itemsize
     assert (mix.of("global_load"), mix.of("global_store"), mix.of("tensor")) == (1, 1, 0)
 
@@ -134,7 +138,7 @@ def test_launches_alike_are_counted_and_shared_memory_is_added_up(analysed):
 
     fits, too_much = analysed(call).kernels
     assert (fits.launch.count, fits.facts.shared_bytes, fits.launch.grid) == (2, 1024, (28, 1, 1))
-    assert sum(each.count for each in fits.facts.instructions.counts if each.warp_flops == 64) == 1
+    assert sum(item.count for item in fits.facts.instructions.counts if item.warp_flops == 64) == 1
     assert "300000 bytes of shared memory" in too_much.error
     assert too_much.occupancy is None
 
@@ -150,7 +154,7 @@ def test_launches_whose_integers_differ_are_told_apart(analysed):
     assert (whole.launch.count, less.launch.count) == (2, 1)
     assert whole.launch.grid == less.launch.grid
     for kernel, rows in ((whole, 100), (less, 99)):
-        assert [each.requested_bytes for each in kernel.demand.accesses] == [4 * 70 * rows] * 2
+        assert [access.requested_bytes for access in kernel.demand.accesses] == [4 * 70 * rows] * 2
 
 
 @pytest.mark.usefixtures("compiler")
@@ -239,20 +243,20 @@ def test_python_names_follow_pybind():
 
 @pytest.mark.usefixtures("compiler")
 def test_what_it_asks_for_and_the_time_that_takes(analysed):
-    (told,) = analysed(lambda ext, x: ext.transposed(x)).kernels
-    load, store = told.demand.accesses
+    (kernel,) = analysed(lambda ext, x: ext.transposed(x)).kernels
+    load, store = kernel.demand.accesses
     line = line_of("= x[row * columns + column]")
     assert (load.kind, load.argument, load.line) == ("load", "x", f"{NAME}:{line}")
     assert (store.kind, store.argument) == ("store", "y")
     # 16 rows of each tile of 32, but for the last four rows of all; each of 70 words
     assert load.requested_bytes == 4 * 70 * (3 * 16 + 4)
-    assert told.demand.barriers == 1.0
-    assert [(each.kind, each.conflicts) for each in told.demand.shared] == [
+    assert kernel.demand.barriers == 1.0
+    assert [(access.kind, access.conflicts) for access in kernel.demand.shared] == [
         ("store", 1.0),
         ("load", 1.0),
     ]
-    assert told.model.time_ms > 0
-    assert {"dram", "latency", "launch"} <= {term.name for term in told.model.terms}
+    assert kernel.model.time_ms > 0
+    assert {"dram", "latency", "launch"} <= {term.name for term in kernel.model.terms}
 
 
 @triton.jit
@@ -306,19 +310,21 @@ def test_the_same_kernels_in_triton_ask_for_the_same(analysed):
         column_sum_kernel[(triton.cdiv(columns, 128),)](x, out, 300, columns, BLOCK=128)
         return out
 
-    kernels = {each.launch.name: each.demand for each in analysed(call, source=THE_SAME).kernels}
+    kernels = {
+        kernel.launch.name: kernel.demand for kernel in analysed(call, source=THE_SAME).kernels
+    }
     for name, like in (("add", "add_kernel"), ("column_sum", "column_sum_kernel")):
         mine, other = kernels[name], kernels[like]
         for field in ("requests", "sectors", "requested_bytes", "unique_bytes"):
             for kind in ("load", "store"):
                 amounts = [
-                    sum(getattr(a, field) for a in each.accesses if a.kind == kind)
-                    for each in (mine, other)
+                    sum(getattr(a, field) for a in item.accesses if a.kind == kind)
+                    for item in (mine, other)
                 ]
                 assert amounts[0] == pytest.approx(amounts[1], rel=0.02), (name, field, kind)
         for field in ("l1_wavefronts", "l2_read_bytes", "dram_read_bytes", "dram_write_bytes"):
-            wanted = pytest.approx(getattr(other, field), rel=0.03)
-            assert getattr(mine, field) == wanted, (name, field)
+            expected = pytest.approx(getattr(other, field), rel=0.03)
+            assert getattr(mine, field) == expected, (name, field)
         assert mine.operations == pytest.approx(other.operations, rel=0.05)
         assert mine.unevenness == pytest.approx(other.unevenness)
 
@@ -353,7 +359,7 @@ def test_headers_of_the_project_are_read(in_child, tmp_path, how):
     def child():
         from torch.utils.cpp_extension import load, load_inline
 
-        given = {
+        inputs = {
             "paths": {"extra_include_paths": [str(tmp_path)]},
             "option": {"extra_cuda_cflags": [f"-I{tmp_path}"]},
             "beside": {},
@@ -361,7 +367,9 @@ def test_headers_of_the_project_are_read(in_child, tmp_path, how):
         if how == "beside":
             extension = load("mine", [str(tmp_path / "k.cu")])
         else:
-            extension = load_inline("mine", "torch::Tensor f(torch::Tensor x);", INCLUDING, **given)
+            extension = load_inline(
+                "mine", "torch::Tensor f(torch::Tensor x);", INCLUDING, **inputs
+            )
         x = torch.randn(100, 70, device="cuda")
         workload = Workload((x,), {}, None, lambda x: extension.f(n=x.numel(), x=x))
         return analyse(workload, devices.find("h100"), {})
@@ -370,7 +378,7 @@ def test_headers_of_the_project_are_read(in_child, tmp_path, how):
     assert analysis.status is AnalysisStatus.COMPLETE, analysis
     (kernel,) = analysis.kernels
     assert (kernel.launch.name, kernel.launch.grid) == ("twice", (28, 1, 1))
-    assert [each.requested_bytes for each in kernel.demand.accesses] == [4 * 7000] * 2
+    assert [access.requested_bytes for access in kernel.demand.accesses] == [4 * 7000] * 2
 
 
 @pytest.mark.usefixtures("compiler")
@@ -401,7 +409,7 @@ def test_a_candidate_that_copes_with_an_extension_that_does_not_build(in_child, 
     analysis = in_child(child, device="h100")
     assert [kernel.launch.name for kernel in analysis.kernels] == ["aten.sin"]
     assert [kernel.error for kernel in analysis.kernels] == [None]
-    assert all(note in each for each in analysis.notes)
+    assert all(note in item for item in analysis.notes)
     assert bool(analysis.notes) == bool(note)
 
 

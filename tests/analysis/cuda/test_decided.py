@@ -84,8 +84,8 @@ def of(asks, kind, argument):
 
 
 def test_an_early_return_by_a_loaded_number(asked):
-    known = tensor(1, 1, np.array([1000], np.int32))
-    asks = asked("guarded", (known, tensor(2, 8192), tensor(3, 8192)), "count x y", 32, 256)
+    known_tensor = tensor(1, 1, np.array([1000], np.int32))
+    asks = asked("guarded", (known_tensor, tensor(2, 8192), tensor(3, 8192)), "count x y", 32, 256)
     assert of(asks, "store", "y") == 4 * 256 * 4  # the blocks that begin before 1,000
     assert asks.guesses == ()
 
@@ -113,10 +113,10 @@ def test_where_atomics_meet(asked):
     x = np.where(np.arange(n) % 2 == 0, 3, np.arange(n) % 16).astype(np.int32)
     asks = asked("bins", (tensor(1, n, x), tensor(2, 16), n), "x counts n", n // 256, 256)
     (atomic,) = (a for a in asks.accesses if a.kind == "atomic")
-    found = atomic.contention
+    result = atomic.contention
     # the 2,048 even numbers go to bin 3, the odd ones to bins 1, 3 ... 15, 256 to each
-    assert (found.operations, found.addresses, found.warp_addresses) == (n, 8, n // 32 * 8)
-    assert (found.busiest_address, found.busiest_sector) == (2304, 2304 + 3 * 256)
+    assert (result.operations, result.addresses, result.warp_addresses) == (n, 8, n // 32 * 8)
+    assert (result.busiest_address, result.busiest_sector) == (2304, 2304 + 3 * 256)
     assert (atomic.operation, atomic.semantics, atomic.scope) == ("add", "relaxed", "gpu")
 
 
@@ -124,12 +124,12 @@ def test_atomics_at_unknown_places_are_spread_evenly(asked):
     n = 1 << 16
     asks = asked("by_value", (tensor(1, n), tensor(2, 256), n), "x counts n", n // 256, 256)
     (atomic,) = (a for a in asks.accesses if a.kind == "atomic")
-    found = atomic.contention
-    assert found.is_assumed
-    assert (found.operations, found.addresses, found.busiest_address) == (n, 256, n // 256)
+    result = atomic.contention
+    assert result.is_assumed
+    assert (result.operations, result.addresses, result.busiest_address) == (n, 256, n // 256)
     # 32 lanes drawn from 256 places: 256 (1 - (255/256)^32) of them
-    each = 256 * (1 - (255 / 256) ** 32)
-    assert found.warp_addresses == pytest.approx(n // 32 * each, rel=1e-3)
+    item = 256 * (1 - (255 / 256) ** 32)
+    assert result.warp_addresses == pytest.approx(n // 32 * item, rel=1e-3)
 
 
 def test_the_manner_of_each_access(asked):

@@ -195,7 +195,7 @@ def test_lists_optionals_and_defaults_of_python_calls():
     body = "if (b.has_value()) { k<<<1, 1>>>(); } k<<<p[1], n>>>(); return {x, x};"
     x = torch.zeros(3)
     call = followed(body, x, None, [4, 5], signature=signature)
-    assert [(each.grid, each.block) for each in call.launches] == [((5, 1, 1), (9, 1, 1))]
+    assert [(launch.grid, launch.block) for launch in call.launches] == [((5, 1, 1), (9, 1, 1))]
     assert call.result == [x, x]
 
 
@@ -281,7 +281,7 @@ def test_projects_launch_in_many_ways(body, launches):
     source = Source.of([(f"{KERNELS}{SWITCH}void f(torch::Tensor x) {{\n{body}\n}}", "f.cu", 1)])
     call = HostCall()
     call_host(source, "f", [torch.zeros(1000, 30)], call)
-    assert [(each.kernel, each.grid[0]) for each in call.launches] == launches
+    assert [(launch.kernel, launch.grid[0]) for launch in call.launches] == launches
     assert not call.unseen
 
 
@@ -310,14 +310,14 @@ def test_options_define_macros_of_host_code():
     assert call.launches[0].grid == (12, 1, 1)
 
 
-@pytest.mark.parametrize(("given", "expected"), [(None, 0), (torch.zeros(8), torch.Size([8]))])
-def test_the_address_of_an_absent_tensor_is_zero(given, expected):
+@pytest.mark.parametrize(("inputs", "expected"), [(None, 0), (torch.zeros(8), torch.Size([8]))])
+def test_the_address_of_an_absent_tensor_is_zero(inputs, expected):
     call = followed(
         "float *y = nullptr; if (z.has_value()) { y = z.value().data_ptr<float>(); }"
         "k<<<1, 32>>>(x.data_ptr<float>(), y, 3);",
         torch.zeros(4),
-        given,
+        inputs,
         signature="torch::Tensor x, std::optional<torch::Tensor> z",
     )
     address = call.launches[0].arguments[1]
-    assert address == expected if given is None else address.shape == expected
+    assert address == expected if inputs is None else address.shape == expected

@@ -18,7 +18,7 @@ def loop(*lines):
 
 
 def ptx(*lines):
-    body = "\n".join(f"\t{each}" if each[0] != "$" else each for each in lines)
+    body = "\n".join(f"\t{line}" if line[0] != "$" else line for line in lines)
     return (
         f".visible .entry other(\n)\n{{\n\t{wait(7)}\n}}\n.visible .entry k(\n)\n{{\n{body}\n}}\n"
     )

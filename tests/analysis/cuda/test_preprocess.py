@@ -23,9 +23,9 @@ DEFINITIONS = """
 
 
 def expanded(text, *flags):
-    found = preprocessed(DEFINITIONS + text, definitions_of(flags))
-    assert found.count("\n") == (DEFINITIONS + text).count("\n")
-    return " ".join(token.text for token in tokens_of(found) if token.kind != "directive")
+    result = preprocessed(DEFINITIONS + text, definitions_of(flags))
+    assert result.count("\n") == (DEFINITIONS + text).count("\n")
+    return " ".join(token.text for token in tokens_of(result) if token.kind != "directive")
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ def asked(compiled):
     """What a launch asks for."""
 
     def run(name, arguments, names, grid, block, shared_bytes=0):
-        grid, block = (tuple([*each, 1, 1][:3]) for each in (grid, block))
+        grid, block = (tuple([*item, 1, 1][:3]) for item in (grid, block))
         warps = -(-math.prod(block) // 32)
         resident = occupancy(H100, 32, shared_bytes, warps, math.prod(grid), 1)
         binary = Compiled(ptx=compiled.ptx, entry=compiled.names[name], shared_bytes=shared_bytes)
@@ -182,7 +182,7 @@ def by_hand(grid, block, accesses):
 
     `accesses` gives, for a block and a thread, (site, address, bytes) in the order of the program.
     """
-    sizes = [tuple([*each, 1, 1][:3]) for each in (grid, block)]
+    sizes = [tuple([*item, 1, 1][:3]) for item in (grid, block)]
     totals = defaultdict(lambda: [0, 0, 0])
     for at in itertools.product(*map(range, sizes[0][::-1])):
         warps = defaultdict(set)
@@ -196,23 +196,23 @@ def by_hand(grid, block, accesses):
         for (_, site, _), sectors in warps.items():
             totals[site][0] += 1
             totals[site][1] += len(sectors)
-    return {site: tuple(found) for site, found in totals.items()}
+    return {site: tuple(total) for site, total in totals.items()}
 
 
 def counted(asks):
     """The same of a asks, lines of one argument and kind together."""
     totals = defaultdict(lambda: np.zeros(3))
-    for each in asks.accesses:
-        figures = (each.requests, each.sectors, each.requested_bytes)
-        totals[f"{each.kind} {each.argument}"] += figures
-    return {site: tuple(found.tolist()) for site, found in totals.items()}
+    for access in asks.accesses:
+        figures = (access.requests, access.sectors, access.requested_bytes)
+        totals[f"{access.kind} {access.argument}"] += figures
+    return {site: tuple(total.tolist()) for site, total in totals.items()}
 
 
-def check(asks, wanted, within=0.0):
-    found = counted(asks)
-    assert found.keys() == wanted.keys()
-    for site, figures in wanted.items():
-        assert found[site] == pytest.approx(figures, rel=within), site
+def check(asks, expected, within=0.0):
+    result = counted(asks)
+    assert result.keys() == expected.keys()
+    for site, figures in expected.items():
+        assert result[site] == pytest.approx(figures, rel=within), site
 
 
 @pytest.mark.parametrize("n", [1000, 40_000])  # followed whole, and in part
@@ -263,9 +263,9 @@ def test_strides_of_the_grid(asked, n):
     asks = asked("grid_stride", (tensor(1, n), tensor(2, n), n), "x y n", (80,), (256,))
     # whole warps at multiples of 128 bytes, but for the last one
     sectors, requests = -(-n // 8), -(-n // 32)
-    for each in asks.accesses:
-        assert each.sectors == pytest.approx(sectors, rel=5e-3)
-        assert each.requests == pytest.approx(requests, rel=5e-3)
+    for access in asks.accesses:
+        assert access.sectors == pytest.approx(sectors, rel=5e-3)
+        assert access.requests == pytest.approx(requests, rel=5e-3)
     assert sum(a.requests for a in asks.accesses) == pytest.approx(2 * requests, rel=5e-3)
     assert asks.operations == {"fp32": pytest.approx(n, rel=5e-3)}
     assert asks.steps <= -(-n // (80 * 256))
@@ -300,8 +300,8 @@ def test_each_thread_along_a_row(asked):
     arguments = (tensor(1, m * n), tensor(2, m), m, n)
     asks = asked("rows", arguments, "x y m n", (16,), (64,))
     of_64 = by_hand((16,), (64,), accesses)["load x"]
-    found = counted(asks)["load x"]
-    assert found == pytest.approx([figure * n / 64 for figure in of_64], rel=5e-3)
+    result = counted(asks)["load x"]
+    assert result == pytest.approx([figure * n / 64 for figure in of_64], rel=5e-3)
     assert dram_traffic(asks.reuse, H100.l2_bytes).read == pytest.approx(4 * m * n, rel=0.05)
     load = asks.accesses[0]
     assert load.unique_bytes == pytest.approx(4 * m * n, rel=0.05)
@@ -336,9 +336,9 @@ def test_threads_that_part(asked):
 
     arguments = (tensor(1, 3 * n), tensor(2, n), n)
     asks = asked("branches", arguments, "x y n", (64,), (128,))
-    wanted = by_hand((64,), (128,), accesses)
-    wanted["load x"] = tuple(a + b for a, b in zip(wanted["load x"], wanted.pop("load x ")))
-    check(asks, wanted)
+    expected = by_hand((64,), (128,), accesses)
+    expected["load x"] = tuple(a + b for a, b in zip(expected["load x"], expected.pop("load x ")))
+    check(asks, expected)
 
 
 @pytest.mark.parametrize(("n", "width", "within"), [(5000, 48, 0.0), (1 << 16, 48, 0.02)])
@@ -386,12 +386,12 @@ def test_indices_whose_contents_are_known(asked):
 def test_constant_and_local_memory_are_said(asked):
     arguments = (tensor(1, 4096), tensor(2, 32, 4, np.arange(32, dtype=np.int32)), tensor(3, 4096))
     asks = asked("elsewhere", arguments, "x order y", (1,), (128,))
-    told = {each.partition(": ")[2] for each in asks.guesses}
-    assert told == {
+    results = {guess.partition(": ")[2] for guess in asks.guesses}
+    assert results == {
         "what is read of constant memory is not counted.",
         "an array in local memory is counted as spilled registers are.",
     }
-    sectors = {f"{each.kind} {each.argument}": each.sectors for each in asks.accesses}
+    sectors = {f"{access.kind} {access.argument}": access.sectors for access in asks.accesses}
     assert sectors == {"load x": 512, "load order": 32 * 4, "store y": 512}
 
 
@@ -402,7 +402,7 @@ def test_copies_straight_to_shared_memory(asked):
     assert (copy.kind, copy.path, copy.argument) == ("load", "async", "x")
     assert (copy.requests, copy.sectors, copy.vector_bytes) == (n // 32, n // 2, 16)
     assert asks.l2_read_bytes == 16 * n  # past L1
-    shared = {each.kind: (each.requests, each.wavefronts) for each in asks.shared}
+    shared = {access.kind: (access.requests, access.wavefronts) for access in asks.shared}
     assert shared == {"copy": (n // 32, n // 8), "load": (n // 32, n // 8)}
     assert asks.guesses == ()
 
@@ -433,9 +433,9 @@ def test_a_product_of_tiles(asked, sizes):
     assert asks.steps == rounds
     # 8 warps, each two rows of a tile; of `left` four at once, half a warp at a time
     of_line = defaultdict(int)
-    for each in asks.shared:
-        of_line[each.kind] += each.wavefronts
-        assert each.conflicts == 1.0
+    for access in asks.shared:
+        of_line[access.kind] += access.wavefronts
+        assert access.conflicts == 1.0
     assert of_line["store"] == 2 * 8 * rounds * blocks
     assert of_line["load"] == 8 * rounds * blocks * (16 + 4 * 2)
 
@@ -444,11 +444,11 @@ def test_a_product_of_tiles(asked, sizes):
 def test_bank_conflicts(asked, name, conflicts):
     n = 256
     asks = asked(name, (tensor(1, n * n), tensor(2, n * n), n), "x y n", (8, 8), (32, 8), 4224)
-    store, load = sorted(asks.shared, key=lambda each: each.kind, reverse=True)
+    store, load = sorted(asks.shared, key=lambda access: access.kind, reverse=True)
     assert (store.kind, load.kind) == ("store", "load")
     assert store.requests == load.requests == n * n // 32
     assert (store.conflicts, load.conflicts) == (1.0, conflicts)
-    assert [each.sectors for each in asks.accesses] == [n * n // 8] * 2
+    assert [access.sectors for access in asks.accesses] == [n * n // 8] * 2
     assert asks.steps == 1.0  # four loads, asked for together
     assert asks.barriers == 1.0
 
@@ -464,25 +464,25 @@ def test_sampled_blocks_tell_of_all(asked, monkeypatch):
     check(sampled, counted(whole), 0.03)
     for name in ("l2_read_bytes", "l1_wavefronts"):
         assert getattr(sampled, name) == pytest.approx(getattr(whole, name), rel=0.05), name
-    one, all_ = (dram_traffic(each.reuse, H100.l2_bytes) for each in (sampled, whole))
+    one, all_ = (dram_traffic(item.reuse, H100.l2_bytes) for item in (sampled, whole))
     assert (one.read, one.written) == pytest.approx((all_.read, all_.written), rel=0.05)
     assert sampled.operations == pytest.approx(whole.operations, rel=0.01)
 
 
 def outside(asks):
-    return {f"{each.kind} {each.argument}": each.outside_bytes for each in asks.accesses}
+    return {f"{access.kind} {access.argument}": access.outside_bytes for access in asks.accesses}
 
 
 @pytest.mark.parametrize("n", [1000, 300_000])  # followed whole, and in part
 def test_what_leaves_a_tensor_says_how_far(asked, n):
     grid = -(-n // 256)
     arguments = (tensor(1, n), tensor(2, n), n)
-    found = outside(asked("unguarded", arguments, "x y n", (grid,), (256,)))
+    result = outside(asked("unguarded", arguments, "x y n", (grid,), (256,)))
     # the last thread is 256 * grid - 1, the last element n - 1
-    assert found == {"load x": 0, "store y": 4 * (256 * grid - n)}
+    assert result == {"load x": 0, "store y": 4 * (256 * grid - n)}
     asks = asked("neighbours", arguments, "x y n", (8,), (256,))
-    assert {each.outside_bytes for each in asks.accesses if each.kind == "load"} == {4}
-    assert {each.outside_bytes for each in asks.accesses if each.kind == "store"} == {0}
+    assert {access.outside_bytes for access in asks.accesses if access.kind == "load"} == {4}
+    assert {access.outside_bytes for access in asks.accesses if access.kind == "store"} == {0}
 
 
 def test_what_stays_inside_or_is_not_known_to_leave_says_nothing(asked):
@@ -490,7 +490,7 @@ def test_what_stays_inside_or_is_not_known_to_leave_says_nothing(asked):
     plain = asked("copy", (tensor(1, n), tensor(2, n), n), "x y n", (4,), (256,))
     lengths = np.full(1, 256, np.int32)  # what is in memory may be another number by then
     arguments = (tensor(1, 200), tensor(3, 1, contents=lengths), tensor(2, 200))
-    told = asked("as_said", arguments, "x lengths y", (1,), (256,))
+    result = asked("as_said", arguments, "x lengths y", (1,), (256,))
     sized = (tensor(1, 4 * n), tensor(2, 4 * n), n)  # the last block copies 104 of 128
     copied = asked("partly_copied", sized, "x y n", (8,), (128,))
-    assert not any({**outside(plain), **outside(told), **outside(copied)}.values())
+    assert not any({**outside(plain), **outside(result), **outside(copied)}.values())

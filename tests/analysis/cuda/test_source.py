@@ -70,7 +70,7 @@ def test_host_code_is_blanked(source, blanked):
 
 
 def test_functions(source):
-    kernels = [name for name, each in source.functions.items() if each.is_kernel]
+    kernels = [name for name, function in source.functions.items() if function.is_kernel]
     assert kernels == ["scale", "plain"]
     assert {"cdiv", "twice", "run", "half_of"} < source.functions.keys()
     scale = source.functions["scale"]

@@ -152,8 +152,8 @@ def serving_kernel(counter, x, out, tiles, BLOCK: tl.constexpr):
 @triton.jit
 def bins_kernel(x, counts, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    found = tl.load(x + at, at < n, 0)
-    tl.atomic_add(counts + found, tl.full((BLOCK,), 1, tl.int32), at < n, sem="relaxed")
+    loaded = tl.load(x + at, at < n, 0)
+    tl.atomic_add(counts + loaded, tl.full((BLOCK,), 1, tl.int32), at < n, sem="relaxed")
 
 
 @triton.jit

@@ -150,8 +150,8 @@ def padded_rows_kernel(x, rows, out, n, BLOCK: tl.constexpr, D: tl.constexpr):
     row = tl.load(rows + at, at < n, other=-1)
     column = tl.arange(0, D)[None, :]
     valid = (row >= 0)[:, None]
-    found = tl.load(x + row[:, None] * D + column, valid, 0.0)
-    tl.store(out + at[:, None] * D + column, found, valid)
+    loaded = tl.load(x + row[:, None] * D + column, valid, 0.0)
+    tl.store(out + at[:, None] * D + column, loaded, valid)
 
 
 @triton.jit
@@ -367,7 +367,7 @@ def interpreted():
     """Bytes that each case's loads, stores and atomics ask for, where Triton interprets them."""
     from triton.runtime import interpreter
 
-    asked = {"load": 0, "store": 0, "atomic": 0}
+    requests = {"load": 0, "store": 0, "atomic": 0}
     builder = interpreter.interpreter_builder
 
     def counting(kind, original, mask_at):
@@ -375,7 +375,7 @@ def interpreted():
             pointers, mask = args[0], args[mask_at] if len(args) > mask_at else None
             size = max(pointers.get_element_ty().primitive_bitwidth // 8, 1)
             let = pointers.data.size if mask is None else int(mask.data.sum())
-            asked[kind] += let * size
+            requests[kind] += let * size
             return original(*args, **kwargs)
 
         return call
@@ -389,13 +389,15 @@ def interpreted():
     builder.create_masked_store = counting("store", store, 2)
 
     def add(op, pointers, value, mask, *rest):
-        asked["atomic"] += int(mask.data.sum()) * pointers.get_element_ty().primitive_bitwidth // 8
+        requests["atomic"] += (
+            int(mask.data.sum()) * pointers.get_element_ty().primitive_bitwidth // 8
+        )
         return atomic(op, pointers, value, mask, *rest)
 
     builder.create_atomic_rmw = add
-    found = {}
+    results = {}
     for name, launch in CASES.items():
-        asked.update(dict.fromkeys(asked, 0))
+        requests.update(dict.fromkeys(requests, 0))
         launch("cpu")
-        found[name] = dict(asked)
-    return found
+        results[name] = dict(requests)
+    return results

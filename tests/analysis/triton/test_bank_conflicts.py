@@ -20,8 +20,8 @@ HEAD = """
 
 
 def only(body):
-    (found,) = shared_instructions(HEAD + body)
-    return found
+    (shared_instruction,) = shared_instructions(HEAD + body)
+    return shared_instruction
 
 
 @pytest.mark.parametrize(
@@ -68,17 +68,17 @@ def test_a_tile_is_written_by_rows_and_read_by_columns():
 
 
 def test_what_all_threads_share_moves_them_alike():
-    found = only("""
+    text = only("""
         ld.param.b32 %r1, [kernel_param_0];
         mov.u32 %r2, %tid.x;
         mad.lo.s32 %r3, %r2, 36, %r1;
         sub.s32 %r4, %r3, 4096;
         st.shared.b32 [ %r4 + -8 ], %r9;
     """)
-    assert found.kind == "store"
+    assert text.kind == "store"
     # 9 words apart: each lane in a bank of its own, wherever the first is
-    assert (np.diff(found.addresses) == 36).all()
-    assert (found.addresses >= 0).all()
+    assert (np.diff(text.addresses) == 36).all()
+    assert (text.addresses >= 0).all()
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_guards_leave_threads_out():
 
 
 def test_a_warps_lane_may_speak_for_all():
-    found = shared_instructions("""
+    results = shared_instructions("""
 .reqntid 64
         mov.u32 %r1, %tid.x;
         shr.u32 %r2, %r1, 5;
@@ -121,12 +121,12 @@ def test_a_warps_lane_may_speak_for_all():
         lop3.b32 %r6, %r4, %r5, %r5, 0xfc;
         ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r7, %r8}, [%r6];
     """)
-    (matrices,) = found
+    (matrices,) = results
     assert (matrices.kind, matrices.width_bytes) == ("load", 16)
-    wanted = [
+    expected = [
         (lane // 4 % 8 | warp * 512) if lane < 16 else -1 for warp in (0, 1) for lane in LANES
     ]
-    assert matrices.addresses.tolist() == wanted
+    assert matrices.addresses.tolist() == expected
 
 
 def test_matrices_take_a_wavefront_of_eight_rows_each():
@@ -151,10 +151,14 @@ def test_neighbouring_loads_are_one():
         ld.shared.b32 %r7, [%r2+4];
         ld.shared.b32 %r8, [%r2+8];
     """
-    widths = sorted(each.width_bytes for each in shared_instructions(HEAD + body))
+    widths = sorted(
+        shared_instruction.width_bytes for shared_instruction in shared_instructions(HEAD + body)
+    )
     assert widths == [4, 4, 16]  # 4 and 8 are no aligned pair
     parted = body.replace("ld.shared.v2", "bar.sync 0;\nld.shared.v2")
-    widths = sorted(each.width_bytes for each in shared_instructions(HEAD + parted))
+    widths = sorted(
+        shared_instruction.width_bytes for shared_instruction in shared_instructions(HEAD + parted)
+    )
     assert widths == [4, 4, 8, 8]
 
 
@@ -202,20 +206,22 @@ $L__BB0_1:
 def test_code_runs_as_often_as_the_ir_of_its_line():
     function = parse_module(IR)
     (entry,) = function.blocks
-    (body,) = next(each.blocks for each in entry.operations if each.name == "scf.for")
+    (body,) = next(
+        operation.blocks for operation in entry.operations if operation.name == "scf.for"
+    )
     assert [depth for _, depth in barriers_of(LOOP)] == [0, 1, 0]
-    found = shared_traffic(LOOP, function, {entry: 10.0, body: 70.0}, 10)
-    store, load = found.accesses
+    result = shared_traffic(LOOP, function, {entry: 10.0, body: 70.0}, 10)
+    store, load = result.accesses
     assert (store.kind, store.line, store.requests) == ("store", "k.py:3", 10)
     # 8 bytes apart: lanes 0 and 16 meet
     assert (load.line, load.requests, load.wavefronts, load.least_wavefronts) == (
         "k.py:5", 70, 140, 70,
     )  # fmt: skip
     assert load.conflicts == 2.0
-    assert found.barriers == 10 + 70 + 10  # the last one's line has no IR outside of the loop
+    assert result.barriers == 10 + 70 + 10  # the last one's line has no IR outside of the loop
     # shl, st, bar, bar, ret; bar, ld, bra
-    assert found.instructions == 10 * 5 + 70 * 3
-    assert found.guesses == ()
+    assert result.instructions == 10 * 5 + 70 * 3
+    assert result.guesses == ()
 
 
 def test_what_tensor_cores_read():
@@ -232,8 +238,8 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32} {
 """  # noqa: E501
     function = parse_module(text)
     # 2 x 2 x 2 instructions of 64 x 64 x 16: each 64 x 16 of A and 16 x 64 of B, 2 bytes an element
-    wanted = 8 * (64 * 16 + 16 * 64) * 2
-    assert tensor_shared_bytes(function, {function.blocks[0]: 3.0}) == 3 * wanted
+    expected = 8 * (64 * 16 + 16 * 64) * 2
+    assert tensor_shared_bytes(function, {function.blocks[0]: 3.0}) == 3 * expected
     of_registers = text.replace(
         "!ttg.memdesc<128x32xbf16, #shared, #smem>",
         "tensor<128x32xbf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>>",

@@ -50,9 +50,9 @@ def asked(demand, kind):
 @pytest.mark.parametrize("name", decided.CASES)
 def test_bytes_asked_for_are_those_that_the_interpreter_sees(name, launched, counted):
     demand = launched(decided.CASES[name]).demand
-    for kind, wanted in counted[name].items():
+    for kind, expected in counted[name].items():
         # programs that were not followed lane by lane are scaled: within 2 %
-        assert asked(demand, kind) == pytest.approx(wanted, rel=0.02), kind
+        assert asked(demand, kind) == pytest.approx(expected, rel=0.02), kind
 
 
 def test_where_a_guard_is_not_known_the_work_is_done(launched):
@@ -78,8 +78,8 @@ def test_loops_of_unknown_lengths_share_the_tensor_that_they_walk_along(launched
     demand = launched(case).demand
     values = [a for a in demand.accesses if (a.kind, a.argument) == ("load", "values")]
     assert sum(a.requested_bytes for a in values) == 1024 * 4  # once all of it, by all rows
-    told = "8 loops whose lengths depend on data are assumed to share their tensors"
-    assert any(told in guess for guess in demand.guesses)
+    text = "8 loops whose lengths depend on data are assumed to share their tensors"
+    assert any(text in guess for guess in demand.guesses)
 
 
 def test_a_loop_of_unknown_length_runs_to_the_end_of_the_axis_that_it_walks_along(launched):
@@ -98,16 +98,16 @@ def test_tiles_counted_by_unknown_offsets_are_tiles(launched):
 
 def test_where_atomics_meet(launched):
     (atomic,) = (a for a in launched(decided.bins).demand.accesses if a.kind == "atomic")
-    found = atomic.contention
+    result = atomic.contention
     # of 0 to 3,999 the 2,000 even numbers go to bin 3; so do, of the odd ones, those that are 3
     # modulo 16: 250. Each odd number's bin gets 250.
-    assert (found.operations, found.addresses) == (4000, 8)
-    assert (found.busiest_address, found.busiest_sector) == (2250, 2250 + 3 * 250)
+    assert (result.operations, result.addresses) == (4000, 8)
+    assert (result.busiest_address, result.busiest_sector) == (2250, 2250 + 3 * 250)
     # a warp holds 32 numbers in a row: half of them in one bin, the others over all eight
-    assert found.warp_addresses == 125 * 8
+    assert result.warp_addresses == 125 * 8
     assert (atomic.operation, atomic.semantics, atomic.scope) == ("add", "relaxed", "gpu")
     assert not atomic.is_returned
-    assert not found.is_assumed
+    assert not result.is_assumed
 
 
 def test_a_counter_that_all_programs_share(launched):

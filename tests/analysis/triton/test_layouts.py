@@ -24,38 +24,38 @@ def elements(layout, shape, distinct=False):
 
 
 def test_a_blocked_layout_walks_registers_then_lanes_then_warps():
-    found = elements(blocked((2,), (32,), (4,), (0,)), (512,))
+    results = elements(blocked((2,), (32,), (4,), (0,)), (512,))
     warp, register, lane = np.indices((4, 4, 32))
     # a tile of 4 x 32 x 2 = 256 elements, which the registers repeat
-    wanted = (register // 2) * 256 + warp * 64 + lane * 2 + register % 2
-    assert (found == wanted).all()
+    expected = (register // 2) * 256 + warp * 64 + lane * 2 + register % 2
+    assert (results == expected).all()
 
 
 def test_two_dimensions_and_their_order():
-    found = elements(blocked((1, 4), (8, 4), (2, 1), (1, 0)), (16, 32))
+    results = elements(blocked((1, 4), (8, 4), (2, 1), (1, 0)), (16, 32))
     warp, register, lane = np.indices((2, 8, 32))
     row = warp * 8 + lane // 4
     column = (register // 4) * 16 + (lane % 4) * 4 + register % 4
-    assert (found == row * 32 + column).all()
+    assert (results == row * 32 + column).all()
 
 
 def test_small_tensors_are_held_several_times():
     layout = blocked((4,), (32,), (4,), (0,))
-    found = elements(layout, (64,))
-    assert found.shape == (4, 4, 32)
-    assert (found[:, :, :16] == found[:1, :, 16:]).all()
+    results = elements(layout, (64,))
+    assert results.shape == (4, 4, 32)
+    assert (results[:, :, :16] == results[:1, :, 16:]).all()
     mine = elements(layout, (64,), distinct=True)
     assert sorted(mine[mine >= 0].tolist()) == list(range(64))
 
 
 @pytest.mark.parametrize(("version", "shape"), [(2, (16, 8)), (3, (16, 32, 16))])
 def test_accumulators_of_matrix_instructions(version, shape):
-    found = elements(mma(version, (4, 1), shape), (64, 32))
+    results = elements(mma(version, (4, 1), shape), (64, 32))
     # PTX ISA, fragment of a 16 x 8 tile: row = lane / 4 (+ 8), column = lane % 4 * 2 (+ 1)
     for lane, register, row, column in ((0, 0, 0, 0), (5, 0, 1, 2), (5, 1, 1, 3), (5, 2, 9, 2)):
-        assert found[0, register, lane] == row * 32 + column
-        assert found[2, register, lane] == (32 + row) * 32 + column
-    assert sorted(found.reshape(-1).tolist()) == list(range(64 * 32))
+        assert results[0, register, lane] == row * 32 + column
+        assert results[2, register, lane] == (32 + row) * 32 + column
+    assert sorted(results.reshape(-1).tolist()) == list(range(64 * 32))
 
 
 def test_a_slice_drops_a_dimension():
@@ -75,9 +75,9 @@ def test_a_linear_layout_is_its_bases():
         ("lane", ((1, 0), (2, 0), (4, 0), (8, 0), (16, 0))),
         ("warp", ((0, 1),)),
     )
-    found = elements(Layout("linear", bases=bases), (32, 4))
+    results = elements(Layout("linear", bases=bases), (32, 4))
     warp, register, lane = np.indices((2, 2, 32))
-    assert (found == lane * 4 + register * 2 + warp).all()
+    assert (results == lane * 4 + register * 2 + warp).all()
 
 
 def test_an_unknown_layout_is_an_error():
@@ -131,4 +131,4 @@ def test_operands_are_as_triton_has_them(side, version, warps, width, shape):
         TensorType(shape, "f16", operand(side, width, mma(version, warps, instruction)))
     )
     for own, other in ((ours.registers, "reg"), (ours.lanes, "lane"), (ours.warps, "warp")):
-        assert [list(each) for each in own] == getattr(theirs, f"{other}_bases")
+        assert [list(item) for item in own] == getattr(theirs, f"{other}_bases")

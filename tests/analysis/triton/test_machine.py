@@ -31,7 +31,7 @@ MOVES = 1.1
 
 def mix(*lines):
     return estimated_mix(
-        parse_module(MODULE.format(body="\n".join(f"    {each}" for each in lines)))
+        parse_module(MODULE.format(body="\n".join(f"    {line}" for line in lines)))
     )
 
 
@@ -50,16 +50,16 @@ def looped(*body, low="%n"):
 
 
 def test_a_thread_loads_and_adds_its_elements():
-    found = mix(*START, f"%b = arith.addf %a, %a : {TENSOR}", f"tt.store %p, %b : {POINTERS}")
+    result = mix(*START, f"%b = arith.addf %a, %a : {TENSOR}", f"tt.store %p, %b : {POINTERS}")
     # 1024 floats on 128 threads: 8 each, in 2 accesses of 16 bytes
-    assert {kind: found.of(kind) for kind in ("fp32", "global_load", "global_store")} == {
+    assert {kind: result.of(kind) for kind in ("fp32", "global_load", "global_store")} == {
         "fp32": 8,
         "global_load": 2,
         "global_store": 2,
     }
-    assert {each.width_bytes for each in found.counts if each.kind == "global_load"} == {16}
+    assert {count.width_bytes for count in result.counts if count.kind == "global_load"} == {16}
     # the sum waits for the loads: nearly one trip of 600 cycles
-    (pace,) = found.paces
+    (pace,) = result.paces
     assert pace.trips == pytest.approx(1.0, abs=0.05)
 
 
@@ -79,27 +79,27 @@ def test_a_load_of_what_another_loads_waits_again():
         f"%b = tt.load %q : {POINTERS}",
         f"%c = arith.addf %b, %b : {TENSOR}",
     )
-    found = mix(*START, *dependent)
-    (pace,) = found.paces
+    result = mix(*START, *dependent)
+    (pace,) = result.paces
     assert pace.trips == pytest.approx(2.0, abs=0.1)
-    assert found.of("global_load") == 2 + 8  # those that data place are loaded one by one
+    assert result.of("global_load") == 2 + 8  # those that data place are loaded one by one
 
 
 def test_a_loop_of_constant_length_becomes_straight_code():
     body = (f"%b = arith.addf %a, %a : {TENSOR}", f"tt.store %p, %b : {POINTERS}")
-    found = mix(*looped(*body, low="%z"))
-    assert (found.loops, found.of("fp32"), found.of("global_store")) == (0, 8 * 8, 8 * 2)
-    assert {each.depth for each in found.counts} == {0}
+    result = mix(*looped(*body, low="%z"))
+    assert (result.loops, result.of("fp32"), result.of("global_store")) == (0, 8 * 8, 8 * 2)
+    assert {count.depth for count in result.counts} == {0}
 
 
 def test_a_short_loop_is_unrolled_by_four_and_a_long_one_is_not():
     short = mix(*looped(f"%b = tt.load %p : {POINTERS}", f"%c = arith.addf %b, %a : {TENSOR}"))
     assert short.loops == 1
-    loads = [(each.depth, each.count) for each in short.counts if each.kind == "global_load"]
+    loads = [(item.depth, item.count) for item in short.counts if item.kind == "global_load"]
     assert loads == [(0, 2), (1, 4 * 2)]
     sums = [f"%c{i} = arith.addf %a, %a : {TENSOR}" for i in range(20)]
     long = mix(*looped(f"%b = tt.load %p : {POINTERS}", *sums))
-    assert [each.count for each in long.counts if each.kind == "fp32"] == [20 * 8]
+    assert [item.count for item in long.counts if item.kind == "fp32"] == [20 * 8]
 
 
 def test_a_product_that_is_added_is_one_instruction():
@@ -109,7 +109,7 @@ def test_a_product_that_is_added_is_one_instruction():
 
 
 def test_lanes_that_share_a_row_exchange_it_in_five_steps_and_warps_in_two():
-    found = mix(
+    result = mix(
         *START,
         '%m = "tt.reduce"(%a) <{axis = 0 : i32}> ({',
         "^bb0(%l: f32, %r: f32):",
@@ -118,16 +118,16 @@ def test_lanes_that_share_a_row_exchange_it_in_five_steps_and_warps_in_two():
         f"}}) : ({TENSOR}) -> f32",
     )
     # 7 sums in a thread, one after each shuffle: 32 lanes, 4 warps
-    assert (found.of("warp"), found.of("fp32"), found.of("barrier")) == (7, 7 + 7, 2)
+    assert (result.of("warp"), result.of("fp32"), result.of("barrier")) == (7, 7 + 7, 2)
 
 
 def test_spilled_words_are_stored_and_loaded():
     function = parse_module(MODULE.format(body="\n".join(START)))
-    found = estimated_mix(function, spills=9)
-    assert (found.of("local_load"), found.of("local_store")) == (9, 9)
+    mix = estimated_mix(function, spills=9)
+    assert (mix.of("local_load"), mix.of("local_store")) == (9, 9)
 
 
 def test_every_ten_instructions_need_a_move():
-    found = mix(*START)
-    others = sum(each.count for each in found.counts if each.kind != "move")
-    assert found.total == pytest.approx((others + 6) * MOVES, abs=1)
+    result = mix(*START)
+    others = sum(item.count for item in result.counts if item.kind != "move")
+    assert result.total == pytest.approx((others + 6) * MOVES, abs=1)

@@ -92,7 +92,7 @@ def described(x, *, BLOCK=64, num_warps=4):
     tiles = x[: N - N % 256].view(-1, 4)
     out = torch.empty_like(tiles)
     tile_kernel[(triton.cdiv(len(tiles), BLOCK),)](
-        *(TensorDescriptor.from_tensor(each, [BLOCK, 4]) for each in (tiles, out)),
+        *(TensorDescriptor.from_tensor(item, [BLOCK, 4]) for item in (tiles, out)),
         BLOCK,
         num_warps=num_warps,
     )
@@ -217,14 +217,14 @@ NOT_FOLLOWED = [
 def test_what_cannot_be_followed_is_run_each_time(in_child, launcher, why):
     def captures():
         kept = Recipes(maker(launcher))
-        found = [kept.capture({"BLOCK": block}).launches for block in (64, 128, 256)]
-        constants = [each[0].launch.constants["BLOCK"] for each in found]
+        results = [kept.capture({"BLOCK": block}).launches for block in (64, 128, 256)]
+        constants = [item[0].launch.constants["BLOCK"] for item in results]
         return constants, [type(c) for c in constants], kept.why, kept.recipes
 
-    constants, kinds, told, recorded = in_child(captures)
+    constants, kinds, result, recorded = in_child(captures)
     assert kinds == [int] * 3
     assert constants == ([64, 64, 128] if launcher is kept_in_a_list else [64, 128, 256])
-    assert why in told
+    assert why in result
     assert recorded == 0
 
 

@@ -94,13 +94,13 @@ def test_what_does_not_fit_is_spilled():
 
 def test_conversions_go_through_shared_memory():
     converted = module(*START, f"%b = ttg.convert_layout %a : {TENSOR} -> {WIDE}")
-    found = estimated_shared_traffic(converted, {}, programs=10)
+    shared_traffic = estimated_shared_traffic(converted, {}, programs=10)
     # 4 KiB in 128-byte wavefronts, out and back
-    assert [(each.kind, each.wavefronts) for each in found.accesses] == [
+    assert [(access.kind, access.wavefronts) for access in shared_traffic.accesses] == [
         ("store", 10 * 32),
         ("load", 10 * 32),
     ]
-    assert found.barriers == 10
+    assert shared_traffic.barriers == 10
 
 
 def test_warps_exchange_what_they_reduce_together():
@@ -112,19 +112,22 @@ def test_warps_exchange_what_they_reduce_together():
         "  tt.reduce.return %s : f32",
         f"}}) : ({TENSOR}) -> f32",
     )
-    found = estimated_shared_traffic(reduced, {}, programs=1)
+    shared_traffic = estimated_shared_traffic(reduced, {}, programs=1)
     # each of 4 warps stores its part and loads the sum; one loads the parts and stores their sum
-    assert [(each.kind, each.wavefronts) for each in found.accesses] == [("store", 5), ("load", 5)]
-    assert found.barriers == 2
+    assert [(access.kind, access.wavefronts) for access in shared_traffic.accesses] == [
+        ("store", 5),
+        ("load", 5),
+    ]
+    assert shared_traffic.barriers == 2
 
 
 def test_conversions_within_a_warp_need_no_shared_memory():
     lanes = MODULE.replace("warpsPerCTA = [4]", "warpsPerCTA = [1]")
     body = "\n".join([*START, f"%b = ttg.convert_layout %a : {TENSOR} -> {WIDE}"])
-    found = estimated_shared_traffic(
+    shared_traffic = estimated_shared_traffic(
         parse_module(lanes.format(body=body, warps=1)), {}, programs=10
     )
-    assert (found.accesses, found.barriers) == ((), 0)
+    assert (shared_traffic.accesses, shared_traffic.barriers) == ((), 0)
 
 
 @pytest.fixture
@@ -141,9 +144,9 @@ def depths(in_child):
             ]
 
         analyses = in_child(child, device=device)
-        assert [each.status for each in analyses] == [AnalysisStatus.COMPLETE] * 2
-        assert [each.own[0].facts.notes for each in analyses] == [()] * 2
-        return [each.own[0] for each in analyses]
+        assert [analysis.status for analysis in analyses] == [AnalysisStatus.COMPLETE] * 2
+        assert [analysis.own[0].facts.notes for analysis in analyses] == [()] * 2
+        return [analysis.own[0] for analysis in analyses]
 
     return run
 
@@ -177,7 +180,7 @@ def test_what_the_ir_decides_is_as_compiled(name, device, depths):
 @pytest.mark.parametrize("name", CASES)
 def test_estimates_are_close_to_the_compile(name, depths):
     lowered, compiled = depths(getattr(followed, name))
-    widths = [[a.vector_bytes for a in each.demand.accesses] for each in (lowered, compiled)]
+    widths = [[a.vector_bytes for a in item.demand.accesses] for item in (lowered, compiled)]
     assert widths[0] == widths[1]
     assert lowered.facts.registers == pytest.approx(compiled.facts.registers, rel=1.0)
     assert lowered.model.time_ms == pytest.approx(compiled.model.time_ms, rel=0.5)
@@ -190,11 +193,11 @@ def test_a_kernel_that_cannot_load_says_why_at_both_depths(in_child):
             followed.product("cuda", 512, 512, 512, tiles=(256, 256, 128))
 
         candidates = [(lambda: Workload((), {}, None, run), {})]
-        found = [
+        errors = [
             analyse_all(candidates, devices.find("h100"), depth=depth)[0].kernels[0].error
             for depth in (Depth.LOWERED, Depth.COMPILED)
         ]
-        return found
+        return errors
 
     lowered, compiled = in_child(child)
     assert lowered == compiled

@@ -50,9 +50,9 @@ def asked(demand, kind):
 @pytest.mark.parametrize("name", followed.CASES)
 def test_bytes_asked_for_are_those_that_the_interpreter_sees(name, launched, counted):
     demand = launched(followed.CASES[name]).demand
-    for kind, wanted in counted[name].items():
+    for kind, expected in counted[name].items():
         # programs that were not followed lane by lane are scaled: within 2 %
-        assert asked(demand, kind) == pytest.approx(wanted, rel=0.02), kind
+        assert asked(demand, kind) == pytest.approx(expected, rel=0.02), kind
     assert not any(access.outside_bytes for access in demand.accesses)
 
 
@@ -61,16 +61,16 @@ def test_bytes_asked_for_are_those_that_the_interpreter_sees(name, launched, cou
 @pytest.mark.parametrize("name", followed.CASES)
 def test_waves_of_64_threads_ask_for_the_same_bytes(name, device, launched, counted):
     demand = launched(followed.CASES[name], device).demand
-    for kind, wanted in counted[name].items():
-        assert asked(demand, kind) == pytest.approx(wanted, rel=0.02), kind
+    for kind, expected in counted[name].items():
+        assert asked(demand, kind) == pytest.approx(expected, rel=0.02), kind
 
 
 def test_a_coalesced_copy_by_waves(launched):
     kernel = launched(followed.copy, "mi300x", n=8192)
-    for each in (access(kernel), access(kernel, "store", "out")):
+    for item in (access(kernel), access(kernel, "store", "out")):
         # 4 floats a lane, of 64: 1 KiB a request, in 32 sectors of 8 lines
-        assert (each.vector_bytes, each.requests, each.sectors) == (16, 32, 1024)
-        assert (each.unique_bytes, each.efficiency) == (32768, 1.0)
+        assert (item.vector_bytes, item.requests, item.sectors) == (16, 32, 1024)
+        assert (item.unique_bytes, item.efficiency) == (32768, 1.0)
     assert kernel.demand.l1_wavefronts == 2 * 32 * 8
     assert kernel.facts.scalar_registers > 0
     assert (kernel.facts.accumulation_registers, kernel.facts.scratch_bytes) == (0, 0)
@@ -78,17 +78,19 @@ def test_a_coalesced_copy_by_waves(launched):
 
 
 def access(kernel, kind="load", argument="x"):
-    found = [a for a in kernel.demand.accesses if (a.kind, a.argument) == (kind, argument)]
-    assert len(found) == 1, kernel.demand.accesses
-    return found[0]
+    selected_accesses = [
+        a for a in kernel.demand.accesses if (a.kind, a.argument) == (kind, argument)
+    ]
+    assert len(selected_accesses) == 1, kernel.demand.accesses
+    return selected_accesses[0]
 
 
 def test_a_coalesced_copy(launched):
     kernel = launched(followed.copy, n=8192)
-    for each in (access(kernel), access(kernel, "store", "out")):
+    for item in (access(kernel), access(kernel, "store", "out")):
         # 4 floats a lane: 512 bytes a request, in 16 sectors of 4 lines
-        assert (each.vector_bytes, each.requests, each.sectors) == (16, 64, 1024)
-        assert (each.unique_bytes, each.efficiency) == (32768, 1.0)
+        assert (item.vector_bytes, item.requests, item.sectors) == (16, 64, 1024)
+        assert (item.unique_bytes, item.efficiency) == (32768, 1.0)
     assert kernel.demand.l1_wavefronts == 2 * 64 * 4
     assert kernel.demand.l2_read_bytes == kernel.demand.dram_read_bytes == 32768
     assert kernel.demand.dram_write_bytes == 32768
@@ -158,8 +160,8 @@ def test_a_product_reads_its_inputs_once_a_tile(launched):
     demand = kernel.demand
     assert demand.operations["tensor.fp16"] == 2 * 512 * 256 * 320
     by_argument = {}
-    for each in demand.accesses:
-        by_argument[each.argument] = by_argument.get(each.argument, 0) + each.requested_bytes
+    for access in demand.accesses:
+        by_argument[access.argument] = by_argument.get(access.argument, 0) + access.requested_bytes
     assert by_argument == {
         "a": 512 * 320 * 2 * 4,  # 4 columns of tiles
         "b": 320 * 256 * 2 * 4,  # 4 rows

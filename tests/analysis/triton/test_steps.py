@@ -29,7 +29,7 @@ POINTERS = "tensor<32x64x!tt.ptr<f16>, #blocked>"
 
 def function(*lines):
     return parse_module(
-        HEAD + "\n".join(f"    {each}" for each in lines) + "\n    tt.return\n  }\n}\n"
+        HEAD + "\n".join(f"    {line}" for line in lines) + "\n    tt.return\n  }\n}\n"
     )
 
 
@@ -37,10 +37,10 @@ def counts(*lines):
     """Of each kind, of the last line's operation."""
     parsed = function(*lines)
     steps = Steps(parsed)
-    found = {}
+    results = {}
     for step in steps.of(parsed.blocks[0].operations[-2]):
-        found[step.kind] = found.get(step.kind, 0) + step.count
-    return found
+        results[step.kind] = results.get(step.kind, 0) + step.count
+    return results
 
 
 def tile(stride):
@@ -72,8 +72,8 @@ def test_integers_that_differ_by_constants_take_one_register():
 @pytest.mark.parametrize(("stride", "run"), [("%m", 8), ("%n", 1)])
 def test_a_row_is_loaded_at_once_if_each_begins_aligned(stride, run):
     parsed = function(*tile(stride), f"%v = tt.load %p : {POINTERS}")
-    (found,) = access_runs(parsed).values()
-    assert found == run
+    (access_run,) = access_runs(parsed).values()
+    assert access_run == run
     loads = counts(*tile(stride), f"%v = tt.load %p : {POINTERS}")["global_load"]
     assert loads == 16 / min(run, 4)  # 16 halves of a thread; 4 in a row
 

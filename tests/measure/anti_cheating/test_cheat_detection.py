@@ -32,13 +32,16 @@ def in_fork(*sources: str):
     process.start()
     try:
         assert mine.poll(LIMIT_S)
-        error, found = mine.recv()
+        error, results = mine.recv()
     finally:
         process.kill()
         process.join()
     assert error is None, error
-    print(*found, sep="\n")
-    return [([(f.trick, f.is_proof) for f in each], [f.evidence for f in each]) for each in found]
+    print(*results, sep="\n")
+    return [
+        ([(f.trick, f.is_proof) for f in result], [f.evidence for f in result])
+        for result in results
+    ]
 
 
 def run(pipe, sources):
@@ -48,9 +51,9 @@ def run(pipe, sources):
         for source in sources:
             names = {"torch": torch}
             exec(compile(source, "candidate.py", "exec"), names)
-            found = findings(names.get("returned"), names.get("inputs", ()))
-            added.append([each for each in found if each not in seen])
-            seen |= set(found)
+            results = findings(names.get("returned"), names.get("inputs", ()))
+            added.append([result for result in results if result not in seen])
+            seen |= set(results)
         pipe.send((None, added))
     except BaseException:
         pipe.send((traceback.format_exc(), ()))
@@ -119,8 +122,8 @@ REPLACED = (
 
 
 def test_replaced_functions():
-    found = in_fork(*(source for source, _ in REPLACED))
-    for (source, name), (tricks, evidence) in zip(REPLACED, found, strict=True):
+    result = in_fork(*(source for source, _ in REPLACED))
+    for (source, name), (tricks, evidence) in zip(REPLACED, result, strict=True):
         assert set(tricks) == {("patched function", True)}, source
         assert any(name in text for text in evidence), source
 
@@ -144,8 +147,8 @@ FLAGS = (
 
 @pytest.mark.slow
 def test_flags_are_reported_but_no_proof():
-    found = in_fork(*(source for source, _ in FLAGS))
-    for (source, name), (tricks, evidence) in zip(FLAGS, found, strict=True):
+    result = in_fork(*(source for source, _ in FLAGS))
+    for (source, name), (tricks, evidence) in zip(FLAGS, result, strict=True):
         assert set(tricks) == {("global flag", False)}, source
         assert any(name in text for text in evidence), source
 
@@ -251,8 +254,8 @@ def test_ops_in_the_dispatcher():
 
 
 def look(returned, inputs=(), shares_memory=False):
-    found = Outputs().findings(returned, inputs, shares_memory)
-    return [(finding.trick, finding.is_proof) for finding in found]
+    results = Outputs().findings(returned, inputs, shares_memory)
+    return [(finding.trick, finding.is_proof) for finding in results]
 
 
 class Own(torch.Tensor):
@@ -372,8 +375,8 @@ def test_a_busy_stream():
 )
 def test_a_window_that_keeps_data_in_l2(streams, offset, kind, expected):
     streams |= {"stream": 103, "base": X.data_ptr() + offset, "property": kind}
-    found = list(probes.stream_findings([X]))
-    assert [(f.trick, f.is_proof) for f in found] == [("L2 persistence", p) for p in expected]
+    results = list(probes.stream_findings([X]))
+    assert [(f.trick, f.is_proof) for f in results] == [("L2 persistence", p) for p in expected]
 
 
 def test_no_streams_without_cuda():

@@ -30,9 +30,9 @@ GEMM = "nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NNT"
     ],
 )
 def test_kernels(kernels, is_library):
-    found = by_kernels(dict.fromkeys(kernels, 1.0))
-    assert (found is not None) is is_library
-    assert found is None or (found.is_proof and kernels[0][:40] in found.evidence)
+    results = by_kernels(dict.fromkeys(kernels, 1.0))
+    assert (results is not None) is is_library
+    assert results is None or (results.is_proof and kernels[0][:40] in results.evidence)
 
 
 @pytest.mark.parametrize(
@@ -45,9 +45,9 @@ def test_kernels(kernels, is_library):
     ],
 )
 def test_a_kernel_of_its_own_must_take_part_in_the_work(kernels_ms, is_library):
-    found = by_kernels(kernels_ms)
-    assert (found is not None) is is_library
-    assert found is None or "its own kernels took" in found.evidence
+    results = by_kernels(kernels_ms)
+    assert (results is not None) is is_library
+    assert results is None or "its own kernels took" in results.evidence
 
 
 a, image = torch.randn(8, 8), torch.randn(1, 3, 8, 8)
@@ -90,10 +90,10 @@ HONEST = {
 def test_operators_that_do_the_work(name):
     with Operators() as operators:
         DELEGATING[name]()
-    found = by_operators(operators.names)
-    assert found is not None, operators.names
-    assert found.is_proof
-    assert "aten." in found.evidence
+    results = by_operators(operators.names)
+    assert results is not None, operators.names
+    assert results.is_proof
+    assert "aten." in results.evidence
 
 
 @pytest.mark.parametrize("name", HONEST)

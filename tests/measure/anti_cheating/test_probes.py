@@ -16,12 +16,12 @@ from solkit.measure.anti_cheating import probes
 @pytest.fixture
 def anew():
     """What was found out before is forgotten, before and after."""
-    known = probes._library_roots, probes.is_library, probes.is_standard
-    for each in known:
-        each.cache_clear()
+    known_values = probes._library_roots, probes.is_library, probes.is_standard
+    for known_value in known_values:
+        known_value.cache_clear()
     yield
-    for each in known:
-        each.cache_clear()
+    for known_value in known_values:
+        known_value.cache_clear()
 
 
 def test_what_is_installed_is_a_library_and_a_candidate_is_none(tmp_path):

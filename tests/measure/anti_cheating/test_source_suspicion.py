@@ -8,9 +8,9 @@ from solkit.measure.anti_cheating.source_suspicion import suspicions
 
 
 def look(source):
-    found = suspicions(dedent(source), "mine.py")
-    print(*found, sep="\n")
-    return {(finding.trick, finding.is_proof) for finding in found}
+    results = suspicions(dedent(source), "mine.py")
+    print(*results, sep="\n")
+    return {(finding.trick, finding.is_proof) for finding in results}
 
 
 @pytest.mark.parametrize(
@@ -125,8 +125,8 @@ def test_nothing_is_found(source):
 
 def test_findings_name_the_line_in_their_order():
     source = "import os\nimport time\n\nos.fork()\ntime.time = None\n"
-    found = suspicions(source, "mine.py")
-    assert [f.evidence for f in found] == [
+    results = suspicions(source, "mine.py")
+    assert [f.evidence for f in results] == [
         "mine.py:4 calls os.fork",
         "mine.py:5 replaces time.time",
     ]

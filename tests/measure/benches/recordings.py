@@ -11,9 +11,9 @@ from solkit.datasets.identifiers import problem_id
 BEGUN = datetime(2026, 11, 1, tzinfo=timezone.utc)
 
 
-def outcome(number, **told):
+def outcome(number, **fields):
     """One that costs a core 2 s and the GPU 0.5 s, of a kernel ``softmax/rows`` at M=64."""
-    shape = told.pop("shape", {"M": 64, "N": 32})
+    shape = fields.pop("shape", {"M": 64, "N": 32})
     values = {
         "kernel_id": "k" * 16,
         "family": "softmax",
@@ -38,13 +38,13 @@ def outcome(number, **told):
         "entry_point": "kernel",
         "shape": shape,
     }
-    return Outcome(**{**values, **told})
+    return Outcome(**{**values, **fields})
 
 
-def failed(number, verdict, **told):
+def failed(number, verdict, **fields):
     """A failure."""
     never = {"time_ms": None, "low_ms": None, "high_ms": None, "samples_ms": (), "message": "no"}
-    return replace(outcome(number), verdict=verdict, **never, **told)
+    return replace(outcome(number), verdict=verdict, **never, **fields)
 
 
 def recording():

@@ -51,8 +51,8 @@ def second(connection, path, draft):
     if path == "hangs":
         time.sleep(600)
     if path == "loses the GPU":
-        told = replace(draft, verdict=Verdict.CRASHED, message="an illegal memory access")
-        connection.send(Lost(told))
+        changed_draft = replace(draft, verdict=Verdict.CRASHED, message="an illegal memory access")
+        connection.send(Lost(changed_draft))
         os._exit(1)
 
 

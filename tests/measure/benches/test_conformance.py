@@ -124,18 +124,18 @@ def bench(request, opened):
 
 
 def test_each_configuration_comes_once_with_its_outcome(bench):
-    wanted = [*map(bench.asked, RIGHT[:11]), bench.asked(WRONG)]
-    bench.submit(wanted)
+    expected = [*map(bench.asked, RIGHT[:11]), bench.asked(WRONG)]
+    bench.submit(expected)
     assert bench.pending == 12
-    found = list(bench.outcomes())
+    results = list(bench.outcomes())
     assert bench.pending == 0
-    assert {id(asked) for asked, _ in found} == set(map(id, wanted))
-    for asked, got in found:
-        assert (got.params, got.shape, got.device) == (asked.params, SHAPE, "h100-sxm")
-        if asked.params == WRONG:
+    assert {id(requests) for requests, _ in results} == set(map(id, expected))
+    for request, got in results:
+        assert (got.params, got.shape, got.device) == (request.params, SHAPE, "h100-sxm")
+        if request.params == WRONG:
             assert (got.verdict, got.time_ms) == (Verdict.WRONG, None)
         else:
-            assert (got.verdict, got.time_ms) == (Verdict.CORRECT, time_of(asked.params))
+            assert (got.verdict, got.time_ms) == (Verdict.CORRECT, time_of(request.params))
 
 
 def test_an_outcome_says_for_how_long_the_gpu_was_held_for_it(opened):
@@ -143,18 +143,18 @@ def test_an_outcome_says_for_how_long_the_gpu_was_held_for_it(opened):
         bench = opened(name)
         bench.submit([opened.asked(params) for params in (*RIGHT[:3], WRONG)])
         held = [got.gpu_s for _, got in bench.outcomes()]
-        assert all(each > 0.0 for each in held)
+        assert all(item > 0.0 for item in held)
         assert sum(held) <= bench.clock.gpu_s() + 1e-6
 
 
 def test_more_may_be_submitted_meanwhile_and_leaving_loses_nothing(bench):
     bench.submit([bench.asked(RIGHT[0])])
-    left, seen = RIGHT[1:4], []
+    remaining_right, seen = RIGHT[1:4], []
     while bench.pending:
-        for asked, _ in bench.outcomes():
-            seen.append(asked.params)
-            if left:
-                bench.submit([bench.asked(left.pop(0))])
+        for request, _ in bench.outcomes():
+            seen.append(request.params)
+            if remaining_right:
+                bench.submit([bench.asked(remaining_right.pop(0))])
             break
     assert seen == RIGHT[:4]
 
@@ -165,7 +165,7 @@ def test_what_is_discarded_has_no_outcome(bench):
     assert bench.pending == 0
     assert list(bench.outcomes()) == []
     bench.submit([bench.asked(RIGHT[3])])
-    assert [asked.params for asked, _ in bench.outcomes()] == [RIGHT[3]]
+    assert [request.params for request, _ in bench.outcomes()] == [RIGHT[3]]
 
 
 def test_nothing_is_begun_after_the_time_given(bench):
@@ -188,20 +188,20 @@ def test_the_clock_only_goes_forward_and_the_gpu_is_held_no_longer(bench):
 
 def test_one_driver_runs_on_all_of_them_unchanged(opened):
     """The collector itself: it asks for the same everywhere, and finds the best."""
-    wanted = driven(opened, "trusted")
+    expected = driven(opened, "trusted")
     for name in ("guarded", "recorded", "many recorded"):
-        assert driven(opened, name) == wanted
+        assert driven(opened, name) == expected
 
 
 def driven(opened, name):
     """What a collection of one cell asks of a bench."""
-    bench, asked = opened(name), []
+    bench, requests = opened(name), []
     submit = bench.submit
-    bench.submit = lambda configurations: (asked.extend(configurations), submit(configurations))
+    bench.submit = lambda configurations: (requests.extend(configurations), submit(configurations))
     kernel, default = opened.kernel, opened.asked(RIGHT[5])
     problem = kernel.problem_id(SHAPE)
     cell = Workload(kernel.kernel_id, problem, "scale", default, Space.of_points(RIGHT))
     progress = collect(iter([cell]), bench, Limits(1e6, per_cell=24))
     assert progress.rows == {"correct": 24}
-    assert min(time_of(each.params) for each in asked) == 1.0
-    return [(each.params, each.chosen_by) for each in asked]
+    assert min(time_of(request.params) for request in requests) == 1.0
+    return [(request.params, request.chosen_by) for request in requests]

@@ -93,10 +93,10 @@ def bench(monkeypatch, path, log):
     file = KernelFile(problem, Candidate("kernel", path, {"BLOCK": 1}))
     analysis = Analysis(AnalysisStatus.COMPLETE, (KernelAnalysis(FACTS),), is_whole=True)
 
-    def prospect(each):
-        params = {"BLOCK": 1, **each.params}
+    def prospect(item):
+        params = {"BLOCK": 1, **item.params}
         verdict = Verdict.NOT_MEASURED
-        return PreparedCandidate(file, Result(each.shape, params, verdict, WORK, BOUND, analysis))
+        return PreparedCandidate(file, Result(item.shape, params, verdict, WORK, BOUND, analysis))
 
     with GuardedBench(GPU, prospect, log, MeasureSettings(), {"triton": "3.7.1"}) as bench:
         yield bench
@@ -107,11 +107,11 @@ def at(path, *blocks):
 
 
 def test_each_outcome_is_on_disk_before_it_is_yielded(bench, path, log):
-    asked = at(path, 1, 2)
-    bench.submit(asked)
+    request = at(path, 1, 2)
+    bench.submit(request)
     assert (bench.pending, bench.clock.gpu_s()) == (2, 0.0)
     for number, (configuration, outcome) in enumerate(bench.outcomes(), 1):
-        assert configuration is asked[number - 1]
+        assert configuration is request[number - 1]
         assert read(log.path).rows[-1] == outcome
         assert len(read(log.path).rows) == number
         assert (outcome.params, outcome.chosen_by) == ({"BLOCK": number}, "random")
@@ -210,9 +210,9 @@ def test_a_time_is_held_against_the_bounds(bench, path, ms, read, verdict, evide
     assert outcome.hard_bound_ms == pytest.approx(0.5 if read is None else 0.5 * read / READ)
     assert bench._session.hard_ms == [0.5]
     if read is not None:
-        (told,) = outcome.evidence
-        assert f"{read:,} bytes of input" in told
-        assert "512 sectors" in told
+        (result,) = outcome.evidence
+        assert f"{read:,} bytes of input" in result
+        assert "512 sectors" in result
 
 
 def test_a_need_that_was_measured_holds_for_other_candidates(bench, path):
@@ -226,10 +226,10 @@ def test_a_need_that_was_measured_holds_for_other_candidates(bench, path):
 
 def test_what_is_known_of_its_launches_is_kept_once(bench, path, log):
     bench.submit(at(path, 1, 1, 2))
-    found = [outcome.facts_id for _, outcome in bench.outcomes()]
-    assert found[0] == found[1] != found[2]
-    stored = {each.id: facts_from_json(each.text) for each in read(log.path).facts}
-    assert stored == {found[0]: (FACTS,), found[2]: (FACTS,)}
+    facts_ids = [outcome.facts_id for _, outcome in bench.outcomes()]
+    assert facts_ids[0] == facts_ids[1] != facts_ids[2]
+    stored = {items.id: facts_from_json(items.text) for items in read(log.path).facts}
+    assert stored == {facts_ids[0]: (FACTS,), facts_ids[2]: (FACTS,)}
     (source,) = read(log.path).sources
     assert source.text == "def kernel(x): ...\n"
 
@@ -257,17 +257,17 @@ def test_what_ends_a_measurement_costs_that_one_alone(bench, path, log, error):
 
 def test_several_threads_share_it(bench, path, log):
     bench.submit(at(path, *range(20)))
-    found = []
+    results = []
 
     def take():
-        found.extend(outcome.params["BLOCK"] for _, outcome in bench.outcomes())
+        results.extend(outcome.params["BLOCK"] for _, outcome in bench.outcomes())
 
     threads = [threading.Thread(target=take) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(found) == list(range(20)) == [r.params["BLOCK"] for r in read(log.path).rows]
+    assert sorted(results) == list(range(20)) == [r.params["BLOCK"] for r in read(log.path).rows]
 
 
 def test_a_gpu_of_the_catalogue_measures_nothing(log):
@@ -284,9 +284,9 @@ def test_running_on_fake_tensors_counts_within_the_time_limit(
     file = KernelFile(problem, Candidate("kernel", path, {}))
     analysis = Analysis(AnalysisStatus.NOT_CAPTURED, failure=failure)
 
-    def prospect(each):
+    def prospect(item):
         return PreparedCandidate(
-            file, Result(each.shape, {}, Verdict.NOT_MEASURED, WORK, BOUND, analysis)
+            file, Result(item.shape, {}, Verdict.NOT_MEASURED, WORK, BOUND, analysis)
         )
 
     with GuardedBench(GPU, prospect, log, MeasureSettings(time_limit_s=30.0)) as bench:

@@ -51,11 +51,11 @@ def cluster():
         roots = Path(rays.__file__).parents[3], Path(__file__).parent
         patch.setenv("PYTHONPATH", os.pathsep.join(map(str, roots)))
         patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-        found = Cluster(True, head_node_args={**SMALL, "include_dashboard": False})
-        found.nodes = [found.add_node(**SMALL, wait=False)]
-        found.wait_for_nodes()
-        yield found
-        found.shutdown()
+        cluster = Cluster(True, head_node_args={**SMALL, "include_dashboard": False})
+        cluster.nodes = [cluster.add_node(**SMALL, wait=False)]
+        cluster.wait_for_nodes()
+        yield cluster
+        cluster.shutdown()
 
 
 @pytest.fixture
@@ -70,38 +70,42 @@ def logged(log):
 
 def workers():
     """Process ids of the workers on GPUs."""
-    found = []
-    for each in Path("/proc").glob("[0-9]*/cmdline"):
+    results = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if each.read_bytes().startswith(b"ray::_Worker"):
-                found.append(int(each.parent.name))
+            if path.read_bytes().startswith(b"ray::_Worker"):
+                results.append(int(path.parent.name))
         except OSError:
             continue
-    return found
+    return results
 
 
 @pytest.mark.slow
 def test_a_killed_worker_and_a_lost_node_lose_nothing(cluster, log):
-    told = []
-    trade = Trade(log, tell=told.append)
+    messages = []
+    trade = Trade(log, tell=messages.append)
     with ray_bench(cluster.address, recorded(pace=0.02), trade, place_s=60.0) as bench:
         assert (bench.gpus, bench.device.key) == (2, "h100-sxm")
-        asked = [at(n) for n in range(200)]
-        bench.submit(asked[:120])
+        requests = [at(n) for n in range(200)]
+        bench.submit(requests[:120])
         outcomes = bench.outcomes()
         seen = [next(outcomes)[0] for _ in range(20)]
         old = set(workers())
         os.kill(min(old), signal.SIGKILL)
-        seen += [each for each, _ in outcomes]
+        seen += [item for item, _ in outcomes]
         wait_for(lambda: set(workers()) - old)  # another one takes its place
-        bench.submit(asked[120:])
+        bench.submit(requests[120:])
         outcomes = bench.outcomes()
         seen += [next(outcomes)[0] for _ in range(16)]
         cluster.remove_node(cluster.nodes[0])
-        seen += [each for each, _ in outcomes]
-    assert Counter(map(id, seen)) == Counter(map(id, asked))
+        seen += [item for item, _ in outcomes]
+    assert Counter(map(id, seen)) == Counter(map(id, requests))
     assert logged(log) == Counter(range(200))
-    assert [each for each in told if "died unexpectedly" in each or "connection error" in each]
+    assert [
+        message
+        for message in messages
+        if "died unexpectedly" in message or "connection error" in message
+    ]
 
 
 def wait_for(is_so):
@@ -141,7 +145,7 @@ def test_a_lost_head_is_an_error_and_the_log_has_all_that_was_measured(cluster, 
         seen = [next(outcomes)[0].params["BLOCK"] for _ in range(10)]
         cluster.head_node.kill_gcs_server()
         with pytest.raises(ClusterLostError, match=r"the head of the Ray cluster .*--resume"):
-            seen.extend(each.params["BLOCK"] for each, _ in outcomes)
+            seen.extend(item.params["BLOCK"] for item, _ in outcomes)
         assert bench.pending > 0
     assert set(logged(log).values()) == {1}
     assert logged(log).keys() >= set(seen)

@@ -21,11 +21,11 @@ KERNEL = "k" * 16
 
 def replayed(bench, configurations):
     bench.submit(configurations)
-    return [found for _, found in bench.outcomes()]
+    return [result for _, result in bench.outcomes()]
 
 
 def by_sequence(outcomes):
-    return sorted(outcomes, key=lambda each: each.sequence)
+    return sorted(outcomes, key=lambda outcome: outcome.sequence)
 
 
 def at(block, **shape):
@@ -35,18 +35,18 @@ def at(block, **shape):
 def test_every_recorded_configuration_comes_back_equal():
     bench = RecordedBench(recording())
     assert len(bench.configurations()) == 12
-    found = replayed(bench, bench.configurations())
-    assert by_sequence(found) == by_sequence(row for row in recording() if row.sequence < 90)
+    result = replayed(bench, bench.configurations())
+    assert by_sequence(result) == by_sequence(row for row in recording() if row.sequence < 90)
     assert bench.pending == 0
 
 
 def test_each_outcome_comes_with_the_configuration_that_was_submitted():
     bench = RecordedBench(recording())
-    wanted = [at(3), at(10, M=128, N=32), at(5)]
-    bench.submit(wanted)
-    found = list(bench.outcomes())
-    assert {id(asked) for asked, _ in found} == set(map(id, wanted))
-    assert all(asked.params == got.params for asked, got in found)
+    expected = [at(3), at(10, M=128, N=32), at(5)]
+    bench.submit(expected)
+    results = list(bench.outcomes())
+    assert {id(request) for request, _ in results} == set(map(id, expected))
+    assert all(request.params == got.params for request, got in results)
 
 
 def test_repeats_come_in_the_order_recorded_and_then_again():
@@ -77,7 +77,7 @@ def test_of_two_compiled_handfuls_the_first_submitted_is_timed_first():
     bench = RecordedBench([*slow, outcome(1, compile_s=9.0), outcome(2, compile_s=3.0)], cores=3)
     for block in (0, 1, 2):
         bench.submit([at(block)])
-    assert [asked.params["BLOCK"] for asked, _ in bench.outcomes()] == [0, 1, 2]
+    assert [request.params["BLOCK"] for request, _ in bench.outcomes()] == [0, 1, 2]
 
 
 def test_the_drivers_own_time_is_never_added(monkeypatch):
@@ -96,46 +96,46 @@ def test_what_is_submitted_late_compiles_late():
     bench = RecordedBench([outcome(n) for n in range(3)], cores=1)
     bench.submit([at(0)])
     ends = []
-    for asked, _ in bench.outcomes():
+    for request, _ in bench.outcomes():
         ends.append(bench.clock.now_s())
-        if asked.params["BLOCK"] < 2:
-            bench.submit([at(asked.params["BLOCK"] + 1)])
+        if request.params["BLOCK"] < 2:
+            bench.submit([at(request.params["BLOCK"] + 1)])
     assert ends == pytest.approx([2.5, 5.0, 7.5])
 
 
 def test_unknown_costs_are_assumed_and_labelled():
-    told = {"compile_s": None, "samples_ms": (), "first_call_s": None, "warmup_calls": None}
-    rows = [outcome(0, **told, time_ms=30.0), outcome(1, **told, time_ms=50.0)]
+    fields = {"compile_s": None, "samples_ms": (), "first_call_s": None, "warmup_calls": None}
+    rows = [outcome(0, **fields, time_ms=30.0), outcome(1, **fields, time_ms=50.0)]
     rows += [failed(2, Verdict.CRASHED, compile_s=None, first_call_s=None)]
     rows += [failed(3, Verdict.DOES_NOT_COMPILE, compile_s=None, first_call_s=None)]
     bench = RecordedBench(rows)
-    found = by_sequence(replayed(bench, bench.configurations()))
-    assumed = [each.extra.pop("assumed_costs") for each in found]
-    assert found == rows
-    assert [each["compile_s"] for each in assumed] == [1.0] * 4
+    results = by_sequence(replayed(bench, bench.configurations()))
+    assumed = [result.extra.pop("assumed_costs") for result in results]
+    assert results == rows
+    assert [item["compile_s"] for item in assumed] == [1.0] * 4
     # ten calls; of one that crashed, of the median of its problem; nothing of what never ran
-    assert [each.get("gpu_s") for each in assumed] == [0.3, 0.5, 0.4, None]
+    assert [item.get("gpu_s") for item in assumed] == [0.3, 0.5, 0.4, None]
     assert bench.clock.now_s() == pytest.approx(4.0 + 1.2)
 
 
 def test_known_costs_are_not_labelled_and_failures_cost_what_they_cost():
     bench = RecordedBench([failed(0, Verdict.WRONG), failed(1, Verdict.TIMED_OUT)])
-    found = replayed(bench, bench.configurations())
-    assert {each.verdict for each in found} == {Verdict.WRONG, Verdict.TIMED_OUT}
-    assert all(each.extra == {} for each in found)
+    results = replayed(bench, bench.configurations())
+    assert {result.verdict for result in results} == {Verdict.WRONG, Verdict.TIMED_OUT}
+    assert all(result.extra == {} for result in results)
     assert bench.clock.now_s() == pytest.approx(2 * 2.0 + 2 * 0.45)
 
 
 def test_the_seconds_that_the_gpu_was_held_count_where_they_are_recorded():
     bench = RecordedBench([outcome(0, gpu_s=7.0), failed(1, Verdict.TIMED_OUT, gpu_s=60.0)])
-    assert all(each.extra == {} for each in replayed(bench, bench.configurations()))
+    assert all(item.extra == {} for item in replayed(bench, bench.configurations()))
     assert bench.clock.now_s() == pytest.approx(2 * 2.0 + 67.0)
 
 
 def test_a_single_recorded_time_has_no_interval():
     single = outcome(0, low_ms=None, high_ms=None, samples_ms=())
-    (found,) = replayed(RecordedBench([single]), [at(0)])
-    assert (found.time_ms, found.low_ms, found.high_ms) == (10.0, None, None)
+    (result,) = replayed(RecordedBench([single]), [at(0)])
+    assert (result.time_ms, result.low_ms, result.high_ms) == (10.0, None, None)
 
 
 def test_it_stops_at_the_time_given_but_for_what_is_being_timed():
@@ -177,7 +177,7 @@ def test_a_shape_may_be_given_in_part_where_that_names_one():
 
 
 @pytest.mark.parametrize(
-    ("configuration", "told"),
+    ("configuration", "message"),
     [
         (Configuration("gemm", "kernel"), f"no kernel 'gemm'; recorded: softmax/rows ({KERNEL})"),
         (at(1, M=7), "softmax/rows at M=7 is not recorded; recorded: M=64, N=32; M=128, N=32"),
@@ -185,11 +185,11 @@ def test_a_shape_may_be_given_in_part_where_that_names_one():
         (replace(at(1), params={"BLOCK": 1.0}), "with BLOCK=1.0"),
     ],
 )
-def test_what_is_not_recorded_is_named_and_nothing_is_queued(configuration, told):
+def test_what_is_not_recorded_is_named_and_nothing_is_queued(configuration, message):
     bench = RecordedBench(recording())
     with pytest.raises(NotRecordedError) as error:
         bench.submit([at(1), configuration])
-    assert told in str(error.value)
+    assert message in str(error.value)
     assert bench.pending == 0
 
 
@@ -236,19 +236,19 @@ def test_a_store_a_log_and_t4_are_recordings(tmp_path):
     assert len(whole.configurations()) == 12
     part = RecordedBench.read(tmp_path / "kept", where="problem_id LIKE '%M=128%'")
     assert len(part.configurations()) == 2
-    found = RecordedBench.read(tmp_path / "rows.T4.json", device="h100-sxm")
-    assert len(found.configurations()) == 10
+    result = RecordedBench.read(tmp_path / "rows.T4.json", device="h100-sxm")
+    assert len(result.configurations()) == 10
     with pytest.raises(InputError, match="only a store can be filtered"):
         RecordedBench.read(tmp_path / "run.jsonl", where="true")
 
 
 def test_nothing_of_a_brute_forced_space_says_what_it_cost(tmp_path):
-    told = {"kernel": "conv", "device": "NVIDIA A100-PCIE-40GB", "columns": ["BLOCK", "time_ms"]}
+    fields = {"kernel": "conv", "device": "NVIDIA A100-PCIE-40GB", "columns": ["BLOCK", "time_ms"]}
     path = tmp_path / "conv.json"
-    path.write_text(json.dumps({**told, "rows": [[16, 3.5], [32, None]]}))
+    path.write_text(json.dumps({**fields, "rows": [[16, 3.5], [32, None]]}))
     bench = RecordedBench.read(path)
-    found = replayed(bench, bench.configurations())
-    assert [each.time_ms for each in found] == [3.5, None]
+    results = replayed(bench, bench.configurations())
+    assert [result.time_ms for result in results] == [3.5, None]
     # two compilations of 1 s, and twice ten calls: a failure counts as the median call
     assert bench.clock.now_s() == pytest.approx(2.0 + 0.07)
 
@@ -259,8 +259,13 @@ def test_the_shipped_rows_of_a_problem_replay_exactly():
     points = Counter((row.kernel_id, canonical(row.shape), canonical(row.params)) for row in rows)
     assert len(rows) > len(points) > 100  # some are repeats
     bench = RecordedBench(rows)
-    for each in bench.configurations():
-        bench.submit([each] * points[each.path, canonical(each.shape), canonical(each.params)])
-    found = [got for _, got in bench.outcomes()]
+    for configuration in bench.configurations():
+        bench.submit(
+            [configuration]
+            * points[
+                configuration.path, canonical(configuration.shape), canonical(configuration.params)
+            ]
+        )
+    results = [got for _, got in bench.outcomes()]
     name = lambda row: (row.run_id, row.sequence)  # noqa: E731
-    assert sorted(found, key=name) == sorted(rows, key=name)
+    assert sorted(results, key=name) == sorted(rows, key=name)

@@ -33,8 +33,8 @@ def at(block):
     return Configuration(KERNEL, "kernel", {"M": 64, "N": 32}, {"BLOCK": block})
 
 
-def recorded(device="h100-sxm", pace=0.0, **told):
-    rows = tuple(outcome(n, device=device, compile_s=0.0, **told) for n in range(64))
+def recorded(device="h100-sxm", pace=0.0, **fields):
+    rows = tuple(outcome(n, device=device, compile_s=0.0, **fields) for n in range(64))
     return Recorded(rows, pace=pace)
 
 
@@ -69,16 +69,16 @@ class Direct:
 
 
 def test_outcomes_are_in_the_drivers_log_when_they_are_yielded(log):
-    asked = [at(n) for n in range(20)]
+    requests = [at(n) for n in range(20)]
     with RemoteBench(partial(Direct, recorded()), Trade(log)) as bench:
-        bench.submit(asked)
+        bench.submit(requests)
         assert bench.pending == 20
         seen = []
-        for each, got in bench.outcomes():
-            assert (got.run_id, got.params) == (log.run_id, each.params)
+        for item, got in bench.outcomes():
+            assert (got.run_id, got.params) == (log.run_id, item.params)
             assert len(read(log.path).rows) == len(seen) + 1
-            seen.append(each)
-        assert Counter(map(id, seen)) == Counter(map(id, asked))
+            seen.append(item)
+        assert Counter(map(id, seen)) == Counter(map(id, requests))
         assert bench.clock.gpu_s() == pytest.approx(10.0)  # as recorded
 
 
@@ -121,7 +121,7 @@ def test_after_discarding_nothing_comes_but_what_was_timed_is_logged(log):
         bench.discard()
         assert (bench.pending, list(bench.outcomes())) == (0, [])
         bench.submit([at(40)])
-        assert [each.params["BLOCK"] for each, _ in bench.outcomes()] == [40]
+        assert [item.params["BLOCK"] for item, _ in bench.outcomes()] == [40]
     assert sorted(row.params["BLOCK"] for row in read(log.path).rows) == [*range(8), 40]
 
 
@@ -152,29 +152,29 @@ def test_files_travel_and_outcomes_have_the_drivers_names_sources_and_facts(
     (folder / "helper.py").write_text("A = 1\n")
     (folder / "scale.py").write_text("import helper\nimport os\n")
     kernel = kernel_at_path(folder / "scale.py")
-    asked = [
+    configurations = [
         Configuration(str(folder / "scale.py"), "kernel", {"N": 100}, params)
         for params in fakes.VALID
         if params["SPLIT"] == 1
     ]
     with RemoteBench(partial(Direct, Opened(ahead)), Trade(log), sends_files=True) as bench:
-        bench.submit(asked[:8])
-        bench.submit(asked[8:11])
-        found = [got for _, got in bench.outcomes()]
+        bench.submit(configurations[:8])
+        bench.submit(configurations[8:11])
+        results = [got for _, got in bench.outcomes()]
         used = {handful.path for handful in process.handfuls}
     (there,) = used
     assert there != str(folder / "scale.py")
     assert there.endswith("scaling/scale.py")
-    assert len(found) == 11
-    for got in found:
+    assert len(results) == 11
+    for got in results:
         assert (got.kernel_id, got.family, got.path) == (
             *(kernel.kernel_id, "scaling"),
             str(folder / "scale.py"),
         )
         assert got.problem_id == kernel.problem_id({"N": 100})
     contents = read(log.path)
-    assert {each.sha256 for each in contents.sources} == {each.sha256 for each in kernel.files}
-    assert {row.facts_id for row in contents.rows} == {each.id for each in contents.facts}
+    assert {source.sha256 for source in contents.sources} == {file.sha256 for file in kernel.files}
+    assert {row.facts_id for row in contents.rows} == {items.id for items in contents.facts}
 
 
 # --------------------------------------------------------------------------------- worker processes
@@ -182,19 +182,19 @@ def test_files_travel_and_outcomes_have_the_drivers_names_sources_and_facts(
 
 @pytest.mark.slow
 def test_workers_share_the_work_and_a_killed_one_loses_nothing(log):
-    told = []
+    messages = []
     kinds = [recorded(pace=0.02), recorded(pace=0.02)]
-    with local_bench(kinds, Trade(log, tell=told.append), ["GPU 0", "GPU 1"]) as bench:
-        pids = [each._link.host.process.pid for each in bench.benches]
-        asked = [at(n) for n in range(64)]
-        bench.submit(asked)
+    with local_bench(kinds, Trade(log, tell=messages.append), ["GPU 0", "GPU 1"]) as bench:
+        pids = [items._link.host.process.pid for items in bench.benches]
+        requests = [at(n) for n in range(64)]
+        bench.submit(requests)
         seen = []
-        for each, _ in bench.outcomes():
-            seen.append(each)
+        for item, _ in bench.outcomes():
+            seen.append(item)
             if len(seen) == 9:
                 os.kill(pids[0], signal.SIGKILL)
-        assert Counter(map(id, seen)) == Counter(map(id, asked))
-        (ended,) = (each for each in told if "SIGKILL" in each)
+        assert Counter(map(id, seen)) == Counter(map(id, requests))
+        (ended,) = (message for message in messages if "SIGKILL" in message)
         assert ended.startswith("NVIDIA H100 SXM5 80GB: GPU 0: its process was killed by SIGKILL")
     rows = read(log.path).rows
     assert Counter(row.params["BLOCK"] for row in rows) == Counter(range(64))
@@ -207,15 +207,17 @@ def test_a_worker_has_a_timing_process_of_its_own(log, tmp_path):
     file.write_text("KIND = 'elementwise'\n")
     with local_bench([Timed()], Trade(log)) as bench:
         worker = bench.benches[0]._link.host.process.pid
-        asked = [Configuration(str(file), "kernel", {"N": 100}, each) for each in fakes.VALID[:8]]
-        bench.submit(asked)
-        found = [got for _, got in bench.outcomes()]
-        right = [got for got in found if got.verdict is Verdict.CORRECT]
+        configurations = [
+            Configuration(str(file), "kernel", {"N": 100}, item) for item in fakes.VALID[:8]
+        ]
+        bench.submit(configurations)
+        results = [got for _, got in bench.outcomes()]
+        right = [got for got in results if got.verdict is Verdict.CORRECT]
         (pid,) = {int(got.message) for got in right}
         assert pid not in (worker, os.getpid())
         assert _is_alive(pid)
         assert 0 < bench.clock.gpu_s() <= bench.clock.now_s()
-    assert len(found) == 8
+    assert len(results) == 8
     assert not _is_alive(pid)
 
 
@@ -282,14 +284,14 @@ def two(monkeypatch):
 @pytest.mark.usefixtures("two")
 def test_gpus_are_named_by_number_place_or_all():
     def named(text):
-        return [each.gpu for each in gpus_named(Trusted(), text)[0]]
+        return [item.gpu for item in gpus_named(Trusted(), text)[0]]
 
     assert named("all") == named("2") == named("cuda:0,cuda:1") == ["GPU-0", "GPU-1"]
     assert named("cuda:1") == ["GPU-1"]
     kinds, names = gpus_named(Trusted(), "2")
-    assert [each.workers for each in kinds] == [4, 4]  # of ten cores, two of which time
+    assert [kind.workers for kind in kinds] == [4, 4]  # of ten cores, two of which time
     assert names == ["NVIDIA H100 SXM5 80GB (GPU-0)", "NVIDIA H100 SXM5 80GB (GPU-1)"]
-    assert [each.workers for each in gpus_named(Trusted(workers=3), "2")[0]] == [3, 3]
+    assert [item.workers for item in gpus_named(Trusted(workers=3), "2")[0]] == [3, 3]
 
 
 @pytest.mark.usefixtures("two")
@@ -326,7 +328,7 @@ def test_the_verdict_of_what_ends_every_worker_is_that_it_was_not_measured(log):
         links = [RemoteBench(partial(Poison, recorded()), Trade(log)) for _ in range(2)]
         with multi_gpu.ManyBench(links, log=log) as bench:
             bench.submit([at(n) for n in range(8)])
-            verdicts = {each.params["BLOCK"]: got.verdict for each, got in bench.outcomes()}
+            verdicts = {item.params["BLOCK"]: got.verdict for item, got in bench.outcomes()}
     assert verdicts.pop(3) is Verdict.NOT_MEASURED
     assert set(verdicts) == {0, 1, 2, 4, 5, 6, 7}
     assert set(verdicts.values()) == {Verdict.CORRECT}

@@ -38,30 +38,30 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_what_a_helper_compiles_is_found_in_the_cache_beside_the_gpu(cache, tmp_path, monkeypatch):
-    told = []
+    messages = []
     there = tmp_path / "there" / "examples"
     there.mkdir(parents=True)
     (there / EXAMPLE.name).write_text(EXAMPLE.read_text())
     with Ahead(DEVICE, 1) as helper:
         monkeypatch.setitem(remote_compile._aheads, (DEVICE.key, 20.0), helper)
-        ahead = FarAhead(DEVICE, Lender(4, run_helper_job), 1, tell=told.append)
+        ahead = FarAhead(DEVICE, Lender(4, run_helper_job), 1, tell=messages.append)
         kernel = kernel_at_path(there / EXAMPLE.name)
-        found = ahead.compiled(kernel, None, SHAPE, CHOICES).result()
-        assert (ahead.workers, ahead.lent, told) == (5, 2, [])
-        assert [each.error for each in found] == ["", ""]
-        assert all(json.loads(each.facts)["launches"] for each in found)
+        results = ahead.compiled(kernel, None, SHAPE, CHOICES).result()
+        assert (ahead.workers, ahead.lent, messages) == (5, 2, [])
+        assert [result.error for result in results] == ["", ""]
+        assert all(json.loads(result.facts)["launches"] for result in results)
         at = str(there / EXAMPLE.name), None, SHAPE
         bound = ahead.bound(*at).result()
         assert (bound["shape"]["M"], bound["limiter"]) == (64, "dram")
         assert bound["bound_ms"] > 0
-        landed = {each: each.stat().st_mtime_ns for each in cache.rglob("*") if each.is_file()}
-        assert len([each for each in landed if each.suffix == ".cubin"]) == 2
+        landed = {path: path.stat().st_mtime_ns for path in cache.rglob("*") if path.is_file()}
+        assert len([item for item in landed if item.suffix == ".cubin"]) == 2
         # the same beside the GPU, from another path: it is found, and nothing is compiled
         names = helper.environment.keys() - {"TRITON_CACHE_DIR"}
         helper.environment = {name: helper.environment[name] for name in names}
         again = helper._compile_each(kernel_at_path(EXAMPLE), None, SHAPE, CHOICES)
-    assert [each.facts for each in again] == [each.facts for each in found]
-    now = {each: each.stat().st_mtime_ns for each in cache.rglob("*") if each.is_file()}
+    assert [item.facts for item in again] == [result.facts for result in results]
+    now = {path: path.stat().st_mtime_ns for path in cache.rglob("*") if path.is_file()}
     assert now == landed
 
 
@@ -75,11 +75,11 @@ def test_groups_name_the_files_in_their_new_place(tmp_path):
     files = cache_transfer.pack_cache(old)
     assert files.keys() == {"KEY/k.cubin", "KEY/__grp__k.json"}
     assert cache_transfer.add_to_cache(files, new) == 2
-    told = json.loads((new / "KEY" / "__grp__k.json").read_text())
-    assert told == {"child_paths": {"k.cubin": str(new / "KEY" / "k.cubin")}}
+    data = json.loads((new / "KEY" / "__grp__k.json").read_text())
+    assert data == {"child_paths": {"k.cubin": str(new / "KEY" / "k.cubin")}}
     assert (new / "KEY" / "k.cubin").read_bytes() == b"code"
     assert cache_transfer.add_to_cache(files, new) == 0  # what is there stays
-    assert sorted(each.name for each in (new / "KEY").iterdir()) == ["__grp__k.json", "k.cubin"]
+    assert sorted(path.name for path in (new / "KEY").iterdir()) == ["__grp__k.json", "k.cubin"]
 
 
 class Beside:
@@ -91,9 +91,9 @@ class Beside:
     def __exit__(self, *_):
         pass
 
-    def compiled(self, *given):
+    def compiled(self, *arguments):
         future = Future()
-        self.here.append((given, future))
+        self.here.append((arguments, future))
         return future
 
     def bound(self, *_):
@@ -101,9 +101,9 @@ class Beside:
         future.set_result({"here": True})
         return future
 
-    def _compile_each(self, *given):
-        self.here.append((given, None))
-        return [Compiled(1.0)] * len(given[-1])
+    def _compile_each(self, *arguments):
+        self.here.append((arguments, None))
+        return [Compiled(1.0)] * len(arguments[-1])
 
 
 @pytest.fixture
@@ -112,8 +112,8 @@ def opened(monkeypatch, cache):
     for name in ("__init__", "__exit__", "compiled", "bound", "_compile_each"):
         monkeypatch.setattr(Ahead, name, getattr(Beside, name))
     assert cache.exists()
-    return lambda run, slots=2, told=None: FarAhead(
-        DEVICE, Lender(slots, run), tell=(told if told is not None else []).append
+    return lambda run, slots=2, messages=None: FarAhead(
+        DEVICE, Lender(slots, run), tell=(messages if messages is not None else []).append
     )
 
 
@@ -130,7 +130,9 @@ def test_jobs_are_shared_out_by_cores(opened):
     assert (ahead._far, ahead._here) == ([4, 4], [2, 2])
     may_end.set()
     beside = [future for _, future in ahead.here]
-    assert [each.result(10) for each in futures if each not in beside] == [[Compiled(1.0)]] * 4
+    assert [future.result(10) for future in futures if future not in beside] == [
+        [Compiled(1.0)]
+    ] * 4
     assert ahead.lent == 4
 
 
@@ -142,15 +144,15 @@ def test_jobs_are_shared_out_by_cores(opened):
     ],
 )
 def test_a_helper_that_is_of_no_use_is_asked_no_more(opened, run):
-    told = []
-    ahead = opened(run, told=told)
+    messages = []
+    ahead = opened(run, messages=messages)
     kernel = kernel_at_path(EXAMPLE)
     assert len(ahead.compiled(kernel, None, SHAPE, CHOICES).result(10)) == 2
     assert ahead.lent == 0
     assert len(ahead.here) == 1  # compiled here instead
     ahead.compiled(kernel, None, SHAPE, CHOICES)
     assert len(ahead.here) == 2
-    (note,) = told
+    (note,) = messages
     assert note.startswith("Helpers compile no more: ")
 
 

@@ -35,8 +35,8 @@ def names(bundle):
 
 
 def test_a_file_comes_with_what_it_imports_and_nothing_else(folder):
-    found = make_bundle(str(folder / "scale.py"))
-    assert names(found) == {
+    bundle = make_bundle(str(folder / "scale.py"))
+    assert names(bundle) == {
         *("problem.py", "scale.py", "helper.py", "further.py", "scale.launch.toml"),
         *("package/__init__.py", "package/inner/__init__.py", "package/inner/tools.py"),
         "package/table.py",
@@ -61,9 +61,9 @@ def test_a_reference_elsewhere_comes_along(folder, tmp_path):
 
 def test_a_problem_folder_comes_whole(folder):
     (folder / "definition.json").write_text("{}")
-    found = make_bundle(str(folder))
-    assert {"definition.json", "stranger.py"} <= names(found)
-    assert found.path == "scaling"
+    bundle = make_bundle(str(folder))
+    assert {"definition.json", "stranger.py"} <= names(bundle)
+    assert bundle.path == "scaling"
 
 
 def test_a_change_is_another_bundle(folder):
@@ -75,10 +75,10 @@ def test_a_change_is_another_bundle(folder):
 
 
 def test_unpacking_twice_writes_once(folder, tmp_path):
-    found = make_bundle(str(folder / "scale.py"))
-    path, _ = found.unpack(tmp_path)
-    (tmp_path / found.digest[:16] / "scaling" / "scale.py").write_text("changed\n")
-    assert found.unpack(tmp_path)[0] == path
+    bundle = make_bundle(str(folder / "scale.py"))
+    path, _ = bundle.unpack(tmp_path)
+    (tmp_path / bundle.digest[:16] / "scaling" / "scale.py").write_text("changed\n")
+    assert bundle.unpack(tmp_path)[0] == path
     assert not list(tmp_path.rglob("*.part"))
 
 

@@ -27,27 +27,29 @@ def seeded(make):
 
 @pytest.mark.parametrize("name", ["large", "one-hot rows", "ramps", "negative", "subnormal"])
 def test_distributions_do_not_depend_on_parts(name, monkeypatch):
-    given = torch.randn(5, 9)
-    (each,) = (each for each in DISTRIBUTIONS if each.name == name)
-    whole = each.values(given, torch.float32)
+    tensor = torch.randn(5, 9)
+    (selected_distribution,) = (
+        distribution for distribution in DISTRIBUTIONS if distribution.name == name
+    )
+    whole = selected_distribution.values(tensor, torch.float32)
     monkeypatch.setattr(chunked_tensors, "ELEMENTS", 7)
-    assert torch.equal(each.values(given, torch.float32), whole)
-    assert torch.equal(each.values(given.T.contiguous().T, torch.float32), whole)
+    assert torch.equal(selected_distribution.values(tensor, torch.float32), whole)
+    assert torch.equal(selected_distribution.values(tensor.T.contiguous().T, torch.float32), whole)
 
 
 @pytest.mark.usefixtures("small")
 def test_values_in_parts():
-    given = torch.arange(1.0, 46.0).view(5, 9)
-    mixed = seeded(lambda: MIXED.values(given, torch.float32)).flatten()
-    moves = {int(m) for m in (given.flatten() - mixed) % 45}
+    inputs = torch.arange(1.0, 46.0).view(5, 9)
+    mixed = seeded(lambda: MIXED.values(inputs, torch.float32)).flatten()
+    moves = {int(m) for m in (inputs.flatten() - mixed) % 45}
     assert len(moves) == 2  # all that move do so by the same distance, around the end
-    near = seeded(lambda: NEAR.values(given, torch.float32))
-    assert 0 < (near / given - 1).abs().max() < 1e-6
-    for each in DISTRIBUTIONS:
-        values = each.values(given, torch.float32)
-        assert values.shape == given.shape
-        assert values.data_ptr() != given.data_ptr()
-        assert int(values.isinf().sum()) >= each.infinite
+    near = seeded(lambda: NEAR.values(inputs, torch.float32))
+    assert 0 < (near / inputs - 1).abs().max() < 1e-6
+    for distribution in DISTRIBUTIONS:
+        values = distribution.values(inputs, torch.float32)
+        assert values.shape == inputs.shape
+        assert values.data_ptr() != inputs.data_ptr()
+        assert int(values.isinf().sum()) >= distribution.infinite
 
 
 @pytest.mark.parametrize("offset", [0, 1, 8])
@@ -76,8 +78,8 @@ def test_fingerprints_tell_places_forms_and_keys():
     swapped[3], swapped[40] = 2.0, 1.0
     other = torch.zeros(64)  # the same sums of words, and of words by their places
     other[4], other[39] = 1.0, 2.0
-    prints = [fingerprints_of([each], KEY) for each in (x, swapped, other, x.view(8, 8), -x)]
-    assert len({tuple(map(str, each)) for each in prints}) == 5
+    prints = [fingerprints_of([item], KEY) for item in (x, swapped, other, x.view(8, 8), -x)]
+    assert len({tuple(map(str, item)) for item in prints}) == 5
     assert fingerprints_of([x], KEY) == fingerprints_of([x.clone()], KEY)
     assert fingerprints_of([x], KEY) != fingerprints_of([x], KEY + 1)
     nan = torch.tensor([torch.nan, 0.0])
@@ -87,9 +89,9 @@ def test_fingerprints_tell_places_forms_and_keys():
 
 @pytest.mark.usefixtures("small")
 def test_elements_are_counted_in_parts():
-    given = torch.arange(45).view(5, 9).T
-    assert chunked_tensors.count_elements(given, lambda part: part % 2 == 0) == 23
-    assert [slab.shape for slab in chunked_tensors.cut_slabs(given)[1]] == [(1, 5)] * 9
+    inputs = torch.arange(45).view(5, 9).T
+    assert chunked_tensors.count_elements(inputs, lambda part: part % 2 == 0) == 23
+    assert [slab.shape for slab in chunked_tensors.cut_slabs(inputs)[1]] == [(1, 5)] * 9
 
 
 def test_exact_outputs_do_not_depend_on_parts(monkeypatch):

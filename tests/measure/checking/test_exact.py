@@ -187,8 +187,8 @@ def test_a_reference_that_takes_fp8_alone_still_has_an_exact_value():
         assert x.dtype is torch.float8_e4m3fn
         return x.float() * 3
 
-    (found,) = exact(reference, x)
-    assert torch.equal(found.value, x.double() * 3)
+    (result,) = exact(reference, x)
+    assert torch.equal(result.value, x.double() * 3)
 
 
 def test_there_is_a_limit_to_its_time():

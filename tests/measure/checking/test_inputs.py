@@ -182,4 +182,4 @@ def test_inputs_that_differ_have_other_digests():
         workload(torch.tensor([1.0, 0.0, 0.0, 0.0])),
         workload(torch.zeros(4).to_sparse()),
     ]
-    assert len({digest_inputs(each) for each in different}) == len(different)
+    assert len({digest_inputs(item) for item in different}) == len(different)

@@ -139,11 +139,11 @@ PROBLEMS: dict[str, tuple[Callable, Callable, dict, Tolerance | None]] = {
 
 def trials(make, description, seed, skip=()):
     """All that a candidate is checked on."""
-    made, usual = Trials(make, seed, skip=skip), 0
-    for trial in made.own_trials():
+    trials, usual = Trials(make, seed, skip=skip), 0
+    for trial in trials.own_trials():
         usual = max(usual, trial.nonfinite_count)
         yield trial
-    yield from made.common_trials(description.problem.held_out_shapes, usual)
+    yield from trials.common_trials(description.problem.held_out_shapes, usual)
 
 
 @functools.cache
@@ -159,15 +159,15 @@ def made(name):
 
 def failures(name, kernel):
     """The trials that a kernel fails, with what is said of it."""
-    found = {}
+    results = {}
     for trial in made(name):
         seed_everything(trial.seed)
         got = replace(copy_workload(trial.workload), kernel=kernel).run_kernel()
         assert [(g.shape, g.dtype) for g in got] == [(w.shape, w.dtype) for w in trial.want]
         comparison = judge_outputs(got, trial.want, PROBLEMS[name][3], None, trial.exact)
         if comparison.errors:
-            found[trial.name] = comparison.errors
-    return found
+            results[trial.name] = comparison.errors
+    return results
 
 
 # --------------------------------------------------------------------------- subtly wrong ones
@@ -491,34 +491,36 @@ def test_one_wrong_element_in_a_million_is_seen():
 # ---------------------------------------------------------------------------- the trials themselves
 
 
-def listed(reference, *made, held_out=(), skip=(), outputs=()):
+def listed(reference, *arguments, held_out=(), skip=(), outputs=()):
     problem = Problem("", "", "native", "reference", {}, ({},), held_out, outputs=outputs)
 
     def make(shape):
-        return Workload(tuple(m(**shape) for m in made), {}, reference, None, outputs)
+        return Workload(tuple(m(**shape) for m in arguments), {}, reference, None, outputs)
 
     return {t.name: t for t in trials(make, KernelFile(problem, None), seed=3, skip=skip)}
 
 
 def test_inputs_come_first_then_held_out_shapes_each_from_a_seed_of_its_own():
-    found = listed(torch.relu, lambda N=6: normal(5, N), held_out=({"N": 7},))
-    names = list(found)
+    results = listed(torch.relu, lambda N=6: normal(5, N), held_out=({"N": 7},))
+    names = list(results)
     assert names[:4] == ["inputs()", "inputs(), seed 1", "swapped values", "held-out N=7"]
-    assert names[4:] == [each.name for each in DISTRIBUTIONS if not each.is_twin]
-    assert [trial.is_usual for trial in found.values()] == [True, True] + [False] * len(names[2:])
-    assert {name for name, trial in found.items() if trial.shape} == {"held-out N=7"}
-    assert found["held-out N=7"].workload.args[0].shape == (5, 7)
-    twin = found.pop("swapped values")
-    assert len({trial.seed for trial in found.values()}) == len(found)
-    assert twin.seed == found["inputs()"].seed
-    first, second = (found[name].workload.args[0] for name in names[:2])
+    assert names[4:] == [
+        distribution.name for distribution in DISTRIBUTIONS if not distribution.is_twin
+    ]
+    assert [trial.is_usual for trial in results.values()] == [True, True] + [False] * len(names[2:])
+    assert {name for name, trial in results.items() if trial.shape} == {"held-out N=7"}
+    assert results["held-out N=7"].workload.args[0].shape == (5, 7)
+    twin = results.pop("swapped values")
+    assert len({trial.seed for trial in results.values()}) == len(results)
+    assert twin.seed == results["inputs()"].seed
+    first, second = (results[name].workload.args[0] for name in names[:2])
     assert not torch.equal(first, second)
     assert torch.equal(first, listed(torch.relu, lambda: normal(5, 6))["inputs()"].workload.args[0])
 
 
 def test_a_twin_has_the_first_trial_s_values_with_a_few_in_other_places():
-    found = listed(torch.relu, lambda: normal(64, 64))
-    first, twin = (found[name].workload.args[0] for name in ("inputs()", "swapped values"))
+    result = listed(torch.relu, lambda: normal(64, 64))
+    first, twin = (result[name].workload.args[0] for name in ("inputs()", "swapped values"))
     assert 0 < int((first != twin).sum()) <= 64
     assert torch.equal(first.flatten().sort().values, twin.flatten().sort().values)
     rows = (first != twin).any(1)
@@ -528,15 +530,17 @@ def test_a_twin_has_the_first_trial_s_values_with_a_few_in_other_places():
 
 @pytest.mark.parametrize("count", [1, 2, 3, 127, 128])
 def test_a_few_elements_of_any_number_swap_places(count):
-    given = torch.arange(count, dtype=torch.float32)
-    twin = _swap_elements(given, torch.float32)
-    assert sorted(twin.tolist()) == given.tolist()
-    assert int((twin != given).sum()) == (2 if count > 1 else 0)
+    tensor = torch.arange(count, dtype=torch.float32)
+    twin = _swap_elements(tensor, torch.float32)
+    assert sorted(twin.tolist()) == tensor.tolist()
+    assert int((twin != tensor).sum()) == (2 if count > 1 else 0)
 
 
 def test_a_number_that_is_expanded_has_no_places_to_swap():
     problem = Workload((normal(8), torch.randn(1).expand(8)), {}, torch.mul, None)
-    assert [each.name for each in Trials(lambda _: problem, 0).own_trials()][-1] == "swapped values"
+    assert [own_trial.name for own_trial in Trials(lambda _: problem, 0).own_trials()][
+        -1
+    ] == "swapped values"
 
 
 def test_wide_arithmetic_is_left_out_where_memory_is_short():
@@ -585,11 +589,11 @@ def test_values_of_each_distribution():
 
 def test_only_floating_tensors_of_several_elements_are_touched():
     index, scale = torch.arange(5), torch.tensor(2.5)
-    found = listed(
+    result = listed(
         lambda x, i, s, n: x[i] * s * n, lambda: normal(9, 4), lambda: index.clone(),
         lambda: scale.clone(), lambda: 3,
     )  # fmt: skip
-    for trial in found.values():
+    for trial in result.values():
         assert torch.equal(trial.workload.args[1], index)
         assert torch.equal(trial.workload.args[2], scale)
         assert trial.workload.args[3] == 3
@@ -610,8 +614,8 @@ def test_strides_and_dtypes_are_kept(dtype):
 
 
 def test_inputs_are_not_written_by_the_reference():
-    found = listed(lambda x: x.mul_(2), lambda: normal(4, 5), outputs=())
-    for trial in found.values():
+    result = listed(lambda x: x.mul_(2), lambda: normal(4, 5), outputs=())
+    for trial in result.values():
         assert torch.equal(trial.want[0], trial.workload.args[0] * 2)
 
 
@@ -626,9 +630,9 @@ def raises_below_zero(x):
 
 @pytest.mark.parametrize("reference", [nan_below_zero, raises_below_zero])
 def test_distributions_that_the_reference_does_not_allow_are_left_out(reference):
-    found = listed(reference, lambda: torch.rand(8, 9))
-    assert {"large", "tiny", "one-hot rows"} <= set(found)
-    assert not {"ramps", "negative", "negative infinities"} & set(found)
+    results = listed(reference, lambda: torch.rand(8, 9))
+    assert {"large", "tiny", "one-hot rows"} <= set(results)
+    assert not {"ramps", "negative", "negative infinities"} & set(results)
 
 
 def test_a_reference_that_fails_on_the_file_s_own_inputs_is_at_fault():
@@ -648,9 +652,9 @@ def test_subnormal_inputs_that_matter_are_left_out():
 
 def test_distributions_on_which_rounding_decides_are_left_out():
     # 128 * 100 is rounded to multiples of 64 in bf16: softmax is of that, and not of the inputs
-    found = listed(lambda x: torch.softmax(x.to(BF16), -1), lambda: 100 + normal(64, 4))
-    assert "tiny" in found
-    assert "large" not in found
+    result = listed(lambda x: torch.softmax(x.to(BF16), -1), lambda: 100 + normal(64, 4))
+    assert "tiny" in result
+    assert "large" not in result
 
 
 def test_references_that_run_in_their_own_dtype_only():
@@ -658,17 +662,17 @@ def test_references_that_run_in_their_own_dtype_only():
         assert x.dtype is BF16
         return torch.softmax(x, -1)
 
-    found = listed(narrow, lambda: (100 + normal(64, 4)).to(BF16))
-    assert "tiny" in found
-    assert "large" not in found
-    assert found["tiny"].exact is None
-    assert "wide arithmetic" in found["tiny"].notes[0]
+    result = listed(narrow, lambda: (100 + normal(64, 4)).to(BF16))
+    assert "tiny" in result
+    assert "large" not in result
+    assert result["tiny"].exact is None
+    assert "wide arithmetic" in result["tiny"].notes[0]
 
 
 def test_trials_can_be_skipped():
-    found = listed(torch.relu, lambda: normal(5, 6), skip=("large", "inputs()"))
-    assert not {"large", "inputs()"} & set(found)
-    assert "tiny" in found
+    results = listed(torch.relu, lambda: normal(5, 6), skip=("large", "inputs()"))
+    assert not {"large", "inputs()"} & set(results)
+    assert "tiny" in results
 
 
 def test_a_lost_context_is_told_with_the_trial(monkeypatch):
@@ -720,10 +724,10 @@ def trials_of(make):
 
 def wrong_on(make, kernel):
     return [
-        each.name
-        for each in trials_of(make)
+        trial.name
+        for trial in trials_of(make)
         if judge_outputs(
-            [kernel(*copy_workload(each.workload).args)], each.want, None, None, each.exact
+            [kernel(*copy_workload(trial.workload).args)], trial.want, None, None, trial.exact
         ).errors
     ]
 
@@ -737,9 +741,9 @@ def test_a_kernel_may_rely_on_zeros_that_every_draw_has():
 
 def test_a_zero_by_chance_hides_no_structure():
     def unlucky():
-        made = triangular()
-        made.args[0][0, int(torch.randint(1, 16, ()))] = 0.0  # above the diagonal
-        return made
+        new_triangular = triangular()
+        new_triangular.args[0][0, int(torch.randint(1, 16, ()))] = 0.0  # above the diagonal
+        return new_triangular
 
     upper = lambda a, b: torch.triu(a.triu() @ b.triu())  # noqa: E731
     assert wrong_on(unlucky, upper) == []
@@ -772,10 +776,10 @@ def test_a_kernel_may_rely_on_an_order_that_every_draw_has():
     assert {"swapped values", "ramps", "negative"} <= {t.name for t in trials_of(ordered)}
     assert wrong_on(ordered, relies) == []
     assert wrong_on(ordered, lambda x, a, b: torch.searchsorted(a, x) + b[:, 1])
-    for each in trials_of(ordered):
-        _, limits, rows = each.workload.args
-        assert bool((limits[1:] >= limits[:-1]).all()), each.name
-        assert bool((rows[:, 1:] <= rows[:, :-1]).all()), each.name
+    for trial in trials_of(ordered):
+        _, limits, rows = trial.workload.args
+        assert bool((limits[1:] >= limits[:-1]).all()), trial.name
+        assert bool((rows[:, 1:] <= rows[:, :-1]).all()), trial.name
 
 
 def test_wide_arithmetic_that_was_too_slow_once_is_not_tried_again():
@@ -787,8 +791,8 @@ def test_wide_arithmetic_that_was_too_slow_once_is_not_tried_again():
             time.sleep(0.02)
         return x * 2
 
-    made = lambda _: Workload((torch.randn(8),), {}, slow, None)  # noqa: E731
-    own = list(Trials(made, 0, wide_limit_s=lambda: 0.01).own_trials())
+    result = lambda _: Workload((torch.randn(8),), {}, slow, None)  # noqa: E731
+    own = list(Trials(result, 0, wide_limit_s=lambda: 0.01).own_trials())
     assert len(own) == 3
     assert all(trial.exact is None and "wide arithmetic" in trial.notes[0] for trial in own)
     assert len(wide) == 1
@@ -799,7 +803,7 @@ def test_zeros_by_chance_are_no_structure():
         x = torch.nn.functional.dropout(torch.randn(64, 64))
         return Workload(args=(x,), kwargs={}, reference=lambda x: x * 2, kernel=None)
 
-    (twin,) = [each for each in trials_of(dropped) if each.name == "ramps"]
+    (twin,) = [trial for trial in trials_of(dropped) if trial.name == "ramps"]
     assert int((twin.workload.args[0] == 0).sum()) <= 1  # of the ramp itself
 
 

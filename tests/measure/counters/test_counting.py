@@ -50,34 +50,34 @@ def counters(name="scale_kernel", grid=(8, 1, 1), sectors=1):
 def result():
     work = work_of(lambda: [torch.zeros(8) + 1])
     analysis = Analysis(AnalysisStatus.COMPLETE, (kernel(),))
-    found = bound(work, H100)
-    return solkit.core.Result({"N": 8}, {"BLOCK": 4}, Verdict.CORRECT, work, found, analysis)
+    result = bound(work, H100)
+    return solkit.core.Result({"N": 8}, {"BLOCK": 4}, Verdict.CORRECT, work, result, analysis)
 
 
 @pytest.fixture
 def counts(monkeypatch):
     """What Nsight Compute answers, and what it was asked."""
-    asked = []
+    requests = []
 
-    def answer(found):
+    def answer(result):
         def count(program, kernels, capability, **how):
-            asked.append((program, kernels, capability, how))
-            if isinstance(found, Exception):
-                raise found
-            return found
+            requests.append((program, kernels, capability, how))
+            if isinstance(result, Exception):
+                raise result
+            return result
 
         monkeypatch.setattr(nsight, "count_kernels", count)
-        return asked
+        return requests
 
     return answer
 
 
 def test_each_launch_gets_its_counters(result, counts):
-    asked = counts((counters(sectors=640),))
-    told = counting.count_launches(FILE, result, H100, 60.0)
-    assert told.analysis.kernels[0].counters.load_sectors == 640
-    assert told.analysis.notes == ()
-    ((program, kernels, capability, how),) = asked
+    requested_counts = counts((counters(sectors=640),))
+    launch_count = counting.count_launches(FILE, result, H100, 60.0)
+    assert launch_count.analysis.kernels[0].counters.load_sectors == 640
+    assert launch_count.analysis.notes == ()
+    ((program, kernels, capability, how),) = requested_counts
     job = json.loads(program[-1])
     assert (job["path"], job["reference"]) == ("k.py", "p.py")
     assert (job["shape"], job["params"]) == ({"N": 8}, {"BLOCK": 4})
@@ -87,10 +87,10 @@ def test_each_launch_gets_its_counters(result, counts):
 
 def test_a_refusal_is_a_note_and_the_run_goes_on(result, counts):
     counts(CountersError("ncu is not on PATH"))
-    told = counting.count_launches(FILE, result, H100, 60.0)
-    assert told.analysis.notes == ("Not counted: ncu is not on PATH.",)
-    assert told.analysis.kernels[0].counters is None
-    assert told.verdict is Verdict.CORRECT
+    launch_count = counting.count_launches(FILE, result, H100, 60.0)
+    assert launch_count.analysis.notes == ("Not counted: ncu is not on PATH.",)
+    assert launch_count.analysis.kernels[0].counters is None
+    assert launch_count.verdict is Verdict.CORRECT
 
 
 @pytest.mark.parametrize(
@@ -102,16 +102,16 @@ def test_a_refusal_is_a_note_and_the_run_goes_on(result, counts):
     ],
 )
 def test_nothing_to_count(result, counts, change, device, words):
-    asked = counts(())
-    told = counting.count_launches(FILE, replace(result, **change), device, 60.0)
-    assert words in told.analysis.notes[-1]
-    assert not asked
+    requested_counts = counts(())
+    launch_count = counting.count_launches(FILE, replace(result, **change), device, 60.0)
+    assert words in launch_count.analysis.notes[-1]
+    assert not requested_counts
 
 
 def test_none_of_the_launches_is_known(result, counts):
     counts((counters("another"), counters(grid=(9, 1, 1))))
-    told = counting.count_launches(FILE, result, H100, 60.0)
-    assert "none of 2 launches" in told.analysis.notes[0]
+    launch_count = counting.count_launches(FILE, result, H100, 60.0)
+    assert "none of 2 launches" in launch_count.analysis.notes[0]
 
 
 def test_launches_are_told_apart_by_name_grid_and_order():
@@ -119,10 +119,17 @@ def test_launches_are_told_apart_by_name_grid_and_order():
         kernel("a", count=2), kernel("b"), kernel("a", constants={"BLOCK": 2}),
         kernel("ns::c<float, ns::d>", (2, 2, 1)), kernel("a", (4, 1, 1), num_ctas=2), kernel("e"),
     )  # fmt: skip
-    found = [counters("a", sectors=n) for n in (1, 2, 3)]
-    found[1:1] = [counters("b", sectors=9), counters("c", (2, 2, 1), sectors=7)]
-    told = counting.match_counters(launches, (*found, counters("a", sectors=5)))
-    assert [k.counters and k.counters.load_sectors for k in told] == [1, 9, 3, 7, 5, None]
+    results = [counters("a", sectors=n) for n in (1, 2, 3)]
+    results[1:1] = [counters("b", sectors=9), counters("c", (2, 2, 1), sectors=7)]
+    reported_counters = counting.match_counters(launches, (*results, counters("a", sectors=5)))
+    assert [k.counters and k.counters.load_sectors for k in reported_counters] == [
+        1,
+        9,
+        3,
+        7,
+        5,
+        None,
+    ]
 
 
 def test_only_the_second_call_is_counted(monkeypatch):

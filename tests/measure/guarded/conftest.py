@@ -34,8 +34,8 @@ def run(tmp_path, monkeypatch):
             referees = Channel(ours, trusting=False)
             referees.receive()  # it is ready
             with contextlib.ExitStack() as blocks:
-                wanted = Request(**{**request, **changes})
-                outcome = examine(wanted, [referees], Setup(mine or reference(), say, blocks))
+                expected = Request(**{**request, **changes})
+                outcome = examine(expected, [referees], Setup(mine or reference(), say, blocks))
         thread.join()
         return outcome
 

@@ -84,8 +84,8 @@ class GraphMachine(FakeMachine):
 @pytest.mark.parametrize("protocol", ["warm-graph", "replay"])
 def test_replayed_calls_have_outputs_of_their_own(run, monkeypatch, protocol):
     monkeypatch.setattr("solkit.measure.guarded.examination._LOOKS", 1000)  # at every call
-    given = {"theirs": GraphMachine(), "mine": reference(), "protocol": protocol}
-    outcome = run("def kernel(x): return x + x", **given)
+    fields = {"theirs": GraphMachine(), "mine": reference(), "protocol": protocol}
+    outcome = run("def kernel(x): return x + x", **fields)
     assert (outcome.verdict, outcome.errors) == (Verdict.CORRECT, ())
     idle = """
         from torch.utils._python_dispatch import _get_current_dispatch_mode
@@ -94,7 +94,7 @@ def test_replayed_calls_have_outputs_of_their_own(run, monkeypatch, protocol):
                 kernel.last = x + x
             return kernel.last
     """
-    outcome = run(idle, **given)
+    outcome = run(idle, **fields)
     assert outcome.verdict is Verdict.WRONG
     assert "NaN" in outcome.errors[0]
 

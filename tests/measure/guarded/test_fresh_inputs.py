@@ -190,7 +190,7 @@ def test_integers_come_from_draws_that_are_never_used_again(watched, seen):
     outcome = watched(kernel, head=INTEGERS)
     assert (outcome.verdict, outcome.errors) == (Verdict.CORRECT, ())
     values = seen.values("kernel")
-    assert len({each[0] for each in values}) > 0.9 * TIMED  # of the integers: few sums coincide
+    assert len({value[0] for value in values}) > 0.9 * TIMED  # of the integers: few sums coincide
     assert len(set(values)) == TIMED
     assert seen.values("reference") == values
 
@@ -263,15 +263,15 @@ def test_inputs_that_ignore_the_seed_have_their_values_moved(watched, seen):
 
 @pytest.mark.quick("torch.ones(N, device=device),", "torch.arange(N, device=device),")
 @pytest.mark.parametrize(
-    "made",
+    "result",
     [
         "torch.ones(N, device=device),",  # nothing to move
         "torch.arange(N, device=device),",  # whole numbers never move
         "torch.randn(1, device=device, generator=torch.Generator(device).manual_seed(1)),",
     ],
 )
-def test_inputs_that_cannot_change_stay(run, made):
-    head = HEAD.replace("torch.randn(N, device=device),", made)
+def test_inputs_that_cannot_change_stay(run, result):
+    head = HEAD.replace("torch.randn(N, device=device),", result)
     outcome = run("def kernel(x): return x * 2", head=head)
     assert (outcome.verdict, outcome.protocol.timed_inputs) == (Verdict.CORRECT, "same")
 
@@ -407,7 +407,7 @@ def test_a_warm_call_follows_one_on_other_inputs(run, seen):
     seen.order = order
     outcome = run(kernel, theirs=FakeMachine(Warm(seen)), protocol="warm")
     assert outcome.verdict is Verdict.CORRECT
-    marks = [place for place, each in enumerate(order) if each == "warm"]
+    marks = [place for place, item in enumerate(order) if item == "warm"]
     pairs = [(order[place + 1], order[place + 2]) for place in marks]
     assert len(pairs) == TIMED
     assert all(warming != timed for warming, timed in pairs)
@@ -420,7 +420,7 @@ def test_a_warm_call_follows_one_on_other_inputs(run, seen):
 
 def left_out(outcome):
     """How many calls were not judged, by the note."""
-    (note,) = [each for each in outcome.errors if "were not judged" in each]
+    (note,) = [error for error in outcome.errors if "were not judged" in error]
     return int(note.split()[0])
 
 
@@ -430,7 +430,7 @@ def test_large_calls_share_the_time_for_judging_and_some_are_judged_after_it(run
     monkeypatch.setattr("solkit.measure.guarded.correctness._MOST_KEPT_BYTES", 0)
     monkeypatch.setattr("solkit.measure.guarded.correctness._LATE_SHARE", 0.0)
     assert left_out(run(RIGHT, checks_limit_s=0.0)) == TIMED - 1
-    assert not [each for each in run(RIGHT).errors if "were not judged" in each]
+    assert not [error for error in run(RIGHT).errors if "were not judged" in error]
     monkeypatch.setattr("solkit.measure.guarded.correctness._LATE_SHARE", 0.5)
     assert 5 < left_out(run(RIGHT, checks_limit_s=0.0)) < TIMED - 6  # one in 10^9 runs is outside
 
@@ -451,10 +451,10 @@ def test_a_large_call_that_is_wrong_late_may_be_found_though_time_is_over(run, s
 
 
 def test_distributions_end_with_the_time_for_checks(run):
-    told = run(RIGHT, checks_limit_s=0.0)
-    assert told.verdict is Verdict.CORRECT
-    assert [each for each in told.errors if each.endswith("and what follows: no time.")]
-    assert not [each for each in run(RIGHT).errors if "what follows" in each]
+    result = run(RIGHT, checks_limit_s=0.0)
+    assert result.verdict is Verdict.CORRECT
+    assert [error for error in result.errors if error.endswith("and what follows: no time.")]
+    assert not [error for error in run(RIGHT).errors if "what follows" in error]
 
 
 SIZES = """

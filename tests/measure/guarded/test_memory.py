@@ -42,7 +42,9 @@ def measured(tmp_path, monkeypatch):
     monkeypatch.setattr(inputs, "_CHUNK_BYTES", 4 * PART)
     monkeypatch.setattr(chunked_tensors, "ELEMENTS", PART)
     monkeypatch.setattr("solkit.measure.checking.redrawing.SLOW_S", 1e9)
-    few = tuple(each for each in distributions.DISTRIBUTIONS if each.name in FEW)
+    few = tuple(
+        distribution for distribution in distributions.DISTRIBUTIONS if distribution.name in FEW
+    )
     monkeypatch.setattr("solkit.measure.checking.trials.DISTRIBUTIONS", few)
     monkeypatch.setattr("solkit.measure.guarded.candidate.CheatDetector", NoGuard)
 
@@ -126,7 +128,7 @@ def test_large_inputs_leave_memory_to_the_other_trials(run, monkeypatch, most_by
     outcome = run("def kernel(x): return x + x")
     assert (outcome.verdict, outcome.errors) == (Verdict.CORRECT, ())
     assert dropped[0] == first
-    usual = [each for each in dropped if each.startswith("inputs()")]
+    usual = [item for item in dropped if item.startswith("inputs()")]
     assert usual == (["inputs()", "inputs(), seed 1"] if most_bytes == 0 else [])
     digest = run("def kernel(x): return x + x").samples.inputs_digest
     monkeypatch.setattr(correctness.Checks, "_drop_inputs", drop)
@@ -143,7 +145,7 @@ def test_tolerances_alone_decide_where_memory_is_short(run, monkeypatch, most_by
     monkeypatch.setattr(correctness, "_MOST_TIMED_BYTES", most_bytes)
     outcome = run("def kernel(x): return x + x", mine=reference(free=0.0))
     assert outcome.verdict is Verdict.CORRECT
-    (note,) = {each for each in outcome.errors if "memory" in each}
+    (note,) = {error for error in outcome.errors if "memory" in error}
     assert note.startswith("Tolerances alone decide: the reference in wide arithmetic needs")
     wrong = run("def kernel(x): return x * 2.1", mine=reference(free=0.0))
     assert wrong.verdict is Verdict.WRONG
@@ -179,10 +181,10 @@ def test_a_lack_of_memory_says_what_is_needed_and_what_there_is(run):
     )
     with pytest.raises(UnsupportedError) as caught:
         run("def kernel(x): return x + x", head=head, mine=reference(free=3e9, total=80e9))
-    told = str(caught.value)
-    assert "running the reference: OutOfMemoryError: CUDA out of memory" in told
-    assert "inputs of 0.0 GB and outputs of 0.0 GB need at least 0.0 GB" in told
-    assert "the GPU has 80.0 GB, of which 3.0 GB are free; choose a smaller shape" in told
+    text = str(caught.value)
+    assert "running the reference: OutOfMemoryError: CUDA out of memory" in text
+    assert "inputs of 0.0 GB and outputs of 0.0 GB need at least 0.0 GB" in text
+    assert "the GPU has 80.0 GB, of which 3.0 GB are free; choose a smaller shape" in text
 
 
 WRONG = {

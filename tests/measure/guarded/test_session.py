@@ -210,8 +210,8 @@ def test_a_kernel_that_never_ends(check):
         "running the candidate", lambda limit_s: check(kernel, time_limit_s=limit_s), 1.0
     )
     assert outcome.verdict is Verdict.TIMED_OUT
-    told = f"running the candidate: killed after {limit_s:g} s"
-    assert outcome.errors == (told, "round and round")
+    text = f"running the candidate: killed after {limit_s:g} s"
+    assert outcome.errors == (text, "round and round")
 
 
 @pytest.mark.slow
@@ -486,8 +486,8 @@ def test_whoever_dies_in_a_comparison_is_named_and_quoted(compare, session):
             ctypes.string_at(0)
     """
     outcome = compare(RIGHT, kernel)
-    told = "candidate: running the candidate: its process died of SIGSEGV"
-    assert outcome.errors[0] == told
+    text = "candidate: running the candidate: its process died of SIGSEGV"
+    assert outcome.errors[0] == text
     assert "about to die" in outcome.errors
     assert outcome.verdict is Verdict.CRASHED
     assert set(session._processes.candidates) >= {0, 1}
@@ -566,11 +566,11 @@ def test_attempts_that_lose_the_context_share_the_time_limit(monkeypatch):
     session = Session(MeasureSettings(time_limit_s=60.0), device="cpu")
     request = Request("k.py", None, {}, {}, 60.0, 1, "cpu")
     assert session._ask_referee([request], ("k.py",)) == ("done", None)
-    assert [each.spent_s for each in requests] == [0.0, 8.0, 21.0, 34.0, 47.0]
-    assert [each.skip[-1:] for each in requests[:3]] == [(), ("trial 1",), ("trial 2",)]
+    assert [request.spent_s for request in requests] == [0.0, 8.0, 21.0, 34.0, 47.0]
+    assert [request.skip[-1:] for request in requests[:3]] == [(), ("trial 1",), ("trial 2",)]
     assert requests[3].skip[-2:] == ("trial 3", ALL_DISTRIBUTIONS)
     assert requests[4].skip.count(ALL_DISTRIBUTIONS) == 1
-    assert {each.time_limit_s for each in requests} == {60.0}
+    assert {request.time_limit_s for request in requests} == {60.0}
 
 
 def test_what_earlier_attempts_spent_is_not_there_again():

@@ -24,7 +24,7 @@ def share():
         block = allocate_block(packed.size, "cpu")
         packed.fill_block(block)
         ticket, descriptors = block.ticket()
-        other = attach_block(ticket, [os.dup(each) for each in descriptors])
+        other = attach_block(ticket, [os.dup(descriptor) for descriptor in descriptors])
         blocks.extend((block, other))
         return unpack_value(Packed.loads(packed.dumps()), other), packed, block, other
 
@@ -96,8 +96,8 @@ def test_kinds_of_tensors(share, tensor):
     assert type(arrived) is type(tensor)
     assert (arrived.dtype, arrived.shape) == (tensor.dtype, tensor.shape)
     assert arrived.requires_grad == tensor.requires_grad
-    for each in (arrived, twice):
-        wide = [t.detach().to_dense().to(torch.complex64).tolist() for t in (each, tensor)]
+    for item in (arrived, twice):
+        wide = [t.detach().to_dense().to(torch.complex64).tolist() for t in (item, tensor)]
         assert wide[0] == wide[1]
 
 

@@ -39,9 +39,9 @@ def path(tmp_path):
 
 def measured_with_pauses(path, pause_s, both_have_begun):
     """Verdicts of four measurements, the longest wait for one, and how often the GPU was left."""
-    left, waits_s, verdicts = [], [], []
+    outcome, waits_s, verdicts = [], [], []
     with Session() as session:
-        session.on_leave = lambda: left.append(1)
+        session.on_leave = lambda: outcome.append(1)
         for number in range(4):
             begun_s = time.monotonic()
             session.await_gpu()
@@ -50,7 +50,7 @@ def measured_with_pauses(path, pause_s, both_have_begun):
             if number == 0:
                 both_have_begun.wait(60)
             time.sleep(pause_s)
-    return verdicts, max(waits_s), len(left)
+    return verdicts, max(waits_s), len(outcome)
 
 
 def test_two_sessions_alternate_while_each_is_idle_and_disturb_each_other_never(path):
@@ -62,7 +62,7 @@ def test_two_sessions_alternate_while_each_is_idle_and_disturb_each_other_never(
     for verdicts, longest_s, _ in results:
         assert verdicts == [Verdict.CORRECT] * 4
         assert longest_s < 30
-    assert sum(left for _, _, left in results) >= 2
+    assert sum(outcome for _, _, outcome in results) >= 2
 
 
 def test_a_session_that_is_alone_keeps_its_processes(path):

@@ -25,9 +25,9 @@ def measured(make: Callable[[], list[torch.Tensor]], reference: Any, **options: 
         returned = reference(*inputs)
         return list(returned) if isinstance(returned, (list, tuple)) else [returned]
 
-    found = measure_needed(run, inputs, draw, **{"limit_s": 30.0, "samples": 64, **options})
-    assert found is not None
-    return found
+    needed = measure_needed(run, inputs, draw, **{"limit_s": 30.0, "samples": 64, **options})
+    assert needed is not None
+    return needed
 
 
 @pytest.fixture

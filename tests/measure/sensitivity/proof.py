@@ -53,21 +53,21 @@ class Found:
 
 def examine(problems: Sequence[skipping.Problem], samples: int) -> Iterator[Found]:
     """Measure problems and trace them, all in one child process."""
-    traced = jobs.call("proof:_traced", [each.source for each in problems], timeout_s=600)
-    for seed, (each, work) in enumerate(zip(problems, traced, strict=True)):
+    traced = jobs.call("proof:_traced", [problem.source for problem in problems], timeout_s=600)
+    for seed, (item, work) in enumerate(zip(problems, traced, strict=True)):
         try:
-            yield _examined(each, work, samples, seed)
+            yield _examined(item, work, samples, seed)
         except Exception:
-            yield Found(each.source, error=traceback.format_exc())
+            yield Found(item.source, error=traceback.format_exc())
 
 
 def dense(names: Sequence[str], samples: int) -> Iterator[Found]:
     """Problems whose kernels skip nothing: `Found.multiplied` holds the static bound's part."""
     problems = [skipping.whole(*skipping.WHOLE[name]) for name in names]
-    traced = jobs.call("proof:_traced", [each.source for each in problems], timeout_s=600)
-    for work, found in zip(traced, examine(problems, samples), strict=True):
+    traced = jobs.call("proof:_traced", [problem.source for problem in problems], timeout_s=600)
+    for work, result in zip(traced, examine(problems, samples), strict=True):
         assert not isinstance(work, str), work
-        yield replace(found, multiplied=sum(work.hard_operations.values()))
+        yield replace(result, multiplied=sum(work.hard_operations.values()))
 
 
 def _traced(sources: list[str]) -> list[Work | str]:
@@ -77,16 +77,16 @@ def _traced(sources: list[str]) -> list[Work | str]:
     from solkit.analysis.worker import fake_device
 
     fake_device(devices.find("h100"))
-    found: list[Work | str] = []
+    results: list[Work | str] = []
     for number, source in enumerate(sources):
         path = Path(tempfile.gettempdir()) / f"skip_{number}.py"
         path.write_text(source, encoding="utf-8")
         try:
             with fake_cuda.fake_tensors():
-                found.append(problem_case(kernelfiles.load(str(path)), {}, {}, None).work)
+                results.append(problem_case(kernelfiles.load(str(path)), {}, {}, None).work)
         except BaseException:
-            found.append(traceback.format_exc())
-    return found
+            results.append(traceback.format_exc())
+    return results
 
 
 def _examined(problem: skipping.Problem, work: Work | str, samples: int, seed: int) -> Found:
@@ -94,18 +94,18 @@ def _examined(problem: skipping.Problem, work: Work | str, samples: int, seed: i
     scope = problem.load()
     torch.manual_seed(seed)
     inputs = list(scope["inputs"]())
-    before = [each.clone() for each in inputs]
+    before = [items.clone() for items in inputs]
     touches, results, products = problem.touched(inputs)
 
     def run() -> list[torch.Tensor]:
-        made = scope["reference"](*inputs)
-        return list(made) if isinstance(made, tuple) else [made]
+        result = scope["reference"](*inputs)
+        return list(result) if isinstance(result, tuple) else [result]
 
     for got, want in zip(results, run(), strict=True):
         torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-4, check_dtype=False)
     changed = sum(_changed(before[0], inputs[0]) if problem.writes else _size(r) for r in results)
-    for each, old in zip(inputs, before):
-        each.copy_(old)
+    for item, old in zip(inputs, before):
+        item.copy_(old)
 
     def draw(number: int) -> list[torch.Tensor]:
         torch.manual_seed(seed + 1000 * number)
@@ -123,7 +123,7 @@ def _examined(problem: skipping.Problem, work: Work | str, samples: int, seed: i
         hard.hard_write_bytes,
         sum(hard.hard_operations.values()),
         work.hard_read_bytes,
-        sum(each.bytes for each in touches),
+        sum(touch.bytes for touch in touches),
         changed,
         2 * products,
         sum(map(_size, inputs)),
@@ -150,10 +150,10 @@ class _Watched:
                     tried[:] = [change]
                     yield change
 
-            found = real(subject, noted())
-            if found and not any(map(watched._touches_any, tried[0].writes)):
+            result = real(subject, noted())
+            if result and not any(map(watched._touches_any, tried[0].writes)):
                 watched.astray = True
-            return found
+            return result
 
         measuring._Subject.depends_on_any = depends
         return self

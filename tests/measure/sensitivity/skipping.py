@@ -215,8 +215,8 @@ def experts(r: random.Random) -> Kind:
         scores = logits[:]
         best = scores.topk(top)
         shares = best.values.softmax(0)
-        given = x[:]
-        return sum(s * (given @ weights[int(i)]) for s, i in zip(shares, best.indices))
+        inputs = x[:]
+        return sum(s * (inputs @ weights[int(i)]) for s, i in zip(shares, best.indices))
 
     body = (
         f"best = {{1}}.topk({top})\n"
@@ -258,7 +258,7 @@ def early_exit(r: random.Random) -> Kind:
                 if ends(seen[-1]):
                     break
             row = torch.tensor(seen)
-            made = {
+            result = {
                 "any": lambda row: (row > 1).any(),
                 "all": lambda row: (row > -1).all(),
                 "clamp": lambda row: row.clamp(0, 1).amax(),
@@ -266,7 +266,7 @@ def early_exit(r: random.Random) -> Kind:
                 "relu": lambda row: row.relu().amin(),
                 "prod": lambda row: row.prod(),
             }[what]
-            out.append(made(row))
+            out.append(result(row))
         return torch.stack(out)
 
     return Kind([f"sparse(0.9, {n}, {d})" if what == "prod" else f"R({n}, {d})"], body, skip)
@@ -274,7 +274,7 @@ def early_exit(r: random.Random) -> Kind:
 
 def fixed(r: random.Random) -> Kind:
     n, d = r.randint(4, 30), r.choice([8, 24])
-    given, body, value = r.choice(
+    inputs, body, value = r.choice(
         [
             ("R", "(-{0}.relu()).relu()", lambda: torch.zeros(n, d)),
             ("R", "{0}.softmax(-1).mean(-1)", lambda: torch.full((n,), 1 / d)),
@@ -288,7 +288,7 @@ def fixed(r: random.Random) -> Kind:
             ("R", "{0} * 0", lambda: torch.zeros(n, d)),
         ]
     )
-    return Kind([f"{given}({n}, {d})"], f"out = {body}", lambda _: value())
+    return Kind([f"{inputs}({n}, {d})"], f"out = {body}", lambda _: value())
 
 
 def ragged(r: random.Random) -> Kind:
@@ -323,7 +323,7 @@ def masked_attention(r: random.Random) -> Kind:
         "out = s.softmax(-1) @ {2}"
     )
     inputs = [f"R({n}, {d})"] * 3 + [f"U({n}) < {r.choice([0.2, 0.6])}"]
-    return Kind(inputs, body, skip, lambda *given: 2 * n * d * int(given[3].sum() + 1))
+    return Kind(inputs, body, skip, lambda *inputs: 2 * n * d * int(inputs[3].sum() + 1))
 
 
 def mirrored(r: random.Random) -> Kind:
@@ -341,13 +341,13 @@ def mirrored(r: random.Random) -> Kind:
 
 def doubled(r: random.Random) -> Kind:
     n, d = r.choice([8, 24]), 16
-    given, body, result = r.choice(
+    inputs, body, result = r.choice(
         [
             (f"pair(R({n}, {d}))", "out = {0} + {1}", lambda x: 2 * x),
             (f"pair(R({n}, {d}))", "out = {0} * {1}", lambda x: x * x),
         ]
     )
-    return Kind([given], body, lambda a, _: result(a[:]))
+    return Kind([inputs], body, lambda a, _: result(a[:]))
 
 
 def repeated(r: random.Random) -> Kind:
@@ -369,14 +369,14 @@ def searched(r: random.Random) -> Kind:
     n, m = r.choice([64, 200]), r.randint(1, 4)
 
     def skip(edges: Touch, x: Touch) -> Tensor:
-        found = []
+        results = []
         for value in x[:].tolist():
             low, high = 0, n
             while low < high:
                 middle = (low + high) // 2
                 low, high = (middle + 1, high) if float(edges[middle]) < value else (low, middle)
-            found.append(low)
-        return torch.tensor(found)
+            results.append(low)
+        return torch.tensor(results)
 
     return Kind([f"R({n}).sort().values", f"R({m})"], "out = torch.searchsorted({0}, {1})", skip)
 
@@ -396,7 +396,7 @@ def both_true(r: random.Random) -> Kind:
 
 def dense(r: random.Random) -> Kind:
     n, d = r.choice([8, 24]), r.choice([16, 32])
-    inputs, body, made, products = r.choice(
+    inputs, body, result, products = r.choice(
         [
             ([f"R({n}, {d})", f"R({d}, 8)"], "{0} @ {1}", lambda a, b: a @ b, n * d * 8),
             ([f"U({n}, {d})", f"U({d}, 8)"], "{0} @ {1}", lambda a, b: a @ b, n * d * 8),
@@ -406,7 +406,7 @@ def dense(r: random.Random) -> Kind:
             ([f"R({n}, {d})"] * 2, "{0} * {1}", lambda a, b: a * b, 0),
         ]
     )
-    return Kind(inputs, f"out = {body}", lambda *a: made(*(x[:] for x in a)), lambda *_: products)
+    return Kind(inputs, f"out = {body}", lambda *a: result(*(x[:] for x in a)), lambda *_: products)
 
 
 def in_place(r: random.Random) -> Kind:
@@ -474,7 +474,7 @@ class Problem:
 
     def touched(self, inputs: Sequence[Tensor]) -> tuple[list[Touch], list[Tensor], int]:
         """What the skippers read of the inputs, their results, and the products they make."""
-        touches = [Touch(each) for each in inputs]
+        touches = [Touch(item) for item in inputs]
         results, products = [], 0
         for kind, numbers in self.kinds:
             results.append(kind.skip(*(touches[n] for n in numbers)))
@@ -487,12 +487,12 @@ def problem(seed: int) -> Problem:
     r = random.Random(seed)
     writes = r.random() < 0.2
     makers = [in_place] if writes else r.choices(KINDS, k=r.choice([1, 1, 2, 3]))
-    given, lines, kinds, outs, count = [], [], [], [], 0
+    outcome, lines, kinds, outs, count = [], [], [], [], 0
     for number, make in enumerate(makers):
         kind = make(r)
-        sizes = [2 if each.startswith(("pair", "below")) else 1 for each in kind.inputs]
+        sizes = [2 if item.startswith(("pair", "below")) else 1 for item in kind.inputs]
         numbers = list(range(count, count + sum(sizes)))
-        given += [f"*{e}" if size == 2 else e for e, size in zip(kind.inputs, sizes)]
+        outcome += [f"*{e}" if size == 2 else e for e, size in zip(kind.inputs, sizes)]
         names = [f"a{n}" for n in numbers]
         lines += [*kind.body.format(*names).split("\n"), f"out{number} = out"]
         kinds.append((kind, numbers))
@@ -501,7 +501,7 @@ def problem(seed: int) -> Problem:
     arguments = ", ".join(f"a{n}" for n in range(count))
     body = "\n    ".join([*lines, f"return {', '.join(outs)}"])
     source = (
-        f"{PRELUDE}\ndef inputs(device=DEV):\n    return [{', '.join(given)}]\n\n"
+        f"{PRELUDE}\ndef inputs(device=DEV):\n    return [{', '.join(outcome)}]\n\n"
         f"def reference({arguments}):\n    {body}\n"
     )
     return Problem(source, kinds, writes)
@@ -533,19 +533,19 @@ WHOLE = {
 def whole(inputs: str, body: str | None) -> Problem:
     """A dense problem; its kernel reads all, and its result is the reference's."""
     body = body or "out = F.scaled_dot_product_attention({0}, {1}, {2}, is_causal=False)"
-    given = [each.strip() for each in inputs.split(";")]
-    count = 3 if given[0].startswith("*") else len(given)
+    outcome = [part.strip() for part in inputs.split(";")]
+    count = 3 if outcome[0].startswith("*") else len(outcome)
     names = [f"a{n}" for n in range(count)]
     lines = "\n    ".join([*body.format(*names).split("\n"), "return out"])
     source = (
-        f"{PRELUDE}\ndef inputs(device=DEV):\n    return [{', '.join(given)}]\n\n"
+        f"{PRELUDE}\ndef inputs(device=DEV):\n    return [{', '.join(outcome)}]\n\n"
         f"def reference({', '.join(names)}):\n    {lines}\n"
     )
-    made = Problem(source, [], "_(" in body)
+    problem = Problem(source, [], "_(" in body)
 
     def skip(*touches: Touch) -> Tensor:
-        return made.load()["reference"](*(touch[:].clone() for touch in touches))
+        return problem.load()["reference"](*(touch[:].clone() for touch in touches))
 
-    kind = Kind(given, body, skip, lambda *_: 1 << 60)
-    made.kinds.append((kind, list(range(count))))
-    return made
+    kind = Kind(outcome, body, skip, lambda *_: 1 << 60)
+    problem.kinds.append((kind, list(range(count))))
+    return problem

@@ -73,9 +73,9 @@ DENSE = {
 @pytest.mark.parametrize("name", DENSE)
 def test_all_of_dense_inputs_is_needed(measure, name):
     make, reference = DENSE[name]
-    found = measure(make, reference)
+    measurement = measure(make, reference)
     total = sum(x.numel() * x.element_size() for x in make())
-    assert ALL * total * 0.99 <= found.read_bytes <= total
+    assert ALL * total * 0.99 <= measurement.read_bytes <= total
 
 
 def halves():
@@ -163,9 +163,9 @@ def test_masked_rows_are_not_needed(measure, valid):
     torch.manual_seed(0)
     keep = make()[1]
     touched = int(keep.sum()) * 32 * 4 + keep.numel()
-    found = measure(make, masked_mean, samples=256).read_bytes
-    assert found <= touched
-    assert valid < 0.1 or found > 0.3 * touched  # of few, a lower bound on samples leaves little
+    results = measure(make, masked_mean, samples=256).read_bytes
+    assert results <= touched
+    assert valid < 0.1 or results > 0.3 * touched  # of few, a lower bound on samples leaves little
 
 
 @pytest.mark.slow
@@ -180,9 +180,9 @@ def test_experts_that_are_not_chosen_are_not_needed(measure):
         gates = torch.zeros(64).scatter(0, best.indices, best.values.softmax(0))
         return (gates[:, None] * torch.einsum("d,edf->ef", x, experts)).sum(0)
 
-    found = measure(make, reference, samples=256)
-    assert found.read_bytes <= (16 + 16 * 64 + 2 * 16 * 8) * 4
-    largest = max(found.products, key=lambda each: each.flops)
+    measurement = measure(make, reference, samples=256)
+    assert measurement.read_bytes <= (16 + 16 * 64 + 2 * 16 * 8) * 4
+    largest = max(measurement.products, key=lambda product: product.flops)
     assert largest.flops == 2 * 64 * 16 * 8
     assert largest.needed < largest.flops / 8
 
@@ -193,8 +193,8 @@ def test_rows_that_no_index_names_are_not_needed(measure):
 
     torch.manual_seed(0)
     rows = make()[1].unique().numel()
-    found = measure(make, lambda table, i: table[i], samples=128).read_bytes
-    assert 0.3 * rows * 64 < found <= rows * 64 + 64 * 8
+    results = measure(make, lambda table, i: table[i], samples=128).read_bytes
+    assert 0.3 * rows * 64 < results <= rows * 64 + 64 * 8
 
 
 @pytest.mark.slow
@@ -229,9 +229,9 @@ def test_the_second_matrix_behind_a_relu_of_one_row(measure):
     torch.manual_seed(0)
     x, a, _ = make()
     live = int(((x @ a) > 0).sum())
-    found = measure(make, lambda x, a, b: (x @ a).relu() @ b, samples=128)
-    assert found.read_bytes <= (64 + 64 * 64 + live * 64) * 4
-    first, second = found.products
+    measurement = measure(make, lambda x, a, b: (x @ a).relu() @ b, samples=128)
+    assert measurement.read_bytes <= (64 + 64 * 64 + live * 64) * 4
+    first, second = measurement.products
     assert (first.flops, first.needed) == (2 * 64 * 64, 2 * 64 * 64)
     assert second.needed <= 2 * live * 64 < second.flops
 
@@ -306,14 +306,16 @@ def test_scores_below_the_range_of_exp_weigh_no_values(measure):
         bias = torch.where(torch.arange(N) < N // 2, 0.0, -1e4).expand(N, N)
         return F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
 
-    (found,) = [p for p in measure(make, late, samples=8).products if p.flops == 4 * N * N * 16]
-    assert found.needed <= found.flops * 3 // 4
+    (selected_product,) = [
+        p for p in measure(make, late, samples=8).products if p.flops == 4 * N * N * 16
+    ]
+    assert selected_product.needed <= selected_product.flops * 3 // 4
 
 
 def test_a_factor_that_changes_nothing_has_no_needed_products(measure):
-    found = measure(lambda: [randn(N, N), randn(N, N)], lambda a, b: (a @ b - 1e3).relu())
-    assert found.read_bytes == 0
-    assert [product.needed for product in found.products] == [0]
+    measurement = measure(lambda: [randn(N, N), randn(N, N)], lambda a, b: (a @ b - 1e3).relu())
+    assert measurement.read_bytes == 0
+    assert [product.needed for product in measurement.products] == [0]
 
 
 def test_a_reference_that_fails_on_changed_inputs_needs_nothing_of_them(measure):

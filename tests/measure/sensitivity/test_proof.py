@@ -24,14 +24,14 @@ def found():
 
 @pytest.mark.slow
 def test_no_hard_bound_is_above_what_a_skipper_touches(found):
-    assert [each.error for each in found if each.error] == []
-    assert [each for each in found if each.is_unsound] == []
+    assert [item.error for item in found if item.error] == []
+    assert [item for item in found if item.is_unsound] == []
 
 
 def test_the_problems_have_something_to_skip_and_something_to_read(found):
     """Or nothing would be shown."""
-    assert sum(0 < each.touched < each.total for each in found) > PROBLEMS // 4
-    assert sum(each.read > 0 for each in found) > PROBLEMS // 4
+    assert sum(0 < item.touched < item.total for item in found) > PROBLEMS // 4
+    assert sum(item.read > 0 for item in found) > PROBLEMS // 4
 
 
 def test_a_change_that_breaks_a_relation_is_noticed(monkeypatch):
@@ -39,8 +39,8 @@ def test_a_change_that_breaks_a_relation_is_noticed(monkeypatch):
     monkeypatch.setattr("solkit.measure.sensitivity.changes.Changes._related_elements", alone)
     kinds = [seed for seed in range(300) if "symmetric(R" in skipping.problem(seed).source][:3]
     broken = list(proof.examine([skipping.problem(seed) for seed in kinds], SAMPLES))
-    assert [each.error for each in broken if each.error] == []
-    assert any(each.is_unsound for each in broken)
+    assert [item.error for item in broken if item.error] == []
+    assert any(item.is_unsound for item in broken)
 
 
 def alone(*_):
@@ -50,6 +50,6 @@ def alone(*_):
 @pytest.mark.slow
 def test_dense_problems_keep_nine_tenths():
     kept = list(proof.dense([*skipping.WHOLE][::3], samples=256))
-    assert [each.error for each in kept if each.error] == []
-    assert [each for each in kept if each.read < 0.9 * each.static] == []
-    assert [each for each in kept if each.flops < 0.9 * each.multiplied] == []
+    assert [item.error for item in kept if item.error] == []
+    assert [item for item in kept if item.read < 0.9 * item.static] == []
+    assert [item for item in kept if item.flops < 0.9 * item.multiplied] == []

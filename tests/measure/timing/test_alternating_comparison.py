@@ -86,7 +86,7 @@ def run(tmp_path, monkeypatch):
 
     def run(*kernels, usual_ms, gpu=None, mine=None, theirs=None, head=HEAD, **changes):
         gpu = gpu or Gpu()
-        theirs = theirs or [Machine(Timer(gpu, each)) for each in usual_ms]
+        theirs = theirs or [Machine(Timer(gpu, item)) for item in usual_ms]
         options = {"precision": 0.002, "budget_s": 30.0, **changes}
         with contextlib.ExitStack() as stack:
             requests, channels = [], []
@@ -120,9 +120,9 @@ def shown(turns, candidate=1):
 def test_a_ratio_is_found_in_turns_of_random_order(run):
     outcome, machines = run(RIGHT, RIGHT, usual_ms=(100.0, 105.0))
     (turns,) = outcome.turns
-    found = compute_ratio(*turns.times_ms)
-    assert found.low < 1.05 < found.high
-    assert found.value == pytest.approx(1.05, rel=0.002)
+    ratio = compute_ratio(*turns.times_ms)
+    assert ratio.low < 1.05 < ratio.high
+    assert ratio.value == pytest.approx(1.05, rel=0.002)
     assert shown(turns) is Difference.SLOWER
     assert (turns.unstable, turns.notes, outcome.errors) == ((), (), ())
     assert set(turns.orders) == {(0, 1), (1, 0)}
@@ -216,18 +216,18 @@ def test_a_turn_is_left_out_as_a_whole(run, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("kernels", "told"),
+    ("kernels", "message"),
     [
         ((RIGHT, "def kernel(x): return x * 2 + 1"), "candidate: output 0: 16 of 16 elements"),
         (("def kernel(x): return x * 2 + 1", RIGHT), "base: output 0: 16 of 16 elements"),
         ((RIGHT, RIGHT, "def kernel(x): raise ValueError('no')"), "candidate 2: running the can"),
     ],
 )
-def test_a_candidate_that_fails_is_named_and_nothing_is_timed(run, kernels, told):
+def test_a_candidate_that_fails_is_named_and_nothing_is_timed(run, kernels, message):
     outcome, machines = run(*kernels, usual_ms=[100.0] * len(kernels))
     assert outcome.turns == ()
     assert outcome.protocol is None
-    assert outcome.errors[0].startswith(told)
+    assert outcome.errors[0].startswith(message)
     assert outcome.verdict in (Verdict.WRONG, Verdict.CRASHED)
     assert outcome.failed == [kernel == RIGHT for kernel in kernels].index(False)
     assert not machines[0].all_timers[0].inputs

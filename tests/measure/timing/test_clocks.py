@@ -55,12 +55,12 @@ HOT_SPELL = every(0.01, [0] * 10 + [POWER_CAP] * 50 + [POWER_CAP | SOFT_HEAT] * 
 
 def test_calls_in_a_hot_spell_are_left_out():
     calls = calls_at(*(i / 20 for i in range(20)))  # 0, 0.05, ... 0.95 s
-    found = screen_calls(calls, HOT_SPELL)
+    results = screen_calls(calls, HOT_SPELL)
     # heat is named at 0.60, 0.61 ... 0.69 s, and reaches 20 ms to either side: the calls at 0.60,
     # 0.65 and 0.70 s; the one at 0.55 s is over 49 ms before
-    assert [i for i, kept in enumerate(found.kept) if not kept] == [12, 13, 14]
-    assert found.left_out == 3
-    assert (found.reasons, found.evidence) == (("software thermal slowdown",), ())
+    assert [i for i, kept in enumerate(results.kept) if not kept] == [12, 13, 14]
+    assert results.left_out == 3
+    assert (results.reasons, results.evidence) == (("software thermal slowdown",), ())
 
 
 def test_what_belongs_to_the_gpu_is_no_reason():
@@ -77,18 +77,18 @@ def test_what_comes_from_outside_is_one(bit):
 @pytest.mark.parametrize(("throttled", "unstable"), [(0, False), (5, False), (6, True), (20, True)])
 def test_a_quarter_may_be_left_out_and_no_more(throttled, unstable):
     samples = every(1.0, [BRAKE] * throttled + [0] * (20 - throttled))
-    found = screen_calls(calls_at(*range(20)), samples)
-    assert bool(found.evidence) == unstable
-    assert found.left_out == (0 if unstable else throttled)
+    calls = screen_calls(calls_at(*range(20)), samples)
+    assert bool(calls.evidence) == unstable
+    assert calls.left_out == (0 if unstable else throttled)
     if unstable:
-        assert found.evidence[0].startswith(f"{throttled} of 20 timed calls ran while the GPU was")
-        assert "power brake" in found.evidence[0]
+        assert calls.evidence[0].startswith(f"{throttled} of 20 timed calls ran while the GPU was")
+        assert "power brake" in calls.evidence[0]
 
 
 def test_of_three_calls_none_may_be_left_out():
-    found = screen_calls(calls_at(0, 1, 2), every(1.0, [HARD_HEAT, 0, 0]))
-    assert found.left_out == 0
-    assert len(found.evidence) == 1
+    calls = screen_calls(calls_at(0, 1, 2), every(1.0, [HARD_HEAT, 0, 0]))
+    assert calls.left_out == 0
+    assert len(calls.evidence) == 1
 
 
 def test_a_long_call_is_throttled_by_what_it_met_in_its_middle():

@@ -38,9 +38,9 @@ def test_the_approximation_errs_by_a_rank_or_two_on_the_safe_side(monkeypatch, c
 
 
 def test_fewer_than_six_turns_show_nothing():
-    found = compute_ratio([2.0] * 5, [1.0] * 5)
-    assert (found.value, found.low, found.high) == (0.5, 0.0, math.inf)
-    assert difference(found) is Difference.NOT_SHOWN
+    ratio = compute_ratio([2.0] * 5, [1.0] * 5)
+    assert (ratio.value, ratio.low, ratio.high) == (0.5, 0.0, math.inf)
+    assert difference(ratio) is Difference.NOT_SHOWN
     assert difference(compute_ratio([2.0] * 6, [1.0] * 6)) is Difference.FASTER
 
 
@@ -60,20 +60,20 @@ def test_the_interval_is_what_the_test_does_not_reject():
         sums = [sum(chosen) for n in range(9) for chosen in itertools.combinations(range(1, 9), n)]
         return 2 * sum(total <= smaller for total in sums) / 2**8
 
-    found = compute_ratio(base, candidate)
-    for inside in (found.low * 1.0001, found.value, found.high * 0.9999):
+    ratio = compute_ratio(base, candidate)
+    for inside in (ratio.low * 1.0001, ratio.value, ratio.high * 0.9999):
         assert p_value(math.log(inside)) > 0.05
-    for outside in (found.low * 0.9999, found.high * 1.0001):
+    for outside in (ratio.low * 0.9999, ratio.high * 1.0001):
         assert p_value(math.log(outside)) <= 0.05
     walsh = [(a + b) / 2 for i, a in enumerate(logs) for b in logs[i:]]
-    assert found.value == pytest.approx(math.exp(median(walsh)))
+    assert ratio.value == pytest.approx(math.exp(median(walsh)))
 
 
 def test_the_interval_is_widened_by_what_turns_cannot_tell():
-    found = compute_ratio([0.002] * 50, [0.002] * 50)  # 2 µs: a tick of 32 ns is 1.6 %
-    assert found.resolution == pytest.approx(0.004 + 0.016 / 4)
-    assert (found.low, found.high) == pytest.approx((math.exp(-0.008), math.exp(0.008)))
-    assert (found.value, found.turns) == (1.0, 50)
+    ratio = compute_ratio([0.002] * 50, [0.002] * 50)  # 2 µs: a tick of 32 ns is 1.6 %
+    assert ratio.resolution == pytest.approx(0.004 + 0.016 / 4)
+    assert (ratio.low, ratio.high) == pytest.approx((math.exp(-0.008), math.exp(0.008)))
+    assert (ratio.value, ratio.turns) == (1.0, 50)
     assert compute_ratio([20.0] * 50, [20.0] * 50).resolution == pytest.approx(0.004, rel=1e-3)
     short = [0.005] * 50
     assert compute_ratio(short, short, "events").resolution == pytest.approx(0.029)
@@ -122,10 +122,10 @@ def run(generator, ratio, turns=60, drift=0.3, second=0.02, noise=0.01, spikes=0
 @pytest.mark.parametrize("ratio", [0.5, 0.97, 1.0, 1.04])
 def test_intervals_hold_the_ratio_through_drift_and_spikes(ratio):
     generator = random.Random(1)
-    found = [compute_ratio(*run(generator, ratio)) for _ in range(200)]
-    held = sum(each.low <= ratio <= each.high for each in found)
+    ratios = [compute_ratio(*run(generator, ratio)) for _ in range(200)]
+    held = sum(item.low <= ratio <= item.high for item in ratios)
     assert held >= 182  # of 200 at 95 %: fewer have a chance under 1 %
-    assert median(each.value for each in found) == pytest.approx(ratio, rel=0.002)
+    assert median(ratio.value for ratio in ratios) == pytest.approx(ratio, rel=0.002)
 
 
 @pytest.mark.usefixtures("exact")

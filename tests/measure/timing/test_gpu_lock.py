@@ -104,9 +104,9 @@ def test_waiting_ends_when_the_holder_does_and_is_told_of_once(hold, caplog, mon
     hears.emit = lambda _: process.stdin.close()
     monkeypatch.setattr(lock._log, "handlers", [hears])
     assert take(limit_s=300)
-    told = [record.getMessage() for record in caplog.records]
-    assert len(told) == 1
-    assert told[0].startswith(f"waiting for {UUID}, in use by process {process.pid} (")
+    results = [record.getMessage() for record in caplog.records]
+    assert len(results) == 1
+    assert results[0].startswith(f"waiting for {UUID}, in use by process {process.pid} (")
 
 
 @pytest.mark.quick("9", "11")
@@ -329,9 +329,9 @@ def idle(tmp_path):
 
 def start_orphan(command):
     code = "import subprocess as s, sys; print(s.Popen(sys.argv[1:], stdout=-3, stderr=-3).pid)"
-    given = [sys.executable, "-c", code, command, "600"]
-    found = subprocess.run(given, capture_output=True, check=True)
-    return int(found.stdout)
+    inputs = [sys.executable, "-c", code, command, "600"]
+    result = subprocess.run(inputs, capture_output=True, check=True)
+    return int(result.stdout)
 
 
 @pytest.fixture
@@ -362,11 +362,11 @@ def test_what_ours_started_is_ours(child):
 
 
 def test_a_stranger_is_named(child, other):
-    found = judge_company(listed(child, other), [child])
-    assert found.evidence == (
+    result = judge_company(listed(child, other), [child])
+    assert result.evidence == (
         f"Other processes used the GPU: process {other} (sleep 600, 512 MiB).",
     )
-    assert found.notes == ()
+    assert result.notes == ()
 
 
 def test_before_ours_are_there_everybody_is_a_stranger(other):
@@ -391,9 +391,9 @@ def test_processes_that_wait_for_a_command_are_no_company(child, idle):
 
 
 def test_a_list_that_lacks_even_ours_tells_nothing(child):
-    found = judge_company([], [child])
-    assert found.evidence == ()
-    assert "not even SolKit" in found.notes[0]
+    result = judge_company([], [child])
+    assert result.evidence == ()
+    assert "not even SolKit" in result.notes[0]
 
 
 class Library:
@@ -584,21 +584,24 @@ def outcome_among(strangers, verdict, monkeypatch):
 
 
 def test_a_stranger_makes_a_time_unstable(other, monkeypatch):
-    found = outcome_among([GpuProcess(other)], Verdict.CORRECT, monkeypatch)
-    assert found.verdict is Verdict.UNSTABLE
-    assert found.errors == (f"Other processes used the GPU: process {other} (sleep 600).", "a note")
+    outcome = outcome_among([GpuProcess(other)], Verdict.CORRECT, monkeypatch)
+    assert outcome.verdict is Verdict.UNSTABLE
+    assert outcome.errors == (
+        f"Other processes used the GPU: process {other} (sleep 600).",
+        "a note",
+    )
 
 
 def test_a_stranger_excuses_nothing(other, monkeypatch):
-    found = outcome_among([GpuProcess(other)], Verdict.DEGENERATE_PROBLEM, monkeypatch)
-    assert found.verdict is Verdict.DEGENERATE_PROBLEM
-    assert len(found.errors) == 2
+    outcome = outcome_among([GpuProcess(other)], Verdict.DEGENERATE_PROBLEM, monkeypatch)
+    assert outcome.verdict is Verdict.DEGENERATE_PROBLEM
+    assert len(outcome.errors) == 2
 
 
 def test_ours_make_nothing_unstable(monkeypatch):
-    found = outcome_among([], Verdict.CORRECT, monkeypatch)
-    assert (found.verdict, found.errors) == (Verdict.CORRECT, ("a note",))
-    assert found.samples.neighbours == ()
+    outcome = outcome_among([], Verdict.CORRECT, monkeypatch)
+    assert (outcome.verdict, outcome.errors) == (Verdict.CORRECT, ("a note",))
+    assert outcome.samples.neighbours == ()
 
 
 @pytest.mark.skipif(is_available(), reason="there is a GPU")

@@ -107,15 +107,15 @@ def test_a_slow_problem_takes_three():
 
 
 def test_how_sure_is_asked_of_both_sides():
-    asked = []
+    requests = []
 
     def uncertainty(taken):
-        asked.append(tuple(len(series.times) for series in taken))
-        return 0.0 if len(asked) == 2 else 1.0
+        requests.append(tuple(len(series.times) for series in taken))
+        return 0.0 if len(requests) == 2 else 1.0
 
     sides = Sides(noisy(0.001))
     sample_sides(sides.both, SamplingPlan(), random.Random(0), uncertainty, sides.clock)
-    assert asked == [(20, 20), (40, 40)]
+    assert requests == [(20, 20), (40, 40)]
 
 
 def test_pairs_are_interleaved_in_random_order():
@@ -193,7 +193,7 @@ def hopeless(seconds, told_ms, hopeless_ms):
     plan = SamplingPlan(warmup=10, minimum=60, maximum=240, hopeless_ms=hopeless_ms)
     taken = run(sides, plan)
     assert len(taken[0].times) == len(taken[0].begun) == len(taken[1].times)
-    return [len(each) // 2 for each in sides.rounds]
+    return [len(items) // 2 for items in sides.rounds]
 
 
 def test_a_hopeless_side_is_timed_eight_times():

@@ -48,24 +48,24 @@ def judged(told_ms, process):
 @pytest.mark.parametrize("gpu_ms", [0.002, 0.02, 0.2, 2.0, 20.0, 200.0])
 def test_a_true_time_agrees(gpu_ms):
     process = Process(gpu_ms)
-    found = judged(gpu_ms, process)
-    assert found.contradiction is found.note is None
-    assert found.slope_ms == pytest.approx(gpu_ms, rel=1e-6)
+    result = judged(gpu_ms, process)
+    assert result.contradiction is result.note is None
+    assert result.slope_ms == pytest.approx(gpu_ms, rel=1e-6)
 
 
 @pytest.mark.parametrize(("gpu_ms", "host_ms"), [(0.002, 0.05), (0.3, 2.0), (1.0, 60.0)])
 def test_a_slow_host_is_no_lie(gpu_ms, host_ms):
-    found = judged(gpu_ms, Process(gpu_ms, host_ms))
-    assert found.contradiction is found.note is None
-    assert found.slope_ms == pytest.approx(gpu_ms, rel=1e-6)
+    result = judged(gpu_ms, Process(gpu_ms, host_ms))
+    assert result.contradiction is result.note is None
+    assert result.slope_ms == pytest.approx(gpu_ms, rel=1e-6)
 
 
 @pytest.mark.parametrize("gpu_ms", [0.1, 0.5, 5.0, 50.0])
 @pytest.mark.parametrize("host_ms", [0.0, 0.03])
 def test_a_third_of_the_truth_is_contradicted(gpu_ms, host_ms):
-    found = judged(gpu_ms / 3, Process(gpu_ms, host_ms))
-    assert "by the referee's clock" in found.contradiction
-    assert found.slope_ms == pytest.approx(gpu_ms, rel=1e-6)
+    result = judged(gpu_ms / 3, Process(gpu_ms, host_ms))
+    assert "by the referee's clock" in result.contradiction
+    assert result.slope_ms == pytest.approx(gpu_ms, rel=1e-6)
 
 
 def test_a_cold_time_above_the_slope_agrees():
@@ -77,31 +77,31 @@ def test_under_10_microseconds_it_tells_little():
 
 
 def test_one_that_waits_gets_the_time_of_the_clock():
-    found = judged(0.002, Waiting(0.002, host_ms=0.04))
-    assert found.contradiction is None
-    assert "it waits for the GPU" in found.note
-    assert found.slope_ms == pytest.approx(0.042, rel=1e-6)
+    result = judged(0.002, Waiting(0.002, host_ms=0.04))
+    assert result.contradiction is None
+    assert "it waits for the GPU" in result.note
+    assert result.slope_ms == pytest.approx(0.042, rel=1e-6)
 
 
 def test_a_host_too_slow_to_hide_is_told():
-    found = judged(1.0, Process(1.0, 300.0))
-    assert found.contradiction is None
-    assert "can't be confirmed" in found.note
+    result = judged(1.0, Process(1.0, 300.0))
+    assert result.contradiction is None
+    assert "can't be confirmed" in result.note
 
 
 @pytest.mark.parametrize("occupied", [0.3, 3.0])
 @pytest.mark.parametrize("overhead_ms", [0.3, 3.0])
 def test_what_hides_the_host_may_last_otherwise_than_asked(occupied, overhead_ms):
     process = Process(0.002, host_ms=0.03, overhead_ms=overhead_ms, occupied=occupied)
-    found = judged(0.002, process)
-    assert found.contradiction is found.note is None
-    assert found.slope_ms == pytest.approx(0.002, rel=1e-6)
+    result = judged(0.002, process)
+    assert result.contradiction is result.note is None
+    assert result.slope_ms == pytest.approx(0.002, rel=1e-6)
 
 
 def test_where_nothing_hides_the_host_nobody_is_accused():
-    found = judged(0.002, Process(0.002, host_ms=0.03, occupied=0.0))
-    assert found.contradiction is None
-    assert "can't be confirmed" in found.note
+    result = judged(0.002, Process(0.002, host_ms=0.03, occupied=0.0))
+    assert result.contradiction is None
+    assert "can't be confirmed" in result.note
 
 
 class Disturbed(Process):
@@ -123,8 +123,8 @@ def test_rows_that_are_disturbed_accuse_nobody(gpu_ms, host_ms):
 
 @pytest.mark.parametrize("gpu_ms", [0.2, 2.0])
 def test_who_disturbs_rows_is_not_excused_by_it(gpu_ms):
-    found = judged(gpu_ms / 3, Disturbed(gpu_ms))
-    assert found.contradiction is not None
+    result = judged(gpu_ms / 3, Disturbed(gpu_ms))
+    assert result.contradiction is not None
 
 
 def test_rows_that_count_are_judged():

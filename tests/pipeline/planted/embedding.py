@@ -17,17 +17,17 @@ def reference(table, index):
 
 
 @triton.jit(do_not_specialize=["width"])
-def gather_kernel(table, index, out, width, known: tl.constexpr, D: tl.constexpr):
+def gather_kernel(table, index, out, width, known_value: tl.constexpr, D: tl.constexpr):
     at = tl.program_id(0)
     row = tl.load(index + at)
     lane = tl.arange(0, D)
-    step = known if known > 0 else width
+    step = known_value if known_value > 0 else width
     tl.store(out + at * D + lane, tl.load(table + row * step + lane))
 
 
 def kernel(table, index, *, PLANT=False, num_warps=4):
     D = table.shape[1]
     out = torch.empty(index.numel(), D, device=table.device, dtype=table.dtype)
-    known = 0 if PLANT else D
-    gather_kernel[(index.numel(),)](table, index, out, D, known, D, num_warps=num_warps)
+    known_count = 0 if PLANT else D
+    gather_kernel[(index.numel(),)](table, index, out, D, known_count, D, num_warps=num_warps)
     return out

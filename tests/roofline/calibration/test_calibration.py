@@ -139,16 +139,16 @@ def test_the_highest_end_to_end_rate_becomes_the_ceiling():
             reading("launch.graph", 8e-7, None, Regime.QUEUED, unit="s"),
         )
     )
-    found = calibration.calibrated(H100, "1.2")
-    assert found.ceilings == H100.ceilings
-    assert found.launch_us == pytest.approx(0.8)
-    assert found.notes == H100.notes
-    assert {name: c.value for name, c in found.calibrated.items()} == {
+    result = calibration.calibrated(H100, "1.2")
+    assert result.ceilings == H100.ceilings
+    assert result.launch_us == pytest.approx(0.8)
+    assert result.notes == H100.notes
+    assert {name: c.value for name, c in result.calibrated.items()} == {
         "fp32": 6.2e13, "dram": 3.1e12, "issue": 3.1e13,
     }  # fmt: skip
-    assert found.calibrated["fp32"].clock_mhz == 1700
-    assert found.calibrated["dram"].clock_mhz == 2619
-    assert "2026-01-02 on NVIDIA H100 80GB HBM3, driver 1.2" in found.calibrated["dram"].source
+    assert result.calibrated["fp32"].clock_mhz == 1700
+    assert result.calibrated["dram"].clock_mhz == 2619
+    assert "2026-01-02 on NVIDIA H100 80GB HBM3, driver 1.2" in result.calibrated["dram"].source
 
 
 def test_another_driver_is_told():
@@ -168,12 +168,12 @@ def test_another_driver_is_told():
     ],
 )
 def test_what_lies_above_the_peak_is_told_and_not_used(share, clock, cause):
-    made = record(
+    new_record = record(
         reading("fp32", 0.9 * PEAK, "fp32", Regime.SUSTAINED),
         reading("fp32", share * PEAK, "fp32", clock=clock),
     )
-    calibration.save(made)
-    (doubt,) = calibration.doubts(made, H100)
+    calibration.save(new_record)
+    (doubt,) = calibration.doubts(new_record, H100)
     assert doubt.startswith(f"fp32: measured up to {100 * (share - 1):.1f} % above")
     assert cause in doubt
     used = calibration.calibrated(H100).calibrated
@@ -196,11 +196,11 @@ def test_it_feeds_the_calibrated_time_and_never_roofline_or_hard_bound():
 @pytest.mark.parametrize("key", ["h100-sxm", "h200"])
 def test_a_shipped_calibration(key):
     device = devices.find(key)
-    (made,) = [c for c in calibration.shipped() if c.gpu.key == key]
-    assert made.gpu.uuid is None
-    assert made.seconds < 90
-    assert not made.quick
-    assert made.skipped == {}
+    (result,) = [c for c in calibration.shipped() if c.gpu.key == key]
+    assert result.gpu.uuid is None
+    assert result.seconds < 90
+    assert not result.quick
+    assert result.skipped == {}
     used = dict(calibration.calibrated(device).calibrated)
     mixes = [used.pop(f"dram.{mix}").value for mix in ("read", "copy", "write")]
     assert max(mixes) == used["dram"].value
@@ -215,17 +215,17 @@ def test_a_shipped_calibration(key):
     assert all(c.unit == device.ceilings[name].unit for name, c in used.items())
     for name in ("dram", "fp32", "tensor.fp64"):  # what nothing holds down
         assert used[name].value > 0.94 * device.ceilings[name].value
-    assert all(r.low <= r.value <= r.high for r in made.readings)
+    assert all(r.low <= r.value <= r.high for r in result.readings)
 
 
 def test_a_reading_by_name():
-    made = record(
+    new_record = record(
         reading("l2.read", 9e12, None, unit="B/s"),
         reading("l2.read", 7e12, "l2", unit="B/s"),
         reading("l2.read", 8e12, "l2", unit="B/s"),
     )
-    assert made.find("l2.read", Regime.BURST).value == 8e12
-    assert made.find("l2.read", Regime.SUSTAINED) is None
+    assert new_record.find("l2.read", Regime.BURST).value == 8e12
+    assert new_record.find("l2.read", Regime.SUSTAINED) is None
 
 
 def test_room_is_checked_before_anything_is_measured(tmp_path):

@@ -38,7 +38,7 @@ KERNEL = KernelAnalysis(
 
 def told(**counters):
     kernel = replace(KERNEL, counters=replace(COUNTERS, **counters))
-    return {each.name: each for each in compared(kernel)}
+    return {item.name: item for item in compared(kernel)}
 
 
 def test_sectors_by_kind():
@@ -50,7 +50,7 @@ def test_sectors_by_kind():
 
 def test_figures_that_agree():
     figures = told()
-    assert not any(each.disagrees for each in figures.values())
+    assert not any(figure.disagrees for figure in figures.values())
     assert figures["loads"].ratio == figures["DRAM reads"].ratio == 1.0
     assert (figures["waves"].modelled, figures["waves"].counted) == (0.2424, 0.24)
     assert figures["tensor.bf16"].unit == "FLOP"
@@ -60,7 +60,7 @@ def test_what_was_not_counted_is_not_compared():
     assert "L2 writes" not in told()
     assert compared(replace(KERNEL, counters=None)) == ()
     bare = compared(replace(KERNEL, demand=None))
-    assert [each.name for each in bare] == ["occupancy", "waves"]
+    assert [item.name for item in bare] == ["occupancy", "waves"]
 
 
 @pytest.mark.parametrize(("counted", "disagrees"), [(1250, False), (1300, True), (850, True)])

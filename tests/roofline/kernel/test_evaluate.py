@@ -40,9 +40,9 @@ def test_a_set_overflows_by_chance():
 
 
 def test_bytes_cross_again_where_l2_has_lost_them():
-    found = dram_traffic(Reuse((AGAIN,), (Stream(10 * MB),)), 50 * MB)
-    assert found.read == pytest.approx((100 + 16 * overflow(16) + 9) * MB)
-    assert found.written == 10 * MB
+    result = dram_traffic(Reuse((AGAIN,), (Stream(10 * MB),)), 50 * MB)
+    assert result.read == pytest.approx((100 + 16 * overflow(16) + 9) * MB)
+    assert result.written == 10 * MB
     # of a GiB it loses next to nothing but the farthest
     assert dram_traffic(Reuse((AGAIN,)), 1024 * MB).read == pytest.approx(
         (100 + 9 * overflow(16 * 900 / 1024)) * MB, rel=1e-6
@@ -64,14 +64,14 @@ def test_sectors_written_in_part_are_completed_but_for_what_l2_holds():
 
 
 def test_facts_become_a_time_on_a_device():
-    told = described(FACTS, H100, compile_s=0.5)
-    assert told.occupancy == occupancy(H100, 64, 32 << 10, 4, 1320)
-    assert (told.facts, told.compile_s, told.error) == (FACTS, 0.5, None)
+    result = described(FACTS, H100, compile_s=0.5)
+    assert result.occupancy == occupancy(H100, 64, 32 << 10, 4, 1320)
+    assert (result.facts, result.compile_s, result.error) == (FACTS, 0.5, None)
     dram = dram_traffic(FACTS.requests.reuse, H100.l2_bytes)
-    assert told.demand.dram_read_bytes == round(dram.read)
-    assert told.demand.dram_write_bytes == round(dram.written)
-    assert told.demand.steps == 4.0
-    moving = {term.name: term.time_ms for term in told.model.terms}["dram"]
+    assert result.demand.dram_read_bytes == round(dram.read)
+    assert result.demand.dram_write_bytes == round(dram.written)
+    assert result.demand.steps == 4.0
+    moving = {term.name: term.time_ms for term in result.model.terms}["dram"]
     assert moving == pytest.approx((dram.read + dram.written) / (0.92 * 3.352e12) * 1e3, rel=1e-3)
 
 

@@ -80,9 +80,9 @@ def _compiles_cuda():
 
 
 def taken_apart(path, shape=None):
-    found = decompose_gap(*studied(path, shape))
-    assert found is not None
-    return found
+    gap = decompose_gap(*studied(path, shape))
+    assert gap is not None
+    return gap
 
 
 def with_facts(kernel, **facts):
@@ -90,9 +90,9 @@ def with_facts(kernel, **facts):
     return replace(kernel, facts=replace(kernel.facts, **facts))
 
 
-def advice(found):
+def advice(result):
     """What is advised, what saves most first."""
-    causes = [factor for factor in found.factors if factor.cause]
+    causes = [factor for factor in result.factors if factor.cause]
     causes.sort(key=lambda factor: (factor.speedup, factor.factor), reverse=True)
     return [advice_on(factor.cause) for factor in causes]
 
@@ -116,17 +116,17 @@ def test_the_first_advice_names_a_planted_defect(name):
     """In its language; every other large factor has a cause, or says that none is known."""
     text = (HERE / "defects" / f"{name}.py").read_text()
     expected = re.match(r'"""Expected: "([^"]+)"', text)
-    found = defect(name)
-    told = advice(found)
-    assert expected[1] in told[0]
-    product = math.prod(factor.factor for factor in found.factors)
-    assert product == pytest.approx(found.time_ms / found.sol_ms)
-    for factor in found.factors:
+    result = defect(name)
+    reported_advice = advice(result)
+    assert expected[1] in reported_advice[0]
+    product = math.prod(factor.factor for factor in result.factors)
+    assert product == pytest.approx(result.time_ms / result.sol_ms)
+    for factor in result.factors:
         assert factor.factor < 1.15 or factor.cause or factor.evidence.endswith(NOTHING_TO_DO)
     others = r"float4|__\w+|blockIdx|threads of a warp|powf"
     if name.startswith("cuda_"):
         others = r"tl\.|num_warps|num_stages|\bBLOCK\b|program id"
-    assert not re.search(others, " ".join(told))
+    assert not re.search(others, " ".join(reported_advice))
 
 
 def test_wavefronts_of_a_reduction_across_warps():
@@ -153,8 +153,8 @@ def test_small_blocks_cost_what_their_beginning_outlasts():
     begun_ms = 2**19 * 1.19 / 1.98e6
     before = math.prod(f.factor for f in factors.values() if f.name in FACTORS[:7])
     assert before * limit.time_ms < 0.5 * begun_ms
-    found = before * factors["dispatch"].factor * limit.time_ms
-    assert begun_ms < found < 1.02 * begun_ms
+    result = before * factors["dispatch"].factor * limit.time_ms
+    assert begun_ms < result < 1.02 * begun_ms
 
 
 @pytest.mark.quick("softmax-shape0", "bias_gelu-shape3", "cross_entropy-shape4")
@@ -175,8 +175,8 @@ def test_nothing_is_advised_where_nothing_is_wrong(name, shape):
 
 def test_of_accesses_at_unknown_places_nothing_is_advised():
     limit, (kernel,), device = studied(HERE / "defects" / "uncoalesced.py")
-    known = decompose_gap(limit, (kernel,), device)
-    assert any("not coalesced" in each for each in advice(known))
+    known_gap = decompose_gap(limit, (kernel,), device)
+    assert any("not coalesced" in item for item in advice(known_gap))
     accesses = tuple(replace(access, argument="") for access in kernel.demand.accesses)
     unknown = replace(kernel, demand=replace(kernel.demand, accesses=accesses))
     causes = [factor.cause for factor in decompose_gap(limit, (unknown,), device).factors]
@@ -213,12 +213,12 @@ def test_there_is_advice_on_every_cause():
 @pytest.mark.slow
 def test_factors_multiply_to_the_gap():
     terms, kernels, device = studied(EXAMPLES / "causal_attention.py")
-    found = decompose_gap(terms, kernels, device)
-    assert found.time_ms == modelled_ms(kernels, terms)
-    assert not found.measured
-    product = math.prod(factor.factor for factor in found.factors)
-    assert product == pytest.approx(found.time_ms / terms.time_ms)
-    names = [factor.name for factor in found.factors]
+    gap = decompose_gap(terms, kernels, device)
+    assert gap.time_ms == modelled_ms(kernels, terms)
+    assert not gap.measured
+    product = math.prod(factor.factor for factor in gap.factors)
+    assert product == pytest.approx(gap.time_ms / terms.time_ms)
+    names = [factor.name for factor in gap.factors]
     assert names == [name for name in FACTORS if name in names]
 
 
@@ -226,8 +226,8 @@ def test_factors_multiply_to_the_gap():
 def test_what_takes_less_than_the_hard_bound_is_not_all_of_the_work():
     terms, (kernel,), device = studied(EXAMPLES / "softmax.py")
     assert all(
-        "hard bound" not in each.evidence
-        for each in decompose_gap(terms, (kernel,), device).factors
+        "hard bound" not in factor.evidence
+        for factor in decompose_gap(terms, (kernel,), device).factors
     )
     grid = (kernel.launch.grid[0] // 100, 1, 1)
     names = ("l1_wavefronts", "l2_read_bytes", "l2_write_bytes", "dram_read_bytes")
@@ -236,37 +236,37 @@ def test_what_takes_less_than_the_hard_bound_is_not_all_of_the_work():
     part = with_facts(kernel, launch=replace(kernel.launch, grid=grid))
     part = replace(part, demand=replace(kernel.demand, operations={}, shared=(), **less))
     part = replace(part, model=model_launch_time(part, device))
-    found = decompose_gap(terms, (part,), device)
-    assert found.time_ms == terms.at.hard_ms > part.model.time_ms
-    assert found.factors[-1].name == "unexplained"
-    assert "do only part of the work" in found.factors[-1].evidence
+    gap = decompose_gap(terms, (part,), device)
+    assert gap.time_ms == terms.at.hard_ms > part.model.time_ms
+    assert gap.factors[-1].name == "unexplained"
+    assert "do only part of the work" in gap.factors[-1].evidence
     loose = replace(terms, at=replace(terms.at, hard_ms=part.model.time_ms / 2))
-    found = decompose_gap(loose, (part,), device)
-    assert found.time_ms == part.model.time_ms < terms.time_ms
-    assert found.factors[-1].evidence.startswith("By the model the launches do less")
+    gap = decompose_gap(loose, (part,), device)
+    assert gap.time_ms == part.model.time_ms < terms.time_ms
+    assert gap.factors[-1].evidence.startswith("By the model the launches do less")
 
 
 def measurement(median_ms, **changes):
-    told = {"kernel_sum_ms": None, "reference_ms": 1.0, "method": "cupti", "max_error": 0.0}
-    return Measurement(median_ms, median_ms, median_ms, **(told | {"samples": 20} | changes))
+    fields = {"kernel_sum_ms": None, "reference_ms": 1.0, "method": "cupti", "max_error": 0.0}
+    return Measurement(median_ms, median_ms, median_ms, **(fields | {"samples": 20} | changes))
 
 
 def test_a_measured_gap_says_what_is_left_unexplained():
     terms, kernels, device = studied(EXAMPLES / "softmax.py")
     expected = modelled_ms(kernels, terms)
-    found = decompose_gap(terms, kernels, device, measurement(2 * expected))
-    assert found.measured
-    assert found.time_ms == 2 * expected
-    assert found.factors[-1].name == "unexplained"
-    assert found.factors[-1].factor == pytest.approx(2.0)
-    assert math.prod(f.factor for f in found.factors) == pytest.approx(2 * expected / terms.time_ms)
+    gap = decompose_gap(terms, kernels, device, measurement(2 * expected))
+    assert gap.measured
+    assert gap.time_ms == 2 * expected
+    assert gap.factors[-1].name == "unexplained"
+    assert gap.factors[-1].factor == pytest.approx(2.0)
+    assert math.prod(f.factor for f in gap.factors) == pytest.approx(2 * expected / terms.time_ms)
 
 
 def test_time_with_no_kernel_running_is_the_launches():
     terms, kernels, device = studied(EXAMPLES / "softmax.py")
     busy = modelled_ms(kernels, terms)
-    found = decompose_gap(terms, kernels, device, measurement(3 * busy, kernel_sum_ms=busy))
-    launch = next(factor for factor in found.factors if factor.name == "launch")
+    gap = decompose_gap(terms, kernels, device, measurement(3 * busy, kernel_sum_ms=busy))
+    launch = next(factor for factor in gap.factors if factor.name == "launch")
     assert launch.factor == pytest.approx(3.0, rel=0.05)
     assert "no kernel running" in launch.evidence
     assert "CUDA graph" in advice_on(launch.cause)
@@ -285,19 +285,19 @@ def test_a_launch_that_was_not_followed_has_no_gap():
 def recorded():
     """(example, shape, measured ms) of the table in docs/lab/h100.md, the first of each example."""
     table = (HERE.parents[1] / "docs" / "lab" / "h100.md").read_text()
-    found = {}
+    results = {}
     for name, sizes, ms in re.findall(
         r"^(\w+) +((?:[A-Z]=\d+ )+) *\S+ +[\d.]+ +[\d.]+ +([\d.]+) ", table, re.M
     ):
         shape = {key: int(value) for key, value in re.findall(r"(\w)=(\d+)", sizes)}
-        found.setdefault(name, (name, shape, float(ms)))
-    return list(found.values())
+        results.setdefault(name, (name, shape, float(ms)))
+    return list(results.values())
 
 
 @pytest.mark.parametrize(("name", "shape", "ms"), recorded())
 def test_modelled_times_are_near_those_of_an_h100(name, shape, ms):
-    found = taken_apart(EXAMPLES / f"{name}.py", shape)
-    assert 1 / 1.3 < found.time_ms / ms < 1.3
+    result = taken_apart(EXAMPLES / f"{name}.py", shape)
+    assert 1 / 1.3 < result.time_ms / ms < 1.3
 
 
 def test_the_recorded_table_was_read():

@@ -34,9 +34,9 @@ CASES = [
 
 @pytest.mark.parametrize(("registers", "shared", "warps", "blocks", "limiter"), CASES)
 def test_hand_worked_cases(registers, shared, warps, blocks, limiter):
-    found = occupancy(H100, registers, shared, warps, grid_blocks=1000)
-    assert (found.blocks_per_sm, found.limiter) == (blocks, limiter)
-    assert found.fraction == blocks * warps / 64
+    result = occupancy(H100, registers, shared, warps, grid_blocks=1000)
+    assert (result.blocks_per_sm, result.limiter) == (blocks, limiter)
+    assert result.fraction == blocks * warps / 64
 
 
 # By hand, on a CU of 32 waves, 512 registers a thread in each of 4 SIMDs, 64 KiB in units of 512:
@@ -58,9 +58,9 @@ def test_hand_worked_cases(registers, shared, warps, blocks, limiter):
     ],
 )
 def test_compute_units_of_waves(device, registers, shared, waves, blocks, limiter):
-    found = occupancy(devices.find(device), registers, shared, waves, grid_blocks=1000)
-    assert (found.blocks_per_sm, found.limiter) == (blocks, limiter)
-    assert found.fraction == blocks * waves / 32
+    result = occupancy(devices.find(device), registers, shared, waves, grid_blocks=1000)
+    assert (result.blocks_per_sm, result.limiter) == (blocks, limiter)
+    assert result.fraction == blocks * waves / 32
 
 
 def test_a_partition_is_not_filled_by_parts_of_warps():
@@ -82,9 +82,9 @@ def test_smaller_sms():
     [(132, 1 / 16, 1 / 16), (132 * 16, 1.0, 1.0), (132 * 40, 2.5, 2.5 / 3), (132 * 32, 2, 1)],
 )
 def test_waves(grid, waves, tail):
-    found = occupancy(H100, 32, 0, 4, grid)  # 16 blocks an SM
-    assert found.waves == pytest.approx(waves)
-    assert found.tail_efficiency == pytest.approx(tail)
+    result = occupancy(H100, 32, 0, 4, grid)  # 16 blocks an SM
+    assert result.waves == pytest.approx(waves)
+    assert result.tail_efficiency == pytest.approx(tail)
 
 
 def test_a_cluster_is_several_blocks():

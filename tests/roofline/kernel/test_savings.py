@@ -57,8 +57,8 @@ def factor(name, times, cause="arithmetic instructions", kernel="kernel", **figu
 
 
 def speedups(factors, added_ms, *kernels):
-    placed = [LaunchView(each.kernel, DEVICE, place) for place, each in enumerate(kernels)]
-    return [each.speedup for each in with_speedups(factors, added_ms, placed)]
+    placed = [LaunchView(item.kernel, DEVICE, place) for place, item in enumerate(kernels)]
+    return [item.speedup for item in with_speedups(factors, added_ms, placed)]
 
 
 def test_what_hides_behind_the_start_of_blocks_saves_nothing():
@@ -100,9 +100,9 @@ def test_launches_without_a_cause_have_no_saving():
 def test_launches_to_which_a_factor_adds_little_are_not_its_cause():
     few, whole = followed("few", latency=0.1), followed("whole", latency=0.1, dispatch=1.0)
     assert cause_of("dispatch", 1.5, [few, whole], grown=[few]) is None
-    found = cause_of("dispatch", 1.5, [few, whole])
-    assert found is not None
-    assert found.figures["kernel"] == "whole"
+    cause = cause_of("dispatch", 1.5, [few, whole])
+    assert cause is not None
+    assert cause.figures["kernel"] == "whole"
 
 
 def test_bank_conflicts_cost_the_wavefronts_beyond_the_least():

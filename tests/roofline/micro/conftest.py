@@ -39,15 +39,15 @@ SLACK = 0.01
 @pytest.fixture(scope="session")
 def traced() -> Callable[..., Any]:
     """The `Work` of one problem of a table; the whole table is traced at the first call."""
-    known: dict[int, dict[str, Any]] = {}
+    known_values: dict[int, dict[str, Any]] = {}
 
     def find(table: Mapping[str, tuple[Any, ...]], name: str) -> Any:
-        if id(table) not in known:
+        if id(table) not in known_values:
             problems = [micro_trace.Micro(*row[:2]) for row in table.values()]
-            known[id(table)] = dict(zip(table, micro_trace.works(problems)))
-        found = known[id(table)][name]
-        assert not isinstance(found, str), found
-        return found
+            known_values[id(table)] = dict(zip(table, micro_trace.works(problems)))
+        result = known_values[id(table)][name]
+        assert not isinstance(result, str), result
+        return result
 
     return find
 
@@ -66,22 +66,22 @@ def check_bound(traced: Callable[..., Any]) -> Callable[..., None]:
 
 
 def _wrong(work: Any, operations: Mapping[str, Any], read: Any, written: Any) -> list[str]:
-    wanted = {**operations, "bytes read": read, "bytes written": written}
+    expected = {**operations, "bytes read": read, "bytes written": written}
     counts: Counter[str] = Counter()
     for pipe, count in work.operations.items():
         if count:  # a product counts under its dtype, whatever else is known of it
             counts[re.split(r"[*~>]", pipe)[0]] += count
     for half in counts.keys() & {"fp16", "bf16"}:
         counts["fp32"] = counts.get("fp32", 0) + counts.pop(half)
-    found = {
+    results = {
         **counts,
         "bytes read": work.dram_read_bytes,
         "bytes written": work.dram_write_bytes,
     }
     wrong = []
-    for what in dict.fromkeys((*wanted, *found)):
-        low, high = _range(wanted.get(what, 0))
-        got = found.get(what, 0)
+    for what in dict.fromkeys((*expected, *results)):
+        low, high = _range(expected.get(what, 0))
+        got = results.get(what, 0)
         if not low * (1 - SLACK) <= got <= high:
             wrong.append(f"{what}: {got}, derived {low if low == high else (low, high)}")
     wrong += [f"unmodelled {work.unmodelled}"] if work.unmodelled else []
@@ -109,8 +109,8 @@ def check_derivation() -> Callable[..., None]:
         inputs, body, _, read, written, *reason = table[name]
         if reason:
             pytest.skip(reason[0])
-        found = micro_oracle.dependence(micro_trace.Micro(inputs, body), draws=1)
-        assert _range(read)[0] * (1 - SLACK) <= found.most <= _range(read)[1]
-        assert _range(written)[0] <= found.written <= _range(written)[1]
+        result = micro_oracle.dependence(micro_trace.Micro(inputs, body), draws=1)
+        assert _range(read)[0] * (1 - SLACK) <= result.most <= _range(read)[1]
+        assert _range(written)[0] <= result.written <= _range(written)[1]
 
     return check

@@ -212,9 +212,9 @@ def _assign(w: _Writer) -> None:
 def program(seed: int) -> Micro:
     """A random program: three inputs, three to eight ops, one or two results."""
     w = _Writer(seed)
-    wanted = w.random.randint(3, 8)
+    expected = w.random.randint(3, 8)
     for _ in range(100):
-        if len(w.lines) >= wanted:
+        if len(w.lines) >= expected:
             break
         before = dict(w.shapes), list(w.lines)
         try:
@@ -223,8 +223,8 @@ def program(seed: int) -> Micro:
                 raise ValueError("too large")
         except (RuntimeError, IndexError, ValueError, TypeError):
             w.shapes, w.lines = before
-    made = [name for name in w.shapes if name.startswith("v")] or ["a0 * 2"]
-    results = {made[-1], w.random.choice(made)}
+    selected_shapes = [name for name in w.shapes if name.startswith("v")] or ["a0 * 2"]
+    results = {selected_shapes[-1], w.random.choice(selected_shapes)}
     results |= {"a0"} if any(line.startswith("a0[") for line in w.lines) else set()
     return Micro("; ".join(w.inputs), "\n".join([*w.lines, f"return {', '.join(sorted(results))}"]))
 
@@ -270,8 +270,8 @@ def examine(problems: Sequence[Micro], draws: int = 5) -> Iterator[Finding]:
         needed = changed = 0
         for seed in range(draws):
             oracle = Oracle(problem, seed)
-            found = oracle.read()
-            masks = [a | b for a, b in zip(masks, found)] if masks else found
+            result = oracle.read()
+            masks = [a | b for a, b in zip(masks, result)] if masks else result
             needed = sum(int(m.sum()) * n for m, n in zip(masks, oracle.item_bytes))
             changed = max(changed, oracle.written())
             if work.dram_read_bytes <= needed and work.dram_write_bytes <= changed:
@@ -300,7 +300,7 @@ def _faulty(inputs: str, lines: Sequence[str], results: str) -> Finding | None:
     """The finding of a program, if it is at fault as well."""
     problem = Micro(inputs, "\n".join([*lines, f"return {results}"]))
     try:
-        found = next(examine([problem]))
+        result = next(examine([problem]))
     except (RuntimeError, IndexError, ValueError, TypeError, NameError, AttributeError):
         return None  # it needs what was left out
-    return found if found.is_unsound else None
+    return result if result.is_unsound else None

@@ -68,13 +68,13 @@ def _seed(seed: int) -> None:
 
 def _leaves(args: list[Any]) -> list[torch.Tensor]:
     """The tensors among the arguments, and those of modules."""
-    found: list[torch.Tensor] = []
+    results: list[torch.Tensor] = []
     for arg in args:
         if isinstance(arg, torch.nn.Module):
-            found += [t.data for t in (*arg.parameters(), *arg.buffers())]
+            results += [t.data for t in (*arg.parameters(), *arg.buffers())]
         elif isinstance(arg, torch.Tensor):
-            found.append(arg)
-    return found
+            results.append(arg)
+    return results
 
 
 def _flat(out: Any) -> list[torch.Tensor]:
@@ -110,26 +110,26 @@ class Oracle:
 
     def run(self, values: list[torch.Tensor], leaves: list[torch.Tensor] | None = None) -> _Seen:
         """The reference on these element values."""
-        args, given = self._fill(values, leaves)
+        args, inputs = self._fill(values, leaves)
         _seed(7)
         with warnings.catch_warnings(), _double():
             warnings.simplefilter("ignore")
             outputs = _flat(self._module["reference"](*args))
-        return _Seen(given, values, outputs)
+        return _Seen(inputs, values, outputs)
 
     def _fill(
         self, values: list[torch.Tensor], leaves: list[torch.Tensor] | None
     ) -> tuple[list[Any], list[torch.Tensor]]:
         remaining = iter(range(len(values)))
         args: list[Any] = []
-        given: list[torch.Tensor] = []
+        inputs: list[torch.Tensor] = []
         for arg in self._args:
             if isinstance(arg, torch.nn.Module):
                 for t in (*arg.parameters(), *arg.buffers()):
                     t.grad = None
                     with torch.no_grad():
                         _elements(t).copy_(values[next(remaining)])
-                    given.append(t)
+                    inputs.append(t)
                 args.append(arg)
             elif isinstance(arg, torch.Tensor):
                 i = next(remaining)
@@ -138,23 +138,23 @@ class Oracle:
                     args.append(torch.view_as_complex(flat.reshape(*arg.shape, 2)))
                 else:
                     args.append(flat.view(arg.shape))
-                given.append(args[-1])
+                inputs.append(args[-1])
             else:
                 args.append(arg)
-        return args, given
+        return args, inputs
 
     # ---------------------------------------------------------------------- dependence
 
     def read(self) -> list[torch.Tensor]:
         """Of each input, which elements matter: a boolean mask."""
         seen = self.run(self.base)
-        found = self._by_gradient(seen)
+        results = self._by_gradient(seen)
         doubtful = [
-            (leaf, int(e)) for leaf, mask in enumerate(found) for e in (~mask).nonzero().ravel()
+            (leaf, int(e)) for leaf, mask in enumerate(results) for e in (~mask).nonzero().ravel()
         ]
         for leaf, element in self._convicted(seen, doubtful):
-            found[leaf][element] = True
-        return found
+            results[leaf][element] = True
+        return results
 
     def _by_gradient(self, base: _Seen) -> list[torch.Tensor]:
         masks = [torch.zeros(v.shape, dtype=torch.bool) for v in self.base]
@@ -162,15 +162,15 @@ class Oracle:
         # a clone, since a leaf that requires a gradient must not be changed in place
         with contextlib.suppress(RuntimeError, NotImplementedError):
             seen = self.run(self.base, [leaf.clone() for leaf in leaves])
-            wanted = {  # a module's parameters are leaves themselves
+            expected = {  # a module's parameters are leaves themselves
                 i: t if isinstance(t, torch.nn.Parameter) else leaves[i]
                 for i, t in enumerate(seen.given)
                 if leaves[i].requires_grad and t.requires_grad
             }
             total = seen.cotangent(base)
-            if total is not None and wanted:
-                grads = torch.autograd.grad(total, list(wanted.values()), allow_unused=True)
-                for i, grad in zip(wanted, grads):
+            if total is not None and expected:
+                grads = torch.autograd.grad(total, list(expected.values()), allow_unused=True)
+                for i, grad in zip(expected, grads):
                     if grad is not None:
                         masks[i] |= _elements(grad).nan_to_num(1.0).abs() > 1e-9
         return masks
@@ -215,15 +215,15 @@ class Oracle:
         before = [t.detach().clone() for t in _leaves(self._true_args)]
         _seed(7)
         outputs = _flat(self._true(*self._true_args))
-        given = {t.untyped_storage().data_ptr(): i for i, t in enumerate(_leaves(self._true_args))}
+        inputs = {t.untyped_storage().data_ptr(): i for i, t in enumerate(_leaves(self._true_args))}
         total, fresh = 0, defaultdict(set)
         for storage in {t.untyped_storage().data_ptr() for t in outputs}:
-            if storage in given:
-                leaf = given[storage]
+            if storage in inputs:
+                leaf = inputs[storage]
                 now, then = _leaves(self._true_args)[leaf].detach(), before[leaf]
                 total += int((now != then).sum()) * now.element_size()
         for out in outputs:
-            if out.untyped_storage().data_ptr() not in given:
+            if out.untyped_storage().data_ptr() not in inputs:
                 fresh[out.untyped_storage().data_ptr()] |= _bytes_of(out)
         return total + sum(map(len, fresh.values()))
 
@@ -232,15 +232,15 @@ class _Seen:
     """One run: the outputs, of an input changed in place only what was changed."""
 
     def __init__(
-        self, given: list[torch.Tensor], values: list[torch.Tensor], outputs: list[torch.Tensor]
+        self, tensors: list[torch.Tensor], values: list[torch.Tensor], outputs: list[torch.Tensor]
     ) -> None:
-        home = {t.untyped_storage().data_ptr(): i for i, t in enumerate(given)}
+        home = {t.untyped_storage().data_ptr(): i for i, t in enumerate(tensors)}
         homes = [home.get(o.untyped_storage().data_ptr()) for o in outputs]
-        self.given = given
+        self.given = tensors
         self.fresh = [o for o, leaf in zip(outputs, homes) if leaf is None]
         self.changed: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         for leaf in sorted({leaf for leaf in homes if leaf is not None}):
-            now = _live_elements(given[leaf]).clone()  # the next run reuses a module's
+            now = _live_elements(tensors[leaf]).clone()  # the next run reuses a module's
             self.changed[leaf] = now, ~_same(now.detach(), values[leaf])
 
     def differs(self, other: _Seen) -> bool:

@@ -40,11 +40,11 @@ class Micro:
 
     @property
     def source(self) -> str:
-        given = [part.strip() for part in self.inputs.split(";")]
-        names = ", ".join(f"a{i}" for i in range(len(given)))
+        outcome = [part.strip() for part in self.inputs.split(";")]
+        names = ", ".join(f"a{i}" for i in range(len(outcome)))
         body = self.body.replace("\n", "\n    ")
         return (
-            f"{PRELUDE}\ndef inputs(device=DEV):\n    return [{', '.join(given)}]\n\n"
+            f"{PRELUDE}\ndef inputs(device=DEV):\n    return [{', '.join(outcome)}]\n\n"
             f"def reference({names}):\n    {body}\n"
         )
 
@@ -55,8 +55,8 @@ LIMIT_S = 300
 def works(problems: Sequence[Micro]) -> list[Work | str]:
     """Trace each problem as `solkit score` would, for an H100; of an error, its traceback."""
     sources = [problem.source for problem in problems]
-    found: list[Work | str] = worker.call("micro_trace:_trace_all", sources, timeout_s=LIMIT_S)
-    return found
+    result: list[Work | str] = worker.call("micro_trace:_trace_all", sources, timeout_s=LIMIT_S)
+    return result
 
 
 def _trace_all(sources: list[str]) -> list[Work | str]:
@@ -66,7 +66,7 @@ def _trace_all(sources: list[str]) -> list[Work | str]:
     from solkit.analysis.worker import fake_device
 
     fake_device(devices.find("h100"))
-    found: list[Work | str] = []
+    results: list[Work | str] = []
     for number, source in enumerate(sources):
         path = Path(tempfile.gettempdir()) / f"micro_{number}.py"
         path.write_text(source, encoding="utf-8")
@@ -75,5 +75,5 @@ def _trace_all(sources: list[str]) -> list[Work | str]:
                 answer = problem_case(kernelfiles.load(str(path)), {}, {}, None).work
         except BaseException:
             answer = traceback.format_exc()
-        found.append(answer)
-    return found
+        results.append(answer)
+    return results

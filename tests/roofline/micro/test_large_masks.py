@@ -44,8 +44,8 @@ def found(traced):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TABLE)
 def test_pairs_that_a_mask_leaves_out_cost_nothing(found, name):
-    pairs, told = TABLE[name][2:]
+    pairs, result = TABLE[name][2:]
     work = found(name)
     assert work.operations["contraction.bf16"] == 4 * HEADS * D * pairs
-    assert len(work.assumptions) == bool(told)
-    assert told in "".join(work.assumptions)
+    assert len(work.assumptions) == bool(result)
+    assert result in "".join(work.assumptions)

@@ -31,11 +31,11 @@ def recurrent(gates, layers=1, ways=1, biased=True, steps=T):
 
 
 def layer(kind, **options):
-    given = {"num_layers": 1, "bidirectional": False, "bias": True, **options}
+    fields = {"num_layers": 1, "bidirectional": False, "bias": True, **options}
     gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[kind]
-    ways = 2 if given["bidirectional"] else 1
-    arguments = ", ".join(f"{name}={value}" for name, value in given.items())
-    operations, params = recurrent(gates, given["num_layers"], ways, given["bias"])
+    ways = 2 if fields["bidirectional"] else 1
+    arguments = ", ".join(f"{name}={value}" for name, value in fields.items())
+    operations, params = recurrent(gates, fields["num_layers"], ways, fields["bias"])
     return (
         f"nn.{kind}({K}, {U}, {arguments}).cuda(); R({T}, {B}, {K})",
         "return a0(a1)[0]",

@@ -96,5 +96,5 @@ def test_rows_that_an_expert_does_not_get_cost_nothing(found, name):
     contractions = [n for key, n in work.operations.items() if key.startswith("contraction.")]
     assert sum(contractions) == ROUTER + rows * ROW
     assert sum(work.hard_operations.values()) <= ROUTER
-    told = "".join(work.assumptions)
-    assert ("spread evenly" in told) is (rows < T * E)
+    text = "".join(work.assumptions)
+    assert ("spread evenly" in text) is (rows < T * E)

@@ -12,11 +12,13 @@ QKVO = "; ".join(["R(1, 2, 8, 4, d=bf16)"] * 4)
 Q = H * 64  # bytes of each
 
 
-def grad(names, of, wrt=None, given=""):
+def grad(names, of, wrt=None, inputs=""):
     """The gradient of an expression with respect to `names`."""
     steps = "\n".join(f"{name}.requires_grad_()" for name in names.split())
-    wanted = ", ".join((wrt or names).split())
-    return f"{steps}\nreturn torch.autograd.grad({of}, ({wanted},){', ' + given if given else ''})"
+    expected = ", ".join((wrt or names).split())
+    return (
+        f"{steps}\nreturn torch.autograd.grad({of}, ({expected},){', ' + inputs if inputs else ''})"
+    )
 
 
 def attention_backward(pairs, rows):
@@ -31,7 +33,7 @@ def attention_backward(pairs, rows):
 PROBLEMS = {
     "of a product, its gradient given: two products": (
         f"{A}; {W}; {G}",
-        grad("a0 a1", "a0 @ a1", given="a2"),
+        grad("a0 a1", "a0 @ a1", inputs="a2"),
         {"contraction.fp32": 2 * MM},
         F * (32 + 24 + 48),
         F * (32 + 24),
@@ -52,56 +54,56 @@ PROBLEMS = {
     ),
     "of a weight alone": (
         f"{A}; R(6, 4); {G}",
-        grad("a1", "F.linear(a0, a1)", given="a2"),
+        grad("a1", "F.linear(a0, a1)", inputs="a2"),
         {"contraction.fp32": MM},
         F * (32 + 48),
         F * 24,
     ),
     "of a bias: column sums": (
         f"{A}; R(6, 4); R(6); {G}",
-        grad("a2", "F.linear(a0, a1, a2)", given="a3"),
+        grad("a2", "F.linear(a0, a1, a2)", inputs="a3"),
         {"fp32": 48 - 6},
         F * 48,
         F * 6,
     ),
     "of a convolution": (
         "R(1, 2, 6, 6); R(3, 2, 3, 3); R(1, 3, 4, 4)",
-        grad("a0 a1", "F.conv2d(a0, a1)", given="a2"),
+        grad("a0 a1", "F.conv2d(a0, a1)", inputs="a2"),
         {"contraction.fp32": 2 * 2 * 6 * 9 * 16},
         F * (72 + 54 + 48),
         F * (72 + 54),
     ),
     "of a convolution's input alone: its values are not read": (
         "R(1, 2, 5, 5); R(3, 2, 3, 3); R(1, 3, 5, 5)",
-        grad("a0", "F.conv2d(a0, a1, padding=1)", given="a2"),
+        grad("a0", "F.conv2d(a0, a1, padding=1)", inputs="a2"),
         {"contraction.fp32": 2 * 2 * 3 * 13 * 13},  # 13 of 15 taps of an axis fall inside
         F * (54 + 75),
         F * 50,
     ),
     "of a strided convolution's weight alone, both tracked": (
         "R(1, 2, 5, 5); R(3, 2, 1, 1); R(1, 3, 3, 3)",
-        grad("a0 a1", "F.conv2d(a0, a1, stride=2)", wrt="a1", given="a2"),
+        grad("a0 a1", "F.conv2d(a0, a1, stride=2)", wrt="a1", inputs="a2"),
         {"contraction.fp32": 2 * 2 * 3 * 9},
         F * (2 * 9 + 27),  # every other position of each axis
         F * 6,
     ),
     "of a transposed convolution": (
         "R(1, 2, 4, 4); R(2, 3, 3, 3); R(1, 3, 6, 6)",
-        grad("a0 a1", "F.conv_transpose2d(a0, a1)", given="a2"),
+        grad("a0 a1", "F.conv_transpose2d(a0, a1)", inputs="a2"),
         {"contraction.fp32": 2 * 2 * 6 * 9 * 16},
         F * (32 + 54 + 108),
         F * (32 + 54),
     ),
     "of a relu": (
         "R(64); R(64)",
-        grad("a0", "a0.relu()", given="a1"),
+        grad("a0", "a0.relu()", inputs="a1"),
         {"fp32": (64, 128)},
         (F * 64, F * 128),  # gradients of what was negative do not matter
         F * 64,
     ),
     "of a softmax": (
         "R(8, 6); R(8, 6)",
-        grad("a0", "a0.softmax(-1)", given="a1"),
+        grad("a0", "a0.softmax(-1)", inputs="a1"),
         # forward 4 or 5; y dy, its sum, the difference and the product: 4
         {"fp32": (7 * 48, 9 * 48), "sfu": 48 + 8},
         F * 96,
@@ -109,21 +111,21 @@ PROBLEMS = {
     ),
     "of a layer norm: its bias is not read": (
         "R(8, 6); R(6); R(6); R(8, 6)",
-        grad("a0 a1 a2", "F.layer_norm(a0, (6,), a1, a2)", given="a3"),
+        grad("a0 a1 a2", "F.layer_norm(a0, (6,), a1, a2)", inputs="a3"),
         {"fp32": (6 * 48, 20 * 48), "sfu": 8},
         F * (2 * 48 + 6),
         F * (48 + 12),
     ),
     "of a batch norm": (
         "R(4, 3, 2, 2); R(3); R(3); R(4, 3, 2, 2)",
-        grad("a0 a1 a2", "F.batch_norm(a0, None, None, a1, a2, True)", given="a3"),
+        grad("a0 a1 a2", "F.batch_norm(a0, None, None, a1, a2, True)", inputs="a3"),
         {"fp32": (6 * 48, 20 * 48), "sfu": 3},
         F * (2 * 48 + 3),
         F * (48 + 6),
     ),
     "of an embedding: a table of zeros and sums": (
         "R(50, 8); arange(10); R(10, 8)",
-        grad("a0", "F.embedding(a1, a0)", given="a2"),
+        grad("a0", "F.embedding(a1, a0)", inputs="a2"),
         {"fp32": (0, 80)},
         I64 * 10 + F * 80,
         F * 400,
@@ -137,21 +139,21 @@ PROBLEMS = {
     ),
     "of a max pool": (
         "R(1, 1, 6, 6); R(1, 1, 3, 3)",
-        grad("a0", "F.max_pool2d(a0, 2)", given="a1"),
+        grad("a0", "F.max_pool2d(a0, 2)", inputs="a1"),
         {"fp32": (27, 36 + 9)},
         F * (36 + 9),
         F * 36,
     ),
     "of attention: five products": (
         QKVO,
-        grad("a0 a1 a2", "F.scaled_dot_product_attention(a0, a1, a2)", given="a3"),
+        grad("a0 a1 a2", "F.scaled_dot_product_attention(a0, a1, a2)", inputs="a3"),
         attention_backward(128, 16),
         4 * Q,
         3 * Q,
     ),
     "of causal attention": (
         QKVO,
-        grad("a0 a1 a2", "F.scaled_dot_product_attention(a0, a1, a2, is_causal=True)", given="a3"),
+        grad("a0 a1 a2", "F.scaled_dot_product_attention(a0, a1, a2, is_causal=True)", inputs="a3"),
         attention_backward(2 * 36, 16),
         (4 * Q - H * 2 * 4, 4 * Q),  # the first query does not matter
         3 * Q,

@@ -27,25 +27,25 @@ def told(inside, abstains=None):
 
 def test_coverage_is_of_all_rows_and_of_the_poorest_families():
     outside = (MADE.about["family"] == "family2") & (np.arange(100) % 8 == 2)
-    found = measure_coverage(MADE, told(~outside))
-    assert found.share == pytest.approx(1 - outside.mean())
-    assert found.worst == pytest.approx(1 - outside.sum() / 25)
-    assert found.p10 == pytest.approx(np.quantile([found.worst, 1, 1, 1], 0.1))
-    assert found.families == 4
-    assert coverage_by_family(MADE, told(~outside))["family2"] == (found.worst, 25)
+    coverage = measure_coverage(MADE, told(~outside))
+    assert coverage.share == pytest.approx(1 - outside.mean())
+    assert coverage.worst == pytest.approx(1 - outside.sum() / 25)
+    assert coverage.p10 == pytest.approx(np.quantile([coverage.worst, 1, 1, 1], 0.1))
+    assert coverage.families == 4
+    assert coverage_by_family(MADE, told(~outside))["family2"] == (coverage.worst, 25)
 
 
 def test_small_families_do_not_count_alone():
     few = MADE[np.flatnonzero(MADE.about["family"] == "family1")[:19]]
-    found = measure_coverage(few, Forecasts.from_times(few.time_ms))
-    assert np.isnan(found.share)  # without intervals
+    coverage = measure_coverage(few, Forecasts.from_times(few.time_ms))
+    assert np.isnan(coverage.share)  # without intervals
     assert coverage_by_family(few, Forecasts.from_times(few.time_ms)) == {}
 
 
 def test_errors_where_it_abstains_are_compared_with_the_others():
     abstains = np.arange(100) < 10
     time_ms = np.where(abstains, 1.3, 1.1) * MADE.time_ms
-    found = measure_abstention(MADE, replace(told(abstains, abstains), time_ms=time_ms))
-    assert found.share == 0.1
-    assert found.error_ratio == pytest.approx(0.3 / 0.1)
+    abstention = measure_abstention(MADE, replace(told(abstains, abstains), time_ms=time_ms))
+    assert abstention.share == 0.1
+    assert abstention.error_ratio == pytest.approx(0.3 / 0.1)
     assert np.isnan(measure_abstention(MADE, told(abstains)).error_ratio)

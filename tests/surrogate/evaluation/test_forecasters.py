@@ -25,39 +25,41 @@ QUICK = Settings(members=1, rounds=40, leaves=8, rate=0.2, columns=1.0)
 
 def test_lookup_takes_the_time_elsewhere_as_it_is():
     both = on_both(table(400), ratio=0.5)
-    told = forecast_left_out(both, "transfer", forecast_by_lookup)
+    result = forecast_left_out(both, "transfer", forecast_by_lookup)
     first = both.about["device"] == "h100-sxm"
-    np.testing.assert_allclose(told.time_ms[first], both.time_ms[first] / 2)
-    np.testing.assert_allclose(told.time_ms[~first], both.time_ms[~first] * 2)
+    np.testing.assert_allclose(result.time_ms[first], both.time_ms[first] / 2)
+    np.testing.assert_allclose(result.time_ms[~first], both.time_ms[~first] * 2)
 
 
 @pytest.mark.slow
 def test_transfer_learns_what_the_modelled_ratio_misses():
     both = on_both(table(800), ratio=0.8, noise=0.01)  # the model sees no difference
-    told = evaluate_forecasts(both, forecast_left_out(both, "transfer", transfer_forecaster(QUICK)))
+    forecasts = evaluate_forecasts(
+        both, forecast_left_out(both, "transfer", transfer_forecaster(QUICK))
+    )
     looked_up = evaluate_forecasts(both, forecast_left_out(both, "transfer", forecast_by_lookup))
-    assert told.time_error < 0.03 < looked_up.time_error
+    assert forecasts.time_error < 0.03 < looked_up.time_error
 
 
 def test_the_nearest_row_lends_its_gap(monkeypatch):
-    made = table(60)
-    gaps = made.time_ms / made.sol_ms
-    spread = made.values.std(axis=0)
-    apart = (((made.values[:, None] - made.values[:50]) / spread) ** 2).sum(axis=2)
-    told = forecast_by_nearest(made[np.arange(50)], made[np.arange(50, 60)])
+    result = table(60)
+    gaps = result.time_ms / result.sol_ms
+    spread = result.values.std(axis=0)
+    apart = (((result.values[:, None] - result.values[:50]) / spread) ** 2).sum(axis=2)
+    forecast = forecast_by_nearest(result[np.arange(50)], result[np.arange(50, 60)])
     places = [int(np.argmin(apart[row])) for row in range(50, 60)]
-    right = np.isclose(told.time_ms / made.sol_ms[50:], gaps[places])
+    right = np.isclose(forecast.time_ms / result.sol_ms[50:], gaps[places])
     assert right.sum() >= 9  # the spread of 50 rows is not quite that of 60
     monkeypatch.setattr(forecasters, "_MOST_KNOWN", 5)
-    few = forecast_by_nearest(made[np.arange(50)], made).time_ms / made.sol_ms
+    few = forecast_by_nearest(result[np.arange(50)], result).time_ms / result.sol_ms
     assert len(np.unique(np.round(few, 9))) <= 5
 
 
 def test_the_ceiling_is_as_noisy_as_repeats():
-    made = table(400)
-    sure = replace(made, repeat_log2=np.where(np.isnan(made.repeat_log2), np.nan, 0.25))
+    result = table(400)
+    sure = replace(result, repeat_log2=np.where(np.isnan(result.repeat_log2), np.nan, 0.25))
     np.testing.assert_allclose(forecast_noise_ceiling(sure, sure).time_ms, sure.time_ms * 2**0.25)
-    never = replace(made, repeat_log2=np.full(400, np.nan))
+    never = replace(result, repeat_log2=np.full(400, np.nan))
     assert np.isnan(forecast_noise_ceiling(never, never).time_ms).all()
 
 
@@ -71,9 +73,13 @@ def test_a_process_on_knobs_learns_from_the_first_rows_of_each_family_alone():
         np.ones(number), {"family": np.full(number, "f"), "params": params},
         np.full(number, np.nan),
     )  # fmt: skip
-    told = forecasters.OnKnobs(10)(rows, rows).time_ms
-    assert np.isnan(told).sum() == 10
-    known = ~np.isnan(told)
-    assert np.abs(told[known] / rows.time_ms[known] - 1).max() < 0.15  # at the edge
-    other = replace(rows, time_ms=np.where(known, 99.0, rows.time_ms))  # which it must not see
-    assert np.array_equal(forecasters.OnKnobs(10)(other, other).time_ms[known], told[known])
+    result = forecasters.OnKnobs(10)(rows, rows).time_ms
+    assert np.isnan(result).sum() == 10
+    known_value = ~np.isnan(result)
+    assert np.abs(result[known_value] / rows.time_ms[known_value] - 1).max() < 0.15  # at the edge
+    other = replace(
+        rows, time_ms=np.where(known_value, 99.0, rows.time_ms)
+    )  # which it must not see
+    assert np.array_equal(
+        forecasters.OnKnobs(10)(other, other).time_ms[known_value], result[known_value]
+    )

@@ -32,20 +32,20 @@ class Knows:
 @pytest.fixture
 def trained(monkeypatch):
     """How often something was trained."""
-    found = []
+    results = []
 
     def train(_self, table, facts, checkpoint, tell):
         del facts, tell
-        found.append(checkpoint)
+        results.append(checkpoint)
         return Knows(table)
 
     monkeypatch.setattr(RegressorSettings, "train_regressor", train)
-    return found
+    return results
 
 
 def test_each_row_is_forecast_by_one_that_does_not_know_its_family(trained):
-    told = forecast_left_out(MADE, "families", RegressorSettings())
-    assert not np.isnan(told).any()
+    result = forecast_left_out(MADE, "families", RegressorSettings())
+    assert not np.isnan(result).any()
     assert len(trained) == sum(len(fold.test) > 0 for fold in split_into_folds(MADE, "families"))
 
 
@@ -70,10 +70,10 @@ def test_finished_folds_are_not_trained_again(trained, tmp_path):
 def test_a_stack_is_better_than_either_and_never_saw_the_fold(trained):
     assert trained == []
     chance = np.random.default_rng(0)
-    wanted = log2_target(MADE)
-    one, two = (wanted + 0.5 * chance.normal(size=len(MADE)) for _ in range(2))
+    expected = log2_target(MADE)
+    one, two = (expected + 0.5 * chance.normal(size=len(MADE)) for _ in range(2))
     both = stack_forecasts(MADE, "families", Forecasts.from_times(MADE.base_ms * 2.0**one), two)
-    assert np.std(both - wanted) < 0.9 * min(np.std(one - wanted), np.std(two - wanted))
+    assert np.std(both - expected) < 0.9 * min(np.std(one - expected), np.std(two - expected))
     fold = next(fold for fold in split_into_folds(MADE, "families") if len(fold.test))
     other = two.copy()
     other[fold.test] = -other[fold.test]  # its own weights do not follow from it

@@ -28,41 +28,43 @@ def pools(table):
 
 @pytest.mark.slow
 def test_a_better_score_is_told_from_a_worse_one(table):
-    found = paired_bootstrap(table, pools(table), noisy(table, 0.3), noisy(table, 2.0, seed=1))
-    assert 0 < found.spearman.low < found.spearman.value < found.spearman.high
-    assert found.regret.low < found.regret.value < found.regret.high < 1
+    comparison = paired_bootstrap(table, pools(table), noisy(table, 0.3), noisy(table, 2.0, seed=1))
+    assert 0 < comparison.spearman.low < comparison.spearman.value < comparison.spearman.high
+    assert comparison.regret.low < comparison.regret.value < comparison.regret.high < 1
     back = paired_bootstrap(table, pools(table), noisy(table, 2.0, seed=1), noisy(table, 0.3))
-    assert back.spearman.value == pytest.approx(-found.spearman.value, abs=1e-9)
+    assert back.spearman.value == pytest.approx(-comparison.spearman.value, abs=1e-9)
     assert back.regret.low > 1
 
 
 @pytest.mark.slow
 def test_the_difference_is_that_of_the_figures(table):
     ours, theirs = noisy(table, 0.5), noisy(table, 1.0, seed=1)
-    found = paired_bootstrap(table, pools(table), ours, theirs)
-    one, two = (ranking_figures(table, pools(table), each) for each in (ours, theirs))
+    comparison = paired_bootstrap(table, pools(table), ours, theirs)
+    one, two = (ranking_figures(table, pools(table), item) for item in (ours, theirs))
     gain = one.spearman_median - two.spearman_median
-    assert found.spearman.value == pytest.approx(gain)
-    assert found.regret.value == pytest.approx(one.regrets[3] / two.regrets[3])
+    assert comparison.spearman.value == pytest.approx(gain)
+    assert comparison.regret.value == pytest.approx(one.regrets[3] / two.regrets[3])
 
 
 @pytest.mark.slow
 def test_equal_scores_do_not_differ(table):
-    found = paired_bootstrap(table, pools(table), noisy(table, 0.5), noisy(table, 0.5))
-    assert (found.spearman.low, found.spearman.high) == (0, 0)
-    assert (found.regret.low, found.regret.high) == (1, 1)
+    comparison = paired_bootstrap(table, pools(table), noisy(table, 0.5), noisy(table, 0.5))
+    assert (comparison.spearman.low, comparison.spearman.high) == (0, 0)
+    assert (comparison.regret.low, comparison.regret.high) == (1, 1)
 
 
 @pytest.mark.slow
 def test_what_rests_on_one_family_is_not_shown(table):
     few = table.about["family"] == "family0"
     better = np.where(few, table.time_ms, noisy(table, 1.0))
-    found = paired_bootstrap(table, pools(table), better, noisy(table, 1.0))
-    assert found.spearman.low <= 0 <= found.spearman.high
-    assert found.regret.high >= 1
+    comparison = paired_bootstrap(table, pools(table), better, noisy(table, 1.0))
+    assert comparison.spearman.low <= 0 <= comparison.spearman.high
+    assert comparison.regret.high >= 1
 
 
 def test_problems_of_a_family_are_drawn_together(table):
     copies = replace(table, about={**table.about, "family": np.full(len(table), "one")})
-    found = paired_bootstrap(copies, pools(copies), noisy(table, 0.5), noisy(table, 1.0, seed=1))
-    assert found.spearman.low == found.spearman.high  # one family: always the same draw
+    comparison = paired_bootstrap(
+        copies, pools(copies), noisy(table, 0.5), noisy(table, 1.0, seed=1)
+    )
+    assert comparison.spearman.low == comparison.spearman.high  # one family: always the same draw

@@ -29,30 +29,30 @@ MADE = table(300)
 
 @pytest.mark.slow
 def test_processes_change_nothing():
-    asked = EvaluationRequest(["kinds", "families"], points=5, settings=QUICK, processes=2)
-    found = forecast_splits(MADE, asked)
-    assert list(found[""]) == ["kinds", "families"]
-    assert next(iter(found)) == ""
+    request = EvaluationRequest(["kinds", "families"], points=5, settings=QUICK, processes=2)
+    splits = forecast_splits(MADE, request)
+    assert list(splits[""]) == ["kinds", "families"]
+    assert next(iter(splits)) == ""
     ours = OnTrees(QUICK, 0, expect_out_of_family(MADE, QUICK))
-    for split, told in found[""].items():
+    for split, result in splits[""].items():
         here = forecast_left_out(MADE, split, ours)
-        assert np.array_equal(told.time_ms, here.time_ms)
-        assert np.array_equal(told.low_ms, here.low_ms)
-    same = found["kernel_model"]["families"].time_ms
+        assert np.array_equal(result.time_ms, here.time_ms)
+        assert np.array_equal(result.low_ms, here.low_ms)
+    same = splits["kernel_model"]["families"].time_ms
     assert np.array_equal(
         same, forecast_left_out(MADE, "families", forecast_by_kernel_model).time_ms
     )
-    assert np.isnan(found[UPDATED]["families"].time_ms).sum() == 5 * 8  # of eight families
+    assert np.isnan(splits[UPDATED]["families"].time_ms).sum() == 5 * 8  # of eight families
 
 
 @pytest.mark.slow
 def test_transfer_is_beside_the_lookup(monkeypatch):
     monkeypatch.setattr(evaluate, "process_pool", inline_pool)
     monkeypatch.setitem(BASELINES, "knobs", forecast_by_kernel_model)  # it trains for seconds
-    found = forecast_splits(
+    splits = forecast_splits(
         on_both(table(80)), EvaluationRequest(["transfer"], settings=QUICK, processes=1)
     )
-    assert {"", "lookup", "kernel_model", "knobs"} <= set(found)
+    assert {"", "lookup", "kernel_model", "knobs"} <= set(splits)
     without = EvaluationRequest(["transfer"], baselines=False, settings=QUICK, processes=1)
     assert list(forecast_splits(on_both(table(80)), without)) == [""]
 

@@ -20,8 +20,8 @@ from solkit.surrogate.evaluation.splits import (
 BOTH = table(800, devices=("h100-sxm", "h200"))
 
 
-def values(made, rows, *names):
-    return {tuple(str(made.about[name][row]) for name in names) for row in rows}
+def values(result, rows, *names):
+    return {tuple(str(result.about[name][row]) for name in names) for row in rows}
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,9 @@ def test_what_is_tested_was_not_learned_from(split, names):
         assert not values(BOTH, fold.train, *names) & values(BOTH, fold.test, *names)
 
 
-@pytest.mark.parametrize("split", [each for each in SPLITS if each not in ("styles", "transfer")])
+@pytest.mark.parametrize(
+    "split", [split for split in SPLITS if split not in ("styles", "transfer")]
+)
 def test_each_row_is_tested_once(split):
     tested = np.concatenate([fold.test for fold in split_into_folds(BOTH, split)])
     assert sorted(tested) == list(range(len(BOTH)))
@@ -50,26 +52,30 @@ def test_each_row_is_tested_once(split):
 
 def test_styles_tests_library_kernels_by_others_of_other_families():
     origin = np.array(["zoo", "library", "inductor"])[np.arange(len(BOTH)) % 3]
-    made = replace(BOTH, about={**BOTH.about, "origin": origin})
-    folds = list(split_into_folds(made, "styles"))
+    changed_both = replace(BOTH, about={**BOTH.about, "origin": origin})
+    folds = list(split_into_folds(changed_both, "styles"))
     tested = np.concatenate([fold.test for fold in folds])
     assert sorted(tested) == list(np.flatnonzero(origin == "library"))
     for fold in folds:
         assert not set(origin[fold.train]) & {"library"}
-        assert not values(made, fold.train, "family") & values(made, fold.test, "family")
+        assert not values(changed_both, fold.train, "family") & values(
+            changed_both, fold.test, "family"
+        )
         others = set(np.flatnonzero(origin != "library")) - set(fold.train)
-        tested_families = values(made, fold.test, "family")
-        assert all((str(made.about["family"][row]),) in tested_families for row in others)
+        tested_families = values(changed_both, fold.test, "family")
+        assert all((str(changed_both.about["family"][row]),) in tested_families for row in others)
 
 
 def test_relatives_and_matching_templates_are_left_out_too():
     kinds = np.array(["norm", "softmax", "matmul", "inductor"])[np.arange(len(BOTH)) % 4]
     family = np.where(kinds == "inductor", "reduction", BOTH.about["family"])
-    made = replace(BOTH, about={**BOTH.about, "kind": kinds, "family": family})
-    for fold in split_into_folds(made, "kinds"):
-        tested, known = (set(kinds_of_rows(made)[rows]) for rows in (fold.test, fold.train))
+    changed_both = replace(BOTH, about={**BOTH.about, "kind": kinds, "family": family})
+    for fold in split_into_folds(changed_both, "kinds"):
+        tested, known_value = (
+            set(kinds_of_rows(changed_both)[rows]) for rows in (fold.test, fold.train)
+        )
         for kind in tested:
-            assert not related_kinds()[kind] & known
+            assert not related_kinds()[kind] & known_value
 
 
 def test_the_table_of_relatives_names_kinds_that_exist():
@@ -88,12 +94,14 @@ def test_transfer_knows_the_time_on_the_other_gpu_alone():
     tested = [row for fold in split_into_folds(both, "transfer") for row in fold.test]
     assert sorted(tested) == list(range(800))
     for fold in split_into_folds(both, "transfer"):
-        asked = values(both, fold.test, "kernel_id", "problem_id", "params")
+        requested_values = values(both, fold.test, "kernel_id", "problem_id", "params")
         here = values(both, fold.test, "device")
         assert len(here) == 1
         for row in fold.train:
             same = {tuple(str(both.about[n][row]) for n in ("kernel_id", "problem_id", "params"))}
-            assert not (same & asked and str(both.about["device"][row]) in {d for (d,) in here})
+            assert not (
+                same & requested_values and str(both.about["device"][row]) in {d for (d,) in here}
+            )
 
 
 def test_rows_without_a_time_elsewhere_are_not_asked_about_in_transfer():

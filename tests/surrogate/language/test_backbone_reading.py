@@ -20,11 +20,11 @@ KINDS = ["default", "bert frozen", "llama frozen", "bert lora", "llama lora", "l
 @pytest.fixture(scope="module")
 def made():
     """Texts of several lengths, the longest in the middle; two kernels have the same."""
-    found = table(10)
+    result = table(10)
     for k in range(10):
-        found.sources[f"kernel{k}"] += "\nx = 1" * (2 * k * (9 - k) + 1)
-    found.sources["kernel9"] = found.sources["kernel0"]
-    return found
+        result.sources[f"kernel{k}"] += "\nx = 1" * (2 * k * (9 - k) + 1)
+    result.sources["kernel9"] = result.sources["kernel0"]
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -32,114 +32,116 @@ def folders(tmp_path_factory):
     return {k: saved_backbone(k, tmp_path_factory.mktemp(k)) for k in ("bert", "llama")}
 
 
-def built(kind, folders, made):
+def built(kind, folders, result):
     """A regressor whose LoRA, if it has one, says something."""
     if kind == "default":
-        found = tiny()
+        results = tiny()
     else:
         name, adapt = kind.split()
         if adapt == "lora":
             pytest.importorskip("peft")
-        found = LanguageRegressor(folders[name], adapt=adapt, shape=SHAPE, device="cpu")
-    network = found.prepared(made).network
+        results = LanguageRegressor(folders[name], adapt=adapt, shape=SHAPE, device="cpu")
+    network = results.prepared(result).network
     torch.manual_seed(1)
-    for name, each in network.named_parameters():
+    for name, item in network.named_parameters():
         if "lora_B" in name:  # zero at first
-            torch.nn.init.normal_(each, std=0.1)
-    return found
+            torch.nn.init.normal_(item, std=0.1)
+    return results
 
 
-def one_by_one(found, made):
+def one_by_one(result, results):
     """What the network says of each text's rows alone, with LoRA beside its weights."""
-    parts = found.prepared(made)
+    parts = result.prepared(results)
     parts.network.train(False)
-    corpus = Corpus.from_table(made, parts.tokenizer, parts.scale, parts.most)
-    told = np.zeros(len(made))
+    corpus = Corpus.from_table(results, parts.tokenizer, parts.scale, parts.most)
+    outcome = np.zeros(len(results))
     for text in range(len(corpus.texts)):
         rows = np.flatnonzero(corpus.text_of == text)
         with torch.no_grad():
             logits, _ = parts.network(corpus.batch(rows))
-            told[rows] = parts.network.decoder.expected(logits).numpy()
-    return told
+            outcome[rows] = parts.network.decoder.expected(logits).numpy()
+    return outcome
 
 
 def counted(network, monkeypatch):
     """The number of texts of each time that the backbone reads."""
-    found, states = [], network._padded_states
+    results, states = [], network._padded_states
     monkeypatch.setattr(
-        network, "_padded_states", lambda ids, known: found.append(len(ids)) or states(ids, known)
+        network,
+        "_padded_states",
+        lambda ids, known_value: results.append(len(ids)) or states(ids, known_value),
     )
-    return found
+    return results
 
 
 @pytest.mark.quick("default", "llama frozen", "llama full")
 @pytest.mark.parametrize("kind", KINDS)
 def test_forecasts_of_texts_read_together_are_those_of_each_alone(kind, folders, made, monkeypatch):
-    found = built(kind, folders, made)
-    network = found.prepared(made).network
-    wanted = one_by_one(found, made)
-    assert np.ptp(wanted) > 1e-3
+    result = built(kind, folders, made)
+    network = result.prepared(made).network
+    expected = one_by_one(result, made)
+    assert np.ptp(expected) > 1e-3
     monkeypatch.setattr(model, "_CPU_TOKENS", 1024)
     read = counted(network, monkeypatch)
     network.train()
-    np.testing.assert_allclose(found.forecast(made).mean, wanted, atol=1e-5)
+    np.testing.assert_allclose(result.forecast(made).mean, expected, atol=1e-5)
     assert sum(read) == 9  # two of ten are the same
     assert 1 < len(read) < 9
-    found.forecast(made[np.arange(4, 20)])
+    result.forecast(made[np.arange(4, 20)])
     assert sum(read) == 9
     assert not network.training
 
 
 def test_more_texts_than_are_kept_are_read_once_as_well(folders, made, monkeypatch):
-    found = built("llama frozen", folders, made)
-    read = counted(found.prepared(made).network, monkeypatch)
-    wanted = found.forecast(made)
-    found._readings.clear()
+    result = built("llama frozen", folders, made)
+    read = counted(result.prepared(made).network, monkeypatch)
+    expected = result.forecast(made)
+    result._readings.clear()
     read.clear()
     monkeypatch.setattr(regressor, "_READINGS", 3)
     monkeypatch.setattr(regressor, "_ROWS", 7)
-    np.testing.assert_allclose(found.forecast(made).mean, wanted.mean, atol=1e-5)
+    np.testing.assert_allclose(result.forecast(made).mean, expected.mean, atol=1e-5)
     assert sum(read) == 9
-    assert len(found._readings) == 3
+    assert len(result._readings) == 3
 
 
 def test_how_far_it_is_is_told(folders, made, monkeypatch):
     monkeypatch.setattr(model, "_CPU_TOKENS", 1024)
     monkeypatch.setattr(backbone_reading, "_TOLD_EVERY_S", -1.0)
-    found, told = built("llama frozen", folders, made), []
-    read = counted(found.prepared(made).network, monkeypatch)
-    found.forecast(made, told.append)
-    assert told == [f"read {n} of 9 texts" for n in np.cumsum(read)]
-    found.forecast(made, told.append)  # nothing is read
-    assert len(told) == len(read)
+    result, results = built("llama frozen", folders, made), []
+    read = counted(result.prepared(made).network, monkeypatch)
+    result.forecast(made, results.append)
+    assert results == [f"read {n} of 9 texts" for n in np.cumsum(read)]
+    result.forecast(made, results.append)  # nothing is read
+    assert len(results) == len(read)
 
 
 def test_lora_is_merged_only_while_texts_are_read_even_if_that_is_interrupted(
     folders, made, monkeypatch
 ):
-    found = built("llama lora", folders, made)
-    network = found.prepared(made).network
-    before = {name: each.detach().clone() for name, each in network.named_parameters()}
-    layers = [each for each in network.modules() if hasattr(each, "merged_adapters")]
+    result = built("llama lora", folders, made)
+    network = result.prepared(made).network
+    before = {name: items.detach().clone() for name, items in network.named_parameters()}
+    layers = [module for module in network.modules() if hasattr(module, "merged_adapters")]
     states, seen = network.states, []
 
     def watched(texts):
-        seen.append(all(each.merged for each in layers))
+        seen.append(all(layer.merged for layer in layers))
         if len(seen) == 1:
             raise KeyboardInterrupt
         return states(texts)
 
     monkeypatch.setattr(network, "states", watched)
     with pytest.raises(KeyboardInterrupt):
-        found.forecast(made)
-    assert not any(each.merged for each in layers)
-    found.forecast(made)
+        result.forecast(made)
+    assert not any(layer.merged for layer in layers)
+    result.forecast(made)
     assert len(layers) == 7
     assert all(seen)
-    assert not any(each.merged for each in layers)
-    for name, each in network.named_parameters():
-        torch.testing.assert_close(each.detach(), before[name], atol=1e-6, rtol=1e-6)
-        assert each.requires_grad is ("lora_" in name or name.startswith("decoder."))
+    assert not any(layer.merged for layer in layers)
+    for name, item in network.named_parameters():
+        torch.testing.assert_close(item.detach(), before[name], atol=1e-6, rtol=1e-6)
+        assert item.requires_grad is ("lora_" in name or name.startswith("decoder."))
 
 
 @pytest.mark.slow
@@ -156,16 +158,16 @@ def test_a_fold_interrupted_in_its_forecasts_is_not_trained_again(
     folds = dict(list(enumerate(split_into_folds(made, "families")))[:1])
     taught, teach = [], _Learner._learn_step
 
-    def counting(*asked):
+    def counting(*arguments):
         taught.append(1)
-        return teach(*asked)
+        return teach(*arguments)
 
     def stop(text):
         if text.startswith("read "):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(_Learner, "_learn_step", counting)
-    wanted = forecast_left_out(made, folds, how, "families")
+    expected = forecast_left_out(made, folds, how, "families")
     steps = len(taught)
     assert steps > 0
     with pytest.raises(KeyboardInterrupt):
@@ -173,5 +175,5 @@ def test_a_fold_interrupted_in_its_forecasts_is_not_trained_again(
     assert len(taught) == 2 * steps
     again = forecast_left_out(made, folds, how, "families", folder=tmp_path)
     assert len(taught) == 2 * steps
-    np.testing.assert_allclose(again, wanted, atol=1e-4)
-    assert [each.name for each in tmp_path.iterdir()] == ["families-0.npy"]
+    np.testing.assert_allclose(again, expected, atol=1e-4)
+    assert [path.name for path in tmp_path.iterdir()] == ["families-0.npy"]

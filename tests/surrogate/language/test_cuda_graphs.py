@@ -40,25 +40,25 @@ def test_each_call_gives_the_gradients_of_its_own_inputs():
 
 
 def test_a_step_of_the_regressor_gives_the_gradients_that_it_gives_without_a_graph():
-    made = table(12)
+    result = table(12)
     model = tiny(device="cuda")
-    parts = model.prepared(made)
+    parts = model.prepared(result)
     how = Learning(rows=32, piece=4, variants=2, unread=0.0, most=256)
     learners = {}
     for graphs in (False, True):
-        learner = training._Learner(made, parts, replace(how, graphs=graphs), None, print)
+        learner = training._Learner(result, parts, replace(how, graphs=graphs), None, print)
         learner._graphed = learner._make_graphed_step(list(parts.network.parameters()))
         learners[graphs] = learner
     assert learners[False]._graphed is None
     assert learners[True]._graphed is not None
     parts.network.train(False)  # no dropout: it depends on the shape
     for step, rows in zip(range(4), learners[True]._rows_of_steps(), strict=False):
-        found = {}
+        results = {}
         for graphs, learner in learners.items():
             loss = learner._learn_step(np.asarray(rows), step)
             every = list(parts.network.parameters())
-            grads = [torch.zeros_like(each) if each.grad is None else each.grad for each in every]
-            found[graphs] = loss.item(), torch.cat([each.flatten().clone() for each in grads])
-        assert found[True][0] == pytest.approx(found[False][0], rel=2e-2)
-        same = torch.nn.functional.cosine_similarity(found[True][1], found[False][1], dim=0)
+            grads = [torch.zeros_like(item) if item.grad is None else item.grad for item in every]
+            results[graphs] = loss.item(), torch.cat([grad.flatten().clone() for grad in grads])
+        assert results[True][0] == pytest.approx(results[False][0], rel=2e-2)
+        same = torch.nn.functional.cosine_similarity(results[True][1], results[False][1], dim=0)
         assert same > 0.999

@@ -22,7 +22,7 @@ def made(request, tmp_path_factory):
     parts = LanguageRegressor(path, shape=SHAPE, device="cpu").prepared(table(8))
     corpus = Corpus.from_table(table(8), parts.tokenizer, parts.scale)
     whole = [corpus.encoded(text) for text in range(8)]
-    cut = [Encoded(each.ids[: 10 + 20 * n], ()) for n, each in enumerate(whole)]
+    cut = [Encoded(item.ids[: 10 + 20 * n], ()) for n, item in enumerate(whole)]
     return parts.network, corpus, [*cut, Encoded(np.zeros(0, np.int64), ())]
 
 
@@ -35,23 +35,23 @@ def test_they_are_those_of_the_backbone_itself(made, monkeypatch):
         batch = corpus.together(chosen)
         with torch.no_grad():
             direct = network.states(batch)
-        found = kept.of(chosen, batch.ids.shape[1])
-        assert found.dtype == torch.float32
-        torch.testing.assert_close(found, direct, atol=2e-3, rtol=2e-3)
-        assert not found[~batch.mask].any()
+        result = kept.of(chosen, batch.ids.shape[1])
+        assert result.dtype == torch.float32
+        torch.testing.assert_close(result, direct, atol=2e-3, rtol=2e-3)
+        assert not result[~batch.mask].any()
 
 
 def test_each_distinct_text_is_read_once_and_that_is_told(made, monkeypatch):
     network, _, texts = made
     monkeypatch.setattr(model, "_CPU_TOKENS", 200)
     monkeypatch.setattr(backbone_reading, "_TOLD_EVERY_S", -1.0)
-    read, told, states = [], [], network.states
-    monkeypatch.setattr(network, "states", lambda each: read.append(len(each.ids)) or states(each))
-    FrozenStates(network, texts * 3, CPU, told.append)
+    read, results, states = [], [], network.states
+    monkeypatch.setattr(network, "states", lambda item: read.append(len(item.ids)) or states(item))
+    FrozenStates(network, texts * 3, CPU, results.append)
     assert sum(read) == 9
-    assert len(told) == len(read) > 2
-    assert told[0] == f"read {read[0]} of 9 texts"
-    assert told[-1] == "read 9 of 9 texts"
+    assert len(results) == len(read) > 2
+    assert results[0] == f"read {read[0]} of 9 texts"
+    assert results[-1] == "read 9 of 9 texts"
 
 
 def test_no_texts_need_no_backbone(made):

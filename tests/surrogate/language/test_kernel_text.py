@@ -73,9 +73,9 @@ def test_a_variant_computes_the_same(seed):
 
 def test_variants_differ_and_follow_from_the_seed():
     text = kernel_text(source(0, slow=False))
-    made = [Writer().variant(text, random.Random(seed))[0] for seed in range(10)]
-    assert len(set(made)) == 10
-    assert Writer().variant(text, random.Random(3))[0] == made[3]
+    results = [Writer().variant(text, random.Random(seed))[0] for seed in range(10)]
+    assert len(set(results)) == 10
+    assert Writer().variant(text, random.Random(3))[0] == results[3]
 
 
 def test_names_that_mean_something_stay():

@@ -38,12 +38,12 @@ def test_means_of_states_are_of_the_tokens_named():
 
 
 def test_padding_is_marked():
-    ids, known = pad_token_ids([[5, 6], [7], []])
+    ids, known_value = pad_token_ids([[5, 6], [7], []])
     assert ids[:, :2].tolist() == [[5, 6], [7, 0], [0, 0]]
     assert ids.shape == (3, 16)
     assert not ids[:, 2:].any()
-    assert known[:, :2].tolist() == [[True, True], [True, False], [True, False]]
-    assert not known[:, 2:].any()
+    assert known_value[:, :2].tolist() == [[True, True], [True, False], [True, False]]
+    assert not known_value[:, 2:].any()
 
 
 def test_texts_of_about_the_same_length_are_read_together():
@@ -82,8 +82,8 @@ def test_a_parameters_value_counts(corpus):
     parts, rows = corpus
     batch = rows.batch(np.array([0, 1]))  # of one kernel, PART is 1 and 2
     batch.rows.features[1] = batch.rows.features[0]
-    found = told(parts, batch)
-    assert (found[0] - found[1]).abs().max() > 1e-4
+    result = told(parts, batch)
+    assert (result[0] - result[1]).abs().max() > 1e-4
     batch.rows.value[1] = batch.rows.value[0]
     same = told(parts, batch)
     torch.testing.assert_close(same[0], same[1])

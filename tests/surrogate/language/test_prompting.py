@@ -35,7 +35,7 @@ from solkit.surrogate.language.prompting import (
 )
 from solkit.surrogate.table import Entry
 
-NAMES = [each.name for each in BINS]
+NAMES = [item.name for item in BINS]
 LAUNCH = Launch("work0", (8, 1, 1), 4, 3, 1, {"PART0": 1}, {"x": "*fp32"})
 PROBLEM = Problem(0.01, "dram", {"fp32": 2048.0}, 4096.0, 4096.0, {"N": 1024})
 
@@ -43,8 +43,8 @@ PROBLEM = Problem(0.01, "dram", {"fp32": 2048.0}, 4096.0, 4096.0, {"N": 1024})
 def entry(number=0, slow=False, time_ms=float("nan"), **more):
     kernels = [KernelAnalysis(Facts(LAUNCH, Depth.COMPILED, registers=40, spills=0))]
     text = source(number, slow)
-    told = {"problem": PROBLEM, "device": devices.find("h100"), "params": {"PART0": number}}
-    return Entry(**{**told, **more}, kernels=kernels, about={}, time_ms=time_ms, source=text)
+    fields = {"problem": PROBLEM, "device": devices.find("h100"), "params": {"PART0": number}}
+    return Entry(**{**fields, **more}, kernels=kernels, about={}, time_ms=time_ms, source=text)
 
 
 def answer(*shares):
@@ -73,9 +73,9 @@ def test_speed_ups_fall_into_bins():
 
 
 def test_an_answer_is_read():
-    found = read_answer(A_FASTER)
-    assert isinstance(found, ParsedAnswer)
-    np.testing.assert_allclose(found.value, [0, 0, 0, 0.1, 0.2, 0.3, 0.4])
+    answer = read_answer(A_FASTER)
+    assert isinstance(answer, ParsedAnswer)
+    np.testing.assert_allclose(answer.value, [0, 0, 0, 0.1, 0.2, 0.3, 0.4])
     fenced = f"<think>Perhaps {{}}.</think>\n```json\n{A_FASTER}\n```"
     assert isinstance(read_answer(fenced), ParsedAnswer)
 
@@ -123,8 +123,8 @@ def test_one_answer_is_enough_and_none_says_nothing():
 
 def test_candidates_are_ordered_by_what_they_gain_over_the_incumbent():
     script = [B_FASTER, A_FASTER, A_FASTER, B_FASTER, "nonsense", "nonsense"]
-    found = forecaster(*script).order([entry(1), entry(2), entry(3)], entry(0))
-    assert found == [1, 2, 0]
+    result = forecaster(*script).order([entry(1), entry(2), entry(3)], entry(0))
+    assert result == [1, 2, 0]
 
 
 def test_only_candidates_for_one_problem_on_one_gpu_are_compared():
@@ -138,9 +138,9 @@ def test_only_candidates_for_one_problem_on_one_gpu_are_compared():
 def test_a_model_that_is_too_sure_is_calibrated():
     sure = np.tile([0, 0, 0, 0, 0, 0.05, 0.95], (10, 1))
     right = [6] * 6 + [5] * 2 + [3] * 2  # it is right six times in ten
-    found = Calibration.fit(sure, right)
-    assert found.temperature > 2
-    assert 0.5 < found.of(sure)[0, 6] < 0.8
+    result = Calibration.fit(sure, right)
+    assert result.temperature > 2
+    assert 0.5 < result.of(sure)[0, 6] < 0.8
     assert Calibration.fit(np.tile([0, 0, 0, 0, 0, 0.4, 0.6], (10, 1)), [6] * 10).temperature < 1
     with pytest.raises(InputError, match="got none"):
         Calibration.fit(np.empty((0, 7)), [])
@@ -148,16 +148,16 @@ def test_a_model_that_is_too_sure_is_calibrated():
 
 def test_pairs_that_were_timed_calibrate_it():
     pairs = [(entry(0, time_ms=1.0), entry(1, time_ms=1.0))] * 4  # they are equal, not faster
-    found = forecaster(*[A_FASTER, B_FASTER] * 4).calibrated(pairs)
-    assert found.calibration.temperature > 2
+    result = forecaster(*[A_FASTER, B_FASTER] * 4).calibrated(pairs)
+    assert result.calibration.temperature > 2
     with pytest.raises(InputError, match="times are known"):
         forecaster(A_FASTER).calibrated([(entry(0), entry(1))])
 
 
 def test_the_model_is_told_facts_and_no_times():
     system, user = messages_for(entry(0, time_ms=1.2345), entry(1, slow=True))
-    for each in NAMES:
-        assert f'"{each}"' in system.content
+    for name in NAMES:
+        assert f'"{name}"' in system.content
     for fact in ("tl.erf(value)", "tl.abs(value)", "registers 40", "grid 8 x 1 x 1", '"N": 1024',
                  "limited by dram", "132 SMs"):  # fmt: skip
         assert fact in user.content.replace('{"N":1024}', '{"N": 1024}')
@@ -177,11 +177,11 @@ def test_an_endpoint_is_asked_and_replayed(tmp_path, monkeypatch):
             Endpoint(server.url, "fake-model"), "v1",
             exchanges=Transcript(file), budget=Budget(), sleep=lambda _s: None,
         )  # fmt: skip
-        found = PromptedForecaster(asking).compare(entry(0), entry(1))
-    assert (found.answers, found.faster > 0.9) == (2, True)
+        comparison = PromptedForecaster(asking).compare(entry(0), entry(1))
+    assert (comparison.answers, comparison.faster > 0.9) == (2, True)
     assert len(read_exchanges(file)) == 3
     again = PromptedForecaster(RetryingChat(ReplayedChat(file), "v1")).compare(entry(0), entry(1))
-    np.testing.assert_array_equal(again.probabilities, found.probabilities)
+    np.testing.assert_array_equal(again.probabilities, comparison.probabilities)
 
 
 @pytest.fixture
@@ -195,8 +195,18 @@ def served(tmp_path):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = Path(sys.executable).with_name("transformers")
-    asked = [command, "serve", place, "--host", "127.0.0.1", "--port", str(port), "--device", "cpu"]
-    with subprocess.Popen(asked, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+    requests = [
+        command,
+        "serve",
+        place,
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--device",
+        "cpu",
+    ]
+    with subprocess.Popen(requests, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         try:
             for _ in range(300):
                 with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
@@ -218,9 +228,9 @@ def test_transformers_own_server_is_asked_and_its_noise_says_nothing(tmp_path, s
     assert PromptedForecaster(asking, max_tokens=24).compare(entry(0), entry(1)) is None
     both = read_exchanges(file)
     assert len(both) == 2  # a pair is asked in both orders
-    assert all(each.refused for each in both)
-    assert all(each.answer.tokens_in > 1000 for each in both)
-    assert all(0 < each.answer.tokens_out <= 24 for each in both)
+    assert all(item.refused for item in both)
+    assert all(item.answer.tokens_in > 1000 for item in both)
+    assert all(0 < item.answer.tokens_out <= 24 for item in both)
     assert budget.tokens == sum(e.answer.tokens_in + e.answer.tokens_out for e in both)
 
 

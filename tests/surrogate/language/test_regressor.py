@@ -23,9 +23,9 @@ def made():
     return table(8)
 
 
-def learned(made):
+def learned(result):
     model = tiny()
-    model.prepared(made)
+    model.prepared(result)
     return model
 
 
@@ -43,7 +43,7 @@ def test_a_text_is_read_once(made, monkeypatch):
     model = learned(made)
     network, texts = model.prepared(made).network, []
     states = network.states
-    monkeypatch.setattr(network, "states", lambda each: texts.extend(each.lengths) or states(each))
+    monkeypatch.setattr(network, "states", lambda item: texts.extend(item.lengths) or states(item))
     for _ in range(3):
         model.forecast(made)
     assert len(texts) == 8
@@ -60,7 +60,7 @@ def test_a_saved_one_forecasts_the_same(made, tmp_path):
     again = LanguageRegressor.load(tmp_path / "saved")
     np.testing.assert_allclose(again.forecast(made).mean, model.forecast(made).mean, atol=0.02)
     assert again.card == {"trained_on": "kernels"}
-    names = {each.name for each in (tmp_path / "saved").iterdir()}
+    names = {path.name for path in (tmp_path / "saved").iterdir()}
     assert {"config.json", "model.safetensors", "tokenizer.json", "solkit.json"} <= names
 
 
@@ -106,11 +106,11 @@ def test_any_backbone_is_adapted_saved_and_read_again(folder, adapt, made, tmp_p
         pytest.importorskip("peft")
     model = LanguageRegressor(folder, adapt=adapt, shape=SHAPE, device="cpu")
     network = model.prepared(made).network
-    before = {name: each.clone() for name, each in network.backbone.named_parameters()}
+    before = {name: item.clone() for name, item in network.backbone.named_parameters()}
     model.fit(made, replace(QUICK, passes=4))
     changed = {
-        name for name, each in network.backbone.named_parameters()
-        if not torch.equal(each, before[name])
+        name for name, item in network.backbone.named_parameters()
+        if not torch.equal(item, before[name])
     }  # fmt: skip
     assert bool(changed) is (adapt != "frozen")
     assert all("lora" in name for name in changed) or adapt == "full"
@@ -143,9 +143,11 @@ def test_what_cannot_be_loaded_is_named(tmp_path, made):
 
 def test_a_text_longer_than_a_backbone_has_positions_is_cut_off(tmp_path):
     path = saved_backbone("bert", tmp_path, max_position_embeddings=40)  # 32 and a rest
-    made = table(8)
-    told = LanguageRegressor(path, shape=SHAPE, device="cpu").fit(made, QUICK).forecast(made)
-    assert np.isfinite(told.mean).all()
-    made.sources.update({name: text + "\nx = 1" * 99 for name, text in made.sources.items()})
-    again = LanguageRegressor(path, shape=SHAPE, device="cpu").fit(made, QUICK).forecast(made)
-    np.testing.assert_array_equal(again.mean, told.mean)
+    result = table(8)
+    reported_forecast = (
+        LanguageRegressor(path, shape=SHAPE, device="cpu").fit(result, QUICK).forecast(result)
+    )
+    assert np.isfinite(reported_forecast.mean).all()
+    result.sources.update({name: text + "\nx = 1" * 99 for name, text in result.sources.items()})
+    again = LanguageRegressor(path, shape=SHAPE, device="cpu").fit(result, QUICK).forecast(result)
+    np.testing.assert_array_equal(again.mean, reported_forecast.mean)

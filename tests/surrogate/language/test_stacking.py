@@ -49,14 +49,14 @@ def both(known, trees, folder):
 
     with pytest.raises(KeyboardInterrupt):
         stack_regressor(trees, known, DEPTH, HOW, settings=TREES, folder=folder, tell=stop)
-    kept = {each.name for each in (folder / "compiled").iterdir()}
+    kept = {path.name for path in (folder / "compiled").iterdir()}
     assert kept == {"families-0.npy", "families-1.npy"}
-    found = stack_regressor(
+    result = stack_regressor(
         trees, known, DEPTH, HOW, settings=TREES, folder=folder, tell=heard.append
     )
-    again = [each for each in heard if "fold" in each]
+    again = [item for item in heard if "fold" in item]
     assert again == ["families: fold 3", "families: fold 5"]  # no family falls into the fourth
-    return found
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +64,9 @@ def learned(known, trees):
     return stack_regressor(trees, known, DEPTH, replace(HOW, learning=ENOUGH), settings=TREES)
 
 
-def error(model, made):
-    told = model.forecast(made, DEPTH)
-    return float(np.median(np.abs(np.log2(told.time_ms / made.time_ms))))
+def error(model, result):
+    reported_forecast = model.forecast(result, DEPTH)
+    return float(np.median(np.abs(np.log2(reported_forecast.time_ms / result.time_ms))))
 
 
 @pytest.mark.slow
@@ -85,24 +85,27 @@ def test_what_the_text_says_counts(trees, learned):
 
 @pytest.mark.slow
 def test_together_they_are_better_than_trees(learned):
-    told = learned.stacked(DEPTH).language.card["families_left_out"]
-    assert told["stacked"]["time_error_median"] < told["trees"]["time_error_median"]
+    families_left_out = learned.stacked(DEPTH).language.card["families_left_out"]
+    assert (
+        families_left_out["stacked"]["time_error_median"]
+        < families_left_out["trees"]["time_error_median"]
+    )
 
 
 @pytest.mark.slow
 def test_the_card_says_what_each_is_worth(both):
     assert both.card["language"] == [DEPTH.value]
-    told = both.stacked(DEPTH).language.card["families_left_out"]
-    assert set(told) == {"trees", "language", "stacked"}
-    assert all(each["time_error_median"] > 0 for each in told.values())
+    families_left_out = both.stacked(DEPTH).language.card["families_left_out"]
+    assert set(families_left_out) == {"trees", "language", "stacked"}
+    assert all(item["time_error_median"] > 0 for item in families_left_out.values())
 
 
 @pytest.mark.slow
 def test_it_is_saved_and_read_again(known, both, tmp_path):
     both.save(tmp_path / "both.solkit")
     again = Surrogate.load(tmp_path / "both.solkit")
-    want, told = both.forecast(known, DEPTH), again.forecast(known, DEPTH)
-    np.testing.assert_allclose(told.time_ms, want.time_ms, rtol=0.03)
+    want, reported_forecast = both.forecast(known, DEPTH), again.forecast(known, DEPTH)
+    np.testing.assert_allclose(reported_forecast.time_ms, want.time_ms, rtol=0.03)
 
 
 @pytest.mark.slow

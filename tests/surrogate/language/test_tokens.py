@@ -22,7 +22,7 @@ def test_nothing_is_lost(tokenizer, text):
 
 
 def test_digits_stand_alone(tokenizer):
-    assert [tokenizer.decode([each]) for each in encode_text(tokenizer, "4096", (), 9).ids] == list(
+    assert [tokenizer.decode([item]) for item in encode_text(tokenizer, "4096", (), 9).ids] == list(
         "4096"
     )
 
@@ -34,17 +34,17 @@ def test_the_vocabulary_is_as_large_as_asked_for(tokenizer):
 
 def test_names_are_found_where_they_stand(tokenizer):
     text = "PART3 = 1\nx = PART3 + PART33"
-    found = encode_text(tokenizer, text, ("PART3", "absent", "x"), 4096)
-    words = ["".join(tokenizer.decode([found.ids[at]]) for at in each) for each in found.places]
+    result = encode_text(tokenizer, text, ("PART3", "absent", "x"), 4096)
+    words = ["".join(tokenizer.decode([result.ids[at]]) for at in place) for place in result.places]
     assert words[0].replace(" ", "") == "PART3PART3"
     assert (words[1], words[2].strip()) == ("", "x")
 
 
 def test_what_is_cut_off_is_no_place(tokenizer):
-    found = encode_text(tokenizer, "a = b\n" * 50 + "LAST", ("LAST", "a"), 20)
-    assert len(found.ids) == 20
-    assert len(found.places[0]) == 0
-    assert max(found.places[1]) < 20
+    text = encode_text(tokenizer, "a = b\n" * 50 + "LAST", ("LAST", "a"), 20)
+    assert len(text.ids) == 20
+    assert len(text.places[0]) == 0
+    assert max(text.places[1]) < 20
 
 
 def test_the_same_texts_give_the_same_tokens(tokenizer):

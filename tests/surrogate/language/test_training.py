@@ -19,66 +19,66 @@ from solkit.surrogate.language.training import Learning, Pretraining
 QUICK = Learning(passes=30, rows=32, piece=4, rate=4e-3, variants=2, unread=0.0, most=256)
 
 
-def weights_of(model, made):
-    network = model.prepared(made).network
-    return torch.cat([each.flatten() for each in network.state_dict().values()])
+def weights_of(model, result):
+    network = model.prepared(result).network
+    return torch.cat([item.flatten() for item in network.state_dict().values()])
 
 
 @pytest.mark.slow
 def test_what_only_the_text_says_is_learned_and_holds_for_kernels_never_seen():
-    made, unseen = table(16), table(8, seed=1)
+    result, unseen = table(16), table(8, seed=1)
     unseen.sources.update(
         {f"kernel{k}": text.replace("work", "other") for k, text in unseen.sources.items()}
     )
-    model = tiny().fit(made, QUICK)
-    told = model.forecast(unseen)
+    model = tiny().fit(result, QUICK)
+    reported_forecast = model.forecast(unseen)
     truth = np.log2(unseen.time_ms / unseen.base_ms)
-    assert np.median(np.abs(told.mean - truth)) < 0.5  # the times are 2 apart, in log2
-    assert (told.spread > 0).all()
+    assert np.median(np.abs(reported_forecast.mean - truth)) < 0.5  # the times are 2 apart, in log2
+    assert (reported_forecast.spread > 0).all()
 
 
 @pytest.mark.slow
 def test_a_run_that_was_interrupted_ends_as_if_it_had_not_been(tmp_path):
-    made, file = table(8), tmp_path / "run.pt"
+    result, file = table(8), tmp_path / "run.pt"
     how = replace(QUICK, passes=16)
-    whole = tiny().fit(made, how)
+    whole = tiny().fit(result, how)
     with interrupted(10):
-        tiny().fit(made, how, checkpoint=file)
+        tiny().fit(result, how, checkpoint=file)
     assert file.exists()
-    resumed = tiny(seed=5).fit(made, how, checkpoint=file)
+    resumed = tiny(seed=5).fit(result, how, checkpoint=file)
     torch.testing.assert_close(
-        weights_of(resumed, made), weights_of(whole, made), atol=1e-5, rtol=1e-4
+        weights_of(resumed, result), weights_of(whole, result), atol=1e-5, rtol=1e-4
     )
 
 
 @pytest.mark.slow
 def test_a_checkpoint_of_another_run_is_refused(tmp_path):
-    made, file = table(8), tmp_path / "run.pt"
-    tiny().fit(made, replace(QUICK, passes=2), checkpoint=file)
+    result, file = table(8), tmp_path / "run.pt"
+    tiny().fit(result, replace(QUICK, passes=2), checkpoint=file)
     with pytest.raises(InputError, match=r"run.pt is the checkpoint of a run with other settings"):
-        tiny().fit(made, replace(QUICK, passes=3), checkpoint=file)
-    fewer = made[np.arange(16)]
+        tiny().fit(result, replace(QUICK, passes=3), checkpoint=file)
+    fewer = result[np.arange(16)]
     with pytest.raises(InputError, match="other settings or rows"):
         tiny().fit(fewer, replace(QUICK, passes=2), checkpoint=file)
 
 
 def test_the_same_seed_gives_the_same_weights():
-    made = table(4)
+    result = table(4)
     how = replace(QUICK, passes=3)
-    first, again = (tiny().fit(made, how) for _ in range(2))
-    other = tiny().fit(made, replace(how, seed=1))
-    torch.testing.assert_close(weights_of(first, made), weights_of(again, made), atol=0, rtol=0)
-    assert not torch.equal(weights_of(first, made), weights_of(other, made))
+    first, again = (tiny().fit(result, how) for _ in range(2))
+    other = tiny().fit(result, replace(how, seed=1))
+    torch.testing.assert_close(weights_of(first, result), weights_of(again, result), atol=0, rtol=0)
+    assert not torch.equal(weights_of(first, result), weights_of(other, result))
 
 
 @pytest.mark.slow
 def test_facts_are_guessed_of_kernels_never_seen_though_most_are_unknown():
-    made, unseen = table(16), table(8, seed=1)
-    facts = np.full((len(made), len(FACTS)), np.nan, np.float32)
-    place, slow = FACTS.index("machine.registers"), np.log2(made.time_ms / made.base_ms) > 1
+    results, unseen = table(16), table(8, seed=1)
+    facts = np.full((len(results), len(FACTS)), np.nan, np.float32)
+    place, slow = FACTS.index("machine.registers"), np.log2(results.time_ms / results.base_ms) > 1
     facts[::2, place] = np.where(slow, 200, 32)[::2]
-    model = tiny().fit(made, replace(QUICK, facts=2.0), facts=facts)
-    parts = model.prepared(made)
+    model = tiny().fit(results, replace(QUICK, facts=2.0), facts=facts)
+    parts = model.prepared(results)
     corpus = Corpus.from_table(unseen, parts.tokenizer, parts.scale)
     with torch.inference_mode():
         guesses = parts.network(corpus.batch(np.arange(len(unseen))))[1][:, place].numpy()
@@ -86,25 +86,27 @@ def test_facts_are_guessed_of_kernels_never_seen_though_most_are_unknown():
 
 
 def test_facts_are_those_of_the_same_configuration():
-    made = table(4)
-    deep = replace(made, names=("machine.registers", "model.gap"))
+    result = table(4)
+    deep = replace(result, names=("machine.registers", "model.gap"))
     deep = deep[np.arange(len(deep))[::-1]][1:]  # in another order, one missing
-    found = training.compiled_facts(made, deep)
+    results = training.compiled_facts(result, deep)
     place = FACTS.index("machine.registers")
-    np.testing.assert_array_equal(found[:-1, place], made.values[:-1, 0])
-    assert np.isnan(found[-1]).all()
-    assert np.isnan(found[:, FACTS.index("machine.spills")]).all()
+    np.testing.assert_array_equal(results[:-1, place], result.values[:-1, 0])
+    assert np.isnan(results[-1]).all()
+    assert np.isnan(results[:, FACTS.index("machine.spills")]).all()
 
 
 @pytest.mark.slow
 def test_hidden_tokens_are_learned():
-    made, told = table(8), []
+    result, results = table(8), []
     model = tiny()
-    before = weights_of(model, made).clone()
-    model.pretrain_backbone(made, Pretraining(steps=120, texts=8, rate=4e-3, most=256), told.append)
-    first, last = (float(each.split()[-4]) for each in (told[0], told[-1]))
+    before = weights_of(model, result).clone()
+    model.pretrain_backbone(
+        result, Pretraining(steps=120, texts=8, rate=4e-3, most=256), results.append
+    )
+    first, last = (float(item.split()[-4]) for item in (results[0], results[-1]))
     assert last < first < np.log(320)
-    assert not torch.equal(before, weights_of(model, made))
+    assert not torch.equal(before, weights_of(model, result))
 
 
 def test_hidden_spans_are_as_many_as_asked_for_and_no_padding():
@@ -136,21 +138,21 @@ def test_the_order_within_a_problem_is_what_pairs_of_it_say():
 
 
 def test_each_row_comes_once_before_any_comes_again():
-    made = table(12)
-    learner = training._Learner(made, tiny().prepared(made), QUICK, None, print)
+    results = table(12)
+    learner = training._Learner(results, tiny().prepared(results), QUICK, None, print)
     batches, seen = learner._rows_of_steps(), []
-    while len(seen) < len(made):
+    while len(seen) < len(results):
         seen += next(batches).tolist()
-    assert sorted(seen) == list(range(len(made)))
+    assert sorted(seen) == list(range(len(results)))
 
 
 def test_pieces_of_a_kernel_come_together():
-    made = table(12)
-    parts = tiny().prepared(made)
+    result = table(12)
+    parts = tiny().prepared(result)
 
     def texts(beside):
         how = replace(QUICK, piece=1, beside=beside, rows=8)
-        learner = training._Learner(made, parts, how, None, print)
+        learner = training._Learner(result, parts, how, None, print)
         return np.mean([len(np.unique(learner.corpus.text_of[rows])) for rows in some(learner)])
 
     def some(learner):
@@ -172,16 +174,18 @@ def test_a_loss_that_is_no_number_spoils_nothing():
 
 @pytest.mark.slow
 def test_a_loss_that_stays_no_number_ends_it(monkeypatch):
-    monkeypatch.setattr(training, "_blur_targets", lambda wanted, _: wanted[:, None] * float("nan"))
+    monkeypatch.setattr(
+        training, "_blur_targets", lambda expected, _: expected[:, None] * float("nan")
+    )
     with pytest.raises(WorkerError, match=r"the loss is nan at step \d+ of"):
         tiny().fit(table(8), QUICK)
 
 
 def test_what_fills_a_batch_up_teaches_nothing():
-    made = table(8)
-    facts = np.random.default_rng(0).normal(size=(len(made), len(FACTS)))
-    parts = tiny().prepared(made)
-    learner = training._Learner(made, parts, QUICK, facts, print)
+    results = table(8)
+    facts = np.random.default_rng(0).normal(size=(len(results), len(FACTS)))
+    parts = tiny().prepared(results)
+    learner = training._Learner(results, parts, QUICK, facts, print)
     parts.network.train(False)
     rows = np.array([3, 7, 8, 20, 21])
 
@@ -189,8 +193,12 @@ def test_what_fills_a_batch_up_teaches_nothing():
         parts.network.zero_grad()
         loss = learner._loss_of_batch(batch, answers)
         loss.backward()
-        told = [each.grad.flatten() for each in parts.network.parameters() if each.grad is not None]
-        return loss.detach(), torch.cat(told)
+        result = [
+            parameter.grad.flatten()
+            for parameter in parts.network.parameters()
+            if parameter.grad is not None
+        ]
+        return loss.detach(), torch.cat(result)
 
     alone = gradients(learner.corpus.batch(rows), learner._answers_of_rows(rows, 5))
     filled = np.resize(rows, training._round_up(len(rows), 8))
@@ -199,16 +207,16 @@ def test_what_fills_a_batch_up_teaches_nothing():
     answers = learner._answers_of_rows(filled, 5)
     assert (len(batch.texts.ids), len(batch.rows.text), len(answers.weight)) == (6, 8, 8)
     again = training._batch_from_tensors(training._batch_to_tensors(batch, answers))
-    assert [vars(each).keys() for each in again] == [vars(batch).keys(), vars(answers).keys()]
-    for name, each in vars(again[0].rows).items():
-        assert each is getattr(batch.rows, name)
-    for told, truth in zip(gradients(*again), alone, strict=True):
-        torch.testing.assert_close(told, truth, atol=1e-5, rtol=1e-4)
+    assert [vars(item).keys() for item in again] == [vars(batch).keys(), vars(answers).keys()]
+    for name, var in vars(again[0].rows).items():
+        assert var is getattr(batch.rows, name)
+    for gradient, truth in zip(gradients(*again), alone, strict=True):
+        torch.testing.assert_close(gradient, truth, atol=1e-5, rtol=1e-4)
 
 
 def test_steps_go_on_without_graphs_where_memory_is_short():
-    made, said = table(8), []
-    learner = training._Learner(made, tiny().prepared(made), QUICK, None, said.append)
+    result, said = table(8), []
+    learner = training._Learner(result, tiny().prepared(result), QUICK, None, said.append)
     rows = next(learner._rows_of_steps())
     alone = learner._learn_step(rows, 0)
 
@@ -237,21 +245,21 @@ def test_shapes_beyond_the_most_graphs_are_computed_without_one(monkeypatch):
 
 
 def test_a_run_goes_on_with_or_without_graphs(tmp_path):
-    made, file = table(8), tmp_path / "kept"
+    result, file = table(8), tmp_path / "kept"
     first = tiny()
-    first.fit(made, replace(QUICK, passes=2, graphs=False), checkpoint=file)
+    first.fit(result, replace(QUICK, passes=2, graphs=False), checkpoint=file)
     again = tiny()
-    again.fit(made, replace(QUICK, passes=2, graphs=True), checkpoint=file)
-    told, found = (each.forecast(made).mean for each in (first, again))
-    np.testing.assert_allclose(found, told)
+    again.fit(result, replace(QUICK, passes=2, graphs=True), checkpoint=file)
+    outcome, results = (item.forecast(result).mean for item in (first, again))
+    np.testing.assert_allclose(results, outcome)
 
 
 def test_nothing_to_learn_from_is_an_error():
-    made = table(4)
+    result = table(4)
     model = tiny()
-    model.prepared(made)
+    model.prepared(result)
     with pytest.raises(InputError, match="no rows to learn from"):
-        model.fit(made[np.arange(0)], QUICK)
+        model.fit(result[np.arange(0)], QUICK)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 10, 11, 100])
@@ -272,8 +280,8 @@ def test_the_rate_rises_then_falls(steps):
 
 @pytest.mark.slow
 def test_texts_alone_are_learned_from():
-    made = table(16)
-    bare = replace(made, values=np.full_like(made.values, np.nan))
+    result = table(16)
+    bare = replace(result, values=np.full_like(result.values, np.nan))
     model = tiny().fit(bare, QUICK)
-    told = model.forecast(bare).mean
-    assert np.median(np.abs(told - np.log2(made.time_ms / made.base_ms))) < 0.5
+    results = model.forecast(bare).mean
+    assert np.median(np.abs(results - np.log2(result.time_ms / result.base_ms))) < 0.5

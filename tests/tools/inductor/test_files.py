@@ -188,10 +188,10 @@ def test_what_is_made_of_graphs_computes_them(made, tmp_path):
     off.write_text(text.replace("aten.round.default(div_1)", "aten.round.default(div_1) + 2"))
     check = ("-m", "tools.inductor.check", "--programs", "3", "--configurations", "1")
     done = _run(*check, *map(str, made.values()), str(wrong), str(off))
-    found = dict(line.split(": ", 1) for line in done.stderr.splitlines() if ".py: " in line)
-    bad = [name for name, told in found.items() if not told.startswith("right")]
+    fields = dict(line.split(": ", 1) for line in done.stderr.splitlines() if ".py: " in line)
+    bad = [name for name, field in fields.items() if not field.startswith("right")]
     assert bad == [str(wrong), str(off)]
-    assert found[str(wrong)].startswith("AssertionError: output 0")
+    assert fields[str(wrong)].startswith("AssertionError: output 0")
     assert done.returncode == 1
 
 

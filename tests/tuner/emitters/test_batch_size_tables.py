@@ -9,8 +9,8 @@ from solkit.core import canonical
 from solkit.tuner.emitters._batch_size_tables import nearest_batch_size, needed_batch_sizes
 
 
-def by_size(times, **told):
-    return {found.shape["M"]: found for found in tuned(times, **told)}
+def by_size(times, **fields):
+    return {result.shape["M"]: result for result in tuned(times, **fields)}
 
 
 def test_a_lookup_takes_the_nearest_and_of_two_the_first():
@@ -62,11 +62,11 @@ def test_no_lookup_of_a_tuned_size_is_slower_than_known(seed):
         for m in sizes
         if (blocks := chance.sample([16, 32, 64, 128], 3))
     }
-    found = by_size(times)
-    kept = needed_batch_sizes(found)
+    result = by_size(times)
+    kept = needed_batch_sizes(result)
     assert {sizes[0], sizes[-1]} <= set(kept) <= set(sizes)
     for m in sizes:
-        served = found[min(kept, key=lambda k: (abs(k - m), k))].chosen.params
+        served = result[min(kept, key=lambda k: (abs(k - m), k))].chosen.params
         block = served["BLOCK_SIZE_M"]
         assert canonical(served) == canonical({**BEST, "BLOCK_SIZE_M": block})
         assert times[m][block] <= 1.004 * min(times[m].values())

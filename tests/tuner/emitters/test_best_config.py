@@ -41,8 +41,8 @@ def test_entries_of_the_gpu_go_first(tmp_path):
     h100 = tuned({4: {32: 1.0}}, device="h100-sxm", device_name="NVIDIA H100 80GB HBM3")
     emit([*h100, *tuned({4: {16: 1.0}})], "best-config", tmp_path / "best.json")
     for device, block in (("h200", 16), ("h100-sxm", 32)):
-        found = best_config.read_best_configs(tmp_path / "best.json", device=device)
-        assert found["BLOCK_SIZE_M"] == block
+        best_configs = best_config.read_best_configs(tmp_path / "best.json", device=device)
+        assert best_configs["BLOCK_SIZE_M"] == block
     with pytest.raises(InputError, match="2 choices"):
         best_config.read_best_configs(tmp_path / "best.json", device="a100-sxm-80gb")
 

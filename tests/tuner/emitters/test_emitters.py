@@ -90,7 +90,7 @@ def test_a_file_that_is_there_is_replaced_and_a_log_is_not(tmp_path, moe):
         log.append([row({"B": 1}, 1.0)])
     with pytest.raises(InputError, match="is a log, whose measurements are never overwritten"):
         emit(moe, "best-config", log.path)
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["best.json", "log.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["best.json", "log.json"]
 
 
 def test_destinations_that_cannot_be(tmp_path, moe):
@@ -111,11 +111,11 @@ def test_a_json_file_can_be_named_for_vllm_and_what_it_looks_for_is_told(tmp_pat
 
 
 def test_a_gpu_without_a_recorded_name_has_the_drivers_name(tmp_path):
-    found = tuned({4: {16: 1.0}}, device_name=None)
-    (path,) = emit(found, "vllm-moe", tmp_path).paths
+    result = tuned({4: {16: 1.0}}, device_name=None)
+    (path,) = emit(result, "vllm-moe", tmp_path).paths
     assert "device_name=NVIDIA_H200.json" in path.name
-    found = tuned({4: {16: 1.0}}, device_name=None, device="h100-sxm")
-    (path,) = emit(found, "sglang-moe", tmp_path).paths
+    result = tuned({4: {16: 1.0}}, device_name=None, device="h100-sxm")
+    (path,) = emit(result, "sglang-moe", tmp_path).paths
     assert "device_name=NVIDIA_H100_80GB_HBM3.json" in path.name
 
 
@@ -131,24 +131,24 @@ def test_a_result_of_tune_can_be_emitted(tmp_path):
 
 def test_the_json_of_tune_says_the_same(tmp_path):
     (tmp_path / "tune.json").write_text(tune_report.dumps(result()))
-    (found,) = logged_results.read_results(tmp_path / "tune.json")
-    assert found.chosen == TimedParams({"B": 256}, 0.8, 0.79, 0.81)
-    assert found.ratio.value == pytest.approx(0.8)
-    assert (found.ratio.low, found.ratio.high) == pytest.approx((0.75, 0.84))
-    assert found.key.triton_version == "3.6.0"
-    assert (found.kernel, found.shape) == ("softmax.py", SHAPE)
+    (results,) = logged_results.read_results(tmp_path / "tune.json")
+    assert results.chosen == TimedParams({"B": 256}, 0.8, 0.79, 0.81)
+    assert results.ratio.value == pytest.approx(0.8)
+    assert (results.ratio.low, results.ratio.high) == pytest.approx((0.75, 0.84))
+    assert results.key.triton_version == "3.6.0"
+    assert (results.kernel, results.shape) == ("softmax.py", SHAPE)
 
 
 def test_its_log_adds_what_else_was_timed_and_the_gpus_own_name(tmp_path):
     with OutcomeLog(tmp_path / "run.jsonl") as log:
         log.append([row({"B": 64}, 1.0), row({"B": 128}, 0.9)])
     (tmp_path / "tune.json").write_text(tune_report.dumps(result(str(log.path))))
-    (found,) = logged_results.read_results(tmp_path / "tune.json")
-    assert sorted(each.time_ms for each in found.times.values()) == [0.8, 0.9, 1.0]
-    assert found.row.device_name == "NVIDIA H100 80GB HBM3"
+    (results,) = logged_results.read_results(tmp_path / "tune.json")
+    assert sorted(time.time_ms for time in results.times.values()) == [0.8, 0.9, 1.0]
+    assert results.row.device_name == "NVIDIA H100 80GB HBM3"
     log.path.unlink()
-    (found,) = logged_results.read_results(tmp_path / "tune.json")
-    assert len(found.times) == 2
+    (results,) = logged_results.read_results(tmp_path / "tune.json")
+    assert len(results.times) == 2
 
 
 def test_logs_stores_and_other_tools_files_are_read(tmp_path, moe):
@@ -156,18 +156,18 @@ def test_logs_stores_and_other_tools_files_are_read(tmp_path, moe):
         rows = log.append([row({"B": 64}, 1.0), row({"B": 128}, 0.9)])
     Store(tmp_path / "db", create=True).add(rows)
     for source in ("run.jsonl", "db"):
-        (found,) = logged_results.read_results(tmp_path / source)
-        assert found.chosen.params == {"B": 128}
+        (result,) = logged_results.read_results(tmp_path / source)
+        assert result.chosen.params == {"B": 128}
     (path,) = emit(moe, "vllm-moe", tmp_path).paths
-    assert next(each.chosen.params for each in logged_results.read_results(path)) == BEST
+    assert next(item.chosen.params for item in logged_results.read_results(path)) == BEST
 
 
 def test_what_cannot_be_read_is_named(tmp_path):
     with pytest.raises(InputError, match=r"nothing.json does not exist"):
         logged_results.read_results(tmp_path / "nothing.json")
-    told = json.loads(tune_report.dumps(result()))
-    del told["verdict"]
-    (tmp_path / "tune.json").write_text(json.dumps(told))
+    data = json.loads(tune_report.dumps(result()))
+    del data["verdict"]
+    (tmp_path / "tune.json").write_text(json.dumps(data))
     with pytest.raises(InputError, match=r"cannot be read as solkit.tune/1: 'verdict' is missing"):
         logged_results.read_results(tmp_path / "tune.json")
     assert results_of_runs([]) == ()

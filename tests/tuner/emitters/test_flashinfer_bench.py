@@ -132,6 +132,6 @@ def test_several_kernels_share_a_file(tmp_path):
 
 
 def test_what_has_no_time_is_no_trace(tmp_path):
-    told = row({"B": 1}, None, verdict=Verdict.NOT_MEASURED, chosen_by="tuned")
+    reported_row = row({"B": 1}, None, verdict=Verdict.NOT_MEASURED, chosen_by="tuned")
     with pytest.raises(InputError, match="has no time"):
-        emit(results_of_runs([told]), "flashinfer-bench", tmp_path / "t.jsonl")
+        emit(results_of_runs([reported_row]), "flashinfer-bench", tmp_path / "t.jsonl")

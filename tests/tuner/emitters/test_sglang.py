@@ -21,11 +21,11 @@ from solkit.tuner.tuning_results import results_of_runs
 def moe_lookup(folder, triton, m, name):
     root = folder / "configs"
     versions = sorted(
-        (tuple(map(int, each.name.removeprefix("triton_").split("_"))) for each in root.iterdir()),
+        (tuple(map(int, path.name.removeprefix("triton_").split("_"))) for path in root.iterdir()),
         reverse=True,
     )
     running = tuple(map(int, triton.split(".")))
-    for version in (running, *(each for each in versions if each != running)):
+    for version in (running, *(version for version in versions if version != running)):
         path = root / "triton_{}_{}_{}".format(*version) / name
         if path.exists():
             configs = {int(size): c for size, c in json.loads(path.read_text()).items()}
@@ -82,10 +82,10 @@ def test_each_version_of_triton_has_its_folder(tmp_path):
 
 
 def test_an_unknown_version_of_triton_has_to_be_given(tmp_path):
-    found = tuned({4: {16: 1.0}}, triton_version=None)
+    result = tuned({4: {16: 1.0}}, triton_version=None)
     with pytest.raises(InputError, match="--set triton_version="):
-        emit(found, "sglang-moe", tmp_path)
-    emit(found, "sglang-moe", tmp_path, constants={"triton_version": "3.5.1"})
+        emit(result, "sglang-moe", tmp_path)
+    emit(result, "sglang-moe", tmp_path, constants={"triton_version": "3.5.1"})
     assert moe_lookup(tmp_path, "3.5.1", 4, moe_name()) == BEST
 
 
@@ -97,8 +97,8 @@ def fp8_lookup(folder, device, m, n, k):
 
 
 def test_products_with_block_scales_load_in_sglang(tmp_path):
-    found = tuned({1: {16: 1.0}, 64: {64: 1.0}}, shape={"N": 1536, "K": 7168})
-    emit(found, "sglang-fp8", tmp_path)
+    result = tuned({1: {16: 1.0}, 64: {64: 1.0}}, shape={"N": 1536, "K": 7168})
+    emit(result, "sglang-fp8", tmp_path)
     assert fp8_lookup(tmp_path, "NVIDIA_H200", 2, 1536, 7168) == BEST
     assert fp8_lookup(tmp_path, "NVIDIA_H200", 99, 1536, 7168) == {**BEST, "BLOCK_SIZE_M": 64}
 
@@ -110,14 +110,14 @@ def test_a_file_that_was_read_is_written_again_as_it_was(tmp_path, tail):
     folder.mkdir()
     configs = {str(m): {**BEST, "num_stages": 2 if m < 9 else 4} for m in (1, 2, 4, 8, 16, 512)}
     (folder / name).write_text(json.dumps(configs))
-    found = results_of_runs(formats.read(folder / name).rows)
-    (path,) = emit(found, "sglang-moe", tmp_path / "again").paths
+    results = results_of_runs(formats.read(folder / name).rows)
+    (path,) = emit(results, "sglang-moe", tmp_path / "again").paths
     assert path.relative_to(tmp_path / "again").parts == ("configs", "triton_3_4_0", name)
     assert json.loads(path.read_text()) == configs
 
 
 def test_a_file_of_vllm_becomes_one_of_sglang(tmp_path, moe):
     (path,) = emit(moe, "vllm-moe", tmp_path, constants={"dtype": "fp8_w8a8"}).paths
-    found = results_of_runs(formats.read(path).rows)
-    emit(found, "sglang-moe", tmp_path)
+    results = results_of_runs(formats.read(path).rows)
+    emit(results, "sglang-moe", tmp_path)
     assert moe_lookup(tmp_path, "3.6.0", 1024, moe_name(dtype="fp8_w8a8"))["BLOCK_SIZE_M"] == 128

@@ -66,53 +66,53 @@ def test_every_h200_shares_a_file(tmp_path, name):
     ],
 )
 def test_the_dtype_names_the_file(tmp_path, dtype, word):
-    found = tuned({4: {16: 1.0}}, shape={**SHAPE, "dtype": dtype})
-    emit(found, "vllm-moe", tmp_path)
+    result = tuned({4: {16: 1.0}}, shape={**SHAPE, "dtype": dtype})
+    emit(result, "vllm-moe", tmp_path)
     assert moe_lookup(tmp_path, "NVIDIA H200", 4, dtype=word) == BEST
 
 
 def test_what_the_shape_lacks_can_be_given(tmp_path, moe):
-    given = {"dtype": "fp8_w8a8", "block_shape": "[128,128]", "device_name": "NVIDIA L40S"}
-    emit(moe, "vllm-moe", tmp_path, constants=given)
-    found = moe_lookup(tmp_path, "NVIDIA L40S", 32, dtype="fp8_w8a8", block_shape=(128, 128))
-    assert found["BLOCK_SIZE_M"] == 32
+    fields = {"dtype": "fp8_w8a8", "block_shape": "[128,128]", "device_name": "NVIDIA L40S"}
+    emit(moe, "vllm-moe", tmp_path, constants=fields)
+    result = moe_lookup(tmp_path, "NVIDIA L40S", 32, dtype="fp8_w8a8", block_shape=(128, 128))
+    assert result["BLOCK_SIZE_M"] == 32
 
 
 def test_a_kernel_with_names_of_its_own(tmp_path):
     params = {"BLOCK_M": 16, "BN": 64, "KB": 32, "num_warps": 4, "num_stages": 2, "N_FIRST": True}
     shape = {"T": 5, "experts": 8, "N": 512, "width": 256}
-    found = results_of_runs([row(params, 1.0, shape=shape, device_name="NVIDIA A100-SXM4-80GB")])
+    results = results_of_runs([row(params, 1.0, shape=shape, device_name="NVIDIA A100-SXM4-80GB")])
     with pytest.raises(InputError, match=r"needs N|needs BLOCK_SIZE_K") as raised:
-        emit(found, "vllm-moe", tmp_path)
+        emit(results, "vllm-moe", tmp_path)
     assert "--map BLOCK_SIZE_K=NAME" in str(raised.value)
     named = {"names": {"BLOCK_SIZE_K": "KB", "N": "width"}, "constants": {"GROUP_SIZE_M": 1}}
     with pytest.raises(InputError, match="no place for N_FIRST"):
-        emit(found, "vllm-moe", tmp_path, **named)
-    emit(found, "vllm-moe", tmp_path, **named, drop=["N_FIRST"])
+        emit(results, "vllm-moe", tmp_path, **named)
+    emit(results, "vllm-moe", tmp_path, **named, drop=["N_FIRST"])
     assert moe_lookup(tmp_path, "NVIDIA A100-SXM4-80GB", 5, n=256) == {
         **BEST, "BLOCK_SIZE_K": 32, "GROUP_SIZE_M": 1, "num_stages": 2,
     }  # fmt: skip
 
 
 def test_what_is_missing_is_named(tmp_path):
-    found = tuned({4: {16: 1.0}}, shape={"K": 4096})
+    result = tuned({4: {16: 1.0}}, shape={"K": 4096})
     with pytest.raises(InputError, match=r"needs E; the sizes of softmax/whole_row are K, M, its"):
-        emit(found, "vllm-moe", tmp_path)
+        emit(result, "vllm-moe", tmp_path)
     with pytest.raises(InputError, match=r"has no 'rows', which --map M=... names"):
-        emit(found, "vllm-moe", tmp_path, constants={"E": 1, "N": 2}, names={"M": "rows"})
+        emit(result, "vllm-moe", tmp_path, constants={"E": 1, "N": 2}, names={"M": "rows"})
     with pytest.raises(InputError, match="vllm-moe has no 'X'; it has: M, E, N"):
-        emit(found, "vllm-moe", tmp_path, constants={"X": 1})
+        emit(result, "vllm-moe", tmp_path, constants={"X": 1})
     with pytest.raises(InputError, match="E is 'many'"):
-        emit(found, "vllm-moe", tmp_path, constants={"E": "many"})
+        emit(result, "vllm-moe", tmp_path, constants={"E": "many"})
     with pytest.raises(InputError, match="no file is named after dtype 'float64'"):
-        emit(found, "vllm-moe", tmp_path, constants={"E": 1, "N": 2, "dtype": "float64"})
+        emit(result, "vllm-moe", tmp_path, constants={"E": 1, "N": 2, "dtype": "float64"})
     assert not list(tmp_path.iterdir())
 
 
 def test_two_shapes_of_one_batch_size_are_refused(tmp_path):
-    found = [*tuned({4: {16: 1.0}}), *tuned({4: {16: 1.0}}, shape={**SHAPE, "K": 512})]
+    results = [*tuned({4: {16: 1.0}}), *tuned({4: {16: 1.0}}, shape={**SHAPE, "K": 512})]
     with pytest.raises(InputError, match=r"two shapes are M=4 .*K=4096.* and .*K=512"):
-        emit(found, "vllm-moe", tmp_path)
+        emit(results, "vllm-moe", tmp_path)
 
 
 def test_gpus_have_files_of_their_own(tmp_path):
@@ -131,8 +131,8 @@ def test_a_file_holds_one_version_of_triton_and_the_rest_is_told(tmp_path):
 
 
 def test_products_with_block_scales_load_in_vllm(tmp_path):
-    found = tuned({1: {16: 1.0}, 64: {64: 1.0}}, shape={"N": 1536, "K": 7168, "dtype": "bfloat16"})
-    (path,) = emit(found, "vllm-fp8", tmp_path).paths
+    result = tuned({1: {16: 1.0}, 64: {64: 1.0}}, shape={"N": 1536, "K": 7168, "dtype": "bfloat16"})
+    (path,) = emit(result, "vllm-fp8", tmp_path).paths
     assert path.name == (
         "N=1536,K=7168,device_name=NVIDIA_H200,dtype=fp8_w8a8,block_shape=[128,128].json"
     )
@@ -164,7 +164,7 @@ def test_a_file_that_was_read_is_written_again_as_it_was(tmp_path):
     name = "E=16,N=1024,device_name=NVIDIA_H100_80GB_HBM3,dtype=fp8_w8a8,block_shape=[128,128].json"
     configs = {str(m): {**BEST, "num_warps": 4 if m < 9 else 8} for m in (1, 2, 4, 8, 16, 512)}
     (tmp_path / name).write_text(json.dumps({"triton_version": "3.5.1", **configs}))
-    found = results_of_runs(formats.read(tmp_path / name).rows)
-    (path,) = emit(found, "vllm-moe", tmp_path / "again").paths
+    results = results_of_runs(formats.read(tmp_path / name).rows)
+    (path,) = emit(results, "vllm-moe", tmp_path / "again").paths
     assert path.name == name
     assert json.loads(path.read_text()) == json.loads((tmp_path / name).read_text())

@@ -14,11 +14,11 @@ SHAPE = {"M": 16, "E": 8, "N": 7168, "K": 4096, "dtype": "bfloat16"}
 H200 = {"device": "h200", "device_name": "NVIDIA H200"}
 
 
-def tuned(times, run="run", shape=SHAPE, **told):
+def tuned(times, run="run", shape=SHAPE, **fields):
     """Findings at batch sizes; `times`: by M, the time in ms by BLOCK_SIZE_M."""
     rows = [
         row({**BEST, "BLOCK_SIZE_M": block}, time_ms, place=1000 * m + block, run=run,
-            shape={**shape, "M": m}, **{**H200, **told})
+            shape={**shape, "M": m}, **{**H200, **fields})
         for m, blocks in times.items()
         for block, time_ms in blocks.items()
     ]  # fmt: skip

@@ -30,9 +30,11 @@ def test_every_hostile_answer_is_refused_with_a_reason_and_none_runs(reader, tmp
     accepted, slow = [], []
     for name, text in HOSTILE:
         started = time.perf_counter()
-        found = reader.read(text.replace("@CANARY@", str(canary)))
+        result = reader.read(text.replace("@CANARY@", str(canary)))
         slow += [name] * (time.perf_counter() - started > MOST_S)
-        is_refused = isinstance(found, Refusal) and found.why and isinstance(found.reason, Reason)
+        is_refused = (
+            isinstance(result, Refusal) and result.why and isinstance(result.reason, Reason)
+        )
         accepted += [] if is_refused else [name]
     assert not accepted
     assert not slow
@@ -41,30 +43,30 @@ def test_every_hostile_answer_is_refused_with_a_reason_and_none_runs(reader, tmp
 
 @pytest.mark.parametrize(("name", "text"), BENIGN, ids=[name for name, _ in BENIGN])
 def test_honest_answers_are_read(reader, name, text):
-    found = reader.read(text)
-    assert isinstance(found, Answer), f"{name}: {found}"
-    assert found.intent == "eight warps hide the latency of the loads."
+    result = reader.read(text)
+    assert isinstance(result, Answer), f"{name}: {result}"
+    assert result.intent == "eight warps hide the latency of the loads."
 
 
 @pytest.mark.parametrize("name", ["plain", "docstring", "EPS of the parent", "whole file"])
 def test_what_an_answer_lacks_of_the_problem_comes_from_the_parent(reader, name):
-    found = reader.read(answers.answer(answers.BENIGN[name]))
-    tree, parent = ast.parse(found.source), ast.parse(answers.PARENT)
-    theirs = {ast.dump(each) for each in tree.body}
-    wanted = [
-        each
-        for each in parent.body[1:]
-        if getattr(each, "name", "") not in ("kernel", "rms_kernel")
+    result = reader.read(answers.answer(answers.BENIGN[name]))
+    tree, parent = ast.parse(result.source), ast.parse(answers.PARENT)
+    theirs = {ast.dump(items) for items in tree.body}
+    expected = [
+        items
+        for items in parent.body[1:]
+        if getattr(items, "name", "") not in ("kernel", "rms_kernel")
     ]
-    for each in wanted:
-        text = ast.dump(each)
-        assert text in theirs or isinstance(each, ast.Import), ast.unparse(each)
+    for item in expected:
+        text = ast.dump(item)
+        assert text in theirs or isinstance(item, ast.Import), ast.unparse(item)
 
 
 def test_a_spliced_file_can_be_run(reader):
-    found = reader.read(answers.answer(answers.GOOD))
+    result = reader.read(answers.answer(answers.GOOD))
     space: dict[str, object] = {}
-    source = found.source.replace("@triton.jit", "")  # triton wants a file
+    source = result.source.replace("@triton.jit", "")  # triton wants a file
     exec(compile(source, "spliced", "exec"), space)
     assert space["TOLERANCE"] == {"rtol": 1e-2, "atol": 1e-3}
     assert space["eps"]() == 1e-6  # type: ignore[operator]
@@ -99,9 +101,9 @@ def test_the_reason_is_the_right_one(reader, name, reason):
 def test_changes_of_the_problem_are_refused_as_such(reader):
     old, new = answers.CHANGED["tolerance"]
     text = answers.answer(answers.PARENT.replace(old, new))
-    found = reader.read(text)
-    assert found.reason is Reason.PROBLEM
-    assert "`TOLERANCE`" in found.why
+    result = reader.read(text)
+    assert result.reason is Reason.PROBLEM
+    assert "`TOLERANCE`" in result.why
 
 
 def test_the_reason_names_the_line(reader):
@@ -109,8 +111,8 @@ def test_the_reason_names_the_line(reader):
     line = 1 + source.split("\n").index("    torch.save(x, 'file')")
     parent_lines = len(reader.read(answers.answer(answers.GOOD)).source.split("\n"))
     shift = parent_lines - len(answers.GOOD.split("\n"))
-    found = reader.read(answers.answer(source))
-    assert found.why == f"line {line + shift} uses torch.save"
+    result = reader.read(answers.answer(source))
+    assert result.why == f"line {line + shift} uses torch.save"
 
 
 MODEL = """
@@ -200,16 +202,16 @@ def test_a_plain_triton_module_may_change_its_constants_and_grid_alone():
     assert reader.entry == "def fill"
     assert isinstance(reader.read(answers.answer(LAUNCH.replace(": 64", ": 128"))), Answer)
     for old, new in (('"N": 1024', '"N": 1'), ('["x_ptr"]', "[]"), ('"fp32[N]"', '"fp16[N]"')):
-        found = reader.read(answers.answer(LAUNCH.replace(old, new)))
-        assert found.reason is Reason.PROBLEM
+        result = reader.read(answers.answer(LAUNCH.replace(old, new)))
+        assert result.reason is Reason.PROBLEM
 
 
 def test_statements_that_act_at_import_stay():
     parent = answers.PARENT.replace(
         "\n\ndef eps", '\n\ntorch.set_float32_matmul_precision("high")\n\n\ndef eps'
     )
-    found = Reader(parent).read(answers.answer(answers.GOOD))
-    assert 'torch.set_float32_matmul_precision("high")' in found.source
+    result = Reader(parent).read(answers.answer(answers.GOOD))
+    assert 'torch.set_float32_matmul_precision("high")' in result.source
 
 
 def test_what_the_parent_imports_may_be_imported():

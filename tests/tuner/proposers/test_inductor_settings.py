@@ -18,69 +18,69 @@ def brief(source):
 
 def made(*changing, broken=(), sms=132):
     """A proposer whose programs differ by these settings only, and what it compiled."""
-    asked = []
+    requests = []
 
     def compiled(settings):
-        asked.append(dict(settings))
+        requests.append(dict(settings))
         if settings.keys() & set(broken):
             raise InputError("it cannot be lowered")
         return " ".join(sorted(settings.keys() & set(changing))) or "first"
 
-    return InductorSettings("first", compiled, sms), asked
+    return InductorSettings("first", compiled, sms), requests
 
 
 def test_each_decision_is_taken_the_other_way():
-    names = [name for each in CHOICES for name in each.settings]
-    proposer, asked = made(*names)
-    found = list(proposer.propose(brief("first")))
-    assert [each.kind for each in found] == [each.kind for each in CHOICES]
-    assert len(asked) == len(CHOICES)
-    assert all(each.intent.endswith(".") for each in found)
+    names = [name for choice in CHOICES for name in choice.settings]
+    proposer, requests = made(*names)
+    proposals = list(proposer.propose(brief("first")))
+    assert [proposal.kind for proposal in proposals] == [choice.kind for choice in CHOICES]
+    assert len(requests) == len(CHOICES)
+    assert all(proposal.intent.endswith(".") for proposal in proposals)
 
 
 def test_what_changes_nothing_or_cannot_be_written_is_left_out():
     proposer, _ = made(LAYOUT, broken=[TILES])
-    assert [each.source for each in proposer.propose(brief("first"))] == [LAYOUT]
+    assert [proposal.source for proposal in proposer.propose(brief("first"))] == [LAYOUT]
 
 
 def test_it_is_asked_again_without_compiling_again():
-    proposer, asked = made(LAYOUT, broken=[TILES])
+    proposer, requests = made(LAYOUT, broken=[TILES])
     first = list(proposer.propose(brief("first")))
     assert list(proposer.propose(brief("first"))) == first
-    assert len(asked) == len(CHOICES)
+    assert len(requests) == len(CHOICES)
 
 
 def test_programs_that_wait_for_each_other_need_a_gpu_that_holds_them():
-    names = [name for each in CHOICES for name in each.settings]
+    names = [name for choice in CHOICES for name in choice.settings]
     proposer, _ = made(*names, sms=108)
-    found = [each.kind for each in proposer.propose(brief("first"))]
-    assert found == [each.kind for each in CHOICES if each.kind != "cooperative reduction"]
+    kinds = [proposal.kind for proposal in proposer.propose(brief("first"))]
+    assert kinds == [choice.kind for choice in CHOICES if choice.kind != "cooperative reduction"]
 
 
 def test_decisions_add_up():
-    proposer, asked = made(LAYOUT, TILES)
+    proposer, requests = made(LAYOUT, TILES)
     list(proposer.propose(brief("first")))
-    asked.clear()
-    (found,) = proposer.propose(brief(LAYOUT))
-    assert found.source == f"{LAYOUT} {TILES}"
-    assert all(each[LAYOUT] is False for each in asked)
-    assert len(asked) == len(CHOICES) - 1
+    requests.clear()
+    (proposal,) = proposer.propose(brief(LAYOUT))
+    assert proposal.source == f"{LAYOUT} {TILES}"
+    assert all(request[LAYOUT] is False for request in requests)
+    assert len(requests) == len(CHOICES) - 1
 
 
 def test_it_has_nothing_to_say_of_files_that_others_wrote():
-    proposer, asked = made(LAYOUT)
+    proposer, request = made(LAYOUT)
     assert list(proposer.propose(brief("a rewrite"))) == []
-    assert asked == []
+    assert request == []
 
 
 def test_settings_are_known_to_inductor():
     config = pytest.importorskip("torch._inductor.config")
-    for each in CHOICES:
-        for name, value in each.settings.items():
+    for choice in CHOICES:
+        for name, value in choice.settings.items():
             assert config.get_config_copy()[name] != value
 
 
 @pytest.mark.slow
 def test_as_many_programs_wait_for_each_other_as_the_kernel_files_let_run():
     space = pytest.importorskip("solkit.adapters.inductor_space")
-    assert max(each.least_sms for each in CHOICES) == space.PROCESSORS
+    assert max(choice.least_sms for choice in CHOICES) == space.PROCESSORS

@@ -36,24 +36,26 @@ def model(*script, samples=1, **more):
 
 
 def test_a_good_answer_is_a_proposal_with_its_origin():
-    (found,) = model(GOOD).propose(BRIEF)
-    assert found.kind == "llm"
-    assert found.intent == "eight warps hide the latency of the loads."
-    assert found.checked is Checked.UNCHECKED
-    assert "scripted (prompt v1, exchange " in found.why
-    assert "def reference" in found.source
+    (proposal,) = model(GOOD).propose(BRIEF)
+    assert proposal.kind == "llm"
+    assert proposal.intent == "eight warps hide the latency of the loads."
+    assert proposal.checked is Checked.UNCHECKED
+    assert "scripted (prompt v1, exchange " in proposal.why
+    assert "def reference" in proposal.source
 
 
 def test_refused_answers_are_left_out_and_told():
-    told = []
-    found = list(model("nonsense", GOOD, samples=2, tell=told.append).propose(BRIEF))
-    assert len(found) == 1
-    assert told == ["An answer of scripted is refused: the answer has no fenced block of Python"]
+    messages = []
+    proposals = list(model("nonsense", GOOD, samples=2, tell=messages.append).propose(BRIEF))
+    assert len(proposals) == 1
+    assert messages == [
+        "An answer of scripted is refused: the answer has no fenced block of Python"
+    ]
 
 
 def test_the_same_answer_again_is_left_out():
-    found = list(model(GOOD, GOOD, OTHER, samples=3).propose(BRIEF))
-    assert len(found) == 2
+    proposals = list(model(GOOD, GOOD, OTHER, samples=3).propose(BRIEF))
+    assert len(proposals) == 2
 
 
 def test_each_sample_has_its_seed_and_is_asked_for_when_taken():
@@ -61,16 +63,16 @@ def test_each_sample_has_its_seed_and_is_asked_for_when_taken():
     proposals = LanguageModel(chat, sampling=Sampling(samples=2, seed=5)).propose(BRIEF)
     assert not chat.requests
     next(proposals)
-    assert [each.seed for each in chat.requests] == [5]
+    assert [request.seed for request in chat.requests] == [5]
     next(proposals)
-    assert [each.seed for each in chat.requests] == [5, 6]
+    assert [request.seed for request in chat.requests] == [5, 6]
 
 
 def test_retries_wait_as_long_as_the_server_wants_and_longer_each_time():
     waits = []
     server = Failure(Trouble.SERVER, "oh")
-    found = list(model(BUSY, server, server, GOOD, sleep=waits.append).propose(BRIEF))
-    assert len(found) == 1
+    proposals = list(model(BUSY, server, server, GOOD, sleep=waits.append).propose(BRIEF))
+    assert len(proposals) == 1
     assert waits[0] == 7.0
     assert 2.0 <= waits[1] <= 2.5
     assert 4.0 <= waits[2] <= 5.0
@@ -143,10 +145,10 @@ def test_what_was_charged_is_charged_and_failures_cost_nothing_unless_the_model_
 
 
 def test_an_answer_without_usage_is_charged_in_full_and_told():
-    told, budget = [], Budget()
-    list(model(Reply(GOOD), budget=budget, tell=told.append).propose(BRIEF))
+    results, budget = [], Budget()
+    list(model(Reply(GOOD), budget=budget, tell=results.append).propose(BRIEF))
     assert budget.tokens > 8192
-    assert told == ["scripted does not say what an answer cost: the worst case is charged"]
+    assert results == ["scripted does not say what an answer cost: the worst case is charged"]
 
 
 # Through an endpoint.
@@ -164,8 +166,8 @@ def test_a_run_against_an_endpoint_replays_bit_for_bit_without_a_network(tmp_pat
     with serving(*script, talks(OTHER)) as server:
         asking = through(server, tmp_path, sampling=Sampling(samples=3))
         first = list(asking.propose(BRIEF))
-        asked = len(server.requests)
-    assert (len(first), asked) == (2, 5)
+        count = len(server.requests)
+    assert (len(first), count) == (2, 5)
     replay = LanguageModel(
         ReplayedChat(tmp_path / "log.jsonl"),
         exchanges=Transcript(tmp_path / "again.jsonl"),
@@ -210,34 +212,36 @@ def test_every_attempt_is_recorded_with_tokens_cost_and_prompt(tmp_path):
 
 
 def test_the_user_is_told_once_where_the_source_goes(tmp_path):
-    told = []
+    messages = []
     with serving(talks(GOOD)) as server:
-        asking = through(server, tmp_path, tell=told.append)
+        asking = through(server, tmp_path, tell=messages.append)
         list(asking.propose(BRIEF))
         list(asking.propose(BRIEF))
-    (sent,) = (text for text in told if "sent to" in text)
+    (sent,) = (text for text in messages if "sent to" in text)
     here = r"Kernel sources and facts are sent to 127\.0\.0\.1:\d+, on this machine\."
     assert re.fullmatch(here, sent)
     chat = Scripted(GOOD)
     chat.host = "example.com"
-    list(LanguageModel(chat, tell=told.append).propose(BRIEF))
-    assert "Kernel sources and facts are sent to example.com, so they leave this machine." in told
+    list(LanguageModel(chat, tell=messages.append).propose(BRIEF))
+    assert (
+        "Kernel sources and facts are sent to example.com, so they leave this machine." in messages
+    )
 
 
 def test_the_key_is_in_no_proposal_record_message_or_error(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", CANARY_KEY)
     leak = answers.answer(f"# {CANARY_KEY}\n{answers.GOOD}", f"INTENT: {CANARY_KEY} saves time.")
     echo = {"error": {"message": f"Incorrect API key provided: {CANARY_KEY}"}}
-    told = []
+    messages = []
     with serving(talks(leak), talks(CANARY_KEY), says(echo, 401)) as server:
-        asking = through(server, tmp_path, sampling=Sampling(samples=3), tell=told.append)
+        asking = through(server, tmp_path, sampling=Sampling(samples=3), tell=messages.append)
         proposals = asking.propose(BRIEF)
         first = next(proposals)
         with pytest.raises(ModelGoneError) as caught:
             next(proposals)
     assert server.headers[0]["authorization"] == f"Bearer {CANARY_KEY}"
     error = caught.value
-    seen = [repr(first), *told, str(error), repr(error.__cause__), repr(error.__context__)]
+    seen = [repr(first), *messages, str(error), repr(error.__cause__), repr(error.__context__)]
     seen += [(tmp_path / "log.jsonl").read_text(), repr(asking), str(vars(asking))]
     assert not any(CANARY_KEY in text for text in seen)
     assert first.intent == "[key] saves time."
@@ -275,8 +279,8 @@ def test_no_hostile_answer_is_a_proposal(tmp_path):
 def test_an_endless_answer_is_survived(tmp_path):
     endless = fakes.endless(b" " * 65536)
     with serving(endless, says(completion(GOOD))) as server:
-        found = list(through(server, tmp_path).propose(BRIEF))
-    assert len(found) == 1
+        proposals = list(through(server, tmp_path).propose(BRIEF))
+    assert len(proposals) == 1
 
 
 @pytest.mark.parametrize(

@@ -80,9 +80,9 @@ def test_an_analysed_kernel_is_described_by_its_facts():
     assert f"occupancy {kernel.occupancy.fraction:.0%}" in text
     assert "DRAM: reads" in text
     assert "load of x_ptr at rmsnorm.py:" in text
-    costly = [each for each in result.gap.factors if abs(each.factor - 1) >= 0.005]
+    costly = [item for item in result.gap.factors if abs(item.factor - 1) >= 0.005]
     assert costly
     for factor in costly:
         assert f"- {factor.name}: {factor.factor:.3f}. {factor.evidence}"[:200] in text
-    free = next(each for each in result.gap.factors if each not in costly)
+    free = next(factor for factor in result.gap.factors if factor not in costly)
     assert f"- {free.name}: 1.0" not in text

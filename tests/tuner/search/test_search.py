@@ -41,8 +41,8 @@ def searched(search, number, time_of=took):
 
 @pytest.mark.slow
 def test_finds_the_best_of_a_smooth_space_in_a_fifth_of_it():
-    found = [searched(Search(Space(VALUES), seed=seed), 38).best[1] for seed in range(5)]
-    assert found == [1.0] * 5
+    results = [searched(Search(Space(VALUES), seed=seed), 38).best[1] for seed in range(5)]
+    assert results == [1.0] * 5
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -60,19 +60,19 @@ def parabola(params):
 def test_asks_for_every_point_once_and_then_for_none():
     space = Space(VALUES).where("X * Y <= 256", lambda p: p["X"] * p["Y"] <= 256, ["X", "Y"])
     search = Search(space)
-    asked = []
+    requests = []
     while points := search.ask(7):
-        asked += points
+        requests += points
         for params in points:
             search.tell(params, took(params))
-    assert sorted(map(key, asked), key=str) == sorted(map(key, space.walk()), key=str)
+    assert sorted(map(key, requests), key=str) == sorted(map(key, space.walk()), key=str)
     assert search.exhausted
 
 
 def test_pending_points_are_not_asked_for_again():
     search = searched(Search(Space(VALUES)), 12)
-    asked = [*search.ask(5), *search.ask(5)]
-    assert len(set(map(key, asked))) == 10
+    points = [*search.ask(5), *search.ask(5)]
+    assert len(set(map(key, points))) == 10
 
 
 def test_the_points_of_a_batch_differ_as_much_as_answers_in_turn():
@@ -86,11 +86,11 @@ def test_the_same_seed_and_times_give_the_same_answers():
     runs = []
     for _ in range(2):
         search = Search(Space(VALUES), seed=5)
-        asked = []
+        requests = []
         for _ in range(25):
-            asked += search.ask()
-            search.tell(asked[-1], took(asked[-1]))
-        runs.append(asked)
+            requests += search.ask()
+            search.tell(requests[-1], took(requests[-1]))
+        runs.append(requests)
     assert runs[0] == runs[1]
     assert Search(Space(VALUES), seed=6).ask(5) != Search(Space(VALUES), seed=5).ask(5)
 
@@ -112,11 +112,11 @@ def test_failures_are_learned():
     failed = []
     for seed in range(4):
         search = searched(Search(Space(VALUES), seed=seed), 8, time_of)
-        asked = []
+        requests = []
         for _ in range(24):
-            asked += search.ask()
-            search.tell(asked[-1], time_of(asked[-1]))
-        failed += [time_of(params) is None for params in asked]
+            requests += search.ask()
+            search.tell(requests[-1], time_of(requests[-1]))
+        failed += [time_of(params) is None for params in requests]
     assert np.mean(failed) < 0.3  # at random: half
 
 
@@ -219,12 +219,12 @@ def test_what_a_prior_expects_to_be_fastest_comes_first():
         def fails(self, points):
             return np.zeros(len(points))
 
-    search, found = Search(Space(VALUES), prior=Sure()), []
+    search, results = Search(Space(VALUES), prior=Sure()), []
     for _ in range(8):
         (params,) = search.ask()
         search.tell(params, 8 * took(params))
-        found.append(took(params))
-    assert found == sorted(map(took, Space(VALUES).walk()))[:8]
+        results.append(took(params))
+    assert results == sorted(map(took, Space(VALUES).walk()))[:8]
 
 
 def test_what_may_fail_counts_as_slow():
@@ -232,13 +232,13 @@ def test_what_may_fail_counts_as_slow():
         def fails(self, points):
             return np.array([0.9 * (params["X"] == 64) for params in points])
 
-    search, asked = Search(Space(VALUES), prior=Doubtful()), []
+    search, requests = Search(Space(VALUES), prior=Doubtful()), []
     for _ in range(8):
         (params,) = search.ask()
         search.tell(params, took(params))
-        asked.append(params["X"])
-    assert asked[0] == 64  # before anything is timed, the forecast alone decides
-    assert 64 not in asked[1:]
+        requests.append(params["X"])
+    assert requests[0] == 64  # before anything is timed, the forecast alone decides
+    assert 64 not in requests[1:]
 
 
 @pytest.mark.slow
@@ -286,13 +286,13 @@ def test_a_space_too_large_to_list_is_exhausted_when_all_was_asked_for(monkeypat
     monkeypatch.setattr("solkit.tuner.search.candidates.LISTED", 20)
     space = Space(VALUES).where("X > 32", lambda p: p["X"] > 32, ["X"])
     search = Search(space)
-    asked = []
+    requests = []
     while points := search.ask(3):
         assert not search.exhausted or not search.ask()
-        asked += points
+        requests += points
         for params in points:
             search.tell(params, took(params))
-    assert sorted(map(key, asked), key=str) == sorted(map(key, space.walk()), key=str)
+    assert sorted(map(key, requests), key=str) == sorted(map(key, space.walk()), key=str)
     assert search.exhausted
 
 

@@ -48,13 +48,13 @@ def bench(parts, log):
 
 
 def at(file, *choices, size=100):
-    asked = Configuration(file, "kernel", {"N": size}, chosen_by="search")
-    return [replace(asked, params=each) for each in choices]
+    configuration = Configuration(file, "kernel", {"N": size}, chosen_by="search")
+    return [replace(configuration, params=choice) for choice in choices]
 
 
 def measured(bench, configurations):
     bench.submit(configurations)
-    return [found for _, found in bench.outcomes()]
+    return [result for _, result in bench.outcomes()]
 
 
 def test_an_outcome_says_all_that_is_known(bench, file):
@@ -105,21 +105,21 @@ def test_the_process_loads_while_the_first_configurations_are_compiled(bench, fi
 
 
 def test_every_outcome_is_on_disk_before_it_comes(bench, file, log):
-    wanted = at(file, *VALID[:12])
-    bench.submit(wanted)
-    for number, (asked, got) in enumerate(bench.outcomes(), 1):
+    expected = at(file, *VALID[:12])
+    bench.submit(expected)
+    for number, (request, got) in enumerate(bench.outcomes(), 1):
         written = outcomelog.read(log.path)
-        assert asked in wanted
+        assert request in expected
         assert got in written.rows
         assert bench.pending == 12 - number
-    told = [source.name for source in written.sources]
-    assert sorted(told) == ["family/a.py", "family/problem.py"]  # each once
+    names = [source.name for source in written.sources]
+    assert sorted(names) == ["family/a.py", "family/problem.py"]  # each once
 
 
 def test_failures_cost_no_other(bench, parts, file):
-    found = measured(bench, at(file, *VALID))
-    assert len(found) == len(VALID)
-    for row in found:
+    results = measured(bench, at(file, *VALID))
+    assert len(results) == len(VALID)
+    for row in results:
         expected = {
             1: (Verdict.CORRECT, None),
             2: (Verdict.WRONG, "8 of 8 elements"),
@@ -138,7 +138,7 @@ def test_failures_cost_no_other(bench, parts, file):
 def test_facts_are_kept_once_and_named_by_what_they_follow_from(bench, file, log):
     first, again, other = (measured(bench, at(file, VALID[n]))[0] for n in (0, 0, 3))
     assert first.facts_id == again.facts_id != other.facts_id
-    kept = {each.id: each.text for each in outcomelog.read(log.path).facts}
+    kept = {items.id: items.text for items in outcomelog.read(log.path).facts}
     assert kept.keys() == {first.facts_id, other.facts_id}
     assert facts_from_json(kept[first.facts_id]) == (FACTS,)
     shape, triton = {"N": 100}, "3.7.1"
@@ -175,8 +175,8 @@ def test_a_shape_given_in_part_is_completed(bench, parts, file, monkeypatch):
 def test_a_candidate_may_have_its_reference_elsewhere(bench, parts, file, tmp_path):
     task = tmp_path / "task.py"
     task.write_text("KIND = 'scan'\n")
-    (asked,) = at(file, VALID[0])
-    (right,) = measured(bench, [replace(asked, reference=str(task))])
+    (request,) = at(file, VALID[0])
+    (right,) = measured(bench, [replace(request, reference=str(task))])
     assert (right.family, right.kind, right.implementation) == ("task", "scan", "task/a")
     assert parts[1].handfuls[0].reference == str(task)
 
@@ -191,8 +191,8 @@ def test_kernels_may_be_named_from_outside(parts, log, file):
 def test_how_long_compiling_took_may_be_unknown(bench, parts, file, monkeypatch):
     killed = Compiled(None, "exit code -9.", verdict=Verdict.NOT_MEASURED)
     monkeypatch.setattr(parts[0], "compiled", lambda *_: done([killed] * 3))
-    found = measured(bench, at(file, *VALID[:3]))
-    assert {(row.verdict, row.message, row.compile_s) for row in found} == {
+    results = measured(bench, at(file, *VALID[:3]))
+    assert {(row.verdict, row.message, row.compile_s) for row in results} == {
         (Verdict.NOT_MEASURED, "exit code -9.", None)
     }
 
@@ -202,12 +202,12 @@ def test_how_long_compiling_took_may_be_unknown(bench, parts, file, monkeypatch)
 )
 def test_a_problem_without_a_bound_is_told_once(parts, log, file, monkeypatch, bound):
     monkeypatch.setattr(parts[0], "bound", lambda *_: done(bound))
-    told = []
-    with TrustedBench(parts[0], log, tell=told.append) as bench:
-        found = measured(bench, at(file, *VALID[:12]))
-    assert told == ["family/a at {'N': 100} has no bound: no such op"]
-    assert {row.bound_ms for row in found} == {None}
-    assert {row.problem_id for row in found} == {"family/N=100"}
+    messages = []
+    with TrustedBench(parts[0], log, tell=messages.append) as bench:
+        results = measured(bench, at(file, *VALID[:12]))
+    assert messages == ["family/a at {'N': 100} has no bound: no such op"]
+    assert {row.bound_ms for row in results} == {None}
+    assert {row.problem_id for row in results} == {"family/N=100"}
 
 
 def test_a_time_under_a_hard_bound_that_was_not_measured_is_not_impossible(bench, parts, file):
@@ -229,10 +229,10 @@ def test_what_is_compiled_first_is_timed_first(bench, parts, file, monkeypatch):
 
     monkeypatch.setattr(parts[0], "compiled", late)
     bench.submit([*at(file, VALID[0], size=1), *at(file, VALID[0], size=2)])
-    found = bench.outcomes()
-    assert next(found)[1].shape == {"N": 2}
+    results = bench.outcomes()
+    assert next(results)[1].shape == {"N": 2}
     slow.set_result(compiled(None, None, None, [VALID[0]]).result())
-    assert next(found)[1].shape == {"N": 1}
+    assert next(results)[1].shape == {"N": 1}
 
 
 def test_it_waits_no_longer_than_it_may_and_goes_on_later(bench, parts, file, monkeypatch):
@@ -279,14 +279,14 @@ def test_a_gpu_of_the_catalogue_cannot_be_timed(parts, log, monkeypatch):
 
 
 def test_orders_that_are_ready_are_timed_together(bench, parts, file):
-    for each in at(file, *[VALID[3 * n] for n in range(10)]):
-        bench.submit([each])
+    for item in at(file, *[VALID[3 * n] for n in range(10)]):
+        bench.submit([item])
     bench.submit(at(file, VALID[0], size=7))
-    found = [outcome for _, outcome in bench.outcomes()]
+    results = [outcome for _, outcome in bench.outcomes()]
     handfuls = [(h.shape["N"], len(h.drafts)) for h in parts[1].handfuls]
     assert handfuls == [(100, 8), (100, 2), (7, 1)]
-    assert len(found) == 11
-    assert [row.params for row in found[:10]] == [VALID[3 * n] for n in range(10)]
+    assert len(results) == 11
+    assert [row.params for row in results[:10]] == [VALID[3 * n] for n in range(10)]
 
 
 def test_an_order_that_is_not_ready_is_not_waited_for(bench, parts, file, monkeypatch):
@@ -320,8 +320,8 @@ def test_a_new_seed_holds_from_the_next_handful_on(bench, parts, file):
 )
 def test_a_handful_is_hopeless_beyond_the_largest_limit(bench, parts, file, limits, passed):
     both = at(file, VALID[0], VALID[3])
-    told = [replace(c, hopeless_ms=limit) for c, limit in zip(both, limits, strict=True)]
-    measured(bench, told)
+    results = [replace(c, hopeless_ms=limit) for c, limit in zip(both, limits, strict=True)]
+    measured(bench, results)
     assert parts[1].handfuls[0].hopeless_ms == passed
 
 

@@ -45,29 +45,29 @@ class FakeServer:
     def __init__(self, *_):
         self.forks, self.asked, self.fails = 0, [], None
 
-    def fork(self, function, given, *, env, output):
+    def fork(self, function, inputs, *, env, output):
         assert (env["CUDA_VISIBLE_DEVICES"], env["A"]) == ("", "1")
         self.forks += 1
         if self.fails is not None:
             raise self.fails
         if function.endswith(":compile_ahead"):
-            *given, wants_facts = given
+            *inputs, wants_facts = inputs
             assert wants_facts
-        answer = Path(given[-1])
-        assert given[-2].key == "h100-sxm"
+        answer = Path(inputs[-1])
+        assert inputs[-2].key == "h100-sxm"
         if function.endswith(":survey_space"):
-            if given[0] in SHAPES:
-                answer.write_text(json.dumps(SHAPES[given[0]]))
+            if inputs[0] in SHAPES:
+                answer.write_text(json.dumps(SHAPES[inputs[0]]))
                 return FakeFork(0)
-            if given[0] in ("good.py",):
+            if inputs[0] in ("good.py",):
                 answer.write_text(json.dumps([{"shape": {"N": 8}, "valid": ANY}]))
                 return FakeFork(0)
             os.write(output, b"ImportError: no such module")
-            if given[0] == "cut.py":
+            if inputs[0] == "cut.py":
                 answer.write_text('[{"shape"')
             return FakeFork(1)
         with answer.open("a") as file:
-            _, reference, shape, choices, limit_s, *_ = given
+            _, reference, shape, choices, limit_s, *_ = inputs
             assert reference in (None, "task.py")
             for params in choices:
                 self.asked.append((shape, params["DO"], limit_s))
@@ -75,8 +75,8 @@ class FakeServer:
                     file.write('[0.1, "cut o')
                     os.write(output, b"ptxas said no")
                     return FakeFork(ENDS[params["DO"]])
-                told = 0.5, params["DO"], FACTS, params["DO"] == "the disk is full"
-                file.write(json.dumps(told) + "\n")
+                results = 0.5, params["DO"], FACTS, params["DO"] == "the disk is full"
+                file.write(json.dumps(results) + "\n")
         return FakeFork(0)
 
     def close(self):
@@ -118,7 +118,7 @@ def test_what_compiling_came_to(working):
 
 
 @pytest.mark.parametrize(
-    ("what", "verdict", "seconds", "told"),
+    ("what", "verdict", "seconds", "message"),
     [
         ("dies", Verdict.DOES_NOT_COMPILE, None, "its process: exit code -11. ptxas said no"),
         ("takes long", Verdict.TIMED_OUT, 3.0, "took over 3 s"),
@@ -128,11 +128,11 @@ def test_what_compiling_came_to(working):
         ("cannot write", Verdict.NOT_MEASURED, None, "exit code 1."),
     ],
 )
-def test_one_that_ends_its_process_costs_no_other(working, what, verdict, seconds, told):
+def test_one_that_ends_its_process_costs_no_other(working, what, verdict, seconds, message):
     first, second, third = compiled(working, "", what, "")
     assert first == third == Compiled(0.5, "", FACTS)
     assert (second.verdict, second.seconds) == (verdict, seconds)
-    assert told in second.error
+    assert message in second.error
 
 
 def test_a_compiler_that_the_machine_fails_says_nothing_of_the_kernel(working):
@@ -184,8 +184,8 @@ def test_an_extension_is_built_before_anything_else_is_compiled(working):
 def test_an_extension_that_does_not_build_is_not_built_again(working):
     small, large = working.space(kernel("broken.py")).result(300)
     assert (len(small["valid"]), len(large["valid"])) == (1, 1)  # which say why
-    (told,) = working.compiled(kernel("broken.py"), None, LARGE, large["valid"]).result(300)
-    assert told.error == "cuda.cu(3): error: no such type"
+    (results,) = working.compiled(kernel("broken.py"), None, LARGE, large["valid"]).result(300)
+    assert results.error == "cuda.cu(3): error: no such type"
     assert len(working._server.asked) == 1
 
 
@@ -202,15 +202,15 @@ def test_a_survey_may_leave_extensions_unbuilt(working):
 
 
 def test_a_bound_is_of_one_shape(working, monkeypatch):
-    def fork(function, given, *, env, output):  # noqa: ARG001
+    def fork(function, inputs, *, env, output):  # noqa: ARG001
         assert function.endswith(":survey_bound")
-        path, reference, shape, device, answer = given
+        path, reference, shape, device, answer = inputs
         Path(answer).write_text(json.dumps([path, reference, shape, device.key]))
         return FakeFork(0)
 
     monkeypatch.setattr(working._server, "fork", fork)
-    told = working.bound("good.py", "task.py", {"N": 8}).result(300)
-    assert told == ["good.py", "task.py", {"N": 8}, "h100-sxm"]
+    results = working.bound("good.py", "task.py", {"N": 8}).result(300)
+    assert results == ["good.py", "task.py", {"N": 8}, "h100-sxm"]
 
 
 def test_folders_of_extensions_last_as_long_as_it_does(working):

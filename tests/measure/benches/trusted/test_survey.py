@@ -64,11 +64,11 @@ def kernel(x, *, BLOCK=1024):
 
 @pytest.fixture
 def survey(tmp_path):
-    def survey(function, *given, text=SCALE):
+    def survey(function, *arguments, text=SCALE):
         path, answer = tmp_path / "scale.py", tmp_path / "answer"
         path.write_text(text)
-        given = str(path), *given, devices.find("h100-sxm"), str(answer)
-        worker.call(f"solkit.measure.benches.trusted.survey:{function}", *given)
+        arguments = str(path), *arguments, devices.find("h100-sxm"), str(answer)
+        worker.call(f"solkit.measure.benches.trusted.survey:{function}", *arguments)
         return json.loads(answer.read_text())
 
     return survey
@@ -104,7 +104,7 @@ def test_of_a_huge_space_some_configurations_are_drawn(survey):
 def test_the_bound_of_each_shape_and_why_there_is_none(survey):
     shapes = {"N": 1024}, {"N": 64, "dtype": "float16"}, {"N": 4096}
     small, half, large = (survey("survey_bound", None, shape) for shape in shapes)
-    assert [each["shape"] for each in (small, half, large)] == [
+    assert [item["shape"] for item in (small, half, large)] == [
         {"N": 1024, "dtype": "float32"},
         {"N": 64, "dtype": "float16"},
         {"N": 4096, "dtype": "float32"},
@@ -132,8 +132,8 @@ def test_what_compiling_ahead_tells(tmp_path):
     path, answer = tmp_path / "double.py", tmp_path / "answer"
     path.write_text(DOUBLE)
     how = [{"BLOCK": 1024}, {"BLOCK": 3}], 100.0, devices.find("h100-sxm"), str(answer)
-    given = str(path), None, {"N": 4096}, *how
-    worker.call("solkit.measure.benches.trusted.survey:compile_ahead", *given)
+    inputs = str(path), None, {"N": 4096}, *how
+    worker.call("solkit.measure.benches.trusted.survey:compile_ahead", *inputs)
     right, wrong = map(json.loads, answer.read_text().splitlines())
     (facts,) = facts_from_json(right[2])
     assert (right[1], facts.launch.name, facts.launch.grid) == ("", "double", (4, 1, 1))
@@ -143,7 +143,7 @@ def test_what_compiling_ahead_tells(tmp_path):
     assert load.requested_bytes == store.requested_bytes == 4 * 4096
     assert "power of 2" in wrong[1]
     assert wrong[2] == ""
-    worker.call("solkit.measure.benches.trusted.survey:compile_ahead", *given, False)
+    worker.call("solkit.measure.benches.trusted.survey:compile_ahead", *inputs, False)
     again = json.loads(answer.read_text().splitlines()[2])
     assert (again[1], again[2]) == ("", "")  # compiled without facts
 
@@ -211,18 +211,18 @@ def ahead(tmp_path, in_child):
 @pytest.mark.slow
 def test_extensions_are_built_and_their_launches_told(ahead):
     pytest.importorskip("triton", reason="triton is there on Linux only")
-    built, (known, unknown) = ahead()
+    built, (known_value, unknown) = ahead()
     declared = "at::Tensor scale(const at::Tensor& x, int threads, bool known);"
     # the first choice is called twice: torch finds what it has built, this stand-in is asked again
     assert built == [("twice", declared, True, ["scale"])] * 3
-    assert known[1] == unknown[1] == ""
+    assert known_value[1] == unknown[1] == ""
     assert unknown[2] == ""  # how many threads is not known: it is tried live
     try:
         nvrtc.find_toolkit()
     except UnsupportedError as error:
-        assert known[2] == ""
+        assert known_value[2] == ""
         pytest.skip(str(error))
-    (facts,) = facts_from_json(known[2])
+    (facts,) = facts_from_json(known_value[2])
     launch = facts.launch
     assert (launch.name, launch.grid, launch.num_warps) == ("twice", (4, 1, 1), 8)
     assert 0 < facts.registers < 32
@@ -230,8 +230,8 @@ def test_extensions_are_built_and_their_launches_told(ahead):
 
 @pytest.mark.slow
 def test_an_extension_that_does_not_build(ahead):
-    _, told = ahead("cuda.cu(3): error: no such type")
-    assert [line[1:] for line in told] == [["cuda.cu(3): error: no such type", "", False]] * 2
+    _, results = ahead("cuda.cu(3): error: no such type")
+    assert [line[1:] for line in results] == [["cuda.cu(3): error: no such type", "", False]] * 2
 
 
 @pytest.mark.slow
@@ -239,7 +239,7 @@ def test_what_the_machine_failed_may_be_told_last_of_many_lines(ahead):
     """What is kept of a log is its first errors, cut to 500 characters."""
     long = "".join(f"cuda.cu({n}): error: {'no such type ' * 40}\n" for n in range(3))
     log = f"Error building extension 'twice': [1/2] nvcc\n{long}"
-    _, told = ahead(f"{log}nvcc error   : 'cicc' died due to signal 9 (Kill signal)")
-    assert [(len(error), is_ours) for _, error, _, is_ours in told] == [(500, True)] * 2
-    _, told = ahead(log)
-    assert [is_ours for *_, is_ours in told][-2:] == [False] * 2
+    _, results = ahead(f"{log}nvcc error   : 'cicc' died due to signal 9 (Kill signal)")
+    assert [(len(error), is_ours) for _, error, _, is_ours in results] == [(500, True)] * 2
+    _, results = ahead(log)
+    assert [is_ours for *_, is_ours in results][-2:] == [False] * 2

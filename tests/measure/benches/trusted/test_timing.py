@@ -89,8 +89,8 @@ class FakeMachine:
         return (self,), "not at all"
 
     def conditions(self):
-        told = summarise_samples([Sample(0.0, sm_clock_mhz=1980.0)])
-        return contextlib.nullcontext(type("Seen", (), {"conditions_since": lambda _: told})())
+        samples = summarise_samples([Sample(0.0, sm_clock_mhz=1980.0)])
+        return contextlib.nullcontext(type("Seen", (), {"conditions_since": lambda _: samples})())
 
     def start(self):
         self.calls = []
@@ -109,7 +109,7 @@ class FakeMachine:
 
 
 def handful(path, choices):
-    return Handful(str(path), None, {"N": 8}, [replace(DRAFT, params=each) for each in choices])
+    return Handful(str(path), None, {"N": 8}, [replace(DRAFT, params=choice) for choice in choices])
 
 
 @pytest.fixture(autouse=True)
@@ -134,10 +134,10 @@ def try_(tmp_path, machine, said):
         path = tmp_path / "file.py"
         path.write_text(dedent(text))
         timing = _Timing(said.append, machine)
-        found = timing.outcomes(handful(path, choices))
-        assert pickle.loads(pickle.dumps(found)) == found  # it crosses to another process
-        assert [dict(each.params) for each in found] == list(choices)
-        return found
+        results = timing.outcomes(handful(path, choices))
+        assert pickle.loads(pickle.dumps(results)) == results  # it crosses to another process
+        assert [dict(result.params) for result in results] == list(choices)
+        return results
 
     return try_
 
@@ -171,7 +171,7 @@ def test_what_is_right_is_timed_in_turns_and_what_is_not_says_why(try_, machine)
 
 
 def test_what_writes_nothing_finds_no_results_of_another(try_):
-    assert [each.verdict for each in try_(*ways("right", "idle", "right", "idle"))] == [
+    assert [item.verdict for item in try_(*ways("right", "idle", "right", "idle"))] == [
         *(Verdict.CORRECT, Verdict.WRONG, Verdict.CORRECT, Verdict.WRONG)
     ]
 
@@ -190,8 +190,8 @@ def test_a_long_call_beyond_what_is_of_interest_is_timed_once(
     monkeypatch.setattr(timing, "_SHORT_MS", 0.0)
     path = tmp_path / "file.py"
     path.write_text(SCALE)
-    asked = replace(handful(path, ways("right")), hopeless_ms=limit_ms)
-    (right,) = _Timing(lambda _: None, machine).outcomes(asked)
+    changed_handful = replace(handful(path, ways("right")), hopeless_ms=limit_ms)
+    (right,) = _Timing(lambda _: None, machine).outcomes(changed_handful)
     assert len(right.samples_ms) == count
     assert right.verdict is Verdict.CORRECT
 
@@ -199,8 +199,8 @@ def test_a_long_call_beyond_what_is_of_interest_is_timed_once(
 def test_a_short_call_is_never_hopeless(tmp_path, machine):
     path = tmp_path / "file.py"
     path.write_text(SCALE)
-    asked = replace(handful(path, ways("right")), hopeless_ms=1e-9)
-    (right,) = _Timing(lambda _: None, machine).outcomes(asked)
+    changed_handful = replace(handful(path, ways("right")), hopeless_ms=1e-9)
+    (right,) = _Timing(lambda _: None, machine).outcomes(changed_handful)
     assert len(right.samples_ms) == 9
 
 
@@ -208,9 +208,12 @@ def test_a_short_call_is_never_hopeless(tmp_path, machine):
 def test_another_seed_draws_other_inputs(tmp_path, machine):
     path = tmp_path / "file.py"
     path.write_text(SCALE)
-    asked = [replace(handful(path, ways("right")), seed=seed) for seed in (0, 0, 1)]
-    told = [_Timing(lambda _: None, machine).outcomes(each)[0].inputs_digest for each in asked]
-    assert told[0] == told[1] != told[2]
+    changed_handfuls = [replace(handful(path, ways("right")), seed=seed) for seed in (0, 0, 1)]
+    inputs_digests = [
+        _Timing(lambda _: None, machine).outcomes(changed_handful)[0].inputs_digest
+        for changed_handful in changed_handfuls
+    ]
+    assert inputs_digests[0] == inputs_digests[1] != inputs_digests[2]
 
 
 @pytest.mark.parametrize(
@@ -227,9 +230,9 @@ def test_what_a_stalled_host_held_up_is_timed_once_more(try_, machine, stalls, t
 def test_long_and_short_calls_have_rounds_of_their_own(try_, monkeypatch):
     checked = _Timing._check_candidate
 
-    def slowly(self, draft, *given):
-        told, call_ms = checked(self, draft, *given)
-        return told, 2e6 if draft.params["HOW"] == "slow" else call_ms
+    def slowly(self, draft, *arguments):
+        result, call_ms = checked(self, draft, *arguments)
+        return result, 2e6 if draft.params["HOW"] == "slow" else call_ms
 
     monkeypatch.setattr(_Timing, "_check_candidate", slowly)
     short, long = try_(*ways("right", "slow"))
@@ -238,9 +241,13 @@ def test_long_and_short_calls_have_rounds_of_their_own(try_, monkeypatch):
 
 def test_a_kernel_that_works_in_place_starts_from_the_same_each_time(try_):
     choices = [{"TIMES": 2}, {"TIMES": 3}, {"TIMES": 2}]
-    found = try_(*choices, text=IN_PLACE)
-    assert [each.verdict for each in found] == [Verdict.CORRECT, Verdict.WRONG, Verdict.CORRECT]
-    assert found[2].time_ms == 6.0
+    results = try_(*choices, text=IN_PLACE)
+    assert [result.verdict for result in results] == [
+        Verdict.CORRECT,
+        Verdict.WRONG,
+        Verdict.CORRECT,
+    ]
+    assert results[2].time_ms == 6.0
 
 
 SPOILS = """
@@ -269,10 +276,14 @@ def kernel(x, *, HOW="right"):
 
 @pytest.mark.parametrize("how", ["spoils", "spoils the reference"])
 def test_one_that_writes_where_others_read_spoils_none_of_them(try_, said, how):
-    found = try_(*ways("right", how, "right"), text=SPOILS)
-    assert [each.verdict for each in found] == [Verdict.CORRECT, Verdict.WRONG, Verdict.CORRECT]
-    assert "outside its outputs" in found[1].message
-    assert (found[0].time_ms, found[1].time_ms, found[2].time_ms) == (6.0, None, 6.0)
+    results = try_(*ways("right", how, "right"), text=SPOILS)
+    assert [result.verdict for result in results] == [
+        Verdict.CORRECT,
+        Verdict.WRONG,
+        Verdict.CORRECT,
+    ]
+    assert "outside its outputs" in results[1].message
+    assert (results[0].time_ms, results[1].time_ms, results[2].time_ms) == (6.0, None, 6.0)
     assert said[:5] == [0, 1, 2, 0, 0]  # and on its own, with its calls that are timed
 
 
@@ -292,10 +303,12 @@ def test_the_number_of_a_configuration_is_said_before_each_call(try_, said):
 @pytest.mark.parametrize("what", ["reference(x)", "inputs(N=8, device='')"])
 def test_a_problem_that_fails_fails_for_all(try_, said, what):
     text = f"{SCALE}\n\ndef {what}:\n    raise ValueError('no such op')\n"
-    found = try_(*ways("right", "wrong"), text=text)
-    assert [each.verdict for each in found] == [Verdict.NOT_MEASURED] * 2  # no fault of theirs
-    assert found[1].message.startswith("loading it, its inputs or its reference: ")
-    assert "no such op" in found[1].message
+    results = try_(*ways("right", "wrong"), text=text)
+    assert [result.verdict for result in results] == [
+        Verdict.NOT_MEASURED
+    ] * 2  # no fault of theirs
+    assert results[1].message.startswith("loading it, its inputs or its reference: ")
+    assert "no such op" in results[1].message
     assert said == []
 
 
@@ -303,11 +316,11 @@ def test_where_nothing_can_time_what_is_known_is_kept(try_, machine):
     machine.deaf = True
     wrong, right, other = try_(*ways("wrong", "right", "right"))
     assert wrong.verdict is Verdict.WRONG
-    for each in (right, other):
-        assert (each.verdict, each.time_ms) == (Verdict.NOT_MEASURED, None)  # no fault of theirs
-        assert "not timed by fake: no GPU activity" in each.message
-        assert (each.max_error, each.dtypes) == (0.0, ("float32", "float32"))
-        assert each.first_call_s > 0
+    for item in (right, other):
+        assert (item.verdict, item.time_ms) == (Verdict.NOT_MEASURED, None)  # no fault of theirs
+        assert "not timed by fake: no GPU activity" in item.message
+        assert (item.max_error, item.dtypes) == (0.0, ("float32", "float32"))
+        assert item.first_call_s > 0
 
 
 FAILS_LATER = """
@@ -360,8 +373,8 @@ def test_a_failure_that_does_not_come_again_costs_nothing(try_, machine, monkeyp
         return stop()
 
     monkeypatch.setattr(machine, "stop", fails_once)
-    found = try_(*ways("right", "right"))
-    assert [(each.verdict, each.time_ms) for each in found] == [(Verdict.CORRECT, 6.0)] * 2
+    results = try_(*ways("right", "right"))
+    assert [(result.verdict, result.time_ms) for result in results] == [(Verdict.CORRECT, 6.0)] * 2
 
 
 def test_what_breaks_the_gpu_ends_it(try_, machine, said):
@@ -406,8 +419,8 @@ def test_the_reference_is_timed_once_per_shape_for_all_that_have_a_time(tmp_path
     first = trying.outcomes(handful(path, ways("right", "wrong", "right")))
     # the first of six calls does not count
     want = (2.0, 3.0, 4.0, 5.0, 6.0)
-    assert [each.reference_samples_ms for each in first] == [want, (), want]
-    assert [each.reference_ms for each in first] == [4.0, None, 4.0]
+    assert [item.reference_samples_ms for item in first] == [want, (), want]
+    assert [item.reference_ms for item in first] == [4.0, None, 4.0]
     assert machine.rounds[-1] == ["reference"] * 6
     rounds = len(machine.rounds)
     (again,) = trying.outcomes(handful(path, ways("right")))
@@ -487,7 +500,7 @@ def test_serving(tmp_path, monkeypatch, machine):
     assert called == [0, 1]
     assert line.told[0] == "what it runs on"
     assert line.rounds[0] == 1  # it warms up before any handful
-    assert [each.verdict for each in line.told[1]] == [Verdict.WRONG]
+    assert [item.verdict for item in line.told[1]] == [Verdict.WRONG]
 
 
 # ------------------------------------------------------------------------------------ as deployed
@@ -541,35 +554,35 @@ def deployed(tmp_path, machine, monkeypatch, l2, launched, resident):
     monkeypatch.setattr(
         timing, "_read_tensor", lambda tensor: machine.seen.append(tuple(tensor.stride()))
     )
-    asked = handful(path, ways("right"))
-    draft = replace(asked.drafts[0], l2=l2, launched=launched, flush="flushed")
-    asked = replace(asked, drafts=[draft], resident=resident)
-    (found,) = _Timing(lambda _: None, machine).outcomes(asked)
-    assert found.verdict is Verdict.CORRECT
-    return found
+    request = handful(path, ways("right"))
+    draft = replace(request.drafts[0], l2=l2, launched=launched, flush="flushed")
+    request = replace(request, drafts=[draft], resident=resident)
+    (outcome,) = _Timing(lambda _: None, machine).outcomes(request)
+    assert outcome.verdict is Verdict.CORRECT
+    return outcome
 
 
 def test_tensors_that_launches_before_leave_in_l2_are_read_before_each_call(tmp_path, monkeypatch):
     machine = DeployedMachine()
-    found = deployed(tmp_path, machine, monkeypatch, "replayed", "eager", ("x",))
+    result = deployed(tmp_path, machine, monkeypatch, "replayed", "eager", ("x",))
     assert machine.seen[:4] == [(2,), "call"] * 2  # x, which is every second element
-    assert (found.protocol, found.l2, found.launched) == ("replayed", "replayed", "eager")
-    assert found.flush.startswith("flushed; then a read of x")
-    assert found.reference_ms is not None  # taken in the same way
+    assert (result.protocol, result.l2, result.launched) == ("replayed", "replayed", "eager")
+    assert result.flush.startswith("flushed; then a read of x")
+    assert result.reference_ms is not None  # taken in the same way
 
 
 def test_what_a_graph_launches_is_timed_in_a_graph(tmp_path, monkeypatch):
     machine = DeployedMachine()
-    found = deployed(tmp_path, machine, monkeypatch, "warm", "graph", ("y", "x"))
+    result = deployed(tmp_path, machine, monkeypatch, "warm", "graph", ("y", "x"))
     assert machine.seen[:4] == [(1,), (2,), "call", "replay"]
-    assert (found.protocol, found.launched) == ("warm-graph", "graph")
+    assert (result.protocol, result.launched) == ("warm-graph", "graph")
 
 
 def test_what_cannot_be_captured_is_timed_eagerly_and_says_so(tmp_path, monkeypatch):
     machine = DeployedMachine(can_capture=False)
-    found = deployed(tmp_path, machine, monkeypatch, "cold", "graph", ())
+    result = deployed(tmp_path, machine, monkeypatch, "cold", "graph", ())
     assert machine.seen[0] == "call"
-    assert (found.protocol, found.launched, found.flush) == ("cold", "eager", "flushed")
+    assert (result.protocol, result.launched, result.flush) == ("cold", "eager", "flushed")
 
 
 @pytest.mark.parametrize("dtype", ["bool", "float8_e4m3fn", "bfloat16", "int64", "complex64"])

@@ -35,11 +35,11 @@ def test_all_tools_are_there(machine):
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_tool_that_is_missing_is_named(machine, tool):
-    (found,) = Path(machine["PATH"]).parent.rglob(tool)
-    found.unlink()
-    told = toolchain.missing_tools(machine)
-    assert tool in told
-    assert "," not in told
+    (path,) = Path(machine["PATH"]).parent.rglob(tool)
+    path.unlink()
+    result = toolchain.missing_tools(machine)
+    assert tool in result
+    assert "," not in result
 
 
 def test_another_compiler_of_the_user_s(machine):
@@ -48,7 +48,7 @@ def test_another_compiler_of_the_user_s(machine):
 
 def test_all_processes_build_the_same_in_one_folder(monkeypatch):
     monkeypatch.setenv("PATH", "/somewhere")
-    told = toolchain.environment(devices.find("a100-sxm-80gb"), "/tmp/a folder")
-    assert told["TORCH_EXTENSIONS_DIR"] == "/tmp/a folder"
-    assert told["TORCH_CUDA_ARCH_LIST"] == "8.0"
-    assert told["PATH"].split(":") == ["/somewhere", str(Path(sys.executable).parent)]
+    result = toolchain.environment(devices.find("a100-sxm-80gb"), "/tmp/a folder")
+    assert result["TORCH_EXTENSIONS_DIR"] == "/tmp/a folder"
+    assert result["TORCH_CUDA_ARCH_LIST"] == "8.0"
+    assert result["PATH"].split(":") == ["/somewhere", str(Path(sys.executable).parent)]
