@@ -221,12 +221,12 @@ def test_equal_requests_get_equal_plans(file, model):
 
 
 @pytest.mark.parametrize(
-    ("request", "message"),
+    ("options", "message"),
     [({"budget": 0}, "budget is 0"), ({"shapes": [{"M": 3}]}, "M")],
 )
-def test_bad_requests(file, model, request, message):
+def test_bad_requests(file, model, options, message):
     with pytest.raises(InputError, match=message):
-        rank(file, device="h100", surrogate=model, **request)
+        rank(file, device="h100", surrogate=model, **options)
 
 
 def test_an_unknown_depth():
