@@ -9,8 +9,8 @@
 release is the one of the rows: ``pip install --no-deps --target liger-kernel-0.8.0
 liger-kernel==0.8.0``. ``cutile``: its kernels in cuTile, of the installed release and
 ``cuda-tile``. ``figures`` prints what several runs wrote: where the two languages differ by over
-20 %, is their order right? ``aiter``: products by AITER's Triton kernels on an MI355X, of
-``aiter/configs``.
+20 %, is their order right? ``aiter``: products by AITER's Triton kernels on an MI355X and an
+MI308X, of ``aiter/configs``.
 
 Each row is bounded, launched again without a GPU and modelled. Half of the operators (Liger) or of
 the shapes (AITER) were set aside while the model was changed: those whose name has an even first
@@ -26,6 +26,7 @@ import csv
 import hashlib
 import json
 import math
+import re
 import statistics
 import sys
 from collections import defaultdict
@@ -48,6 +49,11 @@ LIMIT_S = 900.0
 """Limit of one kernel: ptxas takes minutes where thousands of registers are spilled."""
 HOST_MS = 0.03
 """Shorter calls may wait for the host: times of small sizes do not depend on the size."""
+STEP_MS = 0.002048
+"""Step of the events' clock on the B200 of Liger's rows: two thirds of the times below 0.2 ms are
+multiples of it."""
+FLAT = 1.1
+"""A call that takes no more than this ratio longer for twice the tokens waits for the host."""
 
 Record = dict[str, str]
 
@@ -65,6 +71,7 @@ class Row:
         beaten: whether the time is below the hard bound.
         kernels: the modelled launches, the longest first.
         reason: why it is not rebuilt.
+        device: the GPU.
     """
 
     group: str
@@ -76,6 +83,7 @@ class Row:
     beaten: bool
     kernels: tuple[str, ...] = ()
     reason: str = ""
+    device: str = ""
 
 
 # --------------------------------------------------------------------------------- the rows
@@ -170,6 +178,7 @@ def row_of(row: Rebuilt, which: str) -> Row:
         row.judgement.plausibility is Plausibility.IMPOSSIBLE,
         () if row.entry is None else tuple(launches(row)),
         row.reason,
+        str(published.device),
     )
 
 
@@ -213,6 +222,9 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
     if any(row.language for row in rows):
         parts["Triton"] = [r for r in rows if not r.language]
         parts["cuTile"] = [r for r in rows if r.language]
+    names = {row.device for row in rows}
+    if len(names) > 1:
+        parts |= {name: [r for r in rows if r.device == name] for name in sorted(names)}
     groups: defaultdict[str, list[Row]] = defaultdict(list)
     for row in rows:
         groups[row.group].append(row)
@@ -229,7 +241,7 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
         )
 
 
-def orders(rows: Iterable[Row]) -> Iterator[str]:
+def orders(rows: Sequence[Row]) -> Iterator[str]:
     """Yield how often the model orders the two languages right where they clearly differ.
 
     Of equal cases, the last file's counts: the one in which both were timed.
@@ -244,8 +256,19 @@ def orders(rows: Iterable[Row]) -> Iterator[str]:
     ]
     right = [p for p in clear if is_right(p[""], p["cutile"])]
     yield f"{len(pairs)} pairs, {len(clear)} differ by over 20 %, {len(right)} in the right order"
-    longer = [pair for pair in clear if min(row.time_ms for row in pair.values()) > HOST_MS]
-    yield f"both over 30 us: {len(longer)}, {sum(pair in right for pair in longer)} right"
+    flat = waiting(rows)
+    parts = {
+        "set aside": [p for p in clear if p[""].aside],
+        "both over 30 us": [p for p in clear if min(r.time_ms for r in p.values()) > HOST_MS],
+        "over two steps of the clock apart, neither waits for the host": [
+            p
+            for p in clear
+            if abs(p[""].time_ms - p["cutile"].time_ms) > 2 * STEP_MS
+            and not any(place(row) in flat for row in p.values())
+        ],
+    }
+    for name, part in parts.items():
+        yield f"{name}: {len(part)}, {sum(pair in right for pair in part)} right"
     for pair in clear:
         if pair not in right:
             one, other = pair[""], pair["cutile"]
@@ -254,6 +277,22 @@ def orders(rows: Iterable[Row]) -> Iterator[str]:
                 f"{1e3 * (one.modelled_ms or 0):.4g} and {1e3 * (other.modelled_ms or 0):.4g}"
             )
             yield f"wrong: {one.group} {one.case}: {times}, modelled {modelled}"
+
+
+def place(row: Row) -> tuple[str, str, str]:
+    return row.language, row.group, row.case
+
+
+def waiting(rows: Iterable[Row]) -> set[tuple[str, str, str]]:
+    """Return calls that wait for the host: twice the tokens take as long, by published times."""
+    times = {place(row): row.time_ms for row in rows}
+    flat = set()
+    for (language, group, case), time_ms in times.items():
+        twice = re.sub(r"tokens=(\d+)", lambda match: f"tokens={2 * int(match[1])}", case)
+        longer = times.get((language, group, twice))
+        if twice != case and longer is not None and longer < FLAT * time_ms:
+            flat.add((language, group, case))
+    return flat
 
 
 def is_right(one: Row, other: Row) -> bool:
