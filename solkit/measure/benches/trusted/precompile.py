@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from solkit.core import Device, Params, Verdict
+from solkit.core import Device, Params, Verdict, canonical
 from solkit.datasets.kernels import Kernel
 from solkit.errors import WorkerError
 from solkit.measure.benches.trusted import toolchain
@@ -72,6 +72,7 @@ class Ahead:
         )
         self.environment: Mapping[str, str] = toolchain.environment(device, self._folder.name)
         self._unbuilt: dict[Path, Compiled] = {}  # why extensions do not build
+        self._compiled: dict[tuple[str | None, ...], Compiled] = {}
         self._server = ForkServer(f"{_JOBS}:warm_up", _NO_GPU, borrows=True)
         self._is_closed = False
         self._pool = ThreadPoolExecutor(self.workers)
@@ -116,10 +117,31 @@ class Ahead:
     def compiled(
         self, kernel: Kernel, reference: str | None, shape: Params, choices: Sequence[Params]
     ) -> Future[list[Compiled]]:
-        """Return the result of compiling each configuration into Triton's cache."""
+        """Return the result of compiling each configuration into Triton's cache.
+
+        Those that compiled before are there: repeats, as of finals, wait for nothing.
+        """
         if kernel.path in self._unbuilt:
             return self._pool.submit(lambda: [self._unbuilt[kernel.path]] * len(choices))
-        return self._pool.submit(self._compile_each, kernel, reference, shape, choices)
+        keys = [(*_key(kernel, reference, shape), canonical(params)) for params in choices]
+        if all(key in self._compiled for key in keys):
+            ready: Future[list[Compiled]] = Future()
+            ready.set_result([self._compiled[key] for key in keys])
+            return ready
+        return self._pool.submit(self._compile_new, kernel, reference, shape, choices, keys)
+
+    def _compile_new(
+        self,
+        kernel: Kernel,
+        reference: str | None,
+        shape: Params,
+        choices: Sequence[Params],
+        keys: Sequence[tuple[str | None, ...]],
+    ) -> list[Compiled]:
+        results = self._compile_each(kernel, reference, shape, choices)
+        rows = zip(keys, results, strict=True)
+        self._compiled.update({key: result for key, result in rows if not result.error})
+        return results
 
     def _run_survey(self, function: str, path: str, *arguments: Any) -> Any:
         try:
@@ -193,6 +215,10 @@ class Ahead:
                 return None, f"it took over {limit_s:g} s"
             output.seek(0)
             return code, f"exit code {code}. {output.read()[-_MOST_TEXT:]}"
+
+
+def _key(kernel: Kernel, reference: str | None, shape: Params) -> tuple[str | None, ...]:
+    return str(kernel.path), kernel.kernel_id, reference, canonical(shape)
 
 
 def _result_of_death(end: _End, limit_s: float) -> Compiled:

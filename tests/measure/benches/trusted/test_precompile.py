@@ -218,3 +218,13 @@ def test_folders_of_extensions_last_as_long_as_it_does(working):
     assert folder.is_dir()
     working.__exit__()
     assert not folder.exists()
+
+
+def test_what_compiled_once_is_not_compiled_again(working, monkeypatch):
+    first = compiled(working, "", "too big")
+    with monkeypatch.context() as patch:
+        patch.setattr(working, "_run_forked", None)
+        assert compiled(working, "") == first[:1]
+    assert [result.error for result in compiled(working, "", "too big")] == [
+        result.error for result in first
+    ]
