@@ -7,6 +7,7 @@ the device by the ptxas that Triton ships, and can be followed besides.
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 import re
 import shutil
@@ -15,7 +16,6 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -122,18 +122,20 @@ class BinaryKernel(ForeignKernel):
 
     def parameter_sizes(self) -> tuple[int, ...]:
         """Return bytes of each parameter."""
-        if self.is_ptx:
-            return tuple(p.size_bytes for p in _entries(self.data)[self.entry].parameters)
-        return tuple(size for _, size in cubin.parse_functions(self.data)[self.entry].parameters)
+        head = self._head
+        if isinstance(head, Entry):
+            return tuple(parameter.size_bytes for parameter in head.parameters)
+        return tuple(size for _, size in head.parameters)
 
     def threads(self) -> tuple[int, int, int] | None:
         """Return the threads that a block must have; ``None`` if it may have others."""
-        return self._head().threads
+        return self._head.threads
 
     def cluster(self) -> tuple[int, int, int] | None:
         """Return the blocks that a cluster must have; ``None`` if the launch decides."""
-        return self._head().cluster
+        return self._head.cluster
 
+    @functools.cached_property
     def _head(self) -> Entry | Function:
         listed = _entries(self.data) if self.is_ptx else cubin.parse_functions(self.data)
         return listed[self.entry]
@@ -228,7 +230,9 @@ def _assembled(ptx: bytes, device: Device) -> bytes:
     for tool in _assemblers(10 * major + minor):
         key = f"solkit ptx {tool} {option} ".encode() + ptx
         try:
-            (binary,) = cached_result(key, ["code.cubin"], partial(_run_ptxas, tool, option, ptx))
+            (binary,) = cached_result(
+                key, ["code.cubin"], functools.partial(_run_ptxas, tool, option, ptx)
+            )
         except UnsupportedError as error:
             refusal = str(error)
         else:
@@ -262,7 +266,7 @@ def _run_ptxas(tool: str, option: str, ptx: bytes) -> list[bytes]:
 
 
 _specialisations: dict[tuple[Any, ...], Specialisation] = {}
-_functions: dict[tuple[int, int], Any] = {}  # by kernel and device
+_functions: dict[tuple[int, int, BinaryLaunch], Any] = {}  # by kernel, device and launch
 
 
 def launch(kernel: BinaryKernel, how: BinaryLaunch, arguments: Mapping[str, Any]) -> None:
@@ -308,14 +312,50 @@ def _kind(value: Any) -> str:
 
 
 _SHARED_LIMIT = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+_NON_PORTABLE = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+_CLUSTER = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+_PORTABLE = 8  # blocks of a cluster: CUDA C++ Programming Guide, Thread Block Clusters
+
+
+class _Attribute(ctypes.Structure):
+    """``CUlaunchAttribute`` of cuda.h: an id, padded to 8 bytes, and a value of 64."""
+
+    _fields_ = (
+        ("id", ctypes.c_uint),
+        ("padding", ctypes.c_uint),
+        ("value", ctypes.c_uint * 16),
+    )
+
+
+class _Config(ctypes.Structure):
+    """``CUlaunchConfig`` of cuda.h."""
+
+    _fields_ = (
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared_bytes", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(_Attribute)),
+        ("count", ctypes.c_uint),
+    )
+
+
+def _launch_config(kernel: BinaryKernel, how: BinaryLaunch, stream: int) -> _Config:
+    """Return a launch as ``cuLaunchKernelEx`` takes it; a kernel's own cluster is not repeated."""
+    attribute = _Attribute(_CLUSTER, 0, (ctypes.c_uint * 16)(*how.cluster))
+    count = int(kernel.cluster() is None and how.cluster != (1, 1, 1))
+    triples = ((ctypes.c_uint * 3)(*sizes) for sizes in (how.grid, how.block))
+    return _Config(*triples, how.shared_bytes, stream, ctypes.pointer(attribute), count)
 
 
 def _launch_by_driver(kernel: BinaryKernel, how: BinaryLaunch, values: Sequence[Any]) -> None:
-    if how.cluster != (kernel.cluster() or (1, 1, 1)):  # the driver knows a kernel's own
-        raise UnsupportedError(f"{kernel.file}: clusters of {how.cluster} blocks are not launched")
+    own = kernel.cluster()
+    if own not in (None, how.cluster):
+        listed = " x ".join(map(str, own or ()))
+        raise UnsupportedError(f"{kernel.entry} must be launched with clusters of {listed} blocks")
     driver = ctypes.CDLL("libcuda.so.1")
     torch.cuda.current_stream()  # makes the context
-    key = id(kernel), torch.cuda.current_device()
+    key = id(kernel), torch.cuda.current_device(), how
     if key not in _functions:
         _functions[key] = _loaded(driver, kernel, how)
     sizes = kernel.parameter_sizes()
@@ -323,9 +363,9 @@ def _launch_by_driver(kernel: BinaryKernel, how: BinaryLaunch, values: Sequence[
         raise UnsupportedError(f"{kernel.entry} takes {len(sizes)} arguments, got {len(values)}")
     packed = [_packed(value, size) for value, size in zip(values, sizes)]
     pointers = (ctypes.c_void_p * len(packed))(*(ctypes.addressof(p) for p in packed))
-    stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-    shape = (*how.grid, *how.block, how.shared_bytes)
-    _checked(driver.cuLaunchKernel(_functions[key], *shape, stream, pointers, None), kernel)
+    config = _launch_config(kernel, how, torch.cuda.current_stream().cuda_stream)
+    code = driver.cuLaunchKernelEx(ctypes.byref(config), _functions[key], pointers, None)
+    _checked(code, kernel)
 
 
 def _loaded(driver: Any, kernel: BinaryKernel, how: BinaryLaunch) -> Any:
@@ -337,6 +377,8 @@ def _loaded(driver: Any, kernel: BinaryKernel, how: BinaryLaunch) -> Any:
     _checked(driver.cuModuleGetFunction(ctypes.byref(function), module, name), kernel)
     if how.shared_bytes:
         _checked(driver.cuFuncSetAttribute(function, _SHARED_LIMIT, how.shared_bytes), kernel)
+    if math.prod(how.cluster) > _PORTABLE:
+        _checked(driver.cuFuncSetAttribute(function, _NON_PORTABLE, 1), kernel)
     return function
 
 

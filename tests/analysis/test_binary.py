@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import lzma
+import struct
 from pathlib import Path
 
 import pytest
 
 from solkit import kernelfiles
-from solkit.adapters import fake_cuda
-from solkit.adapters.binary_kernels import read_binary
+from solkit.adapters import binary_kernels, fake_cuda
+from solkit.adapters.binary_kernels import BinaryLaunch, read_binary
 from solkit.adapters.cubin import architecture
 from solkit.analysis.candidate import analyse
 from solkit.core import AnalysisStatus, Depth
@@ -59,6 +60,12 @@ grid = ["cdiv(N, 256)"]
 block = [256]
 """
 IN_A_LINE = f"grid={N // 256}; block=256; args=fp32[{N}], fp32[{N}], {N}; outputs=1"
+
+
+def clustered(text):
+    """The kernel with a block's rank in its cluster in place of its number."""
+    text = text.replace("sm_80", "sm_90").replace("version 7.0", "version 8.0")
+    return text.replace("mov.u32 %r2, %ctaid.x", "mov.u32 %r2, %cluster_ctarank")
 
 
 @pytest.fixture
@@ -186,10 +193,8 @@ def test_numbers_are_as_wide_as_their_parameters_in_ptx(ptx):
 
 
 def test_a_cluster_that_ptx_declares_is_that_of_its_launch(in_child, ptx):
-    text = PTX.replace("sm_80", "sm_90").replace("version 7.0", "version 8.0")
-    text = text.replace("u32 n)", "u32 n)\n.explicitcluster\n.reqnctapercluster 2, 1, 1")
-    text = text.replace("mov.u32 %r2, %ctaid.x", "mov.u32 %r2, %cluster_ctarank")
-    ptx.write_text(text)
+    own = "u32 n)\n.explicitcluster\n.reqnctapercluster 2, 1, 1"
+    ptx.write_text(clustered(PTX).replace("u32 n)", own))
 
     def dram_bytes(grid):
         (kernel,) = analysed(ptx, launch=IN_A_LINE.replace(f"grid={N // 256}", grid)).kernels
@@ -222,6 +227,38 @@ def test_a_cubin_says_how_it_must_be_launched(softmax):
     assert architecture(softmax.read_bytes()) == 90
     assert binary.threads() == (256, 1, 1)
     assert binary.parameter_sizes() == (8, 4, 4, 4, 4) * 2  # a pointer, two sizes, two strides
+
+
+def cuda_config(kernel, how):
+    """The launch as bytes, read by the offsets that cuda.h gives a 64-bit program."""
+    config = binary_kernels._launch_config(kernel, how, 0x1234)
+    sizes = struct.unpack_from("<7I4xQQI", bytes(config))
+    attribute = bytes(config.attributes.contents)
+    assert len(attribute) == 72
+    return sizes[:7], sizes[7], sizes[9], struct.unpack_from("<I4x3I", attribute)
+
+
+def test_a_cluster_is_an_attribute_of_the_launch_unless_the_kernel_has_one(ptx):
+    how = BinaryLaunch((6, 1, 1), (128, 1, 1), (2, 1, 1), 4096)
+    shape = (6, 1, 1, 128, 1, 1, 4096)
+    assert cuda_config(read_binary(str(ptx)), how) == (shape, 0x1234, 1, (4, 2, 1, 1))
+    alone = BinaryLaunch((6, 1, 1), (128, 1, 1), shared_bytes=4096)
+    assert cuda_config(read_binary(str(ptx)), alone)[2] == 0
+    text = clustered(PTX).replace("u32 n)", "u32 n)\n.reqnctapercluster 2, 1, 1")
+    ptx.write_text(text)
+    assert cuda_config(read_binary(str(ptx)), how)[2] == 0
+
+
+@pytest.mark.gpu
+def test_a_launch_makes_clusters_on_a_gpu(ptx):
+    """Without a cluster each block has rank 0; in clusters of 2 they are 0 and 1."""
+    import torch
+
+    ptx.write_text(clustered(PTX))
+    line = IN_A_LINE.replace(f"grid={N // 256}", "grid=2; cluster=2")
+    workload = kernelfiles.load(str(ptx)).workload({}, {"launch": line})
+    (out,) = workload.run_kernel()
+    torch.testing.assert_close(out[:512], 2 * workload.args[0][:512])
 
 
 @pytest.mark.gpu
