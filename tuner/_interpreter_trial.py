@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import io
 import math
+import time
 import types
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -190,6 +191,9 @@ _PARENT_S, _VARIANT_S = 0.4, 0.6
 _PATIENT_S = 4.0
 """The same for tiny problems, which are run whole."""
 
+_ENOUGH_S = 12.0
+"""Processor seconds after which no further size is tried, once one was run whole."""
+
 _TIMES_PARENT = 4.0
 """Ratio to its parent's error that a variant may have: 2.1 for the largest of many errors, and 2
 for another order of operations (see `solkit.measure.checking.tolerance`)."""
@@ -325,8 +329,10 @@ def judge(problem: str, variant: str, saved: bytes, patience: float = 1.0) -> tu
     _arrange_process()
     cases = [_Case(**fields) for fields in torch.load(io.BytesIO(saved), weights_only=True)]
     loaded = load(variant, problem)
-    judged, whole = 0, 0
+    judged, whole, began = 0, 0, time.process_time()
     for case in cases:
+        if whole and time.process_time() - began > patience * _ENOUGH_S:
+            break
         try:
             ran, complete = _run_variant(loaded, case, patience)
         except _UnjudgedError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import libcst as cst
@@ -41,6 +41,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     read_module,
     render_code,
     render_module,
+    replace_each,
     statements_of,
     walk_statements,
     with_body,
@@ -282,7 +283,7 @@ def _with_tiles(text: KernelText, launch: Launch, larger: Facts | None) -> Kerne
             default //= 2
         own = _own_default(text, argument) is not None
         name = render_code(argument) if own else _free_parameter_name(text, tile, argument)
-        if _is_bound_by_guard(launch, tile):
+        if _is_bound_by_guard(launch, tile) or not _may_change_alone(text, launch, tile):
             continue
         guard = None
         if tile.name in unmasked_blocks(launch):
@@ -470,11 +471,80 @@ def _replace_in_grid(
     axes = launch.axes
     if axes is None or tile.axis is None or tile.axis >= len(axes):
         return []
-    return [
-        (node, cst.Name(name))
-        for node in _integers_in(axes[tile.axis])
-        if integer_literal(node) == tile.value
+    axis = axes[tile.axis]
+    pairs = _replaced_integers(axis, tile, name)
+    for node in nodes_within(axis):
+        if isinstance(node, cst.Name):
+            pairs += _replace_in_definition(launch, tile, node, name)
+    return pairs
+
+
+def _replaced_integers(
+    node: cst.CSTNode, tile: _Tile, name: str
+) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
+    integers = (integer for integer in _integers_in(node) if integer_literal(integer) == tile.value)
+    return [(integer, cst.Name(name)) for integer in integers]
+
+
+def _replace_in_definition(
+    launch: Launch, tile: _Tile, used: cst.Name, name: str
+) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
+    """Replace a number in what a name of a grid stands for, where the name is, if others use it."""
+    value = launcher_definition(used.value, launch.launcher)
+    pairs = [] if value is None else _replaced_integers(value, tile, name)
+    if value is None or not pairs:
+        return []
+    launches = [
+        node
+        for node in nodes_within(launch.launcher)
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Subscript)
     ]
+    uses = _count_names(launch.launcher, used.value) - 1
+    in_launches = sum(_count_names(call, used.value) for call in launches)
+    if in_launches <= 1:
+        return pairs
+    return [(used, parenthesized(replace_each(value, pairs)))] if in_launches == uses else []
+
+
+def _count_names(node: cst.CSTNode, name: str) -> int:
+    return sum(isinstance(n, cst.Name) and n.value == name for n in nodes_within(node))
+
+
+def _may_change_alone(text: KernelText, launch: Launch, tile: _Tile) -> bool:
+    """Tell whether all that a tile of the grid decides in the launcher changes with it.
+
+    The grid must follow from it, and nothing but grids may be divided by the same number, as a
+    buffer's length is.
+    """
+    if tile.axis is None:
+        return True
+    argument, axes = launch.arguments[tile.name], launch.axes or ()
+    if isinstance(argument, cst.Name):
+        names = names_within(launch.grid, *axes)
+        values = (launcher_definition(name, launch.launcher) for name in sorted(names))
+        in_grid = argument.value in names | names_within(*filter(None, values))
+        return in_grid or _grid_follows(launch, tile.name)
+    if not _replace_in_grid(launch, tile, tile.name):
+        return _grid_follows(launch, tile.name)
+    grids = {id(node) for other in text.launches for node in _nodes_of_grid(other)}
+    others = [node for node in nodes_within(launch.launcher) if id(node) not in grids]
+    return not any(integer_literal(divisor) == tile.value for divisor in _divisors_among(others))
+
+
+def _nodes_of_grid(launch: Launch) -> Iterator[cst.CSTNode]:
+    """Yield the parts of a launch, and of what the launcher's names in its grid stand for."""
+    names = names_within(launch.grid, *(launch.axes or ()))
+    values = (launcher_definition(name, launch.launcher) for name in sorted(names))
+    for part in (launch.statement, *(launch.axes or ()), *filter(None, values)):
+        yield from nodes_within(part)
+
+
+def _divisors_among(nodes: Iterable[cst.CSTNode]) -> Iterator[cst.BaseExpression]:
+    for node in nodes:
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.FloorDivide):
+            yield node.right
+        if isinstance(node, cst.Call) and called_name(node) == "triton.cdiv" and len(node.args) > 1:
+            yield node.args[1].value
 
 
 def _integers_in(node: cst.CSTNode) -> list[cst.Integer]:

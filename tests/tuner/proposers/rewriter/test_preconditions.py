@@ -114,3 +114,51 @@ def test_offsets_that_start_between_multiples_get_no_hint():
     (made,) = variants(Contiguous(), MATMUL.replace("m = pid_m", "m = M + pid_m"), **THREE_BLOCKS)
     assert made.count("tl.multiple_of(") == 1
     assert "tl.multiple_of(pid_n * BLOCK_N" in made
+
+
+PARTS = """
+def reference(x):
+    return x.sum()
+
+
+def inputs(N=1000, device="cuda"):
+    return (torch.randn(N, device=device),)
+
+
+@triton.jit
+def part_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    at = pid * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + pid, tl.sum(tl.load(x_ptr + at, mask=at < n, other=0.0), axis=0))
+
+
+def kernel(x):
+    n = x.numel()
+    blocks = triton.cdiv(n, 256)
+    parts = torch.empty(blocks, device=x.device)
+    part_kernel[(blocks,)](x, parts, n, BLOCK=256)
+    return parts.sum()
+"""
+
+
+def test_a_grid_that_is_named_ahead_follows_from_its_block():
+    (made,) = variants(Constants(), PARTS, N=1000)
+    assert "blocks = triton.cdiv(n, BLOCK)" in made
+
+
+def test_blocks_that_decide_how_long_a_buffer_is_stay():
+    twice = PARTS.replace("torch.empty(blocks", "torch.empty(triton.cdiv(n, 256)")
+    (made,) = variants(Constants(), twice, N=1000)
+    assert '"BLOCK": [' not in made
+
+
+def test_a_number_of_blocks_that_two_launches_share_follows_from_the_block_of_each():
+    shared = PARTS.replace("torch.empty(blocks", "torch.empty(n").replace(
+        "    return parts",
+        "    other_kernel[(blocks,)](x, parts, n, BLOCK=256)\n    return parts",
+    )
+    function = PARTS[PARTS.index("@triton.jit") : PARTS.index("def kernel")]
+    shared = shared.replace("def kernel", function.replace("part_", "other_") + "def kernel")
+    (made,) = variants(Constants(), shared, N=1000)
+    assert "part_kernel[(triton.cdiv(n, BLOCK),)]" in made
+    assert "BLOCK=BLOCK_2" in made
