@@ -454,16 +454,36 @@ def tile_constants(function: JitFunction) -> dict[str, int]:
     """
     constants: dict[str, int] = {}
     for axis in range(3):
-        name = axis_name(function, axis)
+        names = {axis_name(function, axis), _swizzled_name(function, axis)} - {""}
         for node in _multiplications(function.node):
             sides = [node.left, node.right]
             for one, other in (sides, sides[::-1]):
-                mine = render_code(one) == name if name else False
                 call = cst.ensure_type(one, cst.Call) if called_name(one) == _PROGRAM else None
+                mine = render_code(one) in names
                 mine |= call is not None and program_axis(call) == axis
                 if mine and render_code(other) in function.constants:
                     constants[render_code(other)] = axis
     return constants
+
+
+def _swizzled_name(function: JitFunction, axis: int) -> str:
+    """Return the name of an axis's index after ``tl.swizzle2d``; empty if there is none.
+
+    It numbers the same programs in another order, if its sizes are those of the grid.
+    """
+    counts = {f"tl.num_programs({axis})"}
+    for statement in function.body:
+        binding = single_assignment(statement)
+        if binding is not None and render_code(binding.value) in counts:
+            counts.add(binding.target)
+        small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+        if not isinstance(small, cst.Assign) or called_name(small.value) != "tl.swizzle2d":
+            continue
+        target, call = small.targets[0].target, cst.ensure_type(small.value, cst.Call)
+        size = argument_of(call, 2 + axis)
+        if size is not None and render_code(size) in counts and isinstance(target, cst.Tuple):
+            return render_code(target.elements[axis].value)
+    return ""
 
 
 def grid_constants(launch: Launch) -> dict[str, int]:

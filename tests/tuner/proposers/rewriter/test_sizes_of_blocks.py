@@ -4,11 +4,13 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from naive_kernels import MATMUL
 from rewriting import HEADER, brief, rewritten, variants
 
 from solkit.tuner.proposers.rewriter._mutation import Facts
 from solkit.tuner.proposers.rewriter._parse import parse_kernel
 from solkit.tuner.proposers.rewriter._shapes import block_shapes, elements_of
+from solkit.tuner.proposers.rewriter.program_order import Grouped
 from solkit.tuner.proposers.rewriter.row_tiles import Rows
 from solkit.tuner.proposers.rewriter.tile_constants import Constants, Retile
 
@@ -122,3 +124,13 @@ def test_a_loop_has_a_block_of_its_own():
     )
     (lifted,) = variants(Constants(), shared, M=64, S=64, D=16)
     assert "BN=BN, R=size" in lifted
+
+
+def test_blocks_of_tiles_in_patches_still_decide_the_grid():
+    even = MATMUL.replace("triton.cdiv(N, 16)", "triton.cdiv(N, 32)")
+    even = even.replace("BLOCK_N=16", "BLOCK_N=32")
+    patches = rewritten(Grouped(), even, M=140, N=40, K=16)
+    assert "tl.swizzle2d(" in patches
+    (source,) = variants(Constants(), patches, M=140, N=40, K=16)
+    assert "triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N)" in source
+    assert "BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N" in "".join(source.replace("\n", " ").split("  "))
