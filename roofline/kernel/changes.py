@@ -20,6 +20,7 @@ from solkit.core import (
     AnalysisStatus,
     Change,
     Demand,
+    Facts,
     InstructionMix,
     KernelAnalysis,
 )
@@ -202,12 +203,17 @@ def _resource_changes(
         yield from _figure_change(
             place, "occupancy", shares, _per_cent, "occupancy", is_worse_if_larger=False
         )
-    if one.requests and other.requests:
+    if one.requests and other.requests and _as_well_known(one, other, "barriers"):
         barriers = one.requests.barriers, other.requests.barriers
         yield from _figure_change(place, "barriers", barriers, _plain, "barriers of a block")
     if before.demand and after.demand and not _guesses_of_one(before.demand, after.demand):
         moved = _dram_bytes(before.demand), _dram_bytes(after.demand)
         yield from _figure_change(place, "traffic", moved, _bytes, "bytes from and to DRAM")
+
+
+def _as_well_known(one: Facts, other: Facts, figure: str) -> bool:
+    """Tell whether a figure is estimated on both sides, or on none."""
+    return (figure in one.estimated) == (figure in other.estimated)
 
 
 def _guesses_of_one(before: Demand, after: Demand) -> set[str]:
@@ -223,12 +229,29 @@ def _code_changes(place: _Place, before: KernelAnalysis, after: KernelAnalysis) 
     one, other = before.facts.instructions, after.facts.instructions
     if one is None or other is None:
         return
+    if _is_of_amd(one) != _is_of_amd(other):
+        yield from _tensor_loss(place, one, other)  # other instructions: their counts say nothing
+        return
     yield from _tensor_change(place, one, other)
     was, now = len(one.roles), len(other.roles)
     if (was > 1) != (now > 1):
         worse = now <= 1
         words = "warps have " + ("no roles any more" if worse else f"{now} roles now")
         yield Change("warp_specialisation", place.launch, "", was, now, worse, None, words)
+    yield from _wait_changes(place, one, other)
+    sizes = _hot_instructions(one), _hot_instructions(other)
+    yield from _figure_change(place, "instructions", sizes, _plain, "machine instructions in loops")
+
+
+def _is_of_amd(mix: InstructionMix) -> bool:
+    """Tell whose instructions these are: AMD writes its opcodes small, ``v_mfma``."""
+    return any(count.opcode.startswith(("v_", "s_")) for count in mix.counts)
+
+
+def _wait_changes(place: _Place, one: InstructionMix, other: InstructionMix) -> Iterator[Change]:
+    """Yield changes of how often a warp waits, if the code of both sides says it."""
+    if not one.paces or not other.paces:
+        return
     trips = _trips(one), _trips(other)
     if (trips[0] < _HALF and trips[1] >= 1) or (trips[1] < _HALF and trips[0] >= 1):
         worse = trips[1] > trips[0]
@@ -238,8 +261,13 @@ def _code_changes(place: _Place, before: KernelAnalysis, after: KernelAnalysis) 
         yield from _figure_change(
             place, "waits", trips, _plain, "waits for memory per trip of the loops"
         )
-    sizes = _hot_instructions(one), _hot_instructions(other)
-    yield from _figure_change(place, "instructions", sizes, _plain, "machine instructions in loops")
+
+
+def _tensor_loss(place: _Place, before: InstructionMix, after: InstructionMix) -> Iterator[Change]:
+    """Yield that products of one vendor use tensor cores, and those of the other none."""
+    ages = _tensor_age(before), _tensor_age(after)
+    if bool(ages[0]) != bool(ages[1]):
+        yield from _tensor_change(place, before, after)
 
 
 def _tensor_change(
@@ -314,10 +342,11 @@ def _access_changes(name: str, before: KernelAnalysis, after: KernelAnalysis) ->
         place = _Place(name, f"{kind} of {argument}" + (f" ({lines})" if lines else ""))
         is_known = guessed.isdisjoint((*one[key].lines, *other[key].lines))
         yield from _changes_of_traffic(place, kind, one[key], other[key], is_known)
-    passes = _extra_passes(before.demand), _extra_passes(after.demand)
-    yield from _figure_change(
-        _Place(name, ""), "bank_conflicts", passes, _plain, "extra passes of banks"
-    )
+    if _as_well_known(before.facts, after.facts, "shared"):
+        passes = _extra_passes(before.demand), _extra_passes(after.demand)
+        yield from _figure_change(
+            _Place(name, ""), "bank_conflicts", passes, _plain, "extra passes of banks"
+        )
 
 
 def _extra_passes(demand: Demand) -> int:

@@ -114,6 +114,35 @@ def test_products_of_an_older_generation_are_worse_and_newer_ones_better():
     assert not named(analysis(), analysis(instructions=older))["tensor_cores"].is_worse
 
 
+AMDS_MIX = InstructionMix(
+    (
+        InstructionCount("tensor", "v_mfma_f32_32x32x8_bf16", 1, 16, 0, 0, 65536),
+        InstructionCount("int32", "v_add_u32", 1, 900, 0, 0, 0),
+    ),
+    1,
+)
+"""Of a loop of many instructions, without paces: nobody computes those of AMD's waves."""
+
+
+def test_instructions_of_two_vendors_are_not_compared_but_whether_products_have_their_cores():
+    waiting = replace(MIX, paces=(Pace(1, 100.0, 2.0, 0.0),))
+    assert set(named(analysis(instructions=AMDS_MIX), analysis(instructions=waiting))) == {"time"}
+    without = replace(AMDS_MIX, counts=AMDS_MIX.counts[1:])
+    assert "tensor_cores" in named(analysis(instructions=without))
+
+
+def test_figures_that_one_side_estimates_are_not_compared():
+    estimated = analysis(requests=replace(REQUESTS, barriers=7.0), estimated=("shared", "barriers"))
+    assert named(estimated) == {}
+    assert set(named(analysis(requests=replace(REQUESTS, barriers=7.0)))) == {"barriers"}
+
+
+def test_waits_are_compared_where_both_sides_say_them():
+    waiting = analysis(instructions=replace(MIX, paces=(Pace(1, 100.0, 2.0, 0.0),)))
+    assert "waits" in named(waiting)
+    assert "waits" not in named(waiting, analysis(instructions=replace(MIX, paces=())))
+
+
 def test_warps_that_lose_their_roles_lost_their_specialisation():
     roles = WarpRole("loads", 10, bulk_copies=2), WarpRole("products", 20, tensor=4)
     before = analysis(instructions=replace(MIX, roles=roles))
