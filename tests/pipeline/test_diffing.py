@@ -11,6 +11,7 @@ import pytest
 
 from solkit.adapters.compilers import Compiler
 from solkit.analysis.analyser import Analyser
+from solkit.analysis.pool import Source
 from solkit.analysis.study import describe
 from solkit.errors import InputError
 from solkit.pipeline.diff_candidates import read_tuned
@@ -160,9 +161,9 @@ def test_answers_of_two_compilers_do_not_mix():
         Analyser("h100", compiler=Compiler("4.5.6", Python(folders=(place,)), ("4.5.6", place)))
         for place in ("/a", "/b")
     )
-    request = "a.py", None, [], "analyse", ({}, {})
-    assert len({analyser._key(*request) for analyser in (plain, one, other)}) == 3
-    assert Analyser("h100", compiler=Compiler(OWN))._key(*request) == plain._key(*request)
+    request = Source.here("a.py", None), "analyse", ({}, {})
+    assert len({analyser._entry(*request)[0] for analyser in (plain, one, other)}) == 3
+    assert Analyser("h100", compiler=Compiler(OWN))._entry(*request) == plain._entry(*request)
 
 
 def tuned_file(folder):
