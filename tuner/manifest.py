@@ -90,6 +90,7 @@ class ManifestEntry:
         choices: files with configurations that another tool chose elsewhere, to start from.
         names: by the name of a size or parameter in these files and forms, the kernel's.
         line: where it begins in the manifest; 0 if it comes from elsewhere.
+        varied: names of the parameters that may vary, for recordings; ``None`` for all.
     """
 
     path: str
@@ -102,6 +103,7 @@ class ManifestEntry:
     choices: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
     line: int = 0
+    varied: tuple[str, ...] | None = None
 
     @property
     def title(self) -> str:

@@ -18,7 +18,13 @@ from solkit.core import (
     canonical,
 )
 from solkit.core.recordings import RecordedLaunch
-from solkit.core.tuned import Speedup, TunedEntry, TunedFolder, bucket_of_launch
+from solkit.core.tuned import (
+    Speedup,
+    TunedEntry,
+    TunedFolder,
+    applicable_parameters,
+    bucket_of_launch,
+)
 from solkit.datasets.launch_recordings import (
     LaunchRecording,
     RecordedKernel,
@@ -71,7 +77,8 @@ def _entry(kernel: RecordedKernel, line: int) -> ManifestEntry:
         Workload(sizes, float(max(launch.calls, 1)))
         for sizes, launch in zip(kernel.sizes, kernel.launches, strict=True)
     )
-    return ManifestEntry(kernel.path, kernel.name, shapes=shapes, line=line)
+    varied = applicable_parameters(kernel.launches[0].launcher)  # others' winners are of no use
+    return ManifestEntry(kernel.path, kernel.name, shapes=shapes, line=line, varied=varied)
 
 
 def profiled_manifest_of(

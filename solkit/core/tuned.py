@@ -14,6 +14,7 @@ from solkit.core.reports import Ratio
 from solkit.core.values import Value
 
 __all__ = [
+    "PLAIN_LAUNCH",
     "AppliedChoice",
     "LaunchBucket",
     "Launcher",
@@ -21,6 +22,7 @@ __all__ = [
     "TunedEntry",
     "TunedFolder",
     "VerifiedKernels",
+    "applicable_parameters",
     "bucket_of_launch",
     "complete_params",
 ]
@@ -69,6 +71,15 @@ class LaunchBucket:
         for name, shape in self.shapes.items():
             pairs += zip(shape, other.shapes[name], strict=True)
         return math.fsum(abs(math.log2(a / b)) for a, b in pairs if a > 0 and b > 0)
+
+
+PLAIN_LAUNCH = ("num_warps", "num_stages")
+"""What may change of a plain launch: its host code may use a block's size, as in a grid."""
+
+
+def applicable_parameters(launcher: str) -> tuple[str, ...] | None:
+    """Return the parameters that `solkit.apply` may change of a launch; ``None`` for all."""
+    return PLAIN_LAUNCH if launcher == "jit" else None
 
 
 @dataclass(frozen=True)

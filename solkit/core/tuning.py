@@ -42,6 +42,7 @@ class TuneSettings:
             never.
         seed: of the search.
         params: the parameters in use, to override the file's own.
+        varied: names of the parameters that may vary, others stay as in use; ``None`` for all.
         prior: whether candidates are ranked without the GPU before the first measurement.
         log: the file that outcomes are appended to; ``None`` is this month's in the user's data
             folder.
@@ -77,6 +78,7 @@ class TuneSettings:
     database: str | os.PathLike[str] | None = None
     choices: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
+    varied: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.final not in FINALS:

@@ -35,6 +35,7 @@ from solkit.adapters.live_compiles import CompileWatch
 from solkit.adapters.live_tuned import ChoiceRequest, Params
 from solkit.core.outcomes import canonical
 from solkit.core.tuned import (
+    PLAIN_LAUNCH,
     AppliedChoice,
     LaunchBucket,
     Launcher,
@@ -60,8 +61,6 @@ __all__ = [
 
 VARIABLE = "SOLKIT_APPLY"
 """The environment variable that names a tuned folder; ``0`` turns all applying off."""
-
-_PLAIN_LAUNCH = {"num_warps", "num_stages"}
 
 
 def apply(folder: str | os.PathLike[str]) -> None:
@@ -222,7 +221,7 @@ def obstacle(entry: TunedEntry, tuned: TunedFolder, device: str, triton: str) ->
         return f"it was tuned with Triton {tuned.triton}, and this is {triton}"
     if entry.launcher != "jit":
         return ""
-    blocks = sorted(set(entry.changes) - _PLAIN_LAUNCH)
+    blocks = sorted(set(entry.changes).difference(PLAIN_LAUNCH))
     if blocks:
         return f"the caller's code may use {', '.join(blocks)} elsewhere, as in its grid"
     if not entry.changes:

@@ -45,6 +45,7 @@ from solkit.core import (
     TuneVerdict,
     canonical,
 )
+from solkit.core.tuned import applicable_parameters
 from solkit.datasets import outcomelog
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import (
@@ -66,6 +67,7 @@ from solkit.spans import span
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from solkit.core.recordings import RecordedLaunch
     from solkit.core.tuned import TunedFolder
     from solkit.datasets.launch_recordings import RecordedKernel
     from solkit.measure.benches.trusted import TrustedBench
@@ -193,6 +195,13 @@ def _batch(
     return _Batch(parsed, how, 60.0 * (minutes or 0.0), show, list(reasons), recorded=recorded)
 
 
+def _choices_of(launch: RecordedLaunch) -> int:
+    """Return how many configurations of a recorded launch can be applied."""
+    varied = applicable_parameters(launch.launcher)
+    spaces = (v for name, v in launch.space.items() if varied is None or name in varied)
+    return len(launch.configs) or prod(map(len, spaces))
+
+
 def _known_programs(settings: BatchSettings) -> frozenset[str]:
     extended = settings.extended
     return frozenset() if extended is None else extended.known_programs()
@@ -284,8 +293,7 @@ class _Batch:
         if not self.recorded or self.processes is None:
             return False
         launches = [launch for kernel in self.recorded for launch in kernel.launches]
-        points = sum(len(e.configs) or prod(map(len, e.space.values())) for e in launches)
-        return points <= _MEASURED_PER_S * self.budget_s
+        return sum(map(_choices_of, launches)) <= _MEASURED_PER_S * self.budget_s
 
     def _open_database(self, bench: Bench | None) -> Database | None:
         """Return the tuning database; recordings are not merged into the user's own."""

@@ -165,7 +165,7 @@ def _live_shapes(analyser: Analyser, entry: ManifestEntry, how: TuneSettings) ->
     held_out = file.problem.held_out_shapes if entry.held_out is None else entry.held_out
 
     def survey_later(shape: Workload) -> Callable[[], TuningContext]:
-        own = _with_params(how, shape)
+        own = _with_params(how, shape, entry)
         return lambda: live_ground(analyser, entry.path, entry.reference, shape.sizes, own)
 
     return [(shape, survey_later(shape), tuple(held_out)) for shape in shapes]
@@ -175,16 +175,16 @@ def _recorded_shapes(bench: RecordedBench, entry: ManifestEntry, how: TuneSettin
     from solkit.tuner.manifest import Workload
 
     def survey_later(shape: Workload) -> Callable[[], TuningContext]:
-        own = _with_params(how, shape)
+        own = _with_params(how, shape, entry)
         return lambda: recorded_ground(bench, entry.path, entry.reference, shape.sizes, own)
 
     shapes = entry.shapes or (Workload({}),)
     return [(shape, survey_later(shape), entry.held_out or ()) for shape in shapes]
 
 
-def _with_params(how: TuneSettings, shape: Workload) -> TuneSettings:
-    """Return the settings with the parameters in use at a shape."""
-    return replace(how, params={**how.params, **shape.params})
+def _with_params(how: TuneSettings, shape: Workload, entry: ManifestEntry) -> TuneSettings:
+    """Return the settings with the parameters in use at a shape, and those that may vary."""
+    return replace(how, params={**how.params, **shape.params}, varied=entry.varied)
 
 
 @dataclass(frozen=True)

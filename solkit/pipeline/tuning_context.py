@@ -13,6 +13,7 @@ from solkit.core import (
     Configuration,
     KernelFile,
     Outcome,
+    Params,
     Space,
     TuneSettings,
     Value,
@@ -103,7 +104,7 @@ def live_ground(
             sizes = ", ".join(f"{name}={value}" for name, value in shape.items())
             notes.append(f"Tuned at the first shape of the file ({sizes}), of {others + 1}.")
     future = analyser.points(path, reference, shape, MOST_POINTS, how.seed)
-    points = future.result()
+    points = _may_vary(future.result(), own, how.varied)
     space = Space.of_points([*points, own] if own not in points else points)
     if space.size == 1:
         notes.append(f"{path} has no SPACE, so there is nothing to choose: declare one.")
@@ -122,6 +123,16 @@ def live_ground(
     ranks = how.prior and space.size > 1 and ground.sol_ms is not None
     prior = _plan_prior(analyser, ground, reference, notes) if ranks else None
     return replace(ground, prior=prior, notes=tuple(notes))
+
+
+def _may_vary(
+    points: Sequence[Params], own: Params, varied: Sequence[str] | None
+) -> Sequence[Params]:
+    """Return the points that differ from those in use by parameters that may vary alone."""
+    if varied is None:
+        return points
+    fixed = {name: value for name, value in own.items() if name not in varied}
+    return [p for p in points if all(p.get(name) == value for name, value in fixed.items())]
 
 
 def _separate_reference(file: KernelFile) -> str | None:
@@ -203,13 +214,16 @@ def recorded_ground(
     rows = [row for row in bench.recording if _is_row_of(row, cell)]
     bound_ms = next((row.bound_ms for row in rows if row.bound_ms is not None), None)
     default = replace(cell.default, params=recorded_default(rows, cell.space, how.params))
+    space = cell.space
+    if how.varied is not None:
+        space = Space.of_points(_may_vary(list(space.walk()), default.params, how.varied))
     return TuningContext(
         name=what,
         kernel_id=cell.kernel_id,
         problem_id=cell.problem_id,
         shape=cell.default.shape,
         default=default,
-        space=cell.space,
+        space=space,
         sol_ms=bound_ms,
     )
 

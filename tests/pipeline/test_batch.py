@@ -329,10 +329,10 @@ def test_an_unknown_form_is_an_error_before_anything_is_measured():
 def test_recorded_launches_are_ranked_where_the_budget_cannot_measure_them_all(
     budget_s, is_live, has_prior
 ):
-    own = {"space": {"num_warps": (4, 8), "BLOCK": tuple(range(50))}, "configs": ()}
-    listed = {"space": own["space"], "configs": ((4, 0), (8, 1))}
-    launches = tuple(SimpleNamespace(**fields) for fields in (own, listed))
-    recorded = (SimpleNamespace(launches=launches),)  # 102 choices
+    space = {"num_warps": (4, 8), "BLOCK": tuple(range(48))}
+    forms = (("inductor", ()), ("autotuner", ((4, 0), (8, 1))), ("jit", ()))
+    launches = tuple(SimpleNamespace(launcher=e, space=space, configs=c) for e, c in forms)
+    recorded = (SimpleNamespace(launches=launches),)  # 96, 2 and 2 choices
     manifest = Manifest("", (), Limits())
     form = importlib.import_module("solkit.pipeline.batch")._Batch
     run = form(manifest, BatchSettings(), budget_s, lambda _: None, recorded=recorded)
