@@ -293,8 +293,18 @@ def _operations_by_pipe(kernels: Sequence[LaunchView]) -> dict[str, int]:
 
 
 def _pipes_used(bound: Bound, kernels: Sequence[LaunchView]) -> str:
-    used, chosen = ", ".join(_operations_by_pipe(kernels)), ", ".join(bound.flops_by_pipe)
+    used = ", ".join(_with_instruction(pipe, kernels) for pipe in _operations_by_pipe(kernels))
+    chosen = ", ".join(bound.flops_by_pipe)
     return f"The bound uses {chosen or 'no pipe'}; the kernel uses {used or 'none'}."
+
+
+def _with_instruction(pipe: str, kernels: Sequence[LaunchView]) -> str:
+    """Add to a pipe's name the instruction that cannot fill it."""
+    terms = (term for kernel in kernels for term in kernel.terms if term.name == pipe)
+    return f"{pipe} by {_WARPS}" if any(_WARPS in term.evidence for term in terms) else pipe
+
+
+_WARPS = "mma.sync"
 
 
 def _bytes_moved(bound: Bound, kernels: Sequence[LaunchView]) -> str:

@@ -205,6 +205,18 @@ def test_no_row_chooses_twice_along_any_dimension(in_child):
     assert best == 0
 
 
+def test_an_array_of_unknown_contents_is_a_guess_as_a_single_value_is(in_child):
+    def read():
+        unknown = torch.empty(2, 3, dtype=torch.float16, device="cuda")
+        return unknown.cpu().numpy(), unknown[0, 0].item(), fake_cuda.guesses_so_far()
+
+    array, one, guesses = in_child(read)
+    assert array.shape == (2, 3)
+    assert array.dtype == np.float16
+    assert (array == one).all()
+    assert any("read as an array" in sentence for sentence in guesses)
+
+
 def test_guessed_contents_are_not_known(in_child):
     def seen():
         chosen = torch.randn(SCORES, device="cuda").topk(2).indices

@@ -291,12 +291,13 @@ def recall_contents(tensor: torch.Tensor) -> KnownContents | None:
 
 @contextlib.contextmanager
 def computing_really() -> Iterator[None]:
-    """Compute on real tensors."""
+    """Compute on real tensors, outside the program's modes and transforms (`torch.func`)."""
     global _is_computing
     if _is_computing:  # entering the modes takes longer than most of what is computed
         yield
         return
-    with _disable_current_modes(), torch.inference_mode(False), torch.no_grad():
+    outside = torch._C._DisableFuncTorch
+    with _disable_current_modes(), outside(), torch.inference_mode(False), torch.no_grad():
         _is_computing = True
         try:
             yield

@@ -697,12 +697,24 @@ def numpy_array(tensor: torch.Tensor, *, force: bool = False) -> npt.NDArray[Any
     """``tensor.numpy()``: torch would read memory that a fake tensor lacks."""
     fact = recall_exact(tensor) if tensor.is_floating_point() else recall_evaluated(tensor)
     if fact is None:
-        raise UnsupportedError("unknown contents of a tensor are read as an array")
+        return _guessed_array(tensor)
     if fact.drawn:
         report_guess("a tensor read as an array holds random integers; a GPU draws others")
     report_earlier_guesses(*fact.guesses)
     with computing_really():
         return fact.value.clone().numpy(force=force)  # which the caller may write to
+
+
+def _guessed_array(tensor: torch.Tensor) -> npt.NDArray[Any]:
+    """Return an array of ones for unknown contents: `_answer_item` answers 1 as well."""
+    if tensor.numel() > _MOST_GUESSED:
+        raise UnsupportedError("unknown contents of a large tensor are read as an array")
+    report_guess(f"unknown contents of a {tensor.dtype} tensor read as an array were guessed: 1")
+    with computing_really():
+        return torch.ones(tuple(tensor.shape), dtype=tensor.dtype, device="cpu").numpy()
+
+
+_MOST_GUESSED = 1 << 26  # elements
 
 
 def _answer_equal(first: torch.Tensor, second: torch.Tensor) -> bool:

@@ -123,6 +123,8 @@ def test_the_first_advice_names_a_planted_defect(name):
     assert product == pytest.approx(result.time_ms / result.sol_ms)
     for factor in result.factors:
         assert factor.factor < 1.15 or factor.cause or factor.evidence.endswith(NOTHING_TO_DO)
+        uses = re.match(r"The bound uses (.*?); the kernel uses (.*?)\.$", factor.evidence)
+        assert not uses or uses[1] != uses[2] or factor.factor < 1.05, factor.evidence
     others = r"float4|__\w+|blockIdx|threads of a warp|powf"
     if name.startswith("cuda_"):
         others = r"tl\.|num_warps|num_stages|\bBLOCK\b|program id"
