@@ -58,11 +58,16 @@ def stages_of(ptx: str, entry: str) -> int:
 
 
 def _kernel_body(ptx: str, entry: str) -> str:
+    """Return a kernel's text between its braces; inline assembly has braces of its own."""
     start = re.search(rf"\.entry\s+{re.escape(entry)}\b", ptx)
     if start is None:
         return ""
-    end = re.compile(r"^\}", re.MULTILINE).search(ptx, start.end())
-    return ptx[start.end() : end.start() if end else len(ptx)]
+    depth = 0
+    for brace in re.compile(r"[{}]").finditer(ptx, start.end()):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return ptx[start.end() : brace.start()]
+    return ptx[start.end() :]
 
 
 def _pipeline_event(match: re.Match[str]) -> _Event:

@@ -42,5 +42,12 @@ def test_stages(lines, stages):
     assert stages_of(ptx(*lines), "k") == stages
 
 
+def test_braces_of_inline_assembly_do_not_end_a_kernel():
+    inline = "// begin inline asm\n{\n.reg .pred p;\n}\n// end inline asm"
+    barriers = [f"{inline}\nmbarrier.init.shared.b64 [%r1], 1;"] * 6
+    copy = "cp.async.bulk.shared [%r1], [%rd1, {%r2, %r3}], [%r4];"
+    assert stages_of(ptx(*barriers, *loop(copy, USE)), "k") == 4
+
+
 def test_a_kernel_that_is_not_there():
     assert stages_of(ptx(wait(3)), "m") == 1
