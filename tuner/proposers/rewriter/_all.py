@@ -29,13 +29,13 @@ from solkit.tuner.proposers.rewriter.whole_row import WholeRow
 __all__ = ["REWRITES", "STRUCTURAL"]
 
 REWRITES: tuple[Rewrite, ...] = (
+    FuseLaunches(),  # other rewrites change one launch each, so as few as possible are best
+    FusePrograms(),
     Tile(),
     ParallelLoops(),
     Vectorise(),
     Operands(),
     Scales(),
-    FuseLaunches(),
-    FusePrograms(),
     FuseProducts(),
     FlatLoops(),
     WholeRow(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -12,7 +13,8 @@ from solkit.extras import check
 from solkit.tuner.interpreter_check import Checker
 
 if TYPE_CHECKING:  # they need libcst
-    from solkit.tuner.proposers.rewriter._mutation import Facts, Rewrite
+    from solkit.tuner.proposers.rewriter._mutation import Facts, Rewrite, Variant
+    from solkit.tuner.proposers.rewriter._parse import KernelText
 
 __all__ = ["Rewriter"]
 
@@ -228,11 +230,55 @@ def _apply_rewrite(step: _Step, rewrite: Rewrite, promise: float, facts: Facts) 
         return
     kinds = (*step.kinds, rewrite.kind)
     try:
-        for variant in rewrite.variants(text, facts):
+        for variant in _variants_of_alike(rewrite, text, facts):
             if undefined_names(variant.source) <= undefined_names(step.source):
                 yield _Step(variant.source, kinds, (*step.intents, variant.intent), promise)
     except (ParserSyntaxError, CSTValidationError, SyntaxError):
         return  # the text is written in a way that this rewrite does not know
+
+
+def _variants_of_alike(rewrite: Rewrite, text: KernelText, facts: Facts) -> Iterator[Variant]:
+    """Yield a rewrite's variants; what it does to one of several alike functions, to all of them.
+
+    These are copies of one function, and slow for the same reason.
+    """
+    from solkit.tuner.proposers.rewriter.launch_copies import alike_functions
+
+    groups, seen = alike_functions(text), set[str]()
+    for variant in rewrite.variants(text, facts):
+        group, name = next(
+            ((group, name) for group in groups for name in group if _says(variant.intent, name)),
+            ((), ""),
+        )
+        intent = _renamed(variant.intent, name, group[0]) if group else variant.intent
+        if not group:
+            yield variant
+        elif intent not in seen:
+            seen.add(intent)
+            others = [other for other in group if other != name]
+            yield _with_others(rewrite, variant, name, others, facts)
+
+
+def _with_others(
+    rewrite: Rewrite, variant: Variant, name: str, others: Sequence[str], facts: Facts
+) -> Variant:
+    """Return a variant that does to other functions what it does to one, where that is possible."""
+    from solkit.tuner.proposers.rewriter._parse import parse_kernel
+
+    source = variant.source
+    for other in others:
+        intent, text = _renamed(variant.intent, name, other), parse_kernel(source)
+        following = rewrite.variants(text, facts) if text is not None else iter(())
+        source = next((v.source for v in following if v.intent == intent), source)
+    return replace(variant, source=source)
+
+
+def _says(intent: str, name: str) -> bool:
+    return re.search(rf"\b{re.escape(name)}\b", intent) is not None
+
+
+def _renamed(intent: str, name: str, other: str) -> str:
+    return re.sub(rf"\b{re.escape(name)}\b", other, intent)
 
 
 def _expected_promise(rewrite: Rewrite, facts: Facts) -> float:

@@ -33,7 +33,13 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_each,
 )
 
-__all__ = ["size_names", "with_own_functions", "without_decided_branches", "without_host_loops"]
+__all__ = [
+    "alike_functions",
+    "size_names",
+    "with_own_functions",
+    "without_decided_branches",
+    "without_host_loops",
+]
 
 _MOST_TRIPS = 8
 _MOST_COPIES = 8
@@ -116,6 +122,15 @@ def with_own_functions(tree: cst.Module) -> cst.Module:
             pairs.append((subscript.value, cst.Name(copy)))
     launcher = replace_each(text.launcher, pairs)
     return tree.with_changes(body=[launcher if s is text.launcher else s for s in body])
+
+
+def alike_functions(text: KernelText) -> list[tuple[str, ...]]:
+    """Return the names of functions that differ in nothing but their names, each group once."""
+    groups: dict[str, list[str]] = {}
+    for launch in text.single:
+        node = launch.function.node.with_changes(name=cst.Name("f"), leading_lines=[])
+        groups.setdefault(render_code(node), []).append(launch.function.name)
+    return [tuple(names) for names in groups.values() if len(names) > 1]
 
 
 def _are_plain(launches: Sequence[Launch], text: KernelText) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from rewriting import HEADER, variants
+from rewriting import HEADER, brief, variants
 from test_program_fusion import PASSES, SHAPE
 
+from solkit.tuner.proposers.rewriter import Rewriter
 from solkit.tuner.proposers.rewriter._parse import parse_kernel
 from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
 from solkit.tuner.proposers.rewriter.tile_constants import Retile
@@ -64,3 +65,27 @@ def test_a_pointer_that_moves_on_is_a_sum():
         "    row = tl.program_id(0)\n", "    row = tl.program_id(0)\n    x_ptr += row * n\n"
     ).replace("x_ptr + row * n + cols", "x_ptr + cols")
     assert "tl.load(x_ptr + row * n + cols" in canonical_form(HEADER + source)
+
+
+TWICE = """
+@triton.jit
+def halve(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    for start in range(0, n, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        v = tl.load(x_ptr + row * n + cols, mask=cols < n)
+        tl.store(y_ptr + row * n + cols, v / 2, mask=cols < n)
+
+
+def kernel(x, z):
+    y, w = torch.empty_like(x), torch.empty_like(z)
+    halve[(x.shape[0],)](x, y, x.shape[1], BLOCK=32)
+    halve[(z.shape[0],)](z, w, z.shape[1], BLOCK=32)
+    return y, w
+"""
+
+
+def test_what_is_done_to_one_copy_is_done_to_all():
+    steps = Rewriter(depth=1, checks=False).propose(brief(TWICE, M=4, N=100))
+    (rows,) = [step.source for step in steps if step.kind == "rows"]
+    assert rows.count("tl.program_id(0) * ROWS") == rows.count("@triton.jit") == 2
