@@ -309,6 +309,9 @@ class _State:
         return free
 
 
+_WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min", "tl.atomic_cas")
+
+
 def base_pointer(pointer: cst.BaseExpression, params: Sequence[str]) -> str:
     """Return the parameter that a pointer expression starts from; its code if that is not plain."""
     matches = [name for name in params if name in names_within(pointer)]
@@ -319,6 +322,27 @@ def base_pointer(pointer: cst.BaseExpression, params: Sequence[str]) -> str:
     while isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
         node = node.left
     return render_code(node)
+
+
+def reads_other_trips(launch: Launch, loop: cst.For) -> bool:
+    """Tell whether a trip may read what another trip writes: a tensor at a place it does not."""
+    stored: dict[str, set[str]] = {}
+    for tensor, address in _addresses(launch, loop, *_WRITES):
+        stored.setdefault(tensor, set()).add(address)
+    return any(
+        tensor in stored and address not in stored[tensor]
+        for tensor, address in _addresses(launch, loop, "tl.load")
+    )
+
+
+def _addresses(launch: Launch, loop: cst.For, *calls: str) -> Iterator[tuple[str, str]]:
+    """Yield what accesses of a loop are to, as the launcher has it, and at what place in it."""
+    for call in calls_within(loop, *calls):
+        pointer = call.args[0].value
+        base = base_pointer(pointer, launch.function.params)
+        argument = launch.arguments.get(base)
+        place = render_code(substitute_names(pointer, {base: cst.Name("start")}))
+        yield base if argument is None else render_code(argument), "".join(place.split())
 
 
 def without_repeats(

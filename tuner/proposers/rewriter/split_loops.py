@@ -56,11 +56,10 @@ from solkit.tuner.proposers.rewriter._parse import (
     render_code,
     replace_each,
     single_assignment,
-    substitute_names,
     walk_statements,
     with_body,
 )
-from solkit.tuner.proposers.rewriter._values import base_pointer
+from solkit.tuner.proposers.rewriter._values import reads_other_trips
 from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
 
 __all__ = ["Split"]
@@ -190,7 +189,7 @@ def _writes(statement: cst.BaseStatement) -> bool:
 def _phase_of_loop(launch: Launch, place: int, loop: Loop) -> _Phase | None:
     body = launch.function.body
     updates = carried_by(loop.body, loop.name)
-    if updates is None or not _writes_apart(loop, updates) or _reads_other_trips(launch, loop):
+    if updates is None or not _writes_apart(loop, updates) or reads_other_trips(launch, loop.node):
         return None
     if _depends_on_program(loop.start, body[:place]):
         return None  # it may be a part of a range already
@@ -258,32 +257,6 @@ def _writes_apart(loop: Loop, updates: dict[str, Carried]) -> bool:
         and not names_within(call.args[0].value) & loaded  # two trips may write to one place
         for call in calls_within(loop.node, *WRITES)
     )
-
-
-def _reads_other_trips(launch: Launch, loop: Loop) -> bool:
-    """Tell whether a trip may read what another trip writes: a tensor at another place."""
-    params = launch.function.params
-    stored, loaded = (
-        [(base_pointer(call.args[0].value, params), call) for call in calls_within(loop.node, *of)]
-        for of in (WRITES, ("tl.load",))
-    )
-    return any(
-        _argument_code(launch, one) == _argument_code(launch, two)
-        and _address(write, one) != _address(read, two)
-        for one, write in stored
-        for two, read in loaded
-    )
-
-
-def _argument_code(launch: Launch, param: str) -> str:
-    argument = launch.arguments.get(param)
-    return param if argument is None else render_code(argument)
-
-
-def _address(call: cst.Call, base: str) -> str:
-    """Return where in its tensor a call reads or writes, as text."""
-    start = {base: cst.Name("start")}
-    return "".join(render_code(substitute_names(call.args[0].value, start)).split())
 
 
 # ------------------------------------------------------------------------------- writing it

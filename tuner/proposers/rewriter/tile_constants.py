@@ -514,11 +514,13 @@ def _may_change_alone(text: KernelText, launch: Launch, tile: _Tile) -> bool:
     """Tell whether all that a tile of the grid decides in the launcher changes with it.
 
     The grid must follow from it, and nothing but grids may be divided by the same number, as a
-    buffer's length is.
+    buffer's length is. It must not decide how large a tensor is that the launcher returns.
     """
+    argument, axes = launch.arguments[tile.name], launch.axes or ()
+    if _names_of_tile(launch, tile) & _names_behind_outputs(launch):
+        return False
     if tile.axis is None:
         return True
-    argument, axes = launch.arguments[tile.name], launch.axes or ()
     if isinstance(argument, cst.Name):
         names = names_within(launch.grid, *axes)
         values = (launcher_definition(name, launch.launcher) for name in sorted(names))
@@ -529,6 +531,33 @@ def _may_change_alone(text: KernelText, launch: Launch, tile: _Tile) -> bool:
     grids = {id(node) for other in text.launches for node in _nodes_of_grid(other)}
     others = [node for node in nodes_within(launch.launcher) if id(node) not in grids]
     return not any(integer_literal(divisor) == tile.value for divisor in _divisors_among(others))
+
+
+def _names_of_tile(launch: Launch, tile: _Tile) -> set[str]:
+    """Return the launcher's names that change with a tile: its own, or numbers of blocks."""
+    argument, axes = launch.arguments[tile.name], launch.axes or ()
+    if isinstance(argument, cst.Name):
+        return {argument.value}
+    if tile.axis is None or tile.axis >= len(axes):
+        return set()
+    values = {n: launcher_definition(n, launch.launcher) for n in names_within(axes[tile.axis])}
+    return {n for n, value in values.items() if value and _replaced_integers(value, tile, n)}
+
+
+def _names_behind_outputs(launch: Launch) -> set[str]:
+    """Return the names that decide how large the tensors are that a launcher returns."""
+    pending, seen = list[str](), set[str]()
+    for node in nodes_within(launch.launcher):
+        value = node.value if isinstance(node, cst.Return) else None
+        elements = value.elements if isinstance(value, cst.Tuple) else ()
+        parts = [value, *(element.value for element in elements)]
+        pending += [part.value for part in parts if isinstance(part, cst.Name)]
+    while pending:
+        definition = launcher_definition(pending.pop(), launch.launcher)
+        new = set() if definition is None else names_within(definition) - seen
+        seen |= new
+        pending += new
+    return seen
 
 
 def _nodes_of_grid(launch: Launch) -> Iterator[cst.CSTNode]:

@@ -30,6 +30,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     statements_of,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._values import reads_other_trips
 
 __all__ = ["Vectorise"]
 
@@ -45,7 +46,8 @@ class Vectorise:
 
     Applies to loops over single elements, or over every n-th of them. The body loads from places
     that the loop's variable decides, or through pointers that move on by the same each trip. It
-    carries only sums, maxima and minima from trip to trip, online softmax among them. A sum of
+    carries only sums, maxima and minima from trip to trip, online softmax among them, and reads
+    nothing that other trips write. A sum of
     products of two blocks becomes ``tl.dot``.
     """
 
@@ -69,7 +71,11 @@ def vectorised(text: KernelText, launch: Launch) -> str:
     """Return the file with a launch's loops over single elements turned into loops over blocks."""
     function = launch.function
     scalar = [
-        loop.node for loop in function.loops if _takes_one(loop, function) and _loads_move(loop)
+        loop.node
+        for loop in function.loops
+        if _takes_one(loop, function)
+        and _loads_move(loop)
+        and not reads_other_trips(launch, loop.node)
     ]
     if not scalar:
         return ""

@@ -40,6 +40,7 @@ from solkit.tuner.proposers.rewriter._values import (
     as_blocked_loop,
     base_pointer,
     is_runtime_size,
+    reads_other_trips,
     without_repeats,
     without_zeros,
 )
@@ -82,6 +83,7 @@ def _row_loops(launch: Launch) -> list[BlockedLoop]:
     if (
         len(loops) != len(inner)
         or len({(loop.block, render_code(loop.bound)) for loop in loops}) != 1
+        or any(reads_other_trips(launch, loop.loop.node) for loop in loops)
     ):
         return []
     reads = [

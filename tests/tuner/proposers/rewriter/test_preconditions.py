@@ -22,6 +22,7 @@ from solkit.tuner.proposers.rewriter.one_pass import OnePass
 from solkit.tuner.proposers.rewriter.program_order import Swapped
 from solkit.tuner.proposers.rewriter.split_loops import Split
 from solkit.tuner.proposers.rewriter.tile_constants import Constants, Retile
+from solkit.tuner.proposers.rewriter.vectorise import Vectorise
 from solkit.tuner.proposers.rewriter.whole_row import WholeRow
 
 PLAIN = re.sub(r"tl.load\(([^,]*), mask=cols < N, other=.*?\)\n", r"tl.load(\1)\n", SOFTMAX)
@@ -73,6 +74,20 @@ def test_statistics_of_other_elements_or_with_other_starts_keep_two_passes(sourc
 LATE_SCALE = SCALED.replace("        scale = tl.load(scale_ptr)\n", "").replace(
     "x * scale, mask=cols < N)\n", "x * scale, mask=cols < N)\n        scale = tl.load(scale_ptr)\n"
 )
+SHIFTED = """
+@triton.jit
+def shift_kernel(x_ptr, out_ptr, N):
+    row = tl.program_id(0)
+    for i in range(0, N - 1):
+        tl.store(out_ptr + row * N + i, tl.load(x_ptr + row * N + i + 1))
+
+
+def kernel(x):
+    M, N = x.shape
+    out = x.clone()
+    shift_kernel[(M,)](x, out, N)
+    return out
+"""
 FROM_ZEROS = BIAS_RELU.replace("y = torch.empty_like(x)", "y = torch.zeros_like(x)")
 BIASED = "bias_ptr + offs % N, mask=mask), mask=mask)"
 ROLLED = COLUMN_SUM.replace("total += tl.load(", "x = tl.load(")
@@ -102,6 +117,7 @@ def with_trip(statements):
         # what trips read or write is that of other trips
         (Split(), with_trip(STORING), STORING, STORING + ADDING),
         (Split(), with_trip(STORING), STORING, STORING + SCATTERING),
+        (Vectorise(), SHIFTED, "(x, out, N", "(out, out, N"),
     ],
 )  # fmt: skip
 def test_what_a_rewrite_relies_on_is_proven(rewrite, source, old, new):
@@ -150,6 +166,16 @@ def test_blocks_that_decide_how_long_a_buffer_is_stay():
     twice = PARTS.replace("torch.empty(blocks", "torch.empty(triton.cdiv(n, 256)")
     (made,) = variants(Constants(), twice, N=1000)
     assert '"BLOCK": [' not in made
+
+
+def test_blocks_that_decide_the_shape_of_an_output_stay():
+    named = PARTS.replace("    blocks", "    B = 256\n    blocks").replace("(n, 256)", "(n, B)")
+    for source in (PARTS, named.replace("BLOCK=256", "BLOCK=B")):
+        whole = source.replace("return parts.sum()", "return parts")
+        (tuned,) = variants(Constants(), source, N=1000)
+        (made,) = variants(Constants(), whole, N=1000)
+        assert tuned.count('": [') == 2
+        assert made.count('": [') == 1  # warps alone
 
 
 def test_a_number_of_blocks_that_two_launches_share_follows_from_the_block_of_each():
