@@ -161,7 +161,7 @@ _CONFIGS = 2
 """Configurations of each variant's space that are swept besides its defaults."""
 _DEEP_SHARE = 3
 """One of so many proposals of several rewrites is swept: the first alone would be much alike."""
-_PATIENCE = 4.0
+_LIMIT_S = 60.0
 _IRRELEVANT = ("num_warps", "num_stages")  # the interpreter knows neither
 
 
@@ -204,7 +204,7 @@ def _swept_rows(
     if options.mutants:
         texts = islice(mutants(source, 0), options.mutants)
         briefs = [replace(own, source=text, result=None, params={}) for text in texts]
-    with Checker(patience=1.0 if options.mutants else _PATIENCE) as checker:
+    with Checker(_LIMIT_S) as checker:
         for brief in briefs:
             for kind, text, params in _sweep_variants(brief, options.depth):
                 variant = hashlib.sha256((brief.source + text).encode()).hexdigest()[:16]

@@ -268,13 +268,9 @@ class _UnjudgedError(Exception):
 
 
 def prepare(
-    problem: str,
-    kernel: str,
-    params: Mapping[str, Value],
-    shape: Mapping[str, Value],
-    patience: float = 1.0,
+    problem: str, kernel: str, params: Mapping[str, Value], shape: Mapping[str, Value]
 ) -> tuple[str, bytes]:
-    """Run a parent at each size, each launch for `patience` times the usual seconds.
+    """Run a parent at each size.
 
     Returns:
         Why there are no cases, or nothing; and the cases, for `judge`.
@@ -287,7 +283,7 @@ def prepare(
     for sized in sizes_to_try(loaded.full_shape(shape), held_out):
         for narrow in (False, True):
             try:
-                cases.append(_case_at_size(loaded, dict(params), sized, narrow, patience))
+                cases.append(_case_at_size(loaded, dict(params), sized, narrow))
                 break
             except Exception as error:  # user code in an interpreter that lacks some operations
                 failures.append(f"{sized.describe()}: {_error_text(error)}")
@@ -297,12 +293,12 @@ def prepare(
 
 
 def _case_at_size(
-    loaded: LoadedKernel, params: dict[str, Value], sized: TrialSize, narrow: bool, patience: float
+    loaded: LoadedKernel, params: dict[str, Value], sized: TrialSize, narrow: bool
 ) -> _Case:
     workload = _cpu_workload(loaded, params, sized, narrow)
     want = [_detach_output(out) for out in reference_in(workload, torch.float64, _SEED)]
     ran = _run_kernel(
-        _cpu_workload(loaded, params, sized, narrow), patience * _launch_limit_s(sized, _PARENT_S)
+        _cpu_workload(loaded, params, sized, narrow), _launch_limit_s(sized, _PARENT_S)
     )
     pairs = list(zip(ran.outputs, want, strict=True))
     errors = [
@@ -320,7 +316,7 @@ def _case_at_size(
 # ------------------------------------------------------------------------------------ the variant
 
 
-def judge(problem: str, variant: str, saved: bytes, patience: float = 1.0) -> tuple[str, str]:
+def judge(problem: str, variant: str, saved: bytes) -> tuple[str, str]:
     """Run a variant at each of its parent's sizes, as `prepare` gave them.
 
     Returns:
@@ -331,10 +327,10 @@ def judge(problem: str, variant: str, saved: bytes, patience: float = 1.0) -> tu
     loaded = load(variant, problem)
     judged, whole, began = 0, 0, time.process_time()
     for case in cases:
-        if whole and time.process_time() - began > patience * _ENOUGH_S:
+        if whole and time.process_time() - began > _ENOUGH_S:
             break
         try:
-            ran, complete = _run_variant(loaded, case, patience)
+            ran, complete = _run_variant(loaded, case)
         except _UnjudgedError:
             continue
         except Exception as error:
@@ -349,10 +345,10 @@ def judge(problem: str, variant: str, saved: bytes, patience: float = 1.0) -> tu
     return "right", f"it agrees with the reference at {judged} sizes"
 
 
-def _run_variant(loaded: LoadedKernel, case: _Case, patience: float) -> tuple[_RunOutputs, bool]:
+def _run_variant(loaded: LoadedKernel, case: _Case) -> tuple[_RunOutputs, bool]:
     candidate = loaded.description.candidate
     params = dict(candidate.params) if candidate is not None else {}
-    limit_s = patience * _launch_limit_s(case.sized, _VARIANT_S)
+    limit_s = _launch_limit_s(case.sized, _VARIANT_S)
     workload = _cpu_workload(loaded, params, case.sized, case.narrow)
     ran = _run_kernel(workload, limit_s, backwards=case.backwards)
     return ran, ran.seen is None

@@ -57,12 +57,10 @@ class Checker:
 
     Args:
         limit_s: seconds for a variant; then its process is killed and it stays unchecked.
-        patience: times the usual limits of a launch and of a parent. A launch that is cut short is
-            a sample of its programs.
     """
 
-    def __init__(self, limit_s: float = 30.0, patience: float = 1.0) -> None:
-        self._limit_s, self._patience = limit_s, patience
+    def __init__(self, limit_s: float = 30.0) -> None:
+        self._limit_s = limit_s
         self._jobs: Jobs | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._shown: Mapping[str, str] = {}
@@ -108,7 +106,7 @@ class Checker:
                 variant = folder / f"variant_{abs(hash(source))}.py"
                 variant.write_text(source, encoding="utf-8")
                 problem = str(folder / _problem_name(brief))
-                args = problem, str(variant), parent.cases, self._patience
+                args = problem, str(variant), parent.cases
                 answer = self._call_worker(folder, "judge", *args)
         except JobDiedError as error:
             # a timeout says nothing, a crash means a write out of bounds
@@ -162,9 +160,8 @@ class Checker:
         try:
             with self._only_showing(files) as folder:
                 paths = str(folder / _problem_name(brief)), str(folder / "parent.py")
-                args = (*paths, dict(brief.params), dict(brief.shape), self._patience)
-                limit_s = self._patience * _PREPARE_S
-                lacking, cases = self._call_worker(folder, "prepare", *args, limit_s=limit_s)
+                args = (*paths, dict(brief.params), dict(brief.shape))
+                lacking, cases = self._call_worker(folder, "prepare", *args, limit_s=_PREPARE_S)
         except SolkitError as error:
             return _Parent(files, str(error) or type(error).__name__, b"")
         return _Parent(files, lacking, cases)
