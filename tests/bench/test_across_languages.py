@@ -47,5 +47,5 @@ def test_pairs_are_of_one_problem_and_unknown_times_are_counted_apart():
 
 
 def test_a_figure_that_is_unknown_misses_its_goal():
-    reached = across_languages.Figures(0, 3, math.nan, 0.9, 0.9, 0.9, 10)
+    reached = across_languages.Figures(0, 3, math.nan, 0.9, 0.9, 0.9, 0.9, 10)
     assert across_languages.shortfalls(reached) == 1

@@ -122,3 +122,22 @@ def test_rows_of_library_launchers_have_facts_and_hold_no_package_s_text():
         for row in own.iter_rows(named=True)
     }
     assert with_text == captured
+
+
+def test_rows_of_languages_are_their_own_kernels_and_name_their_compiler():
+    store = shipped_set("h200_languages")
+    names = ("implementation", "origin", "facts_id", "triton_version", "extra", "params", "path")
+    rows = store.scan().select("problem_id", *names).collect()
+    assert set(rows["origin"]) == {"language"}
+    assert rows["facts_id"].null_count() == 0
+    assert rows["path"].null_count() == len(rows)
+    assert not rows["params"].str.contains('"config"', literal=True).any()
+    by_triton = rows["implementation"].str.contains("/triton_", literal=True)
+    assert (by_triton == rows["triton_version"].is_not_null()).all()
+    assert (by_triton != rows["extra"].str.contains('"compiler"', literal=True)).all()
+    languages = rows.with_columns(
+        language=pl.col("implementation").str.extract(r"/([a-z]+)_"),
+    )
+    by_problem = languages.group_by("problem_id").agg(pl.col("language").unique())
+    assert len(by_problem) == 8
+    assert all({"triton", "tilelang", "cutile"} <= {*each} for each in by_problem["language"])
