@@ -401,9 +401,12 @@ def test_kernels_that_cannot_be_surveyed_are_told_and_the_others_go_on(run, fake
     assert {row.implementation for row in rows} == {"family/a"}
 
 
+FORM = "reference = inputs = kernel = None\n"
+
+
 def test_extensions_are_built_where_there_are_the_tools(fakes_, tmp_path, monkeypatch):
-    (tmp_path / "c.py").write_text("from torch.utils import cpp_extension\n")
-    (tmp_path / "d.py").write_text("# Triton\n")
+    (tmp_path / "c.py").write_text(f"from torch.utils import cpp_extension\n{FORM}")
+    (tmp_path / "d.py").write_text(FORM)
     kernels, results = select_kernels([str(tmp_path)]), []
 
     def names():
@@ -418,9 +421,9 @@ def test_extensions_are_built_where_there_are_the_tools(fakes_, tmp_path, monkey
 def test_kernels_whose_extensions_build_hold_up_no_others(fakes_, tmp_path, monkeypatch):
     monkeypatch.setattr(workloads, "_SURVEYED", 1)
     for n in range(6):
-        (tmp_path / f"builds_{n}.py").write_text("from torch.utils import cpp_extension\n")
+        (tmp_path / f"builds_{n}.py").write_text(f"from torch.utils import cpp_extension\n{FORM}")
     for name in "az":
-        (tmp_path / f"{name}.py").write_text("# Triton\n")
+        (tmp_path / f"{name}.py").write_text(FORM)
     built, space = Future(), fakes_[0].space
     monkeypatch.setattr(
         fakes_[0], "space", lambda k: built if k.name.startswith("builds") else space(k)
