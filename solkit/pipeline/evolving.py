@@ -53,6 +53,7 @@ from solkit.pipeline.compiling import first_parent, write_compile_peer
 from solkit.pipeline.environment import environment
 from solkit.pipeline.kernel_evaluator import (
     LINEAGE,
+    SIZE_GUARD,
     Advise,
     Check,
     EvolveLog,
@@ -412,6 +413,8 @@ class _Run:
             if row.run_id != log.run_id or row.comparison is not None or lineage is None:
                 continue
             self.world.earlier_s = max(self.world.earlier_s, lineage["spent_s"])
+            if lineage.get("kind") == SIZE_GUARD:
+                continue  # it is made of a winner: nothing is built on it
             name = (row.source_sha256 or "")[:12]
             if row.shape != self.original.whole_shape:
                 self.practice.take(name, row)

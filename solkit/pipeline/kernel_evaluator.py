@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LINEAGE",
+    "SIZE_GUARD",
     "Advise",
     "Check",
     "EvolveLog",
