@@ -9,7 +9,7 @@ HELD_OUT_SHAPES = [{"rows": 13, "cols": 1001}]
 TOLERANCE = {"rtol": 1e-3, "atol": 1e-6}
 
 
-class Model(torch.nn.Module):
+class Reference(torch.nn.Module):
     """The reference as a module."""
 
     def forward(self, x):
@@ -17,7 +17,7 @@ class Model(torch.nn.Module):
 
 
 def reference(x):
-    return Model()(x)
+    return Reference()(x)
 
 
 def inputs(rows=4096, cols=8192, device="cuda"):
@@ -46,7 +46,7 @@ def divide_kernel(x_ptr, norm_sq_ptr, y_ptr, n_elements, BLOCK_SIZE: tl.constexp
     tl.store(y_ptr + offsets, x / norm, mask=mask)
 
 
-class ModelNew(torch.nn.Module):
+class FrobeniusNorm(torch.nn.Module):
     """The same by two launches."""
 
     def forward(self, x):
@@ -62,4 +62,4 @@ class ModelNew(torch.nn.Module):
 
 
 def kernel(x):
-    return ModelNew()(x)
+    return FrobeniusNorm()(x)
