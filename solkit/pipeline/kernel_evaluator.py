@@ -22,6 +22,7 @@ from solkit.core import (
     EvolveSettings,
     Finalist,
     KernelFile,
+    Launch,
     Outcome,
     Practised,
     Result,
@@ -297,6 +298,7 @@ class KernelEvaluator:
 
     _samples: dict[str, Future[list[Mapping[str, Value]]]] = field(default_factory=dict)
     _studies: dict[str, Future[Studied]] = field(default_factory=dict)  # by `_key_of`
+    _timed: dict[str, str] = field(default_factory=dict)  # variants by what they launch
     _students: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_STUDIED))
     _planner: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
 
@@ -318,7 +320,28 @@ class KernelEvaluator:
         for point in points if self.overlaps else ():
             name = _key_of(point.configuration)
             if name not in self._studies:
-                self._studies[name] = self._students.submit(self._study, point.configuration)
+                self._studies[name] = self._students.submit(self._study_new, point.configuration)
+
+    def _study_new(self, configuration: Configuration) -> Studied:
+        """Return `_study` of a candidate, unless it launches what was measured already.
+
+        A rewrite that a launcher guards by a size may change nothing at the shape of the search.
+
+        Raises:
+            InputError: it does; or it cannot be used.
+        """
+        if self.overlaps and (key := self._launched(configuration)) in self._timed and key:
+            raise InputError(f"At this shape it launches what {self._timed[key]} does.")
+        return self._study(configuration)
+
+    def _launched(self, configuration: Configuration) -> str:
+        """Return a key of a candidate's launches, with their code; empty if that is unknown."""
+        (captured,) = self.prepared.analyser.captured([configuration])
+        analysis = captured.analysis
+        if analysis is None or not analysis.is_whole:
+            return ""
+        keys = [_launch_key(kernel.launch) for kernel in analysis.kernels]
+        return canonical(dict(enumerate(keys))) if all(keys) else ""
 
     def _study(self, configuration: Configuration) -> Studied:
         """Return what is known of a candidate; its kernels are then in Triton's cache.
@@ -485,7 +508,10 @@ class KernelEvaluator:
             self.log.variants[variant.id] = variant
         try:
             begun = self._studies.get(_key_of(point.configuration))
-            study = partial(self._study, point.configuration)
+            limit_ms = point.configuration.hopeless_ms  # the search's alone; practice has none
+            study = partial(
+                self._study if limit_ms is None else self._study_new, point.configuration
+            )
             # one that has not begun would wait for those that were foreseen before it
             is_new = begun is None or begun.cancel()
             configuration, prospect = study() if is_new or begun is None else begun.result()
@@ -495,7 +521,6 @@ class KernelEvaluator:
             return VariantOutcome(
                 Verdict.TIMED_OUT, why="Analysing and compiling it takes too long."
             )
-        limit_ms = point.configuration.hopeless_ms
         if limit_ms is not None and (why := self._why_hopeless(configuration, prospect, limit_ms)):
             return VariantOutcome(Verdict.NOT_MEASURED, why=why)
         configuration = replace(configuration, hopeless_ms=limit_ms)
@@ -503,6 +528,12 @@ class KernelEvaluator:
             result = self._measure_safely(configuration, prospect)
             if result.verdict is not Verdict.UNSTABLE:
                 break
+        if (
+            result.time_ms is not None
+            and self.overlaps
+            and configuration.shape == self.original.shape
+        ):
+            self._timed.setdefault(self._launched(configuration), variant.id)
         return result
 
     def _why_hopeless(
@@ -662,6 +693,21 @@ def _failure_of(prospect: PreparedCandidate) -> str:
     analysis = prospect.result.analysis
     is_given_up = analysis.status is AnalysisStatus.OUT_OF_TIME
     return Verdict.TIMED_OUT.value if is_given_up else analysis.failure
+
+
+def _launch_key(launch: Launch) -> str:
+    """Return what a launch runs, as text: launches of one key take the same time; empty if unknown.
+
+    It has each tensor's layout, not which tensor it is.
+    """
+    if launch.library:
+        return f"{launch.name} at {launch.line}"
+    if launch.program is None:
+        return ""
+    options = launch.num_warps, launch.num_stages, launch.num_ctas, launch.count
+    arguments = sorted((name, repr(bound)) for name, bound in launch.arguments.items())
+    constants = canonical(launch.constants)
+    return repr((launch.program.digest, launch.grid, options, constants, arguments))
 
 
 def _key_of(configuration: Configuration) -> str:

@@ -183,7 +183,9 @@ def test_what_may_be_measured_next_is_studied_once_and_compiled_for_held_out_sha
         return done
 
     found = original([FIRST], held_out=[THIRD])
-    prepared = SimpleNamespace(analysed=analysed, analyser=SimpleNamespace(submit=submit))
+    unknown = SimpleNamespace(analysis=None)
+    analyser = SimpleNamespace(submit=submit, captured=lambda _: [unknown])
+    prepared = SimpleNamespace(analysed=analysed, analyser=analyser)
     made = KernelEvaluator(prepared, H100, found, NOW, None)
     point = Point("id", found.configuration, 0.0, 0.0)
     made.foresee([point])
@@ -204,7 +206,7 @@ def test_what_is_measured_now_waits_for_no_candidate_that_may_be_measured_later(
     point = Point("id", found.configuration, 0.0, 0.0)
     made.foresee([point])
     made._takes_too_long = lambda _: False
-    made._measure_safely = lambda *_: SimpleNamespace(verdict=Verdict.CORRECT)
+    made._measure_safely = lambda *_: SimpleNamespace(verdict=Verdict.CORRECT, time_ms=None)
     measured = threading.Thread(target=made.measure, args=(point, Variant("id", "")), daemon=True)
     measured.start()
     measured.join(5)
@@ -243,3 +245,63 @@ def test_what_is_compiled_and_surely_too_slow_is_not_measured():
             assert outcome.why.startswith(begins)
         made.close()
     assert len(measured) == 1
+
+
+GUARDED = """
+import torch
+import triton
+import triton.language as tl
+
+SHAPES = [{"n": 4096}]
+
+
+def reference(x):
+    return x + 1
+
+
+def inputs(n=4096, device="cuda"):
+    return (torch.randn(n, device=device),)
+
+
+@triton.jit
+def add(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < n) + 1, mask=at < n)
+
+
+def kernel(x, *, BLOCK=128):
+    y = torch.empty_like(x)
+    n = x.numel()
+    add[(triton.cdiv(n, BLOCK),)](x, y, n, BLOCK=BLOCK)
+    return y
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "launches_alike"),
+    [
+        (("    add[", "    if n < 9:\n        return x + 1\n    add["), True),  # not at this shape
+        (("BLOCK=128", "BLOCK=256"), False),
+        (("+ 1, mask", "+ 1.0, mask"), False),
+        (("y, n, BLOCK=BLOCK", "y, n - 16, BLOCK=BLOCK"), False),
+        (("BLOCK=BLOCK)", "BLOCK=BLOCK, num_warps=8)"), False),
+    ],
+)
+def test_what_launches_the_same_at_the_shape_of_the_search_is_not_timed_again(
+    tmp_path, change, launches_alike
+):
+    (path := tmp_path / "k.py").write_text(GUARDED)
+    with contextlib.closing(Preparation(H100, MeasureSettings())) as prepared:
+        first = Original.read(prepared, str(path), str(path), None, NOW)
+        made = KernelEvaluator(prepared, H100, first, NOW, None)
+        made.bench = SimpleNamespace(clock=SimpleNamespace(gpu_s=lambda: 0.0))
+        made._timed[made._launched(first.configuration)] = "the original"
+        changed = prepared.path(GUARDED.replace(*change))
+        configuration = replace(first.configuration, path=changed, reference=str(path), params={})
+        made._study = lambda _: "studied"
+        if launches_alike:
+            with pytest.raises(InputError, match="launches what the original does"):
+                made._study_new(configuration)
+        else:
+            assert made._study_new(configuration) == "studied"
+        made.close()

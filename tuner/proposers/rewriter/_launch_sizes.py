@@ -55,6 +55,11 @@ def programs_of(launch: Launch, values: Mapping[str, int]) -> int | None:
     return math.prod(numbers) if numbers and len(numbers) == len(sizes) else None
 
 
+def size_of(node: cst.BaseExpression, launch: Launch, values: Mapping[str, int]) -> int | None:
+    """Return an integer of a launch's launcher; ``None`` if it is not known."""
+    return _Values(launch, values).of(node)
+
+
 def constants_of(launch: Launch, values: Mapping[str, int]) -> dict[str, int]:
     """Return the compile-time constants of a launch that are known integers."""
     constants = {

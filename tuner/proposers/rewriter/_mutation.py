@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
+import libcst as cst
+
 from solkit.core import Brief, Gap
 from solkit.tuner.proposers.rewriter._launch_sizes import (
     constants_of,
     measured_values,
     programs_of,
+    size_of,
 )
 from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, parse_kernel
 
@@ -92,6 +95,10 @@ class Facts:
             return {}
         text = parse_kernel(self.original or self.brief.source)
         return {} if text is None else measured_values(text, self.brief)
+
+    def size(self, node: cst.BaseExpression, launch: Launch) -> int | None:
+        """Return an integer of a launch's launcher at the shape at hand; ``None`` if unknown."""
+        return size_of(node, launch, self._launch_values)
 
     def constants(self, launch: Launch) -> dict[str, int]:
         """Return integer compile-time constants of a launch by name, those that are known."""

@@ -191,7 +191,7 @@ def _rewritten(
 ) -> Variant | None:
     function, block = launch.function, loops[0].block
     bound = in_launcher(loops[0].bound, launch)
-    if bound is None:
+    if bound is None or (facts.size(bound, launch) or 0) > _MOST_HELD:
         return None
     body: list[cst.BaseStatement] = []
     for statement in function.body:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from naive_kernels import MATMUL
+from naive_kernels import MATMUL, SOFTMAX
 from rewriting import HEADER, brief, rewritten, variants
 
 from solkit.tuner.proposers.rewriter._mutation import Facts
@@ -13,6 +13,7 @@ from solkit.tuner.proposers.rewriter._shapes import block_shapes, elements_of
 from solkit.tuner.proposers.rewriter.program_order import Grouped
 from solkit.tuner.proposers.rewriter.row_tiles import Rows
 from solkit.tuner.proposers.rewriter.tile_constants import Constants, Retile
+from solkit.tuner.proposers.rewriter.whole_row import WholeRow
 
 ROWS_SUM = """
 @triton.jit
@@ -134,3 +135,10 @@ def test_blocks_of_tiles_in_patches_still_decide_the_grid():
     (source,) = variants(Constants(), patches, M=140, N=40, K=16)
     assert "triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N)" in source
     assert "BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N" in "".join(source.replace("\n", " ").split("  "))
+
+
+@pytest.mark.parametrize(("length", "count"), [(32768, 1), (32769, 0)])
+def test_a_row_that_is_longer_than_a_block_may_be_is_no_whole_row(length, count):
+    facts = measured(SOFTMAX, (8, 1, 1), {"N": length, "BLOCK": 64}, M=8, N=length)
+    text, _ = function_of(SOFTMAX)
+    assert len([*WholeRow().variants(text, facts)]) == count
