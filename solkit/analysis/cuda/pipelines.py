@@ -38,7 +38,8 @@ def stages_of(ptx: str, entry: str) -> int:
     """Return the buffers of a kernel's pipeline; 1 if it has none.
 
     ``cp.async.wait_group N`` leaves N groups in flight. A step that uses the tile between its own
-    copy and the next wait has one more under way, as Triton's pipelines do.
+    copy and the next wait has one more under way, as Triton's pipelines do. Bulk copies signal
+    barriers, two a buffer: while one buffer is read, copies into all others are under way.
 
     Args:
         ptx: the assembly of a source.
@@ -53,7 +54,7 @@ def stages_of(ptx: str, entry: str) -> int:
         return 1 + most + _uses_before(_events_of_turn(events, last))
     barriers = len(re.findall(r"\bmbarrier\.init", body))
     if barriers > 1 and re.search(r"\bcp\.async\.(mbarrier|bulk)", body):
-        return 1 + max(barriers // 2, 2)  # of each buffer one says full, and often one says empty
+        return max(barriers // 2, 2)  # of each buffer one says full, and often one says empty
     return 1
 
 

@@ -35,7 +35,7 @@ def ptx(*lines):
         # the copy that is needed at once
         (loop(COPY, COMMIT, wait(0), USE), 1),
         ([USE], 1),
-        (["mbarrier.init.shared.b64 [%r1], 1;"] * 8 + loop("cp.async.bulk.shared;", USE), 5),
+        (["mbarrier.init.shared.b64 [%r1], 1;"] * 8 + loop("cp.async.bulk.shared;", USE), 4),
     ],
 )
 def test_stages(lines, stages):
@@ -46,7 +46,7 @@ def test_braces_of_inline_assembly_do_not_end_a_kernel():
     inline = "// begin inline asm\n{\n.reg .pred p;\n}\n// end inline asm"
     barriers = [f"{inline}\nmbarrier.init.shared.b64 [%r1], 1;"] * 6
     copy = "cp.async.bulk.shared [%r1], [%rd1, {%r2, %r3}], [%r4];"
-    assert stages_of(ptx(*barriers, *loop(copy, USE)), "k") == 4
+    assert stages_of(ptx(*barriers, *loop(copy, USE)), "k") == 3
 
 
 def test_a_kernel_that_is_not_there():
