@@ -177,8 +177,8 @@ def export(out: Path, device_name: str, kernel: Kernel, most: int) -> None:
             config["compiler"] = f"{language} {importlib.metadata.version(language)}"
             configs.append(config)
             listed.write_text(json.dumps(configs))
-            told = "unknown" if (ms := config["modelled_ms"]) is None else f"{1000 * ms:.2f} us"
-            print(f"{kernel.name} {dict(point)}: {told}", flush=True)
+            result = "unknown" if (ms := config["modelled_ms"]) is None else f"{1000 * ms:.2f} us"
+            print(f"{kernel.name} {dict(point)}: {result}", flush=True)
             if len(configs) == most:
                 break
 
@@ -232,11 +232,11 @@ def exported(
     if unknown or errors or not kernels:
         raise SolkitError("; ".join((*errors, *unknown)) or "it launches nothing that is followed")
     numbers = {storage: n for n, storage in enumerate(storages_of(workload.tensors()))}
-    made = []
+    results = []
     for tensor, storage in zip(outputs, storages_of(outputs)):
         if storage not in numbers:
             numbers[storage] = len(numbers)
-            made.append([numbers[storage], [list(tensor.shape), str(tensor.dtype)]])
+            results.append([numbers[storage], [list(tensor.shape), str(tensor.dtype)]])
     launches, images = [], [binaries[launch.host.kernel] for launch in seen.launches]
     for launch in seen.launches:
         launches.append(packed_launch(launch.generated, numbers))
@@ -252,7 +252,7 @@ def exported(
     return {
         "params": dict(point),
         "modelled_ms": None if None in times else sum(times),
-        "outputs": made,
+        "outputs": results,
         "launches": launches,
         "registers": [facts.registers for facts, _ in pairs],
         "facts": facts_to_json([facts for facts, _ in pairs]),

@@ -135,8 +135,8 @@ def _scored(source: str, device: str) -> Result | None:
         except SolkitError as error:
             print(f"  {error}")
             return None
-    found = results[0] if results else None
-    return found if found is not None and found.gap is not None else None
+    result = results[0] if results else None
+    return result if result is not None and result.gap is not None else None
 
 
 def _gap(result: Result) -> float:

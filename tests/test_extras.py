@@ -100,7 +100,7 @@ def commands(group, prefix=""):
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
+def command_results(tmp_path_factory):
     """Exit code, output and exception of each command without any extra."""
     folder = tmp_path_factory.mktemp("base")
     (folder / "recorded.json").write_text("{}", encoding="utf-8")
@@ -127,8 +127,8 @@ def test_each_command_is_tried():
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_base_install_names_the_extra_that_a_command_needs(told, command):
-    code, output, exception = told[command]
+def test_a_base_install_names_the_extra_that_a_command_needs(command_results, command):
+    code, output, exception = command_results[command]
     extra = COMMANDS[command][1]
     assert "ModuleNotFoundError" not in output + exception
     if extra is None:

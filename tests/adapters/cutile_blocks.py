@@ -65,14 +65,14 @@ def array(name, dtype, rank):
     parameters = [var(f"pointer[{dtype}]", name=f"{name}_0")]
     parameters += [var(name=f"{name}_{n}") for n in range(1, 2 * rank + 1)]
     whole = Var(name=name, kind=SimpleNamespace(dtype=dtype))
-    made = operation(
+    new_operation = operation(
         "make_tensor_view",
         whole,
         base_ptr=parameters[0],
         shape=tuple(parameters[1 : rank + 1]),
         strides=tuple(parameters[rank + 1 :]),
     )
-    return parameters, whole, made
+    return parameters, whole, new_operation
 
 
 def tiles_of(whole, tile, **more):

@@ -31,8 +31,8 @@ class Kernel:
         self.head = [make, by_tiles, operation("tile_bid", self.block, axis=0)]
 
     def number(self, value):
-        result, made = constant(value)
-        self.head.append(made)
+        result, results = constant(value)
+        self.head.append(results)
         return result
 
     def load(self, line, index):

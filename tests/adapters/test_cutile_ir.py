@@ -78,12 +78,12 @@ def test_a_tile_that_reaches_past_the_end_moves_what_is_inside(is_bulk):
 
 
 def matmul_block(m, n, k, tile):
-    parameters, made, seen = [], [], {}
+    parameters, results, seen = [], [], {}
     for name, shape in (("a", (tile, tile)), ("b", (tile, tile)), ("c", (tile, tile))):
         own, whole, make = array(name, "float16", 2)
         seen[name], by_tiles = tiles_of(whole, shape)
         parameters += own
-        made += [make, by_tiles]
+        results += [make, by_tiles]
     row, column, step = var(), var(), var()
     sizes = [var(), var()]
     (zero, make_zero), (one, make_one) = constant(0), constant(1)
@@ -98,7 +98,7 @@ def matmul_block(m, n, k, tile):
         operation("continue", values=(summed,)),
     ]
     body = [
-        *made,
+        *results,
         make_zero,
         make_one,
         fill,

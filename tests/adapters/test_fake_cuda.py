@@ -243,8 +243,8 @@ def test_values_that_follow_from_the_program_are_known(in_child):
     def values():
         offsets = torch.tensor([0, 3, 4], device="cuda").cumsum(0)
         steps = torch.linspace(0, 1, 3, device="cuda")
-        found = [offsets[-1].item(), steps.tolist(), (torch.arange(9) > 5).sum().item()]
-        return found, torch.tensor([1, 0, 2]).nonzero().tolist(), fake_cuda.guesses_so_far()
+        results = [offsets[-1].item(), steps.tolist(), (torch.arange(9) > 5).sum().item()]
+        return results, torch.tensor([1, 0, 2]).nonzero().tolist(), fake_cuda.guesses_so_far()
 
     assert in_child(values) == ([7, [0.0, 0.5, 1.0], 3], [[0], [2]], ())
 
@@ -437,10 +437,10 @@ def test_extensions_are_built_where_that_is_wanted(in_child):
             extension.f(cuda(2))
         return built, str(error.value), error.value.log
 
-    built, told, log = in_child(build)
+    built, result, log = in_child(build)
     assert log == LOG
     assert built == [("name", "a", ["b"]), ("broken", "a", None)]
-    assert told == "cuda.cu(3): error: no such type / cuda.cu(9): error: nor this"
+    assert result == "cuda.cu(3): error: no such type / cuda.cu(9): error: nor this"
 
 
 FULL_DISK = """Error building extension 'name': [1/2] c++ -c main.cpp -o main.o
@@ -450,8 +450,8 @@ FAILED: main.o
 
 
 def test_an_error_of_the_assemblers_is_told():
-    told = str(fake_cuda.BuildError(FULL_DISK))
-    assert told == "ccXoHvB1.s: Error: can't close main.o: No space left on device"
+    text = str(fake_cuda.BuildError(FULL_DISK))
+    assert text == "ccXoHvB1.s: Error: can't close main.o: No space left on device"
 
 
 def test_what_builds_extensions_finds_nvcc_though_torch_says_it_was_built_without(

@@ -80,7 +80,7 @@ def analysed(function, *args):
 
 
 @pytest.fixture(scope="module")
-def found(in_child):
+def analyses(in_child):
     """Analyses of all, in one child: Inductor takes seconds to import."""
     return in_child(lambda: (in_each_spelling(), by_what_they_do()))
 
@@ -90,8 +90,8 @@ def in_each_spelling():
 
 
 @pytest.mark.slow
-def test_each_spelling_gives_inductors_kernels(found):
-    spelled, _ = found
+def test_each_spelling_gives_inductors_kernels(analyses):
+    spelled, _ = analyses
     for item in spelled:
         assert item.status is AnalysisStatus.COMPLETE, item
         product, softmax = item.kernels
@@ -127,8 +127,8 @@ def by_what_they_do():
 
 
 @pytest.mark.slow
-def test_what_a_compiled_function_does(found):
-    _, (twice, launching, eager, tuned) = found
+def test_what_a_compiled_function_does(analyses):
+    _, (twice, launching, eager, tuned) = analyses
     # called twice, made once, fused with the update in place
     (update,) = twice.kernels
     assert (update.launch.library, update.launch.count) == (False, 2)

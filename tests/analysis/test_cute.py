@@ -90,8 +90,8 @@ def test_launches_of_its_host_code_are_followed(in_child, tmp_path):
     requests = kernel.facts.requests
     assert requests.guesses == ()
     assert requests.operations == {"fp32": 2 * ROWS * COLUMNS}
-    wanted = {"argument 0": 4 * ROWS * COLUMNS, "argument 1": 4 * COLUMNS}
-    wanted["argument 2"] = 4 * ROWS * COLUMNS
-    assert {a.argument: a.unique_bytes for a in requests.accesses} == wanted
+    expected = {"argument 0": 4 * ROWS * COLUMNS, "argument 1": 4 * COLUMNS}
+    expected["argument 2"] = 4 * ROWS * COLUMNS
+    assert {a.argument: a.unique_bytes for a in requests.accesses} == expected
     assert {a.line.partition(":")[0] for a in requests.accesses} == {"sums.py"}
     assert (kernel.facts.spills, kernel.facts.shared_bytes, kernel.error) == (0, 0, None)

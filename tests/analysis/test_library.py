@@ -43,9 +43,9 @@ def analysed(in_child):
             workload = Workload((square(), square()), {}, None, lambda x, y: function(x, y))
             return analyse(workload, H100, {}, 1)
 
-        found = in_child(child)
-        assert found.status is AnalysisStatus.COMPLETE, found
-        return found
+        result = in_child(child)
+        assert result.status is AnalysisStatus.COMPLETE, result
+        return result
 
     return run
 
@@ -231,10 +231,10 @@ def test_an_operator_without_a_model_counts_its_bytes_and_says_so(in_child):
         run = torch.ops.solkit_unknown.twist
         return analyse(Workload((x,), {}, None, lambda t: run(t)), H100, {}, 1)
 
-    found = in_child(child)
-    assert told(found) == [("solkit_unknown.twist", 1)]
-    assert moved(found.kernels[0]) == (4 * N, 4 * N)
-    assert any("twist: its operations are not modelled" in note for note in found.notes)
+    result = in_child(child)
+    assert told(result) == [("solkit_unknown.twist", 1)]
+    assert moved(result.kernels[0]) == (4 * N, 4 * N)
+    assert any("twist: its operations are not modelled" in note for note in result.notes)
 
 
 def test_what_a_thread_does_is_not_taken_for_nothing(in_child):
@@ -248,7 +248,7 @@ def test_what_a_thread_does_is_not_taken_for_nothing(in_child):
         x = torch.randn(N, device="cuda")
         return analyse(Workload((x,), {}, None, run), H100, {}, 1)
 
-    found = in_child(child)
-    assert (found.status, found.is_whole) == (AnalysisStatus.PARTIAL, False)
-    assert told(found)[-1] == ("double_kernel", 1)
-    assert any("starts a thread: what it launches is not seen" in note for note in found.notes)
+    result = in_child(child)
+    assert (result.status, result.is_whole) == (AnalysisStatus.PARTIAL, False)
+    assert told(result)[-1] == ("double_kernel", 1)
+    assert any("starts a thread: what it launches is not seen" in note for note in result.notes)

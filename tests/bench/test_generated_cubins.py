@@ -90,10 +90,12 @@ def test_an_exported_file_has_the_problem_of_its_kernel(tmp_path):
 
 
 def test_languages_are_told_by_what_a_file_imports():
-    told = {name: generated_cubins.language_of(kernel) for name, kernel in KERNELS.items()}
-    assert told["matmul/triton_tiles"] is None
-    assert told["matmul/tilelang_tiles"] == "tilelang"
-    assert told["matmul/cutile_tiles"] == "cuda-tile"
+    language_by_name = {
+        name: generated_cubins.language_of(kernel) for name, kernel in KERNELS.items()
+    }
+    assert language_by_name["matmul/triton_tiles"] is None
+    assert language_by_name["matmul/tilelang_tiles"] == "tilelang"
+    assert language_by_name["matmul/cutile_tiles"] == "cuda-tile"
 
 
 def test_a_row_gets_its_kernel_parameters_and_facts(tmp_path):

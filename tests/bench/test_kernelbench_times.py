@@ -53,7 +53,7 @@ def problem(tmp_path):
 
 
 @pytest.fixture
-def wanted(problem, tmp_path):
+def wanted_candidates(problem, tmp_path):
     return times.candidates([problem], tmp_path)
 
 
@@ -74,8 +74,10 @@ def test_problems_are_found_in_order_and_known_by_their_bytes(tmp_path):
 
 
 @pytest.mark.parametrize("variant", ["eager", "eager_tf32"])
-def test_a_variant_computes_what_the_reference_does_and_leaves_the_setting(wanted, variant):
-    (path,) = (item.path for (_, name), item in wanted.items() if name == variant)
+def test_a_variant_computes_what_the_reference_does_and_leaves_the_setting(
+    wanted_candidates, variant
+):
+    (path,) = (item.path for (_, name), item in wanted_candidates.items() if name == variant)
     spec = importlib.util.spec_from_file_location("candidate", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -89,8 +91,8 @@ def test_a_variant_computes_what_the_reference_does_and_leaves_the_setting(wante
     assert not torch.backends.cuda.matmul.allow_tf32
 
 
-def test_compiled_variants_compile(wanted):
-    texts = {name: Path(item.path).read_text() for (_, name), item in wanted.items()}
+def test_compiled_variants_compile(wanted_candidates):
+    texts = {name: Path(item.path).read_text() for (_, name), item in wanted_candidates.items()}
     assert [name for name in VARIANTS if "torch.compile(" in texts[name]] == [
         "compiled",
         "compiled_tf32",
@@ -109,28 +111,34 @@ def outcomes(problem, expected, **verdicts):
     return results
 
 
-def test_every_variant_is_driven_through_a_bench_until_the_budget_is_spent(problem, wanted, capsys):
-    bench = RecordedBench(outcomes(problem, wanted), cores=1)
-    assert times.drive(bench, wanted.values(), 1e6) == 4
+def test_every_variant_is_driven_through_a_bench_until_the_budget_is_spent(
+    problem, wanted_candidates, capsys
+):
+    bench = RecordedBench(outcomes(problem, wanted_candidates), cores=1)
+    assert times.drive(bench, wanted_candidates.values(), 1e6) == 4
     assert "7_linear.compiled_tf32: 10.0000 ms" in capsys.readouterr().out
-    bench = RecordedBench(outcomes(problem, wanted), cores=1)
-    assert times.drive(bench, wanted.values(), 3.0) == 2  # each takes 2.5 s
+    bench = RecordedBench(outcomes(problem, wanted_candidates), cores=1)
+    assert times.drive(bench, wanted_candidates.values(), 3.0) == 2  # each takes 2.5 s
 
 
-def test_what_has_an_outcome_is_done_and_failures_are_tried_again_if_asked(problem, wanted):
-    done = outcomes(problem, wanted, compiled=Verdict.TIMED_OUT)[:3]
+def test_what_has_an_outcome_is_done_and_failures_are_tried_again_if_asked(
+    problem, wanted_candidates
+):
+    done = outcomes(problem, wanted_candidates, compiled=Verdict.TIMED_OUT)[:3]
     names = lambda results: [Path(result.path).name for result in results]  # noqa: E731
-    assert names(times.left(wanted, done, again=False)) == ["7_linear.compiled_tf32.py"]
-    assert names(times.left(wanted, done, again=True)) == [
+    assert names(times.left(wanted_candidates, done, again=False)) == ["7_linear.compiled_tf32.py"]
+    assert names(times.left(wanted_candidates, done, again=True)) == [
         "7_linear.compiled.py",
         "7_linear.compiled_tf32.py",
     ]
     other = [replace(item, problem_sha256="another") for item in done]
-    assert len(times.left(wanted, other, again=False)) == 4
+    assert len(times.left(wanted_candidates, other, again=False)) == 4
 
 
-def test_a_log_becomes_lines_of_the_table(problem, wanted, tmp_path):
-    rows = outcomes(problem, wanted, compiled=Verdict.WRONG, eager_tf32=Verdict.DEGENERATE_PROBLEM)
+def test_a_log_becomes_lines_of_the_table(problem, wanted_candidates, tmp_path):
+    rows = outcomes(
+        problem, wanted_candidates, compiled=Verdict.WRONG, eager_tf32=Verdict.DEGENERATE_PROBLEM
+    )
     rows = [replace(row, device_name="NVIDIA H100 80GB HBM3", flush="read") for row in rows]
     with OutcomeLog(tmp_path / "log.jsonl") as log:
         log.append([*rows, replace(rows[0], problem_sha256="another")])

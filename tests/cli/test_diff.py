@@ -22,7 +22,7 @@ def found(failed=(), changes=(WORSE,)):
 
 
 @pytest.fixture
-def asked(monkeypatch, tmp_path):
+def diff_calls(monkeypatch, tmp_path):
     """Arguments of the last call; its answer can be set."""
     calls = {"answer": [found()]}
 
@@ -37,11 +37,11 @@ def asked(monkeypatch, tmp_path):
     return calls
 
 
-def test_options_reach_the_pipeline(asked):
+def test_options_reach_the_pipeline(diff_calls):
     options = "--triton 3.7.1 --triton /x --device h100,b200 --first --configs 3 --map M=rows"
     sets = ["--params", "A=1,B=2", "--params", "A=2", "--no-forecast"]
     assert run(app, ["diff", "k.py", "a.py", *options.split(), *sets]).exit_code == 0
-    files, axes, reference, settings = asked["arguments"]
+    files, axes, reference, settings = diff_calls["arguments"]
     assert files == ["k.py", "a.py"]
     assert axes.triton == ("3.7.1", "/x")
     assert axes.devices == ("h100", "b200")
@@ -51,9 +51,9 @@ def test_options_reach_the_pipeline(asked):
     assert settings.names == {"M": "rows"}
 
 
-def test_a_folder_stands_for_its_kernel_files(asked):
+def test_a_folder_stands_for_its_kernel_files(diff_calls):
     run(app, ["diff", ".", "--device", "h100,b200"])
-    assert [name.rpartition("/")[2] for name in asked["arguments"][0]] == ["a.py", "k.py"]
+    assert [name.rpartition("/")[2] for name in diff_calls["arguments"][0]] == ["a.py", "k.py"]
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_a_folder_stands_for_its_kernel_files(asked):
         (["--threshold", "0.1"], [found(failed=[("b.py", "no")])], 2),
     ],
 )
-def test_exit_codes(asked, options, answer, code):
-    asked["answer"] = answer
+def test_exit_codes(diff_calls, options, answer, code):
+    diff_calls["answer"] = answer
     assert run(app, ["diff", "k.py", "--rev", "HEAD", *options]).exit_code == code
 
 

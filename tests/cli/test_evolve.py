@@ -57,7 +57,7 @@ def asked(recording, *options):
 
 
 @pytest.fixture(scope="module")
-def told(recording, tmp_path_factory):
+def evolve_run(recording, tmp_path_factory):
     folder = tmp_path_factory.mktemp("out")
     files = {name: str(folder / name) for name in ("won.py", "page.html", "found.json")}
     options = (
@@ -71,8 +71,8 @@ def told(recording, tmp_path_factory):
     return asked(recording, *options), files
 
 
-def test_the_page_says_what_to_do(told):
-    result, _ = told
+def test_the_page_says_what_to_do(evolve_run):
+    result, _ = evolve_run
     assert result.exit_code == 0, result.output
     page = " ".join(result.stdout.split())
     assert "Use the best:" in page
@@ -81,8 +81,8 @@ def test_the_page_says_what_to_do(told):
     assert "was not asked again" in page
 
 
-def test_json_and_html_are_written(told):
-    _, files = told
+def test_json_and_html_are_written(evolve_run):
+    _, files = evolve_run
     data = json.loads(Path(files["found.json"]).read_text())
     assert data["schema"] == "solkit.evolve/1"
     assert data["shape"] == SHAPE
@@ -91,8 +91,8 @@ def test_json_and_html_are_written(told):
     assert "Lineage" in Path(files["page.html"]).read_text()
 
 
-def test_the_winner_is_written_with_its_parameters_as_defaults(told):
-    _, files = told
+def test_the_winner_is_written_with_its_parameters_as_defaults(evolve_run):
+    _, files = evolve_run
     data = json.loads(Path(files["found.json"]).read_text())
     text = Path(files["won.py"]).read_text()
     assert data["best"]["id"] == data["variants"][0]["id"]  # the original, with other parameters

@@ -89,18 +89,18 @@ def test_it_is_strict_json_whatever_a_constant_is():
 
 
 def test_records_are_columns_and_defaults_are_left_out():
-    (told,) = json.loads(facts_to_json([FACTS]))["launches"]
-    assert told["requests"]["accesses"]["argument"] == ["x", "y"]
-    assert told["requests"]["reuse"]["writes"] == {"cold_bytes": [3]}
-    assert "unevenness" not in told["requests"]
+    (launch,) = json.loads(facts_to_json([FACTS]))["launches"]
+    assert launch["requests"]["accesses"]["argument"] == ["x", "y"]
+    assert launch["requests"]["reuse"]["writes"] == {"cold_bytes": [3]}
+    assert "unevenness" not in launch["requests"]
     assert json.loads(facts_to_json([BROKEN]))["launches"][0].keys() == {"launch", "error"}
 
 
 def test_what_a_later_version_adds_is_passed_over():
-    told = json.loads(facts_to_json([FACTS]))
-    told["launches"][0]["colour"] = "red"
-    told["launches"][0]["requests"]["accesses"]["colour"] = ["red", "blue"]
-    assert facts_from_json(json.dumps(told)) == (FACTS,)
+    data = json.loads(facts_to_json([FACTS]))
+    data["launches"][0]["colour"] = "red"
+    data["launches"][0]["requests"]["accesses"]["colour"] = ["red", "blue"]
+    assert facts_from_json(json.dumps(data)) == (FACTS,)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_what_is_no_facts_is_refused(text, reason):
 
 
 def test_the_key_names_all_that_facts_follow_from():
-    told = {
+    fields = {
         "kernel_id": "0123456789abcdef", "params": {"B": 64, "W": 1}, "shape": {"N": 8},
         "compute_capability": (9, 0), "sm_count": 132, "triton_version": "3.6.0",
         "tools": ("torch 2.11.0",), "depth": Depth.COMPILED,
@@ -130,41 +130,42 @@ def test_the_key_names_all_that_facts_follow_from():
         "compute_capability": (10, 0), "sm_count": 114, "triton_version": "3.7.1",
         "tools": ("CUDA 13.0",), "depth": Depth.LOWERED,
     }  # fmt: skip
-    key = facts_key(**told)
-    assert key == facts_key(**{**told, "params": {"W": 1, "B": 64}})
-    assert len({key, *(facts_key(**{**told, name: others[name]}) for name in told)}) == 9
+    key = facts_key(**fields)
+    assert key == facts_key(**{**fields, "params": {"W": 1, "B": 64}})
+    assert len({key, *(facts_key(**{**fields, name: others[name]}) for name in fields)}) == 9
 
 
 def test_estimates_of_another_version_have_another_key_and_compiled_facts_keep_theirs(monkeypatch):
-    told = {
+    fields = {
         "kernel_id": "0123456789abcdef", "params": {"B": 64}, "shape": {"N": 8},
         "compute_capability": (9, 0), "sm_count": 132, "triton_version": "3.6.0",
     }  # fmt: skip
-    before = {depth: facts_key(**told, depth=depth) for depth in Depth}
+    before = {depth: facts_key(**fields, depth=depth) for depth in Depth}
     monkeypatch.setattr("solkit.datasets.facts.LOWERED_VERSION", 1 << 20)
-    changed = {depth for depth in Depth if facts_key(**told, depth=depth) != before[depth]}
+    changed = {depth for depth in Depth if facts_key(**fields, depth=depth) != before[depth]}
     assert changed == {Depth.LOWERED}
 
 
 def test_only_keys_of_compiled_cuda_change_with_what_is_followed_in_ptx(monkeypatch):
-    told = {
+    fields = {
         "kernel_id": "0123456789abcdef", "params": {"B": 64}, "shape": {"N": 8},
         "compute_capability": (9, 0), "sm_count": 132, "triton_version": "3.6.0",
     }  # fmt: skip
     tools = {"triton": (), "CUDA C++": ("CUDA 13.0",), "Inductor": ("torch 2.11.0",)}
-    asked = [(name, depth) for name in tools for depth in Depth]
-    keys = [facts_key(**told, tools=tools[name], depth=depth) for name, depth in asked]
+    pairs = [(name, depth) for name in tools for depth in Depth]
+    keys = [facts_key(**fields, tools=tools[name], depth=depth) for name, depth in pairs]
     monkeypatch.setattr("solkit.datasets.facts.PTX_VERSION", 1 << 20)
-    later = [facts_key(**told, tools=tools[name], depth=depth) for name, depth in asked]
-    changed = [what for what, one, other in zip(asked, keys, later, strict=True) if one != other]
+    later = [facts_key(**fields, tools=tools[name], depth=depth) for name, depth in pairs]
+    changed = [what for what, one, other in zip(pairs, keys, later, strict=True) if one != other]
     assert changed == [("CUDA C++", Depth.COMPILED)]
 
 
 def test_cuda_that_is_lowered_has_the_key_of_what_is_compiled():
-    told = {"compute_capability": (9, 0), "sm_count": 132, "triton_version": "3.6.0"}
+    fields = {"compute_capability": (9, 0), "sm_count": 132, "triton_version": "3.6.0"}
     row = Outcome(
         "k", "f", "elementwise", "zoo", "f/N=8", "h100-sxm", {}, Verdict.CORRECT,
-        datetime(2026, 1, 1, tzinfo=timezone.utc), "random", 0.5, 0.25, cuda_version="13.0", **told,
+        datetime(2026, 1, 1, tzinfo=timezone.utc), "random", 0.5, 0.25, cuda_version="13.0",
+        **fields,
     )  # fmt: skip
     keys = [facts_id(row, CUDA, depth) for depth in (Depth.LOWERED, Depth.COMPILED)]
     assert keys[0] == keys[1]

@@ -227,17 +227,19 @@ def test_a_kernel_is_the_same_alone_and_among_others(families):
 
 
 def described(problem, candidate):
-    told = Problem("p", str(problem), "native", "reference", {}, ({},))
-    return KernelFile(told, Candidate("run", str(candidate), {}))
+    reported_problem = Problem("p", str(problem), "native", "reference", {}, ({},))
+    return KernelFile(reported_problem, Candidate("run", str(candidate), {}))
 
 
 def test_a_loaded_file_is_the_kernel_that_a_collection_knows(families):
     file = families / "softmax" / "online.py"
-    (known,) = select_kernels([str(file)])
+    (known_kernel,) = select_kernels([str(file)])
     for problem in (file, file.parent / "problem.py"):
-        found = kernel_of_file(described(problem, file))
-        assert replace(found, entry_point="kernel") == known
-        assert found.kernel_id == kernel_id(known.source.sha256, known.problem.sha256, "run")
+        kernel = kernel_of_file(described(problem, file))
+        assert replace(kernel, entry_point="kernel") == known_kernel
+        assert kernel.kernel_id == kernel_id(
+            known_kernel.source.sha256, known_kernel.problem.sha256, "run"
+        )
     with pytest.raises(InputError, match="cannot read"):
         kernel_of_file(described(file, families / "gone.py"))
 
@@ -249,7 +251,7 @@ def test_a_problem_folder_is_known_by_its_sources(tmp_path):
     (folder / "definition.json").write_text("{}")
     (folder / "blob.safetensors").write_text("large")
     first = kernel_of_file(described(folder, candidate))
-    assert {each.text for each in first.files} >= {'{"not": "Python"}', "{}"}
+    assert {file.text for file in first.files} >= {'{"not": "Python"}', "{}"}
     assert all(hashlib.sha256(f.text.encode()).hexdigest() == f.sha256 for f in first.files)
     assert told([first]) == [("solution.json", "p", "p", "file")]
     (folder / "blob.safetensors").write_text("other")
@@ -258,4 +260,4 @@ def test_a_problem_folder_is_known_by_its_sources(tmp_path):
     second = kernel_of_file(described(folder, candidate))
     (folder / "definition.json").rename(folder / "d.json")
     third = kernel_of_file(described(folder, candidate))
-    assert len({each.kernel_id for each in (first, second, third)}) == 3
+    assert len({item.kernel_id for item in (first, second, third)}) == 3

@@ -565,11 +565,11 @@ def test_what_others_wrapped_since_passes_calls_on(gpu, tmp_path, monkeypatch):
 
 def test_a_kernel_without_an_entry_is_asked_about_once(tmp_path, monkeypatch):
     use(tmp_path, plain())
-    asked = []
-    monkeypatch.setattr(applying._TunedChooser, "names", lambda *told: asked.append(told))
+    requests = []
+    monkeypatch.setattr(applying._TunedChooser, "names", lambda *result: requests.append(result))
     run(lambda_grid(shift_kernel), BLOCK=64)
     run(lambda_grid(shift_kernel), BLOCK=64)
-    assert len(asked) == 1
+    assert len(requests) == 1
 
 
 # ------------------------------------------------------------------------------ the whole

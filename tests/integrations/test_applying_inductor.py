@@ -99,7 +99,7 @@ def test_what_a_worker_compiled_with_it_is_taken(heuristics, tmp_path):
 def test_inductors_caches_get_no_tuned_kernel(heuristics, tmp_path, monkeypatch):
     kept = []
     monkeypatch.setattr(
-        heuristics.TritonBundler, "put_static_autotuner", lambda *told: kept.append(told)
+        heuristics.TritonBundler, "put_static_autotuner", lambda *result: kept.append(result)
     )
     monkeypatch.setattr(heuristics.CachingAutotuner, "is_statically_launchable", lambda _: True)
     use(tmp_path, entry())

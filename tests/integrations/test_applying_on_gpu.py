@@ -113,10 +113,10 @@ def test_each_launcher_gets_its_configuration_and_outputs_stay_right(recorded, t
     write_tuned_folder(tmp_path, TunedFolder(device, "", triton.__version__, entries))
     variables = {"TORCHINDUCTOR_COMPILE_THREADS": threads, "SOLKIT_APPLY": str(tmp_path)}
     ran = start(tmp_path, **variables)
-    told = json.loads(ran.stdout.splitlines()[-1])
-    assert {row[1] for row in told["rows"] if not row[3]} == launchers, told["rows"]
+    data = json.loads(ran.stdout.splitlines()[-1])
+    assert {row[1] for row in data["rows"] if not row[3]} == launchers, data["rows"]
     assert (
-        told["timed"] == 0
+        data["timed"] == 0
     )  # nothing was run for it, and the tuner's own cache has no made-up time
     assert "applied to" in ran.stderr
     assert start(tmp_path, **{**variables, "SOLKIT_APPLY": "0"}).stdout == ""

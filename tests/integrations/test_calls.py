@@ -41,8 +41,8 @@ def added(block=128):
     return launch, (x, y, out, N), {"BLOCK": block, "ADD": True}
 
 
-def written(path, launch, args, kwargs=None, **told):
-    call_file(launch, path, args, kwargs, **told)
+def written(path, launch, args, kwargs=None, **fields):
+    call_file(launch, path, args, kwargs, **fields)
     spec = importlib.util.spec_from_file_location("written", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -51,12 +51,12 @@ def written(path, launch, args, kwargs=None, **told):
 
 def test_a_call_becomes_a_kernel_file(tmp_path):
     module = written(tmp_path / "call.py", *added())
-    assert {name: sorted(each) for name, each in module.SPACE.items()} == {
+    assert {name: sorted(item) for name, item in module.SPACE.items()} == {
         "num_warps": [1, 2, 4, 8, 16],
         "num_stages": [3],  # it has no product, so no loads that stages prefetch
         "BLOCK": [32, 64, 128, 256, 512],
     }
-    assert [each[0] for each in module.SPACE.values()] == [4, 3, 128]  # its own first
+    assert [item[0] for item in module.SPACE.values()] == [4, 3, 128]  # its own first
     assert module.OUTPUTS == ("out_ptr",)
     assert module.LAUNCHES[0]["choices"][(32,)] == ((32,), {})
     assert module.LAUNCHES[0]["choices"][(512,)] == ((2,), {})
@@ -71,10 +71,10 @@ def test_the_file_is_analysed_without_a_gpu(tmp_path):
     call_file(added()[0], path, *added()[1:])
     with Analyser("h100", cache=False) as analyser:
         points = analyser.points(str(path), None, {}, 1000).result()
-        asked = [Configuration(str(path), "kernel", {}, point) for point in points[:3]]
-        found = [each.analysis for each in analyser.analysed(asked, Depth.CAPTURED)]
+        configurations = [Configuration(str(path), "kernel", {}, point) for point in points[:3]]
+        results = [item.analysis for item in analyser.analysed(configurations, Depth.CAPTURED)]
     assert len(points) == 5 * 5
-    launches = [each.kernels[0].launch for each in found]
+    launches = [result.kernels[0].launch for result in results]
     assert {launch.name for launch in launches} == {"add_kernel"}
     assert all(launch.grid[0] * launch.constants["BLOCK"] >= N for launch in launches)
 
@@ -96,18 +96,18 @@ def test_candidates_compute_what_the_call_does(tmp_path):
         "print('same')\n"
     )
     env = {"TRITON_INTERPRET": "1", "PATH": "/usr/bin:/bin"}
-    told = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
-    if "numpy" in told.stderr:
+    result = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    if "numpy" in result.stderr:
         pytest.skip("this triton's interpreter needs an older numpy")
-    assert told.stdout == "same\n", told.stderr
+    assert result.stdout == "same\n", result.stderr
 
 
 def test_what_follows_from_the_sizes_stays(tmp_path):
     x = torch.randn(16, 100)
     grid = lambda _: (16,)  # noqa: E731
-    given = {"COLS": 100, "BLOCK_N": 128}
+    fields = {"COLS": 100, "BLOCK_N": 128}
     module = written(
-        tmp_path / "call.py", call_kernels.rows_kernel[grid], (x, x.clone(), 100), given
+        tmp_path / "call.py", call_kernels.rows_kernel[grid], (x, x.clone(), 100), fields
     )
     assert set(module.SPACE) == {"num_warps", "num_stages"}
     assert module.LAUNCHES[0]["choices"] == {(): ((16,), {})}
@@ -116,8 +116,8 @@ def test_what_follows_from_the_sizes_stays(tmp_path):
 def test_a_block_of_its_own_choice_varies_though_no_grid_reads_it(tmp_path):
     x = torch.randn(16, 100)
     launch = call_kernels.rows_kernel[lambda _: (16,)]
-    given = {"COLS": 100, "BLOCK_N": 512}
-    module = written(tmp_path / "call.py", launch, (x, x.clone(), 100), given)
+    fields = {"COLS": 100, "BLOCK_N": 512}
+    module = written(tmp_path / "call.py", launch, (x, x.clone(), 100), fields)
     assert sorted(module.SPACE["BLOCK_N"]) == [128, 256, 512, 1024, 2048]
 
 
@@ -234,7 +234,7 @@ def test_a_call_is_tuned(tmp_path):
     kernel, chance = kernel_at_path(path), np.random.default_rng(0)
     ids = {"kernel_id": kernel.kernel_id, "problem_id": kernel.problem_id({}), "shape": {}}
     points = [
-        dict(zip(module.SPACE, each, strict=True)) for each in product(*module.SPACE.values())
+        dict(zip(module.SPACE, items, strict=True)) for items in product(*module.SPACE.values())
     ]
     rows = [
         spaces.row(n, params, 512.0 / params["BLOCK"], chance, bound_ms=None, **ids)
@@ -243,10 +243,10 @@ def test_a_call_is_tuned(tmp_path):
     own = {"num_warps": 4, "num_stages": 3, "BLOCK": 128}
     settings = TuneSettings(params=own, stop_at=9.0)
     how = CallSettings(60.0, path=path, bench=RecordedBench(rows), settings=settings)
-    found = solkit.tune_call(launch, *args, tuning=how, **kwargs)
-    assert found.default.params == own
-    assert found.params["BLOCK"] == 512
-    assert found.speedup == pytest.approx(4.0, rel=0.01)
+    result = solkit.tune_call(launch, *args, tuning=how, **kwargs)
+    assert result.default.params == own
+    assert result.params["BLOCK"] == 512
+    assert result.speedup == pytest.approx(4.0, rel=0.01)
 
 
 def test_a_kernel_of_a_script_is_copied(tmp_path):
@@ -268,14 +268,14 @@ def test_a_kernel_of_a_script_is_copied(tmp_path):
 def test_a_reference_that_only_launches_is_bounded_by_its_bytes(tmp_path):
     path = tmp_path / "call.py"
     call_file(added()[0], path, *added()[1:])
-    found = solkit.bound(str(path), device="h100")
-    assert found.time_ms == pytest.approx(3 * 4 * N / 3.35e12 * 1e3, rel=0.2)
-    assert any("launches kernels of its own" in text for text in found.assumptions)
+    result = solkit.bound(str(path), device="h100")
+    assert result.time_ms == pytest.approx(3 * 4 * N / 3.35e12 * 1e3, rel=0.2)
+    assert any("launches kernels of its own" in text for text in result.assumptions)
 
 
 def test_what_a_launch_changes_in_place_is_read_and_written(tmp_path):
     path = tmp_path / "call.py"
     launch, (x, y, *_), constants = added()
     call_file(launch, path, (x, y, x, N), constants)
-    found = solkit.bound(str(path), device="h100")  # reads x and y, writes x
-    assert found.time_ms == pytest.approx(3 * 4 * N / 3.35e12 * 1e3, rel=0.2)
+    result = solkit.bound(str(path), device="h100")  # reads x and y, writes x
+    assert result.time_ms == pytest.approx(3 * 4 * N / 3.35e12 * 1e3, rel=0.2)

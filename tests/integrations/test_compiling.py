@@ -45,14 +45,14 @@ def on_a_gpu(monkeypatch):
 @pytest.fixture
 def tuned_by_batch(monkeypatch, request):
     """Searches that were asked for; each finds a configuration at once."""
-    asked, interrupted = [], getattr(request, "param", False)
+    requests, interrupted = [], getattr(request, "param", False)
 
     class Search:
         def __init__(self, on):
             self.on = on
 
         def tune(self, folder, extended, gpu_s, limit_s):
-            asked.append((Path(folder), gpu_s, limit_s, self.on))
+            requests.append((Path(folder), gpu_s, limit_s, self.on))
             tuned = TunedFolder("h100-sxm", "", triton.__version__, (entry(),))
             write_tuned_folder(folder, tuned.extended(extended))
             return interrupted
@@ -61,7 +61,7 @@ def tuned_by_batch(monkeypatch, request):
             pass
 
     monkeypatch.setattr(compiling, "SearchProcess", Search)
-    return asked
+    return requests
 
 
 @pytest.fixture(autouse=True)

@@ -88,31 +88,33 @@ def test_both_stages_of_a_recorded_source(evaluator, rows):
     score = 1 / (1 + (row.time_ms - sol_ms) / (base_ms - sol_ms))
     assert second.sol_score == pytest.approx(score)
     assert second.combined_score == pytest.approx(0.5 + score / 2)
-    assert any("sustained rates" in each for each in second.reasons)
+    assert any("sustained rates" in reason for reason in second.reasons)
     assert second.reasons[-1] in advise_of(evaluator, TILES)
-    assert not any("solkit-lab" in each for each in second.reasons)  # no private paths
+    assert not any("solkit-lab" in reason for reason in second.reasons)  # no private paths
 
 
 def advise_of(evaluator, text):
     from solkit.integrations.candidates import hide_private_path
 
-    found = evaluator.lab.evaluate(text, PROBLEM, shape=SHAPE, params=evaluator.stage2(text).params)
-    path = found.configuration.path
-    return [hide_private_path(each, path) for each in advise(found.result, evaluator.device)]
+    evaluation = evaluator.lab.evaluate(
+        text, PROBLEM, shape=SHAPE, params=evaluator.stage2(text).params
+    )
+    path = evaluation.configuration.path
+    return [hide_private_path(item, path) for item in advise(evaluation.result, evaluator.device)]
 
 
 @pytest.mark.slow
 def test_what_cannot_be_used_is_refused_and_raises_nothing(evaluator):
-    told = dict(zip(BAD, evaluator.evaluate_all(BAD), strict=True))
+    fields = dict(zip(BAD, evaluator.evaluate_all(BAD), strict=True))
     for source, verdict in BAD.items():
-        for graded in (told[source], evaluator.stage1(source), evaluator.stage2(source)):
+        for graded in (fields[source], evaluator.stage1(source), evaluator.stage2(source)):
             assert (graded.verdict, graded.stage) == (verdict, Stage.REFUSED), source
             assert graded.combined_score == 0
             assert graded.reasons
             assert graded.features.keys() == set(FEATURES)
-    assert [each.value for each in evaluator.reward(BAD)] == [0] * len(BAD)
+    assert [item.value for item in evaluator.reward(BAD)] == [0] * len(BAD)
     assert evaluator.spent_s == 0
-    assert "replaces torch.cuda.Event.elapsed_time" in told[CHEAT].reasons[0]
+    assert "replaces torch.cuda.Event.elapsed_time" in fields[CHEAT].reasons[0]
 
 
 @pytest.mark.slow
@@ -140,14 +142,18 @@ def test_an_incumbent_is_measured_first(rows):
 
 @pytest.mark.slow
 def test_a_batch_measures_the_promising_first(evaluator, rows):
-    told = evaluator.evaluate_all([SLOW, OTHER, TILES, FAST], most=1)
-    stages = [each.stage for each in told]
+    evaluations = evaluator.evaluate_all([SLOW, OTHER, TILES, FAST], most=1)
+    stages = [evaluation.stage for evaluation in evaluations]
     assert stages.count(Stage.MEASURED) == 1
     assert stages[1] is Stage.REFUSED
-    (measured,) = [each for each in told if each.stage is Stage.MEASURED]
-    others = [each.forecast_ms for each in told if each.forecast_ms is not None]
+    (measured,) = [evaluation for evaluation in evaluations if evaluation.stage is Stage.MEASURED]
+    others = [
+        evaluation.forecast_ms for evaluation in evaluations if evaluation.forecast_ms is not None
+    ]
     assert measured.forecast_ms == min(others)
-    assert {each.combined_score for each in told if each.stage is Stage.PASSED} <= {0.5}
+    assert {
+        evaluation.combined_score for evaluation in evaluations if evaluation.stage is Stage.PASSED
+    } <= {0.5}
     assert at(rows, "whole_row")
 
 
@@ -155,8 +161,8 @@ def test_a_batch_measures_the_promising_first(evaluator, rows):
 def test_parameters_make_other_candidates_of_one_source(evaluator, rows):
     own = evaluator.stage2(FAST)
     other = next(r for r in at(rows, "whole_row") if r.params != own.params)
-    asked = Configuration(FAST, "kernel", params=other.params)
-    assert evaluator.stage2(asked).time_ms == other.time_ms
+    configuration = Configuration(FAST, "kernel", params=other.params)
+    assert evaluator.stage2(configuration).time_ms == other.time_ms
     rewritten = with_params(FAST, "kernel", other.params)
     assert rewritten != FAST
     assert evaluator.stage2(rewritten).time_ms == other.time_ms
@@ -175,19 +181,19 @@ def test_a_source_whose_own_parameters_are_not_recorded_gets_recorded_ones(rows)
         default = whole.stage2(text).params
     rest = [r for r in rows if r not in own] + [r for r in own if r.params != default]
     with Evaluator(PROBLEM, bench=RecordedBench(rest), shape=SHAPE) as evaluator:
-        told = evaluator.stage2(text)
-    assert told.time_ms in [r.time_ms for r in own if r.params == told.params != default]
+        result = evaluator.stage2(text)
+    assert result.time_ms in [r.time_ms for r in own if r.params == result.params != default]
 
 
 @pytest.mark.slow
 def test_rewards_follow_times_and_equal_candidates_are_measured_once(evaluator):
-    told = evaluator.reward([FAST, SLOW, CHEAT, OTHER, FAST])
-    assert told[0] == told[4]
-    assert told[0].value == told[0].sol_score > told[1].value > 0
-    assert [each.value for each in told[2:4]] == [0, 0]
-    assert [each.gap for each in told[2:4]] == [None, None]
+    result = evaluator.reward([FAST, SLOW, CHEAT, OTHER, FAST])
+    assert result[0] == result[4]
+    assert result[0].value == result[0].sol_score > result[1].value > 0
+    assert [item.value for item in result[2:4]] == [0, 0]
+    assert [item.gap for item in result[2:4]] == [None, None]
     spent_s = evaluator.spent_s
-    assert evaluator.reward([FAST])[0] == told[0]
+    assert evaluator.reward([FAST])[0] == result[0]
     assert evaluator.spent_s == spent_s > 0
 
 
@@ -196,9 +202,9 @@ def test_a_budget_ends_measuring(rows):
     bench = RecordedBench(rows)
     with Evaluator(PROBLEM, bench=bench, shape=SHAPE, budget_s=1e-9) as evaluator:
         assert evaluator.stage2(FAST).stage is Stage.MEASURED
-        told = evaluator.stage2(SLOW)
-        assert (told.stage, told.combined_score) == (Stage.PASSED, 0.5)
-        assert "spent" in told.reasons[0]
+        result = evaluator.stage2(SLOW)
+        assert (result.stage, result.combined_score) == (Stage.PASSED, 0.5)
+        assert "spent" in result.reasons[0]
         assert evaluator.reward([SLOW])[0].value == 0
 
 
@@ -206,7 +212,7 @@ def test_wrong_and_cheating_outcomes_earn_nothing(rows):
     from dataclasses import replace
 
     for verdict in (Verdict.WRONG, Verdict.CHEATING, Verdict.IMPOSSIBLE, Verdict.CRASHED):
-        spoilt = [replace(each, verdict=verdict, message="no") for each in at(rows, "whole_row")]
+        spoilt = [replace(item, verdict=verdict, message="no") for item in at(rows, "whole_row")]
         with Evaluator(PROBLEM, bench=RecordedBench(spoilt), shape=SHAPE) as evaluator:
             graded = evaluator.stage2(FAST)
             assert (graded.verdict, graded.combined_score) == (verdict.value, 0)
@@ -218,8 +224,8 @@ def test_wrong_and_cheating_outcomes_earn_nothing(rows):
 def test_threads_share_an_evaluator(evaluator):
     sources = [FAST, SLOW, TILES, CHEAT, OTHER] * 3
     with ThreadPoolExecutor(4) as pool:
-        told = list(pool.map(evaluator.stage2, sources))
-    for graded, again in zip(told, told[5:], strict=False):
+        results = list(pool.map(evaluator.stage2, sources))
+    for graded, again in zip(results, results[5:], strict=False):
         assert isinstance(graded, Graded)
         assert (graded.verdict, graded.time_ms) == (again.verdict, again.time_ms)
 

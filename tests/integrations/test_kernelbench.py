@@ -65,30 +65,30 @@ FIELDS = (
 """Of KernelBench's own KernelExecResult, src/kernelbench/eval.py of 423217d."""
 
 
-def evaluation(verdict, **known):
-    told = {"kernel_id": "k", "family": "f", "kind": "f", "origin": "score", "problem_id": "p"}
+def evaluation(verdict, **known_fields):
+    fields = {"kernel_id": "k", "family": "f", "kind": "f", "origin": "score", "problem_id": "p"}
     outcome = Outcome(
-        **told,
+        **fields,
         device="h100-sxm",
         params={},
         verdict=verdict,
         created=datetime(2026, 1, 1, tzinfo=timezone.utc),
         chosen_by="default",
         evidence=("because",),
-        **known,
+        **known_fields,
     )
     return Evaluation("c.py", Configuration("c.py", "ModelNew"), outcome=outcome)
 
 
 def test_the_record_has_kernelbenchs_fields():
-    assert tuple(each.name for each in fields(KernelExecResult)) == FIELDS
+    assert tuple(field.name for field in fields(KernelExecResult)) == FIELDS
     assert KernelExecResult().runtime == KernelExecResult().ref_runtime == -1
 
 
 def test_a_measured_candidate_has_kernelbenchs_times():
     samples = {"samples_ms": (1.0, 2.0, 3.0), "reference_samples_ms": (4.0, 4.0)}
-    found = evaluation(Verdict.CORRECT, time_ms=2.0, reference_ms=4.0, **samples)
-    result = result_of(found, find("h100"))
+    results = evaluation(Verdict.CORRECT, time_ms=2.0, reference_ms=4.0, **samples)
+    result = result_of(results, find("h100"))
     assert (result.compiled, result.correctness) == (True, True)
     assert (result.runtime, result.ref_runtime) == (2.0, 4.0)
     stats = result.runtime_stats
@@ -112,8 +112,8 @@ def test_a_measured_candidate_has_kernelbenchs_times():
     ],
 )
 def test_what_has_no_time_that_counts_has_none(verdict, compiled, correct, key):
-    found = evaluation(verdict, time_ms=1.0, reference_ms=2.0, samples_ms=(1.0,))
-    result = result_of(found, find("h100"))
+    results = evaluation(verdict, time_ms=1.0, reference_ms=2.0, samples_ms=(1.0,))
+    result = result_of(results, find("h100"))
     assert (result.compiled, result.correctness) == (compiled, correct)
     assert (result.runtime, result.runtime_stats, result.ref_runtime) == (-1, {}, -1)
     assert result.metadata["solkit"]["time_ms"] is None
@@ -124,8 +124,8 @@ def test_what_has_no_time_that_counts_has_none(verdict, compiled, correct, key):
 
 
 def test_a_file_that_cannot_be_used_does_not_compile():
-    found = Evaluation("c.py", error=KernelFileError("has no ModelNew", "c.py"))
-    result = result_of(found, find("h100"))
+    evaluation = Evaluation("c.py", error=KernelFileError("has no ModelNew", "c.py"))
+    result = result_of(evaluation, find("h100"))
     assert (result.compiled, result.runtime) == (False, -1)
     assert result.metadata["solkit"]["verdict"] == "does_not_compile"
     assert "has no ModelNew" in result.metadata["compilation_error"]
@@ -141,21 +141,21 @@ def checkout(tmp_path):
 
 @pytest.fixture
 def folder(tmp_path):
-    made = tmp_path / "runs"
-    made.mkdir()
+    result = tmp_path / "runs"
+    result.mkdir()
     for name, text in {
         "level_1_problem_19_sample_10": KERNEL,
         "level_1_problem_19_sample_2": "class ModelNew(:\n",
         "level_2_problem_1_sample_0": KERNEL,
         "prompt": "",
     }.items():
-        (made / f"{name}_kernel.py").write_text(text)
-    return made
+        (result / f"{name}_kernel.py").write_text(text)
+    return result
 
 
 def test_generations_are_found_by_kernelbenchs_names(folder, checkout):
-    found = [(each.problem_id, each.sample_id) for each in generations(folder, 1)]
-    assert found == [(19, 2), (19, 10)]
+    pairs = [(generation.problem_id, generation.sample_id) for generation in generations(folder, 1)]
+    assert pairs == [(19, 2), (19, 10)]
     with pytest.raises(InputError, match="level_3_problem_1_sample_0_kernel"):
         generations(folder, 3)
     assert problem_of(checkout, 1, 19).name == "19_ReLU.py"
@@ -169,13 +169,13 @@ def test_a_folder_without_a_gpu_is_analysed_and_nothing_is_timed(folder, checkou
     assert main(arguments) == 0
     assert "not measured" in capsys.readouterr().out
     path = folder / "eval_results.json"
-    told = json.loads(path.read_text())
-    assert [*told] == ["19"]
-    by_sample = {each["sample_id"]: each for each in told["19"]}
-    for each in by_sample.values():
-        assert each.keys() == {"sample_id", *FIELDS[:5]}
-        assert (each["correctness"], each["runtime"], each["runtime_stats"]) == (False, -1, {})
-        assert each["metadata"]["solkit"]["time_ms"] is None
+    data = json.loads(path.read_text())
+    assert [*data] == ["19"]
+    by_sample = {items["sample_id"]: items for items in data["19"]}
+    for item in by_sample.values():
+        assert item.keys() == {"sample_id", *FIELDS[:5]}
+        assert (item["correctness"], item["runtime"], item["runtime_stats"]) == (False, -1, {})
+        assert item["metadata"]["solkit"]["time_ms"] is None
     good, bad = by_sample[10], by_sample[2]
     assert (good["compiled"], bad["compiled"]) == (True, False)
     assert good["metadata"]["solkit"]["verdict"] == "not_measured"

@@ -53,7 +53,7 @@ def test_every_result_has_every_dimension_as_a_number(name, monkeypatch):
     metrics = result_of(GRADES[name])
     assert {*DIMENSIONS} <= metrics.keys()
     assert {*FEATURES, "combined_score"} <= {*DIMENSIONS}
-    assert all(type(each) is float for each in metrics.values())
+    assert all(type(metric) is float for metric in metrics.values())
     assert metrics["combined_score"] == GRADES[name].combined_score
     assert ("time_ms" in metrics) == (name == "measured")
 
@@ -64,7 +64,7 @@ def test_reasons_are_artifacts():
     assert result.artifacts["reasons"] == "why"
     assert result.artifacts["verdict"] == "correct"
     assert "0.05 ms" in result.artifacts["time"]
-    assert all(type(each) is str for each in result.artifacts.values())
+    assert all(type(artifact) is str for artifact in result.artifacts.values())
 
 
 def test_an_evaluator_file_has_the_three_functions_and_opens_nothing():
@@ -76,8 +76,8 @@ def test_an_evaluator_file_has_the_three_functions_and_opens_nothing():
 def test_functions_never_raise(tmp_path, monkeypatch):
     without_openevolve(monkeypatch)
     functions = openevolve.evaluator(ZOO / "softmax/problem.py", recorded="h100")
-    for each in functions:
-        assert each(str(tmp_path / "missing.py"))["combined_score"] in (0, 0.5)
+    for function in functions:
+        assert function(str(tmp_path / "missing.py"))["combined_score"] in (0, 0.5)
 
 
 @pytest.mark.skipif(not HAS_OPENEVOLVE, reason="OpenEvolve is not installed")

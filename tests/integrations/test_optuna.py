@@ -40,8 +40,8 @@ def study(sampler, **options):
     return optuna.create_study(sampler=sampler, **options)
 
 
-def points(made):
-    return [(t.params["BLOCK"], t.params["num_warps"]) for t in made.trials]
+def points(result):
+    return [(t.params["BLOCK"], t.params["num_warps"]) for t in result.trials]
 
 
 def time_ms(block, warps):
@@ -50,19 +50,19 @@ def time_ms(block, warps):
 
 def test_trials_follow_the_plan_and_then_the_forecasts_without_repeating():
     pool = asked()
-    made = study(SurrogateSampler(pool))
-    made.optimize(lambda trial: time_ms(*suggested(trial)), n_trials=12)
-    assert points(made)[:3] == [(128, 4), (64, 4), (128, 2)]
-    assert sorted(points(made)) == [(b, w) for b in BLOCKS for w in WARPS]
-    assert made.best_params == {"BLOCK": 64, "num_warps": 2}
+    new_study = study(SurrogateSampler(pool))
+    new_study.optimize(lambda trial: time_ms(*suggested(trial)), n_trials=12)
+    assert points(new_study)[:3] == [(128, 4), (64, 4), (128, 2)]
+    assert sorted(points(new_study)) == [(b, w) for b in BLOCKS for w in WARPS]
+    assert new_study.best_params == {"BLOCK": 64, "num_warps": 2}
     ranked, best_ms = pool.best
-    assert (ranked.configuration.params, best_ms) == (made.best_params, 1.0)
+    assert (ranked.configuration.params, best_ms) == (new_study.best_params, 1.0)
 
 
 def test_an_exhausted_plan_goes_on_at_random():
-    made = study(SurrogateSampler(asked()))
-    made.optimize(lambda trial: time_ms(*suggested(trial)), n_trials=15)
-    assert len(made.trials) == 15
+    new_study = study(SurrogateSampler(asked()))
+    new_study.optimize(lambda trial: time_ms(*suggested(trial)), n_trials=15)
+    assert len(new_study.trials) == 15
 
 
 def test_failures_and_pruned_trials_are_told():
@@ -80,30 +80,30 @@ def test_failures_and_pruned_trials_are_told():
             raise optuna.TrialPruned
         return 4.0
 
-    made = study(SurrogateSampler(pool))
-    made.optimize(objective, n_trials=3, catch=ValueError)
+    new_study = study(SurrogateSampler(pool))
+    new_study.optimize(objective, n_trials=3, catch=ValueError)
     assert seen == [None, 6.0, 4.0]
 
 
 def test_what_a_study_knew_before_is_learned():
-    made = study(optuna.samplers.RandomSampler(0))
-    made.enqueue_trial({"BLOCK": 128, "num_warps": 4})
-    made.enqueue_trial({"BLOCK": 128, "num_warps": 3})  # not in the space
-    made.optimize(lambda trial: time_ms(*suggested(trial)), n_trials=2)
-    made.sampler = SurrogateSampler(asked())
-    made.optimize(lambda trial: time_ms(*suggested(trial)), n_trials=1)
-    assert points(made)[2] == (64, 4)
+    new_study = study(optuna.samplers.RandomSampler(0))
+    new_study.enqueue_trial({"BLOCK": 128, "num_warps": 4})
+    new_study.enqueue_trial({"BLOCK": 128, "num_warps": 3})  # not in the space
+    new_study.optimize(lambda trial: time_ms(*suggested(trial)), n_trials=2)
+    new_study.sampler = SurrogateSampler(asked())
+    new_study.optimize(lambda trial: time_ms(*suggested(trial)), n_trials=1)
+    assert points(new_study)[2] == (64, 4)
 
 
 def test_values_that_the_study_does_not_allow_are_drawn():
-    made = study(SurrogateSampler(asked()))
+    new_study = study(SurrogateSampler(asked()))
 
     def objective(trial):
         trial.suggest_float("other", 0.0, 1.0)
         return trial.suggest_categorical("BLOCK", (16, 32))
 
-    made.optimize(objective, n_trials=4)
-    assert {t.params["BLOCK"] for t in made.trials} <= {16, 32}
+    new_study.optimize(objective, n_trials=4)
+    assert {t.params["BLOCK"] for t in new_study.trials} <= {16, 32}
 
 
 def test_only_one_file_and_a_time_to_minimise():
@@ -125,8 +125,8 @@ def test_a_trial_far_above_the_best_stops_early():
                 raise optuna.TrialPruned
         return first
 
-    made = study(SurrogateSampler(asked()), pruner=SurrogatePruner(least=2))
-    made.optimize(objective, n_trials=3)
+    new_study = study(SurrogateSampler(asked()), pruner=SurrogatePruner(least=2))
+    new_study.optimize(objective, n_trials=3)
     assert stopped == [(1, 1)]  # 20 is far above 10, 12 is not; one time alone does not tell
     with pytest.raises(InputError, match=r"factor is 0\.9"):
         SurrogatePruner(0.9)

@@ -131,11 +131,11 @@ def run_program(end, **variables):
 def test_a_program_ends_as_without_solkit_and_its_recording_is_usable(tmp_path, end):
     """It launches in threads, in autograd's, in a graph, in a worker, and frees its inputs."""
     assert run_program(end, SOLKIT_RECORD=str(tmp_path)) == run_program(end)
-    found = read_launch_recording(tmp_path)
-    sizes = {launch.launch.arguments["n"].value for launch in found.launches}
+    result = read_launch_recording(tmp_path)
+    sizes = {launch.launch.arguments["n"].value for launch in result.launches}
     assert sizes == RECORDED
-    assert len(found.heads) == 2  # its worker's, too
-    for kernel in write_kernel_files(found):
+    assert len(result.heads) == 2  # its worker's, too
+    for kernel in write_kernel_files(result):
         module = module_of(tmp_path, kernel.launch_name)
         for sizes in kernel.sizes:
             module.kernel(*module.inputs(**sizes))

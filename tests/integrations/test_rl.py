@@ -22,16 +22,16 @@ class Evaluator:
 
     def reward(self, sources):
         self.asked.append(list(sources))
-        return [Reward(len(str(each)) / 1000, "correct") for each in sources]
+        return [Reward(len(str(source)) / 1000, "correct") for source in sources]
 
 
 def test_a_batch_is_rewarded_in_order_and_at_once():
     evaluator, seen = Evaluator(), []
     reward = as_reward_function(evaluator, tell=seen.append)
-    told = reward(["p"] * 4, [FENCED, "", CODE + CODE, "  \n"], trainer_state=None, other=[1] * 4)
-    assert told == [len(CODE) / 1000, 0.0, 2 * len(CODE) / 1000, 0.0]
+    result = reward(["p"] * 4, [FENCED, "", CODE + CODE, "  \n"], trainer_state=None, other=[1] * 4)
+    assert result == [len(CODE) / 1000, 0.0, 2 * len(CODE) / 1000, 0.0]
     assert evaluator.asked == [[CODE, CODE + CODE]]
-    assert [each.verdict for each in seen[0]] == ["correct", "does_not_compile"] * 2
+    assert [item.verdict for item in seen[0]] == ["correct", "does_not_compile"] * 2
     assert reward.__name__ == "solkit_reward"
     assert [*inspect.signature(reward).parameters][:2] == ["prompts", "completions"]
 
@@ -40,7 +40,7 @@ def test_equal_candidates_are_read_once():
     evaluator = Evaluator()
     reward = as_reward_function(evaluator, lambda text: Configuration(text, "k", params={"B": 1}))
     assert len(set(reward([], ["a", "b", "a", "a"]))) == 1
-    assert [each.path for each in evaluator.asked[0]] == ["a", "b"]
+    assert [item.path for item in evaluator.asked[0]] == ["a", "b"]
 
 
 def test_conversations_and_texts_are_read():
@@ -62,7 +62,7 @@ def test_a_reader_of_ones_own_gives_configurations():
         return Configuration("k.py", "kernel", params={"BLOCK": int(text)}) if text else None
 
     assert as_reward_function(evaluator, read)([], ["64", ""])[1] == 0
-    assert [each.params for each in evaluator.asked[0]] == [{"BLOCK": 64}]
+    assert [item.params for item in evaluator.asked[0]] == [{"BLOCK": 64}]
 
 
 def test_errors_that_are_not_a_candidates_fault_are_raised():

@@ -37,15 +37,15 @@ TOLD = {
 def service(monkeypatch):
     """A service that gives the prepared answers, each a status and JSON, and notes requests."""
     monkeypatch.setattr(clients, "_AGAIN_S", 0.01)
-    answers, asked = [], []
+    answers, requests = [], []
 
     class Handler(BaseHTTPRequestHandler):
         def _answer(self):
             size = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(size)) if size else None
-            asked.append((self.command, self.path, body, dict(self.headers)))
-            status, told = answers.pop(0)
-            text = told if isinstance(told, bytes) else json.dumps(told).encode()
+            requests.append((self.command, self.path, body, dict(self.headers)))
+            status, result = answers.pop(0)
+            text = result if isinstance(result, bytes) else json.dumps(result).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()
@@ -62,7 +62,7 @@ def service(monkeypatch):
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}", answers, asked
+    yield f"http://127.0.0.1:{server.server_address[1]}", answers, requests
     server.shutdown()
     server.server_close()
 
@@ -72,7 +72,7 @@ def done(*results):
 
 
 def test_a_client_asks_a_service_and_waits_for_its_job(service):
-    url, answers, asked = service
+    url, answers, requests = service
     answers += [
         (429, {"error": {"type": "QueueFull", "message": "later"}}),
         (202, {"job": "j1", "status": "queued", "result": None}),
@@ -82,17 +82,17 @@ def test_a_client_asks_a_service_and_waits_for_its_job(service):
     (graded,) = Client(url, "secret").evaluate("p\n", ["c\n"], shape={"M": 1}, stage="2")
     assert (graded.stage, graded.time_ms, graded.reasons) == (Stage.MEASURED, 0.05, ("why",))
     assert graded.features == {**dict.fromkeys(FEATURES, 0.0), "registers": 24.0}
-    assert [each[:2] for each in asked[:2]] == [("POST", "/v1/evaluate")] * 2
-    assert asked[2][1].startswith("/v1/jobs/j1")
-    body, headers = asked[1][2:]
+    assert [item[:2] for item in requests[:2]] == [("POST", "/v1/evaluate")] * 2
+    assert requests[2][1].startswith("/v1/jobs/j1")
+    body, headers = requests[1][2:]
     assert body["candidates"] == [{"source": "c\n"}]
     assert (body["shape"], body["stage"]) == ({"M": 1}, "2")
     assert headers["Authorization"] == "Bearer secret"
-    assert asked[0][3]["Idempotency-Key"] == headers["Idempotency-Key"]
+    assert requests[0][3]["Idempotency-Key"] == headers["Idempotency-Key"]
 
 
 @pytest.mark.parametrize(
-    ("status", "told", "error", "message"),
+    ("status", "result", "error", "message"),
     [
         (422, {"error": {"type": "InputError", "message": "no problem"}}, InputError, "no problem"),
         (401, {"error": {"type": "Unauthorized", "message": "token"}}, InputError, "401.*token"),
@@ -103,9 +103,9 @@ def test_a_client_asks_a_service_and_waits_for_its_job(service):
         (200, {"job": "j", "status": "cancelled"}, WorkerError, "cancelled"),
     ],
 )
-def test_a_service_that_fails_is_named(service, status, told, error, message):
+def test_a_service_that_fails_is_named(service, status, result, error, message):
     url, answers, _ = service
-    answers.append((status, told))
+    answers.append((status, result))
     with pytest.raises(error, match=message):
         Client(url).evaluate("p\n", ["c\n"])
 
@@ -119,7 +119,7 @@ def test_a_service_that_is_gone_is_named(service, monkeypatch):
 
 
 def test_a_session_of_a_service_grades_and_never_raises(service, tmp_path, monkeypatch):
-    url, answers, asked = service
+    url, answers, requests = service
     monkeypatch.setenv("SOLKIT_TOKEN", "from the environment")
     by = session(PROBLEM, shape=SHAPE, url=url, search="mine")
     assert by is session(PROBLEM, shape=SHAPE, url=url, search="mine")
@@ -127,11 +127,11 @@ def test_a_session_of_a_service_grades_and_never_raises(service, tmp_path, monke
     path.write_text("# EVOLVE-BLOCK-START\ndef kernel(x):\n    return x\n# EVOLVE-BLOCK-END")
     answers += [(200, done(TOLD)), (500, {}), (500, {}), (500, {})]
     assert by.evaluate(path).time_ms == 0.05
-    body = asked[0][2]
+    body = requests[0][2]
     assert body["problem"] == PROBLEM.read_text()
     assert (body["shape"], body["stage"], body["search"]) == (SHAPE, "both", "mine")
     assert body["candidates"] == [{"source": "def kernel(x):\n    return x\n"}]
-    assert asked[0][3]["Authorization"] == "Bearer from the environment"
+    assert requests[0][3]["Authorization"] == "Bearer from the environment"
     for graded, score in ((by.stage1(path), 0), (by.stage2(path), 0.5), (by.evaluate(path), 0)):
         assert (graded.verdict, graded.combined_score) == ("not_measured", score)
         assert "HTTP 500" in graded.reasons[0]
@@ -160,9 +160,9 @@ def test_a_text_is_plain_and_never_a_path():
 
 def test_every_grade_has_every_number():
     graded = Graded("wrong", Stage.MEASURED, 0.0)
-    told = numbers_of(graded)
-    assert told.keys() == {*METRICS, *FEATURES}
-    assert all(type(each) is float for each in told.values())
+    result = numbers_of(graded)
+    assert result.keys() == {*METRICS, *FEATURES}
+    assert all(type(item) is float for item in result.values())
     assert numbers_of(grade_from_json(TOLD))["sol_score"] == 0.5
 
 
@@ -170,12 +170,12 @@ def in_a_fork(call):
     """What a call gives in a forked process, as OpenEvolve's workers are."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
-    process = context.Process(target=lambda: theirs.send([each.__dict__ for each in call()]))
+    process = context.Process(target=lambda: theirs.send([item.__dict__ for item in call()]))
     process.start()
     assert ours.poll(120)
-    told = [Graded(**each) for each in ours.recv()]
+    results = [Graded(**item) for item in ours.recv()]
     process.join(30)
-    return told
+    return results
 
 
 @pytest.mark.slow

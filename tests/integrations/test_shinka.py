@@ -20,7 +20,7 @@ WRONG = Graded("wrong", Stage.MEASURED, 0.0, reasons=("Other values.",))
 
 
 def read(folder):
-    names = sorted(each.name for each in folder.iterdir())
+    names = sorted(path.name for path in folder.iterdir())
     assert names == ["correct.json", "metrics.json"]
     return tuple(json.loads((folder / name).read_text()) for name in names)
 
@@ -77,9 +77,9 @@ def test_a_missing_candidate_is_graded(tmp_path):
 def test_shinkas_own_reader_reads_them(tmp_path):
     utils = pytest.importorskip("shinka.utils", reason="ShinkaEvolve is not installed")
     write_results(tmp_path, RIGHT)
-    told = utils.load_results(str(tmp_path))
-    assert told["correct"] == correct_of(RIGHT)
-    assert told["metrics"] == metrics_of(RIGHT)
+    results = utils.load_results(str(tmp_path))
+    assert results["correct"] == correct_of(RIGHT)
+    assert results["metrics"] == metrics_of(RIGHT)
 
 
 def test_the_example_starts_from_a_recorded_source():

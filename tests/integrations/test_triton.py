@@ -76,7 +76,7 @@ def gpu(monkeypatch, tmp_path):
     launched = []
     monkeypatch.setattr(triton_driver, "_active", fake_triton.fake_driver(H100))
     monkeypatch.setattr(integration, "_live_device", lambda _: H100)
-    monkeypatch.setattr(JITFunction, "run", lambda _, *__, **told: launched.append(told))
+    monkeypatch.setattr(JITFunction, "run", lambda _, *__, **result: launched.append(result))
     monkeypatch.setattr(launches, "fill_cache", lambda *_: None)
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     yield launched
@@ -196,9 +196,9 @@ def test_whatever_fails_tuning_goes_on_after_one_warning(gpu, monkeypatch, tmp_p
     else:
         belief = tmp_path / "missing.solkit"
     integration.install(top_k=2, surrogate=belief)
-    with pytest.warns(RuntimeWarning, match="all 6 configurations of scale_kernel") as told:
+    with pytest.warns(RuntimeWarning, match="all 6 configurations of scale_kernel") as results:
         run(kernel)
-    assert len(told) == 1
+    assert len(results) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         run(kernel, n=8192)
@@ -297,7 +297,7 @@ def test_kept_configurations_are_compiled_ahead(gpu, monkeypatch, tmp_path):
     kernel, tried = tuner(gpu)
     integration.install(top_k=3, surrogate=model())
     run(kernel)
-    assert {each.name for each in tmp_path.glob("compiled-*")} == {
+    assert {path.name for path in tmp_path.glob("compiled-*")} == {
         f"compiled-{block}" for block in tried
     }
 
@@ -307,13 +307,18 @@ def test_triton_finds_what_was_compiled_ahead_in_its_cache(monkeypatch, tmp_path
     configs = [triton.Config({"BLOCK": block}) for block in (64, 128)]
     kernel = triton.autotune(configs, key=[])(scale_kernel)
     x = torch.zeros(4096)
-    asked = call(kernel, (4,), x, x, 4096)
-    told = [launches.Launch(live_autotuner.capture_launch(asked, each), {}) for each in configs]
+    result = call(kernel, (4,), x, x, 4096)
+    reported_launches = [
+        launches.Launch(live_autotuner.capture_launch(result, config), {}) for config in configs
+    ]
     monkeypatch.setattr(launches, "fill_cache", triton_compiler.fill_cache)
     monkeypatch.setattr(launches, "_usable_cores", lambda: 2)
-    launches.compile_ahead(told[:1] * 2, H100)
+    launches.compile_ahead(reported_launches[:1] * 2, H100)
     assert list(tmp_path.rglob("*.cubin"))
-    seconds = [triton_compiler.compile_for(each.captured.kernel, H100).seconds for each in told]
+    seconds = [
+        triton_compiler.compile_for(reported_launch.captured.kernel, H100).seconds
+        for reported_launch in reported_launches
+    ]
     assert seconds[0] == 0.0  # from the cache
     assert seconds[1] > 0.0
 
@@ -330,49 +335,49 @@ def test_a_launch_is_captured_as_triton_would_specialise_it():
     configs = [triton.Config({"BLOCK": 64}, num_warps=2, num_stages=5)]
     kernel = triton.autotune(configs, key=[])(scale_kernel)
     x = torch.zeros(1000, dtype=torch.float16)
-    asked = call(kernel, lambda meta: (triton.cdiv(meta["n"], meta["BLOCK"]), 2), x, x, 1000)
-    found = live_autotuner.capture_launch(asked, configs[0])
-    assert found.launch.grid == (16, 2, 1)
-    assert (found.launch.num_warps, found.launch.num_stages) == (2, 5)
-    assert found.launch.constants == {"BLOCK": 64}
+    result = call(kernel, lambda meta: (triton.cdiv(meta["n"], meta["BLOCK"]), 2), x, x, 1000)
+    results = live_autotuner.capture_launch(result, configs[0])
+    assert results.launch.grid == (16, 2, 1)
+    assert (results.launch.num_warps, results.launch.num_stages) == (2, 5)
+    assert results.launch.constants == {"BLOCK": 64}
     types = {"x": "*fp16", "out": "*fp16", "n": "i32", "BLOCK": "constexpr"}
-    assert found.launch.signature == types
-    assert found.arguments["x"].shape == (1000,)
-    assert found.arguments["n"] == 1000
-    asked = call(kernel, (1,), torch.arange(1000), x, 1000)
-    assert live_autotuner.capture_launch(asked, configs[0]).arguments["x"].contents is None
+    assert results.launch.signature == types
+    assert results.arguments["x"].shape == (1000,)
+    assert results.arguments["n"] == 1000
+    result = call(kernel, (1,), torch.arange(1000), x, 1000)
+    assert live_autotuner.capture_launch(result, configs[0]).arguments["x"].contents is None
 
 
 def test_heuristics_and_hooks_are_heard():
     hooked = []
-    configs = [triton.Config({}, pre_hook=lambda told: hooked.append(told["n"]))]
-    inner = triton.heuristics({"BLOCK": lambda told: triton.next_power_of_2(told["n"])})
+    configs = [triton.Config({}, pre_hook=lambda result: hooked.append(result["n"]))]
+    inner = triton.heuristics({"BLOCK": lambda result: triton.next_power_of_2(result["n"])})
     kernel = triton.autotune(configs, key=[])(inner(scale_kernel))
     x = torch.zeros(100)
-    found = live_autotuner.capture_launch(call(kernel, (7,), x, x, 100), configs[0])
-    assert found.launch.constants == {"BLOCK": 128}
-    assert found.launch.grid == (7, 1, 1)
+    results = live_autotuner.capture_launch(call(kernel, (7,), x, x, 100), configs[0])
+    assert results.launch.constants == {"BLOCK": 128}
+    assert results.launch.grid == (7, 1, 1)
     assert hooked == [100]
 
 
 def test_the_blocks_of_tma_descriptors_are_those_that_the_hook_sets():
-    def hook(told):
-        told["desc"].block_shape = [told["BLOCK"], 64]
+    def hook(result):
+        result["desc"].block_shape = [result["BLOCK"], 64]
 
     configs = [triton.Config({"BLOCK": block}, pre_hook=hook) for block in (32, 128)]
     kernel = triton.autotune(configs, key=[])(tile_kernel)
     x = torch.zeros((256, 256), dtype=torch.float16)
     descriptor = TensorDescriptor.from_tensor(x, [1, 1])
-    asked = call(kernel, lambda meta: (256 // meta["BLOCK"], 4), descriptor, torch.zeros(8))
-    found = [live_autotuner.capture_launch(asked, each) for each in configs]
-    assert [each.arguments["desc"].block for each in found] == [(32, 64), (128, 64)]
-    assert [each.launch.signature["desc"] for each in found] == [
+    requests = call(kernel, lambda meta: (256 // meta["BLOCK"], 4), descriptor, torch.zeros(8))
+    results = [live_autotuner.capture_launch(requests, config) for config in configs]
+    assert [result.arguments["desc"].block for result in results] == [(32, 64), (128, 64)]
+    assert [result.launch.signature["desc"] for result in results] == [
         "tensordesc<fp16[32, 64]>",
         "tensordesc<fp16[128, 64]>",
     ]
-    (facts,) = launches._lower_launches([launches.Launch(found[1], {})], H100)
+    (facts,) = launches._lower_launches([launches.Launch(results[1], {})], H100)
     assert facts.error is None
-    problem = launches._launch_problem(launches.Launch(found[1], {}), [facts], H100)
+    problem = launches._launch_problem(launches.Launch(results[1], {}), [facts], H100)
     assert problem.read_bytes == 2 * 256 * 256
 
 
@@ -383,19 +388,26 @@ def test_the_problem_is_the_kernels_own_work():
     m, n, k = 256, 256, 512
     a, b = torch.zeros((m, k), dtype=torch.float16), torch.zeros((k, n), dtype=torch.float16)
     c = torch.zeros((m, n))
-    asked = call(kernel, lambda meta: (m // meta["BLOCK"], n // meta["BLOCK"]), a, b, c, k)
-    told = [launches.Launch(live_autotuner.capture_launch(asked, each), {}) for each in configs]
-    facts = launches._lower_launches(told, H100)
-    found = launches._launch_problem(told[0], facts, H100)
-    assert found.operations["tensor.fp16"] == 2 * m * n * k
-    assert found.read_bytes == 2 * (m * k + k * n)
-    assert found.write_bytes == 4 * m * n
-    assert sorted(found.shape.values()) == [256, 512]
-    dram_ms = 1e3 * (found.read_bytes + found.write_bytes) / H100.ceilings["dram"].value
+    result = call(kernel, lambda meta: (m // meta["BLOCK"], n // meta["BLOCK"]), a, b, c, k)
+    reported_launches = [
+        launches.Launch(live_autotuner.capture_launch(result, config), {}) for config in configs
+    ]
+    facts = launches._lower_launches(reported_launches, H100)
+    launch_problem = launches._launch_problem(reported_launches[0], facts, H100)
+    assert launch_problem.operations["tensor.fp16"] == 2 * m * n * k
+    assert launch_problem.read_bytes == 2 * (m * k + k * n)
+    assert launch_problem.write_bytes == 4 * m * n
+    assert sorted(launch_problem.shape.values()) == [256, 512]
+    dram_ms = (
+        1e3 * (launch_problem.read_bytes + launch_problem.write_bytes) / H100.ceilings["dram"].value
+    )
     tensor_ms = 1e3 * 2 * m * n * k / H100.ceilings["tensor.fp16"].value
-    assert found.sol_ms == pytest.approx(max(dram_ms, tensor_ms))
-    blind = launches._launch_problem(told[0], [], H100)  # nothing could be lowered
-    assert (blind.read_bytes, blind.write_bytes) == (found.read_bytes, found.write_bytes)
+    assert launch_problem.sol_ms == pytest.approx(max(dram_ms, tensor_ms))
+    blind = launches._launch_problem(reported_launches[0], [], H100)  # nothing could be lowered
+    assert (blind.read_bytes, blind.write_bytes) == (
+        launch_problem.read_bytes,
+        launch_problem.write_bytes,
+    )
     assert blind.limiter == "dram"
 
 
@@ -403,8 +415,10 @@ def test_a_process_that_dies_costs_its_share_alone(monkeypatch):
     configs = [triton.Config({"BLOCK": block}) for block in BLOCKS]
     kernel = triton.autotune(configs, key=[])(scale_kernel)
     x = torch.zeros(4096)
-    asked = call(kernel, (4,), x, x, 4096)
-    told = [launches.Launch(live_autotuner.capture_launch(asked, each), {}) for each in configs]
+    result = call(kernel, (4,), x, x, 4096)
+    reported_launches = [
+        launches.Launch(live_autotuner.capture_launch(result, config), {}) for config in configs
+    ]
     real = launches.lower_for
 
     def crash(kernel, device):
@@ -414,6 +428,8 @@ def test_a_process_that_dies_costs_its_share_alone(monkeypatch):
 
     monkeypatch.setattr(launches, "lower_for", crash)
     monkeypatch.setattr(launches, "_usable_cores", lambda: 2)
-    found = launches._lower_launches(told, H100)
-    assert [each is None for each in found] == [False, True] * 3
-    assert [each.launch.constants["BLOCK"] for each in found[::2]] == list(BLOCKS[::2])
+    lower_launches = launches._lower_launches(reported_launches, H100)
+    assert [lower_launch is None for lower_launch in lower_launches] == [False, True] * 3
+    assert [lower_launch.launch.constants["BLOCK"] for lower_launch in lower_launches[::2]] == list(
+        BLOCKS[::2]
+    )

@@ -28,9 +28,9 @@ def on_cpu(path, candidate=None, shape=None):
 @pytest.mark.slow
 def test_a_definition_finds_the_workloads_of_its_data_set(tmp_path):
     file = flashinfer_set(tmp_path, [workload("a", M=8), workload("b", M=16)])
-    found = solkit.load(file).problem
-    assert (found.name, found.format, found.path) == ("scale", "flashinfer-bench", file)
-    assert found.shapes == ({"M": 8}, {"M": 16})
+    result = solkit.load(file).problem
+    assert (result.name, result.format, result.path) == ("scale", "flashinfer-bench", file)
+    assert result.shapes == ({"M": 8}, {"M": 16})
     cases = study(file).cases
     assert [case.work.dram_bytes for case in cases] == [2 * 8 * 32 * 4, 2 * 16 * 32 * 4]
     assert {case.tolerance for case in cases} == {Tolerance(1e-2, 1e-2)}
@@ -74,10 +74,10 @@ def test_without_workloads_the_sizes_must_be_given_and_constraints_complete_them
     )
     with pytest.raises(ShapeError, match=r"gives batch, total_q a size; give it with --shape ba"):
         on_cpu(file)
-    made = on_cpu(file, shape={"batch": 4, "total_q": 20})
-    assert made.args[1].tolist() == [0, 5, 10, 15, 20]
-    assert made.args[2] == 0
-    assert made.assumptions == (
+    new_on_cpu = on_cpu(file, shape={"batch": 4, "total_q": 20})
+    assert new_on_cpu.args[1].tolist() == [0, 5, 10, 15, 20]
+    assert new_on_cpu.args[2] == 0
+    assert new_on_cpu.assumptions == (
         "Input qo_indptr is spread evenly: no workload says what it holds.",
         "Input first_expert is 0: no workload says what it is.",
     )
@@ -145,21 +145,21 @@ def test_a_solution_of_several_files_may_import_relatively(tmp_path):
 
 @pytest.mark.quick("None-run of")
 @pytest.mark.parametrize(
-    ("binding", "told"),
+    ("binding", "message"),
     [
         ("torch", "run of a CUDA extension: no function run is defined"),
         ("tvm-ffi", "run of kernel.cu: what tvm-ffi builds is not followed"),
         (None, "run of kernel.cu: what tvm-ffi builds is not followed"),
     ],
 )
-def test_cuda_is_bound_as_it_says_without_a_gpu(tmp_path, binding, told):
+def test_cuda_is_bound_as_it_says_without_a_gpu(tmp_path, binding, message):
     file = flashinfer_set(tmp_path, [workload("a", M=4)])
     spec = {"language": "cuda", "binding": binding}
     mine = solution({"kernel.cu": "// CUDA"}, "kernel.cu::run", **spec)
     path = write_json(tmp_path / "s.json", mine)
     analysis = study(file, path).cases[0].analysis
     assert analysis.status is AnalysisStatus.NOT_CAPTURED
-    assert told in analysis.notes[0]
+    assert message in analysis.notes[0]
 
 
 def test_an_unknown_language_is_told_with_the_known_ones(tmp_path):

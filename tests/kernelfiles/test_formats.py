@@ -39,8 +39,8 @@ def study(path, shapes=None, params=None, reference=None):
 
 def test_a_native_file_is_described(write):
     path = write(NATIVE)
-    found = solkit.load(path)
-    problem, candidate = found.problem, found.candidate
+    loaded = solkit.load(path)
+    problem, candidate = loaded.problem, loaded.candidate
     assert (problem.name, problem.path, problem.format) == ("problem", path, "native")
     assert problem.sizes == {"M": 4, "N": 32, "dtype": "float32"}
     assert problem.shapes == ({"M": 8}, {"M": 16, "dtype": "float16"})
@@ -290,9 +290,9 @@ MODEL_NEW = MODEL[MODEL.index("class") : MODEL.index("def get_inputs")].replace(
 
 def test_a_kernelbench_reference_alone(write):
     path = write(MODEL)
-    found = solkit.load(path)
-    assert (found.problem.format, found.candidate) == ("kernelbench", None)
-    assert found.problem.sizes == {"batch": 8}
+    loaded = solkit.load(path)
+    assert (loaded.problem.format, loaded.candidate) == ("kernelbench", None)
+    assert loaded.problem.sizes == {"batch": 8}
     (case,) = study(path).cases
     assert case.work.operations["contraction.fp32"] == 2 * 8 * 32 * 16
     assert case.work.dram_read_bytes == 4 * (8 * 32 + 32 * 16 + 16)
@@ -302,8 +302,8 @@ def test_a_kernelbench_pair_in_one_file_and_in_two(write):
     one = write(MODEL + MODEL_NEW)
     assert solkit.load(one).candidate.name == "ModelNew"
     candidate, reference = write(MODEL_NEW, "new.py"), write(MODEL, "model.py")
-    found = solkit.load(candidate, reference=reference)
-    assert (found.problem.path, found.candidate.path) == (reference, candidate)
+    loaded = solkit.load(candidate, reference=reference)
+    assert (loaded.problem.path, loaded.candidate.path) == (reference, candidate)
 
 
 def test_a_kernelbench_size_is_a_number_at_the_top_of_the_file(write):
@@ -341,10 +341,10 @@ LAUNCH = {
 
 
 def test_a_triton_module_with_a_launch_description(write):
-    found = study(write(TRITON + LAUNCH), shapes=({"N": 1000},))
-    assert found.kernel.problem.format == "triton"
-    assert found.kernel.candidate.params == {"BLOCK": 1024, "num_warps": 4}
-    (case,) = found.cases
+    result = study(write(TRITON + LAUNCH), shapes=({"N": 1000},))
+    assert result.kernel.problem.format == "triton"
+    assert result.kernel.candidate.params == {"BLOCK": 1024, "num_warps": 4}
+    (case,) = result.cases
     assert (case.work.dram_read_bytes, case.work.dram_write_bytes) == (8000, 4000)
     assert case.work.hard_read_bytes == case.work.hard_write_bytes == 0  # nothing is sure
     assert case.work.unmodelled == ("reference",)

@@ -45,11 +45,11 @@ def on_cpu(folder, candidate=None, shape=None):
 @pytest.mark.slow
 def test_a_folder_is_described_and_each_workload_is_a_shape(tmp_path):
     folder = sol_folder(tmp_path / "p", [workload("a", M=8), workload("b", M=16)])
-    found = solkit.load(folder)
-    assert found.candidate is None
-    assert (found.name, found.problem.format) == ("scale", "sol-execbench")
-    assert found.problem.path == str(Path(folder, "definition.json"))
-    assert found.problem.shapes == ({"M": 8}, {"M": 16})
+    loaded = solkit.load(folder)
+    assert loaded.candidate is None
+    assert (loaded.name, loaded.problem.format) == ("scale", "sol-execbench")
+    assert loaded.problem.path == str(Path(folder, "definition.json"))
+    assert loaded.problem.shapes == ({"M": 8}, {"M": 16})
     cases = study(folder).cases
     assert [case.work.dram_read_bytes for case in cases] == [8 * 32 * 4, 16 * 32 * 4]
     assert [case.work.dram_write_bytes for case in cases] == [8 * 32 * 4, 16 * 32 * 4]
@@ -111,8 +111,8 @@ def test_a_workload_may_give_axes_that_the_definition_lacks(tmp_path):
 def test_the_tolerance_is_the_workloads_own(tmp_path):
     tight = {**workload("a", M=8), "tolerance": {"max_atol": 1e-5, "max_rtol": 1e-4}}
     folder = sol_folder(tmp_path, [tight, workload("b", M=16)])
-    found = [case.tolerance for case in study(folder).cases]
-    assert found == [Tolerance(1e-4, 1e-5, matched=0.99), Tolerance(1e-2, 1e-2, matched=0.99)]
+    tolerances = [case.tolerance for case in study(folder).cases]
+    assert tolerances == [Tolerance(1e-4, 1e-5, matched=0.99), Tolerance(1e-2, 1e-2, matched=0.99)]
 
 
 def test_a_reference_that_fails_is_blamed_at_its_own_line(tmp_path):
@@ -155,19 +155,19 @@ def test_inputs_are_drawn_as_their_names_say(tmp_path):
         inputs={name: {"shape": shape, "dtype": "float32"} for name, shape in names.items()},
         reference=f"def run({', '.join(names)}):\n    return hidden\n",
     )
-    made = dict(zip(names, on_cpu(folder).args, strict=True))
+    fields = dict(zip(names, on_cpu(folder).args, strict=True))
     lowest = torch.finfo(torch.float32).min
-    assert torch.equal(made["attention_mask"] == lowest, torch.ones(64, 64).triu(1) > 0)
-    assert made["attention_mask"].tril().count_nonzero() == 0
-    assert torch.equal(made["q_norm_weight"], torch.ones(64))
-    assert torch.equal(made["final_layernorm_bias"], torch.zeros(64))
-    assert set(made["text_mask"].unique().tolist()) == {0.0, 1.0}
-    assert made["rope_cos"].abs().max() <= 1
-    assert made["rstd"].min() >= 0.1
-    assert -5 <= made["A_log"].min() <= made["A_log"].max() <= -1
-    assert torch.allclose(made["attn_weights"].sum(-1), torch.ones(64))
-    assert made["gate_proj"].std().item() == pytest.approx(32**-0.5, rel=0.1)
-    assert made["hidden"].std().item() == pytest.approx(1.0, rel=0.1)
+    assert torch.equal(fields["attention_mask"] == lowest, torch.ones(64, 64).triu(1) > 0)
+    assert fields["attention_mask"].tril().count_nonzero() == 0
+    assert torch.equal(fields["q_norm_weight"], torch.ones(64))
+    assert torch.equal(fields["final_layernorm_bias"], torch.zeros(64))
+    assert set(fields["text_mask"].unique().tolist()) == {0.0, 1.0}
+    assert fields["rope_cos"].abs().max() <= 1
+    assert fields["rstd"].min() >= 0.1
+    assert -5 <= fields["A_log"].min() <= fields["A_log"].max() <= -1
+    assert torch.allclose(fields["attn_weights"].sum(-1), torch.ones(64))
+    assert fields["gate_proj"].std().item() == pytest.approx(32**-0.5, rel=0.1)
+    assert fields["hidden"].std().item() == pytest.approx(1.0, rel=0.1)
 
 
 @pytest.mark.parametrize(
@@ -317,9 +317,9 @@ def test_the_launches_of_a_triton_solution_are_analysed(tmp_path):
     folder = sol_folder(tmp_path / "p", [workload("a", M=10)])
     sources = {"kernel.py": TRITON, "helper.py": "BLOCK = 64\n"}
     mine = write_json(tmp_path / "s.json", solution(sources, "kernel.py::run"))
-    found = study(folder, mine)
-    analysis = found.cases[0].analysis
-    assert (found.kernel.candidate.name, found.kernel.candidate.path) == ("run", mine)
+    result = study(folder, mine)
+    analysis = result.cases[0].analysis
+    assert (result.kernel.candidate.name, result.kernel.candidate.path) == ("run", mine)
     assert analysis.status is AnalysisStatus.COMPLETE
     assert [kernel.launch.grid for kernel in analysis.kernels] == [(5, 1, 1)]
 
@@ -431,14 +431,14 @@ def test_launches_of_cuda_sources_are_followed_without_a_gpu(tmp_path):
 def test_cuda_sources_are_built_by_pytorch_with_the_solutions_flags(tmp_path, monkeypatch):
     import torch.utils.cpp_extension as cpp_extension
 
-    asked = {}
+    requests = {}
 
     class Built:
         @staticmethod
         def run(x, factor, y):
             y.copy_(x * factor)
 
-    monkeypatch.setattr(cpp_extension, "load", lambda **given: asked.update(given) or Built)
+    monkeypatch.setattr(cpp_extension, "load", lambda **inputs: requests.update(inputs) or Built)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = sol_folder(tmp_path / "p", [workload("a", M=4)])
     sources = {"kernel.cu": "// kernel", "kernel.h": "// header", "main.cpp": "// binding"}
@@ -449,11 +449,11 @@ def test_cuda_sources_are_built_by_pytorch_with_the_solutions_flags(tmp_path, mo
         compile_options={"cuda_cflags": ["-O2"], "ld_flags": []},
     )
     loaded = on_cpu(folder, write_json(tmp_path / "s.json", spec))
-    assert not asked  # a failure to build is the candidate's: it is built when it is called
+    assert not requests  # a failure to build is the candidate's: it is built when it is called
     assert torch.equal(loaded.run_kernel()[0], loaded.run_reference()[0])
-    assert [Path(file).name for file in asked["sources"]] == ["kernel.cu", "main.cpp"]
-    assert asked["extra_cuda_cflags"] == ["-O2"]
-    assert Path(asked["build_directory"], "kernel.h").read_text() == "// header"
+    assert [Path(file).name for file in requests["sources"]] == ["kernel.cu", "main.cpp"]
+    assert requests["extra_cuda_cflags"] == ["-O2"]
+    assert Path(requests["build_directory"], "kernel.h").read_text() == "// header"
 
 
 # ------------------------------------------------------------------------------------- checks
@@ -516,7 +516,7 @@ def test_equal_negative_infinities_may_be_allowed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"inputs": {"x": {"shape": ["M"], "dtype": "float33"}}}, r"inputs\.x\.dtype: .*'float32'"),
         (
@@ -533,9 +533,9 @@ def test_equal_negative_infinities_may_be_allowed(tmp_path):
         ({"reference": "def run(x): ..."}, r"the definition makes 2 positional"),
     ],
 )
-def test_a_definition_at_fault_is_told_by_its_member(tmp_path, changes, told):
+def test_a_definition_at_fault_is_told_by_its_member(tmp_path, changes, message):
     folder = sol_folder(tmp_path, [workload("a", M=4)], **changes)
-    with pytest.raises(InputError, match=told) as fault:
+    with pytest.raises(InputError, match=message) as fault:
         on_cpu(folder)
     assert "definition.json" in str(fault.value)
 
@@ -548,7 +548,7 @@ def test_a_workload_at_fault_is_told_by_its_line(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("sources", "entry", "spec", "told"),
+    ("sources", "entry", "spec", "message"),
     [
         ({"main.py": "x"}, "main.py", {}, "expected FILE::FUNCTION"),
         ({"main.py": "x"}, "other.py::run", {}, "names 'other.py'; the sources are: main.py"),
@@ -563,10 +563,10 @@ def test_a_workload_at_fault_is_told_by_its_line(tmp_path):
         ({"main.py": "y = 1"}, "main.py::run", {}, "has no function run"),
     ],
 )
-def test_a_solution_at_fault_is_told_by_its_member(tmp_path, sources, entry, spec, told):
+def test_a_solution_at_fault_is_told_by_its_member(tmp_path, sources, entry, spec, message):
     folder = sol_folder(tmp_path / "p", [workload("a", M=4)])
     mine = write_json(tmp_path / "s.json", solution(sources, entry, **spec))
-    with pytest.raises(KernelFileError, match=told):
+    with pytest.raises(KernelFileError, match=message):
         on_cpu(folder, mine)
 
 

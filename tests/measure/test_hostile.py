@@ -88,12 +88,12 @@ class Specimen:
 
 
 def specimens(folder: str) -> list[Specimen]:
-    found = []
+    results = []
     for path in sorted((HERE / folder).glob("*.py")):
         docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
         facts = dict(re.findall(r"^([A-Z][a-z ]+): (.+)$", docstring, re.MULTILINE))
-        found.append(Specimen(path, facts))
-    return found
+        results.append(Specimen(path, facts))
+    return results
 
 
 HOSTILE, HONEST = specimens("hostile"), specimens("honest")
@@ -188,11 +188,11 @@ def placed(arenas, workload, arena, values, args, kwargs) -> Workload:
     """
     if arena not in arenas:
         arenas[arena] = [np.empty_like(value) for value, _, _ in values]
-    made = []
+    results = []
     for memory, (value, size, stride) in zip(arenas[arena], values, strict=True):
         memory[...] = value
-        made.append(torch.as_strided(torch.from_numpy(memory), size, stride))
-    fill = functools.partial(tree_map, lambda leaf: made[leaf.index] if is_slot(leaf) else leaf)
+        results.append(torch.as_strided(torch.from_numpy(memory), size, stride))
+    fill = functools.partial(tree_map, lambda leaf: results[leaf.index] if is_slot(leaf) else leaf)
     return replace(workload, args=tuple(fill(args)), kwargs=fill(kwargs))
 
 
@@ -589,10 +589,10 @@ def test_honest(specimen, warm):
 
 @by_name("specimen", HOSTILE + HONEST, ids=lambda s: f"{s.path.parent.name}-{s.path.stem}")
 def test_sources(specimen):
-    found = suspicions(specimen.path.read_text(), specimen.path.name)
-    print(*found, sep="\n")
+    results = suspicions(specimen.path.read_text(), specimen.path.name)
+    print(*results, sep="\n")
     if specimen in HONEST:
-        assert not any(finding.is_proof for finding in found)
+        assert not any(finding.is_proof for finding in results)
 
 
 # --------------------------------------------------------------------------- the real thing

@@ -27,33 +27,33 @@ from solkit.tuner.tuning_results import results_of_runs
 STEEP, FLAT = TuneVerdict.FASTER, TuneVerdict.KEEP
 
 
-def run(manifest=None, minutes=2.0, settings=None, **told):
+def run(manifest=None, minutes=2.0, settings=None, **fields):
     return solkit.batch(
         recorded.manifest() if manifest is None else manifest,
         gpu_minutes=minutes,
-        bench=recorded.bench(**told),
+        bench=recorded.bench(**fields),
         settings=settings,
     )
 
 
 @pytest.fixture(scope="module")
-def found():
+def tuned_batch():
     return run()
 
 
-def test_winners_are_found_and_what_is_fast_enough_is_left_alone(found):
-    assert [each.tuned.verdict for each in found.items] == [STEEP, STEEP, FLAT]
-    assert [each.tuned.params for each in found.items[:2]] == [spaces.BEST] * 2
-    assert found.items[2].tuned.stopped is Stopped.SPEED_OF_LIGHT
-    assert found.items[2].tuned.params == spaces.DEFAULT
+def test_winners_are_found_and_what_is_fast_enough_is_left_alone(tuned_batch):
+    assert [item.tuned.verdict for item in tuned_batch.items] == [STEEP, STEEP, FLAT]
+    assert [item.tuned.params for item in tuned_batch.items[:2]] == [spaces.BEST] * 2
+    assert tuned_batch.items[2].tuned.stopped is Stopped.SPEED_OF_LIGHT
+    assert tuned_batch.items[2].tuned.params == spaces.DEFAULT
 
 
-def test_what_calls_save_adds_up_by_the_finals(found):
-    first = found.items[0]
+def test_what_calls_save_adds_up_by_the_finals(tuned_batch):
+    first = tuned_batch.items[0]
     default_ms, best_ms = spaces.true_ms(spaces.DEFAULT), spaces.true_ms(spaces.BEST)
     assert first.saved_ms == pytest.approx(1000 * (default_ms - best_ms), rel=0.02)
-    assert found.saved_ms == pytest.approx(1010 * (default_ms - best_ms), rel=0.02)
-    assert found.before_ms == pytest.approx(1010 * default_ms + 500 * 0.5, rel=0.02)
+    assert tuned_batch.saved_ms == pytest.approx(1010 * (default_ms - best_ms), rel=0.02)
+    assert tuned_batch.before_ms == pytest.approx(1010 * default_ms + 500 * 0.5, rel=0.02)
 
 
 def test_a_shape_may_have_its_own_parameters_in_use():
@@ -69,16 +69,16 @@ def test_a_shape_may_have_its_own_parameters_in_use():
 @pytest.mark.slow
 def test_more_is_tried_where_more_can_be_saved():
     """With budget for about a third of the points."""
-    found = run(minutes=0.6)
-    many, few, flat = (each.tuned.measured for each in found.items)
+    tuned_batch = run(minutes=0.6)
+    many, few, flat = (item.tuned.measured for item in tuned_batch.items)
     assert many > few > flat
-    finals_s = sum(each.tuned.final_s for each in found.items)
-    assert found.gpu_s - finals_s <= 36.0 + 1.0  # what is being timed is finished
+    finals_s = sum(item.tuned.final_s for item in tuned_batch.items)
+    assert tuned_batch.gpu_s - finals_s <= 36.0 + 1.0  # what is being timed is finished
 
 
 def test_the_defaults_are_measured_whatever_the_budget():
-    found = run(minutes=0.05)
-    assert all(each.tuned.default.time_ms is not None for each in found.items)
+    tuned_batch = run(minutes=0.05)
+    assert all(item.tuned.default.time_ms is not None for item in tuned_batch.items)
 
 
 @pytest.mark.slow
@@ -86,11 +86,11 @@ def test_a_winner_that_is_slower_at_a_held_out_shape_is_taken_back():
     def reverse(params):
         return 4.0 - spaces.true_ms(params)
 
-    found = run(
+    tuned_batch = run(
         recorded.manifest(held_out=[{"M": 4096}], held_out_rule="all"),
         times={(recorded.STEEP, 4096): reverse},
     )
-    first = found.items[0]
+    first = tuned_batch.items[0]
     assert first.tuned.final.difference is Difference.FASTER
     assert first.tuned.verdict is TuneVerdict.KEEP
     assert (first.tuned.params, first.saved_ms) == (spaces.DEFAULT, 0.0)
@@ -105,8 +105,8 @@ def test_only_the_nearest_shapes_winner_must_be_fast_at_a_held_out_one():
         return 4.0 - spaces.true_ms(params)
 
     times = {(recorded.STEEP, 4096): reverse}
-    found = run(recorded.manifest(held_out=[{"M": 4096}]), times=times)
-    far, near = found.items[:2]  # M is 64 and 128
+    tuned_batch = run(recorded.manifest(held_out=[{"M": 4096}]), times=times)
+    far, near = tuned_batch.items[:2]  # M is 64 and 128
     assert [far.tuned.verdict, near.tuned.verdict] == [TuneVerdict.FASTER, TuneVerdict.KEEP]
     assert far.held_out[0].passed
     assert "another winner is nearer" in far.held_out[0].why
@@ -119,25 +119,25 @@ def test_a_winner_that_is_wrong_at_a_held_out_shape_is_taken_back(monkeypatch):
         for row in recorded.rows()
     ]
     monkeypatch.setattr(recorded, "rows", lambda **_: rows)
-    found = run(recorded.manifest(held_out=[{"M": 4096}]))
-    assert [each.tuned.verdict for each in found.items[:2]] == [TuneVerdict.KEEP] * 2
-    assert found.items[0].held_out[0].difference is Difference.NOT_COMPARED
+    tuned_batch = run(recorded.manifest(held_out=[{"M": 4096}]))
+    assert [item.tuned.verdict for item in tuned_batch.items[:2]] == [TuneVerdict.KEEP] * 2
+    assert tuned_batch.items[0].held_out[0].difference is Difference.NOT_COMPARED
 
 
 @pytest.mark.slow
 def test_a_held_out_shape_that_is_not_recorded_takes_a_winner_back():
-    found = run(recorded.manifest(held_out=[{"M": 7}]))
-    assert found.items[0].tuned.verdict is TuneVerdict.KEEP
-    assert "is not recorded" in found.items[0].held_out[0].why
+    tuned_batch = run(recorded.manifest(held_out=[{"M": 7}]))
+    assert tuned_batch.items[0].tuned.verdict is TuneVerdict.KEEP
+    assert "is not recorded" in tuned_batch.items[0].held_out[0].why
 
 
 @pytest.mark.slow
-def test_pairs_that_fail_together_are_compared_alone(found, monkeypatch):
-    asked = []
+def test_pairs_that_fail_together_are_compared_alone(tuned_batch, monkeypatch):
+    requests = []
     real = heads_to_heads
 
     def failing(bench, pairs, **how):
-        asked.append(len(pairs))
+        requests.append(len(pairs))
         if len(pairs) > 1:
             bench.submit([pairs[0][0]])  # what is left over is measured for nobody
             raise WorkerError("the process ended")
@@ -145,12 +145,12 @@ def test_pairs_that_fail_together_are_compared_alone(found, monkeypatch):
 
     monkeypatch.setattr("solkit.tuner.head_to_head.heads_to_heads", failing)
     alone = run()
-    assert asked[0] > 1
-    assert set(asked[1:]) == {1}
-    verdicts = [each.tuned.verdict for each in found.items]
-    assert [each.tuned.verdict for each in alone.items] == verdicts
-    best = [each.tuned.best.params for each in found.items]
-    assert [each.tuned.best.params for each in alone.items] == best
+    assert requests[0] > 1
+    assert set(requests[1:]) == {1}
+    verdicts = [item.tuned.verdict for item in tuned_batch.items]
+    assert [item.tuned.verdict for item in alone.items] == verdicts
+    best = [item.tuned.best.params for item in tuned_batch.items]
+    assert [item.tuned.best.params for item in alone.items] == best
 
 
 def test_finals_that_the_budget_does_not_reach_do_not_count(monkeypatch, tmp_path):
@@ -158,12 +158,12 @@ def test_finals_that_the_budget_does_not_reach_do_not_count(monkeypatch, tmp_pat
     monkeypatch.setattr("solkit.pipeline.batch._FINAL_SHARE", 0.0)  # the search leaves them nothing
     log = str(tmp_path / "log.jsonl")
     minutes = 0.1
-    told = run(minutes=minutes, settings=BatchSettings(log=log))
-    won = [each for each in told.items if each.tuned.verdict is STEEP]
+    result = run(minutes=minutes, settings=BatchSettings(log=log))
+    won = [item for item in result.items if item.tuned.verdict is STEEP]
     assert len(won) == 1
-    assert "The budget ended before 2 finals: none counts." in told.notes
+    assert "The budget ended before 2 finals: none counts." in result.notes
     again = run(minutes=minutes, settings=BatchSettings(log=log, resume=True))
-    assert sum(each.tuned.verdict is STEEP for each in again.items) == 2
+    assert sum(item.tuned.verdict is STEEP for item in again.items) == 2
 
 
 @pytest.mark.slow
@@ -172,9 +172,9 @@ def test_a_winner_whose_held_out_shapes_were_interrupted_does_not_count(monkeypa
         raise KeyboardInterrupt
 
     monkeypatch.setattr("solkit.tuner.holdout.pass_gates", interrupted)
-    told = run(recorded.manifest(held_out=[{"M": 4096}]))
-    assert told.interrupted
-    assert TuneVerdict.FASTER not in {each.tuned.verdict for each in told.items}
+    result = run(recorded.manifest(held_out=[{"M": 4096}]))
+    assert result.interrupted
+    assert TuneVerdict.FASTER not in {item.tuned.verdict for item in result.items}
 
 
 # ------------------------------------------------------------------------------- log and database
@@ -183,27 +183,31 @@ def test_a_winner_whose_held_out_shapes_were_interrupted_does_not_count(monkeypa
 @pytest.mark.slow
 def test_every_outcome_and_decision_is_in_the_log(tmp_path):
     log = tmp_path / "run.jsonl"
-    found = run(settings=BatchSettings(log=log))
+    tuned_batch = run(settings=BatchSettings(log=log))
     rows = outcomelog.read(log).rows
     searched = [row for row in rows if row.comparison is None]
     tried = Counter((row.kernel_id, row.problem_id) for row in searched)
-    for each in found.items:
+    for item in tuned_batch.items:
         of = [
             r
             for r in searched
-            if (r.kernel_id, r.problem_id) == (each.tuned.kernel_id, each.tuned.problem_id)
+            if (r.kernel_id, r.problem_id) == (item.tuned.kernel_id, item.tuned.problem_id)
         ]
-        assert len({canonical(row.params) for row in of}) == each.tuned.measured
+        assert len({canonical(row.params) for row in of}) == item.tuned.measured
     assert len(tried) == 3
-    read_back = {each.key.problem_id: each.chosen.params for each in results_of_runs(rows)}
-    assert read_back == {each.tuned.problem_id: each.tuned.params for each in found.items}
+    read_back = {result.key.problem_id: result.chosen.params for result in results_of_runs(rows)}
+    assert read_back == {
+        outcome.tuned.problem_id: outcome.tuned.params for outcome in tuned_batch.items
+    }
 
 
 @pytest.mark.slow
 def test_a_winner_taken_back_is_so_in_the_log(tmp_path):
     log = tmp_path / "run.jsonl"
     run(recorded.manifest(held_out=[{"M": 7}]), settings=BatchSettings(log=log))
-    read_back = {each.key.problem_id: each for each in results_of_runs(outcomelog.read(log).rows)}
+    read_back = {
+        result.key.problem_id: result for result in results_of_runs(outcomelog.read(log).rows)
+    }
     steep = read_back["softmax/M=64,N=32"]
     assert (steep.verdict, steep.chosen.params) == (TuneVerdict.KEEP, spaces.DEFAULT)
     assert "At held-out" in steep.why
@@ -220,8 +224,8 @@ def test_a_resumed_run_counts_nothing_twice(tmp_path):
     assert len(held) <= len(rows) + 12  # a few more may seem worth it: nothing is begun anew
     of = Counter((row.problem_id, row.kernel_id, row.created) for row in held)
     assert set(of.values()) == {1}
-    assert [each.tuned.params for each in again.items] == [e.tuned.params for e in first.items]
-    assert [each.tuned.verdict for each in again.items] == [e.tuned.verdict for e in first.items]
+    assert [item.tuned.params for item in again.items] == [e.tuned.params for e in first.items]
+    assert [item.tuned.verdict for item in again.items] == [e.tuned.verdict for e in first.items]
     assert first.gpu_s <= again.gpu_s <= first.gpu_s + 40.0
 
 
@@ -237,15 +241,15 @@ def test_results_are_in_the_database_once_and_warm_the_next_run(tmp_path):
     assert len(list(database.place.rows_of())) == len(outcomelog.read(again.log).rows)
     cold = run(minutes=0.17)
     warm = run(minutes=0.17, settings=BatchSettings(log=tmp_path / "2.jsonl", database=place))
-    assert [each.tuned.best.params for each in warm.items[:2]] == [spaces.BEST] * 2
+    assert [item.tuned.best.params for item in warm.items[:2]] == [spaces.BEST] * 2
     assert cold.items[1].tuned.best.params != spaces.BEST
     assert warm.triage[0].source == "measured"
     assert warm.triage[0].worth is Worth.WORTH_TUNING
     assert len(database.findings()) > 3  # added, not overwritten
 
 
-def test_a_recording_is_not_merged_into_the_users_own_database(found, monkeypatch, tmp_path):
-    assert found.database is None
+def test_a_recording_is_not_merged_into_the_users_own_database(tuned_batch, monkeypatch, tmp_path):
+    assert tuned_batch.database is None
     monkeypatch.setenv("SOLKIT_TUNING", str(tmp_path / "own"))
     assert run(minutes=0.1).database is None
     assert not (tmp_path / "own").exists()
@@ -256,17 +260,19 @@ def test_a_recording_is_not_merged_into_the_users_own_database(found, monkeypatc
 
 def test_a_triage_spends_nothing():
     bench = recorded.bench()
-    found = solkit.batch(recorded.manifest(), bench=bench, triage=True)
-    assert (bench.clock.gpu_s(), found.items) == (0.0, ())
-    assert {each.worth for each in found.triage} == {Worth.UNKNOWN}
+    tuned_batch = solkit.batch(recorded.manifest(), bench=bench, triage=True)
+    assert (bench.clock.gpu_s(), tuned_batch.items) == (0.0, ())
+    assert {item.worth for item in tuned_batch.triage} == {Worth.UNKNOWN}
 
 
 def test_profiled_times_say_what_is_near_the_speed_of_light():
     manifest = recorded.manifest()
     flat = manifest.kernels[1]
     timed = replace(flat, shapes=(replace(flat.shapes[0], time_ms=0.51),))
-    found = solkit.batch(replace(manifest, kernels=(timed,)), bench=recorded.bench(), triage=True)
-    assert found.triage[0].worth is Worth.NEAR_SOL
+    tuned_batch = solkit.batch(
+        replace(manifest, kernels=(timed,)), bench=recorded.bench(), triage=True
+    )
+    assert tuned_batch.triage[0].worth is Worth.NEAR_SOL
 
 
 # ----------------------------------------------------------------------------------------- errors
@@ -275,9 +281,9 @@ def test_profiled_times_say_what_is_near_the_speed_of_light():
 def test_a_kernel_that_cannot_be_used_is_left_out_with_the_reason():
     manifest = recorded.manifest()
     wrong = replace(manifest.kernels[1], path="none/rows", line=9)
-    found = run(replace(manifest, kernels=(manifest.kernels[0], wrong)), minutes=0.1)
-    assert len(found.items) == 2
-    assert "no kernel 'none/rows'" in found.notes[0]
+    tuned_batch = run(replace(manifest, kernels=(manifest.kernels[0], wrong)), minutes=0.1)
+    assert len(tuned_batch.items) == 2
+    assert "no kernel 'none/rows'" in tuned_batch.notes[0]
 
 
 def test_nothing_to_tune_is_an_error():
@@ -306,20 +312,20 @@ def test_without_a_gpu_it_says_what_works(monkeypatch):
 @pytest.mark.slow
 def test_winners_are_written_as_the_manifest_says(tmp_path):
     manifest = recorded.manifest()
-    told = replace(manifest.kernels[0], emit=("triton-autotune:configs.py",))
-    manifest = replace(manifest, kernels=(told,))
-    found = run(manifest, minutes=1.0, settings=BatchSettings(emit_to=tmp_path))
+    changed_kernel = replace(manifest.kernels[0], emit=("triton-autotune:configs.py",))
+    manifest = replace(manifest, kernels=(changed_kernel,))
+    tuned_batch = run(manifest, minutes=1.0, settings=BatchSettings(emit_to=tmp_path))
     text = (tmp_path / "configs.py").read_text()
-    assert found.items[0].emitted == (str(tmp_path / "configs.py"),)
+    assert tuned_batch.items[0].emitted == (str(tmp_path / "configs.py"),)
     assert "num_warps=4" in text
     assert "'BLOCK': 128" in text or '"BLOCK": 128' in text
 
 
 def test_an_unknown_form_is_an_error_before_anything_is_measured():
     manifest = recorded.manifest()
-    told = replace(manifest.kernels[0], emit=("yaml:x",))
+    changed_kernel = replace(manifest.kernels[0], emit=("yaml:x",))
     with pytest.raises(InputError, match="unknown format 'yaml'"):
-        run(replace(manifest, kernels=(told,)))
+        run(replace(manifest, kernels=(changed_kernel,)))
 
 
 @pytest.mark.parametrize(
@@ -341,20 +347,20 @@ def test_recorded_launches_are_ranked_where_the_budget_cannot_measure_them_all(
 
 
 def test_finals_have_the_searchs_bench_with_other_inputs_and_a_process_that_is_ready(monkeypatch):
-    told = []
+    messages = []
 
     class Bench:
         def __init__(self, ahead, log, *, tell, process):  # noqa: ARG002 - as the real one
-            told.append(("opened", ahead, process))
+            messages.append(("opened", ahead, process))
 
         def __enter__(self):
             return self
 
         def __exit__(self, *_):
-            told.append("closed")
+            messages.append("closed")
 
         def renew(self, seed):
-            told.append(("renewed", seed))
+            messages.append(("renewed", seed))
 
     monkeypatch.setattr("solkit.measure.benches.trusted.TrustedBench", Bench)
     form = importlib.import_module("solkit.pipeline.batch")._Batch
@@ -365,4 +371,4 @@ def test_finals_have_the_searchs_bench_with_other_inputs_and_a_process_that_is_r
             pass
         with run._open_bench(None, object(), seed=1) as second:
             assert second is first
-    assert told == [("opened", "ahead", "timing"), ("renewed", 1), "closed"]
+    assert messages == [("opened", "ahead", "timing"), ("renewed", 1), "closed"]

@@ -42,15 +42,15 @@ HOW = EvolveSettings(**FAST)
 @pytest.fixture(scope="module")
 def rows():
     """The first configurations of three kernels at a shape, with their repeats."""
-    store, found = shipped("h100"), defaultdict(list)
+    store, groups = shipped("h100"), defaultdict(list)
     for row in store.rows(store.where("family = 'softmax' and verdict = 'correct'")):
         name = (row.implementation or "").removeprefix("softmax/")
-        kept = found[name, canonical(row.shape)]
-        known = {canonical(each.params) for each in kept}
-        if name in KERNELS and (len(kept) < PER_KERNEL or canonical(row.params) in known):
+        kept = groups[name, canonical(row.shape)]
+        known_values = {canonical(item.params) for item in kept}
+        if name in KERNELS and (len(kept) < PER_KERNEL or canonical(row.params) in known_values):
             kept.append(row)
-    wanted = canonical(SHAPE)
-    return [row for (_, shape), each in found.items() if shape == wanted for row in each]
+    expected = canonical(SHAPE)
+    return [row for (_, shape), group in groups.items() if shape == expected for row in group]
 
 
 class Recorded:
@@ -58,8 +58,8 @@ class Recorded:
 
     name = "recorded"
 
-    def __init__(self, *names, **told):
-        self.names, self.told = names, told
+    def __init__(self, *names, **fields):
+        self.names, self.told = names, fields
 
     def propose(self, brief):
         for name in self.names:
@@ -79,10 +79,10 @@ class Written:
             yield Proposal(text, "text", "")
 
 
-def evolved(rows, *proposers, seconds=1e6, settings=HOW, path=ORIGINAL, check=None, **told):
-    told = {"shape": SHAPE, "reference": PROBLEM, "bench": RecordedBench(rows), **told}
+def evolved(rows, *proposers, seconds=1e6, settings=HOW, path=ORIGINAL, check=None, **fields):
+    fields = {"shape": SHAPE, "reference": PROBLEM, "bench": RecordedBench(rows), **fields}
     parts = EvolveParts(proposers, **({} if check is None else {"check": check}))
-    return evolve(path, gpu_seconds=seconds, settings=settings, parts=parts, **told)
+    return evolve(path, gpu_seconds=seconds, settings=settings, parts=parts, **fields)
 
 
 @pytest.fixture(scope="module")
@@ -115,19 +115,23 @@ def test_the_gate_compares_it_with_the_original(found):
 
 
 def test_json_holds_every_variant_with_its_source(found):
-    told = json.loads(page.dumps(found))
-    assert told["schema"] == "solkit.evolve/1"
-    assert [each["kind"] for each in told["variants"]] == ["original", "rows_tile", "whole_row"]
-    assert told["variants"][0]["source"] == ORIGINAL.read_text()
-    assert told["best"]["id"] == found.best
-    assert told["speedup"]["value"] == pytest.approx(1 / found.gate.ratio.value)
+    data = json.loads(page.dumps(found))
+    assert data["schema"] == "solkit.evolve/1"
+    assert [variant["kind"] for variant in data["variants"]] == [
+        "original",
+        "rows_tile",
+        "whole_row",
+    ]
+    assert data["variants"][0]["source"] == ORIGINAL.read_text()
+    assert data["best"]["id"] == found.best
+    assert data["speedup"]["value"] == pytest.approx(1 / found.gate.ratio.value)
 
 
 def test_the_page_shows_the_lineage_and_what_each_variant_changed(found):
     html = lineage_page(page.as_json(found), written=datetime(2026, 11, 26, tzinfo=timezone.utc))
     assert "three_pass.py" in html
-    for each in found.variants[1:]:
-        assert f'id="v{each.variant.id}"' in html
+    for item in found.variants[1:]:
+        assert f'id="v{item.variant.id}"' in html
     assert 'class="added"' in html
     assert "<script" not in html
 
@@ -135,21 +139,21 @@ def test_the_page_shows_the_lineage_and_what_each_variant_changed(found):
 @pytest.mark.slow
 def test_a_source_that_is_not_recorded_is_refused_and_says_so(rows):
     strange = (FOLDER / "rows_tile.py").read_text() + "\n# another text\n"
-    told = evolved(rows, Written(strange))
-    (variant,) = told.variants[1:]
+    result = evolved(rows, Written(strange))
+    (variant,) = result.variants[1:]
     assert variant.measured == 0
     assert variant.why.startswith("not_recorded")
-    assert told.winner.variant.kind == "original"
+    assert result.winner.variant.kind == "original"
 
 
 def test_nonsense_and_a_plain_cheat_are_refused_before_anything_is_measured(rows):
     nonsense = "def kernel(:"
     cheat = ORIGINAL.read_text() + "\ntorch.cuda.Event.elapsed_time = lambda *_: 1e-6\n"
-    told = evolved(rows, Written(nonsense, cheat))
-    whys = {each.variant.source: each.why for each in told.variants}
+    result = evolved(rows, Written(nonsense, cheat))
+    whys = {item.variant.source: item.why for item in result.variants}
     assert "it is no Python: line 1" in whys[nonsense]
     assert "elapsed_time" in whys[cheat]
-    assert all(each.measured == 0 for each in told.variants[1:])
+    assert all(variant.measured == 0 for variant in result.variants[1:])
 
 
 @pytest.mark.slow
@@ -159,8 +163,8 @@ def test_what_the_check_calls_wrong_is_not_measured(rows):
         assert source == (FOLDER / "rows_tile.py").read_text()
         return Checked.WRONG, "its tail is missing"
 
-    told = evolved(rows, Recorded("rows_tile"), check=wrong)
-    (variant,) = told.variants[1:]
+    result = evolved(rows, Recorded("rows_tile"), check=wrong)
+    (variant,) = result.variants[1:]
     assert (variant.measured, variant.why) == (0, "its tail is missing")
 
 
@@ -171,12 +175,16 @@ def test_a_log_is_resumed_and_nothing_is_measured_twice(rows, tmp_path):
     assert (first.measured, first.stopped) == (1, Stopped.BUDGET)
     long = EvolveSettings(**FAST, log=log, resume=True)
     second = evolved(rows, Recorded("rows_tile"), settings=long)
-    told = outcomelog.read(log).rows
-    assert len({row.run_id for row in told}) == 1
-    assert len({(row.kernel_id, canonical(row.params)) for row in told}) == len(told)
-    assert second.measured == len(told) > 1
+    reported_rows = outcomelog.read(log).rows
+    assert len({row.run_id for row in reported_rows}) == 1
+    assert len({(row.kernel_id, canonical(row.params)) for row in reported_rows}) == len(
+        reported_rows
+    )
+    assert second.measured == len(reported_rows) > 1
     assert second.original.time_ms == first.original.time_ms
-    lineage = [row.extra["evolve"] for row in told if row.implementation == "softmax/rows_tile"]
+    lineage = [
+        row.extra["evolve"] for row in reported_rows if row.implementation == "softmax/rows_tile"
+    ]
     assert lineage[0]["kind"] == "rows_tile"
     assert lineage[0]["parent"] == variant_id(ORIGINAL.read_text())
     assert second.gpu_s >= first.gpu_s > 0
@@ -196,7 +204,7 @@ def moved(rows, found):
             name = row.implementation.removeprefix("softmax/")
             in_use = name == "three_pass" and row.params == found.original.params
             longer = 1.0 if in_use else times.get(name, 1.0)
-            samples = tuple(longer * each for each in row.samples_ms)
+            samples = tuple(longer * item for item in row.samples_ms)
             yield replace(row, shape=shape, time_ms=longer * row.time_ms, samples_ms=samples)
 
     return made
@@ -209,23 +217,25 @@ def test_the_winner_must_not_be_slower_at_a_shape_that_the_search_did_not_see(
 ):
     both = [*rows, *moved(HELD_OUT, **dict.fromkeys(KERNELS, times))]
     how = EvolveSettings(**FAST, held_out=[HELD_OUT])
-    told = evolved(both, Recorded("rows_tile"), settings=how)
-    (held,) = told.gate.held_out
-    assert not told.gate.single_shape
-    assert (told.gate.passed, held.passed) == (passes, passes)
-    assert told.verdict is (TuneVerdict.FASTER if passes else TuneVerdict.KEEP)
-    assert passes or (told.best == variant_id(ORIGINAL.read_text()) and "M=4096" in told.gate.why)
+    result = evolved(both, Recorded("rows_tile"), settings=how)
+    (held,) = result.gate.held_out
+    assert not result.gate.single_shape
+    assert (result.gate.passed, held.passed) == (passes, passes)
+    assert result.verdict is (TuneVerdict.FASTER if passes else TuneVerdict.KEEP)
+    assert passes or (
+        result.best == variant_id(ORIGINAL.read_text()) and "M=4096" in result.gate.why
+    )
 
 
-def practised(rows, moved, *shapes, **told):
+def practised(rows, moved, *shapes, **fields):
     """A search whose fastest variant, `whole_row`, is slow everywhere else."""
-    elsewhere = [row for each in (HELD_OUT, *shapes) for row in moved(each, whole_row=100.0)]
-    told["settings"] = EvolveSettings(**FAST, held_out=[HELD_OUT], **told.get("settings", {}))
-    return evolved([*rows, *elsewhere], Recorded("rows_tile", "whole_row"), **told)
+    elsewhere = [row for item in (HELD_OUT, *shapes) for row in moved(item, whole_row=100.0)]
+    fields["settings"] = EvolveSettings(**FAST, held_out=[HELD_OUT], **fields.get("settings", {}))
+    return evolved([*rows, *elsewhere], Recorded("rows_tile", "whole_row"), **fields)
 
 
-def kinds_of(found):
-    return [found.variant(each.id).variant.kind for each in found.finalists]
+def kinds_of(result):
+    return [result.variant(finalist.id).variant.kind for finalist in result.finalists]
 
 
 @pytest.mark.slow
@@ -233,29 +243,29 @@ def kinds_of(found):
 def test_a_finalist_that_is_slower_at_a_practice_shape_gives_way_to_one_that_is_not(
     rows, moved, shape
 ):
-    told = practised(rows, moved, shape)
-    assert kinds_of(told) == ["whole_row", "rows_tile"]
-    assert [each.taken for each in told.finalists] == [False, True]
-    lost, held = (each.practised[0] for each in told.finalists)
-    in_use_ms = told.original.time_ms
+    result = practised(rows, moved, shape)
+    assert kinds_of(result) == ["whole_row", "rows_tile"]
+    assert [finalist.taken for finalist in result.finalists] == [False, True]
+    lost, held = (finalist.practised[0] for finalist in result.finalists)
+    in_use_ms = result.original.time_ms
     assert (lost.shape, held.shape) == (shape, shape)
     assert lost.ratio == pytest.approx(100 * fastest(rows, "whole_row") / in_use_ms)
     assert held.ratio == pytest.approx(fastest(rows, "rows_tile") / in_use_ms)
-    assert told.gate.passed
-    assert told.winner.variant.kind == "rows_tile"
-    assert told.best_params.time_ms == fastest(rows, "rows_tile")
-    assert f"M={shape['M']}, N={shape['N']}" in told.notes[-1]
-    assert told.notes[-1].endswith("rows_tile was taken.")
-    (first, second) = json.loads(page.dumps(told))["finalists"]
-    assert (first["taken"], second["taken"], second["id"]) == (False, True, told.best)
+    assert result.gate.passed
+    assert result.winner.variant.kind == "rows_tile"
+    assert result.best_params.time_ms == fastest(rows, "rows_tile")
+    assert f"M={shape['M']}, N={shape['N']}" in result.notes[-1]
+    assert result.notes[-1].endswith("rows_tile was taken.")
+    (first, second) = json.loads(page.dumps(result))["finalists"]
+    assert (first["taken"], second["taken"], second["id"]) == (False, True, result.best)
     assert first["practice"] == [{"shape": shape, "verdict": "correct", "ratio": lost.ratio}]
 
 
 @pytest.mark.slow
 def test_no_held_out_shape_is_used_for_choosing(rows, moved):
-    told = practised(rows, moved)
-    assert told.finalists == ()
-    assert (told.gate.passed, told.gate.held_out[0].shape) == (False, HELD_OUT)
+    result = practised(rows, moved)
+    assert result.finalists == ()
+    assert (result.gate.passed, result.gate.held_out[0].shape) == (False, HELD_OUT)
 
 
 @pytest.mark.slow
@@ -263,9 +273,9 @@ def test_no_held_out_shape_is_used_for_choosing(rows, moved):
 def test_there_is_no_practice_where_no_other_shape_is_held_out(rows, moved, held_out):
     both = [*rows, *moved(OWN, whole_row=100.0)]
     how = EvolveSettings(**FAST, held_out=held_out)
-    told = evolved(both, Recorded("rows_tile", "whole_row"), settings=how)
-    assert (told.finalists, told.gate.single_shape) == ((), True)
-    assert told.winner.variant.kind == "whole_row"
+    result = evolved(both, Recorded("rows_tile", "whole_row"), settings=how)
+    assert (result.finalists, result.gate.single_shape) == ((), True)
+    assert result.winner.variant.kind == "whole_row"
 
 
 def test_there_is_no_practice_where_there_is_nothing_to_choose(rows, moved):
@@ -283,12 +293,14 @@ def test_practice_is_in_the_log_and_a_resumed_run_takes_it_over(rows, moved, tmp
     log = tmp_path / "evolve.jsonl"
     first = practised(rows, moved, OWN, settings={"log": log})
     again = practised(rows, moved, OWN, settings={"log": log, "resume": True})
-    told = outcomelog.read(log).rows
-    there = [row.implementation.removeprefix("softmax/") for row in told if row.shape == OWN]
+    reported_rows = outcomelog.read(log).rows
+    there = [
+        row.implementation.removeprefix("softmax/") for row in reported_rows if row.shape == OWN
+    ]
     assert there == ["three_pass", "whole_row", "rows_tile"]
     assert again.finalists == first.finalists
     assert again.gpu_s == pytest.approx(first.gpu_s, abs=1e-3)  # rows are rounded
-    assert again.measured == first.measured == len(told) - len(there)
+    assert again.measured == first.measured == len(reported_rows) - len(there)
 
 
 @pytest.mark.slow
@@ -305,7 +317,7 @@ def test_practice_is_paid_from_the_budget(rows, moved):
     assert searched.gpu_s <= short.gpu_s < whole.gpu_s
     assert len(short.finalists[0].practised) == 1
     assert short.finalists[-1].practised == ()  # nothing was left, so nothing speaks against it
-    assert [each.taken for each in short.finalists] == [False, True]
+    assert [finalist.taken for finalist in short.finalists] == [False, True]
 
 
 class Listening(RecordedBench):
@@ -321,7 +333,7 @@ def test_the_search_says_what_is_hopeless_and_practice_times_in_full(rows, moved
     bench = Listening([*rows, *moved(HELD_OUT), *moved(OWN)])
     practised(rows, moved, bench=bench)
     search, practice = (
-        [each.hopeless_ms for each in bench.asked if each.shape["N"] == shape["N"]]
+        [item.hopeless_ms for item in bench.asked if item.shape["N"] == shape["N"]]
         for shape in ({"N": 1024}, OWN)
     )
     in_use_ms = next(row.time_ms for row in rows if row.implementation == "softmax/three_pass")
@@ -333,10 +345,10 @@ def test_the_search_says_what_is_hopeless_and_practice_times_in_full(rows, moved
 def test_only_what_is_in_use_is_measured_as_the_default(rows, moved):
     slow = dict.fromkeys(("rows_tile", "whole_row"), 100.0)
     bench = Listening([*rows, *moved(HELD_OUT), *moved(OWN, **slow)])
-    told = practised(rows, moved, bench=bench)
-    assert kinds_of(told) == ["whole_row", "rows_tile", "original"]  # with other parameters
-    assert [each.taken for each in told.finalists] == [False, False, True]
-    how = [each.chosen_by for each in bench.asked if each.shape["N"] == OWN["N"]]
+    result = practised(rows, moved, bench=bench)
+    assert kinds_of(result) == ["whole_row", "rows_tile", "original"]  # with other parameters
+    assert [finalist.taken for finalist in result.finalists] == [False, False, True]
+    how = [item.chosen_by for item in bench.asked if item.shape["N"] == OWN["N"]]
     assert how == ["default", "search", "search", "search"]
 
 
@@ -358,17 +370,17 @@ class Interrupted(RecordedBench):
 def test_if_practice_cannot_be_finished_the_fastest_goes_to_the_gate(rows, moved, error):
     bench = Interrupted([*rows, *moved(HELD_OUT), *moved(OWN)])
     bench.error = error
-    told = practised(rows, moved, bench=bench)
-    assert told.finalists == ()
-    assert "practice" in told.notes[-1]
-    assert (told.gate.passed, told.winner.variant.kind) == (True, "whole_row")
+    result = practised(rows, moved, bench=bench)
+    assert result.finalists == ()
+    assert "practice" in result.notes[-1]
+    assert (result.gate.passed, result.winner.variant.kind) == (True, "whole_row")
 
 
 @pytest.mark.slow
 def test_a_shape_that_is_not_recorded_cannot_be_held_out(rows):
     how = EvolveSettings(**FAST, held_out=[{**SHAPE, "M": 5}])
-    told = evolved(rows, Recorded("rows_tile"), settings=how)
-    assert (told.gate.passed, told.gate.single_shape) == (True, True)
+    result = evolved(rows, Recorded("rows_tile"), settings=how)
+    assert (result.gate.passed, result.gate.single_shape) == (True, True)
 
 
 def test_the_original_is_kept_if_nothing_is_faster(rows):
@@ -380,9 +392,9 @@ def test_the_original_is_kept_if_nothing_is_faster(rows):
         and row.time_ms == fastest(rows, "three_pass")
     )
     how = EvolveSettings(**FAST, params=fastest_own.params)
-    told = evolved(rows, Written("def kernel(:"), settings=how)
-    assert (told.verdict, told.gate) == (TuneVerdict.KEEP, None)
-    assert told.best_params == told.original
+    result = evolved(rows, Written("def kernel(:"), settings=how)
+    assert (result.verdict, result.gate) == (TuneVerdict.KEEP, None)
+    assert result.best_params == result.original
 
 
 def test_without_a_gpu_it_says_what_can_be_done():
@@ -391,7 +403,7 @@ def test_without_a_gpu_it_says_what_can_be_done():
 
 
 @pytest.mark.parametrize(
-    ("told", "message"),
+    ("result", "message"),
     [
         ({"depth": "deep"}, "depth is 'deep'; expected one of: captured, lowered, compiled"),
         ({"order": "up"}, "order is 'up'; expected one of: surrogate, random"),
@@ -401,13 +413,13 @@ def test_without_a_gpu_it_says_what_can_be_done():
         ({"resume": True}, "name the log of the run"),
     ],
 )
-def test_settings_are_checked(told, message):
+def test_settings_are_checked(result, message):
     with pytest.raises(InputError, match=message):
-        EvolveSettings(**told)
+        EvolveSettings(**result)
 
 
 @pytest.mark.parametrize(
-    ("told", "message"),
+    ("result", "message"),
     [
         ({"seconds": 0}, "gpu_seconds is 0; expected a budget above 0"),
         ({"settings": EvolveSettings(params={"NOPE": 1})}, "has no parameter 'NOPE'"),
@@ -416,9 +428,9 @@ def test_settings_are_checked(told, message):
         ),
     ],
 )
-def test_bad_input_is_named(rows, told, message):
+def test_bad_input_is_named(rows, result, message):
     with pytest.raises(InputError, match=message):
-        evolved(rows, Recorded(), **told)
+        evolved(rows, Recorded(), **result)
 
 
 @pytest.mark.parametrize(("budget_s", "most_s"), [(20, 20), (120, 60), (1000, 120)])

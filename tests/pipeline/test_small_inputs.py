@@ -68,8 +68,8 @@ def winner(world, *trials):
     best = archive.note("second", time_ms=1.0, gap=2.0)
     finalist = Finalist("second", {}, 1.0, tuple(trials), taken=True)
     practice = Practice(world, 20.0)
-    told = practice.leave_small_inputs(SimpleNamespace(archive=archive), best, [finalist])
-    return told, practice.notes
+    results = practice.leave_small_inputs(SimpleNamespace(archive=archive), best, [finalist])
+    return results, practice.notes
 
 
 def at(size, ratio):
@@ -91,10 +91,10 @@ RIGHT = VariantOutcome(Verdict.CORRECT, 1.01)
     ],
 )
 def test_the_original_stays_below_what_was_tried_and_not_slower(trials, least):
-    told, notes = winner(World(RIGHT), *trials)
-    assert f"if x.numel() < {least}:" in told.variant.source
-    assert told.variant.parent == "second"
-    assert (told.time_ms, told.gap) == (1.01, pytest.approx(2.02))
+    result, notes = winner(World(RIGHT), *trials)
+    assert f"if x.numel() < {least}:" in result.variant.source
+    assert result.variant.parent == "second"
+    assert (result.time_ms, result.gap) == (1.01, pytest.approx(2.02))
     assert notes == [f"Inputs of fewer than {least} elements are left to the original launches."]
 
 
@@ -102,13 +102,13 @@ def test_the_original_stays_below_what_was_tried_and_not_slower(trials, least):
     "outcome", [VariantOutcome(Verdict.CORRECT, 1.2), VariantOutcome(Verdict.WRONG, why="It is.")]
 )
 def test_a_file_that_is_slower_or_wrong_does_not_replace_the_winner(outcome):
-    told, notes = winner(World(outcome), at(500, 0.5))
-    assert told.variant.id == "second"
+    result, notes = winner(World(outcome), at(500, 0.5))
+    assert result.variant.id == "second"
     assert len(notes) == 1
 
 
 def test_a_problem_of_one_shape_needs_no_such_file():
     world = World(RIGHT, held_out=())
     world.original.file.problem.shapes = [{"M": 1000}]
-    told, notes = winner(world)
-    assert (told.variant.id, notes) == ("second", [])
+    result, notes = winner(world)
+    assert (result.variant.id, notes) == ("second", [])

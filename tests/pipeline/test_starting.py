@@ -67,28 +67,28 @@ class Linear(torch.nn.Module):
 def started(folder, text, function=None, name="mine.py", out="mine_solkit.py"):
     """What is made of a file, as it would be beside it, and there is."""
     (folder / name).write_text(text)
-    found = start(str(folder / name), str(folder / out), function)
-    if found.text:
-        ast.parse(found.text)
-        (folder / out).write_text(found.text)
-    return found
+    result = start(str(folder / name), str(folder / out), function)
+    if result.text:
+        ast.parse(result.text)
+        (folder / out).write_text(result.text)
+    return result
 
 
 def constant(text, name):
     """The value of a top-level constant."""
-    for each in ast.parse(text).body:
-        if isinstance(each, ast.Assign) and each.targets[0].id == name:
-            return ast.literal_eval(each.value)
+    for item in ast.parse(text).body:
+        if isinstance(item, ast.Assign) and item.targets[0].id == name:
+            return ast.literal_eval(item.value)
     return None
 
 
 def test_the_constants_of_a_launcher_become_parameters_and_a_space(tmp_path):
-    found = started(tmp_path, HEAD + ADD + LAUNCHER)
-    assert found.chosen == "add"  # benchmark() takes no tensor
-    assert constant(found.text, "SPACE") == {"BLOCK": [512, 1024, 2048], "num_warps": [2, 4, 8]}
-    assert "def kernel(x, y, *, BLOCK=1024, num_warps=4):" in found.text
-    assert "NEGATE=False, num_warps=num_warps)  # both are contiguous" in found.text
-    assert "BLOCK = 1024" not in found.text
+    result = started(tmp_path, HEAD + ADD + LAUNCHER)
+    assert result.chosen == "add"  # benchmark() takes no tensor
+    assert constant(result.text, "SPACE") == {"BLOCK": [512, 1024, 2048], "num_warps": [2, 4, 8]}
+    assert "def kernel(x, y, *, BLOCK=1024, num_warps=4):" in result.text
+    assert "NEGATE=False, num_warps=num_warps)  # both are contiguous" in result.text
+    assert "BLOCK = 1024" not in result.text
 
 
 def test_what_is_written_loads_and_says_what_is_open(tmp_path):
@@ -100,24 +100,24 @@ def test_what_is_written_loads_and_says_what_is_open(tmp_path):
 
 
 def test_sizes_that_the_text_equates_have_one_name(tmp_path):
-    found = started(tmp_path, HEAD + MATMUL, "Product")
-    assert "def inputs(M=4096, K=4096, N=4096, dtype=torch.float16, device" in found.text
-    assert "a = torch.randn(M, K, " in found.text
-    assert "b = torch.randn(K, N, " in found.text
-    assert "return Product.apply(a, b)" in found.text
-    assert found.others == ("Linear",)
+    result = started(tmp_path, HEAD + MATMUL, "Product")
+    assert "def inputs(M=4096, K=4096, N=4096, dtype=torch.float16, device" in result.text
+    assert "a = torch.randn(M, K, " in result.text
+    assert "b = torch.randn(K, N, " in result.text
+    assert "return Product.apply(a, b)" in result.text
+    assert result.others == ("Linear",)
 
 
 def test_an_autotuned_kernel_keeps_its_own_space(tmp_path):
-    found = started(tmp_path, HEAD + MATMUL)
-    assert constant(found.text, "SPACE") is None
+    result = started(tmp_path, HEAD + MATMUL)
+    assert constant(result.text, "SPACE") is None
     space = solkit.load(str(tmp_path / "mine_solkit.py")).candidate.space
     assert {point["BM"] for point in space.walk()} == {64, 128}
 
 
 def test_a_module_becomes_a_kernelbench_candidate(tmp_path):
-    found = started(tmp_path, HEAD + MATMUL, "Linear")
-    assert "from mine import Linear as ModelNew" in found.text
+    result = started(tmp_path, HEAD + MATMUL, "Linear")
+    assert "from mine import Linear as ModelNew" in result.text
     described = solkit.load(str(tmp_path / "mine_solkit.py"))
     assert (described.problem.format, described.candidate.name) == ("kernelbench", "ModelNew")
 
@@ -125,9 +125,9 @@ def test_a_module_becomes_a_kernelbench_candidate(tmp_path):
 def test_a_bare_kernel_of_one_size_is_described_in_full(tmp_path):
     bare = ADD.replace(", NEGATE: tl.constexpr", "").replace("if NEGATE", "if n")
     started(tmp_path, HEAD + bare)
-    found = solkit.load(str(tmp_path / "mine_solkit.py"))
-    assert dict(found.problem.sizes) == {"N": 1048576}
-    assert found.candidate.params == {"BLOCK": 1024, "num_warps": 4}
+    loaded = solkit.load(str(tmp_path / "mine_solkit.py"))
+    assert dict(loaded.problem.sizes) == {"N": 1048576}
+    assert loaded.candidate.params == {"BLOCK": 1024, "num_warps": 4}
 
 
 def test_a_kernel_whose_launchers_make_their_tensors_is_described_bare(tmp_path):
@@ -141,8 +141,8 @@ def test_a_kernel_whose_launchers_make_their_tensors_is_described_bare(tmp_path)
 
 
 def test_an_open_place_of_a_launch_description_is_named(tmp_path):
-    found = started(tmp_path, HEAD + ADD.replace("n, BLOCK", "n, m, BLOCK"))
-    assert found.todos
+    result = started(tmp_path, HEAD + ADD.replace("n, BLOCK", "n, m, BLOCK"))
+    assert result.todos
     with pytest.raises(KernelFileError, match=r"TODO left: LAUNCH\['args'\]\['x_ptr'\]: TODO"):
         solkit.load(str(tmp_path / "mine_solkit.py"))
 
@@ -159,10 +159,10 @@ def pick(src, idx, dst, N: tl.constexpr):
 def pick_into(dst, src, idx):
     pick[(idx.numel(),)](src, idx, dst, src.shape[1])
 """
-    found = started(tmp_path, HEAD + text)
-    assert constant(found.text, "OUTPUTS") == ("dst",)
-    assert "idx = torch.randint(" in found.text
-    assert "dst = torch.empty(" in found.text
+    result = started(tmp_path, HEAD + text)
+    assert constant(result.text, "OUTPUTS") == ("dst",)
+    assert "idx = torch.randint(" in result.text
+    assert "dst = torch.empty(" in result.text
 
 
 @pytest.mark.parametrize(
@@ -174,37 +174,37 @@ def pick_into(dst, src, idx):
     ],
 )
 def test_what_a_size_decides_is_no_parameter(tmp_path, before, after, reason):
-    found = started(tmp_path, HEAD + ADD + LAUNCHER.replace(before, after))
-    assert constant(found.text, "SPACE") == {"num_warps": [2, 4, 8]}, reason
+    result = started(tmp_path, HEAD + ADD + LAUNCHER.replace(before, after))
+    assert constant(result.text, "SPACE") == {"num_warps": [2, 4, 8]}, reason
 
 
 def test_a_number_that_stands_elsewhere_too_is_no_parameter(tmp_path):
     one = LAUNCHER.replace("    BLOCK = 1024\n", "").replace("n, BLOCK)", "n, 1024)")
-    found = started(tmp_path, HEAD + ADD + one.replace("n, BLOCK, ", "n, BLOCK=1024, "))
-    assert constant(found.text, "SPACE") == {"num_warps": [2, 4, 8]}
+    result = started(tmp_path, HEAD + ADD + one.replace("n, BLOCK, ", "n, BLOCK=1024, "))
+    assert constant(result.text, "SPACE") == {"num_warps": [2, 4, 8]}
 
 
 def test_a_decorated_launcher_is_called_as_it_is(tmp_path):
     text = LAUNCHER.replace(
         "def add(", '@torch.library.custom_op("a::b", mutates_args=())\ndef add('
     )
-    found = started(tmp_path, HEAD + ADD + text)
-    assert "return add(x, y)" in found.text
+    result = started(tmp_path, HEAD + ADD + text)
+    assert "return add(x, y)" in result.text
 
 
 def test_a_jit_by_assignment_and_a_name_of_the_form_are_told_apart(tmp_path):
     text = ADD.replace("@triton.jit\n", "").replace("def add_kernel", "def _add")
     text += "\nkernel = triton.jit(_add)\n" + LAUNCHER.replace("add_kernel[", "kernel[")
-    found = started(tmp_path, HEAD + text)
-    assert found.chosen == "add"
-    assert "from mine import add" in found.text  # `kernel` is the candidate of the new file
+    result = started(tmp_path, HEAD + text)
+    assert result.chosen == "add"
+    assert "from mine import add" in result.text  # `kernel` is the candidate of the new file
 
 
 def test_what_is_there_is_imported(tmp_path):
     text = HEAD + ADD + LAUNCHER + "\ndef reference(x, y):\n    return x + y\n"
-    found = started(tmp_path, text)
-    assert "from mine import reference, add_kernel" in found.text
-    assert "def reference" not in found.text
+    result = started(tmp_path, text)
+    assert "from mine import reference, add_kernel" in result.text
+    assert "def reference" not in result.text
 
 
 @pytest.mark.parametrize(
@@ -218,9 +218,9 @@ def test_what_is_there_is_imported(tmp_path):
     ],
 )
 def test_a_kernel_file_lacks_nothing(tmp_path, text, why):
-    found = started(tmp_path, text)
-    assert not found.text
-    assert why in found.why
+    result = started(tmp_path, text)
+    assert not result.text
+    assert why in result.why
 
 
 @pytest.mark.parametrize(

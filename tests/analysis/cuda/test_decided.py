@@ -63,7 +63,7 @@ def compiled():
 
 
 @pytest.fixture
-def asked(compiled):
+def requests_of(compiled):
     """What a launch asks for."""
 
     def run(name, arguments, names, grid, block):
@@ -83,35 +83,37 @@ def of(asks, kind, argument):
     return sum(a.requested_bytes for a in asks.accesses if (a.kind, a.argument) == (kind, argument))
 
 
-def test_an_early_return_by_a_loaded_number(asked):
+def test_an_early_return_by_a_loaded_number(requests_of):
     known_tensor = tensor(1, 1, np.array([1000], np.int32))
-    asks = asked("guarded", (known_tensor, tensor(2, 8192), tensor(3, 8192)), "count x y", 32, 256)
+    asks = requests_of(
+        "guarded", (known_tensor, tensor(2, 8192), tensor(3, 8192)), "count x y", 32, 256
+    )
     assert of(asks, "store", "y") == 4 * 256 * 4  # the blocks that begin before 1,000
     assert asks.guesses == ()
 
 
-def test_an_early_return_that_is_not_known_is_not_taken(asked):
+def test_an_early_return_that_is_not_known_is_not_taken(requests_of):
     arguments = tensor(1, 1), tensor(2, 8192), tensor(3, 8192)
-    asks = asked("guarded", arguments, "count x y", 32, 256)
+    asks = requests_of("guarded", arguments, "count x y", 32, 256)
     assert of(asks, "store", "y") == 8192 * 4
     assert any("assumed to do the work that it guards" in guess for guess in asks.guesses)
 
 
-def test_loops_between_loaded_numbers(asked):
+def test_loops_between_loaded_numbers(requests_of):
     sizes = np.arange(200) * 7 % 23
     starts = np.concatenate([[0], sizes.cumsum()]).astype(np.int32)
     columns = (np.arange(starts[-1]) % 64).astype(np.int32)
     arguments = (tensor(1, 201, starts), tensor(2, len(columns), columns))
     arguments = (*arguments, tensor(3, 64), tensor(4, 200), 200)
-    asks = asked("rows", arguments, "starts columns x y m", 4, 64)
+    asks = requests_of("rows", arguments, "starts columns x y m", 4, 64)
     assert of(asks, "load", "columns") == of(asks, "load", "x") == 4 * int(sizes.sum())
     assert asks.guesses == ()
 
 
-def test_where_atomics_meet(asked):
+def test_where_atomics_meet(requests_of):
     n = 4096
     x = np.where(np.arange(n) % 2 == 0, 3, np.arange(n) % 16).astype(np.int32)
-    asks = asked("bins", (tensor(1, n, x), tensor(2, 16), n), "x counts n", n // 256, 256)
+    asks = requests_of("bins", (tensor(1, n, x), tensor(2, 16), n), "x counts n", n // 256, 256)
     (atomic,) = (a for a in asks.accesses if a.kind == "atomic")
     result = atomic.contention
     # the 2,048 even numbers go to bin 3, the odd ones to bins 1, 3 ... 15, 256 to each
@@ -120,9 +122,9 @@ def test_where_atomics_meet(asked):
     assert (atomic.operation, atomic.semantics, atomic.scope) == ("add", "relaxed", "gpu")
 
 
-def test_atomics_at_unknown_places_are_spread_evenly(asked):
+def test_atomics_at_unknown_places_are_spread_evenly(requests_of):
     n = 1 << 16
-    asks = asked("by_value", (tensor(1, n), tensor(2, 256), n), "x counts n", n // 256, 256)
+    asks = requests_of("by_value", (tensor(1, n), tensor(2, 256), n), "x counts n", n // 256, 256)
     (atomic,) = (a for a in asks.accesses if a.kind == "atomic")
     result = atomic.contention
     assert result.is_assumed
@@ -132,9 +134,9 @@ def test_atomics_at_unknown_places_are_spread_evenly(asked):
     assert result.warp_addresses == pytest.approx(n // 32 * item, rel=1e-3)
 
 
-def test_the_manner_of_each_access(asked):
+def test_the_manner_of_each_access(requests_of):
     arguments = tensor(1, 8192), tensor(2, 4096), tensor(3, 4096), tensor(4, 1)
-    asks = asked("manners", arguments, "x z y total", 16, 256)
+    asks = requests_of("manners", arguments, "x z y total", 16, 256)
     loads = {(a.argument, a.cache, a.is_volatile) for a in asks.accesses if a.kind == "load"}
     assert loads == {("x", "cg", False), ("x", "", True), ("z", "nc", False)}
     assert next(a.cache for a in asks.accesses if a.kind == "store") == "wt"

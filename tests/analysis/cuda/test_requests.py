@@ -158,7 +158,7 @@ def compiled():
 
 
 @pytest.fixture
-def asked(compiled):
+def requests_of(compiled):
     """What a launch asks for."""
 
     def run(name, arguments, names, grid, block, shared_bytes=0):
@@ -216,7 +216,7 @@ def check(asks, expected, within=0.0):
 
 
 @pytest.mark.parametrize("n", [1000, 40_000])  # followed whole, and in part
-def test_a_copy(asked, n):
+def test_a_copy(requests_of, n):
     grid = -(-n // 256)
 
     def accesses(block, thread):
@@ -224,7 +224,7 @@ def test_a_copy(asked, n):
         if i < n:
             yield from (("load x", 4 * i, 4), ("store y", 4 * i, 4))
 
-    asks = asked("copy", (tensor(1, n), tensor(2, n), n), "x y n", (grid,), (256,))
+    asks = requests_of("copy", (tensor(1, n), tensor(2, n), n), "x y n", (grid,), (256,))
     check(asks, by_hand((grid,), (256,), accesses), 0.0 if n < 2000 else 2e-3)
     assert asks.guesses == ()
     dram = dram_traffic(asks.reuse, H100.l2_bytes)
@@ -238,7 +238,7 @@ def line_of(text):
     return next(i for i, line in enumerate(SOURCE.splitlines(), 1) if text in line)
 
 
-def test_strides_and_vectors(asked):
+def test_strides_and_vectors(requests_of):
     n, stride = 20_000, 5
 
     def accesses(block, thread):
@@ -247,20 +247,20 @@ def test_strides_and_vectors(asked):
             yield from (("load x", 4 * i * stride, 4), ("store y", 4 * i, 4))
 
     arguments = (tensor(1, n * stride), tensor(2, n), n, stride)
-    asks = asked("strided", arguments, "x y n stride", (157,), (128,))
+    asks = requests_of("strided", arguments, "x y n stride", (157,), (128,))
     check(asks, by_hand((157,), (128,), accesses), 5e-3)
     (load, store) = asks.accesses
     assert load.efficiency == pytest.approx(0.2, rel=0.02)
     assert store.efficiency == 1.0
-    asks = asked("vectors", (tensor(1, 4 * n), tensor(2, 4 * n), n), "x y n", (157,), (128,))
+    asks = requests_of("vectors", (tensor(1, 4 * n), tensor(2, 4 * n), n), "x y n", (157,), (128,))
     load, store = asks.accesses
     assert load.vector_bytes == store.vector_bytes == 16
     assert (load.requests, load.sectors) == pytest.approx((625, 16 * 625), rel=5e-3)
 
 
 @pytest.mark.parametrize("n", [100_003, 1 << 20])
-def test_strides_of_the_grid(asked, n):
-    asks = asked("grid_stride", (tensor(1, n), tensor(2, n), n), "x y n", (80,), (256,))
+def test_strides_of_the_grid(requests_of, n):
+    asks = requests_of("grid_stride", (tensor(1, n), tensor(2, n), n), "x y n", (80,), (256,))
     # whole warps at multiples of 128 bytes, but for the last one
     sectors, requests = -(-n // 8), -(-n // 32)
     for access in asks.accesses:
@@ -272,7 +272,7 @@ def test_strides_of_the_grid(asked, n):
     assert asks.loop_requests > 0.5 * requests
 
 
-def test_a_transpose_in_two_dimensions(asked):
+def test_a_transpose_in_two_dimensions(requests_of):
     rows, columns = 200, 300
     grid, block = (-(-columns // 32), -(-rows // 8)), (32, 8)
 
@@ -283,14 +283,14 @@ def test_a_transpose_in_two_dimensions(asked):
             yield ("store y", 4 * (c * rows + r), 4)
 
     arguments = (tensor(1, rows * columns), tensor(2, rows * columns), rows, columns)
-    asks = asked("transposed", arguments, "x y rows columns", grid, block)
+    asks = requests_of("transposed", arguments, "x y rows columns", grid, block)
     check(asks, by_hand(grid, block, accesses), 0.03)
     store = asks.accesses[1]
     # 8 rows of a block side by side fill a sector of each column
     assert store.block_sectors == pytest.approx(store.sectors / 8, rel=0.02)
 
 
-def test_each_thread_along_a_row(asked):
+def test_each_thread_along_a_row(requests_of):
     m, n = 1024, 1001
 
     def accesses(block, thread):
@@ -298,7 +298,7 @@ def test_each_thread_along_a_row(asked):
         yield from (("load x", 4 * (r * n + k), 4) for k in range(64))
 
     arguments = (tensor(1, m * n), tensor(2, m), m, n)
-    asks = asked("rows", arguments, "x y m n", (16,), (64,))
+    asks = requests_of("rows", arguments, "x y m n", (16,), (64,))
     of_64 = by_hand((16,), (64,), accesses)["load x"]
     result = counted(asks)["load x"]
     assert result == pytest.approx([figure * n / 64 for figure in of_64], rel=5e-3)
@@ -309,7 +309,7 @@ def test_each_thread_along_a_row(asked):
     assert asks.l2_read_bytes == pytest.approx(4 * m * n, rel=0.3)
 
 
-def test_loops_of_different_lengths(asked):
+def test_loops_of_different_lengths(requests_of):
     n = 600
 
     def accesses(block, thread):
@@ -317,12 +317,12 @@ def test_loops_of_different_lengths(asked):
             yield ("load x", 4 * (block[0] * n + k), 4)
         yield ("atomic y", 4 * block[0], 4)
 
-    asks = asked("triangle", (tensor(1, n * n), tensor(2, n), n), "x y n", (n,), (64,))
+    asks = requests_of("triangle", (tensor(1, n * n), tensor(2, n), n), "x y n", (n,), (64,))
     check(asks, by_hand((n,), (64,), accesses), 0.03)
     assert asks.imbalance > 1.5
 
 
-def test_threads_that_part(asked):
+def test_threads_that_part(requests_of):
     n = 4096 * 2
 
     def accesses(block, thread):
@@ -335,29 +335,29 @@ def test_threads_that_part(asked):
             yield ("store y", 4 * i, 4)
 
     arguments = (tensor(1, 3 * n), tensor(2, n), n)
-    asks = asked("branches", arguments, "x y n", (64,), (128,))
+    asks = requests_of("branches", arguments, "x y n", (64,), (128,))
     expected = by_hand((64,), (128,), accesses)
     expected["load x"] = tuple(a + b for a, b in zip(expected["load x"], expected.pop("load x ")))
     check(asks, expected)
 
 
 @pytest.mark.parametrize(("n", "width", "within"), [(5000, 48, 0.0), (1 << 16, 48, 0.02)])
-def test_divisions_of_what_a_loop_counts(asked, n, width, within):
+def test_divisions_of_what_a_loop_counts(requests_of, n, width, within):
     def accesses(_, thread):
         for i in range(thread[0], n, 128):
             yield ("load x", 4 * (i // width * 2 * width + i % width), 4)
             yield ("store y", 4 * i, 4)
 
-    asks = asked(
+    asks = requests_of(
         "remainders", (tensor(1, 2 * n + 96), tensor(2, n), n, width), "x y n width", (1,), (128,)
     )
     check(asks, by_hand((1,), (128,), accesses), within)
 
 
-def test_bins_that_data_choose(asked):
+def test_bins_that_data_choose(requests_of):
     n = 1 << 16
     arguments = (tensor(1, n), tensor(2, 256), n)
-    asks = asked("histogram", arguments, "x bins n", (n // 256,), (256,))
+    asks = requests_of("histogram", arguments, "x bins n", (n // 256,), (256,))
     load, atomic = asks.accesses
     assert (load.sectors, atomic.kind, atomic.argument) == (n // 8, "atomic", "bins")
     assert atomic.requests == n // 32
@@ -366,7 +366,7 @@ def test_bins_that_data_choose(asked):
     assert atomic.sectors == pytest.approx(n // 32 * 32 * (1 - (31 / 32) ** 32), rel=1e-3)
 
 
-def test_indices_whose_contents_are_known(asked):
+def test_indices_whose_contents_are_known(requests_of):
     width, rows = 64, np.array([3, 3, 0, 7] * 50, np.int32)
 
     def accesses(block, thread):
@@ -375,17 +375,19 @@ def test_indices_whose_contents_are_known(asked):
         yield ("store y", 4 * (block[0] * width + thread[0]), 4)
 
     x, y = tensor(1, 8 * width), tensor(3, 200 * width)
-    asks = asked("gather", (x, tensor(2, 200, 4, rows), y, width), "x rows y width", (200,), (64,))
+    asks = requests_of(
+        "gather", (x, tensor(2, 200, 4, rows), y, width), "x rows y width", (200,), (64,)
+    )
     check(asks, by_hand((200,), (64,), accesses))
     assert asks.guesses == ()
     assert next(a for a in asks.accesses if a.argument == "x").unique_bytes == 3 * 4 * width
-    unknown = asked("gather", (x, tensor(2, 200), y, width), "x rows y width", (200,), (64,))
+    unknown = requests_of("gather", (x, tensor(2, 200), y, width), "x rows y width", (200,), (64,))
     assert any("taken to be in order" in guess for guess in unknown.guesses)
 
 
-def test_constant_and_local_memory_are_said(asked):
+def test_constant_and_local_memory_are_said(requests_of):
     arguments = (tensor(1, 4096), tensor(2, 32, 4, np.arange(32, dtype=np.int32)), tensor(3, 4096))
-    asks = asked("elsewhere", arguments, "x order y", (1,), (128,))
+    asks = requests_of("elsewhere", arguments, "x order y", (1,), (128,))
     results = {guess.partition(": ")[2] for guess in asks.guesses}
     assert results == {
         "what is read of constant memory is not counted.",
@@ -395,9 +397,11 @@ def test_constant_and_local_memory_are_said(asked):
     assert sectors == {"load x": 512, "load order": 32 * 4, "store y": 512}
 
 
-def test_copies_straight_to_shared_memory(asked):
+def test_copies_straight_to_shared_memory(requests_of):
     n = 1024
-    asks = asked("copies", (tensor(1, 4 * n), tensor(2, 4 * n), n), "x y n", (8,), (128,), 2048)
+    asks = requests_of(
+        "copies", (tensor(1, 4 * n), tensor(2, 4 * n), n), "x y n", (8,), (128,), 2048
+    )
     copy, _ = asks.accesses
     assert (copy.kind, copy.path, copy.argument) == ("load", "async", "x")
     assert (copy.requests, copy.sectors, copy.vector_bytes) == (n // 32, n // 2, 16)
@@ -408,7 +412,7 @@ def test_copies_straight_to_shared_memory(asked):
 
 
 @pytest.mark.parametrize("sizes", [(50, 70, 45), (130, 150, 200)])
-def test_a_product_of_tiles(asked, sizes):
+def test_a_product_of_tiles(requests_of, sizes):
     M, N, K = sizes
     grid, block = (-(-N // 16), -(-M // 16)), (16, 16)
 
@@ -423,7 +427,7 @@ def test_a_product_of_tiles(asked, sizes):
             yield ("store c", 4 * (row * N + column), 4)
 
     arguments = (tensor(1, M * K), tensor(2, K * N), tensor(3, M * N), M, N, K)
-    asks = asked("product", arguments, "a b c M N K", grid, block, 2048)
+    asks = requests_of("product", arguments, "a b c M N K", grid, block, 2048)
     check(asks, by_hand(grid, block, accesses), 0.0 if M == 50 else 0.05)
     rounds, blocks = -(-K // 16), math.prod(grid)
     assert asks.operations == {"fp32": 2 * 16**3 * rounds * blocks}
@@ -441,9 +445,11 @@ def test_a_product_of_tiles(asked, sizes):
 
 
 @pytest.mark.parametrize(("name", "conflicts"), [("tiles", 32.0), ("padded_tiles", 1.0)])
-def test_bank_conflicts(asked, name, conflicts):
+def test_bank_conflicts(requests_of, name, conflicts):
     n = 256
-    asks = asked(name, (tensor(1, n * n), tensor(2, n * n), n), "x y n", (8, 8), (32, 8), 4224)
+    asks = requests_of(
+        name, (tensor(1, n * n), tensor(2, n * n), n), "x y n", (8, 8), (32, 8), 4224
+    )
     store, load = sorted(asks.shared, key=lambda access: access.kind, reverse=True)
     assert (store.kind, load.kind) == ("store", "load")
     assert store.requests == load.requests == n * n // 32
@@ -453,13 +459,13 @@ def test_bank_conflicts(asked, name, conflicts):
     assert asks.barriers == 1.0
 
 
-def test_sampled_blocks_tell_of_all(asked, monkeypatch):
+def test_sampled_blocks_tell_of_all(requests_of, monkeypatch):
     M, N, K = 140, 150, 100
     arguments = (tensor(1, M * K), tensor(2, K * N), tensor(3, M * N), M, N, K)
     launch = ("product", arguments, "a b c M N K", (10, 9), (16, 16), 2048)
-    sampled = asked(*launch)
+    sampled = requests_of(*launch)
     monkeypatch.setattr(module, "_SMALL", 1 << 30)
-    whole = asked(*launch)
+    whole = requests_of(*launch)
     assert sampled.programs_sampled < whole.programs_sampled == 90
     check(sampled, counted(whole), 0.03)
     for name in ("l2_read_bytes", "l1_wavefronts"):
@@ -474,23 +480,23 @@ def outside(asks):
 
 
 @pytest.mark.parametrize("n", [1000, 300_000])  # followed whole, and in part
-def test_what_leaves_a_tensor_says_how_far(asked, n):
+def test_what_leaves_a_tensor_says_how_far(requests_of, n):
     grid = -(-n // 256)
     arguments = (tensor(1, n), tensor(2, n), n)
-    result = outside(asked("unguarded", arguments, "x y n", (grid,), (256,)))
+    result = outside(requests_of("unguarded", arguments, "x y n", (grid,), (256,)))
     # the last thread is 256 * grid - 1, the last element n - 1
     assert result == {"load x": 0, "store y": 4 * (256 * grid - n)}
-    asks = asked("neighbours", arguments, "x y n", (8,), (256,))
+    asks = requests_of("neighbours", arguments, "x y n", (8,), (256,))
     assert {access.outside_bytes for access in asks.accesses if access.kind == "load"} == {4}
     assert {access.outside_bytes for access in asks.accesses if access.kind == "store"} == {0}
 
 
-def test_what_stays_inside_or_is_not_known_to_leave_says_nothing(asked):
+def test_what_stays_inside_or_is_not_known_to_leave_says_nothing(requests_of):
     n = 1000
-    plain = asked("copy", (tensor(1, n), tensor(2, n), n), "x y n", (4,), (256,))
+    plain = requests_of("copy", (tensor(1, n), tensor(2, n), n), "x y n", (4,), (256,))
     lengths = np.full(1, 256, np.int32)  # what is in memory may be another number by then
     arguments = (tensor(1, 200), tensor(3, 1, contents=lengths), tensor(2, 200))
-    result = asked("as_said", arguments, "x lengths y", (1,), (256,))
+    result = requests_of("as_said", arguments, "x lengths y", (1,), (256,))
     sized = (tensor(1, 4 * n), tensor(2, 4 * n), n)  # the last block copies 104 of 128
-    copied = asked("partly_copied", sized, "x y n", (8,), (128,))
+    copied = requests_of("partly_copied", sized, "x y n", (8,), (128,))
     assert not any({**outside(plain), **outside(result), **outside(copied)}.values())

@@ -24,8 +24,8 @@ def test_results_keep_the_order(monkeypatch):
         time.sleep(0.2 if kernel == 0 else 0)
         return Compiled(registers=kernel)
 
-    found = compile_with(monkeypatch, slow_first, range(5))
-    assert [each.registers for each in found] == [0, 1, 2, 3, 4]
+    results = compile_with(monkeypatch, slow_first, range(5))
+    assert [result.registers for result in results] == [0, 1, 2, 3, 4]
 
 
 def test_no_more_than_jobs_run_at_once(monkeypatch):
@@ -34,7 +34,7 @@ def test_no_more_than_jobs_run_at_once(monkeypatch):
         time.sleep(0.1)
         return Compiled(seconds=start)
 
-    starts = sorted(each.seconds for each in compile_with(monkeypatch, spell, range(3), jobs=1))
+    starts = sorted(item.seconds for item in compile_with(monkeypatch, spell, range(3), jobs=1))
     assert all(later - earlier >= 0.1 for earlier, later in itertools.pairwise(starts))
 
 
@@ -44,19 +44,19 @@ def test_a_crash_takes_only_its_own_kernel_along(monkeypatch):
             os.kill(os.getpid(), signal.SIGKILL)
         return Compiled(registers=kernel)
 
-    found = compile_with(monkeypatch, crash, range(3))
-    assert [each.registers for each in found] == [0, None, 2]
-    assert found[1].error == "the compiler crashed (exit code -9)"
+    results = compile_with(monkeypatch, crash, range(3))
+    assert [result.registers for result in results] == [0, None, 2]
+    assert results[1].error == "the compiler crashed (exit code -9)"
 
 
 def test_a_hang_is_stopped(monkeypatch):
     def hang(*_):
         time.sleep(600)
 
-    (found,) = compile_with(monkeypatch, hang, [0], limit_s=0.3)
-    assert found.unread == "the compiler was stopped after 0.3 s"
-    assert found.is_unfinished  # on a GPU the kernel may run after a longer wait
-    assert found.error is None
+    (result,) = compile_with(monkeypatch, hang, [0], limit_s=0.3)
+    assert result.unread == "the compiler was stopped after 0.3 s"
+    assert result.is_unfinished  # on a GPU the kernel may run after a longer wait
+    assert result.error is None
 
 
 @pytest.mark.parametrize("kernels", [[], ()])

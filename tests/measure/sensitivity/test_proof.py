@@ -18,20 +18,20 @@ PROBLEMS, SAMPLES = 16, 16
 
 
 @pytest.fixture(scope="module")
-def found():
+def examined():
     return list(proof.examine([skipping.problem(seed) for seed in range(PROBLEMS)], SAMPLES))
 
 
 @pytest.mark.slow
-def test_no_hard_bound_is_above_what_a_skipper_touches(found):
-    assert [item.error for item in found if item.error] == []
-    assert [item for item in found if item.is_unsound] == []
+def test_no_hard_bound_is_above_what_a_skipper_touches(examined):
+    assert [item.error for item in examined if item.error] == []
+    assert [item for item in examined if item.is_unsound] == []
 
 
-def test_the_problems_have_something_to_skip_and_something_to_read(found):
+def test_the_problems_have_something_to_skip_and_something_to_read(examined):
     """Or nothing would be shown."""
-    assert sum(0 < item.touched < item.total for item in found) > PROBLEMS // 4
-    assert sum(item.read > 0 for item in found) > PROBLEMS // 4
+    assert sum(0 < item.touched < item.total for item in examined) > PROBLEMS // 4
+    assert sum(item.read > 0 for item in examined) > PROBLEMS // 4
 
 
 def test_a_change_that_breaks_a_relation_is_noticed(monkeypatch):

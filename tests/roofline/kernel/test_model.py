@@ -44,7 +44,7 @@ def load(path="global", size=1 << 20, **changes):
     return replace(plain, **changes)
 
 
-def kernel(blocks=1320, per_sm=10, stages=3, **asked):
+def kernel(blocks=1320, per_sm=10, stages=3, **fields):
     nothing = dict.fromkeys(TRAFFIC, 0)
     return KernelAnalysis(
         Facts(
@@ -55,7 +55,7 @@ def kernel(blocks=1320, per_sm=10, stages=3, **asked):
             tensor_cores=False,
         ),
         occupancy=Occupancy(0.6, "registers", per_sm, blocks / (per_sm * SMS), 1.0),
-        demand=Demand(**{"accesses": (load(),), "operations": {}, **nothing, **asked}),
+        demand=Demand(**{"accesses": (load(),), "operations": {}, **nothing, **fields}),
     )
 
 
@@ -69,10 +69,10 @@ def terms(kernel):
 
 
 def test_traffic_takes_bytes_over_a_sustained_rate():
-    found = terms(kernel(dram_read_bytes=10**9, dram_write_bytes=10**9, l2_read_bytes=10**9))
+    results = terms(kernel(dram_read_bytes=10**9, dram_write_bytes=10**9, l2_read_bytes=10**9))
     dram = DEVICE.ceilings["dram"].value
-    assert found["dram"] == pytest.approx(2e9 / (0.92 * dram) * 1e3)
-    assert found["l2"] == pytest.approx(1e9 / (0.92 * DEVICE.ceilings["l2"].value) * 1e3)
+    assert results["dram"] == pytest.approx(2e9 / (0.92 * dram) * 1e3)
+    assert results["l2"] == pytest.approx(1e9 / (0.92 * DEVICE.ceilings["l2"].value) * 1e3)
     measured = replace(
         DEVICE, calibrated={"dram": replace(DEVICE.ceilings["dram"], value=dram / 2)}
     )
@@ -104,13 +104,13 @@ def test_latency_is_what_a_warp_alone_takes_in_each_wave():
     # outside loops 500 cycles and 1 trip, inside 40 and 2, ten times; 2 waves; all from DRAM
     work = kernel(2640, iterations=10.0, l2_read_bytes=10**6, dram_read_bytes=10**6)
     work = paced(work, Pace(0, 500.0, 1.0, 0.0), Pace(1, 40.0, 2.0, 0.0))
-    each = 500 + 10 * 40 + (1 + 10 * 2) * 800
-    assert terms(work)["latency"] == pytest.approx(2 * each / CLOCK_HZ * 1e3)
+    item = 500 + 10 * 40 + (1 + 10 * 2) * 800
+    assert terms(work)["latency"] == pytest.approx(2 * item / CLOCK_HZ * 1e3)
     # from L2 alone, 262; the longest block does twice the mean
     demand = replace(work.demand, dram_read_bytes=0, imbalance=2.0)
-    each = 500 + 10 * 40 + (1 + 10 * 2) * 262
-    found = terms(replace(work, demand=demand))
-    assert found["latency"] == pytest.approx(3 * each / CLOCK_HZ * 1e3)
+    item = 500 + 10 * 40 + (1 + 10 * 2) * 262
+    results = terms(replace(work, demand=demand))
+    assert results["latency"] == pytest.approx(3 * item / CLOCK_HZ * 1e3)
 
 
 def test_spilled_words_come_from_l1_l2_or_dram():
@@ -124,40 +124,40 @@ def test_spilled_words_come_from_l1_l2_or_dram():
 
 def test_code_that_waits_for_tma_in_loops_waits_for_each_step():
     work = kernel(132, steps=20.0, accesses=(load("tma"),), stages=3, l2_read_bytes=10**6)
-    found = terms(paced(work, Pace(0, 100.0, 0.0, 0.0)))
-    assert found["latency"] == pytest.approx((100 + 262 * (1 + 20 / 2)) / CLOCK_HZ * 1e3)
+    results = terms(paced(work, Pace(0, 100.0, 0.0, 0.0)))
+    assert results["latency"] == pytest.approx((100 + 262 * (1 + 20 / 2)) / CLOCK_HZ * 1e3)
 
 
 def test_without_machine_code_a_warps_pace_is_estimated():
     # a trip, one for each step, the chain, and two cycles an instruction
     work = kernel(2640, steps=4.0, instructions=50.0, chain_cycles=100.0, l2_read_bytes=10**6)
-    found = terms(work)["latency"]
-    assert found == pytest.approx(2 * (262 * (1 + 4) + 100 + 2 * 50) / CLOCK_HZ * 1e3)
+    latency = terms(work)["latency"]
+    assert latency == pytest.approx(2 * (262 * (1 + 4) + 100 + 2 * 50) / CLOCK_HZ * 1e3)
 
 
 def test_code_is_fetched_once():
     mix = InstructionMix((InstructionCount("fp32", "", 0, 4000, 0, 0, 0),), 0)
     for blocks in (132, 13200):
-        found = terms(with_facts(kernel(blocks), instructions=mix))
-        assert found["fetch"] == pytest.approx(1.5 * 4000 / CLOCK_HZ * 1e3)
+        results = terms(with_facts(kernel(blocks), instructions=mix))
+        assert results["fetch"] == pytest.approx(1.5 * 4000 / CLOCK_HZ * 1e3)
     assert "fetch" not in terms(kernel())
 
 
 def test_atomics_in_one_sector_wait_for_each_other():
     met = Contention(10**7, 10**6, 1000, busiest_address=10**6, busiest_sector=5 * 10**6)
     atomic = load(kind="atomic", contention=met)
-    found = terms(kernel(accesses=(load(), atomic)))
-    assert found["atomics"] == pytest.approx(1.6 * 5e6 / CLOCK_HZ * 1e3)
+    results = terms(kernel(accesses=(load(), atomic)))
+    assert results["atomics"] == pytest.approx(1.6 * 5e6 / CLOCK_HZ * 1e3)
     assert "atomics" not in terms(kernel())
 
 
 def test_writes_to_l2_take_longer_than_reads():
     reads = DEVICE.ceilings["l2"].value * 0.92
-    found = terms(kernel(l2_read_bytes=10**9, l2_write_bytes=10**9, unevenness=1.5))
-    assert found["l2"] == pytest.approx(1.5 * (1e9 / reads + 1e9 / (0.52 * reads)) * 1e3)
+    results = terms(kernel(l2_read_bytes=10**9, l2_write_bytes=10**9, unevenness=1.5))
+    assert results["l2"] == pytest.approx(1.5 * (1e9 / reads + 1e9 / (0.52 * reads)) * 1e3)
     measured = {"l2.write": replace(DEVICE.ceilings["l2"], value=2e12)}
-    each = model_launch_time(kernel(l2_write_bytes=10**9), replace(DEVICE, calibrated=measured))
-    assert next(t.time_ms for t in each.terms if t.name == "l2") == pytest.approx(0.5)
+    modelled = model_launch_time(kernel(l2_write_bytes=10**9), replace(DEVICE, calibrated=measured))
+    assert next(t.time_ms for t in modelled.terms if t.name == "l2") == pytest.approx(0.5)
 
 
 def test_drams_rate_depends_on_its_mix():
@@ -173,8 +173,8 @@ def test_drams_rate_depends_on_its_mix():
 
 
 def of_kinds(**counts):
-    made = (InstructionCount(kind, "", 0, n, 0, 0, 0) for kind, n in counts.items())
-    return with_facts(kernel(blocks=132), instructions=InstructionMix(tuple(made), 0))
+    new_counts = (InstructionCount(kind, "", 0, n, 0, 0, 0) for kind, n in counts.items())
+    return with_facts(kernel(blocks=132), instructions=InstructionMix(tuple(new_counts), 0))
 
 
 def test_the_busiest_of_an_sms_pipes_limits_its_instructions():
@@ -202,12 +202,12 @@ def test_products_overlap_with_copies_ahead_and_with_a_step_that_waits_in_regist
     assert not overlaps_products(kernel(stages=2, accesses=(load("staged"), load("global"))))
 
 
-def unrolled(**asked):
+def unrolled(**fields):
     """A loop of 64 iterations whose one load stands five times in the code: 4 at once, and 1."""
     mix = InstructionMix((InstructionCount("global_load", "", 1, 5, 0, 16, 0),), 2)
     warps = 132 * 4
-    asked = {"iterations": 64.0, "steps": 64.0, "loop_requests": 64 * warps} | asked
-    return with_facts(kernel(blocks=132, **asked), instructions=mix)
+    fields = {"iterations": 64.0, "steps": 64.0, "loop_requests": 64 * warps} | fields
+    return with_facts(kernel(blocks=132, **fields), instructions=mix)
 
 
 def test_an_unrolled_loop_asks_for_several_steps_together():
@@ -234,31 +234,31 @@ def test_blocks_begin_one_by_one():
     # a million blocks begin 1.19 cycles apart, of one warp or of four
     work = kernel(2**20, per_sm=32, dram_read_bytes=10**8)
     for warps in (1, 4):
-        found = model_launch_time(
+        modelled = model_launch_time(
             with_facts(work, launch=replace(work.launch, num_warps=warps)), DEVICE
         )
-        each = {term.name: term.time_ms for term in found.terms}
-        assert each["dispatch"] == pytest.approx(2**20 * 1.19 / CLOCK_HZ * 1e3)
-        assert found.limiter == "dispatch"
-        assert found.time_ms == pytest.approx(LAUNCH_MS + each["dispatch"])
+        items = {term.name: term.time_ms for term in modelled.terms}
+        assert items["dispatch"] == pytest.approx(2**20 * 1.19 / CLOCK_HZ * 1e3)
+        assert modelled.limiter == "dispatch"
+        assert modelled.time_ms == pytest.approx(LAUNCH_MS + items["dispatch"])
     # an H100 took 631.7 us for so many of stencil3d/seven_loads, which move little
-    assert found.time_ms == pytest.approx(0.6317, rel=0.02)
+    assert modelled.time_ms == pytest.approx(0.6317, rel=0.02)
 
 
 def test_few_blocks_that_loop_begin_at_once():
-    found = terms(kernel(blocks=SMS, steps=1000.0))
-    assert found["dispatch"] == pytest.approx(132 * 1.19 / CLOCK_HZ * 1e3)
-    assert found["dispatch"] < 1e-3 * found["latency"]
+    results = terms(kernel(blocks=SMS, steps=1000.0))
+    assert results["dispatch"] == pytest.approx(132 * 1.19 / CLOCK_HZ * 1e3)
+    assert results["dispatch"] < 1e-3 * results["latency"]
 
 
 def expected(work, exposed):
     """The time of a launch without machine code, if that part of a resource shows."""
-    each = {term.name: term.time_ms for term in model_launch_time(work, DEVICE).terms}
-    memory = max(each.get(name, 0.0) for name in ("dram", "l2", "l1"))
-    scalar = max(each.get(name, 0.0) for name in ("fp32", "sfu", "issue", "shared"))
-    parts = [memory, scalar, each.get("tensor.fp16", 0.0)]
+    items = {term.name: term.time_ms for term in model_launch_time(work, DEVICE).terms}
+    memory = max(items.get(name, 0.0) for name in ("dram", "l2", "l1"))
+    scalar = max(items.get(name, 0.0) for name in ("fp32", "sfu", "issue", "shared"))
+    parts = [memory, scalar, items.get("tensor.fp16", 0.0)]
     busy = max(parts) + (sum(parts) - max(parts)) * exposed
-    return LAUNCH_MS + math.sqrt(busy**2 + each["latency"] ** 2)
+    return LAUNCH_MS + math.sqrt(busy**2 + items["latency"] ** 2)
 
 
 def test_what_does_not_hide_is_added():
@@ -275,25 +275,27 @@ def test_no_more_blocks_hide_work_than_there_are():
 
 
 def test_products_of_plain_loads_are_hidden_by_other_blocks_alone():
-    told = {"dram_read_bytes": 10**9, "operations": {"tensor.fp16": 10**12, "sfu": 10**9}}
-    work = kernel(per_sm=2, **told)
+    fields = {"dram_read_bytes": 10**9, "operations": {"tensor.fp16": 10**12, "sfu": 10**9}}
+    work = kernel(per_sm=2, **fields)
     assert model_launch_time(work, DEVICE).limiter == "tensor.fp16"
     assert model_launch_time(work, DEVICE).time_ms == pytest.approx(expected(work, 1 / 2))
 
 
 def test_streams_of_copies_and_tensor_cores_run_side_by_side():
-    told = {"dram_read_bytes": 10**9, "operations": {"tensor.fp16": 10**12}}
-    found = model_launch_time(kernel(per_sm=2, stages=3, accesses=(load("async"),), **told), DEVICE)
-    each = {term.name: term.time_ms for term in found.terms}
-    busy = max(each["dram"], each["tensor.fp16"])
-    assert found.time_ms == pytest.approx(LAUNCH_MS + math.hypot(busy, each["latency"]))
+    fields = {"dram_read_bytes": 10**9, "operations": {"tensor.fp16": 10**12}}
+    modelled = model_launch_time(
+        kernel(per_sm=2, stages=3, accesses=(load("async"),), **fields), DEVICE
+    )
+    items = {term.name: term.time_ms for term in modelled.terms}
+    busy = max(items["dram"], items["tensor.fp16"])
+    assert modelled.time_ms == pytest.approx(LAUNCH_MS + math.hypot(busy, items["latency"]))
 
 
 def test_few_warps_that_wait_take_their_own_time():
     work = kernel(blocks=132, per_sm=1, steps=1e4, l2_read_bytes=10**6)
-    found = model_launch_time(work, DEVICE)
-    assert found.limiter == "latency"
-    assert found.time_ms == pytest.approx(LAUNCH_MS + 262 * (1 + 1e4) / CLOCK_HZ * 1e3, rel=1e-3)
+    modelled = model_launch_time(work, DEVICE)
+    assert modelled.limiter == "latency"
+    assert modelled.time_ms == pytest.approx(LAUNCH_MS + 262 * (1 + 1e4) / CLOCK_HZ * 1e3, rel=1e-3)
 
 
 def test_spills_go_through_l1_where_the_stacks_fit():

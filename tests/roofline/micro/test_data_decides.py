@@ -369,14 +369,14 @@ TABLE = {
 
 
 @pytest.fixture(scope="module")
-def found(traced):
+def work_of(traced):
     return lambda name: traced(TABLE, name)
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_the_hard_bound_counts_what_no_data_saves(found, name):
+def test_the_hard_bound_counts_what_no_data_saves(work_of, name):
     read, written, operations = TABLE[name][2:]
-    work = found(name)
+    work = work_of(name)
     if read is not None:
         assert work.hard_read_bytes == read
     if written is not None:

@@ -20,14 +20,14 @@ TABLE = {
 
 
 @pytest.fixture(scope="module")
-def found(traced):
+def work_of(traced):
     return lambda name: traced(TABLE, name)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TABLE)
-def test_deep_networks(found, name):
-    work = found(name)  # 2^60 paths would never end
+def test_deep_networks(work_of, name):
+    work = work_of(name)  # 2^60 paths would never end
     whole = TABLE[name][2]
     assert sum(n for key, n in work.operations.items() if "contraction" in key) == whole
     if name == "a chain":

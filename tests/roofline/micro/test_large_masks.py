@@ -37,15 +37,15 @@ TABLE = {
 
 
 @pytest.fixture(scope="module")
-def found(traced):
+def work_of(traced):
     return lambda name: traced(TABLE, name)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TABLE)
-def test_pairs_that_a_mask_leaves_out_cost_nothing(found, name):
+def test_pairs_that_a_mask_leaves_out_cost_nothing(work_of, name):
     pairs, result = TABLE[name][2:]
-    work = found(name)
+    work = work_of(name)
     assert work.operations["contraction.bf16"] == 4 * HEADS * D * pairs
     assert len(work.assumptions) == bool(result)
     assert result in "".join(work.assumptions)

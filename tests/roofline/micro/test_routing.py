@@ -71,7 +71,7 @@ ALONE = {
 
 
 @pytest.fixture(scope="module")
-def found(traced):
+def work_of(traced):
     rows = {name: (INPUTS, body) for name, (body, _) in TABLE.items()}
     return lambda name: traced(rows, name)
 
@@ -91,8 +91,8 @@ def test_what_an_index_is_made_of_is_needed(alone, name):
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_rows_that_an_expert_does_not_get_cost_nothing(found, name):
-    work, rows = found(name), TABLE[name][1]
+def test_rows_that_an_expert_does_not_get_cost_nothing(work_of, name):
+    work, rows = work_of(name), TABLE[name][1]
     contractions = [n for key, n in work.operations.items() if key.startswith("contraction.")]
     assert sum(contractions) == ROUTER + rows * ROW
     assert sum(work.hard_operations.values()) <= ROUTER

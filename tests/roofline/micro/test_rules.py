@@ -270,14 +270,14 @@ ROWS_OF_TABLE = {name: _padded(row) for name, row in TABLE.items()}
 
 
 @pytest.fixture(scope="module")
-def found(traced):
+def work_of(traced):
     return lambda name: traced(ROWS_OF_TABLE, name)
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_work_is_what_was_derived(found, name):
+def test_work_is_what_was_derived(work_of, name):
     read, written, hard_read, hard_written, *operations = TABLE[name][2:]
-    work = found(name)
+    work = work_of(name)
     amounts = {
         "read": (read, work.dram_read_bytes),
         "written": (written, work.dram_write_bytes),

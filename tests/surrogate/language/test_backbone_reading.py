@@ -18,7 +18,7 @@ KINDS = ["default", "bert frozen", "llama frozen", "bert lora", "llama lora", "l
 
 
 @pytest.fixture(scope="module")
-def made():
+def text_table():
     """Texts of several lengths, the longest in the middle; two kernels have the same."""
     result = table(10)
     for k in range(10):
@@ -76,51 +76,53 @@ def counted(network, monkeypatch):
 
 @pytest.mark.quick("default", "llama frozen", "llama full")
 @pytest.mark.parametrize("kind", KINDS)
-def test_forecasts_of_texts_read_together_are_those_of_each_alone(kind, folders, made, monkeypatch):
-    result = built(kind, folders, made)
-    network = result.prepared(made).network
-    expected = one_by_one(result, made)
+def test_forecasts_of_texts_read_together_are_those_of_each_alone(
+    kind, folders, text_table, monkeypatch
+):
+    result = built(kind, folders, text_table)
+    network = result.prepared(text_table).network
+    expected = one_by_one(result, text_table)
     assert np.ptp(expected) > 1e-3
     monkeypatch.setattr(model, "_CPU_TOKENS", 1024)
     read = counted(network, monkeypatch)
     network.train()
-    np.testing.assert_allclose(result.forecast(made).mean, expected, atol=1e-5)
+    np.testing.assert_allclose(result.forecast(text_table).mean, expected, atol=1e-5)
     assert sum(read) == 9  # two of ten are the same
     assert 1 < len(read) < 9
-    result.forecast(made[np.arange(4, 20)])
+    result.forecast(text_table[np.arange(4, 20)])
     assert sum(read) == 9
     assert not network.training
 
 
-def test_more_texts_than_are_kept_are_read_once_as_well(folders, made, monkeypatch):
-    result = built("llama frozen", folders, made)
-    read = counted(result.prepared(made).network, monkeypatch)
-    expected = result.forecast(made)
+def test_more_texts_than_are_kept_are_read_once_as_well(folders, text_table, monkeypatch):
+    result = built("llama frozen", folders, text_table)
+    read = counted(result.prepared(text_table).network, monkeypatch)
+    expected = result.forecast(text_table)
     result._readings.clear()
     read.clear()
     monkeypatch.setattr(regressor, "_READINGS", 3)
     monkeypatch.setattr(regressor, "_ROWS", 7)
-    np.testing.assert_allclose(result.forecast(made).mean, expected.mean, atol=1e-5)
+    np.testing.assert_allclose(result.forecast(text_table).mean, expected.mean, atol=1e-5)
     assert sum(read) == 9
     assert len(result._readings) == 3
 
 
-def test_how_far_it_is_is_told(folders, made, monkeypatch):
+def test_how_far_it_is_is_told(folders, text_table, monkeypatch):
     monkeypatch.setattr(model, "_CPU_TOKENS", 1024)
     monkeypatch.setattr(backbone_reading, "_TOLD_EVERY_S", -1.0)
-    result, results = built("llama frozen", folders, made), []
-    read = counted(result.prepared(made).network, monkeypatch)
-    result.forecast(made, results.append)
+    result, results = built("llama frozen", folders, text_table), []
+    read = counted(result.prepared(text_table).network, monkeypatch)
+    result.forecast(text_table, results.append)
     assert results == [f"read {n} of 9 texts" for n in np.cumsum(read)]
-    result.forecast(made, results.append)  # nothing is read
+    result.forecast(text_table, results.append)  # nothing is read
     assert len(results) == len(read)
 
 
 def test_lora_is_merged_only_while_texts_are_read_even_if_that_is_interrupted(
-    folders, made, monkeypatch
+    folders, text_table, monkeypatch
 ):
-    result = built("llama lora", folders, made)
-    network = result.prepared(made).network
+    result = built("llama lora", folders, text_table)
+    network = result.prepared(text_table).network
     before = {name: items.detach().clone() for name, items in network.named_parameters()}
     layers = [module for module in network.modules() if hasattr(module, "merged_adapters")]
     states, seen = network.states, []
@@ -133,9 +135,9 @@ def test_lora_is_merged_only_while_texts_are_read_even_if_that_is_interrupted(
 
     monkeypatch.setattr(network, "states", watched)
     with pytest.raises(KeyboardInterrupt):
-        result.forecast(made)
+        result.forecast(text_table)
     assert not any(layer.merged for layer in layers)
-    result.forecast(made)
+    result.forecast(text_table)
     assert len(layers) == 7
     assert all(seen)
     assert not any(layer.merged for layer in layers)
@@ -147,7 +149,7 @@ def test_lora_is_merged_only_while_texts_are_read_even_if_that_is_interrupted(
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["default", "llama lora"])
 def test_a_fold_interrupted_in_its_forecasts_is_not_trained_again(
-    kind, folders, made, tmp_path, monkeypatch
+    kind, folders, text_table, tmp_path, monkeypatch
 ):
     from solkit.surrogate.evaluation.splits import split_into_folds
 
@@ -155,7 +157,7 @@ def test_a_fold_interrupted_in_its_forecasts_is_not_trained_again(
         pytest.importorskip("peft")
     path, adapt = (None, "frozen") if kind == "default" else (folders["llama"], "lora")
     how = RegressorSettings(SHAPE, QUICK, backbone=path, adapt=adapt, device="cpu")
-    folds = dict(list(enumerate(split_into_folds(made, "families")))[:1])
+    folds = dict(list(enumerate(split_into_folds(text_table, "families")))[:1])
     taught, teach = [], _Learner._learn_step
 
     def counting(*arguments):
@@ -167,13 +169,13 @@ def test_a_fold_interrupted_in_its_forecasts_is_not_trained_again(
             raise KeyboardInterrupt
 
     monkeypatch.setattr(_Learner, "_learn_step", counting)
-    expected = forecast_left_out(made, folds, how, "families")
+    expected = forecast_left_out(text_table, folds, how, "families")
     steps = len(taught)
     assert steps > 0
     with pytest.raises(KeyboardInterrupt):
-        forecast_left_out(made, folds, how, "families", folder=tmp_path, tell=stop)
+        forecast_left_out(text_table, folds, how, "families", folder=tmp_path, tell=stop)
     assert len(taught) == 2 * steps
-    again = forecast_left_out(made, folds, how, "families", folder=tmp_path)
+    again = forecast_left_out(text_table, folds, how, "families", folder=tmp_path)
     assert len(taught) == 2 * steps
     np.testing.assert_allclose(again, expected, atol=1e-4)
     assert [path.name for path in tmp_path.iterdir()] == ["families-0.npy"]

@@ -17,7 +17,7 @@ CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module", params=["bert", "llama"])
-def made(request, tmp_path_factory):
+def frozen_parts(request, tmp_path_factory):
     path = saved_backbone(request.param, tmp_path_factory.mktemp(request.param))
     parts = LanguageRegressor(path, shape=SHAPE, device="cpu").prepared(table(8))
     corpus = Corpus.from_table(table(8), parts.tokenizer, parts.scale)
@@ -26,8 +26,8 @@ def made(request, tmp_path_factory):
     return parts.network, corpus, [*cut, Encoded(np.zeros(0, np.int64), ())]
 
 
-def test_they_are_those_of_the_backbone_itself(made, monkeypatch):
-    network, corpus, texts = made
+def test_they_are_those_of_the_backbone_itself(frozen_parts, monkeypatch):
+    network, corpus, texts = frozen_parts
     monkeypatch.setattr(model, "_CPU_TOKENS", 200)  # some texts a group
     network.train()  # BERT would drop some
     kept = FrozenStates(network, texts, CPU)
@@ -41,8 +41,8 @@ def test_they_are_those_of_the_backbone_itself(made, monkeypatch):
         assert not result[~batch.mask].any()
 
 
-def test_each_distinct_text_is_read_once_and_that_is_told(made, monkeypatch):
-    network, _, texts = made
+def test_each_distinct_text_is_read_once_and_that_is_told(frozen_parts, monkeypatch):
+    network, _, texts = frozen_parts
     monkeypatch.setattr(model, "_CPU_TOKENS", 200)
     monkeypatch.setattr(backbone_reading, "_TOLD_EVERY_S", -1.0)
     read, results, states = [], [], network.states
@@ -54,5 +54,5 @@ def test_each_distinct_text_is_read_once_and_that_is_told(made, monkeypatch):
     assert results[-1] == "read 9 of 9 texts"
 
 
-def test_no_texts_need_no_backbone(made):
-    assert FrozenStates(made[0], [], CPU).of([], 16).shape == (0, 16, 32)
+def test_no_texts_need_no_backbone(frozen_parts):
+    assert FrozenStates(frozen_parts[0], [], CPU).of([], 16).shape == (0, 16, 32)

@@ -15,15 +15,15 @@ from solkit.surrogate.language.regressor import LanguageRegressor
 
 
 @pytest.fixture(scope="module")
-def made():
+def small_table():
     return table(6)
 
 
 @pytest.fixture(scope="module")
-def corpus(made):
-    parts = tiny().prepared(made)
+def corpus(small_table):
+    parts = tiny().prepared(small_table)
     parts.network.train(False)
-    return parts, Corpus.from_table(made, parts.tokenizer, parts.scale)
+    return parts, Corpus.from_table(small_table, parts.tokenizer, parts.scale)
 
 
 def told(parts, batch):
@@ -108,11 +108,11 @@ def test_the_mean_is_that_of_the_distribution(corpus):
 
 
 @pytest.mark.parametrize(("latents", "narrow"), [(0, 0), (2, 3), (0, 3)])
-def test_a_text_may_be_read_through_names_alone_or_narrowly(made, latents, narrow):
+def test_a_text_may_be_read_through_names_alone_or_narrowly(small_table, latents, narrow):
     shape = replace(SHAPE, decoder={**TINY, "latents": latents, "narrow": narrow})
-    parts = LanguageRegressor(shape=shape, device="cpu").prepared(made)
+    parts = LanguageRegressor(shape=shape, device="cpu").prepared(small_table)
     parts.network.train(False)
-    rows = Corpus.from_table(made, parts.tokenizer, parts.scale)
+    rows = Corpus.from_table(small_table, parts.tokenizer, parts.scale)
     batch = rows.batch(np.arange(4))
     before = told(parts, batch)
     batch.texts.names[:] = 0

@@ -24,13 +24,15 @@ HOW = RegressorSettings(SHAPE, QUICK, Pretraining(steps=4, texts=4, most=64), de
 
 
 @pytest.fixture(scope="module")
-def known():
+def measured_table():
     return table(20)
 
 
 @pytest.fixture(scope="module")
-def trees(known):
-    return Surrogate.fit({DEPTH: known}, {"schema": SCHEMA, "depths": [DEPTH.value]}, TREES)
+def trees(measured_table):
+    return Surrogate.fit(
+        {DEPTH: measured_table}, {"schema": SCHEMA, "depths": [DEPTH.value]}, TREES
+    )
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def both(known, trees, folder):
+def both(measured_table, trees, folder):
     """Trained in two goes: the first one is interrupted before the third fold."""
     heard = []
 
@@ -48,11 +50,11 @@ def both(known, trees, folder):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        stack_regressor(trees, known, DEPTH, HOW, settings=TREES, folder=folder, tell=stop)
+        stack_regressor(trees, measured_table, DEPTH, HOW, settings=TREES, folder=folder, tell=stop)
     kept = {path.name for path in (folder / "compiled").iterdir()}
     assert kept == {"families-0.npy", "families-1.npy"}
     result = stack_regressor(
-        trees, known, DEPTH, HOW, settings=TREES, folder=folder, tell=heard.append
+        trees, measured_table, DEPTH, HOW, settings=TREES, folder=folder, tell=heard.append
     )
     again = [item for item in heard if "fold" in item]
     assert again == ["families: fold 3", "families: fold 5"]  # no family falls into the fourth
@@ -60,8 +62,10 @@ def both(known, trees, folder):
 
 
 @pytest.fixture(scope="module")
-def learned(known, trees):
-    return stack_regressor(trees, known, DEPTH, replace(HOW, learning=ENOUGH), settings=TREES)
+def learned(measured_table, trees):
+    return stack_regressor(
+        trees, measured_table, DEPTH, replace(HOW, learning=ENOUGH), settings=TREES
+    )
 
 
 def error(model, result):
@@ -101,26 +105,31 @@ def test_the_card_says_what_each_is_worth(both):
 
 
 @pytest.mark.slow
-def test_it_is_saved_and_read_again(known, both, tmp_path):
+def test_it_is_saved_and_read_again(measured_table, both, tmp_path):
     both.save(tmp_path / "both.solkit")
     again = Surrogate.load(tmp_path / "both.solkit")
-    want, reported_forecast = both.forecast(known, DEPTH), again.forecast(known, DEPTH)
+    want, reported_forecast = (
+        both.forecast(measured_table, DEPTH),
+        again.forecast(measured_table, DEPTH),
+    )
     np.testing.assert_allclose(reported_forecast.time_ms, want.time_ms, rtol=0.03)
 
 
 @pytest.mark.slow
-def test_a_folder_of_another_run_is_refused(known, trees, both, folder):
+def test_a_folder_of_another_run_is_refused(measured_table, trees, both, folder):
     assert both.depths == (DEPTH,)
     with pytest.raises(InputError, match=r"families-\d.npy is of another run"):
-        stack_regressor(trees, known[np.arange(40)], DEPTH, HOW, settings=TREES, folder=folder)
+        stack_regressor(
+            trees, measured_table[np.arange(40)], DEPTH, HOW, settings=TREES, folder=folder
+        )
 
 
 @pytest.mark.slow
-def test_what_learned_from_all_rows_is_kept_as_well(known, both, folder):
+def test_what_learned_from_all_rows_is_kept_as_well(measured_table, both, folder):
     place = folder / "compiled"
     assert not list(place.glob("*.pt"))
-    again = train_on_all_rows(known, HOW, folder=place)
-    want = both.stacked(DEPTH).language.forecast(known)
-    np.testing.assert_allclose(again.forecast(known).mean, want.mean, atol=0.03)
+    again = train_on_all_rows(measured_table, HOW, folder=place)
+    want = both.stacked(DEPTH).language.forecast(measured_table)
+    np.testing.assert_allclose(again.forecast(measured_table).mean, want.mean, atol=0.03)
     with pytest.raises(InputError, match="whole is of another run"):
-        train_on_all_rows(known[np.arange(40)], HOW, folder=place)
+        train_on_all_rows(measured_table[np.arange(40)], HOW, folder=place)

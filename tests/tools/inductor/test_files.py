@@ -27,21 +27,25 @@ _TEMPLATES = {
 
 
 @pytest.fixture(scope="module")
-def found():
+def selected():
     return select_kernels(["inductor"])
 
 
-def test_the_files_that_are_there_are_found_by_name(found):
-    assert len(found) == len(_FILES) >= 700
-    assert {kernel.kind for kernel in found} == {kernel.origin for kernel in found} == {"inductor"}
-    assert {k.family for k in found} >= _TEMPLATES
-    assert len({kernel.kernel_id for kernel in found}) == len(found)
+def test_the_files_that_are_there_are_found_by_name(selected):
+    assert len(selected) == len(_FILES) >= 700
+    assert (
+        {kernel.kind for kernel in selected}
+        == {kernel.origin for kernel in selected}
+        == {"inductor"}
+    )
+    assert {k.family for k in selected} >= _TEMPLATES
+    assert len({kernel.kernel_id for kernel in selected}) == len(selected)
 
 
-def test_a_file_that_is_named_itself_is_the_same_kernel(found):
+def test_a_file_that_is_named_itself_is_the_same_kernel(selected):
     path = next(iter((INDUCTOR / "reduction").glob("*.py")))
     (alone,) = select_kernels([str(path)])
-    assert alone in found
+    assert alone in selected
     assert alone.family == "reduction"
 
 
@@ -163,7 +167,7 @@ for function, settings, *shapes in (
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def files(tmp_path_factory):
     """Files by the function and the template that they are of."""
     folder = tmp_path_factory.mktemp("made")
     _child("-c", _MAKER, str(folder))
@@ -171,8 +175,8 @@ def made(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_what_is_made_of_graphs_computes_them(made, tmp_path):
-    assert list(made) == [
+def test_what_is_made_of_graphs_computes_them(files, tmp_path):
+    assert list(files) == [
         *("centred_persistent_reduction", "coded_persistent_reduction"),
         "decayed_persistent_reduction",
         *("distances_reduction", "each_foreach", "gated_mm", "outer_reduction"),
@@ -180,14 +184,14 @@ def test_what_is_made_of_graphs_computes_them(made, tmp_path):
         *("sums_mix_order_reduction", "together_combo", "total_cooperative_reduction"),
     ]
     wrong = tmp_path / "wrong.py"
-    text = made["product_mm"].read_text()
+    text = files["product_mm"].read_text()
     assert "aten.relu.default" in text
     wrong.write_text(text.replace("aten.relu.default", "aten.neg.default"))
     off = tmp_path / "off.py"
-    text = made["coded_persistent_reduction"].read_text()
+    text = files["coded_persistent_reduction"].read_text()
     off.write_text(text.replace("aten.round.default(div_1)", "aten.round.default(div_1) + 2"))
     check = ("-m", "tools.inductor.check", "--programs", "3", "--configurations", "1")
-    done = _run(*check, *map(str, made.values()), str(wrong), str(off))
+    done = _run(*check, *map(str, files.values()), str(wrong), str(off))
     fields = dict(line.split(": ", 1) for line in done.stderr.splitlines() if ".py: " in line)
     bad = [name for name, field in fields.items() if not field.startswith("right")]
     assert bad == [str(wrong), str(off)]
@@ -196,8 +200,8 @@ def test_what_is_made_of_graphs_computes_them(made, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_narrow_reference_rounds_once(made):
-    part = _problem(made["decayed_persistent_reduction"])
+def test_a_narrow_reference_rounds_once(files):
+    part = _problem(files["decayed_persistent_reduction"])
     (x,) = part["inputs"](device="cpu")
     wide = x.float()
     want = (torch.cumsum(-torch.exp(wide) * 0.1, dim=-1).exp() * wide).bfloat16()
@@ -205,18 +209,18 @@ def test_a_narrow_reference_rounds_once(made):
 
 
 @pytest.mark.slow
-def test_a_narrow_product_keeps_its_operands(made):
-    part = _problem(made["gated_mm"])
+def test_a_narrow_product_keeps_its_operands(files):
+    part = _problem(files["gated_mm"])
     x, w, b = part["inputs"](device="cpu")
     want = (torch.tanh((x @ w).float() * 0.3) * b).bfloat16()
     assert torch.equal(part["reference"](x, w, b), want)
-    text = made["gated_mm"].read_text()
+    text = files["gated_mm"].read_text()
     assert "mm = aten.mm.default(x_1, w_1)" in text
 
 
 @pytest.mark.slow
-def test_codes_may_be_off_by_one_but_seldom(made):
-    check = _problem(made["coded_persistent_reduction"])["check"]
+def test_codes_may_be_off_by_one_but_seldom(files):
+    check = _problem(files["coded_persistent_reduction"])["check"]
     scale, codes = torch.rand(40, 1), torch.zeros(40, 100, dtype=torch.int8)
     check((scale, codes), (scale, codes))
     moved = codes.clone()
@@ -230,8 +234,8 @@ def test_codes_may_be_off_by_one_but_seldom(made):
 
 
 @pytest.mark.slow
-def test_what_cancels_is_held_to_the_rounding_of_what_cancels(made):
-    part = _problem(made["centred_persistent_reduction"])
+def test_what_cancels_is_held_to_the_rounding_of_what_cancels(files):
+    part = _problem(files["centred_persistent_reduction"])
     ulp = 2.0**-14  # of 1000
     assert 2 * ulp < part["TOLERANCE"]["atol"] < 20 * ulp
     torch.manual_seed(1)
@@ -265,10 +269,10 @@ def test_a_check_holds_each_output_to_its_own():
 
 
 @pytest.mark.slow
-def test_what_inductor_would_never_launch_is_left_out(made):
-    scan = _problem(made["running_split_scan"])  # its workspace is for blocks of 256
+def test_what_inductor_would_never_launch_is_left_out(files):
+    scan = _problem(files["running_split_scan"])  # its workspace is for blocks of 256
     assert min(scan["SPACE"]["R0_BLOCK"]) == 256
-    valid = _problem(made["outer_reduction"])["valid"]
+    valid = _problem(files["outer_reduction"])["valid"]
     wrapped = {"XBLOCK": 1, "num_warps": 1}  # its rows have 256 columns
     assert valid({"R0_BLOCK": 512, **wrapped}, {})
     assert not valid({"R0_BLOCK": 128, **wrapped}, {})

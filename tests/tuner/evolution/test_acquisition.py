@@ -21,24 +21,24 @@ def point(variant, block, mean=0.0, sd=0.5, p_fail=0.0):
 
 def measured(frontier, points, times):
     frontier.add(points)
-    for each, time_ms in zip(points, times, strict=True):
-        frontier.tell(each, time_ms)
+    for point, time_ms in zip(points, times, strict=True):
+        frontier.tell(point, time_ms)
 
 
 def test_a_forecast_is_read_as_a_normal_belief():
     configuration = Configuration("a.py", "kernel")
     forecast = Forecast(4.0, 2.0, 8.0, 0.25, False)
-    found = Point.of("a", configuration, forecast, otherwise_ms=1.0)
-    assert found.mean == 2.0
-    assert found.sd == pytest.approx(1 / norm.ppf(0.95), rel=1e-3)
-    assert found.p_fail == 0.25
+    result = Point.of("a", configuration, forecast, otherwise_ms=1.0)
+    assert result.mean == 2.0
+    assert result.sd == pytest.approx(1 / norm.ppf(0.95), rel=1e-3)
+    assert result.p_fail == 0.25
 
 
 def test_what_nothing_is_known_of_is_expected_to_take_as_long_as_its_parent():
     nothing = Forecast(None, None, None, 0.0, True)
-    found = Point.of("a", Configuration("a.py", "kernel"), nothing, otherwise_ms=0.5)
-    assert found.mean == -1.0
-    assert found.sd > 0.2
+    result = Point.of("a", Configuration("a.py", "kernel"), nothing, otherwise_ms=0.5)
+    assert result.mean == -1.0
+    assert result.sd > 0.2
 
 
 def test_shares_add_up_to_one_and_follow_the_scatter():
@@ -51,18 +51,18 @@ def test_shares_add_up_to_one_and_follow_the_scatter():
 def test_the_belief_is_that_of_a_gaussian_process_by_hand():
     shares = Shares(0.2, 0.3, 0.5)
     frontier = Frontier(shares=shares)
-    known, sibling = point("a", 1, 0.0, 0.4), point("a", 2, 0.5, 0.6)
+    known_point, sibling = point("a", 1, 0.0, 0.4), point("a", 2, 0.5, 0.6)
     other, twin = point("b", 3, 1.0, 0.8), point("c", 1, 0.33, 0.6)
-    measured(frontier, [known], [2.0])  # a residual of 1
-    asked = [known, other, sibling, twin]
-    frontier.add(asked)
-    mean, sd = frontier.believed(asked)
+    measured(frontier, [known_point], [2.0])  # a residual of 1
+    requests = [known_point, other, sibling, twin]
+    frontier.add(requests)
+    mean, sd = frontier.believed(requests)
     inner = 0.4**2 + 0.02**2
     likeness = [1.0, 0.2, 0.5, 0.2 + 0.5 / math.e]  # forecasts of twins differ by one L
-    for at, (each, share) in enumerate(zip(asked, likeness)):
-        across = each.sd * 0.4 * share
-        assert mean[at] == pytest.approx(each.mean + across / inner)
-        assert sd[at] == pytest.approx(math.sqrt(each.sd**2 - across**2 / inner), rel=1e-6)
+    for at, (item, share) in enumerate(zip(requests, likeness)):
+        across = item.sd * 0.4 * share
+        assert mean[at] == pytest.approx(item.mean + across / inner)
+        assert sd[at] == pytest.approx(math.sqrt(item.sd**2 - across**2 / inner), rel=1e-6)
 
 
 def test_the_largest_expected_improvement_is_chosen():
@@ -70,7 +70,7 @@ def test_the_largest_expected_improvement_is_chosen():
     measured(frontier, [point("first", 1)], [1.0])
     options = [point("a", 2, -0.1, 0.01), point("b", 2, 0.1, 1.0), point("c", 2, 0.5, 0.4)]
     frontier.add(options)
-    ahead = [-each.mean for each in options]
+    ahead = [-option.mean for option in options]
     by_hand = [a * norm.cdf(a / e.sd) + e.sd * norm.pdf(a / e.sd) for a, e in zip(ahead, options)]
     assert frontier.choose() == options[int(np.argmax(by_hand))]
     assert frontier.gain() == pytest.approx(1 - 2 ** -sorted(by_hand)[-2], rel=1e-6)
@@ -105,11 +105,11 @@ def test_a_variant_is_not_given_up_for_want_of_memory():
     frontier = Frontier()
     points = [point("a", block) for block in range(8)]
     frontier.add(points)
-    for each in points[:5]:
-        frontier.tell(each, None, is_telling=False)
+    for item in points[:5]:
+        frontier.tell(item, None, is_telling=False)
     assert len(frontier.remaining()) == 3
-    for each in points[5:7]:
-        frontier.tell(each, None)
+    for item in points[5:7]:
+        frontier.tell(item, None)
     assert len(frontier.remaining()) == 1
 
 
@@ -144,10 +144,10 @@ def test_nothing_is_chosen_twice_and_in_the_end_everything_is():
     points = [point(name, block, 0.1 * block) for name in "abc" for block in range(5)]
     frontier.add(points)
     chosen = []
-    while (each := frontier.choose()) is not None:
-        chosen.append(each.key)
-        frontier.tell(each, 1.0 + len(chosen))
-    assert sorted(chosen) == sorted(each.key for each in points)
+    while (item := frontier.choose()) is not None:
+        chosen.append(item.key)
+        frontier.tell(item, 1.0 + len(chosen))
+    assert sorted(chosen) == sorted(point.key for point in points)
 
 
 def test_a_failure_makes_others_of_its_variant_less_likely_to_work():
@@ -174,10 +174,10 @@ def test_a_variant_is_given_up_after_three_failures_with_no_success():
     good = [point("good", block, 0.0) for block in range(5)]
     measured(frontier, [*bad[:3], good[0]], [None, None, None, 1.0])
     frontier.add([*bad, *good])
-    assert {each.variant for each in frontier.remaining()} == {"good"}
-    for each in good[1:4]:
-        frontier.tell(each, None)
-    assert [each.variant for each in frontier.remaining()] == ["good"]
+    assert {items.variant for items in frontier.remaining()} == {"good"}
+    for item in good[1:4]:
+        frontier.tell(item, None)
+    assert [items.variant for items in frontier.remaining()] == ["good"]
 
 
 def test_random_order_ignores_forecasts_and_follows_the_seed():
@@ -200,7 +200,7 @@ def test_one_choice_in_seven_goes_to_a_variant_that_was_not_measured():
     for _ in range(7):
         chosen.append(frontier.choose())
         frontier.tell(chosen[-1], 1.0)
-    assert [each.variant for each in chosen] == ["known"] * 6 + ["new"]
+    assert [choice.variant for choice in chosen] == ["known"] * 6 + ["new"]
 
 
 def test_a_forecast_that_comes_after_the_measurement_is_used():

@@ -28,7 +28,7 @@ def test_what_paid_is_chosen_more_often_than_what_failed():
         bandit.tell("pays", 2.0)
         bandit.tell("fails", None)
     chosen = Counter(
-        each.kind for _ in range(50) for each in bandit.chosen(proposals("fails", "pays"), 1)
+        item.kind for _ in range(50) for item in bandit.chosen(proposals("fails", "pays"), 1)
     )
     assert chosen["pays"] >= 48
 
@@ -37,20 +37,22 @@ def test_nothing_is_ruled_out_for_good():
     bandit = Bandit(seed=0)
     bandit.tell("fails", None)
     bandit.tell("pays", 2.0)
-    chosen = {each.kind for _ in range(60) for each in bandit.chosen(proposals("fails", "pays"), 1)}
+    chosen = {item.kind for _ in range(60) for item in bandit.chosen(proposals("fails", "pays"), 1)}
     assert chosen == {"fails", "pays"}
 
 
 def test_those_chosen_stay_in_their_order():
-    told = proposals(*"abcdefgh")
-    chosen = Bandit(seed=2).chosen(told, 4)
+    reported_proposals = proposals(*"abcdefgh")
+    chosen = Bandit(seed=2).chosen(reported_proposals, 4)
     assert len(chosen) == 4
-    assert [told.index(each) for each in chosen] == sorted(told.index(each) for each in chosen)
+    assert [reported_proposals.index(choice) for choice in chosen] == sorted(
+        reported_proposals.index(choice) for choice in chosen
+    )
 
 
 def test_what_a_proposer_puts_first_is_chosen_more_often():
     bandit = Bandit(seed=5)
     chosen = Counter(
-        each.kind for _ in range(300) for each in bandit.chosen(proposals(*map(str, range(20))), 5)
+        item.kind for _ in range(300) for item in bandit.chosen(proposals(*map(str, range(20))), 5)
     )
     assert chosen["0"] > 2 * chosen["19"]

@@ -17,12 +17,12 @@ def kernel(
 
 def test_defaults_of_the_entry_point_change_and_the_rest_stays():
     params = {"BLOCK": 256, "ROWS": 1, "KIND": "bb", "FLAG": False, "é": 22, "FREE": 3}
-    found = with_params(SOURCE, "kernel", params)
-    assert found == SOURCE.replace("ROWS=4", "ROWS=1").replace("BLOCK=1024", "BLOCK=256").replace(
+    results = with_params(SOURCE, "kernel", params)
+    assert results == SOURCE.replace("ROWS=4", "ROWS=1").replace("BLOCK=1024", "BLOCK=256").replace(
         'KIND="a"', "KIND='bb'"
     ).replace("FLAG=True", "FLAG=False").replace("é=1", "é=22")
     scope = {}
-    exec(found.replace("FREE,", "FREE=0,"), scope)
+    exec(results.replace("FREE,", "FREE=0,"), scope)
     assert scope["kernel"](None) == 256
 
 

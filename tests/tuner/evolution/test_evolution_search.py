@@ -44,16 +44,16 @@ class World:
         return float(variant.source.split()[0]) * 2 / params["BLOCK"]
 
     def rank(self, variants, otherwise_ms):
-        self.ranked.append([each.source for each in variants])
+        self.ranked.append([item.source for item in variants])
         points, refused = [], {}
-        for each in variants:
-            if "unreadable" in each.source:
-                refused[each.id] = "it is no Python"
+        for variant in variants:
+            if "unreadable" in variant.source:
+                refused[variant.id] = "it is no Python"
                 continue
             for block in (1, 2):
-                configuration = Configuration(each.id, "kernel", {}, {"BLOCK": block})
-                mean = math.log2(self._time_ms(each, {"BLOCK": block})) + self._wrong
-                points.append(Point(each.id, configuration, mean, 0.3))
+                configuration = Configuration(variant.id, "kernel", {}, {"BLOCK": block})
+                mean = math.log2(self._time_ms(variant, {"BLOCK": block})) + self._wrong
+                points.append(Point(variant.id, configuration, mean, 0.3))
         return Ranking(points, refused)
 
     def measure(self, point, variant):
@@ -239,9 +239,9 @@ def test_a_proposer_is_told_what_was_tried_and_what_it_gave():
             return super().propose(brief)
 
     _, _, world = bred(Endless(), budget_s=60.0)
-    told = [tried for source, tried in world.briefs if source == "1.0 plain"]
-    assert told[0] == []
-    again = {each.kind: each for each in told[1]}
+    results = [tried for source, tried in world.briefs if source == "1.0 plain"]
+    assert results[0] == []
+    again = {item.kind: item for item in results[1]}
     assert again["tile"].gain == pytest.approx(1 / 0.9)
     assert again["tile"].gap == pytest.approx(9.0)
     assert (again["wrong"].verdict, again["wrong"].why) == (Verdict.WRONG, "it is wrong")
@@ -322,7 +322,7 @@ def test_what_takes_twice_the_best_time_is_hopeless():
     assert world.hopeless_ms[0] is None
     times = [float(text.split()[0]) * 2 / block for text, block in world.measured]
     best = [min(times[: n + 1]) for n in range(len(times) - 1)]
-    assert world.hopeless_ms[1:] == [2 * each for each in best]
+    assert world.hopeless_ms[1:] == [2 * item for item in best]
     assert len(set(best)) > 1
 
 
@@ -348,8 +348,8 @@ class Overlapping(World):
 def test_the_first_proposals_are_made_while_the_original_is_measured():
     class Early(Proposer):
         def propose(self, brief):
-            asked.append(len(world.measured))
-            assert not asked[1:] or measured.wait(5)
+            requests.append(len(world.measured))
+            assert not requests[1:] or measured.wait(5)
             return super().propose(brief)
 
     class First(Overlapping):
@@ -357,9 +357,9 @@ def test_the_first_proposals_are_made_while_the_original_is_measured():
             measured.set()
             return super().measure(point, variant)
 
-    asked, measured, world = [], threading.Event(), First()
+    requests, measured, world = [], threading.Event(), First()
     breeding, _, _ = bred(Early("0.5 tile", "0.4 fuse"), world=world)
-    assert asked[0] == 0
+    assert requests[0] == 0
     assert breeding.archive.best.variant.source == "0.4 fuse"
     assert world.measured[0] == ("1.0 plain", 1)
 

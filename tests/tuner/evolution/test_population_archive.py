@@ -33,7 +33,11 @@ def test_the_original_is_the_best_before_anything_was_timed():
 
 def test_elites_are_the_fastest_of_each_behaviour_and_what_failed_is_none():
     archive = archive_of(a1=0.9, a2=0.5, b1=0.7, c1=None)
-    assert [each.variant.id for each in archive.behaviour_elites()] == ["a2", "b1", "0"]
+    assert [behaviour_elite.variant.id for behaviour_elite in archive.behaviour_elites()] == [
+        "a2",
+        "b1",
+        "0",
+    ]
     assert archive.best.variant.id == "a2"
 
 
@@ -90,7 +94,7 @@ def test_a_variant_of_an_unknown_parent_is_refused():
 def test_children_are_told_oldest_first():
     archive = archive_of(b=0.5, a=0.4)
     archive.add(Variant("c", "c", parent="a"))
-    assert [each.variant.id for each in archive.children("0")] == ["b", "a"]
+    assert [item.variant.id for item in archive.children("0")] == ["b", "a"]
 
 
 def test_nothing_is_known_of_the_behaviour_of_what_failed_or_was_not_captured():

@@ -23,14 +23,14 @@ def bred(name, time_ms):
     return Bred(Variant(name, ""), params={"BLOCK": 2}, time_ms=time_ms)
 
 
-def archive(**told):
+def archive(**fields):
     """Variants by name, each with its time and its behaviour."""
-    made = Archive(Variant("original", ""))
-    made.note("original", time_ms=10.0, behaviour=("plain",))
-    for name, (time_ms, behaviour) in told.items():
-        made.add(Variant(name, "", "original"))
-        made.note(name, time_ms=time_ms, behaviour=(behaviour,))
-    return made
+    archive = Archive(Variant("original", ""))
+    archive.note("original", time_ms=10.0, behaviour=("plain",))
+    for name, (time_ms, behaviour) in fields.items():
+        archive.add(Variant(name, "", "original"))
+        archive.note(name, time_ms=time_ms, behaviour=(behaviour,))
+    return archive
 
 
 class World:
@@ -41,19 +41,19 @@ class World:
         self.asked = []
 
     def __call__(self, bred, shape, turn):
-        found = self.times[bred.variant.id].get(shape["M"], Verdict.NOT_MEASURED)
-        found = found[turn] if isinstance(found, tuple) else found
+        result = self.times[bred.variant.id].get(shape["M"], Verdict.NOT_MEASURED)
+        result = result[turn] if isinstance(result, tuple) else result
         if (bred.variant.id, shape["M"]) not in self.asked:
             self.asked.append((bred.variant.id, shape["M"]))
-        if isinstance(found, Verdict):
-            return VariantOutcome(found)
-        return VariantOutcome(Verdict.CORRECT, found)
+        if isinstance(result, Verdict):
+            return VariantOutcome(result)
+        return VariantOutcome(Verdict.CORRECT, result)
 
 
 def practised(world, *rivals, shapes=(NEAR, FAR, ODD)):
-    found = practise_finalists(ORIGINAL, rivals, shapes, world)
-    (taken,) = [each.id for each in found if each.taken]
-    return taken, found
+    results = practise_finalists(ORIGINAL, rivals, shapes, world)
+    (taken,) = [result.id for result in results if result.taken]
+    return taken, results
 
 
 FAST, SECOND, THIRD = bred("fast", 1.0), bred("second", 2.0), bred("third", 3.0)
@@ -61,57 +61,61 @@ FAST, SECOND, THIRD = bred("fast", 1.0), bred("second", 2.0), bred("third", 3.0)
 
 def test_the_fastest_is_taken_if_it_holds_and_no_other_is_timed():
     world = World(fast={1: 9.0, 2: 10.0, 3: 10.1})
-    taken, found = practised(world, FAST, SECOND)
+    taken, results = practised(world, FAST, SECOND)
     assert taken == "fast"
-    assert [(each.id, each.time_ms, each.params) for each in found] == [("fast", 1.0, {"BLOCK": 2})]
-    ratios = [(each.shape, each.ratio) for each in found[0].practised]
+    assert [(result.id, result.time_ms, result.params) for result in results] == [
+        ("fast", 1.0, {"BLOCK": 2})
+    ]
+    ratios = [(practice.shape, practice.ratio) for practice in results[0].practised]
     assert ratios == [(NEAR, 0.9), (FAR, 1.0), (ODD, pytest.approx(1.01))]
 
 
 def test_one_that_is_slower_at_a_practice_shape_gives_way_to_the_next():
     world = World(fast={1: 1.0, 2: 11.0, 3: 1.0}, second={1: 9.0, 2: 9.0, 3: 9.0}, third={})
-    taken, found = practised(world, FAST, SECOND, THIRD)
+    taken, results = practised(world, FAST, SECOND, THIRD)
     assert taken == "second"
-    assert [each.loss for each in found] == [pytest.approx(1.1), pytest.approx(0.9)]
+    assert [result.loss for result in results] == [pytest.approx(1.1), pytest.approx(0.9)]
 
 
 def test_what_is_slower_is_timed_no_further_and_the_next_begins_where_it_was():
     world = World(fast={1: 1.0, 2: 11.0, 3: 1.0}, second={1: 9.0, 2: 9.0, 3: 9.0})
     practised(world, FAST, SECOND)
-    ours = [asked for asked in world.asked if asked[0] != "original"]
+    ours = [requests for requests in world.asked if requests[0] != "original"]
     assert ours == [("fast", 1), ("fast", 2), ("second", 2), ("second", 1), ("second", 3)]
 
 
 def test_of_those_that_are_all_slower_the_one_that_loses_least_is_taken():
     world = World(fast={1: 15.0}, second={1: 12.0}, third={1: 13.0})
-    taken, found = practised(world, FAST, SECOND, THIRD)
+    taken, results = practised(world, FAST, SECOND, THIRD)
     assert taken == "second"
-    assert [each.loss for each in found] == [1.5, 1.2, 1.3]
+    assert [result.loss for result in results] == [1.5, 1.2, 1.3]
 
 
 @pytest.mark.parametrize("verdict", [Verdict.WRONG, Verdict.OUT_OF_MEMORY, Verdict.IMPOSSIBLE])
 def test_one_that_fails_loses_most(verdict):
     world = World(fast={1: verdict}, second={1: 50.0})
-    taken, found = practised(world, FAST, SECOND)
+    taken, result = practised(world, FAST, SECOND)
     assert taken == "second"
-    assert found[0].loss == math.inf
-    assert [(each.verdict, each.ratio) for each in found[0].practised] == [(verdict, None)]
+    assert result[0].loss == math.inf
+    assert [(practice.verdict, practice.ratio) for practice in result[0].practised] == [
+        (verdict, None)
+    ]
 
 
 @pytest.mark.parametrize("verdict", [Verdict.NOT_MEASURED, Verdict.UNSTABLE])
 def test_what_was_not_measured_speaks_against_nobody(verdict):
     world = World(fast={1: verdict, 2: 9.0}, second={1: 1.0})
-    taken, found = practised(world, FAST, SECOND)
+    taken, result = practised(world, FAST, SECOND)
     assert taken == "fast"
-    assert [each.shape for each in found[0].practised] == [FAR]
+    assert [practice.shape for practice in result[0].practised] == [FAR]
 
 
 def test_a_shape_at_which_the_original_fails_is_left_out():
     world = World(fast={1: Verdict.CRASHED, 2: 9.0}, second={})
     world.times["original"] = {1: Verdict.CRASHED, 2: 10.0}
-    taken, found = practised(world, FAST, SECOND)
+    taken, result = practised(world, FAST, SECOND)
     assert taken == "fast"
-    assert [each.shape for each in found[0].practised] == [FAR]
+    assert [practice.shape for practice in result[0].practised] == [FAR]
     assert ("fast", 1) not in world.asked
 
 
@@ -130,25 +134,25 @@ def test_a_shape_at_which_the_original_fails_is_left_out():
 def test_a_loss_within_what_repeats_differ_by_is_looked_at_twice(base, rival, ratio):
     world = World(fast={1: rival}, second={})
     world.times["original"] = {1: base}
-    taken, found = practised(world, FAST, SECOND)
-    assert found[0].practised[0].ratio == pytest.approx(ratio)
+    taken, result = practised(world, FAST, SECOND)
+    assert result[0].practised[0].ratio == pytest.approx(ratio)
     assert taken == ("fast" if ratio < 1.02 else "second")
 
 
 def test_finalists_are_the_best_and_what_is_faster_beyond_noise():
-    told = archive(a=(5.0, "x"), b=(9.9, "y"), c=(7.0, "z"), slow=(12.0, "w"))
-    assert [each.variant.id for each in finalists(told, 10.0)] == ["a", "c"]
+    reported_archive = archive(a=(5.0, "x"), b=(9.9, "y"), c=(7.0, "z"), slow=(12.0, "w"))
+    assert [finalist.variant.id for finalist in finalists(reported_archive, 10.0)] == ["a", "c"]
 
 
 def test_the_best_is_a_finalist_though_it_is_hardly_faster():
-    told = archive(a=(9.95, "x"))
-    assert [each.variant.id for each in finalists(told, 10.0)] == ["a"]
+    reported_archive = archive(a=(9.95, "x"))
+    assert [finalist.variant.id for finalist in finalists(reported_archive, 10.0)] == ["a"]
 
 
 def test_variants_of_other_behaviours_come_before_more_of_the_same():
     alike = {f"alike{n}": (1.0 + n / 10, "x") for n in range(5)}
-    told = archive(**alike, apart=(8.0, "y"), other=(9.0, "z"))
-    names = [each.variant.id for each in finalists(told, 10.0)]
+    reported_archive = archive(**alike, apart=(8.0, "y"), other=(9.0, "z"))
+    names = [finalist.variant.id for finalist in finalists(reported_archive, 10.0)]
     assert names == ["alike0", "alike1", "apart", "other"]
 
 
@@ -157,9 +161,9 @@ def test_there_are_no_finalists_if_nothing_ran():
 
 
 def test_where_the_original_fails_all_that_run_are_finalists():
-    told = archive(a=(20.0, "x"))
-    told.note("original", time_ms=None)
-    assert [each.variant.id for each in finalists(told, None)] == ["a"]
+    reported_archive = archive(a=(20.0, "x"))
+    reported_archive.note("original", time_ms=None)
+    assert [finalist.variant.id for finalist in finalists(reported_archive, None)] == ["a"]
 
 
 def test_shapes_are_uneven_long_and_short_and_keep_what_is_small_or_no_size():
@@ -178,8 +182,8 @@ def test_one_size_becomes_uneven_shorter_and_longer():
 
 
 def test_the_largest_size_changes_though_it_is_small():
-    assert [each["N"] for each in shapes_like({"N": 64, "C": 3})] == [41, 8, 128, 32]
-    assert {each["C"] for each in shapes_like({"N": 64, "C": 3})} == {3}
+    assert [item["N"] for item in shapes_like({"N": 64, "C": 3})] == [41, 8, 128, 32]
+    assert {item["C"] for item in shapes_like({"N": 64, "C": 3})} == {3}
 
 
 def test_of_no_size_no_shape_is_made():
@@ -188,7 +192,7 @@ def test_of_no_size_no_shape_is_made():
 
 @pytest.mark.parametrize("shape", [{"M": 2}, {"M": 2, "N": 2}, {"M": 300, "N": 300, "K": 300}])
 def test_shapes_are_distinct_and_all_sizes_positive(shape):
-    made = shapes_like(shape)
-    assert shape not in made
-    assert all(made.count(each) == 1 for each in made)
-    assert all(value > 0 for each in made for value in each.values())
+    new_shapes_like = shapes_like(shape)
+    assert shape not in new_shapes_like
+    assert all(new_shapes_like.count(item) == 1 for item in new_shapes_like)
+    assert all(value > 0 for item in new_shapes_like for value in item.values())

@@ -52,9 +52,9 @@ def process():
 
 
 def pid_of(process):
-    found = process.outcomes(handful())
-    assert [each.verdict for each in found] == [Verdict.CORRECT] * 3
-    return int(found[0].message)
+    results = process.outcomes(handful())
+    assert [result.verdict for result in results] == [Verdict.CORRECT] * 3
+    return int(results[0].message)
 
 
 def is_gone(pid):
@@ -137,9 +137,9 @@ def test_loading_waits_for_nothing_and_starts_no_process(process, monkeypatch):
 
 
 def test_what_ends_it_before_any_call_is_no_fault_of_theirs(process):
-    found = process.outcomes(handful("dies at once"))
-    assert [each.verdict for each in found] == [Verdict.NOT_MEASURED] * 3
-    assert "exit code 7" in found[2].message
+    results = process.outcomes(handful("dies at once"))
+    assert [result.verdict for result in results] == [Verdict.NOT_MEASURED] * 3
+    assert "exit code 7" in results[2].message
 
 
 def test_one_that_was_killed_meanwhile_is_replaced(process):
@@ -157,9 +157,9 @@ def test_one_that_dies_just_before_it_is_asked_costs_no_more_than_that_handful(
     os.kill(first, signal.SIGKILL)
     gone.wait(60.0)
     monkeypatch.setattr(Fork, "is_alive", True)  # as it was when it was looked
-    found = process.outcomes(handful())
-    assert [each.verdict for each in found] == [Verdict.NOT_MEASURED] * 3
-    assert "exit code -9" in found[0].message
+    results = process.outcomes(handful())
+    assert [result.verdict for result in results] == [Verdict.NOT_MEASURED] * 3
+    assert "exit code -9" in results[0].message
     assert pid_of(process) == spare
 
 

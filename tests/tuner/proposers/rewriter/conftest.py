@@ -22,8 +22,8 @@ def is_right(checker: Checker) -> Callable[..., bool]:
     """Whether a variant computes what its source does, at even and awkward sizes."""
 
     def check(variant: str, source: str, **shape: int) -> bool:
-        found, why = checker.check(variant, brief(source, **shape))
-        assert found is Checked.RIGHT, why  # it says more than False would
+        result, why = checker.check(variant, brief(source, **shape))
+        assert result is Checked.RIGHT, why  # it says more than False would
         return True
 
     return check

@@ -17,7 +17,7 @@ def brief(source: str, **shape: int) -> Brief:
 def variants(rewrite: Rewrite, source: str, **shape: int) -> list[str]:
     text = parse_kernel(HEADER + source)
     assert text is not None
-    return [each.source for each in rewrite.variants(text, Facts(brief(source, **shape)))]
+    return [variant.source for variant in rewrite.variants(text, Facts(brief(source, **shape)))]
 
 
 def rewritten(rewrite: Rewrite, source: str, **shape: int) -> str:

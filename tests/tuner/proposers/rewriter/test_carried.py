@@ -227,28 +227,28 @@ ROWS = {"M": 3, "N": 200}
 
 @pytest.mark.parametrize("source", [ARGMAX, TWO_ROWS, NORM])
 def test_rows_are_split_whatever_they_carry(source, is_right):
-    (made,) = variants(Split(), source, **ROWS)
+    (variant,) = variants(Split(), source, **ROWS)
     loops = source.count("    for o in range(")
-    assert made.count("@triton.jit") == (3 if source is TWO_ROWS else 2)
-    assert made.count("SPLIT)](") + made.count("SPLIT,)](") >= loops
-    assert is_right(made, source, **ROWS)
+    assert variant.count("@triton.jit") == (3 if source is TWO_ROWS else 2)
+    assert variant.count("SPLIT)](") + variant.count("SPLIT,)](") >= loops
+    assert is_right(variant, source, **ROWS)
 
 
 @pytest.mark.parametrize("source", [ARGMAX, TWO_ROWS, NORM])
 def test_lanes_reduce_once_after_the_loop(source, is_right):
-    (made,) = variants(Lanes(), source, **ROWS)
-    loop = made.split("for o in range(")[1].split("    tl.store")[0]
+    (variant,) = variants(Lanes(), source, **ROWS)
+    loop = variant.split("for o in range(")[1].split("    tl.store")[0]
     trip = [line for line in loop.splitlines() if line.startswith(" " * 8)]
     assert not any(word in line for line in trip for word in ("tl.sum(", "tl.max(", "tl.arg"))
-    assert is_right(made, source, **ROWS)
+    assert is_right(variant, source, **ROWS)
 
 
 def test_lanes_are_split_and_all_launches_have_as_many(is_right):
     split = rewritten(Split(), rewritten(Lanes(), ARGMAX, **ROWS), **ROWS)
-    (made,) = variants(Retile(), split, **ROWS)
-    assert made.count("B=B") == 2  # both launches have the parameter
-    assert ", B), dtype=torch.float32" in made
-    assert is_right(made, ARGMAX, **ROWS)
+    (variant,) = variants(Retile(), split, **ROWS)
+    assert variant.count("B=B") == 2  # both launches have the parameter
+    assert ", B), dtype=torch.float32" in variant
+    assert is_right(variant, ARGMAX, **ROWS)
 
 
 @pytest.mark.parametrize(
@@ -268,8 +268,8 @@ def test_sums_that_start_elsewhere_are_not_split():
 
 def test_the_number_of_parts_is_no_block_that_grows():
     split = rewritten(Split(), NORM, **ROWS)
-    (made,) = variants(Retile(), split, **ROWS)
-    assert "SPLIT=16" in made.split("def kernel(")[1].partition(":")[0]
+    (variant,) = variants(Retile(), split, **ROWS)
+    assert "SPLIT=16" in variant.split("def kernel(")[1].partition(":")[0]
 
 
 @pytest.mark.parametrize(("factor", "is_joined"), [("scale", True), ("i", False), ("c", False)])
@@ -309,8 +309,8 @@ LOW = TWO_ROWS.replace(
 
 @pytest.mark.parametrize("rewrite", [Split(), Lanes()])
 def test_a_maximum_may_be_far_below_zero(rewrite, is_right):
-    (made,) = variants(rewrite, LOW, **ROWS)
-    assert is_right(made, LOW, **ROWS)
+    (variant,) = variants(rewrite, LOW, **ROWS)
+    assert is_right(variant, LOW, **ROWS)
 
 
 def test_a_part_may_see_nothing(is_right):
@@ -320,17 +320,19 @@ def test_a_part_may_see_nothing(is_right):
     masked = masked.replace("tl.where(c < N", "tl.where(c < 20").replace(
         "def reference(x, y):", "def reference(x, y):\n    x, y = x[:, :20], y[:, :20]"
     )
-    (made,) = variants(Split(), masked, **ROWS)
-    assert is_right(made, masked, **ROWS)
+    (variant,) = variants(Split(), masked, **ROWS)
+    assert is_right(variant, masked, **ROWS)
 
 
 def test_lanes_keep_places_of_64_bits():
     wide = ARGMAX.replace("    at = 0\n", "    at = tl.zeros((), tl.int64)\n").replace(
         "o + a, at)", "(o + a).to(tl.int64), at)"
     )
-    made = rewritten(Lanes(), ARGMAX.replace("    at = 0\n", "    at = tl.full((), 0, tl.int64)\n"))
-    assert "at = tl.full((B,), 0, tl.int64)" in made
-    assert "2147483647" not in made
+    result = rewritten(
+        Lanes(), ARGMAX.replace("    at = 0\n", "    at = tl.full((), 0, tl.int64)\n")
+    )
+    assert "at = tl.full((B,), 0, tl.int64)" in result
+    assert "2147483647" not in result
     assert not variants(Lanes(), wide)  # another type in each trip
 
 
@@ -374,8 +376,8 @@ def kernel(x):
 
 
 def test_moments_are_split_and_joined(is_right):
-    (made,) = variants(Split(), MOMENTS, **ROWS)
-    assert is_right(made, MOMENTS, **ROWS)
+    (variant,) = variants(Split(), MOMENTS, **ROWS)
+    assert is_right(variant, MOMENTS, **ROWS)
 
 
 def test_counts_are_split(is_right):
@@ -401,5 +403,5 @@ def kernel(x):
     return out
 """
     )
-    (made,) = variants(Split(), source, **ROWS)
-    assert is_right(made, source, **ROWS)
+    (variant,) = variants(Split(), source, **ROWS)
+    assert is_right(variant, source, **ROWS)

@@ -83,12 +83,12 @@ ROWS = {"M": 5, "N": 40}
 
 
 def test_a_flat_index_becomes_a_tile(is_right):
-    made = variants(Unflatten(), TURN, **SIZES)[0]
-    body = made.split("def turn")[1].split("def kernel")[0]
+    variant = variants(Unflatten(), TURN, **SIZES)[0]
+    body = variant.split("def turn")[1].split("def kernel")[0]
     assert "[:, None]" in body
     assert body.count("//") == 2  # of the program's index, and of the row
     assert "tl.load(b + c, mask=(tile_column < C))" in body  # of what varies along columns alone
-    assert is_right(made, TURN, **SIZES)
+    assert is_right(variant, TURN, **SIZES)
 
 
 @pytest.mark.parametrize(
@@ -101,15 +101,15 @@ def test_a_flat_index_becomes_a_tile(is_right):
     ],
 )
 def test_a_flat_index_that_is_no_tile_stays(old, new):
-    made = variants(Unflatten(), TURN.replace(old, new), **SIZES)
-    assert not any("o = tile_row * C + tile_column" in each for each in made)
+    new_variants = variants(Unflatten(), TURN.replace(old, new), **SIZES)
+    assert not any("o = tile_row * C + tile_column" in new_variant for new_variant in new_variants)
 
 
 def test_chains_on_several_grids_become_one_launch(is_right):
-    (made,) = variants(FuseLaunches(), CHAIN, **ROWS)
-    assert made.count("@triton.jit") == 1
-    assert made.count("torch.empty(") == 1
-    assert is_right(made, CHAIN, **ROWS)
+    (variant,) = variants(FuseLaunches(), CHAIN, **ROWS)
+    assert variant.count("@triton.jit") == 1
+    assert variant.count("torch.empty(") == 1
+    assert is_right(variant, CHAIN, **ROWS)
 
 
 def test_a_tensor_that_is_used_otherwise_is_kept():

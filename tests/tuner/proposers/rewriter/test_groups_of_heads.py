@@ -57,11 +57,11 @@ SIZES = {"H": 6, "G": 3, "S": 40, "D": 16}
 
 
 def test_heads_of_a_group_share_a_tile(is_right):
-    (made,) = variants(Tile(), DECODE, **SIZES)
-    assert "head_group = tl.program_id(0) // tl.cdiv(SHARE, BLOCK_M)" in made
-    assert "group = head_group" in made
-    assert made.count("tl.dot(") == 2
-    assert is_right(made, DECODE, **SIZES)
+    (variant,) = variants(Tile(), DECODE, **SIZES)
+    assert "head_group = tl.program_id(0) // tl.cdiv(SHARE, BLOCK_M)" in variant
+    assert "group = head_group" in variant
+    assert variant.count("tl.dot(") == 2
+    assert is_right(variant, DECODE, **SIZES)
 
 
 def test_heads_without_a_group_share_nothing():
@@ -75,23 +75,23 @@ def test_a_flat_grid_has_groups_too(is_right):
         .replace("head = tl.program_id(0)", "pid = tl.program_id(0)\n    head = pid % HEADS")
         .replace("decode[(H,)](q, k, v, o, S,", "decode[(1 * H,)](q, k, v, o, S, H,")
     )
-    made = variants(Tile(), flat, **SIZES)[0]
-    assert "head_group = tl.program_id(0) // tl.cdiv(SHARE, BLOCK_M)" in made
-    assert is_right(made, flat, **SIZES)
+    variant = variants(Tile(), flat, **SIZES)[0]
+    assert "head_group = tl.program_id(0) // tl.cdiv(SHARE, BLOCK_M)" in variant
+    assert is_right(variant, flat, **SIZES)
 
 
 def test_a_split_rescales_the_parts_of_an_online_softmax(is_right):
-    (made,) = variants(Split(), DECODE, **SIZES)
-    assert made.count("tl.maximum(peak, ") == 2  # of trips, and of parts
-    assert is_right(made, DECODE, **SIZES)
+    (variant,) = variants(Split(), DECODE, **SIZES)
+    assert variant.count("tl.maximum(peak, ") == 2  # of trips, and of parts
+    assert is_right(variant, DECODE, **SIZES)
 
 
 @pytest.mark.slow
 def test_split_parts_of_heads_form_tiles(is_right):
     split = rewritten(Split(), DECODE, **SIZES)
-    made = variants(Tile(), split, **SIZES)[0]
-    assert "num_programs(0)" not in made.split("def decode_parts")[1].split("@triton.jit")[0]
-    assert is_right(made, DECODE, **SIZES)
+    variant = variants(Tile(), split, **SIZES)[0]
+    assert "num_programs(0)" not in variant.split("def decode_parts")[1].split("@triton.jit")[0]
+    assert is_right(variant, DECODE, **SIZES)
 
 
 @pytest.mark.parametrize(
@@ -141,9 +141,9 @@ def kernel(x):
 
 def test_parts_share_the_last_of_three_axes(is_right):
     sizes = {"B": 2, "H": 3, "S": 40, "D": 16}
-    (made,) = variants(Split(), THREE_AXES, **sizes)
-    assert "B * SPLIT" in made
-    assert is_right(made, THREE_AXES, **sizes)
+    (variant,) = variants(Split(), THREE_AXES, **sizes)
+    assert "B * SPLIT" in variant
+    assert is_right(variant, THREE_AXES, **sizes)
 
 
 def test_a_sum_that_does_not_begin_at_zero_is_not_split():

@@ -13,17 +13,18 @@ SIDES = {"M": 24, "N": 20, "K": 24}
 
 
 def test_a_scale_of_columns_is_applied_to_the_sums(is_right):
-    (made,) = variants(Scales(), QUANTISED_MATMUL, **SIDES)
+    (variant,) = variants(Scales(), QUANTISED_MATMUL, **SIDES)
     assert (
-        "wide = w\n        acc += tl.dot(x, wide.to(x.dtype))\n    acc = acc * s[None, :]" in made
+        "wide = w\n        acc += tl.dot(x, wide.to(x.dtype))\n    acc = acc * s[None, :]"
+        in variant
     )
-    assert is_right(made, QUANTISED_MATMUL, **SIDES)
-    assert not variants(Scales(), made.removeprefix(HEADER), **SIDES)
+    assert is_right(variant, QUANTISED_MATMUL, **SIDES)
+    assert not variants(Scales(), variant.removeprefix(HEADER), **SIDES)
 
 
 @pytest.mark.quick("in place", "wide scale", "cast")
 @pytest.mark.parametrize(
-    ("old", "new", "wanted"),
+    ("old", "new", "expected"),
     [
         (
             "wide = w.to(tl.float32) * s[None, :]\n        acc += tl.dot(x.to(tl.float32), wide)",
@@ -54,21 +55,21 @@ def test_a_scale_of_columns_is_applied_to_the_sums(is_right):
     ],
     ids=["in place", "other name", "not widened", "wide scale", "cast"],
 )
-def test_operands_may_be_written_in_other_ways(old, new, wanted, is_right):
+def test_operands_may_be_written_in_other_ways(old, new, expected, is_right):
     source = QUANTISED_MATMUL.replace(old, new)
     assert source != QUANTISED_MATMUL
-    found = variants(Scales(), source, **SIDES)
-    assert len(found) == bool(wanted)
-    if wanted:
-        assert wanted in found[0]
-        assert is_right(found[0], source, **SIDES)
+    results = variants(Scales(), source, **SIDES)
+    assert len(results) == bool(expected)
+    if expected:
+        assert expected in results[0]
+        assert is_right(results[0], source, **SIDES)
 
 
 LOADED = QUANTISED_MATMUL.replace("wide = w", "s = tl.load(s_ptr + n)\n        wide = w")
 
 
 @pytest.mark.parametrize(
-    ("source", "wanted"),
+    ("source", "expected"),
     [
         (QUANTISED_MATMUL.replace("wide = w", "s = s + 1 - 1\n        wide = w"),
          "acc += tl.dot(x, wide.to(x.dtype)) * s[None, :]"),
@@ -83,10 +84,10 @@ LOADED = QUANTISED_MATMUL.replace("wide = w", "s = tl.load(s_ptr + n)\n        w
     ],
     ids=["changing", "of a group", "scalar", "name used again"],
 )  # fmt: skip
-def test_scales_that_change_are_applied_to_products_of_trips(source, wanted, is_right):
-    (made,) = variants(Scales(), source, **SIDES)
-    assert wanted in made
-    assert is_right(made, source, **SIDES)
+def test_scales_that_change_are_applied_to_products_of_trips(source, expected, is_right):
+    (variant,) = variants(Scales(), source, **SIDES)
+    assert expected in variant
+    assert is_right(variant, source, **SIDES)
 
 
 BLOCKS_OF_GROUPS = (
@@ -103,19 +104,19 @@ BLOCKS_OF_GROUPS = (
 
 
 def test_a_block_within_a_group_has_one_scale(is_right):
-    (made,) = variants(Scales(), BLOCKS_OF_GROUPS, **SIDES)
-    assert "s_ptr + (k0 // 32) * N + n[None, :]" in made
-    assert "acc += tl.dot(x, wide.to(x.dtype)) * s\n" in made
-    assert is_right(made, BLOCKS_OF_GROUPS, **SIDES)
+    (variant,) = variants(Scales(), BLOCKS_OF_GROUPS, **SIDES)
+    assert "s_ptr + (k0 // 32) * N + n[None, :]" in variant
+    assert "acc += tl.dot(x, wide.to(x.dtype)) * s\n" in variant
+    assert is_right(variant, BLOCKS_OF_GROUPS, **SIDES)
     wider = BLOCKS_OF_GROUPS.replace("// 32", "// 24")  # 16 does not divide it
     assert not variants(Scales(), wider, **SIDES)
 
 
 def test_blocks_of_one_group_do_not_grow_beyond_it():
     source = rewritten(Scales(), BLOCKS_OF_GROUPS, **SIDES)
-    (made,) = variants(Retile(), source, **SIDES)
-    assert '"BK": [16, 32]' in made
-    assert "BK=32" in made
+    (variant,) = variants(Retile(), source, **SIDES)
+    assert '"BK": [16, 32]' in variant
+    assert "BK=32" in variant
 
 
 @pytest.mark.slow
@@ -135,11 +136,12 @@ def test_a_scale_of_rows_too(is_right):
     for old, new in changes.items():
         assert old in source
         source = source.replace(old, new)
-    (made,) = variants(Scales(), source, **SIDES)
+    (variant,) = variants(Scales(), source, **SIDES)
     assert (
-        "wide = x\n        acc += tl.dot(wide.to(w.dtype), w)\n    acc = acc * s[:, None]" in made
+        "wide = x\n        acc += tl.dot(wide.to(w.dtype), w)\n    acc = acc * s[:, None]"
+        in variant
     )
-    assert is_right(made, source, **SIDES)
+    assert is_right(variant, source, **SIDES)
 
 
 @pytest.mark.parametrize(
@@ -170,8 +172,8 @@ def test_the_scaled_operand_may_be_loaded_first(is_right):
     load = load[: load.index("        w = tl.load")]
     source = QUANTISED_MATMUL.replace(load, "").replace("        acc +=", f"{load}        acc +=")
     assert source.index("wide = ") < source.index("x = tl.load")
-    (made,) = variants(Scales(), source, **SIDES)
-    assert is_right(made, source, **SIDES)
+    (variant,) = variants(Scales(), source, **SIDES)
+    assert is_right(variant, source, **SIDES)
 
 
 def test_a_product_without_scales_stays():
@@ -181,5 +183,5 @@ def test_a_product_without_scales_stays():
 @pytest.mark.slow
 def test_tiles_can_grow_afterwards(is_right):
     source = rewritten(Scales(), QUANTISED_MATMUL, **SIDES)
-    (made,) = variants(Retile(), source, **SIDES)
-    assert is_right(made, QUANTISED_MATMUL, **SIDES)
+    (variant,) = variants(Retile(), source, **SIDES)
+    assert is_right(variant, QUANTISED_MATMUL, **SIDES)

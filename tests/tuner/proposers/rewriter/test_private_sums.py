@@ -34,10 +34,10 @@ def kernel(values):
 
 
 def test_bins_of_a_small_table_are_counted_before_atomics(is_right):
-    (made,) = variants(PrivateSums(), COUNTS, n=300)
-    assert "tl.histogram(" in made
-    assert "mask=counts_sums_bins < 20" in made
-    assert is_right(made, COUNTS, n=300)
+    (variant,) = variants(PrivateSums(), COUNTS, n=300)
+    assert "tl.histogram(" in variant
+    assert "mask=counts_sums_bins < 20" in variant
+    assert is_right(variant, COUNTS, n=300)
 
 
 def test_weights_are_summed_bin_by_bin(is_right):
@@ -48,9 +48,9 @@ def test_weights_are_summed_bin_by_bin(is_right):
                  "    tl.atomic_add(counts + bins, w,")
         .replace("torch.zeros(20, dtype=torch.int32", "torch.zeros((20,), dtype=torch.float32")
     )  # fmt: skip
-    (made,) = variants(PrivateSums(), weighted, n=300)
-    assert "tl.histogram(" not in made
-    assert is_right(made, weighted, n=300)
+    (variant,) = variants(PrivateSums(), weighted, n=300)
+    assert "tl.histogram(" not in variant
+    assert is_right(variant, weighted, n=300)
 
 
 ROWS = """
@@ -136,15 +136,15 @@ def kernel(x):
 
 
 def test_rows_at_the_same_place_are_summed_before_atomics(is_right):
-    (made,) = variants(PrivateSums(), COLUMNS, M=40, N=20)
-    assert "min(M, PROGRAMS)" in made
-    assert is_right(made, COLUMNS, M=40, N=20)
+    (variant,) = variants(PrivateSums(), COLUMNS, M=40, N=20)
+    assert "min(M, PROGRAMS)" in variant
+    assert is_right(variant, COLUMNS, M=40, N=20)
 
 
 def test_several_rows_of_a_program_are_added_once(is_right):
-    (made,) = variants(Rows(), COLUMNS, M=40, N=20)
-    assert "tl.atomic_add(out + cols, tl.sum(tl.where(" in made
-    assert is_right(made, COLUMNS, M=40, N=20)
+    (variant,) = variants(Rows(), COLUMNS, M=40, N=20)
+    assert "tl.atomic_add(out + cols, tl.sum(tl.where(" in variant
+    assert is_right(variant, COLUMNS, M=40, N=20)
 
 
 def test_a_maximum_of_several_rows_likewise(is_right):
@@ -153,9 +153,9 @@ def test_a_maximum_of_several_rows_likewise(is_right):
         .replace("tl.atomic_add", "tl.atomic_max")
         .replace("torch.zeros(N,", "torch.full((N,), -9.0,")
     )
-    (made,) = variants(Rows(), peaks, M=40, N=20)
-    assert "tl.max(tl.where(" in made
-    assert is_right(made, peaks, M=40, N=20)
+    (variant,) = variants(Rows(), peaks, M=40, N=20)
+    assert "tl.max(tl.where(" in variant
+    assert is_right(variant, peaks, M=40, N=20)
 
 
 SMALL = """
@@ -193,10 +193,10 @@ FEW = {"B": 2, "n": 3, "m": 4}
 
 
 def test_loops_over_a_small_matrix_become_a_tile_with_a_product(is_right):
-    (made,) = variants(ParallelLoops(), SMALL, **FEW)
-    assert "if n <= 128:" in made
-    assert "tl.dot(" in made
-    assert is_right(made, SMALL, **FEW)
+    (variant,) = variants(ParallelLoops(), SMALL, **FEW)
+    assert "if n <= 128:" in variant
+    assert "tl.dot(" in variant
+    assert is_right(variant, SMALL, **FEW)
 
 
 @pytest.mark.parametrize(

@@ -71,10 +71,10 @@ def kernels_of(source: str) -> list[str]:
 
 
 def test_what_follows_a_product_is_done_to_its_sums(is_right):
-    (made,) = variants(FuseProducts(), LINEAR, **SIDES)
-    assert kernels_of(made) == ["scale_kernel", "product_kernel"]
-    assert "bias + n[None, :], mask=(n[None, :] < N)" in made  # e % N is the column
-    assert is_right(made, LINEAR, **SIDES)
+    (variant,) = variants(FuseProducts(), LINEAR, **SIDES)
+    assert kernels_of(variant) == ["scale_kernel", "product_kernel"]
+    assert "bias + n[None, :], mask=(n[None, :] < N)" in variant  # e % N is the column
+    assert is_right(variant, LINEAR, **SIDES)
 
 
 ROWS = LINEAR.replace(
@@ -96,9 +96,9 @@ def bias_relu(y, bias, width, WIDTH: tl.constexpr):
 
 
 def test_rows_that_change_in_place_become_part_too(is_right):
-    (made,) = variants(FuseProducts(), ROWS, **SIDES)
-    assert kernels_of(made) == ["scale_kernel", "product_kernel"]
-    assert is_right(made, ROWS, **SIDES)
+    (variant,) = variants(FuseProducts(), ROWS, **SIDES)
+    assert kernels_of(variant) == ["scale_kernel", "product_kernel"]
+    assert is_right(variant, ROWS, **SIDES)
 
 
 def test_rows_of_another_length_are_not_the_products():

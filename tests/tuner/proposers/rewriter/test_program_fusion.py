@@ -112,8 +112,8 @@ def test_one_launch_is_right(is_right):
 )
 def test_what_another_program_or_the_launcher_may_write_stays_apart(old, new):
     assert THREE.count(old) == 1
-    made = merged(THREE.replace(old, new))
-    assert all("row_max_row_exp_row_divide" not in one for one in made)
+    results = merged(THREE.replace(old, new))
+    assert all("row_max_row_exp_row_divide" not in one for one in results)
 
 
 def test_an_input_may_not_change_before_other_programs_have_read_it():

@@ -18,58 +18,61 @@ MOST = 12  # of some hundred pairs: each is a tree that is parsed, changed and w
 
 
 def proposals(source, depth=2, seed=0, most=MOST, **changes):
-    asked = replace(brief(source, M=64, N=96), **changes)
-    return list(islice(Rewriter(seed, depth, checks=False).propose(asked), most))
+    changed_brief = replace(brief(source, M=64, N=96), **changes)
+    return list(islice(Rewriter(seed, depth, checks=False).propose(changed_brief), most))
 
 
 def test_each_proposal_can_be_tuned_and_no_text_comes_twice():
-    made = proposals(BIAS_RELU)
-    assert all(each.kind.split(" + ")[-1] in ("retile", "constants") for each in made)
-    assert all('"num_warps": [' in each.source for each in made)
-    texts = [each.source for each in made]
+    new_proposals = proposals(BIAS_RELU)
+    assert all(
+        new_proposal.kind.split(" + ")[-1] in ("retile", "constants")
+        for new_proposal in new_proposals
+    )
+    assert all('"num_warps": [' in new_proposal.source for new_proposal in new_proposals)
+    texts = [new_proposal.source for new_proposal in new_proposals]
     assert len(set(texts)) == len(texts)
     assert HEADER + BIAS_RELU not in texts
 
 
 def test_several_that_the_facts_favour_come_together_before_the_others():
     factors = [("wrong pipe", 3.0), ("extra traffic", 2.0), ("latency", 1.19)]
-    told = [SimpleNamespace(name=n, factor=f, cause=None) for n, f in factors]
+    results = [SimpleNamespace(name=n, factor=f, cause=None) for n, f in factors]
     result = SimpleNamespace(
-        gap=SimpleNamespace(factors=told), analysis=SimpleNamespace(own=()), params={}
+        gap=SimpleNamespace(factors=results), analysis=SimpleNamespace(own=()), params={}
     )
-    firsts = [each.kind.split(" + ")[0] for each in proposals(MATMUL, result=result)]
+    firsts = [proposal.kind.split(" + ")[0] for proposal in proposals(MATMUL, result=result)]
     assert firsts[0] == "operands"
     others = {"even sizes", "contiguous hints", "tensor descriptors"}
     assert others <= set(firsts)
-    assert firsts.index("retile") < min(firsts.index(each) for each in others)
+    assert firsts.index("retile") < min(firsts.index(item) for item in others)
 
 
 def test_what_a_rewrite_opens_comes_right_after_it():
-    kinds = [each.kind.split(" + ") for each in proposals(SCALAR_SOFTMAX)]
+    kinds = [proposal.kind.split(" + ") for proposal in proposals(SCALAR_SOFTMAX)]
     assert kinds[0] == ["vectorise", "retile"]
     assert kinds[1][0] == "vectorise"  # with what needs blocks: of the original it makes nothing
     assert kinds[1][1] not in ("vectorise", "retile", "constants")
 
 
 def test_every_proposal_is_python_that_keeps_the_problem():
-    for each in proposals(LAYER_NORM, most=8):
-        compile(each.source, each.kind, "exec")
-        assert "def reference(x):" in each.source
-        assert each.intent.endswith(".")
-        assert each.checked is Checked.UNCHECKED
+    for proposal in proposals(LAYER_NORM, most=8):
+        compile(proposal.source, proposal.kind, "exec")
+        assert "def reference(x):" in proposal.source
+        assert proposal.intent.endswith(".")
+        assert proposal.checked is Checked.UNCHECKED
 
 
 @pytest.mark.slow
 def test_what_was_tried_is_not_proposed_again():
     first = proposals(SOFTMAX, depth=1)[0]
     later = proposals(SOFTMAX, depth=1, tried=(Tried(first.kind, first.intent),))
-    assert first.source not in [each.source for each in later]
+    assert first.source not in [item.source for item in later]
     assert len(later) == len(proposals(SOFTMAX, depth=1)) - 1
 
 
 def test_the_parameters_that_the_parent_runs_with_become_its_defaults():
-    made = proposals(LAYER_NORM, depth=1, params={"BLOCK": 256, "num_warps": 2})
-    whole = next(each for each in made if each.kind == "whole row")
+    new_proposals = proposals(LAYER_NORM, depth=1, params={"BLOCK": 256, "num_warps": 2})
+    whole = next(new_proposal for new_proposal in new_proposals if new_proposal.kind == "whole row")
     assert "BLOCK=256" in whole.source
 
 
@@ -79,9 +82,9 @@ def test_the_same_seed_gives_the_same_proposals():
 
 
 def test_proposals_are_checked(checker):
-    asked = brief(SCALAR_SOFTMAX, M=2, N=40)
-    made = next(iter(Rewriter(checker=checker).propose(asked)))
-    assert made.checked is Checked.RIGHT
+    requested_brief = brief(SCALAR_SOFTMAX, M=2, N=40)
+    proposal = next(iter(Rewriter(checker=checker).propose(requested_brief)))
+    assert proposal.checked is Checked.RIGHT
 
 
 @pytest.mark.parametrize("source", ["def kernel(x:", "x = 1", "def kernel(x):\n    return x\n"])
@@ -99,8 +102,8 @@ def test_parameters_reach_a_launcher_whose_call_is_on_the_line_of_its_def():
     launcher = BIAS_RELU.replace("def kernel(", "def launched(")
     outer = "\ndef kernel(*args): return launched(*args)\n"
     assert "def launched(" in launcher
-    for each in proposals(launcher + outer, depth=1):
-        assert not undefined_names(each.source), each.kind
+    for proposal in proposals(launcher + outer, depth=1):
+        assert not undefined_names(proposal.source), proposal.kind
     assert proposals(launcher + "\ndef kernel(x, b): return launched(x, b)\n", most=1)
 
 
@@ -112,7 +115,7 @@ def test_a_rewrite_that_writes_no_python_is_left_out(monkeypatch):
         yield from ()
         compiler_hints.parse_expression("f(x=1, 2)")
 
-    before = [each.kind for each in proposals(LAYER_NORM, depth=1)]
+    before = [proposal.kind for proposal in proposals(LAYER_NORM, depth=1)]
     monkeypatch.setattr(compiler_hints.Eviction, "variants", broken)
-    after = [each.kind for each in proposals(LAYER_NORM, depth=1)]
-    assert after == [each for each in before if each != "eviction"] != before
+    after = [proposal.kind for proposal in proposals(LAYER_NORM, depth=1)]
+    assert after == [item for item in before if item != "eviction"] != before

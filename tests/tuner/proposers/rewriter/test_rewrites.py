@@ -46,30 +46,30 @@ BATCH = {"B": 2, **ELEMENTS}
 
 
 def test_a_whole_row_is_read_once_and_longer_rows_keep_the_original(is_right):
-    (made,) = variants(WholeRow(), SOFTMAX, **ROWS)
-    new = made.split("def softmax_kernel_whole_row")[1].split("def kernel")[0]
+    (variant,) = variants(WholeRow(), SOFTMAX, **ROWS)
+    new = variant.split("def softmax_kernel_whole_row")[1].split("def kernel")[0]
     assert new.count("tl.load(") == 1
     assert "for " not in new
-    assert "if N <= 32768:" in made
-    assert "softmax_kernel[(M,)](x, out, N, BLOCK=64)  # a row a program" in made
-    assert made.startswith(HEADER.rstrip())
-    assert is_right(made, SOFTMAX, **ROWS)
+    assert "if N <= 32768:" in variant
+    assert "softmax_kernel[(M,)](x, out, N, BLOCK=64)  # a row a program" in variant
+    assert variant.startswith(HEADER.rstrip())
+    assert is_right(variant, SOFTMAX, **ROWS)
 
 
 @pytest.mark.slow
 def test_a_whole_row_keeps_what_later_loops_change(is_right):
-    (made,) = variants(WholeRow(), LAYER_NORM, **ROWS)
-    new = made.split("def layer_norm_kernel_whole_row")[1].split("def kernel")[0]
+    (variant,) = variants(WholeRow(), LAYER_NORM, **ROWS)
+    new = variant.split("def layer_norm_kernel_whole_row")[1].split("def kernel")[0]
     assert new.count("tl.load(") == 1  # though x is assigned anew after the first loop
-    assert is_right(made, LAYER_NORM, **ROWS)
+    assert is_right(variant, LAYER_NORM, **ROWS)
 
 
 def test_a_row_that_is_written_between_its_loops_is_read_again():
     in_place = SOFTMAX.replace(
         "softmax_kernel[(M,)](x, out,", "softmax_kernel[(M,)](x, x,"
     ).replace("total = 0.0\n", "total = 0.0\n    tl.store(out_ptr + start, 0.0)\n")
-    (made,) = variants(WholeRow(), in_place, **ROWS)
-    new = made.split("def softmax_kernel_whole_row")[1].split("def kernel")[0]
+    (variant,) = variants(WholeRow(), in_place, **ROWS)
+    new = variant.split("def softmax_kernel_whole_row")[1].split("def kernel")[0]
     assert new.count("tl.load(") == 2
 
 
@@ -79,19 +79,19 @@ def test_a_whole_row_needs_blocked_loops_that_load_the_same(source):
 
 
 def test_loops_over_elements_become_loops_over_blocks(is_right):
-    (made,) = variants(Vectorise(), SCALAR_SOFTMAX, **FEW)
-    assert "for j_start in range(0, n_cols, BLOCK):" in made
-    assert "peak_now = tl.maximum(peak, tl.max(tl.where(j_mask" in made
-    assert made.count("mask=j_mask") == 3
-    assert is_right(made, SCALAR_SOFTMAX, **FEW)
+    (variant,) = variants(Vectorise(), SCALAR_SOFTMAX, **FEW)
+    assert "for j_start in range(0, n_cols, BLOCK):" in variant
+    assert "peak_now = tl.maximum(peak, tl.max(tl.where(j_mask" in variant
+    assert variant.count("mask=j_mask") == 3
+    assert is_right(variant, SCALAR_SOFTMAX, **FEW)
 
 
 @pytest.mark.slow
 def test_loops_over_rows_of_a_block_get_two_axes(is_right):
-    (made,) = variants(Vectorise(), COLUMN_SUM, M=40, N=40)
-    assert "cols[None, :]" in made
-    assert ", axis=0)" in made
-    assert is_right(made, COLUMN_SUM, M=40, N=40)
+    (variant,) = variants(Vectorise(), COLUMN_SUM, M=40, N=40)
+    assert "cols[None, :]" in variant
+    assert ", axis=0)" in variant
+    assert is_right(variant, COLUMN_SUM, M=40, N=40)
 
 
 def test_loops_that_carry_other_things_stay():
@@ -109,9 +109,9 @@ MOVING = COLUMN_SUM.replace(
 @pytest.mark.parametrize("bounds", ["M", "0, M", "3 - 3, M", "0, M // 2 * 2"])
 def test_pointers_that_move_on_follow_from_the_trip(is_right, bounds):
     source = MOVING.replace("range(M)", f"range({bounds})")
-    (made,) = variants(Vectorise(), source, M=40, N=40)
-    assert "x_ptr +=" not in made
-    assert is_right(made, source, M=40, N=40)
+    (variant,) = variants(Vectorise(), source, M=40, N=40)
+    assert "x_ptr +=" not in variant
+    assert is_right(variant, source, M=40, N=40)
 
 
 @pytest.mark.slow
@@ -120,8 +120,8 @@ def test_what_is_read_after_a_pointer_moved_is_one_trip_ahead(is_right):
         TERM, "x_ptr += N\n        total += tl.load(x_ptr + cols, mask=cols < N, other=0.0)"
     )
     ahead = ahead.replace("x.sum(0)", "x[1:].sum(0)")
-    (made,) = variants(Vectorise(), ahead, M=40, N=40)
-    assert is_right(made, ahead, M=40, N=40)
+    (variant,) = variants(Vectorise(), ahead, M=40, N=40)
+    assert is_right(variant, ahead, M=40, N=40)
 
 
 @pytest.mark.parametrize(
@@ -137,19 +137,19 @@ def test_what_happens_once_an_element_is_not_done_once_a_block(more):
 
 
 def test_a_program_takes_several_rows(is_right):
-    (made,) = variants(Rows(), SOFTMAX, **ROWS)
-    assert "tl.program_id(0) * ROWS + tl.arange(0, ROWS)" in made
-    assert 'peak = tl.full((ROWS,), float("-inf"), tl.float32)' in made
-    assert "softmax_kernel[(triton.cdiv(M, ROWS),)]" in made
-    assert is_right(made, SOFTMAX, **ROWS)
+    (variant,) = variants(Rows(), SOFTMAX, **ROWS)
+    assert "tl.program_id(0) * ROWS + tl.arange(0, ROWS)" in variant
+    assert 'peak = tl.full((ROWS,), float("-inf"), tl.float32)' in variant
+    assert "softmax_kernel[(triton.cdiv(M, ROWS),)]" in variant
+    assert is_right(variant, SOFTMAX, **ROWS)
 
 
 @pytest.mark.slow
 def test_a_branch_on_the_row_becomes_a_mask(is_right):
-    (made,) = variants(Rows(), SCALED, **ROWS)
-    assert "row_mask = row_mask & ~(row >= M)" in made
-    assert "return\n    for" not in made
-    assert is_right(made, SCALED, **ROWS)
+    (variant,) = variants(Rows(), SCALED, **ROWS)
+    assert "row_mask = row_mask & ~(row >= M)" in variant
+    assert "return\n    for" not in variant
+    assert is_right(variant, SCALED, **ROWS)
 
 
 @pytest.mark.quick("row >= M or N < 1")
@@ -164,23 +164,23 @@ def test_a_branch_on_the_row_becomes_a_mask(is_right):
 def test_a_branch_on_several_things_becomes_a_mask(test, mask, is_right):
     source = SCALED.replace("if row >= M:", f"if {test}:")
     assert source != SCALED
-    (made,) = variants(Rows(), source, **ROWS)
-    assert mask is None or mask in made
-    assert is_right(made, source, **ROWS)
+    (variant,) = variants(Rows(), source, **ROWS)
+    assert mask is None or mask in variant
+    assert is_right(variant, source, **ROWS)
 
 
 @pytest.mark.parametrize(
-    ("value", "made"),
+    ("value", "result"),
     [
         ("~(x < 0.0 and M < 2048)", "~((x < 0.0) & (M < 2048))"),
         ("x * (0.0 <= x < scale)", "x * ((0.0 <= x) & (x < scale))"),
     ],
 )
-def test_truths_keep_their_parentheses(value, made):
+def test_truths_keep_their_parentheses(value, result):
     source = SCALED.replace("x * scale, mask", f"{value}, mask")
     assert source != SCALED
     (variant,) = variants(Rows(), source, **ROWS)
-    assert made in variant
+    assert result in variant
 
 
 def test_numbers_are_no_truths():
@@ -189,10 +189,10 @@ def test_numbers_are_no_truths():
 
 @pytest.mark.slow
 def test_several_means_over_the_middle_are_taken_by_a_program(is_right):
-    (made,) = variants(Rows(), MIDDLE_MEAN, B=2, N=20, K=9)
-    assert "pid_mask = pid_mask & ~((batch >= B) | (col >= K))" in made
-    assert "tl.sum(x, axis=1)" in made
-    assert is_right(made, MIDDLE_MEAN, B=2, N=20, K=9)
+    (variant,) = variants(Rows(), MIDDLE_MEAN, B=2, N=20, K=9)
+    assert "pid_mask = pid_mask & ~((batch >= B) | (col >= K))" in variant
+    assert "tl.sum(x, axis=1)" in variant
+    assert is_right(variant, MIDDLE_MEAN, B=2, N=20, K=9)
 
 
 @pytest.mark.parametrize("source", [MATMUL, BIAS_RELU])
@@ -201,33 +201,33 @@ def test_rows_need_an_axis_that_no_constant_tiles(source):
 
 
 def test_an_element_a_program_becomes_a_tile_with_products(is_right):
-    (made,) = variants(Tile(), SCALAR_MATMUL, **ELEMENTS)
-    assert "tl.dot(" in made
-    assert "(triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N))" in made
-    assert is_right(made, SCALAR_MATMUL, **ELEMENTS)
+    (variant,) = variants(Tile(), SCALAR_MATMUL, **ELEMENTS)
+    assert "tl.dot(" in variant
+    assert "(triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N))" in variant
+    assert is_right(variant, SCALAR_MATMUL, **ELEMENTS)
     assert not variants(Tile(), MATMUL, **SIDES)
 
 
 @pytest.mark.slow
 def test_a_batch_of_products_is_tiled_along_its_other_axes(is_right):
-    (made,) = variants(Tile(), SCALAR_BMM, **BATCH)
-    assert "(triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N), B)" in made
-    assert "tl.dot(" in made
-    assert is_right(made, SCALAR_BMM, **BATCH)
+    (variant,) = variants(Tile(), SCALAR_BMM, **BATCH)
+    assert "(triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N), B)" in variant
+    assert "tl.dot(" in variant
+    assert is_right(variant, SCALAR_BMM, **BATCH)
 
 
-def _in_two_trips(made):
+def _in_two_trips(result):
     """A variant whose loop takes 18 keys in two trips, so that sums are rescaled between them."""
-    assert "BLOCK_R=32" in made
-    return made.replace("BLOCK_R=32", "BLOCK_R=16")
+    assert "BLOCK_R=32" in result
+    return result.replace("BLOCK_R=32", "BLOCK_R=16")
 
 
 @pytest.mark.slow
 def test_a_rescaled_sum_is_known_by_the_name_of_its_factor(is_right):
-    (made,) = variants(Vectorise(), ATTENTION, H=2, S=18, D=16)
-    assert "total = total * alpha + tl.sum(" in made
-    assert "acc = acc * alpha + tl.sum(" in made
-    assert is_right(_in_two_trips(made), ATTENTION, H=2, S=18, D=16)
+    (variant,) = variants(Vectorise(), ATTENTION, H=2, S=18, D=16)
+    assert "total = total * alpha + tl.sum(" in variant
+    assert "acc = acc * alpha + tl.sum(" in variant
+    assert is_right(_in_two_trips(variant), ATTENTION, H=2, S=18, D=16)
     other = ATTENTION.replace("alpha = tl.exp(peak - higher)", "alpha = 0.5 + 0 * higher")
     assert other != ATTENTION
     assert not variants(Vectorise(), other, H=2, S=18, D=16)
@@ -245,13 +245,13 @@ HALF_ATTENTION = (
 def test_attention_of_a_query_a_program_becomes_products_of_tiles(is_right):
     shape = {"H": 2, "S": 18, "D": 16}
     blocks = rewritten(Vectorise(), HALF_ATTENTION, **shape)
-    rows = [each for each in variants(Rows(), blocks, **shape) if "row_mask" in each]
-    (made,) = variants(Operands(), rows[0].removeprefix(HEADER), **shape)
-    assert "score = tl.dot(q, tl.trans(k)) * scale" in made
+    rows = [item for item in variants(Rows(), blocks, **shape) if "row_mask" in item]
+    (variant,) = variants(Operands(), rows[0].removeprefix(HEADER), **shape)
+    assert "score = tl.dot(q, tl.trans(k)) * scale" in variant
     weights = "tl.where(j_mask[None, :], p, 0.0).to(v.dtype)"
-    assert f"tl.dot({weights}, tl.where(j_mask[:, None], v, 0.0))" in made
-    assert made.count(".to(tl.float32)") == 0  # all are as narrow as they were loaded
-    assert is_right(_in_two_trips(made).replace("ROWS=4", "ROWS=16"), HALF_ATTENTION, **shape)
+    assert f"tl.dot({weights}, tl.where(j_mask[:, None], v, 0.0))" in variant
+    assert variant.count(".to(tl.float32)") == 0  # all are as narrow as they were loaded
+    assert is_right(_in_two_trips(variant).replace("ROWS=4", "ROWS=16"), HALF_ATTENTION, **shape)
     (tiled,) = variants(Tile(), HALF_ATTENTION, **shape)  # the three in one step
     assert "attention_kernel[(triton.cdiv(S, BLOCK_M), H)]" in tiled
     assert tiled.count("tl.dot(") == 2
@@ -301,23 +301,24 @@ def test_a_constant_that_the_grid_does_not_follow_is_a_stride():
 
 @pytest.mark.slow
 def test_constants_become_parameters_in_the_grid_too(is_right):
-    (made,) = variants(Constants(), MATMUL, **SIDES)
-    assert "triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N)" in made
+    (variant,) = variants(Constants(), MATMUL, **SIDES)
+    assert "triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N)" in variant
     assert (
-        "def kernel(a, b, *, BLOCK_M=32, BLOCK_N=16, BLOCK_K=16, num_warps=4, num_stages=3)" in made
+        "def kernel(a, b, *, BLOCK_M=32, BLOCK_N=16, BLOCK_K=16, num_warps=4, num_stages=3)"
+        in variant
     )
-    assert '"BLOCK_M": [16, 32, 64, 128, 256]' in made
-    assert is_right(made, MATMUL, **SIDES)
+    assert '"BLOCK_M": [16, 32, 64, 128, 256]' in variant
+    assert is_right(variant, MATMUL, **SIDES)
 
 
 def test_a_constant_that_the_reference_uses_is_part_of_the_problem():
     source = SOFTMAX.replace("BLOCK=64)", "BLOCK=WIDTH)")
     plain = f"WIDTH = 64\n{source}"
-    (made,) = variants(Constants(), plain, **ROWS)
-    assert "WIDTH=64, num_warps=4" in made
+    (variant,) = variants(Constants(), plain, **ROWS)
+    assert "WIDTH=64, num_warps=4" in variant
     used = plain.replace("torch.softmax(x, dim=-1)", "torch.softmax(x * (WIDTH / 64), dim=-1)")
-    (made,) = variants(Constants(), used, **ROWS)
-    assert "WIDTH=64" not in made
+    (variant,) = variants(Constants(), used, **ROWS)
+    assert "WIDTH=64" not in variant
 
 
 GROUPED = MATMUL.replace(
@@ -333,7 +334,7 @@ GROUPED = MATMUL.replace(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("grid", "given"),
+    ("grid", "inputs"),
     [
         (
             "lambda META: (triton.cdiv(M, META['BLOCK_M']) * triton.cdiv(N, META['BLOCK_N']),)",
@@ -345,14 +346,14 @@ GROUPED = MATMUL.replace(
         ),
     ],
 )
-def test_blocks_in_an_order_that_is_computed_become_parameters(grid, given, is_right):
+def test_blocks_in_an_order_that_is_computed_become_parameters(grid, inputs, is_right):
     source = GROUPED.replace("(triton.cdiv(M, 32), triton.cdiv(N, 16))", grid)
-    source = source.replace("BLOCK_M=32, BLOCK_N=16", given)
+    source = source.replace("BLOCK_M=32, BLOCK_N=16", inputs)
     source = source.replace("    grid = ", "    tall = 32\n    wide = 16\n    grid = ")
-    (made,) = variants(Constants(), source, **SIDES)
-    launcher = made.split("def kernel(")[1].partition(":")[0]
+    (variant,) = variants(Constants(), source, **SIDES)
+    launcher = variant.split("def kernel(")[1].partition(":")[0]
     assert launcher.count("=32") == launcher.count("=16") - 1 == 1  # BLOCK_K is 16 as well
-    assert is_right(made, source, **SIDES)
+    assert is_right(variant, source, **SIDES)
     (larger,) = variants(Retile(), source, **SIDES)
     assert larger.split("def kernel(")[1].partition(":")[0].count("=128") == 2
     assert is_right(larger, source, **SIDES)
@@ -361,29 +362,29 @@ def test_blocks_in_an_order_that_is_computed_become_parameters(grid, given, is_r
 def test_blocks_that_the_grid_does_not_follow_stay():
     fixed = "((M + 31) // 32 * ((N + 15) // 16),)"
     source = GROUPED.replace("(triton.cdiv(M, 32), triton.cdiv(N, 16))", fixed)
-    (made,) = variants(Constants(), source, **SIDES)
-    assert "def kernel(a, b, *, BLOCK_K=16, num_warps=4, num_stages=3)" in made
+    (variant,) = variants(Constants(), source, **SIDES)
+    assert "def kernel(a, b, *, BLOCK_K=16, num_warps=4, num_stages=3)" in variant
 
 
 def test_constants_that_are_parameters_stay():
-    (made,) = variants(Constants(), LAYER_NORM, **ROWS)
-    assert "def kernel(x, *, BLOCK=64, num_warps=4, num_stages=3)" in made
-    assert not variants(Constants(), made.removeprefix(HEADER), **ROWS)
+    (variant,) = variants(Constants(), LAYER_NORM, **ROWS)
+    assert "def kernel(x, *, BLOCK=64, num_warps=4, num_stages=3)" in variant
+    assert not variants(Constants(), variant.removeprefix(HEADER), **ROWS)
 
 
 def test_blocks_grow(is_right):
-    (made,) = variants(Retile(), MATMUL, **SIDES)
-    assert "BLOCK_M=128, BLOCK_N=128, BLOCK_K=64, num_warps=8" in made
-    assert is_right(made, MATMUL, **SIDES)
-    assert not variants(Retile(), made.removeprefix(HEADER), **SIDES)
+    (variant,) = variants(Retile(), MATMUL, **SIDES)
+    assert "BLOCK_M=128, BLOCK_N=128, BLOCK_K=64, num_warps=8" in variant
+    assert is_right(variant, MATMUL, **SIDES)
+    assert not variants(Retile(), variant.removeprefix(HEADER), **SIDES)
 
 
 def test_two_launches_become_one(is_right):
-    (made,) = variants(FuseLaunches(), BIAS_RELU, M=8, N=48)
-    assert made.count("@triton.jit") == 1
-    assert made.count("torch.empty_like") == 1
-    assert made.count("tl.store(") == 1
-    assert is_right(made, BIAS_RELU, M=8, N=48)
+    (variant,) = variants(FuseLaunches(), BIAS_RELU, M=8, N=48)
+    assert variant.count("@triton.jit") == 1
+    assert variant.count("torch.empty_like") == 1
+    assert variant.count("tl.store(") == 1
+    assert is_right(variant, BIAS_RELU, M=8, N=48)
 
 
 @pytest.mark.parametrize(
@@ -407,24 +408,24 @@ def test_a_neighbour_that_is_read_is_computed_again(is_right):
         "y = (x + bias).flatten()\n"
         "    return torch.relu(torch.cat([y[1:], y.new_zeros(1)])).view_as(x)",
     )
-    (made,) = variants(FuseLaunches(), shifted, M=8, N=48)
-    assert made.count("@triton.jit") == 1
-    assert is_right(made, shifted, M=8, N=48)
+    (variant,) = variants(FuseLaunches(), shifted, M=8, N=48)
+    assert variant.count("@triton.jit") == 1
+    assert is_right(variant, shifted, M=8, N=48)
 
 
 def test_a_long_sum_is_split_and_joined(is_right):
-    (made,) = variants(Split(), COLUMN_SUM, M=40, N=40)
-    assert "for row in range(part_begin, part_end):" in made
-    assert "dtype=torch.float32, device=x.device)" in made
-    assert "atomic" not in made
-    assert is_right(made, COLUMN_SUM, M=40, N=40)
-    assert not variants(Split(), made.removeprefix(HEADER), M=40, N=40)
+    (variant,) = variants(Split(), COLUMN_SUM, M=40, N=40)
+    assert "for row in range(part_begin, part_end):" in variant
+    assert "dtype=torch.float32, device=x.device)" in variant
+    assert "atomic" not in variant
+    assert is_right(variant, COLUMN_SUM, M=40, N=40)
+    assert not variants(Split(), variant.removeprefix(HEADER), M=40, N=40)
 
 
 @pytest.mark.slow
 def test_products_are_split_along_k(is_right):
-    (made,) = variants(Split(), MATMUL, **SIDES)
-    assert is_right(made, MATMUL, **SIDES)
+    (variant,) = variants(Split(), MATMUL, **SIDES)
+    assert is_right(variant, MATMUL, **SIDES)
 
 
 def test_sums_that_are_not_fp32_are_not_split():
@@ -432,9 +433,9 @@ def test_sums_that_are_not_fp32_are_not_split():
 
 
 def test_operands_stay_narrow():
-    (made,) = variants(Operands(), MATMUL, **SIDES)
-    assert "acc += tl.dot(a, b)" in made
-    assert not variants(Operands(), made.removeprefix(HEADER), **SIDES)
+    (variant,) = variants(Operands(), MATMUL, **SIDES)
+    assert "acc += tl.dot(a, b)" in variant
+    assert not variants(Operands(), variant.removeprefix(HEADER), **SIDES)
 
 
 @pytest.mark.slow
@@ -443,23 +444,23 @@ def test_sums_of_products_become_products(is_right):
         "tl.dot(a.to(tl.float32), b.to(tl.float32))",
         "tl.sum(a[:, :, None] * b[None, :, :], axis=1)",
     )
-    (made,) = variants(Operands(), slow, **SIDES)
-    assert "acc += tl.dot(a, b)" in made
-    assert is_right(made, slow, **SIDES)
+    (variant,) = variants(Operands(), slow, **SIDES)
+    assert "acc += tl.dot(a, b)" in variant
+    assert is_right(variant, slow, **SIDES)
 
 
 def test_sums_are_kept_in_fp32():
     narrow = COLUMN_SUM.replace("dtype=tl.float32)", "dtype=tl.float16)")
-    (made,) = variants(Accumulators(), narrow, M=40, N=40)
-    assert "tl.zeros((BLOCK,), dtype=tl.float32)" in made
+    (variant,) = variants(Accumulators(), narrow, M=40, N=40)
+    assert "tl.zeros((BLOCK,), dtype=tl.float32)" in variant
     assert not variants(Accumulators(), COLUMN_SUM, M=40, N=40)
 
 
 def test_tiles_are_visited_in_groups(is_right):
-    (made,) = variants(Grouped(), MATMUL, M=140, N=40, K=16)
-    assert "tl.swizzle2d(" in made
-    assert '"GROUP_M"' in made
-    assert is_right(made, MATMUL, M=140, N=40, K=16)
+    (variant,) = variants(Grouped(), MATMUL, M=140, N=40, K=16)
+    assert "tl.swizzle2d(" in variant
+    assert '"GROUP_M"' in variant
+    assert is_right(variant, MATMUL, M=140, N=40, K=16)
     assert not variants(Grouped(), SOFTMAX, **ROWS)
 
 
@@ -467,24 +468,24 @@ def test_tiles_are_visited_in_groups(is_right):
 def test_the_axes_of_a_grid_change_places(is_right):
     tiled = rewritten(Tile(), SCALAR_MATMUL, **ELEMENTS)
     assert not variants(Swapped(), tiled)  # it has tl.dot
-    (made,) = variants(Swapped(), SCALAR_MATMUL, **ELEMENTS)
-    assert "if M <= 65535:" in made  # axis 1 takes no more programs
-    assert "matmul_kernel_swapped[(N, M)]" in made
-    assert "row = tl.program_id(1)" in made
-    assert is_right(made, SCALAR_MATMUL, **ELEMENTS)
+    (variant,) = variants(Swapped(), SCALAR_MATMUL, **ELEMENTS)
+    assert "if M <= 65535:" in variant  # axis 1 takes no more programs
+    assert "matmul_kernel_swapped[(N, M)]" in variant
+    assert "row = tl.program_id(1)" in variant
+    assert is_right(variant, SCALAR_MATMUL, **ELEMENTS)
 
 
 def test_maximum_and_sum_of_exponentials_take_one_pass(is_right):
-    (made,) = variants(OnePass(), SOFTMAX, **ROWS)
-    assert made.count("for i in range") == 2
-    assert "total = total * tl.exp(peak - peak_shift)" in made
-    assert is_right(made, SOFTMAX, **ROWS)
+    (variant,) = variants(OnePass(), SOFTMAX, **ROWS)
+    assert variant.count("for i in range") == 2
+    assert "total = total * tl.exp(peak - peak_shift)" in variant
+    assert is_right(variant, SOFTMAX, **ROWS)
 
 
 def test_mean_and_variance_take_one_pass_that_does_not_cancel(is_right):
-    (made,) = variants(OnePass(), LAYER_NORM, **ROWS)
-    assert made.count("for start in range") == 2
-    assert is_right(made, LAYER_NORM, **ROWS)  # among others with means of 100
+    (variant,) = variants(OnePass(), LAYER_NORM, **ROWS)
+    assert variant.count("for start in range") == 2
+    assert is_right(variant, LAYER_NORM, **ROWS)  # among others with means of 100
 
 
 def test_sums_of_other_things_are_not_rescaled():
@@ -493,12 +494,12 @@ def test_sums_of_other_things_are_not_rescaled():
 
 
 def test_programs_stay(is_right):
-    (made,) = variants(
+    (variant,) = variants(
         Persistent(), SCALED.replace("    if row >= M:\n        return\n", ""), **ROWS
     )
-    assert "for tile in range(tl.program_id(0), n_row, tl.num_programs(0)):" in made
-    assert "multi_processor_count" in made
-    assert is_right(made, SCALED, M=40, N=64)
+    assert "for tile in range(tl.program_id(0), n_row, tl.num_programs(0)):" in variant
+    assert "multi_processor_count" in variant
+    assert is_right(variant, SCALED, M=40, N=64)
 
 
 def test_programs_that_return_or_assign_parameters_do_not_stay():
@@ -507,9 +508,9 @@ def test_programs_that_return_or_assign_parameters_do_not_stay():
 
 
 def test_loads_that_no_trip_changes_move_ahead_of_the_loop(is_right):
-    (made,) = variants(Hoist(), SCALED, **ROWS)
-    assert made.index("scale = tl.load(scale_ptr)") < made.index("for start")
-    assert is_right(made, SCALED, **ROWS)
+    (variant,) = variants(Hoist(), SCALED, **ROWS)
+    assert variant.index("scale = tl.load(scale_ptr)") < variant.index("for start")
+    assert is_right(variant, SCALED, **ROWS)
 
 
 def test_loads_of_what_the_loop_writes_stay_in_it():
@@ -518,11 +519,11 @@ def test_loads_of_what_the_loop_writes_stay_in_it():
 
 
 def test_sizes_that_blocks_divide_need_no_masks(is_right):
-    (made,) = variants(EvenSizes(), MATMUL, **SIDES)
-    new = made.split("def matmul_kernel_even")[1].split("def kernel")[0]
+    (variant,) = variants(EvenSizes(), MATMUL, **SIDES)
+    new = variant.split("def matmul_kernel_even")[1].split("def kernel")[0]
     assert "mask" not in new
-    assert "if M % 32 == 0 and K % 16 == 0 and N % 16 == 0:" in made
-    assert is_right(made, MATMUL, **SIDES)
+    assert "if M % 32 == 0 and K % 16 == 0 and N % 16 == 0:" in variant
+    assert is_right(variant, MATMUL, **SIDES)
 
 
 @pytest.mark.slow
@@ -530,10 +531,10 @@ def test_sizes_that_blocks_divide_need_no_masks(is_right):
 def test_a_guard_follows_the_block_that_becomes_a_parameter(is_right, rewrite):
     even = rewritten(EvenSizes(), BIAS_RELU, M=8, N=48)
     assert "if x.numel() % 64 == 0:" in even
-    (made,) = variants(rewrite, even, M=8, N=48)
-    assert "% 64" not in made
-    assert is_right(made, BIAS_RELU, M=8, N=48)
-    assert is_right(made, BIAS_RELU, M=5, N=32)  # 64 does not divide it
+    (variant,) = variants(rewrite, even, M=8, N=48)
+    assert "% 64" not in variant
+    assert is_right(variant, BIAS_RELU, M=8, N=48)
+    assert is_right(variant, BIAS_RELU, M=5, N=32)  # 64 does not divide it
 
 
 @pytest.mark.slow
@@ -541,10 +542,10 @@ def test_a_guard_follows_the_block_that_becomes_a_parameter(is_right, rewrite):
 def test_blocks_stay_whose_guard_or_grid_others_share(is_right, rewrite):
     even = rewritten(EvenSizes(), MATMUL, **SIDES)  # one grid for both; BLOCK_K is BLOCK_N
     assert "if M % 32 == 0 and K % 16 == 0 and N % 16 == 0:" in even
-    for made in variants(rewrite, even, **SIDES):
-        assert "if M % 32 == 0 and K % 16 == 0 and N % 16 == 0:" in made
-        assert is_right(made, MATMUL, **SIDES)
-        assert is_right(made, MATMUL, M=50, N=48, K=33)
+    for variant in variants(rewrite, even, **SIDES):
+        assert "if M % 32 == 0 and K % 16 == 0 and N % 16 == 0:" in variant
+        assert is_right(variant, MATMUL, **SIDES)
+        assert is_right(variant, MATMUL, M=50, N=48, K=33)
 
 
 def test_masks_of_other_kinds_stay():
@@ -555,10 +556,10 @@ def test_masks_of_other_kinds_stay():
 
 
 def test_what_all_programs_read_stays_in_the_cache(is_right):
-    (made,) = variants(Eviction(), SCALED, **ROWS)
-    assert 'tl.load(scale_ptr, eviction_policy="evict_last")' in made
-    assert 'eviction_policy="evict_first"' in made
-    assert is_right(made, SCALED, **ROWS)
+    (variant,) = variants(Eviction(), SCALED, **ROWS)
+    assert 'tl.load(scale_ptr, eviction_policy="evict_last")' in variant
+    assert 'eviction_policy="evict_first"' in variant
+    assert is_right(variant, SCALED, **ROWS)
     assert not variants(Eviction(), MATMUL, **SIDES)
 
 
@@ -569,9 +570,9 @@ def test_policies_are_written_after_a_load_on_several_lines(is_right):
         load, "tl.load(\n            x_ptr + row * N + cols,\n            mask=cols < N,\n        )"
     )
     assert wrapped != SCALED
-    (made,) = variants(Eviction(), wrapped, **ROWS)
-    assert 'eviction_policy="evict_first"' in made
-    assert is_right(made, wrapped, **ROWS)
+    (variant,) = variants(Eviction(), wrapped, **ROWS)
+    assert 'eviction_policy="evict_first"' in variant
+    assert is_right(variant, wrapped, **ROWS)
 
 
 @pytest.mark.slow
@@ -581,74 +582,74 @@ def test_a_constant_ahead_of_other_parameters_goes_by_keyword(is_right):
     ahead = ahead.replace("(x, out, N, BLOCK=64)", "(x, BLOCK=64, out_ptr=out, N=N)")
     assert params in ahead
     assert "out_ptr=out" in ahead
-    (made,) = variants(WholeRow(), ahead, **ROWS)
-    assert is_right(made, ahead, **ROWS)
+    (variant,) = variants(WholeRow(), ahead, **ROWS)
+    assert is_right(variant, ahead, **ROWS)
 
 
 def test_blocks_are_said_to_be_contiguous(is_right):
-    (made,) = variants(Contiguous(), BIAS_RELU, M=8, N=48)
-    assert made.count("tl.max_contiguous(tl.multiple_of(") == 2
-    assert is_right(made, BIAS_RELU, M=8, N=48)
+    (variant,) = variants(Contiguous(), BIAS_RELU, M=8, N=48)
+    assert variant.count("tl.max_contiguous(tl.multiple_of(") == 2
+    assert is_right(variant, BIAS_RELU, M=8, N=48)
     assert not variants(Contiguous(), SCALED, **ROWS)
 
 
-def _only_by_descriptors(made):
+def _only_by_descriptors(result):
     """The file whose original launch fails: it is right only where descriptors are used."""
-    before, original = made.split("    else:\n", 1)
+    before, original = result.split("    else:\n", 1)
     launch, _, rest = original.partition("    return ")
     assert "_kernel[" in launch
     return f"{before}    else:\n        raise ValueError\n    return {rest}"
 
 
-def _never_by_descriptors(made):
+def _never_by_descriptors(result):
     """The file whose launch with descriptors fails: it is right only where they are not used."""
     allocator = "triton.set_allocator(descriptor_memory)"
-    assert allocator in made
-    return made.replace(allocator, "raise ValueError")
+    assert allocator in result
+    return result.replace(allocator, "raise ValueError")
 
 
-def _new_kernel(made):
-    return made.split("_kernel_tma(")[1].split("def fits_descriptor")[0]
+def _new_kernel(result):
+    return result.split("_kernel_tma(")[1].split("def fits_descriptor")[0]
 
 
 def test_tiles_are_moved_by_descriptors(is_right):
-    (made,) = variants(Descriptors(), TILED_ADD, M=8, N=48)
-    new = _new_kernel(made)
+    (variant,) = variants(Descriptors(), TILED_ADD, M=8, N=48)
+    new = _new_kernel(variant)
     assert new.count("tl.make_tensor_descriptor(") == 3
     assert "(x_ptr, [M, N], [stride_xm, 1], [BLOCK_M, BLOCK_N])" in new
     assert "x_tiles.load([tl.program_id(0) * BLOCK_M, tl.program_id(1) * BLOCK_N])" in new
     assert "out_tiles.store([tl.program_id(0) * BLOCK_M, " in new
     assert not any(word in new for word in ("tl.load", "tl.store", "mask", "tl.arange"))
-    assert "fits_descriptor(x, x.stride(0), x.stride(1))" in made
-    assert "fits_descriptor(out, N)" in made
-    assert is_right(_only_by_descriptors(made), TILED_ADD, M=8, N=48)
+    assert "fits_descriptor(x, x.stride(0), x.stride(1))" in variant
+    assert "fits_descriptor(out, N)" in variant
+    assert is_right(_only_by_descriptors(variant), TILED_ADD, M=8, N=48)
 
 
 def test_operands_and_results_of_products_are_moved_by_descriptors(is_right):
-    (made,) = variants(Descriptors(), MATMUL, **SIDES)
-    new = _new_kernel(made)
+    (variant,) = variants(Descriptors(), MATMUL, **SIDES)
+    new = _new_kernel(variant)
     assert "a_tiles.load([pid_m * BLOCK_M, k0])" in new
     assert "c_tiles.store([pid_m * BLOCK_M, pid_n * BLOCK_N], acc)" in new
-    assert is_right(made, MATMUL, **SIDES)
+    assert is_right(variant, MATMUL, **SIDES)
 
 
 @pytest.mark.slow
 def test_pointers_that_move_on_follow_the_loop(is_right):
-    (made,) = variants(Descriptors(), MOVING_MATMUL, **SIDES)
-    new = _new_kernel(made)
+    (variant,) = variants(Descriptors(), MOVING_MATMUL, **SIDES)
+    new = _new_kernel(variant)
     assert "a_tiles.load([start_m, k * BLOCK_K])" in new
     assert "b_tiles.load([k * BLOCK_K, (pid % wide) * BLOCK_N])" in new
     assert "(a_ptr, [M, K], [stride_am, 1], [BLOCK_M, BLOCK_K])" in new
     assert "+=" not in new.replace("acc +=", "")
-    assert is_right(_only_by_descriptors(made), MOVING_MATMUL, **SIDES)
+    assert is_right(_only_by_descriptors(variant), MOVING_MATMUL, **SIDES)
 
 
 def test_a_loop_says_the_size_that_no_mask_says():
     source = MATMUL.replace("(m[:, None] < M) & (k[None, :] < K)", "m[:, None] < M")
     source = source.replace("(k[:, None] < K) & (n[None, :] < N)", "n[None, :] < N")
     assert source.count("< K") == 0
-    (made,) = variants(Descriptors(), source, **SIDES)
-    assert "(b_ptr, [K, N], [N, 1], [BLOCK_K, BLOCK_N])" in made
+    (variant,) = variants(Descriptors(), source, **SIDES)
+    assert "(b_ptr, [K, N], [N, 1], [BLOCK_K, BLOCK_N])" in variant
 
 
 def test_sizes_that_nothing_says_are_not_guessed():
@@ -667,28 +668,30 @@ def test_sizes_that_nothing_says_are_not_guessed():
 )
 def test_tensors_of_other_layouts_keep_the_original_launch(laid_out, is_right):
     source = TILED_ADD.replace("    out = ", f"    x = {laid_out}\n    out = ")
-    (made,) = variants(Descriptors(), source, M=8, N=48)
-    assert is_right(_never_by_descriptors(made), source, M=8, N=48)
+    (variant,) = variants(Descriptors(), source, M=8, N=48)
+    assert is_right(_never_by_descriptors(variant), source, M=8, N=48)
 
 
 @pytest.mark.slow
 def test_tiles_that_descriptors_move_can_grow(is_right):
-    (made,) = variants(Retile(), rewritten(Descriptors(), MATMUL, **SIDES), **SIDES)
-    assert "_kernel_tma[(triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N))](" in made
-    assert "BLOCK_M=32" in made.split("else:")[1]  # the original launch keeps its own
-    assert is_right(made, MATMUL, **SIDES)
-    assert not variants(Descriptors(), made.removeprefix(HEADER), **SIDES)
+    (variant,) = variants(Retile(), rewritten(Descriptors(), MATMUL, **SIDES), **SIDES)
+    assert "_kernel_tma[(triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N))](" in variant
+    assert "BLOCK_M=32" in variant.split("else:")[1]  # the original launch keeps its own
+    assert is_right(variant, MATMUL, **SIDES)
+    assert not variants(Descriptors(), variant.removeprefix(HEADER), **SIDES)
 
 
 def test_tiles_that_have_grown_are_moved_by_descriptors(is_right):
-    (made,) = variants(Descriptors(), rewritten(Retile(), MATMUL, **SIDES), **SIDES)
-    assert "fits_descriptor(a, K, columns=BLOCK_K)" in made
-    assert is_right(made, MATMUL, **SIDES)
+    (variant,) = variants(Descriptors(), rewritten(Retile(), MATMUL, **SIDES), **SIDES)
+    assert "fits_descriptor(a, K, columns=BLOCK_K)" in variant
+    assert is_right(variant, MATMUL, **SIDES)
 
 
 def test_descriptors_need_a_device_that_has_them():
-    asked = replace(brief(TILED_ADD), device=devices.find("a100"))
-    assert not list(Descriptors().variants(parse_kernel(asked.source), Facts(asked)))
+    changed_brief = replace(brief(TILED_ADD), device=devices.find("a100"))
+    assert not list(
+        Descriptors().variants(parse_kernel(changed_brief.source), Facts(changed_brief))
+    )
 
 
 @pytest.mark.parametrize(
@@ -705,8 +708,8 @@ def test_descriptors_need_a_device_that_has_them():
 def test_loads_of_other_forms_stay(old, new):
     source = TILED_ADD.replace(old, new)
     assert source != TILED_ADD
-    found = variants(Descriptors(), source, M=8, N=48)
-    assert not any("x_tiles" in _new_kernel(made) for made in found)
+    results = variants(Descriptors(), source, M=8, N=48)
+    assert not any("x_tiles" in _new_kernel(result) for result in results)
 
 
 def test_names_that_changed_since_are_not_used():
@@ -716,9 +719,9 @@ def test_names_that_changed_since_are_not_used():
 
 def test_tensors_that_are_read_and_written_stay():
     in_place = TILED_ADD.replace("x, y, out, M, N", "x, y, x, M, N")
-    (made,) = variants(Descriptors(), in_place, M=8, N=48)
-    assert "tl.make_tensor_descriptor(y_ptr" in made
-    assert made.count("tl.make_tensor_descriptor(") == 1
+    (variant,) = variants(Descriptors(), in_place, M=8, N=48)
+    assert "tl.make_tensor_descriptor(y_ptr" in variant
+    assert variant.count("tl.make_tensor_descriptor(") == 1
 
 
 @pytest.mark.parametrize("source", [SOFTMAX, LAYER_NORM, BIAS_RELU, COLUMN_SUM])
@@ -762,9 +765,9 @@ def kernel(x, w):
 
 def test_a_branch_of_a_trip_becomes_masks_of_rows(is_right):
     sizes = {"L": 24, "D": 20, "T": 3}
-    made = [source for source in variants(Rows(), TAPS, **sizes) if "i_mask" in source]
-    assert made
-    assert is_right(made[0], TAPS, **sizes)
+    selected_variants = [source for source in variants(Rows(), TAPS, **sizes) if "i_mask" in source]
+    assert selected_variants
+    assert is_right(selected_variants[0], TAPS, **sizes)
 
 
 def test_what_one_element_left_is_no_sum_of_a_block():

@@ -64,9 +64,9 @@ def test_shapes_follow_broadcasting_and_reductions():
 def test_blocks_do_not_outgrow_registers():
     facts = measured(ROWS_SUM, (256, 1, 1), {"D": 64, "BN": 16}, M=256, S=4096, D=64)
     text, _ = function_of(ROWS_SUM)
-    (made,) = [variant.source for variant in Retile().variants(text, facts)]
-    assert "BN=64" in made  # 64 x 64 are 4096 elements
-    assert "num_warps=8" in made  # 16 values a thread
+    (new_source,) = [variant.source for variant in Retile().variants(text, facts)]
+    assert "BN=64" in new_source  # 64 x 64 are 4096 elements
+    assert "num_warps=8" in new_source  # 16 values a thread
 
 
 @pytest.mark.parametrize(("rows", "programs"), [(1, 1000), (8, 125)])

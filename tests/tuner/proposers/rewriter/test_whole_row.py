@@ -12,8 +12,8 @@ ROWS = {"M": 4, "N": 200}
 WARPS = "num_warps=min(max(triton.next_power_of_2(N) // (32 * VALUES), 1), 32)"
 
 
-def launcher(made):
-    return made[made.index("def kernel(") :]
+def launcher(result):
+    return result[result.index("def kernel(") :]
 
 
 @pytest.mark.parametrize(
@@ -22,10 +22,10 @@ def launcher(made):
     [(200, 8), (1000, 16), (8192, 16), (32768, 64)],
 )
 def test_warps_follow_from_the_length_of_the_row(length, values):
-    (made,) = variants(WholeRow(), SOFTMAX, M=64, N=length)
-    assert f"def kernel(x, *, VALUES={values}):" in made
-    assert WARPS in made
-    assert 'SPACE = {"VALUES": [4, 8, 16, 32, 64, 128]}' in made
+    (variant,) = variants(WholeRow(), SOFTMAX, M=64, N=length)
+    assert f"def kernel(x, *, VALUES={values}):" in variant
+    assert WARPS in variant
+    assert 'SPACE = {"VALUES": [4, 8, 16, 32, 64, 128]}' in variant
 
 
 @pytest.mark.parametrize(("length", "warps"), [(32768, 32), (4096, 4), (100, 1)])
@@ -39,11 +39,11 @@ def test_a_thread_holds_as_many_values_of_any_row(length, warps):
 @pytest.mark.slow
 def test_what_only_the_original_uses_keeps_its_value(is_right):
     source = 'SPACE = {"BLOCK": [64, 128], "num_warps": [2, 4]}\n' + LAYER_NORM
-    (made,) = variants(WholeRow(), source, **ROWS)
-    assert "def kernel(x, *, VALUES=8):" in made
-    assert "layer_norm_kernel[(M,)](x, out, N, 1e-5, BLOCK=64, num_warps=4)" in made
-    assert 'SPACE = {"VALUES": [4, 8, 16, 32, 64, 128]}' in made
-    assert is_right(made, source, **ROWS)
+    (variant,) = variants(WholeRow(), source, **ROWS)
+    assert "def kernel(x, *, VALUES=8):" in variant
+    assert "layer_norm_kernel[(M,)](x, out, N, 1e-5, BLOCK=64, num_warps=4)" in variant
+    assert 'SPACE = {"VALUES": [4, 8, 16, 32, 64, 128]}' in variant
+    assert is_right(variant, source, **ROWS)
 
 
 @pytest.mark.slow
@@ -53,10 +53,10 @@ def test_what_others_use_too_stays_a_parameter(is_right):
         "    out = torch.empty((M, triton.cdiv(N, BLOCK) * BLOCK), device=x.device)[:, :N]\n"
         "    out = out.contiguous()\n",
     )
-    (made,) = variants(WholeRow(), source, **ROWS)
-    assert "def kernel(x, *, BLOCK=64, VALUES=8):" in made
-    assert "BLOCK=BLOCK, num_warps=4)" in made
-    assert is_right(made, source, **ROWS)
+    (variant,) = variants(WholeRow(), source, **ROWS)
+    assert "def kernel(x, *, BLOCK=64, VALUES=8):" in variant
+    assert "BLOCK=BLOCK, num_warps=4)" in variant
+    assert is_right(variant, source, **ROWS)
 
 
 @pytest.mark.parametrize(
@@ -71,14 +71,14 @@ def test_what_others_use_too_stays_a_parameter(is_right):
     ids=["rule", "short rule", "call", "unpacked", "added to"],
 )
 def test_a_file_that_says_more_of_its_parameters_keeps_them(more):
-    found = variants(WholeRow(), more + LAYER_NORM, **ROWS)
-    assert all("BLOCK=64, num_warps=4, VALUES=8):" in each for each in found)
-    assert found
+    results = variants(WholeRow(), more + LAYER_NORM, **ROWS)
+    assert all("BLOCK=64, num_warps=4, VALUES=8):" in result for result in results)
+    assert results
 
 
 def test_the_only_parameters_may_be_taken_away():
     source = LAYER_NORM.replace("BLOCK=BLOCK, num_warps=num_warps)", "BLOCK=BLOCK)")
     source = source.replace("*, BLOCK=64, num_warps=4)", "*, BLOCK=64)")
-    (made,) = variants(WholeRow(), source, **ROWS)
-    assert launcher(made).startswith("def kernel(x, *, VALUES=8):")
-    assert made.startswith(HEADER.rstrip())
+    (variant,) = variants(WholeRow(), source, **ROWS)
+    assert launcher(variant).startswith("def kernel(x, *, VALUES=8):")
+    assert variant.startswith(HEADER.rstrip())
