@@ -15,11 +15,11 @@ import triton.language as tl
 
 def matmul_configs():
     blocks = [(64, 64), (64, 128), (128, 64), (128, 128), (128, 256), (256, 128), (256, 64)]
-    results = []
+    found = []
     for (m, n), k, stages, warps in itertools.product(blocks, (32, 64), (2, 3, 4), (4, 8)):
         if m * n >= 256 * 128 and warps == 4:
             continue
-        results.append(
+        found.append(
             triton.Config(
                 {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP_M": 8},
                 num_warps=warps,
@@ -42,7 +42,7 @@ def matmul_configs():
         )
         for n, warps in itertools.product((64, 128), (4, 8))
     ]
-    return results + further + also
+    return found + further + also
 
 
 @triton.autotune(configs=matmul_configs(), key=["M", "N", "K"])

@@ -31,7 +31,7 @@ class Launched:
         self.options = {name: value for name, value in options.items() if value}
 
     def __getitem__(self, grid):
-        return lambda *args, **inputs: self.kernel[grid](*args, **{**inputs, **self.options})
+        return lambda *args, **given: self.kernel[grid](*args, **{**given, **self.options})
 
 
 def reference(p, q):

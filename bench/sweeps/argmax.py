@@ -33,9 +33,9 @@ def argmax_kernel(x_ptr, out_ptr, M, N, ROWS: tl.constexpr, BLOCK: tl.constexpr)
         inside = (rows[:, None] < M) & (cols[None, :] < N)
         offsets = rows[:, None] * N + cols[None, :]
         x = tl.load(x_ptr + offsets, mask=inside, other=float("-inf"))
-        result, where = tl.max(x, axis=1, return_indices=True)
-        place = tl.where(result > best, start + where, place)
-        best = tl.maximum(result, best)
+        found, where = tl.max(x, axis=1, return_indices=True)
+        place = tl.where(found > best, start + where, place)
+        best = tl.maximum(found, best)
     tl.store(out_ptr + rows, place.to(tl.int64), mask=rows < M)
 
 

@@ -23,7 +23,7 @@ def reference(log_p, log_q):
 
 def inputs(M=4096, N=32000, dtype=torch.bfloat16, device="cuda"):
     drawn = (torch.randn(M, N, dtype=dtype, device=device) for _ in range(2))
-    return tuple(torch.log_softmax(draw, dim=1) for draw in drawn)
+    return tuple(torch.log_softmax(each, dim=1) for each in drawn)
 
 
 def valid(params, shape):

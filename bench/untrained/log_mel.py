@@ -52,9 +52,9 @@ def log_mel_kernel(
         held = (k[:, None] < K - at) & (n < N)[None, :]
         bank = tl.load(w_ptr + (k[:, None] + at) * N + n[None, :], mask=held, other=0.0)
         acc = tl.dot(power.to(bank.dtype), bank, acc)
-    result = tl.log(tl.maximum(acc, least)) * 0.4342944819  # log10(e)
+    found = tl.log(tl.maximum(acc, least)) * 0.4342944819  # log10(e)
     inside = (m < M)[:, None] & (n < N)[None, :]
-    tl.store(out_ptr + m.to(tl.int64)[:, None] * N + n[None, :], result, mask=inside)
+    tl.store(out_ptr + m.to(tl.int64)[:, None] * N + n[None, :], found, mask=inside)
 
 
 def kernel(real, imaginary, bank, *, BLOCK_M=64, BLOCK_N=64, BLOCK_K=32, num_warps=4, num_stages=2):

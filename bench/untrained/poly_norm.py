@@ -16,11 +16,11 @@ EPS = 1e-6
 
 
 def reference(x, weights, bias):
-    wide, result = x.float(), bias.float()
+    wide, found = x.float(), bias.float()
     for power, weight in enumerate(weights.float(), 1):
-        item = wide**power
-        result = result + weight * item * torch.rsqrt(item.square().mean(1, keepdim=True) + EPS)
-    return result.to(x.dtype)
+        each = wide**power
+        found = found + weight * each * torch.rsqrt(each.square().mean(1, keepdim=True) + EPS)
+    return found.to(x.dtype)
 
 
 def inputs(M=8192, N=8192, dtype=torch.bfloat16, device="cuda"):

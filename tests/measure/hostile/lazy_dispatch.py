@@ -13,11 +13,11 @@ from torch.utils._pytree import tree_map
 class Promise(torch.Tensor):
     @staticmethod
     def __new__(cls, like, compute):
-        wrapper_subclass = torch.Tensor._make_wrapper_subclass(
+        made = torch.Tensor._make_wrapper_subclass(
             cls, like.shape, dtype=like.dtype, device=like.device
         )
-        wrapper_subclass.compute = compute
-        return wrapper_subclass
+        made.compute = compute
+        return made
 
     @classmethod
     def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
