@@ -70,19 +70,19 @@ def test_exit_codes(diff_calls, options, answer, code):
     assert run(app, ["diff", "k.py", "--rev", "HEAD", *options]).exit_code == code
 
 
-@pytest.mark.usefixtures("asked")
+@pytest.mark.usefixtures("diff_calls")
 def test_json_goes_to_stdout_alone():
     result = run(app, ["diff", "k.py", "--rev", "HEAD", "--json", "-"])
     assert json.loads(result.stdout)["schema"] == "solkit.diff/1"
 
 
-@pytest.mark.usefixtures("asked")
+@pytest.mark.usefixtures("diff_calls")
 def test_html_is_written(tmp_path):
     run(app, ["diff", "k.py", "--rev", "HEAD", "--html", "d.html"])
     assert "registers per thread 50 → 60" in (tmp_path / "d.html").read_text()
 
 
-@pytest.mark.usefixtures("asked")
+@pytest.mark.usefixtures("diff_calls")
 def test_a_pair_of_names_without_a_sign_is_refused():
     result = run(app, ["diff", "k.py", "--rev", "HEAD", "--map", "M"])
     assert result.exit_code == 2
