@@ -56,7 +56,13 @@ from solkit.adapters.fake_cuda.contents import (
 )
 from solkit.adapters.fake_cuda.control_flow import choosing_branches, fake_control_flow
 from solkit.adapters.fake_cuda.convolution import convolution_layout
-from solkit.adapters.fake_cuda.device import CudaAsCpu, ensure_guard, guard_works
+from solkit.adapters.fake_cuda.device import (
+    CudaAsCpu,
+    NumbersAsCuda,
+    ensure_guard,
+    guard_works,
+    knows_numbers,
+)
 from solkit.adapters.fake_cuda.driver_commands import fake_driver_commands
 from solkit.adapters.fake_cuda.dynamo import Compiler, compile_later, compiling, defer_dynamo
 from solkit.adapters.fake_cuda.extensions import (
@@ -260,6 +266,8 @@ def fake_tensors() -> Iterator[FakeTensorMode]:
     with contextlib.ExitStack() as stack:
         if not _state.guarded:
             stack.enter_context(CudaAsCpu())
+        if not knows_numbers():
+            stack.enter_context(NumbersAsCuda())
         stack.enter_context(_state.mode)
         stack.enter_context(KnownValues())
         yield _state.mode

@@ -66,6 +66,36 @@ class CudaAsCpu(TorchFunctionMode):
         return func(*rewritten[0], **rewritten[1])
 
 
+class NumbersAsCuda(TorchFunctionMode):
+    """A device's number means ``cuda``: a build of torch without an accelerator refuses it."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        named = dict(kwargs or {})
+        if type(named.get("device")) is int:
+            named["device"] = torch.device("cuda", named["device"])
+        if func in _TO_DEVICE and len(args) > 1 and type(args[1]) is int:
+            args = (args[0], torch.device("cuda", args[1]), *args[2:])
+        return func(*args, **named)
+
+
+_TO_DEVICE = (torch.Tensor.to, torch.Tensor.cuda)
+
+
+def knows_numbers() -> bool:
+    """Tell whether torch takes a number for a device."""
+    try:
+        torch.device(0)
+    except RuntimeError:
+        return False
+    return True
+
+
 def _cpu_argument(argument: Any) -> Any:
     if isinstance(argument, torch.device) and argument.type == "cuda":
         return torch.device("cpu")

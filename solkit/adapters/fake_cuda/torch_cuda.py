@@ -191,7 +191,14 @@ def fake_torch_cuda(device: Device) -> None:
         setattr(torch.cuda.nvtx, name, type(name, (Nothing,), {}))
     torch.cuda.default_generators = (_Generator("cuda"),)
     torch.Generator = _Generator  # type: ignore[misc]
+    guards: Any = torch._C._dynamo.guards
+    guards._empty_strided_cuda = _empty_strided_cuda
     update_device_interface()
+
+
+def _empty_strided_cuda(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
+    """Allocate for programs that Inductor wrote: torch's own skips fake tensors."""
+    return torch.empty_strided(size, stride, dtype=dtype, device="cuda")
 
 
 def update_device_interface() -> None:
