@@ -25,16 +25,18 @@ import os
 import shutil
 import struct
 import sys
+import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from solkit.core import Depth, Device, Facts, Outcome, StoredFacts
 from solkit.datasets import outcomelog
 from solkit.datasets.facts import COMPILER, facts_id
 from solkit.datasets.kernels import Kernel, select_kernels
 from solkit.errors import SolkitError
+from solkit.processes.host import describe_ending
 
 PROBLEM = {"KIND", "SHAPES", "TOLERANCE", "inputs", "reference"}
 LANGUAGES = {"tilelang": "tilelang", "cuda.tile": "cuda-tile", "cutlass": "nvidia-cutlass-dsl"}
@@ -339,7 +341,8 @@ def problem_text(path: Path) -> str:
 
 
 def export_all(arguments: argparse.Namespace) -> int:
-    """Export configurations of all files, each in a process of its own."""
+    """Export configurations of all files, each in a process of its own; 1 if one of them failed."""
+    failed = []
     for kernel in select_kernels(arguments.kernels):
         folder = arguments.out / kernel.family
         folder.mkdir(parents=True, exist_ok=True)
@@ -350,10 +353,22 @@ def export_all(arguments: argparse.Namespace) -> int:
         else:
             child = os.fork()
             if not child:
-                export(folder, arguments.device, kernel, arguments.most)
-                os._exit(0)
-            os.waitpid(child, 0)
-    return 0
+                run_child(folder, arguments.device, kernel, arguments.most)
+            if code := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+                failed.append(f"{kernel.name}: {describe_ending(code)}")
+    for line in failed:
+        print(f"generated_cubins: {line}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def run_child(*about: Any) -> NoReturn:
+    """Export in a fork, which never returns into the program that it was forked from."""
+    try:
+        export(*about)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
 
 
 def language_of(kernel: Kernel) -> str | None:

@@ -4,7 +4,7 @@
 
     tuned = solkit.tune_call(add_kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)], x, y, n,
                              BLOCK=1024)
-    found.params                        # {"BLOCK": 2048, "num_warps": 8, "num_stages": 3}
+    tuned.params                        # {"BLOCK": 2048, "num_warps": 8, "num_stages": 3}
 
 The call is made once, to see what it launches. The launch becomes a kernel file
 (docs/kernel_files.md) whose reference is the launch with its own parameters, and that file is tuned

@@ -8,12 +8,14 @@ over, or the program ends, it ends with all that it started.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import pickle
 import signal
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -26,6 +28,7 @@ from solkit.processes.startup import STARTERS
 
 if TYPE_CHECKING:
     from solkit.core.tuned import TunedFolder
+    from solkit.pipeline.batch import BatchProcesses
 
 __all__ = ["SearchProcess", "main"]
 
@@ -42,8 +45,9 @@ class SearchProcess:
 
     def __init__(self, on: str | None) -> None:
         self._on = on
-        self._host = Host(self._start, "tuning")
+        self._host: Host[Program] | None = Host(self._start, "tuning")
         atexit.register(self.close)
+        _searches.add(self)
 
     def _start(self, descriptor: int) -> Program:
         code = f"from {__name__} import main; main({descriptor}, {self._on!r})"
@@ -65,6 +69,8 @@ class SearchProcess:
         Raises:
             WorkerError: nothing could be tuned, or not in time; the message says why.
         """
+        if self._host is None:
+            raise WorkerError("the search was closed, or is that of the program that forked this")
         payload = pickle.dumps(BatchSettings(on=self._on, extended=extended))
         header = {
             "folder": folder,
@@ -88,7 +94,27 @@ class SearchProcess:
     def close(self) -> None:
         """End the process and all that it started."""
         atexit.unregister(self.close)
-        self._host.close()
+        host, self._host = self._host, None
+        if host is not None:
+            host.close()
+
+    def forget(self) -> None:
+        """Drop it in a fork of the program, which owns it: it ends with the program alone."""
+        atexit.unregister(self.close)
+        host, self._host = self._host, None
+        if host is not None:
+            host.hang_up()
+
+
+_searches: weakref.WeakSet[SearchProcess] = weakref.WeakSet()
+
+
+def _forget_searches() -> None:
+    for search in list(_searches):
+        search.forget()
+
+
+os.register_at_fork(after_in_child=_forget_searches)
 
 
 def _environment() -> dict[str, str]:
@@ -123,12 +149,12 @@ def main(descriptor: int, on: str | None) -> NoReturn:
 
 
 def _answer(channel: Channel, on: str | None) -> dict[str, Any]:
-    from solkit.pipeline.batch import BatchProcesses
-    from solkit.pipeline.target import target_device
-    from solkit.processes import jobs
-
-    jobs.start()
-    with BatchProcesses(target_device(None, MeasureSettings(on=on))) as processes:
+    with contextlib.ExitStack() as stack:
+        try:
+            processes = stack.enter_context(_load(on))
+        except Exception:  # an answer before the request would never be read
+            channel.receive()
+            raise
         frame = channel.receive()
         header = frame.header
         threading.Thread(target=_end_with, args=(channel,), daemon=True).start()
@@ -143,6 +169,15 @@ def _answer(channel: Channel, on: str | None) -> dict[str, Any]:
         )
         signal.setitimer(signal.ITIMER_REAL, 0)
     return {"interrupted": result.interrupted}
+
+
+def _load(on: str | None) -> BatchProcesses:
+    from solkit.pipeline.batch import BatchProcesses
+    from solkit.pipeline.target import target_device
+    from solkit.processes import jobs
+
+    jobs.start()
+    return BatchProcesses(target_device(None, MeasureSettings(on=on)))
 
 
 def _end_with(channel: Channel) -> None:

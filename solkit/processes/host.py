@@ -178,9 +178,13 @@ class Host(Generic[P]):
         with self._lock:
             return self.process.end(grace_s)
 
+    def hang_up(self) -> None:
+        """Close this end of the channel, and leave the process alone; from the calling thread."""
+        self._channel.close()
+
     def close(self) -> None:
         """Hang up, and end the process unless it does so in its grace; from the calling thread."""
-        self._channel.close()
+        self.hang_up()
         self.end(self._grace_s)
 
     @contextlib.contextmanager

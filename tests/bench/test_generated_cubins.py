@@ -98,6 +98,20 @@ def test_languages_are_told_by_what_a_file_imports():
     assert language_by_name["matmul/cutile_tiles"] == "cuda-tile"
 
 
+def test_a_kernel_that_cannot_be_exported_is_named_and_others_go_on(tmp_path, monkeypatch, capfd):
+    files = [str(KERNELS[f"matmul/{name}_tiles"].path) for name in ("tilelang", "cutile")]
+
+    def export(out, _, kernel, __):
+        if kernel.path.stem == "tilelang_tiles":
+            raise OSError("the disk is full")
+        (out / "exported").touch()
+
+    monkeypatch.setattr(generated_cubins, "export", export)
+    assert generated_cubins.main(["export", str(tmp_path), *files]) == 1
+    assert "tilelang_tiles: its process ended with exit code 1" in capfd.readouterr().err
+    assert len(list(tmp_path.rglob("exported"))) == 1
+
+
 def test_a_row_gets_its_kernel_parameters_and_facts(tmp_path):
     folder = tmp_path / "transposed"
     folder.mkdir()

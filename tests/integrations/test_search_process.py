@@ -56,6 +56,15 @@ def test_what_fails_is_said(tmp_path, name, message):
         tune(tmp_path / name)
 
 
+def test_what_fails_while_it_loads_is_said_to_who_asks_later(tmp_path, monkeypatch):
+    monkeypatch.setenv("FAILS_AT_START", str(tmp_path / "failed"))
+    with closing(SearchProcess("cuda:1")) as search:
+        await_that((tmp_path / "failed").exists)
+        search._host.process.wait(0.2)  # in time to end, if it did not wait for the request
+        with pytest.raises(WorkerError, match="no GPU 1"):
+            search.tune(str(tmp_path), None, 12.0, 60.0)
+
+
 def test_a_search_is_interrupted_before_its_time_is_over(tmp_path):
     (tmp_path / "long").mkdir()
     assert tune(tmp_path / "long", limit_s=5.0)
@@ -105,6 +114,42 @@ def test_one_that_was_not_needed_ends_with_the_program():
     assert ran.stderr == ""
     pid = int(ran.stdout)
     await_that(lambda: not Path(f"/proc/{pid}").exists() or is_zombie(pid))
+
+
+FORKING = """
+import os, sys, time
+from solkit.core.tuned import TunedFolder
+from solkit.integrations import search_process
+search_process.__name__ = "fake_search"
+search = search_process.SearchProcess(None)
+child = os.fork()
+if child == 0:
+    sys.stdin.read(1)
+    sys.exit(0)  # by way of atexit
+print(search._host.process.pid, flush=True)
+if sys.argv[1] != "idle":
+    os.waitpid(child, 0)
+    search.tune(sys.argv[1], TunedFolder("h100-sxm"), 1.0, 60.0)
+time.sleep(600 if sys.argv[1] == "idle" else 0)
+"""
+
+
+def test_a_fork_of_the_program_that_ends_leaves_the_search_alone(tmp_path):
+    subprocess.run([sys.executable, "-c", FORKING, str(tmp_path)], input="x", text=True, check=True)
+    assert (tmp_path / "seen").exists()
+
+
+def test_a_fork_that_outlives_the_program_does_not_keep_the_search():
+    with subprocess.Popen(
+        [sys.executable, "-c", FORKING, "idle"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as program:
+        pid = int(program.stdout.readline())
+        program.kill()
+        await_that(lambda: not Path(f"/proc/{pid}").exists() or is_zombie(pid))
+        program.stdin.close()  # the fork ends
 
 
 def is_zombie(pid):
