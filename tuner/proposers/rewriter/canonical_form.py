@@ -4,6 +4,7 @@ Rewrites read plain loops over ranges, pointers and masks, and launches in ``ker
 writes a file so that it does the same in that form. What it cannot read stays as it was.
 
 * A body on the line of its ``def`` or ``if`` gets lines of its own.
+* What a model in KernelBench's form does is a function (`model_forward`).
 * Classes that only launch become functions (`host_classes`).
 * Arguments that Python unpacks are written out (`star_arguments`).
 * A launcher's own functions, and Triton functions that a kernel calls, are inlined.
@@ -49,6 +50,7 @@ from solkit.tuner.proposers.rewriter.launch_copies import (
     without_decided_branches,
     without_host_loops,
 )
+from solkit.tuner.proposers.rewriter.model_forward import with_model_function
 from solkit.tuner.proposers.rewriter.star_arguments import with_plain_arguments
 
 __all__ = ["canonical_form"]
@@ -61,7 +63,8 @@ def canonical_form(source: str) -> str:
         tree = cst.parse_module(source)
     except cst.ParserSyntaxError:
         return source
-    changes = (_in_lines, with_plain_arguments, with_plain_functions, with_plain_arguments)
+    plain = (with_plain_arguments, with_plain_functions, with_plain_arguments)
+    changes = (_in_lines, with_model_function, *plain)
     own = (without_host_loops, with_own_functions, without_decided_branches)
     inlined = (with_inlined_launchers, with_inlined_helpers)
     for change in (*changes, *inlined, _with_first_configuration, *own):

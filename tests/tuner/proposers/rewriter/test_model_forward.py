@@ -1,0 +1,89 @@
+"""Models in KernelBench's form are rewritten, and hand parameters on."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+pytest.importorskip("libcst")
+from rewriting import HEADER
+
+from solkit.tuner.proposers.rewriter._parse import parse_kernel
+from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
+
+MODEL = """
+def shifted(x, by):
+    return x + by
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, scale):
+        super().__init__()
+        self.scale = scale
+        self.linear = torch.nn.Linear(3, 3)
+
+    def helper(self, x):
+        return x
+
+    def forward(self, x, bias=1.0):
+        y = self.linear(x) * self.scale
+        return shifted(y, bias) + self.linear.weight.sum() * self.scale
+"""
+
+
+def names(text):
+    namespace = {"torch": torch}
+    exec(compile(text.replace(HEADER, ""), "model.py", "exec"), namespace)
+    return namespace
+
+
+def models(text):
+    made = []
+    for source in (text, canonical_form(HEADER + text)):
+        torch.manual_seed(0)
+        made.append(names(source)["ModelNew"](2.0))
+    return made
+
+
+def test_what_a_model_does_is_a_function_that_gets_its_attributes():
+    source = canonical_form(HEADER + MODEL)
+    assert parse_kernel(source) is not None
+    before, after = models(MODEL)
+    x = torch.arange(6.0).reshape(2, 3)
+    assert torch.equal(before(x), after(x))
+    assert torch.equal(before(x, bias=4.0), after(x, bias=4.0))
+
+
+def test_parameters_reach_the_function():
+    source = canonical_form(HEADER + MODEL)
+    head = next(line for line in source.splitlines() if line.startswith("def kernel("))
+    own = names(source.replace(head, head.replace("):", ", *, BLOCK=1):")))
+    seen = []
+    own["kernel"].__globals__["shifted"] = lambda *_: seen.append(True) or 0.0
+    assert own["ModelNew"](2.0)(torch.ones(1, 3), BLOCK=8) is not None
+    assert seen == [True]
+    with pytest.raises(TypeError, match="WIDTH"):
+        own["ModelNew"](2.0)(torch.ones(1, 3), WIDTH=8)
+
+
+def test_an_attribute_whose_name_is_taken_gets_another():
+    clash = MODEL.replace("self.scale", "self.shifted")
+    before, after = models(clash)
+    x = torch.ones(2, 3)
+    assert torch.equal(before(x), after(x))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("y = self.linear(x)", "self.seen = x\n        y = self.linear(x)"),
+        ("y = self.linear(x)", "self.count += 1\n        y = self.linear(x)"),
+        ("self.linear(x)", "self.helper(x)"),
+        ("self.linear(x)", "shifted(self, x)"),
+        ("x, bias=1.0", "*x, bias=1.0"),
+        ("def shifted(", "def kernel("),
+    ],
+)
+def test_a_model_that_needs_more_of_itself_stays(old, new):
+    source = HEADER + MODEL.replace(old, new)
+    assert canonical_form(source) == source
