@@ -856,36 +856,32 @@ class Practice:
         if best.time_ms is None or not original.others(self.world.how):
             return best
         trials = [trial for f in finalists if f.id == best.variant.id for trial in f.practised]
-        names, least = self._least_elements(trials)
+        if (least := self._least_bytes(trials)) is None:
+            return best
         own, base = best.variant.source, original.variant.source
-        source = with_original_below(own, base, original.params, names, least) if names else ""
+        source = with_original_below(own, base, original.params, least)
         return self._take_over(breeding, best, source, least) if source else best
 
-    def _least_elements(self, trials: Sequence[Practised]) -> tuple[list[str], int]:
-        """Return the tensors of the launcher, and the fewest elements at which a variant holds."""
+    def _least_bytes(self, trials: Sequence[Practised]) -> int | None:
+        """Return the fewest bytes of inputs at which a variant holds; ``None`` if unknown."""
         from solkit.tuner.evolution.evolution_search import is_slower
 
-        here = self._elements(self.world.original.shape)
-        counts = {id(trial): self._elements(trial.shape) for trial in trials}
-        names = sorted(set(here).intersection(*counts.values()))
-        totals = [
-            (not is_slower(t.loss), sum(counts[id(t)][name] for name in names)) for t in trials
-        ]
-        slower = max((total for holds, total in totals if not holds), default=0)
-        held = [total for holds, total in totals if holds and total > slower]
-        return names, min([sum(here[name] for name in names), *held])
+        here = self._read_bytes(self.world.original.shape)
+        sizes = [(self._read_bytes(trial.shape), is_slower(trial.loss)) for trial in trials]
+        if here is None or any(size is None for size, _ in sizes):
+            return None
+        known = [(size, is_slow) for size, is_slow in sizes if size is not None]
+        slower = max((size for size, is_slow in known if is_slow), default=0)
+        return min([here, *(size for size, is_slow in known if not is_slow and size > slower)])
 
-    def _elements(self, shape: Mapping[str, Value]) -> dict[str, int]:
-        """Return the elements of the tensors that the original's launcher gets at a shape."""
-        from solkit.tuner.proposers.rewriter.size_guard import count_elements
-
-        original = self.world.original
-        at = self.world.prospect_of(replace(original.configuration, shape=shape))
-        return {} if at is None else count_elements(original.variant.source, at.result)
+    def _read_bytes(self, shape: Mapping[str, Value]) -> int | None:
+        """Return the bytes of inputs that the problem reads at a shape."""
+        at = self.world.prospect_of(replace(self.world.original.configuration, shape=shape))
+        return None if at is None else at.result.work.dram_read_bytes
 
     def _take_over(self, breeding: EvolutionSearch, best: Bred, source: str, least: int) -> Bred:
         """Return a file in the winner's place if it is right and as fast."""
-        intent = f"Inputs of fewer than {least} elements are left to the original launches."
+        intent = f"Inputs of fewer than {least} bytes are left to the original launches."
         lineage = {"parent": best.variant.id, "kind": SIZE_GUARD, "intent": intent}
         lineage |= {"proposer": best.variant.proposer, "checked": best.variant.checked.value}
         variant = variant_of(variant_id(source), source, {**lineage, "why": best.variant.why})

@@ -12,16 +12,17 @@ from solkit.core import (
     EvolveSettings,
     Finalist,
     Practised,
-    TensorLayout,
     Variant,
     Verdict,
 )
-from solkit.core.kernel_programs import Binding
 from solkit.pipeline.kernel_evaluator import Original, Practice
 from solkit.tuner.evolution.evolution_search import VariantOutcome
 from solkit.tuner.evolution.population_archive import Archive
 
 FILE = """
+import torch
+
+
 @triton.jit
 def copy(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -46,10 +47,8 @@ class World:
         self.how, self.outcome = EvolveSettings(), outcome
 
     def prospect_of(self, configuration):
-        layout = TensorLayout("fp32", 4, (configuration.shape["M"],), (1,))
-        launch = SimpleNamespace(name="copy", arguments={"x_ptr": Binding("tensor", tensor=layout)})
-        own = [SimpleNamespace(launch=launch)]
-        return SimpleNamespace(result=SimpleNamespace(analysis=SimpleNamespace(own=own)))
+        work = SimpleNamespace(dram_read_bytes=4 * configuration.shape["M"])
+        return SimpleNamespace(result=SimpleNamespace(work=work))
 
     def path(self, variant):
         return f"{variant.id}.py"
@@ -92,10 +91,11 @@ RIGHT = VariantOutcome(Verdict.CORRECT, 1.01)
 )
 def test_the_original_stays_below_what_was_tried_and_not_slower(trials, least):
     result, notes = winner(World(RIGHT), *trials)
-    assert f"if x.numel() < {least}:" in result.variant.source
+    guard = f"if sum(t.nbytes for t in (x,) if isinstance(t, torch.Tensor)) < {4 * least}:"
+    assert guard in result.variant.source
     assert result.variant.parent == "second"
     assert (result.time_ms, result.gap) == (1.01, pytest.approx(2.02))
-    assert notes == [f"Inputs of fewer than {least} elements are left to the original launches."]
+    assert notes == [f"Inputs of fewer than {4 * least} bytes are left to the original launches."]
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,11 @@ smallest size at which a variant was seen to hold, its file does what the origin
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import libcst as cst
 
-from solkit.core import Result, Value
+from solkit.core import Value
 from solkit.tuner.proposers.rewriter._edit import with_defaults
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
@@ -29,59 +28,35 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
 
-__all__ = ["count_elements", "with_original_below"]
+__all__ = ["with_original_below"]
 
 _LAUNCHER = "kernel"
 
 
-def count_elements(source: str, result: Result) -> dict[str, int]:
-    """Return the elements of the tensors that a file's ``kernel`` gets, by parameter.
-
-    Only those that it passes on to a Triton function, at the shape that was analysed.
-    """
-    text = parse_kernel(canonical_form(source))
-    if text is None:
-        return {}
-    own = {param.name.value for param in text.launcher.params.params}
-    records = {kernel.launch.name: kernel.launch for kernel in result.analysis.own}
-    counts: dict[str, int] = {}
-    for launch in text.launches:
-        record = records.get(launch.function.name)
-        for name, argument in launch.arguments.items() if record is not None else ():
-            bound = record.arguments.get(name) if record is not None else None
-            layout = None if bound is None else bound.tensor
-            if layout is not None and isinstance(argument, cst.Name) and argument.value in own:
-                counts[argument.value] = math.prod(layout.shape)
-    return counts
-
-
-def with_original_below(
-    source: str, original: str, params: Mapping[str, Value], names: Sequence[str], least: int
-) -> str:
-    """Return a file that does what another one did where tensors have few elements.
+def with_original_below(source: str, original: str, params: Mapping[str, Value], least: int) -> str:
+    """Return a file that does what another one did where its tensors have few bytes.
 
     Args:
         source: of the file.
         original: source of the other one.
         params: the other one's parameters in use.
-        names: parameters of both launchers that are tensors.
-        least: elements of these together from which on the file's own launches run.
+        least: bytes of all tensors in a call from which on the file's own launches run.
 
     Returns:
         The text; empty if the launchers differ, or take arguments that cannot be passed on.
     """
-    text, other = parse_kernel(source), parse_kernel(original)
-    if text is None or other is None or not names:
+    text = parse_kernel(source)
+    other = parse_kernel(original) or parse_kernel(canonical_form(original))
+    if text is None or other is None or not _imports_torch(text.tree):
         return ""
     other = parse_kernel(with_defaults(other, params)) or other
-    call = _call_of(text, other)
-    if call is None or not set(names) <= names_within(*text.launcher.params.params):
+    if not (call := _call_of(text, other)):
         return ""
     copied = _copied_definitions(text, other)
     if not copied:
         return ""
     before = cst.ensure_type(dict(copied)[_LAUNCHER], cst.FunctionDef)
-    total = " + ".join(f"{name}.numel()" for name in names)
+    total = f"sum(t.nbytes for t in ({call},) if isinstance(t, torch.Tensor))"
     guard = parse_statement(f"if {total} < {least}:\n    return {before.name.value}({call})\n")
     launcher = with_body(text.launcher, [*_with_guard(statements_of(text.launcher), guard)])
     body: list[cst.BaseStatement | cst.SimpleStatementLine] = []
@@ -90,6 +65,10 @@ def with_original_below(
             body += [copy for _, copy in copied]
         body.append(launcher if statement is text.launcher else statement)
     return render_module(text.tree.with_changes(body=body))
+
+
+def _imports_torch(tree: cst.Module) -> bool:
+    return any(render_code(statement).strip() == "import torch" for statement in tree.body)
 
 
 def _with_guard(

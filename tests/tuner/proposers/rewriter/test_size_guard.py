@@ -6,6 +6,7 @@ import pytest
 from naive_kernels import SOFTMAX
 from rewriting import HEADER, variants
 
+from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
 from solkit.tuner.proposers.rewriter.size_guard import with_original_below
 from solkit.tuner.proposers.rewriter.whole_row import WholeRow
 
@@ -18,14 +19,18 @@ def rows():
     return source
 
 
-def joined(source, original=HEADER + SOFTMAX, params=None, names=("x",), least=801):
-    return with_original_below(source, original, params or {}, list(names), least)
+def joined(source, original=HEADER + SOFTMAX, params=None, least=3204):
+    return with_original_below(source, original, params or {}, least)
 
 
 def test_a_file_does_what_the_original_did_below_a_size(rows):
     source = joined(rows)
     launcher = source[source.index("def kernel(") :].splitlines()
-    assert launcher[1:3] == ["    if x.numel() < 801:", "        return kernel_before(x)"]
+    total = "sum(t.nbytes for t in (x,) if isinstance(t, torch.Tensor))"
+    assert launcher[1:3] == [f"    if {total} < 3204:", "        return kernel_before(x)"]
+        "    if sum(t.nbytes for t in (x,) if isinstance(t, torch.Tensor)) < 3204:",
+        "        return kernel_before(x)",
+    ]
     original = SOFTMAX[SOFTMAX.index("def kernel(") :]
     assert original.replace("def kernel(", "def kernel_before(").strip() in source
 
@@ -42,7 +47,7 @@ def test_functions_that_differ_get_another_name(rows):
     assert name.replace("(", "_before(", 1) in source
 
 
-@pytest.mark.parametrize("least", [1, 801])
+@pytest.mark.parametrize("least", [1, 3204])
 @pytest.mark.slow
 def test_both_ways_are_right(rows, least, is_right):
     assert is_right(joined(rows, least=least), SOFTMAX, **ROWS)
@@ -51,5 +56,14 @@ def test_both_ways_are_right(rows, least, is_right):
 def test_launchers_that_differ_are_not_joined(rows):
     other = (HEADER + SOFTMAX).replace("def kernel(x", "def kernel(x, out=None")
     assert not joined(rows, other)
-    assert not joined(rows, names=())
     assert not joined("import torch\n")
+
+
+def test_a_model_in_kernelbenchs_form_is_joined_too(rows):
+    model = (HEADER + SOFTMAX).replace("def kernel(", "def launched(")
+    model += (
+        "\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return launched(x)\n"
+    )
+    source = joined(canonical_form(model), model)
+    assert "return kernel_before(x)" in source
+    assert source.count("class ModelNew") == 1
