@@ -870,9 +870,9 @@ class Practice:
         sizes = [(self._read_bytes(trial.shape), is_slower(trial.loss)) for trial in trials]
         if here is None or any(size is None for size, _ in sizes):
             return None
-        known = [(size, is_slow) for size, is_slow in sizes if size is not None]
-        slower = max((size for size, is_slow in known if is_slow), default=0)
-        return min([here, *(size for size, is_slow in known if not is_slow and size > slower)])
+        sized = [(size, is_slow) for size, is_slow in sizes if size is not None]
+        slower = max((size for size, is_slow in sized if is_slow), default=0)
+        return min([here, *(size for size, is_slow in sized if not is_slow and size > slower)])
 
     def _read_bytes(self, shape: Mapping[str, Value]) -> int | None:
         """Return the bytes of inputs that the problem reads at a shape."""
