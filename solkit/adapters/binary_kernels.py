@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -266,7 +267,9 @@ def _run_ptxas(tool: str, option: str, ptx: bytes) -> list[bytes]:
 
 
 _specialisations: dict[tuple[Any, ...], Specialisation] = {}
-_functions: dict[tuple[int, int, BinaryLaunch], Any] = {}  # by kernel, device and launch
+_functions: weakref.WeakKeyDictionary[BinaryKernel, dict[tuple[int, BinaryLaunch], Any]]
+_functions = weakref.WeakKeyDictionary()
+"""The driver's handles by device and launch. A kernel's `id` may be that of one that is gone."""
 
 
 def launch(kernel: BinaryKernel, how: BinaryLaunch, arguments: Mapping[str, Any]) -> None:
@@ -355,16 +358,16 @@ def _launch_by_driver(kernel: BinaryKernel, how: BinaryLaunch, values: Sequence[
         raise UnsupportedError(f"{kernel.entry} must be launched with clusters of {listed} blocks")
     driver = ctypes.CDLL("libcuda.so.1")
     torch.cuda.current_stream()  # makes the context
-    key = id(kernel), torch.cuda.current_device(), how
-    if key not in _functions:
-        _functions[key] = _loaded(driver, kernel, how)
+    handles, key = _functions.setdefault(kernel, {}), (torch.cuda.current_device(), how)
+    if key not in handles:
+        handles[key] = _loaded(driver, kernel, how)
     sizes = kernel.parameter_sizes()
     if len(sizes) != len(values):
         raise UnsupportedError(f"{kernel.entry} takes {len(sizes)} arguments, got {len(values)}")
     packed = [_packed(value, size) for value, size in zip(values, sizes)]
     pointers = (ctypes.c_void_p * len(packed))(*(ctypes.addressof(p) for p in packed))
     config = _launch_config(kernel, how, torch.cuda.current_stream().cuda_stream)
-    code = driver.cuLaunchKernelEx(ctypes.byref(config), _functions[key], pointers, None)
+    code = driver.cuLaunchKernelEx(ctypes.byref(config), handles[key], pointers, None)
     _checked(code, kernel)
 
 

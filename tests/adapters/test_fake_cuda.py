@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import linecache
 import subprocess
 import sys
@@ -69,13 +70,16 @@ def test_the_vendors_command_names_the_device_and_others_are_missing(in_child, d
         try:
             subprocess.run([other], check=False)
         except FileNotFoundError as error:
-            return run.stdout, by_shell, str(error)
-        return None
+            lacking = error.errno, error.filename
+        asked = subprocess.run(other, shell=True, capture_output=True, text=True, check=False)
+        return run.stdout, by_shell, lacking, asked.returncode, asked.stderr
 
-    line, by_shell, missing = in_child(told, device=device)
+    line, by_shell, missing, code, errors = in_child(told, device=device)
     name = devices.find(device).name
     assert line.strip() == by_shell == f"GPU 0: {name}"
-    assert other in missing
+    assert missing == (errno.ENOENT, other)
+    assert code == 127
+    assert f"{other}: command not found" in errors
 
 
 def test_other_programs_run_as_ever(in_child):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import lzma
 import struct
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 
 from solkit import kernelfiles
 from solkit.adapters import binary_kernels, fake_cuda
@@ -249,11 +252,37 @@ def test_a_cluster_is_an_attribute_of_the_launch_unless_the_kernel_has_one(ptx):
     assert cuda_config(read_binary(str(ptx)), how)[2] == 0
 
 
+class Driver:
+    """A driver that notes what it loads."""
+
+    def __init__(self):
+        self.images = []
+
+    def __getattr__(self, name):
+        return self.load if name == "cuModuleLoadData" else lambda *_: 0
+
+    def load(self, _, image):
+        self.images.append(image.value)
+        return 0
+
+
+def test_a_kernel_is_loaded_once_and_never_taken_for_one_that_is_gone(monkeypatch):
+    driver, how = Driver(), BinaryLaunch((1, 1, 1), (128, 1, 1))
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: driver)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(cuda_stream=0))
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    texts = [f"{PTX}// {number}\n".encode() for number in range(20)]
+    for text in texts:
+        kernel = binary_kernels.BinaryKernel("k.ptx", text, "doubled")
+        for _ in range(2):
+            binary_kernels.launch(kernel, how, {"x": 0, "out": 0, "n": 1})
+        del kernel
+    assert driver.images == texts
+
+
 @pytest.mark.gpu
 def test_a_launch_makes_clusters_on_a_gpu(ptx):
     """Without a cluster each block has rank 0; in clusters of 2 they are 0 and 1."""
-    import torch
-
     ptx.write_text(clustered(PTX))
     line = IN_A_LINE.replace(f"grid={N // 256}", "grid=2; cluster=2")
     workload = kernelfiles.load(str(ptx)).workload({}, {"launch": line})

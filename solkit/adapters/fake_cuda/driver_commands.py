@@ -2,11 +2,13 @@
 
 FlagGems, for one, asks no library: it runs ``nvidia-smi`` and ``rocm-smi``, and takes the vendor
 whose command ends well. Here the target's vendor answers, with the GPU's name. The others' commands
-are missing, as on a machine of that vendor.
+are missing, as on a machine of that vendor: a shell that is asked for one ends with 127.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import shlex
 import subprocess
 import sys
@@ -20,6 +22,7 @@ __all__ = ["fake_driver_commands"]
 
 _START = subprocess.Popen.__init__
 _COMMANDS = {"NVIDIA": ("nvidia-smi",), "AMD": ("rocm-smi", "amd-smi", "rocminfo")}
+_LACKING = "import sys; print(sys.argv[1], file=sys.stderr); sys.exit(127)"
 
 
 def fake_driver_commands(device: Device) -> None:
@@ -27,12 +30,17 @@ def fake_driver_commands(device: Device) -> None:
     vendors = {name: vendor for vendor, names in _COMMANDS.items() for name in names}
 
     def started(self: Any, args: Any, *rest: Any, **options: Any) -> None:
-        vendor = vendors.get(_command(args))
+        name = _command(args)
+        vendor = vendors.get(name)
         if vendor == device.vendor:
             options.pop("shell", None)
             args = [sys.executable, "-c", f"print({f'GPU 0: {device.name}'!r})"]
+        elif vendor is not None and options.pop("shell", False):
+            lacking = f"{name}: command not found: the target is a GPU of {device.vendor}"
+            args = [sys.executable, "-c", _LACKING, lacking]
         elif vendor is not None:
-            raise FileNotFoundError(f"{_command(args)}: the target is a GPU of {device.vendor}")
+            why = f"{os.strerror(errno.ENOENT)} (the target is a GPU of {device.vendor})"
+            raise FileNotFoundError(errno.ENOENT, why, name)
         _START(self, args, *rest, **options)
 
     subprocess.Popen.__init__ = started  # type: ignore[method-assign]
