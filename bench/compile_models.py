@@ -25,7 +25,7 @@ from math import exp, log
 from pathlib import Path
 from typing import Any
 
-from apply_programs import run
+from apply_programs import run, tuning_limit_s
 
 SIDES = ("default", "solkit", "max-autotune")
 WARM, STEPS = 5, 60
@@ -267,7 +267,7 @@ def run_part(part: str, name: str, side: str, options: argparse.Namespace) -> di
     command += ["--work", str(options.work), "--gpu-seconds", str(options.gpu_seconds)]
     caches = {"TORCHINDUCTOR_CACHE_DIR": str(place / "inductor")}
     caches["TRITON_CACHE_DIR"] = str(place / "triton")
-    out, errors, _ = run(command, 240.0, **caches)
+    out, errors, _ = run(command, tuning_limit_s(options.gpu_seconds), **caches)
     match = re.search(r"^result: (.*)$", out, re.MULTILINE)
     if match is None:
         raise RuntimeError(f"{name}, {side}, {part}: {errors[-1500:]}")

@@ -65,8 +65,9 @@ def compile(  # noqa: A001 - as in torch
     The first call compiles and is recorded, with the backward pass that may follow. The second call
     tunes first, in other processes, for `gpu_seconds` and the time that compiling candidates takes.
     Shapes are dynamic as `torch.compile` has them. A graph that is compiled later is tuned the same
-    way, for another `gpu_seconds`, if it launches kernels that the folder does not know. Ctrl-C
-    ends a search, and `wall_seconds` does: the model then runs as Inductor has it.
+    way, for another `gpu_seconds`, if it launches kernels that the folder does not know. After four
+    fifths of `wall_seconds` a search ends with what it has. One that is killed when they are over,
+    or by Ctrl-C, gives nothing: the model runs as Inductor has it.
 
     ``SOLKIT_APPLY=0`` in the environment leaves everything to Inductor.
 

@@ -27,6 +27,7 @@ from solkit.processes.host import OWN_PYTHON, Host, Program
 from solkit.processes.startup import STARTERS
 
 if TYPE_CHECKING:
+    from solkit.core import BatchStatus
     from solkit.core.tuned import TunedFolder
     from solkit.pipeline.batch import BatchProcesses
 
@@ -165,10 +166,19 @@ def _answer(channel: Channel, on: str | None) -> dict[str, Any]:
         left_s = header["until_s"] - time.monotonic()  # a machine has one such clock
         signal.setitimer(signal.ITIMER_REAL, max(left_s, 1e-3))
         result = processes.batch(
-            header["folder"], gpu_minutes=header["gpu_s"] / 60, settings=replace(settings, on=on)
+            header["folder"],
+            gpu_minutes=header["gpu_s"] / 60,
+            settings=replace(settings, on=on),
+            show=_leave_time_to_finals,
         )
         signal.setitimer(signal.ITIMER_REAL, 0)
     return {"interrupted": result.interrupted}
+
+
+def _leave_time_to_finals(status: BatchStatus) -> None:
+    """Let the time limit of a search interrupt none of its finals, without which nothing counts."""
+    if status.stage == "final":
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _load(on: str | None) -> BatchProcesses:

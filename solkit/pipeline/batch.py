@@ -161,10 +161,15 @@ class BatchProcesses:
         self.ahead.__exit__()
 
     def batch(
-        self, manifest: str | os.PathLike[str], *, gpu_minutes: float, settings: BatchSettings
+        self,
+        manifest: str | os.PathLike[str],
+        *,
+        gpu_minutes: float,
+        settings: BatchSettings,
+        show: Show = lambda _: None,
     ) -> Batch:
         """Tune with these processes; see `batch`."""
-        run = _batch(manifest, gpu_minutes, False, settings, lambda _: None)
+        run = _batch(manifest, gpu_minutes, False, settings, show)
         run.processes = self
         return run.run(self.gpu, None, triage=False)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
 
+from solkit.core import BatchStatus
 from solkit.errors import InputError
 from solkit.integrations import search_process
 from solkit.pipeline import batch as batches
@@ -27,7 +29,7 @@ class Processes:
     def __exit__(self, *_):
         pass
 
-    def batch(self, folder, *, gpu_minutes, settings):
+    def batch(self, folder, *, gpu_minutes, settings, show):
         """Do what the folder's name says."""
         place = Path(folder)
         if place.name == "fails":
@@ -38,12 +40,23 @@ class Processes:
             os._exit(7)
         if place.name == "survey":
             time.sleep(600)
+        if place.name == "finals":
+            return SimpleNamespace(interrupted=has_limits_in_finals(show))
         if place.name == "long":
             return SimpleNamespace(interrupted=sleep_long(place))
         variables = os.environ.get("SET_LATER"), os.environ.get("SOLKIT_APPLY")
         seen = gpu_minutes, settings.on, settings.extended.device, *variables, sys.path[0]
         (place / "seen").write_text(" ".join(map(str, seen)))
         return SimpleNamespace(interrupted=False)
+
+
+def has_limits_in_finals(show):
+    """Tell whether a timer would interrupt the finals, or none the search."""
+    show(BatchStatus("searching"))
+    in_search, _ = signal.getitimer(signal.ITIMER_REAL)
+    show(BatchStatus("final"))
+    in_finals, _ = signal.getitimer(signal.ITIMER_REAL)
+    return in_finals > 0 or in_search == 0
 
 
 def sleep_long(place):

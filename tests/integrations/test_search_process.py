@@ -70,6 +70,11 @@ def test_a_search_is_interrupted_before_its_time_is_over(tmp_path):
     assert tune(tmp_path / "long", limit_s=5.0)
 
 
+def test_finals_that_have_begun_are_not_interrupted(tmp_path):
+    (tmp_path / "finals").mkdir()
+    assert not tune(tmp_path / "finals")
+
+
 @pytest.mark.parametrize(("name", "share", "limit_s"), [("long", 100.0, 0.5), ("survey", 0.0, 60)])
 def test_one_that_is_cut_before_it_measured_or_goes_on(tmp_path, monkeypatch, name, share, limit_s):
     monkeypatch.setattr(search_process, "_SEARCHING", share)
