@@ -37,6 +37,7 @@ __all__ = [
     "expression_statement",
     "in_launcher",
     "integer_literal",
+    "is_changed_between",
     "launcher_definition",
     "launcher_integer",
     "names_read_first",
@@ -691,6 +692,14 @@ def launcher_definition(name: str, launcher: cst.FunctionDef) -> cst.BaseExpress
         if isinstance(statement, cst.FunctionDef) and statement.name.value == name:
             definitions += _as_lambda(statement)
     return definitions[0] if len(definitions) == 1 else None
+
+
+def is_changed_between(between: Sequence[cst.BaseStatement], first: Launch) -> bool:
+    """Tell whether a launch would be another behind some statements, or may not be reached."""
+    read = names_within(*first.arguments.values(), *first.options.values())
+    read |= names_within(first.grid, *(first.axes or ()))
+    leaves = any(isinstance(node, (cst.Return, cst.Raise)) for node in nodes_within(*between))
+    return leaves or bool(read & set(assigned_names(*between)))
 
 
 def _as_lambda(function: cst.FunctionDef) -> list[cst.BaseExpression]:

@@ -37,6 +37,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     called_name,
     calls_within,
     child_nodes,
+    is_changed_between,
     names_within,
     nodes_within,
     parenthesized,
@@ -57,6 +58,7 @@ __all__ = [
     "FuseLaunches",
     "OtherOffsetError",
     "is_harmless",
+    "kept_type",
     "offset_products",
     "with_signature",
 ]
@@ -207,7 +209,9 @@ def _is_free_between(text: KernelText, pair: _Pair) -> bool:
         return False
     own = set(map(render_code, _tensors(pair.writer, "tl.load").values()))
     launches = {id(launch.statement): launch for launch in text.launches}
-    for statement in body[places[0] + 1 : places[1]]:
+    if is_changed_between(between := body[places[0] + 1 : places[1]], pair.writer):
+        return False
+    for statement in between:
         launch = launches.get(id(statement))
         if launch is not None and own & set(map(render_code, _tensors(launch, *WRITES).values())):
             return False
@@ -847,7 +851,7 @@ class _Fusion:
             self._made.append(parse_statement(f"{new} = {render_code(own_value)}"))
         between = self._fresh("between")
         value = render_code(substitute_names(self._producer.value, names))
-        kept = _kept_type(self._pair)
+        kept = kept_type(self._pair.allocation)
         if not kept and self._producer.is_typed and self.writes_tensor():
             kept = f"{self._pair.read}.dtype.element_ty"
         value = f"({value}).to({kept})" if kept else value
@@ -898,11 +902,10 @@ def _plain_offset(
         return _without_base(substitute_names(pointer, values), base)
 
 
-def _kept_type(pair: _Pair) -> str:
-    """Return the type of the tensor between the launches if that changes values; else empty."""
-    binding = single_assignment(pair.allocation)
-    call = None if binding is None else cst.ensure_type(binding.value, cst.Call)
-    dtype = None if call is None else argument_of(call, 99, "dtype")
+def kept_type(allocation: cst.BaseStatement) -> str:
+    """Return the type of an allocated tensor if that changes values; else empty."""
+    calls = calls_within(allocation, *ALLOCATORS)
+    dtype = argument_of(calls[0], 99, "dtype") if calls else None
     text = "" if dtype is None else render_code(dtype)
     name = text.removeprefix("torch.")
     if not any(word in name for word in _KEPT_TYPES):

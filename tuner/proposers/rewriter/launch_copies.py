@@ -71,14 +71,13 @@ def without_host_loops(tree: cst.Module) -> cst.Module:
 def _written_out(
     body: Sequence[cst.BaseStatement], launches: set[int]
 ) -> Iterator[cst.BaseStatement]:
-    for statement in body:
+    for place, statement in enumerate(body):
         launching = any(id(node) in launches for node in nodes_within(statement))
         trips = _trips(statement) if launching else None
-        if trips is None:
+        name = render_code(statement.target) if isinstance(statement, cst.For) else ""
+        if trips is None or name in names_within(*body[place + 1 :]):
             yield statement
             continue
-        loop = cst.ensure_type(statement, cst.For)
-        name = render_code(loop.target)
         for trip in trips:
             value = {name: cst.Integer(str(trip))}
             yield from (substitute_names(s.deep_clone(), value) for s in statements_of(statement))
@@ -156,9 +155,12 @@ def without_decided_branches(tree: cst.Module) -> cst.Module:
     swaps: dict[int, list[cst.CSTNode]] = {}
     for launch in text.single:
         constants = _decided_constants(launch)
-        for node in nodes_within(launch.function.node) if constants else ():
-            if isinstance(node, cst.If) and (kept := _kept_statements(node, constants)) is not None:
-                swaps[id(node)] = kept
+        branches = [node for node in nodes_within(launch.function.node) if isinstance(node, cst.If)]
+        others = {id(branch.orelse) for branch in branches}  # each an ``elif``: no statement
+        for branch in branches if constants else ():
+            kept = None if id(branch) in others else _kept_statements(branch, constants)
+            if kept is not None:
+                swaps[id(branch)] = kept
     return without_decided_branches(with_each(tree, swaps)) if swaps else tree
 
 
@@ -168,7 +170,7 @@ def _decided_constants(launch: Launch) -> dict[str, object]:
     values = {
         name: _literal(argument)
         for name, argument in launch.arguments.items()
-        if name in launch.function.constants and name not in sizes
+        if name in launch.function.constants - sizes and not launch.function.reassigned(name)
     }
     return {name: value for name, value in values.items() if value is not _UNKNOWN}
 
@@ -201,7 +203,7 @@ def _kept_statements(branch: cst.If, constants: Mapping[str, object]) -> list[cs
 
 
 def _value(node: cst.BaseExpression, constants: Mapping[str, object]) -> object:
-    """Return what an expression of constants is."""
+    """Return what an expression of constants is; of ``and`` and ``or`` only whether it is true."""
     if isinstance(node, cst.Name) and node.value in constants:
         return constants[node.value]
     if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not):
@@ -212,7 +214,10 @@ def _value(node: cst.BaseExpression, constants: Mapping[str, object]) -> object:
     if not isinstance(node, cst.Comparison) or len(node.comparisons) > 1:
         return _literal(node)
     target = node.comparisons[0]
-    sides = [_value(side, constants) for side in (node.left, target.comparator)]
+    parts = (node.left, target.comparator)
+    if any(isinstance(part, cst.BooleanOperation) for part in parts):
+        return _UNKNOWN
+    sides = [_value(part, constants) for part in parts]
     compare = _COMPARISONS.get(type(target.operator))
     if compare is None or _UNKNOWN in sides:
         return _UNKNOWN

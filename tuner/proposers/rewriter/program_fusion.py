@@ -36,6 +36,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     called_name,
     calls_within,
     integer_literal,
+    is_changed_between,
     launcher_definition,
     names_within,
     nodes_within,
@@ -55,7 +56,12 @@ from solkit.tuner.proposers.rewriter._values import (
     with_own_names,
     without_repeats,
 )
-from solkit.tuner.proposers.rewriter.fusion import ALLOCATORS, is_harmless, with_signature
+from solkit.tuner.proposers.rewriter.fusion import (
+    ALLOCATORS,
+    is_harmless,
+    kept_type,
+    with_signature,
+)
 from solkit.tuner.proposers.rewriter.launch_copies import size_names
 
 __all__ = ["FusePrograms"]
@@ -132,12 +138,14 @@ class _Access:
         is_second: whether the second launch did it.
         bases: parameters that it may start from.
         place: of the elements; ``None`` if that is not known.
+        mask: which of them, in terms of parameters: empty for all, ``None`` if not known.
     """
 
     call: cst.Call
     is_second: bool
     bases: frozenset[str]
     place: _Place | None
+    mask: str | None = None
 
     @property
     def is_store(self) -> bool:
@@ -174,7 +182,7 @@ class _Merge:
 
     def source(self) -> str:
         """Return the file with one launch for both; empty if programs need each other's values."""
-        if not self._is_free_between() or not self._arguments_cover():
+        if not self._is_free_between() or not self._arguments_cover() or self._hides_accesses():
             return ""
         accesses = self._accesses()
         tensors = self._dependent_tensors(accesses)
@@ -224,10 +232,17 @@ class _Merge:
         both = self._one, self._two
         return all(set(launch.function.params) <= set(launch.arguments) for launch in both)
 
+    def _hides_accesses(self) -> bool:
+        """Tell whether a call may touch memory at a place that is not read here."""
+        calls = [c for s in (*self._ahead, *self._behind) for c in calls_within(s)]
+        return any(_hides_access(c) or called_name(c) in self._text.functions for c in calls)
+
     def _is_free_between(self) -> bool:
-        """Tell whether nothing between the launches reads what the first writes."""
+        """Tell whether nothing between the launches reads what the first writes, or changes it."""
         body = statements_of(self._one.launcher)
         start, stop = (body.index(launch.statement) for launch in (self._one, self._two))
+        if is_changed_between(body[start + 1 : stop], self._one):
+            return False
         written = {_root(value, self._one) for value in self._one.arguments.values()} - {""}
         for statement in body[start + 1 : stop]:
             if not all(is_harmless(call) for call in calls_within(statement)):
@@ -306,6 +321,7 @@ class _Merge:
             for load in (a for a in own if not a.is_store and a.is_second):
                 matches = [a for a in stores if a.place == load.place]
                 is_plain = len(matches) == 1 and _is_plain_value(matches[0].call)
+                is_plain = is_plain and matches[0].mask in ("", load.mask or "")
                 if is_plain and id(matches[0].call) in top and load.place not in rewritten:
                     kept.append(_Kept(matches[0], load))
         return kept
@@ -338,7 +354,8 @@ class _Merge:
         ahead: list[cst.BaseStatement] = list(self._ahead)
         for store in {id(pair.store.call): pair.store for pair in kept}.values():
             name = _free_name("kept", taken)
-            ahead = list(_with_kept_value(ahead, store.call, name))
+            kind = self._kept_type(store, gone)
+            ahead = list(_with_kept_value(ahead, store.call, name, kind))
             for load in (pair.load for pair in kept if pair.store is store):
                 swaps[id(load.call)] = [_in_place_of(load.call, name)]
         unread = {id(a.call) for t in gone for a in tensors[t] if a.is_store}
@@ -347,6 +364,13 @@ class _Merge:
         waits = any(_must_wait(own, loads) for t, own in tensors.items() if t not in gone)
         behind = [with_each(statement, swaps) for statement in self._behind]
         return [*ahead, *([parse_statement("tl.debug_barrier()")] if waits else []), *behind]
+
+    def _kept_type(self, store: _Access, gone: Sequence[str]) -> str:
+        """Return the type that a value has in memory; empty where that only rounds it."""
+        (base,) = store.bases
+        tensor = self._arguments[base]
+        allocation = has_assignment(self._one.launcher, tensor) if tensor in gone else None
+        return f"{base}.dtype.element_ty" if allocation is None else kept_type(allocation)
 
     def _written(self, body: Sequence[cst.BaseStatement], gone: Sequence[str]) -> str:
         one, two = self._one, self._two
@@ -393,6 +417,13 @@ def _free_name(name: str, taken: set[str]) -> str:
 def _touches_memory(call: cst.Call) -> bool:
     name = called_name(call)
     return name in _LOADS_AND_STORES or name.startswith("tl.atomic_")
+
+
+def _hides_access(call: cst.Call) -> bool:
+    """Tell whether a call is one of a tensor descriptor, or makes one."""
+    name = called_name(call)
+    is_method = name.endswith((".load", ".store", ".gather", ".scatter")) or ".atomic_" in name
+    return "descriptor" in name or (is_method and not _touches_memory(call))
 
 
 def _root(value: cst.BaseExpression, launch: Launch) -> str:
@@ -454,21 +485,34 @@ def _access_of(
     except OtherFormError:
         named = _expanded_names(pointer, scope) & set(arguments)
         return _Access(call, is_second, frozenset(named or arguments), None)
+    mask = _mask_code(call, scope, arguments)
     alone = {factors[0] for factors, times in place if len(factors) == 1 and times == 1}
     named = {name for name, value in arguments.items() if _spelling(value) in alone}
     bases = named & (_expanded_names(pointer, scope) or named)
-    return _Access(call, is_second, frozenset(bases), place)
+    return _Access(call, is_second, frozenset(bases), place, mask)
+
+
+def _mask_code(call: cst.Call, scope: Scope, arguments: Mapping[str, str]) -> str | None:
+    mask = argument_of(call, 2 if called_name(call) == "tl.store" else 1, "mask")
+    if mask is None:
+        return ""
+    mask = _expanded(mask, scope)
+    is_plain = names_within(mask) <= {*arguments, "tl"} and not calls_within(mask, "tl.load")
+    return _code(mask) if is_plain else None
 
 
 def _expanded_names(node: cst.BaseExpression, scope: Scope | None) -> set[str]:
-    if scope is None:
-        return set()
+    return set() if scope is None else names_within(_expanded(node, scope))
+
+
+def _expanded(node: cst.BaseExpression, scope: Scope) -> cst.BaseExpression:
+    """Return an expression in terms of what no statement ahead of it assigns."""
     for _ in range(_MOST_STEPS):
         values = {n: v for n, v in scope.values.items() if n in names_within(node)}
         if not values:
             break
         node = substitute_names(node, values)
-    return names_within(node)
+    return node
 
 
 def _place_of(
@@ -548,8 +592,8 @@ def _never_meet(one: _Access, two: _Access, axes: int) -> bool:
     if one.place is None or two.place is None:
         return False
     if one.place == two.place:
-        spelled = " ".join(factor for factors, _ in one.place for factor in factors)
-        own = all(f"program_id{axis}" in spelled for axis in range(axes))
+        spelled = {factor for factors, _ in one.place for factor in factors}
+        own = all(_decides(f"tl.program_id{axis}", spelled) for axis in range(axes))
         return own or not two.is_store  # what is stored twice is the same, or chance decides
     counts = Counter(dict(one.place))
     counts.subtract(dict(two.place))
@@ -562,6 +606,12 @@ def _never_meet(one: _Access, two: _Access, axes: int) -> bool:
     others = [f for f, _ in one.place if any("range" in x or "trips" in x for x in f)]
     is_constant = set(difference) <= {()} and len(strides) == axes == 1 and not others
     return is_constant and abs(difference.get((), 0)) < abs(strides[0])
+
+
+def _decides(index: str, factors: set[str]) -> bool:
+    """Tell whether factors tell all values of an index apart: it, or quotient and remainder."""
+    divisors = {f.removeprefix(f"{index}%") for f in factors if f.startswith(f"{index}%")}
+    return index in factors or any(_decides(f"{index}//{d}", factors) for d in divisors)
 
 
 def _must_wait(accesses: Sequence[_Access], kept: set[int]) -> bool:
@@ -584,14 +634,15 @@ def _is_plain_value(store: cst.Call) -> bool:
 
 
 def _with_kept_value(
-    body: Sequence[cst.BaseStatement], store: cst.Call, name: str
+    body: Sequence[cst.BaseStatement], store: cst.Call, name: str, kind: str
 ) -> Iterator[cst.BaseStatement]:
-    """Yield statements in which a name holds what a store writes."""
+    """Yield statements in which a name holds what a store writes, as a type if that is given."""
     for statement in body:
         if any(call is store for call in calls_within(statement)):
             value = argument_of(store, 1, "value")
             assert value is not None
-            yield parse_statement(f"{name} = {render_code(value)}")
+            code = render_code(value)
+            yield parse_statement(f"{name} = {f'({code}).to({kind})' if kind else code}")
         yield statement
 
 

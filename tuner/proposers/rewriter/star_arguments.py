@@ -12,6 +12,7 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
+    assigned_names,
     called_name,
     calls_within,
     launcher_definition,
@@ -20,11 +21,15 @@ from solkit.tuner.proposers.rewriter._parse import (
     read_module,
     render_code,
     replace_each,
+    single_assignment,
+    statements_of,
+    walk_statements,
 )
 
 __all__ = ["with_plain_arguments"]
 
 _SIZED = ("torch.empty", "torch.zeros", "torch.ones")
+_KEEP_RANK = ("contiguous", "to", "clone", "detach", "float", "half", "bfloat16", "cuda")
 _MOST_STEPS = 5  # of tensors that are allocated like others
 
 
@@ -62,7 +67,10 @@ def _plain_args(
         return None
     if ranks.count(None) == 1:
         keywords = {arg.keyword.value for arg in call.args if arg.keyword is not None}
-        fixed = len(function.params) - len(keywords & set(function.params))
+        others = _filled_otherwise(function)
+        if others is None:
+            return None
+        fixed = len(set(function.params) - keywords - others)
         plain = sum(arg.keyword is None for arg in call.args) - 1
         rest = fixed - plain - sum((rank or 1) - 1 for rank in ranks)
         ranks[ranks.index(None)] = rest if rest > 0 else None
@@ -72,6 +80,20 @@ def _plain_args(
             return None
         args += _expanded(arg, rank) if arg.star else [arg]
     return args
+
+
+def _filled_otherwise(function: JitFunction) -> set[str] | None:
+    """Return parameters that a decorator fills in; ``None`` if any may be left to its default."""
+    params = function.node.params
+    filled = {
+        key.evaluated_value
+        for decorator in function.node.decorators
+        for node in nodes_within(decorator)
+        if isinstance(node, cst.DictElement) and isinstance(key := node.key, cst.SimpleString)
+    }
+    if any(p.default is not None for p in params.params) or (function.tuned and not filled):
+        return None
+    return {name for name in filled if isinstance(name, str)}
 
 
 def _unpacked(arg: cst.Arg) -> str:
@@ -93,9 +115,22 @@ def _expanded(arg: cst.Arg, rank: int) -> list[cst.Arg]:
     return [*args[:-1], args[-1].with_changes(comma=arg.comma)]
 
 
+def _has_one_rank(tensor: str, launcher: cst.FunctionDef) -> bool:
+    """Tell whether a name of a launcher stands for tensors of one number of axes alone."""
+    parts = [launcher.params.posonly_params, launcher.params.params, launcher.params.kwonly_params]
+    values = [
+        binding.value
+        for s in walk_statements(statements_of(launcher))
+        if (binding := single_assignment(s)) and binding.target == tensor
+    ]
+    kept = [v for v in values if called_name(v) in {f"{tensor}.{name}" for name in _KEEP_RANK}]
+    starts = sum(param.name.value == tensor for part in parts for param in part)
+    return starts + assigned_names(launcher).count(tensor) - len(kept) <= 1
+
+
 def _rank(tensor: str, launcher: cst.FunctionDef, steps: int = _MOST_STEPS) -> int | None:
     """Return how many axes a tensor of a launcher has; ``None`` if the launcher does not say."""
-    for node in nodes_within(launcher) if tensor else ():
+    for node in nodes_within(launcher) if tensor and _has_one_rank(tensor, launcher) else ():
         if isinstance(node, cst.Assign) and render_code(node.value) in (
             f"{tensor}.shape",
             f"{tensor}.size()",

@@ -473,6 +473,9 @@ def _replace_in_grid(
         return []
     axis = axes[tile.axis]
     pairs = _replaced_integers(axis, tile, name)
+    value = launcher_definition(render_code(launch.grid), launch.launcher)
+    if pairs and value is not None and isinstance(launch.grid, cst.Name):
+        pairs = _replaced_where_used(launch, launch.grid, value, pairs)
     for node in nodes_within(axis):
         if isinstance(node, cst.Name):
             pairs += _replace_in_definition(launch, tile, node, name)
@@ -494,6 +497,16 @@ def _replace_in_definition(
     pairs = [] if value is None else _replaced_integers(value, tile, name)
     if value is None or not pairs:
         return []
+    return _replaced_where_used(launch, used, value, pairs)
+
+
+def _replaced_where_used(
+    launch: Launch,
+    used: cst.Name,
+    value: cst.BaseExpression,
+    pairs: list[tuple[cst.CSTNode, cst.CSTNode]],
+) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
+    """Return changes to a name's value: at the name, if other launches use it; none if more do."""
     launches = [
         node
         for node in nodes_within(launch.launcher)

@@ -27,6 +27,7 @@ def test_a_loop_of_launches_is_written_out_and_each_has_its_function():
         ("range(2)", "range(9)"),  # many
         ("range(2)", "range(N // 50)"),  # not known
         ("    return y\n", "        if p:\n            break\n    return y\n"),
+        ("    return y\n", "    return y, p\n"),  # the last value
     ],
 )
 def test_other_loops_of_launches_stay(old, new):
@@ -53,6 +54,25 @@ def test_a_branch_that_a_size_decides_stays(test):
 def test_tests_are_decided_as_python_does(test, kept):
     plain = canonical_form(HEADER + PASSES.replace("PASS > 0", test))
     assert plain.count("tl.load(seen_ptr") == kept
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_a_branch_behind_another_is_no_statement_of_its_own(flag):
+    branches = "if row > 3:\n        limit = 1.0\n    elif PASS > 0:"
+    source = PASSES.replace("if PASS > 0:", branches).replace("PASS=p", f"PASS={int(flag)}")
+    assert branches in canonical_form(HEADER + source)
+
+
+def test_what_or_gives_is_compared_by_the_compiler():
+    source = PASSES.replace("if PASS > 0", "if (K or PASS) == 2")
+    assert "if (K or PASS) == 2" in canonical_form(HEADER + source)
+
+
+def test_a_constant_that_is_another_later_decides_nothing():
+    source = PASSES.replace(
+        "    if PASS > 0", "    for PASS in range(n):\n        pass\n    if PASS > 0"
+    )
+    assert "if PASS > 0" in canonical_form(HEADER + source)
 
 
 def test_a_stride_is_no_block():

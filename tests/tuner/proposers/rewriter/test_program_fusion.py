@@ -170,3 +170,117 @@ def test_passes_over_a_row_are_one_launch(is_right):
 def test_places_that_another_row_may_reach_stay_apart():
     source = PASSES.replace("row * K + PASS - 1", "row * K + PASS + 1")
     assert not merged(source)
+
+
+SCALED = """
+@triton.jit
+def at(p, i, n):
+    if i >= n:
+        return tl.load(p)
+    return tl.load(p + i)
+
+
+@triton.jit
+def row_sum(x_ptr, sum_ptr, n, times, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    v = tl.load(x_ptr + row * n + cols, mask=cols < n, other=0.0)
+    tl.store(sum_ptr + row, tl.sum(v, axis=0) * times)
+
+
+@triton.jit
+def shift(x_ptr, sum_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    total = tl.load(sum_ptr + row)
+    v = tl.load(x_ptr + row * n + cols, mask=cols < n)
+    tl.store(y_ptr + row * n + cols, v + total, mask=cols < n)
+
+
+def kernel(x):
+    M, N = x.shape
+    k, grid = 3, M
+    total = torch.zeros(M, device=x.device)
+    y = torch.empty_like(x)
+    row_sum[(grid,)](x, total, N, k + 1, BLOCK=128)
+    shift[(grid,)](x, total, y, N, BLOCK=128)
+    return y
+"""
+SECOND = "    shift[(grid,)]"
+
+
+def test_the_sum_of_a_row_is_kept():
+    (one,) = merged(SCALED)
+    assert "kept = tl.sum(v, axis=0) * times\n" in one
+    assert "sum_ptr" not in one
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (SECOND, f"    k = 7\n{SECOND}"),  # what the first launch gets is another number behind it
+        (SECOND, f"    grid = M // 2\n{SECOND}"),
+        (SECOND, f"    if M > 4:\n        return None\n{SECOND}"),
+        (SECOND, f"    if M > 4:\n        raise ValueError(M)\n{SECOND}"),
+        ("total = tl.load(sum_ptr + row)", "total = at(sum_ptr, row + 1, n)"),
+        (
+            "total = tl.load(sum_ptr + row)",
+            "sums = tl.make_tensor_descriptor(sum_ptr, [n], [1], [1])\n"
+            "    total = tl.sum(sums.load([(row + 1) % n]), axis=0)",
+        ),
+    ],
+)
+def test_launches_stay_apart_where_one_would_be_another_behind_what_is_between(old, new):
+    assert SCALED.count(old) == 1
+    assert not merged(SCALED.replace(old, new))
+
+
+def test_a_value_that_only_some_programs_store_is_read_again():
+    source = SCALED.replace("* times)", "* times, mask=row % 2 == 0)")
+    (one,) = merged(source)
+    assert "total = tl.load(sum_ptr + row)" in one
+
+
+def test_a_value_of_the_same_mask_is_kept():
+    source = SCALED.replace("* times)", "* times, mask=row < n)")
+    source = source.replace("tl.load(sum_ptr + row)", "tl.load(sum_ptr + row, mask=row < n)")
+    (one,) = merged(source)
+    assert "sum_ptr" not in one
+
+
+@pytest.mark.parametrize(
+    ("kept", "kind"), [("", "tl.int32"), ("    total += 1\n", "sum_ptr.dtype.element_ty")]
+)
+def test_a_kept_value_is_of_its_tensors_type(kept, kind):
+    source = SCALED.replace("torch.zeros(M,", "torch.zeros(M, dtype=torch.int32,")
+    (one,) = merged(source.replace("    return y\n", f"{kept}    return y\n"))
+    assert f"kept = (tl.sum(v, axis=0) * times).to({kind})" in one
+
+
+SWEPT = """
+@triton.jit
+def copy(x_ptr, y_ptr, n):
+    row = tl.program_id(0)
+    tl.store(y_ptr + row, tl.load(x_ptr + PLACE))
+
+
+@triton.jit
+def clear(x_ptr, n):
+    row = tl.program_id(0)
+    tl.store(x_ptr + PLACE, 0.0)
+
+
+def kernel(x):
+    y = torch.empty_like(x)
+    copy[(x.numel(),)](x, y, 5)
+    clear[(x.numel(),)](x, 5)
+    return y
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "count"),
+    [("row", 1), ("row // n * n + row % n", 1), ("row // 2", 0), ("row % n", 0)],
+)
+def test_programs_that_share_a_place_clear_it_behind_all_reads(place, count):
+    assert len(merged(SWEPT.replace("PLACE", place))) == count

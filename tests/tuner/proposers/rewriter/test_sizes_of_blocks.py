@@ -142,3 +142,29 @@ def test_a_row_that_is_longer_than_a_block_may_be_is_no_whole_row(length, count)
     facts = measured(SOFTMAX, (8, 1, 1), {"N": length, "BLOCK": 64}, M=8, N=length)
     text, _ = function_of(SOFTMAX)
     assert len([*WholeRow().variants(text, facts)]) == count
+
+
+def test_a_grid_that_two_launches_share_follows_each_one_s_block():
+    source = """
+@triton.jit
+def double(x_ptr, y_ptr, n, B: tl.constexpr):
+    offs = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(y_ptr + offs, tl.load(x_ptr + offs, mask=offs < n) * 2, mask=offs < n)
+
+
+@triton.jit
+def halve(x_ptr, y_ptr, n, C: tl.constexpr):
+    offs = tl.program_id(0) * C + tl.arange(0, C)
+    tl.store(y_ptr + offs, tl.load(x_ptr + offs, mask=offs < n) / 2, mask=offs < n)
+
+
+def kernel(x):
+    y, z, n = torch.empty_like(x), torch.empty_like(x), x.numel()
+    grid = (triton.cdiv(n, 64),)
+    double[grid](x, y, n, B=64)
+    halve[grid](y, z, n, C=64)
+    return z
+"""
+    (lifted,) = variants(Constants(), source, n=1000)
+    assert "double[(triton.cdiv(n, B),)]" in lifted
+    assert "grid = (triton.cdiv(n, C),)\n" in lifted

@@ -63,3 +63,32 @@ def test_sizes_are_written_out():
 def test_what_is_not_known_stays(old, new):
     assert FILE.count(old) == 1
     assert not parse_kernel(canonical_form(HEADER + FILE.replace(old, new))).launches
+
+
+UNKNOWN = FILE.replace("M, N = x.shape", "M, N = len(x), 4").replace("*y.stride()", "N, 1")
+assert UNKNOWN != FILE
+
+
+def test_a_tensor_that_gets_another_number_of_axes_stays():
+    source = FILE.replace("M, N = x.shape", "B, M, N = x.shape\n    x = x.reshape(-1, N)")
+    assert arguments(source) == PLAIN  # not three: as many as there are parameters
+
+
+def test_a_tensor_that_is_only_copied_has_its_axes():
+    source = FILE.replace("M, N = x.shape", "M, N = x.shape\n    x = x.contiguous()")
+    assert arguments(source) == PLAIN
+
+
+def test_parameters_that_are_tuned_take_no_axis():
+    tuned = "@triton.autotune([triton.Config({'N': 32})], key=['m'])\n@triton.jit\ndef copy"
+    source = UNKNOWN.replace("@triton.jit\ndef copy", tuned).replace(", M, N=N", ", M")
+    assert arguments(source)[:3] == ["x", "y", "x.stride(0)"]
+    assert "x.stride(2)" not in arguments(source)
+    hidden = source.replace("[triton.Config({'N': 32})]", "configs()")
+    assert not parse_kernel(canonical_form(HEADER + hidden)).launches
+
+
+def test_parameters_that_may_be_left_out_leave_the_number_open():
+    source = UNKNOWN.replace("N: tl.constexpr", "N: tl.constexpr, EVEN: tl.constexpr = False")
+    assert source != UNKNOWN
+    assert not parse_kernel(canonical_form(HEADER + source)).launches
