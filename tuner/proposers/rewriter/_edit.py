@@ -21,6 +21,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     argument_of,
     called_name,
     calls_within,
+    count_uses,
     in_launcher,
     integer_literal,
     launcher_definition,
@@ -30,6 +31,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     parse_expression,
     parse_statement,
     parse_statements,
+    range_loop,
     render_code,
     render_module,
     replace_each,
@@ -577,6 +579,35 @@ def group_divisors(function: JitFunction, axis: int) -> list[str]:
     return list(divisors)
 
 
+def _used_once(body: Sequence[cst.BaseStatement], valid: str) -> list[cst.BaseStatement]:
+    """Return statements in which what a loop reduces is read once, to be masked.
+
+    Triton up to 3.7 does not compile a reduction of a block's rows in a loop whose result is used
+    twice: an assertion of its pass `OptimizeThreadLocality` fails.
+    """
+    result: list[cst.BaseStatement] = []
+    for place, statement in enumerate(body):
+        result.append(statement)
+        later = body[place + 1 :]
+        for name in _reduced_names(statement):
+            if sum(count_uses(other, name) for other in later) > 1:
+                result += parse_statements(f"{name} = tl.where({valid}, {name}, 0)\n")
+    return result
+
+
+def _reduced_names(statement: cst.BaseStatement) -> list[str]:
+    """Return names that a loop updates by what it reduces."""
+    loop = range_loop(statement)
+    bindings = [] if loop is None else map(single_assignment, loop.body)
+    return [
+        binding.target
+        for binding in bindings
+        if binding is not None
+        and binding.target in names_within(binding.value)
+        and calls_within(binding.value, "tl.sum", "tl.max", "tl.min", "tl.reduce")
+    ]
+
+
 def lifted_axis(
     text: KernelText, launch: Launch, axis: int, width: Parameter, group: str = ""
 ) -> str:
@@ -620,7 +651,8 @@ def lifted_axis(
     rest = lifted_body(
         [*body[:place], *body[place + 1 :]], [name], width.name, valid, text.functions
     )
-    new_body = [*rest[:place], *head, *rest[place:]]
+    tail = _used_once(rest[place:], valid)
+    new_body = [*rest[:place], *head, *tail]
     node = with_params(with_body(function.node, new_body), added=[count], constants=[width.name])
     arguments = _order_arguments(
         node, {**arguments_of(launch), count: size, width.name: width.name}

@@ -1,5 +1,6 @@
 """Each rewrite: what it writes, that it is right, and where it does not apply."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -20,6 +21,7 @@ from naive_kernels import (
 )
 from rewriting import HEADER, brief, rewritten, variants
 
+import solkit
 from solkit.roofline import devices
 from solkit.tuner.proposers.rewriter._mutation import Facts
 from solkit.tuner.proposers.rewriter._parse import parse_kernel
@@ -792,3 +794,20 @@ def kernel(x):
     return o
 """
     assert not variants(Vectorise(), last, M=4, N=32)
+
+
+def test_what_a_loop_reduces_is_read_once(is_right):
+    (made,) = variants(Rows(), SOFTMAX, **ROWS)
+    assert len(re.findall(r"peak = tl.where\(\w+, peak, 0\)", made)) == 1  # read in two loops
+    assert "total = tl.where(" not in made  # read once
+    assert is_right(made, SOFTMAX, **ROWS)
+
+
+@pytest.mark.slow
+def test_what_a_loop_reduces_compiles_for_several_rows(tmp_path):
+    (made,) = variants(Rows(), SOFTMAX, **ROWS)
+    (path := tmp_path / "rows.py").write_text(made)
+    (result,) = solkit.score(str(path), device="h100", measure=False).results
+    assert result.analysis.is_whole
+    assert result.analysis.failure == ""
+    assert result.gap is not None

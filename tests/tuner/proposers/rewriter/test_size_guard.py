@@ -56,9 +56,10 @@ def test_launchers_that_differ_are_not_joined(rows):
     assert not joined("import torch\n")
 
 
-def test_a_model_in_kernelbenchs_form_is_joined_too(rows):
+def test_a_model_in_kernelbenchs_form_is_joined_too():
     model = (HEADER + SOFTMAX).replace("def kernel(", "def launched(")
-    model += "\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return launched(x)\n"
+    model += "\n\nclass ModelNew(torch.nn.Module):\n"
+    model += "    def forward(self, x):\n        return launched(x)\n"
     source = joined(canonical_form(model), model)
     assert "return kernel_before(x)" in source
     assert source.count("class ModelNew") == 1
