@@ -150,15 +150,18 @@ class BatchProcesses:
         self.gpu = gpu
         self.ahead = Ahead(gpu, workers, facts=False)
         self.timing = TimingProcess(gpu, self.ahead.environment)
+        self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
-        self.ahead.load()
-        self.timing.load()
+        with contextlib.ExitStack() as stack:  # what fails leaves nothing behind
+            stack.enter_context(self.ahead).load()
+            stack.callback(self.timing.close)
+            self.timing.load()
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.timing.close()
-        self.ahead.__exit__()
+        self._stack.close()
 
     def batch(
         self,

@@ -74,11 +74,17 @@ class TimingProcess:
         self._asked = 0  # configurations since it started
 
     def close(self) -> None:
-        """End all; the next `start` starts anew."""
-        for process in (self._now, self._spare):
-            _kill_process(process, patience_s=0.0)
+        """End all; the next `start` starts anew.
+
+        Raises:
+            WorkerError: a process outlived being killed; the others are gone all the same.
+        """
+        processes = self._now, self._spare
         self._now = self._spare = None
-        self._server.close()
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._server.close)
+            for process in processes:
+                stack.callback(_kill_process, process, patience_s=0.0)
 
     def end(self) -> None:
         """End the one that times; the spare takes its place."""

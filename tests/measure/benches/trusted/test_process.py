@@ -186,3 +186,22 @@ def test_one_that_does_not_start(monkeypatch, served_by, what, code):
     with closing(TimingProcess(DEVICE, {"A": "1"})) as process, pytest.raises(WorkerError) as error:
         process.start()
     assert f"did not start (exit code {code})" in str(error.value)
+
+
+def test_one_that_outlives_being_killed_keeps_no_other(monkeypatch):
+    ended = []
+
+    def end(process, **_):
+        ended.append(process)
+        if process == "spare":
+            raise WorkerError("process 7 still exists")
+
+    process = TimingProcess(DEVICE, {})
+    process._now, process._spare = "now", "spare"
+    process._server.close = lambda: ended.append("server")
+    monkeypatch.setattr(timing_process, "_kill_process", end)
+    with pytest.raises(WorkerError, match="still exists"):
+        process.close()
+    assert sorted(ended) == ["now", "server", "spare"]
+    process.close()
+    assert ended[3:5] == [None, None]
