@@ -22,7 +22,6 @@ from solkit.core import (
     EvolveSettings,
     Finalist,
     KernelFile,
-    Launch,
     Outcome,
     Practised,
     Result,
@@ -45,6 +44,7 @@ from solkit.measure.benches import Bench, RecordedBench
 from solkit.measure.memory_needs import least_memory_bytes
 from solkit.measure.outcomes import PreparedCandidate, score_result
 from solkit.pipeline.compiling import choose_configurations, first_parent
+from solkit.pipeline.launch_keys import key_of_launches
 from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.studying import Shape
 from solkit.pipeline.tuning_context import recorded_default
@@ -340,8 +340,9 @@ class KernelEvaluator:
         analysis = captured.analysis
         if analysis is None or not analysis.is_whole:
             return ""
-        keys = [_launch_key(kernel.launch) for kernel in analysis.kernels]
-        return canonical(dict(enumerate(keys))) if all(keys) else ""
+        text = Path(configuration.path).read_text(encoding="utf-8")
+        launches = [kernel.launch for kernel in analysis.kernels]
+        return key_of_launches(launches, text, configuration.params)
 
     def _study(self, configuration: Configuration) -> Studied:
         """Return what is known of a candidate; its kernels are then in Triton's cache.
@@ -693,21 +694,6 @@ def _failure_of(prospect: PreparedCandidate) -> str:
     analysis = prospect.result.analysis
     is_given_up = analysis.status is AnalysisStatus.OUT_OF_TIME
     return Verdict.TIMED_OUT.value if is_given_up else analysis.failure
-
-
-def _launch_key(launch: Launch) -> str:
-    """Return what a launch runs, as text: launches of one key take the same time; empty if unknown.
-
-    It has each tensor's layout, not which tensor it is.
-    """
-    if launch.library:
-        return f"{launch.name} at {launch.line}"
-    if launch.program is None:
-        return ""
-    options = launch.num_warps, launch.num_stages, launch.num_ctas, launch.count
-    arguments = sorted((name, repr(bound)) for name, bound in launch.arguments.items())
-    constants = canonical(launch.constants)
-    return repr((launch.program.digest, launch.grid, options, constants, arguments))
 
 
 def _key_of(configuration: Configuration) -> str:

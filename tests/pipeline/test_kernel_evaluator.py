@@ -269,6 +269,11 @@ def add(x, y, n, BLOCK: tl.constexpr):
     tl.store(y + at, tl.load(x + at, mask=at < n) + 1, mask=at < n)
 
 
+@triton.jit
+def small(x, ROWS: tl.constexpr):
+    tl.store(x + tl.arange(0, ROWS), 0.0)
+
+
 def kernel(x, *, BLOCK=128):
     y = torch.empty_like(x)
     n = x.numel()
@@ -281,10 +286,12 @@ def kernel(x, *, BLOCK=128):
     ("change", "launches_alike"),
     [
         (("    add[", "    if n < 9:\n        return x + 1\n    add["), True),  # not at this shape
+        (("    add[", "    if n < 9:\n        small[(1,)](x, ROWS=4)\n    add["), True),
         (("BLOCK=128", "BLOCK=256"), False),
         (("+ 1, mask", "+ 1.0, mask"), False),
         (("y, n, BLOCK=BLOCK", "y, n - 16, BLOCK=BLOCK"), False),
         (("BLOCK=BLOCK)", "BLOCK=BLOCK, num_warps=8)"), False),
+        (("BLOCK=BLOCK)", "BLOCK=BLOCK, maxnreg=32)"), False),
     ],
 )
 def test_what_launches_the_same_at_the_shape_of_the_search_is_not_timed_again(

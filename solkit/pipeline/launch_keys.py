@@ -1,0 +1,74 @@
+"""What a candidate launches, as a key: candidates of one key take the same time."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+
+from solkit.core import Launch, Value, canonical
+from solkit.core.parsing import syntax_tree
+
+__all__ = ["key_of_launches"]
+
+_RECORDED = ("num_warps", "num_stages", "num_ctas")
+
+
+def key_of_launches(launches: Sequence[Launch], source: str, params: Mapping[str, Value]) -> str:
+    """Return a key of launches, with their code; empty if it is unknown.
+
+    Records of launches lack options that a compiler knows, such as ``maxnreg``: the keywords of the
+    source's launches that no record has, and the parameters that may be their values, count too.
+
+    Args:
+        launches: of a candidate, all of them.
+        source: its file.
+        params: its parameters.
+    """
+    keys = [_key_of_launch(launch) for launch in launches]
+    tree = syntax_tree(source)
+    seen = {name for launch in launches for name in (*launch.constants, *launch.arguments)}
+    seen |= {*_RECORDED, *_parameters_of_kernels(tree)}
+    options = list(_options(tree, seen))
+    if not all(keys) or "**" in options:
+        return ""
+    hidden = {name: value for name, value in params.items() if name not in seen}
+    return repr((keys, sorted(options), canonical(hidden)))
+
+
+def _key_of_launch(launch: Launch) -> str:
+    """Return what a launch runs; empty if unknown.
+
+    It has each tensor's layout, not which tensor it is.
+    """
+    if launch.library:
+        return f"{launch.name} at {launch.line}"
+    if launch.program is None:
+        return ""
+    options = launch.num_warps, launch.num_stages, launch.num_ctas, launch.count
+    arguments = sorted((name, repr(bound)) for name, bound in launch.arguments.items())
+    constants = canonical(launch.constants)
+    return repr((launch.program.digest, launch.grid, options, constants, arguments))
+
+
+def _parameters_of_kernels(tree: ast.Module) -> Iterator[str]:
+    """Yield the parameters of decorated functions, also of kernels that are not launched here."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.decorator_list:
+            listed = node.args
+            yield from (e.arg for e in (*listed.posonlyargs, *listed.args, *listed.kwonlyargs))
+
+
+def _options(tree: ast.Module, seen: set[str]) -> Iterator[str]:
+    """Yield keywords of launches and of `triton.Config` that are not seen; ``**`` for unknown."""
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and _may_launch(call.func):
+            for keyword in call.keywords:
+                if keyword.arg is None:
+                    yield "**"
+                elif keyword.arg not in seen:
+                    yield f"{keyword.arg}={ast.unparse(keyword.value)}"
+
+
+def _may_launch(function: ast.expr) -> bool:
+    name = getattr(function, "attr", getattr(function, "id", ""))
+    return isinstance(function, ast.Subscript) or name in ("Config", "run")
