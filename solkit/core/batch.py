@@ -155,7 +155,7 @@ class BatchStatus:
     """Progress of a batch.
 
     Attributes:
-        stage: ``"looking"``, ``"searching"``, ``"racing"``, ``"final"`` or ``"held out"``.
+        stage: ``"looking"``, ``"searching"``, ``"final"`` or ``"held out"``.
         now: the kernel that was heard of last.
         gpu_s, budget_s: seconds spent of the budget.
         measured: configurations so far.

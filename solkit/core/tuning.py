@@ -100,7 +100,7 @@ class TuneStatus:
     """Progress of a tuning run.
 
     Attributes:
-        stage: ``"ranking"``, ``"searching"``, ``"racing"`` or ``"final"``.
+        stage: ``"ranking"``, ``"searching"`` or ``"final"``.
         gpu_s, budget_s: seconds spent of the budget.
         measured, failed: configurations so far.
         best_ms: the best time; ``None`` before that.

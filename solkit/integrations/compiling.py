@@ -15,6 +15,7 @@ cannot be tuned runs as Inductor has it.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
 import threading
@@ -163,7 +164,10 @@ def _own_options(options: Mapping[str, Any]) -> tuple[Any, _Budget, str | None]:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Tell whether a value is a finite number: no clock waits for others."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return math.isfinite(value)
 
 
 def _default_folder() -> Path:

@@ -363,7 +363,7 @@ def test_one_that_has_none_or_does_not_compile_stays(compiled, entries):
 # -------------------------------------------------------------------------------------- options
 
 
-@pytest.mark.parametrize("seconds", [-1, "60", True, float("nan")])
+@pytest.mark.parametrize("seconds", [-1, "60", True, float("nan"), float("inf")])
 def test_a_budget_that_is_none_is_refused_before_the_first_call(seconds):
     with pytest.raises(InputError, match="gpu_seconds: expected a number of 0 or above"):
         solkit.compile(torch.nn.ReLU(), gpu_seconds=seconds)
