@@ -319,8 +319,8 @@ def base_pointer(pointer: cst.BaseExpression, params: Sequence[str]) -> str:
     if len(pointers) == 1:
         return pointers[0]
     node = pointer
-    while isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
-        node = node.left
+    while _is_operation(node, *_SUMS):
+        node = cst.ensure_type(node, cst.BinaryOperation).left
     return render_code(node)
 
 
@@ -337,12 +337,28 @@ def reads_other_trips(launch: Launch, loop: cst.For) -> bool:
 
 def _addresses(launch: Launch, loop: cst.For, *calls: str) -> Iterator[tuple[str, str]]:
     """Yield what accesses of a loop are to, as the launcher has it, and at what place in it."""
+    values = _pointer_names(launch.function)
     for call in calls_within(loop, *calls):
-        pointer = call.args[0].value
+        pointer = substitute_names(call.args[0].value, values)
         base = base_pointer(pointer, launch.function.params)
         argument = launch.arguments.get(base)
         place = render_code(substitute_names(pointer, {base: cst.Name("start")}))
         yield base if argument is None else render_code(argument), "".join(place.split())
+
+
+def _pointer_names(function: JitFunction) -> dict[str, cst.BaseExpression]:
+    """Return the sums that a function's names stand for, as far as these are assigned once."""
+    names = Counter(assigned_names(*function.body))
+    values: dict[str, cst.BaseExpression] = {}
+    for statement in function.body:
+        binding = single_assignment(statement)
+        if (
+            binding is not None
+            and names[binding.target] == 1
+            and _is_operation(binding.value, *_SUMS)
+        ):
+            values[binding.target] = parenthesized(substitute_names(binding.value, values))
+    return values
 
 
 def without_repeats(

@@ -7,6 +7,7 @@ smallest size at which a variant was seen to hold, its file does what the origin
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import libcst as cst
@@ -98,18 +99,16 @@ def _call_of(text: KernelText, other: KernelText) -> str | None:
 # ------------------------------------------------------------------------------- definitions
 
 
-def _definitions(tree: cst.Module) -> dict[str, cst.BaseStatement]:
-    """Return the statements of a module that bind a name, by the name; imports are none."""
-    named: dict[str, cst.BaseStatement] = {}
+def _definitions(tree: cst.Module) -> Iterator[tuple[str, cst.BaseStatement]]:
+    """Yield the names that a module's statements bind, with the statement; imports are none."""
     for statement in tree.body:
         if isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
-            named[statement.name.value] = statement
+            yield statement.name.value, statement
         elif isinstance(statement, cst.SimpleStatementLine):
             for node in statement.body:
                 targets = [t.target for t in node.targets] if isinstance(node, cst.Assign) else []
                 targets += [node.target] if isinstance(node, cst.AnnAssign) else []
-                named |= {t.value: statement for t in targets if isinstance(t, cst.Name)}
-    return named
+                yield from ((t.value, statement) for t in targets if isinstance(t, cst.Name))
 
 
 def _copied_definitions(text: KernelText, other: KernelText) -> list[tuple[str, cst.BaseStatement]]:
@@ -117,8 +116,12 @@ def _copied_definitions(text: KernelText, other: KernelText) -> list[tuple[str, 
 
     Nothing if a name stands for several things.
     """
-    own, definitions = _definitions(text.tree), _definitions(other.tree)
+    bound = [list(_definitions(side.tree)) for side in (text, other)]
+    own, definitions = dict(bound[0]), dict(bound[1])
     needed = _needed_names(definitions)
+    counts = [Counter(name for name, _ in side) for side in bound]
+    if any(count[name] > 1 for count in counts for name in needed):
+        return []  # a function, and what a later statement makes of it
     differing = {n for n in needed if _code_of(own.get(n)) != _code_of(definitions[n])}
     while True:  # what names something that differs differs itself
         more = {n for n in needed - differing if names_within(definitions[n]) & differing}

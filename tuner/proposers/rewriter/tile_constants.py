@@ -472,14 +472,26 @@ def _replace_in_grid(
     if axes is None or tile.axis is None or tile.axis >= len(axes):
         return []
     axis = axes[tile.axis]
+    shares = list(_shared_out(axis, tile))
+    if any(_replaced_integers(part, tile, name) for part in shares):
+        return []
     pairs = _replaced_integers(axis, tile, name)
     value = launcher_definition(render_code(launch.grid), launch.launcher)
     if pairs and value is not None and isinstance(launch.grid, cst.Name):
         pairs = _replaced_where_used(launch, launch.grid, value, pairs)
     for node in nodes_within(axis):
-        if isinstance(node, cst.Name):
+        if isinstance(node, cst.Name) and node.value not in names_within(*shares):
             pairs += _replace_in_definition(launch, tile, node, name)
     return pairs
+
+
+def _shared_out(axis: cst.BaseExpression, tile: _Tile) -> Iterator[cst.BaseExpression]:
+    """Yield what a grid takes a part of: half of the blocks is not half of larger ones."""
+    divided = (node for node in nodes_within(axis) if isinstance(node, cst.BinaryOperation))
+    for node in divided:
+        is_part = isinstance(node.operator, cst.FloorDivide)
+        if is_part and integer_literal(node.right) != tile.value:
+            yield node.left
 
 
 def _replaced_integers(

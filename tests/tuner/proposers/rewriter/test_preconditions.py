@@ -126,6 +126,28 @@ def test_what_a_rewrite_relies_on_is_proven(rewrite, source, old, new):
     assert not variants(rewrite, source.replace(old, new), **THREE_BLOCKS, K=32)
 
 
+PLACES = """
+@triton.jit
+def double(x, n):
+    row = tl.program_id(0)
+    src = x + row * n
+    dst = x + row * n
+    for i in range(1, n):
+        tl.store(dst + i, tl.load(src + i) * 2)
+
+
+def kernel(x):
+    double[(x.shape[0],)](x, x.shape[1])
+    return x
+"""
+
+
+@pytest.mark.parametrize("place", ["src + i - 1", "x + row * n + i - 1", "src - 1 + i"])
+def test_pointers_with_names_are_to_the_tensor_that_they_start_from(place):
+    assert variants(Vectorise(), PLACES, M=4, N=20)
+    assert not variants(Vectorise(), PLACES.replace("load(src + i)", f"load({place})"), M=4, N=20)
+
+
 def test_offsets_that_start_between_multiples_get_no_hint():
     (made,) = variants(Contiguous(), MATMUL.replace("m = pid_m", "m = M + pid_m"), **THREE_BLOCKS)
     assert made.count("tl.multiple_of(") == 1

@@ -63,3 +63,9 @@ def test_a_model_in_kernelbenchs_form_is_joined_too():
     source = joined(canonical_form(model), model)
     assert "return kernel_before(x)" in source
     assert source.count("class ModelNew") == 1
+
+
+def test_functions_that_a_later_statement_changes_are_not_joined(rows):
+    again = "softmax_kernel = triton.jit(softmax_kernel.fn)\n\n\ndef kernel("
+    original = (HEADER + SOFTMAX).replace("def kernel(", again)
+    assert not joined(rows.replace("def kernel(", again), original)

@@ -168,3 +168,24 @@ def kernel(x):
     (lifted,) = variants(Constants(), source, n=1000)
     assert "double[(triton.cdiv(n, B),)]" in lifted
     assert "grid = (triton.cdiv(n, C),)\n" in lifted
+
+
+@pytest.mark.parametrize("part", ["blocks // 2", "triton.cdiv(n, 64) // 2"])
+def test_a_grid_over_a_part_of_the_blocks_keeps_them(part):
+    source = """
+@triton.jit
+def double(x_ptr, y_ptr, n, B: tl.constexpr):
+    offs = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(y_ptr + offs, tl.load(x_ptr + offs, mask=offs < n) * 2, mask=offs < n)
+
+
+def kernel(x):
+    y, n = torch.zeros_like(x), x.numel()
+    blocks = triton.cdiv(n, 64)
+    double[(blocks,)](x, y, n, B=64)
+    return y
+"""
+    (lifted,) = variants(Constants(), source, n=1000)
+    assert "blocks = triton.cdiv(n, B)\n" in lifted
+    for kept in variants(Constants(), source.replace("(blocks,)", f"({part},)"), n=1000):
+        assert "B=64" in kept
