@@ -553,7 +553,7 @@ def _may_change_alone(text: KernelText, launch: Launch, tile: _Tile) -> bool:
         return in_grid or _grid_follows(launch, tile.name)
     if not _replace_in_grid(launch, tile, tile.name):
         return _grid_follows(launch, tile.name)
-    grids = {id(node) for other in text.launches for node in _nodes_of_grid(other)}
+    grids = {id(node) for node in _nodes_of_grids(text, launch)}
     others = [node for node in nodes_within(launch.launcher) if id(node) not in grids]
     return not any(integer_literal(divisor) == tile.value for divisor in _divisors_among(others))
 
@@ -585,11 +585,22 @@ def _names_behind_outputs(launch: Launch) -> set[str]:
     return seen
 
 
-def _nodes_of_grid(launch: Launch) -> Iterator[cst.CSTNode]:
-    """Yield the parts of a launch, and of what the launcher's names in its grid stand for."""
-    names = names_within(launch.grid, *(launch.axes or ()))
-    values = (launcher_definition(name, launch.launcher) for name in sorted(names))
-    for part in (launch.statement, *(launch.axes or ()), *filter(None, values)):
+def _nodes_of_grids(text: KernelText, launch: Launch) -> Iterator[cst.CSTNode]:
+    """Yield the parts of launches, and of what the launcher's names in their grids stand for.
+
+    A launch of what was there before, in an ``else``, is one too.
+    """
+    calls = [
+        node.func
+        for node in nodes_within(launch.launcher)
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Subscript)
+    ]
+    grids = [part for other in text.launches for part in (other.grid, *(other.axes or ()))]
+    grids += [element for call in calls for element in call.slice]
+    own = [other.statement for other in text.launches]
+    names = sorted(names_within(*grids))
+    values = (launcher_definition(name, launch.launcher) for name in names)
+    for part in (*own, *grids, *filter(None, values)):
         yield from nodes_within(part)
 
 
