@@ -12,7 +12,8 @@ Each problem is searched as `solkit tune` searches it, by two seeds, each with a
 Then more of its space is measured at random, until `--most` configurations have a time. The five
 fastest of all meet both choices and the default in turns, on inputs of three draws, each twice. A
 choice's share is the fastest's time over its own, both from those turns. Two runs agree as in
-bench/stops.py. A problem's file grows by its stages, so another run goes on where one ended.
+bench/stops.py. A problem's file grows by its stages, so another run goes on where one ended;
+bench/data/tune_twice has what is measured so far.
 
 `--show` also replays peers on the measured configurations: Optuna's TPE and random choice, given as
 many measurements as a run took, and all of them, which is what `triton.autotune` times. Their
@@ -24,6 +25,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import re
 import sys
 import tempfile
 import time
@@ -187,7 +189,8 @@ def measure_all(options):
 def file_of(name, options):
     """The JSON file of a problem."""
     file, _, shape = name.partition(" ")
-    return options.folder / f"{Path(file).stem}_{'_'.join(filter(str.isalnum, shape))[:40]}.json"
+    sizes = re.sub(r"\W+", "_", shape)[:60]
+    return options.folder / f"{Path(file).stem}_{sizes}.json"
 
 
 # ---------------------------------------------------------------------------------------- figures
