@@ -63,8 +63,8 @@ def canonical_form(source: str) -> str:
         tree = cst.parse_module(source)
     except cst.ParserSyntaxError:
         return source
-    plain = (with_plain_arguments, with_plain_functions, with_plain_arguments)
-    changes = (_in_lines, with_model_function, *plain)
+    written_out = (with_plain_arguments, with_plain_functions, with_plain_arguments)
+    changes = (_in_lines, with_model_function, *written_out)
     own = (without_host_loops, with_own_functions, without_decided_branches)
     inlined = (with_inlined_launchers, with_inlined_helpers)
     for change in (*changes, *inlined, _with_first_configuration, *own):

@@ -595,7 +595,9 @@ def _nodes_of_grids(text: KernelText, launch: Launch) -> Iterator[cst.CSTNode]:
         for node in nodes_within(launch.launcher)
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Subscript)
     ]
-    grids = [part for other in text.launches for part in (other.grid, *(other.axes or ()))]
+    grids: list[cst.CSTNode] = [
+        part for other in text.launches for part in (other.grid, *(other.axes or ()))
+    ]
     grids += [element for call in calls for element in call.slice]
     own = [other.statement for other in text.launches]
     names = sorted(names_within(*grids))
