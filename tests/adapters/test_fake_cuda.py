@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import linecache
 import subprocess
 import sys
@@ -472,6 +473,19 @@ def test_what_builds_extensions_finds_nvcc_though_torch_says_it_was_built_withou
         return cpp_extension._join_cuda_home("bin", "nvcc")
 
     assert in_child(build) == str(tmp_path / "bin" / "nvcc")
+
+
+def test_a_module_that_is_not_there_is_none_though_it_would_be_changed(tmp_path, monkeypatch):
+    """As `cuda.tile` where another wheel brings the package `cuda`; it may be installed later."""
+    (tmp_path / "made_up_wheels").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    finder = WhenImported({"made_up_wheels.tile": lambda module: setattr(module, "changed", True)})
+    monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
+    with pytest.raises(ModuleNotFoundError, match=r"made_up_wheels\.tile"):
+        importlib.import_module("made_up_wheels.tile")
+    (tmp_path / "made_up_wheels" / "tile.py").write_text("")
+    importlib.invalidate_caches()
+    assert importlib.import_module("made_up_wheels.tile").changed
 
 
 def test_a_failing_op_prints_nothing(in_child, capfd):

@@ -10,7 +10,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from solkit.adapters.triton_compiler import Compiled
 from solkit.analysis.candidate import analyse
-from solkit.analysis.cuda import read_parameters
+from solkit.analysis.cuda import ptx_kernel, read_parameters
 from solkit.kernelfiles import Workload
 from solkit.roofline import devices
 
@@ -157,3 +157,14 @@ PTX = """
 )
 def test_parameters_through_which_a_kernel_reads(more, expected):
     assert read_parameters(Compiled(ptx=PTX.replace("MORE", more), entry="k")) == expected
+
+
+def test_a_kernel_is_read_once_for_all_of_its_inputs(monkeypatch):
+    counts = []
+    real = ptx_kernel.control_flow_of
+    monkeypatch.setattr(
+        ptx_kernel, "control_flow_of", lambda parts: counts.append(1) or real(parts)
+    )
+    compiled = Compiled(ptx=PTX.replace("MORE", "") + "// read by this test alone", entry="k")
+    results = {read_parameters(compiled) for _ in range(3)}
+    assert len(results) == len(counts) == 1

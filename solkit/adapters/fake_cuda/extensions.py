@@ -307,8 +307,9 @@ class WhenImported(importlib.abc.MetaPathFinder):
         if change is None:
             return None
         spec = importlib.util.find_spec(fullname)
-        assert spec is not None
-        assert spec.loader is not None
+        if spec is None or spec.loader is None:  # `cuda`, say, is the package of several wheels
+            self.waiting[fullname] = change
+            return None
         execute = spec.loader.exec_module
 
         def exec_module(module: Any) -> None:

@@ -14,6 +14,7 @@ number of registers begin a role.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from solkit.adapters.sass import Block, Code, Instruction
 from solkit.analysis.common.instruction_kinds import instruction_kind
@@ -31,6 +32,18 @@ _FEWEST = 8
 """Instructions of arithmetic from which a part computes: a division for addresses takes some."""
 
 
+class _Work(NamedTuple):
+    """What a block of code does: whether it loads, multiplies, stores, and its arithmetic.
+
+    Many parts share a block, so its instructions are read once.
+    """
+
+    loads: bool
+    products: bool
+    stores: bool
+    arithmetic: int
+
+
 def warp_roles(code: Code) -> tuple[WarpRole, ...]:
     """Return the roles of a function's warps; none if all warps run the same code."""
     return tuple(_describe_role(code, blocks) for blocks in roles_of(code))
@@ -40,45 +53,52 @@ def roles_of(code: Code) -> list[frozenset[int]]:
     """Return the blocks of each role, in the order of the code; none if there are no roles."""
     if not any(_is_bulk(instruction) for instruction in code.instructions):
         return []
-    parts = _parts(code, 0, frozenset(range(len(code.blocks))))
+    works = [_work_of_block(block.instructions) for block in code.blocks]
+    parts = _parts(code.blocks, works, 0, frozenset(range(len(code.blocks))))
     if len(parts) < 2:
-        parts = _parts_with_own_registers(code)
+        parts = _parts_with_own_registers(code.blocks, works)
     return sorted(parts, key=min) if len(parts) > 1 else []
 
 
-def _parts(code: Code, entry: int, region: frozenset[int]) -> list[frozenset[int]]:
+def _parts(
+    blocks: Sequence[Block], works: Sequence[_Work], entry: int, region: frozenset[int]
+) -> list[frozenset[int]]:
     """Return the roles inside a region: itself, if no branch splits it."""
-    for block in _in_order(code.blocks, entry, region):
-        arms = [arm for arm in dict.fromkeys(code.blocks[block].successors) if arm in region]
+    for block in _in_order(blocks, entry, region):
+        arms = [arm for arm in dict.fromkeys(blocks[block].successors) if arm in region]
         if len(arms) < 2:
             continue
-        own = zip(arms, _exclusive(code.blocks, block, arms, region), strict=True)
-        busy = [(arm, part, _work_of(code, part)) for arm, part in own]
-        busy = [row for row in busy if row[2] and _has_loop(code.blocks, row[1])]
+        own = zip(arms, _exclusive(blocks, block, arms, region), strict=True)
+        busy = [(arm, part, _work_of(works, part)) for arm, part in own]
+        busy = [row for row in busy if row[2] and _has_loop(blocks, row[1])]
+        if len({work for _, _, work in busy}) < 2:
+            continue
         shared = region.difference(*(part for _, part, _ in busy))
-        if len({work for _, _, work in busy}) > 1 and not _feeds(_work_of(code, shared)):
-            return [role for arm, part, _ in busy for role in _parts(code, arm, part)]
+        if not _feeds(_work_of(works, shared)):
+            return [role for arm, part, _ in busy for role in _parts(blocks, works, arm, part)]
     return [region]
 
 
-def _parts_with_own_registers(code: Code) -> list[frozenset[int]]:
+def _parts_with_own_registers(
+    blocks: Sequence[Block], works: Sequence[_Work]
+) -> list[frozenset[int]]:
     """Return the parts that begin with another number of registers (``setmaxnreg``), and the rest.
 
     A part is what no path reaches without that instruction. Parts may follow one another in the
     code (cuTile), each behind a condition.
     """
-    everything = frozenset(range(len(code.blocks)))
+    everything = frozenset(range(len(blocks)))
     starts = [
         block
         for block in everything
-        if any(instruction.name == _REGISTERS for instruction in code.blocks[block].instructions)
+        if any(instruction.name == _REGISTERS for instruction in blocks[block].instructions)
     ]
-    parts = [everything.difference(_in_order(code.blocks, 0, everything - {b})) for b in starts]
+    parts = [everything.difference(_in_order(blocks, 0, everything - {b})) for b in starts]
     parts = [part.difference(*(p for p in parts if p < part)) for part in parts]
     rest = everything.difference(*parts)
-    own = [(part, work) for part in (*parts, rest) if (work := _work_of(code, part))]
-    works = {work for _, work in own}
-    return [part for part, _ in own] if len(works) > 1 and any(map(_feeds, works)) else []
+    own = [(part, work) for part in (*parts, rest) if (work := _work_of(works, part))]
+    kinds = {work for _, work in own}
+    return [part for part, _ in own] if len(kinds) > 1 and any(map(_feeds, kinds)) else []
 
 
 def _feeds(work: str) -> bool:
@@ -117,18 +137,25 @@ def _has_loop(blocks: Sequence[Block], part: frozenset[int]) -> bool:
     return bool(remaining)
 
 
-def _work_of(code: Code, part: Iterable[int]) -> str:
+def _work_of_block(instructions: Sequence[Instruction]) -> _Work:
+    kinds = [instruction_kind(instruction) for instruction in instructions]
+    names = [instruction.name for instruction in instructions]
+    return _Work(
+        not set(_LOADS).isdisjoint(names) or any(map(_is_bulk_load, instructions)),
+        "tensor" in kinds,
+        not set(_STORES).isdisjoint(names),
+        sum(kind in _COMPUTES for kind in kinds) + sum(name in _NARROWS for name in names),
+    )
+
+
+def _work_of(works: Sequence[_Work], part: Iterable[int]) -> str:
     """Name what the code of some blocks does: ``"loads+products"``; empty for nothing."""
-    inside = list(_instructions(code, part))
-    kinds = [instruction_kind(instruction) for instruction in inside]
-    names = {instruction.name for instruction in inside}
-    arithmetic = sum(kind in _COMPUTES for kind in kinds)
-    arithmetic += sum(instruction.name in _NARROWS for instruction in inside)
+    inside = [works[block] for block in part]
     does = {
-        "loads": not names.isdisjoint(_LOADS) or any(_is_bulk_load(i) for i in inside),
-        "products": "tensor" in kinds,
-        "computes": arithmetic >= _FEWEST,
-        "stores": not names.isdisjoint(_STORES),
+        "loads": any(work.loads for work in inside),
+        "products": any(work.products for work in inside),
+        "computes": sum(work.arithmetic for work in inside) >= _FEWEST,
+        "stores": any(work.stores for work in inside),
     }
     return "+".join(name for name in _ORDER if does[name])
 
@@ -136,7 +163,7 @@ def _work_of(code: Code, part: Iterable[int]) -> str:
 def _describe_role(code: Code, part: frozenset[int]) -> WarpRole:
     inside = list(_instructions(code, part))
     return WarpRole(
-        _work_of(code, part),
+        _work_of([_work_of_block(inside)], (0,)),
         len(inside),
         sum(instruction_kind(instruction) == "tensor" for instruction in inside),
         sum(_is_bulk(instruction) for instruction in inside),

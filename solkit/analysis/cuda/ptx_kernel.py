@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -66,6 +67,7 @@ _DECLARED = re.compile(
 _NAME = re.compile(r"[A-Za-z_$][\w$]*")
 
 
+@functools.lru_cache(maxsize=4)  # following asks for it, then each input that may be unread
 def read_kernel(ptx: str, name: str) -> Kernel:
     """Read one kernel of a module.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from solkit.adapters.sass import parse_listing
+from solkit.analysis.common import warp_roles as module
 from solkit.analysis.common.warp_roles import warp_roles
 from solkit.analysis.common.warp_throughput import paces_of
 
@@ -81,3 +82,13 @@ def test_the_pace_is_that_of_the_slowest_role():
     alone = "\n".join(["@P0 BRA `(.P)", ".P:", loop(".L", LOAD, *slow), "EXIT"])
     by_depth = [{pace.depth: pace.cycles for pace in paces_of(code(t))} for t in (text, alone)]
     assert by_depth[0][1] == by_depth[1][1]
+
+
+def test_instructions_are_read_once_however_many_branches_share_them(monkeypatch):
+    """A kernel of 4,055 instructions and 292 branches took half a second."""
+    counts, real = [], module.instruction_kind
+    monkeypatch.setattr(module, "instruction_kind", lambda i: counts.append(1) or real(i))
+    parts = [f"@P0 BRA `(.X{n})\n{LOAD}\n.X{n}:\nFADD R2, R2, R1" for n in range(50)]
+    function = code("\n".join([*parts, "EXIT"]))
+    assert module.roles_of(function) == []
+    assert len(counts) == len(list(function.instructions))
