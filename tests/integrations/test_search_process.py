@@ -23,7 +23,8 @@ FAKE = Path(__file__).with_name("fake_search.py")
 @pytest.fixture(autouse=True)
 def fake_batches(monkeypatch):
     """Processes whose batches are those of `fake_search`; servers are left out."""
-    path = os.pathsep.join([str(FAKE.parent), *filter(None, sys.path)])
+    own = Path(search_process.__file__).parents[2]  # sys.path may have folders of kernels by now
+    path = os.pathsep.join([str(FAKE.parent), str(own)])
     monkeypatch.setattr(search_process, "__name__", "fake_search")
     monkeypatch.setenv("PYTHONPATH", path)
 
