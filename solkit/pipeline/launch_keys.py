@@ -41,7 +41,7 @@ def _key_of_launch(launch: Launch) -> str:
     It has each tensor's layout, not which tensor it is.
     """
     if launch.library:
-        return f"{launch.name} at {launch.line}"
+        return f"{launch.count} of {launch.name} at {launch.line}"
     if launch.program is None:
         return ""
     options = launch.num_warps, launch.num_stages, launch.num_ctas, launch.count
