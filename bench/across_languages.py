@@ -1,4 +1,4 @@
-"""How well times of kernels in several languages are predicted and ranked, problem by problem.
+"""Predicted times and rankings of kernels in several languages, next to measured ones.
 
     python bench/across_languages.py [h200_languages | STORE ...]
     python bench/across_languages.py --seconds [KERNEL.py | languages ...]
@@ -67,7 +67,7 @@ COMPILERS = (
     "helion.runtime.kernel:Kernel.bind",
     "helion.runtime.kernel:BoundKernel.compile_config",
 )
-"""What compiles: functions of the languages that are loaded, ``module:name``."""
+"""Functions of the languages that compile, as ``module:name``."""
 HOST_CODE = "solkit.analysis.candidate:_attempted"
 _LIMIT_S = 300.0
 
@@ -214,17 +214,17 @@ class Cost:
 
     @property
     def added_s(self) -> float:
-        """What SolKit adds to the compile."""
+        """Processor seconds that SolKit adds to the compile."""
         return self.host_s + self.facts_s
 
     @property
     def limit_s(self) -> float:
-        """What it may add."""
+        """Processor seconds that it may add."""
         return max(LEAST_S, TIMES_COMPILE * self.compile_s)
 
     @property
     def is_reached(self) -> bool:
-        """Whether there are facts, in time."""
+        """True if there are facts, within the limit."""
         return not self.why and self.added_s <= self.limit_s
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 REFERENCE = '''
 def reference(*args, **kwargs):
-    """What the mutant itself computes."""
+    """Return what the mutant computes."""
     return kernel(*args, **kwargs)
 '''
 _SWAPS: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {

@@ -38,7 +38,7 @@ class _Value:
 
 
 class _Frame(Protocol):
-    """What a sequence of operations yields at its end."""
+    """The values that a sequence of operations yields at its end."""
 
     def types(self) -> list[Any]:
         """Return the types of what it yields."""

@@ -175,7 +175,8 @@ _INTEGER_UNARY = {
     **{"neg": (0, "subi"), "abs": (0, "maxsi")},
     **dict.fromkeys(("invert", "bitwise_not"), (-1, "xori")),
 }
-"""What an operand is combined with, and how; of ``abs`` it is the operand's negative."""
+"""By name: the constant that an operand is combined with, and the operation. ``abs`` is the maximum
+of the operand and its negative."""
 _PREDICATES = {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "eq": "eq", "ne": "ne"}
 _ATOMICS = {
     **{"ADD_INT": "add", "ADD_FLOAT": "fadd", "BITWISE_AND": "and", "BITWISE_OR": "or"},

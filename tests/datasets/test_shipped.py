@@ -140,4 +140,4 @@ def test_rows_of_languages_are_their_own_kernels_and_name_their_compiler():
     )
     by_problem = languages.group_by("problem_id").agg(pl.col("language").unique())
     assert len(by_problem) == 8
-    assert all({"triton", "tilelang", "cutile"} <= {*each} for each in by_problem["language"])
+    assert all({"triton", "tilelang", "cutile"} <= {*row} for row in by_problem["language"])

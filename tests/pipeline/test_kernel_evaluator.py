@@ -236,14 +236,14 @@ def test_what_is_compiled_and_surely_too_slow_is_not_measured():
     example = str(Path(__file__).parents[2] / "examples" / "softmax.py")
     with contextlib.closing(Preparation(H100, MeasureSettings())) as prepared:
         first = Original.read(prepared, example, example, None, NOW)
-        made = KernelEvaluator(prepared, H100, first, NOW, None)
-        made.bench = Bench(clock=SimpleNamespace(gpu_s=lambda: 0.0))
+        evaluator = KernelEvaluator(prepared, H100, first, NOW, None)
+        evaluator.bench = Bench(clock=SimpleNamespace(gpu_s=lambda: 0.0))
         for limit_ms, begins in ((1e-6, "Compiled"), (1e6, "it is measured")):
             limited = replace(first.configuration, hopeless_ms=limit_ms)
-            outcome = made.measure(Point(first.variant.id, limited, 0.0, 0.0), first.variant)
+            outcome = evaluator.measure(Point(first.variant.id, limited, 0.0, 0.0), first.variant)
             assert outcome.verdict is Verdict.NOT_MEASURED
             assert outcome.why.startswith(begins)
-        made.close()
+        evaluator.close()
     assert len(measured) == 1
 
 
@@ -300,15 +300,15 @@ def test_what_launches_the_same_at_the_shape_of_the_search_is_not_timed_again(
     (path := tmp_path / "k.py").write_text(GUARDED)
     with contextlib.closing(Preparation(H100, MeasureSettings())) as prepared:
         first = Original.read(prepared, str(path), str(path), None, NOW)
-        made = KernelEvaluator(prepared, H100, first, NOW, None)
-        made.bench = SimpleNamespace(clock=SimpleNamespace(gpu_s=lambda: 0.0))
-        made._timed[made._launched(first.configuration)] = "the original"
+        evaluator = KernelEvaluator(prepared, H100, first, NOW, None)
+        evaluator.bench = SimpleNamespace(clock=SimpleNamespace(gpu_s=lambda: 0.0))
+        evaluator._timed[evaluator._launched(first.configuration)] = "the original"
         changed = prepared.path(GUARDED.replace(*change))
         configuration = replace(first.configuration, path=changed, reference=str(path), params={})
-        made._study = lambda _: "studied"
+        evaluator._study = lambda _: "studied"
         if launches_alike:
             with pytest.raises(InputError, match="launches what the original does"):
-                made._study_new(configuration)
+                evaluator._study_new(configuration)
         else:
-            assert made._study_new(configuration) == "studied"
-        made.close()
+            assert evaluator._study_new(configuration) == "studied"
+        evaluator.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import itertools
 import symtable
 import textwrap
 from collections import Counter
@@ -35,6 +36,7 @@ __all__ = [
     "child_nodes",
     "count_uses",
     "expression_statement",
+    "free_name",
     "in_launcher",
     "integer_literal",
     "is_changed_between",
@@ -43,6 +45,7 @@ __all__ = [
     "names_read_first",
     "names_within",
     "nodes_within",
+    "numbered_name",
     "parenthesized",
     "parse_expression",
     "parse_kernel",
@@ -173,6 +176,22 @@ def names_within(*within: cst.CSTNode) -> set[str]:
         else:
             pending.extend(child_nodes(node))
     return identifiers
+
+
+def free_name(name: str, taken: set[str]) -> str:
+    """Return the name, numbered if it is taken, and count it as taken from now on."""
+    if name in taken:
+        return numbered_name(name, taken)
+    taken.add(name)
+    return name
+
+
+def numbered_name(name: str, taken: set[str]) -> str:
+    """Return the name with the first number from 2 on that is free; it is taken from now on."""
+    numbered = (f"{name}_{count}" for count in itertools.count(2))
+    free = next(other for other in numbered if other not in taken)
+    taken.add(free)
+    return free
 
 
 def count_uses(node: cst.CSTNode, name: str) -> int:

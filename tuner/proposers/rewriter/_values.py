@@ -15,7 +15,6 @@ which names a kernel writes it.
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,6 +32,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     expression_statement,
     names_within,
     nodes_within,
+    numbered_name,
     parenthesized,
     parse_expression,
     parse_statement,
@@ -191,7 +191,7 @@ def with_own_names(body: Sequence[cst.BaseStatement], params: set[str]) -> list[
                 statements[place:] = [_with_flat_sums(substitute_names(s, moved)) for s in behind]
                 continue
             if starts_anew or name in params:
-                free = cst.Name(_free_name(name, taken))
+                free = cst.Name(numbered_name(name, taken))
                 first = parse_statement(f"{free.value} = {render_code(binding.value)}")
                 rest = [substitute_names(s, {name: free}) for s in behind]
                 statements[place:] = [first, *rest]
@@ -230,13 +230,6 @@ def _with_flat_sums(statement: cst.BaseStatement) -> cst.BaseStatement:
     outer = {id(n) for old, _ in pairs for n in nodes_within(old) if n is not old}
     plain = replace_each(statement, [pair for pair in pairs if id(pair[0]) not in outer])
     return _with_flat_sums(plain) if pairs else plain
-
-
-def _free_name(name: str, taken: set[str]) -> str:
-    numbered = (f"{name}_{count}" for count in itertools.count(2))
-    free = next(other for other in numbered if other not in taken)
-    taken.add(free)
-    return free
 
 
 # ------------------------------------------------------------------------------- value numbering

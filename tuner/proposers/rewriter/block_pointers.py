@@ -29,6 +29,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     called_name,
     calls_within,
     count_uses,
+    free_name,
     integer_literal,
     names_within,
     nodes_within,
@@ -135,7 +136,7 @@ def _named(node: cst.FunctionDef) -> cst.FunctionDef:
         ]
         if not calls:
             continue
-        names = [_free_name("block", taken) for _ in calls]
+        names = [free_name("block", taken) for _ in calls]
         ahead = [
             parse_statement(f"{n} = {render_code(c)}") for n, c in zip(names, calls, strict=True)
         ]
@@ -193,7 +194,7 @@ def _read(node: cst.FunctionDef, name: str) -> _BlockPointer | None:
         if not _is_natural(parse_expression(code), node, 0)
     }
     taken = names_within(node)
-    indices = [_free_name(f"{name}_{axis}", taken) for axis in range(len(shape))]
+    indices = [free_name(f"{name}_{axis}", taken) for axis in range(len(shape))]
     base = _term(render_code(parts[0]))
     return _BlockPointer(name, base, shape, strides, offsets, blocks, indices, frozenset(signed))
 
@@ -364,10 +365,3 @@ def _plain_access(call: cst.Call, pointer: _BlockPointer) -> str:
     kept = ("cache_modifier", "eviction_policy", "volatile")
     parts += [f"{word}={words[word]}" for word in kept if word in words]
     return f"{name}({', '.join(parts)})"
-
-
-def _free_name(name: str, taken: set[str]) -> str:
-    numbered = (f"{name}_{count}" for count in itertools.count(2))
-    free = next(other for other in itertools.chain([name], numbered) if other not in taken)
-    taken.add(free)
-    return free

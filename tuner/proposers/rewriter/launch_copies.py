@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import itertools
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -23,6 +22,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     integer_literal,
     names_within,
     nodes_within,
+    numbered_name,
     range_loop,
     read_module,
     render_code,
@@ -114,7 +114,7 @@ def with_own_functions(tree: cst.Module) -> cst.Module:
         if not is_own or not _are_plain(launches, text):
             continue
         for launch in launches[1:]:
-            copy = _free_name(name, taken)
+            copy = numbered_name(name, taken)
             place = body.index(function.node) + 1
             body.insert(place, function.node.deep_clone().with_changes(name=cst.Name(copy)))
             subscript = cst.ensure_type(launch.call.func, cst.Subscript)
@@ -136,12 +136,6 @@ def _are_plain(launches: Sequence[Launch], text: KernelText) -> bool:
     """Tell whether launches are several, in ``kernel``, and one after the other."""
     top = {id(statement) for statement in statements_of(text.launcher)}
     return 1 < len(launches) <= _MOST_COPIES and all(id(e.statement) in top for e in launches)
-
-
-def _free_name(name: str, taken: set[str]) -> str:
-    free = next(n for n in (f"{name}_{i}" for i in itertools.count(2)) if n not in taken)
-    taken.add(free)
-    return free
 
 
 # ------------------------------------------------------------------------------- branches

@@ -35,6 +35,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
     called_name,
     calls_within,
+    free_name,
     integer_literal,
     is_changed_between,
     launcher_definition,
@@ -205,13 +206,13 @@ class _Merge:
         names: dict[str, cst.BaseExpression] = {}
         for name, value in arguments_of(self._two).items():
             shared = self._shared_parameter(name, value)
-            new = shared or _free_name(name, taken)
+            new = shared or free_name(name, taken)
             names[name] = cst.Name(new)
             self._arguments.setdefault(new, value)
         clashing = set(self._arguments) | {render_code(new) for new in names.values()}
         for name in sorted(set(assigned_names(*two.body)) - set(two.params)):
             if name in clashing:
-                names[name] = cst.Name(_free_name(name, taken))
+                names[name] = cst.Name(free_name(name, taken))
         return names
 
     def _shared_parameter(self, name: str, value: str) -> str:
@@ -353,7 +354,7 @@ class _Merge:
         swaps: dict[int, list[cst.CSTNode]] = {}
         ahead: list[cst.BaseStatement] = list(self._ahead)
         for store in {id(pair.store.call): pair.store for pair in kept}.values():
-            name = _free_name("kept", taken)
+            name = free_name("kept", taken)
             kind = self._kept_type(store, gone)
             ahead = list(_with_kept_value(ahead, store.call, name, kind))
             for load in (pair.load for pair in kept if pair.store is store):
@@ -405,13 +406,6 @@ def _aliases(arguments: Mapping[str, str]) -> dict[str, frozenset[str]]:
 
 def _with_statements(node: cst.FunctionDef, body: Sequence[cst.BaseStatement]) -> cst.FunctionDef:
     return node.with_changes(body=cst.IndentedBlock(list(body)))
-
-
-def _free_name(name: str, taken: set[str]) -> str:
-    numbered = (f"{name}_{count}" for count in itertools.count(2))
-    free = next(n for n in itertools.chain([name], numbered) if n not in taken)
-    taken.add(free)
-    return free
 
 
 def _touches_memory(call: cst.Call) -> bool:

@@ -6,7 +6,6 @@ smallest size at which a variant was seen to hold, its file does what the origin
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -17,6 +16,7 @@ from solkit.tuner.proposers.rewriter._edit import with_defaults
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
     assigned_names,
+    free_name,
     names_within,
     nodes_within,
     parse_kernel,
@@ -133,7 +133,7 @@ def _copied_definitions(text: KernelText, other: KernelText) -> list[tuple[str, 
     if differing & inner:
         return []  # one name for two things
     taken = names_within(text.tree, other.tree)
-    renamed = {name: cst.Name(_free_name(f"{name}_before", taken)) for name in sorted(differing)}
+    renamed = {name: cst.Name(free_name(f"{name}_before", taken)) for name in sorted(differing)}
     copies: list[tuple[str, cst.BaseStatement]] = []
     for name, statement in definitions.items():
         if name in differing:
@@ -177,10 +177,3 @@ def _free_names(statement: cst.BaseStatement) -> set[str]:
 
 def _code_of(statement: cst.BaseStatement | None) -> str:
     return "" if statement is None else render_code(statement)
-
-
-def _free_name(name: str, taken: set[str]) -> str:
-    numbered = itertools.chain([name], (f"{name}_{count}" for count in itertools.count(2)))
-    free = next(other for other in numbered if other not in taken)
-    taken.add(free)
-    return free
