@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Union
 
 from solkit.core.parsing import syntax_tree
@@ -66,6 +66,12 @@ _L2_WORDS = ("persistingL2", "PersistingL2", "accessPolicyWindow", "CtxSetLimit"
 _LAZY_HOOKS = {"__torch_function__", "__torch_dispatch__"}
 _JOINS = {"wait_stream", "wait_event", "synchronize", "wait"}
 _KEYS = {"data_ptr", "_version", "untyped_storage"}
+_ALIGNED_BYTES = 256
+"""Allocations begin at a multiple of it (CUDA C++ Programming Guide, Device Memory Accesses), so an
+address's remainder by it tells where a view begins, and never which tensor it is."""
+_LOW_BITS_ALONE = (ast.Add, ast.Sub, ast.Mult, ast.BitOr, ast.BitXor, ast.BitAnd)
+"""Operators whose low bits depend on the operands' low bits alone: no shift to the right, no
+division brings others there."""
 
 
 def suspicions(source: str, path: str) -> tuple[Finding, ...]:
@@ -278,10 +284,55 @@ def _find_memoisation(reader: _Reader) -> _Findings:
             keys = [node.left, *node.comparators]
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             keys = list(node.args[:1]) if node.func.attr in ("get", "setdefault", "pop") else []
-        if any(_is_address_key(reader, inner) for key in keys for inner in ast.walk(key)):
+        if isinstance(node, ast.Compare) and _is_null_check(keys):
+            continue
+        if any(_is_address_key(reader, inner) for key in keys for inner in _walk_values(key)):
             yield reader.make_finding(
                 "memoised result", node, "looks something up by a tensor's address"
             )
+
+
+def _is_null_check(sides: Sequence[ast.AST]) -> bool:
+    """Tell whether a comparison is of an address itself with 0: is there any memory?"""
+    values = [side.value for side in sides if isinstance(side, ast.Constant)]
+    functions = [side.func for side in sides if isinstance(side, ast.Call)]
+    are_addresses = [isinstance(f, ast.Attribute) and f.attr == "data_ptr" for f in functions]
+    return len(sides) == 2 and values == [0] and are_addresses == [True]
+
+
+def _walk_values(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what an expression is made of, but not of which only the alignment is taken."""
+    if isinstance(node, ast.BinOp) and _is_alignment(node):
+        return
+    yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _walk_values(child)
+
+
+def _is_alignment(node: ast.BinOp) -> bool:
+    """Tell whether an operation keeps so few low bits of an address that all tensors have them."""
+    sides = (node.left, node.right)
+    if isinstance(node.op, ast.Mod):
+        size = node.right.value if isinstance(node.right, ast.Constant) else None
+        is_small = isinstance(size, int) and size > 0 and _ALIGNED_BYTES % size == 0
+        return is_small and _keeps_low_bits(node.left)
+    if not isinstance(node.op, ast.BitAnd):
+        return False
+    masks = [side.value for side in sides if isinstance(side, ast.Constant)]
+    is_small = any(isinstance(mask, int) and 0 <= mask < _ALIGNED_BYTES for mask in masks)
+    return is_small and all(_keeps_low_bits(side) for side in sides)
+
+
+def _keeps_low_bits(node: ast.AST) -> bool:
+    """Tell whether an expression's low bits come from the low bits of the addresses in it."""
+    if isinstance(node, ast.BinOp):
+        is_known = isinstance(node.op, _LOW_BITS_ALONE)
+        return is_known and all(_keeps_low_bits(side) for side in (node.left, node.right))
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and not (node.args or node.keywords)
+    if isinstance(node, ast.Attribute):
+        return node.attr != "_version"  # it counts: its low bits tell tensors apart
+    return isinstance(node, (ast.Name, ast.Constant))
 
 
 def _is_address_key(reader: _Reader, node: ast.AST) -> bool:
