@@ -35,7 +35,7 @@ from triton.compiler import compile as triton_compile
 from triton.compiler.compiler import make_backend
 from triton.compiler.errors import CompilationError, CompileTimeAssertionFailure
 from triton.experimental.gluon._runtime import GluonASTSource
-from triton.runtime.cache import triton_key
+from triton.runtime.cache import get_cache_key, get_cache_manager, triton_key
 from triton.runtime.errors import OutOfResources, PTXASError
 
 from solkit.adapters import cubin, versions
@@ -57,6 +57,7 @@ __all__ = [
     "describe_launch",
     "fill_cache",
     "gpu_target",
+    "is_in_cache",
     "load_error",
     "lower_for",
     "machine_codes",
@@ -311,6 +312,17 @@ def fill_cache(kernel: Specialisation, device: Device) -> Compiled:
         with _console_to_file(), _own_temporary_files():
             _build_launcher(binary)
     return compiled
+
+
+def is_in_cache(kernel: Specialisation, device: Device) -> bool:
+    """Tell whether Triton would find a kernel compiled; ``False`` where that is unclear."""
+    with contextlib.suppress(Exception):  # the answer only saves a process that would look there
+        source, backend = _make_source(kernel), make_backend(gpu_target(device))
+        options = backend.parse_options({**kernel.options, **source.parse_options()})
+        key = get_cache_key(source, backend, options, env_vars=get_cache_invalidating_env_vars())
+        cache = get_cache_manager(hashlib.sha256(key.encode()).hexdigest())
+        return cache.get_file(f"{source.name[:150]}.json") is not None
+    return False
 
 
 def _compile_kernel(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from solkit.adapters.fake_triton import CapturedLaunch, TensorArgument
 from solkit.adapters.live_autotuner import may_write_tensor
-from solkit.adapters.triton_compiler import fill_cache, lower_for, prepare
+from solkit.adapters.triton_compiler import fill_cache, is_in_cache, lower_for, prepare
 from solkit.analysis.facts import facts_of
 from solkit.core import Depth, Device, Facts, Value
 from solkit.errors import SolkitError
@@ -58,7 +58,7 @@ class Launch:
 
 
 def promising_launches(
-    launches: Sequence[Launch], device: Device, surrogate: Surrogate, number: int
+    launches: Sequence[Launch], device: Device, surrogate: Callable[[], Surrogate], number: int
 ) -> list[int]:
     """Return the places of the launches to time, ascending; the first launch is always among them.
 
@@ -68,7 +68,7 @@ def promising_launches(
     Args:
         launches: of one kernel on the same arguments, the incumbent first.
         device: where.
-        surrogate: the model.
+        surrogate: returns the model; called while launches are lowered, as loading takes as long.
         number: how many, at the least one.
 
     Raises:
@@ -77,13 +77,12 @@ def promising_launches(
     able = [place for place, launch in enumerate(launches) if launch.captured is not None]
     if not able:
         raise SolkitError("no configuration could be captured")
-    facts = _probe_launches(launches, able, device)
-    forecasts = _forecast_launches(launches, facts, device, surrogate)
-    order = sorted(able, key=lambda place: _sortable_time(float(forecasts.time_ms[place])))
-    most = max(LOWERED_PER_KEPT * number, number)
-    more = [place for place in order[:most] if place not in facts]
-    facts |= dict(zip(more, _lower_launches([launches[place] for place in more], device)))
-    forecasts = _forecast_launches(launches, facts, device, surrogate)
+    if len(able) <= LOWERED_PER_KEPT * number:
+        meanwhile = partial(_load_model, surrogate)
+        facts = dict(zip(able, _lower_launches([launches[n] for n in able], device, meanwhile)))
+    else:
+        facts = _lower_promising(launches, able, device, surrogate, number)
+    forecasts = _forecast_launches(launches, facts, device, surrogate())
     fails = np.array(
         [
             launch.captured is None or _cannot_run(facts.get(place), device)
@@ -93,12 +92,35 @@ def promising_launches(
     return _choose_launches(forecasts, fails, number)
 
 
+def _load_model(surrogate: Callable[[], Surrogate]) -> None:
+    """Load a model, and its trees if it has some."""
+    model = surrogate()
+    with contextlib.suppress(SolkitError):
+        model.trees(Depth.LOWERED)
+
+
+def _lower_promising(
+    launches: Sequence[Launch],
+    able: Sequence[int],
+    device: Device,
+    surrogate: Callable[[], Surrogate],
+    number: int,
+) -> dict[int, Facts | None]:
+    """Return facts of the launches whose forecasts as captured are the best."""
+    facts = _probe_launches(launches, able, device)
+    forecasts = _forecast_launches(launches, facts, device, surrogate())
+    order = sorted(able, key=lambda place: _sortable_time(float(forecasts.time_ms[place])))
+    more = [place for place in order[: LOWERED_PER_KEPT * number] if place not in facts]
+    return facts | dict(zip(more, _lower_launches([launches[n] for n in more], device)))
+
+
 def compile_ahead(launches: Sequence[Launch], device: Device) -> None:
     """Compile launches into Triton's cache, at once on several cores. Errors are left to Triton."""
+    captured = [launch.captured for launch in launches if launch.captured is not None]
     calls = [
-        partial(_compile_captured, launch.captured, device)
-        for launch in launches
-        if launch.captured is not None
+        partial(_compile_captured, launch, device)
+        for launch in captured
+        if not is_in_cache(launch.kernel, device)
     ]
     if _may_fork_process() and min(_usable_cores(), len(calls)) > 1:
         prepare()
@@ -137,8 +159,10 @@ def _probe_launches(
     return facts_by_place
 
 
-def _lower_launches(launches: Sequence[Launch], device: Device) -> list[Facts | None]:
-    """Lowered facts of each; ``None`` where its process ended."""
+def _lower_launches(
+    launches: Sequence[Launch], device: Device, meanwhile: Callable[[], None] = lambda: None
+) -> list[Facts | None]:
+    """Return lowered facts, ``None`` where the process ended; `meanwhile` is called beside it."""
     if not launches:
         return []
     prepare()
@@ -151,7 +175,7 @@ def _lower_launches(launches: Sequence[Launch], device: Device) -> list[Facts | 
         return []
 
     calls = [partial(_share_facts, share, device) for share in shares]
-    facts_of_shares = call_in_forks(calls, failed, jobs, _LIMIT_S)
+    facts_of_shares = call_in_forks(calls, failed, jobs, _LIMIT_S, meanwhile=meanwhile)
     all_facts: list[Facts | None] = [None] * len(launches)
     for place, facts in enumerate(facts_of_shares):
         all_facts[place::jobs] = facts or [None] * len(shares[place])
@@ -196,12 +220,14 @@ def _forecast_launches(
     """
     able = [place for place, launch in enumerate(launches) if launch.captured is not None]
     problem = _launch_problem(launches[able[0]], list(facts.values()), device)
-    shallow = _forecast_known(launches, dict.fromkeys(able), problem, device, surrogate)
     deep = {
         place: lowered
         for place, lowered in facts.items()
         if lowered and not _cannot_run(lowered, device)
     }
+    if deep and all(facts.get(place) for place in able):  # what is not deep cannot run
+        return _forecast_known(launches, deep, problem, device, surrogate)
+    shallow = _forecast_known(launches, dict.fromkeys(able), problem, device, surrogate)
     if not deep:
         return shallow
     lowered = _forecast_known(launches, deep, problem, device, surrogate)

@@ -9,7 +9,8 @@
 
 The surrogate ranks what the user's own ``prune_configs_by`` left; 8 or so configurations go on to
 Triton's own timing. The first of the list is always among them, and a share explores. If anything
-fails, tuning goes on with all configurations, after one warning.
+fails, tuning goes on with all configurations, after one warning. What is timed is compiled before,
+at once on several cores. Of lists under 16 all is timed: to rank them would take as long.
 
 The choice depends on the kernel, its arguments, the device, the compiler and the model alone, and
 keeps the list's order. Triton's disk cache (``cache_results``) is keyed by the list that is left:
@@ -18,6 +19,7 @@ another model finds its own results where its choice differs, and shares them wh
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import threading
@@ -34,20 +36,23 @@ from solkit.roofline import nvml
 from solkit.roofline.calibration import calibrated
 from solkit.surrogate.model import Surrogate
 
-__all__ = ["TOP_K", "attach", "detach", "install", "uninstall"]
+__all__ = ["LEAST_RANKED", "TOP_K", "attach", "detach", "install", "uninstall"]
 
 TOP_K = 8
 """Configurations that are timed unless told otherwise."""
+LEAST_RANKED = 16
+"""Length of a list from which on it is ranked unless told otherwise."""
 
 _Model = Surrogate | str | os.PathLike[str] | None
 
 
-def attach(kernel: Any, top_k: int = TOP_K, surrogate: _Model = None) -> Any:
+def attach(kernel: Any, top_k: int | None = None, surrogate: _Model = None) -> Any:
     """Let the surrogate prune the configurations of one autotuned kernel.
 
     Args:
         kernel: a kernel under ``triton.autotune``; other decorators may be around it.
-        top_k: how many configurations are timed, if there are as many.
+        top_k: how many configurations are timed, if there are as many; by default `TOP_K` of lists
+            of at least `LEAST_RANKED`, and all of shorter ones.
         surrogate: the model, or its file; the shipped one by default.
 
     Returns:
@@ -69,7 +74,7 @@ def detach(kernel: Any) -> None:
     live_autotuner.unwrap_tuner(kernel)
 
 
-def install(top_k: int = TOP_K, surrogate: _Model = None) -> None:
+def install(top_k: int | None = None, surrogate: _Model = None) -> None:
     """Do so for every autotuned kernel of this process, also for those defined later.
 
     Args:
@@ -87,7 +92,9 @@ def uninstall() -> None:
     live_autotuner.unwrap_all()
 
 
-def _check_top_k(top_k: int) -> int:
+def _check_top_k(top_k: int | None) -> int | None:
+    if top_k is None:
+        return None
     if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
         raise InputError(f"top_k is {top_k!r}; expected how many to time, at least 1")
     return top_k
@@ -98,22 +105,24 @@ class _Pruner:
     """Keeps promising configurations; all of them if anything fails.
 
     Attributes:
-        top_k: how many.
+        top_k: how many; ``None`` for what suits the list.
         model: the surrogate, its file, or ``None`` for the shipped one.
         warned: kernels about which a warning was given; ``""`` for all.
     """
 
-    top_k: int
+    top_k: int | None
     model: _Model
     warned: set[str] = field(default_factory=set)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, call: live_autotuner.Call, configs: Sequence[Any]) -> Sequence[Any]:
-        if len(configs) <= self.top_k:
+        number = self.top_k or (TOP_K if len(configs) >= LEAST_RANKED else len(configs))
+        if len(configs) <= number:
+            self._compile_all(call, configs)
             return configs
         try:
             with self.lock:
-                return self._keep_promising(call, configs)
+                return self._keep_promising(call, configs, number)
         except Exception as error:  # the user's tuning goes on, whatever went wrong
             if not self.warned & {"", call.kernel}:
                 self.warned.add(call.kernel if isinstance(self.model, Surrogate) else "")
@@ -125,12 +134,24 @@ class _Pruner:
                 )
             return configs
 
-    def _keep_promising(self, call: live_autotuner.Call, configs: Sequence[Any]) -> Sequence[Any]:
+    def _load_model(self) -> Surrogate:
         if not isinstance(self.model, Surrogate):
             self.model = Surrogate.load(self.model)
+        return self.model
+
+    def _compile_all(self, call: live_autotuner.Call, configs: Sequence[Any]) -> None:
+        """Compile what Triton will time; where that fails, Triton does it as ever."""
+        if len(configs) > 1:
+            with self.lock, contextlib.suppress(Exception):
+                device = _live_device(live_autotuner.device_index())
+                compile_ahead([_config_launch(call, config) for config in configs], device)
+
+    def _keep_promising(
+        self, call: live_autotuner.Call, configs: Sequence[Any], number: int
+    ) -> Sequence[Any]:
         device = _live_device(live_autotuner.device_index())
         launches = [_config_launch(call, config) for config in configs]
-        kept = promising_launches(launches, device, self.model, self.top_k)
+        kept = promising_launches(launches, device, self._load_model, number)
         compile_ahead([launches[place] for place in kept], device)
         return [configs[place] for place in kept]
 

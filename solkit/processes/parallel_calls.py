@@ -44,6 +44,7 @@ def call_in_forks(
     limit_s: float,
     progress: Callable[[], None] = lambda: None,
     stopped: Callable[[str], T] | None = None,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> list[T]:
     """Make each call in a process of its own.
 
@@ -55,6 +56,7 @@ def call_in_forks(
         limit_s: of each call.
         progress: called after each.
         stopped: makes the result of a call that ran out of time; `failed` by default.
+        meanwhile: called here once the first processes run; its errors end all of them.
 
     Returns:
         A result for each call, in their order.
@@ -62,11 +64,15 @@ def call_in_forks(
     results: dict[int, T] = {}
     waiting = list(range(len(calls)))[::-1]
     running: list[_Job] = []
+    is_first = True
     try:
         while waiting or running:
             while waiting and len(running) < max(jobs, 1):
                 index = waiting.pop()
                 running.append(_start_job(index, calls[index], limit_s))
+            if is_first:
+                is_first = False
+                meanwhile()
             for job in _wait_for_finished(running):
                 results[job.index] = _collect_result(job, failed, stopped or failed, limit_s)
                 running.remove(job)

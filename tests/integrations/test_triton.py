@@ -302,6 +302,40 @@ def test_kept_configurations_are_compiled_ahead(gpu, monkeypatch, tmp_path):
     }
 
 
+@pytest.mark.parametrize(("length", "timed"), [(15, 15), (16, 8)])
+def test_by_default_short_lists_are_timed_whole_and_no_model_is_asked(gpu, length, timed):
+    configs = [triton.Config({"BLOCK": 32}, num_warps=1, num_stages=n + 1) for n in range(length)]
+    tried = []
+
+    def bench(call, quantiles):
+        call()
+        tried.append(gpu[-1]["num_stages"])
+        return [1.0] * len(quantiles)
+
+    belief = model()
+    kernel = triton.autotune(configs, key=["n"], do_bench=bench)(scale_kernel)
+    integration.install(surrogate=belief)
+    run(kernel)
+    assert len(tried) == timed
+    assert bool(belief.card["asked"]) == (length >= 16)
+
+
+@pytest.mark.slow
+def test_short_lists_are_compiled_ahead_unless_triton_has_them(gpu, monkeypatch, tmp_path):
+    def compiled(kernel, device):
+        triton_compiler.fill_cache(kernel, device)
+        (tmp_path / f"compiled-{kernel.constexprs[3,]}-{os.getpid()}").touch()
+
+    monkeypatch.setattr(launches, "fill_cache", compiled)
+    monkeypatch.setattr(launches, "_usable_cores", lambda: 2)
+    integration.install(surrogate=model())
+    for _ in range(2):
+        kernel, tried = tuner(gpu, blocks=(32, 64, 128))
+        run(kernel)
+        assert tried == [32, 64, 128]
+    assert len(list(tmp_path.glob("compiled-*"))) == 3
+
+
 @pytest.mark.slow
 def test_triton_finds_what_was_compiled_ahead_in_its_cache(monkeypatch, tmp_path):
     configs = [triton.Config({"BLOCK": block}) for block in (64, 128)]

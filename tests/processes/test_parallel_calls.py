@@ -13,6 +13,17 @@ def test_what_a_call_needs_is_inherited():
     assert call_in_forks([lambda: unpicklable() + 1], str, 1, 30.0) == [42]
 
 
+def test_the_caller_works_while_processes_run_and_its_error_ends_them():
+    done = []
+    answers = call_in_forks([lambda: 1, lambda: 2], str, 1, 30.0, meanwhile=lambda: done.append(0))
+    assert (answers, done) == ([1, 2], [0])
+    start = time.monotonic()
+    with pytest.raises(ZeroDivisionError):
+        call_in_forks([lambda: time.sleep(600)], str, 1, 300.0, meanwhile=lambda: 1 / 0)
+    assert time.monotonic() - start < 60
+    assert multiprocessing.active_children() == []
+
+
 def test_the_others_end_when_a_result_cannot_be_read():
     def unreadable():
         return Unreadable()
