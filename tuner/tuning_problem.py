@@ -151,6 +151,7 @@ class TuningProblem:
         self._better_chance: float | None = None
         self._stopping = EarlyStopping(self.settings)
         self.common_failure: CommonFailure | None = None
+        self._is_given_up = False
         self.trajectory: list[TuneProgress] = []
 
     # ------------------------------------------------------------------------------ ask and tell
@@ -206,6 +207,10 @@ class TuningProblem:
         """Ask again for pending configurations, which the bench dropped."""
         self._again.extend(self._pending.values())
         self._pending.clear()
+
+    def give_up(self) -> None:
+        """Stop, since others deserve the budget: what is pending is still heard."""
+        self._is_given_up = True
 
     # --------------------------------------------------------------------------------- knowledge
 
@@ -334,7 +339,15 @@ class TuningProblem:
         is_exhausted = self._search.exhausted and not self._again and not self._pending
         nothing_runs = len(self._in_vain) >= HANDFUL and not self.ranked()
         fails_alike = self.common_failure is not None
-        return self._stopping.stop_reason(self.gap, is_exhausted, nothing_runs, fails_alike)
+        reason = self._stopping.stop_reason(self.gap, is_exhausted, nothing_runs, fails_alike)
+        return reason or (Stopped.SMALL_SHARE if self._is_given_up else None)
+
+    def possible_saving_ms(self) -> float:
+        """Return what all calls would save at the speed of light; nan before the first time."""
+        best = self.best
+        if best is None or best.time_ms is None:
+            return math.nan
+        return self.weight * (best.time_ms - (self._sol_ms or 0.0))
 
     # ----------------------------------------------------------------------------------- details
 

@@ -28,7 +28,7 @@ from solkit.processes.startup import call_after_imports
 
 __all__ = [
     *("PROGRAM", "ChoiceRequest", "Chooser", "Params", "compile_config", "jit_function", "serve"),
-    *("replace_compiled", "withdraw"),
+    *("Trials", "replace_compiled", "withdraw"),
 ]
 
 Params = Mapping[str, Value]
@@ -623,19 +623,36 @@ def _compile_choice(original: Any) -> Any:
     return precompile
 
 
-def replace_compiled() -> int:
+@dataclass(frozen=True)
+class Trials:
+    """How tuned kernels are tried in the program that they replace kernels of.
+
+    Attributes:
+        judge: looks at times, see `solkit.adapters.live_trials.Judge`.
+        settled: gets what was asked for a kernel, and whether the tuned one stays.
+    """
+
+    judge: Callable[[Sequence[float], Sequence[float]], bool | None]
+    settled: Callable[[ChoiceRequest, bool], None]
+
+
+def replace_compiled(trials: Trials | None = None) -> int:
     """Give Inductor's kernels that were compiled while this served their tuned configurations.
 
     A kernel is compiled beside the one in use, which it replaces when it is there. CUDA graphs that
     were captured keep what they have.
 
+    Args:
+        trials: has both timed in the program; the one in use comes back unless the tuned one is
+            faster. Without it tuned kernels stay.
+
     Returns:
-        How many kernels changed.
+        How many kernels changed, or are on trial.
     """
-    return sum(map(_replace_in_place, list(_SERVED.tuners)))
+    return sum(_replace_in_place(tuner, trials) for tuner in list(_SERVED.tuners))
 
 
-def _replace_in_place(tuner: Any) -> bool:
+def _replace_in_place(tuner: Any, trials: Trials | None) -> bool:
     chooser, name = _SERVED.chooser, getattr(tuner.fn, "__name__", "")
     if not tuner.launchers or chooser is None or not chooser.names(name, "inductor"):
         return False
@@ -655,11 +672,35 @@ def _replace_in_place(tuner: Any) -> bool:
     except Exception as error:
         chooser.failed(request, params, error)
         return False
-    changed = {n: vars(fresh).get(n) for n in (*_STATE, "launchers", "fn")}
-    vars(tuner).update(changed)
+    if trials is None or len(tuner.launchers) != 1 or len(fresh.launchers) != 1:
+        _take_state(tuner, _state_of(fresh))
+    else:
+        _begin_trial(tuner, fresh, trials, request)
+    return True
+
+
+def _begin_trial(tuner: Any, fresh: Any, trials: Trials, request: ChoiceRequest) -> None:
+    """Let a kernel be launched by both launchers; what is in use comes back as it was."""
+    from solkit.adapters.live_trials import LaunchTrial
+
+    before, after = _state_of(tuner), _state_of(fresh)
+
+    def settle(is_faster: bool) -> None:
+        _take_state(tuner, after if is_faster else before)
+        trials.settled(request, is_faster)
+
+    trial = LaunchTrial(tuner.launchers[0], fresh.launchers[0], trials.judge, settle)
+    _take_state(tuner, {**before, "launchers": [trial.launcher()]})
+
+
+def _state_of(tuner: Any) -> dict[str, Any]:
+    return {name: vars(tuner).get(name) for name in (*_STATE, "launchers", "fn")}
+
+
+def _take_state(tuner: Any, state: Mapping[str, Any]) -> None:
+    vars(tuner).update(state)
     if "_cached_launcher" in vars(tuner):
         tuner._cached_launcher = None
-    return True
 
 
 def _is_in_use(tuner: Any, params: Params) -> bool:

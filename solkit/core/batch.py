@@ -38,6 +38,9 @@ class BatchSettings:
         emit_to: the folder for what the manifest emits; beside the manifest by default.
         extended: a tuned folder's content: programs that it knows are left out of a recording, and
             the tuned folder that is written has its entries, too, and those that came meanwhile.
+        least_gain: as for `TuneSettings`.
+        least_share: the share of all kernels' time in use, 0 to 1, that a kernel must be able to
+            save: others end once all kernels in use are timed, which comes first then.
 
     Raises:
         InputError: a run is to be resumed and no log is named, or both `gpus` and `ray` are given.
@@ -56,8 +59,12 @@ class BatchSettings:
     workers: int = 0
     emit_to: str | os.PathLike[str] | None = None
     extended: TunedFolder | None = None
+    least_gain: float = 1e-4
+    least_share: float = 0.0
 
     def __post_init__(self) -> None:
+        if not 0 <= self.least_share < 1:
+            raise InputError(f"least_share is {self.least_share!r}; expected a share, 0 to 1")
         if self.resume and self.log is None:
             raise InputError("resume: name the log of the run to go on with")
         if self.gpus and self.ray:

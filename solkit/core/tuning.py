@@ -142,6 +142,8 @@ class Stopped(str, enum.Enum):
     """One configuration after the other could not be measured, without being at fault."""
     FAILS_ALIKE = "fails_alike"
     """Every configuration fails for one reason, which parameters do not change."""
+    SMALL_SHARE = "small_share"
+    """It could save too little of the time of all kernels that are tuned together."""
     BUDGET = "budget"
     """The GPU seconds are spent."""
     INTERRUPTED = "interrupted"

@@ -56,7 +56,7 @@ __all__ = [
         "environment_for",
         "gpu_and_triton",
     ),
-    *("obstacle", "summary", "withdraw"),
+    *("obstacle", "summary", "withdraw", "withdraw_choice"),
 ]
 
 VARIABLE = "SOLKIT_APPLY"
@@ -130,6 +130,15 @@ def apply_further(tuned: TunedFolder, folder: str | os.PathLike[str]) -> None:
     live_tuned.serve(chooser)
     if Path(folder, CACHE).is_dir():
         _serve_cache(folder)
+
+
+def withdraw_choice(request: ChoiceRequest, why: str) -> tuple[TunedEntry, ...]:
+    """Apply what was chosen for a launch no longer, and note why; return the entries.
+
+    What the launcher has chosen already stays.
+    """
+    chooser = _STATE.chooser
+    return () if chooser is None else chooser.withdraw(request, why)
 
 
 def read_applied_folder(folder: str | os.PathLike[str]) -> TunedFolder:
@@ -291,6 +300,21 @@ class _TunedChooser:
         if not ran:
             self.notes.pop(_note_key(request, params, ""), None)
         self._note(request, params, f"{type(error).__name__}: {error}".partition("\n")[0])
+
+    def withdraw(self, request: ChoiceRequest, why: str) -> tuple[TunedEntry, ...]:
+        """Drop the entries that fit a launch, and note why; return them."""
+        listed = self.by_name.get((request.kernel, request.launcher), [])
+        digest = request.digest or _digest_of(request)
+        dropped = [e for e in listed if e.program == digest and _fits(e, request)]
+        self.by_name[request.kernel, request.launcher] = [e for e in listed if e not in dropped]
+        if not self.by_name[request.kernel, request.launcher]:
+            del self.by_name[request.kernel, request.launcher]
+        kept = tuple(entry for entry in self.tuned.entries if entry not in dropped)
+        self.tuned = replace(self.tuned, entries=kept)
+        for entry in dropped:
+            self.notes.pop(_note_key(request, entry.params, ""), None)
+            self._note(request, entry.params, why)
+        return tuple(dropped)
 
     def _note(self, request: ChoiceRequest, params: Params, why: str) -> None:
         # no lock: a signal's handler or a fork may launch while another launch holds it

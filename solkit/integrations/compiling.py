@@ -20,14 +20,15 @@ import os
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from solkit.adapters import live_tuned
+from solkit.adapters.live_tuned import ChoiceRequest
 from solkit.analysis.pool import usable_cores
 from solkit.core.tuned import TunedFolder
 from solkit.datasets.launch_recordings import kernels_of_recording, read_launch_recording
@@ -36,6 +37,7 @@ from solkit.errors import InputError, SolkitError, UnsupportedError
 from solkit.integrations import applying
 from solkit.integrations.recorder import LaunchRecorder
 from solkit.integrations.search_process import SearchProcess
+from solkit.measure.timing.comparison_statistics import compute_ratio
 from solkit.processes.startup import is_off
 from solkit.userdata import folder as data_folder
 
@@ -213,6 +215,7 @@ class _Session:
         self._calls: Counter[int] = Counter()
         self._awaits_backward = self._is_unusable = False
         self._budget, self._recordings = _Budget(), 0
+        self._on_trial = self._kept = self._dropped = 0
         self._search: SearchProcess | None = None
         self._recorder: LaunchRecorder | None = None
         self._tuned: TunedFolder | None = None
@@ -334,8 +337,41 @@ class _Session:
             write_tuned_folder(self.folder, tuned)
         self._tuned = tuned
         applying.apply_further(tuned, self.folder)
-        changed = f"is tuned: {live_tuned.replace_compiled()} kernels changed"
+        self._on_trial = live_tuned.replace_compiled(self._trials())
+        changed = f"is tuned: {self._on_trial} kernels changed"
         return f"{changed}; the time was over before all were searched" if is_partly else changed
+
+    def _trials(self) -> live_tuned.Trials:
+        return live_tuned.Trials(_is_faster, self._end_trial)
+
+    def _end_trial(self, request: ChoiceRequest, is_faster: bool) -> None:
+        """Keep a kernel's tuned configuration, or none from now on: the folder forgets it."""
+        with self._lock:
+            self._on_trial -= 1
+            self._kept += is_faster
+            self._dropped += not is_faster
+            try:
+                if not is_faster:
+                    self._forget_choice(request)
+            except Exception as error:  # the launch goes on
+                self._say(f"keeps what does not gain: {_why(error)}")
+        if not self._on_trial:
+            total = self._kept + self._dropped
+            self._say(f"keeps {self._kept} of {total} changed kernels, faster in the program")
+
+    def _forget_choice(self, request: ChoiceRequest) -> None:
+        dropped = applying.withdraw_choice(request, "it was not faster in the program")
+        if self._tuned is not None and dropped:
+            kept = tuple(entry for entry in self._tuned.entries if entry not in dropped)
+            programs = tuple(sorted(self._tuned.known_programs()))
+            self._tuned = replace(self._tuned, entries=kept, programs=programs)
+            write_tuned_folder(self.folder, self._tuned)
+
+
+def _is_faster(own_ms: Sequence[float], tuned_ms: Sequence[float]) -> bool | None:
+    """Judge the times of pairs in turns; ``None`` if the interval of their ratio holds 1."""
+    ratio = compute_ratio(own_ms, tuned_ms, "events")
+    return ratio.high < 1 if ratio.high < 1 or ratio.low > 1 else None
 
 
 def _start_search() -> SearchProcess:

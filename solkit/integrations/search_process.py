@@ -33,6 +33,14 @@ if TYPE_CHECKING:
 
 __all__ = ["SearchProcess", "main"]
 
+_WORTH: dict[str, Any] = {
+    "prior": False,
+    "stop_at": 1 / 1.3,
+    "least_gain": 3e-3,
+    "least_share": 0.01,
+}
+"""What a program waits for: kernels over 1.3 times the speed of light, of a hundredth of the time
+of all Triton kernels each, and no ranks, which took longer than the search (decision 82)."""
 _SEARCHING = 0.8
 """The share of the time limit after which a search ends, so that its finals can follow."""
 
@@ -72,7 +80,8 @@ class SearchProcess:
         """
         if self._host is None:
             raise WorkerError("the search was closed, or is that of the program that forked this")
-        payload = pickle.dumps(BatchSettings(on=self._on, extended=extended))
+        how = BatchSettings(on=self._on, extended=extended, **_WORTH)
+        payload = pickle.dumps(how)
         header = {
             "folder": folder,
             "gpu_s": gpu_s,

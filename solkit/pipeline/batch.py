@@ -18,6 +18,7 @@ log has all that was measured: ``--resume`` goes on.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -294,7 +295,8 @@ class _Batch:
         how = self.how
         where = {"gpus": how.gpus, "ray": how.ray, "workers": how.workers, "on": how.on}
         prior = how.prior and not self._can_measure_all()
-        return TuneSettings(stop_at=stop_at, seed=how.seed, prior=prior, **where)  # type: ignore[arg-type]
+        rules = {"stop_at": stop_at, "least_gain": how.least_gain}
+        return TuneSettings(**rules, seed=how.seed, prior=prior, **where)  # type: ignore[arg-type]
 
     def _can_measure_all(self) -> bool:
         """Tell whether the budget measures all that is recorded, so that ranks only cost time."""
@@ -522,7 +524,9 @@ class _Course:
         )
         tasks = [self.tasks[n] for n in order]
         cores = max(bench.capacity // 24, 1)
-        choose = portfolio_choice(PortfolioSettings(cores=cores))
+        # what is in use says first which kernels deserve that others are compiled
+        rules = {"fair": 1} if self.batch.how.least_share else {}
+        choose = portfolio_choice(PortfolioSettings(cores=cores, **rules))
         racing_s = _RACE_SHARE * self.batch.budget_s
         until_s = self.batch.budget_s - self._reserved_s() - racing_s
         try:
@@ -552,7 +556,18 @@ class _Course:
         self.took_s[place] += outcome.gpu_s or 0.0
         if self.keeps and self.log is not None:
             self._save_outcome(outcome)
+        self._give_up_small_shares()
         self.batch.show(self._batch_status("searching", self.works[place].name))
+
+    def _give_up_small_shares(self) -> None:
+        """Stop kernels that could save too little, once all kernels in use are timed."""
+        share = self.batch.how.least_share
+        if not share or any(task.owes_default for task in self.tasks):
+            return
+        total_ms = math.fsum(map(_time_in_use_ms, self.tasks))
+        for task in self.tasks:
+            if task.possible_saving_ms() < share * total_ms:
+                task.give_up()
 
     def _save_outcome(self, outcome: Outcome) -> None:
         """Write an outcome of a recording; a full disk is tried again."""
@@ -763,6 +778,12 @@ def _taken_back_if_failed(tuned: Tuned, held: Sequence[HeldOut]) -> Tuned:
 
 def _beats_default(task: TuningProblem) -> bool:
     return task.best not in (None, task.incumbent)
+
+
+def _time_in_use_ms(task: TuningProblem) -> float:
+    """Return the time of all calls with the parameters in use; 0 if they cannot be timed."""
+    now = task.incumbent
+    return 0.0 if now is None else task.weight * (now.time_ms or 0.0)
 
 
 def _total_saving_ms(task: TuningProblem) -> float:

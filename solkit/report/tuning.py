@@ -55,6 +55,7 @@ _STOPPED = {
     Stopped.EXHAUSTED: "every configuration was measured",
     Stopped.NOTHING_RUNS: "nothing could be measured",
     Stopped.FAILS_ALIKE: "every configuration fails for the same reason",
+    Stopped.SMALL_SHARE: "it could save too little of all kernels' time",
     Stopped.BUDGET: "the budget is spent",
     Stopped.INTERRUPTED: "it was interrupted",
 }

@@ -322,7 +322,8 @@ def compiled(monkeypatch, tmp_path):
     def precompile_config(_, config):
         if config.num_warps == 32:
             raise ValueError("too many warps")
-        launcher = SimpleNamespace(config=config, cache_hash="")
+        launcher = lambda *_, stream: None  # noqa: E731, ARG005 - as Inductor's
+        launcher.config, launcher.cache_hash = config, ""
         kernel = SimpleNamespace(hash="0")
         return SimpleNamespace(config=config, kernel=kernel, make_launcher=lambda: launcher)
 
@@ -358,6 +359,75 @@ def test_one_that_has_none_or_does_not_compile_stays(compiled, entries):
     assert live_tuned.replace_compiled() == 0
     assert compiled.launchers is before["launchers"]
     assert compiled.compile_results is before["compile_results"]
+
+
+def times_for(own_ms, tuned_ms):
+    """Trials whose kernels take these times, and what was settled."""
+    settled = []
+    times = [own_ms] * 12, [tuned_ms] * 12
+    judge = lambda *_: compiling._is_faster(*times)  # noqa: E731
+    return live_tuned.Trials(
+        judge, lambda request, stays: settled.append((request, stays))
+    ), settled
+
+
+@pytest.fixture
+def launches(monkeypatch, compiled):
+    """Launches a compiled kernel often enough for a first look at its trial."""
+    event = SimpleNamespace(record=lambda: None, query=lambda: True, elapsed_time=lambda _: 1.0)
+    monkeypatch.setattr(torch.cuda, "Event", lambda **_: event)
+    monkeypatch.setattr(torch.cuda, "_sleep", lambda _: None)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+
+    def launch():
+        for _ in range(25):
+            compiled.launchers[0](1, 4000, stream=None)
+
+    return launch
+
+
+@pytest.mark.parametrize(("tuned_ms", "stays"), [(0.9, True), (1.1, False), (1.0, None)])
+def test_a_tuned_kernel_stays_only_if_it_is_faster_in_the_program(
+    compiled, launches, tuned_ms, stays
+):
+    compiled._cached_launcher = compiled.launchers[0]
+    before = {name: vars(compiled)[name] for name in ("configs", "compile_results", "launchers")}
+    trials, settled = times_for(1.0, tuned_ms)
+    serve(entry())
+    assert live_tuned.replace_compiled(trials) == 1
+    assert compiled._cached_launcher is None
+    launches()
+    if stays is None:
+        assert settled == []  # equal so far
+        launches()
+    assert [result for _, result in settled] == [bool(stays)]
+    if stays:
+        assert compiled.launchers[0].config.kwargs == {"XBLOCK": 512}
+    else:
+        assert {name: vars(compiled)[name] for name in before} == before
+        assert compiled.launchers is before["launchers"]
+
+
+@pytest.mark.usefixtures("tuned_by_batch")
+def test_the_folder_forgets_what_does_not_gain_in_the_program(
+    tmp_path, compiled, launches, launched, monkeypatch, capsys
+):
+    monkeypatch.setattr(compiling, "_is_faster", lambda *_: False)
+    applying.withdraw()
+    session = session_of(tmp_path, 5.0)
+    live_tuned._SERVED.tuners.add(compiled)
+    run = calls_of(session, lambda: 0)
+    run(), run()
+    assert "is tuned: 1 kernels changed" in capsys.readouterr().err
+    assert read_tuned_folder(tmp_path).entries != ()
+    launches()
+    assert "keeps 0 of 1 changed kernels, faster in the program" in capsys.readouterr().err
+    tuned = read_tuned_folder(tmp_path)
+    assert tuned.entries == ()
+    assert {*launched, program_digest(KERNEL)} <= tuned.known_programs()  # it is not searched again
+    (note,) = (n for n in applying.applied() if n.kernel == KERNEL.__name__)
+    assert (note.applied, note.why) == (False, "it was not faster in the program")
+    assert live_tuned.replace_compiled() == 0
 
 
 # -------------------------------------------------------------------------------------- options

@@ -66,6 +66,20 @@ def test_a_shape_may_have_its_own_parameters_in_use():
     assert defaults == [{**spaces.DEFAULT, **in_use}, spaces.DEFAULT]
 
 
+def test_a_kernel_of_a_small_share_ends_once_all_in_use_are_timed():
+    """The one with 10 calls of 1510 takes about a hundredth of the time."""
+    settings = BatchSettings(use_database=False, prior=False, least_share=0.05)
+    many, few, _ = (item.tuned for item in run(settings=settings).items)
+    assert few.stopped is Stopped.SMALL_SHARE
+    assert few.measured < 8 < many.measured
+    assert many.verdict is STEEP
+
+
+def test_a_least_share_is_a_share():
+    with pytest.raises(InputError, match="least_share is 1; expected a share"):
+        BatchSettings(least_share=1)
+
+
 @pytest.mark.slow
 def test_more_is_tried_where_more_can_be_saved():
     """With budget for about a third of the points."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -75,6 +76,18 @@ def test_it_stops_near_the_speed_of_light(sol_ms, over):
     for number, (params, time_ms) in enumerate([(spaces.DEFAULT, 3.0), (spaces.BEST, 1.0)]):
         task.tell(replace(ON, params=params), spaces.row(number, params, time_ms, CHANCE))
     assert (task.stopped is Stopped.SPEED_OF_LIGHT) is over
+
+
+def test_one_that_is_given_up_stops_and_still_hears_what_is_pending():
+    task = made([spaces.DEFAULT, spaces.BEST, {**spaces.BEST, "num_stages": 2}], sol_ms=0.5)
+    default, best = task.ask(2)
+    assert math.isnan(task.possible_saving_ms())
+    task.give_up()
+    assert task.stopped is None  # the default is owed
+    task.tell(default, spaces.row(0, spaces.DEFAULT, 3.0, CHANCE))
+    assert task.stopped is Stopped.SMALL_SHARE
+    task.tell(best, spaces.row(1, spaces.BEST, 1.0, CHANCE))
+    assert task.possible_saving_ms() == pytest.approx(task.weight * 0.5, rel=0.05)
 
 
 def test_it_never_stops_before_the_default_is_measured():

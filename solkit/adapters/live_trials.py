@@ -1,0 +1,151 @@
+"""Two launchers of one compiled kernel, timed in turns where the program launches them.
+
+What wins alone need not win in its program: the kernels around it decide what L2 holds, and its
+data are not random. So a kernel of Inductor's that got a tuned configuration keeps both launchers
+for its next launches. Each launch is made once, by one of them, between two events. A short wait of
+the GPU before them hides how long the host takes to launch. Then the kernel has one launcher again,
+and nothing of the trial stays.
+
+While a CUDA graph is captured nothing is timed, and the tuned launcher is used.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+__all__ = ["Judge", "LaunchTrial"]
+
+Judge = Callable[[Sequence[float], Sequence[float]], bool | None]
+"""Tells from times in ms of pairs, Inductor's and tuned ones, whether the tuned launcher is faster;
+``None`` if neither is shown."""
+
+_LOOKS = (12, 24)
+"""Pairs after which the times are looked at; six are the fewest with an interval of 95 %."""
+_MOST_TIMED = 256
+"""Launches that are timed where few are of equal sizes."""
+_WAIT_CYCLES = 100_000
+"""About 50 µs on an H100: longer than the host takes to launch a kernel."""
+_TURNS = (False, True, True, False)
+"""Which launches the tuned launcher makes. It is first in every other pair: drift favours none."""
+
+
+@dataclass
+class LaunchTrial:
+    """The two launchers of a kernel, until one of them is chosen.
+
+    Attributes:
+        own, tuned: Inductor's launcher and the tuned one.
+        judge: looks at the times.
+        settle: gets whether the tuned launcher stays, once.
+    """
+
+    own: Callable[..., Any]
+    tuned: Callable[..., Any]
+    judge: Judge
+    settle: Callable[[bool], None]
+    _winner: Callable[..., Any] | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _launches: list[tuple[tuple[int, ...], Any, Any]] = field(default_factory=list)
+    _launches_of: Counter[tuple[int, ...]] = field(default_factory=Counter)
+    _pairs: int = 0
+    _looks: list[int] = field(default_factory=lambda: list(_LOOKS))
+    _due: int = 0
+
+    def launcher(self) -> Callable[..., Any]:
+        """Return what stands in for the kernel's launcher during the trial."""
+
+        def launch(*args: Any, **kwargs: Any) -> Any:
+            return self._launch(args, kwargs)
+
+        vars(launch).update(vars(self.tuned))
+        vars(launch).pop("_is_static", None)  # else torch launches the kernel past this
+        return launch
+
+    def _launch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._winner is None and not _can_time(kwargs.get("stream")):
+            return self.tuned(*args, **kwargs)
+        if self._winner is not None or not self._lock.acquire(blocking=False):
+            return (self._winner or self.own)(*args, **kwargs)
+        try:
+            self._look_if_due()
+            if self._winner is not None or not self._looks:
+                return (self._winner or self.own)(*args, **kwargs)
+            return self._timed_launch(args, kwargs)
+        finally:
+            self._lock.release()
+
+    def _timed_launch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        sizes = tuple(arg for arg in args if type(arg) is int)  # pairs do equal work
+        is_tuned = _TURNS[self._launches_of[sizes] % len(_TURNS)]
+        begin, end = _event(), _event()
+        torch.cuda._sleep(_WAIT_CYCLES)  # type: ignore[no-untyped-call]
+        begin.record()
+        result = self._tuned_or_own(args, kwargs) if is_tuned else self.own(*args, **kwargs)
+        end.record()
+        self._note_launch(sizes, begin, end)
+        return result
+
+    def _tuned_or_own(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Launch by the tuned launcher; if the GPU refuses that, by Inductor's from now on."""
+        try:
+            return self.tuned(*args, **kwargs)
+        except Exception:
+            self._end(is_faster=False)
+            return self.own(*args, **kwargs)
+
+    def _note_launch(self, sizes: tuple[int, ...], begin: Any, end: Any) -> None:
+        self._launches.append((sizes, begin, end))
+        self._launches_of[sizes] += 1
+        self._pairs += self._launches_of[sizes] % 2 == 0
+        is_last = len(self._launches) >= _MOST_TIMED
+        if self._looks and (self._pairs >= self._looks[0] or is_last):
+            self._looks = [] if is_last else self._looks[1:]
+            self._due = len(self._launches)
+
+    def _look_if_due(self) -> None:
+        """Judge what is timed once the GPU has passed it: the host does not wait."""
+        if not self._due or not self._launches[self._due - 1][2].query():
+            return
+        try:
+            is_faster = self.judge(*self._paired_ms(self._launches[: self._due]))
+        except Exception:  # nothing is worth the user's launch
+            is_faster = False
+        self._due = 0
+        if is_faster is not None or not self._looks:
+            self._end(bool(is_faster))
+
+    def _paired_ms(
+        self, launches: Sequence[tuple[Any, Any, Any]]
+    ) -> tuple[list[float], list[float]]:
+        times: dict[tuple[int, ...], list[float]] = {}
+        for sizes, begin, end in launches:
+            times.setdefault(sizes, []).append(begin.elapsed_time(end))
+        own_ms: list[float] = []
+        tuned_ms: list[float] = []
+        for values in times.values():
+            for place in range(len(values) // 2 * 2):
+                (tuned_ms if _TURNS[place % len(_TURNS)] else own_ms).append(values[place])
+        return own_ms, tuned_ms
+
+    def _end(self, is_faster: bool) -> None:
+        if self._winner is None:
+            self._winner = self.tuned if is_faster else self.own
+            self._launches.clear()
+            self.settle(is_faster)
+
+
+def _event() -> Any:
+    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+
+
+def _can_time(stream: Any) -> bool:
+    """Tell whether events of the current stream are around a launch on a stream."""
+    if torch.cuda.is_current_stream_capturing():
+        return False
+    return stream is None or bool(torch.cuda.current_stream().cuda_stream == stream)
