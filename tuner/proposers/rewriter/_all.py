@@ -21,6 +21,7 @@ from solkit.tuner.proposers.rewriter.product_fusion import FuseProducts
 from solkit.tuner.proposers.rewriter.program_fusion import FusePrograms
 from solkit.tuner.proposers.rewriter.program_order import Grouped, Swapped
 from solkit.tuner.proposers.rewriter.row_tiles import Rows, Tile
+from solkit.tuner.proposers.rewriter.score_fusion import FuseScores
 from solkit.tuner.proposers.rewriter.split_loops import Split
 from solkit.tuner.proposers.rewriter.tile_constants import Constants, Retile
 from solkit.tuner.proposers.rewriter.vectorise import Vectorise
@@ -31,6 +32,7 @@ __all__ = ["REWRITES", "STRUCTURAL"]
 REWRITES: tuple[Rewrite, ...] = (
     FuseLaunches(),  # other rewrites change one launch each, so as few as possible are best
     FusePrograms(),
+    FuseScores(),
     Tile(),
     ParallelLoops(),
     Vectorise(),
@@ -60,7 +62,7 @@ REWRITES: tuple[Rewrite, ...] = (
 
 _STRUCTURAL = (
     *(Tile, ParallelLoops, Vectorise, Operands, Scales, FuseLaunches, FusePrograms),
-    *(FuseProducts, WholeRow),
+    *(FuseProducts, FuseScores, WholeRow),
     *(FlatLoops, Unflatten, PrivateSums, Split, Lanes, Rows, OnePass),
 )
 STRUCTURAL = frozenset(rewrite.kind for rewrite in _STRUCTURAL)

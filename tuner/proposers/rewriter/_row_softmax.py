@@ -1,0 +1,611 @@
+"""Addresses of a launch as indices with strides, and launches that take the softmax of each row.
+
+Notation
+    index      a vector of rows or columns, or a program's index of a batch: an *atom* of an address
+    address    a sum of products of atoms and of the launcher's sizes
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._carried import carried_by
+from solkit.tuner.proposers.rewriter._parse import (
+    EXPONENTIALS,
+    JitFunction,
+    Launch,
+    argument_of,
+    assigned_names,
+    called_name,
+    calls_within,
+    expression_statement,
+    launcher_definition,
+    names_read_first,
+    names_within,
+    nodes_within,
+    parse_expression,
+    range_loop,
+    render_code,
+    replace_each,
+    single_assignment,
+    substitute_names,
+)
+from solkit.tuner.proposers.rewriter._values import (
+    argument_aliases,
+    as_blocked_loop,
+    without_repeats,
+    without_zeros,
+)
+
+__all__ = [
+    "EMPTY",
+    "Addresses",
+    "Atom",
+    "OtherLaunchError",
+    "Product",
+    "Softmax",
+    "is_number",
+    "parameter_of",
+    "plain_text",
+    "require",
+    "same_value",
+    "shape_of_tensor",
+    "single_values",
+    "sizes_as_products",
+    "softmax_of_rows",
+    "text_of",
+    "unwrapped",
+]
+
+EMPTY = ("torch.empty", "torch.empty_like")
+"""Allocators of tensors without values."""
+_ALLOWED = (
+    *("tl.where", "tl.minimum", "tl.maximum", "tl.abs", "tl.exp", "tl.exp2", "tl.log", "tl.sqrt"),
+    *("tl.sigmoid", "tl.load", "tl.arange", "float"),
+)
+"""Functions that change scores one by one."""
+_LOWEST = ('float"-inf"', '-float"inf"', "float'-inf'", "-float'inf'")
+_MOST_STEPS = 12  # of names that stand for names
+
+
+class OtherLaunchError(Exception):
+    """A launch is of another form."""
+
+
+def require(condition: object) -> None:
+    if not condition:
+        raise OtherLaunchError
+
+
+# ------------------------------------------------------------------------------- addresses
+
+
+Product = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Atom:
+    """An index in an address.
+
+    Attributes:
+        code: of it in its function, without axes.
+        axis: of a tile that it varies along; ``None`` for one number.
+        block: how many elements it has, as code; empty for one number.
+        is_spread: whether the code has both axes itself.
+    """
+
+    code: str
+    axis: int | None = None
+    block: str = ""
+    is_spread: bool = False
+
+    def along_tile(self) -> str:
+        """Return it as code with both axes of a tile."""
+        if self.axis is None or self.is_spread:
+            return self.code
+        return f"{self.code}{'[:, None]' if self.axis == 0 else '[None, :]'}"
+
+
+@dataclass
+class Addresses:
+    """Reads addresses of one launch.
+
+    Attributes:
+        launch: the launch.
+        values: of the function's names.
+    """
+
+    launch: Launch
+    values: Mapping[str, cst.BaseExpression]
+
+    def read(self, pointer: cst.BaseExpression, base: str) -> dict[Atom, Product]:
+        """Return each index of an address, with its stride over the launcher's sizes.
+
+        Raises:
+            OtherLaunchError: it is of another form.
+        """
+        strides: dict[Atom, Product] = {}
+        terms = self._terms(pointer, None)
+        require(terms.pop((None, (base,)), 0) == 1)
+        for (atom, factors), times in terms.items():
+            require(times == 1 and atom is not None and atom not in strides)
+            assert atom is not None
+            strides[atom] = self._stride(factors)
+        return strides
+
+    def _stride(self, factors: Product) -> Product:
+        result: list[str] = []
+        for factor in factors:
+            node = parse_expression(factor)
+            used = names_within(node)
+            require(used <= {*self.launch.arguments, "tl"})
+            products = sizes_as_products(substitute_names(node, self.launch.arguments), self.launch)
+            require(len(products) == 1)
+            result += products[0]
+        return tuple(sorted(result))
+
+    def _terms(
+        self, node: cst.BaseExpression, axis: int | None
+    ) -> Counter[tuple[Atom | None, Product]]:
+        """Return a sum as products of at most one index and of other factors."""
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+            if (atom := self._index(node, axis)) is not None:
+                return Counter({(atom, ()): 1})
+            return self._terms(node.left, axis) + self._terms(node.right, axis)
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
+            return self._product(node, axis)
+        if isinstance(node, cst.Subscript):
+            return self._terms(node.value, _axis_of(node))
+        if (inner := _without_type(node)) is not node:
+            return self._terms(inner, axis)
+        if (atom := self._index(node, axis)) is not None:
+            return Counter({(atom, ()): 1})
+        if isinstance(node, cst.Name) and node.value in self.values:
+            return self._terms(self.values[node.value], axis)
+        code = text_of(node)
+        return Counter({(None, () if code == "1" else (code,)): 1}) if code != "0" else Counter()
+
+    def _product(
+        self, node: cst.BinaryOperation, axis: int | None
+    ) -> Counter[tuple[Atom | None, Product]]:
+        result: Counter[tuple[Atom | None, Product]] = Counter()
+        for (one, first), times in self._terms(node.left, axis).items():
+            for (two, second), count in self._terms(node.right, axis).items():
+                require(one is None or two is None)
+                result[one or two, tuple(sorted((*first, *second)))] += times * count
+        return result
+
+    def _index(self, node: cst.BaseExpression, axis: int | None) -> Atom | None:
+        """Return an index of a tile, or one that follows from the program alone; else ``None``."""
+        whole, own = node, axis
+        for _ in range(_MOST_STEPS):
+            if not isinstance(whole, cst.Name) or whole.value not in self.values:
+                break
+            whole = self.values[whole.value]
+        whole = _without_type(whole)
+        ranges = calls_within(whole, "tl.arange")
+        if len(ranges) == 1 and not self._moves_pointer(whole):
+            spread = [n for n in nodes_within(whole) if isinstance(n, cst.Subscript)]
+            own = _axis_of(spread[0]) if spread else axis
+            start, end = (argument_of(ranges[0], at) for at in (0, 1))
+            is_plain = len(spread) < 2 and start is not None and render_code(start) == "0"
+            require(is_plain and end is not None and _is_shifted(whole, ranges[0]))
+            assert end is not None
+            return Atom(render_code(node), own, render_code(end), bool(spread))
+        is_computed = isinstance(whole, cst.Call) and called_name(whole) == "tl.program_id"
+        is_computed |= isinstance(whole, cst.BinaryOperation) and isinstance(
+            whole.operator, (cst.FloorDivide, cst.Modulo)
+        )
+        return Atom(render_code(node)) if is_computed and not ranges else None
+
+    def _moves_pointer(self, node: cst.BaseExpression) -> bool:
+        """Tell whether an expression with a range is more than an index."""
+        names = names_within(node) - {"tl", "None"}
+        pointers = {n for n in names if self._is_address(cst.Name(n))}
+        return bool(pointers)
+
+    def _is_address(self, node: cst.BaseExpression) -> bool:
+        """Tell whether a name stands for a tensor's address."""
+        pending, seen = set(names_within(node)), set[str]()
+        while pending:
+            name = pending.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            if name in self.values:
+                pending |= names_within(self.values[name])
+        return bool(seen & _pointers_of(self.launch.function))
+
+
+def _pointers_of(function: JitFunction) -> set[str]:
+    """Return parameters that the function reads from or writes to, roughly."""
+    values = single_values(function.body)
+    pending = [c.args[0].value for c in calls_within(function.node, "tl.load", "tl.store")]
+    names = names_within(*pending)
+    for _ in range(_MOST_STEPS):
+        names |= names_within(*(values[n] for n in names if n in values))
+    plain = {n for n in names & set(function.params) if n not in function.constants}
+    return {n for n in plain if not is_number(n, function)}
+
+
+def is_number(name: str, function: JitFunction) -> bool:
+    """Tell whether a parameter is multiplied, divided or compared: a tensor's address is not."""
+    operations = (cst.Multiply, cst.FloorDivide, cst.Modulo)
+    for node in nodes_within(function.node):
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, operations):
+            sides = node.left, node.right
+        elif isinstance(node, cst.Comparison):
+            sides = node.left, node.comparisons[0].comparator
+        else:
+            continue
+        if any(isinstance(side, cst.Name) and side.value == name for side in sides):
+            return True
+    return False
+
+
+def _is_shifted(node: cst.BaseExpression, block: cst.Call) -> bool:
+    """Tell whether an expression is a range plus numbers: its stride is 1."""
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+        sides = (node.left, node.right)
+        inner = next((s for s in sides if any(c is block for c in calls_within(s))), None)
+        return inner is not None and _is_shifted(inner, block)
+    if isinstance(node, cst.Subscript):
+        return _is_shifted(node.value, block)
+    return node is block
+
+
+def _axis_of(node: cst.Subscript) -> int:
+    entries = tuple(render_code(element.slice) for element in node.slice)
+    require(entries in ((":", "None"), ("None", ":")))
+    return entries.index(":")
+
+
+def _without_type(node: cst.BaseExpression) -> cst.BaseExpression:
+    """Return an index for its conversion to an integer's type."""
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return node
+    is_cast = node.func.attr.value == "to" and "int" in render_code(node.args[0])
+    return node.func.value if is_cast else node
+
+
+def text_of(node: cst.CSTNode) -> str:
+    return "".join(render_code(node).split())
+
+
+def plain_text(node: cst.CSTNode) -> str:
+    return text_of(node).replace("(", "").replace(")", "")
+
+
+def sizes_as_products(node: cst.BaseExpression, launch: Launch) -> list[Product]:
+    """Return an expression of a launcher as a sum of products, over sizes of what it allocates."""
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+        return [*sizes_as_products(node.left, launch), *sizes_as_products(node.right, launch)]
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
+        seconds = sizes_as_products(node.right, launch)
+        firsts = sizes_as_products(node.left, launch)
+        return [tuple(sorted((*one, *two))) for one in firsts for two in seconds]
+    if isinstance(node, cst.Call) and called_name(node).endswith((".stride", ".size")):
+        return _sizes_of_tensor(node, launch)
+    if isinstance(node, cst.Name):
+        value = launcher_definition(node.value, launch.launcher)
+        is_sum = isinstance(value, (cst.BinaryOperation, cst.Name, cst.Call))
+        is_other = isinstance(value, cst.Call) and not called_name(value).endswith(".stride")
+        if value is not None and is_sum and not (is_other or calls_within(value, "triton.cdiv")):
+            return sizes_as_products(value, launch)
+    code = text_of(node)
+    return [() if code == "1" else (code,)]
+
+
+def _sizes_of_tensor(call: cst.Call, launch: Launch) -> list[Product]:
+    """Return a stride, or a size, of a tensor that the launcher allocates."""
+    function = cst.ensure_type(call.func, cst.Attribute)
+    shape = shape_of_tensor(function.value, launch)
+    place = argument_of(call, 0)
+    if shape is None or place is None or not isinstance(place, (cst.Integer, cst.UnaryOperation)):
+        return [(text_of(call),)]
+    at = int(text_of(place)) % len(shape)
+    if function.attr.value == "size":
+        return [shape[at]]
+    return [tuple(sorted(factor for size in shape[at + 1 :] for factor in size))]
+
+
+def shape_of_tensor(tensor: cst.BaseExpression, launch: Launch) -> list[Product] | None:
+    """Return the sizes of a tensor that the launcher allocates, each as a product."""
+    value = (
+        launcher_definition(tensor.value, launch.launcher) if isinstance(tensor, cst.Name) else None
+    )
+    if not isinstance(value, cst.Call) or called_name(value) not in EMPTY:
+        return None
+    if called_name(value) == "torch.empty_like":
+        return shape_of_tensor(value.args[0].value, launch)
+    plain = [arg.value for arg in value.args if arg.keyword is None]
+    if len(plain) == 1 and isinstance(plain[0], (cst.Tuple, cst.List)):
+        plain = [element.value for element in plain[0].elements]
+    sizes = [sizes_as_products(size, launch) for size in plain]
+    return [size[0] for size in sizes] if all(len(size) == 1 for size in sizes) else None
+
+
+# ------------------------------------------------------------------------------- straight code
+
+
+def single_values(body: Sequence[cst.BaseStatement]) -> dict[str, cst.BaseExpression]:
+    """Return what names stand for that are assigned once, in loops too."""
+    counts = Counter(assigned_names(*body))
+    values: dict[str, cst.BaseExpression] = {}
+    for node in nodes_within(*body):
+        binding = single_assignment(node)
+        if binding is not None and counts[binding.target] == 1:
+            values[binding.target] = binding.value
+    return values
+
+
+@dataclass
+class _Straight:
+    """Straight code, with each name's value in terms of parameters and loads.
+
+    Attributes:
+        values: of names.
+        stores: pointers, values and masks of what is stored.
+    """
+
+    values: dict[str, cst.BaseExpression] = field(default_factory=dict)
+    stores: list[tuple[cst.BaseExpression, cst.BaseExpression, cst.BaseExpression | None]] = field(
+        default_factory=list
+    )
+
+    @classmethod
+    def of(cls, body: Sequence[cst.BaseStatement]) -> _Straight:
+        """Evaluate statements.
+
+        Raises:
+            OtherLaunchError: one does something else than assign or store.
+        """
+        code = cls()
+        for statement in body:
+            binding, call = single_assignment(statement), expression_statement(statement)
+            if binding is not None:
+                code.values[binding.target] = substitute_names(binding.value, code.values)
+                continue
+            if not isinstance(call, cst.Call) or called_name(call) != "tl.store":
+                raise OtherLaunchError
+            pointer, value = argument_of(call, 0, "pointer"), argument_of(call, 1, "value")
+            mask = argument_of(call, 2, "mask")
+            if pointer is None or value is None:
+                raise OtherLaunchError
+            own = mask if mask is None else substitute_names(mask, code.values)
+            parts = (substitute_names(part, code.values) for part in (pointer, value))
+            code.stores.append((*parts, own))
+        return code
+
+
+def _flat_row(launch: Launch) -> list[cst.BaseStatement]:
+    """Return a function's statements with each loop over blocks of a row as one block.
+
+    Raises:
+        OtherLaunchError: a loop does something else than sum a row, or take its maximum.
+    """
+    function = launch.function
+    body: list[cst.BaseStatement] = []
+    for place, statement in enumerate(function.body):
+        loop = range_loop(statement)
+        if loop is None:
+            require(isinstance(statement, cst.SimpleStatementLine))
+            body.append(statement)
+            continue
+        carried = carried_by(loop.body, loop.name)
+        require(as_blocked_loop(loop, function) is not None and carried is not None)
+        assert carried is not None
+        later = names_read_first(function.body[place + 1 :])
+        require(set(assigned_names(*loop.body)) & later <= set(carried))
+        body += without_zeros(loop.body, loop.name)
+    return without_repeats(body, argument_aliases(launch), function.params)
+
+
+# ------------------------------------------------------------------------------- the softmax
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """The softmax of a row.
+
+    Attributes:
+        logits: what is exponentiated, over the load of a score.
+        load: of the score.
+        column: the row's index, as code.
+        power: the exponential that is used.
+    """
+
+    logits: cst.BaseExpression
+    load: cst.Call
+    column: str
+    power: str
+
+
+def softmax_of_rows(launch: Launch, scores: str, result: str) -> Softmax:
+    """Return how a launch takes the softmax of each row of a tensor.
+
+    Args:
+        launch: of the softmax.
+        scores: the launcher's name of the tensor that it reads.
+        result: that of the tensor that it writes.
+
+    Raises:
+        OtherLaunchError: it does something else.
+    """
+    code = _Straight.of(_flat_row(launch))
+    raw, weights = parameter_of(launch, scores), parameter_of(launch, result)
+    own = [s for s in code.stores if weights in names_within(s[0])]
+    require(own and all(names_within(s[0]) & {raw, weights} for s in code.stores))
+    pointer, value, mask = own[-1]
+    logits, power = _normalised(value)
+    loads = [c for c in calls_within(logits, "tl.load") if raw in names_within(c.args[0].value)]
+    require(loads and len({plain_text(c) for c in loads}) == 1)
+    column, size = _whole_row(launch, loads[0].args[0].value, raw)
+    require(_whole_row(launch, pointer, weights) == (column, size))
+    _require_fill(launch, logits, loads[0], column, size)
+    if mask is not None:
+        require(_bounds_column(mask, column, size, launch))
+    require(_changes_each(logits))
+    return Softmax(logits, loads[0], column, power)
+
+
+def parameter_of(launch: Launch, tensor: str) -> str:
+    names = [n for n, value in launch.arguments.items() if render_code(value) == tensor]
+    require(len(names) == 1)
+    return names[0]
+
+
+def unwrapped(node: cst.BaseExpression) -> cst.BaseExpression:
+    """Return a value without its conversion to another floating-point type."""
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        if node.func.attr.value != "to":
+            break
+        node = node.func.value
+    return node
+
+
+def _normalised(value: cst.BaseExpression) -> tuple[cst.BaseExpression, str]:
+    """Return x, and the exponential, of ``exp(x - max(x)) / sum(exp(x - max(x)))``."""
+    value = unwrapped(value)
+    require(isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Divide))
+    assert isinstance(value, cst.BinaryOperation)
+    top, total = unwrapped(value.left), _without_start(value.right, ("0.0", "0"))
+    require(called_name(total) == "tl.sum")
+    inner = _without_where(unwrapped(cst.ensure_type(total, cst.Call).args[0].value))
+    top = _without_where(top)
+    require(called_name(top) in EXPONENTIALS and same_value(top, inner))
+    power = cst.ensure_type(top, cst.Call)
+    shifted = power.args[0].value
+    require(isinstance(shifted, cst.BinaryOperation) and isinstance(shifted.operator, cst.Subtract))
+    assert isinstance(shifted, cst.BinaryOperation)
+    peak = _without_start(shifted.right, _LOWEST)
+    require(called_name(peak) == "tl.max")
+    require(same_value(cst.ensure_type(peak, cst.Call).args[0].value, shifted.left))
+    return shifted.left, called_name(top)
+
+
+def same_value(one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
+    return _comparable(one) == _comparable(other)
+
+
+def _comparable(node: cst.BaseExpression) -> str:
+    """Return code in which a value as it was stored is that value."""
+    while True:
+        casts = [c for c in calls_within(node) if unwrapped(c) is not c]
+        if not casts:
+            return plain_text(node)
+        node = replace_each(node, [(casts[0], unwrapped(casts[0]))])
+
+
+def _without_where(node: cst.BaseExpression) -> cst.BaseExpression:
+    """Return a value for ``tl.where(mask, value, 0.0)``."""
+    if called_name(node) != "tl.where":
+        return node
+    call = cst.ensure_type(node, cst.Call)
+    is_zero = len(call.args) == 3 and render_code(call.args[2].value) in ("0", "0.0")
+    return unwrapped(call.args[1].value) if is_zero else node
+
+
+def _without_start(node: cst.BaseExpression, starts: Sequence[str]) -> cst.BaseExpression:
+    """Return a reduction without the value that its loop began with."""
+    node = unwrapped(node)
+    sides: list[cst.BaseExpression] = []
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+        sides = [node.left, node.right]
+    elif called_name(node) in ("tl.maximum", "max"):
+        sides = [arg.value for arg in cst.ensure_type(node, cst.Call).args]
+    for one, other in (sides, sides[::-1]) if len(sides) == 2 else ():
+        if plain_text(one) in starts:
+            return unwrapped(other)
+    return node
+
+
+def _whole_row(launch: Launch, pointer: cst.BaseExpression, base: str) -> tuple[str, str]:
+    """Return the index within a row, and the row's length as the function has it.
+
+    Raises:
+        OtherLaunchError: the programs do not take each row of the tensor once.
+    """
+    indices = Addresses(launch, {}).read(pointer, base)
+    columns = [atom for atom in indices if atom.block]
+    shape = shape_of_tensor(launch.arguments[base], launch)
+    require(len(columns) == 1 and indices[columns[0]] == () and shape is not None)
+    require(plain_text(parse_expression(columns[0].code)) == f"tl.arange0,{columns[0].block}")
+    assert shape is not None
+    length = shape[-1]
+    require(_is_every_row(indices, launch, length, shape))
+    size = [n for n, v in launch.arguments.items() if sizes_as_products(v, launch) == [length]]
+    require(size)
+    return columns[0].code, size[0]
+
+
+def _is_every_row(
+    indices: Mapping[Atom, Product], launch: Launch, length: Product, shape: Sequence[Product]
+) -> bool:
+    """Tell whether the programs' indices are the digits of all rows, each row once."""
+    rows = {atom: stride for atom, stride in indices.items() if not atom.block}
+    axes = launch.axes or ()
+    reached, remaining = length, dict(rows)
+    while remaining:
+        atom = next((a for a, stride in remaining.items() if stride == reached), None)
+        axis = _program_axis(atom.code) if atom is not None else None
+        if atom is None or axis is None or axis >= len(axes):
+            return False
+        sizes = sizes_as_products(axes[axis], launch)
+        if len(sizes) != 1:
+            return False
+        del remaining[atom]
+        reached = tuple(sorted((*reached, *sizes[0])))
+    is_all = reached == tuple(sorted(factor for size in shape for factor in size))
+    return is_all and len(rows) == len(axes)
+
+
+def _program_axis(code: str) -> int | None:
+    text = plain_text(_without_type(parse_expression(code)))
+    digit = text.removeprefix("tl.program_id").removeprefix("axis=")
+    return int(digit) if digit.isdigit() else None
+
+
+def _require_fill(
+    launch: Launch, logits: cst.BaseExpression, load: cst.Call, column: str, size: str
+) -> None:
+    """Refuse scores that do not vanish as powers beyond a row's end."""
+    mask, other = argument_of(load, 1, "mask"), argument_of(load, 2, "other")
+    if mask is not None and other is None:
+        require(called_name(logits) == "tl.where")
+        mask, _, other = (arg.value for arg in cst.ensure_type(logits, cst.Call).args)
+    if mask is not None and other is not None:
+        require(_bounds_column(mask, column, size, launch))
+        require(plain_text(other) in _LOWEST)
+
+
+def _bounds_column(mask: cst.BaseExpression, column: str, size: str, launch: Launch) -> bool:
+    """Tell whether a mask leaves out only what is beyond a row's end."""
+    if not isinstance(mask, cst.Comparison) or len(mask.comparisons) != 1:
+        return False
+    target = mask.comparisons[0]
+    is_below = isinstance(target.operator, cst.LessThan)
+    is_column = plain_text(mask.left) == plain_text(parse_expression(column))
+    bound = target.comparator
+    if not isinstance(bound, cst.Name) or bound.value not in launch.arguments:
+        return False
+    sizes = [sizes_as_products(launch.arguments[name], launch) for name in (bound.value, size)]
+    return is_below and is_column and sizes[0] == sizes[1]
+
+
+def _changes_each(logits: cst.BaseExpression) -> bool:
+    """Tell whether scores are changed one by one, by what does not depend on their row."""
+    loads = calls_within(logits, "tl.load")
+    raw = plain_text(loads[0])
+    inside = {id(node) for call in loads if plain_text(call) == raw for node in nodes_within(call)}
+    outside = [node for node in nodes_within(logits) if id(node) not in inside]
+    calls = [node for node in outside if isinstance(node, cst.Call)]
+    return all(
+        called_name(c) in _ALLOWED
+        or (isinstance(c.func, cst.Attribute) and c.func.attr.value == "to")
+        for c in calls
+    )
