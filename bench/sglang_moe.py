@@ -144,30 +144,26 @@ def tune(name: str, seed: int, options: argparse.Namespace, device: str) -> Path
 
 
 def line(name: str, key: Key) -> str:
-    tuned = key["tuned"]
-    before = tuned["default"]["time_ms"]
+    before = key["default"]["time_ms"]
     shown = "no time" if before is None else f"{1e3 * before:8.1f} us"
     ratio = "kept" if speedup(key) == 1 else f"{speedup(key):.3f}"
-    return f"{name:18} M={tuned['shape']['M']:<5} {shown}  {ratio:6} {key['tuned']['measured']:3}"
+    return f"{name:18} M={key['shape']['M']:<5} {shown}  {ratio:6} {key['measured']:3}"
 
 
 def speedup(key: Key) -> float:
     """Return the gain of the written file: 1 where the configuration in use stays."""
-    tuned = key["tuned"]
-    if tuned["verdict"] != "faster" or not tuned["final"]:
-        return 1.0
-    return float(tuned["final"]["ratio"]["value"])
+    return float(key["speedup"]["value"]) if key["verdict"] == "faster" else 1.0
 
 
 def agrees(first: Key, second: Key) -> bool:
     """Tell whether two runs chose alike for a key, or choices that either found as fast."""
-    choice, rival = (key["tuned"]["best"] or key["tuned"]["default"] for key in (first, second))
+    choice, rival = (key["best"] or key["default"] for key in (first, second))
     if choice["params"] == rival["params"]:
         return True
-    alike = [row["params"] for key in (first, second) for row in key["tuned"]["equals"]]
+    alike = [row["params"] for key in (first, second) for row in key["equals"]]
     if choice["params"] in alike and rival["params"] in alike:
         return True
-    return abs(choice["time_ms"] / rival["time_ms"] - 1) <= AGREES
+    return bool(abs(choice["time_ms"] / rival["time_ms"] - 1) <= AGREES)
 
 
 def summary(results: Mapping[str, Sequence[Sequence[Key]]]) -> None:
@@ -178,9 +174,10 @@ def summary(results: Mapping[str, Sequence[Sequence[Key]]]) -> None:
         for keys in runs:
             print("\n".join(line(name, key) for key in keys))
             ratios += [speedup(key) for key in keys]
-        for first, second in zip(*runs[:2], strict=True) if len(runs) > 1 else ():
+        by_size = [{key["shape"]["M"]: key for key in keys} for keys in runs[:2]]
+        for size in set.intersection(*map(set, by_size)) if len(by_size) > 1 else ():
             compared += 1
-            agreeing += agrees(first, second)
+            agreeing += agrees(*(keys[size] for keys in by_size))
     if ratios:
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
         kept = ratios.count(1.0)
@@ -206,7 +203,7 @@ def main() -> int:
     results: dict[str, list[list[Key]]] = {}
     for name in options.models:
         files = [tune(name, seed, options, device) for seed in range(options.seeds)]
-        results[name] = [json.loads(file.read_text())["items"] for file in files if file]
+        results[name] = [json.loads(file.read_text())["results"] for file in files if file]
     summary(results)
     return 0
 
