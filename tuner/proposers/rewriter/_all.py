@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from solkit.tuner.proposers.rewriter._mutation import Rewrite
+from solkit.tuner.proposers.rewriter.aligned_rows import AlignedRows
 from solkit.tuner.proposers.rewriter.compiler_hints import Contiguous, Eviction
 from solkit.tuner.proposers.rewriter.descriptors import Descriptors
 from solkit.tuner.proposers.rewriter.flat_index import Unflatten
@@ -50,6 +51,7 @@ REWRITES: tuple[Rewrite, ...] = (
     Grouped(),
     Accumulators(),
     OnePass(),
+    AlignedRows(),
     Constants(),
     Persistent(),
     Hoist(),
@@ -63,7 +65,7 @@ REWRITES: tuple[Rewrite, ...] = (
 _STRUCTURAL = (
     *(Tile, ParallelLoops, Vectorise, Operands, Scales, FuseLaunches, FusePrograms),
     *(FuseProducts, FuseScores, WholeRow),
-    *(FlatLoops, Unflatten, PrivateSums, Split, Lanes, Rows, OnePass),
+    *(FlatLoops, Unflatten, PrivateSums, Split, Lanes, Rows, OnePass, AlignedRows),
 )
 STRUCTURAL = frozenset(rewrite.kind for rewrite in _STRUCTURAL)
 """Kinds that change what a program does; the others only how. They come first, and in pairs."""

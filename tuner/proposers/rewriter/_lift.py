@@ -50,6 +50,7 @@ __all__ = [
     "Kind",
     "Lifted",
     "Lifting",
+    "is_elementwise_call",
     "lifted_body",
     "lifted_loop",
     "scalar_names",
@@ -230,7 +231,7 @@ class Lifting:
     def is_elementwise(self, name: str) -> bool:
         """Tell whether a function computes each element of its operands alone."""
         if any(name == prefix + _unqualified_name(name) for prefix in _MODULES):
-            return _unqualified_name(name) in _ELEMENTWISE
+            return is_elementwise_call(name)
         if name in ("min", "max"):
             return True
         function = self.functions.get(name)
@@ -389,6 +390,12 @@ def _chained_comparisons(node: cst.Comparison) -> list[cst.BaseExpression]:
         )
         for first, comparison in zip(ends, node.comparisons, strict=False)
     ]
+
+
+def is_elementwise_call(name: str) -> bool:
+    """Tell whether a function of Triton's computes each element of its operands alone."""
+    plain = _unqualified_name(name)
+    return plain in _ELEMENTWISE and any(name == prefix + plain for prefix in _MODULES)
 
 
 def _unqualified_name(name: str) -> str:
