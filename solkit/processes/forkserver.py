@@ -11,6 +11,8 @@ The caller needs no torch.
       │ └──── lifeline ◄──┴─ return code    └─ sends its process id first
       └─ hangs up: the process is killed
 
+One that is forked may be a server as well, with more loaded (`DerivedServer`).
+
 A process never outlives its caller. When the caller closes its socket, or dies, the server kills
 the process, its group and its descendants (the server adopts orphans: `PR_SET_CHILD_SUBREAPER`). If
 the server itself is killed, the system kills its forks. Both rely on Linux. The server also removes
@@ -60,6 +62,7 @@ from solkit.processes.standby import BorrowedServer, borrow_server
 from solkit.spans import span
 
 __all__ = [
+    "DerivedServer",
     "Fork",
     "ForkServer",
     "adopt_surroundings",
@@ -110,7 +113,7 @@ class ForkServer:
         self._python = python
         self._prepare, self._env, self._wrapper = prepare, dict(env), tuple(wrapper)
         self._lock = threading.RLock()
-        self._process: Program | BorrowedServer | None = None
+        self._process: Program | BorrowedServer | Fork | None = None
         self._control: Channel | None = None
         _servers.add(self)
 
@@ -222,7 +225,8 @@ class ForkServer:
         if control is not None:
             control.close()
         if process is not None:
-            process.signal(signal.SIGTERM)
+            if not isinstance(process, Fork):  # which ends since its channel is closed
+                process.signal(signal.SIGTERM)
             process.end(_GRACE_S)
 
     def forget(self) -> None:
@@ -233,7 +237,7 @@ class ForkServer:
             self._control.close()
             self._control = None
 
-    def _start_process(self) -> tuple[Program, Channel]:
+    def _start_process(self) -> tuple[Program | Fork, Channel]:
         ours, theirs = connected_pair()
         _require_temporary_folder()
         code = f"from {__name__} import serve; serve({theirs.fileno()}, {self._prepare!r})"
@@ -256,6 +260,37 @@ class ForkServer:
                 self._control.send(header, job, descriptors, _START_S)
             except (ClosedError, OSError) as error:
                 raise WorkerError("the server that was to fork a process is gone") from error
+
+
+class DerivedServer(ForkServer):
+    """A server that is a fork of another one, in which more is loaded. It ends with that one.
+
+    It does not start if loading fails, or starts threads, which no fork would have.
+
+    Args:
+        parent: the other server.
+        prepare: ``module:function`` that loads.
+        args: picklable arguments of that function.
+        env: its environment.
+    """
+
+    def __init__(
+        self, parent: ForkServer, prepare: str, args: tuple[Any, ...], *, env: Mapping[str, str]
+    ) -> None:
+        super().__init__(prepare, env)
+        self._parent, self._args = parent, args
+
+    def _start_process(self) -> tuple[Program | Fork, Channel]:
+        ours, theirs = connected_pair()
+        with theirs, Path(os.devnull).open("w") as nowhere:
+            fork = self._parent.fork(
+                f"{__name__}:serve_derived",
+                (self._prepare, self._args),
+                env=self._env,
+                descriptors=(theirs.fileno(),),
+                output=nowhere.fileno(),  # those that it forks say what is wrong
+            )
+        return fork, Channel(ours, trusting=True)
 
 
 class Fork:
@@ -381,10 +416,27 @@ def serve(descriptor: int, prepare: str) -> NoReturn:
     _Server(Channel.of(descriptor, trusting=True)).run()
 
 
-def _prepare_server(prepare: str) -> None:
+def serve_derived(prepare: str, args: tuple[Any, ...], descriptor: int) -> NoReturn:
+    """Run a fork as a server of its own.
+
+    Raises:
+        UnsupportedError: preparing started threads.
+    """
+    before = _count_threads()
+    _prepare_server(prepare, args)
+    if _count_threads() > before:
+        raise UnsupportedError(f"{prepare}{args} starts threads, which forks would lack")
+    _Server(Channel.of(descriptor, trusting=True)).run()
+
+
+def _count_threads() -> int:
+    return sum(1 for _ in Path("/proc/self/task").iterdir())
+
+
+def _prepare_server(prepare: str, args: tuple[Any, ...] = ()) -> None:
     module, _, name = prepare.partition(":")
     with span(f"loading {module}", "fork server"):
-        getattr(importlib.import_module(module), name)()
+        getattr(importlib.import_module(module), name)(*args)
     # A collection in a child would touch every object, and so copy every page that holds one.
     gc.collect()
     gc.freeze()

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from solkit.errors import WorkerError
 from solkit.processes.channel import Channel
 from solkit.processes.child import Child
-from solkit.processes.forkserver import ForkServer, children_of
+from solkit.processes.forkserver import DerivedServer, ForkServer, children_of
 
 
 @pytest.fixture(scope="module")
@@ -244,3 +245,57 @@ def test_what_a_borrower_forks_ends_with_its_channel():
     assert own.is_alive
     server.close()
     assert own.wait(LIMIT_S) is not None
+
+
+def derived_from(server, code):
+    return DerivedServer(server, "builtins:exec", (code, {}), env=os.environ)
+
+
+def ended(server, code):
+    """The exit code of a process that a server forks."""
+    return server.fork("builtins:exec", (f"import sys\n{code}", {}), env=os.environ).wait(LIMIT_S)
+
+
+def test_a_derived_server_forks_what_has_more_loaded(server):
+    derived = derived_from(server, "import sys; sys.loaded = 7")
+    try:
+        derived.load()
+        assert ended(derived, "sys.exit(sys.loaded)") == 7
+        assert ended(server, "sys.exit(hasattr(sys, 'loaded'))") == 0
+    finally:
+        derived.close()
+    assert ended(server, "sys.exit(3)") == 3  # the other one goes on
+
+
+def test_what_a_derived_server_forked_ends_with_it(server):
+    derived = derived_from(server, "pass")
+    sleeper = derived.fork("time:sleep", (600,), env=os.environ)
+    derived.close()
+    assert wait_until(lambda: not is_alive(sleeper.pid))
+    assert sleeper.end() == -signal.SIGKILL
+
+
+def test_a_derived_server_ends_with_its_parent():
+    parent = ForkServer("gc:collect", {})
+    derived = derived_from(parent, "pass")
+    sleeper = derived.fork("time:sleep", (600,), env=os.environ)
+    pids = sleeper.pid, derived.pid
+    parent.close()
+    assert wait_until(lambda: not any(map(is_alive, pids)))
+    assert not derived.is_alive
+    derived.close()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "raise SystemExit(1)",
+        "import threading, time; threading.Thread(target=time.sleep, args=(600,)).start()",
+    ],
+    ids=["it fails", "it starts threads"],
+)
+def test_a_derived_server_that_cannot_fork_does_not_start(server, code):
+    derived = derived_from(server, code)
+    with pytest.raises(WorkerError):
+        derived.load()
+    derived.close()

@@ -1,6 +1,8 @@
 """Work without a GPU, on the other cores while the GPU times.
 
-Jobs run in forks of a server that has torch and triton loaded (`survey`).
+Jobs run in forks of a server that has torch and triton loaded (`survey`). A kernel file that comes
+again gets a server of its own, a fork of that one, which has its packages imported as well: each
+configuration is compiled in a process of its own, and some packages take seconds.
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ import json
 import os
 import signal
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +24,7 @@ from solkit.core import Device, Params, Verdict, canonical
 from solkit.datasets.kernels import Kernel
 from solkit.errors import WorkerError
 from solkit.measure.benches.trusted import toolchain
-from solkit.processes.forkserver import ForkServer
+from solkit.processes.forkserver import DerivedServer, ForkServer
 
 __all__ = ["Ahead", "Compiled"]
 
@@ -30,6 +34,7 @@ _SURVEY_S = 60.0
 _START_S = 60.0
 _BUILD_S = 300.0  # for an extension; most take 30 s, mainly over torch's headers
 _MOST_TEXT = 500
+_MOST_SERVERS = 4  # of files; each takes the memory of what its file imports
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,7 @@ class Ahead:
         self._unbuilt: dict[Path, Compiled] = {}  # why extensions do not build
         self._compiled: dict[tuple[str | None, ...], Compiled] = {}
         self._server = ForkServer(f"{_JOBS}:warm_up", _NO_GPU, borrows=True)
+        self._by_file = FileServers(self._derived_server)
         self._is_closed = False
         self._pool = ThreadPoolExecutor(self.workers)
         self._surveys = ThreadPoolExecutor(self.workers)  # or surveys would wait for compiles
@@ -90,7 +96,8 @@ class Ahead:
         self._is_closed = True
         for pool in (self._pool, self._surveys, self._builds):
             pool.shutdown(wait=False, cancel_futures=True)
-        self._server.close()
+        self._server.close()  # what it forked ends, so nothing waits for a file that is loading
+        self._by_file.close()
         self._folder.cleanup()
 
     def space(self, kernel: Kernel, build: bool = True) -> Future[list[dict[str, Any]]]:
@@ -177,6 +184,7 @@ class Ahead:
         If no process or file is available, the rest of the handful is not measured.
         """
         limit_s = _BUILD_S if kernel.builds_extension else self._limit_s
+        file = None if kernel.builds_extension else _key(kernel, reference, {})[:3]
         done: list[Compiled] = []
         while len(done) < len(choices):
             rest = choices[len(done) :]
@@ -184,9 +192,10 @@ class Ahead:
                 with _answer_file() as answer:
                     arguments = str(kernel.path), reference, shape, rest, limit_s, self.device
                     job_s = _START_S + limit_s * len(rest)
-                    end = self._run_forked(
-                        "compile_ahead", (*arguments, str(answer), self._facts), job_s
-                    )
+                    with self._by_file.server(file, self._server) as server:
+                        end = self._run_forked(
+                            "compile_ahead", (*arguments, str(answer), self._facts), job_s, server
+                        )
                     text = answer.read_text(encoding="utf-8") if answer.exists() else ""
             except OSError as error:
                 why = f"it could not be compiled: {error}"
@@ -198,15 +207,30 @@ class Ahead:
                 done.append(_result_of_death(end, limit_s))
         return done
 
-    def _run_forked(self, function: str, arguments: tuple[Any, ...], limit_s: float) -> _End:
+    def _derived_server(self, file: _File) -> ForkServer:
+        path, _, reference = file
+        loads = f"{_JOBS}:load_packages"
+        arguments = path, reference, self.device
+        return DerivedServer(self._server, loads, arguments, env=self._job_environment())
+
+    def _job_environment(self) -> dict[str, str]:
+        return {**os.environ, **self.environment, **_NO_GPU}
+
+    def _run_forked(
+        self,
+        function: str,
+        arguments: tuple[Any, ...],
+        limit_s: float,
+        server: ForkServer | None = None,
+    ) -> _End:
         """Run it in a process of its own."""
         if self._is_closed:  # forking would start a new server
             raise WorkerError("compiling has ended")
         with tempfile.TemporaryFile("w+") as output:
-            job = self._server.fork(
+            job = (server or self._server).fork(
                 f"{_JOBS}:{function}",
                 arguments,
-                env={**os.environ, **self.environment, **_NO_GPU},
+                env=self._job_environment(),
                 output=output.fileno(),
             )
             code = job.wait(limit_s)
@@ -217,7 +241,93 @@ class Ahead:
             return code, f"exit code {code}. {output.read()[-_MOST_TEXT:]}"
 
 
-def _key(kernel: Kernel, reference: str | None, shape: Params) -> tuple[str | None, ...]:
+_File = tuple[str, str, str | None]
+"""A kernel file: its path, the digest of its source, and the file with its reference."""
+
+
+@dataclass
+class _FileServer:
+    """A server that has a file's packages; ``None`` until the file comes again."""
+
+    server: ForkServer | None = None
+    loaded: Future[None] | None = None
+    jobs: int = 0
+
+    @property
+    def is_ready(self) -> bool:
+        """True if it can fork: a file that it cannot load is left to the common server."""
+        return (
+            self.server is not None
+            and self.loaded is not None
+            and self.loaded.done()
+            and self.loaded.exception() is None
+            and self.server.is_alive
+        )
+
+
+class FileServers:
+    """Servers that have imported what a kernel file needs, for the files in use last.
+
+    Args:
+        derive: gives the server of a file, not started.
+    """
+
+    def __init__(self, derive: Callable[[_File], ForkServer]) -> None:
+        self._derive, self._lock = derive, threading.Lock()
+        self._servers: OrderedDict[_File, _FileServer] = OrderedDict()
+        self._loading = ThreadPoolExecutor(_MOST_SERVERS, thread_name_prefix="solkit-packages")
+
+    @contextlib.contextmanager
+    def server(self, file: _File | None, common: ForkServer) -> Iterator[ForkServer]:
+        """Yield the server of a file if it is ready, else the common one, which never waits."""
+        with self._lock:
+            entry = None if file is None else self._entry_of(file)
+            ready = entry.server if entry is not None and entry.is_ready else None
+            if entry is not None:
+                entry.jobs += 1
+        try:
+            yield ready or common
+        finally:
+            if entry is not None:
+                with self._lock:
+                    entry.jobs -= 1
+
+    def close(self) -> None:
+        """End all of them."""
+        with self._lock:
+            entries = list(self._servers.values())
+            self._servers.clear()
+        self._loading.shutdown(wait=False, cancel_futures=True)
+        for entry in entries:
+            if entry.server is not None:
+                entry.server.close()
+
+    def _entry_of(self, file: _File) -> _FileServer | None:
+        """Return the entry of a file; its server is started when the file comes again."""
+        if file not in self._servers:
+            if len(self._servers) >= _MOST_SERVERS and not self._drop_idle():
+                return None
+            self._servers[file] = _FileServer()
+            return self._servers[file]
+        self._servers.move_to_end(file)
+        entry = self._servers[file]
+        if entry.server is None:
+            entry.server = self._derive(file)
+            entry.loaded = self._loading.submit(entry.server.load)
+        return entry
+
+    def _drop_idle(self) -> bool:
+        """End the server that was not needed for longest, unless all are in use."""
+        idle = next((file for file, entry in self._servers.items() if not entry.jobs), None)
+        if idle is None:
+            return False
+        dropped = self._servers.pop(idle).server
+        if dropped is not None:
+            self._loading.submit(dropped.close)
+        return True
+
+
+def _key(kernel: Kernel, reference: str | None, shape: Params) -> tuple[str, str, str | None, str]:
     return str(kernel.path), kernel.kernel_id, reference, canonical(shape)
 
 

@@ -37,7 +37,7 @@ from solkit.processes.priority import lower_priority
 from solkit.roofline.cases import bound_of_case, deployed_protocol
 from solkit.spans import span
 
-__all__ = ["compile_ahead", "survey_bound", "survey_space", "warm_up"]
+__all__ = ["compile_ahead", "load_packages", "survey_bound", "survey_space", "warm_up"]
 
 _MOST_TEXT = 500
 _MOST_LISTED = 20_000  # a chooser weighs them in a second; the largest shipped space has 8,400
@@ -49,6 +49,14 @@ def warm_up() -> None:
     """Load and compute what most kernel files need, so that forked children have it."""
     warming.warm_up()  # Inductor's imports would take a second each time
     importlib.import_module("torch._inductor.runtime.triton_helpers")
+
+
+def load_packages(path: str, reference: str | None, device: Device) -> None:
+    """Load a kernel file, so that forks find the packages imported that it needs."""
+    lower_priority()
+    worker.fake_device(device)
+    with fake_cuda.fake_tensors():
+        kernelfiles.load(path, reference)
 
 
 def survey_space(path: str, device: Device, answer: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -14,7 +15,7 @@ from solkit.core import Source, Verdict
 from solkit.datasets.kernels import Kernel
 from solkit.errors import WorkerError
 from solkit.measure.benches.trusted import precompile
-from solkit.measure.benches.trusted.precompile import Ahead, Compiled
+from solkit.measure.benches.trusted.precompile import Ahead, Compiled, FileServers
 from solkit.roofline import devices
 
 FACTS = '{"version": 1, "launches": []}'
@@ -228,3 +229,77 @@ def test_what_compiled_once_is_not_compiled_again(working, monkeypatch):
     assert [result.error for result in compiled(working, "", "too big")] == [
         result.error for result in first
     ]
+
+
+class FileServer:
+    """A server of one file."""
+
+    def __init__(self, file):
+        self.file, self.is_alive, self.closed = file, True, False
+
+    def load(self):
+        if self.file == "broken.py":
+            raise WorkerError("it does not load")
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.fixture
+def servers():
+    derived = []
+
+    def derive(file):
+        derived.append(FileServer(file))
+        return derived[-1]
+
+    servers = FileServers(derive)
+    servers.derived = derived
+    yield servers
+    servers.close()
+    assert all(server.closed for server in derived)
+
+
+def server_of(servers, file):
+    """The server that a job of the file gets, once nothing is loading."""
+    with servers.server(file, "common") as server:
+        entry = servers._servers.get(file)
+        if entry is not None and entry.loaded is not None:
+            entry.loaded.exception(300)
+        return server if server == "common" else server.file
+
+
+def test_a_file_that_comes_again_gets_a_server_of_its_own(servers):
+    first, *_, last = (server_of(servers, "a.py") for _ in range(3))
+    assert (first, last) == ("common", "a.py")
+    assert server_of(servers, "b.py") == "common"
+    assert [server.file for server in servers.derived] == ["a.py"]
+
+
+def test_a_file_without_a_name_gets_the_common_server(servers):
+    assert [server_of(servers, None) for _ in range(3)] == ["common"] * 3
+
+
+def test_what_does_not_load_or_has_died_is_left_to_the_common_server(servers):
+    assert [server_of(servers, "broken.py") for _ in range(4)] == ["common"] * 4
+    assert [server_of(servers, "a.py") for _ in range(3)][-1] == "a.py"
+    servers.derived[-1].is_alive = False
+    assert server_of(servers, "a.py") == "common"
+
+
+def test_the_server_that_was_idle_for_longest_ends(servers):
+    for file in "abcd":
+        assert [server_of(servers, file) for _ in range(3)][-1] == file
+    server_of(servers, "a")
+    with servers.server("b", "common"):  # in use
+        server_of(servers, "e")
+        servers._loading.submit(int).result(300)
+    assert [server.file for server in servers.derived if server.closed] == ["c"]
+
+
+def test_no_server_ends_that_is_in_use(servers):
+    with contextlib.ExitStack() as stack:
+        for file in "abcd":
+            stack.enter_context(servers.server(file, "common"))
+        assert [server_of(servers, "e") for _ in range(3)] == ["common"] * 3
+    assert servers.derived == []
