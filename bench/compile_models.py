@@ -4,31 +4,43 @@
     python bench/compile_models.py --work /tmp/compiled --json compile_models.json --models gpt,vit
 
 The models are transformers' with random weights and some written here, in the style of
-KernelBench's level 3. Each side runs in processes of its own, since equal graphs of a process share
-their kernels: ``tune`` with caches of its own that are empty, which gives the wall time until its
-second call has ended, then the time of a step on the GPU, and ``steady`` with what that left, in
-turns, which gives the time of a step again (``--rounds``, none if it is 0). A stage that stands in
-the JSON is not run again. ``share`` is the part of the default's GPU time that Triton kernels take.
+KernelBench's level 3, the most telling first. Each side compiles in a process of its own, forked
+from one that has imported PyTorch, with empty caches: ``wall_s`` is the time of its first two
+steps. Then that process compiles the default too, from the default's caches and apart from the
+side's kernels, and both run in turns of some steps, once their times are steady (``turns``): the
+time of a step by events of the stream, so with what the host keeps the GPU waiting, the ratio of
+the sides with its 95 % interval, and by the profiler the GPU's own time of a step and how much of
+it Triton kernels take. Steps are launched eagerly, as each mode has them without CUDA graphs. A
+stage that stands in the JSON is not run again.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
-import re
+import os
+import signal
 import statistics
 import sys
 import time
-from collections.abc import Callable
+import traceback
+import types
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from math import exp, log
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from apply_programs import run, tuning_limit_s
+from apply_programs import tuning_limit_s
 
 SIDES = ("default", "solkit", "max-autotune")
-WARM, STEPS = 5, 60
+STEPS = 10
+"""Of a block, whose median is taken."""
+BLOCKS = (8, 40)
+"""Before a step is steady, at the least and at the most: trials of kernels take 48 launches."""
+STEADY = 0.01
+"""Share by which two blocks in a row may differ."""
 
 
 def _transformer(kind: str, config: str, **settings: Any) -> Any:
@@ -165,73 +177,104 @@ def training() -> tuple[Any, tuple[Any, ...]]:
 
 
 MODELS: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {
-    form.__name__: form for form in (llama, gpt, bert, vit, attention, convnext, mixer, training)
+    form.__name__: form for form in (training, mixer, attention, convnext, gpt, vit, llama, bert)
 }
+OF_TRANSFORMERS = {"gpt", "vit", "llama", "bert"}
+
+Step = Callable[[], Any]
 
 # ------------------------------------------------------------------------------- in one process
 
 
-def compiled_step(name: str, side: str, folder: Path, gpu_s: float) -> Callable[[], Any]:
+def compiled_step(name: str, side: str, place: Path, gpu_s: float) -> Step:
+    """Return a step of a model, compiled with a side's caches, which lie in its folder."""
     import torch
 
     import solkit
 
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(place / side / "inductor")
+    os.environ["TRITON_CACHE_DIR"] = str(place / side / "triton")
     torch.manual_seed(0)
     model, inputs = MODELS[name]()
+
+    def forward(*args: Any) -> Any:
+        return model(*args)
+
+    # Dynamo keeps what it compiled by code: with its own no side waits for another's guards
+    code = forward.__code__.replace(co_name=f"forward_{side.replace('-', '_')}")
+    own = types.FunctionType(code, globals(), code.co_name, None, forward.__closure__)
     if side == "solkit":
-        model = solkit.compile(model, folder=folder, gpu_seconds=gpu_s)
+        run = solkit.compile(own, folder=place / "folder", gpu_seconds=gpu_s)
     else:
         mode = "max-autotune-no-cudagraphs" if side == "max-autotune" else "default"
-        model = torch.compile(model, mode=mode)
+        run = torch.compile(own, mode=mode)
 
     def step() -> Any:
         if name == "training":
-            model(*inputs).backward()
+            run(*inputs).backward()
             return None
         with torch.no_grad():
-            return model(*inputs)
+            return run(*inputs)
 
     return step
 
 
-def run_tune(name: str, side: str, folder: Path, gpu_s: float) -> dict[str, Any]:
-    """Return the wall time of two first steps, and how long later ones take.
+def measure_side(name: str, side: str, place: Path, gpu_s: float, rounds: int) -> dict[str, Any]:
+    """Return the wall time of a side's two first steps, and its steps beside the default's.
 
     The model's making and imports are not counted.
     """
     import torch
 
     torch.zeros(1, device="cuda")
-    step = compiled_step(name, side, folder, gpu_s)
+    step = compiled_step(name, side, place, gpu_s)
     torch.cuda.synchronize()
     begun_s = time.monotonic()
     for _ in range(2):
         step()
         torch.cuda.synchronize()
-    wall_s = time.monotonic() - begun_s
-    step_ms = step_time_ms(step)  # before a profiler is attached
-    return {"wall_s": wall_s, "step_ms": step_ms, **triton_share(step)}
+    result: dict[str, Any] = {"wall_s": time.monotonic() - begun_s}
+    if side == "default" or not rounds:
+        return {**result, "step_ms": steady_ms(step)}
+    return {**result, "turns": measure_turns(name, side, place, step, rounds)}
 
 
-def run_steady(name: str, side: str, folder: Path, _: float) -> dict[str, Any]:
-    """Return the median time of a step on the GPU, and Triton's share of it."""
+def measure_turns(name: str, side: str, place: Path, step: Step, rounds: int) -> dict[str, Any]:
+    """Return the times of a step of a side and of the default, in turns in this process."""
+    from solkit.adapters import live_tuned
+    from solkit.measure.timing.comparison_statistics import compute_ratio
+
+    steady_ms(step)
+    live_tuned.withdraw()  # the default's kernels are Inductor's; the side's keep what they have
+    steps = {"default": compiled_step(name, "default", place, 0.0), side: step}
+    for run in steps.values():
+        steady_ms(run)
+    blocks: dict[str, list[float]] = {key: [] for key in steps}
+    for turn in range(rounds):
+        for key in sorted(steps, reverse=bool(turn % 2)):
+            block_ms(steps[key])  # the other's data have left the L2 cache, and its clocks settled
+            blocks[key].append(block_ms(steps[key]))
+    ratio = compute_ratio(blocks["default"], blocks[side], "events")
+    return {
+        "step_ms": {key: statistics.median(times) for key, times in blocks.items()},
+        "speedup": [1 / ratio.value, 1 / ratio.high, 1 / ratio.low],
+        "gpu": {key: gpu_time(run) for key, run in steps.items()},
+    }
+
+
+def steady_ms(step: Step) -> float:
+    """Return the median time of a step in a block that took as long as the one before."""
+    least, most = BLOCKS
+    times = [block_ms(step) for _ in range(least)]
+    while abs(times[-1] / times[-2] - 1) > STEADY and len(times) < most:
+        times.append(block_ms(step))
+    return times[-1]
+
+
+def block_ms(step: Step) -> float:
+    """Return the median time of a step between events of the stream."""
     import torch
 
-    step = compiled_step(name, side, folder, 0.0)
-    begun_s = time.monotonic()
-    for _ in range(WARM):
-        step()
-    torch.cuda.synchronize()
-    start_s = time.monotonic() - begun_s
-    return {"step_ms": step_time_ms(step), "start_s": start_s}
-
-
-def step_time_ms(step: Callable[[], Any]) -> float:
-    """Return the median time of a step on the GPU."""
-    import torch
-
-    for _ in range(WARM):
-        step()
     events = [torch.cuda.Event(enable_timing=True) for _ in range(STEPS + 1)]
     events[0].record()
     for event in events[1:]:
@@ -241,108 +284,143 @@ def step_time_ms(step: Callable[[], Any]) -> float:
     return statistics.median(a.elapsed_time(b) for a, b in pairwise(events))
 
 
-def triton_share(step: Callable[[], Any]) -> dict[str, float]:
+def gpu_time(step: Step) -> dict[str, float]:
+    """Return the time of a step's kernels, and the share of it that Triton kernels take."""
     import torch
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CUDA]) as record:
-        step()
+        for _ in range(STEPS):
+            step()
         torch.cuda.synchronize()
     kernels = [(e.key, e.self_device_time_total) for e in record.key_averages()]
     whole = sum(us for _, us in kernels) or 1.0
-    return {"share": sum(us for key, us in kernels if key.startswith("triton_")) / whole}
+    triton = sum(us for key, us in kernels if key.startswith("triton_"))
+    return {"gpu_ms": whole / STEPS / 1e3, "share": triton / whole}
 
 
 # ------------------------------------------------------------------------------------- processes
 
 
-def run_part(part: str, name: str, side: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Run a part in a process of its own.
+def run_part(name: str, side: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Measure a side in a fork of this process, which has loaded what every side needs.
 
     Raises:
-        RuntimeError: it failed.
+        RuntimeError: it failed, or took too long.
     """
-    place = options.work / name / side
-    command = [sys.executable, __file__, "--part", part, "--models", name, "--side", side]
-    command += ["--work", str(options.work), "--gpu-seconds", str(options.gpu_seconds)]
-    caches = {"TORCHINDUCTOR_CACHE_DIR": str(place / "inductor")}
-    caches["TRITON_CACHE_DIR"] = str(place / "triton")
-    out, errors, _ = run(command, tuning_limit_s(options.gpu_seconds), **caches)
-    match = re.search(r"^result: (.*)$", out, re.MULTILINE)
-    if match is None:
-        raise RuntimeError(f"{name}, {side}, {part}: {errors[-1500:]}")
-    notes = [line for line in errors.splitlines() if line.startswith("solkit:")]
-    return {**json.loads(match[1]), **({"notes": notes} if notes else {})}
+    place = options.work / name
+    place.mkdir(parents=True, exist_ok=True)
+    output = place / f"{side}.log"
+    sys.stdout.flush()
+    pid = os.fork()
+    if not pid:
+        with output.open("w") as file:
+            os.setsid()
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+        write_part(name, side, place, options)
+    try:
+        wait_for(pid, tuning_limit_s(options.gpu_seconds))
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)  # and the compilers that it started
+    lines = output.read_text().splitlines()
+    results = [line.partition(" ")[2] for line in lines if line.startswith("result: ")]
+    if not results:
+        raise RuntimeError(f"{name}, {side}: " + "\n".join(lines)[-1500:])
+    notes = [line for line in lines if line.startswith("solkit:")]
+    return {**json.loads(results[-1]), **({"notes": notes} if notes else {})}
 
 
-def stages(options: argparse.Namespace) -> list[tuple[str, str, str, str]]:
-    """Return key, part, model and side of each stage, steady ones in turns."""
-    listed = []
-    for name in options.models:
-        listed += [(f"{name}/{side}/tune", "tune", name, side) for side in options.sides]
-        for turn in range(options.rounds):
-            order = options.sides if turn % 2 else options.sides[::-1]
-            listed += [(f"{name}/{side}/steady{turn}", "steady", name, side) for side in order]
-    return listed
+def write_part(name: str, side: str, place: Path, options: argparse.Namespace) -> NoReturn:
+    """Print what is measured, and end."""
+    try:
+        result = measure_side(name, side, place, options.gpu_seconds, options.rounds)
+        print(f"\nresult: {json.dumps(result)}", flush=True)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(0)
+
+
+def wait_for(pid: int, limit_s: float) -> None:
+    """Wait until a child has ended, or for so long; then it is killed."""
+    until_s = time.monotonic() + limit_s
+    while not os.waitpid(pid, os.WNOHANG)[0]:
+        if time.monotonic() > until_s:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            return
+        time.sleep(0.05)
+
+
+def stages(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Yield model and side of each stage; max-autotune, which says least of SolKit, comes last."""
+    ours = [side for side in options.sides if side != SIDES[2]]
+    yield from ((name, side) for name in options.models for side in ours)
+    if SIDES[2] in options.sides:
+        yield from ((name, SIDES[2]) for name in options.models)
 
 
 def summary(results: dict[str, Any]) -> dict[str, Any]:
     """Return each model's ratios to the default: above 1 if the default takes longer."""
     rows: dict[str, Any] = {}
     for name in MODELS:
-        steady = {}
-        for side in SIDES:
-            keys = [k for k in results if k.startswith(f"{name}/{side}/steady")]
-            keys = keys or [k for k in results if k == f"{name}/{side}/tune"]
-            times = [results[k]["step_ms"] for k in keys if "step_ms" in results[k]]
-            if times:
-                steady[side] = statistics.median(times)
-        if "default" in steady:
-            walls = {s: results.get(f"{name}/{s}/tune", {}).get("wall_s") for s in SIDES}
-            rows[name] = {
-                "step_ms": steady,
-                "speedup": {side: steady["default"] / ms for side, ms in steady.items()},
-                "wall_s": walls,
-                "share": results.get(f"{name}/default/tune", {}).get("share"),
-            }
+        parts = {side: results.get(f"{name}/{side}", {}) for side in SIDES}
+        turns = {side: part["turns"] for side, part in parts.items() if "turns" in part}
+        if not any(parts.values()):
+            continue
+        gpu = {side: turn["gpu"] for side, turn in turns.items()}
+        rows[name] = {
+            "wall_s": {side: part.get("wall_s") for side, part in parts.items()},
+            "step_ms": {side: turn["step_ms"] for side, turn in turns.items()},
+            "speedup": {side: turn["speedup"] for side, turn in turns.items()},
+            "gpu_speedup": {s: g["default"]["gpu_ms"] / g[s]["gpu_ms"] for s, g in gpu.items()},
+            "share": {side: g["default"]["share"] for side, g in gpu.items()},
+        }
     models = list(rows.values())
     for side in SIDES[1:]:
-        ratios = [row["speedup"][side] for row in models if side in row["speedup"]]
+        ratios = [row["speedup"][side][0] for row in models if side in row["speedup"]]
         if ratios:
             rows[f"mean {side}"] = exp(sum(map(log, ratios)) / len(ratios))
     return rows
 
 
+def load(names: list[str]) -> None:
+    """Import what parts need, without the GPU: forks have it."""
+    import torch  # noqa: F401
+
+    import solkit  # noqa: F401
+
+    if OF_TRANSFORMERS.intersection(names):
+        import transformers  # noqa: F401
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=Path, required=True)
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--sides", default=",".join(SIDES))
     parser.add_argument("--gpu-seconds", type=float, default=20.0)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=12, help="Blocks of each side; 0 for none.")
     parser.add_argument("--seconds", type=float, default=480.0, help="Begin no stage after these.")
-    parser.add_argument("--part", choices=("tune", "steady"))
-    parser.add_argument("--side", choices=SIDES)
     options = parser.parse_args()
     options.models, options.sides = options.models.split(","), options.sides.split(",")
-    if options.part:
-        measure = run_tune if options.part == "tune" else run_steady
-        folder = options.work / options.models[0] / "folder"
-        result = measure(options.models[0], options.side, folder, options.gpu_seconds)
-        print(f"result: {json.dumps(result)}", flush=True)
-        return
+    begun_s = time.monotonic()
     results = json.loads(options.json.read_text()) if options.json.exists() else {}
     results.pop("summary", None)
-    begun_s = time.monotonic()
-    for key, part, name, side in stages(options):
+    load(options.models)
+    for name, side in stages(options):
+        key = f"{name}/{side}"
         if key in results or time.monotonic() - begun_s > options.seconds:
             continue
         try:
-            results[key] = run_part(part, name, side, options)
+            results[key] = run_part(name, side, options)
         except RuntimeError as error:
             results[key] = {"error": str(error)}
-        print(key, results[key], flush=True)
+        print(f"{time.monotonic() - begun_s:.0f} s: {key} {results[key]}", flush=True)
         document = {**results, "summary": summary(results)}
         options.json.write_text(json.dumps(document, indent=1))
     print(json.dumps(summary(results), indent=1))
