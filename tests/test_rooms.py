@@ -138,6 +138,7 @@ OPTIONAL = {
     "rewriting": (
         "solkit.pipeline.evolving",
         "solkit.pipeline.kernel_evaluator",
+        "solkit.pipeline.practice",
         "solkit.tuner.evolution",
         "solkit.tuner.proposers.rewriter",
     ),

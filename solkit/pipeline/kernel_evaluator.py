@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
@@ -20,10 +19,8 @@ from solkit.core import (
     Depth,
     Device,
     EvolveSettings,
-    Finalist,
     KernelFile,
     Outcome,
-    Practised,
     Result,
     Source,
     Space,
@@ -38,13 +35,13 @@ from solkit.core import (
 from solkit.datasets import outcomelog
 from solkit.datasets.kernels import kernel_of_file
 from solkit.datasets.outcomelog import OutcomeLog
-from solkit.errors import InputError, NotRecordedError, SolkitError
+from solkit.errors import InputError, NotRecordedError
 from solkit.measure.anti_cheating.source_suspicion import suspicions
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.measure.memory_needs import least_memory_bytes
 from solkit.measure.outcomes import PreparedCandidate, score_result
 from solkit.pipeline.compiling import choose_configurations, first_parent
-from solkit.pipeline.launch_keys import key_of_launches
+from solkit.pipeline.launch_keys import are_same_launches, key_of_launches
 from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.studying import Shape
 from solkit.pipeline.tuning_context import recorded_default
@@ -53,17 +50,15 @@ from solkit.spans import span
 if TYPE_CHECKING:
     from solkit.surrogate.model import Surrogate
     from solkit.tuner.evolution.acquisition import Point
-    from solkit.tuner.evolution.evolution_search import EvolutionSearch, Ranking, VariantOutcome
+    from solkit.tuner.evolution.evolution_search import Ranking, VariantOutcome
 
 __all__ = [
     "LINEAGE",
-    "SIZE_GUARD",
     "Advise",
     "Check",
     "EvolveLog",
     "KernelEvaluator",
     "Original",
-    "Practice",
     "leave_unchecked",
     "variant_of",
 ]
@@ -343,6 +338,13 @@ class KernelEvaluator:
         text = Path(configuration.path).read_text(encoding="utf-8")
         launches = [kernel.launch for kernel in analysis.kernels]
         return key_of_launches(launches, text, configuration.params)
+
+    def are_same(self, one: Configuration, other: Configuration) -> bool:
+        """Tell whether two candidates are seen to launch the same: see `are_same_launches`."""
+        analyses = [c.analysis for c in self.prepared.analyser.captured([one, other])]
+        whole = [a for a in analyses if a is not None and a.is_whole]
+        launches = [[kernel.launch for kernel in analysis.kernels] for analysis in whole]
+        return len(launches) == 2 and are_same_launches(*launches)
 
     def _study(self, configuration: Configuration) -> Studied:
         """Return what is known of a candidate; its kernels are then in Triton's cache.
@@ -751,184 +753,3 @@ def variant_of(name: str, text: str, lineage: Mapping[str, Any]) -> Variant:
         Checked(lineage.get("checked", Checked.UNCHECKED)),
         lineage.get("why", ""),
     )
-
-
-SIZE_GUARD = "original below"
-"""Kind of the variant that leaves small inputs to the original launches."""
-_AS_FAST = 1.1
-"""Such a variant takes so many times what it was made from at the most: a sample each was taken."""
-_KEPT_SHARE, _KEPT_S = 0.2, 15.0  # of the budget, and at most: some ten measurements
-
-
-@dataclass
-class Practice:
-    """Times finalists at practice shapes, within the budget of the search.
-
-    Attributes:
-        world: measures.
-        budget_s: GPU seconds of the search and the practice.
-        notes: what limits the result, each a sentence.
-    """
-
-    world: KernelEvaluator
-    budget_s: float
-    notes: list[str] = field(default_factory=list)
-    _known: dict[tuple[str, str, str], list[VariantOutcome]] = field(default_factory=dict)
-
-    def shapes(self) -> list[Mapping[str, Value]]:
-        """Return shapes to practise at, but for those that a recording lacks."""
-        original = self.world.original
-        every = original.practice(self.world.how)
-        return [e for e in every if self.world.holds(replace(original.configuration, shape=e))]
-
-    def kept_s(self) -> float:
-        """GPU seconds that the search leaves."""
-        return min(_KEPT_SHARE * self.budget_s, _KEPT_S) if self.shapes() else 0.0
-
-    def take(self, name: str, outcome: Outcome) -> None:
-        """Take over what an earlier run measured of a variant."""
-        if outcome.verdict is not Verdict.UNSTABLE:  # it was measured again
-            key = name, canonical(outcome.params), canonical(outcome.shape)
-            self._known.setdefault(key, []).append(self.world.judged(None, outcome))
-
-    def run(self, breeding: EvolutionSearch) -> tuple[Finalist, ...]:
-        """Return the finalists that were tried; empty if there is nothing to choose.
-
-        An interrupt (Ctrl-C) ends it, and the fastest goes to the gate.
-        """
-        from solkit.tuner.evolution.evolution_search import (
-            MOST_SHAPES,
-            finalists,
-            practise_finalists,
-        )
-
-        rivals = finalists(breeding.archive, breeding.first_ms)
-        if len(rivals) < 2:
-            return ()
-        first = breeding.archive[breeding.archive.original]
-        original = replace(first, params=self.world.original.params, time_ms=breeding.first_ms)
-        breeding.tell("practice")
-        try:
-            shapes = list(
-                itertools.islice(filter(self.world.accepts_shape, self.shapes()), MOST_SHAPES)
-            )
-            self.world.foresee(
-                [self._point_at(bred, shape) for shape in shapes for bred in (original, rivals[0])]
-            )
-            practised = (
-                practise_finalists(original, rivals, shapes, self._measure_once) if shapes else ()
-            )
-        except KeyboardInterrupt:
-            self.notes.append("The practice was interrupted: the fastest variant went to the gate.")
-            return ()
-        except SolkitError as error:
-            self.notes.append(f"The practice could not be finished: {error}")
-            return ()
-        self._note_choice(breeding, practised)
-        return practised
-
-    def leave_small_inputs(
-        self, breeding: EvolutionSearch, best: Bred, finalists: Sequence[Finalist]
-    ) -> Bred:
-        """Return the winner with the original's launches for inputs that it was not tried on.
-
-        These are smaller than any at which it was measured and not slower. Blocks that fill a GPU
-        leave most of it idle at a much smaller shape. The winner itself is returned where no other
-        shape counts, where its file cannot be joined with the original's, or where that is slower.
-        """
-        from solkit.tuner.proposers.rewriter.size_guard import with_original_below
-
-        original = self.world.original
-        if best.time_ms is None or not original.others(self.world.how):
-            return best
-        trials = [trial for f in finalists if f.id == best.variant.id for trial in f.practised]
-        if (least := self._least_bytes(trials)) is None:
-            return best
-        own, base = best.variant.source, original.variant.source
-        source = with_original_below(own, base, original.params, least)
-        return self._take_over(breeding, best, source, least) if source else best
-
-    def _least_bytes(self, trials: Sequence[Practised]) -> int | None:
-        """Return the fewest bytes of inputs at which a variant holds; ``None`` if unknown."""
-        from solkit.tuner.evolution.evolution_search import is_slower
-
-        here = self._read_bytes(self.world.original.shape)
-        sizes = [(self._read_bytes(trial.shape), is_slower(trial.loss)) for trial in trials]
-        if here is None or any(size is None for size, _ in sizes):
-            return None
-        sized = [(size, is_slow) for size, is_slow in sizes if size is not None]
-        slower = max((size for size, is_slow in sized if is_slow), default=0)
-        return min([here, *(size for size, is_slow in sized if not is_slow and size > slower)])
-
-    def _read_bytes(self, shape: Mapping[str, Value]) -> int | None:
-        """Return the bytes of inputs that the problem reads at a shape."""
-        at = self.world.prospect_of(replace(self.world.original.configuration, shape=shape))
-        return None if at is None else at.result.work.dram_read_bytes
-
-    def _take_over(self, breeding: EvolutionSearch, best: Bred, source: str, least: int) -> Bred:
-        """Return a file in the winner's place if it is right and as fast."""
-        intent = f"Inputs of fewer than {least} bytes are left to the original launches."
-        lineage = {"parent": best.variant.id, "kind": SIZE_GUARD, "intent": intent}
-        lineage |= {"proposer": best.variant.proposer, "checked": best.variant.checked.value}
-        variant = variant_of(variant_id(source), source, {**lineage, "why": best.variant.why})
-        configuration = self.world.original.of(self.world.path(variant), best.params, "search")
-        if best.time_ms is None or not self.world.holds(configuration):
-            return best
-        outcome = self._time_at_shape(Bred(variant, params=best.params), configuration.shape)
-        if outcome.time_ms is None or outcome.time_ms > _AS_FAST * best.time_ms:
-            why = outcome.why or "it is slower than without"
-            self.notes.append(f"Small inputs could not be left to the original: {why}")
-            return best
-        breeding.archive.add(variant)
-        gap = None if best.gap is None else best.gap * outcome.time_ms / best.time_ms
-        breeding.archive.note(
-            variant.id,
-            verdict=outcome.verdict,
-            params=best.params,
-            time_ms=outcome.time_ms,
-            gap=gap,
-            behaviour=best.behaviour,
-            measured=1,
-        )
-        self.notes.append(intent)
-        return breeding.archive[variant.id]
-
-    def _measure_once(self, bred: Bred, shape: Mapping[str, Value], turn: int) -> VariantOutcome:
-        """Return a variant's time at a shape in a turn; nothing is measured beyond the budget."""
-        from solkit.tuner.evolution.evolution_search import VariantOutcome
-
-        key = bred.variant.id, canonical(bred.params), canonical(shape)
-        timings = self._known.setdefault(key, [])
-        if turn < len(timings):
-            return timings[turn]
-        if self.world.spent_s() >= self.budget_s:
-            return VariantOutcome(Verdict.NOT_MEASURED)
-        timings.append(self._time_at_shape(bred, shape))
-        return timings[-1]
-
-    def _time_at_shape(self, bred: Bred, shape: Mapping[str, Value]) -> VariantOutcome:
-        return self.world.measure(self._point_at(bred, shape), bred.variant)
-
-    def _point_at(self, bred: Bred, shape: Mapping[str, Value]) -> Point:
-        from solkit.tuner.evolution.acquisition import Point
-
-        original, path = self.world.original, self.world.path(bred.variant)
-        in_use = path == original.path and canonical(bred.params) == canonical(original.params)
-        how = "default" if in_use else "search"
-        configuration = replace(original.of(path, bred.params, how), shape=shape)
-        return Point(bred.variant.id, configuration, 0.0, 0.0)
-
-    def _note_choice(self, breeding: EvolutionSearch, practised: tuple[Finalist, ...]) -> None:
-        """Say so if another than the fastest was taken."""
-        if not practised or practised[0].taken:
-            return
-        taken = next(finalist for finalist in practised if finalist.taken)
-        kind = breeding.archive[taken.id].variant.kind
-        lost = practised[0].practised[-1]
-        at = ", ".join(f"{name}={value}" for name, value in lost.shape.items())
-        outcome = (
-            lost.verdict.value if lost.ratio is None else f"{lost.ratio:.2f} times the original"
-        )
-        self.notes.append(
-            f"The fastest variant did not hold in practice ({outcome} at {at}): {kind} was taken."
-        )

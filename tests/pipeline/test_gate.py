@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from solkit.core import Configuration, Difference, EvolveSettings, Final, Ratio, Variant, Verdict
+from solkit.core import (
+    Analysis,
+    AnalysisStatus,
+    Binding,
+    Configuration,
+    Difference,
+    EvolveSettings,
+    Facts,
+    Final,
+    HeldOut,
+    KernelAnalysis,
+    Launch,
+    MeasureSettings,
+    Ratio,
+    TensorLayout,
+    Variant,
+    Verdict,
+)
 from solkit.errors import InputError, MemoryLimitError
 from solkit.measure.memory_needs import least_memory_bytes
 from solkit.pipeline.comparing import _compare_prepared
 from solkit.pipeline.evolving import _Run
 from solkit.pipeline.kernel_evaluator import KernelEvaluator, Original
 from solkit.roofline.devices import find
+from solkit.tuner.evolution.population_archive import Archive
 
 GPU = replace(find("h200"), memory_bytes=140 * 10**9)
 HERE = {"M": 4096, "N": 1024}
@@ -106,3 +126,126 @@ def test_a_lack_of_memory_is_the_problems_where_the_base_meets_it(place):
     )
     with pytest.raises(MemoryLimitError if place == 0 else InputError, match=r"70\.0 GB"):
         list(_compare_prepared(bench, [(one, None) for one in both]))
+
+
+# --------------------------------------------------------- winners that are slower somewhere
+
+SLOWER = Ratio(3.0, 2.9, 3.1, 0.001, 9)
+COPY = """
+import triton
+
+
+@triton.jit
+def copy(x_ptr, n):
+    pass
+
+
+def kernel(x):
+    copy[(8,)](x, x.numel())
+"""
+
+
+def searched_gate(slow_from, *held_out, wrong_at=0):
+    """The gate of a winner that is slower from a size on, unless the original runs there.
+
+    Returns the gate, the shapes that were judged, and the source of what was judged last.
+    """
+    judged, sources = [], {"k.py": COPY}
+
+    def analysed(configuration, *_):
+        size = configuration.shape["M"]
+        layout = TensorLayout("fp32", 4, (size,), (1,))
+        launch = Launch("copy", (1, 1, 1), 4, 3, arguments={"x_ptr": Binding("", tensor=layout)})
+        analysis = Analysis(AnalysisStatus.COMPLETE, (KernelAnalysis(Facts(launch)),))
+        work = SimpleNamespace(dram_read_bytes=4 * size, dram_write_bytes=0)
+        return configuration, SimpleNamespace(
+            result=SimpleNamespace(work=work, analysis=analysis, bound=None)
+        )
+
+    def judge(_device, _limits, base, rival):
+        size, text = base.shape["M"], sources[rival.path]
+        judged.append((size, text))
+        guard = re.search(r"x.numel\(\) < (\d+)(?: or x.numel\(\) > (\d+))?", text)
+        least, most = guard.groups() if guard else (0, None)
+        is_own = int(least) <= size <= float(most or math.inf)
+        if size == wrong_at:
+            return Final(rival.params, Difference.NOT_COMPARED, None, "guarded", ("Wrong.",))
+        if not is_own:
+            same = Ratio(1.0, 0.99, 1.01, 0.001, 9)
+            return Final(rival.params, Difference.NOT_SHOWN, same, "guarded")
+        slow = size >= slow_from
+        ratio = SLOWER if slow else FASTER
+        return Final(
+            rival.params, Difference.SLOWER if slow else Difference.FASTER, ratio, "guarded"
+        )
+
+    def path(variant):
+        sources[variant.id] = variant.source
+        return variant.id
+
+    problem = SimpleNamespace(sizes={}, shapes=[{"M": 1000}], held_out_shapes=list(held_out))
+    file = SimpleNamespace(problem=problem, candidate=SimpleNamespace(name="kernel"))
+    original = Original("k.py", "k.py", file, {"M": 1000}, {}, Variant("first", COPY))
+    world = KernelEvaluator(
+        SimpleNamespace(analysed=analysed), GPU, original, EvolveSettings(), None
+    )
+    world.close()
+    world.path = path
+    archive = Archive(original.variant)
+    archive.add(Variant("second", COPY.replace("8,", "2,"), "first", "retile"))
+    archive.note("second", verdict=Verdict.CORRECT, time_ms=1.0, gap=2.0)
+    breeding = SimpleNamespace(archive=archive, tell=lambda _: None)
+    run = _Run(world, original, 20.0, EvolveSettings(), lambda _: None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("solkit.pipeline.evolving.guarded_final", judge)
+        result = run.gate(breeding, None, MeasureSettings())
+    return result, [size for size, _ in judged], judged[-1][1]
+
+
+def test_a_winner_leaves_a_held_out_shape_at_which_it_is_slower_to_the_original():
+    result, sizes, source = searched_gate(2000, {"M": 900}, {"M": 4000})
+    assert result.passed
+    assert sizes == [1000, 900, 4000, 1000, 900, 4000]  # the new file meets all of them
+    assert "if x.numel() < 1000 or x.numel() > 1000:" in source
+    assert [held.ratio.value for held in result.held_out] == [1.0, 1.0]
+
+
+def test_each_shape_that_a_gate_shows_slower_is_left_to_the_original():
+    result, sizes, source = searched_gate(2000, {"M": 3000}, {"M": 4000})
+    assert result.passed
+    assert sizes == [1000, 3000, 4000] * 2
+    assert "> 1000" in source
+
+
+def test_a_winner_that_is_wrong_somewhere_is_not_taken():
+    result, sizes, _ = searched_gate(2000, {"M": 900}, {"M": 4000}, wrong_at=900)
+    assert not result.passed
+    assert sizes == [1000, 900, 4000]
+
+
+def test_a_winner_that_is_not_faster_at_all_is_not_taken():
+    result, sizes, _ = searched_gate(500, {"M": 4000})
+    assert not result.passed
+    assert sizes == [1000]
+
+
+def answer_at(ratio, same):
+    """What becomes of a winner that is slower at a held-out shape, and the shapes of both there."""
+    captured = []
+    run = _Run.__new__(_Run)
+    run.world = SimpleNamespace(are_same=lambda *both: captured.append(both) or same)
+    here = Ratio(ratio, ratio / 1.01, ratio * 1.01, 0.001, 60)
+    held = HeldOut({"M": 7}, False, Difference.SLOWER, here, "It takes longer.")
+    base = Configuration("k.py", "kernel", {"M": 7})
+    return run._pass_original(held, base, replace(base, path="w.py")), captured
+
+
+def test_a_winner_that_makes_the_originals_launches_is_not_slower():
+    result, _ = answer_at(1.077, same=True)
+    assert result.passed
+    assert result.why.startswith("It takes longer. Its launches there are the original's")
+
+
+@pytest.mark.parametrize(("ratio", "same"), [(1.077, False), (1.3, True)])
+def test_one_that_makes_others_is_slower_and_so_is_one_that_takes_far_longer(ratio, same):
+    assert not answer_at(ratio, same)[0].passed

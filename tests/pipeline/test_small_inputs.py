@@ -9,13 +9,21 @@ import pytest
 pytest.importorskip("libcst")
 
 from solkit.core import (
+    Analysis,
+    AnalysisStatus,
+    Binding,
     EvolveSettings,
+    Facts,
     Finalist,
+    KernelAnalysis,
+    Launch,
     Practised,
+    TensorLayout,
     Variant,
     Verdict,
 )
-from solkit.pipeline.kernel_evaluator import Original, Practice
+from solkit.pipeline.kernel_evaluator import Original
+from solkit.pipeline.practice import Practice
 from solkit.tuner.evolution.evolution_search import VariantOutcome
 from solkit.tuner.evolution.population_archive import Archive
 
@@ -47,8 +55,11 @@ class World:
         self.how, self.outcome = EvolveSettings(), outcome
 
     def prospect_of(self, configuration):
-        work = SimpleNamespace(dram_read_bytes=4 * configuration.shape["M"])
-        return SimpleNamespace(result=SimpleNamespace(work=work))
+        layout = TensorLayout("fp32", 4, (configuration.shape["M"],), (1,))
+        arguments = {"x_ptr": Binding("tensor", tensor=layout)}
+        launch = Launch("copy", (1, 1, 1), 4, 3, arguments=arguments)
+        analysis = Analysis(AnalysisStatus.COMPLETE, (KernelAnalysis(Facts(launch)),))
+        return SimpleNamespace(result=SimpleNamespace(analysis=analysis))
 
     def path(self, variant):
         return f"{variant.id}.py"
@@ -85,17 +96,17 @@ RIGHT = VariantOutcome(Verdict.CORRECT, 1.01)
         ([at(500, 0.5), at(700, 1.01)], 500),  # 1 % more is noise
         ([at(500, 1.5), at(700, 0.5)], 700),
         ([at(500, 0.5), at(700, 1.5)], 1000),  # what holds by chance below a loss says nothing
+        ([at(500, 0.5), at(300, 1.5)], 500),
         ([at(500, None)], 1000),
         ([at(2000, 0.5)], 1000),
     ],
 )
 def test_the_original_stays_below_what_was_tried_and_not_slower(trials, least):
     result, notes = winner(World(RIGHT), *trials)
-    guard = f"if sum(t.nbytes for t in (x,) if isinstance(t, torch.Tensor)) < {4 * least}:"
-    assert guard in result.variant.source
+    assert f"if x.numel() < {least}:" in result.variant.source
     assert result.variant.parent == "second"
     assert (result.time_ms, result.gap) == (1.01, pytest.approx(2.02))
-    assert notes == [f"Inputs of fewer than {4 * least} bytes are left to the original launches."]
+    assert notes == [f"The original's launches run where x.numel() < {least}."]
 
 
 @pytest.mark.parametrize(
@@ -112,3 +123,32 @@ def test_a_problem_of_one_shape_needs_no_such_file():
     world.original.file.problem.shapes = [{"M": 1000}]
     result, notes = winner(world)
     assert (result.variant.id, notes) == ("second", [])
+
+
+def narrowed(world, *slower, trials=()):
+    """The winner after it was slower at some shapes of the gate; and the winner before."""
+    archive = Archive(world.original.variant)
+    archive.add(Variant("second", AFTER, "first"))
+    best = archive.note("second", time_ms=1.0, gap=2.0)
+    breeding, practice = SimpleNamespace(archive=archive), Practice(world, 20.0)
+    finalist = Finalist("second", {}, 1.0, tuple(trials), taken=True)
+    before = practice.leave_small_inputs(breeding, best, [finalist])
+    shapes = [{"M": size} for size in slower]
+    return practice.leave_slower_shapes(breeding, before, [finalist], shapes), before
+
+
+def test_a_larger_shape_at_which_the_winner_is_slower_is_left_to_the_original():
+    result, before = narrowed(World(RIGHT), 4000, trials=[at(2000, 0.5), at(500, 0.7)])
+    assert "if x.numel() < 500 or x.numel() > 2000:" in result.variant.source
+    assert result.variant.source.count("def kernel_before") == 1  # made of the winner itself
+    assert (result.variant.parent, result.time_ms) == ("second", before.time_ms)
+
+
+def test_several_shapes_are_left_to_the_original_at_once():
+    result, _ = narrowed(World(RIGHT), 4000, 600, trials=[at(500, 0.7)])
+    assert "if x.numel() < 1000 or x.numel() > 1000:" in result.variant.source
+
+
+@pytest.mark.parametrize("size", [3, 1000])
+def test_nothing_changes_where_the_original_ran_or_nothing_tells_a_shape_apart(size):
+    assert narrowed(World(RIGHT), size)[0] is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from solkit.core import Configuration, Difference, Final, Ratio
+from solkit.measure.timing.comparison_statistics import difference
 from solkit.tuner.holdout import Winner, nearest_shape, pass_gate, pass_gates
 
 BASE = Configuration("k.py", "kernel", {"M": 64}, {"BLOCK": 16})
@@ -41,6 +42,53 @@ def held(difference, value=None, strict=True):
 def test_a_winner_must_be_correct_and_not_slower(difference, value, passed):
     result = held(difference, value)
     assert (result.passed, result.difference, result.shape) == (passed, difference, {"M": 7})
+
+
+def in_sets(*ratios, how="guarded", strict=True):
+    """The gate's answer where each set of processes shows another ratio; and how many there were.
+
+    ``None``: the winner is wrong. The interval is 1 % wide to each side.
+    """
+    rest = list(ratios)
+
+    def judge(_base, rival):
+        if (value := rest.pop(0)) is None:
+            return Final(rival.params, Difference.NOT_COMPARED, None, how, ("It is wrong.",))
+        ratio = Ratio(value, value / 1.01, value * 1.01, 0.001, 60)
+        return Final(rival.params, difference(ratio), ratio, how)
+
+    (result,) = pass_gate(BASE, RIVAL, [({"M": 7}, strict)], judge)
+    return result, len(ratios) - len(rest)
+
+
+@pytest.mark.parametrize(
+    ("ratios", "passed", "sets"),
+    [
+        ([1.0, 9.0, 9.0], True, 1),  # nobody asks again
+        ([1.08, 1.0, 0.99], True, 3),  # what one pair of processes happens to do
+        ([1.08, 0.99, 1.03], False, 3),
+        ([1.03, 1.02, 1.0], False, 2),  # slower in each
+        ([2.0, 1.0, 1.0], False, 1),  # far slower
+        ([1.08, None, 1.0], False, 2),
+        ([None, 1.0, 1.0], False, 1),
+    ],
+)
+def test_most_of_three_sets_of_processes_must_say_that_a_winner_is_slower(ratios, passed, sets):
+    result, count = in_sets(*ratios)
+    assert (result.passed, count) == (passed, sets)
+
+
+def test_an_answer_says_how_many_sets_say_slower():
+    result, _ = in_sets(1.08, 1.0, 0.99)
+    assert result.why == (
+        "It takes 1.000 times what is in use takes. Of 3 sets of processes 1 say slower."
+    )
+    assert in_sets(1.08, 1.0, None)[0].why == "It is wrong."
+
+
+def test_what_would_be_looked_up_again_or_need_not_be_fast_is_asked_once():
+    assert in_sets(1.08, 1.0, 1.0, how="recorded")[1] == 1
+    assert in_sets(1.08, 1.0, 1.0, strict=False)[1] == 1
 
 
 def test_where_another_winner_is_nearer_it_need_only_be_correct():

@@ -1,22 +1,30 @@
-"""A winner that leaves small inputs to the original kernel.
+"""A winner that leaves inputs to the original kernel whose sizes it was never tried on.
 
-Blocks that fill a GPU at one size start too few programs at a much smaller one. So below the
-smallest size at which a variant was seen to hold, its file does what the original did.
+Blocks that fill a GPU at one size start too few programs at a much smaller one. So where a tensor
+is smaller than any at which a variant was seen to hold, its file does what the original did. Where
+a variant was slower, its launches do not run again.
+
+The guard runs in each call, also in one of a few microseconds: it compares counts of elements, some
+70 ns each, and only as many as tell the tried sizes apart.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
-from solkit.core import Value
+from solkit.core import Binding, KernelAnalysis, Value
 from solkit.tuner.proposers.rewriter._edit import with_defaults
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
+    Launch,
     assigned_names,
     free_name,
+    launcher_definition,
     names_within,
     nodes_within,
     parse_kernel,
@@ -29,26 +37,186 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
 
-__all__ = ["with_original_below"]
+__all__ = ["SizeBound", "bounds_of", "tensor_sizes", "with_original_outside"]
 
 _LAUNCHER = "kernel"
+_MOST_COMPARED = 3
+"""Tensors whose elements are counted in a call, the largest first."""
+_MOST_STEPS = 8  # of names that stand for views
+_SAME_ELEMENTS = frozenset(
+    "contiguous view reshape flatten t transpose permute squeeze unsqueeze to detach float half "
+    "bfloat16".split()
+)
+"""Methods whose result has as many elements as their tensor."""
+
+_ELEMENTS = ".numel()"
+
+Sizes = Mapping[str, int]
+"""Sizes of a launcher's tensors by the expression for it: ``x.numel()``, ``x.shape[0]``."""
 
 
-def with_original_below(source: str, original: str, params: Mapping[str, Value], least: int) -> str:
-    """Return a file that does what another one did where its tensors have few bytes.
+@dataclass(frozen=True)
+class SizeBound:
+    """Sizes of one tensor between which a variant's own launches run.
+
+    Attributes:
+        size: expression for it.
+        least: the smallest.
+        most: the largest; ``None`` if there is no limit.
+    """
+
+    size: str
+    least: int
+    most: int | None = None
+
+    def holds(self, sizes: Sizes) -> bool:
+        """Tell whether the variant's own launches run, as far as this size says."""
+        most = math.inf if self.most is None else self.most
+        return self.least <= sizes[self.size] <= most
+
+    @property
+    def condition(self) -> str:
+        """Expression that is true where the original runs."""
+        smaller = f"{self.size} < {self.least}"
+        return smaller if self.most is None else f"{smaller} or {self.size} > {self.most}"
+
+
+# ------------------------------------------------------------------------------- sizes
+
+
+def tensor_sizes(source: str, kernels: Iterable[KernelAnalysis]) -> dict[str, int]:
+    """Return sizes of a launcher's tensors in one call, as far as its launches show them.
+
+    Args:
+        source: the file.
+        kernels: its launches in that call.
+
+    Returns:
+        Elements of those without a default that launches get, or views of them; and extents of
+        dimensions, if they get the tensor itself.
+    """
+    sizes: dict[str, set[int]] = {}
+    launched = [kernel.launch for kernel in kernels]
+    for text in (parse_kernel(source), parse_kernel(canonical_form(source))):
+        for launch in () if text is None else text.launches:
+            if text is None or launch.launcher is not text.launcher:
+                continue
+            for record in (r for r in launched if r.name == launch.function.name):
+                for name, size in _sizes_in(launch, record.arguments):
+                    sizes.setdefault(name, set()).add(size)
+    return {name: min(counts) for name, counts in sizes.items() if len(counts) == 1}
+
+
+def _sizes_in(launch: Launch, bindings: Mapping[str, Binding]) -> Iterator[tuple[str, int]]:
+    """Yield sizes of the launcher's parameters that one launch gets."""
+    required = _required_params(launch.launcher)
+    changed = assigned_names(*statements_of(launch.launcher))
+    for name, argument in launch.arguments.items():
+        layout = bindings[name].tensor if name in bindings else None
+        param = _tensor_behind(argument, launch, _MOST_STEPS)
+        if layout is None or layout.block or param not in required:
+            continue
+        yield f"{param}{_ELEMENTS}", math.prod(layout.shape)
+        if isinstance(argument, cst.Name) and argument.value not in changed:
+            yield from ((f"{param}.shape[{axis}]", n) for axis, n in enumerate(layout.shape))
+
+
+def _required_params(launcher: cst.FunctionDef) -> set[str]:
+    """Return parameters that each call gives: one with a default may be ``None``."""
+    params = (*launcher.params.posonly_params, *launcher.params.params)
+    return {param.name.value for param in params if param.default is None}
+
+
+def _tensor_behind(node: cst.BaseExpression, launch: Launch, steps: int) -> str:
+    """Return the name of the tensor that an argument is, or is a view of with all its elements."""
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        if node.func.attr.value not in _SAME_ELEMENTS:
+            return ""
+        node = node.func.value
+    if not isinstance(node, cst.Name):
+        return ""
+    is_param = node.value in _required_params(launch.launcher)
+    value = None if is_param else launcher_definition(node.value, launch.launcher)
+    if value is None or not steps:
+        return node.value
+    return _tensor_behind(value, launch, steps - 1)
+
+
+def bounds_of(here: Sizes, trials: Sequence[tuple[Sizes, bool]]) -> tuple[SizeBound, ...]:
+    """Return sizes between which a variant runs: no smaller ones, and none where it was slower.
+
+    Args:
+        here: sizes at which it was found.
+        trials: others at which it was tried, and whether it was slower there or failed.
+
+    Returns:
+        As few as tell all of them apart; empty if nothing is known of any tensor.
+    """
+    held = [here, *(sizes for sizes, is_slow in trials if not is_slow)]
+    bounds = {
+        size: SizeBound(size, min(sizes[size] for sizes in held))
+        for size in _distinct_sizes(here, [here, *(sizes for sizes, _ in trials)])
+    }
+    counted = [size for size in bounds if size.endswith(_ELEMENTS)]
+    kept = set(counted[:_MOST_COMPARED])
+    for slow in (sizes for sizes, is_slow in trials if is_slow):
+        if all(bounds[size].holds(slow) for size in kept):
+            options = [bound for size in bounds if (bound := _narrowed(bounds[size], slow, held))]
+            if options:  # the first of those that lose the fewest sizes at which it held
+                bound = min(options, key=lambda b: sum(not b.holds(sizes) for sizes in held))
+                bounds[bound.size] = bound
+                kept.add(bound.size)
+    return tuple(bounds[size] for size in bounds if size in kept)
+
+
+def _distinct_sizes(here: Sizes, every: Sequence[Sizes]) -> list[str]:
+    """List sizes that are known of each call: elements first, larger ones first.
+
+    Of those that are equal in all calls the first stands for all.
+    """
+    order = sorted(here, key=lambda size: (not size.endswith(_ELEMENTS), -here[size]))
+    seen: dict[tuple[bool, tuple[int, ...]], str] = {}
+    for size in order:
+        if all(size in sizes for sizes in every):
+            values = tuple(sizes[size] for sizes in every)
+            seen.setdefault((size.endswith(_ELEMENTS), values), size)
+    return list(seen.values())
+
+
+def _narrowed(bound: SizeBound, slow: Sizes, held: Sequence[Sizes]) -> SizeBound | None:
+    """Return a bound that leaves out where it was slower; ``None`` if the size is that found at."""
+    limit, here = slow[bound.size], held[0][bound.size]
+    counts = [sizes[bound.size] for sizes in held]
+    if limit == here:
+        return None
+    if limit < here:
+        least = min(count for count in counts if count > limit)
+        return replace(bound, least=max(bound.least, least))
+    most = max(count for count in counts if count < limit)
+    return replace(bound, most=most if bound.most is None else min(bound.most, most))
+
+
+# ------------------------------------------------------------------------------- joining
+
+
+def with_original_outside(
+    source: str, original: str, params: Mapping[str, Value], bounds: Sequence[SizeBound]
+) -> str:
+    """Return a file that does what another one did where a tensor's size is out of its bounds.
 
     Args:
         source: of the file.
         original: source of the other one.
         params: the other one's parameters in use.
-        least: bytes of all tensors in a call from which on the file's own launches run.
+        bounds: of sizes for which the file's own launches run.
 
     Returns:
-        The text; empty if the launchers differ, or take arguments that cannot be passed on.
+        The text; empty without bounds, or if the launchers differ or take arguments that cannot be
+        passed on.
     """
     text = parse_kernel(source)
     other = parse_kernel(original) or parse_kernel(canonical_form(original))
-    if text is None or other is None or not _imports_torch(text.tree):
+    if text is None or other is None or not bounds:
         return ""
     other = parse_kernel(with_defaults(other, params)) or other
     if not (call := _call_of(text, other)):
@@ -57,8 +225,8 @@ def with_original_below(source: str, original: str, params: Mapping[str, Value],
     if not copied:
         return ""
     before = cst.ensure_type(dict(copied)[_LAUNCHER], cst.FunctionDef)
-    total = f"sum(t.nbytes for t in ({call},) if isinstance(t, torch.Tensor))"
-    guard = parse_statement(f"if {total} < {least}:\n    return {before.name.value}({call})\n")
+    outside = " or ".join(bound.condition for bound in bounds)
+    guard = parse_statement(f"if {outside}:\n    return {before.name.value}({call})\n")
     launcher = with_body(text.launcher, [*_with_guard(statements_of(text.launcher), guard)])
     body: list[cst.BaseStatement | cst.SimpleStatementLine] = []
     for statement in text.tree.body:
@@ -66,10 +234,6 @@ def with_original_below(source: str, original: str, params: Mapping[str, Value],
             body += [copy for _, copy in copied]
         body.append(launcher if statement is text.launcher else statement)
     return render_module(text.tree.with_changes(body=body))
-
-
-def _imports_torch(tree: cst.Module) -> bool:
-    return any(render_code(statement).strip() == "import torch" for statement in tree.body)
 
 
 def _with_guard(

@@ -6,8 +6,14 @@ import pytest
 from naive_kernels import SOFTMAX
 from rewriting import HEADER, variants
 
+from solkit.core import Binding, Facts, KernelAnalysis, Launch, TensorLayout
 from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
-from solkit.tuner.proposers.rewriter.size_guard import with_original_below
+from solkit.tuner.proposers.rewriter.size_guard import (
+    SizeBound,
+    bounds_of,
+    tensor_sizes,
+    with_original_outside,
+)
 from solkit.tuner.proposers.rewriter.whole_row import WholeRow
 
 ROWS = {"M": 4, "N": 200}
@@ -19,15 +25,15 @@ def rows():
     return source
 
 
-def joined(source, original=HEADER + SOFTMAX, params=None, least=3204):
-    return with_original_below(source, original, params or {}, least)
+def joined(source, original=HEADER + SOFTMAX, params=None, least=801):
+    bounds = [SizeBound("x.numel()", least)]
+    return with_original_outside(source, original, params or {}, bounds)
 
 
 def test_a_file_does_what_the_original_did_below_a_size(rows):
     source = joined(rows)
     launcher = source[source.index("def kernel(") :].splitlines()
-    total = "sum(t.nbytes for t in (x,) if isinstance(t, torch.Tensor))"
-    assert launcher[1:3] == [f"    if {total} < 3204:", "        return kernel_before(x)"]
+    assert launcher[1:3] == ["    if x.numel() < 801:", "        return kernel_before(x)"]
     original = SOFTMAX[SOFTMAX.index("def kernel(") :]
     assert original.replace("def kernel(", "def kernel_before(").strip() in source
 
@@ -44,7 +50,7 @@ def test_functions_that_differ_get_another_name(rows):
     assert name.replace("(", "_before(", 1) in source
 
 
-@pytest.mark.parametrize("least", [1, 3204])
+@pytest.mark.parametrize("least", [1, 801])
 @pytest.mark.slow
 def test_both_ways_are_right(rows, least, is_right):
     assert is_right(joined(rows, least=least), SOFTMAX, **ROWS)
@@ -69,3 +75,115 @@ def test_functions_that_a_later_statement_changes_are_not_joined(rows):
     again = "softmax_kernel = triton.jit(softmax_kernel.fn)\n\n\ndef kernel("
     original = (HEADER + SOFTMAX).replace("def kernel(", again)
     assert not joined(rows.replace("def kernel(", again), original)
+
+
+def test_nothing_is_joined_where_no_size_is_known(rows):
+    assert not with_original_outside(rows, HEADER + SOFTMAX, {}, [])
+
+
+# ------------------------------------------------------------------------------- the bounds
+
+
+def sizes(**counts):
+    return {f"{name}.numel()": count for name, count in counts.items()}
+
+
+def conditions(here, *trials):
+    return [bound.condition for bound in bounds_of(here, trials)]
+
+
+HERE = sizes(x=4096 * 2048, w=2048 * 1024)
+
+
+def test_each_tensor_must_be_as_large_as_one_that_was_tried():
+    trials = [(sizes(x=1000, w=2048 * 4096), False), (sizes(x=4096 * 4096, w=500), False)]
+    assert conditions(HERE, *trials) == ["x.numel() < 1000", "w.numel() < 500"]
+
+
+def test_tensors_of_equal_sizes_are_compared_once():
+    here, there = sizes(q=900, k=900, v=900, o=30), sizes(q=600, k=600, v=600, o=20)
+    assert conditions(here, (there, False)) == ["q.numel() < 600", "o.numel() < 20"]
+
+
+def test_at_most_three_tensors_are_compared():
+    here, there = sizes(a=10, b=90, c=50, d=70), sizes(a=9, b=8, c=7, d=6)
+    assert conditions(here, (there, False)) == [
+        "b.numel() < 8",
+        "d.numel() < 6",
+        "c.numel() < 7",
+    ]
+
+
+def test_what_was_slower_at_a_larger_size_is_left_to_the_original():
+    larger = sizes(x=4096 * 8192, w=2048 * 1024)
+    assert conditions(HERE, (larger, True)) == [
+        "x.numel() < 8388608 or x.numel() > 8388608",
+        "w.numel() < 2097152",
+    ]
+
+
+def test_the_bound_that_loses_the_fewest_good_sizes_is_narrowed():
+    good = [(sizes(x=4096 * 8192, w=10), False), (sizes(x=10, w=2048 * 1024), False)]
+    slow = sizes(x=4096 * 4096, w=2048 * 2048)  # in between by x, larger than any by w
+    assert conditions(HERE, *good, (slow, True)) == [
+        "x.numel() < 10",
+        "w.numel() < 10 or w.numel() > 2097152",
+    ]
+
+
+def test_extents_tell_apart_what_has_as_many_elements():
+    here = {"x.numel()": 8192, "x.shape[0]": 64, "x.shape[1]": 128}
+    slow = {"x.numel()": 8192, "x.shape[0]": 2, "x.shape[1]": 4096}
+    (elements, extent) = bounds_of(here, [(slow, True)])
+    assert (elements.condition, elements.holds(slow)) == ("x.numel() < 8192", True)
+    assert (extent.holds(here), extent.holds(slow)) == (True, False)
+
+
+def test_what_no_size_tells_apart_stays_inside():
+    assert all(bound.holds(HERE) for bound in bounds_of(HERE, [(dict(HERE), True)]))
+
+
+def test_a_tensor_whose_size_is_unknown_somewhere_is_no_bound():
+    assert conditions(HERE, (sizes(w=7), False)) == ["w.numel() < 7"]
+    assert conditions({}, (sizes(w=7), False)) == []
+
+
+# ------------------------------------------------------------------------------- sizes
+
+
+def launched(name, **shapes):
+    """A launch whose tensors have these shapes."""
+    arguments = {
+        key: Binding("tensor", tensor=TensorLayout("fp32", 4, shape, (1,) * len(shape)))
+        for key, shape in shapes.items()
+    }
+    return KernelAnalysis(Facts(Launch(name, (1, 1, 1), 4, 3, arguments=arguments)))
+
+
+VIEWS = """
+def kernel(x, w, bias=None, extra=3):
+    rows = x.view(-1, x.shape[-1])
+    part = w[:, :8]
+    softmax_kernel[(4,)](rows, part, bias, BLOCK=16)
+    softmax_kernel[(4,)](w.contiguous(), part, bias, BLOCK=32)
+"""
+
+
+def test_sizes_are_those_of_whole_tensors_that_every_call_has():
+    source = HEADER + SOFTMAX[: SOFTMAX.index("def kernel(")] + VIEWS
+    record = launched("softmax_kernel", x_ptr=(6, 4), out_ptr=(3, 8), N=(5,))
+    # views have as many elements, parts need not, and a tensor with a default may be None
+    assert tensor_sizes(source, [record]) == {"x.numel()": 24, "w.numel()": 24}
+
+
+def test_a_tensor_that_is_passed_itself_has_extents():
+    source = HEADER + SOFTMAX
+    record = launched("softmax_kernel", x_ptr=(6, 4), out_ptr=(6, 4))
+    expected = {"x.numel()": 24, "x.shape[0]": 6, "x.shape[1]": 4}
+    assert tensor_sizes(source, [record]) == expected
+    assert tensor_sizes(source, []) == tensor_sizes("x = (", [record]) == {}
+
+
+def test_a_tensor_of_several_sizes_has_none():
+    records = [launched("softmax_kernel", x_ptr=(6, 4)), launched("softmax_kernel", x_ptr=(6, 2))]
+    assert "x.numel()" not in tensor_sizes(HEADER + SOFTMAX, records)

@@ -1,0 +1,241 @@
+"""Practice: finalists of a search at further shapes, and what a winner leaves to the original."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from solkit.core import Bred, Finalist, Outcome, Value, Variant, Verdict, canonical, variant_id
+from solkit.errors import SolkitError
+from solkit.pipeline.kernel_evaluator import KernelEvaluator
+from solkit.pipeline.studying import Shape
+
+if TYPE_CHECKING:
+    from solkit.tuner.evolution.acquisition import Point
+    from solkit.tuner.evolution.evolution_search import EvolutionSearch, VariantOutcome
+    from solkit.tuner.proposers.rewriter.size_guard import SizeBound
+
+__all__ = ["SIZE_GUARD", "Practice"]
+
+SIZE_GUARD = "original below"
+"""Kind of the variant that leaves small inputs to the original launches."""
+_AS_FAST = 1.1
+"""Such a variant takes so many times what it was made from at the most: a sample each was taken."""
+_KEPT_SHARE, _KEPT_S = 0.2, 15.0  # of the budget, and at most: some ten measurements
+
+
+@dataclass
+class Practice:
+    """Times finalists at practice shapes, within the budget of the search.
+
+    Attributes:
+        world: measures.
+        budget_s: GPU seconds of the search and the practice.
+        notes: what limits the result, each a sentence.
+    """
+
+    world: KernelEvaluator
+    budget_s: float
+    notes: list[str] = field(default_factory=list)
+    _known: dict[tuple[str, str, str], list[VariantOutcome]] = field(default_factory=dict)
+
+    def shapes(self) -> list[Mapping[str, Value]]:
+        """Return shapes to practise at, but for those that a recording lacks."""
+        original = self.world.original
+        every = original.practice(self.world.how)
+        return [e for e in every if self.world.holds(replace(original.configuration, shape=e))]
+
+    def kept_s(self) -> float:
+        """GPU seconds that the search leaves."""
+        return min(_KEPT_SHARE * self.budget_s, _KEPT_S) if self.shapes() else 0.0
+
+    def take(self, name: str, outcome: Outcome) -> None:
+        """Take over what an earlier run measured of a variant."""
+        if outcome.verdict is not Verdict.UNSTABLE:  # it was measured again
+            key = name, canonical(outcome.params), canonical(outcome.shape)
+            self._known.setdefault(key, []).append(self.world.judged(None, outcome))
+
+    def run(self, breeding: EvolutionSearch) -> tuple[Finalist, ...]:
+        """Return the finalists that were tried; empty if there is nothing to choose.
+
+        An interrupt (Ctrl-C) ends it, and the fastest goes to the gate.
+        """
+        from solkit.tuner.evolution.evolution_search import (
+            MOST_SHAPES,
+            finalists,
+            practise_finalists,
+        )
+
+        rivals = finalists(breeding.archive, breeding.first_ms)
+        if len(rivals) < 2:
+            return ()
+        first = breeding.archive[breeding.archive.original]
+        original = replace(first, params=self.world.original.params, time_ms=breeding.first_ms)
+        breeding.tell("practice")
+        try:
+            shapes = list(
+                itertools.islice(filter(self.world.accepts_shape, self.shapes()), MOST_SHAPES)
+            )
+            self.world.foresee(
+                [self._point_at(bred, shape) for shape in shapes for bred in (original, rivals[0])]
+            )
+            practised = (
+                practise_finalists(original, rivals, shapes, self._measure_once) if shapes else ()
+            )
+        except KeyboardInterrupt:
+            self.notes.append("The practice was interrupted: the fastest variant went to the gate.")
+            return ()
+        except SolkitError as error:
+            self.notes.append(f"The practice could not be finished: {error}")
+            return ()
+        self._note_choice(breeding, practised)
+        return practised
+
+    def leave_small_inputs(
+        self, breeding: EvolutionSearch, best: Bred, finalists: Sequence[Finalist]
+    ) -> Bred:
+        """Return the winner with the original's launches for inputs that it was not tried on.
+
+        These are smaller than any at which it was measured and not slower. Blocks that fill a GPU
+        leave most of it idle at a much smaller shape. The winner itself is returned where no other
+        shape counts, where its file cannot be joined with the original's, or where that is slower.
+        """
+        if best.time_ms is None or not self.world.original.others(self.world.how):
+            return best
+        joined = self._joined(best, self._bounds(best, finalists))
+        return best if joined is None else self._take_over(breeding, best, joined)
+
+    def leave_slower_shapes(
+        self,
+        breeding: EvolutionSearch,
+        best: Bred,
+        finalists: Sequence[Finalist],
+        slower: Sequence[Shape],
+    ) -> Bred | None:
+        """Return the winner with the original's launches also where it was slower at the gate.
+
+        ``None`` where no size tells such a shape from those at which the winner holds, or where
+        the original's launches ran there already.
+        """
+        own = best
+        if best.variant.kind == SIZE_GUARD and best.variant.parent is not None:
+            own = breeding.archive[best.variant.parent]
+        bounds = self._bounds(own, finalists, slower)
+        sizes = [self._tensor_sizes(shape) for shape in slower]
+        if any(all(bound.holds(at) for bound in bounds) for at in sizes):
+            return None
+        joined = self._joined(own, bounds)
+        configuration = self.world.original.configuration
+        if joined is None or joined.id in breeding.archive:
+            return None
+        if not self.world.holds(replace(configuration, path=self.world.path(joined))):
+            return None
+        breeding.archive.add(joined)
+        self.notes.append(joined.intent)
+        timed = {"verdict": best.verdict, "time_ms": best.time_ms, "gap": best.gap}
+        return breeding.archive.note(joined.id, params=own.params, behaviour=own.behaviour, **timed)
+
+    def _bounds(
+        self, best: Bred, finalists: Sequence[Finalist], slower: Sequence[Shape] = ()
+    ) -> tuple[SizeBound, ...]:
+        """Return sizes for which a winner's launches run; empty if no tensor's is known."""
+        from solkit.tuner.evolution.evolution_search import is_slower
+        from solkit.tuner.proposers.rewriter.size_guard import bounds_of
+
+        trials = [trial for f in finalists if f.id == best.variant.id for trial in f.practised]
+        tried = [(trial.shape, is_slower(trial.loss)) for trial in trials]
+        tried += [(shape, True) for shape in slower]
+        here = self._tensor_sizes(self.world.original.shape)
+        return bounds_of(here, [(self._tensor_sizes(at), is_slow) for at, is_slow in tried])
+
+    def _joined(self, best: Bred, bounds: Sequence[SizeBound]) -> Variant | None:
+        """Return a winner's file joined with the original's; ``None`` if that cannot be."""
+        from solkit.tuner.proposers.rewriter.size_guard import with_original_outside
+
+        base, own = self.world.original, best.variant
+        source = with_original_outside(own.source, base.variant.source, base.params, bounds)
+        if not source:
+            return None
+        outside = " or ".join(bound.condition for bound in bounds)
+        return replace(
+            own,
+            id=variant_id(source),
+            source=source,
+            parent=own.id,
+            kind=SIZE_GUARD,
+            intent=f"The original's launches run where {outside}.",
+        )
+
+    def _tensor_sizes(self, shape: Mapping[str, Value]) -> dict[str, int]:
+        """Return sizes of the tensors that the original gets at a shape."""
+        from solkit.tuner.proposers.rewriter.size_guard import tensor_sizes
+
+        original = self.world.original
+        at = self.world.prospect_of(replace(original.configuration, shape=shape))
+        return {} if at is None else tensor_sizes(original.variant.source, at.result.analysis.own)
+
+    def _take_over(self, breeding: EvolutionSearch, best: Bred, joined: Variant) -> Bred:
+        """Return a file in the winner's place if it is right and as fast."""
+        configuration = self.world.original.of(self.world.path(joined), best.params, "search")
+        if best.time_ms is None or not self.world.holds(configuration):
+            return best
+        outcome = self._time_at_shape(Bred(joined, params=best.params), configuration.shape)
+        if outcome.time_ms is None or outcome.time_ms > _AS_FAST * best.time_ms:
+            why = outcome.why or "it is slower than without"
+            self.notes.append(f"Small inputs could not be left to the original: {why}")
+            return best
+        breeding.archive.add(joined)
+        gap = None if best.gap is None else best.gap * outcome.time_ms / best.time_ms
+        breeding.archive.note(
+            joined.id,
+            verdict=outcome.verdict,
+            params=best.params,
+            time_ms=outcome.time_ms,
+            gap=gap,
+            behaviour=best.behaviour,
+            measured=1,
+        )
+        self.notes.append(joined.intent)
+        return breeding.archive[joined.id]
+
+    def _measure_once(self, bred: Bred, shape: Mapping[str, Value], turn: int) -> VariantOutcome:
+        """Return a variant's time at a shape in a turn; nothing is measured beyond the budget."""
+        from solkit.tuner.evolution.evolution_search import VariantOutcome
+
+        key = bred.variant.id, canonical(bred.params), canonical(shape)
+        timings = self._known.setdefault(key, [])
+        if turn < len(timings):
+            return timings[turn]
+        if self.world.spent_s() >= self.budget_s:
+            return VariantOutcome(Verdict.NOT_MEASURED)
+        timings.append(self._time_at_shape(bred, shape))
+        return timings[-1]
+
+    def _time_at_shape(self, bred: Bred, shape: Mapping[str, Value]) -> VariantOutcome:
+        return self.world.measure(self._point_at(bred, shape), bred.variant)
+
+    def _point_at(self, bred: Bred, shape: Mapping[str, Value]) -> Point:
+        from solkit.tuner.evolution.acquisition import Point
+
+        original, path = self.world.original, self.world.path(bred.variant)
+        in_use = path == original.path and canonical(bred.params) == canonical(original.params)
+        how = "default" if in_use else "search"
+        configuration = replace(original.of(path, bred.params, how), shape=shape)
+        return Point(bred.variant.id, configuration, 0.0, 0.0)
+
+    def _note_choice(self, breeding: EvolutionSearch, practised: tuple[Finalist, ...]) -> None:
+        """Say so if another than the fastest was taken."""
+        if not practised or practised[0].taken:
+            return
+        taken = next(finalist for finalist in practised if finalist.taken)
+        kind = breeding.archive[taken.id].variant.kind
+        lost = practised[0].practised[-1]
+        at = ", ".join(f"{name}={value}" for name, value in lost.shape.items())
+        outcome = (
+            lost.verdict.value if lost.ratio is None else f"{lost.ratio:.2f} times the original"
+        )
+        self.notes.append(
+            f"The fastest variant did not hold in practice ({outcome} at {at}): {kind} was taken."
+        )
