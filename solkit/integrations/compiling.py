@@ -131,14 +131,16 @@ def backend(
         UnsupportedError: Inductor's C++ wrapper is asked for.
         InputError: an option has a value that cannot be used.
     """
+    place, budget, named_mode = _own_options({"mode": mode, **(options or {})})
+    session = _session_of(Path(place or _default_folder()).absolute())
+    session.load_search(budget)  # before Inductor is imported, which takes seconds
     from torch._inductor import list_mode_options
     from torch._inductor.compile_fx import compile_fx
 
-    place, budget, named_mode = _own_options({"mode": mode, **(options or {})})
     inductor = {name: value for name, value in (options or {}).items() if name not in _OWN}
     patches = {**list_mode_options(named_mode or "default"), **inductor}
     _refuse_native_code(patches)
-    session = _session_of(Path(place or _default_folder()).absolute(), budget)
+    session.begin(budget)
     compiled: Any = compile_fx(graph, inputs, config_patches=patches)
     return session.counted(compiled)
 
@@ -215,10 +217,24 @@ class _Session:
         self._calls: Counter[int] = Counter()
         self._awaits_backward = self._is_unusable = False
         self._budget, self._recordings = _Budget(), 0
-        self._on_trial = self._kept = self._dropped = 0
+        self._changed = self._kept = self._dropped = 0  # kernels since the trials that run began
         self._search: SearchProcess | None = None
         self._recorder: LaunchRecorder | None = None
         self._tuned: TunedFolder | None = None
+
+    def load_search(self, budget: _Budget) -> None:
+        """Begin to load what a search needs, if one will most likely follow and cores are free."""
+        with _LOCK, contextlib.suppress(Exception):  # without it a search loads when it begins
+            is_new = self._tuned is None and self._search is None
+            if not is_new or usable_cores() < _CORES or not self._may_record(budget):
+                return
+            if not self._read_folder().known_programs():
+                self._search = _start_search()
+
+    def _may_record(self, budget: _Budget) -> bool:
+        if is_off(applying.VARIABLE) or self._is_unusable or self._recorder is not None:
+            return False
+        return bool(budget.gpu_s) and _has_gpu() and not _rank()
 
     def begin(self, budget: _Budget) -> None:
         """Apply what the folder has, and record the rest; whatever fails, the model is compiled.
@@ -229,22 +245,24 @@ class _Session:
         if is_off(applying.VARIABLE) or self._is_unusable:
             return
         try:
-            if self._tuned is None:
-                self._tuned = self._read_folder()
-                applying.apply_further(self._tuned, self.folder)  # also notes compiled kernels
-            self._budget = self._budget.merged(budget)
-            if budget.gpu_s and self._recorder is None and _has_gpu() and not _rank():
-                self._record(self._tuned)
+            with _LOCK:
+                self._begin(budget)
         except Exception as error:
             self._is_unusable = True
             self._say(f"is not used: {_why(error)}")
+
+    def _begin(self, budget: _Budget) -> None:
+        if self._tuned is None:
+            self._tuned = self._read_folder()
+            applying.apply_further(self._tuned, self.folder)  # also notes compiled kernels
+        self._budget = self._budget.merged(budget)
+        if self._may_record(budget):
+            self._record(self._tuned)
 
     def _record(self, tuned: TunedFolder) -> None:
         recorder = LaunchRecorder(self.folder, known_programs=tuned.known_programs())
         recorder.start()
         self._recorder, self._recordings = recorder, self._recordings + 1
-        if not tuned.known_programs() and usable_cores() >= _CORES:
-            self._search = _start_search()  # loads while the model is compiled
 
     def _read_folder(self) -> TunedFolder:
         """Return what the folder has for this GPU and Triton; nothing if it has none."""
@@ -337,17 +355,16 @@ class _Session:
             write_tuned_folder(self.folder, tuned)
         self._tuned = tuned
         applying.apply_further(tuned, self.folder)
-        self._on_trial = live_tuned.replace_compiled(self._trials())
-        changed = f"is tuned: {self._on_trial} kernels changed"
+        if self._changed == self._kept + self._dropped:
+            self._changed = self._kept = self._dropped = 0
+        number = live_tuned.replace_compiled(live_tuned.Trials(_is_faster, self._end_trial))
+        self._changed += number
+        changed = f"is tuned: {number} kernels changed"
         return f"{changed}; the time was over before all were searched" if is_partly else changed
-
-    def _trials(self) -> live_tuned.Trials:
-        return live_tuned.Trials(_is_faster, self._end_trial)
 
     def _end_trial(self, request: ChoiceRequest, is_faster: bool) -> None:
         """Keep a kernel's tuned configuration, or none from now on: the folder forgets it."""
         with self._lock:
-            self._on_trial -= 1
             self._kept += is_faster
             self._dropped += not is_faster
             try:
@@ -355,9 +372,9 @@ class _Session:
                     self._forget_choice(request)
             except Exception as error:  # the launch goes on
                 self._say(f"keeps what does not gain: {_why(error)}")
-        if not self._on_trial:
-            total = self._kept + self._dropped
-            self._say(f"keeps {self._kept} of {total} changed kernels, faster in the program")
+            if self._kept + self._dropped == self._changed:
+                total = f"{self._kept} of {self._changed} changed kernels"
+                self._say(f"keeps {total}, faster in the program")
 
     def _forget_choice(self, request: ChoiceRequest) -> None:
         dropped = applying.withdraw_choice(request, "it was not faster in the program")
@@ -394,12 +411,9 @@ _SESSIONS: dict[Path, _Session] = {}
 _LOCK = threading.Lock()
 
 
-def _session_of(folder: Path, budget: _Budget) -> _Session:
+def _session_of(folder: Path) -> _Session:
     with _LOCK:
-        if folder not in _SESSIONS:
-            _SESSIONS[folder] = _Session(folder)
-        _SESSIONS[folder].begin(budget)
-        return _SESSIONS[folder]
+        return _SESSIONS.setdefault(folder, _Session(folder))
 
 
 def _has_gpu() -> bool:

@@ -91,7 +91,13 @@ def launched(monkeypatch):
 
 
 def session_of(folder, gpu_s):
-    return compiling._session_of(folder, compiling._own_options({"gpu_seconds": gpu_s})[1])
+    session, budget = (
+        compiling._session_of(folder),
+        compiling._own_options({"gpu_seconds": gpu_s})[1],
+    )
+    session.load_search(budget)
+    session.begin(budget)
+    return session
 
 
 def calls_of(session, compiled):

@@ -66,3 +66,72 @@ def test_a_search_ends_at_its_wall_and_the_next_process_searches(tmp_path):
     (line,) = run(folder, 1, 1.0)
     assert "is not tuned: the search did not end within 1 s (wall_seconds)" in line
     assert times_tuned(folder, 1) == 1
+
+
+SLOW, FAST = {"XBLOCK": 32, "num_warps": 1}, {"XBLOCK": 1024, "num_warps": 4}
+
+
+class Chooser:
+    """Chooses one configuration for all of Inductor's kernels."""
+
+    def __init__(self, params):
+        self.params = params
+
+    def names(self, *_):
+        return True
+
+    def parameters(self, *_):
+        return frozenset()
+
+    def choose(self, _):
+        return self.params
+
+    def failed(self, *args, **kwargs):
+        raise AssertionError((args, kwargs))
+
+
+@pytest.fixture
+def compiled_kernel():
+    """A compiled function, its input and the tuner of its one kernel, while nothing is tuned."""
+    import torch
+
+    from solkit.adapters import live_tuned
+
+    live_tuned.serve(Chooser(None))
+    x = torch.randn(1 << 24, device="cuda")
+    run = torch.compile(lambda x: x * 2 + 1)
+    run(x)
+    (tuner,) = (t for t in live_tuned._SERVED.tuners if t.launchers)
+    yield run, x, tuner
+    live_tuned.withdraw()
+    torch._dynamo.reset()
+
+
+def launches_until_settled(run, x, settled):
+    """Return how many calls a trial takes, all of which compute the same."""
+    import torch
+
+    for calls in range(1, 200):
+        torch.testing.assert_close(run(x), x * 2 + 1)
+        if settled:
+            return calls
+    raise AssertionError("the trial did not end")
+
+
+def test_the_program_keeps_what_is_faster_in_it_and_drops_what_is_not(compiled_kernel):
+    from solkit.adapters import live_tuned
+    from solkit.integrations.compiling import _is_faster
+
+    run, x, tuner = compiled_kernel
+    for params, stays in ((SLOW, False), (FAST, True)):
+        if stays:
+            live_tuned.serve(Chooser(SLOW))
+            live_tuned.replace_compiled()  # what is in use now
+        before, settled = tuner.launchers, []
+        live_tuned.serve(Chooser(params))
+        trials = live_tuned.Trials(_is_faster, lambda _, kept, to=settled: to.append(kept))
+        assert live_tuned.replace_compiled(trials) == 1
+        assert 24 < launches_until_settled(run, x, settled) < 60
+        assert settled == [stays]
+        assert (tuner.launchers is before) is not stays
+        assert getattr(tuner.launchers[0], "_is_static", True)  # Inductor's own kind of launcher
