@@ -353,6 +353,7 @@ def file_group(record: RecordedLaunch) -> tuple[object, ...]:
         tuple((name, repr(value)) for name, value in record.params.items()),
         tuple(sorted((n, repr(v)) for n, v in record.options.items() if n not in record.space)),
         record.choice_names,
+        record.tiles,
         bool(record.configs),
         forms,
     )

@@ -77,7 +77,8 @@ def _entry(kernel: RecordedKernel, line: int) -> ManifestEntry:
         Workload(sizes, float(max(launch.calls, 1)))
         for sizes, launch in zip(kernel.sizes, kernel.launches, strict=True)
     )
-    varied = applicable_parameters(kernel.launches[0].launcher)  # others' winners are of no use
+    first = kernel.launches[0]
+    varied = applicable_parameters(first.launcher, first.tiles)  # others' winners are of no use
     return ManifestEntry(kernel.path, kernel.name, shapes=shapes, line=line, varied=varied)
 
 
@@ -165,6 +166,7 @@ def _tuned_entry(
         verified=verified,
         calls=record.calls,
         source=f"{kernel.name}.py",
+        tiles=record.tiles,
     )
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "config_params",
     "device_index",
     "may_write_tensor",
+    "specialise",
     "unwrap_all",
     "unwrap_tuner",
     "wrap_all_tuners",
@@ -135,19 +136,33 @@ def capture_launch(call: Call, config: Any) -> CapturedLaunch:
     named, kernel, kwargs = _bind_arguments(call, config)
     grid = kwargs.pop("grid")
     kwargs.pop("warmup", None)
-    kwargs["debug"] = kwargs.get("debug", kernel.debug) or knobs.runtime.debug
-    kwargs["instrumentation_mode"] = knobs.compilation.instrumentation_mode
-    *_, backend, binder = kernel.device_caches[driver.active.get_current_device()]
-    bound, specialisation, options = binder(*named.values(), **kwargs)
-    packed = kernel._pack_args(backend, kwargs, bound, specialisation, options)
-    kernel.cache_key  # noqa: B018 - fills `used_global_vals`, which a compile would have done
-    options, signature, constexprs, attrs = packed
-    made_from = Specialisation(kernel, signature, constexprs, attrs, dict(options.__dict__))
+    made_from, bound = specialise(kernel, tuple(named.values()), kwargs)
     x, y, z = (*(grid(bound) if callable(grid) else grid), 1, 1)[:3]
     arguments: dict[str, Argument] = {name: _describe_argument(arg) for name, arg in bound.items()}
     launch = describe_launch(made_from, (int(x), int(y), int(z)))
     (recorded,) = with_records([CapturedLaunch(launch, made_from, arguments)])
     return recorded
+
+
+def specialise(
+    kernel: JITFunction[Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Specialisation, dict[str, Any]]:
+    """Return what `JITFunction.run` would compile, and its arguments by parameter.
+
+    Args:
+        kernel: the function.
+        args: by position.
+        kwargs: by name, with the compiler's options; neither ``grid`` nor ``warmup``.
+    """
+    options = dict(kwargs)
+    options["debug"] = options.get("debug", kernel.debug) or knobs.runtime.debug
+    options["instrumentation_mode"] = knobs.compilation.instrumentation_mode
+    *_, backend, binder = kernel.device_caches[driver.active.get_current_device()]
+    bound, specialisation, parsed = binder(*args, **options)
+    packed = kernel._pack_args(backend, options, bound, specialisation, parsed)
+    kernel.cache_key  # noqa: B018 - fills `used_global_vals`, which a compile would have done
+    parsed, signature, constexprs, attrs = packed
+    return Specialisation(kernel, signature, constexprs, attrs, dict(parsed.__dict__)), bound
 
 
 def _bind_arguments(

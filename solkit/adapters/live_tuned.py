@@ -17,11 +17,12 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from types import ModuleType
 from typing import Any, Protocol
 
+from solkit.adapters.tilings import retiled_grid, tiled_axis
 from solkit.core.tuned import LaunchBucket, Launcher, complete_params
 from solkit.core.values import Value
 from solkit.processes.startup import call_after_imports
@@ -521,13 +522,13 @@ def _run_with_choice(original: Any) -> Any:
         if plan is None:
             return original(self, *args, **kwargs)
         key, choice = _choice_of(plan, _choose_options, original, self, args, kwargs)
-        if choice is None:
+        changed = None if choice is None else choice.applied.launch(self, args, kwargs)
+        if choice is None or changed is None:
             return original(self, *args, **kwargs)
-        changed = {**kwargs, **choice.applied}
         try:
-            return original(self, *args, **changed)
+            return choice.applied.answer(original(self, *changed.args, **changed.kwargs))
         except Exception as error:
-            if not _is_refused(error, partial(_load_launch, original, self, args, changed)):
+            if not _is_refused(error, partial(_load_launch, original, self, changed)):
                 raise
             _give_up_choice(plan, key, choice, error)
         return original(self, *args, **kwargs)
@@ -535,10 +536,103 @@ def _run_with_choice(original: Any) -> Any:
     return run
 
 
-def _load_launch(
-    original: Any, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> None:
-    _load(original(function, *args, **{**kwargs, "warmup": True}))
+@dataclass(frozen=True)
+class _Launch:
+    """Arguments of `JITFunction.run`."""
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """Another value of a constant that only says which program computes an element.
+
+    Attributes:
+        name, place: the parameter's name and position.
+        own, value: as the program launches it, and the tuned one.
+        axis: of the grid that follows.
+    """
+
+    name: str
+    place: int
+    own: int
+    value: int
+    axis: int
+
+    def retiled(self, grid: Any) -> tuple[int, ...] | None:
+        """Return the grid that does the same with the tuned value; ``None`` if there is none."""
+        whole = (grid,) if isinstance(grid, int) else tuple(grid)
+        return retiled_grid(whole, self.axis, self.own, self.value)
+
+    def put(self, launch: _Launch) -> _Launch:
+        """Return a launch with the tuned value."""
+        if self.place >= len(launch.args):
+            return _Launch(launch.args, {**launch.kwargs, self.name: self.value})
+        before, after = launch.args[: self.place], launch.args[self.place + 1 :]
+        return _Launch((*before, self.value, *after), launch.kwargs)
+
+
+@dataclass(frozen=True)
+class _Changes:
+    """What is changed of plain launches.
+
+    Attributes:
+        options: the compiler's.
+        tile: a constant whose change the grid follows.
+        plain: the kernel that the program asked for, if a constant changes.
+    """
+
+    options: Mapping[str, Any]
+    tile: _Tile | None = None
+    plain: Any = None
+
+    def launch(
+        self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> _Launch | None:
+        """Return a launch as it is made; ``None`` if it stays, as its grid cannot follow."""
+        changed = {**kwargs, **self.options}
+        if self.tile is None:
+            return _Launch(args, changed)
+        grid = kwargs.get("grid")
+        if callable(grid):
+            grid = grid({**_named_arguments(function, args, kwargs), **kwargs})
+        if grid is None or kwargs.get("warmup"):  # the program launches what it gets by itself
+            return None
+        retiled = self.tile.retiled(grid)
+        if retiled is None:
+            return None
+        return self.tile.put(_Launch(args, {**changed, "grid": retiled}))
+
+    def answer(self, kernel: Any) -> Any:
+        """Return what the program gets for its launch."""
+        if self.tile is None or kernel is None:
+            return kernel
+        return _RetiledKernel(kernel, self.tile, self.plain)
+
+
+class _RetiledKernel:
+    """A compiled kernel for programs that launch it again with grids of their own.
+
+    Whatever else they want of it, they get of the kernel that they asked for.
+    """
+
+    def __init__(self, kernel: Any, tile: _Tile, plain: Any) -> None:
+        self._kernel, self._tile, self._plain = kernel, tile, plain
+
+    def __getitem__(self, grid: Any) -> Any:
+        retiled = self._tile.retiled(grid)
+        return self._plain[grid] if retiled is None else self._kernel[retiled]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._plain, name)
+
+
+def _load_launch(original: Any, function: Any, launch: _Launch) -> Any:
+    """Return a launch's kernel, compiled and loaded."""
+    kernel = original(function, *launch.args, **{**launch.kwargs, "warmup": True})
+    _load(kernel)
+    return kernel
 
 
 def _plan_of(function: Any) -> _Plan | None:
@@ -563,15 +657,43 @@ def _choose_options(
         params = chooser.choose(request)
         if params is None:
             return None
-        options = {n: v for n, v in params.items() if request.in_use.get(n) != v}
+        changed = {n: v for n, v in params.items() if request.in_use.get(n) != v}
     except Exception:  # nothing is worth the user's launch
         return None
     try:
-        _load_launch(original, function, args, {**kwargs, **options})
+        changes = _prepare_changes(original, function, _Launch(args, kwargs), changed)
     except Exception as error:
         chooser.failed(request, params, error)
         return None
-    return _Choice(options, request, params)
+    return _Choice(changes, request, params)
+
+
+def _prepare_changes(
+    original: Any, function: Any, launch: _Launch, changed: Mapping[str, Any]
+) -> _Changes:
+    """Compile and load a launch with its changes.
+
+    Raises:
+        ValueError: the compiled kernels do not show that a constant may change.
+        Exception: it does not compile, or not load.
+    """
+    options = {name: value for name, value in changed.items() if name in _LAUNCH}
+    tuned = _Launch(launch.args, {**launch.kwargs, **options})
+    constants = [param for param in function.params if param.name in set(changed) - set(options)]
+    if not constants:
+        _load_launch(original, function, tuned)
+        return _Changes(options)
+    if len(constants) > 1:
+        raise ValueError(f"{', '.join(c.name for c in constants)}: one may change, not several")
+    (constant,) = constants
+    own = _named_arguments(function, launch.args, launch.kwargs)[constant.name]
+    tile = _Tile(constant.name, constant.num, own, changed[constant.name], 0)
+    plain = _load_launch(original, function, launch)
+    kernel = _load_launch(original, function, tile.put(tuned))
+    axis = tiled_axis(plain.asm["ttgir"], kernel.asm["ttgir"])
+    if axis is None:
+        raise ValueError(f"its code does not show that only the grid follows from {tile.name}")
+    return _Changes(options, replace(tile, axis=axis), plain)
 
 
 def _request_of_launch(

@@ -63,6 +63,7 @@ __all__ = [
     "machine_codes",
     "prepare",
     "resource_usage",
+    "ttgir_text",
     "uses_tensor_cores",
     "warn_if_untested",
 ]
@@ -228,18 +229,8 @@ def _lower_kernel(kernel: Specialisation, target: GPUTarget) -> tuple[str, _Meta
     Source: triton/compiler/compiler.py (compile), triton/backends/nvidia/compiler.py (make_llir,
     the passes up to the one that allocates tensor memory).
     """
-    source, backend = _make_source(kernel), make_backend(target)
-    options = backend.parse_options({**kernel.options, **source.parse_options()})
     context = ir.context()
-    ir.load_dialects(context)
-    backend.load_dialects(context)
-    codegen, modules = backend.get_codegen_implementation(options), backend.get_module_map()
-    module = source.make_ir(target, options, codegen, modules, context)
-    stages: dict[str, Callable[[Any, dict[str, Any]], Any]] = {}
-    backend.add_stages(stages, options, source.language)
-    for stage in ("ttir", "ttgir"):
-        if stage in stages:  # Gluon has no TTIR
-            module = stages[stage](module, {})
+    module, options = _lower_to_ttgir(kernel, target, context)
     ttgir = str(module)
     manager = ir.pass_manager(context)
     passes.ttgpuir.add_combine_tensor_select_and_if(manager)
@@ -253,6 +244,26 @@ def _lower_kernel(kernel: Specialisation, target: GPUTarget) -> tuple[str, _Meta
     warps = module.get_int_attr("ttg.total-num-warps") or options.num_warps
     shared = module.get_int_attr("ttg.shared") or 0
     return ttgir, _Metadata(shared, module.get_int_attr("ttg.tensor_memory_size") or 0, warps)
+
+
+def _lower_to_ttgir(kernel: Specialisation, target: GPUTarget, context: Any) -> tuple[Any, Any]:
+    source, backend = _make_source(kernel), make_backend(target)
+    options = backend.parse_options({**kernel.options, **source.parse_options()})
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    codegen, modules = backend.get_codegen_implementation(options), backend.get_module_map()
+    module = source.make_ir(target, options, codegen, modules, context)
+    stages: dict[str, Callable[[Any, dict[str, Any]], Any]] = {}
+    backend.add_stages(stages, options, source.language)
+    for stage in ("ttir", "ttgir"):
+        if stage in stages:  # Gluon has no TTIR
+            module = stages[stage](module, {})
+    return module, options
+
+
+def ttgir_text(kernel: Specialisation, target: GPUTarget) -> str:
+    """Return TTGIR of a specialisation; raises whatever Triton's compiler raises."""
+    return str(_lower_to_ttgir(kernel, target, ir.context())[0])
 
 
 def machine_codes(compiled: Sequence[Compiled], device: Device) -> list[Code | str | None]:

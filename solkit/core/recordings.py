@@ -80,6 +80,8 @@ class RecordedLaunch:
         choice_names: parameters that the grid or a heuristic reads.
         heuristics: constants that ``triton.heuristics`` computes.
         answers: what they answer, by choice; one with an empty choice if nothing is read.
+        tiles: constants of `space` that only say which program computes an element; the grid of
+            their values follows from that in use.
         recipes: of tensors, by parameter.
         imports: modules that names of a function stand for, by function and name.
         decorators: by function, e.g. ``"@triton.jit"``.
@@ -101,6 +103,7 @@ class RecordedLaunch:
     choice_names: tuple[str, ...] = ()
     heuristics: tuple[str, ...] = ()
     answers: tuple[ChoiceAnswer, ...] = ()
+    tiles: tuple[str, ...] = ()
     recipes: Mapping[str, TensorRecipe] = field(default_factory=dict)
     imports: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     decorators: Mapping[str, str] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -77,9 +77,14 @@ PLAIN_LAUNCH = ("num_warps", "num_stages")
 """What may change of a plain launch: its host code may use a block's size, as in a grid."""
 
 
-def applicable_parameters(launcher: str) -> tuple[str, ...] | None:
-    """Return the parameters that `solkit.apply` may change of a launch; ``None`` for all."""
-    return PLAIN_LAUNCH if launcher == "jit" else None
+def applicable_parameters(launcher: str, tiles: Iterable[str] = ()) -> tuple[str, ...] | None:
+    """Return the parameters that `solkit.apply` may change of a launch; ``None`` for all.
+
+    Args:
+        launcher: what chose the launch's configuration.
+        tiles: constants that only say which program computes an element.
+    """
+    return (*PLAIN_LAUNCH, *tiles) if launcher == "jit" else None
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,7 @@ class TunedEntry:
         verified: whether outputs of both were compared and agree.
         calls: how often the recorded program launched it.
         source: the recorded kernel file, relative to the folder; empty if there is none.
+        tiles: constants among `params` that only say which program computes an element.
     """
 
     kernel: str
@@ -118,6 +124,7 @@ class TunedEntry:
     verified: bool = False
     calls: int = 0
     source: str = ""
+    tiles: tuple[str, ...] = ()
 
     @property
     def changes(self) -> dict[str, Value]:

@@ -12,8 +12,8 @@ was tuned with, and where its launcher allows it:
 - Triton's autotuner gets the configuration and times nothing. One that its list lacks needs outputs
   that were compared, as does everything that a plain launch gets.
 - Inductor's kernels are compiled with it. Only blocks that Inductor's own tuner varies may change.
-- A plain launch gets warps and stages alone: its host code may use a block's size elsewhere, for a
-  grid or a buffer.
+- A plain launch gets warps and stages: its host code may use a block's size elsewhere, for a grid
+  or a buffer. A block changes where the compiled kernel proves that only the grid follows from it.
 
 Whatever does not match runs as before.
 """
@@ -230,7 +230,7 @@ def obstacle(entry: TunedEntry, tuned: TunedFolder, device: str, triton: str) ->
         return f"it was tuned with Triton {tuned.triton}, and this is {triton}"
     if entry.launcher != "jit":
         return ""
-    blocks = sorted(set(entry.changes).difference(PLAIN_LAUNCH))
+    blocks = sorted(set(entry.changes).difference(PLAIN_LAUNCH, entry.tiles))
     if blocks:
         return f"the caller's code may use {', '.join(blocks)} elsewhere, as in its grid"
     if not entry.changes:

@@ -13,8 +13,10 @@ import torch
 
 from solkit.adapters.live_calls import RequestedLaunch
 from solkit.adapters.requested_records import recorded_launch
+from solkit.adapters.tilings import retiled_grid
 from solkit.core import KernelProgram, Value
 from solkit.core.recordings import ChoiceAnswer, RecordedLaunch
+from solkit.integrations.launch_tiles import Tile, find_tile, is_block_size
 
 __all__ = ["LaunchSpace", "launch_space", "record_of_launch"]
 
@@ -37,6 +39,7 @@ class LaunchSpace:
     configs: tuple[tuple[Value, ...], ...]
     choice_names: tuple[str, ...]
     answers: tuple[ChoiceAnswer, ...]
+    tiles: tuple[str, ...] = ()
 
 
 def record_of_launch(launch: RequestedLaunch) -> RecordedLaunch:
@@ -54,6 +57,7 @@ def record_of_launch(launch: RequestedLaunch) -> RecordedLaunch:
         choice_names=varied.choice_names,
         heuristics=tuple(launch.heuristics),
         answers=varied.answers,
+        tiles=varied.tiles,
     )
 
 
@@ -65,14 +69,21 @@ def _own_grid(varied: LaunchSpace) -> tuple[int, ...]:
 def launch_space(launch: RequestedLaunch, program: KernelProgram | None = None) -> LaunchSpace:
     """Return what may vary.
 
-    An autotuner's list is taken as it is. Otherwise ``num_warps``, ``num_stages`` (only its own
-    value if the program's text shows that others change nothing), and, if the grid is a function,
-    the block constants: powers of two near their own values, of those that the grid reads, or that
-    are named like blocks and do not follow from the data's sizes.
+    An autotuner's list is taken as it is; Inductor's own tuner varies more than it lists. Otherwise
+    ``num_warps``, ``num_stages`` (only its own value if the program's text shows that others change
+    nothing), a constant that only says which program computes an element, and, if the grid is a
+    function, the block constants: powers of two near their own values, of those that the grid
+    reads, or that are named like blocks and do not follow from the data's sizes.
     """
-    listed = len(launch.configs) > 1
+    listed = len(launch.configs) > 1 and launch.launcher != "inductor"
     space = _listed_space(launch) if listed else _free_space(launch, _has_stages(program))
-    names = tuple(name for name in space if name in _read_by_host(launch))
+    if not listed and launch.configs:
+        further = _listed_space(launch)
+        space = {n: tuple(dict.fromkeys((*v, *further.get(n, ())))) for n, v in space.items()}
+    tile = None if listed else find_tile(launch, program)
+    space |= {} if tile is None else {tile.name: tile.values}
+    tiles = () if tile is None else (tile.name,)
+    names = tuple(name for name in space if name in {*_read_by_host(launch), *tiles})
     configs = _points(launch, space) if listed else ()
     if configs:
         places = [list(space).index(name) for name in names]
@@ -81,9 +92,9 @@ def launch_space(launch: RequestedLaunch, program: KernelProgram | None = None) 
         combined = itertools.product(*(space[name] for name in names))
         choices = list(itertools.islice(combined, _MOST_CHOICES))
     computed = {n: h for n, h in launch.heuristics.items() if n not in space}
-    answers = tuple(_host_answers(replace(launch, heuristics=computed), names, choices))
+    answers = tuple(_host_answers(replace(launch, heuristics=computed), names, choices, tile))
     _read_by_host(launch)  # last: what a grid sets for the host is that of the launch again
-    return LaunchSpace(space, configs, names, _without_constant_answers(launch, answers))
+    return LaunchSpace(space, configs, names, _without_constant_answers(launch, answers), tiles)
 
 
 # ------------------------------------------------------------------------------------- parameters
@@ -139,7 +150,7 @@ def _free_space(launch: RequestedLaunch, has_stages: bool) -> dict[str, tuple[Va
 
 
 def _may_vary(launch: RequestedLaunch, name: str, value: Any, read: set[str]) -> bool:
-    if not _is_block_size(value) or name in launch.heuristics:
+    if not is_block_size(value) or name in launch.heuristics:
         return False
     if launch.launcher == "inductor":
         return name in _largest_blocks(launch)
@@ -157,10 +168,6 @@ def _largest_blocks(launch: RequestedLaunch) -> Mapping[str, int]:
 
 def _own_value_first(own: int, others: Sequence[int]) -> tuple[int, ...]:
     return (own, *(other for other in others if other != own))
-
-
-def _is_block_size(value: Any) -> bool:
-    return type(value) is int and 0 < value <= _MOST_BLOCK and value & (value - 1) == 0
 
 
 def _is_free_parameter(name: str, value: int, launch: RequestedLaunch) -> bool:
@@ -208,11 +215,18 @@ def _read_by_host(launch: RequestedLaunch) -> set[str]:
 
 
 def _host_answers(
-    launch: RequestedLaunch, names: tuple[str, ...], choices: Sequence[tuple[Value, ...]]
+    launch: RequestedLaunch,
+    names: tuple[str, ...],
+    choices: Sequence[tuple[Value, ...]],
+    tile: Tile | None,
 ) -> Iterator[ChoiceAnswer]:
-    """Yield the answers; host code that raises leaves its choice out."""
+    """Yield the answers; host code that raises leaves its choice out.
+
+    Host code never sees another value of a tile: its grid follows from the answer for its own.
+    """
     for choice in choices:
         chosen = dict(zip(names, choice, strict=True))
+        value = chosen.pop(tile.name) if tile else None
         meta = {**launch.values, **launch.options, **chosen}
         derived: dict[str, Value] = {}
         try:
@@ -221,7 +235,11 @@ def _host_answers(
             grid = launch.grid(meta) if callable(launch.grid) else launch.grid
         except (ArithmeticError, AssertionError, LookupError, ValueError):
             continue
-        yield ChoiceAnswer(choice, _whole_grid(grid), derived)
+        grid = _whole_grid(grid)
+        if tile is not None and isinstance(value, int):
+            grid = retiled_grid(grid, tile.axis, tile.values[0], value)
+        if grid is not None:
+            yield ChoiceAnswer(choice, grid, derived)
 
 
 def _whole_grid(grid: Any) -> tuple[int, ...]:

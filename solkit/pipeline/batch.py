@@ -206,7 +206,7 @@ def _batch(
 
 def _choices_of(launch: RecordedLaunch) -> int:
     """Return how many configurations of a recorded launch can be applied."""
-    varied = applicable_parameters(launch.launcher)
+    varied = applicable_parameters(launch.launcher, launch.tiles)
     spaces = (v for name, v in launch.space.items() if varied is None or name in varied)
     return len(launch.configs) or prod(map(len, spaces))
 

@@ -20,6 +20,7 @@ from triton.runtime.jit import JITFunction
 
 from solkit.adapters import fake_triton, live_tuned
 from solkit.adapters.launch_records import program_digest
+from solkit.adapters.triton_compiler import Specialisation, ttgir_text
 from solkit.core.tuned import LaunchBucket, TunedEntry, TunedFolder
 from solkit.datasets.tuned_folder import write_tuned_folder
 from solkit.errors import InputError
@@ -28,6 +29,8 @@ from solkit.roofline import devices
 
 H100 = devices.find("h100-sxm")
 N = 4096
+GRIDS = []
+"""Of launches, in order."""
 
 
 @triton.jit
@@ -55,20 +58,31 @@ class Compiled:
     def launch_metadata(self, *_):
         return None
 
-    def run(self, *_):
+    def run(self, *grid_and_more):
         self.launched.append(self.launch)
+        GRIDS.append(grid_and_more[:3])
+
+    def __getitem__(self, grid):
+        return lambda *_: self.run(*grid)
+
+    @property
+    def asm(self):
+        return {"ttgir": ttgir_text(self.made_from, triton_driver.active.get_current_target())}
 
 
 @pytest.fixture(autouse=True)
 def gpu(monkeypatch):
     """An H100; gives the launches."""
     launched = []
+    GRIDS.clear()
 
-    def compile_at_once(self, key, _signature, device, constants, options, *_):
+    def compile_at_once(self, key, signature, device, constants, options, attrs, *_):
         named = {self.arg_names[path[0]]: value for path, value in constants.items()}
         if options.num_warps > 16:
             raise CompileTimeAssertionFailure(None, None, "too many warps")
         kernel = Compiled(self.__name__, named, options, launched)
+        made_from = Specialisation(self, signature, constants, attrs, vars(options))
+        kernel.made_from = made_from
         self.device_caches[device][0][key] = kernel
         return kernel
 
@@ -445,6 +459,59 @@ def test_a_plain_launch_keeps_its_blocks_and_what_was_not_compared(gpu, tmp_path
     run(scale_kernel, BLOCK=64)
     assert (gpu[-1]["BLOCK"], gpu[-1]["num_warps"]) == (64, 4)
     assert whys() == [why]
+
+
+TILED = {"BLOCK": 256, "num_warps": 8, "num_stages": 3}
+
+
+def tiled(kernel=scale_kernel, **changes):
+    in_use = {**PARAMS, "BLOCK": 64}
+    own = {"in_use": in_use, "params": TILED, "tiles": ("BLOCK",), "verified": True}
+    return entry(kernel, "jit", **{**own, **changes})
+
+
+@pytest.mark.parametrize("by_position", [True, False])
+def test_a_tile_of_a_plain_launch_is_changed_with_its_grid(gpu, tmp_path, by_position):
+    use(tmp_path, tiled())
+    x = torch.zeros(N)
+    rest = ((x, x, N, 64), {}) if by_position else ((x, x, N), {"BLOCK": 64})
+    for grid in ((N // 64,), (N // 64, 1, 1), lambda meta: (N // meta["BLOCK"],)):
+        scale_kernel[grid](*rest[0], **rest[1])
+    assert [(launch["BLOCK"], launch["num_warps"]) for launch in gpu] == 3 * [(256, 8)]
+    assert GRIDS == 3 * [(16, 1, 1)]
+    assert [choice.applied for choice in applying.applied()] == [True]
+
+
+def test_a_tile_stays_where_the_grid_cannot_follow(gpu, tmp_path):
+    use(tmp_path, tiled())
+    x = torch.zeros(N)
+    scale_kernel[(63,)](x, x, N, BLOCK=64)  # 4,032 elements are no multiple of 256
+    assert (gpu[-1]["BLOCK"], GRIDS[-1]) == (64, (63, 1, 1))
+
+
+def test_who_launches_the_compiled_kernel_again_gives_grids_of_his_own(gpu, tmp_path):
+    use(tmp_path, tiled())
+    x = torch.zeros(N)
+    kernel = scale_kernel[(N // 64,)](x, x, N, BLOCK=64)
+    kernel[(32, 1, 1)](x, x, N)
+    kernel[(33, 1, 1)](x, x, N)
+    kernel.run(7, 1, 1)  # whoever goes around that gets the kernel that he asked for
+    blocks = [launch["BLOCK"] for launch in gpu]
+    assert (blocks[1:], [grid[0] for grid in GRIDS[1:]]) == ([256, 64, 64], [8, 33, 7])
+
+
+@triton.jit
+def sums_kernel(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + tl.program_id(0), tl.sum(tl.load(x + at, mask=at < n), axis=0))
+
+
+def test_a_folder_that_calls_a_block_a_tile_is_not_believed(gpu, tmp_path):
+    use(tmp_path, tiled(sums_kernel))
+    x = torch.zeros(N)
+    sums_kernel[(N // 64,)](x, x, N, BLOCK=64)
+    assert (gpu[-1]["BLOCK"], GRIDS[-1]) == (64, (64, 1, 1))
+    assert whys() == ["ValueError: its code does not show that only the grid follows from BLOCK"]
 
 
 def test_a_plain_launch_that_does_not_compile_with_it_runs_as_before(gpu, tmp_path):

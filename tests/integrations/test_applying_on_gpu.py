@@ -37,21 +37,31 @@ def plain_kernel(x, out, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + at, 3 * tl.load(x + at, mask=at < n), mask=at < n)
 
+@triton.jit
+def tiled_kernel(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, 5 * tl.load(x + at, mask=at < n), mask=at < n)
+
 def compiled(x):
     return torch.softmax(torch.nn.functional.gelu(x), -1)
 
 def main():
     x = torch.randn(512, 2048, device="cuda")
     n = x.numel()
-    outs = [torch.empty_like(x), torch.empty_like(x)]
+    outs = [torch.empty_like(x) for _ in range(3)]
     grid = lambda meta: (triton.cdiv(n, meta["BLOCK"]),)
     run = torch.compile(compiled)
     for _ in range(3):
         tuned_kernel[grid](x, outs[0], n)
         plain_kernel[grid](x, outs[1], n, BLOCK=256)
+        again = tiled_kernel[(n // 64,)](x, outs[2], n, BLOCK=64)
         y = run(x)
     torch.testing.assert_close(outs[0], 2 * x)
     torch.testing.assert_close(outs[1], 3 * x)
+    torch.testing.assert_close(outs[2], 5 * x)
+    outs[2].zero_()
+    again[(n // 64, 1, 1)](x, outs[2], n, 64)
+    torch.testing.assert_close(outs[2], 5 * x)
     torch.testing.assert_close(y, compiled(x))
     if "solkit.integrations.applying" in sys.modules:
         import json, solkit
@@ -85,10 +95,13 @@ def tuned_entry(record):
     params = {**in_use, "num_warps": 8 if in_use.get("num_warps") != 8 else 4}
     if record.launcher == "autotuner":
         params = {**in_use, "BLOCK": 1024, "num_warps": 8}
+    if record.tiles and record.launch.name == "tiled_kernel":
+        params = {**params, "BLOCK": 1024}
     return TunedEntry(
         *(record.launch.name, record.launch.program.digest, record.launcher),
         bucket_of_launch(record.launch, record.params),
         *(in_use, params, None, True, record.calls),
+        tiles=record.tiles,
     )
 
 
@@ -115,6 +128,8 @@ def test_each_launcher_gets_its_configuration_and_outputs_stay_right(recorded, t
     ran = start(tmp_path, **variables)
     data = json.loads(ran.stdout.splitlines()[-1])
     assert {row[1] for row in data["rows"] if not row[3]} == launchers, data["rows"]
+    blocks = {row[2].get("BLOCK") for row in data["rows"] if row[0] == "tiled_kernel"}
+    assert blocks == {1024}, data["rows"]
     assert (
         data["timed"] == 0
     )  # nothing was run for it, and the tuner's own cache has no made-up time

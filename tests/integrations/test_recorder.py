@@ -29,11 +29,12 @@ from inductor_tuners import make_tuner
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from triton.runtime.autotuner import Autotuner
+from triton.runtime.driver import driver as triton_driver
 from triton.runtime.jit import JITFunction
 
 import solkit
 from solkit import kernelfiles
-from solkit.adapters import live_calls, live_tuned
+from solkit.adapters import fake_triton, live_calls, live_tuned
 from solkit.adapters.launch_records import program_digest
 from solkit.cli.profile import _recording_launches
 from solkit.core import BatchSettings, Deployment, IdleTime, Profile, ProfiledKernel
@@ -693,7 +694,7 @@ def test_inductors_kernel_is_recorded_though_a_worker_process_compiled_it(tmp_pa
     (launch,) = read_launch_recording(tmp_path).launches
     assert launch.launcher == "inductor"
     assert launch.params["XBLOCK"] == 256
-    assert set(launch.space["XBLOCK"]) == {1024, 256}
+    assert set(launch.space["XBLOCK"]) == {64, 128, 256, 512, 1024}  # it lists 256 and 1024
     assert launch.launch.program.digest == program_digest(INDUCTOR_KERNEL)
     recorder = LaunchRecorder(tmp_path, known_programs=frozenset({program_digest(INDUCTOR_KERNEL)}))
     recorder.start()
@@ -855,6 +856,25 @@ def test_a_recording_is_tuned_as_a_batch_and_its_winners_are_a_tuned_folder(tmp_
     assert {entry.source for entry in tuned.entries} == {file_of(tmp_path, "add_kernel").name}
     assert not any(entry.verified for entry in tuned.entries)  # a recording compares no outputs
     assert tuned.entries[0].speedup.value == pytest.approx(4.0, rel=0.05)
+
+
+def test_a_constant_that_only_cuts_the_elements_is_tuned_with_warps(tmp_path, monkeypatch):
+    """On recorded times, which are the least for a block of 512 and 16 warps."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    h200 = fake_triton.fake_driver(devices.find("h200"))
+    monkeypatch.setattr(triton_driver, "_active", h200)
+    (record,) = recorded(tmp_path, lambda: add(4096)).launches
+    assert record.tiles == ("BLOCK",)
+    assert {e.choice: e.grid for e in record.answers}[(512,)] == (8,)
+    rows = recorded_rows(
+        file_of(tmp_path, "add_kernel"),
+        lambda p: 2048.0 / p["num_warps"] / min(p["BLOCK"], 512) + p["BLOCK"] / 1e6,
+    )
+    solkit.batch(tmp_path, gpu_minutes=1.0, bench=RecordedBench(rows))
+    (entry,) = read_tuned_folder(tmp_path).entries
+    assert (entry.params["BLOCK"], entry.params["num_warps"]) == (512, 16)
+    assert (entry.in_use["BLOCK"], entry.tiles) == (128, ("BLOCK",))
+    assert "BLOCK" not in entry.bucket.constants
 
 
 def recorded_rows(path, time_of):

@@ -1,0 +1,260 @@
+"""Constants that only say which program computes an element: proved on the compiler's IR.
+
+A kernel of elements computes something for each index ``i = program · B + lane``, and its lanes do
+nothing together. Then it does the same for any ``B``, as long as programs times ``B`` stay the
+same. `tiled_axis` reads the IR for two values of a constant as what one element does, in terms of
+its index. If both are equal term by term, so are the reads and writes of all elements.
+
+Lanes may share nothing: reductions, scans, products, loops, branches, atomics and inline assembly
+are refused, and so is any use of a lane's number, or of a program's on that axis, but their sum.
+Nothing orders global accesses of different lanes, of one program or of several, so what lanes that
+race would read is undefined for either value.
+
+Numbers are sums modulo 2ⁿ. Widening one is a term of its own, except for a program's part of an
+index, a lane and an index, which are below 2³¹ if `MOST_ELEMENTS` holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from solkit.adapters.triton_ir import Function, IrError, Operation, element_bits, parse_module
+
+__all__ = ["MOST_ELEMENTS", "retiled_grid", "tiled_axis"]
+
+MOST_ELEMENTS = 2**31 - 1
+"""Programs of the axis times elements of each, at most."""
+
+_AXES = ("x", "y", "z")
+_SAME_FOR_EACH = ("tt.splat", "ttg.convert_layout")
+"""Operations whose result has the operand's value in each element."""
+_WIDTHS = ("arith.extsi", "arith.extui", "arith.trunci")
+_ELEMENTWISE = re.compile(
+    r"(arith|math)\.\w+$|tt\.(bitcast|fp_to_fp|clampf|precise_sqrt|precise_divf|mulhiui|"
+    r"int_to_ptr|ptr_to_int|extern_elementwise)$"
+)
+_IGNORED = ("tt.return", "llvm.intr.assume")
+
+_Term = tuple[object, ...]
+"""What a value is made of: ``("program", axis)``, ``("lane", length)``, ``("index", axis)``,
+``()`` for the number 1, or ``("term", number)`` for all else."""
+_Sum = tuple[tuple[_Term, int], ...]
+"""A value: terms with their whole coefficients."""
+
+
+class _RefusedError(Exception):
+    """The IR is not understood as what one element does."""
+
+
+@dataclass
+class _Terms:
+    """Numbers of terms: equal terms of two kernels have the same."""
+
+    numbers: dict[_Term, int] = field(default_factory=dict)
+
+    def number(self, *term: object) -> _Term:
+        return ("term", self.numbers.setdefault(term, len(self.numbers)))
+
+
+def tiled_axis(one: str, other: str) -> int | None:
+    """Return the axis of the grid that follows if a constant changes; ``None`` if it must not.
+
+    Args:
+        one: TTGIR of a launch.
+        other: TTGIR of the same launch with another value of a constant.
+
+    Returns:
+        0, 1 or 2: both do the same if programs of this axis times elements of a program are the
+        same number for both, at most `MOST_ELEMENTS`.
+    """
+    terms = _Terms()
+    try:
+        kernels = [_Elements(parse_module(text), terms) for text in (one, other)]
+        effects = [kernel.effects() for kernel in kernels]
+    except (IrError, _RefusedError):
+        return None
+    axes = {axis for kernel in kernels for axis in kernel.tiled}
+    return axes.pop() if effects[0] == effects[1] and len(axes) == 1 else None
+
+
+def retiled_grid(
+    grid: tuple[int, ...], axis: int, elements: int, others: int
+) -> tuple[int, ...] | None:
+    """Return the grid in which programs of other elements each compute the same.
+
+    Args:
+        grid: programs in x, y and z, as far as they are given.
+        axis: of the grid that follows.
+        elements: of a program on it.
+        others: elements of a program in the new grid.
+
+    Returns:
+        ``None`` if there is none.
+    """
+    total = grid[axis] * elements if axis < len(grid) else elements
+    if total % others or not 0 < total <= MOST_ELEMENTS:
+        return None
+    full = [*grid, *(1 for _ in range(axis + 1 - len(grid)))]
+    full[axis] = total // others
+    return tuple(full)
+
+
+class _Elements:
+    """What a kernel does to one element.
+
+    Attributes:
+        tiled: axes of the grid whose programs' numbers are parts of an index.
+    """
+
+    def __init__(self, function: Function, terms: _Terms) -> None:
+        self._function, self._terms = function, terms
+        self._values: dict[str, _Sum] = {
+            name: ((terms.number("argument", name), 1),) for name, _ in function.arguments
+        }
+        self._effects: list[_Term] = []
+        self._by_itself: set[object] = set()  # axes whose program's number is used by itself
+        self._widened: set[object] = set()  # axes of which a multiple was widened
+        self.tiled: set[int] = set()
+
+    def effects(self) -> list[_Term]:
+        """Return its reads and writes, in order.
+
+        Raises:
+            _RefusedError: lanes do something together, or the order depends on data.
+            IrError: the text is not the expected IR.
+        """
+        if len(self._function.blocks) != 1 or self._function.num_ctas != 1:
+            raise _RefusedError
+        for operation in self._function.blocks[0].operations:
+            if operation.name not in _IGNORED:
+                self._follow(operation)
+        if self._by_itself & self.tiled or self._widened - self.tiled:
+            raise _RefusedError
+        return self._effects
+
+    def _follow(self, operation: Operation) -> None:
+        if operation.blocks or len(operation.results) > 1:
+            raise _RefusedError(operation.name)
+        if operation.name in ("tt.load", "tt.store"):
+            effect = self._opaque(operation)
+            self._effects.append(effect)
+            value: _Sum = ((self._terms.number("read", len(self._effects), effect), 1),)
+        else:
+            value = self._value(operation)
+        for name in operation.results:
+            self._values[name] = value
+
+    def _value(self, operation: Operation) -> _Sum:
+        name = operation.name
+        operands = [self._values[operand] for operand in operation.operands]
+        if name == "tt.get_program_id":
+            return ((("program", _AXES.index(operation.text.split()[0])), 1),)
+        if name == "tt.make_range":
+            return _range(operation)
+        if name in _SAME_FOR_EACH:
+            return operands[0]
+        if name == "arith.constant":
+            return self._constant(operation)
+        if name in _WIDTHS and self._is_place(operands[0]):
+            return operands[0]
+        if name == "tt.addptr":
+            bits = element_bits(operation.all_types[-1].element)
+            return self._sum(operands[0], self._offset(operands[1], bits))
+        if name == "arith.addi":
+            return self._sum(*operands)
+        if name == "arith.muli" and (product := _multiple(*operands)) is not None:
+            return self._with_index(product)
+        if not _ELEMENTWISE.match(name) or "pure = false" in operation.text:
+            raise _RefusedError(name)
+        return ((self._opaque(operation), 1),)
+
+    def _constant(self, operation: Operation) -> _Sum:
+        text = re.sub(r"^dense<(.*)>$", r"\1", operation.text.strip())
+        if re.fullmatch(r"-?\d+", text):
+            return (((), int(text)),) if int(text) else ()
+        if "[" in text or '"' in text:  # its elements differ
+            raise _RefusedError(operation.name)
+        return ((self._terms.number("constant", text, operation.result_type.element), 1),)
+
+    def _is_place(self, value: _Sum) -> bool:
+        """Tell whether a value is below 2³¹ and not negative, so that any width holds it."""
+        if len(value) != 1:
+            return False
+        (term, times), *_ = value
+        if term[:1] == ("program",):
+            if times > 1:
+                self._widened.add(term[1])  # part of an index, or `effects` refuses it
+            return times > 0
+        return term[:1] in (("lane",), ("index",)) and times == 1
+
+    def _offset(self, value: _Sum, bits: int) -> _Sum:
+        """Return an offset as it is added to a pointer, of 64 bits."""
+        if bits == 64 or self._is_place(value):
+            return value
+        return ((self._terms.number("widened", bits, self._settled(value)), 1),)
+
+    def _sum(self, *parts: _Sum) -> _Sum:
+        amounts: Counter[_Term] = Counter()
+        for part in parts:
+            amounts.update(dict(part))
+        return self._with_index(amounts)
+
+    def _with_index(self, amounts: Mapping[_Term, int]) -> _Sum:
+        """Return a sum in which programs times B and lanes of B are the element's index."""
+        remaining = dict(amounts)
+        for lane in [term for term in remaining if term[:1] == ("lane",)]:
+            for axis in range(len(_AXES)):
+                program, index = ("program", axis), ("index", axis)
+                is_one = remaining[lane] == 1 and remaining.get(program) == lane[1]
+                if is_one and index not in remaining:
+                    del remaining[program], remaining[lane]
+                    remaining[index] = 1
+                    self.tiled.add(axis)
+                    break
+        kept = ((term, times) for term, times in remaining.items() if times)
+        return tuple(sorted(kept, key=repr))
+
+    def _opaque(self, operation: Operation) -> _Term:
+        """Return an operation as a term: name, attributes, element types and operands."""
+        operands = tuple(self._settled(self._values[name]) for name in operation.operands)
+        text = re.sub(r"%[\w$.\-#]+", "%", operation.text)
+        kinds = tuple(kind.element for kind in operation.all_types)
+        return self._terms.number(operation.name, text, kinds, operands)
+
+    def _settled(self, value: _Sum) -> _Sum:
+        """Return a value in which no lane's number is left.
+
+        Raises:
+            _RefusedError: there is one.
+        """
+        for term, _ in value:
+            if term[:1] == ("lane",):
+                raise _RefusedError
+            if term[:1] == ("program",):
+                self._by_itself.add(term[1])
+        return value
+
+
+def _range(operation: Operation) -> _Sum:
+    if operation.attribute("start") != 0:
+        raise _RefusedError(operation.name)
+    (length,) = operation.result_type.shape
+    return ((("lane", length), 1),)
+
+
+def _multiple(one: _Sum, other: _Sum) -> dict[_Term, int] | None:
+    """Return the product of a whole number and a value; ``None`` if neither is a number."""
+    for number, factor in ((_whole(one), other), (_whole(other), one)):
+        if number is not None:
+            return {term: number * times for term, times in factor}
+    return None
+
+
+def _whole(value: _Sum) -> int | None:
+    if not value:
+        return 0
+    (term, number), *more = value
+    return number if term == () and not more else None

@@ -1,0 +1,194 @@
+"""Constants that only say which program computes an element, on IR of the real compiler."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+from triton.runtime.driver import driver as triton_driver
+
+from solkit.adapters import fake_triton
+from solkit.adapters.live_calls import RequestedLaunch
+from solkit.adapters.tilings import MOST_ELEMENTS, retiled_grid
+from solkit.integrations.launch_spaces import launch_space
+from solkit.integrations.launch_tiles import find_tile
+from solkit.roofline import devices
+
+N, B = 4096, 256
+
+
+@pytest.fixture(autouse=True)
+def gpu(monkeypatch):
+    monkeypatch.setattr(triton_driver, "_active", fake_triton.fake_driver(devices.find("h200")))
+
+
+@triton.jit
+def index_of(BLOCK: tl.constexpr):
+    return tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+
+
+@triton.jit
+def masked(x, out, n, BLOCK: tl.constexpr):
+    at = index_of(BLOCK)
+    tl.store(out + at, tl.exp(tl.load(x + at, mask=at < n)), mask=at < n)
+
+
+@triton.jit
+def strided(x, out, n, BLOCK: tl.constexpr):
+    at = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)).to(tl.int64)
+    tl.store(out + at * n, tl.load(x + at % n) + at)
+
+
+@triton.jit
+def in_blocks(x, out, n, BLOCK: tl.constexpr):
+    start = tl.program_id(0) * BLOCK
+    source = tl.make_block_ptr(x, (n,), (1,), (start,), (BLOCK,), (0,))
+    target = tl.make_block_ptr(out, (n,), (1,), (start,), (BLOCK,), (0,))
+    tl.store(target, -tl.load(source, boundary_check=(0,)), boundary_check=(0,))
+
+
+@triton.jit
+def batched(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    row = tl.program_id(0).to(tl.int64) * n
+    tl.store(out + row + at, tl.load(x + row + at, mask=at < n) * 2, mask=at < n)
+
+
+@triton.jit
+def advanced(x, out, BLOCK: tl.constexpr):
+    x += tl.program_id(0) * BLOCK
+    out += tl.program_id(0) * BLOCK
+    lanes = tl.arange(0, BLOCK)
+    tl.store(out + lanes, tl.load(x + lanes))
+
+
+@triton.jit
+def in_rows(x, out, n, BLOCK: tl.constexpr):
+    lanes = tl.arange(0, BLOCK)
+    row = tl.program_id(0) * n
+    tl.store(out + row + lanes, tl.load(x + row + lanes))
+
+
+@triton.jit
+def partial_sums(x, out, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + tl.program_id(0), tl.sum(tl.load(x + at), axis=0))
+
+
+@triton.jit
+def seeded(x, out, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at) + tl.program_id(0))
+
+
+@triton.jit
+def lanes_alone(x, out, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at) + tl.arange(0, BLOCK))
+
+
+@triton.jit
+def scaled_by_block(x, out, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at) * BLOCK)
+
+
+@triton.jit
+def over_programs(x, out, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at) + tl.num_programs(0))
+
+
+@triton.jit
+def in_steps(x, out, n, BLOCK: tl.constexpr):
+    for start in range(tl.program_id(0) * BLOCK, n, tl.num_programs(0) * BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        tl.store(out + at, tl.load(x + at, mask=at < n), mask=at < n)
+
+
+@triton.jit
+def counted(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(out + at % n, tl.load(x + at))
+
+
+@triton.jit
+def reversed_in_blocks(x, out, BLOCK: tl.constexpr):
+    start = tl.program_id(0) * BLOCK
+    tl.store(
+        out + start + tl.arange(0, BLOCK), tl.load(x + start + BLOCK - 1 - tl.arange(0, BLOCK))
+    )
+
+
+@triton.jit
+def overlapping(x, out, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * (BLOCK - 2) + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at))
+
+
+def asked(kernel, grid=(N // B,), block=B, **options):
+    x = torch.zeros(N, dtype=torch.float32)
+    values = {"x": x, "out": torch.empty_like(x), "n": N, "BLOCK": block}
+    values = {name: values[name] for name in kernel.arg_names}
+    return RequestedLaunch(kernel, grid, values, ("BLOCK",), {"num_warps": 4}, **options)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "grid", "axis"),
+    [
+        (masked, (N // B,), 0),
+        (strided, (N // B, 1, 1), 0),
+        (in_blocks, (N // B,), 0),
+        (batched, (8, N // B), 1),
+        (advanced, (N // B,), 0),
+    ],
+)
+def test_a_constant_that_only_cuts_the_elements_is_found_with_its_axis(kernel, grid, axis):
+    tile = find_tile(asked(kernel, grid), None)
+    assert (tile.name, tile.axis) == ("BLOCK", axis)
+    assert tile.values == (256, 64, 128, 512, 1024, 2048, 4096)  # each divides 4,096
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        *(in_rows, partial_sums, seeded, lanes_alone, scaled_by_block, over_programs, in_steps),
+        *(counted, reversed_in_blocks, overlapping),
+    ],
+)
+def test_what_depends_on_borders_between_programs_is_no_tile(kernel):
+    assert find_tile(asked(kernel), None) is None
+
+
+def test_only_grids_that_compute_the_same_elements_are_offered():
+    answers = launch_space(asked(masked, (6,))).answers  # 1,536 elements
+    assert {answer.choice[0]: answer.grid for answer in answers} == {
+        **{256: (6,), 64: (24,), 128: (12,), 512: (3,)}
+    }
+
+
+def test_a_grid_that_is_a_function_is_only_asked_about_the_constant_in_use():
+    seen = []
+
+    def grid(meta):
+        seen.append(meta["BLOCK"])
+        return (triton.cdiv(meta["n"], meta["BLOCK"]),)
+
+    space = launch_space(asked(masked, grid))
+    assert set(seen) == {B}
+    assert space.tiles == ("BLOCK",)
+    assert {e.choice: e.grid for e in space.answers}[(1024,)] == (4,)
+
+
+@pytest.mark.parametrize("changes", [{"launcher": "inductor"}, {"heuristics": {"BLOCK": abs}}])
+def test_constants_of_others_stay(changes):
+    assert find_tile(asked(masked, **changes), None) is None
+
+
+def test_a_grid_follows_only_if_the_elements_stay_the_same_number():
+    assert retiled_grid((8, 3), 0, 128, 256) == (4, 3)
+    assert retiled_grid((8,), 2, 64, 32) == (8, 1, 2)
+    assert retiled_grid((7,), 0, 128, 256) is None
+    assert retiled_grid((2**24,), 0, 128, 64) is None  # 2**31 elements
+    assert retiled_grid((MOST_ELEMENTS,), 0, 1, 1) == (MOST_ELEMENTS,)
