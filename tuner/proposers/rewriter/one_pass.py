@@ -18,14 +18,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._carried import start_of_name
+from solkit.tuner.proposers.rewriter._carried import WRITES, start_of_name
 from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     EXPONENTIALS,
+    Body,
     JitFunction,
     KernelText,
     Launch,
@@ -62,7 +64,8 @@ class OnePass:
 
     Applies to a loop for the maximum followed by one for the sum of ``exp(x - maximum)``, and to a
     loop for the sum followed by one for the squared deviations from the mean, over the same bound
-    in the same blocks. Between them may be only assignments, and neither writes.
+    in the same blocks. Loops that load the same and need nothing of each other are one, too.
+    Between them may be only assignments, and neither writes.
     """
 
     kind = "one pass"
@@ -72,15 +75,25 @@ class OnePass:
         """See `Rewrite.variants`."""
         for launch in text.single:
             function = launch.function
-            body = _fuse_softmax(launch) or _fuse_moments(launch)
-            if body is None:
+            node = _fused(launch)
+            if node is function.node:
                 continue
-            node = with_body(function.node, body)
             why = facts.explain_factors("extra traffic", "latency", "instructions")
             yield Variant(
                 changed_text(text, functions={function.name: node}),
                 f"{function.name} reads rows twice for their statistics; one pass is enough{why}.",
             )
+
+
+def _fused(launch: Launch) -> cst.FunctionDef:
+    """Return a launch's function with as few loops as possible."""
+    function = launch.function
+    while True:
+        now = replace(launch, function=function)
+        body = _fuse_softmax(now) or _fuse_moments(now) or _fuse_apart(now)
+        if body is None:
+            return function.node
+        function = replace(function, node=with_body(function.node, body))
 
 
 def _adjacent_loops(function: JitFunction) -> Iterator[tuple[int, int, Loop, Loop]]:
@@ -95,9 +108,7 @@ def _adjacent_loops(function: JitFunction) -> Iterator[tuple[int, int, Loop, Loo
             and (one.block, render_code(one.bound), one.counts)
             == (two.block, render_code(two.bound), two.counts)
         )
-        writes = any(
-            calls_within(loop.node, "tl.store", "tl.atomic_add") for loop in (first, second)
-        )
+        writes = any(calls_within(loop.node, *WRITES) for loop in (first, second))
         if (
             same
             and not writes
@@ -135,6 +146,50 @@ def _fuse_softmax(launch: Launch) -> list[cst.BaseStatement] | None:
         body = function.body
         return [*body[:i], *body[i + 1 : j], merged, *body[j + 1 :]]
     return None
+
+
+# ------------------------------------------------------------------------------- apart
+
+
+def _fuse_apart(launch: Launch) -> list[cst.BaseStatement] | None:
+    """Return a function's statements with two loops as one that load the same, and no more."""
+    body = launch.function.body
+    for i, j, first, second in _adjacent_loops(launch.function):
+        ahead, behind = _around(body[i + 1 : j], set(assigned_names(first.node)))
+        if not _are_apart(first, second, ahead, behind):
+            continue
+        merged = _merged_loop(launch, first, second, second.body)
+        loads = sum(len(calls_within(loop.node, "tl.load")) for loop in (first, second))
+        if len(calls_within(merged, "tl.load")) < loads:
+            return [*body[:i], *ahead, merged, *behind, *body[j + 1 :]]
+    return None
+
+
+def _around(between: Body, results: set[str]) -> tuple[Body, Body]:
+    """Return the statements between two loops that need none of the first's results, and others."""
+    ahead: list[cst.BaseStatement] = []
+    behind: list[cst.BaseStatement] = []
+    for statement in between:
+        needs = names_within(statement) & {*results, *assigned_names(*behind)}
+        (behind if needs else ahead).append(statement)
+    return ahead, behind
+
+
+def _are_apart(first: Loop, second: Loop, ahead: Body, behind: Body) -> bool:
+    """Tell whether neither loop needs the other, nor a statement between that would be moved."""
+    in_first, in_second, in_ahead, in_behind = (
+        set(assigned_names(*part)) for part in ([first.node], [second.node], ahead, behind)
+    )
+    return not (
+        in_ahead & names_within(first.node, *behind)
+        or in_behind & names_within(second.node)
+        or in_second & names_within(*behind)
+        or names_read_first([second.node]) & in_first
+        or names_read_first(first.body) & (in_second - {first.name})
+    )
+
+
+# ------------------------------------------------------------------------------- starts
 
 
 def _starts_at_zero(name: str, before: Sequence[cst.BaseStatement]) -> bool:

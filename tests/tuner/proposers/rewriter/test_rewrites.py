@@ -490,6 +490,40 @@ def test_mean_and_variance_take_one_pass_that_does_not_cancel(is_right):
     assert is_right(variant, LAYER_NORM, **ROWS)  # among others with means of 100
 
 
+LABELLED = SOFTMAX.replace("out_ptr, N,", "out_ptr, label, N,").replace(
+    "(x, out, N,", "(x, out, N // 3, N,"
+)
+LABELLED = (
+    LABELLED[: LABELLED.index("    # the result")]
+    + """    logit = 0.0
+    for i in range(0, N, BLOCK):
+        cols = i + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + start + cols, mask=cols < N, other=0.0)
+        logit += tl.sum(tl.where(cols == label, x, 0.0), axis=0)
+    tl.store(out_ptr + tl.program_id(0), tl.log(total) + peak - logit)
+
+"""
+    + LABELLED[LABELLED.index("\ndef kernel") :].replace("empty_like(x)", "empty_like(x[:, 0])")
+)
+LABELLED = LABELLED.replace(
+    "return torch.softmax(x, dim=-1)", "return -torch.log_softmax(x, dim=-1)[:, x.shape[1] // 3]"
+)
+
+
+@pytest.mark.slow
+def test_loops_that_load_the_same_and_need_nothing_of_each_other_are_one(is_right):
+    (variant,) = variants(OnePass(), LABELLED, **ROWS)
+    assert variant.count("for i in range") == 1
+    assert variant.count("tl.load") == 1
+    assert is_right(variant, LABELLED, **ROWS)
+
+
+def test_a_loop_that_needs_what_another_sums_stays():
+    needs = LABELLED.replace("x, 0.0), axis=0)", "x / total, 0.0), axis=0)")
+    (variant,) = variants(OnePass(), needs, **ROWS)
+    assert variant.count("for i in range") == 2
+
+
 def test_sums_of_other_things_are_not_rescaled():
     other = SOFTMAX.replace("tl.sum(tl.exp(x - peak), axis=0)", "tl.sum(x - peak, axis=0)")
     assert not variants(OnePass(), other, **ROWS)
