@@ -80,6 +80,9 @@ class FakeProcess:
         self.done.append("start")
         return ENVIRONMENT
 
+    def load_file(self, path, reference):
+        self.done.append(("load_file", path, reference))
+
     def close(self):
         self.done.append("close")
 

@@ -142,7 +142,7 @@ class TrustedBench(Bench):
             if order is None:
                 return
             try:
-                environment = self._start_process()
+                environment = self._start_process(order)
             except BaseException:  # the GPU is busy, say: nothing is lost
                 self._waiting.insert(0, order)
                 raise
@@ -191,11 +191,12 @@ class TrustedBench(Bench):
             self._bounds[problem] = self._ahead.bound(str(kernel.path), reference, shape)
         return self._bounds[problem]
 
-    def _start_process(self) -> Environment:
+    def _start_process(self, first: _Order) -> Environment:
         """Return the timing process's environment; the first call takes the GPU and starts it.
 
         The GPU is not taken before something is compiled. Its time counts from when the process is
-        warm: the first configuration can be timed then.
+        warm and has loaded the first file, which may import a package for seconds: the first
+        configuration can be timed then.
         """
         if self._environment is None:
             assert self.device.uuid is not None
@@ -203,6 +204,8 @@ class TrustedBench(Bench):
                 stack.enter_context(exclusive_gpu(self.device.uuid, _PATIENCE_S))
                 stack.callback(self._process.close)  # before others may use the GPU
                 self._environment = self._process.start()
+                one = first.configurations[0]
+                self._process.load_file(str(first.kernel.path), one.reference)
                 self._stack.enter_context(stack.pop_all())
             self.clock.hold_gpu()
         return self._environment

@@ -154,6 +154,20 @@ class TimingProcess:
         draft = handful.drafts[called[0]]
         raise LostError(called[0], replace(draft, verdict=verdict, message=message))
 
+    def load_file(self, path: str, reference: str | None) -> None:
+        """Load a kernel file, which may import a package for seconds.
+
+        What fails here, the first handful meets and reports.
+
+        Args:
+            path: the kernel file.
+            reference: the file with the reference, if `path` has none.
+
+        Raises:
+            WorkerError: the process cannot be started.
+        """
+        self.outcomes(Handful(path, reference, {}, ()))
+
     def _request_answer(self, handful: Handful) -> object:
         """Return the answer to a handful, as `_receive_message` has it."""
         assert self._now is not None

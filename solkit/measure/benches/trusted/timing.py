@@ -109,7 +109,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class Handful:
-    """Configurations of one kernel file at one shape."""
+    """Configurations of one kernel file at one shape; if there are none, the file is loaded."""
 
     path: str  # the kernel file
     reference: str | None  # the file with the reference, if `path` has none
@@ -182,7 +182,8 @@ def serve(
         except (EOFError, OSError):
             return
         try:
-            with span(f"{len(handful.drafts)} configurations", "timing"):
+            count = len(handful.drafts)
+            with span(f"{count} configurations" if count else "loading the file", "timing"):
                 outcomes = timing.outcomes(handful)
             connection.send(outcomes)
         except _LostError as lost:
@@ -262,6 +263,8 @@ class _Timing:
             self._loaded[file] = load(*file)
         round_to_tf32(self._loaded[file].description.problem.allows_tf32)
         every = range(len(handful.drafts))
+        if not every:
+            return []
         with contextlib.suppress(_SpoiltError):
             return self._time_together(handful, every)
         return [self._time_alone(handful, number) for number in every]  # one affects the others

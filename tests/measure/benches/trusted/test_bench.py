@@ -99,9 +99,9 @@ def test_the_process_loads_while_the_first_configurations_are_compiled(bench, fi
     assert process.done == ["load"]
     list(bench.outcomes())
     measured(bench, at(file, VALID[1]))
-    assert process.done == ["load", "start"]
+    assert process.done == ["load", "start", ("load_file", file, None)]
     bench.close()
-    assert set(process.done[2:]) == {"close"}
+    assert set(process.done[3:]) == {"close"}
 
 
 def test_every_outcome_is_on_disk_before_it_comes(bench, file, log):
@@ -253,6 +253,13 @@ def test_the_gpu_is_held_from_the_first_outcomes_on(bench, file):
     assert bench.clock.gpu_s() == 0.0
     measured(bench, at(file, VALID[0]))
     assert 0.0 < bench.clock.gpu_s() <= bench.clock.now_s()
+
+
+def test_loading_the_first_file_is_no_time_of_the_gpu(bench, parts, file, monkeypatch):
+    held_s = []
+    monkeypatch.setattr(parts[1], "load_file", lambda *_: held_s.append(bench.clock.gpu_s()))
+    measured(bench, at(file, VALID[0]))
+    assert held_s == [0.0]
 
 
 def test_leaving_the_iterator_loses_nothing_and_discarding_what_is_not_timed(bench, parts, file):

@@ -72,6 +72,15 @@ def test_one_process_answers_all(process):
     assert pid_of(process) == first
 
 
+def test_a_file_is_loaded_whatever_becomes_of_it(process):
+    process.start()
+    first = pid_of(process)
+    process.load_file("answers", None)
+    assert pid_of(process) == first
+    process.load_file("dies at once", "task.py")  # the next handful says what is wrong
+    assert pid_of(process) != first
+
+
 def test_a_script_without_a_guard_of_its_main_part_is_not_run_again(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)

@@ -503,6 +503,15 @@ def test_serving(tmp_path, monkeypatch, machine):
     assert [item.verdict for item in line.told[1]] == [Verdict.WRONG]
 
 
+def test_without_configurations_the_file_is_loaded_and_nothing_runs(tmp_path, said, machine):
+    path = tmp_path / "file.py"
+    path.write_text(SCALE)
+    timing_ = _Timing(said.append, machine)
+    assert timing_.outcomes(replace(handful(path, ways("right")), drafts=())) == []
+    assert (said, machine.calls) == ([], [])
+    assert list(timing_._loaded) == [(str(path), None)]
+
+
 # ------------------------------------------------------------------------------------ as deployed
 
 ADD = """
