@@ -174,7 +174,10 @@ class Practice:
 
         original = self.world.original
         at = self.world.prospect_of(replace(original.configuration, shape=shape))
-        return {} if at is None else tensor_sizes(original.variant.source, at.result.analysis.own)
+        if at is None:
+            return {}
+        source, result = original.variant.source, at.result
+        return tensor_sizes(source, result.analysis.own, result.work.needs)
 
     def _take_over(self, breeding: EvolutionSearch, best: Bred, joined: Variant) -> Bred:
         """Return a file in the winner's place if it is right and as fast."""

@@ -157,7 +157,7 @@ def searched_gate(slow_from, *held_out, wrong_at=0):
         layout = TensorLayout("fp32", 4, (size,), (1,))
         launch = Launch("copy", (1, 1, 1), 4, 3, arguments={"x_ptr": Binding("", tensor=layout)})
         analysis = Analysis(AnalysisStatus.COMPLETE, (KernelAnalysis(Facts(launch)),))
-        work = SimpleNamespace(dram_read_bytes=4 * size, dram_write_bytes=0)
+        work = SimpleNamespace(dram_read_bytes=4 * size, dram_write_bytes=0, needs=())
         return configuration, SimpleNamespace(
             result=SimpleNamespace(work=work, analysis=analysis, bound=None)
         )

@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
-from solkit.core import Binding, KernelAnalysis, Value
+from solkit.core import Binding, InputNeed, KernelAnalysis, Value
+from solkit.core import Launch as LaunchRecord
 from solkit.tuner.proposers.rewriter._edit import with_defaults
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
@@ -84,16 +85,20 @@ class SizeBound:
 # ------------------------------------------------------------------------------- sizes
 
 
-def tensor_sizes(source: str, kernels: Iterable[KernelAnalysis]) -> dict[str, int]:
+def tensor_sizes(
+    source: str, kernels: Iterable[KernelAnalysis], needs: Sequence[InputNeed] = ()
+) -> dict[str, int]:
     """Return sizes of a launcher's tensors in one call, as far as its launches show them.
 
     Args:
         source: the file.
         kernels: its launches in that call.
+        needs: the problem's tensors by name.
 
     Returns:
         Elements of those without a default that launches get, or views of them; and extents of
-        dimensions, if they get the tensor itself.
+        dimensions, if they get the tensor itself. Where the text does not show which tensor a
+        launch gets, its storage says how many elements the problem's tensor of that name has.
     """
     sizes: dict[str, set[int]] = {}
     launched = [kernel.launch for kernel in kernels]
@@ -104,7 +109,30 @@ def tensor_sizes(source: str, kernels: Iterable[KernelAnalysis]) -> dict[str, in
             for record in (r for r in launched if r.name == launch.function.name):
                 for name, size in _sizes_in(launch, record.arguments):
                     sizes.setdefault(name, set()).add(size)
+    stored = _stored_sizes(source, launched, needs)
+    sizes |= {name: counts for name, counts in stored.items() if name not in sizes}
     return {name: min(counts) for name, counts in sizes.items() if len(counts) == 1}
+
+
+def _stored_sizes(
+    source: str, launched: Sequence[LaunchRecord], needs: Sequence[InputNeed]
+) -> dict[str, set[int]]:
+    """Return elements of the storages of inputs, by the launcher's parameter of their name."""
+    text = parse_kernel(source) or parse_kernel(canonical_form(source))
+    required = set() if text is None else _required_params(text.launcher)
+    names = {need.position: need.name for need in needs if _root(need.name) in required}
+    sizes: dict[str, set[int]] = {}
+    for binding in (bound for record in launched for bound in record.arguments.values()):
+        layout = binding.tensor
+        if layout is not None and layout.role == "input" and layout.place in names:
+            elements = layout.storage_bytes // layout.element_bytes
+            sizes.setdefault(f"{names[layout.place]}{_ELEMENTS}", set()).add(elements)
+    return sizes
+
+
+def _root(name: str) -> str:
+    """Return the parameter that a tensor's name begins with: of ``parts[0]``, ``parts``."""
+    return name.partition("[")[0].partition(".")[0]
 
 
 def _sizes_in(launch: Launch, bindings: Mapping[str, Binding]) -> Iterator[tuple[str, int]]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from naive_kernels import SOFTMAX
 from rewriting import HEADER, variants
 
-from solkit.core import Binding, Facts, KernelAnalysis, Launch, TensorLayout
+from solkit.core import Binding, Facts, InputNeed, KernelAnalysis, Launch, TensorLayout
 from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
 from solkit.tuner.proposers.rewriter.size_guard import (
     SizeBound,
@@ -182,6 +184,20 @@ def test_a_tensor_that_is_passed_itself_has_extents():
     expected = {"x.numel()": 24, "x.shape[0]": 6, "x.shape[1]": 4}
     assert tensor_sizes(source, [record]) == expected
     assert tensor_sizes(source, []) == tensor_sizes("x = (", [record]) == {}
+
+
+def test_storages_of_inputs_tell_sizes_where_the_text_does_not():
+    source = HEADER + SOFTMAX[: SOFTMAX.index("def kernel(")]
+    source += "def kernel(x):\n    part = x[:, 1:]\n    softmax_kernel[(4,)](part, part, 3)\n"
+    layout = TensorLayout("fp32", 4, (6, 3), (4, 1), 1, storage_bytes=96, role="input", place=0)
+    launch = Launch(
+        "softmax_kernel", (1, 1, 1), 4, 3, arguments={"x_ptr": Binding("", tensor=layout)}
+    )
+    record, need = KernelAnalysis(Facts(launch)), InputNeed(0, "x", 72)
+    assert tensor_sizes(source, [record], [need]) == {"x.numel()": 24}
+    assert tensor_sizes(source, [record], [replace(need, name="x[0]")]) == {"x[0].numel()": 24}
+    assert tensor_sizes(source, [record], [replace(need, name="y")]) == {}
+    assert tensor_sizes(source, [record], [replace(need, position=1)]) == {}
 
 
 def test_a_tensor_of_several_sizes_has_none():
