@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from solkit.core import EvolveSettings, Stopped, TuneSettings, TuneVerdict
-from solkit.pipeline.evolving import evolve
+from solkit.core import EvolveSettings, Proposal, Stopped, TuneSettings, TuneVerdict
+from solkit.pipeline.evolving import EvolveParts, evolve
+from solkit.pipeline.practice import SIZE_GUARD
 from solkit.pipeline.tuning import tune
 
 pytestmark = [
@@ -152,3 +153,46 @@ def test_the_gate_holds_within_the_memory(tmp_path):
     result = evolve(path, gpu_seconds=6.0, settings=how)
     assert result.verdict is TuneVerdict.FASTER
     assert any("does not fit into the GPU's memory" in note for note in result.notes)
+
+
+class Written:
+    """Proposes one text."""
+
+    name = "written"
+
+    def __init__(self, text):
+        self.text = text
+
+    def propose(self, _brief):
+        yield Proposal(self.text, "text", "")
+
+
+UNEVEN = """
+@triton.jit
+def row_sums(x, y, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    tl.store(y + row, tl.sum(tl.load(x + row * n + at, mask=at < n, other=0.0)))
+
+def kernel(x):
+    y = torch.empty(x.shape[0], device=x.device)
+    m, n = x.shape
+    for _ in range(1 if m < 20000 else 300):
+        row_sums[(m,)](x, y, n, BLOCK=triton.next_power_of_2(n))
+    return y
+"""
+
+
+@pytest.mark.slow
+def test_a_winner_leaves_shapes_to_the_original_where_it_is_slower(tmp_path):
+    """It launches 300 times at the second held-out shape."""
+    path = tmp_path / "sums.py"
+    large = '{"M": 32768, "N": 1000}'
+    path.write_text(NAIVE.replace('{"M": 1 << 24, "N": 4096}', large))
+    parts = EvolveParts([Written(path.read_text().split("@triton.jit")[0] + UNEVEN)])
+    how = EvolveSettings(log=tmp_path / "log.jsonl")
+    result = evolve(path, gpu_seconds=6.0, settings=how, parts=parts)
+    assert result.verdict is TuneVerdict.FASTER, result.gate
+    assert result.winner.variant.kind == SIZE_GUARD
+    assert "x.numel() >" in result.winner.variant.source
+    assert [held.passed for held in result.gate.held_out] == [True, True]
