@@ -139,6 +139,7 @@ OPTIONAL = {
         "solkit.pipeline.evolving",
         "solkit.pipeline.kernel_evaluator",
         "solkit.pipeline.practice",
+        "solkit.pipeline.studies_ahead",
         "solkit.tuner.evolution",
         "solkit.tuner.proposers.rewriter",
     ),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -43,14 +42,16 @@ from solkit.measure.outcomes import PreparedCandidate, score_result
 from solkit.pipeline.compiling import choose_configurations, first_parent
 from solkit.pipeline.launch_keys import are_same_launches, key_of_launches
 from solkit.pipeline.preparing import Preparation
+from solkit.pipeline.studies_ahead import StudiesAhead
 from solkit.pipeline.studying import Shape
 from solkit.pipeline.tuning_context import recorded_default
 from solkit.spans import span
 
 if TYPE_CHECKING:
     from solkit.surrogate.model import Surrogate
+    from solkit.surrogate.plan import Forecast
     from solkit.tuner.evolution.acquisition import Point
-    from solkit.tuner.evolution.evolution_search import Ranking, VariantOutcome
+    from solkit.tuner.evolution.evolution_search import Ranking, Study, VariantOutcome
 
 __all__ = [
     "LINEAGE",
@@ -81,10 +82,9 @@ _COPIED_SHARE = 1 / 16
 """Share of the GPU's memory: a problem of so many bytes has room for all copies of its inputs."""
 _INTERPRETED_BYTES = 1 << 24
 """Size of a problem that has no smaller size: beyond it, the interpreter takes minutes."""
-_STUDIED = 3
-"""Candidates that are studied at a time, each on several cores."""
 _STUDY_S = 10.0
 """Seconds to wait for kernels of held-out shapes: what is not compiled by then is, on the GPU."""
+_TOO_LONG = "Analysing and compiling it takes too long."
 _TRIES = 2
 """Times that a candidate is measured if the conditions were unreliable."""
 
@@ -292,10 +292,12 @@ class KernelEvaluator:
     )
 
     _samples: dict[str, Future[list[Mapping[str, Value]]]] = field(default_factory=dict)
-    _studies: dict[str, Future[Studied]] = field(default_factory=dict)  # by `_key_of`
     _timed: dict[str, str] = field(default_factory=dict)  # variants by what they launch
-    _students: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_STUDIED))
     _planner: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
+    _ahead: StudiesAhead[Studied] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._ahead = StudiesAhead(self._study_new)
 
     @property
     def overlaps(self) -> bool:
@@ -312,12 +314,50 @@ class KernelEvaluator:
 
     def foresee(self, points: Sequence[Point]) -> None:
         """Study and compile candidates that may be measured next, while another one is."""
-        for point in points if self.overlaps else ():
-            name = _key_of(point.configuration)
-            if name not in self._studies:
-                self._studies[name] = self._students.submit(self._study_new, point.configuration)
+        if self.overlaps:
+            self._ahead.foresee(points)
 
-    def _study_new(self, configuration: Configuration) -> Studied:
+    def studied(self) -> Sequence[Study]:
+        """Return what was found out of foreseen candidates since the last call."""
+        return [self._read_study(point, study) for point, study in self._ahead.ended()]
+
+    def _read_study(self, point: Point, study: Future[Studied] | None) -> Study:
+        """Return what a study says; a ranking before compiling knows of no spills."""
+        from solkit.tuner.evolution.acquisition import Point
+        from solkit.tuner.evolution.evolution_search import Study
+
+        if study is None:
+            return Study(point, refused=_TOO_LONG, is_telling=True)
+        try:
+            configuration, prospect = study.result()
+        except InputError as error:
+            return Study(point, refused=str(error))
+        if self._takes_too_long(prospect):
+            return Study(point, refused=_TOO_LONG, is_telling=True)
+        if (forecast := self._forecast_compiled(configuration, prospect)) is None:
+            return Study(point)
+        refined = Point.of(point.variant, point.configuration, forecast, 2.0**point.mean)
+        return Study(refined, forecast.low_ms or forecast.time_ms)
+
+    def is_late(self, point: Point) -> bool:
+        """Tell whether a candidate is studied for longer than the GPU should wait."""
+        return self._ahead.is_late(point.configuration)
+
+    def is_ready(self, point: Point) -> bool:
+        """Tell whether measuring a candidate can begin at once."""
+        check = self._begun.get(point.variant)
+        return (check is None or check.done()) and self._ahead.is_done(point.configuration)
+
+    def await_any(self, others: Sequence[Future[Any]], timeout_s: float | None) -> bool:
+        """Wait until a study, a check or one of `others` ends; false if there is none."""
+        checks = [check for check in self._begun.values() if not check.done()]
+        futures: list[Future[Any]] = [*self._ahead.running(), *checks, *others]
+        if not futures:
+            return False
+        wait(futures, timeout_s, return_when=FIRST_COMPLETED)
+        return True
+
+    def _study_new(self, configuration: Configuration, begun: set[Future[Any]]) -> Studied:
         """Return `_study` of a candidate, unless it launches what was measured already.
 
         A rewrite that a launcher guards by a size may change nothing at the shape of the search.
@@ -327,7 +367,7 @@ class KernelEvaluator:
         """
         if self.overlaps and (key := self._launched(configuration)) in self._timed and key:
             raise InputError(f"At this shape it launches what {self._timed[key]} does.")
-        return self._study(configuration)
+        return self._study(configuration, begun)
 
     def _launched(self, configuration: Configuration) -> str:
         """Return a key of a candidate's launches, with their code; empty if that is unknown."""
@@ -346,7 +386,9 @@ class KernelEvaluator:
         launches = [[kernel.launch for kernel in analysis.kernels] for analysis in whole]
         return len(launches) == 2 and are_same_launches(*launches)
 
-    def _study(self, configuration: Configuration) -> Studied:
+    def _study(
+        self, configuration: Configuration, begun: set[Future[Any]] | None = None
+    ) -> Studied:
         """Return what is known of a candidate; its kernels are then in Triton's cache.
 
         The bench checks it at the shapes that the file holds out, so these are compiled, too.
@@ -354,15 +396,23 @@ class KernelEvaluator:
         Raises:
             InputError: it cannot be used.
         """
-        futures: list[Future[Any]] = []
-        if self.overlaps:
-            held_out = self.original.file.problem.held_out_shapes
-            at = [replace(configuration, shape=shape) for shape in held_out]
-            futures = [self.prepared.analyser.submit(one) for one in at]
         with span("studying"):
-            pair = self.prepared.analysed(configuration, None, None, None)
-            wait(futures, _STUDY_S)
+            pair = self.prepared.analysed(configuration, None, None, None, begun)
+            if self.overlaps and not _failure_of(pair[1]):
+                self._compile_held_out(configuration)
         return pair
+
+    def _compile_held_out(self, configuration: Configuration) -> None:
+        """Compile a candidate at held-out shapes, as far as that is done in time.
+
+        After the search's own shape: tasks of one file that run out of time together are all done
+        again, one by one.
+        """
+        held_out = self.original.file.problem.held_out_shapes
+        at = [replace(configuration, shape=shape) for shape in held_out]
+        futures = [self.prepared.analyser.submit(one) for one in at]
+        for late in wait(futures, _STUDY_S).not_done:
+            late.cancel()
 
     def spent_s(self) -> float:
         """GPU seconds that measuring took, up to now: a log's row has its own measurement's."""
@@ -408,7 +458,7 @@ class KernelEvaluator:
             return Ranking([], refused)
         of = {self.path(variant): variant.id for variant in variants}
         reference = None if of.keys() == {self.original.problem} else self.original.problem
-        settings = RankSettings(self.how.depth, explained=0)
+        settings = RankSettings(self._rank_depth, explained=0)
         in_use = self.original.variant.id in of.values()
         arguments = list(points), reference, [self.original.shape], points, 1, settings, in_use
         request = Request(*arguments)
@@ -428,6 +478,16 @@ class KernelEvaluator:
         ]
         refused |= _unusable_variants(candidates)
         return Ranking(_foremost_points(candidates), refused)
+
+    @property
+    def _rank_depth(self) -> Depth:
+        """How deeply candidates are analysed before the first of them is measured.
+
+        What promises most is compiled ahead of measuring, and forecast once more: the GPU need not
+        wait until all of a round are.
+        """
+        depth = Depth(self.how.depth)
+        return Depth.LOWERED if self.overlaps and depth is Depth.COMPILED else depth
 
     def _begin_reading(self, variant: Variant) -> Future[KernelFile]:
         """Begin to read a variant's file, and to sample its space: those of all at a time.
@@ -510,23 +570,12 @@ class KernelEvaluator:
         if self.log is not None:
             self.log.variants[variant.id] = variant
         try:
-            begun = self._studies.get(_key_of(point.configuration))
-            limit_ms = point.configuration.hopeless_ms  # the search's alone; practice has none
-            study = partial(
-                self._study if limit_ms is None else self._study_new, point.configuration
-            )
-            # one that has not begun would wait for those that were foreseen before it
-            is_new = begun is None or begun.cancel()
-            configuration, prospect = study() if is_new or begun is None else begun.result()
+            configuration, prospect = self._study_or_earlier(point.configuration)
         except InputError as error:
             return VariantOutcome(Verdict.NOT_MEASURED, why=str(error))
         if self._takes_too_long(prospect):
-            return VariantOutcome(
-                Verdict.TIMED_OUT, why="Analysing and compiling it takes too long."
-            )
-        if limit_ms is not None and (why := self._why_hopeless(configuration, prospect, limit_ms)):
-            return VariantOutcome(Verdict.NOT_MEASURED, why=why)
-        configuration = replace(configuration, hopeless_ms=limit_ms)
+            return VariantOutcome(Verdict.TIMED_OUT, why=_TOO_LONG)
+        configuration = replace(configuration, hopeless_ms=point.configuration.hopeless_ms)
         for _ in range(_TRIES):
             result = self._measure_safely(configuration, prospect)
             if result.verdict is not Verdict.UNSTABLE:
@@ -539,13 +588,22 @@ class KernelEvaluator:
             self._timed.setdefault(self._launched(configuration), variant.id)
         return result
 
-    def _why_hopeless(
-        self, configuration: Configuration, prospect: PreparedCandidate, limit_ms: float
-    ) -> str:
-        """Return why a candidate that is compiled by now is surely too slow; empty if it is not.
+    def _study_or_earlier(self, configuration: Configuration) -> Studied:
+        """Return the study of a candidate: that of before, if there is one.
 
-        A ranking before compiling knows nothing of spills, which may take a tile ten times as long.
+        Raises:
+            InputError: it cannot be used.
         """
+        if (begun := self._ahead.get(configuration)) is not None:
+            return begun.result()
+        if configuration.hopeless_ms is None:  # practice: it may launch what was measured
+            return self._study(configuration)
+        return self._study_new(configuration, set())
+
+    def _forecast_compiled(
+        self, configuration: Configuration, prospect: PreparedCandidate
+    ) -> Forecast | None:
+        """Return the forecast of a candidate that is compiled; ``None`` if it is not."""
         from solkit.surrogate.candidate_forecasts import (
             common_depth,
             entry_of_analysis,
@@ -555,18 +613,12 @@ class KernelEvaluator:
 
         result = prospect.result
         depth = common_depth(result.analysis) if result.analysis.is_whole else None
-        if isinstance(self.bench, RecordedBench) or depth is not Depth.COMPILED:
-            return ""
+        if depth is not Depth.COMPILED:
+            return None
         kernel, shape = kernel_of_file(prospect.file), configuration.shape
         problem = problem_from(result.bound, result.work, shape)
         about = problem, self.device, kernel, shape, configuration.params, result.analysis
-        forecast = forecast_candidate(entry_of_analysis(*about), depth, self.surrogate)
-        low_ms = forecast.low_ms or forecast.time_ms
-        if low_ms is None or low_ms <= limit_ms:
-            return ""
-        return (
-            f"Compiled, it takes {low_ms:.3g} ms or more by its forecast: over {limit_ms:.3g} ms."
-        )
+        return forecast_candidate(entry_of_analysis(*about), depth, self.surrogate)
 
     def _takes_too_long(self, prospect: PreparedCandidate) -> bool:
         """Tell whether a candidate's analysis ran out of time, but the original's did not."""
@@ -654,11 +706,6 @@ class KernelEvaluator:
                 begun = self._checkers.submit(self.checks, variant.source, brief)
                 self._begun[variant.id] = begun
 
-    def is_checked(self, variant: Variant) -> bool:
-        """Tell whether `check` returns at once, or nothing of it is awaited."""
-        begun = self._begun.get(variant.id)
-        return begun is None or begun.done() or not self.overlaps
-
     def check(self, variant: Variant, brief: Brief) -> Variant:
         """Return the variant with what can be found out of its results without a GPU."""
         self.expect([(variant, brief)])
@@ -668,7 +715,8 @@ class KernelEvaluator:
 
     def close(self) -> None:
         """Give up the work that nobody waits for."""
-        for pool in (self._checkers, self._students, self._planner):
+        self._ahead.close()
+        for pool in (self._checkers, self._planner):
             pool.shutdown(wait=False, cancel_futures=True)
 
     def brief(self, bred: Bred, result: Result | None, tried: Sequence[Tried]) -> Brief:
@@ -696,12 +744,6 @@ def _failure_of(prospect: PreparedCandidate) -> str:
     analysis = prospect.result.analysis
     is_given_up = analysis.status is AnalysisStatus.OUT_OF_TIME
     return Verdict.TIMED_OUT.value if is_given_up else analysis.failure
-
-
-def _key_of(configuration: Configuration) -> str:
-    """Return what tells candidates of a search apart."""
-    shape, params = canonical(configuration.shape), canonical(configuration.params)
-    return f"{configuration.path} {shape} {params}"
 
 
 def recorded_rows(

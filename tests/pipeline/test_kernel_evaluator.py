@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -17,6 +18,7 @@ from solkit.measure.benches import RecordedBench
 from solkit.pipeline.evolving import _make_check
 from solkit.pipeline.kernel_evaluator import KernelEvaluator, Original
 from solkit.pipeline.preparing import Preparation
+from solkit.pipeline.studies_ahead import StudiesAhead
 from solkit.roofline.devices import find
 from solkit.tuner.evolution import Point
 
@@ -24,6 +26,7 @@ H100 = find("h100")
 FIRST, SECOND, THIRD = {"M": 1024}, {"M": 3072}, {"M": 48}
 MADE = [641, 128, 2048, 512]  # of 1024: five eighths and one, an eighth, twice, half
 NOW = EvolveSettings()
+WELL = SimpleNamespace(result=SimpleNamespace(analysis=SimpleNamespace(status=None, failure="")))
 
 
 def original(shapes, held_out=(), **told):
@@ -174,7 +177,7 @@ def test_what_may_be_measured_next_is_studied_once_and_compiled_for_held_out_sha
 
     def analysed(configuration, *_):
         studied.append(configuration.shape)
-        return configuration, "what is known"
+        return configuration, WELL
 
     def submit(configuration):
         compiled.append(configuration.shape)
@@ -190,16 +193,17 @@ def test_what_may_be_measured_next_is_studied_once_and_compiled_for_held_out_sha
     point = Point("id", found.configuration, 0.0, 0.0)
     made.foresee([point])
     made.foresee([point])
-    (begun,) = made._studies.values()
-    assert begun.result() == (found.configuration, "what is known")
+    begun = made._ahead.get(found.configuration)
+    assert begun.result()[0] == found.configuration
     assert (studied, compiled) == ([FIRST], [THIRD])
     made.close()
 
 
 def test_what_is_measured_now_waits_for_no_candidate_that_may_be_measured_later():
     made = world()
-    made._students, going_on = ThreadPoolExecutor(1), threading.Event()
-    made._students.submit(going_on.wait)
+    made._ahead = StudiesAhead(made._study_new, slots=1)
+    going_on = threading.Event()
+    made._ahead._threads.submit(going_on.wait)
     found = made.original
     file = SimpleNamespace(problem=SimpleNamespace(held_out_shapes=()))
     made.original = replace(found, file=file)
@@ -212,7 +216,7 @@ def test_what_is_measured_now_waits_for_no_candidate_that_may_be_measured_later(
     measured.join(5)
     ended = not measured.is_alive()
     going_on.set()
-    made._students.shutdown()
+    made.close()
     assert ended
 
 
@@ -220,31 +224,27 @@ def test_a_replay_does_nothing_beside_measuring():
     made = world()
     made.bench = object.__new__(RecordedBench)
     made.foresee([Point("id", made.original.configuration, 0.0, 0.0)])
-    assert made._studies == {}
+    assert made._ahead.running() == []
     assert made.begin(lambda: 7).done()
 
 
 @pytest.mark.slow
-def test_what_is_compiled_and_surely_too_slow_is_not_measured():
-    measured = []
-
-    class Bench(SimpleNamespace):
-        def submit(self, configurations):
-            measured.extend(configurations)
-            raise InputError("it is measured")
-
+def test_a_study_forecasts_what_was_compiled():
     example = str(Path(__file__).parents[2] / "examples" / "softmax.py")
     with contextlib.closing(Preparation(H100, MeasureSettings())) as prepared:
         first = Original.read(prepared, example, example, None, NOW)
         evaluator = KernelEvaluator(prepared, H100, first, NOW, None)
-        evaluator.bench = Bench(clock=SimpleNamespace(gpu_s=lambda: 0.0))
-        for limit_ms, begins in ((1e-6, "Compiled"), (1e6, "it is measured")):
-            limited = replace(first.configuration, hopeless_ms=limit_ms)
-            outcome = evaluator.measure(Point(first.variant.id, limited, 0.0, 0.0), first.variant)
-            assert outcome.verdict is Verdict.NOT_MEASURED
-            assert outcome.why.startswith(begins)
+        ranked = Point(first.variant.id, first.configuration, 20.0, 1.0)
+        evaluator.foresee([ranked])
+        assert evaluator.await_any([], None)
+        assert evaluator.is_ready(ranked)
+        assert not evaluator.is_late(ranked)
+        (study,) = evaluator.studied()
         evaluator.close()
-    assert len(measured) == 1
+    assert study.refused == ""
+    assert 0 < study.low_ms < 2.0**ranked.mean
+    assert study.point.mean == pytest.approx(math.log2(study.low_ms))
+    assert evaluator.studied() == []
 
 
 GUARDED = """
@@ -305,10 +305,10 @@ def test_what_launches_the_same_at_the_shape_of_the_search_is_not_timed_again(
         evaluator._timed[evaluator._launched(first.configuration)] = "the original"
         changed = prepared.path(GUARDED.replace(*change))
         configuration = replace(first.configuration, path=changed, reference=str(path), params={})
-        evaluator._study = lambda _: "studied"
+        evaluator._study = lambda *_: "studied"
         if launches_alike:
             with pytest.raises(InputError, match="launches what the original does"):
-                evaluator._study_new(configuration)
+                evaluator._study_new(configuration, set())
         else:
-            assert evaluator._study_new(configuration) == "studied"
+            assert evaluator._study_new(configuration, set()) == "studied"
         evaluator.close()

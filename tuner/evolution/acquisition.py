@@ -50,6 +50,7 @@ __all__ = ["Frontier", "Point", "Shares"]
 
 _EXPLORE_EVERY = 7
 """One choice in so many explores: about the share of `solkit.surrogate.plan.EXPLORED`."""
+_EXPLORED_PLACE = 4  # of so many that are prepared, one is of a variant that was not measured
 _NOISE_LOG2 = 0.02
 """Standard deviation of a median time: repeats of the shipped sets differ by 1 % (docs/data.md)."""
 _NINETY = 1.645
@@ -61,8 +62,6 @@ _ALIKE_LOG2 = _UNKNOWN_LOG2
 """L: forecasts that differ by more than the kernel model's own error are of other programs."""
 _MOST_FAILURES = 3
 """A variant is given up after so many failures with no success, none of them for want of memory."""
-_READY_SHARE = 0.5
-"""Share of the largest expected improvement for which the GPU does not wait for a check."""
 _DRAWS, _MOST_DRAWN = 512, 300  # samples of the joint posterior, and candidates in one
 
 
@@ -146,6 +145,7 @@ class Frontier:
         self._failed: Counter[str] = Counter()
         self._telling: Counter[str] = Counter()  # failures that other parameters may share
         self._dropped: set[str] = set()
+        self._dismissed: set[tuple[str, str]] = set()
         self._choices = 0
 
     def add(self, points: Iterable[Point]) -> None:
@@ -154,6 +154,15 @@ class Frontier:
             earlier = self._points.get(point.key)
             if earlier is None or earlier.sd == 0:  # it was measured before it was ranked
                 self._points[point.key] = point
+
+    def refine(self, point: Point) -> None:
+        """Replace the forecast of a candidate that was analysed more deeply, until it is timed."""
+        if point.key in self._points and point.key not in self._asked:
+            self._points[point.key] = point
+
+    def dismiss(self, point: Point) -> None:
+        """Do not measure a candidate; this says nothing of the others of its variant."""
+        self._dismissed.add(point.key)
 
     def tell(self, point: Point, time_ms: float | None, is_telling: bool = True) -> None:
         """Record the time of a candidate.
@@ -182,7 +191,10 @@ class Frontier:
         return [
             point
             for key, point in self._points.items()
-            if key not in self._asked and point.variant not in self._dropped and point.p_fail < 1
+            if key not in self._asked
+            and key not in self._dismissed
+            and point.variant not in self._dropped
+            and point.p_fail < 1
         ]
 
     @property
@@ -190,9 +202,13 @@ class Frontier:
         """The shortest time that was told."""
         return min(self._times.values(), default=None)
 
-    def gain(self) -> float:
-        """Return what the next measurement is expected to save, as a share of the best time."""
-        remaining = self.remaining()
+    def gain(self, is_open: Callable[[Point], bool] = lambda _: True) -> float:
+        """Return what the next measurement is expected to save, as a share of the best time.
+
+        Args:
+            is_open: whether a candidate counts.
+        """
+        remaining = [point for point in self.remaining() if is_open(point)]
         if not remaining or self.best_ms is None:
             return math.inf if remaining else 0.0
         return 1.0 - math.pow(2.0, -float(self._improvements(remaining).max()))
@@ -217,32 +233,26 @@ class Frontier:
         is_better = (mean[:, None] + root @ normal < edge) * works[:, None]
         return float(1 - np.prod(1 - is_better, axis=0).mean())
 
-    def choose(self, is_ready: Callable[[str], bool] = lambda _: True) -> Point | None:
+    def choose(self, is_ready: Callable[[Point], bool] = lambda _: True) -> Point | None:
         """Return what to measure next; ``None`` if nothing is left. It is not given again.
 
         Args:
-            is_ready: whether a variant can be measured at once; those that can go first, if they
-                promise nearly as much.
+            is_ready: whether a candidate can be measured at once: no others are chosen.
         """
-        remaining = self.remaining()
+        remaining = [point for point in self.remaining() if is_ready(point)]
         if not remaining:
             return None
-        remaining = self._prefer_ready(remaining, is_ready)
         self._choices += 1
         point = self._choose_best(remaining)
         self._asked.add(point.key)
         return point
 
-    def _prefer_ready(self, remaining: list[Point], is_ready: Callable[[str], bool]) -> list[Point]:
-        ready = [point for point in remaining if is_ready(point.variant)]
-        is_random = self._order is Order.RANDOM
-        if is_random or not ready or len(ready) == len(remaining) or self.best_ms is None:
-            return remaining
-        best, best_ready = (self._improvements(points).max() for points in (remaining, ready))
-        return ready if best_ready >= _READY_SHARE * best else remaining
+    def foremost(self) -> list[Point]:
+        """Return what would be measured next, the most promising first, as far as is known now.
 
-    def foremost(self, count: int) -> list[Point]:
-        """Return what would be measured next, the most promising first, as far as is known now."""
+        Every fourth is the best candidate of a variant of which nothing was measured, as long as
+        there are any: one of these is next if a choice explores.
+        """
         remaining = self.remaining()
         if not remaining or self._order is Order.RANDOM:
             return []
@@ -250,7 +260,10 @@ class Frontier:
             order = np.argsort(self.believed(remaining)[0])
         else:
             order = np.argsort(-self._improvements(remaining))
-        return [remaining[int(place)] for place in order[:count]]
+        points = [remaining[int(place)] for place in order]
+        for number, point in enumerate(self._best_of_unmeasured(points), start=1):
+            points.insert(_EXPLORED_PLACE * number - 1, point)
+        return list({point.key: point for point in points}.values())
 
     def believed(self, points: Sequence[Point]) -> tuple[Array, Array]:
         """Return mean and sd of log2 of the times, after what was measured, (points,)."""

@@ -11,8 +11,15 @@
 What ranks and what measures comes from outside (`VariantEvaluator`), so the loop is the same on a
 GPU and on a recording. It reads no clock of its own. An evaluator with a GPU proposes and ranks
 while candidates are measured (`VariantEvaluator.begin`): a round then builds on what was known when
-it began. The first one begins before the original is measured. The GPU waits for a round only if
-nothing that is left promises a gain.
+it began. The first one begins before the original is measured.
+
+What promises most is also studied ahead: compiled, forecast once more, and checked. The GPU takes
+the most promising of what is ready. It waits only if nothing that is ready promises a gain, and a
+moment if something else promises far more::
+
+    ranked ─► foreseen ─► compiled ─┬─ surely too slow, or cannot be used ─► dismissed
+                 │                  ▼
+                 └──► checked ─► ready ─► measured
 
 Then the practice: the fastest variant may be fast at the shape of the search alone. So finalists
 are timed, beside the original, at practice shapes, which are neither the search's nor the gate's::
@@ -27,9 +34,11 @@ whether it replaces the original.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -68,6 +77,7 @@ __all__ = [
     "MOST_SHAPES",
     "EvolutionSearch",
     "Ranking",
+    "Study",
     "VariantEvaluator",
     "VariantOutcome",
     "finalists",
@@ -80,8 +90,11 @@ _PER_ROUND = 6
 """Measurements after which new proposals are asked for, though some of the old are left."""
 _LOOKED_AT = 3
 """So many times the proposals that go on are taken from a proposer, for the bandit to choose."""
-_FORESEEN = 3
-"""Candidates that are studied while another one is measured."""
+_READY_SHARE = 0.5
+"""Share of the largest expected gain for which the GPU does not wait."""
+_PATIENCE_S = 0.5
+"""Seconds that the GPU waits for what promises more: about those of a measurement."""
+_LOOK_S = 1.0  # how often it looks, while it waits, whether what it waits for is late
 _MOST_TOLD = 24  # of earlier attempts, in a brief
 _BLAMED = (Verdict.WRONG, Verdict.CHEATING, Verdict.IMPOSSIBLE)
 """Verdicts on a variant whatever its parameters."""
@@ -127,6 +140,23 @@ class Ranking:
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Study:
+    """Knowledge of a candidate that was analysed and compiled ahead.
+
+    Attributes:
+        point: the candidate, with the forecast that compiling it led to.
+        low_ms: the least time by that forecast; ``None`` if there is none.
+        refused: why it cannot be measured, a sentence; empty if it can.
+        is_telling: whether other parameters of its variant may fail alike.
+    """
+
+    point: Point
+    low_ms: float | None = None
+    refused: str = ""
+    is_telling: bool = False
+
+
 class VariantEvaluator(Protocol):
     """Interface of an evaluator, which ranks and measures variants."""
 
@@ -144,13 +174,25 @@ class VariantEvaluator(Protocol):
         """Do work that needs no GPU, one after the other, while candidates are measured."""
 
     def foresee(self, points: Sequence[Point]) -> None:
-        """Expect candidates to be measured soon, the most promising first."""
+        """Study candidates that may be measured soon, the most promising first: as many as it can.
+
+        Those that were studied, or are being, are not studied again.
+        """
+
+    def studied(self) -> Sequence[Study]:
+        """Return what was found out of candidates since the last call."""
+
+    def is_late(self, point: Point) -> bool:
+        """Tell whether studying a candidate takes much longer than usual."""
+
+    def is_ready(self, point: Point) -> bool:
+        """Tell whether a candidate is studied and its variant is checked, as far as it will be."""
+
+    def await_any(self, others: Sequence[Future[Any]], timeout_s: float | None) -> bool:
+        """Wait until a study, a check or one of `others` ends; false if there is none."""
 
     def expect(self, variants: Sequence[tuple[Variant, Brief]]) -> None:
         """Expect variants to be checked soon, the most promising first, with their briefs."""
-
-    def is_checked(self, variant: Variant) -> bool:
-        """Tell whether `check` returns at once, or nothing of it is awaited."""
 
     def check(self, variant: Variant, brief: Brief) -> Variant:
         """Return the variant with what can be found out of its results without a GPU.
@@ -222,6 +264,10 @@ class EvolutionSearch:
         self.kept_s = 0.0
         self._round: Generator[Future[Any], None, None] | None = None
         self._awaited: Future[Any] | None = None  # what the round cannot go on without
+        self._own_ranking: Future[Ranking] | None = None  # of what is known already
+        self._original_ended: Future[None] = Future()  # when it is measured
+        self._compiled: dict[tuple[str, str], Study] = {}  # candidates that may be hopeless
+        self._refused: set[str] = set()  # variants of which a candidate was
         self._is_over = False
 
     def run(self) -> Stopped:
@@ -250,13 +296,17 @@ class EvolutionSearch:
                 self.notes.append(f"The original fails: {why.rstrip('.')}. {remedy_of(why)}")
             return Stopped.NOTHING_RUNS
         while (stopped := self._stop_reason()) is None:
-            self._advance_round(is_awaited=len(self.archive) == 1 or not self._promises_gain())
-            if (point := self._frontier.choose(self._is_ready)) is None:
-                if self._round is None and not self._can_propose():
-                    return Stopped.EXHAUSTED
-                continue
-            self._measure_point(point)
+            waits = not self._world.overlaps
+            self._advance_round(waits and (len(self.archive) == 1 or not self._promises_gain()))
+            if (point := self._next_point()) is not None:
+                self._measure_point(point)
+            elif self._is_exhausted():
+                return Stopped.EXHAUSTED
         return stopped
+
+    def _is_exhausted(self) -> bool:
+        is_idle = self._round is None and self._own_ranking is None
+        return is_idle and not self._can_propose() and not self._frontier.remaining()
 
     def _measure_original(self) -> None:
         """Measure the original, and rank what else the parameters of what is known may be."""
@@ -264,9 +314,107 @@ class EvolutionSearch:
         if original.measured == 0:
             self.tell("original")
             self._measure_point(self._first)
+        self._original_ended.set_result(None)
         if (time_ms := self.archive[self.archive.original].time_ms) is not None:
             timed = [bred.variant for bred in self.archive if bred.time_ms is not None]
-            self._rank_variants(timed, time_ms)
+            self.tell("ranking")
+            self._own_ranking = self._world.begin(partial(self._world.rank, timed, time_ms))
+            self._take_own_ranking()
+
+    def _take_own_ranking(self) -> None:
+        if self._own_ranking is not None and self._own_ranking.done():
+            self._take_ranking(self._own_ranking.result())
+            self._own_ranking = None
+
+    # ------------------------------------------------------------------------------------- ahead
+
+    def _next_point(self) -> Point | None:
+        """Return what to measure next; ``None`` if the GPU had to wait, or nothing is left."""
+        if not self._world.overlaps or self._how.order is Order.RANDOM:
+            return self._frontier.choose()
+        self._look_ahead()
+        pending = [work for work in (self._awaited, self._own_ranking) if work is not None]
+        ready, best = self._frontier.gain(self._world.is_ready), self._frontier.gain(self._is_open)
+        if ready < _READY_SHARE * best and self._world.await_any(pending, _PATIENCE_S):
+            self._look_ahead()
+            ready = self._frontier.gain(self._world.is_ready)
+        least = self._how.least_gain
+        may_wait = bool(pending) or self._can_propose() or best > least
+        point = None
+        if ready > least or not may_wait:
+            point = self._frontier.choose(self._world.is_ready)
+        if point is None:
+            with span("waiting for a candidate"):
+                self._world.await_any(pending, _LOOK_S)
+        return point
+
+    def _is_open(self, point: Point) -> bool:
+        return not self._world.is_late(point)
+
+    def _look_ahead(self) -> None:
+        """Take over what was found out of candidates, and have the next ones studied."""
+        self._take_own_ranking()
+        for study in self._world.studied():
+            self._learn_study(study)
+        self._dismiss_hopeless()
+        self._world.foresee(self._frontier.foremost())
+
+    def _learn_study(self, study: Study) -> None:
+        if study.refused:
+            self._dismiss(study.point, study.refused)
+            if study.is_telling:
+                self._frontier.tell(study.point, None)
+            return
+        self._frontier.refine(study.point)
+        if study.low_ms is not None:
+            self._compiled[study.point.key] = study
+
+    def _dismiss_hopeless(self) -> None:
+        """Dismiss candidates that surely take much longer than the best one, by their forecasts.
+
+        A ranking before compiling knows of no spills, which may take a tile ten times as long.
+        """
+        if (best_ms := self._frontier.best_ms) is None:
+            return
+        limit_ms = HOPELESS * best_ms
+        for key, study in list(self._compiled.items()):
+            if study.low_ms is not None and study.low_ms > limit_ms:
+                del self._compiled[key]
+                at_least = f"{study.low_ms:.3g} ms or more by its forecast"
+                self._dismiss(
+                    study.point, f"Compiled, it takes {at_least}: over {limit_ms:.3g} ms."
+                )
+
+    def _dismiss(self, point: Point, why: str) -> None:
+        """Do not measure a candidate; its kind did not pay if nothing of its variant was."""
+        self._frontier.dismiss(point)
+        bred = self.archive[point.variant]
+        if bred.measured == 0 and bred.variant.parent is not None:
+            self.archive.note(point.variant, why=why, params=point.configuration.params)
+            if point.variant not in self._refused:
+                self._refused.add(point.variant)
+                self._bandit.tell(bred.variant.kind, None)
+
+    @contextlib.contextmanager
+    def _going_on(self) -> Iterator[None]:
+        """Let the round go on in the block, which measures and changes nothing of the search."""
+        if not self._world.overlaps or self._round is None:
+            yield
+            return
+        is_over: Future[None] = Future()
+        with ThreadPoolExecutor(1, "round") as threads:
+            rounds = threads.submit(self._continue_until, is_over)
+            try:
+                yield
+            finally:
+                is_over.set_result(None)
+            rounds.result()
+
+    def _continue_until(self, is_over: Future[None]) -> None:
+        while not is_over.done() and (awaited := self._awaited) is not None:
+            wait((awaited, is_over), return_when=FIRST_COMPLETED)
+            if awaited.done() and not is_over.done():
+                self._continue_round()
 
     def _stop_reason(self) -> Stopped | None:
         best_ms = self.archive.best.time_ms
@@ -274,7 +422,8 @@ class EvolutionSearch:
             return Stopped.SPEED_OF_LIGHT
         if self._world.spent_s() >= self._budget_s - self._practice_budget_s():
             return Stopped.BUDGET
-        if self._round is not None or self._promises_gain() or self._can_propose():
+        is_busy = self._round is not None or self._own_ranking is not None
+        if is_busy or self._promises_gain() or self._can_propose():
             return None
         if not self._may_be_better():
             return Stopped.EXPECTED_GAIN if self._frontier.remaining() else Stopped.EXHAUSTED
@@ -288,7 +437,7 @@ class EvolutionSearch:
         """Tell whether what is left is worth a measurement."""
         if self._how.order is Order.RANDOM:
             return bool(self._frontier.remaining())
-        return self._frontier.gain() > self._how.least_gain
+        return self._frontier.gain(self._is_open) > self._how.least_gain
 
     def _may_be_better(self) -> bool:
         """Tell whether something clearly faster may be among what is left."""
@@ -349,13 +498,16 @@ class EvolutionSearch:
         for variant in new:
             self.archive.add(variant)
         new = [variant for variant in new if not self._refuse_if_wrong(variant)]
-        otherwise_ms = self.archive[name].time_ms
-        if new and otherwise_ms is not None:
+        if new:
             self._expect_checks(new)
             self.tell("ranking")
+            otherwise_ms = self.archive[name].time_ms or math.nan  # the original is being measured
             ranking = self._world.begin(partial(self._world.rank, new, otherwise_ms))
             yield ranking
-            self._take_ranking(ranking.result())
+            points = ranking.result().points
+            if self.archive[name].time_ms is None and any(math.isnan(p.mean) for p in points):
+                yield self._original_ended
+            self._take_ranking(_with_means(ranking.result(), self.archive[name].time_ms))
 
     def _ask_proposers(self, proposers: Sequence[Proposer], brief: Brief) -> Asked:
         """Return what proposers make of a brief; this changes nothing of the search."""
@@ -397,11 +549,6 @@ class EvolutionSearch:
         self._bandit.tell(variant.kind, None)
         return True
 
-    def _rank_variants(self, variants: Sequence[Variant], otherwise_ms: float | None) -> None:
-        if variants and otherwise_ms is not None:
-            self.tell("ranking")
-            self._take_ranking(self._world.rank(variants, otherwise_ms))
-
     def _take_ranking(self, ranking: Ranking) -> None:
         self._frontier.add(ranking.points)
         for name, why in ranking.refused.items():
@@ -416,7 +563,7 @@ class EvolutionSearch:
                 changes["params"] = best.configuration.params
             self.archive.note(name, **changes)
         self._expect_checks([self.archive[name].variant for name in best_of])
-        self._world.foresee(self._frontier.foremost(_FORESEEN))
+        self._world.foresee(self._frontier.foremost())
 
     def _expect_checks(self, variants: Sequence[Variant]) -> None:
         briefs = [(variant, self._brief_to_check(variant)) for variant in variants]
@@ -442,10 +589,10 @@ class EvolutionSearch:
         if self._refuse_if_wrong(variant):
             self._frontier.drop(variant.id)
             return
-        self._world.foresee(self._frontier.foremost(_FORESEEN))
-        self._learn_measurement(
-            point, variant, self._world.measure(self._limit_hopeless(point), variant)
-        )
+        self._world.foresee(self._frontier.foremost())
+        with self._going_on():
+            outcome = self._world.measure(self._limit_hopeless(point), variant)
+        self._learn_measurement(point, variant, outcome)
         self._since_round += 1
         self.tell("measuring")
 
@@ -455,9 +602,6 @@ class EvolutionSearch:
             return point
         limited = replace(point.configuration, hopeless_ms=HOPELESS * best_ms)
         return replace(point, configuration=limited)
-
-    def _is_ready(self, name: str) -> bool:
-        return self._world.is_checked(self.archive[name].variant)
 
     def _check_once(self, variant: Variant) -> Variant:
         """Return the variant with what is known of its results, which is found out once."""
@@ -530,6 +674,17 @@ class EvolutionSearch:
                 best.variant.kind,
             )
         )
+
+
+def _with_means(ranking: Ranking, otherwise_ms: float | None) -> Ranking:
+    """Return the ranking with a time expected where nothing is known: an undefined mean."""
+    if otherwise_ms is None:
+        return ranking
+    points = [
+        replace(point, mean=math.log2(otherwise_ms)) if math.isnan(point.mean) else point
+        for point in ranking.points
+    ]
+    return replace(ranking, points=points)
 
 
 def _variant_of_proposal(proposal: Proposal, parent: str, proposer: str) -> Variant:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 
 import pytest
@@ -25,7 +25,7 @@ from solkit.core import (
 from solkit.errors import UnsupportedError
 from solkit.roofline.devices import find
 from solkit.tuner.evolution import Point
-from solkit.tuner.evolution.evolution_search import EvolutionSearch, Ranking, VariantOutcome
+from solkit.tuner.evolution.evolution_search import EvolutionSearch, Ranking, Study, VariantOutcome
 
 SOL_MS = 0.1
 COST_S = 1.0
@@ -80,8 +80,18 @@ class World:
     def expect(self, variants):
         self.expected += [variant.source for variant, _ in variants]
 
-    def is_checked(self, variant):
+    def studied(self):
+        return []
+
+    def is_late(self, point):
+        return False
+
+    def is_ready(self, point):
         return True
+
+    def await_any(self, others, timeout_s):
+        wait(others, timeout_s, return_when=FIRST_COMPLETED)
+        return bool(others)
 
     def check(self, variant, brief):
         self.checked.append(variant.source)
@@ -380,19 +390,116 @@ def test_the_gpu_does_not_wait_for_proposals_while_something_promises_a_gain():
     assert world.foreseen
 
 
-def test_the_gpu_does_not_wait_for_a_check_while_another_promises_nearly_as_much():
-    class Checking(World):
-        def is_checked(self, variant):
-            return "unchecked" not in variant.source or len(self.measured) > 4
+class Studying(Overlapping):
+    """Studies what the search foresees while it waits, and names what is never done slow."""
 
-    texts = ["0.50 unchecked", "0.51 tile", "0.52 fuse"]
-    _, _, world = bred(Proposer(*texts, checked=Checked.UNCHECKED), world=Checking())
+    def __init__(self):
+        super().__init__()
+        self.ready, self.waits_s = set(), []
+
+    def _text(self, point):
+        return next(text for text in self.texts if variant_id(text) == point.variant)
+
+    def is_ready(self, point):
+        return point.key in self.ready
+
+    def foresee(self, points):
+        super().foresee(points)
+        self.points = list(points)
+        self.next = [p for p in points if p.key not in self.ready and "slow" not in self._text(p)]
+
+    def await_any(self, others, timeout_s):
+        self.waits_s.append(timeout_s)
+        self.ready.update(point.key for point in self.next)
+        if len(self.waits_s) > 20:  # all studies end
+            self.ready.update(point.key for point in self.points)
+        wait(others, 0.01, return_when=FIRST_COMPLETED)
+        return True
+
+
+def searched_with(world, *texts, **settings):
+    world.texts = ("1.0 plain", *texts)
+    return bred(Proposer(*texts), world=world, **settings)
+
+
+def test_the_gpu_takes_what_is_ready_and_waits_a_moment_for_what_promises_far_more():
+    breeding, _, world = searched_with(Studying(), "0.10 slow", "0.50 tile", "0.51 fuse")
     sources = [source for source, _ in world.measured]
-    assert sources[1] != "0.50 unchecked"
-    assert "0.50 unchecked" in sources
-    far = ["0.10 unchecked", "0.90 tile"]
-    _, _, world = bred(Proposer(*far, checked=Checked.UNCHECKED), world=Checking())
-    assert [source for source, _ in world.measured][1] == "0.10 unchecked"
+    assert sources[1] == "0.50 tile"
+    assert sources.index("0.10 slow") > 1
+    assert 0.5 in world.waits_s
+    assert breeding.archive.best.variant.source == "0.10 slow"
+
+
+def test_what_is_late_is_waited_for_only_if_nothing_else_is_left():
+    class Late(Studying):
+        def is_late(self, point):
+            return "slow" in self._text(point)
+
+        def await_any(self, others, timeout_s):
+            if not others and len(self.measured) > 4:
+                self.ready.update(point.key for point in self.points)
+            return super().await_any(others, timeout_s)
+
+    _, _, world = searched_with(Late(), "0.10 slow", "0.50 tile", "0.51 fuse")
+    sources = [source for source, _ in world.measured]
+    assert sources.index("0.50 tile") < sources.index("0.10 slow")
+
+
+def test_what_is_surely_too_slow_once_it_is_compiled_is_not_measured_and_no_failure():
+    class Compiling(Studying):
+        done = ()
+
+        def studied(self):
+            points = [self.by_key[key] for key in self.ready if key not in self.done]
+            self.done = {*self.done, *self.ready}
+            return [
+                Study(point, 9.0 if "spills" in self._text(point) else 0.01) for point in points
+            ]
+
+        def foresee(self, points):
+            super().foresee(points)
+            self.by_key = {**getattr(self, "by_key", {}), **{p.key: p for p in points}}
+
+    breeding, _, world = searched_with(Compiling(), "0.2 spills", "0.5 tile")
+    assert "0.2 spills" not in [source for source, _ in world.measured]
+    spilling = breeding.archive[variant_id("0.2 spills")]
+    assert spilling.why.startswith("Compiled, it takes 9 ms or more by its forecast: over ")
+    assert (spilling.measured, breeding.failed) == (0, 0)
+    assert breeding.archive.best.variant.source == "0.5 tile"
+
+
+def test_what_cannot_be_used_says_why_and_its_variant_goes_on():
+    class Refusing(Studying):
+        refused = None
+
+        def studied(self):
+            if self.refused is not None or not self.next:
+                return []
+            self.refused = next((p for p in self.next if "twin" in self._text(p)), None)
+            return [Study(self.refused, refused="It is a twin.")] if self.refused else []
+
+    _, _, world = searched_with(Refusing(), "0.4 twin")
+    key = world.refused.key
+    assert ("0.4 twin", world.refused.configuration.params["BLOCK"]) not in world.measured
+    assert key[0] == variant_id("0.4 twin")
+    assert "0.4 twin" in [source for source, _ in world.measured]
+
+
+def test_a_round_goes_on_while_the_gpu_measures():
+    class First(Overlapping):
+        def measure(self, point, variant):
+            if not self.measured:
+                assert ranked.wait(5)
+            return super().measure(point, variant)
+
+        def rank(self, variants, otherwise_ms):
+            ranked.set()
+            return super().rank(variants, otherwise_ms)
+
+    ranked = threading.Event()
+    breeding, _, _ = bred(Proposer("0.5 tile"), world=First())
+    assert breeding.archive.best.variant.source == "0.5 tile"
 
 
 def test_a_search_that_ends_asks_for_no_more_proposals():

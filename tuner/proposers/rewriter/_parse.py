@@ -69,6 +69,7 @@ Expression = cst.BaseExpression
 Body = Sequence[cst.BaseStatement]
 
 
+@functools.lru_cache(4096)  # each is asked for some ten times, by several rewrites
 def render_code(node: cst.CSTNode) -> str:
     """Return the code of a node, without the blanks and comments around it."""
     return cst.Module([]).code_for_node(node).strip()
@@ -156,7 +157,18 @@ def child_nodes(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 def nodes_within(*within: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """Yield nodes and all that is within them, outermost first."""
-    pending = list(reversed(within))
+    for node in within:
+        is_large = isinstance(node, (cst.Module, cst.FunctionDef))
+        yield from _listed_within(node) if is_large else _walk(node)
+
+
+@functools.lru_cache(128)  # rewrites walk the same functions some hundred times
+def _listed_within(node: cst.CSTNode) -> tuple[cst.CSTNode, ...]:
+    return tuple(_walk(node))
+
+
+def _walk(within: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    pending = [within]
     while pending:
         node = pending.pop()
         yield node

@@ -1,0 +1,137 @@
+"""Studies of candidates ahead of measuring them: as many at a time as leave cores for the rest.
+
+::
+
+    foreseen, the most promising first ─► slots ─► studied ─► ended, once
+                                            │ ▲
+                                       late │ └─ nothing waits: what promises more comes next
+                                            ▼
+                                        given up, if something else could have its slot
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from solkit.analysis.pool import usable_cores
+from solkit.core import Configuration, canonical
+
+if TYPE_CHECKING:
+    from solkit.tuner.evolution.acquisition import Point
+
+__all__ = ["StudiesAhead"]
+
+_LEAST_SLOTS, _SLOTS_SHARE = 3, 0.5
+"""Candidates that are studied at a time: at the least, and as a share of the cores."""
+_LATE_S, _LATE_SHARE = 8.0, 4.0
+"""A study is late after so many seconds, and so many times the median of those that ended: most
+take 1 to 5 s, and what takes longer mostly spills."""
+
+T = TypeVar("T")
+
+
+@dataclass
+class _Running:
+    """A study that has not ended: of what, since when, and what it waits for."""
+
+    point: Point
+    begun_s: float
+    begun: set[Future[Any]]
+    is_given_up: bool = False
+
+
+class StudiesAhead(Generic[T]):
+    """Studies candidates in threads.
+
+    Args:
+        study: studies a candidate; its error is kept as the study's. What it adds to the set is
+            cancelled if it is given up.
+        slots: how many are studied at a time.
+        clock_s: tells seconds.
+    """
+
+    def __init__(
+        self,
+        study: Callable[[Configuration, set[Future[Any]]], T],
+        slots: int | None = None,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._study, self._clock_s = study, clock_s
+        self._slots = slots or max(_LEAST_SLOTS, int(_SLOTS_SHARE * usable_cores()))
+        self._threads = ThreadPoolExecutor(self._slots, "study")
+        self._futures: dict[str, Future[T]] = {}
+        self._running: dict[str, _Running] = {}
+        self._took_s: list[float] = []
+
+    def foresee(self, points: Sequence[Point]) -> None:
+        """Study the first that were not studied yet, as far as there are slots.
+
+        Late studies are given up if there are not enough.
+        """
+        new = [point for point in points if _key_of(point.configuration) not in self._futures]
+        for point in new:
+            if len(self._running) >= self._slots:
+                self._give_up_late()
+                return
+            name, begun = _key_of(point.configuration), set[Future[Any]]()
+            self._running[name] = _Running(point, self._clock_s(), begun)
+            self._futures[name] = self._threads.submit(self._study, point.configuration, begun)
+
+    def _give_up_late(self) -> None:
+        for running in self._running.values():
+            if self._is_late(running):
+                running.is_given_up = True
+                for future in tuple(running.begun):
+                    future.cancel()
+
+    def ended(self) -> list[tuple[Point, Future[T] | None]]:
+        """Return the candidates whose studies ended since the last call.
+
+        Those that were given up come without a study.
+        """
+        names = [name for name in self._running if self._futures[name].done()]
+        ended = [(self._running.pop(name), self._futures[name]) for name in names]
+        now_s = self._clock_s()
+        self._took_s += [now_s - one.begun_s for one, _ in ended if not one.is_given_up]
+        return [(one.point, None if one.is_given_up else study) for one, study in ended]
+
+    def running(self) -> list[Future[T]]:
+        """Return the studies that did not end by the last call of `ended`."""
+        return [self._futures[name] for name in self._running]
+
+    def is_late(self, configuration: Configuration) -> bool:
+        """Tell whether a study takes longer than the search should wait."""
+        running = self._running.get(_key_of(configuration))
+        return running is not None and self._is_late(running)
+
+    def _is_late(self, running: _Running) -> bool:
+        usual_s = median(self._took_s) if self._took_s else 0.0
+        return self._clock_s() - running.begun_s > max(_LATE_S, _LATE_SHARE * usual_s)
+
+    def is_done(self, configuration: Configuration) -> bool:
+        """Tell whether a candidate is studied."""
+        future = self._futures.get(_key_of(configuration))
+        return future is not None and future.done()
+
+    def get(self, configuration: Configuration) -> Future[T] | None:
+        """Return the study of a candidate; ``None`` if there is none, or it has not begun.
+
+        One that has not begun would wait for those that were foreseen before it.
+        """
+        future = self._futures.get(_key_of(configuration))
+        return None if future is None or future.cancel() else future
+
+    def close(self) -> None:
+        """Give up the studies that have not begun."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _key_of(configuration: Configuration) -> str:
+    """Return what tells candidates of a search apart."""
+    shape, params = canonical(configuration.shape), canonical(configuration.params)
+    return f"{configuration.path} {shape} {params}"

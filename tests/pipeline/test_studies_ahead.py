@@ -1,0 +1,113 @@
+"""Studies of candidates ahead of measuring them."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future, wait
+
+import pytest
+
+from solkit.core import Configuration
+from solkit.errors import InputError
+from solkit.pipeline.studies_ahead import StudiesAhead
+from solkit.tuner.evolution import Point
+
+
+def candidates(count):
+    configurations = [Configuration("k.py", "kernel", {}, {"BLOCK": n}) for n in range(count)]
+    return [Point("id", configuration, 0.0, 0.0) for configuration in configurations]
+
+
+class Gate:
+    """A study that goes on when it may, and notes what began."""
+
+    def __init__(self):
+        self.may_go_on, self.began = threading.Event(), []
+
+    def __call__(self, configuration, _):
+        self.began.append(configuration.params["BLOCK"])
+        assert self.may_go_on.wait(5)
+        return configuration.params["BLOCK"]
+
+
+def test_as_many_are_studied_as_there_are_slots_and_what_ended_makes_room():
+    gate, points = Gate(), candidates(5)
+    studies = StudiesAhead(gate, slots=2)
+    studies.foresee(points)
+    studies.foresee(points)
+    assert len(studies.running()) == 2
+    assert studies.ended() == []
+    gate.may_go_on.set()
+    results = [future.result() for future in studies.running()]
+    assert results == [0, 1]
+    assert [point for point, _ in studies.ended()] == points[:2]
+    assert (studies.ended(), studies.running()) == ([], [])
+    studies.foresee(points[::-1])  # what promises more by then comes first
+    assert [future.result() for future in studies.running()] == [4, 3]
+    studies.close()
+
+
+def test_what_takes_long_is_late_until_it_ends():
+    now_s, gate, points = [0.0], Gate(), candidates(2)
+    studies = StudiesAhead(gate, slots=1, clock_s=lambda: now_s[0])
+    studies.foresee(points)
+    assert not studies.is_late(points[0].configuration)
+    now_s[0] = 60.0
+    assert studies.is_late(points[0].configuration)
+    assert not studies.is_late(points[1].configuration)  # it has not begun
+    assert not studies.is_done(points[0].configuration)
+    gate.may_go_on.set()
+    assert studies.get(points[0].configuration).result() == 0
+    assert studies.is_done(points[0].configuration)
+    studies.ended()
+    assert not studies.is_late(points[0].configuration)
+    studies.close()
+
+
+def test_what_has_not_begun_is_left_to_who_asks_for_it():
+    gate, points = Gate(), candidates(3)
+    studies = StudiesAhead(gate, slots=1)
+    assert studies.get(points[0].configuration) is None
+    studies._threads.submit(gate.may_go_on.wait)
+    studies.foresee(points[:1])
+    assert studies.get(points[0].configuration) is None
+    gate.may_go_on.set()
+    studies.close()
+
+
+def test_the_error_of_a_study_is_raised_where_it_is_read():
+    def refuse(*_):
+        raise InputError("It is a twin.")
+
+    (point,) = candidates(1)
+    studies = StudiesAhead(refuse)
+    studies.foresee([point])
+    with pytest.raises(InputError, match="a twin"):
+        studies.get(point.configuration).result()
+    studies.close()
+
+
+def test_a_late_study_is_given_up_if_something_else_could_have_its_slot():
+    now_s, begun = [0.0], threading.Event()
+
+    def study(configuration, waits_for):
+        if configuration.params["BLOCK"] == 0:
+            answer = Future()
+            waits_for.add(answer)
+            begun.set()
+            wait([answer], 5)
+        return configuration.params["BLOCK"]
+
+    points = candidates(2)
+    studies = StudiesAhead(study, slots=1, clock_s=lambda: now_s[0])
+    studies.foresee(points)
+    assert begun.wait(5)
+    now_s[0] = 60.0
+    studies.foresee(points[:1])
+    assert studies.running()[0].running()  # nothing else waits
+    studies.foresee(points)
+    wait(studies.running(), 5)
+    assert studies.ended() == [(points[0], None)]
+    studies.foresee(points)
+    assert [future.result() for future in studies.running()] == [1]
+    studies.close()
