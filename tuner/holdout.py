@@ -7,6 +7,7 @@ of the nearest shape. So one for small sizes need not be fast at large ones.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,13 +15,26 @@ from solkit.core import Configuration, Difference, Final, HeldOut, Value
 from solkit.tuner.head_to_head import Judge, JudgeAll, Pair
 from solkit.tuner.transfer_prior import shape_distance
 
-__all__ = ["SLACK", "Winner", "nearest_shape", "pass_gate", "pass_gates", "smaller_shapes"]
+__all__ = [
+    "SLACK",
+    "Winner",
+    "nearest_shape",
+    "pass_gate",
+    "pass_gates",
+    "smaller_shapes",
+    "spread_shapes",
+]
 
 SLACK = 0.01
 """Share by which slower counts as equal, if no difference is shown: the likeness of two builds."""
 
 _LARGE = 256
 """Sizes below it stay as they are: a head's dimension, groups, the k of a top-k."""
+
+_MOST_UNNAMED = 8
+"""Shapes held out that nobody named: a benchmark's definition may have fifty, each some 10 s."""
+
+_Shape = Mapping[str, Value]
 
 _PASSES = (Difference.FASTER, Difference.NOT_SHOWN)
 
@@ -65,6 +79,15 @@ def smaller_shapes(shape: Mapping[str, Value]) -> Iterator[dict[str, Value]]:
             return
         smaller[longest] = sizes[longest] // 2
         yield dict(smaller)
+
+
+def spread_shapes(shapes: Sequence[_Shape], most: int = _MOST_UNNAMED) -> list[_Shape]:
+    """Return at most so many shapes to hold out: of more, some from smallest to largest."""
+    if len(shapes) <= most:
+        return list(shapes)
+    by_size = sorted(shapes, key=lambda s: math.prod(v for v in s.values() if type(v) is int))
+    step = (len(shapes) - 1) / (most - 1)
+    return [by_size[round(place * step)] for place in range(most)]
 
 
 def pass_gate(

@@ -105,9 +105,8 @@ class Checker:
             with self._only_showing(parent.files) as folder:
                 variant = folder / f"variant_{abs(hash(source))}.py"
                 variant.write_text(source, encoding="utf-8")
-                problem = str(folder / _problem_name(brief))
-                args = problem, str(variant), parent.cases
-                answer = self._call_worker(folder, "judge", *args)
+                args = _problem_path(brief, folder), str(variant), parent.cases
+                answer = self._call_worker(folder, "judge", *args, definition=brief.definition)
         except JobDiedError as error:
             # a timeout says nothing, a crash means a write out of bounds
             return (Checked.UNCHECKED if error.timed_out else Checked.WRONG), str(error)
@@ -147,7 +146,7 @@ class Checker:
         self._parent_cases(brief)
 
     def _parent_cases(self, brief: Brief) -> _Parent:
-        key = (brief.source, repr(sorted(brief.shape.items())))
+        key = (brief.source, repr((brief.definition, sorted(brief.shape.items()))))
         with self._preparing:  # once, whoever asks first
             if key not in self._parents:
                 self._parents[key] = self._prepare_parent(brief)
@@ -155,13 +154,15 @@ class Checker:
 
     def _prepare_parent(self, brief: Brief) -> _Parent:
         files = {"parent.py": brief.source}
-        if brief.reference is not None:
+        if brief.reference is not None and brief.definition is None:
             files["problem.py"] = brief.reference
         try:
             with self._only_showing(files) as folder:
-                paths = str(folder / _problem_name(brief)), str(folder / "parent.py")
+                paths = _problem_path(brief, folder), str(folder / "parent.py")
                 args = (*paths, dict(brief.params), dict(brief.shape))
-                lacking, cases = self._call_worker(folder, "prepare", *args, limit_s=_PREPARE_S)
+                lacking, cases = self._call_worker(
+                    folder, "prepare", *args, definition=brief.definition, limit_s=_PREPARE_S
+                )
         except SolkitError as error:
             return _Parent(files, str(error) or type(error).__name__, b"")
         return _Parent(files, lacking, cases)
@@ -195,10 +196,16 @@ class Checker:
         return folder
 
     def _call_worker(
-        self, folder: Path, function: str, *args: object, limit_s: float | None = None
+        self,
+        folder: Path,
+        function: str,
+        *args: object,
+        definition: str | None = None,
+        limit_s: float | None = None,
     ) -> Any:
         # the folder above, which stays: a sandbox that shows a new one loads torch again
-        timeout_s, shown = limit_s or self._limit_s, (str(folder.parent),)
+        shown = (str(folder.parent), *([definition] if definition else []))
+        timeout_s = limit_s or self._limit_s
         return self._open_jobs().call(
             f"{_WORKER}:{function}", *args, timeout_s=timeout_s, shown=shown
         )
@@ -213,8 +220,11 @@ class Checker:
             return self._jobs
 
 
-def _problem_name(brief: Brief) -> str:
-    return "parent.py" if brief.reference is None else "problem.py"
+def _problem_path(brief: Brief, folder: Path) -> str:
+    """Return the file with the problem: a definition is read where it is, with its workloads."""
+    if brief.definition is not None:
+        return brief.definition
+    return str(folder / ("parent.py" if brief.reference is None else "problem.py"))
 
 
 def _start_jobs() -> Jobs:

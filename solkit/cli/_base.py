@@ -151,6 +151,24 @@ def kernel_file(place: str) -> str:
     return kernel_file_in(place)
 
 
+def candidate_and_problem(
+    kernel: str, reference: str | None, solution: str | None
+) -> tuple[str, str | None]:
+    """Return the file with a candidate, and its problem's if that is another one.
+
+    Raises:
+        InputError: both options are given.
+    """
+    if solution is None:
+        return kernel, reference
+    if reference is not None:
+        raise InputError(
+            f"--solution {solution} and --reference {reference}: give only one. With --solution "
+            "KERNEL is the problem, with --reference it is the candidate"
+        )
+    return solution, kernel
+
+
 def find_recording(place: str | None) -> str | None:
     """Return the file or folder of a recording, which may be the name of a shipped set.
 

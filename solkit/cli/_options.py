@@ -129,6 +129,10 @@ Ray = Annotated[
         help="Measure on the GPUs of a Ray cluster (host:port): docs/tuning.md.",
     ),
 ]
+Solution = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="The candidate, if KERNEL is a problem without one."),
+]
 Reference = Annotated[
     str | None,
     typer.Option(metavar="FILE", help="The file with the reference, if KERNEL has none."),

@@ -28,7 +28,12 @@ EPILOG = (
     "GPU here; 3 nothing ran; 130 interrupted before anything was measured."
 )
 
-_Kernel = Annotated[str, typer.Argument(metavar="KERNEL", help="The kernel file to start from.")]
+_Kernel = Annotated[
+    str,
+    typer.Argument(
+        metavar="KERNEL", help="The kernel file to start from, or --solution's problem folder."
+    ),
+]
 _Seconds = Annotated[
     float, typer.Option(min=0.0, metavar="N", help="Budget of the search; the gate comes after.")
 ]
@@ -40,7 +45,8 @@ _HeldOut = Annotated[
     list[str] | None,
     _options.advanced(
         metavar="M=100,N=333",
-        help="A shape for the gate; repeatable. Default: the file's HELD_OUT_SHAPES, or SHAPES.",
+        help="A shape for the gate; repeatable. Default: the file's HELD_OUT_SHAPES, or SHAPES, or "
+        "the definition's other workloads.",
     ),
 ]
 _Recorded = Annotated[
@@ -121,12 +127,17 @@ _Html = Annotated[
 ]
 
 
+_ENTRY_POINT = "kernel"
+"""The function with the parameters, in all forms of kernel files."""
+
+
 def evolve(
     kernel: _Kernel,
     gpu_seconds: _Seconds = 120.0,
     shape: _options.Shape = None,
     held_out: _HeldOut = None,
     reference: _options.Reference = None,
+    solution: _options.Solution = None,
     params: _options.InUse = None,
     stop_at: _StopAt = 0.95,
     seed: _Seed = 0,
@@ -160,6 +171,7 @@ def evolve(
     with exit_codes.failures_as_exit_codes(verbose, "evolve"):
         recorded = _base.find_recording(recorded)
         kernel = kernel if recorded else _base.kernel_file(kernel)
+        kernel, reference = _base.candidate_and_problem(kernel, reference, solution)
         _check_files((kernel, reference, recorded), (resume, answers), json, html, out)
         sizes = _project.one_shape_setting(shape, kernel)
         if not recorded:
@@ -184,9 +196,7 @@ def evolve(
             bench=_open_recording(recorded, device, reference or kernel) if recorded else None,
             settings=_evolve_settings(plain, params, held_out, log, resume),
         )
-        evolved = _write_winner(
-            _run_search(search, llm_options, seed, rewriter), kernel, reference, out
-        )
+        evolved = _write_winner(_run_search(search, llm_options, seed, rewriter), kernel, out)
         _write_reports(evolved, json, html)
         if evolved.original.time_ms is None:
             raise typer.Exit(_exit_code_without_runs(evolved))
@@ -304,6 +314,9 @@ def _open_recording(path: str, device: str | None, problem: str) -> RecordedBenc
 
     if not Path(path).is_dir():
         return RecordedBench.read(path, device=device)
+    if Path(problem).is_dir():
+        problem = str(Path(problem, "definition.json"))
+        _base.check_readable(problem)
     digest = hashlib.sha256(Path(problem).read_bytes()).hexdigest()
     try:
         return RecordedBench.read(path, where=f"problem_sha256 = '{digest}'", device=device)
@@ -334,6 +347,8 @@ def _check_files(
     _base.check_writable(html, "--html", inputs)
     if out is not None and Path(out).exists():
         raise InputError(f"--out: {out} is there already, and is not overwritten: name another")
+    if out is not None and out.endswith(".json") and not str(inputs[0]).endswith(".json"):
+        raise InputError(f"--out {out}: only what began as a solution's JSON is written as one")
     if out is not None and not Path(out).parent.is_dir():
         raise InputError(f"--out: there is no folder {Path(out).parent}")
     if html is not None:
@@ -351,18 +366,18 @@ def _exit_code_without_runs(evolved: Evolved) -> exit_codes.Exit:
     return exit_codes.Exit.CANDIDATE_FAILED
 
 
-def _write_winner(evolved: Evolved, kernel: str, reference: str | None, out: str | None) -> Evolved:
+def _write_winner(evolved: Evolved, kernel: str, out: str | None) -> Evolved:
     """Write the winner's file; if nothing was faster, only what was made of a reference alone."""
     from solkit.core import TuneVerdict
-    from solkit.datasets.kernels import kernel_at_path
+    from solkit.pipeline.solutions import is_record, solution_record
     from solkit.tuner.evolution.default_params import with_params
 
     is_kept = evolved.verdict is not TuneVerdict.FASTER
-    if out is None or (is_kept and evolved.winner.variant.source == Path(kernel).read_text()):
+    source = evolved.winner.variant.source
+    if out is None or (is_kept and (is_record(kernel) or source == Path(kernel).read_text())):
         return evolved
-    name = kernel_at_path(kernel, reference=reference).entry_point
-    text = with_params(evolved.winner.variant.source, name, evolved.best_params.params)
-    Path(out).write_text(text, encoding="utf-8")
+    text = with_params(source, _ENTRY_POINT, evolved.best_params.params)
+    Path(out).write_text(solution_record(kernel, text) if is_record(out) else text, "utf-8")
     return replace(evolved, out=out)
 
 

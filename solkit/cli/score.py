@@ -43,10 +43,6 @@ _Json = Annotated[
         "file each, and `-` prints one line each.",
     ),
 ]
-_Solution = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="The candidate, if KERNEL is a problem without one."),
-]
 _ParamsFile = Annotated[
     str | None,
     _options.advanced(
@@ -89,7 +85,7 @@ def score(
     device: _options.Device = None,
     on: _options.On = None,
     reference: _options.Reference = None,
-    solution: _Solution = None,
+    solution: _options.Solution = None,
     shape: _options.Shapes = None,
     params: _options.Params = None,
     params_file: _ParamsFile = None,
@@ -284,13 +280,6 @@ def _pair_with_problems(
     kernels: Sequence[str], reference: str | None, solution: str | None
 ) -> list[tuple[str, str | None]]:
     """Pair each file with a candidate with its problem's file, if that is another one."""
-    if solution is None:
-        return [(kernel, reference) for kernel in kernels]
-    if len(kernels) > 1:
+    if solution is not None and len(kernels) > 1:
         raise InputError(f"--solution {solution} takes one problem, got {len(kernels)}")
-    if reference is not None:
-        raise InputError(
-            f"--solution {solution} and --reference {reference}: give only one. With --solution "
-            "KERNEL is the problem, with --reference it is the candidate"
-        )
-    return [(solution, kernels[0])]
+    return [_base.candidate_and_problem(kernel, reference, solution) for kernel in kernels]

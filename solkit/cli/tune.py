@@ -28,7 +28,8 @@ _Kernel = Annotated[
     str,
     typer.Argument(
         metavar="KERNEL",
-        help="The kernel file. With --recorded also a recorded kernel's name or id.",
+        help="The kernel file, or --solution's problem folder. With --recorded also a recorded "
+        "kernel's name or id.",
     ),
 ]
 _Seconds = Annotated[
@@ -84,6 +85,7 @@ def tune(
     gpu_seconds: _Seconds = 60.0,
     shape: _options.Shape = None,
     reference: _options.Reference = None,
+    solution: _options.Solution = None,
     params: _options.InUse = None,
     stop_at: _StopAt = 0.95,
     least_gain: _LeastGain = 1e-4,
@@ -114,6 +116,7 @@ def tune(
     with exit_codes.failures_as_exit_codes(verbose, "tune"):
         recorded = _base.find_recording(recorded)
         kernel = kernel if recorded else _base.kernel_file(kernel)
+        kernel, reference = _base.candidate_and_problem(kernel, reference, solution)
         _base.check_readable(reference, recorded, resume, None if recorded else kernel)
         _base.check_readable(*(choices or ()))
         _check_outputs(kernel, reference, recorded, plot, json)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from solkit.core.space import Space
 from solkit.core.values import Value
+from solkit.errors import ShapeError
 
 __all__ = ["Candidate", "KernelFile", "Problem", "Tolerance", "default_tolerance"]
 
@@ -60,6 +62,26 @@ class Problem:
     held_out_shapes: tuple[Mapping[str, Value], ...] = ()
     tolerance: Tolerance | None = None
     outputs: tuple[str, ...] = ()
+
+    @property
+    def is_definition(self) -> bool:
+        """True if it is a definition of SOL-ExecBench or FlashInfer-Bench, with its workloads."""
+        return self.format in ("sol-execbench", "flashinfer-bench")
+
+    def whole_shape(self, shape: Mapping[str, Value]) -> dict[str, Value]:
+        """Return every size: of a definition those of the workload that agrees with `shape`.
+
+        Raises:
+            ShapeError: `shape` names a workload by its ``uuid`` where sizes tell all apart.
+        """
+        workload: Mapping[str, Value] = {}
+        if self.is_definition:
+            if "uuid" in shape and "uuid" not in self.sizes:
+                raise ShapeError(f"{self.path}: no two workloads are alike: name one by its sizes")
+            agreeing = (s for s in self.shapes if shape.items() <= s.items())
+            named = (s for s in self.shapes if "uuid" in shape and s["uuid"] == shape["uuid"])
+            workload = next(itertools.chain(agreeing, named), {})
+        return {**self.sizes, **workload, **shape}
 
     @property
     def allows_tf32(self) -> bool:

@@ -56,6 +56,7 @@ class Brief:
         device: the GPU to write for, with its ceilings.
         shape: the sizes that are measured; every size.
         reference: the text of the file with the reference, if `source` lacks one.
+        definition: path of the benchmark's definition, if the reference is a text in it.
         params: the parameters that the parent runs with.
         result: the parent's bound, its launches with their facts, and its gap taken apart; ``None``
             if it could not be analysed.
@@ -72,6 +73,7 @@ class Brief:
     result: Result | None = None
     advice: tuple[str, ...] = ()
     tried: tuple[Tried, ...] = ()
+    definition: str | None = None
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from torch.utils._pytree import tree_map
 from solkit.core import Candidate, KernelFile, Problem, Space, Value
 from solkit.errors import KernelFileError, ParamsError
 from solkit.kernelfiles._base import LoadedKernel, Workload
-from solkit.kernelfiles._native import keyword_defaults, space_of_file, tolerance_of
+from solkit.kernelfiles._native import handed_params, space_of_file, tolerance_of
 from solkit.kernelfiles._source import (
     autotuned_space,
     blaming_user_code,
@@ -134,7 +134,7 @@ class KernelBenchKernel(LoadedKernel):
                     f"{file_of_module(self._module)} has no ModelNew to give {params} to"
                 )
             return {}
-        own = {n: v for n, v in params.items() if n in _own_params(self._module)}
+        own = {n: v for n, v in params.items() if n in handed_params(self._module)}
         unknown = set(params) - set(own) - restrict_autotuners(self._module, params)
         if unknown:
             raise ParamsError(
@@ -146,18 +146,10 @@ class KernelBenchKernel(LoadedKernel):
 
 
 def _find_candidate(module: ModuleType) -> Candidate:
-    own = _own_params(module)
+    own = handed_params(module)
     if not own:
         return Candidate("ModelNew", file_of_module(module), {}, autotuned_space(module))
     return Candidate("ModelNew", file_of_module(module), own, space_of_file(module))
-
-
-def _own_params(module: ModuleType) -> dict[str, Value]:
-    """Return the parameters of a file with a ``SPACE``, and their defaults."""
-    kernel = getattr(module, "kernel", None)
-    if not getattr(module, "SPACE", None) or not callable(kernel):
-        return {}
-    return keyword_defaults(kernel)
 
 
 def _move_to_device(model: torch.nn.Module, device: str) -> torch.nn.Module:

@@ -39,6 +39,7 @@ from solkit.kernelfiles._source import (
 
 __all__ = [
     "NativeKernel",
+    "handed_params",
     "keyword_defaults",
     "recognises",
     "space_of_file",
@@ -385,6 +386,17 @@ def keyword_defaults(kernel: Callable[..., Any]) -> dict[str, Value]:
         for name, p in inspect.signature(kernel).parameters.items()
         if p.kind is p.KEYWORD_ONLY and _is_plain_value(p.default)
     }
+
+
+def handed_params(module: ModuleType | None) -> dict[str, Value]:
+    """Return the parameters that a candidate hands on to ``kernel``, and their defaults.
+
+    A file of another form than SolKit's has them if it has a ``SPACE`` and a function ``kernel``.
+    """
+    kernel = getattr(module, "kernel", None)
+    if not getattr(module, "SPACE", None) or not callable(kernel):
+        return {}
+    return keyword_defaults(kernel)
 
 
 def _accepted_keywords(kernel: Callable[..., Any], params: Iterable[str]) -> set[str]:

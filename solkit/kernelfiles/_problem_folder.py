@@ -4,21 +4,27 @@
 makes the inputs of a workload and calls the reference's ``run`` with them. A solution returns its
 outputs, or takes them as further arguments and writes them. `_sol_execbench` and
 `_flashinfer_bench` hold what differs.
+
+Beyond the benchmarks, a Python solution may have parameters: a ``SPACE``, a function ``kernel``
+that has them as keyword-only parameters with defaults, and an entry point that takes them by name
+and hands them on (``def run(x, **params)``). The benchmarks call it without.
 """
 
 from __future__ import annotations
 
 import abc
 import contextlib
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
 
-from solkit.core import Candidate, KernelFile, Problem, Tolerance, Value
+from solkit.core import Candidate, KernelFile, Problem, Space, Tolerance, Value
 from solkit.core.arithmetic import evaluate
 from solkit.errors import KernelFileError, ParamsError, ShapeError
 from solkit.kernelfiles._base import LoadedKernel, Workload
@@ -29,6 +35,7 @@ from solkit.kernelfiles._drawing import (
     structured_indices,
     to_torch_dtype,
 )
+from solkit.kernelfiles._native import handed_params, space_of_file
 from solkit.kernelfiles._records import (
     CustomInput,
     Definition,
@@ -40,6 +47,7 @@ from solkit.kernelfiles._records import (
 from solkit.kernelfiles._safetensors import is_missing_or_pointer, read_tensor
 from solkit.kernelfiles._solution import Solution, is_fake_device
 from solkit.kernelfiles._source import (
+    autotuned_space,
     blaming_user_code,
     check_call,
     import_text,
@@ -71,8 +79,8 @@ class ProblemFiles:
 class ProblemFolderKernel(LoadedKernel):
     """A definition with its workloads, and a solution if one was given.
 
-    A shape is a workload: the sizes of its variable axes, and its ``uuid`` if another workload has
-    the same sizes. Sizes that no workload has change those of the first workload.
+    A shape is a workload: the sizes of its variable axes, and its ``uuid`` if any two workloads
+    have the same sizes. Sizes that no workload has change those of the first workload.
     """
 
     format: str
@@ -86,7 +94,7 @@ class ProblemFolderKernel(LoadedKernel):
         if not callable(run):
             raise KernelFileError("reference has no function run(<inputs>)", files.path)
         self._run: Callable[..., Any] = run
-        solution = files.solution
+        self._loaded: tuple[Callable[..., Any], ModuleType | None] | None = None
         first = files.workloads[0] if files.workloads else None
         self.description = KernelFile(
             problem=Problem(
@@ -97,11 +105,11 @@ class ProblemFolderKernel(LoadedKernel):
                 sizes={
                     **dict.fromkeys(self._definition.var_axes),
                     **(first.axes if first else {}),  # maybe more than the definition has
-                    "uuid": first.uuid if first else None,
+                    **({"uuid": first.uuid} if first and self._has_twins else {}),
                 },
                 shapes=self._distinct_shapes() or ({},),
             ),
-            candidate=None if solution is None else Candidate(solution.symbol, solution.path, {}),
+            candidate=None if files.solution is None else self._describe_solution(files.solution),
         )
 
     # --------------------------------------------------------------------------- what differs
@@ -153,23 +161,33 @@ class ProblemFolderKernel(LoadedKernel):
 
     # -------------------------------------------------------------------------------- the sizes
 
-    def _distinct_shapes(self) -> tuple[Mapping[str, Value], ...]:
+    @functools.cached_property
+    def _has_twins(self) -> bool:
+        """Whether two workloads have the same sizes."""
         sizes = [tuple(sorted(record.axes.items())) for record in self._files.workloads]
+        return len(set(sizes)) < len(sizes)
+
+    def _distinct_shapes(self) -> tuple[Mapping[str, Value], ...]:
         return tuple(
-            {**record.axes, **({"uuid": record.uuid} if sizes.count(own) > 1 else {})}
-            for record, own in zip(self._files.workloads, sizes, strict=True)
+            {**record.axes, **({"uuid": record.uuid} if self._has_twins else {})}
+            for record in self._files.workloads
         )
 
     def full_shape(self, shape: Mapping[str, Value]) -> dict[str, Value]:
-        """Return the sizes of the workload that `shape` names, and its ``uuid`` if `shape` has one.
+        """Return the sizes of the workload that `shape` names, with its ``uuid`` if that is needed.
 
         Raises:
             ShapeError: an axis is unknown, has no size or an invalid one, or no workload has that
                 ``uuid``.
         """
-        super().full_shape(shape)  # refuses unknown names
+        self._refuse_unknown_sizes(shape)
         record = self._workload_record(shape)
-        return {**record.axes, **({"uuid": record.uuid} if "uuid" in shape else {})}
+        is_named = "uuid" in shape or self._has_twins
+        return {**record.axes, **({"uuid": record.uuid} if is_named else {})}
+
+    def _refuse_unknown_sizes(self, shape: Mapping[str, Value]) -> None:
+        """Raise `ShapeError` for a name that is neither an axis nor ``uuid``."""
+        super().full_shape({name: size for name, size in shape.items() if name != "uuid"})
 
     def _workload_record(self, shape: Mapping[str, Value]) -> WorkloadRecord:
         uuid = shape.get("uuid")
@@ -254,7 +272,7 @@ class ProblemFolderKernel(LoadedKernel):
         device: str = "cuda",
     ) -> Workload:
         """See `LoadedKernel.workload`."""
-        super().full_shape(shape)
+        self._refuse_unknown_sizes(shape)
         record = self._workload_record(shape)
         kernel = self._load_solution(dict(params or {}), device)
         inputs = _Inputs(self, record, device)
@@ -293,14 +311,44 @@ class ProblemFolderKernel(LoadedKernel):
             if params:
                 raise ParamsError(f"{self._files.path}: there is no solution to give {params} to")
             return None
-        function, module = solution.load(device)
-        tuned = restrict_autotuners(module, params) if module is not None else set()
-        if set(params) - tuned:
-            unknown = ", ".join(sorted(set(params) - tuned))
-            raise ParamsError(f"{solution.path}: no autotuned kernel has a parameter {unknown}")
+        if self._loaded is None:
+            self._loaded = solution.load(device)
+        function, module = self._loaded
+        own = {name: params[name] for name in handed_params(module) if name in params}
+        tuned = restrict_autotuners(module, params, own) if module is not None else set()
+        if unknown := set(params) - tuned - own.keys():
+            listed = ", ".join(sorted(unknown))
+            raise ParamsError(
+                f"{solution.path}: no autotuned kernel has a parameter {listed}; a solution takes "
+                "no others, unless it has a SPACE and a function kernel"
+            )
+        if own:
+            function = functools.partial(function, **own)
         if solution.destination_passing:
             return function
         return lambda *inputs: self._outputs_in_order(function(*inputs), device)
+
+    def _describe_solution(self, solution: Solution) -> Candidate:
+        """Return the candidate; one that fails to import has no parameters, and fails when run."""
+        module = None
+        if solution.builder == "python":
+            with contextlib.suppress(KernelFileError):
+                self._loaded = solution.load("cpu")  # fake or not, as every device is
+                module = self._loaded[1]
+        if module is None:
+            return Candidate(solution.symbol, solution.path, {})
+        own = handed_params(module)
+        space = space_of_file(module) if own else autotuned_space(module)
+        return Candidate(solution.symbol, solution.path, own, space)
+
+    def space(self, shape: Mapping[str, Value]) -> Space:
+        """See `LoadedKernel.space`. The solution may have a ``valid(params, sizes)``."""
+        space, module = super().space(shape), self._loaded[1] if self._loaded else None
+        valid = getattr(module, "valid", None)
+        if valid is None or not handed_params(module):
+            return space
+        sizes = self.full_shape(shape)
+        return space.where("valid() of the solution", lambda params: valid(params, sizes))
 
     def _destinations(self, record: WorkloadRecord, device: str) -> tuple[torch.Tensor, ...]:
         axes = self._sizes_of_axes(record)

@@ -160,14 +160,15 @@ def of_python_file(path: str, arguments: int) -> Solution:
 
 
 def _takes_over(text: str, path: str, arguments: int) -> bool:
-    """Tell whether the top-level function ``run`` takes more than that many arguments."""
+    """Tell whether the top-level function ``run`` needs more than that many arguments."""
     try:
         tree = syntax_tree(text)
     except SyntaxError as error:
         raise KernelFileError(f"is not valid Python: {error.msg}", path, error.lineno) from error
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == "run":
-            return len(node.args.posonlyargs) + len(node.args.args) > arguments
+            positional = len(node.args.posonlyargs) + len(node.args.args)
+            return positional - len(node.args.defaults) > arguments
     raise KernelFileError("has no function run(); expected def run(<inputs>): ...", path)
 
 

@@ -153,7 +153,8 @@ def evolve(
             `torch.compile` would run (`solkit.pipeline.compiling.first_parent`), and meets it.
         gpu_seconds: for the search and the practice. The gate comes after them.
         device: the GPU of this machine; by default the first.
-        reference: the file with the reference, if `path` lacks one.
+        reference: the file with the reference, if `path` lacks one; or the problem folder or
+            definition that `path` is a solution for.
         shape: sizes to override; the file's first shape by default.
         bench: measures instead of this machine's GPU: a `solkit.measure.benches.RecordedBench`,
             where a source that is not recorded is refused.
@@ -299,7 +300,7 @@ def _open_log(
         return None
     about = {
         "what": "solkit evolve",
-        "kernel": original.compiled or original.path,
+        "kernel": original.named,
         "shape": dict(original.shape),
         "gpu_seconds": budget_s,
         "seed": how.seed,
@@ -592,7 +593,7 @@ class _Run:
         chosen = TimedParams(best.params, best.time_ms) if passed else own
         budgets = {id(b): b for p in breeding.proposers if (b := getattr(p, "budget", None))}
         return Evolved(
-            kernel=self.original.compiled or self.original.path,
+            kernel=self.original.named,
             problem_id=kernel_of_file(self.original.file).problem_id(self.original.whole_shape),
             shape=self.original.whole_shape,
             device=world.device.key,

@@ -42,6 +42,7 @@ from solkit.measure.outcomes import PreparedCandidate, score_result
 from solkit.pipeline.compiling import choose_configurations, first_parent
 from solkit.pipeline.launch_keys import are_same_launches, key_of_launches
 from solkit.pipeline.preparing import Preparation
+from solkit.pipeline.solutions import is_record, reference_of_definition, text_of_solution
 from solkit.pipeline.studies_ahead import StudiesAhead
 from solkit.pipeline.studying import Shape
 from solkit.pipeline.tuning_context import recorded_default
@@ -108,6 +109,7 @@ class Original:
         notes: what limits the search, each a sentence.
         compiled: the file that the user gave, if it holds no kernel: `path` is then what
             `torch.compile` would run, which fits this one shape.
+        record: the JSON that the user gave, if it holds the kernel: `path` is then its source.
     """
 
     path: str
@@ -118,6 +120,7 @@ class Original:
     variant: Variant
     notes: tuple[str, ...] = ()
     compiled: str | None = None
+    record: str | None = None
 
     @staticmethod
     def read(
@@ -130,10 +133,18 @@ class Original:
                 reference cannot be written as a kernel file.
         """
         file = prepared.analyser.describe(path, None if problem == path else problem).result()
+        if file.candidate is None and file.problem.is_definition:
+            raise InputError(f"{path} is a problem alone: name what solves it with --solution FILE")
         if file.candidate is None and path == problem:
             return Original._of_reference(prepared, path, shape, how)
         if file.candidate is None:
             raise InputError(f"{path} holds no kernel to start from")
+        if file.problem.is_definition:
+            text = text_of_solution(path, file)
+            if is_record(path):
+                own = prepared.path(text), file.problem.path, shape, how
+                return replace(Original.read(prepared, *own), record=path)
+            problem = file.problem.path
         notes: list[str] = []
         if shape is None:
             shape = file.problem.shapes[0]
@@ -184,9 +195,23 @@ class Original:
         return replace(self, params=recorded_default(rows, space, how.params))
 
     @property
+    def named(self) -> str:
+        """File that the user named."""
+        return self.compiled or self.record or self.path
+
+    @property
+    def reference(self) -> str | None:
+        """Text with the reference, if the kernel's file lacks it."""
+        if self.problem == self.path:
+            return None
+        if self.file.problem.is_definition:
+            return reference_of_definition(self.problem)
+        return Path(self.problem).read_text()
+
+    @property
     def whole_shape(self) -> dict[str, Value]:
         """Every size."""
-        return {**self.file.problem.sizes, **self.shape}
+        return self.file.problem.whole_shape(self.shape)
 
     @property
     def configuration(self) -> Configuration:
@@ -202,14 +227,18 @@ class Original:
 
     def others(self, how: EvolveSettings) -> list[Mapping[str, Value]]:
         """Return shapes that the search does not see, and that the original can run."""
+        from solkit.tuner.holdout import spread_shapes
+
         if self.compiled is not None:
             return []
         problem = self.file.problem
         held_out = how.held_out
         if held_out is None:
             held_out = problem.held_out_shapes or problem.shapes
-        whole = [{**problem.sizes, **sizes} for sizes in held_out]
-        return [shape for shape in whole if canonical(shape) != canonical(self.whole_shape)]
+        whole: list[Mapping[str, Value]] = [problem.whole_shape(sizes) for sizes in held_out]
+        others = [shape for shape in whole if canonical(shape) != canonical(self.whole_shape)]
+        is_chosen = how.held_out is not None or bool(problem.held_out_shapes)
+        return others if is_chosen else spread_shapes(others)
 
     def practice(self, how: EvolveSettings) -> list[Mapping[str, Value]]:
         """List shapes to practise at, the file's own first: neither the search's nor any held out.
@@ -221,9 +250,9 @@ class Original:
         others, problem = self.others(how), self.file.problem
         if not others:
             return []
-        held = [{**problem.sizes, **shape} for shape in problem.held_out_shapes]
+        held = [problem.whole_shape(shape) for shape in problem.held_out_shapes]
         barred = {canonical(shape) for shape in (self.whole_shape, *others, *held)}
-        own = [{**problem.sizes, **shape} for shape in problem.shapes]
+        own = [problem.whole_shape(shape) for shape in problem.shapes]
         every = {canonical(shape): shape for shape in (*own, *shapes_like(self.whole_shape))}
         return [shape for name, shape in every.items() if name not in barred]
 
@@ -725,17 +754,17 @@ class KernelEvaluator:
         if result is None and bred.variant.id == original.variant.id:  # it is not measured yet
             prospect = self.prospect_of(original.configuration)
             result = None if prospect is None else prospect.result
-        apart = None if original.problem == original.path else Path(original.problem).read_text()
         return Brief(
             bred.variant.source,
-            Path(original.path).name,
+            Path(original.named).name,
             self.device,
             original.whole_shape,
-            apart,
+            original.reference,
             bred.params or original.params,
             result,
             () if result is None else self.advise(result, self.device),
             tuple(tried),
+            str(Path(original.problem).resolve()) if original.file.problem.is_definition else None,
         )
 
 

@@ -109,7 +109,7 @@ def live_ground(
     if space.size == 1:
         notes.append(f"{path} has no SPACE, so there is nothing to choose: declare one.")
     kernel = kernel_of_file(file)
-    whole = {**file.problem.sizes, **shape}
+    whole = file.problem.whole_shape(shape)
     default = Configuration(path, file.candidate.name, shape, own, _separate_reference(file))  # type: ignore[union-attr]
     ground = TuningContext(
         name=path,

@@ -186,8 +186,14 @@ def _all_shown_for(paths: Iterable[str]) -> set[Path]:
 
 
 def _shown_paths(path: Path) -> Iterator[Path]:
-    """Yield a file's folder, for its imports; only the file if that is the user's home."""
+    """Yield a file's folder, for its imports; only the file if that is the user's home.
+
+    A definition of a data set lies in its ``definitions``, and its workloads beside these.
+    """
     folder = path if path.is_dir() else path.parent
+    if path.suffix == ".json":
+        sets = (above.parent for above in path.parents if above.name == "definitions")
+        folder = next(sets, folder)
     yield path if _holds_home(folder) else folder
 
 

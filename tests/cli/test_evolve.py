@@ -112,7 +112,7 @@ def kept(tmp_path, text, source):
         *(str(file), "p", {}, "h100-sxm", 0.5, own, bred.variant.id, own, TuneVerdict.KEEP, None),
         *((bred,), 0, 1, 0, 1.0, Stopped.EXHAUSTED),
     )
-    winner = _write_winner(evolved, str(file), None, str(out))
+    winner = _write_winner(evolved, str(file), str(out))
     return out.read_text() if winner.out else None
 
 

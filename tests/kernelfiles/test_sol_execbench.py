@@ -64,7 +64,9 @@ def test_the_definition_itself_names_the_problem_too(tmp_path):
 def test_workloads_of_equal_sizes_are_told_apart_by_uuid(tmp_path):
     tripled = {"x": {"type": "random"}, "factor": {"type": "scalar", "value": 9.0}}
     folder = sol_folder(tmp_path, [workload("a", M=8), workload("b", tripled, M=8)])
-    assert solkit.load(folder).problem.shapes == ({"M": 8, "uuid": "a"}, {"M": 8, "uuid": "b"})
+    problem = solkit.load(folder).problem
+    assert problem.shapes == ({"M": 8, "uuid": "a"}, {"M": 8, "uuid": "b"})
+    assert problem.whole_shape({"uuid": "b"}) == {"M": 8, "uuid": "b"}
     assert on_cpu(folder, shape={"uuid": "b"}).args[1] == 9.0
     with pytest.raises(ShapeError, match=r"no workload has the uuid 'c'"):
         on_cpu(folder, shape={"uuid": "c"})
@@ -573,3 +575,44 @@ def test_a_solution_at_fault_is_told_by_its_member(tmp_path, sources, entry, spe
 def test_a_folder_that_is_no_problem_says_what_one_holds(tmp_path):
     with pytest.raises(KernelFileError, match=r"definition\.json and workload\.jsonl"):
         solkit.load(tmp_path)
+
+
+# --------------------------------------------------------------------------------- parameters
+
+TUNED = """
+SPACE = {"ADDED": [0.0, 1.0]}
+
+def valid(params, sizes):
+    return params["ADDED"] < sizes["M"]
+
+def kernel(x, factor, y, *, ADDED=0.0):
+    y.copy_(x * factor + ADDED)
+
+def run(x, factor, y, **params):
+    kernel(x, factor, y, **params)
+"""
+
+
+def test_a_solution_may_hand_parameters_on(tmp_path):
+    folder = sol_folder(tmp_path / "p", [workload("a", M=8), workload("b", M=1)])
+    (tmp_path / "mine.py").write_text(TUNED)
+    loaded = kernelfiles.load(str(tmp_path / "mine.py"), folder)
+    assert loaded.description.candidate.params == {"ADDED": 0.0}
+    assert [dict(point) for point in loaded.space({"M": 8}).walk()] == [
+        {"ADDED": 0.0},
+        {"ADDED": 1.0},
+    ]
+    assert [dict(point) for point in loaded.space({"M": 1}).walk()] == [{"ADDED": 0.0}]
+    workload_ = loaded.workload({"M": 8}, {"ADDED": 1.0}, "cpu")
+    assert torch.allclose(workload_.run_kernel()[0], workload_.args[0] * 3 + 1)
+    with pytest.raises(InputError, match="no autotuned kernel has a parameter WIDTH"):
+        loaded.workload({"M": 8}, {"WIDTH": 1}, "cpu")
+
+
+def test_a_default_is_no_output_to_be_written(tmp_path):
+    folder = sol_folder(tmp_path / "p", [workload("a", M=8)])
+    (tmp_path / "mine.py").write_text(
+        "def run(x, factor, extra=0):\n    return x * factor + extra\n"
+    )
+    run = on_cpu(folder, str(tmp_path / "mine.py"))
+    assert torch.equal(run.run_kernel()[0], run.args[0] * 3)

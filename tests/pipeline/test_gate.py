@@ -22,6 +22,7 @@ from solkit.core import (
     KernelAnalysis,
     Launch,
     MeasureSettings,
+    Problem,
     Ratio,
     TensorLayout,
     Variant,
@@ -59,7 +60,7 @@ def gate(*held_out, free=10**18, bytes_per_element=4):
             raise MemoryLimitError("inputs of 70.0 GB need at least 140.0 GB")
         return Final(rival.params, Difference.FASTER, FASTER, "guarded")
 
-    problem = SimpleNamespace(sizes=HERE, shapes=[HERE], held_out_shapes=held_out)
+    problem = Problem("p", "k.py", "native", "reference", HERE, [HERE], held_out)
     file = SimpleNamespace(problem=problem, candidate=SimpleNamespace(name="kernel"))
     original = Original("k.py", "k.py", file, HERE, {}, Variant("id", ""))
     prepared = SimpleNamespace(analysed=analysed)

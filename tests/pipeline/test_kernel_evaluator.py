@@ -12,7 +12,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from solkit.core import AnalysisStatus, Checked, EvolveSettings, MeasureSettings, Variant, Verdict
+from solkit.core import (
+    AnalysisStatus,
+    Checked,
+    EvolveSettings,
+    MeasureSettings,
+    Problem,
+    Variant,
+    Verdict,
+)
 from solkit.errors import InputError
 from solkit.measure.benches import RecordedBench
 from solkit.pipeline.evolving import _make_check
@@ -30,7 +38,7 @@ WELL = SimpleNamespace(result=SimpleNamespace(analysis=SimpleNamespace(status=No
 
 
 def original(shapes, held_out=(), **told):
-    problem = SimpleNamespace(sizes={"M": 7, "N": 2}, shapes=shapes, held_out_shapes=held_out)
+    problem = Problem("p", "k.py", "native", "reference", {"M": 7, "N": 2}, shapes, held_out)
     file = SimpleNamespace(problem=problem, candidate=SimpleNamespace(name="kernel"))
     return Original("k.py", "k.py", file, FIRST, {}, Variant("id", ""), **told)
 

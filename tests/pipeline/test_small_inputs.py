@@ -18,6 +18,7 @@ from solkit.core import (
     KernelAnalysis,
     Launch,
     Practised,
+    Problem,
     TensorLayout,
     Variant,
     Verdict,
@@ -49,7 +50,7 @@ class World:
     """Knows the tensors at each shape; measures what it was told."""
 
     def __init__(self, outcome, held_out=({"M": 3},)):
-        problem = SimpleNamespace(sizes={}, shapes=[{"M": 1000}], held_out_shapes=list(held_out))
+        problem = Problem("p", "k.py", "native", "reference", {}, ({"M": 1000},), tuple(held_out))
         file = SimpleNamespace(problem=problem, candidate=SimpleNamespace(name="kernel"))
         self.original = Original("k.py", "k.py", file, {"M": 1000}, {}, Variant("first", BEFORE))
         self.how, self.outcome = EvolveSettings(), outcome
@@ -122,7 +123,6 @@ def test_a_file_that_is_slower_or_wrong_does_not_replace_the_winner(outcome):
 
 def test_a_problem_of_one_shape_needs_no_such_file():
     world = World(RIGHT, held_out=())
-    world.original.file.problem.shapes = [{"M": 1000}]
     result, notes = winner(world)
     assert (result.variant.id, notes) == ("second", [])
 

@@ -21,6 +21,8 @@ from solkit.tuner._interpreter_trial import even_sizes, sizes_to_try
 from solkit.tuner.interpreter_check import Checker, _Parent
 
 sys.path.insert(0, str(Path(__file__).parent / "proposers" / "rewriter"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "kernelfiles"))
+from folders import flashinfer_set, sol_folder, workload
 from naive_kernels import COLUMN_SUM, LAYER_NORM, SOFTMAX
 
 HEADER = "import os\nimport torch\nimport triton\nimport triton.language as tl\n"
@@ -360,3 +362,33 @@ def test_closed_checks_start_nothing(monkeypatch, tmp_path):
     with pytest.raises(UnsupportedError, match="the checks have ended"):
         own._call_worker(tmp_path, "judge")  # of a thread that nobody waits for
     assert start.mock_calls == []
+
+
+SOLUTION = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def kernel(x, y, factor, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < n) * factor, mask=at < n)
+
+def run(x, factor, y):
+    kernel[(triton.cdiv(x.numel(), 64),)](x, y, factor, x.numel(), BLOCK=64)
+"""
+
+
+@pytest.mark.quick("sol-execbench")
+@pytest.mark.parametrize("form", ["sol-execbench", "flashinfer-bench"])
+def test_solutions_are_judged_by_their_benchmarks_definition(checker, tmp_path, form):
+    workloads = [workload("a", M=16), workload("b", M=8)]
+    if form == "sol-execbench":
+        definition = str(Path(sol_folder(tmp_path, workloads), "definition.json"))
+    else:
+        definition = flashinfer_set(tmp_path, workloads)
+    about = replace(brief("", M=16), source=SOLUTION, reference="of another", definition=definition)
+    wrong = SOLUTION.replace("* factor", "+ factor")
+    result, why = checker.check(wrong, about)
+    assert result is Checked.WRONG, why
+    result, why = checker.check(SOLUTION.replace("64", "32"), about)
+    assert result is Checked.RIGHT, why

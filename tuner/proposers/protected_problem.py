@@ -96,6 +96,11 @@ class Original:
         self._private = (NAMES - _MAY_BE_USED) & self.names
         self._texts = {ast.dump(statement) for statement in self.tree.body}
 
+    @property
+    def is_solution(self) -> bool:
+        """Whether the parent is a benchmark's solution: it enters at ``run``."""
+        return "run" in self._bound and not self.names & (NAMES | {"LAUNCH"})
+
     def keep(self, source: str) -> Kept:
         """Return the answer with what it lacks of the problem.
 

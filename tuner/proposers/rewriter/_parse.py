@@ -632,13 +632,16 @@ def parse_kernel(source: str) -> KernelText | None:
 
 
 def read_module(tree: cst.Module) -> KernelText | None:
-    """Return a kernel file by its syntax tree; ``None`` if it has no function ``kernel``."""
+    """Return a kernel file by its syntax tree; ``None`` if it has no function ``kernel``.
+
+    A Triton function of that name is none: other code launches it.
+    """
     defined = [statement for statement in tree.body if isinstance(statement, cst.FunctionDef)]
     functions = {f.name: f for node in defined if (f := _jit_function(node)) is not None}
-    launcher = next((node for node in defined if node.name.value == _LAUNCHER), None)
+    plain = [node for node in defined if node.name.value not in functions]
+    launcher = next((node for node in plain if node.name.value == _LAUNCHER), None)
     if launcher is None:
         return None
-    plain = [node for node in defined if node.name.value not in functions]
     launches = tuple(launch for node in plain for launch in _launches_in(node, functions))
     return KernelText(tree, functions, launcher, launches)
 

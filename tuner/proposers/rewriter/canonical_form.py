@@ -3,8 +3,8 @@
 Rewrites read plain loops over ranges, pointers and masks, and launches in ``kernel``. This module
 writes a file so that it does the same in that form. What it cannot read stays as it was.
 
-* A body on the line of its ``def`` or ``if`` gets lines of its own.
-* What a model in KernelBench's form does is a function (`model_forward`).
+* A body on the line of its ``def`` or ``if`` gets lines of its own; so does each import.
+* What a model in KernelBench's form or a solution's ``run`` does is ``kernel`` (`model_forward`).
 * Classes that only launch become functions (`host_classes`).
 * Arguments that Python unpacks are written out (`star_arguments`).
 * A launcher's own functions, and Triton functions that a kernel calls, are inlined.
@@ -55,6 +55,8 @@ from solkit.tuner.proposers.rewriter.star_arguments import with_plain_arguments
 
 __all__ = ["canonical_form"]
 
+_Statement = cst.BaseStatement | cst.SimpleStatementLine
+
 
 @functools.lru_cache(16)
 def canonical_form(source: str) -> str:
@@ -99,7 +101,36 @@ class _Lines(cst.CSTTransformer):
 
 
 def _in_lines(tree: cst.Module) -> cst.Module:
-    return cst.ensure_type(tree.visit(_Lines()), cst.Module)
+    tree = cst.ensure_type(tree.visit(_Lines()), cst.Module)
+    if not any(_has_several(statement) for statement in tree.body):
+        return tree
+    return tree.with_changes(body=[line for s in tree.body for line in _lines_of(s)])
+
+
+def _has_several(statement: cst.CSTNode) -> bool:
+    """Tell whether a line of a module has several statements, or imports several modules."""
+    if not isinstance(statement, cst.SimpleStatementLine):
+        return False
+    only = statement.body[0]
+    return len(statement.body) > 1 or (isinstance(only, cst.Import) and len(only.names) > 1)
+
+
+def _lines_of(statement: _Statement) -> Iterator[_Statement]:
+    """Yield a line of a module as one for each thing that it does."""
+    if not isinstance(statement, cst.SimpleStatementLine) or not _has_several(statement):
+        yield statement
+        return
+    smalls: list[cst.BaseSmallStatement] = []
+    for small in statement.body:
+        names = small.names if isinstance(small, cst.Import) else ()
+        parts = [cst.Import([n.with_changes(comma=cst.MaybeSentinel.DEFAULT)]) for n in names]
+        smalls += parts or [small.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)]
+    first, *others = smalls
+    yield statement.with_changes(body=[first], trailing_whitespace=cst.TrailingWhitespace())
+    yield from (cst.SimpleStatementLine([small]) for small in others[:-1])
+    if others:
+        last = cst.SimpleStatementLine([others[-1]])
+        yield last.with_changes(trailing_whitespace=statement.trailing_whitespace)
 
 
 def _plain_function(function: JitFunction) -> cst.FunctionDef:

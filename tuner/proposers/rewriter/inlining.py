@@ -39,7 +39,8 @@ _UNORDERED = (cst.IfExp, cst.BooleanOperation, cst.Lambda, cst.CompFor, cst.Func
 """Nodes of which a part may not run at all, or later: no call within is moved ahead of them."""
 _SCOPES = (cst.FunctionDef, cst.Lambda, cst.ClassDef, cst.Global, cst.Nonlocal, cst.CompFor)
 _WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min", "tl.atomic_cas")
-_OF_THE_PROBLEM = ("reference", "inputs", "check", "valid", "kernel")
+_LAUNCHER = "kernel"
+_OF_THE_PROBLEM = ("reference", "inputs", "check", "valid", _LAUNCHER)
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ def with_inlined_launchers(tree: cst.Module) -> cst.Module:
             if isinstance(node, cst.FunctionDef)
             and not node.decorators
             and node.name.value not in _OF_THE_PROBLEM
+            and not calls_within(node, _LAUNCHER)  # an entry point of another form
             and node.name.value in launching | _callers(tree, launching)
         }
         node = _with_one_inlined(text.launcher, plain, set())
@@ -107,11 +109,13 @@ def with_inlined_helpers(tree: cst.Module) -> cst.Module:
 
 def _without_unused(tree: cst.Module, helpers: Mapping[str, cst.FunctionDef]) -> cst.Module:
     """Return the module without functions that nothing else names any more."""
-    body = list(tree.body)
-    for node in helpers.values():
-        rest = [statement for statement in body if statement is not node]
-        if node.name.value not in names_within(*rest):
-            body = rest
+    body, before = list(tree.body), 0
+    while len(body) != before:  # one may be named by another that nothing names
+        before = len(body)
+        for node in helpers.values():
+            rest = [statement for statement in body if statement is not node]
+            if node.name.value not in names_within(*rest):
+                body = rest
     return tree.with_changes(body=body)
 
 
@@ -191,6 +195,8 @@ def _swapped(
     if writes and not is_all:
         return None
     if inlined.value is None:
+        if is_all and isinstance(small, cst.Return):
+            return [*inlined.statements, parse_statement("return None")]
         alone = is_all and isinstance(small, cst.Expr)
         return list(inlined.statements) if alone else None
     if is_all and isinstance(small, cst.Expr):

@@ -1,13 +1,16 @@
-"""Models in KernelBench's form: what `ModelNew.forward` does becomes a function ``kernel``.
+"""Entry points of other forms: what KernelBench's `ModelNew.forward` or a solution's ``run`` does.
 
-Rewrites read launches in ``kernel``, and give it parameters to be tuned. The model hands them on::
-
-    class ModelNew(nn.Module):
-        def forward(self, x, **params):
-            return kernel(x, self.weight, **params)
+Rewrites read launches in a function ``kernel``, and give it parameters to be tuned. So what the
+entry point does becomes such a function, to which it hands the parameters on::
 
     def kernel(x, weight):
         ...
+
+    class ModelNew(nn.Module):                      def run(x, weight, **params):
+        def forward(self, x, **params):                 return kernel(x, weight, **params)
+            return kernel(x, self.weight, **params)
+
+Benchmarks that count the arguments of ``run`` do not count ``**params``.
 """
 
 from __future__ import annotations
@@ -17,47 +20,122 @@ from collections.abc import Sequence
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._parse import (
+    assigned_names,
+    calls_within,
     names_within,
     nodes_within,
+    numbered_name,
     parse_statements,
     replace_each,
     statements_of,
+    substitute_names,
     with_body,
 )
 
 __all__ = ["with_model_function"]
 
 _MODEL, _FORWARD, _FUNCTION = "ModelNew", "forward", "kernel"
+_RUN = "run"
+_OTHER_FORMS = {"reference", "inputs", "LAUNCH"}
+"""Names by which a file says that ``run`` is a function of its own, and no entry point."""
 
 
 def with_model_function(tree: cst.Module) -> cst.Module:
-    """Return the module with a function ``kernel`` in place of what its model does.
+    """Return the module with a function ``kernel`` in place of what its entry point does.
 
-    The same module if it has one already, or if `forward` needs its object for more than to read
-    attributes: to set them, or to call other methods of the class.
+    The same module if its entry point hands its work on already; or if `forward` needs its object
+    for more than to read attributes: to set them, or to call other methods of the class.
     """
-    model = next(
-        (s for s in tree.body if isinstance(s, cst.ClassDef) and s.name.value == _MODEL), None
-    )
-    if model is None or _FUNCTION in names_within(tree):
+    statement = _entry_statement(tree)
+    if statement is None or _hands_on(statement, tree):
         return tree
+    freed = _with_free_name(tree)
+    statement = None if freed is None else _entry_statement(freed)
+    if freed is None or statement is None:
+        return tree
+    if isinstance(statement, cst.ClassDef):
+        parts = _parts_of_model(statement, names_within(freed))
+    else:
+        parts = _parts_of_run(statement)
+    if parts is None:
+        return tree
+    return freed.with_changes(
+        body=[s for old in freed.body for s in (parts if old is statement else [old])]
+    )
+
+
+def _entry_statement(tree: cst.Module) -> cst.ClassDef | cst.FunctionDef | None:
+    """Return the class `ModelNew` or the function ``run``, if it is what is measured."""
+    kinds = (cst.ClassDef, cst.FunctionDef)
+    bound = {s.name.value: s for s in tree.body if isinstance(s, kinds)}
+    model, run = bound.get(_MODEL), bound.get(_RUN)
+    if isinstance(model, cst.ClassDef):
+        return model
+    others = bound.keys() | set(assigned_names(*_plain_lines(tree)))
+    return run if isinstance(run, cst.FunctionDef) and not others & _OTHER_FORMS else None
+
+
+def _plain_lines(tree: cst.Module) -> list[cst.SimpleStatementLine]:
+    return [s for s in tree.body if isinstance(s, cst.SimpleStatementLine)]
+
+
+def _hands_on(entry: cst.CSTNode, tree: cst.Module) -> bool:
+    """Tell whether an entry point gives ``kernel`` its parameters: all that come, or each by name.
+
+    Only a ``kernel`` that has keyword-only parameters is given them by name.
+    """
+    functions = (s for s in tree.body if isinstance(s, cst.FunctionDef))
+    own = {p.name.value for f in functions if f.name.value == _FUNCTION for p in _keyword_only(f)}
+    passed = [arg for call in calls_within(entry, _FUNCTION) for arg in call.args]
+    return any(arg.star == "**" or (arg.keyword and arg.keyword.value in own) for arg in passed)
+
+
+def _keyword_only(function: cst.FunctionDef) -> Sequence[cst.Param]:
+    return function.params.kwonly_params
+
+
+def _with_free_name(tree: cst.Module) -> cst.Module | None:
+    """Return the module in which nothing else is called ``kernel``; ``None`` if that cannot be.
+
+    Many authors call their Triton function so.
+    """
+    kinds = (cst.ClassDef, cst.FunctionDef)
+    defined = {s.name.value for s in tree.body if isinstance(s, kinds)}
+    if _FUNCTION not in defined | set(assigned_names(*_plain_lines(tree))):
+        imports = [n for n in nodes_within(tree) if isinstance(n, cst.ImportAlias)]
+        return None if any(_FUNCTION in names_within(alias) for alias in imports) else tree
+    keywords = (a.keyword for a in nodes_within(tree) if isinstance(a, cst.Arg))
+    if any(keyword is not None and keyword.value == _FUNCTION for keyword in keywords):
+        return None  # it may be a parameter's name, too
+    name = numbered_name(_FUNCTION, names_within(tree))
+    return substitute_names(tree, {_FUNCTION: cst.Name(name)})
+
+
+def _parts_of_model(model: cst.ClassDef, taken: set[str]) -> list[cst.BaseStatement] | None:
+    """Return the function, and the class whose `forward` calls it."""
     forward = next((s for s in _methods_of(model) if s.name.value == _FORWARD), None)
     if forward is None or (arguments := _plain_arguments(forward)) is None:
-        return tree
+        return None
     owner, *inputs = arguments
     attributes = _read_attributes(forward, owner, _names_of_methods(model))
     if attributes is None:
-        return tree
-    names = _free_names(attributes, names_within(tree))
-    function = _function_of(forward, names)
-    passed = ", ".join([*inputs, *(f"{owner}.{name}" for name in names), "**params"])
-    body = parse_statements(f"return {_FUNCTION}({passed})\n")
-    changed = with_body(_with_params(forward), body)
-    in_class = replace_each(model, [(forward, changed)])
-    statements: list[cst.BaseStatement] = []
-    for statement in tree.body:
-        statements += [function, in_class] if statement is model else [statement]
-    return tree.with_changes(body=statements)
+        return None
+    names = _free_names(attributes, taken | {_FUNCTION})
+    passed = [*inputs, *(f"{owner}.{name}" for name in names)]
+    in_class = replace_each(model, [(forward, _calling(forward, passed))])
+    return [_function_of(forward, inputs, names), in_class]
+
+
+def _parts_of_run(run: cst.FunctionDef) -> list[cst.BaseStatement] | None:
+    """Return the function, and ``run``, which calls it under its own decorators."""
+    inputs = _plain_arguments(run)
+    return None if inputs is None else [_function_of(run, inputs, {}), _calling(run, inputs)]
+
+
+def _calling(function: cst.FunctionDef, passed: Sequence[str]) -> cst.FunctionDef:
+    """Return an entry point that does nothing but to call the function."""
+    body = parse_statements(f"return {_FUNCTION}({', '.join([*passed, '**params'])})\n")
+    return with_body(_with_params(function), body)
 
 
 def _methods_of(model: cst.ClassDef) -> list[cst.FunctionDef]:
@@ -125,22 +203,18 @@ def _free_names(
 
 
 def _function_of(
-    forward: cst.FunctionDef, names: dict[str, tuple[str, list[cst.Attribute]]]
+    entry: cst.FunctionDef,
+    inputs: Sequence[str],
+    names: dict[str, tuple[str, list[cst.Attribute]]],
 ) -> cst.FunctionDef:
-    """Return the function: the method's arguments without its object, then its attributes."""
+    """Return the function: the entry point's arguments, then the attributes that it reads."""
     pairs = [(place, cst.Name(name)) for name, places in names.values() for place in places]
-    own = [param.name.value for param in _params(forward)]
-    listed = ", ".join([*own, *(name for name, _ in names.values())])
+    listed = ", ".join([*inputs, *(name for name, _ in names.values())])
     head = cst.ensure_type(
         parse_statements(f"def {_FUNCTION}({listed}):\n    pass\n")[0], cst.FunctionDef
     )
-    body = replace_each(forward, pairs) if pairs else forward
+    body = replace_each(entry, pairs) if pairs else entry
     return with_body(head, statements_of(body)).with_changes(leading_lines=[cst.EmptyLine()] * 2)
-
-
-def _params(forward: cst.FunctionDef) -> Sequence[cst.Param]:
-    """Return the method's parameters without its object."""
-    return [*forward.params.posonly_params, *forward.params.params][1:]
 
 
 def _with_params(forward: cst.FunctionDef) -> cst.FunctionDef:

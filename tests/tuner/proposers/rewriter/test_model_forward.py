@@ -8,7 +8,7 @@ import torch
 pytest.importorskip("libcst")
 from rewriting import HEADER
 
-from solkit.tuner.proposers.rewriter._parse import parse_kernel
+from solkit.tuner.proposers.rewriter._parse import parse_kernel, render_module
 from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
 
 MODEL = """
@@ -81,9 +81,80 @@ def test_an_attribute_whose_name_is_taken_gets_another():
         ("self.linear(x)", "self.helper(x)"),
         ("self.linear(x)", "shifted(self, x)"),
         ("x, bias=1.0", "*x, bias=1.0"),
-        ("def shifted(", "def kernel("),
+        ("return x + by", "return F.pad(x, kernel=by)\n\n\ndef kernel(x):\n    return x"),
     ],
 )
 def test_a_model_that_needs_more_of_itself_stays(old, new):
     source = HEADER + MODEL.replace(old, new)
     assert canonical_form(source) == source
+
+
+def test_another_function_called_kernel_gets_another_name():
+    clash = MODEL.replace("shifted", "kernel")
+    before, after = models(clash)
+    x = torch.arange(6.0).reshape(2, 3)
+    assert torch.equal(before(x, bias=4.0), after(x, bias=4.0))
+    assert "**params" in canonical_form(HEADER + clash)
+
+
+HANDED = """
+def kernel(x, *, BLOCK=1):
+    return x * BLOCK
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x, BLOCK=2):
+        return kernel(x, BLOCK=BLOCK)
+"""
+
+
+def test_a_model_that_hands_parameters_on_by_name_stays():
+    assert canonical_form(HEADER + HANDED) == HEADER + HANDED
+
+
+RUN = """
+BLOCK = 2
+
+
+@triton.jit
+def kernel(x, y, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at))
+
+
+def launch(x, y):
+    kernel[(x.numel() // BLOCK,)](x, y, BLOCK)
+
+
+@torch.no_grad()
+def run(x: torch.Tensor, y: torch.Tensor, scale=1.0) -> None:
+    return launch(x, y)
+"""
+
+
+def test_what_a_solution_does_is_a_function_and_run_keeps_its_signature_and_decorators():
+    text = parse_kernel(canonical_form(HEADER + RUN))
+    (launch,) = text.launches
+    assert (launch.launcher.name.value, launch.function.name) == ("kernel", "kernel_2")
+    lines = render_module(text.tree).splitlines()
+    place = lines.index("def run(x: torch.Tensor, y: torch.Tensor, scale=1.0, **params) -> None:")
+    assert lines[place - 1] == "@torch.no_grad()"
+    assert lines[place + 1].strip() == "return kernel(x, y, scale, **params)"
+    assert not any(line.startswith("def launch") for line in lines)  # nothing calls it any more
+
+
+def test_a_solution_in_the_form_stays():
+    source = canonical_form(HEADER + RUN)
+    assert canonical_form(source) == source
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("BLOCK = 2", "def reference(x):\n    return x"),  # `run` is a helper of a kernel file
+        ("BLOCK = 2", "LAUNCH = {}"),
+        ("x: torch.Tensor, y: torch.Tensor", "*tensors"),
+    ],
+)
+def test_other_functions_called_run_stay(old, new):
+    assert "**params" not in canonical_form(HEADER + RUN.replace(old, new))

@@ -1,0 +1,238 @@
+"""Solutions of problem folders are searched, and what is found is a solution again."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("libcst")
+sys.path.insert(0, str(Path(__file__).parents[1] / "kernelfiles"))
+import torch
+from folders import flashinfer_set, sol_folder, solution, workload, write_json
+from typer.testing import CliRunner
+
+from solkit import kernelfiles
+from solkit.cli import app
+from solkit.core import (
+    Brief,
+    Candidate,
+    EvolveSettings,
+    KernelFile,
+    MeasureSettings,
+    Problem,
+)
+from solkit.errors import InputError, UnsupportedError
+from solkit.pipeline.kernel_evaluator import Original
+from solkit.pipeline.preparing import Preparation
+from solkit.pipeline.solutions import solution_record, text_of_solution
+from solkit.roofline.devices import find
+from solkit.tuner.proposers.answers import Answer, Reader
+from solkit.tuner.proposers.rewriter import Rewriter
+
+SCALE = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def kernel(x, y, factor, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < n) * factor, mask=at < n)
+
+def scaled(x, factor, y):
+    kernel[(triton.cdiv(x.numel(), 16),)](x, y, factor, x.numel(), BLOCK=16)
+"""
+RUN = SCALE.replace("def scaled", "def run")
+SIZES = [8, 1024, 2048, 4096, 333, 16, 77, 512, 640, 2, 5]
+
+
+def folder_of(tmp_path, *sizes):
+    return sol_folder(tmp_path / "p", [workload(f"w{size}", M=size) for size in sizes or SIZES])
+
+
+def record(tmp_path, sources=None, entry="main.py::scaled", name="mine.json", **spec):
+    texts = {"main.py": SCALE} if sources is None else sources
+    return write_json(tmp_path / name, solution(texts, entry, **spec))
+
+
+def described(folder, symbol):
+    path = str(Path(folder) / "definition.json")
+    problem = Problem("scale", path, "sol-execbench", "run", {"M": 8}, ({"M": 8},))
+    return KernelFile(problem, Candidate(symbol, "mine", {}))
+
+
+@pytest.mark.parametrize(("passes", "call"), [(True, "scaled(x, factor, y)"), (False, "return s")])
+def test_an_entry_point_of_another_name_gets_a_run_with_the_benchmarks_arguments(
+    tmp_path, passes, call
+):
+    folder = folder_of(tmp_path)
+    path = record(tmp_path, destination_passing_style=passes)
+    text = text_of_solution(path, described(folder, "scaled"))
+    assert text.startswith(SCALE.rstrip())
+    assert call in text.splitlines()[-1]
+    namespace = {}
+    exec(text[text.index("\ndef run") :], {"scaled": lambda *a: a}, namespace)
+    passed = (1, 2, 3) if passes else (1, 2)
+    assert namespace["run"](*passed) == (None if passes else passed)
+
+
+def test_a_record_is_written_with_the_new_source_and_is_loaded(tmp_path):
+    folder = folder_of(tmp_path)
+    written = solution_record(record(tmp_path), RUN)
+    (tmp_path / "out.json").write_text(written)
+    made = json.loads(written)
+    assert (made["name"], made["definition"]) == ("mine-evolved", "scale")
+    assert made["spec"]["entry_point"] == "main.py::run"
+    assert made["sources"] == [{"path": "main.py", "content": RUN}]
+    loaded = kernelfiles.load(str(tmp_path / "out.json"), folder)
+    assert loaded.description.candidate.name == "run"
+
+
+@pytest.mark.parametrize(
+    ("sources", "entry", "spec", "error", "message"),
+    [
+        (
+            {"k.cu": "void run() {}"},
+            "k.cu::run",
+            {"languages": ["cuda_cpp"]},
+            UnsupportedError,
+            r"is a solution in cuda_cpp \(k.cu\): only Triton kernels are rewritten",
+        ),
+        (
+            {"main.py": "def run(x, factor):\n    return x * factor\n"},
+            "main.py::run",
+            {"languages": ["pytorch"]},
+            UnsupportedError,
+            "is a solution in pytorch, and has no @triton.jit function: only Triton",
+        ),
+        (
+            {"main.py": RUN, "other.py": ""},
+            "main.py::run",
+            {},
+            InputError,
+            r"several source files \(main.py, other.py\)",
+        ),
+        (
+            {"main.py": SCALE + "\ndef run(): ...\n"},
+            "main.py::scaled",
+            {},
+            InputError,
+            r"enters at scaled, and its run\(\) is another function",
+        ),
+        (
+            {"main.py": RUN},
+            "main.py::run",
+            {"destination_passing_style": False},
+            InputError,
+            r"run\(\) needs 3 arguments, and gets: x, factor$",
+        ),
+    ],
+)
+def test_what_is_not_rewritten_says_why(tmp_path, sources, entry, spec, error, message):
+    path = record(tmp_path, sources, entry, **spec)
+    with pytest.raises(error, match=message):
+        text_of_solution(path, described(folder_of(tmp_path), entry.partition("::")[2]))
+
+
+@pytest.fixture
+def read():
+    opened = []
+
+    def read(problem, path, shape=None, **settings):
+        prepared = Preparation(find("h200"), MeasureSettings())
+        opened.append(prepared)
+        return Original.read(prepared, path, problem, shape, EvolveSettings(**settings))
+
+    yield read
+    for prepared in opened:
+        prepared.close()
+
+
+def test_a_search_begins_from_the_records_source_and_holds_other_workloads_out(tmp_path, read):
+    folder = folder_of(tmp_path)
+    original = read(folder, record(tmp_path), {"M": 333})
+    assert original.named == str(tmp_path / "mine.json")
+    assert original.file.candidate.name == "run"
+    assert original.problem == str(Path(folder) / "definition.json")
+    assert original.reference == "import torch\ndef run(x, factor):\n    return x * factor\n"
+    held = [shape["M"] for shape in original.others(EvolveSettings())]
+    assert len(held) == 8
+    assert {min(SIZES), max(SIZES)} < set(held) < set(SIZES) - {333}
+    rest = set(SIZES) - {333, *held}
+    assert rest <= {shape["M"] for shape in original.practice(EvolveSettings())}
+
+
+def test_a_data_set_of_several_definitions_is_searched_for_the_one_that_a_record_names(
+    tmp_path, read
+):
+    root = tmp_path / "set"
+    flashinfer_set(root, [workload("a", M=8)], name="other")
+    path = flashinfer_set(root, [workload("a", M=8)])
+    original = read(str(root), record(tmp_path, language="triton"))
+    assert original.problem == path
+
+
+def test_a_problem_alone_asks_for_a_solution(tmp_path, read):
+    folder = folder_of(tmp_path)
+    with pytest.raises(InputError, match="is a problem alone: name what solves it with --solution"):
+        read(folder, folder)
+
+
+# ------------------------------------------------------------------------------ proposers
+
+
+def brief(folder, source=RUN):
+    definition = Path(folder, "definition.json")
+    reference = json.loads(definition.read_text())["reference"]
+    shape = {"M": 2048}
+    return Brief(source, "mine.py", find("h200"), shape, reference, definition=str(definition))
+
+
+def test_rewrites_of_a_solution_are_solutions(tmp_path):
+    folder = folder_of(tmp_path, 8, 2048)
+    proposals = list(Rewriter(0, checks=False).propose(brief(folder)))
+    assert proposals
+    (tmp_path / "variant.py").write_text(proposals[0].source)
+    candidate = kernelfiles.load(str(tmp_path / "variant.py"), folder).description.candidate
+    assert candidate.name == "run"
+    assert "BLOCK" in candidate.params
+    assert "BLOCK" in candidate.space.values
+
+
+def test_a_model_is_asked_to_keep_run(tmp_path):
+    about = brief(folder_of(tmp_path))
+    reader = Reader(about.source, about.reference)
+    assert reader.entry == "def run"
+    answer = "```python\n{}\n```\nINTENT: wider blocks."
+    assert isinstance(reader.read(answer.format(RUN.replace("16", "32"))), Answer)
+    assert "entry point" in reader.read(answer.format(SCALE.replace("16", "32"))).why
+
+
+# ------------------------------------------------------------------------------- on a GPU
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("form", ["py", "json"])
+def test_what_is_found_for_a_solution_is_one_that_is_right_and_faster(tmp_path, form):
+    folder = folder_of(tmp_path, 1 << 17, 1 << 16, 333)
+    path = str(tmp_path / "mine.py") if form == "py" else record(tmp_path)
+    if form == "py":
+        Path(path).write_text(RUN)
+    out = tmp_path / f"out.{form}"
+    command = ["evolve", folder, "--solution", path, "--gpu-seconds", "6", "--out", str(out)]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    assert out.exists(), result.output
+    shapes = ["--shape", f"M={1 << 17}", "--shape", "M=333"]
+    found, before = (
+        CliRunner().invoke(app, ["score", folder, "--solution", s, *shapes, "--json", "-"])
+        for s in (str(out), path)
+    )
+    assert found.exit_code == before.exit_code == 0, found.output + before.output
+    reports = [json.loads(side.stdout)["results"] for side in (found, before)]
+    assert all(one["verdict"] == "correct" for report in reports for one in report)
+    first = [report[0]["measurement"]["median_ms"] for report in reports]
+    assert first[0] < 0.8 * first[1]
