@@ -184,7 +184,7 @@ def searched_gate(slow_from, *held_out, wrong_at=0):
         sources[variant.id] = variant.source
         return variant.id
 
-    problem = SimpleNamespace(sizes={}, shapes=[{"M": 1000}], held_out_shapes=list(held_out))
+    problem = Problem("p", "k.py", "native", "reference", {}, ({"M": 1000},), tuple(held_out))
     file = SimpleNamespace(problem=problem, candidate=SimpleNamespace(name="kernel"))
     original = Original("k.py", "k.py", file, {"M": 1000}, {}, Variant("first", COPY))
     world = KernelEvaluator(
