@@ -16,6 +16,7 @@ from solkit.integrations.launch_tiles import find_tile
 from solkit.roofline import devices
 
 N, B = 4096, 256
+HAS_BLOCK_POINTERS = tuple(map(int, triton.__version__.split(".")[:2])) < (3, 9)
 
 
 @pytest.fixture(autouse=True)
@@ -139,7 +140,7 @@ def asked(kernel, grid=(N // B,), block=B, **options):
     [
         (masked, (N // B,), 0),
         (strided, (N // B, 1, 1), 0),
-        (in_blocks, (N // B,), 0),
+        *([(in_blocks, (N // B,), 0)] if HAS_BLOCK_POINTERS else []),
         (batched, (8, N // B), 1),
         (advanced, (N // B,), 0),
     ],
