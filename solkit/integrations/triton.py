@@ -7,7 +7,7 @@
     solkit_triton.install()                     # every autotuned kernel of this process
     solkit_triton.attach(kernel, top_k=4)       # or one
 
-The surrogate ranks what the user's own ``prune_configs_by`` left; 8 or so configurations go on to
+The surrogate ranks what the user's own ``prune_configs_by`` left; 5 to 8 configurations go on to
 Triton's own timing. The first of the list is always among them, and a share explores. If anything
 fails, tuning goes on with all configurations, after one warning. What is timed is compiled before,
 at once on several cores. Of lists under 16 all is timed: to rank them would take as long.
@@ -39,7 +39,7 @@ from solkit.surrogate.model import Surrogate
 __all__ = ["LEAST_RANKED", "TOP_K", "attach", "detach", "install", "uninstall"]
 
 TOP_K = 8
-"""Configurations that are timed unless told otherwise."""
+"""Configurations of a long list that are timed unless told otherwise."""
 LEAST_RANKED = 16
 """Length of a list from which on it is ranked unless told otherwise."""
 
@@ -51,8 +51,8 @@ def attach(kernel: Any, top_k: int | None = None, surrogate: _Model = None) -> A
 
     Args:
         kernel: a kernel under ``triton.autotune``; other decorators may be around it.
-        top_k: how many configurations are timed, if there are as many; by default `TOP_K` of lists
-            of at least `LEAST_RANKED`, and all of shorter ones.
+        top_k: how many configurations are timed, if there are as many; by default a
+            fourth of lists of at least `LEAST_RANKED`, from 5 to `TOP_K`, and all of shorter ones.
         surrogate: the model, or its file; the shipped one by default.
 
     Returns:
@@ -100,6 +100,11 @@ def _check_top_k(top_k: int | None) -> int | None:
     return top_k
 
 
+def _number_of(length: int) -> int:
+    """Return how many of a list are timed: on kernels left out the best of five is 1 % slower."""
+    return length if length < LEAST_RANKED else min(max(length // 4, 5), TOP_K)
+
+
 @dataclass
 class _Pruner:
     """Keeps promising configurations; all of them if anything fails.
@@ -116,7 +121,7 @@ class _Pruner:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, call: live_autotuner.Call, configs: Sequence[Any]) -> Sequence[Any]:
-        number = self.top_k or (TOP_K if len(configs) >= LEAST_RANKED else len(configs))
+        number = self.top_k or _number_of(len(configs))
         if len(configs) <= number:
             self._compile_all(call, configs)
             return configs
