@@ -21,6 +21,7 @@ from solkit.tuner.proposers.rewriter.private_sums import PrivateSums
 from solkit.tuner.proposers.rewriter.product_fusion import FuseProducts
 from solkit.tuner.proposers.rewriter.program_fusion import FusePrograms
 from solkit.tuner.proposers.rewriter.program_order import Grouped, Swapped
+from solkit.tuner.proposers.rewriter.repeated_loads import RepeatedLoads
 from solkit.tuner.proposers.rewriter.row_tiles import Rows, Tile
 from solkit.tuner.proposers.rewriter.score_fusion import FuseScores
 from solkit.tuner.proposers.rewriter.split_loops import Split
@@ -40,6 +41,7 @@ REWRITES: tuple[Rewrite, ...] = (
     Operands(),
     Scales(),
     FuseProducts(),
+    RepeatedLoads(),
     FlatLoops(),
     WholeRow(),
     Unflatten(),
@@ -64,7 +66,7 @@ REWRITES: tuple[Rewrite, ...] = (
 
 _STRUCTURAL = (
     *(Tile, ParallelLoops, Vectorise, Operands, Scales, FuseLaunches, FusePrograms),
-    *(FuseProducts, FuseScores, WholeRow),
+    *(FuseProducts, FuseScores, RepeatedLoads, WholeRow),
     *(FlatLoops, Unflatten, PrivateSums, Split, Lanes, Rows, OnePass, AlignedRows),
 )
 STRUCTURAL = frozenset(rewrite.kind for rewrite in _STRUCTURAL)

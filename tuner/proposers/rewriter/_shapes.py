@@ -22,7 +22,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
 )
 
-__all__ = ["Shape", "block_shapes", "elements_of"]
+__all__ = ["Shape", "block_shapes", "elements_of", "shape_of"]
 
 Shape = tuple[str, ...]
 
@@ -41,6 +41,11 @@ def block_shapes(function: JitFunction) -> set[Shape]:
             for call in calls_within(statement):
                 worker.shape_of(call)
     return worker.seen
+
+
+def shape_of(node: cst.BaseExpression) -> Shape:
+    """Return the shape of an expression in which all names are numbers or pointers."""
+    return _Shapes().shape_of(node)
 
 
 def elements_of(shape: Shape, sizes: Mapping[str, int]) -> int:

@@ -590,20 +590,37 @@ def _with_row_and_column(
     statement: cst.BaseStatement, elementwise: _Elementwise, tile: _Tile, product: Launch
 ) -> cst.BaseStatement:
     """Return a statement with the index's quotient and remainder by a row's length as indices."""
-    index, length = elementwise.coordinates[0], _launcher_stride(tile.stride, product)
-    if not tile.is_dense or length is None:
-        return statement
+    index = elementwise.coordinates[0]
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
     for node in nodes_within(statement):
         if not isinstance(node, cst.BinaryOperation) or render_code(node.left) != index:
             continue
-        if _launcher_stride([render_code(node.right)], elementwise.launch) != length:
+        is_quotient = isinstance(node.operator, cst.FloorDivide)
+        if not is_quotient and not isinstance(node.operator, cst.Modulo):
             continue
-        if isinstance(node.operator, cst.Modulo):
-            pairs.append((node, parse_expression(tile.columns)))
-        elif isinstance(node.operator, cst.FloorDivide):
-            pairs.append((node, parse_expression(tile.rows)))
+        length = _launcher_stride([render_code(node.right)], elementwise.launch)
+        parts = None if length is None else _row_and_column(tile, length, product)
+        if parts is not None:
+            pairs.append((node, parenthesized(parse_expression(parts[0 if is_quotient else 1]))))
     return replace_each(statement, pairs)
+
+
+def _row_and_column(tile: _Tile, length: str, product: Launch) -> tuple[str, str] | None:
+    """Return the row and the column, in rows of a length, of a tile's elements; or ``None``.
+
+    Rows of the tensor may be columns of the tile, as those of a transposed operand are.
+    """
+    rows: list[str] = []
+    columns: list[str] = []
+    for term in _sum_terms(parse_expression(tile.offset), {}):
+        factors = [_launcher_stride([f.replace(_MARK, "")], product) for f in term]
+        if length in factors:
+            at = factors.index(length)
+            rows.append(" * ".join((*term[:at], *term[at + 1 :])) or "1")
+        else:
+            columns.append(" * ".join(term) or "1")
+    spread = [any(code.endswith((_ROWS, _COLUMNS)) for code in part) for part in (rows, columns)]
+    return (" + ".join(rows), " + ".join(columns)) if all(spread) else None
 
 
 def _masked_access(
