@@ -9,6 +9,7 @@ torch, triton, Python's own library and the rooms of SolKit that analyse are not
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
 import importlib.metadata
@@ -40,6 +41,7 @@ _PACKAGES = ("torch", "triton", "numpy", "sympy", "pydantic", "nvidia-cuda-nvrtc
 _PREFIXES = ("TRITON_", "TORCH", "PYTORCH_", "LLVM_", "MLIR_", "NVCC_", "CUDA_")
 _PLACES = ("CACHE", "DIR", "HOME", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
 """Variables that name a place or hide a GPU do not change answers."""
+_ENVIRONMENT = ("environ", "environb", "getenv", "getenvb")
 _WRITES = os.O_WRONLY | os.O_RDWR
 _LOOKS = 3  # at a file that changes while it is read
 _HASHED_BYTES = 16 << 20
@@ -192,8 +194,24 @@ def _digested(path: str, now: Stamp) -> tuple[str, bool]:
 
 
 def _asks(path: str, data: bytes) -> bool:
-    reads_environment = b"environ" in data or b"getenv" in data
-    return path.endswith(".py") and not is_installed(path) and reads_environment
+    """Tell whether a file that is not installed is Python code that may read the environment."""
+    if not path.endswith(".py") or is_installed(path):
+        return False
+    if b"environ" not in data and b"getenv" not in data:
+        return False
+    try:
+        tree = ast.parse(data)
+    except (SyntaxError, ValueError):
+        return True
+    return any(_names_environment(node) for node in ast.walk(tree))
+
+
+def _names_environment(node: ast.AST) -> bool:
+    """Tell whether a node names it: comments, and words such as "environment", do not."""
+    for field in ("attr", "id", "name", "value"):  # of an attribute, name, import or constant
+        if getattr(node, field, None) in _ENVIRONMENT:
+            return True
+    return False
 
 
 class Reads:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from solkit.analysis.cache import Cache
-from solkit.analysis.dependencies import Stamps, stamp_of_file
+from solkit.analysis.dependencies import Files, Stamps, stamp_of_file
 from solkit.core import Tolerance
 
 
@@ -205,3 +205,23 @@ def test_stamps_of_packages_are_compared_as_one(tmp_path):
     assert not read.are_current()
     assert read.and_({str(own): stamp_of_file(str(own))}).are_current()
     assert not read.and_({str(package): (0, 0)}).are_current()
+
+
+@pytest.mark.parametrize(
+    ("code", "reads"),
+    [
+        ("import os\nN = os.environ['N']", True),
+        ("from os import environ as of\nN = of['N']", True),
+        ("from os import *\nN = getenv('N')", True),
+        ("import os\nN = getattr(os, 'environ')['N']", True),
+        ("N = os.environ[", True),  # nobody can tell
+        ("# depends on the environment\nN = 1", False),
+        ('"""Reads no environ."""\nimport package.environ', False),
+        ("stubs = {'package.environ': 1}", False),
+    ],
+)
+def test_code_that_names_the_environment_reads_it(tmp_path, code, reads):
+    path = tmp_path / "kernel.py"
+    path.write_text(code)
+    *_, is_self_contained = Files().read(str(path))
+    assert is_self_contained is not reads
