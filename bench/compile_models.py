@@ -389,6 +389,7 @@ def summary(results: dict[str, Any]) -> dict[str, Any]:
 
 def load(names: list[str]) -> None:
     """Import what parts need, without the GPU: forks have it."""
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # or asking for a GPU would spoil forks
     import torch  # noqa: F401
 
     import solkit  # noqa: F401

@@ -39,6 +39,7 @@ from solkit.integrations.recorder import LaunchRecorder
 from solkit.integrations.search_process import SearchProcess
 from solkit.measure.timing.comparison_statistics import compute_ratio
 from solkit.processes.startup import is_off
+from solkit.spans import span
 from solkit.userdata import folder as data_folder
 
 __all__ = ["backend", "compile"]
@@ -348,7 +349,8 @@ class _Session:
         torch.cuda.empty_cache()  # the search has processes of its own
         self._search = self._search or _start_search()
         limits = budget.gpu_s, budget.wall_s
-        is_partly = self._search.tune(str(self.folder), self._tuned, *limits)
+        with span("search awaited", "program"):
+            is_partly = self._search.tune(str(self.folder), self._tuned, *limits)
         tuned = read_tuned_folder(self.folder)
         if not is_partly:  # what cannot be launched again is known, too
             tuned = tuned.extended(TunedFolder("", programs=tuple(programs)))
@@ -357,7 +359,8 @@ class _Session:
         applying.apply_further(tuned, self.folder)
         if self._changed == self._kept + self._dropped:
             self._changed = self._kept = self._dropped = 0
-        number = live_tuned.replace_compiled(live_tuned.Trials(_is_faster, self._end_trial))
+        with span("kernels replaced", "program"):
+            number = live_tuned.replace_compiled(live_tuned.Trials(_is_faster, self._end_trial))
         self._changed += number
         changed = f"is tuned: {number} kernels changed"
         return f"{changed}; the time was over before all were searched" if is_partly else changed

@@ -94,6 +94,10 @@ _FINAL_S, _FINAL_SHARE = 1.5, 0.3
 
 _RACE_SHARE = 0.05
 
+_LEAST, _NEXT_SHARE = 8, 0.1
+"""Where shares count: configurations that are measured at least, and the part of the least share
+that the next one must be expected to save. Replayed on Inductor's kernels of the shipped H200 set,
+ten at a time, this compiles 39 instead of 106 seconds for a gain of 1.385 instead of 1.394."""
 _MEASURED_PER_S = 15
 """Configurations of small kernels a GPU second: on an H200 a Liger step's were 27, finals aside."""
 
@@ -556,11 +560,14 @@ class _Course:
         self.took_s[place] += outcome.gpu_s or 0.0
         if self.keeps and self.log is not None:
             self._save_outcome(outcome)
-        self._give_up_small_shares()
+        self._give_up_small_shares(task)
         self.batch.show(self._batch_status("searching", self.works[place].name))
 
-    def _give_up_small_shares(self) -> None:
-        """Stop kernels that could save too little, once all kernels in use are timed."""
+    def _give_up_small_shares(self, measured: TuningProblem) -> None:
+        """Stop kernels that could save too little, once all kernels in use are timed.
+
+        Stop the one that was measured, too, if another measurement is expected to save too little.
+        """
         share = self.batch.how.least_share
         if not share or any(task.owes_default for task in self.tasks):
             return
@@ -568,6 +575,9 @@ class _Course:
         for task in self.tasks:
             if task.possible_saving_ms() < share * total_ms:
                 task.give_up()
+        expected_ms = measured.weight * measured.expected_saving_ms()
+        if measured.measured >= _LEAST and expected_ms < _NEXT_SHARE * share * total_ms:
+            measured.give_up()
 
     def _save_outcome(self, outcome: Outcome) -> None:
         """Write an outcome of a recording; a full disk is tried again."""

@@ -73,6 +73,8 @@ def test_a_kernel_of_a_small_share_ends_once_all_in_use_are_timed():
     assert few.stopped is Stopped.SMALL_SHARE
     assert few.measured < 8 < many.measured
     assert many.verdict is STEEP
+    whole = run(settings=replace(settings, least_share=0.0)).items[0].tuned
+    assert many.measured < whole.measured  # the last ones were expected to save too little
 
 
 def test_a_least_share_is_a_share():
