@@ -353,7 +353,8 @@ def test_recorded_launches_are_ranked_where_the_budget_cannot_measure_them_all(
 ):
     space = {"num_warps": (4, 8), "BLOCK": tuple(range(48))}
     forms = (("inductor", ()), ("autotuner", ((4, 0), (8, 1))), ("jit", ()))
-    launches = tuple(SimpleNamespace(launcher=e, space=space, configs=c) for e, c in forms)
+    rest = {"space": space, "tiles": ()}
+    launches = tuple(SimpleNamespace(launcher=e, configs=c, **rest) for e, c in forms)
     recorded = (SimpleNamespace(launches=launches),)  # 96, 2 and 2 choices
     manifest = Manifest("", (), Limits())
     form = importlib.import_module("solkit.pipeline.batch")._Batch
