@@ -66,6 +66,7 @@ _L2_WORDS = ("persistingL2", "PersistingL2", "accessPolicyWindow", "CtxSetLimit"
 _LAZY_HOOKS = {"__torch_function__", "__torch_dispatch__"}
 _JOINS = {"wait_stream", "wait_event", "synchronize", "wait"}
 _KEYS = {"data_ptr", "_version", "untyped_storage"}
+_KEY_MAKERS = {"id", "hash", "str", "repr", "int", "tuple", "frozenset"}
 _ALIGNED_BYTES = 256
 """Allocations begin at a multiple of it (CUDA C++ Programming Guide, Device Memory Accesses), so an
 address's remainder by it tells where a view begins, and never which tensor it is."""
@@ -276,28 +277,85 @@ def _find_unjoined_streams(reader: _Reader) -> _Findings:
 
 def _find_memoisation(reader: _Reader) -> _Findings:
     """Yield results looked up by a tensor's address or identity."""
-    for node in reader.nodes:
-        keys: list[ast.AST] = []
-        if isinstance(node, ast.Subscript):
-            keys = [node.slice]
-        elif isinstance(node, ast.Compare):
-            keys = [node.left, *node.comparators]
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            keys = list(node.args[:1]) if node.func.attr in ("get", "setdefault", "pop") else []
-        if isinstance(node, ast.Compare) and _is_null_check(keys):
-            continue
-        if any(_is_address_key(reader, inner) for key in keys for inner in _walk_values(key)):
-            yield reader.make_finding(
-                "memoised result", node, "looks something up by a tensor's address"
-            )
+    for nodes in _scopes(reader):
+        names = _names_of_addresses(reader, nodes)
+        for node in nodes:
+            keys = _lookup_keys(node)
+            if isinstance(node, ast.Compare) and _is_null_check(keys, names):
+                continue
+            if any(_has_address(reader, key, names) for key in keys):
+                yield reader.make_finding(
+                    "memoised result", node, "looks something up by a tensor's address"
+                )
 
 
-def _is_null_check(sides: Sequence[ast.AST]) -> bool:
+def _lookup_keys(node: ast.AST) -> list[ast.expr]:
+    """Return what an expression looks something up by, or compares."""
+    if isinstance(node, ast.Subscript):
+        return [node.slice]
+    if isinstance(node, ast.Compare):
+        return [node.left, *node.comparators]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return list(node.args[:1]) if node.func.attr in ("get", "setdefault", "pop") else []
+    return []
+
+
+def _scopes(reader: _Reader) -> list[list[ast.AST]]:
+    """Return the nodes of each outermost function, and those outside of all."""
+    inside: set[ast.AST] = set()
+    scopes: list[list[ast.AST]] = []
+    for function in reader.list_functions():  # outer ones come first
+        if function not in inside:
+            scopes.append(list(ast.walk(function)))
+            inside.update(scopes[-1])
+    return [*scopes, [node for node in reader.nodes if node not in inside]]
+
+
+def _names_of_addresses(reader: _Reader, nodes: Sequence[ast.AST]) -> set[str]:
+    """Return names of an address, or of a tuple or text with one, and names of these."""
+    names: set[str] = set()
+    while True:
+        bound = {
+            target.id
+            for node in nodes
+            if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr))
+            and _is_key(node.value)
+            and _has_address(reader, node.value, names)
+            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+            if isinstance(target, ast.Name)
+        }
+        if bound <= names:
+            return names
+        names |= bound
+
+
+def _is_key(node: ast.AST | None) -> bool:
+    """Tell whether a value could be a key itself: what a launch or a condition gives is none."""
+    if isinstance(node, ast.Call):
+        is_method = isinstance(node.func, ast.Attribute) and node.func.attr in _KEYS
+        return is_method or (isinstance(node.func, ast.Name) and node.func.id in _KEY_MAKERS)
+    return isinstance(node, (ast.Name, ast.Attribute, ast.Tuple, ast.BinOp, ast.JoinedStr))
+
+
+def _has_address(reader: _Reader, node: ast.AST | None, names: set[str]) -> bool:
+    """Tell whether an expression's value depends on more of an address than its alignment."""
+    return node is not None and any(
+        _is_address_key(reader, inner) or (isinstance(inner, ast.Name) and inner.id in names)
+        for inner in _walk_values(node)
+    )
+
+
+def _is_null_check(sides: Sequence[ast.AST], names: set[str]) -> bool:
     """Tell whether a comparison is of an address itself with 0: is there any memory?"""
     values = [side.value for side in sides if isinstance(side, ast.Constant)]
-    functions = [side.func for side in sides if isinstance(side, ast.Call)]
-    are_addresses = [isinstance(f, ast.Attribute) and f.attr == "data_ptr" for f in functions]
-    return len(sides) == 2 and values == [0] and are_addresses == [True]
+    others = [side for side in sides if not isinstance(side, ast.Constant)]
+    if len(sides) != 2 or values != [0]:
+        return False
+    (side,) = others
+    if isinstance(side, ast.Name):
+        return side.id in names
+    function = side.func if isinstance(side, ast.Call) else None
+    return isinstance(function, ast.Attribute) and function.attr == "data_ptr"
 
 
 def _walk_values(node: ast.AST) -> Iterator[ast.AST]:
