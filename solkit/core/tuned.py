@@ -112,6 +112,7 @@ class TunedEntry:
         calls: how often the recorded program launched it.
         source: the recorded kernel file, relative to the folder; empty if there is none.
         tiles: constants among `params` that only say which program computes an element.
+        on_trial: whether a program that compares both has yet to show that it is faster there.
     """
 
     kernel: str
@@ -125,6 +126,7 @@ class TunedEntry:
     calls: int = 0
     source: str = ""
     tiles: tuple[str, ...] = ()
+    on_trial: bool = False
 
     @property
     def changes(self) -> dict[str, Value]:

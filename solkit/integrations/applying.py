@@ -56,7 +56,7 @@ __all__ = [
         "environment_for",
         "gpu_and_triton",
     ),
-    *("obstacle", "summary", "withdraw", "withdraw_choice"),
+    *("entries_for", "obstacle", "summary", "withdraw", "withdraw_choice"),
 ]
 
 VARIABLE = "SOLKIT_APPLY"
@@ -132,13 +132,19 @@ def apply_further(tuned: TunedFolder, folder: str | os.PathLike[str]) -> None:
         _serve_cache(folder)
 
 
-def withdraw_choice(request: ChoiceRequest, why: str) -> tuple[TunedEntry, ...]:
-    """Apply what was chosen for a launch no longer, and note why; return the entries.
+def entries_for(request: ChoiceRequest) -> tuple[TunedEntry, ...]:
+    """Return the applied entries that fit a launch."""
+    chooser = _STATE.chooser
+    return () if chooser is None else tuple(chooser.entries_for(request))
+
+
+def withdraw_choice(request: ChoiceRequest, why: str) -> None:
+    """Apply what was chosen for a launch no longer, and note why.
 
     What the launcher has chosen already stays.
     """
-    chooser = _STATE.chooser
-    return () if chooser is None else chooser.withdraw(request, why)
+    if _STATE.chooser is not None:
+        _STATE.chooser.withdraw(request, why)
 
 
 def read_applied_folder(folder: str | os.PathLike[str]) -> TunedFolder:
@@ -301,20 +307,23 @@ class _TunedChooser:
             self.notes.pop(_note_key(request, params, ""), None)
         self._note(request, params, f"{type(error).__name__}: {error}".partition("\n")[0])
 
-    def withdraw(self, request: ChoiceRequest, why: str) -> tuple[TunedEntry, ...]:
-        """Drop the entries that fit a launch, and note why; return them."""
-        listed = self.by_name.get((request.kernel, request.launcher), [])
+    def entries_for(self, request: ChoiceRequest) -> list[TunedEntry]:
+        """Return the entries that fit a launch."""
+        listed = self.by_name.get((request.kernel, request.launcher), ())
         digest = request.digest or _digest_of(request)
-        dropped = [e for e in listed if e.program == digest and _fits(e, request)]
-        self.by_name[request.kernel, request.launcher] = [e for e in listed if e not in dropped]
-        if not self.by_name[request.kernel, request.launcher]:
-            del self.by_name[request.kernel, request.launcher]
+        return [e for e in listed if e.program == digest and _fits(e, request)]
+
+    def withdraw(self, request: ChoiceRequest, why: str) -> None:
+        """Drop the entries that fit a launch, and note why."""
+        dropped, name = self.entries_for(request), (request.kernel, request.launcher)
+        self.by_name[name] = [e for e in self.by_name.get(name, ()) if e not in dropped]
+        if not self.by_name[name]:
+            del self.by_name[name]
         kept = tuple(entry for entry in self.tuned.entries if entry not in dropped)
         self.tuned = replace(self.tuned, entries=kept)
         for entry in dropped:
             self.notes.pop(_note_key(request, entry.params, ""), None)
             self._note(request, entry.params, why)
-        return tuple(dropped)
 
     def _note(self, request: ChoiceRequest, params: Params, why: str) -> None:
         # no lock: a signal's handler or a fork may launch while another launch holds it

@@ -30,7 +30,7 @@ import torch
 from solkit.adapters import live_tuned
 from solkit.adapters.live_tuned import ChoiceRequest
 from solkit.analysis.pool import usable_cores
-from solkit.core.tuned import TunedFolder
+from solkit.core.tuned import TunedEntry, TunedFolder
 from solkit.datasets.launch_recordings import kernels_of_recording, read_launch_recording
 from solkit.datasets.tuned_folder import read_tuned_folder, write_tuned_folder
 from solkit.errors import InputError, SolkitError, UnsupportedError
@@ -255,7 +255,9 @@ class _Session:
     def _begin(self, budget: _Budget) -> None:
         if self._tuned is None:
             self._tuned = self._read_folder()
-            applying.apply_further(self._tuned, self.folder)  # also notes compiled kernels
+            # what is on trial waits for the second call, unless there is none to wait for; without
+            # entries this still notes compiled kernels
+            applying.apply_further(_applied(self._tuned, not budget.gpu_s), self.folder)
         self._budget = self._budget.merged(budget)
         if self._may_record(budget):
             self._record(self._tuned)
@@ -329,6 +331,10 @@ class _Session:
         try:
             if recorder.programs:
                 self._say(self._tune_folder(budget, recorder.programs))
+            elif number := self._try_choices():
+                self._say(
+                    f"has {number} changed kernels that no program has confirmed: it tries them"
+                )
         except KeyboardInterrupt:
             self._say("is not tuned: the search was interrupted")
         except Exception as error:  # the model goes on as Inductor has it
@@ -354,16 +360,22 @@ class _Session:
         tuned = read_tuned_folder(self.folder)
         if not is_partly:  # what cannot be launched again is known, too
             tuned = tuned.extended(TunedFolder("", programs=tuple(programs)))
-            write_tuned_folder(self.folder, tuned)
-        self._tuned = tuned
-        applying.apply_further(tuned, self.folder)
+        self._tuned = _put_on_trial(tuned, programs)
+        write_tuned_folder(self.folder, self._tuned)
+        changed = f"is tuned: {self._try_choices()} kernels changed"
+        return f"{changed}; the time was over before all were searched" if is_partly else changed
+
+    def _try_choices(self) -> int:
+        """Replace compiled kernels by tuned ones, on trial; return how many."""
+        if self._tuned is None or not self._tuned.entries:
+            return 0
+        applying.apply_further(_applied(self._tuned, with_trials=True), self.folder)
         if self._changed == self._kept + self._dropped:
             self._changed = self._kept = self._dropped = 0
         with span("kernels replaced", "program"):
             number = live_tuned.replace_compiled(live_tuned.Trials(_is_faster, self._end_trial))
         self._changed += number
-        changed = f"is tuned: {number} kernels changed"
-        return f"{changed}; the time was over before all were searched" if is_partly else changed
+        return number
 
     def _end_trial(self, request: ChoiceRequest, is_faster: bool) -> None:
         """Keep a kernel's tuned configuration, or none from now on: the folder forgets it."""
@@ -371,21 +383,44 @@ class _Session:
             self._kept += is_faster
             self._dropped += not is_faster
             try:
-                if not is_faster:
-                    self._forget_choice(request)
+                self._note_trial(request, is_faster)
             except Exception as error:  # the launch goes on
-                self._say(f"keeps what does not gain: {_why(error)}")
+                self._say(f"does not keep what its trials showed: {_why(error)}")
             if self._kept + self._dropped == self._changed:
                 total = f"{self._kept} of {self._changed} changed kernels"
                 self._say(f"keeps {total}, faster in the program")
 
-    def _forget_choice(self, request: ChoiceRequest) -> None:
-        dropped = applying.withdraw_choice(request, "it was not faster in the program")
-        if self._tuned is not None and dropped:
-            kept = tuple(entry for entry in self._tuned.entries if entry not in dropped)
-            programs = tuple(sorted(self._tuned.known_programs()))
-            self._tuned = replace(self._tuned, entries=kept, programs=programs)
-            write_tuned_folder(self.folder, self._tuned)
+    def _note_trial(self, request: ChoiceRequest, is_faster: bool) -> None:
+        tried = applying.entries_for(request)
+        if not is_faster:
+            applying.withdraw_choice(request, "it was not faster in the program")
+        if self._tuned is None:
+            return
+        pairs = [(entry, replace(entry, on_trial=False)) for entry in self._tuned.entries]
+        entries = (
+            e if settled not in tried else settled
+            for e, settled in pairs
+            if is_faster or settled not in tried
+        )
+        programs = tuple(sorted(self._tuned.known_programs()))
+        self._tuned = replace(self._tuned, entries=tuple(entries), programs=programs)
+        write_tuned_folder(self.folder, self._tuned)
+
+
+def _put_on_trial(tuned: TunedFolder, programs: Collection[str]) -> TunedFolder:
+    """Return a folder whose choices for some programs no program has confirmed yet."""
+
+    def is_tried(entry: TunedEntry) -> bool:
+        return entry.launcher == "inductor" and entry.program in programs and bool(entry.changes)
+
+    entries = (replace(e, on_trial=True) if is_tried(e) else e for e in tuned.entries)
+    return replace(tuned, entries=tuple(entries))
+
+
+def _applied(tuned: TunedFolder, with_trials: bool) -> TunedFolder:
+    """Return what of a folder is applied, without saying what is on trial."""
+    entries = (e for e in tuned.entries if with_trials or not e.on_trial)
+    return replace(tuned, entries=tuple(replace(e, on_trial=False) for e in entries))
 
 
 def _is_faster(own_ms: Sequence[float], tuned_ms: Sequence[float]) -> bool | None:

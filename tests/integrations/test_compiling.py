@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -434,6 +435,35 @@ def test_the_folder_forgets_what_does_not_gain_in_the_program(
     (note,) = (n for n in applying.applied() if n.kernel == KERNEL.__name__)
     assert (note.applied, note.why) == (False, "it was not faster in the program")
     assert live_tuned.replace_compiled() == 0
+
+
+@pytest.mark.usefixtures("tuned_by_batch")
+def test_what_no_program_has_confirmed_is_tried_by_the_next_process(
+    tmp_path, compiled, launches, launched, monkeypatch, capsys
+):
+    launched[:] = [program_digest(KERNEL)]
+    own = compiled.launchers
+    for stays in (None, True, None):
+        begin_a_process(monkeypatch)
+        compiled.launchers, compiled.compile_results = own, compiled.compile_results[:1]
+        monkeypatch.setattr(compiling, "_is_faster", lambda *_, stays=stays: stays)
+        run = calls_of(session_of(tmp_path, 5.0), lambda: 0)
+        live_tuned._SERVED.tuners.add(compiled)
+        is_confirmed = bool(applying._STATE.chooser.tuned.entries)
+        run(), run()
+        if stays:
+            launches()
+            assert "keeps 1 of 1 changed kernels" in capsys.readouterr().err
+        (tuned,) = read_tuned_folder(tmp_path).entries
+        assert tuned.on_trial is (stays is None and not is_confirmed)
+    assert is_confirmed  # the third process compiles with it
+
+
+def test_without_a_budget_what_is_on_trial_is_applied_as_it_is(tmp_path):
+    held = replace(entry(), on_trial=True)
+    write_tuned_folder(tmp_path, TunedFolder("h100-sxm", "", triton.__version__, (held,)))
+    session_of(tmp_path, 0.0)
+    assert applying._STATE.chooser.tuned.entries == (entry(),)
 
 
 # -------------------------------------------------------------------------------------- options
