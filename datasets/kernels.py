@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -39,7 +40,7 @@ _ORIGINS = {
     **{LANGUAGES.resolve(): "language"},
 }
 _GENERATED_KIND = re.compile(r'^KIND = "(\w+)"$', re.MULTILINE)
-_PROBLEM = "problem.py"
+_PROBLEM, _DEFINITION = "problem.py", "definition.json"
 _FOLDER_SUFFIXES = (".json", ".jsonl", ".py")
 
 
@@ -98,8 +99,8 @@ def kernel_at_path(
     Args:
         path: the file.
         entry_point: the function that is called.
-        reference: the file with the reference. By default it is ``problem.py`` beside `path`, or
-            `path` itself. The family is named after it.
+        reference: the file with the reference, or a definition or its folder. By default it is
+            ``problem.py`` beside `path`, or `path` itself. The family is named after it.
 
     Raises:
         InputError: a file cannot be read, or is not Python.
@@ -108,6 +109,10 @@ def kernel_at_path(
     if reference is None:
         return replace(_lone_kernel(file), entry_point=entry_point)
     problem_path = Path(reference).resolve()
+    if (problem_path / _DEFINITION).is_file():
+        problem_path /= _DEFINITION
+    if problem_path.suffix != ".py":
+        return _of_problem_folder(file, entry_point, problem_path, _definition_name(problem_path))
     family = problem_path.parent.name if problem_path.name == _PROBLEM else problem_path.stem
     problem = _source_at_path(problem_path, f"{family}/{problem_path.name}")
     name, source = f"{family}/{file.stem}", _source_at_path(file, f"{family}/{file.name}")
@@ -127,16 +132,30 @@ def kernel_of_file(described: KernelFile) -> Kernel:
     file = Path(candidate.path).resolve()
     if file.suffix == problem.suffix == ".py":
         return kernel_at_path(file, candidate.name, None if file == problem else problem)
+    return _of_problem_folder(file, candidate.name, problem, described.problem.name)
+
+
+def _of_problem_folder(file: Path, entry_point: str, problem: Path, name: str) -> Kernel:
+    """Return a solution of a problem folder or of a definition; or the kernel in a binary."""
     parts = _folder_parts(problem) if problem.is_dir() else ()
     listing = "".join(f"{part.name}\0{part.sha256}\n" for part in parts).encode()
     problem_source = (
         source_of(listing, problem.name) if parts else _source_at_path(problem, problem.name)
     )
-    name = described.problem.name
     source = _source_at_path(file, file.name)
-    return Kernel(
-        file, file.name, name, name, "file", source, problem_source, candidate.name, parts
-    )
+    return Kernel(file, file.name, name, name, "file", source, problem_source, entry_point, parts)
+
+
+def _definition_name(path: Path) -> str:
+    """Return the name of the problem that a definition describes.
+
+    Raises:
+        InputError: it cannot be read, or has no name.
+    """
+    try:
+        return str(json.loads(path.read_text(encoding="utf-8"))["name"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} is no definition with a name: {error}") from error
 
 
 def _folder_parts(folder: Path) -> tuple[Source, ...]:

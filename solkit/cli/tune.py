@@ -154,6 +154,10 @@ def tune(
             raise typer.Exit(_exit_code_without_runs(tuned))
 
 
+_ENTRY_POINTS = ("kernel", "ModelNew", "run")
+"""Of SolKit's own form, of KernelBench's and of solutions."""
+
+
 def _check_places(
     log: str | None, resume: str | None, recorded: str | None, gpus: str | None
 ) -> None:
@@ -226,7 +230,7 @@ def _open_recording(
     if Path(kernel).is_file():
         from solkit.datasets.kernels import kernel_at_path
 
-        names = {kernel_at_path(kernel, reference=reference).kernel_id}
+        names = {kernel_at_path(kernel, entry, reference).kernel_id for entry in _ENTRY_POINTS}
     quoted = ", ".join("'" + name.replace("'", "''") + "'" for name in names)
     where = f"kernel_id in ({quoted}) or implementation in ({quoted})"
     try:

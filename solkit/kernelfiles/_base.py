@@ -10,6 +10,7 @@ import abc
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -70,6 +71,12 @@ class Workload:
             return self
         destinations = self.destinations()
         return replace(self, destinations=lambda: destinations)
+
+    def candidate_call(self) -> Callable[[], Any]:
+        """Return a call of the candidate alone: its destinations are made before."""
+        assert self.kernel is not None
+        written = () if self.destinations is None else self.destinations()
+        return partial(self.kernel, *self.args, *written, **self.kwargs)
 
     def with_inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Workload:
         """Return the same workload on other inputs."""

@@ -13,6 +13,7 @@ and hands them on. ``valid`` is as in SolKit's own form.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,6 +31,7 @@ from solkit.kernelfiles._source import (
     check_call,
     file_of_module,
     restrict_autotuners,
+    with_configs_kept,
 )
 
 __all__ = ["KernelBenchKernel", "recognises"]
@@ -87,7 +89,7 @@ class KernelBenchKernel(LoadedKernel):
         check_call(model.forward, "Model.forward", args, {}, path, "get_inputs()")
         candidate = self.description.candidate
         new = self._build_model("ModelNew", self._module, device) if candidate is not None else None
-        kernel = None if new is None else _without_grad(new, own)
+        kernel = None if new is None else self._bound(new, own)
         return Workload(args, {}, _without_grad(model, {}), kernel)
 
     def space(self, shape: Mapping[str, Value]) -> Space:
@@ -105,6 +107,16 @@ class KernelBenchKernel(LoadedKernel):
         """See `LoadedKernel.drawn`."""
         vars(self._problem_module).update(self.full_shape(shape))
         return workload.with_inputs(self._draw_inputs(device), {})
+
+    def with_params(self, workload: Workload, params: Mapping[str, Value]) -> Workload:
+        """See `LoadedKernel.with_params`. The candidate's weights stay."""
+        own = self._restrict_autotuners(dict(params))
+        model = getattr(workload.kernel, "model", None)
+        return workload if model is None else replace(workload, kernel=self._bound(model, own))
+
+    def _bound(self, model: torch.nn.Module, own: Mapping[str, Value]) -> Any:
+        """Return what calls a candidate with the configurations that its autotuners have now."""
+        return with_configs_kept(_without_grad(model, own), self._module)
 
     def _draw_inputs(self, device: str) -> tuple[Any, ...]:
         path = self.description.problem.path

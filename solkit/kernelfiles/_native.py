@@ -35,6 +35,7 @@ from solkit.kernelfiles._source import (
     definition_line,
     file_of_module,
     restrict_autotuners,
+    with_configs_kept,
 )
 
 __all__ = [
@@ -210,7 +211,7 @@ class NativeKernel(LoadedKernel):
             value = params[name]
             as_dtype = isinstance(kind, torch.dtype) and isinstance(value, str)
             bound[name] = to_dtype(str(value), file_of_module(self._module)) if as_dtype else value
-        return functools.partial(self._kernel, **bound)
+        return with_configs_kept(functools.partial(self._kernel, **bound), self._module)
 
 
 def _check_reuse(deployment: Deployment, reference: Callable[..., Any]) -> None:

@@ -17,7 +17,7 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -52,6 +52,7 @@ from solkit.kernelfiles._source import (
     check_call,
     import_text,
     restrict_autotuners,
+    with_configs_kept,
 )
 
 __all__ = ["ProblemFiles", "ProblemFolderKernel", "outputs_that_agree"]
@@ -292,6 +293,11 @@ class ProblemFolderKernel(LoadedKernel):
             destinations=(lambda: self._destinations(record, device)) if writes else None,
         )
 
+    def with_params(self, workload: Workload, params: Mapping[str, Value]) -> Workload:
+        """See `LoadedKernel.with_params`."""
+        device = next((str(t.device) for t in workload.tensors()), "cuda")
+        return replace(workload, kernel=self._load_solution(dict(params), device))
+
     def _reference(self, device: str) -> Callable[..., list[torch.Tensor]]:
         names = tuple(self._definition.inputs)
         by_name = set(names) == set(inspect.signature(self._run).parameters)
@@ -324,6 +330,8 @@ class ProblemFolderKernel(LoadedKernel):
             )
         if own:
             function = functools.partial(function, **own)
+        if module is not None:
+            function = with_configs_kept(function, module)
         if solution.destination_passing:
             return function
         return lambda *inputs: self._outputs_in_order(function(*inputs), device)

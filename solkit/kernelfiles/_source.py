@@ -37,6 +37,7 @@ __all__ = [
     "import_text",
     "restrict_autotuners",
     "space_of_tuners",
+    "with_configs_kept",
 ]
 
 
@@ -231,6 +232,7 @@ def restrict_autotuners(
     Raises:
         ParamsError: autotuners know the parameters, but none has a matching configuration.
     """
+    _last_bound.clear()
     others = {name: value for name, value in params.items() if name not in own_names}
     restricted = restrict_helion(_modules_of_file(module), others)
     restricted |= restrict_tilelang(_modules_of_file(module), others)
@@ -264,6 +266,35 @@ def restrict_autotuners(
     if lacking and not matched:
         raise ParamsError(lacking[0])
     return restricted
+
+
+_last_bound: list[object] = []
+"""The function of `with_configs_kept` that set the configurations last, if nothing did since."""
+
+
+def with_configs_kept(function: Callable[..., Any], module: ModuleType) -> Callable[..., Any]:
+    """Return a function that is called with the configurations that autotuners have now.
+
+    Calls of one file with several configurations take turns when these are timed together, and all
+    share the file's autotuners. A call after another function's sets the lists again, in
+    microseconds. The same function is returned where there is no `triton.autotune`.
+    """
+    if "triton" not in sys.modules:
+        return function
+    own = list(_autotuners(module).values())
+    others = [t for t in autotuners_elsewhere(own) if "every_config" in vars(t)]
+    kept = [(tuner, tuner.configs) for tuner in (*own, *others)]
+    if not kept:
+        return function
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not _last_bound or _last_bound[0] is not call:
+            for tuner, configs in kept:
+                tuner.configs = configs
+            _last_bound[:] = [call]
+        return function(*args, **kwargs)
+
+    return functools.update_wrapper(call, function)
 
 
 def autotuned_space(module: ModuleType) -> Space:

@@ -261,3 +261,17 @@ def test_a_problem_folder_is_known_by_its_sources(tmp_path):
     (folder / "definition.json").rename(folder / "d.json")
     third = kernel_of_file(described(folder, candidate))
     assert len({item.kernel_id for item in (first, second, third)}) == 3
+
+
+def test_a_solution_is_the_same_kernel_by_its_path_and_as_loaded(tmp_path):
+    candidate, folder = tmp_path / "mine.py", tmp_path / "folder"
+    candidate.write_text(KERNEL)
+    folder.mkdir()
+    definition = folder / "definition.json"
+    definition.write_text('{"name": "p"}')
+    loaded = kernel_of_file(described(definition, candidate))
+    assert kernel_at_path(candidate, "run", folder) == loaded
+    assert kernel_at_path(candidate, "run", definition) == loaded
+    definition.write_text("{}")
+    with pytest.raises(InputError, match=r"definition\.json is no definition with a name"):
+        kernel_at_path(candidate, "run", folder)

@@ -137,6 +137,44 @@ def test_other_parameters_start_from_all_configurations_again(in_child, tmp_path
     assert "4 configurations" in notes[0]
 
 
+ASKED = """
+    import torch
+    from {module} import add
+    def reference(x): return x
+    def inputs(N=4, device="cpu"): return torch.randn(N, device=device)
+    def kernel(x):
+        chosen = [config.kwargs["BLOCK"] + config.num_warps for config in add.configs]
+        return torch.tensor(chosen)
+"""
+MODEL = """
+    import torch
+    from {module} import add
+    class Model(torch.nn.Module):
+        def forward(self, x): return x
+    class ModelNew(torch.nn.Module):
+        def forward(self, x):
+            return torch.tensor([c.kwargs["BLOCK"] + c.num_warps for c in add.configs])
+    def get_inputs(): return [torch.ones(1)]
+"""
+
+
+@pytest.mark.parametrize("text", [ASKED, MODEL], ids=["native", "kernelbench"])
+def test_calls_of_several_configurations_that_take_turns_keep_their_own(text, in_child, tmp_path):
+    """As `solkit tune` times them."""
+
+    def take_turns():
+        name = f"turns_{len(text)}"
+        loaded = load(tmp_path, {f"{name}.py": KERNEL, "file.py": text.format(module=name)})
+        first = loaded.workload({}, {}, "cpu")
+        params = [{"BLOCK": 256, "num_warps": 4}, {"BLOCK": 1024, "num_warps": 8}]
+        one, other = (loaded.with_params(first, each) for each in params)
+        turns = (one, other, one, first, other, first)
+        return [workload.run_kernel()[0].tolist() for workload in turns]
+
+    every = [260, 264, 1028, 1032]
+    assert in_child(take_turns) == [[260], [1032], [260], every, [1032], every]
+
+
 # ------------------------------------------------------------------------------- spaces
 
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("libcst")
 sys.path.insert(0, str(Path(__file__).parents[1] / "kernelfiles"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "measure" / "benches"))
 import torch
 from folders import flashinfer_set, sol_folder, solution, workload, write_json
+from recordings import outcome
 from typer.testing import CliRunner
 
 from solkit import kernelfiles
 from solkit.cli import app
+from solkit.cli.evolve import _write_winner
 from solkit.core import (
     Brief,
     Candidate,
@@ -23,14 +28,22 @@ from solkit.core import (
     KernelFile,
     MeasureSettings,
     Problem,
+    Proposal,
+    TuneVerdict,
+    Verdict,
 )
+from solkit.datasets import outcomelog
+from solkit.datasets.identifiers import kernel_id
 from solkit.errors import InputError, UnsupportedError
+from solkit.measure.benches import RecordedBench
+from solkit.pipeline.evolving import EvolveParts, evolve
 from solkit.pipeline.kernel_evaluator import Original
 from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.solutions import solution_record, text_of_solution
 from solkit.roofline.devices import find
 from solkit.tuner.proposers.answers import Answer, Reader
 from solkit.tuner.proposers.rewriter import Rewriter
+from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
 
 SCALE = """
 import torch, triton
@@ -210,6 +223,77 @@ def test_a_model_is_asked_to_keep_run(tmp_path):
     assert "entry point" in reader.read(answer.format(SCALE.replace("16", "32"))).why
 
 
+# ------------------------------------------------------------------------------- searched
+
+
+class Wider:
+    """Proposes the parent in the rewriter's form, with wider blocks."""
+
+    name = "wider"
+
+    def propose(self, brief):
+        source = canonical_form(brief.source).replace("16", "512")
+        yield Proposal(source, "wider", "Blocks are wider.")
+
+
+def recorded(folder, times):
+    """Outcomes of sources at the first and the last workload."""
+    problem = hashlib.sha256(Path(folder, "definition.json").read_bytes()).hexdigest()
+    for number, (text, time_ms) in enumerate(times.items()):
+        source = hashlib.sha256(text.encode()).hexdigest()
+        for size in (2048, 8):
+            timed = {"time_ms": time_ms, "low_ms": 0.99 * time_ms, "high_ms": 1.01 * time_ms}
+            yield outcome(
+                *(2 * number + (size == 8),),
+                kernel_id=kernel_id(source, problem, "run"),
+                source_sha256=source,
+                params={},
+                shape={"M": size},
+                samples_ms=(time_ms,) * 9,
+                **timed,
+            )
+
+
+@pytest.mark.parametrize(("form", "out"), [("py", "py"), ("json", "json"), ("json", "py")])
+def test_the_winner_of_a_search_is_written_as_a_solution(tmp_path, form, out):
+    folder = folder_of(tmp_path, 2048, 8)
+    text = RUN if form == "py" else text_of_solution(record(tmp_path), described(folder, "scaled"))
+    path = tmp_path / f"mine.{form}"
+    if form == "py":
+        path.write_text(text)
+    (wider,) = Wider().propose(SimpleNamespace(source=text))
+    rows = list(recorded(folder, {text: 1.0, wider.source: 0.5}))
+    how = EvolveSettings(stop_at=2.0, depth="captured")
+    evolved = evolve(
+        *(path,),
+        gpu_seconds=1e6,
+        reference=folder,
+        bench=RecordedBench(rows),
+        settings=how,
+        parts=EvolveParts([Wider()]),
+    )
+    assert (evolved.verdict, evolved.kernel) == (TuneVerdict.FASTER, str(path))
+    assert [held.shape for held in evolved.gate.held_out] == [{"M": 8}]
+    found = tmp_path / f"out.{out}"
+    _write_winner(evolved, str(path), str(found))
+    loaded = kernelfiles.load(str(found), folder)
+    assert loaded.description.candidate.name == "run"
+    if out == "json":
+        assert json.loads(found.read_text())["sources"][0]["content"] == wider.source
+
+
+def test_nothing_is_written_of_a_record_that_is_kept(tmp_path):
+    folder = folder_of(tmp_path, 2048, 8)
+    path = record(tmp_path)
+    text = text_of_solution(path, described(folder, "scaled"))
+    bench = RecordedBench(list(recorded(folder, {text: 1.0})))
+    how = EvolveSettings(stop_at=2.0, depth="captured")
+    evolved = evolve(path, reference=folder, bench=bench, settings=how, parts=EvolveParts([]))
+    assert evolved.verdict is TuneVerdict.KEEP
+    assert _write_winner(evolved, path, str(tmp_path / "out.json")).out is None
+    assert not (tmp_path / "out.json").exists()
+
+
 # ------------------------------------------------------------------------------- on a GPU
 
 
@@ -236,3 +320,31 @@ def test_what_is_found_for_a_solution_is_one_that_is_right_and_faster(tmp_path, 
     assert all(one["verdict"] == "correct" for report in reports for one in report)
     first = [report[0]["measurement"]["median_ms"] for report in reports]
     assert first[0] < 0.8 * first[1]
+
+
+TUNED = (
+    RUN.replace(
+        "@triton.jit",
+        """@triton.autotune([triton.Config({"BLOCK": b}) for b in (16, 32, 2048)], key=[])
+@triton.jit""",
+    )
+    .replace("triton.cdiv(x.numel(), 16),)]", 'triton.cdiv(x.numel(), m["BLOCK"]),)]')
+    .replace("kernel[(", "kernel[lambda m: (")
+    .replace(", BLOCK=16)", ")")
+)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_an_autotuned_solution_is_tuned_by_the_benchmarks_check(tmp_path):
+    folder = folder_of(tmp_path, 1 << 17, 333)
+    path, log = tmp_path / "mine.py", tmp_path / "log.jsonl"
+    path.write_text(TUNED)
+    options = ["--gpu-seconds", "4", "--stop-at", "2", "--no-prior", "--log", str(log)]
+    result = CliRunner().invoke(app, ["tune", folder, "--solution", str(path), *options])
+    assert result.exit_code == 0, result.output
+    rows = [row for row in outcomelog.read(log).rows if row.params]
+    assert {row.verdict for row in rows} == {Verdict.CORRECT}, result.output
+    times = {row.params["BLOCK"]: row.time_ms for row in rows}
+    assert times.keys() == {16, 32, 2048}
+    assert times[16] > 1.5 * times[2048]  # in one handful, each with its own blocks

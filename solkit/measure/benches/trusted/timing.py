@@ -291,8 +291,8 @@ class _Timing:
         want = (copy_workload(problem) if writes else problem).run_reference()
         shared = problem.with_inputs((*problem.args, *want), problem.kwargs)
         kept = copy_workload(shared)
-        tolerance = loaded.description.problem.tolerance or default_tolerance(want[0].dtype)
-        standard = Standard(want, tolerance, None, problem.check)
+        own = problem.tolerance or loaded.description.problem.tolerance
+        standard = Standard(want, own or default_tolerance(want[0].dtype), None, problem.check)
         digest = digest_inputs(problem)
         outcomes: dict[int, Outcome] = {}
         right: list[tuple[int, Workload, float]] = []
@@ -471,7 +471,7 @@ class _Timing:
         """Return calls that replay graphs, if these are wanted and all can be captured."""
         from solkit.measure.timing.activities import ActivityError
 
-        eager = {n: partial(w.kernel, *w.args, **w.kwargs) for n, w in chosen if w.kernel}
+        eager = {n: w.candidate_call() for n, w in chosen if w.kernel}
         if handful.drafts[0].launched != "graph":
             return "eager", dict(eager)
         graphs: dict[int, Callable[[], Any]] = {}

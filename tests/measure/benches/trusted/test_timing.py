@@ -5,12 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import sys
 from dataclasses import replace
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
 import torch
 from recordings import outcome
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "kernelfiles"))
+from folders import sol_folder, workload
 
 from solkit.core import Verdict
 from solkit.measure.benches.trusted import timing
@@ -603,3 +608,28 @@ def test_tensors_of_any_type_can_be_read(dtype):
     timing._read_tensor(conjugated)
     assert not tensor.view(torch.uint8).any()  # it only reads
     assert torch.equal(conjugated, torch.ones(4, dtype=torch.complex64))
+
+
+SOLUTION = """
+SPACE = {"TIMES": [3.0, 4.0]}
+
+def kernel(x, factor, y, *, TIMES=3.0):
+    y.copy_(x * TIMES)
+
+def run(x, factor, y, **params):
+    kernel(x, factor, y, **params)
+"""
+
+
+def test_solutions_write_their_own_outputs_and_are_checked_as_the_benchmark_does(tmp_path, machine):
+    folder = sol_folder(tmp_path / "p", [workload("a", M=8)])
+    path = tmp_path / "mine.py"
+    path.write_text(SOLUTION)
+    drafts = [replace(DRAFT, params={"TIMES": times}) for times in (3.0, 3.02, 4.0)]
+    results = _Timing(lambda _: None, machine).outcomes(
+        Handful(str(path), folder, {"M": 8}, drafts)
+    )
+    # the benchmark allows 1 % of each element and .01
+    verdicts = [Verdict.CORRECT, Verdict.CORRECT, Verdict.WRONG]
+    assert [result.verdict for result in results] == verdicts
+    assert results[0].time_ms == results[1].time_ms == 6.0
