@@ -158,12 +158,21 @@ def _may_vary(launch: RequestedLaunch, name: str, value: Any, read: set[str]) ->
 
 
 def _largest_blocks(launch: RequestedLaunch) -> Mapping[str, int]:
-    """Return the largest blocks for which Inductor made the text; none for others' kernels."""
+    """Return the largest blocks for which Inductor made the text; none for others' kernels.
+
+    Its own tuner takes none that is longer than its axis, rounded up to a power of two.
+    """
     if launch.launcher != "inductor":
         return {}
     from solkit.adapters.inductor_text import MOST_BLOCK  # with Inductor, which is loaded then
 
-    return MOST_BLOCK
+    lengths = {
+        name: launch.values.get(f"{name.removesuffix('BLOCK').lower()}numel") for name in MOST_BLOCK
+    }
+    return {
+        name: min(most, 1 << (size - 1).bit_length()) if type(size) is int and size > 0 else most
+        for (name, most), size in zip(MOST_BLOCK.items(), lengths.values(), strict=True)
+    }
 
 
 def _own_value_first(own: int, others: Sequence[int]) -> tuple[int, ...]:
