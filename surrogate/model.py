@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from solkit import extras
 from solkit.core import Depth, Device
 from solkit.errors import InputError, UnsupportedError
 from solkit.roofline.devices import find
@@ -289,7 +290,7 @@ class Surrogate:
             UnsupportedError: no model is installed, or no xgboost.
         """
         file = shipped.shipped_trees_file() if path is None else Path(path)
-        xgboost()
+        extras.check("xgboost")
         return (
             _load_shipped_once(file, file.stat().st_mtime_ns) if path is None else _load_model(file)
         )
@@ -465,11 +466,9 @@ def _read_costs(path: Path, depth: Depth) -> CostModel:
 
 
 def _unpack_booster(content: bytes) -> BoostedTrees:
-    booster = xgboost().Booster()
-    booster.load_model(bytearray(content))
-    # to wake more threads costs more than they save: 20 rows took 50 ms on two busy cores, not 2
-    booster.set_param({"nthread": 1})
-    return BoostedTrees(booster)
+    trees = BoostedTrees(content=content)
+    trees.stored  # noqa: B018 - a damaged file is said here
+    return trees
 
 
 def _pack_booster(grown: BoostedTrees) -> bytes:

@@ -26,6 +26,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ from solkit.surrogate.out_of_distribution import (
     fit_variance_components,
     rows_by_cell,
 )
+from solkit.surrogate.stored_trees import StoredTrees
 from solkit.surrogate.table import Table
 
 __all__ = [
@@ -363,18 +365,54 @@ class Trees:
         )
 
 
+_FEW_ROWS = 1000
+"""Rows that a model forecasts without XGBoost: that takes as long as to import it."""
+
+
 @dataclass(frozen=True)
 class BoostedTrees:
-    """One XGBoost model."""
+    """One XGBoost model, as it was grown or as it is stored.
 
-    booster: Any = field(repr=False)
+    Attributes:
+        grown: XGBoost's object; ``None`` if there is a file.
+        content: the file's.
+    """
+
+    grown: Any = field(default=None, repr=False)
+    content: bytes = field(default=b"", repr=False)
+    _rows: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
+
+    @cached_property
+    def booster(self) -> Any:
+        """XGBoost's object, loaded if it is needed."""
+        if self.grown is not None:
+            return self.grown
+        booster = xgboost().Booster()
+        booster.load_model(bytearray(self.content))
+        # more threads cost more than they save: 20 rows took 50 ms on two busy cores, not 2
+        booster.set_param({"nthread": 1})
+        return booster
+
+    @cached_property
+    def stored(self) -> StoredTrees:
+        """The file's nodes; raises ValueError if it holds none."""
+        return StoredTrees.parse(self.content)
+
+    def _is_few(self, values: Array) -> bool:
+        """Tell whether these rows and those before are few; both ways give the same bits."""
+        self._rows[0] += len(values)
+        return bool(self.content) and self._rows[0] <= _FEW_ROWS
 
     def predict(self, values: Array) -> Array:
         """Predict (rows,) from features (rows, names)."""
+        if "booster" not in vars(self) and self._is_few(values):
+            return self.stored.predict(values)
         return np.asarray(self.booster.inplace_predict(values))
 
     def leaves(self, values: Array) -> Array:
         """Return the leaf of each tree that a row is in, (rows, trees)."""
+        if "booster" not in vars(self) and self._is_few(values):
+            return self.stored.leaves(values)
         return np.asarray(self.booster.predict(_data_matrix(values), pred_leaf=True))
 
     def contributions(self, values: Array) -> Array:
