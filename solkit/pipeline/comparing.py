@@ -38,6 +38,7 @@ from solkit.pipeline.measuring import (
 from solkit.pipeline.studying import Shape, Source, analyser_for, plan_study
 from solkit.pipeline.target import target_device
 from solkit.roofline.cases import unmeasured
+from solkit.spans import span
 
 __all__ = ["compare"]
 
@@ -86,7 +87,7 @@ def compare(
     ]
     paths = [plan.path for plan in plans]
     with prepared_session(None, to, how, paths, count=_PREPARED) as session:
-        with analyser_for(to, how) as analyser:
+        with analyser_for(to, how) as analyser, span("studying"):
             studies = _study_rivals(analyser, plans, reference)
         groups = [
             list(_prepare_at_shape(case.shape, studies, chosen, to, how))
@@ -125,7 +126,8 @@ _Known = tuple[Configuration, PreparedCandidate]
 def _compare_prepared(bench: GuardedBench, prospects: Sequence[_Known]) -> Iterator[Comparison]:
     """Measure each candidate on its own, then in turns with the first one."""
     configurations = [configuration for configuration, _ in prospects]
-    outcomes = outcomes_of(bench, configurations)
+    with span("measuring alone"):
+        outcomes = outcomes_of(bench, configurations)
     if isinstance(error := bench.error_of(configurations[0]), MemoryLimitError):
         raise error  # no candidate's fault: the base alone does not fit
     for outcome in outcomes:
@@ -135,7 +137,8 @@ def _compare_prepared(bench: GuardedBench, prospects: Sequence[_Known]) -> Itera
         score_result(prospect.result, outcome, bench.device)
         for (_, prospect), outcome in zip(prospects, outcomes, strict=True)
     ]
-    turns = bench.compared(configurations, outcomes)
+    with span("measuring alternating"):
+        turns = bench.compared(configurations, outcomes)
     for (_, prospect), result, turn in zip(prospects[1:], results[1:], turns, strict=True):
         yield _comparison(prospect.file, results[0], result, turn)
 

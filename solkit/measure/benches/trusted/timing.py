@@ -33,7 +33,7 @@ from solkit.core import Device, L2State, Outcome, Params, Verdict, canonical
 from solkit.errors import WorkerError
 from solkit.measure.outcomes import condition_fields, live_launch
 from solkit.processes.host import is_machine_fault
-from solkit.spans import span
+from solkit.spans import Stages, span
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -284,6 +284,8 @@ class _Timing:
         from solkit.measure.checking.inputs import copy_workload, digest_inputs, is_unchanged
         from solkit.measure.checking.tolerance import Standard
 
+        stages = Stages("timing")
+        stages.begin("inputs and reference")
         loaded = self._loaded[handful.path, handful.reference]
         seed_everything(handful.seed)
         problem = loaded.workload(handful.shape, {}, self._machine.device)
@@ -296,6 +298,7 @@ class _Timing:
         digest = digest_inputs(problem)
         outcomes: dict[int, Outcome] = {}
         right: list[tuple[int, Workload, float]] = []
+        stages.begin("checks")
         for number in numbers:
             draft, call_ms = replace(handful.drafts[number], inputs_digest=digest), 0.0
             self._say(number)
@@ -311,6 +314,7 @@ class _Timing:
         if not is_unchanged(kept, shared):
             raise _SpoiltError
         del want, standard, shared, kept
+        stages.begin("timed calls")
         for samples in (_SAMPLES, _SAMPLES_OF_LONG, 1):
             chosen = [
                 (n, w) for n, w, ms in right if _sample_count(ms, handful.hopeless_ms) == samples
@@ -318,6 +322,7 @@ class _Timing:
             self._time_correct(chosen, outcomes, samples, handful)
         if any(outcomes[number].time_ms is not None for number, *_ in right):
             self._add_reference(outcomes, handful, problem)
+        stages.begin("")
         return [outcomes[number] for number in numbers]
 
     def _add_reference(
