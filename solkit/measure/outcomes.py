@@ -173,7 +173,7 @@ def complete_compared(
     """Return the outcome of a candidate that took turns with its base.
 
     Args:
-        candidate: its outcome when measured on its own.
+        candidate: its outcome when measured on its own, or a draft, whose verdict the turns give.
         base: likewise.
         turns: the result of the comparison.
         place: the candidate's number in it; ``None`` if it did not take part.
@@ -186,8 +186,11 @@ def complete_compared(
         **_protocol_fields(turns.protocol if times else None),
         **_sample_fields(ours),
     }
+    is_judged = bool(turns.turns) or (place is not None and turns.failed == place)
+    is_draft = candidate.verdict is Verdict.NOT_MEASURED
     return replace(
         candidate,
+        verdict=turns.verdict if is_draft and is_judged else candidate.verdict,
         created=datetime.now(timezone.utc),
         **{**timing, **_evidence_fields(errors)},
         comparison=ComparedBase(

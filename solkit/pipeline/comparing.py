@@ -40,7 +40,7 @@ from solkit.pipeline.target import target_device
 from solkit.roofline.cases import unmeasured
 from solkit.spans import span
 
-__all__ = ["compare"]
+__all__ = ["compare", "compare_in_turns"]
 
 _PREPARED = 2
 """Candidates' processes that warm up at once: more would still do so when the base is timed."""
@@ -78,13 +78,50 @@ def compare(
         TraceError: a measurement could not be saved.
     """
     how = settings or MeasureSettings()
-    protocols.find_protocol(how.protocol)
     to = target_device(device, settings)
     chosen = [base_params or {}, *[params or {} for _ in candidates]]
     plans = [
         plan_study(source, None, shapes, params=own)
         for source, own in zip((base, *candidates), chosen, strict=True)
     ]
+    return _compare_plans(plans, chosen, reference, to, how)
+
+
+def compare_in_turns(
+    base: Configuration, rival: Configuration, device: Device, settings: MeasureSettings
+) -> ComparisonReport:
+    """Compare two that a search has measured: as `compare`, but neither is timed on its own first.
+
+    Both are checked as there, and their times in turns are held against the wall clock.
+
+    Raises:
+        SolkitError: as for `compare`.
+    """
+    plans = [plan_study(one.path, None, [base.shape], params=one.params) for one in (base, rival)]
+    chosen = [base.params, rival.params]
+    return _compare_plans(plans, chosen, base.reference, device, settings, alone=False)
+
+
+def _compare_plans(
+    plans: Sequence[StudyPlan],
+    chosen: Sequence[Mapping[str, Value]],
+    reference: str | os.PathLike[str] | None,
+    to: Device,
+    how: MeasureSettings,
+    *,
+    alone: bool = True,
+) -> ComparisonReport:
+    """Return the comparison of the first plan's candidate with the others'.
+
+    Args:
+        plans: of the base and of each candidate.
+        chosen: the parameters to override in each.
+        reference: the file with the reference, for all of them.
+        to: the GPU.
+        how: how to measure.
+        alone: whether each is timed on its own first.
+    """
+    protocols.find_protocol(how.protocol)
     paths = [plan.path for plan in plans]
     with prepared_session(None, to, how, paths, count=_PREPARED) as session:
         with analyser_for(to, how) as analyser, span("studying"):
@@ -96,7 +133,9 @@ def compare(
         pairs = [pair for group in groups for pair in group]
         with open_bench_for(to, how, pairs, session) as bench:
             comparisons = [
-                comparison for group in groups for comparison in _compare_prepared(bench, group)
+                comparison
+                for group in groups
+                for comparison in _compare_prepared(bench, group, alone)
             ]
     first, *others = (study.kernel for study in studies)
     failed = tuple(failure for study in studies for failure in study.failed)
@@ -123,16 +162,15 @@ def _prepare_at_shape(
 _Known = tuple[Configuration, PreparedCandidate]
 
 
-def _compare_prepared(bench: GuardedBench, prospects: Sequence[_Known]) -> Iterator[Comparison]:
-    """Measure each candidate on its own, then in turns with the first one."""
+def _compare_prepared(
+    bench: GuardedBench, prospects: Sequence[_Known], alone: bool
+) -> Iterator[Comparison]:
+    """Measure each candidate on its own, unless that is left out, then in turns with the first."""
     configurations = [configuration for configuration, _ in prospects]
-    with span("measuring alone"):
-        outcomes = outcomes_of(bench, configurations)
-    if isinstance(error := bench.error_of(configurations[0]), MemoryLimitError):
-        raise error  # no candidate's fault: the base alone does not fit
-    for outcome in outcomes:
-        if outcome.verdict is Verdict.NOT_MEASURED:
-            raise InputError(outcome.message or "")
+    if alone:
+        outcomes = _measure_alone(bench, configurations)
+    else:
+        outcomes = [bench.draft(configuration) for configuration in configurations]
     results = [
         score_result(prospect.result, outcome, bench.device)
         for (_, prospect), outcome in zip(prospects, outcomes, strict=True)
@@ -141,6 +179,17 @@ def _compare_prepared(bench: GuardedBench, prospects: Sequence[_Known]) -> Itera
         turns = bench.compared(configurations, outcomes)
     for (_, prospect), result, turn in zip(prospects[1:], results[1:], turns, strict=True):
         yield _comparison(prospect.file, results[0], result, turn)
+
+
+def _measure_alone(bench: GuardedBench, configurations: Sequence[Configuration]) -> list[Outcome]:
+    with span("measuring alone"):
+        outcomes = outcomes_of(bench, configurations)
+    if isinstance(error := bench.error_of(configurations[0]), MemoryLimitError):
+        raise error  # no candidate's fault: the base alone does not fit
+    for outcome in outcomes:
+        if outcome.verdict is Verdict.NOT_MEASURED:
+            raise InputError(outcome.message or "")
+    return outcomes
 
 
 def _comparison(file: KernelFile, base: Result, candidate: Result, turns: Outcome) -> Comparison:

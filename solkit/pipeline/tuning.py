@@ -181,7 +181,7 @@ class _Run:
                 if self.how.final == "guarded":
                     bench.close()
                     # it logs on its own, as a run: this one, which may be resumed, stays alone
-                    judge = partial(guarded_final, gpu, final)
+                    judge = partial(guarded_final, gpu, final, searched=True)
                 return self._conclude_run(searched, ground, gpu, judge, log, notes)
 
     def on(self, bench: Bench, ground: TuningContext) -> Tuned:
@@ -378,21 +378,32 @@ def _load_for_final(gpu: Device, settings: MeasureSettings, ground: TuningContex
 
 
 def guarded_final(
-    gpu: Device, settings: MeasureSettings, base: Configuration, rival: Configuration
+    gpu: Device,
+    settings: MeasureSettings,
+    base: Configuration,
+    rival: Configuration,
+    *,
+    searched: bool = False,
 ) -> Final:
-    """Compare two on the guarded bench: each in a new process, on fresh inputs in every turn."""
-    from solkit.pipeline.comparing import compare
+    """Compare two on the guarded bench: each in a new process, on fresh inputs in every turn.
 
-    report = compare(
-        base.path,
-        rival.path,
-        device=gpu,
-        reference=base.reference,
-        shapes=[base.shape],
-        base_params=base.params,
-        params=rival.params,
-        settings=settings,
-    )
+    If a search of the user's own file has `searched` both, neither is timed on its own first.
+    """
+    from solkit.pipeline.comparing import compare, compare_in_turns
+
+    if searched:
+        report = compare_in_turns(base, rival, gpu, settings)
+    else:
+        report = compare(
+            base.path,
+            rival.path,
+            device=gpu,
+            reference=base.reference,
+            shapes=[base.shape],
+            base_params=base.params,
+            params=rival.params,
+            settings=settings,
+        )
     if not report.comparisons:
         why = tuple(failure.error for failure in report.failed)
         return Final(rival.params, Difference.NOT_COMPARED, None, "guarded", why)

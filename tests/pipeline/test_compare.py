@@ -8,10 +8,18 @@ from pathlib import Path
 import pytest
 
 import solkit
-from solkit.core import Difference, Measurement, MeasureSettings, Protocol, Verdict
+from solkit.core import (
+    Configuration,
+    Difference,
+    Measurement,
+    MeasureSettings,
+    Protocol,
+    Verdict,
+)
 from solkit.datasets.outcomelog import is_outcome_log, read
 from solkit.errors import InputError, UnsupportedError
 from solkit.measure.guarded.messages import JudgedTurns, Judgement, Turns
+from solkit.pipeline.comparing import compare_in_turns
 from solkit.roofline import devices, nvml
 
 PROBLEM = """
@@ -34,7 +42,7 @@ class Session:
         self.store, self.asked, self.settings = store, [], None
         self.verdicts = {}
         self.ms = {"problem": 2.0, "candidate": 1.0}
-        self.unstable, self.errors = (), ()
+        self.unstable, self.errors, self.failed = (), (), 1
 
     def __call__(self, settings, **_):
         self.settings = settings
@@ -76,7 +84,7 @@ class Session:
         params = [dict(candidate.params) for candidate in candidates]
         self._note("compare", names, shape["N"], params, Path(reference).stem)
         if self.errors:
-            return JudgedTurns((), self.errors, None, Verdict.WRONG, 1)
+            return JudgedTurns((), self.errors, None, Verdict.WRONG, self.failed)
         times = tuple((self.ms[name],) * 20 for name in names)
         orders = tuple(tuple(range(len(names))) for _ in range(20))
         return JudgedTurns((Turns(times, orders, None, self.unstable, ("a note",)),), (), PROTOCOL)
@@ -129,6 +137,44 @@ def test_each_is_measured_and_on_disk_then_both_take_turns(session, files, store
         ["candidate"],
     )
     assert report.failed == ()
+
+
+def in_turns(files, store):
+    """The comparison of two that a search has measured, and the row that it logs."""
+    base, rival = (
+        Configuration(path, "kernel", {"N": 512}, params, reference)
+        for path, params, reference in (
+            (files[0], {"SCALE": 2}, None),
+            (files[1], {"FAST": False}, files[0]),
+        )
+    )
+    report = compare_in_turns(base, rival, nvml.live_devices()[0], MeasureSettings(log=store))
+    (comparison,), (row,) = report.comparisons, read(store).rows
+    return comparison, row
+
+
+def test_what_a_search_has_measured_is_timed_in_turns_alone(session, files, store):
+    comparison, row = in_turns(files, store)
+    names, params = ["problem", "candidate"], [{"SCALE": 2}, {"FAST": False}]
+    assert session.asked == [("compare", names, 512, params, "problem", 0)]
+    assert session.prepared == names
+    assert (comparison.difference, comparison.ratio.value) == (Difference.FASTER, 0.5)
+    assert (comparison.base_ms, comparison.candidate_ms) == (2.0, 1.0)
+    assert (row.verdict, row.params) == (Verdict.CORRECT, {"FAST": False})
+    assert row.comparison.params == {"SCALE": 2}
+    digests = {source.sha256 for source in read(store).sources}
+    assert {row.source_sha256, row.comparison.source_sha256} <= digests
+
+
+@pytest.mark.parametrize(
+    ("failed", "verdict"), [(1, Verdict.WRONG), (0, Verdict.NOT_MEASURED)], ids=["it", "the base"]
+)
+def test_one_that_is_wrong_in_turns_says_so(session, files, store, failed, verdict):
+    session.errors, session.failed = ("output 0 differs",), failed
+    comparison, row = in_turns(files, store)
+    assert comparison.difference is Difference.NOT_COMPARED
+    assert comparison.errors == ("output 0 differs",)
+    assert row.verdict is verdict
 
 
 @pytest.mark.slow

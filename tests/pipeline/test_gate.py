@@ -30,7 +30,7 @@ from solkit.core import (
 )
 from solkit.errors import InputError, MemoryLimitError
 from solkit.measure.memory_needs import least_memory_bytes
-from solkit.pipeline.comparing import _compare_prepared
+from solkit.pipeline.comparing import _measure_alone
 from solkit.pipeline.evolving import _Run
 from solkit.pipeline.kernel_evaluator import KernelEvaluator, Original
 from solkit.roofline.devices import find
@@ -126,7 +126,7 @@ def test_a_lack_of_memory_is_the_problems_where_the_base_meets_it(place):
         error_of=lambda one: shortage if one is both[place] else None,
     )
     with pytest.raises(MemoryLimitError if place == 0 else InputError, match=r"70\.0 GB"):
-        list(_compare_prepared(bench, [(one, None) for one in both]))
+        _measure_alone(bench, both)
 
 
 # --------------------------------------------------------- winners that are slower somewhere

@@ -373,3 +373,11 @@ def test_the_guarded_final_says_what_compare_says(monkeypatch):
     assert (requests["shapes"], requests["reference"]) == ([{"M": 1}], "ref.py")
     assert result.difference.value == "not_compared"
     assert result.evidence == ("no such GPU",)
+    requests.clear()
+    monkeypatch.setattr(
+        "solkit.pipeline.comparing.compare_in_turns",
+        lambda *pair: requests.update(pair=pair) or Report,
+    )
+    result = tuning.guarded_final("gpu", "how", base, base, searched=True)
+    assert requests == {"pair": (base, base, "gpu", "how")}
+    assert result.evidence == ("no such GPU",)

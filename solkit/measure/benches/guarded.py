@@ -139,8 +139,8 @@ class GuardedBench(Bench):
         """Time candidates in turns with their base, the first one.
 
         Args:
-            configurations: of one problem and shape, measured before.
-            outcomes: of each; failed candidates do not run again.
+            configurations: of one problem and shape.
+            outcomes: of each, measured before or a `draft`; failed candidates do not run again.
 
         Returns:
             An outcome with an `Outcome.comparison` for each candidate except the base, logged.
@@ -158,6 +158,16 @@ class GuardedBench(Bench):
         return self._log.append(
             [complete_compared(outcomes[n], base, turns, places.get(n)) for n in others]
         )
+
+    def draft(self, configuration: Configuration) -> Outcome:
+        """Return the outcome of a configuration that is measured in turns alone.
+
+        Its files are logged.
+        """
+        prospect = self._prospects(configuration)
+        kernel = kernel_of_file(prospect.file)
+        self._log.append((), kernel.files)
+        return draft_outcome(configuration, prospect, kernel, self._device, self._software)
 
     def discard(self) -> None:
         """Empty the queue."""
