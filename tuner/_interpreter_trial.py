@@ -20,7 +20,7 @@ import io
 import math
 import time
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -191,7 +191,7 @@ _PARENT_S, _VARIANT_S = 0.4, 0.6
 _PATIENT_S = 4.0
 """The same for tiny problems, which are run whole."""
 
-_ENOUGH_S = 12.0
+_ENOUGH_S = 8.0
 """Processor seconds after which no further size is tried, once one was run whole."""
 
 _TIMES_PARENT = 4.0
@@ -229,6 +229,7 @@ class _Case:
             one of the two is not finite.
         backwards: whether the variant's programs run from the last to the first, since a GPU runs
             them in any order. Those of a parent with atomics may wait for one another.
+        place: among the sizes that were to be tried.
     """
 
     shape: dict[str, Value]
@@ -239,6 +240,7 @@ class _Case:
     errors: list[float]
     broken: list[torch.Tensor]
     backwards: bool
+    place: int = 0
 
     @property
     def sized(self) -> TrialSize:
@@ -268,28 +270,45 @@ class _UnjudgedError(Exception):
 
 
 def prepare(
-    problem: str, kernel: str, params: Mapping[str, Value], shape: Mapping[str, Value]
+    problem: str,
+    kernel: str,
+    params: Mapping[str, Value],
+    shape: Mapping[str, Value],
+    part: int = 0,
+    parts: int = 1,
 ) -> tuple[str, bytes]:
-    """Run a parent at each size.
+    """Run a parent at each size, or at every so many of the sizes.
+
+    Args:
+        problem: path of the file with the problem.
+        kernel: path of the parent's file.
+        params: of the parent.
+        shape: of the search.
+        part: the first size that is run.
+        parts: how many calls share the sizes.
 
     Returns:
-        Why there are no cases, or nothing; and the cases, for `judge`.
+        Why there are no cases, or nothing; and the cases, for `judge`, if there are any.
     """
     _arrange_process()
     loaded = load(kernel, problem if problem != kernel else None)
     held_out = loaded.description.problem.held_out_shapes
     cases: list[_Case] = []
     failures: list[str] = []
-    for sized in sizes_to_try(loaded.full_shape(shape), held_out):
+    sizes = list(enumerate(sizes_to_try(loaded.full_shape(shape), held_out)))
+    for place, sized in sizes[part::parts]:
         for narrow in (False, True):
             try:
-                cases.append(_case_at_size(loaded, dict(params), sized, narrow))
+                case = _case_at_size(loaded, dict(params), sized, narrow)
+                cases.append(replace(case, place=place))
                 break
             except Exception as error:  # user code in an interpreter that lacks some operations
                 failures.append(f"{sized.describe()}: {_error_text(error)}")
+    if not cases:
+        return "".join(failures[:1]), b""
     saved = io.BytesIO()
     torch.save([asdict(case) for case in cases], saved)
-    return "" if cases else failures[0], saved.getvalue()
+    return "", saved.getvalue()
 
 
 def _case_at_size(
@@ -316,17 +335,18 @@ def _case_at_size(
 # ------------------------------------------------------------------------------------ the variant
 
 
-def judge(problem: str, variant: str, saved: bytes) -> tuple[str, str]:
-    """Run a variant at each of its parent's sizes, as `prepare` gave them.
+def judge(problem: str, variant: str, saved: Sequence[bytes]) -> tuple[str, str]:
+    """Run a variant at each of its parent's sizes, as calls of `prepare` gave them.
+
+    The smallest comes first: it costs little, and is run whole by a variant that is slow.
 
     Returns:
         ``"right"``, ``"wrong"`` or ``"unchecked"``, and the reason.
     """
     _arrange_process()
-    cases = [_Case(**fields) for fields in torch.load(io.BytesIO(saved), weights_only=True)]
     loaded = load(variant, problem)
     judged, whole, began = 0, 0, time.process_time()
-    for case in cases:
+    for case in _ordered_cases(saved):
         if whole and time.process_time() - began > _ENOUGH_S:
             break
         try:
@@ -343,6 +363,14 @@ def judge(problem: str, variant: str, saved: bytes) -> tuple[str, str]:
     if not whole:
         return "unchecked", "the interpreter is too slow to run any size whole"
     return "right", f"it agrees with the reference at {judged} sizes"
+
+
+def _ordered_cases(saved: Sequence[bytes]) -> list[_Case]:
+    parts = [torch.load(io.BytesIO(part), weights_only=True) for part in saved]
+    cases = [_Case(**fields) for part in parts for fields in part]
+    cases.sort(key=lambda case: case.place)
+    smallest = min(cases, key=lambda case: math.prod(_size_values(case.shape).values()))
+    return [smallest, *(case for case in cases if case is not smallest)]
 
 
 def _run_variant(loaded: LoadedKernel, case: _Case) -> tuple[_RunOutputs, bool]:

@@ -15,12 +15,14 @@ import contextlib
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from solkit.analysis.pool import usable_cores
 from solkit.core import Brief, Checked, Value
 from solkit.errors import InputError, JobDiedError, SolkitError, UnsupportedError
 from solkit.processes.jobs import Jobs, SandboxedJobs
@@ -34,6 +36,7 @@ _WORKER = "solkit.tuner._interpreter_trial"
 _ALONE = "solkit.tuner._interpreter_trial:check_alone"
 _ENVIRONMENT = {"TRITON_INTERPRET": "1"}
 _PREPARE_S = 60.0
+_MOST_PARTS = 4  # processes that share the sizes of a parent
 _ENDING_S = 1.0  # for calls whose process was ended to return
 
 
@@ -49,7 +52,7 @@ class _Parent:
 
     files: Mapping[str, str]
     lacking: str
-    cases: bytes
+    cases: Sequence[bytes]
 
 
 class Checker:
@@ -160,12 +163,26 @@ class Checker:
             with self._only_showing(files) as folder:
                 paths = _problem_path(brief, folder), str(folder / "parent.py")
                 args = (*paths, dict(brief.params), dict(brief.shape))
-                lacking, cases = self._call_worker(
-                    folder, "prepare", *args, definition=brief.definition, limit_s=_PREPARE_S
-                )
+                parts = self._call_prepare(folder, brief, *args)
         except SolkitError as error:
-            return _Parent(files, str(error) or type(error).__name__, b"")
+            return _Parent(files, str(error) or type(error).__name__, ())
+        cases = [some for _, some in parts if some]
+        lacking = "" if cases else next(reason for reason, _ in parts if reason)
         return _Parent(files, lacking, cases)
+
+    def _call_prepare(self, folder: Path, brief: Brief, *args: object) -> list[tuple[str, bytes]]:
+        """Run a parent at all sizes, on some cores: its variants wait for that."""
+        count = min(max(usable_cores() // 2, 1), _MOST_PARTS)
+
+        def call(part: int) -> tuple[str, bytes]:
+            parts = *args, part, count
+            reason, cases = self._call_worker(
+                folder, "prepare", *parts, definition=brief.definition, limit_s=_PREPARE_S
+            )
+            return str(reason), bytes(cases)
+
+        with ThreadPoolExecutor(count, "prepare") as threads:
+            return list(threads.map(call, range(count)))
 
     @contextlib.contextmanager
     def _only_showing(self, files: Mapping[str, str]) -> Iterator[Path]:

@@ -65,6 +65,18 @@ def test_wrong_variants_are_wrong(checker, old, new):
     assert why
 
 
+def test_cores_share_the_sizes_of_a_parent(checker, monkeypatch):
+    monkeypatch.setattr("solkit.tuner.interpreter_check.usable_cores", lambda: 6)
+    shape = {"M": 5, "N": 192}
+    result, why = checked(checker, SOFTMAX, "return out", "return out * 1.0", **shape)
+    parent = checker._parent_cases(brief(SOFTMAX, **shape))
+    sizes = len(sizes_to_try(shape))
+    assert len(parent.cases) == 3
+    assert (result, why) == (Checked.RIGHT, f"it agrees with the reference at {sizes} sizes")
+    result, _ = checked(checker, SOFTMAX, "softmax_kernel[(M,)]", "softmax_kernel[(1,)]", **shape)
+    assert result is Checked.WRONG
+
+
 CANCELLING = re.sub(r" *x = tl.where\(cols < N, x - mean, 0.0\)\n", "", LAYER_NORM).replace(
     "tl.sum(squares, axis=0) / N + eps", "tl.sum(squares, axis=0) / N - mean * mean + eps"
 )
@@ -349,7 +361,7 @@ def test_sizes_of_a_candidate_alone_stay_divisible():
 )
 def test_a_failure_of_the_check_is_no_verdict_on_the_variant(monkeypatch, error, verdict):
     with Checker() as own:
-        monkeypatch.setattr(own, "_parent_cases", lambda _: _Parent({"parent.py": ""}, "", b""))
+        monkeypatch.setattr(own, "_parent_cases", lambda _: _Parent({"parent.py": ""}, "", ()))
         monkeypatch.setattr(own, "_call_worker", Mock(side_effect=error))
         assert own.check("", brief(COLUMN_SUM)) == (verdict, str(error))
 
