@@ -346,6 +346,10 @@ class KernelEvaluator:
         if self.overlaps:
             self._ahead.foresee(points)
 
+    def clear_ahead(self) -> None:
+        """Give up what was foreseen and is not studied yet: something else comes now."""
+        self._ahead.clear()
+
     def studied(self) -> Sequence[Study]:
         """Return what was found out of foreseen candidates since the last call."""
         return [self._read_study(point, study) for point, study in self._ahead.ended()]

@@ -78,6 +78,7 @@ class Practice:
             shapes = list(
                 itertools.islice(filter(self.world.accepts_shape, self.shapes()), MOST_SHAPES)
             )
+            self.world.clear_ahead()
             self.world.foresee(
                 [self._point_at(bred, shape) for shape in shapes for bred in (original, rivals[0])]
             )

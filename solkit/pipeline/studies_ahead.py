@@ -75,17 +75,27 @@ class StudiesAhead(Generic[T]):
         """
         new = [point for point in points if _key_of(point.configuration) not in self._futures]
         for point in new:
-            if len(self._running) >= self._slots:
-                self._give_up_late()
+            if self._busy() >= self._slots:
+                self._give_up(self._is_late)
                 return
             name, begun = _key_of(point.configuration), set[Future[Any]]()
             self._running[name] = _Running(point, self._clock_s(), begun)
             self._futures[name] = self._threads.submit(self._study, point.configuration, begun)
 
-    def _give_up_late(self) -> None:
-        for running in self._running.values():
-            if self._is_late(running):
+    def _busy(self) -> int:
+        """Count the studies that hold a slot."""
+        running = self._running.items()
+        return sum(not one.is_given_up and not self._futures[name].done() for name, one in running)
+
+    def clear(self) -> None:
+        """Give up all studies that have not ended: others come now."""
+        self._give_up(lambda _: True)
+
+    def _give_up(self, is_unwanted: Callable[[_Running], bool]) -> None:
+        for name, running in self._running.items():
+            if is_unwanted(running) and not self._futures[name].done():
                 running.is_given_up = True
+                self._futures[name].cancel()
                 for future in tuple(running.begun):
                     future.cancel()
 

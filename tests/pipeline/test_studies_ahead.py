@@ -40,10 +40,10 @@ def test_as_many_are_studied_as_there_are_slots_and_what_ended_makes_room():
     gate.may_go_on.set()
     results = [future.result() for future in studies.running()]
     assert results == [0, 1]
-    assert [point for point, _ in studies.ended()] == points[:2]
-    assert (studies.ended(), studies.running()) == ([], [])
     studies.foresee(points[::-1])  # what promises more by then comes first
-    assert [future.result() for future in studies.running()] == [4, 3]
+    assert [future.result() for future in studies.running()[2:]] == [4, 3]
+    assert [point for point, _ in studies.ended()] == [*points[:2], points[4], points[3]]
+    assert (studies.ended(), studies.running()) == ([], [])
     studies.close()
 
 
@@ -106,8 +106,23 @@ def test_a_late_study_is_given_up_if_something_else_could_have_its_slot():
     studies.foresee(points[:1])
     assert studies.running()[0].running()  # nothing else waits
     studies.foresee(points)
+    assert len(studies.running()) == 1
     wait(studies.running(), 5)
     assert studies.ended() == [(points[0], None)]
     studies.foresee(points)
     assert [future.result() for future in studies.running()] == [1]
+    studies.close()
+
+
+def test_what_is_cleared_makes_room_at_once():
+    gate, points = Gate(), candidates(2)
+    studies = StudiesAhead(gate, slots=1)
+    studies.foresee(points[:1])
+    studies.clear()
+    studies.foresee(points[1:])
+    gate.may_go_on.set()
+    wait(studies.running(), 5)
+    (first, study), (second, answer) = studies.ended()
+    assert (first, study, second) == (points[0], None, points[1])
+    assert answer.result() == 1
     studies.close()

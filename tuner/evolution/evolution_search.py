@@ -88,7 +88,7 @@ __all__ = [
 
 _PER_ROUND = 6
 """Measurements after which new proposals are asked for, though some of the old are left."""
-_LOOKED_AT = 3
+_LOOKED_AT, _FIRST_LOOKED_AT = 3, 1.5
 """So many times the proposals that go on are taken from a proposer, for the bandit to choose."""
 _READY_SHARE = 0.5
 """Share of the largest expected gain for which the GPU does not wait."""
@@ -521,9 +521,14 @@ class EvolutionSearch:
         return answers
 
     def _first_proposals(self, proposer: Proposer, brief: Brief) -> Iterator[Proposal]:
-        """Yield as many proposals as are looked at; fewer if the search ends meanwhile."""
+        """Yield as many proposals as are looked at; fewer if the search ends meanwhile.
+
+        And fewer before anything is measured: no kind has paid yet, and the GPU waits for them.
+        """
+        is_first = self._world.overlaps and self.archive.best.time_ms is None
+        looked_at = _FIRST_LOOKED_AT if is_first else _LOOKED_AT
         proposals = itertools.takewhile(lambda _: not self._is_over, proposer.propose(brief))
-        return itertools.islice(proposals, _LOOKED_AT * self._how.proposals)
+        return itertools.islice(proposals, int(looked_at * self._how.proposals))
 
     def _chosen_variants(self, answers: Asked, parent: str) -> Iterator[Variant]:
         """Yield the proposals that the bandit chooses."""
