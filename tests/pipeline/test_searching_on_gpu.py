@@ -74,10 +74,10 @@ TOLERANCE = {"rtol": 1e-3, "atol": 1e-3}
 
 @pytest.fixture
 def tuned(tmp_path):
-    def tuned(text, seconds=5.0, **settings):
+    def tuned(text, seconds=5.0, final="turns", **settings):
         path = tmp_path / "kernel.py"
         path.write_text(text)
-        how = TuneSettings(log=tmp_path / "log.jsonl", final="turns", **settings)
+        how = TuneSettings(log=tmp_path / "log.jsonl", final=final, **settings)
         result = tune(path, gpu_seconds=seconds, settings=how)
         print(result.stopped, result.measured, result.failed, result.notes)
         return result
@@ -105,6 +105,15 @@ def test_too_much_shared_memory_proves_nothing(tuned):
     assert result.best is not None
     assert result.best.params["TILE"] < 128
     assert result.verdict is TuneVerdict.FASTER
+
+
+def test_the_guarded_final_shows_what_the_search_found(tuned):
+    repeated = DOUBLE.replace("    tl.store(", "    for _ in range(SPARE):\n      tl.store(")
+    slow = repeated.replace("SPARE=0", "SPARE=8").replace("[0, 1, 2, 3]", "[1, 8]")
+    result = tuned(slow, stop_at=2.0, final="guarded")
+    assert result.best.params["SPARE"] == 1
+    assert (result.verdict, result.final.how) == (TuneVerdict.FASTER, "guarded")
+    assert result.final.ratio.high < 1.0
 
 
 def test_equal_configurations_are_listed_and_chosen_alike(tuned):
