@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 import triton
@@ -135,16 +140,46 @@ def asked(kernel, grid=(N // B,), block=B, **options):
     return RequestedLaunch(kernel, grid, values, ("BLOCK",), {"num_warps": 4}, **options)
 
 
-@pytest.mark.parametrize(
-    ("kernel", "grid", "axis"),
-    [
-        (masked, (N // B,), 0),
-        (strided, (N // B, 1, 1), 0),
-        *([(in_blocks, (N // B,), 0)] if HAS_BLOCK_POINTERS else []),
-        (batched, (8, N // B), 1),
-        (advanced, (N // B,), 0),
-    ],
-)
+CASES = [
+    (masked, (N // B,), 0),
+    (strided, (N // B, 1, 1), 0),
+    *([(in_blocks, (N // B,), 0)] if HAS_BLOCK_POINTERS else []),
+    (batched, (8, N // B), 1),
+    (advanced, (N // B,), 0),
+]
+
+
+def outputs_in_interpreter(kernel, grid, axis, block):
+    """Run a kernel on the CPU with a block, and the grid that follows."""
+    x = torch.arange(8 * N, dtype=torch.float32) / N
+    out = torch.full((N * N,) if kernel is strided else (8 * N,), -1.0)
+    arguments = {"x": x, "out": out, "n": N, "BLOCK": block}
+    kernel[retiled_grid(grid, axis, B, block)](**{n: arguments[n] for n in kernel.arg_names})
+    return out
+
+
+@pytest.mark.slow
+def test_the_interpreter_computes_the_same_with_every_value():
+    """Another reading of the kernels: the compiler is not asked."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "import torch, test_launch_tiles as tiles\n"
+        "for case in tiles.CASES:\n"
+        "    want, *others = (tiles.outputs_in_interpreter(*case, b) for b in (256, 64, 2048))\n"
+        "    assert (want != -1).any() and all(torch.equal(want, out) for out in others)\n"
+        "print(len(tiles.CASES))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.stdout.strip() == str(len(CASES)), ran.stderr[-2000:]
+
+
+@pytest.mark.parametrize(("kernel", "grid", "axis"), CASES)
 def test_a_constant_that_only_cuts_the_elements_is_found_with_its_axis(kernel, grid, axis):
     tile = find_tile(asked(kernel, grid), None)
     assert (tile.name, tile.axis) == ("BLOCK", axis)
