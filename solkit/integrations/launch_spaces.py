@@ -25,6 +25,7 @@ _STAGED = re.compile(r"dot|descriptor")
 """What a function's text has if Triton may make stages of its loads on NVIDIA's GPUs: a product's
 operands in a loop. Without one the machine code is the same for any ``num_stages`` (3.6 to 3.9)."""
 _WARPS, _STAGES = (1, 2, 4, 8, 16), (1, 2, 3, 4, 5)
+_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 _REACH = 2  # powers of two to either side of a block constant's own value
 _MOST_BLOCK = 65536
 _MOST_CHOICES = 4096
@@ -75,7 +76,7 @@ def launch_space(launch: RequestedLaunch, program: KernelProgram | None = None) 
     function, the block constants: powers of two near their own values, of those that the grid
     reads, or that are named like blocks and do not follow from the data's sizes.
     """
-    listed = len(launch.configs) > 1 and launch.launcher != "inductor"
+    listed = _is_closed_list(launch)
     space = _listed_space(launch) if listed else _free_space(launch, _has_stages(program))
     if not listed and launch.configs:
         further = _listed_space(launch)
@@ -98,6 +99,18 @@ def launch_space(launch: RequestedLaunch, program: KernelProgram | None = None) 
 
 
 # ------------------------------------------------------------------------------------- parameters
+
+
+def _is_closed_list(launch: RequestedLaunch) -> bool:
+    """Tell whether the launcher has a list, and tries nothing else.
+
+    Inductor's tuner goes on from what it lists, unless these are parameters of a user's kernel or
+    of a template, whose grid is computed already.
+    """
+    if len(launch.configs) < 2 or launch.launcher != "inductor":
+        return len(launch.configs) > 1
+    open_names = {*_largest_blocks(launch), *_OPTIONS}
+    return any(not set(config) <= open_names for config in launch.configs)
 
 
 def _listed_space(launch: RequestedLaunch) -> dict[str, tuple[Value, ...]]:

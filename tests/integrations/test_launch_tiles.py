@@ -222,6 +222,13 @@ def test_constants_of_others_stay(changes):
     assert find_tile(asked(masked, **changes), None) is None
 
 
+def test_a_users_kernel_in_inductors_program_keeps_its_list():
+    listed = ({"BLOCK": 256, "num_warps": 4}, {"BLOCK": 512, "num_warps": 8})
+    space = launch_space(asked(masked, launcher="inductor", configs=listed))
+    assert list(space.space) == ["BLOCK", "num_warps"]
+    assert set(space.configs) == {(256, 4), (512, 8)}
+
+
 def test_a_grid_follows_only_if_the_elements_stay_the_same_number():
     assert retiled_grid((8, 3), 0, 128, 256) == (4, 3)
     assert retiled_grid((8,), 2, 64, 32) == (8, 1, 2)
