@@ -95,6 +95,8 @@ _CANDIDATE_SHARE, _LEAST_CANDIDATE_S = 0.5, 20.0
 took all of 45 s in a search of 20."""
 
 
+_MOST_WRONG = 3
+"""Finalists that meet the original at the gate, each after the one before proved to be wrong."""
 _MOST_GATES = 3
 """Times that a winner is judged at the gate, each with more left to the original."""
 _TIMED = (Difference.SLOWER, Difference.NOT_SHOWN, Difference.FASTER)
@@ -348,6 +350,7 @@ class _Run:
     notes: list[str] = field(default_factory=list)
     finalists: tuple[Finalist, ...] = ()
     winner: str = ""
+    _judged: set[str] = field(default_factory=set)
     practice: Practice = field(init=False)
 
     def __post_init__(self) -> None:
@@ -462,8 +465,9 @@ class _Run:
             )
         try:
             base = self._compile_peer() if meets_peer else self.original.configuration
-            gate = self._judge_at_gate(judge, base, rival)
-            return self._gate_again(breeding, gate, partial(self._judge_at_gate, judge, base))
+            judge_rival = partial(self._judge_at_gate, judge, base)
+            gate = self._gate_again(breeding, judge_rival(rival), judge_rival)
+            return self._gate_others(breeding, gate, judge_rival)
         except KeyboardInterrupt:
             return Gate(False, None, why="The gate was interrupted.")
         except (SolkitError, OSError) as error:  # e.g. the reference was moved meanwhile
@@ -491,6 +495,40 @@ class _Run:
             path = self.world.path(narrower.variant)
             gate = judge(self.original.of(path, narrower.params, "tuned"))
         return gate
+
+    def _gate_others(
+        self, breeding: EvolutionSearch, gate: Gate, judge: Callable[[Configuration], Gate]
+    ) -> Gate:
+        """Return the gate of the first finalist that is right, if the winner proved to be wrong.
+
+        That is no second test of speed. One that is slower gives way to none.
+        """
+        for _ in range(_MOST_WRONG - 1):
+            if not _is_wrong(gate) or (other := self._next_finalist(breeding)) is None:
+                break
+            lost = breeding.archive[self.practice.winner_of(self._choose_winner(breeding))].variant
+            self.notes.append(f"{lost.kind} proved to be wrong at the gate: {gate.why}")
+            self.winner = other.variant.id
+            path = self.world.path(other.variant)
+            first = judge(self.original.of(path, other.params, "tuned"))
+            gate = self._gate_again(breeding, first, judge)
+        return gate
+
+    def _next_finalist(self, breeding: EvolutionSearch) -> Bred | None:
+        """Return the fastest finalist that was neither at the gate nor slower in practice.
+
+        Sizes below those of the search are left to the original: it was tried nowhere else.
+        """
+        from solkit.tuner.evolution.evolution_search import finalists, is_slower
+
+        self._judged.add(self.practice.winner_of(self._choose_winner(breeding)))
+        barred = self._judged | {f.id for f in self.finalists if is_slower(f.loss)}
+        for rival in finalists(breeding.archive, breeding.first_ms):
+            if rival.variant.kind != SIZE_GUARD and rival.variant.id not in barred:
+                if not self.original.others(self.how):
+                    return rival
+                return self.practice.join_unmeasured(breeding, rival, self.finalists) or rival
+        return None
 
     def _compile_peer(self) -> Configuration:
         """Return what `torch.compile` itself runs: it chooses configurations by timing them.
@@ -617,6 +655,13 @@ class _Run:
             finalists=self.finalists,
             better_chance=breeding.better_chance(),
         )
+
+
+def _is_wrong(gate: Gate) -> bool:
+    """Tell whether a winner could not be compared somewhere: wrong outputs, an exception."""
+    shown = [held.difference for held in gate.held_out]
+    shown += [] if gate.final is None else [gate.final.difference]
+    return Difference.NOT_COMPARED in shown
 
 
 def _name_sizes(shape: Mapping[str, Value]) -> str:

@@ -120,23 +120,47 @@ class Practice:
         ``None`` where no size tells such a shape from those at which the winner holds, or where
         the original's launches ran there already.
         """
-        own = best
-        if best.variant.kind == SIZE_GUARD and best.variant.parent is not None:
-            own = breeding.archive[best.variant.parent]
-        bounds = self._bounds(own, finalists, slower)
+        own = breeding.archive[self.winner_of(best)]
         sizes = [self._tensor_sizes(shape) for shape in slower]
+        bounds = self._bounds(own, finalists, slower)
         if any(all(bound.holds(at) for bound in bounds) for at in sizes):
             return None
-        joined = self._joined(own, bounds)
-        configuration = self.world.original.configuration
+        joined = self.join_unmeasured(breeding, own, finalists, slower)
+        if joined is None:
+            return None
+        return breeding.archive.note(joined.variant.id, time_ms=best.time_ms, gap=best.gap)
+
+    def winner_of(self, best: Bred) -> str:
+        """Return the id of the variant that a file leaves sizes of to the original, or its own."""
+        return best.variant.parent or "" if best.variant.kind == SIZE_GUARD else best.variant.id
+
+    def join_unmeasured(
+        self,
+        breeding: EvolutionSearch,
+        own: Bred,
+        finalists: Sequence[Finalist],
+        slower: Sequence[Shape] = (),
+    ) -> Bred | None:
+        """Return a variant's file joined with the original's, which only the gate measures.
+
+        ``None`` if they cannot be joined, or were before.
+        """
+        joined = self._joined(own, self._bounds(own, finalists, slower))
         if joined is None or joined.id in breeding.archive:
             return None
+        configuration = self.world.original.configuration
         if not self.world.holds(replace(configuration, path=self.world.path(joined))):
             return None
         breeding.archive.add(joined)
         self.notes.append(joined.intent)
-        timed = {"verdict": best.verdict, "time_ms": best.time_ms, "gap": best.gap}
-        return breeding.archive.note(joined.id, params=own.params, behaviour=own.behaviour, **timed)
+        return breeding.archive.note(
+            joined.id,
+            verdict=own.verdict,
+            params=own.params,
+            time_ms=own.time_ms,
+            gap=own.gap,
+            behaviour=own.behaviour,
+        )
 
     def _bounds(
         self, best: Bred, finalists: Sequence[Finalist], slower: Sequence[Shape] = ()

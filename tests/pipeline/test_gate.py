@@ -146,7 +146,7 @@ def kernel(x):
 """
 
 
-def searched_gate(slow_from, *held_out, wrong_at=0):
+def searched_gate(slow_from, *held_out, wrong_at=0, wrong=("2,",)):
     """The gate of a winner that is slower from a size on, unless the original runs there.
 
     Returns the gate, the shapes that were judged, and the source of what was judged last.
@@ -169,7 +169,7 @@ def searched_gate(slow_from, *held_out, wrong_at=0):
         guard = re.search(r"x.numel\(\) < (\d+)(?: or x.numel\(\) > (\d+))?", text)
         least, most = guard.groups() if guard else (0, None)
         is_own = int(least) <= size <= float(most or math.inf)
-        if size == wrong_at:
+        if size == wrong_at and is_own and any(f"[({blocks})]" in text for blocks in wrong):
             return Final(rival.params, Difference.NOT_COMPARED, None, "guarded", ("Wrong.",))
         if not is_own:
             same = Ratio(1.0, 0.99, 1.01, 0.001, 9)
@@ -195,7 +195,11 @@ def searched_gate(slow_from, *held_out, wrong_at=0):
     archive = Archive(original.variant)
     archive.add(Variant("second", COPY.replace("8,", "2,"), "first", "retile"))
     archive.note("second", verdict=Verdict.CORRECT, time_ms=1.0, gap=2.0)
-    breeding = SimpleNamespace(archive=archive, tell=lambda _: None)
+    for name, blocks, time_ms in (("third", "3,", 2.0), ("fourth", "4,", 3.0), ("late", "5,", 4.0)):
+        archive.add(Variant(name, COPY.replace("8,", blocks), "first", "retile"))
+        archive.note(name, verdict=Verdict.CORRECT, time_ms=time_ms, gap=2.0)
+    archive.note("first", time_ms=9.0)
+    breeding = SimpleNamespace(archive=archive, tell=lambda _: None, first_ms=9.0)
     run = _Run(world, original, 20.0, EvolveSettings(), lambda _: None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("solkit.pipeline.evolving.guarded_final", judge)
@@ -218,10 +222,19 @@ def test_each_shape_that_a_gate_shows_slower_is_left_to_the_original():
     assert "> 1000" in source
 
 
-def test_a_winner_that_is_wrong_somewhere_is_not_taken():
-    result, sizes, _ = searched_gate(2000, {"M": 900}, {"M": 4000}, wrong_at=900)
+def test_a_winner_that_is_wrong_somewhere_gives_way_to_the_next_finalist():
+    result, sizes, source = searched_gate(9000, {"M": 900}, {"M": 4000}, wrong_at=4000)
+    assert result.passed
+    assert sizes == [1000, 900, 4000, 1000, 900, 4000]
+    assert "copy[(3,)]" in source
+    assert "if x.numel() < 1000:" in source
+
+
+def test_three_finalists_meet_the_original_at_the_most():
+    wrong = ["2,", "3,", "4,", "5,"]
+    result, sizes, _ = searched_gate(9000, {"M": 4000}, wrong_at=4000, wrong=wrong)
     assert not result.passed
-    assert sizes == [1000, 900, 4000]
+    assert sizes == [1000, 4000] * 3
 
 
 def test_a_winner_that_is_not_faster_at_all_is_not_taken():
