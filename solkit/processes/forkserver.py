@@ -265,7 +265,7 @@ class ForkServer:
 class DerivedServer(ForkServer):
     """A server that is a fork of another one, in which more is loaded. It ends with that one.
 
-    It does not start if loading fails, or starts threads, which no fork would have.
+    It does not start if loading fails, or starts threads or processes, which no fork would have.
 
     Args:
         parent: the other server.
@@ -420,12 +420,13 @@ def serve_derived(prepare: str, args: tuple[Any, ...], descriptor: int) -> NoRet
     """Run a fork as a server of its own.
 
     Raises:
-        UnsupportedError: preparing started threads.
+        UnsupportedError: preparing started threads or processes.
     """
     before = _count_threads()
     _prepare_server(prepare, args)
-    if _count_threads() > before:
-        raise UnsupportedError(f"{prepare}{args} starts threads, which forks would lack")
+    if _count_threads() > before or children_of("self"):
+        why = "starts threads or processes, which forks would lack"
+        raise UnsupportedError(f"{prepare}{args} {why}")
     _Server(Channel.of(descriptor, trusting=True)).run()
 
 

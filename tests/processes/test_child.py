@@ -291,8 +291,9 @@ def test_a_derived_server_ends_with_its_parent():
     [
         "raise SystemExit(1)",
         "import threading, time; threading.Thread(target=time.sleep, args=(600,)).start()",
+        "import subprocess; subprocess.Popen(['sleep', '600'])",
     ],
-    ids=["it fails", "it starts threads"],
+    ids=["it fails", "it starts threads", "it starts processes"],
 )
 def test_a_derived_server_that_cannot_fork_does_not_start(server, code):
     derived = derived_from(server, code)
