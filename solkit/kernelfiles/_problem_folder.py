@@ -18,6 +18,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from keyword import iskeyword
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -309,6 +310,10 @@ class ProblemFolderKernel(LoadedKernel):
                 returned = self._run(**named) if by_name else self._run(*inputs)
                 return self._outputs_in_order(returned, device)
 
+        if all(name.isidentifier() and not iskeyword(name) for name in names):  # for reports
+            kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+            parameters = [inspect.Parameter(name, kind) for name in names]
+            reference.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         return reference
 
     def _load_solution(self, params: dict[str, Value], device: str) -> Callable[..., Any] | None:

@@ -616,3 +616,16 @@ def test_a_default_is_no_output_to_be_written(tmp_path):
     )
     run = on_cpu(folder, str(tmp_path / "mine.py"))
     assert torch.equal(run.run_kernel()[0], run.args[0] * 3)
+
+
+def test_inputs_have_the_definitions_names(tmp_path):
+    folder = sol_folder(tmp_path, [workload("a", M=8)])
+    assert on_cpu(folder).names() == ["x"]  # the factor is no tensor
+    lambdas = {"lambda": {"shape": ["M"], "dtype": "float32"}}
+    odd = sol_folder(
+        tmp_path / "odd",
+        [workload("a", {}, M=8)],
+        inputs=lambdas,
+        reference="def run(x):\n    return x\n",
+    )
+    assert on_cpu(odd).names() == ["argument 1"]

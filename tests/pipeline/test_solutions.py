@@ -22,14 +22,18 @@ from solkit import kernelfiles
 from solkit.cli import app
 from solkit.cli.evolve import _write_winner
 from solkit.core import (
+    Bred,
     Brief,
     Candidate,
     EvolveSettings,
+    Finalist,
     KernelFile,
     MeasureSettings,
+    Practised,
     Problem,
     Proposal,
     TuneVerdict,
+    Variant,
     Verdict,
 )
 from solkit.datasets import outcomelog
@@ -37,7 +41,8 @@ from solkit.datasets.identifiers import kernel_id
 from solkit.errors import InputError, UnsupportedError
 from solkit.measure.benches import RecordedBench
 from solkit.pipeline.evolving import EvolveParts, evolve
-from solkit.pipeline.kernel_evaluator import Original
+from solkit.pipeline.kernel_evaluator import KernelEvaluator, Original
+from solkit.pipeline.practice import Practice
 from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.solutions import solution_record, text_of_solution
 from solkit.roofline.devices import find
@@ -151,16 +156,14 @@ def test_what_is_not_rewritten_says_why(tmp_path, sources, entry, spec, error, m
 
 @pytest.fixture
 def read():
-    opened = []
+    prepared = Preparation(find("h200"), MeasureSettings())
 
     def read(problem, path, shape=None, **settings):
-        prepared = Preparation(find("h200"), MeasureSettings())
-        opened.append(prepared)
         return Original.read(prepared, path, problem, shape, EvolveSettings(**settings))
 
+    read.prepared = prepared
     yield read
-    for prepared in opened:
-        prepared.close()
+    prepared.close()
 
 
 def test_a_search_begins_from_the_records_source_and_holds_other_workloads_out(tmp_path, read):
@@ -191,6 +194,24 @@ def test_a_problem_alone_asks_for_a_solution(tmp_path, read):
     folder = folder_of(tmp_path)
     with pytest.raises(InputError, match="is a problem alone: name what solves it with --solution"):
         read(folder, folder)
+
+
+def test_a_winner_leaves_small_inputs_to_the_original_solution(tmp_path, read):
+    """Names of the definition tell which argument is which, whatever the function is called."""
+    folder = folder_of(tmp_path, 2048, 512, 8)
+    original = read(folder, record(tmp_path), {"M": 2048})
+    world = KernelEvaluator(read.prepared, find("h200"), original, EvolveSettings(), None)
+    world.close()
+    practice, source = Practice(world, 20.0), original.variant.source
+    variant = Variant("wider", canonical_form(source).replace("16", "512"), original.variant.id)
+    trials = (Practised({"M": 512}, Verdict.CORRECT, 0.5),)
+    winner = Finalist("wider", {}, 1.0, trials, taken=True)
+    bounds = practice._bounds(Bred(variant, params={}), [winner])
+    text = practice._joined(Bred(variant, params={}), bounds).source
+    assert f"if x.numel() < {512 * 32}:\n        return kernel_before(x, factor, y)" in text
+    (tmp_path / "joined.py").write_text(text)
+    loaded = kernelfiles.load(str(tmp_path / "joined.py"), folder)
+    assert loaded.description.candidate.name == "run"
 
 
 # ------------------------------------------------------------------------------ proposers
