@@ -45,6 +45,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
     with_each,
 )
+from solkit.tuner.proposers.rewriter.row_bins import with_row_bins
 
 __all__ = ["PrivateSums"]
 
@@ -62,8 +63,9 @@ class PrivateSums:
 
     Applies to ``tl.atomic_add`` to a tensor that the launcher allocates in fp32 or int32, at places
     that do not depend on the index along one axis of the grid; or at bins that were loaded, if the
-    tensor is small: then ``tl.histogram`` counts them, and weights are summed bin by bin. Sums in
-    fp32 differ in their order, as atomics do anyway.
+    tensor is small: then ``tl.histogram`` counts them, and weights are summed bin by bin. Rows that
+    are added to rows of a small table are summed by a product. Sums in fp32 differ in their order,
+    as atomics do anyway.
     """
 
     kind = "private sums"
@@ -81,6 +83,14 @@ class PrivateSums:
                         f"Each program of {launch.function.name} adds to memory what it could sum "
                         f"up first; fewer atomics meet{why}.",
                     )
+            programs = Parameter(text.fresh("PROGRAMS"), *_programs(facts))
+            if source := with_row_bins(text, launch, programs):
+                why = facts.explain_factors("extra traffic", "atomics")
+                yield Variant(
+                    source,
+                    f"Rows that {launch.function.name} adds to a small table's rows are a product "
+                    f"with a matrix of ones; each program adds its sums to memory once{why}.",
+                )
 
 
 @dataclass(frozen=True)
