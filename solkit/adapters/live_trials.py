@@ -83,13 +83,24 @@ class LaunchTrial:
     def _timed_launch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         sizes = tuple(arg for arg in args if type(arg) is int)  # pairs do equal work
         is_tuned = _TURNS[self._launches_of[sizes] % len(_TURNS)]
-        begin, end = _event(), _event()
-        torch.cuda._sleep(_WAIT_CYCLES)  # type: ignore[no-untyped-call]
-        begin.record()
+        begin = self._event_behind(_WAIT_CYCLES)
         result = self._tuned_or_own(args, kwargs) if is_tuned else self.own(*args, **kwargs)
-        end.record()
-        self._note_launch(sizes, begin, end)
+        end = self._event_behind(0)
+        if self._winner is None:
+            self._note_launch(sizes, begin, end)
         return result
+
+    def _event_behind(self, cycles: int) -> Any:
+        """Return an event that the GPU passes after a wait; if it refuses, the trial is over."""
+        try:
+            event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+            if cycles:
+                torch.cuda._sleep(cycles)  # type: ignore[no-untyped-call]
+            event.record()
+        except Exception:  # nothing is worth the user's launch
+            self._end(is_faster=False)
+            return None
+        return event
 
     def _tuned_or_own(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Launch by the tuned launcher; if the GPU refuses that, by Inductor's from now on."""
@@ -110,9 +121,11 @@ class LaunchTrial:
 
     def _look_if_due(self) -> None:
         """Judge what is timed once the GPU has passed it: the host does not wait."""
-        if not self._due or not self._launches[self._due - 1][2].query():
+        if not self._due:
             return
         try:
+            if not self._launches[self._due - 1][2].query():
+                return
             is_faster = self.judge(*self._paired_ms(self._launches[: self._due]))
         except Exception:  # nothing is worth the user's launch
             is_faster = False
@@ -138,10 +151,6 @@ class LaunchTrial:
             self._winner = self.tuned if is_faster else self.own
             self._launches.clear()
             self.settle(is_faster)
-
-
-def _event() -> Any:
-    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
 
 
 def _can_time(stream: Any) -> bool:

@@ -130,6 +130,19 @@ def test_one_that_the_gpu_refuses_ends_the_trial_and_the_launch_is_made(gpu):
     assert (settled, [name for name, *_ in log]) == ([False], ["own"] * 3)
 
 
+def test_where_nothing_can_be_timed_the_launch_is_made_and_inductors_own_stays(gpu, monkeypatch):
+    def refuse(_):
+        raise RuntimeError("another stream is capturing")
+
+    launch, log, settled = start_trial(gpu, 2, 1)
+    launch("x", 1, stream=7)
+    monkeypatch.setattr(torch.cuda, "_sleep", refuse)
+    launch("x", 1, stream=7), launch("x", 1, stream=7)
+    assert settled == [False]
+    assert len(log) == 3
+    assert log[-1][0] == "own"
+
+
 def test_a_launch_in_another_thread_during_one_is_inductors_own(gpu):
     launch, log, settled = start_trial(gpu, 1, 1)
     inner = []
