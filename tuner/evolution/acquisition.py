@@ -140,6 +140,7 @@ class Frontier:
         self._ndtr = library("scipy.special", "evolve").ndtr
         self._order, self._random, self._shares = order, random.Random(seed), shares or Shares()
         self._points: dict[tuple[str, str], Point] = {}
+        self._first: dict[tuple[str, str], Point] = {}  # forecasts before they were refined
         self._asked: set[tuple[str, str]] = set()
         self._times: dict[tuple[str, str], float] = {}
         self._failed: Counter[str] = Counter()
@@ -156,8 +157,13 @@ class Frontier:
                 self._points[point.key] = point
 
     def refine(self, point: Point) -> None:
-        """Replace the forecast of a candidate that was analysed more deeply, until it is timed."""
+        """Replace the forecast of a candidate that was analysed more deeply, until it is timed.
+
+        What that changed is expected of those that are alike and were not: as if it were timed,
+        with the error of the new forecast as its noise.
+        """
         if point.key in self._points and point.key not in self._asked:
+            self._first.setdefault(point.key, self._points[point.key])
             self._points[point.key] = point
 
     def dismiss(self, point: Point) -> None:
@@ -267,14 +273,35 @@ class Frontier:
 
     def believed(self, points: Sequence[Point]) -> tuple[Array, Array]:
         """Return mean and sd of log2 of the times, after what was measured, (points,)."""
+        mean, sd = np.empty(len(points)), np.empty(len(points))
+        is_refined = np.array([point.key in self._first for point in points], dtype=bool)
+        timed = [
+            (point, math.log2(self._times[key]) - point.mean, _NOISE_LOG2)
+            for key in self._times
+            for point in (self._points[key],)
+        ]
+        refined = [
+            (first, self._points[key].mean - first.mean, self._points[key].sd)
+            for key, first in self._first.items()
+            if key not in self._times
+        ]
+        for which, observed in ((is_refined, timed), (~is_refined, [*timed, *refined])):
+            group = [points[int(place)] for place in np.flatnonzero(which)]
+            mean[which], sd[which] = self._believed_after(observed, group)
+        return mean, sd
+
+    def _believed_after(
+        self, observed: Sequence[tuple[Point, float, float]], points: Sequence[Point]
+    ) -> tuple[Array, Array]:
+        """Return mean and sd after observations: a point, its residual and its noise."""
         mean = np.array([point.mean for point in points])
         sd = np.array([point.sd for point in points])
-        measured = [self._points[key] for key in self._times]
-        if not measured:
+        if not observed or not points:
             return mean, sd
-        residual = np.array([math.log2(self._times[point.key]) - point.mean for point in measured])
-        process = GaussianProcess(self._likeness_matrix(measured, measured), _NOISE_LOG2**2)
-        cross = self._likeness_matrix(points, measured).T
+        known = [point for point, _, _ in observed]
+        residual, noise = np.array([row[1:] for row in observed]).T
+        process = GaussianProcess(self._likeness_matrix(known, known), noise**2)
+        cross = self._likeness_matrix(points, known).T
         shift, variance = process.posterior(residual, cross, sd**2)
         return mean + shift, np.sqrt(np.maximum(variance, 1e-12))
 

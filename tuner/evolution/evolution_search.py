@@ -90,6 +90,7 @@ _PER_ROUND = 6
 """Measurements after which new proposals are asked for, though some of the old are left."""
 _LOOKED_AT, _FIRST_LOOKED_AT = 3, 1.5
 """So many times the proposals that go on are taken from a proposer, for the bandit to choose."""
+_FIRST_RANKED = 2  # variants that are ranked before the others of the first round
 _READY_SHARE = 0.5
 """Share of the largest expected gain for which the GPU does not wait."""
 _PATIENCE_S = 0.5
@@ -498,16 +499,30 @@ class EvolutionSearch:
         for variant in new:
             self.archive.add(variant)
         new = [variant for variant in new if not self._refuse_if_wrong(variant)]
-        if new:
-            self._expect_checks(new)
-            self.tell("ranking")
-            otherwise_ms = self.archive[name].time_ms or math.nan  # the original is being measured
-            ranking = self._world.begin(partial(self._world.rank, new, otherwise_ms))
-            yield ranking
-            points = ranking.result().points
-            if self.archive[name].time_ms is None and any(math.isnan(p.mean) for p in points):
-                yield self._original_ended
-            self._take_ranking(_with_means(ranking.result(), self.archive[name].time_ms))
+        self._expect_checks(new)
+        for group in self._ranked_together(new):
+            yield from self._rank_group(group, name)
+
+    def _ranked_together(self, new: Sequence[Variant]) -> list[Sequence[Variant]]:
+        """Split variants into those that are ranked at a time.
+
+        At first the GPU waits for them, so the two that were proposed first come alone.
+        """
+        is_awaited = self._world.overlaps and self.measured <= 1
+        first = _FIRST_RANKED if is_awaited else len(new)
+        return [group for group in (new[:first], new[first:]) if group]
+
+    def _rank_group(
+        self, group: Sequence[Variant], parent: str
+    ) -> Generator[Future[Any], None, None]:
+        self.tell("ranking")
+        otherwise_ms = self.archive[parent].time_ms or math.nan  # the original is being measured
+        ranking = self._world.begin(partial(self._world.rank, group, otherwise_ms))
+        yield ranking
+        points = ranking.result().points
+        if self.archive[parent].time_ms is None and any(math.isnan(p.mean) for p in points):
+            yield self._original_ended
+        self._take_ranking(_with_means(ranking.result(), self.archive[parent].time_ms))
 
     def _ask_proposers(self, proposers: Sequence[Proposer], brief: Brief) -> Asked:
         """Return what proposers make of a brief; this changes nothing of the search."""

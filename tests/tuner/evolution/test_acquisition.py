@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ from solkit.surrogate.out_of_distribution import VarianceComponents
 from solkit.surrogate.plan import Forecast
 from solkit.tuner.evolution import Frontier, Point, Shares
 
+SD = 0.5
 
-def point(variant, block, mean=0.0, sd=0.5, p_fail=0.0):
+
+def point(variant, block, mean=0.0, sd=SD, p_fail=0.0):
     configuration = Configuration(f"{variant}.py", "kernel", {}, {"BLOCK": block})
     return Point(variant, configuration, mean, sd, p_fail)
 
@@ -209,3 +212,30 @@ def test_a_forecast_that_comes_after_the_measurement_is_used():
     frontier.add([point("a", 1, 0.0, 0.5), point("a", 2, 0.0, 0.5)])
     mean, _ = frontier.believed(frontier.remaining())
     assert mean[0] == pytest.approx(2 * 0.5 * 0.25 / (0.25 + 0.02**2))
+
+
+def test_what_compiling_one_candidate_showed_is_expected_of_those_that_are_alike():
+    shares = Shares(0.2, 0.3, 0.5)
+    frontier = Frontier(shares=shares)
+    first, alike, other = point("a", 1, 0.0), point("b", 1, 0.0), point("c", 2, 0.0)
+    frontier.add([first, alike, other])
+    refined = replace(first, mean=3.0, sd=0.25)
+    frontier.refine(refined)
+    mean, sd = frontier.believed([refined, alike, other])
+    observed = SD**2 + 0.25**2  # the residual's variance: that of the first forecast, and noise
+    assert mean == pytest.approx([3.0, 3.0 * 0.7 * SD**2 / observed, 3.0 * 0.2 * SD**2 / observed])
+    assert sd[0] == 0.25
+    assert sd[1] == pytest.approx(math.sqrt(SD**2 - (0.7 * SD**2) ** 2 / observed))
+
+
+def test_a_refined_forecast_counts_until_the_candidate_is_timed_and_what_is_dismissed_is_left_out():
+    frontier = Frontier()
+    fast, slow = point("a", 1, 0.0), point("b", 2, 1.0)
+    frontier.add([fast, slow])
+    frontier.refine(replace(fast, mean=2.0))
+    assert frontier.foremost() == [slow, replace(fast, mean=2.0)]
+    frontier.dismiss(slow)
+    assert frontier.remaining() == [replace(fast, mean=2.0)]
+    frontier.tell(fast, 4.0)
+    frontier.refine(replace(fast, mean=9.0))
+    assert frontier.believed([replace(fast, mean=2.0)])[0] == pytest.approx([2.0])

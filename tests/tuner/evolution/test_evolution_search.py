@@ -502,6 +502,14 @@ def test_a_round_goes_on_while_the_gpu_measures():
     assert breeding.archive.best.variant.source == "0.5 tile"
 
 
+def test_the_first_two_are_ranked_alone_while_the_gpu_has_nothing_else_to_do():
+    texts = ["0.9 a", "0.8 b", "0.7 c", "0.6 d"]
+    _, _, world = bred(Proposer(*texts), world=Overlapping())
+    assert [ranked for ranked in world.ranked if ranked != ["1.0 plain"]] == [texts[:2], texts[2:]]
+    _, _, world = bred(Proposer(*texts))  # a replay
+    assert [ranked for ranked in world.ranked if ranked != ["1.0 plain"]] == [texts]
+
+
 def test_a_search_that_ends_asks_for_no_more_proposals():
     class Endless:
         name = "endless"
