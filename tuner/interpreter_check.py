@@ -5,8 +5,9 @@ without an offset of their means, and the variant may be 4 times as far from the
 as its parent is, plus a rounding allowance. So a problem that is hard in fp32 blames no variant.
 
 User code runs in child processes: in a sandbox where one can be made, else without the caller's
-tokens in the environment. Both have a time limit. The sandbox is one for all parents, as each would
-load torch again; while something of one parent runs, its files are the only ones in there.
+tokens in the environment. Both have a time limit. A checker has one sandbox for its parents, as
+each would load torch again; while something of one parent runs, its files are the only ones in
+there. A search has several checkers on many cores, so that parents need not wait for each other.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from solkit.core import Brief, Checked, Value
 from solkit.errors import InputError, JobDiedError, SolkitError, UnsupportedError
 from solkit.processes.jobs import Jobs, SandboxedJobs
 
-__all__ = ["NO_PARENT", "Checker"]
+__all__ = ["NO_PARENT", "Checker", "Checkers"]
 
 NO_PARENT = "The interpreter does not run its parent"
 """How the reason begins that leaves all variants of a parent unchecked."""
@@ -36,6 +37,7 @@ _WORKER = "solkit.tuner._interpreter_trial"
 _ALONE = "solkit.tuner._interpreter_trial:check_alone"
 _ENVIRONMENT = {"TRITON_INTERPRET": "1"}
 _PREPARE_S = 60.0
+_CORES_PER_CHECKER = 8
 _MOST_PARTS = 4  # processes that share the sizes of a parent
 _ENDING_S = 1.0  # for calls whose process was ended to return
 
@@ -149,7 +151,7 @@ class Checker:
         self._parent_cases(brief)
 
     def _parent_cases(self, brief: Brief) -> _Parent:
-        key = (brief.source, repr((brief.definition, sorted(brief.shape.items()))))
+        key = _key_of_parent(brief)
         with self._preparing:  # once, whoever asks first
             if key not in self._parents:
                 self._parents[key] = self._prepare_parent(brief)
@@ -235,6 +237,50 @@ class Checker:
             if self._jobs is None:
                 self._jobs = _start_jobs()
             return self._jobs
+
+
+class Checkers:
+    """Checkers that share the parents: checks of one need not wait for a slow one of another.
+
+    Each loads torch when its first parent comes.
+
+    Args:
+        count: how many; one for eight cores by default, and one more.
+    """
+
+    def __init__(self, count: int | None = None) -> None:
+        count = count or 1 + usable_cores() // _CORES_PER_CHECKER
+        self._checkers = [Checker() for _ in range(count)]
+        self._places: dict[tuple[str, str], int] = {}
+        self._placing = threading.Lock()
+
+    def __enter__(self) -> Checkers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """As for `Checker`."""
+        for checker in self._checkers:
+            checker.close()
+
+    def check(self, source: str, brief: Brief) -> tuple[Checked, str]:
+        """As for `Checker`."""
+        return self._checker_of(brief).check(source, brief)
+
+    def prepare(self, brief: Brief) -> None:
+        """As for `Checker`."""
+        self._checker_of(brief).prepare(brief)
+
+    def _checker_of(self, brief: Brief) -> Checker:
+        with self._placing:
+            place = self._places.setdefault(_key_of_parent(brief), len(self._places))
+        return self._checkers[place % len(self._checkers)]
+
+
+def _key_of_parent(brief: Brief) -> tuple[str, str]:
+    return brief.source, repr((brief.definition, sorted(brief.shape.items())))
 
 
 def _problem_path(brief: Brief, folder: Path) -> str:

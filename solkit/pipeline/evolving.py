@@ -281,11 +281,11 @@ def _make_check(stack: contextlib.ExitStack, bench: Bench | None, world: KernelE
     """Return the check that tells right sources from wrong ones: of a recording that is known."""
     if isinstance(bench, RecordedBench):
         return leave_unchecked
-    from solkit.tuner.interpreter_check import Checker
+    from solkit.tuner.interpreter_check import Checkers
 
     if why := world.uninterpretable:
         return lambda *_: (Checked.UNCHECKED, why)
-    checker = stack.enter_context(Checker())
+    checker = stack.enter_context(Checkers())
     world.prepare_checks(checker.prepare)
     return checker.check
 

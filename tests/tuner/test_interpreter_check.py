@@ -18,7 +18,7 @@ from solkit.processes.forkserver import ForkServer
 from solkit.roofline import devices
 from solkit.tuner import interpreter_check
 from solkit.tuner._interpreter_trial import even_sizes, sizes_to_try
-from solkit.tuner.interpreter_check import Checker, _Parent
+from solkit.tuner.interpreter_check import Checker, Checkers, _Parent
 
 sys.path.insert(0, str(Path(__file__).parent / "proposers" / "rewriter"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "kernelfiles"))
@@ -364,6 +364,20 @@ def test_a_failure_of_the_check_is_no_verdict_on_the_variant(monkeypatch, error,
         monkeypatch.setattr(own, "_parent_cases", lambda _: _Parent({"parent.py": ""}, "", ()))
         monkeypatch.setattr(own, "_call_worker", Mock(side_effect=error))
         assert own.check("", brief(COLUMN_SUM)) == (verdict, str(error))
+
+
+def test_checkers_share_the_parents_and_each_keeps_its_own(monkeypatch):
+    asked = []
+    monkeypatch.setattr(Checker, "check", lambda own, source, _: asked.append((own, source)))
+    monkeypatch.setattr(Checker, "prepare", lambda own, _: asked.append((own, "prepare")))
+    first, second = brief(COLUMN_SUM), brief(SOFTMAX)
+    with Checkers(2) as several:
+        several.prepare(first)
+        for source, parent in (("a", second), ("b", first), ("c", second)):
+            several.check(source, parent)
+    one, other = asked[0][0], asked[1][0]
+    assert one is not other
+    assert asked == [(one, "prepare"), (other, "a"), (one, "b"), (other, "c")]
 
 
 def test_closed_checks_start_nothing(monkeypatch, tmp_path):
