@@ -62,6 +62,9 @@ _TILE_ELEMENTS = 4096
 _TRIP = 2048
 _MOST_ELEMENTS = 1 << 14
 """Elements of any block: 64 registers a thread of 8 warps, as an accumulator of 128 x 128 has."""
+_LEAST_TRIP = 1 / 8
+"""Share of its elements that a trip of a loop keeps at the least: with fewer, more trips wait for
+memory one after the other."""
 _PRODUCT_TILE = {"outer": 128, "inner": 64}
 
 
@@ -277,7 +280,9 @@ def _with_tiles(text: KernelText, launch: Launch, larger: Facts | None) -> Kerne
         groups = _group_sizes(text, launch, tile.name)
         if None in groups:
             continue
-        values = tuple(v for v in _side_values(launch) if all(g % v == 0 for g in groups if g))
+        values = tuple(
+            v for v in _tile_values(launch, tile) if all(g % v == 0 for g in groups if g)
+        )
         default = defaults.get(tile.name, tile.value)
         while any(size % default for size in groups if size) and default > tile.value:
             default //= 2
@@ -623,6 +628,15 @@ def _integers_in(node: cst.CSTNode) -> list[cst.Integer]:
 
 def _is_product(launch: Launch) -> bool:
     return bool(calls_within(launch.function.node, "tl.dot"))
+
+
+def _tile_values(launch: Launch, tile: _Tile) -> tuple[int, ...]:
+    """Return values to tune: those of a loop's step do not make its trips far more."""
+    values = _side_values(launch)
+    if tile.tiles_grid:
+        return values
+    least = min(tile.value * _LEAST_TRIP, max(values))
+    return tuple(value for value in values if value >= least)
 
 
 def _side_values(launch: Launch) -> tuple[int, ...]:

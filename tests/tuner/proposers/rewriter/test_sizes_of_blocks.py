@@ -1,5 +1,7 @@
 """Sizes of blocks and grids, from which defaults of rewritten files follow."""
 
+import ast
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -189,3 +191,10 @@ def kernel(x):
     assert "blocks = triton.cdiv(n, B)\n" in lifted
     for kept in variants(Constants(), source.replace("(blocks,)", f"({part},)"), n=1000):
         assert "B=64" in kept
+
+
+@pytest.mark.parametrize(("step", "least"), [(16, 2), (256, 32), (1 << 14, 1024)])
+def test_trips_of_a_loop_do_not_become_far_more(step, least):
+    (tuned,) = variants(Constants(), ROWS_SUM.replace("BN=16", f"BN={step}"), S=50257)
+    values = re.search(r'"BN": (\[[\d, ]+\])', tuned)
+    assert min(ast.literal_eval(values[1])) == least
