@@ -298,10 +298,10 @@ class Frontier:
         sd = np.array([point.sd for point in points])
         if not observed or not points:
             return mean, sd
-        known = [point for point, _, _ in observed]
+        places = [point for point, _, _ in observed]
         residual, noise = np.array([row[1:] for row in observed]).T
-        process = GaussianProcess(self._likeness_matrix(known, known), noise**2)
-        cross = self._likeness_matrix(points, known).T
+        process = GaussianProcess(self._likeness_matrix(places, places), noise**2)
+        cross = self._likeness_matrix(points, places).T
         shift, variance = process.posterior(residual, cross, sd**2)
         return mean + shift, np.sqrt(np.maximum(variance, 1e-12))
 
