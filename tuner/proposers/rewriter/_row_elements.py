@@ -16,7 +16,7 @@ extreme, is read later.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import libcst as cst
@@ -25,6 +25,7 @@ from solkit.tuner.proposers.rewriter._carried import Carried, CarriedKind
 from solkit.tuner.proposers.rewriter._lift import is_elementwise_call
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
+    Node,
     argument_of,
     assigned_names,
     called_name,
@@ -33,12 +34,13 @@ from solkit.tuner.proposers.rewriter._parse import (
     names_within,
     nodes_within,
     render_code,
+    replace_each,
     single_assignment,
     walk_statements,
 )
-from solkit.tuner.proposers.rewriter._values import OtherFormError, Scope, Sum
+from solkit.tuner.proposers.rewriter._values import OtherFormError, Scope, Sum, Term
 
-__all__ = ["RowElements", "RowPlace", "code_of", "number_names"]
+__all__ = ["JOINED", "RowElements", "RowPlace", "code_of", "number_names", "with_block_size"]
 
 _EXTREMA = {
     CarriedKind.MAXIMUM: ("tl.max", "tl.argmax", "tl.maximum", "max"),
@@ -47,6 +49,8 @@ _EXTREMA = {
 _FILLS = ("tl.zeros", "tl.full")
 _BLOCKS = (*_FILLS, "tl.arange", "tl.make_block_ptr", "tl.make_tensor_descriptor")
 _REDUCED = ("tl.sum", "tl.max", "tl.min", "tl.argmax", "tl.argmin")
+JOINED = {"tl.sum": "{} + {}", "tl.max": "tl.maximum({}, {})", "tl.min": "tl.minimum({}, {})"}
+"""Code that joins what a reduction gives of two parts of a row."""
 _MODULES = ("tl", "triton", "libdevice", "float", "int")
 
 
@@ -133,7 +137,7 @@ class RowElements:
             return None
         block, start = blocks[0], starts[0]
         alike = sorted(start.factors) == sorted((*block.factors, self.start))
-        rest = Sum(tuple(term for term in terms if term is not block and term is not start))
+        rest = _shortened(term for term in terms if term is not block and term is not start)
         others = {name for term in rest.terms for name in term.factors}
         if not alike or block.axis is not None or (block.sign, start.sign) != (1, 1):
             return None
@@ -200,8 +204,12 @@ class RowElements:
         call = _EXTREMA[leader.kind][0]
         return leader.element is not None and self._is_reduced(leader.element, call)
 
+    def is_reduction(self, node: cst.BaseExpression) -> bool:
+        """Tell whether a node is the sum or an extremum of elements along the row."""
+        return any(self._is_reduced(node, call) for call in JOINED)
+
     def _is_reduced(self, node: cst.BaseExpression, call: str) -> bool:
-        """Tell whether a node is a reduction of elements along the row."""
+        """Tell whether a node is this reduction of elements along the row."""
         if called_name(node) != call or not isinstance(node, cst.Call) or not node.args:
             return False
         axis = argument_of(node, 1, "axis")
@@ -265,6 +273,31 @@ class RowElements:
         target = test.comparisons[0]
         sides = {code_of(test.left), code_of(target.comparator)}
         return isinstance(target.operator, cst.Equal) and values in sides and bool(sides & leader)
+
+
+def with_block_size(node: Node, block: str, size: str) -> Node:
+    """Return code whose blocks of one size, ranges and fills, have another."""
+    ends: list[cst.CSTNode] = []
+    for call in nodes_within(node):
+        if called_name(call) in (*_FILLS, "tl.arange") and isinstance(call, cst.Call):
+            is_range = called_name(call) == "tl.arange"
+            length = argument_of(call, int(is_range), "end" if is_range else "shape")
+            inside = [] if length is None else nodes_within(length)
+            ends += [n for n in inside if isinstance(n, cst.Name) and n.value == block]
+    return replace_each(node, [(end, cst.parse_expression(size)) for end in ends])
+
+
+def _shortened(terms: Iterable[Term]) -> Sum:
+    """Return a sum of terms without those that cancel."""
+    kept: list[Term] = []
+    for term in terms:
+        key = (sorted(term.factors), term.block, -term.sign)
+        other = next((t for t in kept if (sorted(t.factors), t.block, t.sign) == key), None)
+        if other is None:
+            kept.append(term)
+        else:
+            kept.remove(other)
+    return Sum(tuple(kept))
 
 
 def _is_same(node: cst.CSTNode, other: cst.CSTNode) -> bool:

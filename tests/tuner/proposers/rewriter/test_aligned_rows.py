@@ -79,7 +79,36 @@ ELEMENTS = KERNEL.format(
     "        tl.store(y_ptr + row * stride + cols, x * 2.0 + cols, mask=cols < n)\n",
     out="x",
 )
+WHOLE = KERNEL.format(
+    body="    cols = tl.arange(0, BLOCK)\n"
+    f"    x = {LOAD.format(fill=INFINITY)}\n"
+    "    x = x.to(tl.float32)\n"
+    "    e = tl.exp(x - tl.max(x, axis=0))\n"
+    "    tl.store(y_ptr + row * n + cols, e / tl.sum(e, axis=0), mask=cols < n)\n",
+    out="torch.empty(x.shape, device=x.device)",
+).replace("BLOCK=32", "BLOCK=128")
+BODY = WHOLE[WHOLE.index("    cols =") : WHOLE.index("\ndef kernel")]
+FOR_ROWS = "    lanes = tl.arange(0, BLOCK)\n    for row in range(tl.program_id(0), 3, 2):"
+ROWS_AFTER_ROWS = (
+    WHOLE.replace(BODY, "".join(f"    {line}\n" for line in BODY.splitlines() if line))
+    .replace(
+        "    row = tl.program_id(0)",
+        "    lanes = tl.arange(0, BLOCK)\n    for row in range(tl.program_id(0), 3, 2):",
+    )
+    .replace("cols = tl.arange(0, BLOCK)", "cols = lanes")
+    .replace("[(x.shape[0],)]", "[(2,)]")
+)
+GRID = (
+    ELEMENTS.replace("    for i in range(0, n, BLOCK):\n", "    part = tl.program_id(1)\n")
+    .replace("        cols = i +", "    cols = part * BLOCK +")
+    .replace("        x =", "    x =")
+    .replace("        tl.store", "    tl.store")
+    .replace("[(x.shape[0],)]", "[(x.shape[0], triton.cdiv(x.shape[1], 32))]")
+)
 CASES = {
+    "whole row": (WHOLE, "lambda x: torch.softmax(x, 1)"),
+    "rows after rows": (ROWS_AFTER_ROWS, "lambda x: torch.softmax(x, 1)"),
+    "grid": (GRID, "lambda x: x * 2 + torch.arange(x.shape[1])"),
     "sum": (SUM, "lambda x: x.sum(1)"),
     "maximum": (MAXIMUM, "lambda x: x.amax(1)"),
     "mean of squares": (MEAN_OF_SQUARES, "lambda x: (x * x).mean(1)"),
@@ -105,7 +134,7 @@ def aligned(source: str) -> str:
 
 
 @pytest.mark.parametrize("case", [pytest.param(name, id=name) for name in CASES])
-@pytest.mark.quick("online", "elements")
+@pytest.mark.quick("online", "elements", "whole row")
 def test_rows_of_any_length_that_begin_anywhere_are_right(case, tmp_path, interpreted):
     source, oracle = CASES[case]
     path = tmp_path / "variant.py"
@@ -185,28 +214,47 @@ def test_rows_that_are_aligned_at_the_tuned_shape_stay(stride, n, gains):
     assert len(tuned(SUM, stride=stride, n=n)) == gains
 
 
-TWO_STRIDES = KERNEL.replace("stride, n, BLOCK: tl", "stride, stride_y, n, BLOCK: tl").format(
-    body=ELEMENTS[ELEMENTS.index("    for i") : ELEMENTS.index("\ndef kernel")].replace(
-        "y_ptr + row * stride", "y_ptr + row * stride_y"
-    ),
-    out="torch.empty_strided(x.shape, (x.stride(0) + PAD, 1), dtype=x.dtype, device=x.device)",
-)
-TWO_STRIDES = TWO_STRIDES.replace("x.stride(0), x.shape", "x.stride(0), y.stride(0), x.shape")
+def two_strides(kernel: str) -> str:
+    """A kernel whose result has a stride of its own, larger by PAD."""
+    other = kernel.replace("stride, n, BLOCK: tl", "stride, stride_y, n, BLOCK: tl")
+    for old in ("y_ptr + row * stride", "y_ptr + row * n"):
+        other = other.replace(f"{old} + cols", "y_ptr + row * stride_y + cols")
+    start = other.index("    y = ")
+    out = "torch.empty_strided(x.shape, (x.stride(0) + PAD, 1), dtype=x.dtype, device=x.device)"
+    return f"{other[:start]}    y = {out}\n" + other[other.index("    rows[") :].replace(
+        "x.stride(0), x.shape", "x.stride(0), y.stride(0), x.shape"
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pad", [0, 1, 16])
-def test_a_tensor_whose_rows_begin_elsewhere_is_right(pad, tmp_path, interpreted):
-    source = TWO_STRIDES.replace("PAD", str(pad))
+@pytest.mark.parametrize("case", ["elements", "whole row"])
+def test_a_tensor_whose_rows_begin_elsewhere_is_right(case, pad, tmp_path, interpreted):
+    kernel, oracle = CASES[case]
+    source = two_strides(kernel).replace("PAD", str(pad))
     (variant,) = tuned(source, stride=101, stride_y=101, n=101)
     assert "y_ptr_first" in variant
     path = tmp_path / "variant.py"
     path.write_text(variant)
-    oracle = "lambda x: x * 2 + torch.arange(x.shape[1])"
     assert interpreted(HERE, "row_trial:wrong", str(path), oracle) == []
 
 
 def test_a_tensor_with_another_stride_at_the_tuned_shape_is_accessed_as_before():
-    (variant,) = tuned(TWO_STRIDES, stride=101, stride_y=112, n=101)
+    (variant,) = tuned(two_strides(ELEMENTS), stride=101, stride_y=112, n=101)
     assert "x_ptr_first" in variant
     assert "y_ptr_first" not in variant
+
+
+def test_a_block_that_a_loop_carries_is_not_cut():
+    carried = WHOLE.replace(
+        "    row = tl.program_id(0)\n", "    total = tl.zeros([BLOCK], tl.float32)\n"
+    )
+    body = "".join(f"    {line}\n" for line in BODY.splitlines() if line)
+    carried = carried.replace(BODY, "    for row in range(3):\n" + body)
+    assert variants(AlignedRows(), carried)
+    assert not variants(
+        AlignedRows(),
+        carried.replace("x - tl.max", "total + x - tl.max").replace(
+            "        tl.store", "        total += x\n        tl.store"
+        ),
+    )
