@@ -286,6 +286,7 @@ def _make_check(stack: contextlib.ExitStack, bench: Bench | None, world: KernelE
     if why := world.uninterpretable:
         return lambda *_: (Checked.UNCHECKED, why)
     checker = stack.enter_context(Checkers())
+    world.end_checks = checker.close
     world.prepare_checks(checker.prepare)
     return checker.check
 

@@ -298,6 +298,7 @@ class KernelEvaluator:
         bench: checks and times.
         log: gets outcomes; ``None`` for none.
         checks: tells right proposals from wrong ones without a GPU.
+        end_checks: ends what `checks` runs.
         advise: gives advice on a result.
         earlier_s: GPU seconds of the run that is resumed.
     """
@@ -310,6 +311,7 @@ class KernelEvaluator:
     bench: Bench = None  # type: ignore[assignment] # it asks this for prospects
     log: EvolveLog | None = None
     checks: Check = leave_unchecked
+    end_checks: Callable[[], None] = lambda: None
     advise: Advise = lambda *_: ()
     earlier_s: float = 0.0
     _own_s: float = 0.0
@@ -751,6 +753,7 @@ class KernelEvaluator:
         self._ahead.close()
         for pool in (self._checkers, self._planner):
             pool.shutdown(wait=False, cancel_futures=True)
+        self.end_checks()
 
     def brief(self, bred: Bred, result: Result | None, tried: Sequence[Tried]) -> Brief:
         """Return what a proposer reads of a variant."""

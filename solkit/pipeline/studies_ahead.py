@@ -137,7 +137,8 @@ class StudiesAhead(Generic[T]):
         return None if future is None or future.cancel() else future
 
     def close(self) -> None:
-        """Give up the studies that have not begun."""
+        """Give up all studies that have not ended."""
+        self.clear()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 

@@ -228,6 +228,13 @@ def test_what_is_measured_now_waits_for_no_candidate_that_may_be_measured_later(
     assert ended
 
 
+def test_checks_that_run_end_before_the_gate():
+    made, ended = world(), []
+    made.end_checks = lambda: ended.append(made._checkers._shutdown)
+    made.close()
+    assert ended == [True]  # no other begins
+
+
 def test_a_replay_does_nothing_beside_measuring():
     made = world()
     made.bench = object.__new__(RecordedBench)

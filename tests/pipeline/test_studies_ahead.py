@@ -126,3 +126,18 @@ def test_what_is_cleared_makes_room_at_once():
     assert (first, study, second) == (points[0], None, points[1])
     assert answer.result() == 1
     studies.close()
+
+
+def test_what_runs_is_given_up_in_the_end():
+    waits_for, began = Future(), threading.Event()
+
+    def study(_, begun):
+        begun.add(waits_for)
+        began.set()
+        wait([waits_for], 5)
+
+    studies = StudiesAhead(study, slots=1)
+    studies.foresee(candidates(1))
+    assert began.wait(5)
+    studies.close()
+    assert waits_for.cancelled()
