@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from solkit.analysis.analyser import Analyser
+from solkit.analysis.analyser import Analysed, Analyser
 from solkit.core import (
     SOURCE_DEPTHS,
     Analysis,
@@ -77,6 +77,8 @@ class RankSettings:
         precision, protocol: of the bound: `solkit.roofline.bound.bound`.
         seed: of the sample of a space of more than `MOST_POINTS`.
         explained: how many of the first candidates come with what pushed their forecasts.
+        patience_s: seconds for which deeper analyses are awaited, at each depth: what takes longer
+            is given up, and keeps its forecast; ``None`` for as long as they take.
 
     Raises:
         InputError: there is no such depth.
@@ -89,6 +91,7 @@ class RankSettings:
     protocol: str = "cold"
     seed: int = 0
     explained: int = 5
+    patience_s: float | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -311,23 +314,44 @@ def _candidates_of_file(
 
 
 def _analyse_candidates(
-    candidates: Sequence[_Candidate], analyser: Analyser, depth: Depth
+    candidates: Sequence[_Candidate],
+    analyser: Analyser,
+    depth: Depth,
+    patience_s: float | None = None,
 ) -> list[_Candidate]:
     """Return candidates analysed at a depth, in their order.
 
-    What is compiled already is not compiled again; what cannot be on this machine stays captured.
+    What is compiled already is not compiled again; what cannot be on this machine stays as it is,
+    and so does what takes too long.
     """
     of = {
         id(candidate.configuration): candidate
         for candidate in candidates
         if candidate.known_depths != {Depth.COMPILED}
     }
-    for result in analyser.analysed((candidate.configuration for candidate in of.values()), depth):
+    configurations = [candidate.configuration for candidate in of.values()]
+    for result in _results_in_time(configurations, analyser, depth, patience_s):
         candidate = of[id(result.configuration)]
         candidate.analysis, candidate.error = result.analysis, str(result.error or "")
     for candidate in candidates:
         candidate.depth = Depth.CAPTURED if Depth.CAPTURED in candidate.known_depths else depth
     return list(candidates)
+
+
+def _results_in_time(
+    configurations: Sequence[Configuration],
+    analyser: Analyser,
+    depth: Depth,
+    patience_s: float | None,
+) -> Iterable[Analysed]:
+    """Return the analyses that end in time, in any order; the others are given up."""
+    if patience_s is None:
+        return analyser.analysed(configurations, depth)
+    futures = [analyser.submit(configuration, depth) for configuration in configurations]
+    ended, late = wait(futures, patience_s)
+    for future in late:
+        future.cancel()
+    return [future.result() for future in ended]
 
 
 def _notes_on_missing_space(
@@ -411,7 +435,7 @@ class _Cascade:
             if _DEPTHS.index(depth) > _DEPTHS.index(Depth(self.request.settings.depth)):
                 break
             chosen, before = self._promote_to_depth(candidates, forecasts, depth), forecasts
-            _analyse_candidates(chosen, self.analyser, depth)
+            _analyse_candidates(chosen, self.analyser, depth, self.request.settings.patience_s)
             stuck |= dict.fromkeys(_notes_of_captured(chosen))
             forecasts, notes = self._forecast_all(candidates)
             forecasts = _level_forecasts(candidates, before, forecasts)

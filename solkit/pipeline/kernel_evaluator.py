@@ -85,6 +85,8 @@ _INTERPRETED_BYTES = 1 << 24
 """Size of a problem that has no smaller size: beyond it, the interpreter takes minutes."""
 _STUDY_S = 10.0
 """Seconds to wait for kernels of held-out shapes: what is not compiled by then is, on the GPU."""
+_RANK_S = 5.0
+"""Seconds for which a round waits until candidates are lowered: some take 40 s."""
 _TOO_LONG = "Analysing and compiling it takes too long."
 _TRIES = 2
 """Times that a candidate is measured if the conditions were unreliable."""
@@ -493,7 +495,8 @@ class KernelEvaluator:
             return Ranking([], refused)
         of = {self.path(variant): variant.id for variant in variants}
         reference = None if of.keys() == {self.original.problem} else self.original.problem
-        settings = RankSettings(self._rank_depth, explained=0)
+        patience_s = _RANK_S if self.overlaps else None
+        settings = RankSettings(self._rank_depth, explained=0, patience_s=patience_s)
         in_use = self.original.variant.id in of.values()
         arguments = list(points), reference, [self.original.shape], points, 1, settings, in_use
         request = Request(*arguments)

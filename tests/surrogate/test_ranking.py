@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
@@ -297,6 +298,18 @@ def test_what_was_compiled_where_others_are_lowered_is_not_compiled_again():
     ranking._analyse_candidates(results[:1], compiler, Depth.COMPILED)
     assert [result.depth for result in results] == [Depth.COMPILED, Depth.LOWERED]
     assert compiler.asked == [(0, Depth.LOWERED), (1, Depth.LOWERED)]
+
+
+def test_what_takes_too_long_keeps_its_forecast_and_is_given_up():
+    lowered, slow = candidates("triton", "triton")
+    begun: dict[int, Future[Analysed]] = {0: Future(), 1: Future()}
+    kernel = KernelAnalysis(Facts(LAUNCH, Depth.LOWERED))
+    analysis = Analysis(AnalysisStatus.COMPLETE, (kernel,))
+    begun[0].set_result(Analysed(lowered.configuration, analysis))
+    analyser = SimpleNamespace(submit=lambda configuration, _: begun[configuration.params["N"]])
+    ranking._analyse_candidates([lowered, slow], analyser, Depth.LOWERED, patience_s=0.05)
+    assert [lowered.depth, slow.depth] == [Depth.LOWERED, Depth.CAPTURED]
+    assert begun[1].cancelled()
 
 
 def test_what_cannot_be_compiled_here_stays_captured():
