@@ -22,7 +22,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     render_code,
 )
 
-__all__ = ["constants_of", "measured_values", "programs_of"]
+__all__ = ["constants_of", "measured_alignments", "measured_values", "programs_of"]
 
 _MOST_STEPS = 30  # of definitions that name definitions
 
@@ -46,6 +46,20 @@ def measured_values(text: KernelText, brief: Brief) -> dict[str, int]:
             if isinstance(value, int) and not isinstance(value, bool):
                 values[_key(argument)] = value
     return values
+
+
+def measured_alignments(text: KernelText, brief: Brief) -> dict[str, int]:
+    """Return the bytes that divide the addresses of tensors, by their code in the launcher."""
+    if brief.result is None:
+        return {}
+    records = {kernel.launch.name: kernel.launch for kernel in brief.result.analysis.own}
+    return {
+        _key(argument): bound.tensor.alignment_bytes
+        for launch in text.single
+        if (record := records.get(launch.function.name)) is not None
+        for name, argument in launch.arguments.items()
+        if (bound := record.arguments.get(name)) is not None and bound.tensor is not None
+    }
 
 
 def programs_of(launch: Launch, values: Mapping[str, int]) -> int | None:

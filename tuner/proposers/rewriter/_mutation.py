@@ -13,11 +13,17 @@ import libcst as cst
 from solkit.core import Brief, Gap
 from solkit.tuner.proposers.rewriter._launch_sizes import (
     constants_of,
+    measured_alignments,
     measured_values,
     programs_of,
     size_of,
 )
-from solkit.tuner.proposers.rewriter._parse import KernelText, Launch, parse_kernel
+from solkit.tuner.proposers.rewriter._parse import (
+    KernelText,
+    Launch,
+    parse_kernel,
+    render_code,
+)
 
 __all__ = ["Facts", "Rewrite", "Variant"]
 
@@ -103,6 +109,17 @@ class Facts:
     def constants(self, launch: Launch) -> dict[str, int]:
         """Return integer compile-time constants of a launch by name, those that are known."""
         return constants_of(launch, self._launch_values)
+
+    @cached_property
+    def _alignments(self) -> dict[str, int]:
+        text = parse_kernel(self.original or self.brief.source)
+        return {} if text is None else measured_alignments(text, self.brief)
+
+    def alignment_bytes(self, param: str, launch: Launch) -> int | None:
+        """Return the bytes that divide the address of a parameter's tensor; ``None`` if unknown."""
+        argument = launch.arguments.get(param)
+        code = "" if argument is None else "".join(render_code(argument).split())
+        return self._alignments.get(code)
 
     def explain_factors(self, *names: str) -> str:
         """Return the largest of these factors as a clause; empty if none matters."""

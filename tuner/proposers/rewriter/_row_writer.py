@@ -144,9 +144,13 @@ class RowWriter:
         return Sum(tuple(terms)).key
 
     def _rows(self, row: RowLoop) -> list[Sum]:
-        """Return where rows begin: the one of most accesses, then those that are like it."""
-        starts = {access.row.key: access.row for access in row.accesses}
-        counts = Counter(access.row.key for access in row.accesses)
+        """Return where rows begin: the one of most accesses, then those that are like it.
+
+        A tensor that itself begins elsewhere at the tuned shape would gain nothing.
+        """
+        accesses = [access for access in row.accesses if not self._begins_elsewhere(access.base)]
+        starts = {access.row.key: access.row for access in accesses}
+        counts = Counter(access.row.key for access in accesses)
         order = sorted(starts, key=lambda key: -counts[key] - bool(key) / 2)
         if not order:
             return []
@@ -154,6 +158,20 @@ class RowWriter:
         like = self._at_tuned_shape(main)
         alike = [other for other in others if self._at_tuned_shape(other) == like]
         return [main, *(other for other in alike if self._strides_apart(main, other) is not None)]
+
+    def _begins_elsewhere(self, base: str) -> bool:
+        alignment = self._facts.alignment_bytes(base, self._launch)
+        return alignment is not None and alignment < VECTOR
+
+    def _gains(self, row: RowLoop, rows: Sequence[Sum]) -> bool:
+        """Tell whether more accesses get vectors than lose those that they have."""
+        keys = {other.key for other in rows}
+        is_whole = self._is_multiple(Sum((Term((row.bound,)),)))
+        if not rows or (is_whole and self._is_multiple(rows[0])):
+            return False
+        others = [access for access in row.accesses if access.row.key not in keys]
+        lost = sum(is_whole and self._is_multiple(access.row) for access in others)
+        return len(row.accesses) - len(others) > lost
 
     def _strides_apart(self, main: Sum, other: Sum) -> list[str] | None:
         """Return tests of parameters that have two rows begin alike; ``None`` if none is known."""
@@ -190,8 +208,7 @@ class RowWriter:
     def _parts(self, row: RowLoop) -> RowParts | None:
         """Return where a row is cut, by names that `_lines` compute; ``None`` if all is aligned."""
         rows = self._rows(row)
-        bound = Sum((Term((row.bound,)),))
-        if not rows or (self._is_multiple(rows[0]) and self._is_multiple(bound)):
+        if not self._gains(row, rows):
             return None
         self._lines = []
         end = self._end(row)

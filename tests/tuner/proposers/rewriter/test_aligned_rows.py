@@ -200,13 +200,28 @@ def test_an_element_that_is_written_elsewhere_is_not_moved():
     assert not variants(AlignedRows(), shifted)
 
 
-def tuned(source: str, **sizes: int) -> list[str]:
-    """Variants at a tuned shape, where these expressions of the launcher have these values."""
+def tuned(source: str, alignment: int = 128, **sizes: int) -> list[str]:
+    """Variants at a tuned shape, where these expressions of the launcher have these values.
+
+    The address of the input is a multiple of `alignment` bytes.
+    """
     text, facts = parse_kernel(HEADER + source), Facts(brief(source))
     assert text is not None
     names = {"stride": "x.stride(0)", "n": "x.shape[1]", "stride_y": "y.stride(0)"}
     facts.__dict__["_launch_values"] = {names[name]: size for name, size in sizes.items()}
+    facts.__dict__["_alignments"] = {"x": alignment, "y": 128}
     return [variant.source for variant in AlignedRows().variants(text, facts)]
+
+
+@pytest.mark.parametrize(
+    ("stride_y", "alignment", "vectors"),
+    [(63, 2, ["y"]), (64, 2, []), (64, 128, []), (63, 128, ["x", "y"])],
+)
+def test_a_tensor_that_begins_elsewhere_gets_no_vectors(stride_y, alignment, vectors):
+    source = two_strides(ELEMENTS)
+    results = tuned(source, alignment, stride=63, stride_y=stride_y, n=48)
+    names = [name for name in ("x", "y") if any(f"{name}_ptr_first" in r for r in results)]
+    assert names == vectors
 
 
 @pytest.mark.parametrize(("stride", "n", "gains"), [(64, 64, 0), (64, 63, 1), (63, 48, 1)])
