@@ -360,6 +360,7 @@ class KernelEvaluator:
 
     def _read_study(self, point: Point, study: Future[Studied] | None) -> Study:
         """Return what a study says; a ranking before compiling knows of no spills."""
+        from solkit.tuner.common_failure import failure_reason
         from solkit.tuner.evolution.acquisition import Point
         from solkit.tuner.evolution.evolution_search import Study
 
@@ -371,6 +372,9 @@ class KernelEvaluator:
             return Study(point, refused=str(error))
         if self._takes_too_long(prospect):
             return Study(point, refused=_TOO_LONG, is_telling=True)
+        if error := self._compile_error(prospect):
+            alike = failure_reason(Verdict.DOES_NOT_COMPILE, error) is not None
+            return Study(point, refused=error, is_telling=alike)
         if (forecast := self._forecast_compiled(configuration, prospect)) is None:
             return Study(point)
         refined = Point.of(point.variant, point.configuration, forecast, 2.0**point.mean)
@@ -613,6 +617,8 @@ class KernelEvaluator:
             return VariantOutcome(Verdict.NOT_MEASURED, why=str(error))
         if self._takes_too_long(prospect):
             return VariantOutcome(Verdict.TIMED_OUT, why=_TOO_LONG)
+        if error := self._compile_error(prospect):
+            return VariantOutcome(Verdict.DOES_NOT_COMPILE, why=error)
         configuration = replace(configuration, hopeless_ms=point.configuration.hopeless_ms)
         for _ in range(_TRIES):
             result = self._measure_safely(configuration, prospect)
@@ -665,6 +671,17 @@ class KernelEvaluator:
             return False
         own = self.prospect_of(self.original.configuration)
         return own is not None and _failure_of(own) != timed_out
+
+    def _compile_error(self, prospect: PreparedCandidate) -> str:
+        """Return why a kernel of a candidate cannot run here; empty if none is known to fail.
+
+        The compiler and the GPU's limits are those of a measurement, so none is needed. Where the
+        original fails as well, the analysis is no judge.
+        """
+        if isinstance(self.bench, RecordedBench) or not (error := _error_of(prospect)):
+            return ""
+        own = self.prospect_of(self.original.configuration)
+        return "" if own is None or _error_of(own) else error
 
     def _measure_safely(
         self, configuration: Configuration, prospect: PreparedCandidate
@@ -783,6 +800,12 @@ def _failure_of(prospect: PreparedCandidate) -> str:
     analysis = prospect.result.analysis
     is_given_up = analysis.status is AnalysisStatus.OUT_OF_TIME
     return Verdict.TIMED_OUT.value if is_given_up else analysis.failure
+
+
+def _error_of(prospect: PreparedCandidate) -> str:
+    """Return why the first kernel that cannot run on the device cannot; empty if all can."""
+    errors = (kernel.error for kernel in prospect.result.analysis.own if kernel.error)
+    return next(errors, "")
 
 
 def recorded_rows(

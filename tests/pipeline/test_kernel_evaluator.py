@@ -83,7 +83,10 @@ def world(**failures):
         status = AnalysisStatus.NOT_CAPTURED if failure else AnalysisStatus.COMPLETE
         if failure == "given_up":
             status, failure = AnalysisStatus.OUT_OF_TIME, ""
-        analysis = SimpleNamespace(failure=failure, status=status)
+        error = failure if failure.startswith("too much") else None
+        analysis = SimpleNamespace(
+            failure="" if error else failure, status=status, own=(SimpleNamespace(error=error),)
+        )
         return configuration, SimpleNamespace(result=SimpleNamespace(work=work, analysis=analysis))
 
     made = KernelEvaluator(SimpleNamespace(analysed=analysed), H100, original([FIRST]), NOW, None)
@@ -125,6 +128,23 @@ def test_only_what_the_original_does_faster_takes_too_long(failure, own, recorde
     )
     assert made._takes_too_long(slow) is found
     assert not made._takes_too_long(fast)
+
+
+@pytest.mark.parametrize(
+    ("own", "recorded", "refused"),
+    [("", False, True), ("too much of anything", False, False), ("", True, False)],
+)
+def test_what_the_compiler_refuses_is_not_measured_unless_it_refuses_the_original(
+    own, recorded, refused
+):
+    made = world(at_2="too much shared memory", at_3=own)
+    made.original = replace(made.original, shape={"M": 3})
+    made.bench = object.__new__(RecordedBench) if recorded else None
+    bad, good = (
+        made.prospect_of(replace(made.original.configuration, shape={"M": m})) for m in (2, 3)
+    )
+    assert made._compile_error(bad) == ("too much shared memory" if refused else "")
+    assert made._compile_error(good) == ""
 
 
 class Checks:
@@ -241,6 +261,27 @@ def test_a_replay_does_nothing_beside_measuring():
     made.foresee([Point("id", made.original.configuration, 0.0, 0.0)])
     assert made._ahead.running() == []
     assert made.begin(lambda: 7).done()
+
+
+@pytest.mark.slow
+def test_a_candidate_that_needs_too_much_shared_memory_takes_no_gpu_time():
+    example = str(Path(__file__).parents[2] / "examples" / "matmul.py")
+    with contextlib.closing(Preparation(H100, MeasureSettings())) as prepared:
+        first = Original.read(prepared, example, example, None, NOW)
+        evaluator = KernelEvaluator(prepared, H100, first, NOW, None)
+        large = {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 128, "num_stages": 4, "num_warps": 8}
+        # 4 stages of (128 + 256) x 128 x 2 bytes: 384 KiB of an SM's 227
+        configuration = replace(first.configuration, params={**first.params, **large})
+        ranked = Point(first.variant.id, configuration, 20.0, 1.0)
+        evaluator.foresee([ranked])
+        assert evaluator.await_any([], None)
+        (study,) = evaluator.studied()
+        outcome = evaluator.measure(ranked, first.variant)  # there is no bench
+        evaluator.close()
+    assert "shared" in study.refused
+    assert not study.is_telling  # smaller tiles may fit
+    assert outcome.verdict is Verdict.DOES_NOT_COMPILE
+    assert outcome.why == study.refused
 
 
 @pytest.mark.slow
