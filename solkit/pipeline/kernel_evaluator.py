@@ -666,11 +666,10 @@ class KernelEvaluator:
 
     def _takes_too_long(self, prospect: PreparedCandidate) -> bool:
         """Tell whether a candidate's analysis ran out of time, but the original's did not."""
-        timed_out = Verdict.TIMED_OUT.value
-        if _failure_of(prospect) != timed_out or isinstance(self.bench, RecordedBench):
+        if isinstance(self.bench, RecordedBench) or not _is_given_up(prospect):
             return False
         own = self.prospect_of(self.original.configuration)
-        return own is not None and _failure_of(own) != timed_out
+        return own is not None and not _is_given_up(own)
 
     def _compile_error(self, prospect: PreparedCandidate) -> str:
         """Return why a kernel of a candidate cannot run here; empty if none is known to fail.
@@ -800,6 +799,17 @@ def _failure_of(prospect: PreparedCandidate) -> str:
     analysis = prospect.result.analysis
     is_given_up = analysis.status is AnalysisStatus.OUT_OF_TIME
     return Verdict.TIMED_OUT.value if is_given_up else analysis.failure
+
+
+def _is_given_up(prospect: PreparedCandidate) -> bool:
+    """Tell whether a candidate, or the compiler of one of its kernels, took too long.
+
+    What was not compiled ahead would be compiled by the process that has the GPU.
+    """
+    if _failure_of(prospect) == Verdict.TIMED_OUT.value:
+        return True
+    kernels = prospect.result.analysis.own
+    return any(kernel.error is None and kernel.facts.registers is None for kernel in kernels)
 
 
 def _error_of(prospect: PreparedCandidate) -> str:

@@ -83,10 +83,13 @@ def world(**failures):
         status = AnalysisStatus.NOT_CAPTURED if failure else AnalysisStatus.COMPLETE
         if failure == "given_up":
             status, failure = AnalysisStatus.OUT_OF_TIME, ""
-        error = failure if failure.startswith("too much") else None
-        analysis = SimpleNamespace(
-            failure="" if error else failure, status=status, own=(SimpleNamespace(error=error),)
-        )
+        error = failure if "too much" in failure else None
+        failure = "" if error else failure
+        facts = SimpleNamespace(registers=32)
+        if failure == "unfinished":
+            failure, facts = "", SimpleNamespace(registers=None)
+        kernel = SimpleNamespace(error=error, facts=facts)
+        analysis = SimpleNamespace(failure=failure, status=status, own=(kernel,))
         return configuration, SimpleNamespace(result=SimpleNamespace(work=work, analysis=analysis))
 
     made = KernelEvaluator(SimpleNamespace(analysed=analysed), H100, original([FIRST]), NOW, None)
@@ -118,7 +121,7 @@ def test_a_shape_that_the_problem_or_the_original_refuses_is_left_out():
     ("own", "recorded", "found"),
     [("", False, True), ("timed_out", False, False), ("", True, False)],
 )
-@pytest.mark.parametrize("failure", ["timed_out", "given_up"])
+@pytest.mark.parametrize("failure", ["timed_out", "given_up", "unfinished"])
 def test_only_what_the_original_does_faster_takes_too_long(failure, own, recorded, found):
     made = world(at_2=failure, at_3=own)
     made.original = replace(made.original, shape={"M": 3})
