@@ -12,7 +12,7 @@ OFFSETS = (0, 5, 16)
 ROWS = 3
 
 
-def wrong(path: str, oracle: str) -> list[str]:
+def wrong(path: str, oracle: str, device: str = "cpu") -> list[str]:
     """Return the views for which a file's kernel differs from an oracle, or writes elsewhere."""
     import torch
 
@@ -23,11 +23,12 @@ def wrong(path: str, oracle: str) -> list[str]:
     for width in WIDTHS:
         for offset in OFFSETS:
             for gap in (0, 3):
-                whole = torch.full((ROWS, offset + width + gap), float("nan"))
+                size = (ROWS, offset + width + gap)
+                whole = torch.full(size, float("nan"), device=device)
                 view = whole[:, offset : offset + width]
                 view.copy_(torch.randn(ROWS, width, generator=generator).round(decimals=1))
-                right = expected(view.double())
-                result = kernel(view)
+                right = expected(view.double().cpu())
+                result = kernel(view).cpu()
                 if not torch.allclose(result.double(), right.double(), rtol=1e-4, atol=1e-5):
                     lines.append(f"{width=} {offset=} {gap=}")
                 outside = torch.cat([whole[:, :offset], whole[:, offset + width :]], 1)

@@ -142,6 +142,20 @@ def test_rows_of_any_length_that_begin_anywhere_are_right(case, tmp_path, interp
     assert interpreted(HERE, "row_trial:wrong", str(path), oracle) == []
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("case", list(CASES))
+def test_rows_of_any_length_are_right_on_a_gpu(case, tmp_path):
+    import torch
+    from row_trial import wrong
+
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    source, oracle = CASES[case]
+    path = tmp_path / "variant.py"
+    path.write_text(aligned(source))
+    assert wrong(str(path), oracle, "cuda") == []
+
+
 SIGNATURE = {"x_ptr": "*bf16", "y_ptr": "*bf16", "stride": "i32", "n": "i32", "BLOCK": "constexpr"}
 
 
