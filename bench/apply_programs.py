@@ -204,9 +204,8 @@ def product_ms(path: Path, device: str) -> float:
     if not re.search(r"\bdot\w*\(", path.read_text()):
         return 0.0
     out = path.with_suffix(".score.json")
-    run(
-        [sys.executable, "-m", "solkit", "score", str(path), "--device", device, "--json", str(out)]
-    )
+    command = [sys.executable, "-m", "solkit", "score", str(path), "--device", device]
+    run([*command, "--no-measure", "--json", str(out)], 60.0)
     score = json.loads(out.read_text())
     amounts = [launch["demand"]["operations"] for launch in score["results"][0]["launches"]]
     ceilings = score["device"]["ceilings"]
