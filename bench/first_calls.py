@@ -174,9 +174,11 @@ def choose_again(chosen: list[dict[str, Any]]) -> None:
     waiting = list(chosen)
 
     def prune_configs(self: Any, _: Any) -> Any:
-        row = next(row for row in waiting if row["kernel"] == self.base_fn.__name__)
-        waiting.remove(row)  # one for each tuning, in the order of the first call
-        return [config for config in self.configs if str(config) == row["chosen"]][:1]
+        rows = [row for row in waiting if row["kernel"] == self.base_fn.__name__]
+        if rows:
+            waiting.remove(rows[0])  # one for each tuning, in the order of the first call
+        same = [c for c in self.configs if rows and str(c) == rows[0]["chosen"]]
+        return same[:1] or list(self.configs)
 
     Autotuner.prune_configs = prune_configs
 
