@@ -57,6 +57,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     statements_of,
     substitute_names,
     with_body,
+    with_each,
 )
 from solkit.tuner.proposers.rewriter._row_softmax import (
     EMPTY,
@@ -464,10 +465,13 @@ class _Fusion:
     def _row_length(self) -> str:
         """Return the row's length as the merged function has it."""
         length, launch = self._shape()[-1], self._chain.values
-        for name, code in self._arguments.items():
-            if sizes_as_products(parse_expression(code), launch) == [length]:
-                return name
-        raise OtherLaunchError
+        names = [
+            name
+            for name, code in self._arguments.items()
+            if sizes_as_products(parse_expression(code), launch) == [length]
+        ]
+        require(names)
+        return min(names, key=lambda name: "." in self._arguments[name])  # no stride, if it can be
 
     def _logits_of(self, score: str, columns: Atom) -> str:
         """Return what the softmax exponentiates, over a tile of scores, as code."""
@@ -563,8 +567,10 @@ class _Fusion:
 
     def _file(self, body: Sequence[cst.BaseStatement]) -> str:
         last, chain = self._chain.values, self._chain
+        body = _without_pointers(body, self._weights)
         used = names_within(*body)
-        arguments = {n: v for n, v in self._arguments.items() if n in used and n != self._weights}
+        require(self._weights not in used)
+        arguments = {n: v for n, v in self._arguments.items() if n in used}
         ordered = {n: v for n, v in arguments.items() if n not in self._constants}
         ordered |= {n: v for n, v in arguments.items() if n in self._constants}
         name = self.text_of.fresh(f"{chain.scores.function.name}_{last.function.name}")
@@ -629,6 +635,22 @@ def _with_weights(
         return replace_each(statement, [(operand, parse_expression(code))])
     is_load = any(call is load for call in calls_within(statement))
     return replace_each(statement, [(load, cst.Name(shares))]) if is_load else statement
+
+
+def _without_pointers(body: Sequence[cst.BaseStatement], param: str) -> list[cst.BaseStatement]:
+    """Return statements without assignments from a parameter to names that nothing reads."""
+    current = cst.Module(list(body))
+    while True:
+        gone = {
+            id(node): []
+            for node in nodes_within(current)
+            if (binding := single_assignment(node)) is not None
+            and param in names_within(binding.value)
+            and count_uses(current, binding.target) == 1
+        }
+        if not gone:
+            return list(current.body)  # type: ignore[arg-type]
+        current = with_each(current, gone)
 
 
 def _with_code(node: Node, code: str, new: str) -> Node:

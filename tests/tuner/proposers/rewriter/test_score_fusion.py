@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from rewriting import variants
+from rewriting import HEADER, variants
 
+from solkit.tuner.proposers.rewriter._parse import undefined_names
 from solkit.tuner.proposers.rewriter.score_fusion import FuseScores
 
 SHAPE = {"B": 2, "S": 80}
@@ -66,7 +67,8 @@ def weighted(p, v, o, S, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
     for start in range(0, S, BN):
         rn = start + tl.arange(0, BN)
         inside = (rm[:, None] < S) & (rn[None, :] < S)
-        w = tl.load(p + (b * S + rm[:, None]) * S + rn[None, :], mask=inside, other=0)
+        at = p + (b * S + rm[:, None]) * S + rn[None, :]
+        w = tl.load(at, mask=inside, other=0)
         x = tl.load(v + (b * S + rn[:, None]) * D + rd[None, :], mask=rn[:, None] < S, other=0)
         acc = tl.dot(w, x, acc)
     tl.store(o + (b * S + rm[:, None]) * D + rd[None, :], acc, mask=rm[:, None] < S)
@@ -100,6 +102,7 @@ def test_one_launch_holds_scores_in_registers(is_right):
     (variant,) = variants(FuseScores(), ATTENTION, **SHAPE)
     assert is_right(variant, ATTENTION, **SHAPE)
     assert variant.count("@triton.jit") == 1
+    assert undefined_names(variant) == undefined_names(HEADER + ATTENTION)
     assert "torch.empty(" not in variant
 
 
