@@ -639,9 +639,10 @@ def _with_weights(
 
 def _without_pointers(body: Sequence[cst.BaseStatement], param: str) -> list[cst.BaseStatement]:
     """Return statements without assignments from a parameter to names that nothing reads."""
-    current = cst.Module(list(body))
+    current = parse_statement("if True:\n    pass\n")
+    current = with_body(current, body)
     while True:
-        gone = {
+        gone: dict[int, list[cst.CSTNode]] = {
             id(node): []
             for node in nodes_within(current)
             if (binding := single_assignment(node)) is not None
@@ -649,7 +650,7 @@ def _without_pointers(body: Sequence[cst.BaseStatement], param: str) -> list[cst
             and count_uses(current, binding.target) == 1
         }
         if not gone:
-            return list(current.body)  # type: ignore[arg-type]
+            return statements_of(current)
         current = with_each(current, gone)
 
 

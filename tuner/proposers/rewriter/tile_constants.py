@@ -227,8 +227,8 @@ def _grid_follows(launch: Launch, name: str) -> bool:
     return isinstance(argument, cst.Name) and argument.value in names_within(grid)
 
 
-def _divisors(launch: Launch) -> dict[str, cst.BaseExpression]:
-    """Return constants that are numbers, with the divisor of the grid that each one is.
+def _divisors(launch: Launch) -> dict[str, list[cst.BaseExpression]]:
+    """Return constants that are numbers, with the divisors of the grid that each one is.
 
     In ``cdiv(M, 32) * cdiv(N, 32)`` that is known of `BN` if the function has ``cdiv(N, BN)``; of
     one that is left over, too.
@@ -244,19 +244,23 @@ def _divisors(launch: Launch) -> dict[str, cst.BaseExpression]:
         for name in sorted(block_constants(launch.function))
         if (value := integer_literal(launch.arguments.get(name))) is not None
     }
-    result: dict[str, cst.BaseExpression] = {}
+    result: dict[str, list[cst.BaseExpression]] = {}
     for call in calls_within(launch.function.node, "tl.cdiv"):
         size, name = (render_code(arg.value) for arg in call.args[:2])
         mine = "" if size not in launch.arguments else render_code(launch.arguments[size])
         for divisor in (place.args[1].value for place in places if _first_code(place) == mine):
             if name in names and integer_literal(divisor) == names[name]:
-                result[name] = divisor
+                result[name] = [divisor]
+    numbers = {integer_literal(node) for node in _integers_in(launch.function.node)}
     for name, value in names.items():
-        rest = [p.args[1].value for p in places if p.args[1].value not in result.values()]
+        taken = {id(node) for nodes in result.values() for node in nodes}
+        rest = [p.args[1].value for p in places if id(p.args[1].value) not in taken]
         alike = [node for node in rest if integer_literal(node) == value]
         others = [n for n, v in names.items() if v == value and n not in result]
         if name not in result and len(alike) == len(others) == 1:
-            result[name] = alike[0]
+            result[name] = alike
+        elif list(names.values()).count(value) == 1 and value not in numbers and alike:
+            result[name] = [*result.get(name, []), *alike]  # one size of several axes
     return result
 
 
@@ -423,7 +427,7 @@ def _replace_constant(
     if tile.axis is not None:
         pairs += _replace_in_grid(launch, tile, name)
     elif tile.name in (divisors := _divisors(launch)):
-        pairs.append((divisors[tile.name], cst.Name(name)))
+        pairs += [(divisor, cst.Name(name)) for divisor in divisors[tile.name]]
     pairs += [(guard, cst.Name(name)) for guard in _in_guards(launch, tile)]
     return in_statement(text.tree, launcher, pairs)
 
@@ -654,7 +658,11 @@ def _has_two_axes(launch: Launch) -> bool:
 def _larger_defaults(launch: Launch, tiles: list[_Tile], facts: Facts) -> Mapping[str, int]:
     """Return larger values for the constants that are below what they usually are."""
     if _is_product(launch):
-        usual = {t.name: _PRODUCT_TILE["outer" if t.tiles_grid else "inner"] for t in tiles}
+        steps = {render_code(loop.step) for loop in launch.function.loops}
+        usual = {
+            t.name: _PRODUCT_TILE["outer" if t.tiles_grid and t.name not in steps else "inner"]
+            for t in tiles
+        }
     elif _has_two_axes(launch):
         usual = _grow_smallest(launch, tiles, facts)
     else:

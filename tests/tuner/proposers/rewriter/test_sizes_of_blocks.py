@@ -198,3 +198,42 @@ def test_trips_of_a_loop_do_not_become_far_more(step, least):
     (tuned,) = variants(Constants(), ROWS_SUM.replace("BN=16", f"BN={step}"), S=50257)
     values = re.search(r'"BN": (\[[\d, ]+\])', tuned)
     assert min(ast.literal_eval(values[1])) == least
+
+
+FLAT_SQUARES = """
+def reference(x, w):
+    return x @ w
+
+
+def inputs(M=80, N=96, K=64, device="cuda"):
+    return torch.randn(M, K, device=device), torch.randn(K, N, device=device)
+
+
+@triton.jit
+def product(x, w, y, M, N, K, BLOCK: tl.constexpr):
+    across = tl.cdiv(N, BLOCK)
+    m = tl.program_id(0) // across * BLOCK + tl.arange(0, BLOCK)
+    n = tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK)
+    acc = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for step in range(0, K, BLOCK):
+        k = step + tl.arange(0, BLOCK)
+        a = tl.load(x + m[:, None] * K + k, mask=(m[:, None] < M) & (k < K), other=0)
+        b = tl.load(w + k[:, None] * N + n, mask=(k[:, None] < K) & (n < N), other=0)
+        acc += tl.dot(a, b)
+    tl.store(y + m[:, None] * N + n, acc, mask=(m[:, None] < M) & (n < N))
+
+
+def kernel(x, w):
+    (M, K), N = x.shape, w.shape[1]
+    y = torch.empty(M, N, device=x.device)
+    product[(triton.cdiv(M, 32) * triton.cdiv(N, 32),)](x, w, y, M, N, K, BLOCK=32)
+    return y
+"""
+
+
+def test_one_size_of_all_axes_changes_the_whole_grid_and_fits_into_shared_memory(is_right):
+    shape = {"M": 80, "N": 96, "K": 64}
+    (variant,) = variants(Retile(), FLAT_SQUARES, **shape)
+    assert "product[(triton.cdiv(M, BLOCK) * triton.cdiv(N, BLOCK),)]" in variant
+    assert ", BLOCK=64" in variant  # 128 by 128 three times are more than a multiprocessor has
+    assert is_right(variant, FLAT_SQUARES, **shape)
