@@ -84,7 +84,7 @@ _COPIED_SHARE = 1 / 16
 _INTERPRETED_BYTES = 1 << 24
 """Size of a problem that has no smaller size: beyond it, the interpreter takes minutes."""
 _STUDY_S = 10.0
-"""Seconds to wait for kernels of held-out shapes: what is not compiled by then is, on the GPU."""
+"""Seconds to wait for kernels of held-out shapes: what takes longer would, on the GPU."""
 _RANK_S = 5.0
 """Seconds for which a round waits until candidates are lowered: some take 40 s."""
 _TOO_LONG = "Analysing and compiling it takes too long."
@@ -408,7 +408,7 @@ class KernelEvaluator:
         """
         if self.overlaps and (key := self._launched(configuration)) in self._timed and key:
             raise InputError(f"At this shape it launches what {self._timed[key]} does.")
-        return self._study(configuration, begun)
+        return self._study(configuration, begun, is_new=True)
 
     def _launched(self, configuration: Configuration) -> str:
         """Return a key of a candidate's launches, with their code; empty if that is unknown."""
@@ -428,23 +428,29 @@ class KernelEvaluator:
         return len(launches) == 2 and are_same_launches(*launches)
 
     def _study(
-        self, configuration: Configuration, begun: set[Future[Any]] | None = None
+        self,
+        configuration: Configuration,
+        begun: set[Future[Any]] | None = None,
+        is_new: bool = False,
     ) -> Studied:
         """Return what is known of a candidate; its kernels are then in Triton's cache.
 
-        The bench checks it at the shapes that the file holds out, so these are compiled, too.
+        The bench checks it at the shapes that the file holds out, so these are compiled, too. What
+        is new is refused if that takes too long: it would, on the GPU.
 
         Raises:
             InputError: it cannot be used.
         """
         with span("studying"):
             pair = self.prepared.analysed(configuration, None, None, None, begun)
-            if self.overlaps and not _failure_of(pair[1]):
-                self._compile_held_out(configuration)
+            if self.overlaps and not (_error_of(pair[1]) or _is_given_up(pair[1])):
+                is_compiled = self._compile_held_out(configuration)
+                if is_new and not is_compiled:
+                    raise InputError("Compiling it for a held-out shape takes too long.")
         return pair
 
-    def _compile_held_out(self, configuration: Configuration) -> None:
-        """Compile a candidate at held-out shapes, as far as that is done in time.
+    def _compile_held_out(self, configuration: Configuration) -> bool:
+        """Compile a candidate at held-out shapes, and tell whether that was done in time.
 
         After the search's own shape: tasks of one file that run out of time together are all done
         again, one by one.
@@ -452,8 +458,10 @@ class KernelEvaluator:
         held_out = self.original.file.problem.held_out_shapes
         at = [replace(configuration, shape=shape) for shape in held_out]
         futures = [self.prepared.analyser.submit(one) for one in at]
-        for late in wait(futures, _STUDY_S).not_done:
-            late.cancel()
+        late = wait(futures, _STUDY_S).not_done
+        for future in late:
+            future.cancel()
+        return not late
 
     def spent_s(self) -> float:
         """GPU seconds that measuring took, up to now: a log's row has its own measurement's."""

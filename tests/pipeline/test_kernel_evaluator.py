@@ -34,7 +34,11 @@ H100 = find("h100")
 FIRST, SECOND, THIRD = {"M": 1024}, {"M": 3072}, {"M": 48}
 MADE = [641, 128, 2048, 512]  # of 1024: five eighths and one, an eighth, twice, half
 NOW = EvolveSettings()
-WELL = SimpleNamespace(result=SimpleNamespace(analysis=SimpleNamespace(status=None, failure="")))
+
+_KERNEL = SimpleNamespace(error=None, facts=SimpleNamespace(registers=32))
+WELL = SimpleNamespace(
+    result=SimpleNamespace(analysis=SimpleNamespace(status=None, failure="", own=(_KERNEL,)))
+)
 
 
 def original(shapes, held_out=(), **told):
@@ -230,6 +234,21 @@ def test_what_may_be_measured_next_is_studied_once_and_compiled_for_held_out_sha
     made.close()
 
 
+def test_what_is_not_compiled_for_a_held_out_shape_in_time_is_refused(monkeypatch):
+    monkeypatch.setattr("solkit.pipeline.kernel_evaluator._STUDY_S", 0.01)
+    found, never = original([FIRST], held_out=[THIRD]), Future()
+    analyser = SimpleNamespace(
+        submit=lambda _: never, captured=lambda _: [SimpleNamespace(analysis=None)]
+    )
+    prepared = SimpleNamespace(analysed=lambda one, *_: (one, WELL), analyser=analyser)
+    made = KernelEvaluator(prepared, H100, found, NOW, None)
+    with pytest.raises(InputError, match="held-out shape takes too long"):
+        made._study_new(found.configuration, set())
+    assert never.cancelled()
+    assert made._study(found.configuration)[1] is WELL  # the original, say
+    made.close()
+
+
 def test_what_is_measured_now_waits_for_no_candidate_that_may_be_measured_later():
     made = world()
     made._ahead = StudiesAhead(made._study_new, slots=1)
@@ -364,7 +383,7 @@ def test_what_launches_the_same_at_the_shape_of_the_search_is_not_timed_again(
         evaluator._timed[evaluator._launched(first.configuration)] = "the original"
         changed = prepared.path(GUARDED.replace(*change))
         configuration = replace(first.configuration, path=changed, reference=str(path), params={})
-        evaluator._study = lambda *_: "studied"
+        evaluator._study = lambda *_, **__: "studied"
         if launches_alike:
             with pytest.raises(InputError, match="launches what the original does"):
                 evaluator._study_new(configuration, set())
