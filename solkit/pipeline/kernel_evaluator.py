@@ -372,9 +372,9 @@ class KernelEvaluator:
             return Study(point, refused=str(error))
         if self._takes_too_long(prospect):
             return Study(point, refused=_TOO_LONG, is_telling=True)
-        if error := self._compile_error(prospect):
-            alike = failure_reason(Verdict.DOES_NOT_COMPILE, error) is not None
-            return Study(point, refused=error, is_telling=alike)
+        if refused := self._compile_error(prospect):
+            alike = failure_reason(Verdict.DOES_NOT_COMPILE, refused) is not None
+            return Study(point, refused=refused, is_telling=alike)
         if (forecast := self._forecast_compiled(configuration, prospect)) is None:
             return Study(point)
         refined = Point.of(point.variant, point.configuration, forecast, 2.0**point.mean)
@@ -625,8 +625,8 @@ class KernelEvaluator:
             return VariantOutcome(Verdict.NOT_MEASURED, why=str(error))
         if self._takes_too_long(prospect):
             return VariantOutcome(Verdict.TIMED_OUT, why=_TOO_LONG)
-        if error := self._compile_error(prospect):
-            return VariantOutcome(Verdict.DOES_NOT_COMPILE, why=error)
+        if refused := self._compile_error(prospect):
+            return VariantOutcome(Verdict.DOES_NOT_COMPILE, why=refused)
         configuration = replace(configuration, hopeless_ms=point.configuration.hopeless_ms)
         for _ in range(_TRIES):
             result = self._measure_safely(configuration, prospect)

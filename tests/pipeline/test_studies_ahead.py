@@ -30,6 +30,15 @@ class Gate:
         return configuration.params["BLOCK"]
 
 
+def begin_and_wait(waits_for, begun):
+    """Wait for an answer that comes never, until it is cancelled."""
+    answer, ended = Future(), threading.Event()
+    answer.add_done_callback(lambda _: ended.set())
+    waits_for.add(answer)
+    begun.set()
+    assert ended.wait(5)
+
+
 def test_as_many_are_studied_as_there_are_slots_and_what_ended_makes_room():
     gate, points = Gate(), candidates(5)
     studies = StudiesAhead(gate, slots=2)
@@ -92,10 +101,7 @@ def test_a_late_study_is_given_up_if_something_else_could_have_its_slot():
 
     def study(configuration, waits_for):
         if configuration.params["BLOCK"] == 0:
-            answer = Future()
-            waits_for.add(answer)
-            begun.set()
-            wait([answer], 5)
+            begin_and_wait(waits_for, begun)
         return configuration.params["BLOCK"]
 
     points = candidates(2)
@@ -129,15 +135,16 @@ def test_what_is_cleared_makes_room_at_once():
 
 
 def test_what_runs_is_given_up_in_the_end():
-    waits_for, began = Future(), threading.Event()
+    answers, began = set(), threading.Event()
 
-    def study(_, begun):
-        begun.add(waits_for)
-        began.set()
-        wait([waits_for], 5)
+    def study(_, waits_for):
+        begin_and_wait(waits_for, began)
+        answers.update(waits_for)
 
     studies = StudiesAhead(study, slots=1)
     studies.foresee(candidates(1))
     assert began.wait(5)
+    (running,) = studies.running()
     studies.close()
-    assert waits_for.cancelled()
+    assert running.exception(5) is None
+    assert [answer.cancelled() for answer in answers] == [True]
