@@ -69,16 +69,18 @@ class TrialSize:
         shape: the sizes.
         why: what it is meant to show, for messages.
         offset: what is added to floating inputs.
+        weight: trips that what is no size adds to each program: see `_fixed_weight`.
     """
 
     shape: Mapping[str, Value]
     why: str
     offset: float = 0.0
+    weight: int = 1
 
     @property
     def is_tiny_problem(self) -> bool:
         """True if any kernel runs it whole."""
-        return math.prod(_size_values(self.shape).values()) <= 2 * _TINY
+        return self.weight * math.prod(_size_values(self.shape).values()) <= 2 * _TINY
 
     def describe(self) -> str:
         """Return the sizes, in words."""
@@ -88,11 +90,14 @@ class TrialSize:
 
 
 def sizes_to_try(
-    shape: Mapping[str, Value], held_out: Iterable[Mapping[str, Value]] = ()
+    shape: Mapping[str, Value], held_out: Iterable[Mapping[str, Value]] = (), weight: int = 1
 ) -> tuple[TrialSize, ...]:
-    """Return the sizes to try for a problem measured at `shape`, no two alike."""
+    """Return the sizes to try for a problem measured at `shape`, no two alike.
+
+    The products of sizes are so many times smaller as `weight` says.
+    """
     distinct: dict[tuple[tuple[tuple[str, Value], ...], float], TrialSize] = {}
-    for sized in _all_sizes(shape, list(held_out)):
+    for sized in _all_sizes(shape, list(held_out), weight):
         distinct.setdefault((tuple(sized.shape.items()), sized.offset), sized)
     return tuple(distinct.values())
 
@@ -128,32 +133,57 @@ def _halve_sizes(shape: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def _all_sizes(
-    shape: Mapping[str, Value], held_out: list[Mapping[str, Value]]
+    shape: Mapping[str, Value], held_out: list[Mapping[str, Value]], weight: int
 ) -> Iterator[TrialSize]:
-    small = _scale_down(shape, _small_product(shape))
-    yield TrialSize(small, "scaled down")
-    yield TrialSize(_awkward_sizes(small), "at awkward sizes")
-    yield TrialSize(_awkward_sizes(_scale_down(shape, _TINY)), "at small awkward sizes")
-    yield TrialSize(_awkward_sizes(_scale_down(shape, _TINY)), "with offset means", OFFSET)
-    yield TrialSize(small, "with offset means", OFFSET)
+    product, tiny = _small_product(shape) // weight, _TINY // weight
+
+    def sized(sizes: Mapping[str, Value], why: str, offset: float = 0.0) -> TrialSize:
+        return TrialSize(sizes, why, offset, weight)
+
+    small, awkward = _scale_down(shape, product), _awkward_sizes(_scale_down(shape, tiny))
+    yield sized(small, "scaled down")
+    yield sized(_awkward_sizes(small), "at awkward sizes")
+    yield sized(awkward, "at small awkward sizes")
+    yield sized(awkward, "with offset means", OFFSET)
+    yield sized(small, "with offset means", OFFSET)
     by_size = sorted(_size_values(shape), key=lambda name: -_size_values(shape)[name])
-    yield from _smallest_sizes(shape, by_size)
+    for sizes, why in _smallest_sizes(shape, by_size, weight):
+        yield sized(sizes, why)
     for name in by_size[:_MOST_KEPT]:
-        yield TrialSize(_scale_down(shape, _KEPT, kept=name), f"with {name} as it is")
+        yield sized(_scale_down(shape, _KEPT // weight, kept=name), f"with {name} as it is")
     for other in held_out[:_MOST_HELD_OUT]:
-        yield TrialSize(
-            _scale_down({**shape, **other}, _small_product(shape)),
-            "at a held-out shape, scaled down",
-        )
+        yield sized(_scale_down({**shape, **other}, product), "at a held-out shape, scaled down")
 
 
-def _smallest_sizes(shape: Mapping[str, Value], by_size: list[str]) -> Iterator[TrialSize]:
-    smallest = _scale_down(shape, _SMALLEST, least=_LEAST_OF_SMALLEST)
-    yield TrialSize(smallest, "at the smallest sizes")
+def _smallest_sizes(
+    shape: Mapping[str, Value], by_size: list[str], weight: int
+) -> Iterator[tuple[dict[str, Value], str]]:
+    smallest = _scale_down(shape, _SMALLEST // weight, least=_LEAST_OF_SMALLEST)
+    yield smallest, "at the smallest sizes"
     for name in by_size[:_MOST_SINGLE]:
         odd = _size_values(smallest)[name] + 1
-        yield TrialSize({**smallest, name: odd}, f"at the smallest sizes, {name} odd")
-        yield TrialSize({**smallest, name: 1}, f"with {name} of 1")
+        yield {**smallest, name: odd}, f"at the smallest sizes, {name} odd"
+        yield {**smallest, name: 1}, f"with {name} of 1"
+
+
+def _fixed_weight(loaded: LoadedKernel, shape: Mapping[str, Value]) -> int:
+    """Return how many trips a program makes over the dimensions that no size decides, about.
+
+    A row of a benchmark's definition has thousands of elements that are no size. Blocks hold about
+    the root of such a number. 1 where the problem accepts no small sizes.
+    """
+    small = _scale_down(shape, 1)
+    doubled = {**small, **{name: 2 * size for name, size in _size_values(small).items()}}
+    try:
+        sides = [loaded.workload(sizes, {}, "cpu").tensors() for sizes in (small, doubled)]
+    except Exception:  # the user's code may refuse any size
+        return 1
+    fixed = 1
+    for one, other in zip(*sides, strict=False):
+        pairs = list(zip(one.shape, other.shape, strict=False))
+        if any(a != b for a, b in pairs):
+            fixed = max(fixed, math.prod(a for a, b in pairs if a == b))
+    return math.isqrt(fixed)
 
 
 def _small_product(shape: Mapping[str, Value]) -> int:
@@ -229,6 +259,7 @@ class _Case:
             one of the two is not finite.
         backwards: whether the variant's programs run from the last to the first, since a GPU runs
             them in any order. Those of a parent with atomics may wait for one another.
+        weight: of `TrialSize`.
         place: among the sizes that were to be tried.
     """
 
@@ -240,11 +271,12 @@ class _Case:
     errors: list[float]
     broken: list[torch.Tensor]
     backwards: bool
+    weight: int = 1
     place: int = 0
 
     @property
     def sized(self) -> TrialSize:
-        return TrialSize(self.shape, self.why, self.offset)
+        return TrialSize(self.shape, self.why, self.offset, self.weight)
 
 
 @dataclass(frozen=True)
@@ -295,7 +327,8 @@ def prepare(
     held_out = loaded.description.problem.held_out_shapes
     cases: list[_Case] = []
     failures: list[str] = []
-    sizes = list(enumerate(sizes_to_try(loaded.full_shape(shape), held_out)))
+    whole = loaded.full_shape(shape)
+    sizes = list(enumerate(sizes_to_try(whole, held_out, _fixed_weight(loaded, whole))))
     for place, sized in sizes[part::parts]:
         for narrow in (False, True):
             try:
@@ -329,7 +362,7 @@ def _case_at_size(
     broken = [_broken_elements(got, true) for got, true in pairs]
     backwards = not ran.atomics and sized.is_tiny_problem
     size = dict(sized.shape), sized.why, sized.offset
-    return _Case(*size, narrow, want, errors, broken, backwards)
+    return _Case(*size, narrow, want, errors, broken, backwards, sized.weight)
 
 
 # ------------------------------------------------------------------------------------ the variant
