@@ -81,6 +81,7 @@ COMMANDS = {
     "solkit batch manifest.toml": Instead(_GPU, "solkit batch manifest.toml --triage"),
     "solkit evolve kernel.py": Instead(_GPU),
     "solkit evolve reference.py": Instead(_GPU),
+    "solkit evolve problems/rmsnorm": Instead(_GPU),
     "solkit train": Instead("200,000 rows take minutes", "solkit train --out mine.solkit my-data"),
     "solkit evaluate": Instead(
         "200,000 rows take minutes",
