@@ -65,6 +65,7 @@ def restrict_tilelang(modules: Iterable[ModuleType], params: Mapping[str, Value]
         used |= own.keys()
         if own:
             tuned.configs = [choose_config(every, own, str(tuned.jit_impl.func))]
+        vars(tuned)["_tuner_cache"] = {}  # by a call's arguments: another configuration's kernel
     return used
 
 

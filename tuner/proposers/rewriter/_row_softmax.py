@@ -377,8 +377,8 @@ class _Straight:
             if pointer is None or value is None:
                 raise OtherLaunchError
             own = mask if mask is None else substitute_names(mask, code.values)
-            parts = (substitute_names(part, code.values) for part in (pointer, value))
-            code.stores.append((*parts, own))
+            pointer, value = (substitute_names(part, code.values) for part in (pointer, value))
+            code.stores.append((pointer, value, own))
         return code
 
 

@@ -265,8 +265,9 @@ class _Timing:
         every = range(len(handful.drafts))
         if not every:
             return []
-        with contextlib.suppress(_SpoiltError):
-            return self._time_together(handful, every)
+        if not _shares_a_tuner():
+            with contextlib.suppress(_SpoiltError):
+                return self._time_together(handful, every)
         return [self._time_alone(handful, number) for number in every]  # one affects the others
 
     def _time_alone(self, handful: Handful, number: int) -> Outcome:
@@ -518,6 +519,19 @@ def _flush_words(handful: Handful) -> str | None:
         return flush
     named = ", ".join(handful.resident)
     return f"{flush}; then a read of {named}: what the program's launches before leave in L2"
+
+
+def _shares_a_tuner() -> bool:
+    """Tell whether a file's configurations may share a tuner that keeps one kernel for all.
+
+    A call of `triton.autotune` gets its own list back each time (`with_configs_kept`). Tuners of
+    other languages keep what they built, so they get one configuration after the other.
+    """
+    from solkit.adapters.cutile_configs import uses_cutile_search
+    from solkit.adapters.helion_configs import uses_helion
+    from solkit.adapters.tilelang_configs import uses_tilelang
+
+    return uses_helion() or uses_tilelang() or uses_cutile_search()
 
 
 def _sample_count(call_ms: float, hopeless_ms: float | None) -> int:

@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -290,6 +291,48 @@ def test_one_that_writes_where_others_read_spoils_none_of_them(try_, said, how):
     assert "outside its outputs" in results[1].message
     assert (results[0].time_ms, results[1].time_ms, results[2].time_ms) == (6.0, None, 6.0)
     assert said[:5] == [0, 1, 2, 0, 0]  # and on its own, with its calls that are timed
+
+
+BUILT_ONCE = """
+import torch
+from tilelang.autotuner.tuner import AutoTuneImpl
+
+SHAPES = [{"N": 8}]
+times = AutoTuneImpl([{"TIMES": 2}, {"TIMES": 3}])
+
+def reference(x):
+    return x * 2
+
+def inputs(N=8, device="cuda"):
+    return torch.ones(N, device=device)
+
+def kernel(x):
+    return x * times(len(x))
+"""
+
+
+class KeepsOneKernel:
+    """Chooses at the first call with some arguments, and keeps that, as TileLang's tuner does."""
+
+    def __init__(self, configs):
+        self.configs, self.jit_impl, self._tuner_cache = configs, SimpleNamespace(func=max), {}
+
+    def __call__(self, *args):
+        return self._tuner_cache.setdefault(args, self.configs[0])["TIMES"]
+
+
+def test_configurations_of_a_tuner_that_keeps_its_kernel_are_told_apart(try_, monkeypatch):
+    tuner = SimpleNamespace(AutoTuneImpl=KeepsOneKernel)
+    tilelang = SimpleNamespace(autotune=max, autotuner=SimpleNamespace(tuner=tuner), __path__=[])
+    monkeypatch.setitem(sys.modules, "tilelang", tilelang)
+    monkeypatch.setitem(sys.modules, "tilelang.autotuner", tilelang.autotuner)
+    monkeypatch.setitem(sys.modules, "tilelang.autotuner.tuner", tuner)
+    results = try_({"TIMES": 2}, {"TIMES": 3}, {"TIMES": 2}, text=BUILT_ONCE)
+    assert [result.verdict for result in results] == [
+        Verdict.CORRECT,
+        Verdict.WRONG,
+        Verdict.CORRECT,
+    ]
 
 
 @pytest.mark.slow
