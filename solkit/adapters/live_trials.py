@@ -11,6 +11,7 @@ While a CUDA graph is captured nothing is timed, and the tuned launcher is used.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -42,15 +43,18 @@ class LaunchTrial:
     Attributes:
         own, tuned: Inductor's launcher and the tuned one.
         judge: looks at the times.
-        settle: gets whether the tuned launcher stays, once.
+        settle: gets whether the tuned launcher stays, once; its errors are not the launch's.
+        forget: called where a launch still comes here after the end.
     """
 
     own: Callable[..., Any]
     tuned: Callable[..., Any]
     judge: Judge
     settle: Callable[[bool], None]
+    forget: Callable[[], None] = lambda: None
     _winner: Callable[..., Any] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _ending: threading.Lock = field(default_factory=threading.Lock)
     _launches: list[tuple[tuple[int, ...], Any, Any]] = field(default_factory=list)
     _launches_of: Counter[tuple[int, ...]] = field(default_factory=Counter)
     _pairs: int = 0
@@ -68,10 +72,13 @@ class LaunchTrial:
         return launch
 
     def _launch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self._winner is None and not _can_time(kwargs.get("stream")):
-            return self.tuned(*args, **kwargs)
-        if self._winner is not None or not self._lock.acquire(blocking=False):
-            return (self._winner or self.own)(*args, **kwargs)
+        if self._winner is not None:
+            self.forget()
+            return self._winner(*args, **kwargs)
+        if not _can_time(kwargs.get("stream")):
+            return self._tuned_or_own(args, kwargs)
+        if not self._lock.acquire(blocking=False):
+            return self.own(*args, **kwargs)
         try:
             self._look_if_due()
             if self._winner is not None or not self._looks:
@@ -147,9 +154,12 @@ class LaunchTrial:
         return own_ms, tuned_ms
 
     def _end(self, is_faster: bool) -> None:
-        if self._winner is None:
+        with self._ending:  # a launch that is not timed may end it too, in another thread
+            if self._winner is not None:
+                return
             self._winner = self.tuned if is_faster else self.own
-            self._launches.clear()
+        self._launches = []
+        with contextlib.suppress(Exception):  # nothing is worth the user's launch
             self.settle(is_faster)
 
 

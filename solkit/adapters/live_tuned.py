@@ -625,7 +625,7 @@ class _RetiledKernel:
         return self._plain[grid] if retiled is None else self._kernel[retiled]
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._plain, name)
+        return getattr(object.__getattribute__(self, "_plain"), name)  # a copy has none at first
 
 
 def _load_launch(original: Any, function: Any, launch: _Launch) -> Any:
@@ -811,7 +811,11 @@ def _begin_trial(tuner: Any, fresh: Any, trials: Trials, request: ChoiceRequest)
         _take_state(tuner, after if is_faster else before)
         trials.settled(request, is_faster)
 
-    trial = LaunchTrial(tuner.launchers[0], fresh.launchers[0], trials.judge, settle)
+    def forget() -> None:  # what Inductor kept after the launch in which the trial ended
+        if vars(tuner).get("_cached_launcher") is not None:
+            tuner._cached_launcher = None
+
+    trial = LaunchTrial(tuner.launchers[0], fresh.launchers[0], trials.judge, settle, forget)
     _take_state(tuner, {**before, "launchers": [trial.launcher()]})
 
 

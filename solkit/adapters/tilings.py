@@ -7,11 +7,12 @@ its index. If both are equal term by term, so are the reads and writes of all el
 
 Lanes may share nothing: reductions, scans, products, loops, branches, atomics and inline assembly
 are refused, and so is any use of a lane's number, or of a program's on that axis, but their sum.
-Nothing orders global accesses of different lanes, of one program or of several, so what lanes that
-race would read is undefined for either value.
+Nothing orders global accesses of different programs, but a program reads before it writes what
+comes later. So what an argument's buffer is both read and written at must be the element's own
+place. Arguments that overlap in memory at other places are not seen: lanes then race.
 
 Numbers are sums modulo 2ⁿ. Widening one is a term of its own, except for a program's part of an
-index, a lane and an index, which are below 2³¹ if `MOST_ELEMENTS` holds.
+index, a lane and an index, which are below 2³¹ if `MOST_ELEMENTS` holds. Under 32 bits nothing is.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ __all__ = ["MOST_ELEMENTS", "retiled_grid", "tiled_axis"]
 
 MOST_ELEMENTS = 2**31 - 1
 """Programs of the axis times elements of each, at most."""
+_MOST_PROGRAMS = (2**31 - 1, 2**16 - 1, 2**16 - 1)
+"""By axis. Source: CUDA C++ Programming Guide, technical specifications."""
 
 _AXES = ("x", "y", "z")
 _SAME_FOR_EACH = ("tt.splat", "ttg.convert_layout")
@@ -95,7 +98,7 @@ def retiled_grid(
         ``None`` if there is none.
     """
     total = grid[axis] * elements if axis < len(grid) else elements
-    if total % others or not 0 < total <= MOST_ELEMENTS:
+    if total % others or not 0 < total <= MOST_ELEMENTS or total // others > _MOST_PROGRAMS[axis]:
         return None
     full = [*grid, *(1 for _ in range(axis + 1 - len(grid)))]
     full[axis] = total // others
@@ -114,7 +117,14 @@ class _Elements:
         self._values: dict[str, _Sum] = {
             name: ((terms.number("argument", name), 1),) for name, _ in function.arguments
         }
+        self._pointers = {
+            term
+            for name, kind in function.arguments
+            if "ptr" in kind
+            for term, _ in self._values[name]
+        }
         self._effects: list[_Term] = []
+        self._accesses: dict[tuple[bool, frozenset[_Term]], set[_Sum]] = {}
         self._by_itself: set[object] = set()  # axes whose program's number is used by itself
         self._widened: set[object] = set()  # axes of which a multiple was widened
         self.tiled: set[int] = set()
@@ -133,7 +143,19 @@ class _Elements:
                 self._follow(operation)
         if self._by_itself & self.tiled or self._widened - self.tiled:
             raise _RefusedError
+        if not self._keeps_to_its_place():
+            raise _RefusedError
         return self._effects
+
+    def _keeps_to_its_place(self) -> bool:
+        """Tell whether an element is alone at the place that it reads and writes of a buffer."""
+        for (is_store, pointers), written in self._accesses.items():
+            read = self._accesses.get((False, pointers), set())
+            if is_store and read:
+                (place, *others) = read | written
+                if others or not any(term[:1] == ("index",) for term, _ in place):
+                    return False
+        return True
 
     def _follow(self, operation: Operation) -> None:
         if operation.blocks or len(operation.results) > 1:
@@ -141,11 +163,19 @@ class _Elements:
         if operation.name in ("tt.load", "tt.store"):
             effect = self._opaque(operation)
             self._effects.append(effect)
+            self._note_access(operation)
             value: _Sum = ((self._terms.number("read", len(self._effects), effect), 1),)
         else:
             value = self._value(operation)
         for name in operation.results:
             self._values[name] = value
+
+    def _note_access(self, operation: Operation) -> None:
+        """Note where an argument's buffer is accessed; others' pointers count as one buffer."""
+        place = self._values[operation.operands[0]]
+        pointers = frozenset(term for term, _ in place if term in self._pointers)
+        key = operation.name == "tt.store", pointers
+        self._accesses.setdefault(key, set()).add(place)
 
     def _value(self, operation: Operation) -> _Sum:
         name = operation.name
@@ -158,7 +188,7 @@ class _Elements:
             return operands[0]
         if name == "arith.constant":
             return self._constant(operation)
-        if name in _WIDTHS and self._is_place(operands[0]):
+        if name in _WIDTHS and _holds_places(operation) and self._is_place(operands[0]):
             return operands[0]
         if name == "tt.addptr":
             bits = element_bits(operation.all_types[-1].element)
@@ -236,6 +266,11 @@ class _Elements:
             if term[:1] == ("program",):
                 self._by_itself.add(term[1])
         return value
+
+
+def _holds_places(operation: Operation) -> bool:
+    """Tell whether an operation's result is wide enough for any place."""
+    return element_bits(operation.result_type.element) >= 32
 
 
 def _range(operation: Operation) -> _Sum:

@@ -214,7 +214,7 @@ class _Session:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may launch while a trial is noted
         self._calls: Counter[int] = Counter()
         self._awaits_backward = self._is_unusable = False
         self._budget, self._recordings = _Budget(), 0
@@ -276,7 +276,8 @@ class _Session:
         return applying.empty_folder(_device_index())
 
     def _say(self, what: str) -> None:
-        print(f"solkit: {self.folder} {what}", file=sys.stderr)
+        with contextlib.suppress(OSError, ValueError):  # as where the program closed it
+            print(f"solkit: {self.folder} {what}", file=sys.stderr)
 
     def counted(self, compiled: Callable[..., Any]) -> Callable[..., Any]:
         """Return a graph whose second call tunes first."""
@@ -396,14 +397,8 @@ class _Session:
             applying.withdraw_choice(request, "it was not faster in the program")
         if self._tuned is None:
             return
-        pairs = [(entry, replace(entry, on_trial=False)) for entry in self._tuned.entries]
-        entries = (
-            e if settled not in tried else settled
-            for e, settled in pairs
-            if is_faster or settled not in tried
-        )
-        programs = tuple(sorted(self._tuned.known_programs()))
-        self._tuned = replace(self._tuned, entries=tuple(entries), programs=programs)
+        there = self._read_folder().extended(self._tuned)  # other programs may have written since
+        self._tuned = _with_result(there, tried, is_faster)
         write_tuned_folder(self.folder, self._tuned)
 
 
@@ -415,6 +410,18 @@ def _put_on_trial(tuned: TunedFolder, programs: Collection[str]) -> TunedFolder:
 
     entries = (replace(e, on_trial=True) if is_tried(e) else e for e in tuned.entries)
     return replace(tuned, entries=tuple(entries))
+
+
+def _with_result(tuned: TunedFolder, tried: Collection[TunedEntry], is_faster: bool) -> TunedFolder:
+    """Return a folder that has tried entries confirmed, or none of them but their programs."""
+    pairs = [(entry, replace(entry, on_trial=False)) for entry in tuned.entries]
+    entries = (
+        settled if settled in tried else entry
+        for entry, settled in pairs
+        if is_faster or settled not in tried
+    )
+    programs = tuple(sorted(tuned.known_programs()))
+    return replace(tuned, entries=tuple(entries), programs=programs)
 
 
 def _applied(tuned: TunedFolder, with_trials: bool) -> TunedFolder:

@@ -118,7 +118,8 @@ class _Pruner:
     top_k: int | None
     model: _Model
     warned: set[str] = field(default_factory=set)
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    """Held again where a hook or a grid of the kernel launches another autotuned one."""
 
     def __call__(self, call: live_autotuner.Call, configs: Sequence[Any]) -> Sequence[Any]:
         number = self.top_k or _number_of(len(configs))

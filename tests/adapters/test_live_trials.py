@@ -130,6 +130,22 @@ def test_one_that_the_gpu_refuses_ends_the_trial_and_the_launch_is_made(gpu):
     assert (settled, [name for name, *_ in log]) == ([False], ["own"] * 3)
 
 
+def test_one_that_the_gpu_refuses_while_a_graph_is_captured_is_launched_by_inductors(gpu):
+    launch, log, settled = start_trial(gpu, 1, lambda: None)
+    gpu.is_capturing = True
+    launch("x", 1, stream=7), launch("x", 1, stream=7)
+    assert (settled, [name for name, *_ in log]) == ([False], ["own"] * 2)
+
+
+def test_errors_of_who_is_told_the_result_are_not_the_launchs(gpu):
+    log = []
+    own, tuned = gpu.launcher("own", 2, log), gpu.launcher("tuned", 1, log)
+    launch = LaunchTrial(own, tuned, judge, lambda _: 1 / 0).launcher()
+    for _ in range(30):
+        launch("x", 1, stream=7)
+    assert (len(log), log[-1][0]) == (30, "tuned")
+
+
 def test_where_nothing_can_be_timed_the_launch_is_made_and_inductors_own_stays(gpu, monkeypatch):
     def refuse(_):
         raise RuntimeError("another stream is capturing")

@@ -5,6 +5,7 @@ All are the real ones; a fake driver and compiler tell what would have been laun
 
 from __future__ import annotations
 
+import copy
 import threading
 from dataclasses import replace
 
@@ -498,6 +499,14 @@ def test_who_launches_the_compiled_kernel_again_gives_grids_of_his_own(gpu, tmp_
     kernel.run(7, 1, 1)  # whoever goes around that gets the kernel that he asked for
     blocks = [launch["BLOCK"] for launch in gpu]
     assert (blocks[1:], [grid[0] for grid in GRIDS[1:]]) == ([256, 64, 64], [8, 33, 7])
+
+
+def test_a_compiled_kernel_can_be_copied(gpu, tmp_path):
+    use(tmp_path, tiled())
+    x = torch.zeros(N)
+    kernel = copy.copy(scale_kernel[(N // 64,)](x, x, N, BLOCK=64))
+    kernel[(32, 1, 1)](x, x, N)
+    assert (gpu[-1]["BLOCK"], GRIDS[-1][0]) == (256, 8)
 
 
 @triton.jit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -435,6 +436,41 @@ def test_the_folder_forgets_what_does_not_gain_in_the_program(
     (note,) = (n for n in applying.applied() if n.kernel == KERNEL.__name__)
     assert (note.applied, note.why) == (False, "it was not faster in the program")
     assert live_tuned.replace_compiled() == 0
+
+
+@pytest.mark.usefixtures("tuned_by_batch")
+@pytest.mark.parametrize("stays", [True, False])
+def test_what_other_programs_wrote_meanwhile_stays_in_the_folder(
+    tmp_path, compiled, launches, launched, monkeypatch, stays
+):
+    monkeypatch.setattr(compiling, "_is_faster", lambda *_: stays)
+    launched[:] = [program_digest(KERNEL)]
+    applying.withdraw()
+    run = calls_of(session_of(tmp_path, 5.0), lambda: 0)
+    live_tuned._SERVED.tuners.add(compiled)
+    run(), run()
+    others = replace(entry(kernel="others"), program="others", on_trial=True)
+    held = read_tuned_folder(tmp_path)
+    write_tuned_folder(tmp_path, replace(held, entries=(*held.entries, others)))
+    monkeypatch.setattr(sys, "stderr", SimpleNamespace(write=lambda _: 1 / 0, flush=lambda: None))
+    launches()
+    tuned = read_tuned_folder(tmp_path)
+    assert others in tuned.entries
+    assert [e.on_trial for e in tuned.entries if e != others] == stays * [False]
+    assert {program_digest(KERNEL), "others"} <= tuned.known_programs()
+
+
+def test_inductor_keeps_no_launcher_of_a_trial_that_ended_within_a_launch(compiled, launches):
+    trials, settled = times_for(1.0, 0.9)
+    serve(entry())
+    live_tuned.replace_compiled(trials)
+    on_trial = compiled.launchers[0]
+    launches()
+    assert len(settled) == 1
+    compiled._cached_launcher = on_trial  # as `run` does after the launch
+    on_trial(1, 4000, stream=None)
+    assert compiled._cached_launcher is None
+    assert compiled.launchers[0] is not on_trial
 
 
 @pytest.mark.usefixtures("tuned_by_batch")

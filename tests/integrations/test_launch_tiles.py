@@ -133,6 +133,39 @@ def overlapping(x, out, BLOCK: tl.constexpr):
     tl.store(out + at, tl.load(x + at))
 
 
+@triton.jit
+def few_programs(x, out, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int8).to(tl.int32) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at))
+
+
+@triton.jit
+def rolled_in_place(x, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + at, tl.load(x + (at + 1) % n))
+
+
+@triton.jit
+def counting_calls(x, out, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    calls = tl.load(x)
+    tl.store(out + at, calls)
+    tl.store(x, calls + 1)
+
+
+@triton.jit
+def in_place(x, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + at, tl.load(x + at, mask=at < n) + (at + n).to(tl.int8), mask=at < n)
+
+
+@triton.jit
+def at_most_512(x, out, BLOCK: tl.constexpr):
+    tl.static_assert(BLOCK <= 512)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at))
+
+
 def asked(kernel, grid=(N // B,), block=B, **options):
     x = torch.zeros(N, dtype=torch.float32)
     values = {"x": x, "out": torch.empty_like(x), "n": N, "BLOCK": block}
@@ -146,6 +179,7 @@ CASES = [
     *([(in_blocks, (N // B,), 0)] if HAS_BLOCK_POINTERS else []),
     (batched, (8, N // B), 1),
     (advanced, (N // B,), 0),
+    (in_place, (N // B,), 0),
 ]
 
 
@@ -153,6 +187,7 @@ def outputs_in_interpreter(kernel, grid, axis, block):
     """Run a kernel on the CPU with a block, and the grid that follows."""
     x = torch.arange(8 * N, dtype=torch.float32) / N
     out = torch.full((N * N,) if kernel is strided else (8 * N,), -1.0)
+    x = out if kernel is in_place else x
     arguments = {"x": x, "out": out, "n": N, "BLOCK": block}
     kernel[retiled_grid(grid, axis, B, block)](**{n: arguments[n] for n in kernel.arg_names})
     return out
@@ -190,11 +225,16 @@ def test_a_constant_that_only_cuts_the_elements_is_found_with_its_axis(kernel, g
     "kernel",
     [
         *(in_rows, partial_sums, seeded, lanes_alone, scaled_by_block, over_programs, in_steps),
-        *(counted, reversed_in_blocks, overlapping),
+        *(counted, reversed_in_blocks, overlapping, few_programs),
+        *(rolled_in_place, counting_calls),
     ],
 )
 def test_what_depends_on_borders_between_programs_is_no_tile(kernel):
     assert find_tile(asked(kernel), None) is None
+
+
+def test_a_value_that_the_kernel_refuses_leaves_the_others():
+    assert find_tile(asked(at_most_512), None).values == (256, 64, 128, 512)
 
 
 def test_only_grids_that_compute_the_same_elements_are_offered():
@@ -235,3 +275,5 @@ def test_a_grid_follows_only_if_the_elements_stay_the_same_number():
     assert retiled_grid((7,), 0, 128, 256) is None
     assert retiled_grid((2**24,), 0, 128, 64) is None  # 2**31 elements
     assert retiled_grid((MOST_ELEMENTS,), 0, 1, 1) == (MOST_ELEMENTS,)
+    assert retiled_grid((1, 40_000), 1, 128, 64) is None  # CUDA takes 65,535 programs in y
+    assert retiled_grid((40_000, 1), 0, 128, 64) == (80_000, 1)

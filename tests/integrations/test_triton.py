@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import warnings
 from dataclasses import dataclass
 from unittest.mock import Mock
@@ -185,6 +186,18 @@ def test_short_lists_are_left_alone(gpu):
     run(kernel)
     assert tried == list(BLOCKS)
     assert belief.card["asked"] == []
+
+
+def test_a_hook_may_launch_another_autotuned_kernel(gpu):
+    kernel, tried = tuner(gpu)
+    other, tried_other = tuner(gpu)
+    kernel.configs[1].pre_hook = lambda _: run(other)
+    integration.install()
+    thread = threading.Thread(target=run, args=(kernel,), daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert tried == tried_other == list(BLOCKS)
 
 
 @pytest.mark.parametrize("fails", ["a missing model", "ranking"])
