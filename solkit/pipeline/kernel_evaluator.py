@@ -40,7 +40,7 @@ from solkit.measure.benches import Bench, RecordedBench
 from solkit.measure.memory_needs import least_memory_bytes
 from solkit.measure.outcomes import PreparedCandidate, score_result
 from solkit.pipeline.compiling import choose_configurations, first_parent
-from solkit.pipeline.launch_keys import are_same_launches, key_of_launches
+from solkit.pipeline.launch_keys import are_same_launches, has_unseen_choices, key_of_launches
 from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.solutions import is_record, reference_of_definition, text_of_solution
 from solkit.pipeline.studies_ahead import StudiesAhead
@@ -421,11 +421,18 @@ class KernelEvaluator:
         return key_of_launches(launches, text, configuration.params)
 
     def are_same(self, one: Configuration, other: Configuration) -> bool:
-        """Tell whether two candidates are seen to launch the same: see `are_same_launches`."""
+        """Tell whether two candidates are seen to launch the same: see `are_same_launches`.
+
+        Options such as ``maxnreg`` are not seen, nor what an autotuner chooses: a file with any of
+        these is never the same.
+        """
         analyses = [c.analysis for c in self.prepared.analyser.captured([one, other])]
         whole = [a for a in analyses if a is not None and a.is_whole]
         launches = [[kernel.launch for kernel in analysis.kernels] for analysis in whole]
-        return len(launches) == 2 and are_same_launches(*launches)
+        if len(launches) < 2 or not are_same_launches(*launches):
+            return False
+        texts = [Path(c.path).read_text(encoding="utf-8") for c in (one, other)]
+        return not any(map(has_unseen_choices, launches, texts))
 
     def _study(
         self,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from solkit.core import KernelProgram, Launch, Value, canonical
 from solkit.core.parsing import syntax_tree
 
-__all__ = ["are_same_launches", "key_of_launches"]
+__all__ = ["are_same_launches", "has_unseen_choices", "key_of_launches"]
 
 _RECORDED = ("num_warps", "num_stages", "num_ctas")
 
@@ -27,8 +27,7 @@ def key_of_launches(launches: Sequence[Launch], source: str, params: Mapping[str
     """
     keys = [_key_of_launch(launch) for launch in launches]
     tree = syntax_tree(source)
-    seen = {name for launch in launches for name in (*launch.constants, *launch.arguments)}
-    seen |= {*_RECORDED, *_parameters_of_kernels(tree)}
+    seen = _seen_names(launches, tree)
     options = list(_options(tree, seen))
     if not all(keys) or "**" in options:
         return ""
@@ -36,11 +35,26 @@ def key_of_launches(launches: Sequence[Launch], source: str, params: Mapping[str
     return repr((keys, sorted(options), canonical(hidden)))
 
 
+def has_unseen_choices(launches: Sequence[Launch], source: str) -> bool:
+    """Tell whether a file launches with options that records of launches lack, or may.
+
+    Or with a configuration that an autotuner chooses on the GPU: records have its first.
+
+    Args:
+        launches: of the candidate, all of them.
+        source: its file.
+    """
+    tree = syntax_tree(source)
+    names = {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(tree)}
+    return "autotune" in names or any(True for _ in _options(tree, _seen_names(launches, tree)))
+
+
 def are_same_launches(ours: Sequence[Launch], theirs: Sequence[Launch]) -> bool:
     """Tell whether two candidates launch the same on equal tensors, under whatever names.
 
     They do if grids, options, constants, arguments and code are equal, in the same order. What a
-    launch runs must be known. Options that records lack, such as ``maxnreg``, are not compared.
+    launch runs must be known. What records lack, such as ``maxnreg``, is not compared: see
+    `has_unseen_choices`.
     """
     keys = [[_nameless_key(launch) for launch in launches] for launches in (ours, theirs)]
     return bool(ours) and all(keys[0]) and keys[0] == keys[1]
@@ -96,6 +110,12 @@ def _run_with(launch: Launch) -> tuple[object, ...]:
     options = launch.num_warps, launch.num_stages, launch.num_ctas, launch.count
     arguments = sorted((name, repr(bound)) for name, bound in launch.arguments.items())
     return launch.grid, options, canonical(launch.constants), arguments
+
+
+def _seen_names(launches: Sequence[Launch], tree: ast.Module) -> set[str]:
+    """Return names of what records of launches hold."""
+    names = {name for launch in launches for name in (*launch.constants, *launch.arguments)}
+    return names | {*_RECORDED, *_parameters_of_kernels(tree)}
 
 
 def _parameters_of_kernels(tree: ast.Module) -> Iterator[str]:

@@ -66,6 +66,7 @@ class StudiesAhead(Generic[T]):
         self._threads = ThreadPoolExecutor(self._slots, "study")
         self._futures: dict[str, Future[T]] = {}
         self._running: dict[str, _Running] = {}
+        self._given_up: set[str] = set()
         self._took_s: list[float] = []
 
     def foresee(self, points: Sequence[Point]) -> None:
@@ -95,6 +96,7 @@ class StudiesAhead(Generic[T]):
         for name, running in self._running.items():
             if is_unwanted(running) and not self._futures[name].done():
                 running.is_given_up = True
+                self._given_up.add(name)
                 self._futures[name].cancel()
                 for future in tuple(running.begun):
                     future.cancel()
@@ -124,17 +126,23 @@ class StudiesAhead(Generic[T]):
         return self._clock_s() - running.begun_s > max(_LATE_S, _LATE_SHARE * usual_s)
 
     def is_done(self, configuration: Configuration) -> bool:
-        """Tell whether a candidate is studied."""
-        future = self._futures.get(_key_of(configuration))
-        return future is not None and future.done()
+        """Tell whether a candidate is studied: not if that was given up."""
+        name = _key_of(configuration)
+        return name in self._futures and name not in self._given_up and self._futures[name].done()
 
     def get(self, configuration: Configuration) -> Future[T] | None:
-        """Return the study of a candidate; ``None`` if there is none, or it has not begun.
+        """Return the study of a candidate; ``None`` if it has not begun, or was given up.
 
         One that has not begun would wait for those that were foreseen before it.
         """
-        future = self._futures.get(_key_of(configuration))
-        return None if future is None or future.cancel() else future
+        name = _key_of(configuration)
+        future = self._futures.get(name)
+        if future is None or name in self._given_up:
+            return None
+        if future.cancel():
+            del self._futures[name], self._running[name]
+            return None
+        return future
 
     def close(self) -> None:
         """Give up all studies that have not ended."""

@@ -389,4 +389,5 @@ def test_what_launches_the_same_at_the_shape_of_the_search_is_not_timed_again(
                 evaluator._study_new(configuration, set())
         else:
             assert evaluator._study_new(configuration, set()) == "studied"
+        assert evaluator.are_same(first.configuration, configuration) == launches_alike
         evaluator.close()

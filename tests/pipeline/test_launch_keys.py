@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from solkit.core import Binding, KernelFunction, KernelProgram, Launch
-from solkit.pipeline.launch_keys import are_same_launches, key_of_launches
+from solkit.pipeline.launch_keys import are_same_launches, has_unseen_choices, key_of_launches
 
 
 def key(count=1, name="aten.mm", line="k.py:3", **told):
@@ -86,3 +86,28 @@ def test_nothing_is_known_of_launches_that_are_not_seen():
 def test_launches_of_libraries_are_the_same_wherever_they_are_called():
     both = [Launch("aten.mm", (0, 0, 0), 0, 0, library=True, line=line) for line in "ab"]
     assert are_same_launches(both[:1], both[1:])
+
+
+HIDDEN = """
+@triton.jit
+def k(x, n, B: tl.constexpr): ...
+
+def kernel(x, **params):
+    {launch}
+"""
+
+
+@pytest.mark.parametrize(
+    ("launch", "hides"),
+    [
+        ("k[(4,)](x, n=8, B=2, num_warps=4, num_stages=3)", False),
+        ("helper(x, maxnreg=64)", False),
+        ("k[(4,)](x, 8, B=2, maxnreg=64)", True),
+        ("k[(4,)](x, 8, B=2, **params)", True),
+        ("k.run(x, 8, B=2, grid=(4,), launch_pdl=True)", True),
+        ("triton.Config({'B': 2}, num_warps=4, maxnreg=64)", True),
+        ("triton.autotune(configs, key=['n'])(k)[(4,)](x, 8)", True),
+    ],
+)
+def test_the_file_tells_what_no_record_of_launches_has(launch, hides):
+    assert has_unseen_choices([launch_of("k")], HIDDEN.format(launch=launch)) is hides

@@ -80,6 +80,7 @@ def test_what_has_not_begun_is_left_to_who_asks_for_it():
     studies._threads.submit(gate.may_go_on.wait)
     studies.foresee(points[:1])
     assert studies.get(points[0].configuration) is None
+    assert (studies.ended(), studies.running()) == ([], [])  # no cancelled study is read
     gate.may_go_on.set()
     studies.close()
 
@@ -114,6 +115,8 @@ def test_a_late_study_is_given_up_if_something_else_could_have_its_slot():
     studies.foresee(points)
     assert len(studies.running()) == 1
     wait(studies.running(), 5)
+    assert not studies.is_done(points[0].configuration)
+    assert studies.get(points[0].configuration) is None  # its study was cancelled
     assert studies.ended() == [(points[0], None)]
     studies.foresee(points)
     assert [future.result() for future in studies.running()] == [1]

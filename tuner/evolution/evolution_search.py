@@ -331,10 +331,14 @@ class EvolutionSearch:
 
     def _next_point(self) -> Point | None:
         """Return what to measure next; ``None`` if the GPU had to wait, or nothing is left."""
-        if not self._world.overlaps or self._how.order is Order.RANDOM:
+        if not self._world.overlaps:
             return self._frontier.choose()
         self._look_ahead()
         pending = [work for work in (self._awaited, self._own_ranking) if work is not None]
+        if self._how.order is Order.RANDOM:  # nothing is studied ahead
+            if (point := self._frontier.choose()) is None and pending:
+                self._world.await_any(pending, _LOOK_S)
+            return point
         ready, best = self._frontier.gain(self._world.is_ready), self._frontier.gain(self._is_open)
         if ready < _READY_SHARE * best and self._world.await_any(pending, _PATIENCE_S):
             self._look_ahead()

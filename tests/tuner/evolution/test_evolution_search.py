@@ -525,3 +525,30 @@ def test_a_search_that_ends_asks_for_no_more_proposals():
     world._thread.shutdown()
     assert stopped is Stopped.NOTHING_RUNS
     assert breeding.measured == 1
+
+
+def test_a_random_order_ends_and_waits_for_what_is_under_way():
+    class Waiting(Overlapping):
+        """Proposes and ranks only once it is waited for; asked in vain, it ends the search."""
+
+        def __init__(self):
+            super().__init__()
+            self.waited, self.questions = threading.Event(), 0
+
+        def begin(self, work):
+            return super().begin(lambda: work() if self.waited.wait(5) else None)
+
+        def await_any(self, others, timeout_s):
+            self.waited.set()
+            return super().await_any(others, timeout_s)
+
+        def spent_s(self):
+            self.questions += 1
+            assert self.questions < 1000
+            return super().spent_s()
+
+    proposer = Proposer("0.5 tile", "0.4 fuse")
+    _, stopped, world = bred(proposer, world=Waiting(), order="random")
+    assert stopped is Stopped.EXHAUSTED
+    texts = ("1.0 plain", "0.5 tile", "0.4 fuse")
+    assert sorted(world.measured) == sorted((text, block) for text in texts for block in (1, 2))
