@@ -186,6 +186,7 @@ class BlockReader(RowReader):
         if binding is None or binding.target in self._lanes:
             return True
         value = self._values.pop(binding.target)
+        self._reductions.append(value)
         return self._elements.is_reduction(value)
 
 

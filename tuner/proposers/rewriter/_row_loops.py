@@ -29,6 +29,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
 )
 from solkit.tuner.proposers.rewriter._row_elements import RowElements, code_of
+from solkit.tuner.proposers.rewriter._row_fills import Fill, RowFills
 from solkit.tuner.proposers.rewriter._values import (
     OtherFormError,
     Scope,
@@ -192,6 +193,7 @@ class RowReader:
         self._bounds: set[str] = set()
         self._comparisons: list[tuple[cst.Comparison, str]] = []
         self._accesses: list[Access] = []
+        self._reductions: list[cst.BaseExpression] = []
 
     def read(self) -> RowLoop | None:
         """Return the loop; ``None`` if its results may depend on its blocks."""
@@ -203,10 +205,24 @@ class RowReader:
         if not all(map(self.read_statement, self._loop.body)) or len(self._bounds) != 1:
             return None
         bound = self._bounds.pop()
+        if not self._are_ends_neutral(bound, blocked):
+            return None
         comparisons = tuple(node for node, code in self._comparisons if code == bound)
         accesses = tuple(self._accesses)
         loop, block, is_blocked = self._loop, self._block, bool(blocked)
         return RowLoop(loop, block, bound, comparisons, accesses, is_blocked)
+
+    def _are_ends_neutral(self, bound: str, blocked: Container[str]) -> bool:
+        """Tell whether lanes beyond the row's end change nothing that is summed or compared."""
+        fills = RowFills(lambda node: bound in self._bounds_of(node))
+        extremes = {CarriedKind.MAXIMUM: Fill.LOWEST, CarriedKind.MINIMUM: Fill.HIGHEST}
+        for name, update in self._updates.items():
+            if update.element is None or not fills.are_neutral(update.element):
+                return False
+            neutral = extremes.get(update.kind, Fill.ZERO)
+            if name in blocked and fills.fill(update.element) is not neutral:
+                return False
+        return all(map(fills.are_neutral, self._reductions))
 
     def _is_block(self, name: str) -> bool:
         """Tell whether a carried name is a block, with an element for each of a trip's."""

@@ -441,15 +441,17 @@ def softmax_of_rows(launch: Launch, scores: str, result: str) -> Softmax:
     own = [s for s in code.stores if weights in names_within(s[0])]
     require(own and all(names_within(s[0]) & {raw, weights} for s in code.stores))
     pointer, value, mask = own[-1]
-    logits, power = _normalised(value)
+    logits, power, kept = _normalised(value)
     loads = [c for c in calls_within(logits, "tl.load") if raw in names_within(c.args[0].value)]
     require(loads and len({plain_text(c) for c in loads}) == 1)
     column, size = _whole_row(launch, loads[0].args[0].value, raw)
     require(_whole_row(launch, pointer, weights) == (column, size))
     _require_fill(launch, logits, loads[0], column, size)
-    if mask is not None:
-        require(_bounds_column(mask, column, size, launch))
+    masks = [*kept, *([] if mask is None else [mask])]
+    require(all(_bounds_column(node, column, size, launch) for node in masks))
     require(_changes_each(logits))
+    for load in calls_within(logits, "tl.load"):
+        require(same_value(load, loads[0]) or _is_bound(load, column, size, launch))
     return Softmax(logits, loads[0], column, power)
 
 
@@ -468,15 +470,20 @@ def unwrapped(node: cst.BaseExpression) -> cst.BaseExpression:
     return node
 
 
-def _normalised(value: cst.BaseExpression) -> tuple[cst.BaseExpression, str]:
-    """Return x, and the exponential, of ``exp(x - max(x)) / sum(exp(x - max(x)))``."""
+def _normalised(
+    value: cst.BaseExpression,
+) -> tuple[cst.BaseExpression, str, list[cst.BaseExpression]]:
+    """Return x, and the exponential, of ``exp(x - max(x)) / sum(exp(x - max(x)))``, and masks.
+
+    Beyond the masks the powers are 0.
+    """
     value = unwrapped(value)
     require(isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Divide))
     assert isinstance(value, cst.BinaryOperation)
     top, total = unwrapped(value.left), _without_start(value.right, ("0.0", "0"))
     require(called_name(total) == "tl.sum")
-    inner = _without_where(unwrapped(cst.ensure_type(total, cst.Call).args[0].value))
-    top = _without_where(top)
+    inner, *masks = _without_where(unwrapped(cst.ensure_type(total, cst.Call).args[0].value))
+    top, *others = _without_where(top)
     require(called_name(top) in EXPONENTIALS and same_value(top, inner))
     power = cst.ensure_type(top, cst.Call)
     shifted = power.args[0].value
@@ -485,7 +492,7 @@ def _normalised(value: cst.BaseExpression) -> tuple[cst.BaseExpression, str]:
     peak = _without_start(shifted.right, _LOWEST)
     require(called_name(peak) == "tl.max")
     require(same_value(cst.ensure_type(peak, cst.Call).args[0].value, shifted.left))
-    return shifted.left, called_name(top)
+    return shifted.left, called_name(top), [*masks, *others]
 
 
 def same_value(one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
@@ -501,13 +508,13 @@ def _comparable(node: cst.BaseExpression) -> str:
         node = replace_each(node, [(casts[0], unwrapped(casts[0]))])
 
 
-def _without_where(node: cst.BaseExpression) -> cst.BaseExpression:
-    """Return a value for ``tl.where(mask, value, 0.0)``."""
+def _without_where(node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """Return the value, and the mask if there is one, of ``tl.where(mask, value, 0.0)``."""
     if called_name(node) != "tl.where":
-        return node
+        return [node]
     call = cst.ensure_type(node, cst.Call)
     is_zero = len(call.args) == 3 and render_code(call.args[2].value) in ("0", "0.0")
-    return unwrapped(call.args[1].value) if is_zero else node
+    return [unwrapped(call.args[1].value), call.args[0].value] if is_zero else [node]
 
 
 def _without_start(node: cst.BaseExpression, starts: Sequence[str]) -> cst.BaseExpression:
@@ -581,6 +588,14 @@ def _require_fill(
     if mask is not None and other is not None:
         require(_bounds_column(mask, column, size, launch))
         require(plain_text(other) in _LOWEST)
+
+
+def _is_bound(load: cst.Call, column: str, size: str, launch: Launch) -> bool:
+    """Tell whether a load along a row stays in it for blocks of any size."""
+    mask = argument_of(load, 1, "mask")
+    if plain_text(parse_expression(column)) not in plain_text(load.args[0].value):
+        return True
+    return mask is not None and _bounds_column(mask, column, size, launch)
 
 
 def _bounds_column(mask: cst.BaseExpression, column: str, size: str, launch: Launch) -> bool:

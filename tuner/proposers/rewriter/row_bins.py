@@ -26,6 +26,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     with_params,
 )
 from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
     KernelText,
     Launch,
     argument_of,
@@ -46,6 +47,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     replace_each,
     single_assignment,
     statements_of,
+    substitute_names,
     with_body,
     with_each,
 )
@@ -57,6 +59,7 @@ _ADD, _PROGRAM = "tl.atomic_add", "tl.program_id"
 _ROWS, _COLUMNS = "[:,None]", "[None,:]"
 _FLOATS = ("torch.float32", "torch.float")
 _LEAST_SIDE, _ROWS_A_TRIP = 16, 64
+_MOST_STEPS = 12  # of names that stand for names
 _MOST_SUMS = 16 * 1024
 """Sums of a program: 64 to 128 a thread."""
 
@@ -153,6 +156,8 @@ def _scatter_in(launch: Launch, call: cst.Call) -> _Scatter | None:
     if stride is None or _plain(stride) != sizes[1] or not launch.alone(base):
         return None
     blocks = _block_of(slots[0], values), _block_of(column, values)
+    if calls_within(_expanded(cst.Name(column), values), _PROGRAM):
+        return None  # programs sum the same columns in all their trips
     if not set(blocks) <= function.constants or blocks[0] == blocks[1]:
         return None
     parts = (base, slots[0], *blocks, column, strides[0], sizes[0])
@@ -193,6 +198,45 @@ def _block_of(name: str, values: Mapping[str, cst.BaseExpression]) -> str:
         seen |= fresh
         pending += [values[other] for other in fresh]  # type: ignore[misc]
     return sizes.pop() if len(sizes) == 1 else ""
+
+
+def _expanded(
+    node: cst.BaseExpression, values: Mapping[str, cst.BaseExpression]
+) -> cst.BaseExpression:
+    """Return an expression without names that stand for values."""
+    for _ in range(_MOST_STEPS):
+        node = substitute_names(node, {n: values[n] for n in names_within(node) & set(values)})
+    return node
+
+
+def _is_masked(function: JitFunction, block: str) -> bool:
+    """Tell whether every access along a block has a mask for its end: a longer block is right."""
+    values = _values(function.body)
+    for call in calls_within(function.node, "tl.load", _ADD):
+        pointer = _expanded(call.args[0].value, values)
+        mask = argument_of(call, 1 if called_name(call) == "tl.load" else 2, "mask")
+        if not _has_range(pointer, block):
+            continue
+        if mask is None or not _bounds(_expanded(mask, values), block):
+            return False
+    return True
+
+
+def _has_range(node: cst.CSTNode, block: str) -> bool:
+    return any(_plain(call.args[-1].value) == block for call in calls_within(node, "tl.arange"))
+
+
+def _bounds(mask: cst.BaseExpression, block: str) -> bool:
+    """Tell whether a mask, or that of a load in it, compares the indices of a block with an end."""
+    nodes = list(nodes_within(mask))
+    if any(isinstance(node, (cst.BitOr, cst.BitInvert, cst.Or, cst.Not)) for node in nodes):
+        return False
+    return any(
+        isinstance(node, cst.Comparison)
+        and isinstance(node.comparisons[0].operator, cst.LessThan)
+        and _has_range(node.left, block)
+        for node in nodes
+    )
 
 
 def _table_sizes(launch: Launch, base: str) -> tuple[str, str] | None:
@@ -310,8 +354,9 @@ def _with_launch(
 ) -> str:
     """Return the file that launches a function for small tables, and else the original."""
     (count, bins, limit), arguments = names, arguments_of(launch)
-    sides = {scatter.rows: _ROWS_A_TRIP, scatter.columns: _LEAST_SIDE}
-    sizes = {name: _at_least(arguments[name], least) for name, least in sides.items()}
+    sizes = _sizes(launch, scatter)
+    if sizes is None:
+        return ""
     blocks = _with_size((launch.axes or ())[0], arguments[scatter.rows], sizes[scatter.rows])
     slots = f"max(triton.next_power_of_2({scatter.slots}), {_LEAST_SIDE})"
     arguments |= {**sizes, count: blocks, bins: slots, limit: scatter.slots}
@@ -330,6 +375,31 @@ def _with_launch(
         launches=[(launch.statement, guarded_launch(condition, statement, launch.statement))],
         parameters=[programs],
     )
+
+
+def _sizes(launch: Launch, scatter: _Scatter) -> dict[str, str] | None:
+    """Return sizes of blocks that products take; ``None`` if the function needs its own."""
+    function, arguments = launch.function, arguments_of(launch)
+    sides, sizes = {scatter.rows: _ROWS_A_TRIP, scatter.columns: _LEAST_SIDE}, dict[str, str]()
+    for name, least in sides.items():
+        is_free = _is_masked(function, name)
+        if name == scatter.rows:
+            is_free &= _is_rounded_up((launch.axes or ())[0], arguments[name])
+        sizes[name] = _at_least(arguments[name], least) if is_free else arguments[name]
+        if not is_free and not (sizes[name].isdigit() and int(sizes[name]) >= _LEAST_SIDE):
+            return None
+    return sizes
+
+
+def _is_rounded_up(grid: cst.BaseExpression, size: str) -> bool:
+    """Tell whether a grid has a block's size only as what ``cdiv`` divides by."""
+    divisors = [c.args[1].value for c in calls_within(grid, "triton.cdiv") if len(c.args) == 2]
+    places = [
+        node
+        for node in nodes_within(grid)
+        if isinstance(node, cst.BaseExpression) and _plain(node) == size
+    ]
+    return all(any(place is node for node in divisors) for place in places)
 
 
 def _at_least(code: str, least: int) -> str:

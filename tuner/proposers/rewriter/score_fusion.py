@@ -417,6 +417,8 @@ class _Fusion:
         require({atom.axis for atom in indices if atom.block} == {0, 1})
         rows, columns = (next(a for a in indices if a.axis == axis) for axis in (0, 1))
         require(_is_walked(loop, columns, last, self._shape()[-1]))
+        mask = argument_of(load, 1, "mask")
+        require(mask is None or self._is_bound(mask, {rows: -2, columns: -1}))
         ahead, tile, score = self._tile_of_scores(indices)
         sums = _Sums.of(loop, function.body[:place], load)
         head, update, shares, divided = self._online(score, rows, columns, sums)
@@ -428,6 +430,30 @@ class _Fusion:
         walk = with_body(loop.node, trip)
         before, behind = function.body[:place], function.body[place + 1 :]
         return self._file([*before, *ahead, *head, walk, divided, *behind])
+
+    def _is_bound(self, mask: cst.BaseExpression, places: Mapping[Atom, int]) -> bool:
+        """Tell whether a mask leaves out only what is beyond the tensor of weights.
+
+        Args:
+            mask: of a load in the last product.
+            places: of the indices' sizes in the tensor's shape.
+        """
+        launch, values = self._chain.values, single_values(self._chain.values.function.body)
+        if isinstance(mask, cst.Name) and mask.value in values:
+            return self._is_bound(values[mask.value], places)
+        if isinstance(mask, cst.Subscript):
+            return self._is_bound(mask.value, places)
+        if isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd):
+            return all(self._is_bound(side, places) for side in (mask.left, mask.right))
+        if not isinstance(mask, cst.Comparison) or len(mask.comparisons) != 1:
+            return False
+        target, index = mask.comparisons[0], mask.left
+        index = index.value if isinstance(index, cst.Subscript) else index
+        bound = in_launcher(target.comparator, launch)
+        sizes = [self._shape()[at] for atom, at in places.items() if atom.code == text_of(index)]
+        if bound is None or not sizes or not isinstance(target.operator, cst.LessThan):
+            return False
+        return sizes_as_products(bound, launch) == sizes
 
     def _online(
         self, score: str, rows: Atom, columns: Atom, sums: _Sums
@@ -477,7 +503,6 @@ class _Fusion:
         """Return what the softmax exponentiates, over a tile of scores, as code."""
         softmax, launch = self._softmax, self._chain.softmax
         bound = f"{columns.along_tile()} < {self._row_length()}"
-        inner = f"tl.where({bound}, {score}, {NEGATIVE_INFINITY})"
         raw = plain_text(softmax.load)
         pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
         for node in nodes_within(softmax.logits):
@@ -486,8 +511,9 @@ class _Fusion:
         node = replace_each(softmax.logits, pairs)
         node = _with_code(node, softmax.column, columns.along_tile())
         names = self._passed(launch, names_within(node) - {*_WORDS, "_score_", columns.code})
-        names["_score_"] = parse_expression(inner)
-        return render_code(substitute_names(node, names))
+        names["_score_"] = cst.Name(score)
+        logits = render_code(substitute_names(node, names))
+        return f"tl.where({bound}, {logits}, {NEGATIVE_INFINITY})"
 
     def _passed(self, launch: Launch, used: set[str]) -> dict[str, cst.BaseExpression]:
         """Return the names of another launch's parameters in the merged function; add new ones."""

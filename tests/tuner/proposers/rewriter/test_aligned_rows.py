@@ -199,6 +199,42 @@ def test_what_depends_on_the_blocks_stays(old, new):
         assert not variants(AlignedRows(), source)
 
 
+@pytest.mark.parametrize(
+    ("source", "old", "new"),
+    [
+        (MAXIMUM, f"other={INFINITY}", "other=0.0"),  # right for rows with a value above 0
+        (MAXIMUM, "tl.max(x, axis=0)", "tl.max(x * x, axis=0)"),
+        (WHOLE, f"other={INFINITY}", "other=0.0"),
+        (PLACE, f"other={INFINITY}", "other=0.0"),
+        (SUM, "tl.sum(x, axis=0)", "tl.sum((x - stride) * (x - stride), axis=0)"),
+        (SUM, "tl.sum(x, axis=0)", "tl.sum(tl.exp(x), axis=0)"),
+        (SUM, "other=0.0", "other=1.0"),
+        (LANES, "a += x", "a += x + 1.0"),
+    ],
+)
+def test_reductions_that_lanes_beyond_a_row_would_change_stay(source, old, new):
+    changed = source.replace(old, new)
+    assert changed != source
+    assert not variants(AlignedRows(), changed)
+
+
+@pytest.mark.parametrize(
+    ("source", "old", "new"),
+    [
+        (SUM, "tl.sum(x, axis=0)", "tl.sum(tl.where(cols < n, tl.exp(x), 0.0), axis=0)"),
+        (SUM, "tl.sum(x, axis=0)", "tl.sum(tl.maximum(x, 0.0) * tl.exp(x), axis=0)"),
+        (SUM, "tl.sum(x, axis=0)", "tl.sum((cols < n).to(tl.int32), axis=0)"),
+        (MAXIMUM, f"other={INFINITY}", "other=-1e30"),
+        (MAXIMUM, "tl.max(x, axis=0)", "tl.max(x * 0.5 - row, axis=0)"),
+        (ONLINE, "tl.exp(x - k), axis=0)", "tl.exp(x - k) * cols, axis=0)"),
+    ],
+)
+def test_lanes_beyond_a_row_that_are_neutral_are_seen(source, old, new):
+    changed = source.replace(old, new)
+    assert changed != source
+    assert variants(AlignedRows(), changed)
+
+
 def test_a_block_of_sums_may_only_be_summed_up_later():
     stored = "tl.store(y_ptr + row * BLOCK + tl.arange(0, BLOCK), a)"
     source = LANES.replace("tl.store(y_ptr + row, tl.sum(a, axis=0))", stored)

@@ -75,8 +75,22 @@ def test_infinite_rows_change_no_other_slot(is_right):
             "dtype=torch.float32, device=x.device)\n    scatter",
             "dtype=torch.float16, device=x.device)\n    scatter",
         ),
+        ("c = d + tl.arange", "c = d + tl.program_id(0) % 2 * BLOCK + tl.arange"),
+        ("triton.cdiv(R, 8)", "R // 8"),  # a longer block leaves more rows over
+        ("x + r * D)[:, None] + c[None, :], mask=inside", "x + r * D)[:, None] + c[None, :]"),
+        ("slot = tl.load(at + r, mask=r < R)", "slot = tl.load(at + r)"),
     ],
 )
 def test_near_misses_are_left_alone(old, new):
     assert old in SCATTER
     assert not _products(SCATTER.replace(old, new))
+
+
+def test_rows_without_masks_are_taken_in_the_blocks_that_they_fill(is_right):
+    masks = (("mask=r < R", ""), ("(r < R)[:, None] & (c < D)[None, :]", "(c < D)[None, :]"))
+    source = SCATTER
+    for old, new in (*masks, ("triton.cdiv(R, 8)", "R // 16"), ("ROWS=8", "ROWS=16")):
+        assert old in source
+        source = source.replace(old, new)
+    (variant,) = _products(source)
+    assert is_right(variant, source, R=80, S=6, D=24)

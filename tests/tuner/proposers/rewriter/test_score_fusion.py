@@ -116,6 +116,19 @@ def test_what_is_done_to_scores_and_other_exponentials_stay(is_right):
     assert is_right(variant, source, **SHAPE)
 
 
+def test_scores_beyond_a_row_have_no_weight_whatever_is_done_to_them(is_right):
+    soft_max = BLOCK_SOFTMAX.replace('=-float("inf")) * 4', '=-float("inf"))').replace(
+        "    e = tl.exp2((x - c * 0.125) - tl.max(x - c * 0.125, 0))\n",
+        "    x = tl.sigmoid(x)\n    e = tl.where(c < S, tl.exp(x - tl.max(x, 0)), 0.0)\n",
+    )
+    source = ATTENTION.replace(SOFTMAX, soft_max)
+    source = source.replace("BLOCK=32", "BLOCK=triton.next_power_of_2(S)").replace(
+        "softmax(scores, -1)", "softmax(torch.sigmoid(scores), -1)"
+    )
+    (variant,) = variants(FuseScores(), source, **SHAPE)
+    assert is_right(variant, source, **SHAPE)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -138,6 +151,12 @@ def test_what_is_done_to_scores_and_other_exponentials_stay(is_right):
             "p + (b * S + rn[None, :]) * S + rm[:, None]",
         ),
         ("    softmax[", "    s.mul_(2)\n    softmax["),
+        (  # some scores have no weight, though at this size all have
+            "total += tl.sum(tl.exp(x - peak), 0)",
+            "total += tl.sum(tl.where(c < S // 80 * 80, tl.exp(x - peak), 0.0), 0)",
+        ),
+        ("& (rn[None, :] < S)\n        at", "& (rn[None, :] < S // 80 * 80)\n        at"),
+        ("& (rn[None, :] < S)\n        at", "& (rn[None, :] <= rm[:, None])\n        at"),
     ],
 )
 def test_near_misses_are_left_alone(old, new):
