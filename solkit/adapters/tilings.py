@@ -7,9 +7,9 @@ its index. If both are equal term by term, so are the reads and writes of all el
 
 Lanes may share nothing: reductions, scans, products, loops, branches, atomics and inline assembly
 are refused, and so is any use of a lane's number, or of a program's on that axis, but their sum.
-Nothing orders global accesses of different programs, but a program reads before it writes what
-comes later. So what an argument's buffer is both read and written at must be the element's own
-place. Arguments that overlap in memory at other places are not seen: lanes then race.
+Nothing orders global accesses of different programs, but those of one come in its order more or
+less. So no element may write where another one reads or writes, in a buffer of one argument.
+Arguments that overlap in memory are not seen: lanes that race there may do so in more programs.
 
 Numbers are sums modulo 2ⁿ. Widening one is a term of its own, except for a program's part of an
 index, a lane and an index, which are below 2³¹ if `MOST_ELEMENTS` holds. Under 32 bits nothing is.
@@ -124,7 +124,8 @@ class _Elements:
             for term, _ in self._values[name]
         }
         self._effects: list[_Term] = []
-        self._accesses: dict[tuple[bool, frozenset[_Term]], set[_Sum]] = {}
+        self._accesses: list[tuple[bool, _Sum]] = []
+        self._widened_sums: dict[_Term, _Sum] = {}
         self._by_itself: set[object] = set()  # axes whose program's number is used by itself
         self._widened: set[object] = set()  # axes of which a multiple was widened
         self.tiled: set[int] = set()
@@ -143,19 +144,42 @@ class _Elements:
                 self._follow(operation)
         if self._by_itself & self.tiled or self._widened - self.tiled:
             raise _RefusedError
-        if not self._keeps_to_its_place():
+        if not self._keeps_to_its_places():
             raise _RefusedError
         return self._effects
 
-    def _keeps_to_its_place(self) -> bool:
-        """Tell whether an element is alone at the place that it reads and writes of a buffer."""
-        for (is_store, pointers), written in self._accesses.items():
-            read = self._accesses.get((False, pointers), set())
-            if is_store and read:
-                (place, *others) = read | written
-                if others or not any(term[:1] == ("index",) for term, _ in place):
-                    return False
-        return True
+    def _keeps_to_its_places(self) -> bool:
+        """Tell whether no element writes where another one reads or writes, in one buffer."""
+        buffers: dict[frozenset[_Term], list[tuple[bool, _Sum]]] = {}
+        for is_store, place in self._accesses:
+            pointers = frozenset(term for term, _ in place if term in self._pointers)
+            buffers.setdefault(pointers, []).append((is_store, place))
+        if frozenset() in buffers:  # whose pointer that is, is unknown
+            buffers = {frozenset(): self._accesses}
+        return all(
+            self._are_apart({place for _, place in accesses})
+            for accesses in buffers.values()
+            if any(is_store for is_store, _ in accesses) and len(set(accesses)) > 1
+        )
+
+    def _are_apart(self, places: set[_Sum]) -> bool:
+        """Tell whether places of one element are no places of another: ``2 · i`` and ``2 · i + 1``.
+
+        What they have in common is a multiple of the index, so they must differ in the rest of the
+        division by the largest power of two in it, which sums modulo 2ⁿ keep.
+        """
+        apart = [dict(self._widest(place)) for place in places]
+        numbers = [terms.pop((), 0) for terms in apart]
+        steps = [times for term, times in apart[0].items() if term[:1] == ("index",)]
+        if len(steps) != 1 or any(terms != apart[0] for terms in apart):
+            return False
+        step = steps[0] & -steps[0]
+        return len({number % step for number in numbers}) == len(set(numbers))
+
+    def _widest(self, place: _Sum) -> _Sum:
+        """Return a place with what was widened as the sum that it was."""
+        parts = [self._widened_sums.get(term, ((term, 1),)) for term, times in place if times == 1]
+        return self._sum(*parts, tuple(part for part in place if part[1] != 1))
 
     def _follow(self, operation: Operation) -> None:
         if operation.blocks or len(operation.results) > 1:
@@ -163,19 +187,13 @@ class _Elements:
         if operation.name in ("tt.load", "tt.store"):
             effect = self._opaque(operation)
             self._effects.append(effect)
-            self._note_access(operation)
+            place = self._values[operation.operands[0]]
+            self._accesses.append((operation.name == "tt.store", place))
             value: _Sum = ((self._terms.number("read", len(self._effects), effect), 1),)
         else:
             value = self._value(operation)
         for name in operation.results:
             self._values[name] = value
-
-    def _note_access(self, operation: Operation) -> None:
-        """Note where an argument's buffer is accessed; others' pointers count as one buffer."""
-        place = self._values[operation.operands[0]]
-        pointers = frozenset(term for term, _ in place if term in self._pointers)
-        key = operation.name == "tt.store", pointers
-        self._accesses.setdefault(key, set()).add(place)
 
     def _value(self, operation: Operation) -> _Sum:
         name = operation.name
@@ -189,6 +207,8 @@ class _Elements:
         if name == "arith.constant":
             return self._constant(operation)
         if name in _WIDTHS and _holds_places(operation) and self._is_place(operands[0]):
+            return operands[0]
+        if name == "tt.bitcast" and _keeps_places(operation):
             return operands[0]
         if name == "tt.addptr":
             bits = element_bits(operation.all_types[-1].element)
@@ -224,7 +244,9 @@ class _Elements:
         """Return an offset as it is added to a pointer, of 64 bits."""
         if bits == 64 or self._is_place(value):
             return value
-        return ((self._terms.number("widened", bits, self._settled(value)), 1),)
+        widened = self._terms.number("widened", bits, self._settled(value))
+        self._widened_sums[widened] = value
+        return ((widened, 1),)
 
     def _sum(self, *parts: _Sum) -> _Sum:
         amounts: Counter[_Term] = Counter()
@@ -271,6 +293,13 @@ class _Elements:
 def _holds_places(operation: Operation) -> bool:
     """Tell whether an operation's result is wide enough for any place."""
     return element_bits(operation.result_type.element) >= 32
+
+
+def _keeps_places(operation: Operation) -> bool:
+    """Tell whether pointers are cast to elements of the same size, as those to booleans are."""
+    one, *_, other = operation.all_types
+    is_pointer = all(kind.element.startswith("!tt.ptr") for kind in (one, other))
+    return is_pointer and one.pointee_bits == other.pointee_bits
 
 
 def _range(operation: Operation) -> _Sum:

@@ -27,9 +27,9 @@ _LEAST_ELEMENTS = 32
 _REACH = range(-2, 5)  # powers of two from the constant's own value
 _TOGETHER = re.compile(
     r"\b(dot|dot_scaled|reduce|sum|max|min|argmax|argmin|cumsum|cumprod|associative_scan|sort|"
-    r"histogram|atomic_\w+|gather|trans|\w*descriptor\w*|inline_asm_elementwise)\("
+    r"histogram|atomic_\w+|gather|trans|\w*descriptor\w*|inline_asm_elementwise|\w+_print)\("
 )
-"""What lanes do together. It only saves compiling: the IR decides."""
+"""What lanes do together, and what prints. It only saves compiling: the IR decides."""
 
 
 @dataclass(frozen=True)
