@@ -314,14 +314,23 @@ def _open_recording(path: str, device: str | None, problem: str) -> RecordedBenc
 
     if not Path(path).is_dir():
         return RecordedBench.read(path, device=device)
-    if Path(problem).is_dir():
-        problem = str(Path(problem, "definition.json"))
-        _base.check_readable(problem)
-    digest = hashlib.sha256(Path(problem).read_bytes()).hexdigest()
+    digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in _problem_files(problem)]
+    quoted = ", ".join(f"'{digest}'" for digest in digests)
     try:
-        return RecordedBench.read(path, where=f"problem_sha256 = '{digest}'", device=device)
+        return RecordedBench.read(path, where=f"problem_sha256 in ({quoted})", device=device)
     except InputError as error:
         raise InputError(f"{path}: {error}; looked for rows of the problem in {problem}") from error
+
+
+def _problem_files(problem: str) -> list[Path]:
+    """Return the files that hold a problem: of a data set's folder all its definitions."""
+    folder = Path(problem)
+    if not folder.is_dir():
+        return [folder]
+    files = [folder / "definition.json", *sorted((folder / "definitions").rglob("*.json"))]
+    if not (own := [file for file in files if file.is_file()]):
+        raise InputError(f"{problem} has no definition.json, and no definitions in definitions/")
+    return own
 
 
 def _parse_held_out(held_out: Sequence[str] | None) -> list[Mapping[str, Value]] | None:

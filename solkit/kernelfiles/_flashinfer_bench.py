@@ -45,7 +45,7 @@ from solkit.kernelfiles._records import (
     read_json,
     split_entry,
 )
-from solkit.kernelfiles._solution import BuildFlags, Solution, of_python_file
+from solkit.kernelfiles._solution import BuildFlags, Solution, is_python_file, of_python_file
 
 __all__ = ["FlashInferBenchKernel", "load_definition", "recognises"]
 
@@ -115,7 +115,7 @@ def load_definition(path: str, solution: str | None) -> FlashInferBenchKernel:
             nothing names one.
     """
     record = None
-    if solution is not None and not solution.endswith(".py"):
+    if solution is not None and not is_python_file(solution):
         record = read_json(_Solution, solution)
     file = _definition_file(Path(path), record.definition if record else None)
     definition = read_json(_Definition, str(file))

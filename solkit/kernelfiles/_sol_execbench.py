@@ -44,7 +44,7 @@ from solkit.kernelfiles._records import (
     read_json,
     split_entry,
 )
-from solkit.kernelfiles._solution import BuildFlags, Solution, of_python_file
+from solkit.kernelfiles._solution import BuildFlags, Solution, is_python_file, of_python_file
 from solkit.kernelfiles._source import blaming_user_code
 
 __all__ = ["SolExecBenchKernel", "load_problem_folder", "recognises"]
@@ -150,7 +150,7 @@ def load_problem_folder(path: str, solution: str | None) -> SolExecBenchKernel:
 
 
 def _read_solution(path: str, definition: Definition) -> Solution:
-    if path.endswith(".py"):
+    if is_python_file(path):
         return of_python_file(path, len(definition.inputs))
     record = read_json(_Solution, path)
     if record.definition != definition.name:

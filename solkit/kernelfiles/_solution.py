@@ -25,7 +25,7 @@ from solkit.core.parsing import syntax_tree
 from solkit.errors import KernelFileError, UnsupportedError
 from solkit.kernelfiles._source import advice_to_install, import_file
 
-__all__ = ["BuildFlags", "Solution", "is_fake_device", "of_python_file"]
+__all__ = ["BuildFlags", "Solution", "is_fake_device", "is_python_file", "of_python_file"]
 
 COMPILED_SUFFIXES = (".cu", ".cpp", ".cc", ".cxx", ".c")
 """Files to compile; the others are included by them."""
@@ -145,6 +145,22 @@ class Solution:
         texts = (text for pair in self.sources.items() for text in pair)
         parts = self.builder, repr(self.flags), *texts
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def is_python_file(path: str) -> bool:
+    """Tell whether a solution is a Python file; else it is a JSON.
+
+    Raises:
+        KernelFileError: it is neither.
+    """
+    suffix = Path(path).suffix
+    if suffix not in (".py", ".json") or Path(path).is_dir():
+        raise KernelFileError(
+            "is not a solution: expected the JSON of one, or a Python file with run(); "
+            "sources in other languages stand in a JSON",
+            path,
+        )
+    return suffix == ".py"
 
 
 def of_python_file(path: str, arguments: int) -> Solution:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from solkit.core import (
     EvolveSettings,
     KernelFile,
     Outcome,
+    Problem,
     Result,
     Source,
     Space,
@@ -34,7 +36,7 @@ from solkit.core import (
 from solkit.datasets import outcomelog
 from solkit.datasets.kernels import kernel_of_file
 from solkit.datasets.outcomelog import OutcomeLog
-from solkit.errors import InputError, NotRecordedError
+from solkit.errors import InputError, NotRecordedError, ShapeError
 from solkit.measure.anti_cheating.source_suspicion import suspicions
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.measure.memory_needs import least_memory_bytes
@@ -131,10 +133,11 @@ class Original:
         """Read a kernel file, or compile a reference.
 
         Raises:
-            InputError: the file, the shape or a parameter is invalid; or what Inductor makes of a
+            InputError: the file, a shape or a parameter is invalid; or what Inductor makes of a
                 reference cannot be written as a kernel file.
         """
         file = prepared.analyser.describe(path, None if problem == path else problem).result()
+        _require_sizes(file.problem, [shape or {}, *(how.held_out or ())])
         if file.candidate is None and file.problem.is_definition:
             raise InputError(f"{path} is a problem alone: name what solves it with --solution FILE")
         if file.candidate is None and path == problem:
@@ -807,6 +810,18 @@ class KernelEvaluator:
             tuple(tried),
             str(Path(original.problem).resolve()) if original.file.problem.is_definition else None,
         )
+
+
+def _require_sizes(problem: Problem, shapes: Iterable[Mapping[str, Value]]) -> None:
+    """Raise `ShapeError` for a size that a problem lacks: at the gate it would be too late."""
+    allowed = {*problem.sizes, *(["uuid"] if problem.is_definition else [])}
+    for name, value in itertools.chain.from_iterable(shape.items() for shape in shapes):
+        if name not in allowed:
+            valid = ", ".join(problem.sizes) or "none"
+            raise ShapeError(
+                f"{problem.path} has no size {name!r} (given as {name}={value}); "
+                f"its sizes are: {valid}"
+            )
 
 
 def _failure_of(prospect: PreparedCandidate) -> str:

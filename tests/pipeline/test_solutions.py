@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from solkit import kernelfiles
 from solkit.cli import app
-from solkit.cli.evolve import _write_winner
+from solkit.cli.evolve import _problem_files, _write_winner
 from solkit.core import (
     Bred,
     Brief,
@@ -38,7 +38,7 @@ from solkit.core import (
 )
 from solkit.datasets import outcomelog
 from solkit.datasets.identifiers import kernel_id
-from solkit.errors import InputError, UnsupportedError
+from solkit.errors import InputError, ShapeError, UnsupportedError
 from solkit.measure.benches import RecordedBench
 from solkit.pipeline.evolving import EvolveParts, evolve
 from solkit.pipeline.kernel_evaluator import KernelEvaluator, Original
@@ -188,6 +188,36 @@ def test_a_data_set_of_several_definitions_is_searched_for_the_one_that_a_record
     path = flashinfer_set(root, [workload("a", M=8)])
     original = read(str(root), record(tmp_path, language="triton"))
     assert original.problem == path
+
+
+@pytest.mark.parametrize("name", ["k.cu", "folder", "solution"])
+@pytest.mark.parametrize("of_set", [False, True])
+def test_what_is_neither_json_nor_python_is_no_solution(tmp_path, read, name, of_set):
+    folder = flashinfer_set(tmp_path / "set", [workload("a", M=8)]) if of_set else None
+    path = tmp_path / name
+    path.mkdir() if name == "folder" else path.write_text("int x;")
+    with pytest.raises(InputError, match=f"{name}: is not a solution: expected the JSON of one"):
+        read(folder or folder_of(tmp_path), str(path))
+
+
+@pytest.mark.parametrize(
+    ("shape", "settings"), [({"N": 3}, {}), (None, {"held_out": [{"M": 8}, {"N": 3}]})]
+)
+def test_a_size_that_a_problem_lacks_is_refused_before_the_search(tmp_path, read, shape, settings):
+    message = r"definition.json has no size 'N' \(given as N=3\); its sizes are: M$"
+    with pytest.raises(ShapeError, match=message):
+        read(folder_of(tmp_path), record(tmp_path), shape, **settings)
+
+
+def test_a_recording_is_read_for_every_definition_of_a_data_set(tmp_path):
+    folder = Path(folder_of(tmp_path))
+    assert _problem_files(str(folder)) == [folder / "definition.json"]
+    assert _problem_files(str(folder / "definition.json")) == [folder / "definition.json"]
+    root = tmp_path / "set"
+    paths = [flashinfer_set(root, [workload("a", M=8)], name=name) for name in ("one", "two")]
+    assert _problem_files(str(root)) == [Path(path) for path in paths]
+    with pytest.raises(InputError, match=r"has no definition.json, and no definitions in defi"):
+        _problem_files(str(tmp_path))
 
 
 def test_a_problem_alone_asks_for_a_solution(tmp_path, read):
