@@ -21,6 +21,7 @@ from triton.runtime.autotuner import Autotuner, Heuristics
 from triton.runtime.jit import JITFunction
 
 from solkit.adapters.launch_records import program_digest
+from solkit.adapters.live_tuned import least_blocks
 from solkit.adapters.triton_compiler import warn_if_untested
 from solkit.adapters.triton_writes import may_write
 from solkit.core import Value
@@ -61,6 +62,7 @@ class RequestedLaunch:
         configs: the configurations that it may choose from; empty without an autotuner.
         heuristics: functions of the arguments that give constants, by name.
         file_text: of the file that Inductor wrote for its kernel; empty for others' kernels.
+        least: the smallest values of constants that its text is right for, by name.
     """
 
     kernel: Any
@@ -72,6 +74,7 @@ class RequestedLaunch:
     configs: tuple[Mapping[str, Value], ...] = ()
     heuristics: Mapping[str, Callable[[Mapping[str, Any]], Any]] = field(default_factory=dict)
     file_text: str = ""
+    least: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -262,6 +265,7 @@ def _inductor_launch(tuner: Any, args: Sequence[Any]) -> RequestedLaunch:
         "inductor",
         tuple(config_values(candidate) for candidate in _inductor_configs(tuner)),
         file_text=_file_text(tuner),
+        least=least_blocks(tuner),
     )
 
 

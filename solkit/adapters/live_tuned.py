@@ -29,7 +29,7 @@ from solkit.processes.startup import call_after_imports
 
 __all__ = [
     *("PROGRAM", "ChoiceRequest", "Chooser", "Params", "compile_config", "jit_function", "serve"),
-    *("Trials", "replace_compiled", "withdraw"),
+    *("Trials", "least_blocks", "replace_compiled", "withdraw"),
 ]
 
 Params = Mapping[str, Value]
@@ -877,6 +877,24 @@ def _free_of_inductor(tuner: Any) -> frozenset[str]:
     return options if is_fixed else options | frozenset(tuner.coordesc_tuner.tunable_fields)
 
 
+def least_blocks(tuner: Any) -> dict[str, int]:
+    """Return the smallest blocks for which Inductor wrote a kernel, where they are not 1.
+
+    With smaller ones a workspace of a scan, which is for so many blocks, is too short, and a
+    reduction within a block lacks elements. Source: torch/_inductor/runtime/triton_heuristics.py,
+    split_scan and _enforce_reduction_config_block_minimums.
+    """
+    meta = tuner.inductor_meta
+    is_split_scan = tuner.heuristic_type.name == "SPLIT_SCAN"
+    of_scan = meta.get("min_split_scan_rblock", 256) if is_split_scan else None
+    least = {
+        "XBLOCK": meta.get("min_xblock"),
+        "R0_BLOCK": of_scan or meta.get("min_rblock"),
+        "R1_BLOCK": of_scan,
+    }
+    return {name: size for name, size in least.items() if size is not None}
+
+
 def _replace_configs(tuner: Any, params: Params) -> None:
     """Let an autotuner have one configuration, after which no tuner of Inductor's looks for more.
 
@@ -885,12 +903,14 @@ def _replace_configs(tuner: Any, params: Params) -> None:
     """
     config = copy.deepcopy(_configs_of_inductor(tuner)[0])
     _set_params(config, params)
-    limits = tuner.coordesc_tuner
+    limits, least = tuner.coordesc_tuner, least_blocks(tuner)
     for name, value in config.kwargs.items():
         if not isinstance(value, int) or name not in params:
             continue
         if limits.value_too_large(name, value):
             raise ValueError(f"{name}={value} is more than Inductor allows")
+        if value < least.get(name, 1):
+            raise ValueError(f"{name}={value} is less than Inductor allows: {least[name]}")
     config.found_by_coordesc = config.found_by_combo_autotune = True
     compiled = [r for r in tuner.compile_results if _params_of(r.config) == _params_of(config)]
     for result in compiled:

@@ -158,7 +158,8 @@ def _free_space(launch: RequestedLaunch, has_stages: bool) -> dict[str, tuple[Va
             value = launch.values[name]
             if _may_vary(launch, name, value, read):
                 most = _largest_blocks(launch).get(name, _MOST_BLOCK)
-                varied[name] = _own_value_first(value, _powers_of_two(value, most))
+                least = launch.least.get(name, 1)
+                varied[name] = _own_value_first(value, _powers_of_two(value, least, most))
     return varied
 
 
@@ -199,8 +200,8 @@ def _is_free_parameter(name: str, value: int, launch: RequestedLaunch) -> bool:
     return _BLOCK.search(name) is not None and (value not in covering or value <= 1)
 
 
-def _powers_of_two(value: int, most: int) -> list[int]:
-    least = min(value, 16) if value > 1 else 1
+def _powers_of_two(value: int, least: int, most: int) -> list[int]:
+    least = max(least, min(value, 16) if value > 1 else 1)
     near = [value * 2**step for step in range(-_REACH, _REACH + 1)] if value > 1 else [1, 2, 4, 8]
     powers = (math.floor(power) for power in near)
     return [power for power in powers if least <= power <= most]

@@ -10,6 +10,7 @@ import pytest
 import triton
 from inductor_tuners import KERNEL, make_tuner
 
+from solkit.adapters import live_tuned
 from solkit.adapters.launch_records import program_digest
 from solkit.core.tuned import LaunchBucket, TunedEntry, TunedFolder
 from solkit.datasets.tuned_folder import write_tuned_folder
@@ -118,6 +119,7 @@ def test_inductors_caches_get_no_tuned_kernel(heuristics, tmp_path, monkeypatch)
         ("REDUCTION", TUNED, {"deterministic": True}, "Inductor's program may rest on XBLOCK"),
         ("POINTWISE", {**TUNED, "RSPLIT": 4}, {}, "Inductor's program may rest on RSPLIT"),
         ("POINTWISE", {**TUNED, "XBLOCK": 1 << 20}, {}, "ValueError: XBLOCK=1048576 is more"),
+        ("POINTWISE", TUNED, {"min_xblock": 1024}, "ValueError: XBLOCK=512 is less"),
         ("POINTWISE", {**TUNED, "num_warps": 32}, {}, "ValueError: too many warps"),
     ],
 )
@@ -128,6 +130,18 @@ def test_what_inductor_would_not_vary_stays(heuristics, tmp_path, kind, params, 
     assert configs(tuner) == [({"XBLOCK": 1024}, 4)]
     assert whys()[0].startswith(why)
     assert not applying.applied()[0].applied
+
+
+@pytest.mark.parametrize(
+    ("kind", "meta", "least"),
+    [
+        ("SPLIT_SCAN", {"min_split_scan_rblock": 512}, {"R0_BLOCK": 512, "R1_BLOCK": 512}),
+        ("REDUCTION", {"min_split_scan_rblock": 512}, {}),  # all kernels' data name it
+        ("REDUCTION", {"min_xblock": 8, "min_rblock": 64}, {"XBLOCK": 8, "R0_BLOCK": 64}),
+    ],
+)
+def test_blocks_are_no_smaller_than_inductors_text_takes(heuristics, kind, meta, least):
+    assert live_tuned.least_blocks(make_tuner(heuristics, kind=kind, **meta)) == least
 
 
 def test_a_templates_warps_may_change(heuristics, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -306,6 +307,21 @@ def test_a_users_kernel_in_inductors_program_keeps_its_list():
     space = launch_space(asked(masked, launcher="inductor", configs=listed))
     assert list(space.space) == ["BLOCK", "num_warps"]
     assert set(space.configs) == {(256, 4), (512, 8)}
+
+
+def test_inductors_blocks_are_no_smaller_than_its_text_takes():
+    @triton.jit
+    def kernel(x, out, xnumel, XBLOCK: tl.constexpr):
+        at = tl.program_id(0) * XBLOCK + tl.arange(0, XBLOCK)
+        tl.store(out + at, tl.load(x + at, mask=at < xnumel), mask=at < xnumel)
+
+    x = torch.zeros(N)
+    values = {"x": x, "out": x, "xnumel": N, "XBLOCK": B}
+    grid = lambda meta: (N // meta["XBLOCK"],)  # noqa: E731
+    launch = RequestedLaunch(kernel, grid, values, ("XBLOCK",), launcher="inductor")
+    assert min(launch_space(launch).space["XBLOCK"]) == 64
+    least = replace(launch, least={"XBLOCK": 128})
+    assert min(launch_space(least).space["XBLOCK"]) == 128
 
 
 def test_a_grid_follows_only_if_the_elements_stay_the_same_number():
