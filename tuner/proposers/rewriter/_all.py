@@ -9,6 +9,7 @@ from solkit.tuner.proposers.rewriter.descriptors import Descriptors
 from solkit.tuner.proposers.rewriter.flat_index import Unflatten
 from solkit.tuner.proposers.rewriter.flat_loops import FlatLoops
 from solkit.tuner.proposers.rewriter.fusion import FuseLaunches
+from solkit.tuner.proposers.rewriter.joined_launches import JoinLaunches
 from solkit.tuner.proposers.rewriter.lanes import Lanes
 from solkit.tuner.proposers.rewriter.loop_hoisting import Hoist
 from solkit.tuner.proposers.rewriter.mask_removal import EvenSizes
@@ -35,6 +36,7 @@ REWRITES: tuple[Rewrite, ...] = (
     FuseLaunches(),  # other rewrites change one launch each, so as few as possible are best
     FusePrograms(),
     FuseScores(),
+    JoinLaunches(),
     Tile(),
     ParallelLoops(),
     Vectorise(),
@@ -66,7 +68,7 @@ REWRITES: tuple[Rewrite, ...] = (
 
 _STRUCTURAL = (
     *(Tile, ParallelLoops, Vectorise, Operands, Scales, FuseLaunches, FusePrograms),
-    *(FuseProducts, FuseScores, RepeatedLoads, WholeRow),
+    *(FuseProducts, FuseScores, JoinLaunches, RepeatedLoads, WholeRow),
     *(FlatLoops, Unflatten, PrivateSums, Split, Lanes, Rows, OnePass, AlignedRows),
 )
 STRUCTURAL = frozenset(rewrite.kind for rewrite in _STRUCTURAL)

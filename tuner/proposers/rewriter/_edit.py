@@ -228,8 +228,9 @@ def guarded_launch(
     launch: cst.BaseStatement,
     original: cst.BaseStatement,
     before: Sequence[cst.BaseStatement] = (),
+    ahead: Sequence[cst.BaseStatement] = (),
 ) -> list[cst.BaseStatement]:
-    """Return ``if condition: before, launch else: original``."""
+    """Return ``if condition: before, launch else: ahead, original``."""
     node = cst.ensure_type(
         parse_statements(f"if {condition}:\n    pass\nelse:\n    pass\n")[0], cst.If
     )
@@ -238,7 +239,7 @@ def guarded_launch(
     kept = getattr(original, "leading_lines", ())
     return [
         with_body(node, [*before, launch]).with_changes(
-            orelse=with_body(other, [plain]), leading_lines=kept
+            orelse=with_body(other, [*ahead, plain]), leading_lines=kept
         )
     ]
 

@@ -65,7 +65,7 @@ from solkit.tuner.proposers.rewriter.fusion import (
 )
 from solkit.tuner.proposers.rewriter.launch_copies import size_names
 
-__all__ = ["FusePrograms"]
+__all__ = ["FusePrograms", "hides_access", "touches_memory", "values_read"]
 
 _MOST_LAUNCHES = 12
 _MOST_STEPS = 20  # of names that stand for names
@@ -236,7 +236,7 @@ class _Merge:
     def _hides_accesses(self) -> bool:
         """Tell whether a call may touch memory at a place that is not read here."""
         calls = [c for s in (*self._ahead, *self._behind) for c in calls_within(s)]
-        return any(_hides_access(c) or called_name(c) in self._text.functions for c in calls)
+        return any(hides_access(c) or called_name(c) in self._text.functions for c in calls)
 
     def _is_free_between(self) -> bool:
         """Tell whether nothing between the launches reads what the first writes, or changes it."""
@@ -248,7 +248,7 @@ class _Merge:
         for statement in body[start + 1 : stop]:
             if not all(is_harmless(call) for call in calls_within(statement)):
                 return False
-            if _values_read(statement) & written:
+            if values_read(statement) & written:
                 return False
         return True
 
@@ -265,7 +265,7 @@ class _Merge:
         )
         numbers = self._fixed_numbers()
         scopes = {id(call): scope for call, scope in tile_accesses(merged)}
-        calls = [c for s in merged.body for c in calls_within(s) if c.args and _touches_memory(c)]
+        calls = [c for s in merged.body for c in calls_within(s) if c.args and touches_memory(c)]
         return [
             _access_of(call, scopes.get(id(call)), id(call) not in own, self._arguments, numbers)
             for call in calls
@@ -408,16 +408,17 @@ def _with_statements(node: cst.FunctionDef, body: Sequence[cst.BaseStatement]) -
     return node.with_changes(body=cst.IndentedBlock(list(body)))
 
 
-def _touches_memory(call: cst.Call) -> bool:
+def touches_memory(call: cst.Call) -> bool:
+    """Tell whether a call loads, stores or is atomic."""
     name = called_name(call)
     return name in _LOADS_AND_STORES or name.startswith("tl.atomic_")
 
 
-def _hides_access(call: cst.Call) -> bool:
+def hides_access(call: cst.Call) -> bool:
     """Tell whether a call is one of a tensor descriptor, or makes one."""
     name = called_name(call)
     is_method = name.endswith((".load", ".store", ".gather", ".scatter")) or ".atomic_" in name
-    return "descriptor" in name or (is_method and not _touches_memory(call))
+    return "descriptor" in name or (is_method and not touches_memory(call))
 
 
 def _root(value: cst.BaseExpression, launch: Launch) -> str:
@@ -445,10 +446,10 @@ def _root(value: cst.BaseExpression, launch: Launch) -> str:
     return ""
 
 
-def _values_read(statement: cst.BaseStatement) -> set[str]:
-    """Return names whose values a launcher's statement reads, not only their sizes or types."""
+def values_read(*parts: cst.CSTNode) -> set[str]:
+    """Return names whose values parts of a launcher read, not only their sizes or types."""
     names: set[str] = set()
-    pending: list[cst.CSTNode] = [statement]
+    pending = list(parts)
     while pending:
         node = pending.pop()
         if isinstance(node, cst.Attribute) and node.attr.value in _SHAPES:
@@ -457,7 +458,7 @@ def _values_read(statement: cst.BaseStatement) -> set[str]:
             continue
         if isinstance(node, cst.Name):
             names.add(node.value)
-        pending += list(node.children)
+        pending += [node.value] if isinstance(node, cst.Arg) else list(node.children)
     return names
 
 

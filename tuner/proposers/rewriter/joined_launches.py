@@ -1,0 +1,534 @@
+"""Independent launches of one function become one launch along a new axis of the grid.
+
+Projections of one input, or the same step for several tensors, start one after the other, and each
+fills only part of a GPU. Joined, they run together, and what they share stays in L2. The index
+along the new axis selects the arguments that differ.
+
+Requirements
+    Launches follow one another. They agree in constants, options and in the expressions of their
+    grids. Sizes that may differ are compared by the launcher, which then launches one by one.
+    What a launch writes is allocated by the launcher, and nothing else reads or views it until the
+    last launch. So no launch touches what another one writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._edit import (
+    changed_text,
+    guarded_launch,
+    has_assignment,
+    launch_line,
+    options_of,
+    program_axis,
+)
+from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    KernelText,
+    Launch,
+    argument_of,
+    assigned_names,
+    called_name,
+    calls_within,
+    free_name,
+    is_changed_between,
+    names_within,
+    nodes_within,
+    parse_expression,
+    parse_kernel,
+    parse_statement,
+    render_code,
+    replace_each,
+    single_assignment,
+    statements_of,
+    substitute_names,
+)
+from solkit.tuner.proposers.rewriter.fusion import ALLOCATORS, is_harmless, with_signature
+from solkit.tuner.proposers.rewriter.program_fusion import (
+    hides_access,
+    touches_memory,
+    values_read,
+)
+
+__all__ = ["JoinLaunches"]
+
+_MOST_LAUNCHES = 8
+_MOST_JOINS = 4
+_MOST_AXES = 3  # of a grid
+_MOST_STEPS = 20  # of names that stand for names
+_SIZE_CALLS = ("triton.cdiv", "triton.next_power_of_2", "int", "min", "max")
+_SIZE_METHODS = ("numel", "size", "stride", "dim", "element_size")
+_VIEWS = ("view", "transpose", "permute", "unsqueeze", "squeeze", "t")
+"""Methods of tensors that never read or write an element."""
+_NUMBERS = (
+    *("tl.arange", "tl.program_id", "tl.num_programs", "tl.cdiv", "tl.load", "tl.zeros"),
+    *("tl.full", "tl.minimum", "tl.maximum", "tl.where", "tl.sum", "tl.max", "tl.min"),
+)
+"""Calls whose values are numbers; ``tl.where`` of pointers has another base by its operands."""
+
+
+class JoinLaunches:
+    """Launches of one function that are independent become one, along a new axis of the grid.
+
+    Applies where they differ in tensors and numbers only. Grids whose sizes may differ are
+    compared when the launcher runs.
+    """
+
+    kind = "join launches"
+    helps = ("extra traffic", "launches", "launch", "between launches", "tail", "latency")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        source, names = "", list[str]()
+        for _ in range(_MOST_JOINS):
+            joined = _join_first(text)
+            following = None if joined is None else parse_kernel(joined[0])
+            if joined is None or following is None:
+                break
+            (source, name), text = joined, following
+            names.append(name)
+        if source:
+            why = facts.explain_factors("extra traffic", "launch", "tail")
+            yield Variant(
+                source,
+                f"Launches of {' and of '.join(names)} are independent: one launch fills the GPU "
+                f"better, and what they share stays in L2{why}.",
+            )
+
+
+def _join_first(text: KernelText) -> tuple[str, str] | None:
+    """Return the file with the first launches that can be joined as one, and their function."""
+    for group in _groups(text):
+        for size in range(len(group), 1, -1):
+            if source := _Join(text, group[:size]).source():
+                return source, group[0].function.name
+    return None
+
+
+def _groups(text: KernelText) -> Iterator[list[Launch]]:
+    """Yield launches that follow one another in ``kernel`` and whose functions do the same."""
+    top = {id(statement) for statement in statements_of(text.launcher)}
+    group: list[Launch] = []
+    for launch in text.launches:
+        is_plain = id(launch.statement) in top and launch in text.single
+        if group and (not is_plain or not _is_alike(group[0], launch)):
+            yield group
+            group = []
+        if is_plain and len(group) < _MOST_LAUNCHES:
+            group.append(launch)
+    yield group
+
+
+def _is_alike(one: Launch, two: Launch) -> bool:
+    bodies = [
+        render_code(launch.function.node.with_changes(name=cst.Name("f"), leading_lines=[]))
+        for launch in (one, two)
+    ]
+    return bodies[0] == bodies[1]
+
+
+@dataclass(frozen=True)
+class _Join:
+    """Writes launches as one.
+
+    Attributes:
+        text: the file.
+        launches: of it, of functions that do the same, in their order.
+    """
+
+    text: KernelText
+    launches: Sequence[Launch]
+
+    def source(self) -> str:
+        """Return the file with one launch; empty if they may differ or depend on each other."""
+        is_plain = self._has_plain_function() and self._agree()
+        sizes = self._differing_sizes() if is_plain else None
+        if sizes is None or not self._are_independent():
+            return ""
+        return self._written(sizes)
+
+    # ------------------------------------------------------------------------- what agrees
+
+    @cached_property
+    def _body(self) -> list[cst.BaseStatement]:
+        return statements_of(self.launches[0].launcher)
+
+    def _has_plain_function(self) -> bool:
+        """Tell whether a function takes all of its parameters, and reads no index of a new axis."""
+        function, axes = self.launches[0].function, self.launches[0].axes
+        calls = calls_within(function.node)
+        indices = [c for c in calls if called_name(c) in ("tl.program_id", "tl.num_programs")]
+        marks = [decorator.decorator for decorator in function.node.decorators]
+        return (
+            axes is not None
+            and len(axes) < _MOST_AXES
+            and all((axis := program_axis(c)) is not None and axis < len(axes) for c in indices)
+            and all(set(launch.arguments) == set(function.params) for launch in self.launches)
+            and not any(isinstance(mark, cst.Call) for mark in marks)
+            and not any("None" in map(render_code, e.arguments.values()) for e in self.launches)
+            and not any(hides_access(c) or called_name(c) in self.text.functions for c in calls)
+        )
+
+    def _agree(self) -> bool:
+        """Tell whether launches have the same constants and options, and numbers of one kind."""
+        first, *others = self.launches
+        constants = first.function.constants
+        values = [[e.arguments[p] for e in self.launches] for p in first.function.params]
+        if any({cst.Integer, cst.Float} <= set(map(type, own)) for own in values):
+            return False  # chosen at run time, both would be floats
+        return all(
+            options_of(other) == options_of(first)
+            and all(self._is_same(c, first, other) for c in constants)
+            for other in others
+        )
+
+    def _is_same(self, param: str, one: Launch, two: Launch) -> bool:
+        spelled = [_spelled(launch.arguments[param], launch) for launch in (one, two)]
+        return spelled[0] == spelled[1]
+
+    def _differing_sizes(self) -> dict[str, list[str]] | None:
+        """Return sizes in the first grid, each with those of other grids that may differ from it.
+
+        ``None`` if grids are other expressions.
+        """
+        first, *others = self.launches
+        differing: dict[str, list[str]] = {}
+        for other in others:
+            if len(other.axes or ()) != len(first.axes or ()):
+                return None
+            for one, two in zip(first.axes or (), other.axes or (), strict=True):
+                pairs = _differences(one, two, first)
+                if not all(_is_variable(part) for pair in pairs for part in pair):
+                    return None
+                for a, b in pairs:
+                    alike = differing.setdefault(render_code(a), [])
+                    alike += [render_code(b)] if render_code(b) not in alike else []
+        return differing
+
+    # ------------------------------------------------------------------------- what depends
+
+    def _are_independent(self) -> bool:
+        """Tell whether nothing up to the last launch touches what one of them writes."""
+        body, last = self._body, self.launches[-1].statement
+        own, end = {id(launch.statement) for launch in self.launches}, body.index(last)
+        for launch in self.launches:
+            begin = body.index(launch.statement)
+            between = [statement for statement in body[begin:end] if id(statement) not in own]
+            moves = not is_changed_between(between, launch)
+            if not moves or not all(_only_assigns(statement) for statement in between):
+                return False
+        return all(self._is_private(launch, body[: end + 1]) for launch in self.launches)
+
+    def _is_private(self, launch: Launch, body: Sequence[cst.BaseStatement]) -> bool:
+        """Tell whether what a launch writes is the launcher's, and only this launch's so far."""
+        written = _written_params(launch)
+        if written is None:
+            return False
+        for value in (launch.arguments[param] for param in written):
+            allocation = _allocation(value, launch)
+            rest = [s for s in body if s is not allocation and s is not launch.statement]
+            if allocation is None or _is_read(render_code(value), rest):
+                return False
+        return True
+
+    # ------------------------------------------------------------------------- what is written
+
+    def _written(self, sizes: Mapping[str, Sequence[str]]) -> str:
+        first, last = self.launches[0], self.launches[-1]
+        function, axes = first.function, [render_code(axis) for axis in first.axes or ()]
+        taken = self.text.names | function.names
+        arguments, selected = self._joined_arguments(sizes, taken)
+        which = free_name("which", taken)
+        head = [parse_statement(f"{which} = tl.program_id({len(axes)})")]
+        head += [
+            parse_statement(f"{param} = {_selection(names, which)}")
+            for param, names in selected.items()
+        ]
+        name, constants = free_name(f"{function.name}_joined", taken), set(function.constants)
+        node = with_signature(function, name, [*head, *function.body], arguments, constants)
+        grid = f"({', '.join([*axes, str(len(self.launches))])})"
+        line = launch_line(name, grid, arguments, options_of(first), constants)
+        gone = {launch.function.name: None for launch in self.launches}
+        if sizes:
+            gone.pop(function.name)
+        return changed_text(
+            self.text,
+            functions=gone if sizes else {**gone, last.function.name: node},
+            added={function.name: [node]} if sizes else {},
+            launches=[
+                *((launch.statement, []) for launch in self.launches[:-1]),
+                (last.statement, self._guarded(line, sizes) if sizes else [line]),
+            ],
+        )
+
+    def _joined_arguments(
+        self, sizes: Mapping[str, Sequence[str]], taken: set[str]
+    ) -> tuple[dict[str, str], dict[str, list[str]]]:
+        """Return the one launch's arguments, and parameters that are one of several of these."""
+        first, *others = self.launches
+        constants = first.function.constants
+        arguments: dict[str, str] = {}
+        selected: dict[str, list[str]] = {}
+        for param in (p for p in first.function.params if p not in constants):
+            value = first.arguments[param]
+            pairs = [p for e in others for p in _differences(value, e.arguments[param], first)]
+            if all(render_code(b) in sizes.get(render_code(a), ()) for a, b in pairs):
+                arguments[param] = render_code(value)
+                continue
+            numbers = range(1, len(self.launches) + 1)
+            selected[param] = [free_name(f"{param}_{number}", taken) for number in numbers]
+            values = (render_code(launch.arguments[param]) for launch in self.launches)
+            arguments |= dict(zip(selected[param], values, strict=True))
+        arguments |= {
+            c: render_code(first.arguments[c]) for c in first.function.params if c in constants
+        }
+        return arguments, selected
+
+    def _guarded(
+        self, line: cst.BaseStatement, sizes: Mapping[str, Sequence[str]]
+    ) -> list[cst.BaseStatement]:
+        """Return the one launch for equal sizes, and otherwise all, which share a function."""
+        condition = " and ".join(" == ".join([name, *same]) for name, same in sizes.items())
+        single = [_launch_of(launch, self.launches[0].function.name) for launch in self.launches]
+        return guarded_launch(condition, line, single[-1], ahead=single[:-1])
+
+
+def _selection(names: Sequence[str], which: str) -> str:
+    code = names[-1]
+    for index in reversed(range(len(names) - 1)):
+        code = f"tl.where({which} == {index}, {names[index]}, {code})"
+    return code
+
+
+def _launch_of(launch: Launch, name: str) -> cst.BaseStatement:
+    subscript = cst.ensure_type(launch.call.func, cst.Subscript)
+    plain = launch.statement.with_changes(leading_lines=[])
+    return replace_each(plain, [(subscript.value, cst.Name(name))])
+
+
+# ------------------------------------------------------------------------------- sizes
+
+
+def _is_variable(node: cst.BaseExpression) -> bool:
+    """Tell whether a part of a grid may be equal to another one: no number, and no operation."""
+    return isinstance(node, (cst.Name, cst.Attribute, cst.Subscript, cst.Call))
+
+
+def _differences(
+    one: cst.BaseExpression, two: cst.BaseExpression, launch: Launch
+) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """Return the smallest parts in which two expressions of a launcher may differ."""
+    if _spelled(one, launch) == _spelled(two, launch):
+        return []
+    parts = [_operands(node) for node in (one, two)]
+    if not parts[0] or parts[0][0] != parts[1][0] or len(parts[0]) != len(parts[1]):
+        return [(one, two)]
+    pairs = zip(parts[0][1:], parts[1][1:], strict=True)
+    return [p for a, b in pairs for p in _differences(_node(a), _node(b), launch)]
+
+
+def _node(part: cst.BaseExpression | str) -> cst.BaseExpression:
+    return parse_expression(part) if isinstance(part, str) else part
+
+
+def _operands(node: cst.BaseExpression) -> list[cst.BaseExpression | str]:
+    """Return an operation's sign or a call's function, and its operands; empty for others."""
+    if isinstance(node, cst.BinaryOperation):
+        return [render_code(node.operator), node.left, node.right]
+    if isinstance(node, cst.Call) and called_name(node) in _SIZE_CALLS:
+        return [called_name(node), *(arg.value for arg in node.args)]
+    return []
+
+
+def _spelled(node: cst.BaseExpression, launch: Launch) -> str:
+    """Return an expression's code in terms of names that no other expression of sizes defines."""
+    for _ in range(_MOST_STEPS):
+        values = {
+            name: value
+            for name in names_within(node)
+            if (value := _definition(name, launch.launcher)) is not None
+        }
+        if not values:
+            break
+        node = substitute_names(node, values)
+    return "".join(render_code(node).split())
+
+
+def _definition(
+    name: str, launcher: cst.FunctionDef, steps: int = _MOST_STEPS
+) -> cst.BaseExpression | None:
+    """Return the size that a name stands for; ``None`` if it may change, or may be a tensor."""
+    if not steps or not _is_fixed(name, launcher) or name in _params(launcher):
+        return None
+    for statement in statements_of(launcher):
+        value = _assigned_value(statement, name)
+        if value is not None:
+            fixed = all(_is_fixed(other, launcher) for other in names_within(value))
+            return value if fixed and _is_size(value, launcher, steps - 1) else None
+    return None
+
+
+def _assigned_value(statement: cst.BaseStatement, name: str) -> cst.BaseExpression | None:
+    """Return what a statement assigns to a name, alone or as one of several."""
+    binding = single_assignment(statement)
+    if binding is not None:
+        return binding.value if binding.target == name and not binding.operator else None
+    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    if not isinstance(small, cst.Assign) or len(small.targets) != 1:
+        return None
+    target = small.targets[0].target
+    if not isinstance(target, (cst.Tuple, cst.List)):
+        return None
+    names = [render_code(element.value) for element in target.elements]
+    if name not in names or any(isinstance(e, cst.StarredElement) for e in target.elements):
+        return None
+    if isinstance(small.value, cst.Tuple):
+        return small.value.elements[names.index(name)].value
+    return parse_expression(f"({render_code(small.value)})[{names.index(name)}]")
+
+
+def _is_fixed(name: str, launcher: cst.FunctionDef) -> bool:
+    """Tell whether a launcher gives a name at most one value."""
+    times = assigned_names(*statements_of(launcher)).count(name)
+    return times + (name in _params(launcher)) <= 1
+
+
+def _params(launcher: cst.FunctionDef) -> set[str]:
+    params = launcher.params
+    listed = [*params.posonly_params, *params.params, *params.kwonly_params]
+    return {param.name.value for param in listed}
+
+
+def _is_size(value: cst.BaseExpression, launcher: cst.FunctionDef, steps: int) -> bool:
+    """Tell whether an expression is an integer or a shape, whose value no tensor's elements are."""
+    if isinstance(value, cst.Name):
+        return _definition(value.value, launcher, steps) is not None
+    if isinstance(value, cst.Subscript):
+        return _is_size(value.value, launcher, steps)
+    if isinstance(value, cst.BinaryOperation):
+        return all(_is_size(side, launcher, steps) for side in (value.left, value.right))
+    if isinstance(value, cst.Call) and called_name(value) in _SIZE_CALLS:
+        return all(_is_size(arg.value, launcher, steps) for arg in value.args)
+    if isinstance(value, cst.Call):
+        return called_name(value).split(".")[-1] in _SIZE_METHODS
+    is_shape = isinstance(value, cst.Attribute) and value.attr.value == "shape"
+    return is_shape or isinstance(value, cst.Integer)
+
+
+# ------------------------------------------------------------------------------- what is written
+
+
+def _only_assigns(statement: cst.BaseStatement) -> bool:
+    """Tell whether a launcher's statement only gives values to names, and changes no tensor."""
+    calls = [call for call in calls_within(statement) if not is_harmless(call)]
+    plain = all(isinstance(c.func, cst.Attribute) and c.func.attr.value in _VIEWS for c in calls)
+    if not isinstance(statement, cst.SimpleStatementLine) or not plain:
+        return False
+    targets: list[cst.CSTNode] = []
+    for small in statement.body:
+        if not isinstance(small, cst.Assign):
+            return False
+        targets += [target.target for target in small.targets]
+    parts = [node for target in targets for node in nodes_within(target)]
+    named = any(isinstance(node, cst.NamedExpr) for node in nodes_within(statement))
+    return not named and all(isinstance(p, (cst.Name, cst.Tuple, cst.Element)) for p in parts)
+
+
+def _is_read(name: str, body: Sequence[cst.BaseStatement]) -> bool:
+    """Tell whether statements use a tensor, under its name or that of a view of it."""
+    names = {name}
+    for statement in body:
+        binding = single_assignment(statement)
+        if binding is not None and _viewed(binding.value, names) in names:
+            names.add(binding.target)
+        elif values_read(statement) & names:
+            return True
+    return False
+
+
+def _viewed(value: cst.BaseExpression, names: set[str]) -> str:
+    """Return the name of which an expression is only a view; empty if it is or reads more."""
+    while isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute):
+        if value.func.attr.value not in _VIEWS or values_read(*value.args) & names:
+            return ""
+        value = value.func.value
+    return value.value if isinstance(value, cst.Name) else ""
+
+
+def _allocation(value: cst.BaseExpression, launch: Launch) -> cst.BaseStatement | None:
+    """Return the statement that allocates an argument under its only name."""
+    if not isinstance(value, cst.Name) or value.value in _params(launch.launcher):
+        return None
+    statement = has_assignment(launch.launcher, value.value)
+    binding = None if statement is None else single_assignment(statement)
+    if binding is None or not _is_fixed(value.value, launch.launcher):
+        return None
+    call = binding.value
+    if not isinstance(call, cst.Call) or any(
+        a.keyword and a.keyword.value == "out" for a in call.args
+    ):
+        return None
+    return statement if called_name(call) in ALLOCATORS else None
+
+
+def _written_params(launch: Launch) -> set[str] | None:
+    """Return the parameters through which a function writes; ``None`` if that is not clear."""
+    written = set[str]()
+    for call in calls_within(launch.function.node):
+        if touches_memory(call) and called_name(call) != "tl.load":
+            pointer = argument_of(call, 0, "pointer")
+            bases = set[str]() if pointer is None else _bases(pointer, launch.function, ())
+            if len(bases) != 1 or not bases <= set(launch.arguments):
+                return None
+            written |= bases
+    return written
+
+
+def _bases(node: cst.BaseExpression, function: JitFunction, seen: tuple[str, ...]) -> set[str]:
+    """Return the parameters that may be the pointer in a sum; ``""`` for what is not clear."""
+    if isinstance(node, cst.Name):
+        return _bases_of_name(node.value, function, seen)
+    if isinstance(node, cst.BinaryOperation):
+        is_sum = isinstance(node.operator, (cst.Add, cst.Subtract))
+        sides = (node.left, node.right) if is_sum else ()
+        return {base for side in sides for base in _bases(side, function, seen)}
+    if isinstance(node, cst.Subscript):
+        return _bases(node.value, function, seen)
+    if isinstance(node, (cst.Integer, cst.UnaryOperation, cst.Comparison)):
+        return set()
+    if isinstance(node, cst.Call):
+        return _bases_of_call(node, function, seen)
+    return {""}
+
+
+def _bases_of_name(name: str, function: JitFunction, seen: tuple[str, ...]) -> set[str]:
+    if name in seen or name in function.constants:
+        return set()
+    bases = {name} if name in function.params else set[str]()
+    times = assigned_names(*function.body).count(name)
+    for node in nodes_within(*function.body):
+        binding = single_assignment(node)
+        if binding is not None and binding.target == name:
+            times -= 1
+            bases |= _bases(binding.value, function, (*seen, name))
+        elif isinstance(node, cst.For) and render_code(node.target) == name:
+            times -= 1  # an index
+    return bases | ({""} if times else set())
+
+
+def _bases_of_call(call: cst.Call, function: JitFunction, seen: tuple[str, ...]) -> set[str]:
+    name = called_name(call)
+    if name in _NUMBERS:
+        return set()
+    if name in ("tl.multiple_of", "tl.max_contiguous") and call.args:
+        return _bases(call.args[0].value, function, seen)
+    kinds = [render_code(arg.value) for arg in call.args]
+    if name.endswith(".to") and kinds in (["tl.int32"], ["tl.int64"]):
+        return set()  # a pointer would be none any more
+    return {""}
