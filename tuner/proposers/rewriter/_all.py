@@ -23,6 +23,7 @@ from solkit.tuner.proposers.rewriter.product_fusion import FuseProducts
 from solkit.tuner.proposers.rewriter.program_fusion import FusePrograms
 from solkit.tuner.proposers.rewriter.program_order import Grouped, Swapped
 from solkit.tuner.proposers.rewriter.repeated_loads import RepeatedLoads
+from solkit.tuner.proposers.rewriter.row_passes import RowPasses
 from solkit.tuner.proposers.rewriter.row_tiles import Rows, Tile
 from solkit.tuner.proposers.rewriter.score_fusion import FuseScores
 from solkit.tuner.proposers.rewriter.split_loops import Split
@@ -50,6 +51,7 @@ REWRITES: tuple[Rewrite, ...] = (
     Retile(),
     PrivateSums(),
     Split(),
+    RowPasses(),
     Lanes(),
     Rows(),
     Grouped(),
@@ -69,7 +71,7 @@ REWRITES: tuple[Rewrite, ...] = (
 _STRUCTURAL = (
     *(Tile, ParallelLoops, Vectorise, Operands, Scales, FuseLaunches, FusePrograms),
     *(FuseProducts, FuseScores, JoinLaunches, RepeatedLoads, WholeRow),
-    *(FlatLoops, Unflatten, PrivateSums, Split, Lanes, Rows, OnePass, AlignedRows),
+    *(FlatLoops, Unflatten, PrivateSums, Split, RowPasses, Lanes, Rows, OnePass, AlignedRows),
 )
 STRUCTURAL = frozenset(rewrite.kind for rewrite in _STRUCTURAL)
 """Kinds that change what a program does; the others only how. They come first, and in pairs."""

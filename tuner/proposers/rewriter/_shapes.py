@@ -22,7 +22,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
 )
 
-__all__ = ["Shape", "block_shapes", "elements_of", "shape_of"]
+__all__ = ["Shape", "block_shapes", "elements_of", "operand_shapes", "shape_of"]
 
 Shape = tuple[str, ...]
 
@@ -41,6 +41,19 @@ def block_shapes(function: JitFunction) -> set[Shape]:
             for call in calls_within(statement):
                 worker.shape_of(call)
     return worker.seen
+
+
+def operand_shapes(function: JitFunction, *calls: str) -> dict[int, Shape]:
+    """Return the shapes of first operands of calls in assignments, by the calls' identities."""
+    worker, shapes = _Shapes(), dict[int, Shape]()
+    for statement in walk_statements(function.body):
+        binding = single_assignment(statement)
+        if binding is None:
+            continue
+        for call in calls_within(binding.value, *calls):
+            shapes[id(call)] = worker.shape_of(call.args[0].value) if call.args else ()
+        worker.names[binding.target] = worker.shape_of(binding.value)
+    return shapes
 
 
 def shape_of(node: cst.BaseExpression) -> Shape:

@@ -35,6 +35,7 @@ from solkit.tuner.proposers.rewriter._parse import (
 
 __all__ = [
     "alike_functions",
+    "kept_statements",
     "size_names",
     "with_own_functions",
     "without_decided_branches",
@@ -152,7 +153,7 @@ def without_decided_branches(tree: cst.Module) -> cst.Module:
         branches = [node for node in nodes_within(launch.function.node) if isinstance(node, cst.If)]
         others = {id(branch.orelse) for branch in branches}  # each an ``elif``: no statement
         for branch in branches if constants else ():
-            kept = None if id(branch) in others else _kept_statements(branch, constants)
+            kept = None if id(branch) in others else kept_statements(branch, constants)
             if kept is not None:
                 swaps[id(branch)] = kept
     return without_decided_branches(with_each(tree, swaps)) if swaps else tree
@@ -185,7 +186,7 @@ def _literal(node: cst.BaseExpression) -> object:
     return _UNKNOWN if number is None else number
 
 
-def _kept_statements(branch: cst.If, constants: Mapping[str, object]) -> list[cst.CSTNode] | None:
+def kept_statements(branch: cst.If, constants: Mapping[str, object]) -> list[cst.CSTNode] | None:
     """Return what remains of a branch; ``None`` if its test is not decided, or has an ``elif``."""
     test = _value(branch.test, constants)
     if test is _UNKNOWN or isinstance(branch.orelse, cst.If):
