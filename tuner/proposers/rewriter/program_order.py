@@ -14,11 +14,13 @@ from solkit.tuner.proposers.rewriter._edit import (
     guarded_launch,
     launch_line,
     options_of,
+    program_axis,
     renamed_function,
     with_params,
 )
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
     KernelText,
     Launch,
     calls_within,
@@ -43,7 +45,7 @@ class Grouped:
     """Programs that run together take a patch of tiles, whose operands stay in L2.
 
     Applies to matrix products (``tl.dot``) whose tile indices are ``tl.program_id(0)`` and ``(1)``,
-    or quotient and remainder of ``tl.program_id(0)``.
+    or quotient and remainder of ``tl.program_id(0)``. What a further axis tells apart stays so.
     """
 
     kind = "grouped order"
@@ -86,8 +88,10 @@ class Grouped:
 def _of_two_axes(launch: Launch, group: str) -> list[cst.BaseStatement] | None:
     function = launch.function
     first, second = axis_name(function, 0), axis_name(function, 1)
-    program_ids = calls_within(function.node, "tl.program_id")
-    if not first or not second or len(program_ids) != 2 or len(launch.axes or ()) != 2:
+    axes = _index_axes(function)
+    if not first or not second or len(launch.axes or ()) < 2:
+        return None
+    if sorted(axes) not in (["0", "1"], ["0", "1", "2"]):
         return None
     head = parse_statements(
         f"""
@@ -111,11 +115,17 @@ def _of_two_axes(launch: Launch, group: str) -> list[cst.BaseStatement] | None:
     return [*head, *rest]
 
 
+def _index_axes(function: JitFunction) -> list[str]:
+    """Return the axes whose indices a function reads, once for each time."""
+    calls = calls_within(function.node, "tl.program_id")
+    return [str(program_axis(call)) for call in calls]
+
+
 def _of_one_axis(launch: Launch, group: str) -> list[cst.BaseStatement] | None:
     """Swizzle ``pid_m = pid // tiles_n`` and ``pid_n = pid % tiles_n``."""
     function = launch.function
     program = axis_name(function, 0)
-    if not program or len(calls_within(function.node, "tl.program_id")) != 1:
+    if not program or _index_axes(function) not in (["0"], ["0", "1"], ["1", "0"]):
         return None
     parts: dict[str, tuple[str, str, int]] = {}
     for index, statement in enumerate(function.body):

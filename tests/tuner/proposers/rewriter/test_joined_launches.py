@@ -10,6 +10,7 @@ from rewriting import HEADER, variants
 from solkit.tuner.proposers.rewriter._parse import undefined_names
 from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
 from solkit.tuner.proposers.rewriter.joined_launches import JoinLaunches
+from solkit.tuner.proposers.rewriter.program_order import Grouped
 
 SHAPE = {"T": 37, "H": 24, "O": 40, "P": 40}
 PRODUCTS = """
@@ -72,6 +73,28 @@ def test_products_of_one_input_are_one_launch():
 def test_products_of_equal_and_of_other_sizes_are_right(is_right, sizes):
     (one,) = joined(PRODUCTS)
     assert is_right(one, PRODUCTS, **{**SHAPE, **sizes})
+
+
+NAMED = PRODUCTS.replace("    r = tl.program_id(0)", "    i = tl.program_id(0)\n    r = i").replace(
+    "    o = tl.program_id(1)", "    j = tl.program_id(1)\n    o = j"
+)
+FLAT = (
+    NAMED.replace(
+        "    i = tl.program_id(0)", "    p = tl.program_id(0)\n    i = p // tl.cdiv(out, BO)"
+    )
+    .replace("    j = tl.program_id(1)", "    j = p % tl.cdiv(out, BO)")
+    .replace("(rows, 16), triton", "(rows, 16) * triton")
+    .replace("(out, 32))](", "(out, 32),)](")
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", [NAMED, FLAT])
+def test_tiles_of_joined_products_are_visited_in_patches(is_right, source):
+    (one,) = joined(source)
+    (patches,) = variants(Grouped(), one.removeprefix(HEADER), **SHAPE)
+    assert "tl.swizzle2d(" in patches
+    assert is_right(patches, source, **{**SHAPE, "T": 100, "O": 72, "P": 72})
 
 
 STEPS = """
