@@ -554,7 +554,7 @@ def _may_change_alone(text: KernelText, launch: Launch, tile: _Tile) -> bool:
     if _names_of_tile(launch, tile) & _names_behind_outputs(launch):
         return False
     if tile.axis is None:
-        return True
+        return isinstance(argument, cst.Name) or _are_all_replaced(text, launch, tile)
     if isinstance(argument, cst.Name):
         names = names_within(launch.grid, *axes)
         values = (launcher_definition(name, launch.launcher) for name in sorted(names))
@@ -565,6 +565,22 @@ def _may_change_alone(text: KernelText, launch: Launch, tile: _Tile) -> bool:
     grids = {id(node) for node in _nodes_of_grids(text, launch)}
     others = [node for node in nodes_within(launch.launcher) if id(node) not in grids]
     return not any(integer_literal(divisor) == tile.value for divisor in _divisors_among(others))
+
+
+def _are_all_replaced(text: KernelText, launch: Launch, tile: _Tile) -> bool:
+    """Tell whether all that a launcher divides by a tile's number changes with it.
+
+    Grids of other launches have numbers of their own.
+    """
+    names = names_within(*(launch.axes or ()))
+    values = (launcher_definition(name, launch.launcher) for name in sorted(names))
+    own = {id(n) for n in nodes_within(*(launch.axes or ()), *filter(None, values))}
+    grids = {id(node) for node in _nodes_of_grids(text, launch)} - own
+    others = [node for node in nodes_within(launch.launcher) if id(node) not in grids]
+    divisors = [node for node in _divisors_among(others) if integer_literal(node) == tile.value]
+    replaced = {id(node) for nodes in _divisors(launch).values() for node in nodes}
+    is_loop = tile.name not in block_constants(launch.function)
+    return is_loop or all(id(node) in replaced for node in divisors)
 
 
 def _names_of_tile(launch: Launch, tile: _Tile) -> set[str]:

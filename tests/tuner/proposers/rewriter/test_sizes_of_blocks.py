@@ -237,3 +237,19 @@ def test_one_size_of_all_axes_changes_the_whole_grid_and_fits_into_shared_memory
     assert "product[(triton.cdiv(M, BLOCK) * triton.cdiv(N, BLOCK),)]" in variant
     assert ", BLOCK=64" in variant  # 128 by 128 three times are more than a multiprocessor has
     assert is_right(variant, FLAT_SQUARES, **shape)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("y = torch", "parts = torch.empty(triton.cdiv(M, 32), N)\n    y = torch"),
+        ("    product[", "    t = triton.cdiv(N, 32)\n    product["),
+        ("across = tl.cdiv(N, BLOCK)", "across = tl.cdiv(N, 32)"),
+    ],
+)
+def test_a_number_that_divides_more_than_is_changed_stays(old, new):
+    source = FLAT_SQUARES.replace(old, new)
+    if "    t = " in new:
+        source = source.replace("* triton.cdiv(N, 32),", "* t,")
+    assert source != FLAT_SQUARES
+    assert not any('"BLOCK": [' in v for v in variants(Constants(), source, M=80, N=96, K=64))
