@@ -154,8 +154,9 @@ def _unpacked(statement: cst.BaseStatement) -> list[cst.BaseStatement]:
     names = [render_code(element.value) for element in target.elements]
     values = _parts_of(assign.value)
     is_plain = len(values) == len(names) and all(name.isidentifier() for name in names)
-    read = names_within(assign.value)
-    if not is_plain or (len(set(names)) < len(names)) or read & set(names):
+    read = [names_within(parse_expression(value)) for value in values]
+    is_late = any(used & set(names[:place]) for place, used in enumerate(read))
+    if not is_plain or (len(set(names)) < len(names)) or is_late:
         return [statement]
     parts = [parse_statement(f"{n} = {v}") for n, v in zip(names, values, strict=True)]
     return [parts[0].with_changes(leading_lines=statement.leading_lines), *parts[1:]]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from rewriting import HEADER, rewritten, variants
 
+from solkit.tuner.proposers.rewriter._carried import unpacked_statements
+from solkit.tuner.proposers.rewriter._parse import parse_statements, render_code
 from solkit.tuner.proposers.rewriter.row_passes import RowPasses
 from solkit.tuner.proposers.rewriter.row_tiles import Rows
 
@@ -216,3 +218,14 @@ def test_an_extremum_of_what_a_place_replaces_is_not_moved_ahead(is_right):
     source = source.replace("    tl.store(y", "    at = tl.max(v, axis=1)\n    tl.store(y")
     for variant in variants(RowPasses(), source, **SHAPE):
         assert is_right(variant, source, **SHAPE)
+
+
+def test_values_of_a_tuple_are_taken_in_order_where_none_reads_an_earlier_one():
+    (line,) = parse_statements("a, b, x = first, second, f(x)\n")
+    assert [render_code(s).strip() for s in unpacked_statements([line])] == [
+        "a = first",
+        "b = second",
+        "x = f(x)",
+    ]
+    (swap,) = parse_statements("a, b = b, a\n")
+    assert unpacked_statements([swap]) == [swap]
