@@ -2,17 +2,19 @@
 
 ``Norm.apply(x)`` becomes a call of what its ``forward`` does, without the context, if nothing in
 the file asks for a gradient. ``Linear(32)(x)`` becomes a call of what ``__call__`` or ``forward``
-does, with the attributes that ``__init__`` sets as names. `inlining` then sees plain functions.
+does, with the attributes that ``__init__`` and the class set as names. So does ``layer(x)`` after
+``layer = Linear(32)``, if the object is only called. `inlining` then sees plain functions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._parse import (
+    assigned_names,
     called_name,
     calls_within,
     names_within,
@@ -24,10 +26,12 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
     statements_of,
     with_body,
+    with_each,
 )
 
 __all__ = ["with_plain_functions"]
 
+_STATEMENT = cst.BaseStatement
 _GRADIENTS = {"backward", "grad", "requires_grad", "requires_grad_"}
 _CALLED = ("__call__", "forward")
 _CONTEXT_METHODS = ("save_for_backward", "mark_non_differentiable", "set_materialize_grads")
@@ -40,10 +44,12 @@ class _Method:
     Attributes:
         node: the function.
         is_applied: whether it is called as ``Name.apply()``; else as ``Name()()``.
+        of_object: the parameters of ``__init__``, in order.
     """
 
     node: cst.FunctionDef
     is_applied: bool
+    of_object: tuple[str, ...] = ()
 
 
 def with_plain_functions(tree: cst.Module) -> cst.Module:
@@ -56,10 +62,11 @@ def with_plain_functions(tree: cst.Module) -> cst.Module:
         and f"{node.name.value}_call" not in taken
         and (method := _method_of(node, tree)) is not None
     }
+    tree = _with_objects_in_place(tree, {n for n, m in methods.items() if not m.is_applied})
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
     used: list[cst.FunctionDef] = []
     for call in calls_within(tree):
-        name, arguments = _call_of_class(call)
+        name, arguments = _call_of_class(call, methods)
         method = methods.get(name)
         if method is not None and method.is_applied == (called_name(call) == f"{name}.apply"):
             pairs.append((call, cst.Call(cst.Name(method.node.name.value), arguments)))
@@ -84,21 +91,70 @@ def _is_unused_class(statement: cst.CSTNode, tree: cst.Module, names: set[str]) 
     return statement.name.value not in names_within(*others)
 
 
-def _call_of_class(call: cst.Call) -> tuple[str, Sequence[cst.Arg]]:
-    """Return the class's name and the arguments: of ``__init__`` first, by keyword."""
+def _with_objects_in_place(tree: cst.Module, classes: set[str]) -> cst.Module:
+    """Return the module with ``Linear(32)(x)`` for ``layer(x)``, where nothing else is done."""
+    swaps = {} if not classes else _objects_in_place(tree.body, tree, classes)
+    for function in tree.body if classes else ():
+        if isinstance(function, cst.FunctionDef):
+            swaps |= _objects_in_place(statements_of(function), function, classes)
+    return with_each(tree, swaps) if swaps else tree
+
+
+def _objects_in_place(
+    body: Sequence[cst.CSTNode], scope: cst.CSTNode, classes: set[str]
+) -> dict[int, list[cst.CSTNode]]:
+    """Return what replaces calls of objects that a scope makes, and their making, by `id`.
+
+    The object is bound once and only called; what it is made of is not bound again after that. An
+    object of the module is made of literals: a function may have names of its own.
+    """
+    swaps: dict[int, list[cst.CSTNode]] = {}
+    bound, is_local = assigned_names(scope), isinstance(scope, cst.FunctionDef)
+    for at, statement in enumerate(body):
+        binding = single_assignment(statement) if isinstance(statement, _STATEMENT) else None
+        constructor_call = None if binding is None else binding.value
+        if (
+            binding is None
+            or not isinstance(constructor_call, cst.Call)
+            or called_name(constructor_call) not in classes
+        ):
+            continue
+        rest = [*nodes_within(*body[:at], *body[at + 1 :])]
+        calls = [n for n in rest if isinstance(n, cst.Call) and called_name(n) == binding.target]
+        uses = sum(isinstance(n, cst.Name) and n.value == binding.target for n in rest)
+        parts = [part.value for part in constructor_call.args]
+        is_plain = not any(isinstance(n, (cst.Call, cst.Lambda)) for n in nodes_within(*parts))
+        later = set(assigned_names(*body[at + 1 :])) if is_local else names_within(*parts)
+        is_kept = not names_within(*parts) & later
+        if is_plain and is_kept and bound.count(binding.target) == 1 and uses == len(calls) > 0:
+            swaps[id(statement)] = []
+            swaps |= {id(c): [c.with_changes(func=constructor_call.deep_clone())] for c in calls}
+    return swaps
+
+
+def _call_of_class(call: cst.Call, methods: Mapping[str, _Method]) -> tuple[str, Sequence[cst.Arg]]:
+    """Return the class's name and the arguments: those of ``__init__`` last, by keyword."""
     if called_name(call).endswith(".apply"):
         return called_name(call).removesuffix(".apply"), call.args
-    if not isinstance(call.func, cst.Call) or any(a.keyword for a in call.args):
+    constructor_call = call.func
+    if not isinstance(constructor_call, cst.Call) or any(
+        a.star for a in (*call.args, *constructor_call.args)
+    ):
         return "", ()
-    if any(a.keyword is None for a in call.func.args):
+    name = called_name(constructor_call)
+    positional = [a for a in constructor_call.args if a.keyword is None]
+    if name not in methods or len(positional) > len(methods[name].of_object):
         return "", ()
-    of_object = [a.with_changes(keyword=_own(a.keyword)) for a in call.func.args]
-    return called_name(call.func), (*call.args, *of_object)
+    names = iter(methods[name].of_object)
+    of_object = [
+        _by_keyword(a, a.keyword.value if a.keyword else next(names)) for a in constructor_call.args
+    ]
+    return name, (*call.args, *of_object)
 
 
-def _own(keyword: cst.Name | None) -> cst.Name:
-    assert keyword is not None
-    return cst.Name(f"own_{keyword.value}")
+def _by_keyword(argument: cst.Arg, name: str) -> cst.Arg:
+    plain = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    return argument.with_changes(keyword=cst.Name(f"own_{name}"), equal=plain)
 
 
 def _method_of(node: cst.ClassDef, tree: cst.Module) -> _Method | None:
@@ -154,7 +210,8 @@ def _called(
 ) -> _Method | None:
     """Return a method with the attributes that ``__init__`` sets as names of its own."""
     own = method.params.params[0].name.value if method.params.params else ""
-    begin = [] if init is None else list(_attributes_set(init))
+    begin: list[tuple[str, str] | None] = [*_constants_of(node)]
+    begin += [] if init is None else _attributes_set(init)
     if not own or None in begin:
         return None
     set_names = {name for pair in begin if pair is not None for name in pair[:1]}
@@ -164,11 +221,27 @@ def _called(
         return None
     others = [] if init is None else init.params.params[1:]
     renamed = [p.with_changes(name=cst.Name(f"own_{p.name.value}")) for p in others]
-    if any(param.default is None for param in renamed) or (init and init.params.kwonly_params):
+    if init and (init.params.kwonly_params or init.params.star_kwarg or _has_star(init)):
         return None
     function = _function(node, method, method.params.params[1:], [*ahead, *body])
     params = function.params.with_changes(kwonly_params=renamed)
-    return _Method(function.with_changes(params=params), is_applied=False)
+    of_object = tuple(p.name.value for p in others)
+    return _Method(function.with_changes(params=params), is_applied=False, of_object=of_object)
+
+
+def _has_star(function: cst.FunctionDef) -> bool:
+    return isinstance(function.params.star_arg, cst.Param)
+
+
+def _constants_of(node: cst.ClassDef) -> Iterator[tuple[str, str]]:
+    """Yield the names that a class's body binds to literals, with their code."""
+    for statement in statements_of(node):
+        binding = single_assignment(statement)
+        if binding is None or any(
+            isinstance(n, (cst.Name, cst.Call, cst.Lambda)) for n in nodes_within(binding.value)
+        ):
+            continue
+        yield binding.target, render_code(binding.value)
 
 
 def _attributes_set(init: cst.FunctionDef) -> Iterator[tuple[str, str] | None]:

@@ -90,3 +90,68 @@ def test_a_class_that_does_more_stays(source, old, new):
     changed = source.replace(old, new)
     assert changed != source
     assert canonical_form(HEADER + changed) == HEADER + changed
+
+
+OF_A_TENSOR = (
+    KERNEL
+    + """
+class Doubling:
+    block = 64
+
+    def __init__(self, values, parts=None):
+        self.values = values
+
+    def __call__(self, rows):
+        y = torch.empty_like(self.values)
+        n = rows * self.values.numel()
+        double[(triton.cdiv(n, self.block),)](self.values, y, n, B=self.block)
+        return y
+
+
+def kernel(x):
+    return Doubling(x)(1)
+"""
+)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "return Doubling(x)(1)",
+        "return Doubling(x, 3)(rows=1)",
+        "return Doubling(parts=3, values=x)(1)",
+        "double_it = Doubling(x)\n    return double_it(1)",
+        "double_it = Doubling(x)\n    double_it(1)\n    return double_it(1)",
+    ],
+)
+def test_arguments_by_place_constants_of_the_class_and_names_of_objects(call, is_right):
+    source = OF_A_TENSOR.replace("return Doubling(x)(1)", call)
+    read = canonical_form(HEADER + source)
+    assert {name.partition("_")[0] for name, _ in launches(source)} == {"double"}
+    assert {launcher for _, launcher in launches(source)} == {"kernel"}
+    assert "Doubling(" not in read
+    assert "double_it" not in read
+    assert is_right(read, source, n=300)
+
+
+def test_an_object_of_the_module_is_called():
+    source = CALLED.replace("def kernel", "doubling = Doubling(32)\n\n\ndef kernel")
+    source = source.replace("Doubling(block=32)(x)", "doubling(x)")
+    assert launches(source) == [("double", "kernel")]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "op = Doubling(x)\n    x = x + 1\n    return op(1)",  # of another tensor
+        "op = Doubling(x)\n    op.values = x + 1\n    return op(1)",
+        "op = Doubling(x)\n    if x.numel() > 5:\n        op = max\n    return op(1)",
+        "op = Doubling(x.clone())\n    return op(1) + op(1)",
+        "return Doubling(*[x])(1)",
+        "return Doubling(x, 1, 2)(1)",
+    ],
+)
+def test_an_object_that_may_be_another_one_stays(call):
+    source = OF_A_TENSOR.replace("return Doubling(x)(1)", call)
+    assert "Doubling(x" in canonical_form(HEADER + source) or "Doubling(*" in source
+    assert launches(source) == []
