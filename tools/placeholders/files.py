@@ -44,6 +44,22 @@ def make(folder: Path) -> None:
         (folder / name).write_text('device = "h100"\n[[kernels]]\npath = "kernel.py"\n')
     configs = [{"shape": {"M": 4096}, "params": {"num_warps": 8}}]
     (folder / "best_config.json").write_text(json.dumps({"configs": configs}))
+    _solved(folder)
+
+
+def _solved(folder: Path) -> None:
+    """``problems/rmsnorm``, a problem of SOL-ExecBench's form, and ``mine.json``, a solution."""
+    problem = ROOT / "bench/solutions/add_rmsnorm"
+    shutil.copytree(problem, folder / "problems" / "rmsnorm")
+    source = {"path": "main.py", "content": (problem / "solution.py").read_text(encoding="utf-8")}
+    spec = {
+        "languages": ["triton"],
+        "entry_point": "main.py::run",
+        "target_hardware": ["H100"],
+        "destination_passing_style": False,
+    }
+    head = {"name": "mine", "definition": "add_rmsnorm", "author": "me"}
+    (folder / "mine.json").write_text(json.dumps({**head, "spec": spec, "sources": [source]}))
 
 
 def _measured(folder: Path) -> None:
