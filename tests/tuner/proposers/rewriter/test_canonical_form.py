@@ -83,6 +83,7 @@ def test_a_kernel_of_many_ways_computes_the_same_in_canonical_form(is_right):
     assert is_right(form, plain, M=5, N=37)
 
 
+@pytest.mark.slow
 def test_rewrites_start_from_it():
     kinds = [p.kind for p in Rewriter(checks=False).propose(brief(SCALED, M=5, N=37))]
     assert any("whole row" in kind or "split reduction" in kind for kind in kinds)

@@ -132,7 +132,7 @@ def kernel(x):
 """
 
 
-@pytest.mark.parametrize("shape", [SHAPE, {"T": 5, "E": 16}])
+@pytest.mark.parametrize("shape", [pytest.param(SHAPE, marks=pytest.mark.slow), {"T": 5, "E": 16}])
 def test_passes_keep_their_results_and_take_the_first_of_equal_ones(is_right, shape):
     (variant,) = variants(RowPasses(), GATE, **shape)
     assert variant.count("tl.load(") == 1

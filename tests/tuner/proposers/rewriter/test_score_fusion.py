@@ -106,6 +106,7 @@ def test_one_launch_holds_scores_in_registers(is_right):
     assert "torch.empty(" not in variant
 
 
+@pytest.mark.slow
 def test_what_is_done_to_scores_and_other_exponentials_stay(is_right):
     source = ATTENTION.replace(SOFTMAX, BLOCK_SOFTMAX)
     source = source.replace("BLOCK=32", "BLOCK=triton.next_power_of_2(S)").replace(
@@ -116,6 +117,7 @@ def test_what_is_done_to_scores_and_other_exponentials_stay(is_right):
     assert is_right(variant, source, **SHAPE)
 
 
+@pytest.mark.slow
 def test_scores_beyond_a_row_have_no_weight_whatever_is_done_to_them(is_right):
     soft_max = BLOCK_SOFTMAX.replace('=-float("inf")) * 4', '=-float("inf"))').replace(
         "    e = tl.exp2((x - c * 0.125) - tl.max(x - c * 0.125, 0))\n",
