@@ -36,7 +36,7 @@ from apply_programs import tuning_limit_s
 
 SIDES = ("default", "solkit", "max-autotune")
 STEPS = 10
-"""Of a block, whose median is taken."""
+"""Steps of a block, whose median is taken."""
 BLOCKS = (8, 40)
 """Before a step is steady, at the least and at the most: trials of kernels take 48 launches."""
 STEADY = 0.01
@@ -333,15 +333,17 @@ def run_part(name: str, side: str, options: argparse.Namespace) -> dict[str, Any
 
 
 def write_part(name: str, side: str, place: Path, options: argparse.Namespace) -> NoReturn:
-    """Print what is measured, and end."""
+    """Print what is measured, and end; a failure is printed, with exit code 1."""
+    code = 1
     try:
         result = measure_side(name, side, place, options.gpu_seconds, options.rounds)
         print(f"\nresult: {json.dumps(result)}", flush=True)
+        code = 0
     except BaseException:
         traceback.print_exc()
     finally:
         sys.stderr.flush()
-        os._exit(0)
+        os._exit(code)
 
 
 def wait_for(pid: int, limit_s: float) -> None:

@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -61,9 +61,6 @@ from solkit.surrogate.trees import (
     is_modelled,
     xgboost,
 )
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["SCHEMA", "Contribution", "Surrogate"]
 

@@ -575,7 +575,7 @@ class _Tile:
 
 @dataclass(frozen=True)
 class _Changes:
-    """What is changed of plain launches.
+    """Changes of plain launches.
 
     Attributes:
         options: the compiler's.
@@ -747,7 +747,7 @@ def _compile_choice(original: Any) -> Any:
 
 @dataclass(frozen=True)
 class Trials:
-    """How tuned kernels are tried in the program that they replace kernels of.
+    """Trials of tuned kernels in the program whose kernels they replace.
 
     Attributes:
         judge: looks at times, see `solkit.adapters.live_trials.Judge`.

@@ -42,7 +42,7 @@ _ELEMENTWISE = re.compile(
 _IGNORED = ("tt.return", "llvm.intr.assume")
 
 _Term = tuple[object, ...]
-"""What a value is made of: ``("program", axis)``, ``("lane", length)``, ``("index", axis)``,
+"""A part of a value: ``("program", axis)``, ``("lane", length)``, ``("index", axis)``,
 ``()`` for the number 1, or ``("term", number)`` for all else."""
 _Sum = tuple[tuple[_Term, int], ...]
 """A value: terms with their whole coefficients."""
@@ -106,7 +106,7 @@ def retiled_grid(
 
 
 class _Elements:
-    """What a kernel does to one element.
+    """The computation of one element by a kernel.
 
     Attributes:
         tiled: axes of the grid whose programs' numbers are parts of an index.

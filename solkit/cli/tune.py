@@ -155,7 +155,7 @@ def tune(
 
 
 _ENTRY_POINTS = ("kernel", "ModelNew", "run")
-"""Of SolKit's own form, of KernelBench's and of solutions."""
+"""Entry points whose parameters can be tuned: SolKit's own, KernelBench's and solutions'."""
 
 
 def _check_places(

@@ -29,7 +29,7 @@ _TOGETHER = re.compile(
     r"\b(dot|dot_scaled|reduce|sum|max|min|argmax|argmin|cumsum|cumprod|associative_scan|sort|"
     r"histogram|atomic_\w+|gather|trans|\w*descriptor\w*|inline_asm_elementwise|\w+_print)\("
 )
-"""What lanes do together, and what prints. It only saves compiling: the IR decides."""
+"""Functions that join lanes, or print. The list only saves compiling: the IR decides."""
 
 
 @dataclass(frozen=True)

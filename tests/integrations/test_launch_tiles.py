@@ -201,7 +201,7 @@ def at_most_512(x, out, BLOCK: tl.constexpr):
     tl.store(out + at, tl.load(x + at))
 
 
-def asked(kernel, grid=(N // B,), block=B, **options):
+def launch_request(kernel, grid=(N // B,), block=B, **options):
     x = torch.zeros(N, dtype=torch.float32)
     out = torch.empty_like(x, dtype=torch.bool if kernel is positive else None)
     values = {"x": x, "out": out, "n": N, "BLOCK": block}
@@ -256,7 +256,7 @@ def test_the_interpreter_computes_the_same_with_every_value():
 
 @pytest.mark.parametrize(("kernel", "grid", "axis"), CASES)
 def test_a_constant_that_only_cuts_the_elements_is_found_with_its_axis(kernel, grid, axis):
-    tile = find_tile(asked(kernel, grid), None)
+    tile = find_tile(launch_request(kernel, grid), None)
     assert (tile.name, tile.axis) == ("BLOCK", axis)
     assert tile.values == (256, 64, 128, 512, 1024, 2048, 4096)  # each divides 4,096
 
@@ -270,15 +270,15 @@ def test_a_constant_that_only_cuts_the_elements_is_found_with_its_axis(kernel, g
     ],
 )
 def test_what_depends_on_borders_between_programs_is_no_tile(kernel):
-    assert find_tile(asked(kernel), None) is None
+    assert find_tile(launch_request(kernel), None) is None
 
 
 def test_a_value_that_the_kernel_refuses_leaves_the_others():
-    assert find_tile(asked(at_most_512), None).values == (256, 64, 128, 512)
+    assert find_tile(launch_request(at_most_512), None).values == (256, 64, 128, 512)
 
 
 def test_only_grids_that_compute_the_same_elements_are_offered():
-    answers = launch_space(asked(masked, (6,))).answers  # 1,536 elements
+    answers = launch_space(launch_request(masked, (6,))).answers  # 1,536 elements
     assert {answer.choice[0]: answer.grid for answer in answers} == {
         **{256: (6,), 64: (24,), 128: (12,), 512: (3,)}
     }
@@ -291,7 +291,7 @@ def test_a_grid_that_is_a_function_is_only_asked_about_the_constant_in_use():
         seen.append(meta["BLOCK"])
         return (triton.cdiv(meta["n"], meta["BLOCK"]),)
 
-    space = launch_space(asked(masked, grid))
+    space = launch_space(launch_request(masked, grid))
     assert set(seen) == {B}
     assert space.tiles == ("BLOCK",)
     assert {e.choice: e.grid for e in space.answers}[(1024,)] == (4,)
@@ -299,12 +299,12 @@ def test_a_grid_that_is_a_function_is_only_asked_about_the_constant_in_use():
 
 @pytest.mark.parametrize("changes", [{"launcher": "inductor"}, {"heuristics": {"BLOCK": abs}}])
 def test_constants_of_others_stay(changes):
-    assert find_tile(asked(masked, **changes), None) is None
+    assert find_tile(launch_request(masked, **changes), None) is None
 
 
 def test_a_users_kernel_in_inductors_program_keeps_its_list():
     listed = ({"BLOCK": 256, "num_warps": 4}, {"BLOCK": 512, "num_warps": 8})
-    space = launch_space(asked(masked, launcher="inductor", configs=listed))
+    space = launch_space(launch_request(masked, launcher="inductor", configs=listed))
     assert list(space.space) == ["BLOCK", "num_warps"]
     assert set(space.configs) == {(256, 4), (512, 8)}
 

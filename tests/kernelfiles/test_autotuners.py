@@ -167,7 +167,7 @@ def test_calls_of_several_configurations_that_take_turns_keep_their_own(text, in
         loaded = load(tmp_path, {f"{name}.py": KERNEL, "file.py": text.format(module=name)})
         first = loaded.workload({}, {}, "cpu")
         params = [{"BLOCK": 256, "num_warps": 4}, {"BLOCK": 1024, "num_warps": 8}]
-        one, other = (loaded.with_params(first, each) for each in params)
+        one, other = (loaded.with_params(first, point) for point in params)
         turns = (one, other, one, first, other, first)
         return [workload.run_kernel()[0].tolist() for workload in turns]
 

@@ -20,6 +20,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     Launch,
     assigned_names,
     calls_within,
+    free_name,
     in_launcher,
     launcher_definition,
     names_within,
@@ -126,7 +127,8 @@ def _with_two_axes(
     name = axis_name(function, axis)
     taken = function.names
     low, high = (
-        _name_of_digit(function, f"{name} {sign} {divisor}") or _fresh(f"{name}_{word}", taken)
+        _name_of_digit(function, f"{name} {sign} {divisor}")
+        or free_name(f"{name}_{word}", set(taken))
         for sign, word in (("%", "inner"), ("//", "outer"))
     )
     body: list[cst.BaseStatement] = []
@@ -202,10 +204,3 @@ def _with_digits(
             code = f"({high} // ({' * '.join(more)}))" if more else high
             pairs.append((node, parse_expression(code)))
     return replace_each(statement, pairs)
-
-
-def _fresh(name: str, taken: set[str]) -> str:
-    free, count = name, 2
-    while free in taken:
-        free, count = f"{name}_{count}", count + 1
-    return free

@@ -37,6 +37,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     called_name,
     calls_within,
     child_nodes,
+    free_name,
     is_changed_between,
     names_within,
     nodes_within,
@@ -846,10 +847,13 @@ class _Fusion:
         for statement in self._producer.statements:
             binding = single_assignment(statement)
             assert binding is not None
-            new, own_value = self._fresh(binding.target), substitute_names(binding.value, names)
+            new, own_value = (
+                free_name(binding.target, self._taken),
+                substitute_names(binding.value, names),
+            )
             names[binding.target] = cst.Name(new)
             self._made.append(parse_statement(f"{new} = {render_code(own_value)}"))
-        between = self._fresh("between")
+        between = free_name("between", self._taken)
         value = render_code(substitute_names(self._producer.value, names))
         kept = kept_type(self._pair.allocation)
         if not kept and self._producer.is_typed and self.writes_tensor():
@@ -857,13 +861,6 @@ class _Fusion:
         value = f"({value}).to({kept})" if kept else value
         self._made.append(parse_statement(f"{between} = {value}"))
         return between
-
-    def _fresh(self, name: str) -> str:
-        free, count = name, 2
-        while free in self._taken:
-            free, count = f"{name}_{count}", count + 1
-        self._taken.add(free)
-        return free
 
 
 def _text(node: cst.BaseExpression) -> str:

@@ -31,6 +31,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     called_name,
     calls_within,
     expression_statement,
+    free_name,
     integer_literal,
     launcher_definition,
     names_within,
@@ -279,9 +280,9 @@ def _written(
     swaps: dict[int, list[cst.BaseStatement]] = {}
     constants: dict[str, str] = {}
     for addition in additions:
-        total = _fresh(f"{addition.base.removesuffix('_ptr')}_sums", taken)
+        total = free_name(f"{addition.base.removesuffix('_ptr')}_sums", taken)
         if addition.bins:
-            bins = _fresh(f"{total.upper()}_BINS", taken)
+            bins = free_name(f"{total.upper()}_BINS", taken)
             constants[bins] = f"triton.next_power_of_2({addition.bins})"
             begin += parse_statements(
                 f"{total} = tl.zeros(({bins},), {addition.dtype})\n"
@@ -385,11 +386,3 @@ def _counted(addition: _Addition, total: str, bins: str) -> list[cst.BaseStateme
     pointer = f"{addition.base} + {addition.row} + {at}"
     other = f"tl.atomic_add({pointer}, {addition.value}, mask={beyond})"
     return [parse_statement(added), parse_statement(other)]
-
-
-def _fresh(name: str, taken: set[str]) -> str:
-    free, count = name, 2
-    while free in taken:
-        free, count = f"{name}_{count}", count + 1
-    taken.add(free)
-    return free

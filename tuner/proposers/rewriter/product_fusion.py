@@ -35,6 +35,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     called_name,
     calls_within,
     expression_statement,
+    free_name,
     in_launcher,
     launcher_definition,
     names_within,
@@ -487,12 +488,12 @@ def _inlined(
         if twin is not None and (twin in product.function.constants) == is_constant:
             mapping[name] = cst.Name(twin)
             continue
-        free = _fresh(name, taken)
+        free = free_name(name, taken)
         mapping[name] = cst.Name(free)
         params[free] = value
         constants |= {free} if is_constant else set()
     for name in (*assigned_names(*elementwise.body), *elementwise.coordinates):
-        mapping[name] = cst.Name(_fresh(name, taken))
+        mapping[name] = cst.Name(free_name(name, taken))
     twins = {
         name: cst.Name(f"{_MARK}{twin.value}")
         for name, twin in mapping.items()
@@ -530,14 +531,6 @@ def _marked(code: str) -> str:
 def _without_marks(node: Node) -> Node:
     names = (name for name in names_within(node) if name.startswith(_MARK))
     return substitute_names(node, {n: cst.Name(n.removeprefix(_MARK)) for n in names})
-
-
-def _fresh(name: str, taken: set[str]) -> str:
-    free, count = name, 2
-    while free in taken:
-        free, count = f"{name}_{count}", count + 1
-    taken.add(free)
-    return free
 
 
 def _coordinate_values(
@@ -718,7 +711,7 @@ def _with_epilogue(between: _Between) -> str:
         return ""
     if others and not _all_behind(others, launch):
         return ""
-    name = _fresh("product", {*product.function.names, *launch.function.names})
+    name = free_name("product", {*product.function.names, *launch.function.names})
     elementwise = _with_loaded(elementwise, read, name)
     result = _inlined(elementwise, tile, product, "" if in_place else read)
     if result is None:
