@@ -273,6 +273,7 @@ def _child(
     from solkit.adapters import fake_cuda
     from solkit.analysis.worker import fake_device
 
+    gc.freeze()  # collecting what other tests left would end connections of their threads, as Ray's
     try:
         fake_device(device)
         with fake_cuda.fake_tensors():

@@ -684,7 +684,13 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _die_with_parent(parent: int) -> None:
-    """Make the system kill this process and its forks as soon as its parent ends."""
+    """Make the system kill this process and its forks as soon as its parent ends.
+
+    To the system the parent is the thread that forked (prctl(2)). So a fork of another thread than
+    the main one is left alone, or it would end with that thread: it ends with its job.
+    """
+    if not parent:
+        return
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it has already ended
         os._exit(1)
@@ -695,8 +701,12 @@ def _die_with_parent(parent: int) -> None:
 
 
 _forking: list[int] = []
-"""The process that forks, noted before: the child cannot ask, as its parent may be gone by then."""
+"""The process whose main thread forks, or 0 for another thread.
+
+It is noted before, since the child cannot ask: its parent may be gone by then.
+"""
 
 
 def _note_parent() -> None:
-    _forking[:] = [os.getpid()]
+    process = os.getpid()
+    _forking[:] = [process if threading.get_native_id() == process else 0]

@@ -9,10 +9,13 @@ A sandboxed candidate sees these, read-only except for the last two::
     /tmp                                                   a scratch folder, also its HOME
 
 The fork server (`solkit.processes.forkserver`) runs in the sandbox, so a new process takes
-milliseconds. A candidate in a folder that is not visible gets another sandbox, which must import
-torch again. The process and System V IPC namespaces are the caller's: CUDA opens another process's
-memory (``cuIpcOpenMemHandle``) only within the same ones (openucx/ucx#11512,
-vllm-project/vllm#55906; RAPIDS UCXX documentation, "NVLink and Docker/Kubernetes").
+milliseconds. It ends when its caller closes the channel or dies; bubblewrap's --die-with-parent is
+not used, since it would end the sandbox with the thread that started it. A candidate in a folder
+that is not visible gets another sandbox, which must import torch again.
+
+The process and System V IPC namespaces are the caller's: CUDA opens another process's memory
+(``cuIpcOpenMemHandle``) only within the same ones (openucx/ucx#11512, vllm-project/vllm#55906;
+RAPIDS UCXX documentation, "NVLink and Docker/Kubernetes").
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ _TRIAL_S = 20.0
 
 _ISOLATION = """
     --unshare-user --unshare-net --unshare-uts --unshare-cgroup-try --cap-drop ALL
-    --die-with-parent --hostname sandbox
+    --hostname sandbox
 """.split()
 _SYSTEM = """
     /usr /bin /sbin /lib /lib32 /lib64 /libx32 /opt /nix/store /sys /proc
@@ -157,9 +160,17 @@ def _bubblewrap_command(scratch: str, device: str, shown: Iterable[Path], folder
     if device != "cpu":
         gpu = [*map(str, sorted(Path("/dev").glob("nvidia*"))), "/dev/shm"]
         command += [word for path in gpu for word in ("--dev-bind-try", path, path)]
-    for path in sorted({*_python_paths(), *shown}):  # folders before their contents
+    for path in _in_order_of_mounting({*_python_paths(), *shown}):
         command += ("--ro-bind-try", str(path), str(path))
     return [*command, "--dir", folder, "--chdir", folder, "--remount-ro", "/"]
+
+
+def _in_order_of_mounting(paths: Iterable[Path]) -> list[Path]:
+    """Sort folders before their contents, and links behind what they may point to.
+
+    A mount on a link that a mounted folder holds goes to the link's target, which must be there.
+    """
+    return sorted(paths, key=lambda path: (path != path.resolve(), path))
 
 
 def _python_paths() -> Iterator[Path]:

@@ -181,6 +181,39 @@ def test_no_job_outlives_what_wants_its_answer(tmp_path, victim, number, leave):
     os.close(held)
 
 
+FORKS = """
+import os, threading, time
+
+def fork():
+    heard, says = os.pipe()
+    awaited, starts = os.pipe()
+
+    def begin():
+        if os.fork() == 0:
+            os.write(says, b'forked')
+            os.read(awaited, 1)
+            os.write(says, b', lives')
+            os._exit(0)
+        os.read(heard, 6)
+
+    thread = threading.Thread(target=begin)
+    thread.start()
+    thread.join()
+    while os.path.exists(f'/proc/self/task/{thread.native_id}'):
+        time.sleep(0.001)
+    os.write(starts, b'.')
+    os.close(says)
+    return os.read(heard, 7)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the system must help")
+def test_what_a_thread_of_a_job_forks_outlives_the_thread(tmp_path, monkeypatch):
+    (tmp_path / "forks_in_a_thread.py").write_text(FORKS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert worker.call("forks_in_a_thread:fork") == b", lives"
+
+
 def test_modules_in_the_working_directory_do_not_stand_in_for_the_standard_librarys(tmp_path):
     for name in ("random", "copy", "queue", "profile", "pickle"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('the decoy was imported')")

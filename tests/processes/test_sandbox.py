@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from textwrap import dedent
 
@@ -156,6 +158,30 @@ def test_another_folder_is_shown_by_another_sandbox(within, tmp_path):
     other.mkdir()
     assert within.sandbox.server([str(other / "c.py")]) is not first
     assert not first.is_alive
+
+
+@needs_bwrap
+def test_it_outlives_the_thread_that_started_it(within):
+    with ThreadPoolExecutor(1) as threads:
+        first = threads.submit(within, "import os; print(os.getppid())").result()
+    server = within.sandbox.server([])
+    assert server.fork("time:sleep", (0,), env={}).wait(240) == 0
+    assert within("import os; print(os.getppid())") == first
+
+
+@needs_bwrap
+def test_links_on_the_module_path_may_lead_to_what_is_shown_after_them(
+    within, tmp_path, monkeypatch
+):
+    """As the rooms of SolKit in a checkout do, which an editable install has on its path."""
+    package, room = tmp_path / "a", tmp_path / "room"
+    for folder in (package, room):
+        folder.mkdir()
+    (package / "link").symlink_to("../room")
+    (room / "furniture.py").write_text("print('found')")
+    monkeypatch.setattr(sys, "path", [str(package), str(package / "link"), *sys.path])
+    Sandbox("gc:collect", {}, "cpu").close()  # no error
+    assert within("import furniture") == "found"
 
 
 # -------------------------------------------------------------------------------- sessions
