@@ -86,6 +86,16 @@ class Checker:
     ) -> None:
         self.close()
 
+    def start(self) -> None:
+        """Begin to load torch, before the first parent comes.
+
+        A problem that is read from a definition needs another sandbox, and loads it again.
+        """
+        jobs = self._open_jobs()
+        with self._turn:
+            if not self._is_closed:
+                jobs.start((self._root().name,))
+
     def close(self) -> None:
         """End its processes and remove its files; a thread that still asks gets an error."""
         with self._turn:
@@ -203,9 +213,7 @@ class Checker:
     def _folder_for(self, files: Mapping[str, str]) -> Path:
         if self._is_closed:
             raise UnsupportedError("the checks have ended")
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="solkit-checking-")
-        folder = Path(self._folder.name) / "parent"
+        folder = Path(self._root().name) / "parent"
         if self._shown != files:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
@@ -213,6 +221,12 @@ class Checker:
                 (folder / name).write_text(text, encoding="utf-8")
             self._shown = files
         return folder
+
+    def _root(self) -> tempfile.TemporaryDirectory[str]:
+        """Return the folder that its sandbox shows, which stays; called in a turn."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="solkit-checking-")
+        return self._folder
 
     def _call_worker(
         self,
@@ -242,7 +256,7 @@ class Checker:
 class Checkers:
     """Checkers that share the parents: checks of one need not wait for a slow one of another.
 
-    Each loads torch when its first parent comes.
+    Each loads torch when its first parent comes, or when it is started.
 
     Args:
         count: how many; one for eight cores by default, and one more.
@@ -264,6 +278,10 @@ class Checkers:
         """As for `Checker`; all at a time, since each waits a while for what it ends."""
         with ThreadPoolExecutor(len(self._checkers), "close") as threads:
             list(threads.map(Checker.close, self._checkers))
+
+    def start(self) -> None:
+        """As for `Checker`: the one that the first parent will get."""
+        self._checkers[0].start()
 
     def check(self, source: str, brief: Brief) -> tuple[Checked, str]:
         """As for `Checker`."""

@@ -21,8 +21,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from solkit.analysis.pool import usable_cores
 from solkit.core import (
     Bred,
     Checked,
@@ -69,12 +71,14 @@ from solkit.pipeline.studying import Shape
 from solkit.pipeline.target import target_device
 from solkit.pipeline.tuning import guarded_final
 from solkit.roofline.calibration import calibrated
+from solkit.spans import span
 
 if TYPE_CHECKING:
     from solkit.measure.guarded.session import Session
     from solkit.surrogate.model import Surrogate
     from solkit.tuner.evolution.acquisition import Point
     from solkit.tuner.evolution.evolution_search import EvolutionSearch
+    from solkit.tuner.interpreter_check import Checkers
     from solkit.tuner.proposers import Proposer
 
 __all__ = ["EvolveParts", "evolve"]
@@ -85,6 +89,7 @@ _COMPILE_SHARE, _LEAST_COMPILE_S, _MOST_COMPILE_S = 1.0, 20.0, 60.0
 """Share of the budget, in wall seconds, for compiling one candidate: the GPU may wait for it. One
 that takes longer has tiles that do not fit: compiling what users write takes 1 to 5 s."""
 
+_LOADING_CORES = 4  # so that three processes load torch at a time without delay
 _PEER_S = 240.0
 """Seconds for a candidate at the gate where `torch.compile` compiles: that takes up to a minute."""
 _CHECKS_SHARE, _LEAST_CHECKS_S = 0.05, 1.0
@@ -177,15 +182,19 @@ def evolve(
     to = _device_for_search(device, limits, bench)
     what = os.fspath(path), os.fspath(path if reference is None else reference), shape
     with contextlib.ExitStack() as stack:
-        loading = stack.enter_context(ThreadPoolExecutor(1)).submit(_load_surrogate, supplied)
+        threads = stack.enter_context(ThreadPoolExecutor(2))
+        loading = threads.submit(_load_surrogate, supplied)
         measure = None if bench is None else False
         session = stack.enter_context(prepared_session(measure, to, limits, what[:2]))
         prepared = stack.enter_context(contextlib.closing(Preparation(to, final)))
+        checkers = _open_checkers(stack, supplied, bench)
+        if checkers is not None and _may_load_early(what[1]):
+            threads.submit(checkers.start)
         original = Original.read(prepared, *what, how)
         if isinstance(bench, RecordedBench):
             original = original.recorded(bench, how)
         world = KernelEvaluator(prepared, to, original, how, loading.result())
-        world.checks = supplied.check or _make_check(stack, bench, world)
+        world.checks = supplied.check or _make_check(checkers, world)
         stack.callback(world.close)
         world.advise = supplied.advise
         world.log = log = _open_log(stack, bench, original, gpu_seconds, how)
@@ -194,7 +203,8 @@ def evolve(
         with _open_bench(bench, world, limits, log, session) as world.bench:
             breeding, stopped = run.search(proposers)
         world.close()  # what is still checked or compiled would run beside the gate's timing
-        gate = run.gate(breeding, bench, final)
+        with span("gate"):
+            gate = run.gate(breeding, bench, final)
         return run.conclude_search(breeding, stopped, gate)
 
 
@@ -277,18 +287,34 @@ def _make_proposers(
     return [BestPlan(first, compile_plan), settings, *proposers]
 
 
-def _make_check(stack: contextlib.ExitStack, bench: Bench | None, world: KernelEvaluator) -> Check:
-    """Return the check that tells right sources from wrong ones: of a recording that is known."""
-    if isinstance(bench, RecordedBench):
-        return leave_unchecked
+def _open_checkers(
+    stack: contextlib.ExitStack, parts: EvolveParts, bench: Bench | None
+) -> Checkers | None:
+    """Return what runs variants in Triton's interpreter; ``None`` if nothing does."""
     from solkit.tuner.interpreter_check import Checkers
 
+    is_checked = parts.check is not None or isinstance(bench, RecordedBench)
+    return None if is_checked else stack.enter_context(Checkers())
+
+
+def _may_load_early(problem: str) -> bool:
+    """Tell whether the first checker can load torch before the problem is read.
+
+    Two others load it at that time. What a definition's problem needs to be shown is not known yet.
+    """
+    is_file = Path(problem).is_file() and not problem.endswith(".json")
+    return is_file and usable_cores() >= _LOADING_CORES
+
+
+def _make_check(checkers: Checkers | None, world: KernelEvaluator) -> Check:
+    """Return the check that tells right sources from wrong ones: of a recording that is known."""
+    if checkers is None:
+        return leave_unchecked
     if why := world.uninterpretable:
         return lambda *_: (Checked.UNCHECKED, why)
-    checker = stack.enter_context(Checkers())
-    world.end_checks = checker.close
-    world.prepare_checks(checker.prepare)
-    return checker.check
+    world.end_checks = checkers.close
+    world.prepare_checks(checkers.prepare)
+    return checkers.check
 
 
 def _open_log(
@@ -377,13 +403,15 @@ class _Run:
             self.show,
         )
         breeding.kept_s = self.practice.kept_s()
+        breeding.prepare_practice = self.practice.prepare
         if self.world.log is not None:
             self.world.log.spent = self.world.spent_s
             if self.how.resume:
                 self._resume_from_log(breeding, self.world.log)
         stopped = breeding.run()
-        self.finalists = self.practice.run(breeding)
-        self.winner = self._leave_small_inputs(breeding)
+        with span("practice"):
+            self.finalists = self.practice.run(breeding)
+            self.winner = self._leave_small_inputs(breeding)
         return breeding, stopped
 
     def _leave_small_inputs(self, breeding: EvolutionSearch) -> str:

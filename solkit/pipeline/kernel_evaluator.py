@@ -90,6 +90,7 @@ _STUDY_S = 10.0
 _RANK_S = 5.0
 """Seconds for which a round waits until candidates are lowered: some take 40 s."""
 _TOO_LONG = "Analysing and compiling it takes too long."
+_PLANNED = 3  # at a time: proposals are written, others ranked, and the original's parameters
 _TRIES = 2
 """Times that a candidate is measured if the conditions were unreliable."""
 
@@ -329,7 +330,7 @@ class KernelEvaluator:
 
     _samples: dict[str, Future[list[Mapping[str, Value]]]] = field(default_factory=dict)
     _timed: dict[str, str] = field(default_factory=dict)  # variants by what they launch
-    _planner: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
+    _planner: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_PLANNED))
     _ahead: StudiesAhead[Studied] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -341,7 +342,7 @@ class KernelEvaluator:
         return not isinstance(self.bench, RecordedBench)
 
     def begin(self, work: Callable[[], T]) -> Future[T]:
-        """Do work that needs no GPU, one after the other, while candidates are measured."""
+        """Do work that needs no GPU while candidates are measured, some of it at a time."""
         if self.overlaps:
             return self._planner.submit(work)
         done: Future[T] = Future()
@@ -775,8 +776,11 @@ class KernelEvaluator:
         """
         for variant, brief in variants:
             if variant.id not in self._begun:
-                begun = self._checkers.submit(self.checks, variant.source, brief)
-                self._begun[variant.id] = begun
+                self._begun[variant.id] = self._checkers.submit(self._check_new, variant, brief)
+
+    def _check_new(self, variant: Variant, brief: Brief) -> tuple[Checked, str]:
+        with span("checking"):
+            return self.checks(variant.source, brief)
 
     def check(self, variant: Variant, brief: Brief) -> Variant:
         """Return the variant with what can be found out of its results without a GPU."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -47,6 +48,18 @@ class Practice:
         every = original.practice(self.world.how)
         return [e for e in every if self.world.holds(replace(original.configuration, shape=e))]
 
+    def prepare(self) -> None:
+        """Study the original at the shapes, so that the practice need not wait for that."""
+        with contextlib.suppress(SolkitError):  # the practice meets it again, and says so
+            self._accepted_shapes()
+
+    def _accepted_shapes(self) -> list[Mapping[str, Value]]:
+        """Return the shapes that the original can run, as many as finalists practise at."""
+        from solkit.tuner.evolution.evolution_search import MOST_SHAPES
+
+        accepted = filter(self.world.accepts_shape, self.shapes())
+        return list(itertools.islice(accepted, MOST_SHAPES))
+
     def kept_s(self) -> float:
         """GPU seconds that the search leaves."""
         return min(_KEPT_SHARE * self.budget_s, _KEPT_S) if self.shapes() else 0.0
@@ -62,11 +75,7 @@ class Practice:
 
         An interrupt (Ctrl-C) ends it, and the fastest goes to the gate.
         """
-        from solkit.tuner.evolution.evolution_search import (
-            MOST_SHAPES,
-            finalists,
-            practise_finalists,
-        )
+        from solkit.tuner.evolution.evolution_search import finalists, practise_finalists
 
         rivals = finalists(breeding.archive, breeding.first_ms)
         if len(rivals) < 2:
@@ -75,9 +84,7 @@ class Practice:
         original = replace(first, params=self.world.original.params, time_ms=breeding.first_ms)
         breeding.tell("practice")
         try:
-            shapes = list(
-                itertools.islice(filter(self.world.accepts_shape, self.shapes()), MOST_SHAPES)
-            )
+            shapes = self._accepted_shapes()
             self.world.clear_ahead()
             self.world.foresee(
                 [self._point_at(bred, shape) for shape in shapes for bred in (original, rivals[0])]

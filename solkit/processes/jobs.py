@@ -67,8 +67,8 @@ class Jobs:
             prepare, seen, inherits=not private, borrows=not private, python=python
         )
 
-    def start(self) -> None:
-        """Start the server without waiting for it."""
+    def start(self, shown: Sequence[str] = ()) -> None:  # noqa: ARG002 - as for `fork`
+        """Start the server without waiting for it: a sandbox only if it is told what to show."""
         self.server.start()
 
     def close(self) -> None:
@@ -145,8 +145,11 @@ class SandboxedJobs(Jobs):
         self._sandboxes = [Sandbox(prepare, self._env, "cpu")]
         self._lock = threading.Lock()
 
-    def start(self) -> None:
-        """Do nothing: the files that a sandbox must show are not known yet."""
+    def start(self, shown: Sequence[str] = ()) -> None:
+        """See `Jobs.start`."""
+        if shown:
+            with self._lock:
+                self._sandboxes[0].server(shown).start()
 
     def close(self) -> None:
         """End all sandboxes and their processes."""

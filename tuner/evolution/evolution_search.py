@@ -90,7 +90,7 @@ _PER_ROUND = 6
 """Measurements after which new proposals are asked for, though some of the old are left."""
 _LOOKED_AT, _FIRST_LOOKED_AT = 3, 1.5
 """So many times the proposals that go on are taken from a proposer, for the bandit to choose."""
-_FIRST_RANKED = 2  # variants that are ranked before the others of the first round
+_AHEAD = 2  # proposals that are ranked before the others of a round that the GPU waits for
 _READY_SHARE = 0.5
 """Share of the largest expected gain for which the GPU does not wait."""
 _PATIENCE_S = 0.5
@@ -122,10 +122,19 @@ class VariantOutcome:
 
 T = TypeVar("T")
 Shape = Mapping[str, Value]
-Asked = list[tuple[Proposer, "list[Proposal] | SolkitError"]]
+Streams = Sequence[tuple[Proposer, Iterator[Proposal]]]
+Answers = list[tuple[Proposer, "list[Proposal] | SolkitError"]]
 """What each proposer gave, or why it gave nothing."""
 Measure = Callable[[Bred, Shape, int], VariantOutcome]
 """Times a variant at a shape, for the first time (0) or the second (1)."""
+
+
+@dataclass(frozen=True)
+class _Portion:
+    """Proposals that come at a time, of each proposer: those that go on, of so many looked at."""
+
+    chosen: int
+    looked_at: int
 
 
 @dataclass(frozen=True)
@@ -172,7 +181,7 @@ class VariantEvaluator(Protocol):
         """Whether `begin` returns before the work is done."""
 
     def begin(self, work: Callable[[], T]) -> Future[T]:
-        """Do work that needs no GPU, one after the other, while candidates are measured."""
+        """Do work that needs no GPU while candidates are measured, some of it at a time."""
 
     def foresee(self, points: Sequence[Point]) -> None:
         """Study candidates that may be measured soon, the most promising first: as many as it can.
@@ -234,6 +243,8 @@ class EvolutionSearch:
         notes: what limits the search, each a sentence.
         kept_s: GPU seconds of the budget that are left for the practice, where there are several
             finalists.
+        prepare_practice: does what the practice needs without a GPU. It is called while candidates
+            are measured, once the GPU has something to do.
     """
 
     def __init__(
@@ -263,6 +274,7 @@ class EvolutionSearch:
         self.rounds = self.measured = self.failed = 0
         self.notes: list[str] = []
         self.kept_s = 0.0
+        self.prepare_practice: Callable[[], object] = lambda: None
         self._round: Generator[Future[Any], None, None] | None = None
         self._awaited: Future[Any] | None = None  # what the round cannot go on without
         self._own_ranking: Future[Ranking] | None = None  # of what is known already
@@ -491,34 +503,52 @@ class EvolutionSearch:
         name = parent.variant.id
         brief = self._world.brief(parent, self.results.get(name), self._earlier_attempts(parent))
         self._briefs[name] = brief
-        answers = self._world.begin(partial(self._ask_proposers, tuple(self._open), brief))
-        yield answers
-        new = [
-            variant
-            for variant in self._chosen_variants(answers.result(), name)
-            if variant.id not in self.archive
-        ]
-        if not new:
+        streams = [(proposer, self._proposals(proposer, brief)) for proposer in self._open]
+        portions = self._portions()
+        asked, is_barren = self._begin_asking(streams, portions[0]), True
+        for portion, following in zip(portions, [*portions[1:], None], strict=True):
+            yield asked
+            answers = asked.result()
+            if following is not None:  # they are written while the first are ranked
+                asked = self._begin_asking(streams, following)
+            new = self._add_variants(answers, name, portion)
+            is_barren &= not new
+            yield from self._rank_group(new, name)
+        if is_barren:
             self.archive.mark_barren(name)
+
+    def _portions(self) -> list[_Portion]:
+        """Return how a round's proposals come: at once, or a few ahead if the GPU waits for them.
+
+        Fewer are looked at before anything is measured: no kind has paid yet.
+        """
+        number, overlaps = self._how.proposals, self._world.overlaps
+        is_first = overlaps and self.archive.best.time_ms is None
+        looked_at = _FIRST_LOOKED_AT if is_first else _LOOKED_AT
+        whole = _Portion(number, int(looked_at * number))
+        if not overlaps or number <= _AHEAD or (not is_first and self._promises_gain()):
+            return [whole]
+        ahead = _Portion(_AHEAD, _AHEAD if is_first else int(looked_at * _AHEAD))
+        return [ahead, _Portion(number - ahead.chosen, whole.looked_at - ahead.looked_at)]
+
+    def _begin_asking(self, streams: Streams, portion: _Portion) -> Future[Answers]:
+        return self._world.begin(partial(_ask_proposers, streams, portion.looked_at))
+
+    def _add_variants(self, answers: Answers, parent: str, portion: _Portion) -> list[Variant]:
+        """Take in the variants that go on, and have them checked."""
+        chosen = self._chosen_variants(answers, parent, portion.chosen)
+        new = [variant for variant in chosen if variant.id not in self.archive]
         for variant in new:
             self.archive.add(variant)
-        new = [variant for variant in new if not self._refuse_if_wrong(variant)]
-        self._expect_checks(new)
-        for group in self._ranked_together(new):
-            yield from self._rank_group(group, name)
-
-    def _ranked_together(self, new: Sequence[Variant]) -> list[Sequence[Variant]]:
-        """Split variants into those that are ranked at a time.
-
-        At first the GPU waits for them, so the two that were proposed first come alone.
-        """
-        is_awaited = self._world.overlaps and self.measured <= 1
-        first = _FIRST_RANKED if is_awaited else len(new)
-        return [group for group in (new[:first], new[first:]) if group]
+        self._expect_checks([variant for variant in new if not self._refuse_if_wrong(variant)])
+        return new
 
     def _rank_group(
-        self, group: Sequence[Variant], parent: str
+        self, variants: Sequence[Variant], parent: str
     ) -> Generator[Future[Any], None, None]:
+        group = [variant for variant in variants if variant.checked is not Checked.WRONG]
+        if not group:
+            return
         self.tell("ranking")
         otherwise_ms = self.archive[parent].time_ms or math.nan  # the original is being measured
         ranking = self._world.begin(partial(self._world.rank, group, otherwise_ms))
@@ -528,37 +558,18 @@ class EvolutionSearch:
             yield self._original_ended
         self._take_ranking(_with_means(ranking.result(), self.archive[parent].time_ms))
 
-    def _ask_proposers(self, proposers: Sequence[Proposer], brief: Brief) -> Asked:
-        """Return what proposers make of a brief; this changes nothing of the search."""
-        answers: Asked = []
-        for proposer in proposers:
-            try:
-                with span("proposing"):
-                    answers.append((proposer, list(self._first_proposals(proposer, brief))))
-            except SolkitError as error:
-                answers.append((proposer, error))
-        return answers
+    def _proposals(self, proposer: Proposer, brief: Brief) -> Iterator[Proposal]:
+        """Yield what a proposer makes of a brief, until the search ends."""
+        yield from itertools.takewhile(lambda _: not self._is_over, proposer.propose(brief))
 
-    def _first_proposals(self, proposer: Proposer, brief: Brief) -> Iterator[Proposal]:
-        """Yield as many proposals as are looked at; fewer if the search ends meanwhile.
-
-        And fewer before anything is measured: no kind has paid yet, and the GPU waits for them.
-        """
-        is_first = self._world.overlaps and self.archive.best.time_ms is None
-        looked_at = _FIRST_LOOKED_AT if is_first else _LOOKED_AT
-        proposals = itertools.takewhile(lambda _: not self._is_over, proposer.propose(brief))
-        return itertools.islice(proposals, int(looked_at * self._how.proposals))
-
-    def _chosen_variants(self, answers: Asked, parent: str) -> Iterator[Variant]:
-        """Yield the proposals that the bandit chooses."""
+    def _chosen_variants(self, answers: Answers, parent: str, number: int) -> Iterator[Variant]:
+        """Yield the proposals that the bandit chooses, so many of each proposer."""
         for proposer, proposals in answers:
             if isinstance(proposals, SolkitError):
                 self.notes.append(f"{proposer.name} was not asked again: {proposals}")
                 self._open.remove(proposer)
                 continue
-            for proposal in self._bandit.chosen(
-                self._new_proposals(proposals), self._how.proposals
-            ):
+            for proposal in self._bandit.chosen(self._new_proposals(proposals), number):
                 yield _variant_of_proposal(proposal, parent, proposer.name)
 
     def _new_proposals(self, proposals: Sequence[Proposal]) -> list[Proposal]:
@@ -658,6 +669,8 @@ class EvolutionSearch:
         after = self.archive[variant.id]
         if before.measured == 0 and variant.parent is not None:
             self._bandit.tell(variant.kind, self.archive.gain(after))
+        if self.measured == _PER_ROUND and self._world.overlaps:
+            self._world.begin(self.prepare_practice)
 
     def _keep_result(self, before: Bred, point: Point, result: VariantOutcome) -> None:
         name, best_ms = before.variant.id, self.archive.best.time_ms
@@ -709,6 +722,18 @@ def _with_means(ranking: Ranking, otherwise_ms: float | None) -> Ranking:
         for point in ranking.points
     ]
     return replace(ranking, points=points)
+
+
+def _ask_proposers(streams: Streams, number: int) -> Answers:
+    """Return what comes next of each proposer; this changes nothing of the search."""
+    answers: Answers = []
+    for proposer, proposals in streams:
+        try:
+            with span("proposing"):
+                answers.append((proposer, list(itertools.islice(proposals, number))))
+        except SolkitError as error:
+            answers.append((proposer, error))
+    return answers
 
 
 def _variant_of_proposal(proposal: Proposal, parent: str, proposer: str) -> Variant:

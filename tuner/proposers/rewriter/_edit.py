@@ -5,6 +5,7 @@ A *program* of a grid axis may take several indices of it: its function is lifte
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -338,7 +339,12 @@ def _extend_space_statement(
     if len(text) > _WIDTH - len("SPACE = {}"):
         text = "".join(f"\n    {name}: {values}," for name, values in entries.items()) + "\n"
     leading = getattr(statement, "leading_lines", ())
-    return parse_statement(f"SPACE = {{{text}}}").with_changes(leading_lines=leading)
+    return _space_statement(text).with_changes(leading_lines=leading)
+
+
+@functools.lru_cache(256)  # proposals share most of their parameters
+def _space_statement(entries: str) -> cst.BaseStatement:
+    return parse_statement(f"SPACE = {{{entries}}}")
 
 
 def with_fixed_parameters(text: KernelText, names: Iterable[str]) -> str:

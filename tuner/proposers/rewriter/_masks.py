@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Mapping
 
@@ -13,6 +14,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     argument_of,
     called_name,
     calls_within,
+    child_nodes,
     launcher_definition,
     names_within,
     render_code,
@@ -64,6 +66,7 @@ def _lengths_of_buffer(launch: Launch, pointer: cst.BaseExpression) -> set[str]:
     }
 
 
+@functools.lru_cache(64)  # each tile of a function asks
 def _lengths_of_names(function: JitFunction) -> Mapping[str, set[str]]:
     """Return for each name the lengths of the ranges that its value varies along."""
     lengths: dict[str, set[str]] = defaultdict(set)
@@ -74,29 +77,35 @@ def _lengths_of_names(function: JitFunction) -> Mapping[str, set[str]]:
     return lengths
 
 
-class _Lengths(cst.CSTVisitor):
-    def __init__(self, lengths: Mapping[str, set[str]], is_mask: bool) -> None:
-        self._lengths, self._is_mask, self.result = lengths, is_mask, set[str]()
-
-    def visit_Call(self, node: cst.Call) -> bool:  # noqa: N802 - libcst's name
-        name = called_name(node)
-        if name == "tl.arange":
-            self.result.add(render_code(node.args[-1].value))
-        if name == "tl.make_block_ptr":
-            shape = argument_of(node, 4, "block_shape")
-            self.result |= set() if shape is None else names_within(shape)
-        return name not in (*_REDUCTIONS, "tl.arange") and (name not in _LIMITS or self._is_mask)
-
-    def visit_BinaryOperation(self, node: cst.BinaryOperation) -> bool:  # noqa: N802 - as above
-        return self._is_mask or not isinstance(node.operator, cst.Modulo)
-
-    def visit_Name(self, node: cst.Name) -> None:  # noqa: N802 - as above
-        self.result |= self._lengths.get(node.value, set())
-
-
 def _lengths(
     node: cst.BaseExpression, lengths: Mapping[str, set[str]], is_mask: bool = False
 ) -> set[str]:
-    visitor = _Lengths(lengths, is_mask)
-    node.visit(visitor)
-    return visitor.result
+    result: set[str] = set()
+    pending: list[cst.CSTNode] = [node]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, cst.Name):
+            result |= lengths.get(part.value, set())
+        elif isinstance(part, cst.Call):
+            result |= _lengths_of_call(part)
+            pending += child_nodes(part) if _hands_on(called_name(part), is_mask) else []
+        elif is_mask or not _is_remainder(part):
+            pending += child_nodes(part)
+    return result
+
+
+def _lengths_of_call(call: cst.Call) -> set[str]:
+    name = called_name(call)
+    if name == "tl.arange":
+        return {render_code(call.args[-1].value)}
+    shape = argument_of(call, 4, "block_shape") if name == "tl.make_block_ptr" else None
+    return set() if shape is None else names_within(shape)
+
+
+def _hands_on(name: str, is_mask: bool) -> bool:
+    """Tell whether what a function gives varies along the ranges of what it gets."""
+    return name not in (*_REDUCTIONS, "tl.arange") and (name not in _LIMITS or is_mask)
+
+
+def _is_remainder(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Modulo)

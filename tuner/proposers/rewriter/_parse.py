@@ -142,17 +142,25 @@ def _code_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
     return tuple(sorted(part_names, key=lambda name: name != _FIRST.get(kind.__name__)))
 
 
-def child_nodes(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """Yield the nodes right within a node, without blanks and punctuation.
+@functools.cache
+def _is_node_kind(kind: type) -> bool:
+    """Tell whether a type is one of nodes: asking libcst's abstract classes takes far longer."""
+    return issubclass(kind, cst.CSTNode)
+
+
+def child_nodes(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """Return the nodes right within a node, without blanks and punctuation.
 
     libcst's own `visit` makes each node anew, and took most of the rewriter's time.
     """
+    children: list[cst.CSTNode] = []
     for name in _code_fields(type(node)):
         value = getattr(node, name)
-        if isinstance(value, cst.CSTNode):
-            yield value
+        if _is_node_kind(type(value)):
+            children.append(value)
         elif isinstance(value, (list, tuple)):
-            yield from (item for item in value if isinstance(item, cst.CSTNode))
+            children += [item for item in value if _is_node_kind(type(item))]
+    return children
 
 
 def nodes_within(*within: cst.CSTNode) -> Iterator[cst.CSTNode]:
@@ -172,7 +180,7 @@ def _walk(within: cst.CSTNode) -> Iterator[cst.CSTNode]:
     while pending:
         node = pending.pop()
         yield node
-        pending.extend(reversed(list(child_nodes(node))))
+        pending.extend(reversed(child_nodes(node)))
 
 
 def names_within(*within: cst.CSTNode) -> set[str]:
@@ -181,9 +189,9 @@ def names_within(*within: cst.CSTNode) -> set[str]:
     pending = list(within)
     while pending:
         node = pending.pop()
-        if isinstance(node, cst.Name):
+        if type(node) is cst.Name:
             identifiers.add(node.value)
-        elif isinstance(node, (cst.Attribute, cst.Arg)):
+        elif type(node) is cst.Attribute or type(node) is cst.Arg:
             pending.append(node.value)
         else:
             pending.extend(child_nodes(node))
@@ -258,7 +266,7 @@ def with_each(node: Node, swaps: Mapping[int, Sequence[cst.CSTNode]]) -> Node:
     changes: dict[str, object] = {}
     for name in _code_fields(type(node)):
         value = getattr(node, name)
-        if isinstance(value, cst.CSTNode):
+        if _is_node_kind(type(value)):
             changed: object = with_each(value, swaps)
         elif isinstance(value, (list, tuple)):
             changed = _with_each_of(value, swaps)
@@ -278,7 +286,7 @@ def _with_each_of(
         if id(value) in swaps:
             result += swaps[id(value)]
         else:
-            result.append(with_each(value, swaps) if isinstance(value, cst.CSTNode) else value)
+            result.append(with_each(value, swaps) if _is_node_kind(type(value)) else value)
     is_same = len(result) == len(values) and all(
         a is b for a, b in zip(result, values, strict=True)
     )
@@ -300,7 +308,7 @@ def called_name(node: cst.CSTNode) -> str:
 
 def calls_within(node: cst.CSTNode, *functions: str) -> list[cst.Call]:
     """Return the calls within a node, outermost first; those of the given dotted names."""
-    all_calls = [call for call in nodes_within(node) if isinstance(call, cst.Call)]
+    all_calls = [call for call in nodes_within(node) if type(call) is cst.Call]
     return [call for call in all_calls if not functions or called_name(call) in functions]
 
 
@@ -340,6 +348,7 @@ def _only_small_statement(statement: cst.CSTNode) -> cst.BaseSmallStatement | No
     return None
 
 
+@functools.lru_cache(4096)  # as for `render_code`; the sum is parsed
 def single_assignment(statement: cst.CSTNode) -> Assignment | None:
     """Return the statement as an assignment to one name; ``None`` if it is none."""
     small = _only_small_statement(statement)

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
     KernelText,
     Launch,
     assigned_names,
@@ -126,10 +128,15 @@ def with_own_functions(tree: cst.Module) -> cst.Module:
 
 def alike_functions(text: KernelText) -> list[tuple[str, ...]]:
     """Return the names of functions that differ in nothing but their names, each group once."""
+    return _alike_functions(tuple(launch.function for launch in text.single))
+
+
+@functools.lru_cache(64)  # each rewrite of a file asks
+def _alike_functions(functions: tuple[JitFunction, ...]) -> list[tuple[str, ...]]:
     groups: dict[str, list[str]] = {}
-    for launch in text.single:
-        node = launch.function.node.with_changes(name=cst.Name("f"), leading_lines=[])
-        groups.setdefault(render_code(node), []).append(launch.function.name)
+    for function in functions:
+        node = function.node.with_changes(name=cst.Name("f"), leading_lines=[])
+        groups.setdefault(render_code(node), []).append(function.name)
     return [tuple(names) for names in groups.values() if len(names) > 1]
 
 
