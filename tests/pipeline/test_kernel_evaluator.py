@@ -29,6 +29,7 @@ from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.studies_ahead import StudiesAhead
 from solkit.roofline.devices import find
 from solkit.tuner.evolution import Point
+from solkit.tuner.interpreter_check import Checkers
 
 H100 = find("h100")
 FIRST, SECOND, THIRD = {"M": 1024}, {"M": 3072}, {"M": 48}
@@ -191,8 +192,8 @@ def test_the_original_is_run_in_the_interpreter_before_any_variant_asks():
 
 def test_what_fits_one_large_shape_alone_is_not_tried_in_the_interpreter():
     made, _ = checking(3, compiled="reference.py")
-    with contextlib.ExitStack() as stack:
-        check = _make_check(stack, None, made)
+    with Checkers(1) as checkers:
+        check = _make_check(checkers, made)
     checked, why = check("variant", SimpleNamespace())
     assert checked is Checked.UNCHECKED
     assert "too slow for this problem" in why

@@ -381,6 +381,21 @@ def test_checkers_share_the_parents_and_each_keeps_its_own(monkeypatch):
     assert asked == [(one, "prepare"), (other, "a"), (one, "b"), (other, "c")]
 
 
+def test_a_checker_that_was_started_shows_the_folder_of_its_parents(monkeypatch):
+    jobs = Mock()
+    jobs.call.return_value = "it lacks a size", b""
+    monkeypatch.setattr(interpreter_check, "_start_jobs", lambda: jobs)
+    with Checkers(2) as several:
+        several.start()
+        several.prepare(brief(COLUMN_SUM))
+    (shown,) = jobs.start.call_args.args
+    assert {call.kwargs["shown"] for call in jobs.call.mock_calls} == {shown}
+    closed = Checker()
+    closed.close()
+    with pytest.raises(UnsupportedError, match="the checks have ended"):
+        closed.start()
+
+
 def test_closed_checks_start_nothing(monkeypatch, tmp_path):
     start = Mock()
     monkeypatch.setattr(interpreter_check, "_start_jobs", start)

@@ -505,12 +505,12 @@ class EvolutionSearch:
         self._briefs[name] = brief
         streams = [(proposer, self._proposals(proposer, brief)) for proposer in self._open]
         portions = self._portions()
-        asked, is_barren = self._begin_asking(streams, portions[0]), True
+        answering, is_barren = self._begin_asking(streams, portions[0]), True
         for portion, following in zip(portions, [*portions[1:], None], strict=True):
-            yield asked
-            answers = asked.result()
+            yield answering
+            answers = answering.result()
             if following is not None:  # they are written while the first are ranked
-                asked = self._begin_asking(streams, following)
+                answering = self._begin_asking(streams, following)
             new = self._add_variants(answers, name, portion)
             is_barren &= not new
             yield from self._rank_group(new, name)

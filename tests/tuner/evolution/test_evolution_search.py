@@ -128,12 +128,15 @@ class Broken:
         yield
 
 
-def bred(*proposers, budget_s=1000.0, world=None, original="1.0 plain", **settings):
+def bred(
+    *proposers, budget_s=1000.0, world=None, original="1.0 plain", prepare=lambda: None, **settings
+):
     world = world or World()
     variant = Variant(variant_id(original), original)
     first = Point(variant.id, Configuration(variant.id, "kernel", {}, {"BLOCK": 1}), 0.0, 0.0)
     how = EvolveSettings(**{"stop_at": 2.0, **settings})
     breeding = EvolutionSearch(world, proposers, (variant, first), budget_s, how, SOL_MS)
+    breeding.prepare_practice = prepare
     return breeding, breeding.run(), world
 
 
@@ -372,6 +375,42 @@ def test_the_first_proposals_are_made_while_the_original_is_measured():
     assert requests[0] == 0
     assert breeding.archive.best.variant.source == "0.4 fuse"
     assert world.measured[0] == ("1.0 plain", 1)
+
+
+def test_the_first_proposals_are_ranked_while_the_others_are_written():
+    class Slow(Proposer):
+        def propose(self, brief):
+            for number, proposal in enumerate(super().propose(brief)):
+                if number == 2 and self.asked == 1:
+                    waited.append(ranked.wait(5))
+                yield proposal
+
+    class Ranked(Overlapping):
+        def __init__(self):
+            super().__init__()
+            self._thread = ThreadPoolExecutor(2)
+
+        def rank(self, variants, otherwise_ms):
+            ranking = super().rank(variants, otherwise_ms)
+            if variants[0].source == texts[0]:
+                ranked.set()
+            return ranking
+
+    texts = [f"{1.0 - n / 10} tile{n}" for n in range(5)]
+    waited, ranked, world = [], threading.Event(), Ranked()
+    breeding, _, _ = bred(Slow(*texts), world=world, proposals=5)
+    assert waited == [True]
+    assert texts[:2] in world.ranked  # without the bandit, which knows nothing yet
+    assert {bred.variant.source for bred in breeding.archive} == {"1.0 plain", *texts}
+
+
+@pytest.mark.parametrize("overlaps", [True, False])  # a replay has nothing ready ahead
+def test_what_the_practice_needs_is_prepared_while_candidates_are_measured(overlaps):
+    world, measured = Overlapping() if overlaps else World(), []
+    texts = [f"{1.0 - n / 100} tile{n}" for n in range(12)]
+    bred(Proposer(*texts), world=world, prepare=lambda: measured.append(len(world.measured)))
+    assert len(measured) == overlaps
+    assert all(0 < number < len(world.measured) for number in measured)
 
 
 def test_the_gpu_does_not_wait_for_proposals_while_something_promises_a_gain():

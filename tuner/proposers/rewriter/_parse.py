@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TypeVar, cast
+from typing import TypeGuard, TypeVar, cast
 
 import libcst as cst
 
@@ -142,10 +142,15 @@ def _code_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
     return tuple(sorted(part_names, key=lambda name: name != _FIRST.get(kind.__name__)))
 
 
-@functools.cache
-def _is_node_kind(kind: type) -> bool:
-    """Tell whether a type is one of nodes: asking libcst's abstract classes takes far longer."""
-    return issubclass(kind, cst.CSTNode)
+_IS_NODE: dict[type, bool] = {}
+
+
+def _is_node(value: object) -> TypeGuard[cst.CSTNode]:
+    """Tell whether a value is a node: asking libcst's abstract classes takes far longer."""
+    kind = type(value)
+    if kind not in _IS_NODE:
+        _IS_NODE[kind] = issubclass(kind, cst.CSTNode)
+    return _IS_NODE[kind]
 
 
 def child_nodes(node: cst.CSTNode) -> list[cst.CSTNode]:
@@ -156,10 +161,10 @@ def child_nodes(node: cst.CSTNode) -> list[cst.CSTNode]:
     children: list[cst.CSTNode] = []
     for name in _code_fields(type(node)):
         value = getattr(node, name)
-        if _is_node_kind(type(value)):
+        if _is_node(value):
             children.append(value)
         elif isinstance(value, (list, tuple)):
-            children += [item for item in value if _is_node_kind(type(item))]
+            children += [item for item in value if _is_node(item)]
     return children
 
 
@@ -266,7 +271,7 @@ def with_each(node: Node, swaps: Mapping[int, Sequence[cst.CSTNode]]) -> Node:
     changes: dict[str, object] = {}
     for name in _code_fields(type(node)):
         value = getattr(node, name)
-        if _is_node_kind(type(value)):
+        if _is_node(value):
             changed: object = with_each(value, swaps)
         elif isinstance(value, (list, tuple)):
             changed = _with_each_of(value, swaps)
@@ -286,7 +291,7 @@ def _with_each_of(
         if id(value) in swaps:
             result += swaps[id(value)]
         else:
-            result.append(with_each(value, swaps) if _is_node_kind(type(value)) else value)
+            result.append(with_each(value, swaps) if _is_node(value) else value)
     is_same = len(result) == len(values) and all(
         a is b for a, b in zip(result, values, strict=True)
     )
