@@ -28,6 +28,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
     called_name,
     calls_within,
+    compact_code,
     expression_statement,
     names_within,
     parenthesized,
@@ -354,7 +355,7 @@ class _Trip:
         """Return an expression's text, the same for equal ones."""
         node = self._peeled(node)
         names = {n: self._root(cst.Name(n)) for n in names_within(node) if n in self.values}
-        return "".join(render_code(substitute_names(node, names)).split())
+        return compact_code(substitute_names(node, names))
 
     def _expanded(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
         """Return an expression without names of the trip; ``None`` if it grows too long."""
@@ -710,7 +711,7 @@ def _module_names(node: cst.CSTNode) -> set[str]:
 
 
 def _factor_text(factor: cst.BaseExpression) -> str:
-    return "".join(render_code(factor).split()).strip("()")
+    return compact_code(factor).strip("()")
 
 
 def _form_of_scale(scale: cst.BaseExpression) -> tuple[str, str] | None:
@@ -800,7 +801,7 @@ def _start_of_value(value: cst.BaseExpression) -> Start | None:
             return None
         sign = "-" if isinstance(value.operator, cst.Subtract) else ""
         return replace(block, value=f"{sign}{number.value}")
-    text = "".join(render_code(value).split())
+    text = compact_code(value)
     plain = text.lstrip("-+")
     if plain.startswith("float("):
         return Start((), "float32", text)

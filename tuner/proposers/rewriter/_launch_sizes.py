@@ -17,14 +17,14 @@ from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
     Launch,
     called_name,
+    compact_code,
     integer_literal,
     launcher_definition,
-    render_code,
 )
 
 __all__ = ["constants_of", "measured_alignments", "measured_values", "programs_of"]
 
-_MOST_STEPS = 30  # of definitions that name definitions
+_MOST_DEFINITIONS = 30  # of definitions that name definitions
 
 
 def measured_values(text: KernelText, brief: Brief) -> dict[str, int]:
@@ -85,7 +85,7 @@ def constants_of(launch: Launch, values: Mapping[str, int]) -> dict[str, int]:
 
 
 def _key(node: cst.BaseExpression) -> str:
-    return "".join(render_code(node).split())
+    return compact_code(node)
 
 
 class _Values:
@@ -102,7 +102,7 @@ class _Values:
     def of(self, node: cst.BaseExpression) -> int | None:
         """Return the value of an expression; ``None`` if it is not known."""
         self._steps += 1
-        if self._steps > _MOST_STEPS:
+        if self._steps > _MOST_DEFINITIONS:
             return None
         number = integer_literal(node)
         if number is None:

@@ -21,8 +21,8 @@ from solkit.tuner.proposers.rewriter._launch_sizes import (
 from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
     Launch,
+    compact_code,
     parse_kernel,
-    render_code,
 )
 
 __all__ = ["Facts", "Rewrite", "Variant"]
@@ -118,7 +118,7 @@ class Facts:
     def alignment_bytes(self, param: str, launch: Launch) -> int | None:
         """Return the bytes that divide the address of a parameter's tensor; ``None`` if unknown."""
         argument = launch.arguments.get(param)
-        code = "" if argument is None else "".join(render_code(argument).split())
+        code = "" if argument is None else compact_code(argument)
         return self._alignments.get(code)
 
     def explain_factors(self, *names: str) -> str:

@@ -6,13 +6,15 @@ Rewrites read a file through this module, and write it through
 
 from __future__ import annotations
 
+import ast
 import builtins
 import functools
 import itertools
+import re
 import symtable
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TypeGuard, TypeVar, cast
@@ -21,6 +23,7 @@ import libcst as cst
 
 __all__ = [
     "EXPONENTIALS",
+    "MOST_STEPS",
     "OPTIONS",
     "Assignment",
     "Body",
@@ -34,7 +37,9 @@ __all__ = [
     "called_name",
     "calls_within",
     "child_nodes",
+    "compact_code",
     "count_uses",
+    "expand_names",
     "expression_statement",
     "free_name",
     "in_launcher",
@@ -51,6 +56,8 @@ __all__ = [
     "parse_kernel",
     "parse_statement",
     "parse_statements",
+    "plain_code",
+    "product_factors",
     "range_loop",
     "read_module",
     "render_code",
@@ -67,12 +74,29 @@ __all__ = [
 Node = TypeVar("Node", bound=cst.CSTNode)
 Expression = cst.BaseExpression
 Body = Sequence[cst.BaseStatement]
+MOST_STEPS = 20  # of names that stand for names
+_NEEDLESS_BLANKS = re.compile(r" *([^\w ]) *")
 
 
 @functools.lru_cache(4096)  # each is asked for some ten times, by several rewrites
 def render_code(node: cst.CSTNode) -> str:
     """Return the code of a node, without the blanks and comments around it."""
     return cst.Module([]).code_for_node(node).strip()
+
+
+def compact_code(node: cst.CSTNode) -> str:
+    """Return the code of a node without blanks."""
+    return "".join(render_code(node).split())
+
+
+@functools.lru_cache(4096)
+def plain_code(node: cst.BaseExpression) -> str:
+    """Return an expression's code without blanks, and with no parentheses but those it needs.
+
+    What is the same in it is the same expression: `a * (b + c)` and `a * b + c` are two.
+    """
+    code = ast.unparse(ast.parse(f"({render_code(node)}\n)", mode="eval"))
+    return _NEEDLESS_BLANKS.sub(r"\1", code)
 
 
 def render_module(tree: cst.Module) -> str:
@@ -140,6 +164,13 @@ def _code_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
         name for name in part_names if name not in _MARKS and not name.startswith(_BLANKS)
     ]
     return tuple(sorted(part_names, key=lambda name: name != _FIRST.get(kind.__name__)))
+
+
+def product_factors(node: cst.BaseExpression) -> list[str]:
+    """Return the codes of a product's factors, in brackets where need be; itself if it is none."""
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
+        return [*product_factors(node.left), *product_factors(node.right)]
+    return [render_code(parenthesized(node))]
 
 
 _IS_NODE: dict[type, bool] = {}
@@ -217,6 +248,18 @@ def numbered_name(name: str, taken: set[str]) -> str:
     free = next(other for other in numbered if other not in taken)
     taken.add(free)
     return free
+
+
+def expand_names(
+    node: cst.BaseExpression, value_of: Callable[[str], cst.BaseExpression | None]
+) -> cst.BaseExpression:
+    """Return an expression without the names that stand for others, as far as a function knows."""
+    for _ in range(MOST_STEPS):
+        values = {n: v for n in names_within(node) if (v := value_of(n)) is not None}
+        if not values:
+            break
+        node = substitute_names(node, values)
+    return node
 
 
 def count_uses(node: cst.CSTNode, name: str) -> int:

@@ -13,7 +13,12 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._parse import argument_of, called_name, render_code
+from solkit.tuner.proposers.rewriter._parse import (
+    argument_of,
+    called_name,
+    compact_code,
+    render_code,
+)
 
 __all__ = ["Fill", "RowFills"]
 
@@ -134,7 +139,7 @@ class RowFills:
 
 def _literal(node: cst.BaseExpression) -> float | None:
     """Return the value of a number, or of ``float("inf")``, with its sign."""
-    text = "".join(render_code(node).split()).replace("(", "").replace(")", "")
+    text = compact_code(node).replace("(", "").replace(")", "")
     for quote in ('"', "'"):
         text = text.replace(f"float{quote}", "").replace(quote, "")
     sign = -1.0 if text.startswith("-") else 1.0

@@ -16,18 +16,21 @@ import libcst as cst
 from solkit.tuner.proposers.rewriter._carried import carried_by
 from solkit.tuner.proposers.rewriter._parse import (
     EXPONENTIALS,
+    MOST_STEPS,
     JitFunction,
     Launch,
     argument_of,
     assigned_names,
     called_name,
     calls_within,
+    compact_code,
     expression_statement,
     launcher_definition,
     names_read_first,
     names_within,
     nodes_within,
     parse_expression,
+    plain_code,
     range_loop,
     render_code,
     replace_each,
@@ -50,14 +53,12 @@ __all__ = [
     "Softmax",
     "is_number",
     "parameter_of",
-    "plain_text",
     "require",
     "same_value",
     "shape_of_tensor",
     "single_values",
     "sizes_as_products",
     "softmax_of_rows",
-    "text_of",
     "unwrapped",
 ]
 
@@ -68,8 +69,7 @@ _ALLOWED = (
     *("tl.sigmoid", "tl.load", "tl.arange", "float"),
 )
 """Functions that change scores one by one."""
-_LOWEST = ('float"-inf"', '-float"inf"', "float'-inf'", "-float'inf'")
-_MOST_STEPS = 12  # of names that stand for names
+_LOWEST = ("float('-inf')", "-float('inf')")
 
 
 class OtherLaunchError(Exception):
@@ -166,7 +166,7 @@ class Addresses:
             return Counter({(atom, ()): 1})
         if isinstance(node, cst.Name) and node.value in self.values:
             return self._terms(self.values[node.value], axis)
-        code = text_of(node)
+        code = compact_code(node)
         return Counter({(None, () if code == "1" else (code,)): 1}) if code != "0" else Counter()
 
     def _product(
@@ -182,7 +182,7 @@ class Addresses:
     def _index(self, node: cst.BaseExpression, axis: int | None) -> Atom | None:
         """Return an index of a tile, or one that follows from the program alone; else ``None``."""
         whole, own = node, axis
-        for _ in range(_MOST_STEPS):
+        for _ in range(MOST_STEPS):
             if not isinstance(whole, cst.Name) or whole.value not in self.values:
                 break
             whole = self.values[whole.value]
@@ -226,7 +226,7 @@ def _pointers_of(function: JitFunction) -> set[str]:
     values = single_values(function.body)
     pending = [c.args[0].value for c in calls_within(function.node, "tl.load", "tl.store")]
     names = names_within(*pending)
-    for _ in range(_MOST_STEPS):
+    for _ in range(MOST_STEPS):
         names |= names_within(*(values[n] for n in names if n in values))
     plain = {n for n in names & set(function.params) if n not in function.constants}
     return {n for n in plain if not is_number(n, function)}
@@ -272,14 +272,6 @@ def _without_type(node: cst.BaseExpression) -> cst.BaseExpression:
     return node.func.value if is_cast else node
 
 
-def text_of(node: cst.CSTNode) -> str:
-    return "".join(render_code(node).split())
-
-
-def plain_text(node: cst.CSTNode) -> str:
-    return text_of(node).replace("(", "").replace(")", "")
-
-
 def sizes_as_products(node: cst.BaseExpression, launch: Launch) -> list[Product]:
     """Return an expression of a launcher as a sum of products, over sizes of what it allocates."""
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
@@ -296,7 +288,7 @@ def sizes_as_products(node: cst.BaseExpression, launch: Launch) -> list[Product]
         is_other = isinstance(value, cst.Call) and not called_name(value).endswith(".stride")
         if value is not None and is_sum and not (is_other or calls_within(value, "triton.cdiv")):
             return sizes_as_products(value, launch)
-    code = text_of(node)
+    code = compact_code(node)
     return [() if code == "1" else (code,)]
 
 
@@ -306,8 +298,8 @@ def _sizes_of_tensor(call: cst.Call, launch: Launch) -> list[Product]:
     shape = shape_of_tensor(function.value, launch)
     place = argument_of(call, 0)
     if shape is None or place is None or not isinstance(place, (cst.Integer, cst.UnaryOperation)):
-        return [(text_of(call),)]
-    at = int(text_of(place)) % len(shape)
+        return [(compact_code(call),)]
+    at = int(compact_code(place)) % len(shape)
     if function.attr.value == "size":
         return [shape[at]]
     return [tuple(sorted(factor for size in shape[at + 1 :] for factor in size))]
@@ -443,7 +435,7 @@ def softmax_of_rows(launch: Launch, scores: str, result: str) -> Softmax:
     pointer, value, mask = own[-1]
     logits, power, kept = _normalised(value)
     loads = [c for c in calls_within(logits, "tl.load") if raw in names_within(c.args[0].value)]
-    require(loads and len({plain_text(c) for c in loads}) == 1)
+    require(loads and len({plain_code(c) for c in loads}) == 1)
     column, size = _whole_row(launch, loads[0].args[0].value, raw)
     require(_whole_row(launch, pointer, weights) == (column, size))
     _require_fill(launch, logits, loads[0], column, size)
@@ -504,7 +496,7 @@ def _comparable(node: cst.BaseExpression) -> str:
     while True:
         casts = [c for c in calls_within(node) if unwrapped(c) is not c]
         if not casts:
-            return plain_text(node)
+            return plain_code(node)
         node = replace_each(node, [(casts[0], unwrapped(casts[0]))])
 
 
@@ -526,7 +518,7 @@ def _without_start(node: cst.BaseExpression, starts: Sequence[str]) -> cst.BaseE
     elif called_name(node) in ("tl.maximum", "max"):
         sides = [arg.value for arg in cst.ensure_type(node, cst.Call).args]
     for one, other in (sides, sides[::-1]) if len(sides) == 2 else ():
-        if plain_text(one) in starts:
+        if plain_code(one) in starts:
             return unwrapped(other)
     return node
 
@@ -541,7 +533,7 @@ def _whole_row(launch: Launch, pointer: cst.BaseExpression, base: str) -> tuple[
     columns = [atom for atom in indices if atom.block]
     shape = shape_of_tensor(launch.arguments[base], launch)
     require(len(columns) == 1 and indices[columns[0]] == () and shape is not None)
-    require(plain_text(parse_expression(columns[0].code)) == f"tl.arange0,{columns[0].block}")
+    require(plain_code(parse_expression(columns[0].code)) == f"tl.arange(0,{columns[0].block})")
     assert shape is not None
     length = shape[-1]
     require(_is_every_row(indices, launch, length, shape))
@@ -572,8 +564,8 @@ def _is_every_row(
 
 
 def _program_axis(code: str) -> int | None:
-    text = plain_text(_without_type(parse_expression(code)))
-    digit = text.removeprefix("tl.program_id").removeprefix("axis=")
+    text = plain_code(_without_type(parse_expression(code)))
+    digit = text.removeprefix("tl.program_id(").removeprefix("axis=").removesuffix(")")
     return int(digit) if digit.isdigit() else None
 
 
@@ -587,13 +579,13 @@ def _require_fill(
         mask, _, other = (arg.value for arg in cst.ensure_type(logits, cst.Call).args)
     if mask is not None and other is not None:
         require(_bounds_column(mask, column, size, launch))
-        require(plain_text(other) in _LOWEST)
+        require(plain_code(other) in _LOWEST)
 
 
 def _is_bound(load: cst.Call, column: str, size: str, launch: Launch) -> bool:
     """Tell whether a load along a row stays in it for blocks of any size."""
     mask = argument_of(load, 1, "mask")
-    if plain_text(parse_expression(column)) not in plain_text(load.args[0].value):
+    if plain_code(parse_expression(column)) not in plain_code(load.args[0].value):
         return True
     return mask is not None and _bounds_column(mask, column, size, launch)
 
@@ -604,7 +596,7 @@ def _bounds_column(mask: cst.BaseExpression, column: str, size: str, launch: Lau
         return False
     target = mask.comparisons[0]
     is_below = isinstance(target.operator, cst.LessThan)
-    is_column = plain_text(mask.left) == plain_text(parse_expression(column))
+    is_column = plain_code(mask.left) == plain_code(parse_expression(column))
     bound = target.comparator
     if not isinstance(bound, cst.Name) or bound.value not in launch.arguments:
         return False
@@ -615,8 +607,8 @@ def _bounds_column(mask: cst.BaseExpression, column: str, size: str, launch: Lau
 def _changes_each(logits: cst.BaseExpression) -> bool:
     """Tell whether scores are changed one by one, by what does not depend on their row."""
     loads = calls_within(logits, "tl.load")
-    raw = plain_text(loads[0])
-    inside = {id(node) for call in loads if plain_text(call) == raw for node in nodes_within(call)}
+    raw = plain_code(loads[0])
+    inside = {id(node) for call in loads if plain_code(call) == raw for node in nodes_within(call)}
     outside = [node for node in nodes_within(logits) if id(node) not in inside]
     calls = [node for node in outside if isinstance(node, cst.Call)]
     return all(

@@ -29,6 +29,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
     called_name,
     calls_within,
+    compact_code,
     expression_statement,
     names_within,
     nodes_within,
@@ -36,6 +37,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     parenthesized,
     parse_expression,
     parse_statement,
+    product_factors,
     range_loop,
     render_code,
     replace_each,
@@ -379,11 +381,7 @@ def _reassigned_names(body: Sequence[cst.BaseStatement]) -> set[str]:
     for statement in body:
         binding = single_assignment(statement)
         for name in assigned_names(statement):
-            text = (
-                render_code(statement)
-                if binding is None
-                else "".join(render_code(binding.value).split())
-            )
+            text = render_code(statement) if binding is None else compact_code(binding.value)
             written.setdefault(name, set()).add(text)
     return {name for name, values in written.items() if len(values) > 1}
 
@@ -797,7 +795,7 @@ def _without_hints(call: cst.Call) -> cst.BaseExpression | None:
 
 def _after_trips(loop: Loop, operand: cst.BaseExpression) -> str:
     """Return by how much a name grows in all that grows by `operand` a trip; empty if unknown."""
-    factors, step = _product_factors(operand), render_code(loop.step)
+    factors, step = product_factors(operand), render_code(loop.step)
     if step != "1":
         if step not in factors:
             return ""
@@ -805,12 +803,6 @@ def _after_trips(loop: Loop, operand: cst.BaseExpression) -> str:
     start = render_code(parenthesized(loop.start))
     passed = loop.name if start == "0" else f"({loop.name} - {start})"
     return " * ".join([passed, *factors])
-
-
-def _product_factors(node: cst.BaseExpression) -> list[str]:
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
-        return [*_product_factors(node.left), *_product_factors(node.right)]
-    return [render_code(parenthesized(node))]
 
 
 def _is_scalar(node: cst.CSTNode, scalars: frozenset[str]) -> bool:

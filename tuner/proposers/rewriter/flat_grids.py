@@ -30,6 +30,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     parse_kernel,
     parse_statement,
     parse_statements,
+    product_factors,
     render_code,
     replace_each,
     single_assignment,
@@ -40,7 +41,7 @@ from solkit.tuner.proposers.rewriter._values import is_runtime_size
 __all__ = ["separated_axes"]
 
 _MOST_AXES = 3
-_MOST_STEPS = 4
+_MOST_CUTS = 4
 
 
 def separated_axes(text: KernelText, launch: Launch) -> KernelText | None:
@@ -49,7 +50,7 @@ def separated_axes(text: KernelText, launch: Launch) -> KernelText | None:
     Applies where a divisor of the index is one of the factors of the axis's size.
     """
     name, result = launch.function.name, None
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MOST_CUTS):
         step = _separated_once(text, launch)
         if step is None:
             return result
@@ -88,13 +89,7 @@ def _divisors(function: JitFunction, name: str) -> list[str]:
         divides = isinstance(node.operator, (cst.FloorDivide, cst.Modulo))
         if divides and is_runtime_size(node.right, function):
             divisors.setdefault(render_code(node.right))
-    return sorted(divisors, key=lambda divisor: len(_factors(parse_expression(divisor))))
-
-
-def _factors(node: cst.BaseExpression) -> list[str]:
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
-        return [*_factors(node.left), *_factors(node.right)]
-    return [render_code(parenthesized(node))]
+    return sorted(divisors, key=lambda divisor: len(product_factors(parse_expression(divisor))))
 
 
 def _without_factors(
@@ -103,8 +98,8 @@ def _without_factors(
     """Return a size over one that it is a product of; ``None`` if it is no such product."""
     if isinstance(size, cst.Name):
         size = launcher_definition(size.value, launch.launcher) or size
-    remaining = _factors(size)
-    for factor in _factors(divisor):
+    remaining = product_factors(size)
+    for factor in product_factors(divisor):
         if factor not in remaining:
             return None
         remaining.remove(factor)
@@ -189,12 +184,12 @@ def _with_digits(
     Of a quotient by a multiple of the divisor, a quotient of the quotient remains.
     """
     low, high = digits
-    own = _factors(parse_expression(divisor))
+    own = product_factors(parse_expression(divisor))
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
     for node in nodes_within(statement):
         if not isinstance(node, cst.BinaryOperation) or render_code(node.left) != name:
             continue
-        more = _factors(node.right)
+        more = product_factors(node.right)
         is_multiple = all(more.count(factor) >= own.count(factor) for factor in own)
         if render_code(node.right) == divisor and isinstance(node.operator, cst.Modulo):
             pairs.append((node, cst.Name(low)))

@@ -27,12 +27,15 @@ from solkit.tuner.proposers.rewriter._parse import (
     called_name,
     calls_within,
     child_nodes,
+    free_name,
     in_launcher,
     names_within,
     nodes_within,
     parenthesized,
     parse_expression,
     parse_statement,
+    plain_code,
+    product_factors,
     render_code,
     replace_each,
     single_assignment,
@@ -202,8 +205,8 @@ class _Tiling:
     def __init__(self, text: KernelText, launch: Launch, flat: _Flat, divisor: str) -> None:
         self._text, self._launch, self._flat, self._divisor = text, launch, flat, divisor
         taken = {*text.names}
-        self._row, self._column = (_free_name(n, taken) for n in ("tile_row", "tile_column"))
-        self._count = _free_name("n_rows", taken)
+        self._row, self._column = (free_name(n, taken) for n in ("tile_row", "tile_column"))
+        self._count = free_name("n_rows", taken)
         self._high, self._wide = text.fresh("BLOCK_R"), text.fresh("BLOCK_C")
         self._values = _scalar_values(launch)
         self._within: dict[str, set[str]] = {}
@@ -322,31 +325,30 @@ class _Tiling:
         if render_code(node.left).strip("()") != name:
             return ""
         right = substitute_names(node.right, self._values)
-        if isinstance(node.operator, cst.Modulo) and _text(right) == _text_of(self._divisor):
+        if isinstance(node.operator, cst.Modulo) and plain_code(right) == plain_code(
+            parse_expression(self._divisor)
+        ):
             return self._column
         if isinstance(node.operator, cst.FloorDivide):
-            if _text(right) == _text_of(self._divisor):
+            if plain_code(right) == plain_code(parse_expression(self._divisor)):
                 return self._row
             rest = _without_factor(right, self._divisor)
             return f"{self._row} // {rest}" if rest else ""
         if isinstance(node.operator, cst.Subtract) and isinstance(right, cst.BinaryOperation):
-            product = _text(right)
-            by = {
-                f"{self._row}*{_text_of(self._divisor)}",
-                f"{_text_of(self._divisor)}*{self._row}",
-            }
-            return self._column if self._rows_in(product) in by else ""
+            return self._column if self._begins_row(right) else ""
         return ""
 
-    def _rows_in(self, product: str) -> str:
-        """Return a product's text with the row for a name that holds the quotient."""
-        quotient = f"{self._flat.name}//{_text_of(self._divisor)}"
+    def _begins_row(self, product: cst.BinaryOperation) -> bool:
+        """Tell whether a product is the row times the length of a row."""
+        divisor = parse_expression(self._divisor)
+        row = parse_expression(f"{self._flat.name} // {render_code(parenthesized(divisor))}")
+        rows = {plain_code(row), self._row}
         for statement in self._launch.function.body:
             binding = single_assignment(statement)
-            if binding is not None and _text(binding.value) == quotient:
-                parts = product.split("*")
-                product = "*".join(self._row if p == binding.target else p for p in parts)
-        return product.replace(quotient, self._row)
+            if binding is not None and plain_code(binding.value) == plain_code(row):
+                rows.add(binding.target)
+        own, whole = _factor_codes(divisor), _factor_codes(product)
+        return any(whole == sorted([*own, name]) for name in rows)
 
     def _narrowed(self, statement: cst.BaseStatement) -> cst.BaseStatement | None:
         """Return a statement whose accesses are within the tile; ``None`` if one cannot be."""
@@ -393,16 +395,14 @@ class _Tiling:
         if not isinstance(comparison.operator, cst.LessThan):
             return False
         limit = in_launcher(substitute_names(comparison.comparator, self._values), self._launch)
-        is_total = limit is not None and _text(limit) == _text_of(self._flat.total)
+        is_total = limit is not None and plain_code(limit) == plain_code(
+            parse_expression(self._flat.total)
+        )
         return is_total and render_code(mask.left) == self._flat.name
 
 
-def _text(node: cst.BaseExpression) -> str:
-    return "".join(render_code(node).split()).replace("(", "").replace(")", "")
-
-
-def _text_of(code: str) -> str:
-    return _text(parse_expression(code))
+def _factor_codes(product: cst.BaseExpression) -> list[str]:
+    return sorted(plain_code(parse_expression(code)) for code in product_factors(product))
 
 
 def _without_factor(product: cst.BaseExpression, factor: str) -> str:
@@ -412,7 +412,7 @@ def _without_factor(product: cst.BaseExpression, factor: str) -> str:
     ):
         return ""
     for one, other in ((product.left, product.right), (product.right, product.left)):
-        if _text(one) == _text_of(factor):
+        if plain_code(one) == plain_code(parse_expression(factor)):
             return render_code(parenthesized(other))
         if inner := _without_factor(one, factor):
             return f"({inner} * {render_code(parenthesized(other))})"
@@ -467,9 +467,3 @@ def _without_unused(
 def _read_part(statement: cst.BaseStatement) -> cst.CSTNode:
     binding = single_assignment(statement)
     return statement if binding is None else binding.value
-
-
-def _free_name(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name

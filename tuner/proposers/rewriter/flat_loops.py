@@ -32,6 +32,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
     called_name,
     calls_within,
+    compact_code,
     names_within,
     nodes_within,
     parenthesized,
@@ -206,7 +207,7 @@ def _with_element(
     spans = {f"tl.arange(0,{block})"}
     for statement in function.body:
         binding = single_assignment(statement)
-        plain = binding is not None and "".join(render_code(binding.value).split()) in spans
+        plain = binding is not None and compact_code(binding.value) in spans
         if plain and binding and assigned_names(*function.body).count(binding.target) == 1:
             spans.add(binding.target)
     starts = {f"{inner.name}*{block}", f"{block}*{inner.name}"} if counts else {inner.name}
@@ -233,14 +234,14 @@ def _matches(
     for node in nodes_within(statement):
         if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Add):
             continue
-        right = "".join(render_code(node.right).split())
+        right = compact_code(node.right)
         first = node.left
         inner = first.right if isinstance(first, cst.BinaryOperation) else None
         is_sum = isinstance(first, cst.BinaryOperation) and isinstance(first.operator, cst.Add)
-        if "".join(render_code(node.with_changes(lpar=[], rpar=[])).split()) in forms:
+        if compact_code(node.with_changes(lpar=[], rpar=[])) in forms:
             pairs.append((node, cst.Name(element)))
         elif is_sum and inner is not None and not first.lpar:
-            code = "".join(render_code(inner).split())
+            code = compact_code(inner)
             if f"{code}+{right}" in forms and isinstance(first, cst.BinaryOperation):
                 pairs.append((node, node.with_changes(left=first.left, right=cst.Name(element))))
     return pairs
@@ -255,7 +256,7 @@ def _ends(
         (node, cst.Name(inside))
         for node in nodes_within(statement)
         if isinstance(node, cst.Comparison)
-        and "".join(render_code(node.with_changes(lpar=[], rpar=[])).split())
+        and compact_code(node.with_changes(lpar=[], rpar=[]))
         in {"".join(end.split()) for end in ends}
     ]
 

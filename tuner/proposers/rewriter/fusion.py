@@ -37,6 +37,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     called_name,
     calls_within,
     child_nodes,
+    compact_code,
     free_name,
     is_changed_between,
     names_within,
@@ -45,6 +46,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     parse_expression,
     parse_kernel,
     parse_statement,
+    plain_code,
     render_code,
     replace_each,
     single_assignment,
@@ -305,7 +307,7 @@ def offset_products(node: cst.BaseExpression) -> list[_Product]:
             return offset_products(node.func.value)
     if isinstance(node, cst.Subscript) and (spread := _spread(node)):
         return [_with_spread(product, spread) for product in offset_products(node.value)]
-    text = "".join(render_code(node).split())
+    text = compact_code(node)
     if isinstance(node, cst.Integer):
         return [] if text == "0" else [() if text == "1" else (text,)]
     return [(text,)]
@@ -391,7 +393,7 @@ class _Indices:
         if axis >= len(axes):
             raise OtherOffsetError(f"axis {axis}")
         if not block:
-            return "".join(render_code(axes[axis]).split())
+            return compact_code(axes[axis])
         argument = self.launch.arguments.get(block)
         size = (
             argument_of(cst.ensure_type(axes[axis], cst.Call), 0) if _is_cdiv(axes[axis]) else None
@@ -401,7 +403,7 @@ class _Indices:
             raise OtherOffsetError(render_code(axes[axis]))
         if render_code(by) != render_code(argument):
             raise OtherOffsetError(render_code(axes[axis]))
-        return "".join(render_code(size).split())
+        return compact_code(size)
 
 
 def _is_cdiv(node: cst.BaseExpression) -> bool:
@@ -507,7 +509,7 @@ def _divided_indices(
     params = [
         name
         for name, value in stored.launch.arguments.items()
-        if "".join(render_code(value).split()) == stored.sizes[inner[0]]
+        if compact_code(value) == stored.sizes[inner[0]]
     ]
     if not params:
         return None
@@ -635,10 +637,10 @@ def _is_bound(mask: cst.BaseExpression, indices: _Indices) -> bool:
     if not isinstance(mask, cst.Comparison) or len(mask.comparisons) != 1:
         return False
     target = mask.comparisons[0]
-    index, _ = _unspread("".join(render_code(mask.left).split()))
+    index, _ = _unspread(compact_code(mask.left))
     size = _in_launcher(target.comparator, indices.launch)
     is_below = isinstance(target.operator, cst.LessThan)
-    return is_below and indices.sizes.get(index) == "".join(render_code(size).split())
+    return is_below and indices.sizes.get(index) == compact_code(size)
 
 
 def _used_statements(
@@ -755,12 +757,12 @@ class _Fusion:
 
     def _stores_where_it_loads(self, loads: Sequence[cst.Call]) -> bool:
         """Tell whether a reader that writes the tensor does so only at the places it reads."""
-        places = {_text(self._whole(call.args[0].value)) for call in loads}
+        places = {plain_code(self._whole(call.args[0].value)) for call in loads}
         for statement in self.body:
             for call in calls_within(statement, *WRITES):
                 whole = self._whole(call.args[0].value)
                 if self._pair.read in names_within(whole) and (
-                    _text(whole) not in places or len(places) > 1
+                    plain_code(whole) not in places or len(places) > 1
                 ):
                     return False
         return True
@@ -832,17 +834,17 @@ class _Fusion:
         if not reduces and not blocks:
             return True
         one, two = self._pair.writer, self._pair.reader
-        grids = [[_text(axis) for axis in launch.axes or ()] for launch in (one, two)]
+        grids = [[plain_code(axis) for axis in launch.axes or ()] for launch in (one, two)]
         return grids[0] == grids[1] and set(solved.values()) <= set(self._indices.places.values())
 
     def _repeat(self, solved: Mapping[str, str]) -> str:
         """Add the writer's statements for these indices; return the name of the value."""
         names = dict(self._params)
-        own = {_text(value): name for name, value in self._values.items()}
+        own = {plain_code(value): name for name, value in self._values.items()}
         marks = {f"{_WRITERS}{name}": value for name, value in self._params.items()}
         for index, code in solved.items():
             place = parse_expression(code)
-            held = own.get(_text(place), "") if self.is_straight else ""
+            held = own.get(plain_code(place), "") if self.is_straight else ""
             names[index] = cst.Name(held) if held else substitute_names(place, marks)
         for statement in self._producer.statements:
             binding = single_assignment(statement)
@@ -861,10 +863,6 @@ class _Fusion:
         value = f"({value}).to({kept})" if kept else value
         self._made.append(parse_statement(f"{between} = {value}"))
         return between
-
-
-def _text(node: cst.BaseExpression) -> str:
-    return "".join(render_code(node).split()).replace("(", "").replace(")", "")
 
 
 def _head(statement: cst.BaseStatement) -> cst.CSTNode:
@@ -981,7 +979,7 @@ def _without_doubles(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatemen
         if binding is None or calls_within(changed_to, "tl.load"):
             statements.append(changed_to)
             continue
-        text = "".join(render_code(binding.value).split())
+        text = compact_code(binding.value)
         if text in names_of or text in names_of.values():
             same[binding.target] = cst.Name(names_of.get(text, text))
             continue

@@ -7,7 +7,6 @@ something else where it is called.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +17,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     called_name,
     calls_within,
     child_nodes,
+    free_name,
     names_within,
     nodes_within,
     parenthesized,
@@ -219,7 +219,7 @@ def _inlined(
     names: dict[str, cst.BaseExpression] = {}
     free = set(taken)
     for name in sorted(assigned - params):
-        names[name] = _free_name(name, free)
+        names[name] = cst.Name(free_name(name, free))
     for name, argument in arguments.items():
         direct = name not in assigned and (_is_atom(argument) or name in constants)
         if direct:
@@ -227,7 +227,7 @@ def _inlined(
         elif name in constants:
             return None
         else:
-            names[name] = _free_name(name, free)
+            names[name] = cst.Name(free_name(name, free))
             ahead.append(parse_statement(f"{render_code(names[name])} = {render_code(argument)}"))
     has_scopes = any(isinstance(node, _SCOPES) for node in nodes_within(*body))
     if has_scopes and not all(isinstance(other, cst.Name) for other in names.values()):
@@ -247,7 +247,7 @@ def _all_named(
     for name, argument in names.items():
         if not isinstance(argument, cst.Name):
             assert name not in assigned
-            result[name] = _free_name(name, free)
+            result[name] = cst.Name(free_name(name, free))
             statements.append(
                 parse_statement(f"{render_code(result[name])} = {render_code(argument)}")
             )
@@ -320,10 +320,3 @@ def _bound(call: cst.Call, function: cst.FunctionDef) -> dict[str, cst.BaseExpre
 
 def _is_atom(node: cst.BaseExpression) -> bool:
     return isinstance(node, (cst.Name, cst.Integer, cst.Float))
-
-
-def _free_name(name: str, taken: set[str]) -> cst.Name:
-    numbered = (f"{name}_{count}" for count in itertools.count(2))
-    free = next(other for other in itertools.chain([name], numbered) if other not in taken)
-    taken.add(free)
-    return cst.Name(free)

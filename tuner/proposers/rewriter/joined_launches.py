@@ -29,6 +29,7 @@ from solkit.tuner.proposers.rewriter._edit import (
 )
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
+    MOST_STEPS,
     JitFunction,
     KernelText,
     Launch,
@@ -36,6 +37,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
     called_name,
     calls_within,
+    compact_code,
+    expand_names,
     free_name,
     is_changed_between,
     names_within,
@@ -47,7 +50,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     replace_each,
     single_assignment,
     statements_of,
-    substitute_names,
 )
 from solkit.tuner.proposers.rewriter.fusion import ALLOCATORS, is_harmless, with_signature
 from solkit.tuner.proposers.rewriter.program_fusion import (
@@ -61,7 +63,6 @@ __all__ = ["JoinLaunches"]
 _MOST_LAUNCHES = 8
 _MOST_JOINS = 4
 _MOST_AXES = 3  # of a grid
-_MOST_STEPS = 20  # of names that stand for names
 _SIZE_CALLS = ("triton.cdiv", "triton.next_power_of_2", "int", "min", "max")
 _SIZE_METHODS = ("numel", "size", "stride", "dim", "element_size")
 _VIEWS = ("view", "transpose", "permute", "unsqueeze", "squeeze", "t")
@@ -348,20 +349,11 @@ def _operands(node: cst.BaseExpression) -> list[cst.BaseExpression | str]:
 
 def _spelled(node: cst.BaseExpression, launch: Launch) -> str:
     """Return an expression's code in terms of names that no other expression of sizes defines."""
-    for _ in range(_MOST_STEPS):
-        values = {
-            name: value
-            for name in names_within(node)
-            if (value := _definition(name, launch.launcher)) is not None
-        }
-        if not values:
-            break
-        node = substitute_names(node, values)
-    return "".join(render_code(node).split())
+    return compact_code(expand_names(node, lambda name: _definition(name, launch.launcher)))
 
 
 def _definition(
-    name: str, launcher: cst.FunctionDef, steps: int = _MOST_STEPS
+    name: str, launcher: cst.FunctionDef, steps: int = MOST_STEPS
 ) -> cst.BaseExpression | None:
     """Return the size that a name stands for; ``None`` if it may change, or may be a tensor."""
     if not steps or not _is_fixed(name, launcher) or name in _params(launcher):

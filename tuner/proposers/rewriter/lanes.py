@@ -25,6 +25,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     argument_of,
     called_name,
     calls_within,
+    compact_code,
     names_within,
     nodes_within,
     parse_expression,
@@ -184,7 +185,7 @@ def _is_index(
 
 
 def _first_argument(call: cst.BaseExpression) -> str:
-    return "".join(render_code(cst.ensure_type(call, cst.Call).args[0].value).split())
+    return compact_code(cst.ensure_type(call, cst.Call).args[0].value)
 
 
 def _is_read_otherwise(

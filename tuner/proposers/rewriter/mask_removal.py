@@ -23,10 +23,12 @@ from solkit.tuner.proposers.rewriter._parse import (
     argument_of,
     called_name,
     calls_within,
+    compact_code,
     in_launcher,
     names_within,
     parenthesized,
     parse_expression,
+    plain_code,
     range_loop,
     render_code,
     replace_each,
@@ -144,8 +146,7 @@ def _block_of_offsets(offsets: cst.BaseExpression, launch: Launch, size: str) ->
     if len(ranges) != 1:
         return ""
     block = render_code(ranges[0].args[-1].value)
-    rest = "".join(render_code(offsets).replace("(", "").replace(")", "").split())
-    rest = rest.replace(f"tl.arange0,{block}", "").strip("+")
+    rest = plain_code(offsets).replace(f"tl.arange(0,{block})", "").strip("+")
     loops = [loop for s in walk_statements(function.body) if (loop := range_loop(s))]
     steps = {
         loop.name
@@ -160,7 +161,7 @@ def _block_of_offsets(offsets: cst.BaseExpression, launch: Launch, size: str) ->
         if render_code(loop.step) == "1" and _plain(loop.stop) in _numbers_of_blocks(size, block)
     }
     whole = {"", *steps, *(f"{n}*{block}" for n in counts), *(f"{block}*{n}" for n in counts)}
-    whole |= {f"tl.program_id{axis}{axis_text}*{block}" for axis in "012" for axis_text in ("",)}
+    whole |= {f"tl.program_id({axis})*{block}" for axis in "012"}
     tiles = tile_constants(function)
     names_of = names_within(offsets) - {"tl", block}
     is_loops = bool(names_of & {loop.name for loop in loops})
@@ -172,7 +173,7 @@ def _block_of_offsets(offsets: cst.BaseExpression, launch: Launch, size: str) ->
 
 
 def _plain(node: cst.CSTNode) -> str:
-    return "".join(render_code(node).split()).replace("triton.cdiv", "tl.cdiv")
+    return compact_code(node).replace("triton.cdiv", "tl.cdiv")
 
 
 def _numbers_of_blocks(size: str, block: str) -> set[str]:
@@ -192,7 +193,7 @@ def _grid_counts(launch: Launch, size: str, block: str) -> bool:
     names = [in_launcher(parse_expression(name), launch) for name in (size, block)]
     if launch.axes is None or None in names:
         return False
-    codes = ["".join(render_code(node).split()) for node in names if node is not None]
+    codes = [compact_code(node) for node in names if node is not None]
     numbers = {*_numbers_of_blocks(*codes), *_numbers_of_blocks(*(f"({code})" for code in codes))}
     grid = " ".join(map(_plain, launch.axes))
     counted = [render_code(value) for value in launch.arguments.values()]

@@ -36,10 +36,12 @@ from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
     called_name,
     calls_within,
+    free_name,
     names_read_first,
     names_within,
     parse_expression,
     parse_statement,
+    plain_code,
     range_loop,
     render_code,
     replace_each,
@@ -296,8 +298,8 @@ def _scale_by_peak(node: cst.BaseExpression, peak: str) -> bool:
 def _online_softmax(
     launch: Launch, first: Loop, second: Loop, peak: str, total: str
 ) -> cst.BaseStatement:
-    taken = launch.function.names
-    new, shift = _free_name(f"new_{peak}", taken), _free_name(f"{peak}_shift", taken)
+    taken = {*launch.function.names}
+    new, shift = free_name(f"new_{peak}", taken), free_name(f"{peak}_shift", taken)
     exponential = next(c for c in calls_within(second.node) if called_name(c) in EXPONENTIALS)
     before = [s for s in first.body if (a := single_assignment(s)) is None or a.target != peak]
     raised = next(
@@ -318,12 +320,6 @@ def _online_softmax(
     update.append(parse_statement(f"{peak} = {new}"))
     plain = Loop(first.node, first.name, first.start, first.stop, first.step, tuple(before))
     return _merged_loop(launch, plain, second, update)
-
-
-def _free_name(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
 
 
 # ------------------------------------------------------------------------------- moments
@@ -414,10 +410,6 @@ def _flat_expression(loop: Loop, target: str, node: cst.BaseExpression) -> cst.B
     return substitute_names(node, values)
 
 
-def _text_without_blanks(node: cst.BaseExpression) -> str:
-    return "".join(render_code(node).split()).replace("(", "").replace(")", "")
-
-
 def _is_deviation(
     loop: Loop, squares: str, mean: str, value: cst.BaseExpression, first: Loop
 ) -> bool:
@@ -431,23 +423,23 @@ def _is_deviation(
         for s in first.body
         if (a := single_assignment(s)) is not None and a.target in _carried_names(first)
     )
-    element = _text_without_blanks(_flat_expression(first, summed.target, value)).replace(
+    element = plain_code(_flat_expression(first, summed.target, value)).replace(
         first.name, loop.name
     )
     if not isinstance(whole, cst.BinaryOperation) or not isinstance(whole.operator, cst.Multiply):
         return False
-    if _text_without_blanks(whole.left) != _text_without_blanks(whole.right):
+    if plain_code(whole.left) != plain_code(whole.right):
         return False
     deviation = whole.left
     masks = [render_code(c) for c in calls_within(first.node, "tl.load")]
     if called_name(deviation) == "tl.where":
         inside, deviation, fill = (a.value for a in cst.ensure_type(deviation, cst.Call).args[:3])
         own = {_mask_text(call, first, first.name, loop.name) for call in _loads(first)}
-        if render_code(fill) not in ("0", "0.0") or own != {_text_without_blanks(inside)}:
+        if render_code(fill) not in ("0", "0.0") or own != {plain_code(inside)}:
             return False
     elif any("mask" in mask for mask in masks):
         return False  # what is beyond the row counts: left as it is
-    return _text_without_blanks(deviation) == f"{element}-{mean}"
+    return plain_code(deviation) == plain_code(parse_expression(f"({element}) - {mean}"))
 
 
 def _loads(loop: Loop) -> list[cst.Call]:
@@ -459,14 +451,14 @@ def _mask_text(call: cst.Call, loop: Loop, name: str, other: str) -> str:
     mask = argument_of(call, 1, "mask")
     if mask is None:
         return ""
-    return _text_without_blanks(_flat_expression(loop, "", mask)).replace(name, other)
+    return plain_code(_flat_expression(loop, "", mask)).replace(name, other)
 
 
 def _is_whole_row(mask: str, loop: Loop, bound: BlockedLoop) -> bool:
     """Tell whether a mask is true for the row's elements, all of them and no others."""
-    length, block = _text_without_blanks(bound.bound), bound.block
+    length, block = plain_code(bound.bound), bound.block
     starts = (f"{loop.name}*{block}", f"{block}*{loop.name}") if bound.counts else (loop.name,)
-    return any(mask == f"{start}+tl.arange0,{block}<{length}" for start in starts)
+    return any(mask == f"{start}+tl.arange(0,{block})<{length}" for start in starts)
 
 
 def _chan_update(
@@ -485,10 +477,10 @@ def _chan_update(
     )
     if mask is None:
         return None
-    taken = function.names
-    seen, here = _free_name("seen", taken), _free_name("here", taken)
-    block_mean, apart, off = (_free_name(n, taken) for n in ("block_mean", "apart", "off"))
-    inside = _free_name("inside", taken)
+    taken = {*function.names}
+    seen, here = free_name("seen", taken), free_name("here", taken)
+    block_mean, apart, off = (free_name(n, taken) for n in ("block_mean", "apart", "off"))
+    inside = free_name("inside", taken)
     statements = [s for s in first.body if (a := single_assignment(s)) is None or a.target != sums]
     update = [
         f"{inside} = {render_code(mask)}",

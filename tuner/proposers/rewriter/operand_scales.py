@@ -27,6 +27,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     parenthesized,
     parse_expression,
     parse_statement,
+    plain_code,
     render_code,
     replace_each,
     single_assignment,
@@ -136,9 +137,8 @@ def _is_block_at(
         if not used:
             break
         whole = substitute_names(whole, used)
-    text = "".join(render_code(whole).split()).replace("(", "").replace(")", "")
-    span = f"tl.arange0,{block}"
-    return text in (f"{loop.name}+{span}", f"{span}+{loop.name}")
+    span = f"tl.arange(0,{block})"
+    return plain_code(whole) in (f"{loop.name}+{span}", f"{span}+{loop.name}")
 
 
 @dataclass(frozen=True)

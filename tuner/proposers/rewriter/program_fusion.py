@@ -28,6 +28,7 @@ from solkit.tuner.proposers.rewriter._edit import (
 )
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
+    MOST_STEPS,
     JitFunction,
     KernelText,
     Launch,
@@ -35,6 +36,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
     called_name,
     calls_within,
+    compact_code,
+    expand_names,
     free_name,
     integer_literal,
     is_changed_between,
@@ -44,6 +47,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     parse_expression,
     parse_kernel,
     parse_statement,
+    plain_code,
     render_code,
     single_assignment,
     statements_of,
@@ -68,7 +72,6 @@ from solkit.tuner.proposers.rewriter.launch_copies import size_names
 __all__ = ["FusePrograms", "hides_access", "touches_memory", "values_read"]
 
 _MOST_LAUNCHES = 12
-_MOST_STEPS = 20  # of names that stand for names
 _SHAPES = ("shape", "dtype", "device", "ndim")
 _LOADS_AND_STORES = ("tl.load", "tl.store")
 _Place = frozenset[tuple[tuple[str, ...], int]]
@@ -115,7 +118,7 @@ def _merge_first_pair(text: KernelText) -> tuple[str, tuple[str, str]] | None:
 
 def _share_a_grid(one: Launch, two: Launch) -> bool:
     grids = [
-        None if launch.axes is None else [_code(axis) for axis in launch.axes]
+        None if launch.axes is None else [compact_code(axis) for axis in launch.axes]
         for launch in (one, two)
     ]
     returns = any(
@@ -124,10 +127,6 @@ def _share_a_grid(one: Launch, two: Launch) -> bool:
         for node in nodes_within(launch.function.node)
     )
     return grids[0] is not None and grids[0] == grids[1] and not returns
-
-
-def _code(node: cst.CSTNode) -> str:
-    return "".join(render_code(node).split())
 
 
 @dataclass(frozen=True)
@@ -423,7 +422,7 @@ def hides_access(call: cst.Call) -> bool:
 
 def _root(value: cst.BaseExpression, launch: Launch) -> str:
     """Return the launcher's name of the tensor that an argument is, or is a view of."""
-    for _ in range(_MOST_STEPS):
+    for _ in range(MOST_STEPS):
         if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute):
             if called_name(value).startswith("torch."):
                 return ""
@@ -482,7 +481,9 @@ def _access_of(
         return _Access(call, is_second, frozenset(named or arguments), None)
     mask = _mask_code(call, scope, arguments)
     alone = {factors[0] for factors, times in place if len(factors) == 1 and times == 1}
-    named = {name for name, value in arguments.items() if _spelling(value) in alone}
+    named = {
+        name for name, value in arguments.items() if plain_code(parse_expression(value)) in alone
+    }
     bases = named & (_expanded_names(pointer, scope) or named)
     return _Access(call, is_second, frozenset(bases), place, mask)
 
@@ -493,7 +494,7 @@ def _mask_code(call: cst.Call, scope: Scope, arguments: Mapping[str, str]) -> st
         return ""
     mask = _expanded(mask, scope)
     is_plain = names_within(mask) <= {*arguments, "tl"} and not calls_within(mask, "tl.load")
-    return _code(mask) if is_plain else None
+    return compact_code(mask) if is_plain else None
 
 
 def _expanded_names(node: cst.BaseExpression, scope: Scope | None) -> set[str]:
@@ -502,12 +503,7 @@ def _expanded_names(node: cst.BaseExpression, scope: Scope | None) -> set[str]:
 
 def _expanded(node: cst.BaseExpression, scope: Scope) -> cst.BaseExpression:
     """Return an expression in terms of what no statement ahead of it assigns."""
-    for _ in range(_MOST_STEPS):
-        values = {n: v for n, v in scope.values.items() if n in names_within(node)}
-        if not values:
-            break
-        node = substitute_names(node, values)
-    return node
+    return expand_names(node, scope.values.get)
 
 
 def _place_of(
@@ -540,24 +536,19 @@ def _spelled(factor: str, scope: Scope, arguments: Mapping[str, str]) -> str:
     Raises:
         OtherFormError: it depends on something else.
     """
-    node, params = parse_expression(factor), set(arguments)
-    for _ in range(_MOST_STEPS):
-        names = names_within(node) - params - {"tl"}
-        values = {n: v for n, v in scope.values.items() if n in names}
-        values |= {n: _range_of(scope, n) for n in names & set(scope.loops)}
-        if not values:
-            break
-        node = substitute_names(node, values)
+    params = set(arguments)
+
+    def value_of(name: str) -> cst.BaseExpression | None:
+        if name in {*params, "tl"}:
+            return None
+        return _range_of(scope, name) if name in scope.loops else scope.values.get(name)
+
+    node = expand_names(parse_expression(factor), value_of)
     calls = {called_name(call) for call in calls_within(node)}
     if not names_within(node) <= {*params, "tl", "trips"} or not calls <= _PLAIN_CALLS:
         raise OtherFormError
     values_of_arguments = {n: parse_expression(v) for n, v in arguments.items()}
-    return _spelling(render_code(substitute_names(node, values_of_arguments)))
-
-
-def _spelling(code: str) -> str:
-    """Return code without blanks and brackets."""
-    return "".join(code.split()).replace("(", "").replace(")", "")
+    return plain_code(substitute_names(node, values_of_arguments))
 
 
 _PLAIN_CALLS = {"tl.program_id", "tl.num_programs", "tl.cdiv", "trips", "tl.minimum", "tl.maximum"}
@@ -588,7 +579,7 @@ def _never_meet(one: _Access, two: _Access, axes: int) -> bool:
         return False
     if one.place == two.place:
         spelled = {factor for factors, _ in one.place for factor in factors}
-        own = all(_decides(f"tl.program_id{axis}", spelled) for axis in range(axes))
+        own = all(_decides(f"tl.program_id({axis})", spelled) for axis in range(axes))
         return own or not two.is_store  # what is stored twice is the same, or chance decides
     counts = Counter(dict(one.place))
     counts.subtract(dict(two.place))

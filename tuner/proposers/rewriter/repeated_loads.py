@@ -20,11 +20,12 @@ from solkit.tuner.proposers.rewriter._parse import (
     called_name,
     calls_within,
     count_uses,
+    expand_names,
     free_name,
-    names_within,
     nodes_within,
     parse_expression,
     parse_statement,
+    plain_code,
     render_code,
     replace_each,
     statements_of,
@@ -35,8 +36,6 @@ from solkit.tuner.proposers.rewriter._shapes import Shape, shape_of
 from solkit.tuner.proposers.rewriter._values import OtherFormError, Scope, Sum, tile_accesses
 
 __all__ = ["RepeatedLoads"]
-
-_MOST_STEPS = 12  # of names that stand for names
 
 
 class RepeatedLoads:
@@ -142,19 +141,13 @@ def _first_quotient(pointer: cst.BaseExpression) -> cst.BinaryOperation | None:
 
 def _expanded(node: cst.BaseExpression, scope: Scope, code: str = "") -> cst.BaseExpression:
     """Return an expression without names of blocks; with a code, without those that need it."""
-    for _ in range(_MOST_STEPS):
-        names = names_within(node) - scope.scalars
-        values = {n: scope.values[n] for n in names if n in scope.values}
-        if code:
-            values = {n: v for n, v in values.items() if code in _plain(_expanded(v, scope))}
-        if not values:
-            break
-        node = substitute_names(node, values)
-    return node
 
+    def value_of(name: str) -> cst.BaseExpression | None:
+        value = None if name in scope.scalars else scope.values.get(name)
+        is_needed = value is not None and (not code or code in plain_code(_expanded(value, scope)))
+        return value if is_needed else None
 
-def _plain(node: cst.CSTNode) -> str:
-    return "".join(render_code(node).split()).replace("(", "").replace(")", "")
+    return expand_names(node, value_of)
 
 
 def _aligned_block(node: cst.BaseExpression, scope: Scope) -> str | None:
@@ -174,10 +167,12 @@ def _aligned_block(node: cst.BaseExpression, scope: Scope) -> str | None:
 
 def _with_range(node: cst.BaseExpression, block: str, scope: Scope) -> cst.BaseExpression:
     """Return an expression with a name for a block's range."""
-    code = f"tl.arange0,{block}"
+    code = f"tl.arange(0,{block})"
     node = _expanded(node, scope, code)
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [
-        (call, cst.Name(_RANGE)) for call in calls_within(node, "tl.arange") if _plain(call) == code
+        (call, cst.Name(_RANGE))
+        for call in calls_within(node, "tl.arange")
+        if plain_code(call) == code
     ]
     return replace_each(node, pairs)
 
@@ -186,13 +181,13 @@ def _is_quotient_only(
     pointer: cst.BaseExpression, index: cst.BaseExpression, divisor: str, block: str
 ) -> bool:
     """Tell whether a pointer needs a range only in quotients of one index."""
-    code = _plain(index).replace(f"tl.arange0,{block}", _RANGE)
+    code = plain_code(index).replace(f"tl.arange(0,{block})", _RANGE)
     quotients = [
         node
         for node in nodes_within(pointer)
         if isinstance(node, cst.BinaryOperation)
         and isinstance(node.operator, cst.FloorDivide)
-        and _plain(node.left) == code
+        and plain_code(node.left) == code
         and render_code(node.right) == divisor
     ]
     return bool(quotients) and len(quotients) == count_uses(pointer, _RANGE)

@@ -33,7 +33,9 @@ from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
     called_name,
     calls_within,
+    compact_code,
     count_uses,
+    expand_names,
     expression_statement,
     free_name,
     launcher_definition,
@@ -47,7 +49,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     replace_each,
     single_assignment,
     statements_of,
-    substitute_names,
     with_body,
     with_each,
 )
@@ -59,7 +60,6 @@ _ADD, _PROGRAM = "tl.atomic_add", "tl.program_id"
 _ROWS, _COLUMNS = "[:,None]", "[None,:]"
 _FLOATS = ("torch.float32", "torch.float")
 _LEAST_SIDE, _ROWS_A_TRIP = 16, 64
-_MOST_STEPS = 12  # of names that stand for names
 _MOST_SUMS = 16 * 1024
 """Sums of a program: 64 to 128 a thread."""
 
@@ -110,21 +110,17 @@ def _is_write(call: cst.Call) -> bool:
     return called_name(call) == "tl.store" or called_name(call).startswith("tl.atomic_")
 
 
-def _plain(node: cst.CSTNode) -> str:
-    return "".join(render_code(node).split())
-
-
 def _spread_terms(node: cst.BaseExpression, axes: str = "") -> list[tuple[tuple[str, ...], str]]:
     """Return a pointer's terms, each with its factors and the axes that it is spread along."""
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
         return [*_spread_terms(node.left, axes), *_spread_terms(node.right, axes)]
     if isinstance(node, cst.Subscript):
-        return _spread_terms(node.value, f"[{','.join(_plain(e.slice) for e in node.slice)}]")
+        return _spread_terms(node.value, f"[{','.join(compact_code(e.slice) for e in node.slice)}]")
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
         sides = [_spread_terms(side, axes) for side in (node.left, node.right)]
         if all(len(side) == 1 for side in sides):
             return [((*sides[0][0][0], *sides[1][0][0]), axes)]
-    return [((_plain(node),), axes)]
+    return [((compact_code(node),), axes)]
 
 
 def _scatter_in(launch: Launch, call: cst.Call) -> _Scatter | None:
@@ -153,10 +149,10 @@ def _scatter_in(launch: Launch, call: cst.Call) -> _Scatter | None:
     ):
         return None
     stride = launch.arguments.get(strides[0])
-    if stride is None or _plain(stride) != sizes[1] or not launch.alone(base):
+    if stride is None or compact_code(stride) != sizes[1] or not launch.alone(base):
         return None
     blocks = _block_of(slots[0], values), _block_of(column, values)
-    if calls_within(_expanded(cst.Name(column), values), _PROGRAM):
+    if calls_within(expand_names(cst.Name(column), values.get), _PROGRAM):
         return None  # programs sum the same columns in all their trips
     if not set(blocks) <= function.constants or blocks[0] == blocks[1]:
         return None
@@ -193,37 +189,30 @@ def _block_of(name: str, values: Mapping[str, cst.BaseExpression]) -> str:
     pending, sizes, seen = [cst.Name(name)], set[str](), set[str]()
     while pending:
         node: cst.BaseExpression = pending.pop()
-        sizes |= {_plain(c.args[-1].value) for c in calls_within(node, "tl.arange")}
+        sizes |= {compact_code(c.args[-1].value) for c in calls_within(node, "tl.arange")}
         fresh = (names_within(node) & set(values)) - seen
         seen |= fresh
         pending += [values[other] for other in fresh]  # type: ignore[misc]
     return sizes.pop() if len(sizes) == 1 else ""
 
 
-def _expanded(
-    node: cst.BaseExpression, values: Mapping[str, cst.BaseExpression]
-) -> cst.BaseExpression:
-    """Return an expression without names that stand for values."""
-    for _ in range(_MOST_STEPS):
-        node = substitute_names(node, {n: values[n] for n in names_within(node) & set(values)})
-    return node
-
-
 def _is_masked(function: JitFunction, block: str) -> bool:
     """Tell whether every access along a block has a mask for its end: a longer block is right."""
     values = _values(function.body)
     for call in calls_within(function.node, "tl.load", _ADD):
-        pointer = _expanded(call.args[0].value, values)
+        pointer = expand_names(call.args[0].value, values.get)
         mask = argument_of(call, 1 if called_name(call) == "tl.load" else 2, "mask")
         if not _has_range(pointer, block):
             continue
-        if mask is None or not _bounds(_expanded(mask, values), block):
+        if mask is None or not _bounds(expand_names(mask, values.get), block):
             return False
     return True
 
 
 def _has_range(node: cst.CSTNode, block: str) -> bool:
-    return any(_plain(call.args[-1].value) == block for call in calls_within(node, "tl.arange"))
+    return any(
+        compact_code(call.args[-1].value) == block for call in calls_within(node, "tl.arange")
+    )
 
 
 def _bounds(mask: cst.BaseExpression, block: str) -> bool:
@@ -251,7 +240,9 @@ def _table_sizes(launch: Launch, base: str) -> tuple[str, str] | None:
     if len(sizes) == 1 and isinstance(sizes[0], (cst.Tuple, cst.List)):
         sizes = [element.value for element in sizes[0].elements]
     is_float = dtype is None or render_code(dtype) in _FLOATS
-    return (_plain(sizes[0]), _plain(sizes[1])) if is_float and len(sizes) == 2 else None
+    return (
+        (compact_code(sizes[0]), compact_code(sizes[1])) if is_float and len(sizes) == 2 else None
+    )
 
 
 # ------------------------------------------------------------------------------- writing it
@@ -397,7 +388,7 @@ def _is_rounded_up(grid: cst.BaseExpression, size: str) -> bool:
     places = [
         node
         for node in nodes_within(grid)
-        if isinstance(node, cst.BaseExpression) and _plain(node) == size
+        if isinstance(node, cst.BaseExpression) and compact_code(node) == size
     ]
     return all(any(place is node for node in divisors) for place in places)
 
@@ -410,6 +401,6 @@ def _with_size(node: cst.BaseExpression, old: str, new: str) -> str:
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [
         (part, parse_expression(new))
         for part in nodes_within(node)
-        if isinstance(part, cst.BaseExpression) and _plain(part) == old
+        if isinstance(part, cst.BaseExpression) and compact_code(part) == old
     ]
     return render_code(replace_each(node, pairs))

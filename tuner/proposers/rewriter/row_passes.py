@@ -37,6 +37,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
     called_name,
     calls_within,
+    compact_code,
     expression_statement,
     free_name,
     integer_literal,
@@ -305,7 +306,7 @@ def _kept_name(
     pointer, params = load.args[0].value, scope.function.params
     base, mask = base_pointer(pointer, params), argument_of(load, 1, "mask")
     needed = names_within(pointer) | (set() if mask is None else names_within(mask))
-    place = _plain(pointer), "" if mask is None else _plain(mask)
+    place = compact_code(pointer), "" if mask is None else compact_code(mask)
     words = {arg.keyword.value for arg in load.args if arg.keyword is not None}
     if argument_of(load, 2, "other") is not None or "volatile" in words:
         return ""
@@ -370,7 +371,7 @@ def _with_one_index(function: JitFunction) -> list[cst.BaseStatement]:
         binding = single_assignment(statement)
         if binding is None or called_name(binding.value) != "tl.program_id":
             continue
-        name, code = binding.target, _plain(binding.value)
+        name, code = binding.target, compact_code(binding.value)
         if assigned_names(*body).count(name) > 1:
             continue
         first = names.setdefault(code, name)
@@ -382,7 +383,7 @@ def _with_one_index(function: JitFunction) -> list[cst.BaseStatement]:
 
 def _is_other_name(statement: cst.BaseStatement, names: Mapping[str, str]) -> bool:
     binding = single_assignment(statement)
-    first = "" if binding is None else names.get(_plain(binding.value), "")
+    first = "" if binding is None else names.get(compact_code(binding.value), "")
     return bool(first) and binding is not None and binding.target != first
 
 
@@ -403,12 +404,13 @@ def _without_idle_branches(
         tests |= {
             f"{binding.target}<{param}"
             for param, argument in launch.arguments.items()
-            if _plain(argument) == _plain(axes[axis]) and not launch.function.reassigned(param)
+            if compact_code(argument) == compact_code(axes[axis])
+            and not launch.function.reassigned(param)
             if not names_within(argument) & moved
         }
     result: list[cst.BaseStatement] = []
     for statement in body:
-        is_idle = isinstance(statement, cst.If) and _plain(statement.test) in tests
+        is_idle = isinstance(statement, cst.If) and compact_code(statement.test) in tests
         result += statements_of(statement) if is_idle else [statement]
     return result
 
@@ -475,7 +477,7 @@ def _store(statement: cst.CSTNode) -> cst.Call | None:
 
 def _place(store: cst.Call) -> tuple[str, str]:
     mask = argument_of(store, 2, "mask")
-    return _plain(store.args[0].value), "" if mask is None else _plain(mask)
+    return compact_code(store.args[0].value), "" if mask is None else compact_code(mask)
 
 
 def _may_read(
@@ -495,10 +497,6 @@ def _may_read(
         if word == "tl.load" and (source not in params or source in {base, *aliases[base]}):
             return True
     return False
-
-
-def _plain(node: cst.CSTNode) -> str:
-    return "".join(render_code(node).split())
 
 
 # ------------------------------------------------------------------------------- places

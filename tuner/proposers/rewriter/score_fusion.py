@@ -29,6 +29,7 @@ from solkit.tuner.proposers.rewriter._edit import (
 )
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
+    MOST_STEPS,
     JitFunction,
     KernelText,
     Launch,
@@ -38,6 +39,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
     called_name,
     calls_within,
+    compact_code,
     count_uses,
     expression_statement,
     free_name,
@@ -50,6 +52,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     parse_expression,
     parse_statement,
     parse_statements,
+    plain_code,
     range_loop,
     render_code,
     replace_each,
@@ -67,14 +70,12 @@ from solkit.tuner.proposers.rewriter._row_softmax import (
     Product,
     is_number,
     parameter_of,
-    plain_text,
     require,
     same_value,
     shape_of_tensor,
     single_values,
     sizes_as_products,
     softmax_of_rows,
-    text_of,
     unwrapped,
 )
 from solkit.tuner.proposers.rewriter._values import as_blocked_loop
@@ -83,7 +84,6 @@ from solkit.tuner.proposers.rewriter.fusion import ALLOCATORS, is_harmless, with
 __all__ = ["FuseScores"]
 
 _WORDS = ("tl", "None", "float", "range")
-_MOST_STEPS = 12  # of names that stand for names
 
 
 class FuseScores:
@@ -274,7 +274,7 @@ class _Sums:
     @classmethod
     def _of_product(cls, loop: Loop, call: cst.Call, load: cst.Call, name: str) -> _Sums | None:
         values, node, is_typed = single_values(loop.body), call.args[0].value, False
-        for _ in range(_MOST_STEPS):
+        for _ in range(MOST_STEPS):
             is_typed |= unwrapped(node) is not node
             node = unwrapped(node)
             if not isinstance(node, cst.Name) or node.value not in values:
@@ -293,10 +293,10 @@ def _is_added(value: cst.BaseExpression, call: cst.Call, name: str) -> bool:
     """Tell whether a value is a name plus a product."""
     third = argument_of(call, 2, "acc")
     if third is not None:
-        return text_of(third) == name and same_value(value, call)
+        return compact_code(third) == name and same_value(value, call)
     if not isinstance(value, cst.BinaryOperation) or not isinstance(value.operator, cst.Add):
         return False
-    return sorted(map(plain_text, (value.left, value.right))) == sorted((name, plain_text(call)))
+    return sorted(map(plain_code, (value.left, value.right))) == sorted((name, plain_code(call)))
 
 
 def _is_walked(loop: Loop, column: Atom, last: Launch, length: Product) -> bool:
@@ -310,9 +310,9 @@ def _is_walked(loop: Loop, column: Atom, last: Launch, length: Product) -> bool:
         return False
     block, name = blocked.block, loop.name
     steps = (f"{name}*{block}", f"{block}*{name}") if blocked.counts else (name,)
-    ranges = f"tl.arange0,{block}"
+    ranges = f"tl.arange(0,{block})"
     codes = {code for step in steps for code in (f"{step}+{ranges}", f"{ranges}+{step}")}
-    return plain_text(value) in codes
+    return plain_code(value) in codes
 
 
 def _matching(atom: Atom, stride: Product, others: Mapping[Atom, Product]) -> Atom:
@@ -361,7 +361,7 @@ def _at_indices(
 ) -> list[cst.BaseStatement]:
     """Return statements whose indices are those of another launch, with marks."""
     codes = {
-        plain_text(parse_expression(one.code)): _marked(one, other)
+        plain_code(parse_expression(one.code)): _marked(one, other)
         for one, other in indices.items()
     }
     names = {n: parse_expression(code) for n, code in codes.items() if n in values}
@@ -371,9 +371,9 @@ def _at_indices(
         if binding is not None and binding.target in names:
             continue
         pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [
-            (node, parse_expression(codes[plain_text(node)]))
+            (node, parse_expression(codes[plain_code(node)]))
             for node in nodes_within(statement)
-            if isinstance(node, (cst.Call, cst.BinaryOperation)) and plain_text(node) in codes
+            if isinstance(node, (cst.Call, cst.BinaryOperation)) and plain_code(node) in codes
         ]
         statements.append(substitute_names(replace_each(statement, pairs), names))
     return statements
@@ -450,7 +450,9 @@ class _Fusion:
         target, index = mask.comparisons[0], mask.left
         index = index.value if isinstance(index, cst.Subscript) else index
         bound = in_launcher(target.comparator, launch)
-        sizes = [self._shape()[at] for atom, at in places.items() if atom.code == text_of(index)]
+        sizes = [
+            self._shape()[at] for atom, at in places.items() if atom.code == compact_code(index)
+        ]
         if bound is None or not sizes or not isinstance(target.operator, cst.LessThan):
             return False
         return sizes_as_products(bound, launch) == sizes
@@ -503,10 +505,10 @@ class _Fusion:
         """Return what the softmax exponentiates, over a tile of scores, as code."""
         softmax, launch = self._softmax, self._chain.softmax
         bound = f"{columns.along_tile()} < {self._row_length()}"
-        raw = plain_text(softmax.load)
+        raw = plain_code(softmax.load)
         pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
         for node in nodes_within(softmax.logits):
-            if isinstance(node, cst.Call) and plain_text(node) == raw:
+            if isinstance(node, cst.Call) and plain_code(node) == raw:
                 pairs.append((node, cst.Name("_score_")))
         node = replace_each(softmax.logits, pairs)
         node = _with_code(node, softmax.column, columns.along_tile())
@@ -641,9 +643,9 @@ def _writes_own_tensors(launch: Launch, first: Launch) -> bool:
         for name in _all_names(call.args[0].value, values) & set(launch.arguments)
         if not is_number(name, function) and name not in function.constants
     }
-    read = {text_of(value) for value in first.arguments.values()}
+    read = {compact_code(value) for value in first.arguments.values()}
     for tensor in written:
-        code = text_of(tensor)
+        code = compact_code(tensor)
         value = launcher_definition(code, launch.launcher) if code.isidentifier() else None
         if value is None or called_name(value) not in ALLOCATORS or code in read:
             return False
@@ -682,8 +684,10 @@ def _without_pointers(body: Sequence[cst.BaseStatement], param: str) -> list[cst
 
 def _with_code(node: Node, code: str, new: str) -> Node:
     """Return a node with another code in place of one that stands in it."""
-    old = plain_text(parse_expression(code))
+    old = plain_code(parse_expression(code))
     pairs = [
-        (other, parse_expression(new)) for other in nodes_within(node) if plain_text(other) == old
+        (other, parse_expression(new))
+        for other in nodes_within(node)
+        if isinstance(other, cst.BaseExpression) and plain_code(other) == old
     ]
     return replace_each(node, pairs)

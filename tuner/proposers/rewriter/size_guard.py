@@ -21,6 +21,7 @@ from solkit.core import Binding, InputNeed, KernelAnalysis, Value
 from solkit.core import Launch as LaunchRecord
 from solkit.tuner.proposers.rewriter._edit import with_defaults
 from solkit.tuner.proposers.rewriter._parse import (
+    MOST_STEPS,
     KernelText,
     Launch,
     assigned_names,
@@ -43,7 +44,6 @@ __all__ = ["SizeBound", "bounds_of", "tensor_sizes", "with_original_outside"]
 _LAUNCHER = "kernel"
 _MOST_COMPARED = 3
 """Tensors whose elements are counted in a call, the largest first."""
-_MOST_STEPS = 8  # of names that stand for views
 _SAME_ELEMENTS = frozenset(
     "contiguous view reshape flatten t transpose permute squeeze unsqueeze to detach float half "
     "bfloat16".split()
@@ -141,7 +141,7 @@ def _sizes_in(launch: Launch, bindings: Mapping[str, Binding]) -> Iterator[tuple
     changed = assigned_names(*statements_of(launch.launcher))
     for name, argument in launch.arguments.items():
         layout = bindings[name].tensor if name in bindings else None
-        param = _tensor_behind(argument, launch, _MOST_STEPS)
+        param = _tensor_behind(argument, launch, MOST_STEPS)
         if layout is None or layout.block or param not in required:
             continue
         yield f"{param}{_ELEMENTS}", math.prod(layout.shape)

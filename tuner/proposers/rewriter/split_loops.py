@@ -43,6 +43,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     called_name,
     calls_within,
     expression_statement,
+    free_name,
     in_launcher,
     names_read_first,
     names_within,
@@ -281,7 +282,7 @@ class _SplitWriter:
         self._results = [result for phase in phases for result in phase.results]
         names = launch.function.names
         self._of, self._new = (self._free_suffix(word) for word in ("_of", "_new"))
-        self._trip = _free_name("part", names)
+        self._trip = free_name("part", {*names})
         taken = set[str]()
         self._buffers: list[dict[str, str]] = []
         for phase in phases:
@@ -437,7 +438,9 @@ class _SplitWriter:
             render_code(parenthesized(node)) for node in (loop.start, loop.stop, loop.step)
         )
         names = self._launch.function.names
-        begin, end, trips = (_free_name(n, names) for n in ("part_begin", "part_end", "part_trips"))
+        begin, end, trips = (
+            free_name(n, {*names}) for n in ("part_begin", "part_end", "part_trips")
+        )
         length = stop if start == "0" else f"({stop} - {start})"
         count = length if step == "1" else f"tl.cdiv({length}, {step})"
         by = "" if step == "1" else f" * {step}"
@@ -497,7 +500,7 @@ class _SplitWriter:
         if not results:
             return []
         names = self._launch.function.names
-        parts = _free_name("parts", names)
+        parts = free_name("parts", {*names})
         lines = [f"{parts} = tl.arange(0, {self._split})"]
         for result in results:
             update, name = result.update, result.name
@@ -581,12 +584,6 @@ def _unfolded_axis(node: Node, axis: int, split: str, kept: str) -> Node:
 def _guarded(name: str) -> str:
     """Return a maximum, as a shift: 0 where nothing was seen, since infinities give no number."""
     return f"tl.where({name} > {NEGATIVE_INFINITY}, {name}, 0.0)"
-
-
-def _free_name(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
 
 
 def _range_keywords(loop: Loop) -> list[cst.Arg]:

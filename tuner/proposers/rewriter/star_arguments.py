@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._parse import (
+    MOST_STEPS,
     JitFunction,
     assigned_names,
     called_name,
@@ -30,7 +31,6 @@ __all__ = ["with_plain_arguments"]
 
 _SIZED = ("torch.empty", "torch.zeros", "torch.ones")
 _KEEP_RANK = ("contiguous", "to", "clone", "detach", "float", "half", "bfloat16", "cuda")
-_MOST_STEPS = 5  # of tensors that are allocated like others
 
 
 def with_plain_arguments(tree: cst.Module) -> cst.Module:
@@ -128,7 +128,7 @@ def _has_one_rank(tensor: str, launcher: cst.FunctionDef) -> bool:
     return starts + assigned_names(launcher).count(tensor) - len(kept) <= 1
 
 
-def _rank(tensor: str, launcher: cst.FunctionDef, steps: int = _MOST_STEPS) -> int | None:
+def _rank(tensor: str, launcher: cst.FunctionDef, steps: int = MOST_STEPS) -> int | None:
     """Return how many axes a tensor of a launcher has; ``None`` if the launcher does not say."""
     for node in nodes_within(launcher) if tensor and _has_one_rank(tensor, launcher) else ():
         if isinstance(node, cst.Assign) and render_code(node.value) in (

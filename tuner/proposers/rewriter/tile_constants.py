@@ -28,6 +28,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
     called_name,
     calls_within,
+    compact_code,
     in_launcher,
     integer_literal,
     launcher_definition,
@@ -344,7 +345,7 @@ def _size_under_blocks(launch: Launch, tile: _Tile) -> cst.BaseExpression | None
         if not isinstance(axis, cst.BinaryOperation):
             return None
         block = render_code(axis.right)
-        whole = "".join(render_code(axis.left).split()).strip("()").removesuffix(f"+{block}-1")
+        whole = compact_code(axis.left).strip("()").removesuffix(f"+{block}-1")
         is_plain = isinstance(axis.operator, cst.FloorDivide) and block not in whole
         return (
             parse_expression(whole) if is_plain and whole.count("(") == whole.count(")") else None
