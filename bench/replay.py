@@ -240,11 +240,11 @@ OWN_PEERS = {"forest": Forest, "plain-gp": PlainGaussianProcess}
 def kernel_tuner(strategy):
     """A strategy of Kernel Tuner's, which asks for all of its configurations at once."""
 
-    def made(space, prior, seed):
+    def replayed(space, prior, seed):
         del prior
         return Told(space, simulated(space, strategy, seed))
 
-    return made
+    return replayed
 
 
 class Told:

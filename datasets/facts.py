@@ -39,6 +39,7 @@ __all__ = [
 
 COMPILER = "compiler"
 """Key of `Outcome.extra`: the compiler of a kernel in another language, ``"tilelang 0.1.15"``."""
+_FOLLOWED_IN_PTX = ("CUDA ", "tilelang ", "nvidia-cutlass-dsl ")
 _CODE_OF_TORCH = ("torch._inductor", "torch.compile")
 _CUDA = "__global__"
 """Mark in the text of a kernel file whose kernels contain torch's code, or are CUDA C++."""
@@ -76,14 +77,14 @@ def facts_key(
         triton_version,
         depth.value,
         *((LOWERED_VERSION,) if depth is Depth.LOWERED else ()),
-        *((PTX_VERSION,) if depth is Depth.COMPILED and _has_cuda(tools) else ()),
+        *((PTX_VERSION,) if depth is Depth.COMPILED and _is_followed_in_ptx(tools) else ()),
         *tools,
     )
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def _has_cuda(tools: Sequence[str]) -> bool:
-    return any(tool.startswith("CUDA ") for tool in tools)
+def _is_followed_in_ptx(tools: Sequence[str]) -> bool:
+    return any(tool.startswith(_FOLLOWED_IN_PTX) for tool in tools)
 
 
 def facts_id(row: Outcome, source: str, depth: Depth = Depth.COMPILED) -> str:

@@ -21,7 +21,7 @@ from triton.runtime.autotuner import Autotuner, Heuristics
 from triton.runtime.jit import JITFunction
 
 from solkit.adapters.launch_records import program_digest
-from solkit.adapters.live_tuned import least_blocks
+from solkit.adapters.live_inductor import least_blocks
 from solkit.adapters.triton_compiler import warn_if_untested
 from solkit.adapters.triton_writes import may_write
 from solkit.core import Value

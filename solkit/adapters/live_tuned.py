@@ -1,9 +1,10 @@
 """Tuned configurations for launches of a live process, before anything is timed or compiled.
 
 Three places choose a launch's configuration: `Autotuner.run`, which looks its key up or times a
-list; `CachingAutotuner.precompile` of Inductor, which compiles what it has; and the caller of
-`JITFunction.run`. `serve` asks a `Chooser` there first. Whatever fails, the launch runs as before:
-also where a choice that ran once is refused later, at arguments that compile apart.
+list; `CachingAutotuner.precompile` of Inductor, which compiles what it has (see `live_inductor`);
+and the caller of `JITFunction.run`. `serve` asks a `Chooser` there first. Whatever fails, the
+launch runs as before: also where a choice that ran once is refused later, at arguments that compile
+apart.
 
 Nothing is imported here: modules are patched as the program imports them.
 """
@@ -28,8 +29,8 @@ from solkit.core.values import Value
 from solkit.processes.startup import call_after_imports
 
 __all__ = [
-    *("PROGRAM", "ChoiceRequest", "Chooser", "Params", "compile_config", "jit_function", "serve"),
-    *("Trials", "least_blocks", "replace_compiled", "withdraw"),
+    *("INDUCTOR", "PROGRAM", "SERVED", "ChoiceRequest", "Chooser", "Params", "compile_config"),
+    *("jit_function", "params_of", "replace_method", "serve", "set_params", "withdraw"),
 ]
 
 Params = Mapping[str, Value]
@@ -95,10 +96,10 @@ class Chooser(Protocol):
 def serve(chooser: Chooser) -> None:
     """Ask a chooser before every choice of this process; one that was asked before is not."""
     withdraw()
-    _SERVED.chooser = chooser
+    SERVED.chooser = chooser
     for module, patch in _PATCHES.items():
-        if module not in _SERVED.patched:
-            _SERVED.patched.add(module)
+        if module not in SERVED.patched:
+            SERVED.patched.add(module)
             task = f"applying tuned configurations to launches of {module}"
             call_after_imports([module], partial(_patch, module, patch), task)
 
@@ -109,18 +110,18 @@ def _patch(name: str, patch: Callable[[ModuleType], None]) -> None:
 
 def withdraw() -> None:
     """Let every launcher choose for itself again; what Triton and Inductor keep stays."""
-    _SERVED.chooser = None
-    while _SERVED.planned:
-        function = _SERVED.planned.pop()()
+    SERVED.chooser = None
+    while SERVED.planned:
+        function = SERVED.planned.pop()()
         if function is not None:
             vars(function).pop(_PLAN, None)
-    for entry in reversed(_SERVED.replaced.copy()):
+    for entry in reversed(SERVED.replaced.copy()):
         module, form, name, wrapper = entry
         if vars(form).get(name) is wrapper:  # else others wrapped it since, and it passes calls on
             setattr(form, name, wrapper.__wrapped__)
-            _SERVED.replaced.remove(entry)
-            if all(module != other for other, *_ in _SERVED.replaced):
-                _SERVED.patched.discard(module)
+            SERVED.replaced.remove(entry)
+            if all(module != other for other, *_ in SERVED.replaced):
+                SERVED.patched.discard(module)
 
 
 @dataclass
@@ -137,11 +138,11 @@ class _Served:
     planned: list[weakref.ref[Any]] = field(default_factory=list)
 
 
-_SERVED = _Served()
+SERVED = _Served()
 _THREAD = threading.local()
 
 
-def _params_of(config: Any) -> dict[str, Value]:
+def params_of(config: Any) -> dict[str, Value]:
     """Return a configuration's parameters that are numbers, booleans or texts."""
     params = {**config.kwargs, **{name: getattr(config, name, None) for name in _LAUNCH}}
     return complete_params({n: v for n, v in params.items() if isinstance(v, _PLAIN)})
@@ -167,13 +168,13 @@ def _triton_dtype(dtype: Any) -> str:
     return "i1" if name == "bool" else str(type_canonicalisation_dict.get(name, name))
 
 
-def _replaced(module: ModuleType, owner: str, name: str, around: Callable[[Any], Any]) -> None:
+def replace_method(module: ModuleType, owner: str, name: str, around: Callable[[Any], Any]) -> None:
     """Put a function around a method of a module's class."""
     form = getattr(module, owner)
     original = getattr(form, name)
     wrapper = wraps(original, updated=())(around(original))  # marks of others are theirs
     setattr(form, name, wrapper)
-    _SERVED.replaced.append((module.__name__, form, name, wrapper))
+    SERVED.replaced.append((module.__name__, form, name, wrapper))
 
 
 # ------------------------------------------------------------------------------ choices by launch
@@ -212,7 +213,7 @@ _MOST_CHOICES = 1024
 
 
 def _keep_plan(owner: Any, plan: _Plan | None) -> _Plan | None:
-    _SERVED.planned.append(weakref.ref(owner))
+    SERVED.planned.append(weakref.ref(owner))
     vars(owner)[_PLAN] = plan
     return plan
 
@@ -271,7 +272,7 @@ def _is_refused(error: Exception, compiles: Callable[[], None]) -> bool:
 def _give_up_choice(plan: _Plan, key: Any, choice: _Choice, error: Exception) -> None:
     """Let the launcher choose at launches of this kind from now on."""
     plan.choices[key] = None
-    chooser = _SERVED.chooser
+    chooser = SERVED.chooser
     if chooser is not None:
         chooser.failed(choice.request, choice.params, error, ran=True)
 
@@ -280,8 +281,8 @@ def _give_up_choice(plan: _Plan, key: Any, choice: _Choice, error: Exception) ->
 
 
 def _patch_autotuner(module: ModuleType) -> None:
-    _replaced(module, "Autotuner", "run", _run_tuner_with_choice)
-    _replaced(module, "Autotuner", "prune_configs", _note_own_ways)
+    replace_method(module, "Autotuner", "run", _run_tuner_with_choice)
+    replace_method(module, "Autotuner", "prune_configs", _note_own_ways)
 
 
 class _ChoiceCache(dict[Any, Any]):
@@ -335,7 +336,7 @@ def _run_tuner_with_choice(original: Any) -> Any:
 
 def _plan_of_tuner(tuner: Any) -> _Plan | None:
     """Return how to look a tuner's launches up; ``None`` if nothing applies to them."""
-    chooser, name = _SERVED.chooser, tuner.base_fn.__name__
+    chooser, name = SERVED.chooser, tuner.base_fn.__name__
     plan = None
     if chooser is not None and len(tuner.configs) > 1 and chooser.names(name, "autotuner"):
         decide = {*chooser.parameters(name, "autotuner"), *tuner.keys}
@@ -350,7 +351,7 @@ def _choose_config(
 ) -> _Choice | None:
     """Return the tuned configuration of an autotuner's launch, compiled and loaded."""
     del original
-    chooser = _SERVED.chooser
+    chooser = SERVED.chooser
     if chooser is None:
         return None
     try:
@@ -385,7 +386,7 @@ def _note_own_run(tuner: Any, kwargs: Mapping[str, Any]) -> None:
 
     It may keep the choice, and the time that nothing was measured for, in a file for later runs.
     """
-    chooser = _SERVED.chooser
+    chooser = SERVED.chooser
     if chooser is None or not chooser.names(tuner.base_fn.__name__, "autotuner"):
         return
     if vars(tuner).get(_PLAN, _UNPLANNED) is not _UNPLANNED:  # it came by `Autotuner.run`
@@ -400,7 +401,7 @@ def _note_own_run(tuner: Any, kwargs: Mapping[str, Any]) -> None:
 def _request_of_tuner(
     tuner: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> ChoiceRequest:
-    offers = tuple(map(_params_of, tuner.configs))
+    offers = tuple(map(params_of, tuner.configs))
     function = jit_function(tuner)
     named = _named_arguments(function, args, kwargs)
     return ChoiceRequest(
@@ -455,7 +456,7 @@ def _config_of_tuner(
     Raises:
         ValueError: that refuses it for this launch, or hooks of the list's configurations differ.
     """
-    config = next((c for c in tuner.configs if params.items() <= _params_of(c).items()), None)
+    config = next((c for c in tuner.configs if params.items() <= params_of(c).items()), None)
     candidates = list(tuner.configs)
     if config is None:
         config = _new_config(tuner.configs, params)
@@ -476,11 +477,11 @@ def _new_config(configs: Sequence[Any], params: Params) -> Any:
         raise ValueError("it is not on the autotuner's list, which has values that are no numbers")
     config = copy.copy(first)
     config.kwargs = dict(first.kwargs)
-    _set_params(config, params)
+    set_params(config, params)
     return config
 
 
-def _set_params(config: Any, params: Params) -> None:
+def set_params(config: Any, params: Params) -> None:
     for name, value in params.items():
         if name in _LAUNCH:
             setattr(config, name, value)
@@ -510,7 +511,7 @@ def _load(kernel: Any) -> None:
 
 
 def _patch_jit(module: ModuleType) -> None:
-    _replaced(module, "JITFunction", "run", _run_with_choice)
+    replace_method(module, "JITFunction", "run", _run_with_choice)
 
 
 def _run_with_choice(original: Any) -> Any:
@@ -637,7 +638,7 @@ def _load_launch(original: Any, function: Any, launch: _Launch) -> Any:
 
 def _plan_of(function: Any) -> _Plan | None:
     """Return how to look a function's launches up, which it keeps; ``None`` if nothing applies."""
-    chooser, name = _SERVED.chooser, function.__name__
+    chooser, name = SERVED.chooser, function.__name__
     plan = None
     if chooser is not None and chooser.names(name, "jit"):
         decide = chooser.parameters(name, "jit")
@@ -649,7 +650,7 @@ def _choose_options(
     original: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> _Choice | None:
     """Return changed options of a launch that was tried to compile and load."""
-    chooser = _SERVED.chooser
+    chooser = SERVED.chooser
     if chooser is None:
         return None
     try:
@@ -715,208 +716,9 @@ def _request_of_launch(
 
 
 def _patch_inductor(module: ModuleType) -> None:
-    _replaced(module, "CachingAutotuner", "precompile", _compile_choice)
+    from solkit.adapters.live_inductor import patch
 
-
-def _compile_choice(original: Any) -> Any:
-    def precompile(self: Any, *args: Any, **kwargs: Any) -> Any:
-        _SERVED.tuners.add(self)
-        chooser = _SERVED.chooser
-        name = getattr(self.fn, "__name__", "")
-        if self.launchers or chooser is None or not chooser.names(name, "inductor"):
-            return original(self, *args, **kwargs)
-        try:
-            request = _request_of_inductor(self, kwargs.get("reload_kernel"))
-            params = chooser.choose(request)
-        except Exception:  # nothing is worth the user's launch
-            params = None
-        if params is None:
-            return original(self, *args, **kwargs)
-        before = {name: vars(self).get(name) for name in _STATE}
-        try:
-            _replace_configs(self, params)
-            return original(self, *args, **_unbundled(kwargs))
-        except Exception as error:
-            vars(self).update(before, launchers=[])
-            vars(self).pop("_could_rblock_scale", None)  # it was computed from what is undone
-            chooser.failed(request, params, error)
-            return original(self, *args, **kwargs)
-
-    return precompile
-
-
-@dataclass(frozen=True)
-class Trials:
-    """Trials of tuned kernels in the program whose kernels they replace.
-
-    Attributes:
-        judge: looks at times, see `solkit.adapters.live_trials.Judge`.
-        settled: gets what was asked for a kernel, and whether the tuned one stays.
-    """
-
-    judge: Callable[[Sequence[float], Sequence[float]], bool | None]
-    settled: Callable[[ChoiceRequest, bool], None]
-
-
-def replace_compiled(trials: Trials | None = None) -> int:
-    """Give Inductor's kernels that were compiled while this served their tuned configurations.
-
-    A kernel is compiled beside the one in use, which it replaces when it is there. CUDA graphs that
-    were captured keep what they have.
-
-    Args:
-        trials: has both timed in the program; the one in use comes back unless the tuned one is
-            faster. Without it tuned kernels stay.
-
-    Returns:
-        How many kernels changed, or are on trial.
-    """
-    return sum(_replace_in_place(tuner, trials) for tuner in list(_SERVED.tuners))
-
-
-def _replace_in_place(tuner: Any, trials: Trials | None) -> bool:
-    chooser, name = _SERVED.chooser, getattr(tuner.fn, "__name__", "")
-    if not tuner.launchers or chooser is None or not chooser.names(name, "inductor"):
-        return False
-    fresh = object.__new__(type(tuner))
-    vars(fresh).update(vars(tuner), launchers=[])
-    vars(fresh).pop("_could_rblock_scale", None)
-    try:
-        request = _request_of_inductor(fresh, None)
-        params = chooser.choose(request)
-    except Exception:  # nothing is worth the user's launch
-        return False
-    if params is None or _is_in_use(tuner, params):
-        return False
-    try:
-        _replace_configs(fresh, params)
-        fresh.precompile()
-    except Exception as error:
-        chooser.failed(request, params, error)
-        return False
-    if trials is None or len(tuner.launchers) != 1 or len(fresh.launchers) != 1:
-        _take_state(tuner, _state_of(fresh))
-    else:
-        _begin_trial(tuner, fresh, trials, request)
-    return True
-
-
-def _begin_trial(tuner: Any, fresh: Any, trials: Trials, request: ChoiceRequest) -> None:
-    """Let a kernel be launched by both launchers; what is in use comes back as it was."""
-    from solkit.adapters.live_trials import LaunchTrial
-
-    before, after = _state_of(tuner), _state_of(fresh)
-
-    def settle(is_faster: bool) -> None:
-        _take_state(tuner, after if is_faster else before)
-        trials.settled(request, is_faster)
-
-    def forget() -> None:  # what Inductor kept after the launch in which the trial ended
-        if vars(tuner).get("_cached_launcher") is not None:
-            tuner._cached_launcher = None
-
-    trial = LaunchTrial(tuner.launchers[0], fresh.launchers[0], trials.judge, settle, forget)
-    _take_state(tuner, {**before, "launchers": [trial.launcher()]})
-
-
-def _state_of(tuner: Any) -> dict[str, Any]:
-    return {name: vars(tuner).get(name) for name in (*_STATE, "launchers", "fn")}
-
-
-def _take_state(tuner: Any, state: Mapping[str, Any]) -> None:
-    vars(tuner).update(state)
-    if "_cached_launcher" in vars(tuner):
-        tuner._cached_launcher = None
-
-
-def _is_in_use(tuner: Any, params: Params) -> bool:
-    if len(tuner.launchers) != 1:
-        return False
-    return params.items() <= _params_of(tuner.launchers[0].config).items()
-
-
-_STATE = ("configs", "compile_results", "inductor_meta")
-
-
-def _unbundled(kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave the kernel out of what Inductor caches: a run without SolKit must not find it there."""
-    return {name: value for name, value in kwargs.items() if name != "static_triton_bundle_key"}
-
-
-def _request_of_inductor(tuner: Any, reload_kernel: Any) -> ChoiceRequest:
-    from solkit.adapters.launch_records import program_digest
-
-    digest = vars(tuner).get(PROGRAM, "")  # a worker process that has it may have compiled this
-    if not digest:
-        if tuner.fn.fn is None:
-            tuner.fn = (reload_kernel or tuner._reload_kernel)().fn
-        digest = vars(tuner)[PROGRAM] = program_digest(tuner.fn)
-    configs = _configs_of_inductor(tuner)
-    offers = tuple(map(_params_of, configs))
-    return ChoiceRequest(
-        *(tuner.fn.__name__, "inductor", tuner.fn, int(tuner.triton_meta.get("device") or 0)),
-        LaunchBucket(scalars={f"{axis}numel": n for axis, n in (tuner.size_hints or {}).items()}),
-        *(offers[0], offers, _free_of_inductor(tuner), digest),
-    )
-
-
-def _configs_of_inductor(tuner: Any) -> list[Any]:
-    return list(tuner.configs or [result.config for result in tuner.compile_results])
-
-
-def _free_of_inductor(tuner: Any) -> frozenset[str]:
-    """Return what Inductor's own tuner would vary for any values, and options of the launch.
-
-    Blocks of templates and of the user's kernels decide a grid that is computed already.
-    """
-    options = frozenset(("num_warps", "num_stages"))
-    is_fixed = tuner.heuristic_type.name in ("TEMPLATE", "USER_AUTOTUNE", "FIXED")
-    is_reduction = "REDUCTION" in tuner.heuristic_type.name or "SCAN" in tuner.heuristic_type.name
-    if getattr(tuner, "deterministic_mode", False) and is_reduction:
-        return frozenset()
-    return options if is_fixed else options | frozenset(tuner.coordesc_tuner.tunable_fields)
-
-
-def least_blocks(tuner: Any) -> dict[str, int]:
-    """Return the smallest blocks for which Inductor wrote a kernel, where they are not 1.
-
-    With smaller ones a workspace of a scan, which is for so many blocks, is too short, and a
-    reduction within a block lacks elements. Source: torch/_inductor/runtime/triton_heuristics.py,
-    split_scan and _enforce_reduction_config_block_minimums.
-    """
-    meta = tuner.inductor_meta
-    is_split_scan = tuner.heuristic_type.name == "SPLIT_SCAN"
-    of_scan = meta.get("min_split_scan_rblock", 256) if is_split_scan else None
-    least = {
-        "XBLOCK": meta.get("min_xblock"),
-        "R0_BLOCK": of_scan or meta.get("min_rblock"),
-        "R1_BLOCK": of_scan,
-    }
-    return {name: size for name, size in least.items() if size is not None}
-
-
-def _replace_configs(tuner: Any, params: Params) -> None:
-    """Let an autotuner have one configuration, after which no tuner of Inductor's looks for more.
-
-    Raises:
-        ValueError: Inductor does not take it for this kernel.
-    """
-    config = copy.deepcopy(_configs_of_inductor(tuner)[0])
-    _set_params(config, params)
-    limits, least = tuner.coordesc_tuner, least_blocks(tuner)
-    for name, value in config.kwargs.items():
-        if not isinstance(value, int) or name not in params:
-            continue
-        if limits.value_too_large(name, value):
-            raise ValueError(f"{name}={value} is more than Inductor allows")
-        if value < least.get(name, 1):
-            raise ValueError(f"{name}={value} is less than Inductor allows: {least[name]}")
-    config.found_by_coordesc = config.found_by_combo_autotune = True
-    compiled = [r for r in tuner.compile_results if _params_of(r.config) == _params_of(config)]
-    for result in compiled:
-        result.config.found_by_coordesc = result.config.found_by_combo_autotune = True
-    tuner.configs, tuner.compile_results = [config], compiled
-    tuner.inductor_meta = {**tuner.inductor_meta, "dynamic_scale_rblock": False}
+    patch(module)
 
 
 _PATCHES: Mapping[str, Callable[[ModuleType], None]] = {

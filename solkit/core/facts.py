@@ -39,10 +39,10 @@ LOWERED_VERSION = 2
 """Version of the estimates in lowered facts, which their key has in addition."""
 
 PTX_VERSION = 2
-"""Version of what is followed in PTX, which compiled facts of CUDA C++ have in their key in
-addition: products by their factors' pipe, tensors in packed parameters, shares of threads and bulk
-copies count otherwise than in version 1. Facts of Triton's kernels, which are followed in Triton's
-IR, do not change with it."""
+"""Version of what is followed in PTX, which compiled facts of CUDA C++, TileLang and CuTe DSL have
+in their key in addition: products by their factors' pipe, tensors in packed parameters, shares of
+threads and bulk copies count otherwise than in version 1. Facts of kernels that are followed in
+Triton's IR do not change with it."""
 
 
 class Depth(str, enum.Enum):

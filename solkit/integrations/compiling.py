@@ -27,7 +27,7 @@ from typing import Any
 
 import torch
 
-from solkit.adapters import live_tuned
+from solkit.adapters import live_inductor
 from solkit.adapters.live_tuned import ChoiceRequest
 from solkit.analysis.pool import usable_cores
 from solkit.core.tuned import TunedEntry, TunedFolder
@@ -374,7 +374,9 @@ class _Session:
         if self._changed == self._kept + self._dropped:
             self._changed = self._kept = self._dropped = 0
         with span("kernels replaced", "program"):
-            number = live_tuned.replace_compiled(live_tuned.Trials(_is_faster, self._end_trial))
+            number = live_inductor.replace_compiled(
+                live_inductor.Trials(_is_faster, self._end_trial)
+            )
         self._changed += number
         return number
 

@@ -146,18 +146,22 @@ def test_estimates_of_another_version_have_another_key_and_compiled_facts_keep_t
     assert changed == {Depth.LOWERED}
 
 
-def test_only_keys_of_compiled_cuda_change_with_what_is_followed_in_ptx(monkeypatch):
+def test_only_keys_of_what_is_followed_in_ptx_change_with_it(monkeypatch):
     fields = {
         "kernel_id": "0123456789abcdef", "params": {"B": 64}, "shape": {"N": 8},
         "compute_capability": (9, 0), "sm_count": 132, "triton_version": "3.6.0",
     }  # fmt: skip
-    tools = {"triton": (), "CUDA C++": ("CUDA 13.0",), "Inductor": ("torch 2.11.0",)}
+    tools = {
+        "triton": (), "Inductor": ("torch 2.11.0",), "cuTile": ("cuda-tile 1.1.0",),
+        "CUDA C++": ("CUDA 13.0",), "TileLang": ("tilelang 0.1.15",),
+        "CuTe DSL": ("nvidia-cutlass-dsl 4.8.0",),
+    }  # fmt: skip
     pairs = [(name, depth) for name in tools for depth in Depth]
     keys = [facts_key(**fields, tools=tools[name], depth=depth) for name, depth in pairs]
     monkeypatch.setattr("solkit.datasets.facts.PTX_VERSION", 1 << 20)
     later = [facts_key(**fields, tools=tools[name], depth=depth) for name, depth in pairs]
     changed = [what for what, one, other in zip(pairs, keys, later, strict=True) if one != other]
-    assert changed == [("CUDA C++", Depth.COMPILED)]
+    assert changed == [(name, Depth.COMPILED) for name in ("CUDA C++", "TileLang", "CuTe DSL")]
 
 
 def test_cuda_that_is_lowered_has_the_key_of_what_is_compiled():

@@ -10,7 +10,7 @@ import pytest
 import triton
 from inductor_tuners import KERNEL, make_tuner
 
-from solkit.adapters import live_tuned
+from solkit.adapters import live_inductor
 from solkit.adapters.launch_records import program_digest
 from solkit.core.tuned import LaunchBucket, TunedEntry, TunedFolder
 from solkit.datasets.tuned_folder import write_tuned_folder
@@ -141,7 +141,7 @@ def test_what_inductor_would_not_vary_stays(heuristics, tmp_path, kind, params, 
     ],
 )
 def test_blocks_are_no_smaller_than_inductors_text_takes(heuristics, kind, meta, least):
-    assert live_tuned.least_blocks(make_tuner(heuristics, kind=kind, **meta)) == least
+    assert live_inductor.least_blocks(make_tuner(heuristics, kind=kind, **meta)) == least
 
 
 def test_a_templates_warps_may_change(heuristics, tmp_path):

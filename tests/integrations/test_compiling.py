@@ -14,7 +14,7 @@ import triton
 from inductor_tuners import KERNEL, make_tuner
 
 import solkit
-from solkit.adapters import live_tuned
+from solkit.adapters import live_inductor, live_tuned
 from solkit.adapters.launch_records import program_digest
 from solkit.core.tuned import LaunchBucket, TunedEntry, TunedFolder
 from solkit.datasets.tuned_folder import read_tuned_folder, write_tuned_folder
@@ -353,18 +353,18 @@ def serve(*entries):
 def test_a_compiled_kernel_gets_its_tuned_configuration(compiled):
     compiled._cached_launcher = compiled.launchers[0]
     serve(entry())
-    assert live_tuned.replace_compiled() == 1
+    assert live_inductor.replace_compiled() == 1
     (launcher,) = compiled.launchers
     assert (launcher.config.kwargs, launcher.config.num_warps) == ({"XBLOCK": 512}, 8)
     assert compiled._cached_launcher is None
-    assert live_tuned.replace_compiled() == 0  # it has it
+    assert live_inductor.replace_compiled() == 0  # it has it
 
 
 @pytest.mark.parametrize("entries", [(), (entry({**TUNED, "num_warps": 32}),)])
 def test_one_that_has_none_or_does_not_compile_stays(compiled, entries):
     before = dict(vars(compiled))
     serve(*entries)
-    assert live_tuned.replace_compiled() == 0
+    assert live_inductor.replace_compiled() == 0
     assert compiled.launchers is before["launchers"]
     assert compiled.compile_results is before["compile_results"]
 
@@ -374,7 +374,7 @@ def times_for(own_ms, tuned_ms):
     settled = []
     times = [own_ms] * 12, [tuned_ms] * 12
     judge = lambda *_: compiling._is_faster(*times)  # noqa: E731
-    return live_tuned.Trials(
+    return live_inductor.Trials(
         judge, lambda request, stays: settled.append((request, stays))
     ), settled
 
@@ -402,7 +402,7 @@ def test_a_tuned_kernel_stays_only_if_it_is_faster_in_the_program(
     before = {name: vars(compiled)[name] for name in ("configs", "compile_results", "launchers")}
     trials, settled = times_for(1.0, tuned_ms)
     serve(entry())
-    assert live_tuned.replace_compiled(trials) == 1
+    assert live_inductor.replace_compiled(trials) == 1
     assert compiled._cached_launcher is None
     launches()
     if stays is None:
@@ -423,7 +423,7 @@ def test_the_folder_forgets_what_does_not_gain_in_the_program(
     monkeypatch.setattr(compiling, "_is_faster", lambda *_: False)
     applying.withdraw()
     session = session_of(tmp_path, 5.0)
-    live_tuned._SERVED.tuners.add(compiled)
+    live_tuned.SERVED.tuners.add(compiled)
     run = calls_of(session, lambda: 0)
     run(), run()
     assert "is tuned: 1 kernels changed" in capsys.readouterr().err
@@ -435,7 +435,7 @@ def test_the_folder_forgets_what_does_not_gain_in_the_program(
     assert {*launched, program_digest(KERNEL)} <= tuned.known_programs()  # it is not searched again
     (note,) = (n for n in applying.applied() if n.kernel == KERNEL.__name__)
     assert (note.applied, note.why) == (False, "it was not faster in the program")
-    assert live_tuned.replace_compiled() == 0
+    assert live_inductor.replace_compiled() == 0
 
 
 @pytest.mark.usefixtures("tuned_by_batch")
@@ -447,7 +447,7 @@ def test_what_other_programs_wrote_meanwhile_stays_in_the_folder(
     launched[:] = [program_digest(KERNEL)]
     applying.withdraw()
     run = calls_of(session_of(tmp_path, 5.0), lambda: 0)
-    live_tuned._SERVED.tuners.add(compiled)
+    live_tuned.SERVED.tuners.add(compiled)
     run(), run()
     others = replace(entry(kernel="others"), program="others", on_trial=True)
     held = read_tuned_folder(tmp_path)
@@ -463,7 +463,7 @@ def test_what_other_programs_wrote_meanwhile_stays_in_the_folder(
 def test_inductor_keeps_no_launcher_of_a_trial_that_ended_within_a_launch(compiled, launches):
     trials, settled = times_for(1.0, 0.9)
     serve(entry())
-    live_tuned.replace_compiled(trials)
+    live_inductor.replace_compiled(trials)
     on_trial = compiled.launchers[0]
     launches()
     assert len(settled) == 1
@@ -484,7 +484,7 @@ def test_what_no_program_has_confirmed_is_tried_by_the_next_process(
         compiled.launchers, compiled.compile_results = own, compiled.compile_results[:1]
         monkeypatch.setattr(compiling, "_is_faster", lambda *_, stays=stays: stays)
         run = calls_of(session_of(tmp_path, 5.0), lambda: 0)
-        live_tuned._SERVED.tuners.add(compiled)
+        live_tuned.SERVED.tuners.add(compiled)
         is_confirmed = bool(applying._STATE.chooser.tuned.entries)
         run(), run()
         if stays:

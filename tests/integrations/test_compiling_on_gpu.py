@@ -101,7 +101,7 @@ def compiled_kernel():
     x = torch.randn(1 << 24, device="cuda")
     run = torch.compile(lambda x: x * 2 + 1)
     run(x)
-    (tuner,) = (t for t in live_tuned._SERVED.tuners if t.launchers)
+    (tuner,) = (t for t in live_tuned.SERVED.tuners if t.launchers)
     yield run, x, tuner
     live_tuned.withdraw()
     torch._dynamo.reset()
@@ -119,18 +119,18 @@ def launches_until_settled(run, x, settled):
 
 
 def test_the_program_keeps_what_is_faster_in_it_and_drops_what_is_not(compiled_kernel):
-    from solkit.adapters import live_tuned
+    from solkit.adapters import live_inductor, live_tuned
     from solkit.integrations.compiling import _is_faster
 
     run, x, tuner = compiled_kernel
     for params, stays in ((SLOW, False), (FAST, True)):
         if stays:
             live_tuned.serve(Chooser(SLOW))
-            live_tuned.replace_compiled()  # what is in use now
+            live_inductor.replace_compiled()  # what is in use now
         before, settled = tuner.launchers, []
         live_tuned.serve(Chooser(params))
-        trials = live_tuned.Trials(_is_faster, lambda _, kept, to=settled: to.append(kept))
-        assert live_tuned.replace_compiled(trials) == 1
+        trials = live_inductor.Trials(_is_faster, lambda _, kept, to=settled: to.append(kept))
+        assert live_inductor.replace_compiled(trials) == 1
         assert 24 < launches_until_settled(run, x, settled) < 60
         assert settled == [stays]
         assert (tuner.launchers is before) is not stays

@@ -199,7 +199,7 @@ UNEVEN = {"M": 5121, "N": 641, "dtype": "float16"}  # five eighths of each size,
 def moved(rows, found):
     """The rows at another shape, where some kernels take several times as long as they did."""
 
-    def made(shape, **times):
+    def rows_at(shape, **times):
         for row in rows:
             name = row.implementation.removeprefix("softmax/")
             in_use = name == "three_pass" and row.params == found.original.params
@@ -207,7 +207,7 @@ def moved(rows, found):
             samples = tuple(longer * item for item in row.samples_ms)
             yield replace(row, shape=shape, time_ms=longer * row.time_ms, samples_ms=samples)
 
-    return made
+    return rows_at
 
 
 @pytest.mark.slow

@@ -50,35 +50,35 @@ def test_a_source_is_called_by_its_kernels(text, names):
     assert kernel_names(text) == names
 
 
-def made(kind, result=None, **request):
+def new_job_of(kind, result=None, **request):
     job = new_job("me", kind, "cpu", "digest", json.dumps(request))
     return job if result is None else type(job)(**{**vars(job), "result": json.dumps(result)})
 
 
 def test_a_title_has_the_kernels_and_the_shape():
-    assert job_title(made("tune", source=TRITON, problem=CUDA, shape={"M": 8})) == (
+    assert job_title(new_job_of("tune", source=TRITON, problem=CUDA, shape={"M": 8})) == (
         "scaled_copy, other_copy M=8"
     )
     rivals = {"base": {"source": CUDA}, "candidates": [{"source": TEMPLATE}]}
-    assert job_title(made("compare", **rivals)) == "add_rows, fold"
+    assert job_title(new_job_of("compare", **rivals)) == "add_rows, fold"
     assert (
-        job_title(made("bound", problem="\n", shapes=[{"M": 1}, {"M": 2}]))
+        job_title(new_job_of("bound", problem="\n", shapes=[{"M": 1}, {"M": 2}]))
         == "bound M=1 and 1 more"
     )
     many = [{"source": f"@jit\ndef k{at}(): pass\n"} for at in range(5)]
-    assert job_title(made("rank", candidates=many)) == "k0, k1, k2 and 2 more"
+    assert job_title(new_job_of("rank", candidates=many)) == "k0, k1, k2 and 2 more"
 
 
 def test_the_answer_of_a_search_is_its_verdict():
     fields = {"best": None, "sol_ms": None, "measured": 3, "gpu_s": 1.0, "stopped": "budget"}
     faster = {"verdict": "faster", "speedup": {"value": 1.254}, **fields}
-    assert job_headline(made("tune", faster)) == "faster, 1.25 times as fast"
+    assert job_headline(new_job_of("tune", faster)) == "faster, 1.25 times as fast"
     keep = {"verdict": "keep", "speedup": None, **fields}
-    assert job_headline(type(made("tune"))(**{**vars(made("tune", keep)), "id": "other"})) == (
-        "keep what you have"
-    )
-    assert job_headline(made("tune")) == ""
-    assert made("tune").status is Status.QUEUED
+    assert job_headline(
+        type(new_job_of("tune"))(**{**vars(new_job_of("tune", keep)), "id": "other"})
+    ) == ("keep what you have")
+    assert job_headline(new_job_of("tune")) == ""
+    assert new_job_of("tune").status is Status.QUEUED
 
 
 def test_a_curve_steps_down_to_the_best_time():

@@ -25,12 +25,12 @@ def objective(trial):
     return 2.0 ** (size + (not fast))
 
 
-def made(seed=0, **options):
+def new_study(seed=0, **options):
     return optuna.create_study(sampler=SolKitSampler(seed=seed), **options)
 
 
 def test_finds_what_random_trials_do_not():
-    study = made()
+    study = new_study()
     study.optimize(objective, n_trials=45)
     assert study.best_value < 1.3
     chance = optuna.create_study(sampler=optuna.samplers.RandomSampler(0))
@@ -46,13 +46,13 @@ def test_values_lie_in_their_distributions():
         assert 1 <= trial.suggest_int("large", 1, 10**9, log=True) <= 10**9
         return trial.params["even"] + trial.params["quarter"]
 
-    study = made()
+    study = new_study()
     study.optimize(steps, n_trials=25)
     assert study.best_value < 60
 
 
 def test_a_study_that_maximises_goes_up_and_values_may_be_negative():
-    study = made(direction="maximize")
+    study = new_study(direction="maximize")
     study.optimize(lambda trial: -((trial.suggest_int("x", -20, 20) - 7) ** 2), n_trials=30)
     assert study.best_params == {"x": 7}
 
@@ -67,7 +67,7 @@ def test_failed_and_pruned_trials_are_learned_from():
             raise optuna.TrialPruned
         return x + 1.0
 
-    study = made(seed=3)
+    study = new_study(seed=3)
     study.optimize(fails, n_trials=25, catch=ValueError)
     assert study.best_params["x"] <= 10
     failed = sum(trial.params["x"] > 200 for trial in study.trials)
@@ -78,7 +78,7 @@ def test_no_point_is_tried_twice_until_all_were():
     def tiny(trial):
         return 1.0 + trial.suggest_int("x", 0, 3) + trial.suggest_categorical("y", [0, 5])
 
-    study = made()
+    study = new_study()
     study.optimize(tiny, n_trials=12)
     points = [tuple(trial.params.values()) for trial in study.trials]
     assert len(set(points[:8])) >= 7  # the first is drawn before the space is known
@@ -90,13 +90,13 @@ def test_parameters_that_only_some_trials_have_are_drawn():
         x = trial.suggest_int("x", 1, 10)
         return x + (trial.suggest_float("y", 0.0, 1.0) if x % 2 else 1.0)
 
-    study = made()
+    study = new_study()
     study.optimize(conditional, n_trials=15)
     assert study.best_params["x"] <= 2
 
 
 def test_threads_share_a_study():
-    study = made()
+    study = new_study()
     study.optimize(objective, n_trials=40, n_jobs=4)
     assert study.best_value < 2.0
     points = [tuple(trial.params.values()) for trial in study.trials[8:]]
@@ -106,7 +106,7 @@ def test_threads_share_a_study():
 @pytest.mark.slow
 def test_a_study_in_a_database_goes_on_where_another_process_left_it(tmp_path):
     storage = f"sqlite:///{tmp_path}/study.db"
-    made(study_name="s", storage=storage).optimize(objective, n_trials=20)
+    new_study(study_name="s", storage=storage).optimize(objective, n_trials=20)
     again = optuna.load_study(study_name="s", storage=storage, sampler=SolKitSampler(seed=1))
     again.optimize(objective, n_trials=20)
     assert again.best_value < 1.5
@@ -117,13 +117,13 @@ def test_a_study_in_a_database_goes_on_where_another_process_left_it(tmp_path):
 def test_the_same_seed_gives_the_same_trials():
     runs = []
     for _ in range(2):
-        study = made(seed=7)
+        study = new_study(seed=7)
         study.optimize(objective, n_trials=15)
         runs.append([trial.params for trial in study.trials])
     assert runs[0] == runs[1]
 
 
 def test_several_objectives_are_refused():
-    study = made(directions=["minimize", "minimize"])
+    study = new_study(directions=["minimize", "minimize"])
     with pytest.raises(InputError, match="2 objectives"):
         study.optimize(lambda trial: (trial.suggest_int("x", 0, 9), 1.0), n_trials=2)

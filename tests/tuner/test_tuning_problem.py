@@ -17,7 +17,7 @@ CHANCE = np.random.default_rng(0)
 ON = Configuration("softmax/rows", "kernel", spaces.SHAPE, spaces.DEFAULT)
 
 
-def made(points=None, default=spaces.DEFAULT, **fields):
+def problem(points=None, default=spaces.DEFAULT, **fields):
     settings = TaskSettings(**{"stop_at": 0.95, **fields.pop("settings", {})})
     space = Space.of_points(points or spaces.points())
     return TuningProblem("it", replace(ON, params=default), space, settings=settings, **fields)
@@ -36,7 +36,7 @@ def answered(task, number, time_of=spaces.true_ms):
 
 
 def test_the_default_is_asked_for_first():
-    first, *others = made().ask(5)
+    first, *others = problem().ask(5)
     assert (first.params, first.chosen_by) == (spaces.DEFAULT, DEFAULT)
     assert len(others) == 4
     assert {item.chosen_by for item in others} == {SEARCH}
@@ -44,7 +44,7 @@ def test_the_default_is_asked_for_first():
 
 def test_a_default_outside_the_space_is_asked_for_too_and_only_once():
     odd = {**spaces.DEFAULT, "BLOCK": 48}
-    task = made(default=odd)
+    task = problem(default=odd)
     assert task.ask(1)[0].params == odd
     assert all(point.params != odd for point in task.ask(59))
     task.tell(replace(ON, params=odd), spaces.row(1, odd, 2.0, CHANCE))
@@ -52,7 +52,7 @@ def test_a_default_outside_the_space_is_asked_for_too_and_only_once():
 
 
 def test_no_point_is_asked_for_twice_and_then_it_is_exhausted():
-    task = made(settings={"least_gain": 0.0})
+    task = problem(settings={"least_gain": 0.0})
     requests = [item for _ in range(12) for item in answered(task, 5)]
     assert len({tuple(request.params.items()) for request in requests}) == 60
     assert task.stopped is Stopped.EXHAUSTED
@@ -61,7 +61,7 @@ def test_no_point_is_asked_for_twice_and_then_it_is_exhausted():
 
 
 def test_it_is_not_over_while_the_last_outcomes_are_awaited():
-    task = made([spaces.DEFAULT, spaces.BEST])
+    task = problem([spaces.DEFAULT, spaces.BEST])
     default, best = task.ask(5)
     task.tell(default, spaces.row(0, spaces.DEFAULT, 3.0, CHANCE))
     assert task.stopped is None
@@ -71,7 +71,7 @@ def test_it_is_not_over_while_the_last_outcomes_are_awaited():
 
 @pytest.mark.parametrize(("sol_ms", "over"), [(0.98, True), (0.9, False)])
 def test_it_stops_near_the_speed_of_light(sol_ms, over):
-    task = made([spaces.DEFAULT, spaces.BEST, {**spaces.BEST, "num_stages": 2}], sol_ms=sol_ms)
+    task = problem([spaces.DEFAULT, spaces.BEST, {**spaces.BEST, "num_stages": 2}], sol_ms=sol_ms)
     task.ask(2)
     for number, (params, time_ms) in enumerate([(spaces.DEFAULT, 3.0), (spaces.BEST, 1.0)]):
         task.tell(replace(ON, params=params), spaces.row(number, params, time_ms, CHANCE))
@@ -79,7 +79,7 @@ def test_it_stops_near_the_speed_of_light(sol_ms, over):
 
 
 def test_one_that_is_given_up_stops_and_still_hears_what_is_pending():
-    task = made([spaces.DEFAULT, spaces.BEST, {**spaces.BEST, "num_stages": 2}], sol_ms=0.5)
+    task = problem([spaces.DEFAULT, spaces.BEST, {**spaces.BEST, "num_stages": 2}], sol_ms=0.5)
     default, best = task.ask(2)
     assert math.isnan(task.possible_saving_ms())
     task.give_up()
@@ -91,7 +91,7 @@ def test_one_that_is_given_up_stops_and_still_hears_what_is_pending():
 
 
 def test_it_never_stops_before_the_default_is_measured():
-    task = made(sol_ms=1.0)
+    task = problem(sol_ms=1.0)
     task.ask(2)
     task.tell(replace(ON, params=spaces.BEST), spaces.row(1, spaces.BEST, 1.0, CHANCE))
     assert task.owes_default
@@ -102,7 +102,7 @@ def test_it_never_stops_before_the_default_is_measured():
 
 def test_it_stops_when_little_is_to_be_gained():
     settings = {"least_gain": 0.999, "better_chance": 1.1, "patience": 10, "calm": 3}
-    task = made(settings=settings)
+    task = problem(settings=settings)
     answered(task, 11)
     assert task.stopped is None
     answered(task, 1)
@@ -111,13 +111,13 @@ def test_it_stops_when_little_is_to_be_gained():
 
 def test_it_goes_on_while_something_clearly_faster_may_be_left():
     settings = {"least_gain": 0.999, "better_chance": 0.0, "patience": 10, "calm": 3}
-    task = made(settings=settings)
+    task = problem(settings=settings)
     answered(task, 30)
     assert task.stopped is None
 
 
 def test_it_stops_with_the_best_before_all_is_measured():
-    task = made()
+    task = problem()
     while task.stopped is None:
         answered(task, 1)
     assert task.stopped is Stopped.EXPECTED_GAIN
@@ -126,7 +126,7 @@ def test_it_stops_with_the_best_before_all_is_measured():
 
 
 def test_an_outcome_that_was_told_before_counts_once():
-    task = made()
+    task = problem()
     row = spaces.row(1, spaces.BEST, 1.0, CHANCE)
     for result in (row, row, replace(row, run_id="another file", sequence=9)):
         task.tell(replace(ON, params=spaces.BEST), result)
@@ -139,7 +139,7 @@ def test_an_outcome_that_was_told_before_counts_once():
 
 
 def test_one_that_was_ever_wrong_is_no_winner():
-    task = made()
+    task = problem()
     good = spaces.row(1, spaces.BEST, 1.0, CHANCE)
     bad = spaces.failed(spaces.row(2, spaces.BEST, 1.0, CHANCE), Verdict.WRONG)
     for row in (good, bad):
@@ -149,7 +149,7 @@ def test_one_that_was_ever_wrong_is_no_winner():
 
 
 def test_one_that_could_not_be_measured_is_asked_for_once_more():
-    task = made()
+    task = problem()
     (default,) = task.ask(1)
     lost = spaces.failed(spaces.row(1, spaces.DEFAULT, 1.0, CHANCE), Verdict.NOT_MEASURED)
     task.tell(default, lost)
@@ -161,7 +161,7 @@ def test_one_that_could_not_be_measured_is_asked_for_once_more():
 
 
 def test_nothing_that_can_be_measured_ends_it():
-    task = made()
+    task = problem()
     number = iter(range(100))
     while task.stopped is None:
         for point in task.ask(4):
@@ -172,7 +172,7 @@ def test_nothing_that_can_be_measured_ends_it():
 
 
 def test_what_the_bench_dropped_is_asked_for_again():
-    task = made()
+    task = problem()
     points = task.ask(4)
     row = spaces.row(1, points[0].params, 1.0, CHANCE)
     task.tell(points[0], row)
@@ -181,7 +181,7 @@ def test_what_the_bench_dropped_is_asked_for_again():
 
 
 def test_contenders_are_those_whose_interval_meets_the_bests():
-    task = made()
+    task = problem()
     times = {32: 1.0, 64: 1.002, 128: 1.2}
     for number, (block, time_ms) in enumerate(times.items()):
         params = {**spaces.BEST, "BLOCK": block}
@@ -191,7 +191,7 @@ def test_contenders_are_those_whose_interval_meets_the_bests():
 
 
 def test_the_saving_is_in_ms_a_call():
-    task = made()
+    task = problem()
     assert np.isnan(task.expected_saving_ms())
     answered(task, 12)
     saving_ms = task.expected_saving_ms()

@@ -147,7 +147,7 @@ def trials(make, description, seed, skip=()):
 
 
 @functools.cache
-def made(name):
+def problem_trials(name):
     reference, inputs, held_out, tolerance = PROBLEMS[name]
     problem = Problem(name, "", "native", "reference", {}, ({},), (held_out,), tolerance)
 
@@ -160,7 +160,7 @@ def made(name):
 def failures(name, kernel):
     """The trials that a kernel fails, with what is said of it."""
     results = {}
-    for trial in made(name):
+    for trial in problem_trials(name):
         seed_everything(trial.seed)
         got = replace(copy_workload(trial.workload), kernel=kernel).run_kernel()
         assert [(g.shape, g.dtype) for g in got] == [(w.shape, w.dtype) for w in trial.want]
@@ -709,11 +709,11 @@ def triangular():
 
 
 def symmetric():
-    def made():
+    def operand():
         half = torch.rand(16, 16)
         return (half + half.mT) / 2
 
-    return Workload(args=(made(), made()), kwargs={}, reference=gemm, kernel=None)
+    return Workload(args=(operand(), operand()), kwargs={}, reference=gemm, kernel=None)
 
 
 def trials_of(make):

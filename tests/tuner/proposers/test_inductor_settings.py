@@ -16,7 +16,7 @@ def brief(source):
     return SimpleNamespace(source=source)
 
 
-def made(*changing, broken=(), sms=132):
+def proposer_of(*changing, broken=(), sms=132):
     """A proposer whose programs differ by these settings only, and what it compiled."""
     requests = []
 
@@ -31,7 +31,7 @@ def made(*changing, broken=(), sms=132):
 
 def test_each_decision_is_taken_the_other_way():
     names = [name for choice in CHOICES for name in choice.settings]
-    proposer, requests = made(*names)
+    proposer, requests = proposer_of(*names)
     proposals = list(proposer.propose(brief("first")))
     assert [proposal.kind for proposal in proposals] == [choice.kind for choice in CHOICES]
     assert len(requests) == len(CHOICES)
@@ -39,12 +39,12 @@ def test_each_decision_is_taken_the_other_way():
 
 
 def test_what_changes_nothing_or_cannot_be_written_is_left_out():
-    proposer, _ = made(LAYOUT, broken=[TILES])
+    proposer, _ = proposer_of(LAYOUT, broken=[TILES])
     assert [proposal.source for proposal in proposer.propose(brief("first"))] == [LAYOUT]
 
 
 def test_it_is_asked_again_without_compiling_again():
-    proposer, requests = made(LAYOUT, broken=[TILES])
+    proposer, requests = proposer_of(LAYOUT, broken=[TILES])
     first = list(proposer.propose(brief("first")))
     assert list(proposer.propose(brief("first"))) == first
     assert len(requests) == len(CHOICES)
@@ -52,13 +52,13 @@ def test_it_is_asked_again_without_compiling_again():
 
 def test_programs_that_wait_for_each_other_need_a_gpu_that_holds_them():
     names = [name for choice in CHOICES for name in choice.settings]
-    proposer, _ = made(*names, sms=108)
+    proposer, _ = proposer_of(*names, sms=108)
     kinds = [proposal.kind for proposal in proposer.propose(brief("first"))]
     assert kinds == [choice.kind for choice in CHOICES if choice.kind != "cooperative reduction"]
 
 
 def test_decisions_add_up():
-    proposer, requests = made(LAYOUT, TILES)
+    proposer, requests = proposer_of(LAYOUT, TILES)
     list(proposer.propose(brief("first")))
     requests.clear()
     (proposal,) = proposer.propose(brief(LAYOUT))
@@ -68,7 +68,7 @@ def test_decisions_add_up():
 
 
 def test_it_has_nothing_to_say_of_files_that_others_wrote():
-    proposer, request = made(LAYOUT)
+    proposer, request = proposer_of(LAYOUT)
     assert list(proposer.propose(brief("a rewrite"))) == []
     assert request == []
 
