@@ -87,9 +87,7 @@ def loop_tile_bytes(body: Any) -> int:
         if operation.op == "loop":
             loads = (inner for inner in operation.body if inner.op in ("tile_load", "load_pointer"))
             tiles = (load.result_vars[0].get_type() for load in loads)
-            most = max(
-                most, sum(math.prod(t.shape) * _element_bits(_element(t)) // 8 for t in tiles)
-            )
+            most = max(most, sum(map(_tile_bytes, tiles)))
     return most
 
 

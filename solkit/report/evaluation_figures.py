@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from solkit.errors import InputError
-from solkit.extras import library
-from solkit.report.figures import STYLE
+from solkit.report.figures import save_figures
 from solkit.report.palette import LIGHT
 from solkit.surrogate.evaluation.coverage_and_abstention import coverage_by_family
 from solkit.surrogate.evaluation.pools import KINDS, draw_pools
@@ -49,17 +47,7 @@ def write_figures(table: Table, forecasts: Told, folder: Path | str, seed: int =
         InputError: the folder is not writable.
         UnsupportedError: Matplotlib is not installed.
     """
-    matplotlib = library("matplotlib")
-    written = []
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        with matplotlib.rc_context(STYLE):
-            for name, figure in _named_figures(table, forecasts, seed):
-                figure.savefig(path := Path(folder) / f"{name}.png", dpi=160)
-                written.append(path)
-    except OSError as error:
-        raise InputError(f"--plots: cannot write to {folder}: {error.strerror}") from error
-    return written
+    return save_figures(_named_figures(table, forecasts, seed), folder, "--plots")
 
 
 def _named_figures(table: Table, forecasts: Told, seed: int) -> Iterator[tuple[str, Figure]]:

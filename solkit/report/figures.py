@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["STYLE", "gap_figure", "roofline_figure", "times_figure", "write"]
+__all__ = ["STYLE", "gap_figure", "roofline_figure", "save_figures", "times_figure", "write"]
 
 STYLE = {
     "svg.fonttype": "none",  # text stays text
@@ -57,17 +57,39 @@ def write(reports: Sequence[NamedReport], folder: Path | str) -> list[Path]:
         InputError: the folder is not writable.
         UnsupportedError: Matplotlib is not installed.
     """
+    return save_figures(_named_figures(reports), folder, "--figures", _KINDS)
+
+
+def save_figures(
+    named_figures: Iterator[tuple[str, Figure]],
+    folder: Path | str,
+    option: str,
+    kinds: Sequence[str] = ("png",),
+) -> list[Path]:
+    """Write figures into a folder, drawn one by one.
+
+    Args:
+        named_figures: with their files' names.
+        folder: created if missing.
+        option: of the command line that names the folder.
+        kinds: of files, for each figure.
+
+    Returns:
+        The files.
+
+    Raises:
+        InputError: the folder is not writable.
+        UnsupportedError: Matplotlib is not installed.
+    """
     matplotlib = library("matplotlib")
     written = []
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         with matplotlib.rc_context(STYLE):
-            for name, figure in _named_figures(reports):
-                written += [
-                    _save_figure(figure, Path(folder) / f"{name}.{kind}") for kind in _KINDS
-                ]
+            for name, figure in named_figures:
+                written += [_save_figure(figure, Path(folder) / f"{name}.{kind}") for kind in kinds]
     except OSError as error:
-        raise InputError(f"--figures: cannot write to {folder}: {error.strerror}") from error
+        raise InputError(f"{option}: cannot write to {folder}: {error.strerror}") from error
     return written
 
 

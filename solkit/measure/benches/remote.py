@@ -30,7 +30,6 @@ from solkit.measure.outcomes import PreparedCandidate, kernel_fields
 __all__ = ["Link", "RemoteBench", "Trade"]
 
 _WAIT_S = 0.2  # for which a worker waits for an outcome before it answers
-_CLOSING_S = 5.0
 
 
 class Link(Protocol):

@@ -105,6 +105,13 @@ def test_a_flat_index_that_is_no_tile_stays(old, new):
     assert not any("o = tile_row * C + tile_column" in new_variant for new_variant in new_variants)
 
 
+@pytest.mark.parametrize(("product", "is_start"), [("C * (o // C)", True), ("C * o // C", False)])
+def test_a_product_begins_a_row_only_with_the_brackets_that_it_needs(product, is_start):
+    new = TURN.replace("c = o - row * C", f"c = o - {product}")
+    variant = variants(Unflatten(), new, **SIZES)[0]
+    assert ("c = tile_column" in variant) is is_start
+
+
 def test_chains_on_several_grids_become_one_launch(is_right):
     (variant,) = variants(FuseLaunches(), CHAIN, **ROWS)
     assert variant.count("@triton.jit") == 1

@@ -591,6 +591,13 @@ def test_masks_of_other_kinds_stay():
     assert not variants(EvenSizes(), shifted, **ROWS)
 
 
+def test_offsets_with_gaps_keep_their_masks():
+    block = "tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)"
+    spread = "tl.program_id(0) * (BLOCK + tl.arange(0, BLOCK))"
+    assert variants(EvenSizes(), BIAS_RELU, M=8, N=48)
+    assert not variants(EvenSizes(), BIAS_RELU.replace(block, spread), M=8, N=48)
+
+
 def test_what_all_programs_read_stays_in_the_cache(is_right):
     (variant,) = variants(Eviction(), SCALED, **ROWS)
     assert 'tl.load(scale_ptr, eviction_policy="evict_last")' in variant
