@@ -12,7 +12,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +25,10 @@ _MAX_EXACT = 1 << 31  # multiply-adds of the product of masks: a tenth of a seco
 _MAX_MASK = 1 << 26  # elements of a mask
 
 
-def count(mask: Mask, shape: Sequence[int]) -> int:
-    """Count elements of a mask over `shape`."""
-    repeats = math.prod(n for n, size in zip(shape, mask.shape) if size == 1)
-    return int(mask.sum()) * repeats
+def count(values: npt.NDArray[np.generic], shape: Sequence[int]) -> int:
+    """Count elements of a mask, or sum an array, that broadcasts to `shape`."""
+    repeats = math.prod(n for n, size in zip(shape, values.shape) if size == 1)
+    return int(values.sum()) * repeats
 
 
 def multiply_adds(
@@ -73,7 +72,7 @@ def multiply_adds(
     if len(patterns) == 3 and (is_symmetric or math.prod(batch) * m * k * n <= _MAX_EXACT):
         pairs = _pairs(patterns["mk"], patterns["kn"], (*batch, m, k, n))
         if pairs is not None:
-            return int(_total(pairs * patterns["mn"], (*batch, m, n)))
+            return int(count(pairs * patterns["mn"], (*batch, m, n)))
     return min(
         _two(a, patterns[a], b, patterns[b], batch, sizes) for a, b in combinations(patterns, 2)
     )
@@ -110,7 +109,7 @@ def _two(a: str, x: Mask, b: str, y: Mask, batch: Sequence[int], sizes: dict[str
     """Return the sum with two masks: along the index that they share, line by line."""
     (shared,) = set(a) & set(b)
     lines = _line_counts(a, x, shared, sizes) * _line_counts(b, y, shared, sizes)
-    return int(_total(lines, (*batch, sizes[shared])))
+    return int(count(lines, (*batch, sizes[shared])))
 
 
 def _line_counts(
@@ -120,12 +119,6 @@ def _line_counts(
     position = axes.index(own) - 2
     repeats = sizes[own] if mask.shape[position] == 1 else 1
     return np.asarray(mask.sum(axis=position, dtype=np.int64) * repeats)
-
-
-def _total(values: npt.NDArray[np.integer[Any]], shape: Sequence[int]) -> int:
-    """Return the sum of an array that broadcasts to `shape`."""
-    repeats = math.prod(n for n, size in zip(shape, values.shape) if size == 1)
-    return int(values.sum()) * repeats
 
 
 def _one_triangle(needed: Mask | None, size: int) -> Mask:

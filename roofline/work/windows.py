@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from solkit.roofline.work.program import TensorUse, TracedOp
 
-__all__ = ["Line", "Met", "Window", "axis_line", "meet", "sources_of", "windows_of"]
+__all__ = ["Line", "Met", "Window", "axis_line", "meet", "per_axis", "sources_of", "windows_of"]
 
 Line = npt.NDArray[np.bool_]
 
@@ -100,17 +100,18 @@ def windows_of(op: TracedOp) -> list[Window]:
     weight = arguments.get("weight")
     sizes = list(weight.shape[2:]) if weight is not None else None
     if sizes is None:
-        sizes = _per_axis(arguments["kernel_size"], op.operator.axes)
+        sizes = per_axis(arguments["kernel_size"], op.operator.axes)
     axes = len(sizes)
-    stride = _per_axis(arguments.get("stride") or sizes, axes)
+    stride = per_axis(arguments.get("stride") or sizes, axes)
     padding, dilation = (
-        _per_axis(arguments.get(name, default), axes)
+        per_axis(arguments.get(name, default), axes)
         for name, default in (("padding", 0), ("dilation", 1))
     )
     return [Window(*one) for one in zip(sizes, stride, padding, dilation)]
 
 
-def _per_axis(value: Any, axes: int) -> list[int]:
+def per_axis(value: Any, axes: int) -> list[int]:
+    """Return an argument that is one number for all axes, or one each, as one each."""
     values = [value] if isinstance(value, int) else list(value)
     return values * axes if len(values) == 1 else values
 

@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
+from torch.utils._pytree import tree_flatten, tree_map
 
 from solkit.core import MeasureSettings, Verdict
 from solkit.kernelfiles import Workload, load
@@ -145,7 +145,7 @@ class Runner:
         return {
             "outputs": outputs,
             "findings": self.findings(*looked_at) if watch == "guard" else (),
-            "inputs": [[t.detach().numpy().copy() for t in tensors(run)] for run in runs],
+            "inputs": [[t.detach().numpy().copy() for t in run.tensors()] for run in runs],
             "launches": None if self.launches is None else len(self.launches),
             "operators": () if self.launches is None else self.operators(batch[0]),
         }
@@ -223,12 +223,7 @@ def results(run: Workload, returned) -> list[np.ndarray]:
 
 def inputs_of(run: Workload) -> list[torch.Tensor]:
     written = run.written_arguments()
-    return [t for t in tensors(run) if not any(t is w for w in written)]
-
-
-def tensors(workload: Workload) -> list[torch.Tensor]:
-    leaves = tree_leaves((workload.args, dict(workload.kwargs)))
-    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    return [t for t in run.tensors() if not any(t is w for w in written)]
 
 
 # -------------------------------------------------------------------------------- the referee
@@ -436,7 +431,7 @@ def unchanged(workload: Workload, after: list[np.ndarray]) -> bool:
     return all(
         any(before is w for w in written)
         or np.array_equal(before.detach().numpy(), now, equal_nan=before.is_floating_point())
-        for before, now in zip(tensors(workload), after, strict=True)
+        for before, now in zip(workload.tensors(), after, strict=True)
     )
 
 

@@ -116,9 +116,9 @@ def _statistics(op: TracedOp) -> Cost:
     return scalar(op.inputs[0], 3 * op.inputs[0].distinct)
 
 
-@rule("given norm")
+@rule("given norm", "quantise")
 def _normalise(op: TracedOp) -> Cost:
-    """Count one multiply-add per element."""
+    """Count one multiply-add per element; a conversion to integers rounds and clamps by itself."""
     return scalar(op.inputs[0], 2 * op.inputs[0].distinct)
 
 

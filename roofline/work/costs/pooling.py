@@ -13,13 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from solkit.roofline.work.costs._base import Cost, rule, scalar
 from solkit.roofline.work.program import TensorUse, TracedOp
+from solkit.roofline.work.windows import per_axis
 
 _Ints = npt.NDArray[np.int64]
 
@@ -97,20 +97,15 @@ def _partly(x: TensorUse, axes: Sequence[_Axis]) -> Cost:
     return scalar(x, 0 if some_single else x.distinct // 2)
 
 
-def _per_axis(value: Any, axes: int) -> list[int]:
-    values = [value] if isinstance(value, int) else list(value)
-    return values * axes if len(values) == 1 else values
-
-
 @rule("pool", "mean pool")
 def _pool(op: TracedOp) -> Cost:
     """Count windows of `kernel_size`, every `stride`; padding takes no part."""
     arguments, x = op.arguments, op.inputs[0]
     axes = op.operator.axes
-    kernel = _per_axis(arguments["kernel_size"], axes)
-    stride = _per_axis(arguments.get("stride") or kernel, axes)
+    kernel = per_axis(arguments["kernel_size"], axes)
+    stride = per_axis(arguments.get("stride") or kernel, axes)
     padding, dilation = (
-        _per_axis(arguments.get(name, default), axes) for name, default in _PARAMETERS.items()
+        per_axis(arguments.get(name, default), axes) for name, default in _PARAMETERS.items()
     )
     sizes, windows = x.shape[-axes:], op.result.shape[-axes:]
     slid = list(map(_sliding, sizes, windows, kernel, stride, padding, dilation))
@@ -132,7 +127,7 @@ def _adaptive_pool(op: TracedOp) -> Cost:
 def _fractional_pool(op: TracedOp) -> Cost:
     """Count windows at random places, which may overlap: at least one operation each."""
     axes = op.operator.axes
-    single = math.prod(_per_axis(op.arguments["kernel_size"], axes)) == 1
+    single = math.prod(per_axis(op.arguments["kernel_size"], axes)) == 1
     return scalar(op.result, 0 if single else op.result.distinct)
 
 

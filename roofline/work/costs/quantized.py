@@ -6,12 +6,6 @@ from solkit.roofline.work.costs._base import Cost, contraction, rule, scalar
 from solkit.roofline.work.program import TracedOp
 
 
-@rule("quantise")
-def _quantize(op: TracedOp) -> Cost:
-    """Count a multiply-add, x / scale + zero point; the conversion rounds and clamps."""
-    return scalar(op.inputs[0], 2 * op.inputs[0].distinct)
-
-
 @rule("dequantise")
 def _dequantize(op: TracedOp) -> Cost:
     """(q - zero point) scale, a multiply-add."""
@@ -30,16 +24,9 @@ def _fake_quantize_backward(op: TracedOp) -> Cost:
     return scalar(op.inputs[0], op.inputs[0].distinct)
 
 
-@rule("packed product")
-def _packed_weight(op: TracedOp) -> Cost:
-    """[M, K] times packed [K, N], in the activations' dtype."""
-    x = op.inputs[0]
-    return contraction(x, op.result.numel * x.shape[-1])
-
-
-@rule("scaled product")
-def _scaled_product(op: TracedOp) -> Cost:
-    """[M, K] x [K, N] under block scales; two fp4 values may share a byte."""
+@rule("packed product", "scaled product")
+def _packed_product(op: TracedOp) -> Cost:
+    """[M, K] times [K, N], packed or under block scales, in the first's dtype."""
     lhs = op.inputs[0]
     return contraction(lhs, op.result.numel * lhs.shape[-1])
 

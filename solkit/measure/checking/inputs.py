@@ -27,7 +27,6 @@ __all__ = [
     "mark_inputs",
     "poison_tensors",
     "same_bits",
-    "tensors_of",
 ]
 
 _POISON = {
@@ -99,7 +98,7 @@ def _copy_tensor(tensor: torch.Tensor, storages: dict[int, torch.UntypedStorage]
 
 def is_unchanged(before: Workload, after: Workload) -> bool:
     """Tell whether every input tensor of `after` still has its original bytes."""
-    pairs = zip(tensors_of(before), tensors_of(after), strict=True)
+    pairs = zip(before.tensors(), after.tensors(), strict=True)
     return all(_same_bytes(old, new) for old, new in pairs)
 
 
@@ -131,12 +130,6 @@ def same_bits(first: Sequence[torch.Tensor], second: Sequence[torch.Tensor]) -> 
         a.shape == b.shape and a.dtype == b.dtype and a.device == b.device and _same_bytes(a, b)
         for a, b in zip(first, second, strict=True)
     )
-
-
-def tensors_of(workload: Workload) -> list[torch.Tensor]:
-    """Return the tensors among a workload's arguments."""
-    leaves = tree_leaves((workload.args, dict(workload.kwargs)))
-    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
 def _same_bytes(first: torch.Tensor, second: torch.Tensor) -> bool:

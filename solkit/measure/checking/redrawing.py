@@ -30,7 +30,7 @@ import torch
 
 from solkit.kernelfiles import Workload
 from solkit.measure.checking.chunked_tensors import count_elements
-from solkit.measure.checking.inputs import is_unchanged, tensors_of
+from solkit.measure.checking.inputs import is_unchanged
 
 __all__ = ["SLOW_S", "Draws", "choose_draws", "draws_vary", "values_may_move"]
 
@@ -94,7 +94,7 @@ def choose_draws(
 
 def draws_vary(one: Workload, other: Workload) -> bool:
     """Tell whether two draws have different values, scalars and sizes included."""
-    pair = tensors_of(one), tensors_of(other)
+    pair = one.tensors(), other.tensors()
     if [_tensor_form(leaf) for leaf in pair[0]] != [_tensor_form(leaf) for leaf in pair[1]]:
         return True
     return not is_unchanged(one, other)
@@ -106,7 +106,7 @@ def values_may_move(draws: Sequence[Workload]) -> bool:
     All else must be the same in each, and no relation between elements, other than those that
     `solkit.measure.checking.trials` keeps, may hold in all of them.
     """
-    first, *others = [tensors_of(draw) for draw in draws]
+    first, *others = [draw.tensors() for draw in draws]
     if not others or any(len(other) != len(first) for other in others):
         return False
     for leaves in zip(first, *others, strict=True):

@@ -30,7 +30,6 @@ from solkit.measure.checking.inputs import (
     copy_workload,
     distinct_elements,
     mark_inputs,
-    tensors_of,
 )
 from solkit.measure.checking.tolerance import (
     Standard,
@@ -82,7 +81,7 @@ class Trial:
     def standard(self, tolerance: Tolerance | None) -> Standard:
         """Return the standard for outputs, with a tolerance for floating ones."""
         if tolerance not in self._standards:
-            leaves = tensors_of(self.workload)
+            leaves = self.workload.tensors()
             self._standards[tolerance] = Standard(
                 *(self.want, tolerance, self.exact, self.workload.check),
                 scale=_largest_size(leaves),
@@ -106,7 +105,7 @@ class Trial:
     @property
     def size_bytes(self) -> int:
         """Bytes of the trial's tensors."""
-        inputs = tensors_of(self.workload)
+        inputs = self.workload.tensors()
         return self.outputs_bytes + sum(part.numel() * part.element_size() for part in inputs)
 
     @property
@@ -208,7 +207,7 @@ class Trials:
 
     def _note_structures(self, workload: Workload) -> None:
         """Note what these inputs have in common with earlier ones, tensor by tensor."""
-        structures = [_Structure.from_tensor(leaf) for leaf in tensors_of(workload)]
+        structures = [_Structure.from_tensor(leaf) for leaf in workload.tensors()]
         noted = self._structures
         if len(noted) == len(structures):
             structures = [a.shared_with(b) for a, b in zip(noted, structures, strict=True)]
@@ -314,7 +313,7 @@ def _needed_bytes(trial: Trial, is_over: bool) -> float:
     are are shared with a candidate, which takes outputs four times: its own, as much for its work,
     those that it passes on, and those that are judged.
     """
-    leaves = tensors_of(trial.workload)
+    leaves = trial.workload.tensors()
     inputs, outputs = (8 * sum(tensor.numel() for tensor in part) for part in (leaves, trial.want))
     runs = inputs + 2.5 * outputs
     shared, got = (
@@ -384,7 +383,7 @@ def _fill_inputs(
 ) -> bool:
     """Write a distribution's values into a workload's inputs; returns whether any fit."""
     seen: set[tuple[int, torch.Size]] = set()
-    leaves = tensors_of(workload)
+    leaves = workload.tensors()
     imposed = structures if len(structures) == len(leaves) else [None] * len(leaves)
     for leaf, structure in zip(leaves, imposed, strict=True):
         if not (leaf.is_floating_point() and leaf.layout is torch.strided and leaf.numel() > 1):

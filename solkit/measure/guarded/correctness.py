@@ -40,7 +40,6 @@ from solkit.measure.checking.inputs import (
     drawn_workload,
     fingerprints_of,
     is_unchanged,
-    tensors_of,
 )
 from solkit.measure.checking.redrawing import choose_draws, draws_vary, values_may_move
 from solkit.measure.checking.trials import Trial, TrialCache, Trials
@@ -649,7 +648,7 @@ def observe_effects(trial: Trial, machine: Machine) -> Effects:
     """Run the reference once more, on a copy of the inputs, to see its effects on them."""
     workload = trial.workload
     copy = copy_workload(workload)
-    versions = [_write_version(tensor) for tensor in tensors_of(copy)]
+    versions = [_write_version(tensor) for tensor in copy.tensors()]
     start = time.perf_counter()
     seed_everything(trial.seed)
     want = copy.run_reference()
@@ -659,7 +658,7 @@ def observe_effects(trial: Trial, machine: Machine) -> Effects:
     written = {n for n, (a, b) in enumerate(zip(before, after)) if not equal_bytes(a, b)}
     touched = {  # also by writes that left the values as they were, as `relu_` may
         tensor.untyped_storage().data_ptr()
-        for tensor, version in zip(tensors_of(copy), versions)
+        for tensor, version in zip(copy.tensors(), versions)
         if tensor.layout is torch.strided and _write_version(tensor) != version
     }
     written |= {n for n, storage in enumerate(after) if storage.data_ptr() in touched}

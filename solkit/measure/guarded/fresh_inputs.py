@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
-from solkit.measure.checking.inputs import copy_workload, fingerprints_of, tensors_of
+from solkit.measure.checking.inputs import copy_workload, fingerprints_of
 from solkit.measure.checking.redrawing import Draws
 from solkit.measure.checking.trials import Trial
 from solkit.measure.guarded.remote import Remote
@@ -163,7 +163,7 @@ class Redraws:
         return self._fingerprint_inputs(self.draw_again(self._last)) == self._prints
 
     def _fingerprint_inputs(self, workload: Workload) -> list[tuple[object, ...]]:
-        return fingerprints_of(tensors_of(workload), self._key)
+        return fingerprints_of(workload.tensors(), self._key)
 
     def _place_draw(self, before: Shared, drawn: Drawn) -> Shared:
         workload = self.draw_again(drawn)

@@ -10,7 +10,7 @@ from solkit.core import Needed, NeededProducts, Tolerance
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking.faults import ContextLostError
-from solkit.measure.checking.inputs import copy_workload, tensors_of
+from solkit.measure.checking.inputs import copy_workload
 from solkit.measure.checking.trials import Trial, naming_trial
 from solkit.measure.sensitivity.needed import LIMIT_S, measure_needed
 
@@ -66,14 +66,14 @@ def _measure_need(
 
     def draw_inputs(number: int) -> list[torch.Tensor]:
         seed_everything(trial.seed + number)
-        return tensors_of(make())
+        return make().tensors()
 
     def accepts_outputs(got: list[torch.Tensor]) -> bool:
         return not trial.standard(own).judge(got).errors
 
     own = workload.tolerance or tolerance
     check = accepts_outputs if workload.check is not None else None
-    inputs = tensors_of(workload)
+    inputs = workload.tensors()
     return measure_needed(
         run_reference,
         inputs,
