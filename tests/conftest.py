@@ -257,10 +257,10 @@ def _warm_up() -> None:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     import solkit.analysis.worker  # noqa: F401
-    from solkit.adapters import fake_cuda, triton_compiler
+    from solkit.adapters import fake_cuda, triton_startup
 
     fake_cuda.defer_dynamo()
-    triton_compiler.prepare()
+    triton_startup.prepare()
     with FakeTensorMode():
         torch.softmax(torch.ones(2, 2) @ torch.ones(2, 2), dim=-1).copy_(torch.ones(2, 2))
     gc.collect()

@@ -59,6 +59,7 @@ from solkit.adapters.launch_recording import (
     add_remark,
     recording_into,
     recording_launches,
+    tensor_argument,
 )
 from solkit.adapters.recipes import bare_values
 from solkit.adapters.triton_compiler import (
@@ -90,7 +91,6 @@ __all__ = [
     "record_launch",
     "recording_into",
     "recording_launches",
-    "tensor_argument",
 ]
 
 
@@ -322,23 +322,6 @@ def argument_of(arg: Any, arguments: Mapping[int, TensorArgument] = _NOTHING) ->
         return None
     argument = arguments.get(id(tensor))
     return tensor_argument(arg, tensor, argument.contents if argument else _copy_contents(tensor))
-
-
-def tensor_argument(arg: Any, tensor: torch.Tensor, contents: Contents) -> TensorArgument:
-    """Return a tensor, or a TMA descriptor of it, as an argument of a launch."""
-    block = tuple(map(int, arg.block_shape)) if hasattr(arg, "block_shape") else ()
-    shape, strides = (arg.shape, arg.strides) if block else (tensor.shape, tensor.stride())
-    storage = tensor.untyped_storage()
-    return TensorArgument(
-        storage=storage._cdata,
-        storage_bytes=int(storage.nbytes()),
-        offset_bytes=int(tensor.storage_offset()) * tensor.element_size(),
-        shape=tuple(map(int, shape)),
-        strides=tuple(map(int, strides)),
-        element_bytes=tensor.element_size(),
-        contents=contents,
-        block=block,
-    )
 
 
 def _copy_contents(tensor: torch.Tensor) -> Contents:

@@ -15,8 +15,7 @@ from typing import Any
 import triton.language as tl
 from triton.runtime.jit import JITFunction
 
-from solkit.core.kernel_programs import Binding, KernelFunction, KernelProgram
-from solkit.core.recordings import FunctionOrigin
+from solkit.core.kernel_programs import Binding, FunctionOrigin, KernelFunction, KernelProgram
 from solkit.core.values import Value
 
 __all__ = ["ProgramContext", "binding_of_value", "context_of_kernel", "program_of_kernel"]

@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy.typing as npt
 
-from solkit.adapters.recipes import Steps
 from solkit.adapters.triton_compiler import Specialisation
 from solkit.core import Launch, Value
+
+if TYPE_CHECKING:
+    from solkit.adapters.recipes import Steps  # imports all that stands in for CUDA
 
 __all__ = [
     "Argument",
@@ -27,6 +29,7 @@ __all__ = [
     "current_steps",
     "recording_into",
     "recording_launches",
+    "tensor_argument",
     "tensors_of",
 ]
 
@@ -93,6 +96,23 @@ def tensors_of(argument: Any) -> tuple[TensorArgument, ...]:
 Contents = Union[npt.NDArray[Any], None]
 Argument = Union[TensorArgument, PackedArgument, int, float, bool, None]
 """An argument of a launch; ``None`` if it is neither tensor nor scalar."""
+
+
+def tensor_argument(arg: Any, tensor: Any, contents: Contents) -> TensorArgument:
+    """Return a tensor, or a TMA descriptor of it, as an argument of a launch."""
+    block = tuple(map(int, arg.block_shape)) if hasattr(arg, "block_shape") else ()
+    shape, strides = (arg.shape, arg.strides) if block else (tensor.shape, tensor.stride())
+    storage = tensor.untyped_storage()
+    return TensorArgument(
+        storage=storage._cdata,
+        storage_bytes=int(storage.nbytes()),
+        offset_bytes=int(tensor.storage_offset()) * tensor.element_size(),
+        shape=tuple(map(int, shape)),
+        strides=tuple(map(int, strides)),
+        element_bytes=tensor.element_size(),
+        contents=contents,
+        block=block,
+    )
 
 
 @dataclass(frozen=True, eq=False)

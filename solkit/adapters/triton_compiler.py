@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib
 import os
 import re
 import sys
@@ -35,7 +34,7 @@ from triton.compiler import compile as triton_compile
 from triton.compiler.compiler import make_backend
 from triton.compiler.errors import CompilationError, CompileTimeAssertionFailure
 from triton.experimental.gluon._runtime import GluonASTSource
-from triton.runtime.cache import get_cache_key, get_cache_manager, triton_key
+from triton.runtime.cache import get_cache_key, get_cache_manager
 from triton.runtime.errors import OutOfResources, PTXASError
 
 from solkit.adapters import cubin, versions
@@ -61,7 +60,6 @@ __all__ = [
     "load_error",
     "lower_for",
     "machine_codes",
-    "prepare",
     "resource_usage",
     "ttgir_text",
     "uses_tensor_cores",
@@ -153,17 +151,6 @@ class _Metadata:
 def warn_if_untested() -> None:
     """Warn if this Triton is outside `versions.SUPPORTED`."""
     versions.warn_if_untested("triton", triton.__version__)
-
-
-def prepare() -> None:
-    """Hash Triton's 400 MB for its cache, and import what the first launch imports.
-
-    Forks of this process inherit both.
-    """
-    triton_key()
-    with contextlib.suppress(ImportError):
-        importlib.import_module("triton.experimental.gluon.nvidia.hopper")
-        importlib.import_module("triton.tools.tensor_descriptor")
 
 
 def compiler_environment() -> dict[str, str]:

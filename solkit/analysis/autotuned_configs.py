@@ -12,8 +12,8 @@ from typing import Any
 
 from solkit.adapters import fake_cuda, fake_triton
 from solkit.adapters.cutile_configs import uses_cutile_search
-from solkit.adapters.fake_triton import Recording
 from solkit.adapters.helion_configs import uses_helion
+from solkit.adapters.launch_recording import Recording
 from solkit.adapters.listed_configs import ListedTuner
 from solkit.adapters.tilelang_configs import uses_tilelang
 from solkit.core import Space, Value

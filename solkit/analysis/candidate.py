@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from solkit.adapters.fake_triton import Choice
+from solkit.adapters.launch_recording import Choice
 from solkit.adapters.triton_compiler import Compiled, Specialisation
 from solkit.adapters.triton_targets import is_analysed
 from solkit.analysis import cuda, library

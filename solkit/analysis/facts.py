@@ -11,15 +11,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from solkit.adapters.fake_triton import CapturedLaunch
 from solkit.adapters.foreign_kernels import ForeignKernel
 from solkit.adapters.helion_lines import source_lines
+from solkit.adapters.launch_recording import CapturedLaunch
 from solkit.adapters.triton_compiler import Compiled, Specialisation
 from solkit.adapters.triton_ir import parse_module
 from solkit.adapters.triton_targets import target_of
-from solkit.analysis import cuda
 from solkit.analysis.interpreter.thread_groups import Grid
 from solkit.analysis.triton.machine import estimated_mix
 from solkit.analysis.triton.register_estimates import estimated_registers
@@ -27,6 +26,9 @@ from solkit.analysis.triton.requests import requests_of
 from solkit.core import Depth, Device, Facts, Launch, Occupancy, Requests
 from solkit.errors import UnsupportedError
 from solkit.roofline.kernel.evaluate import occupancy_of
+
+if TYPE_CHECKING:
+    from solkit.analysis import cuda
 
 __all__ = ["Compile", "extension_facts", "facts_of", "launch_facts", "portable"]
 
@@ -119,6 +121,8 @@ def _ptx_requests(
     captured: CapturedLaunch, compiled: Compiled, device: Device, resident: Occupancy
 ) -> Requests:
     """Follow a launch of PTX, whose arguments are known by their place."""
+    from solkit.analysis import cuda  # Triton's kernels need none of it
+
     how = captured.kernel.options["launch"]
     names, arguments = list(captured.arguments), list(captured.arguments.values())
     grid = Grid(how.grid, how.block, how.cluster)
@@ -175,6 +179,8 @@ def extension_facts(
         The facts, only captured ones without NVRTC; why others are unknown, each a sentence; and
         what the launches compile to.
     """
+    from solkit.analysis import cuda
+
     try:
         compiled = cuda.compile_launches(launches, device)
     except UnsupportedError as error:
@@ -198,6 +204,8 @@ def extension_facts(
 
 def _extension_facts(captured: cuda.CudaLaunch, compiled: Compiled, device: Device) -> Facts:
     assert captured.launch is not None
+    from solkit.analysis import cuda
+
     assert captured.host.block is not None
     launch = replace(captured.launch, num_stages=cuda.stages_of(compiled.ptx, compiled.entry))
     facts = _compiled_facts(launch, compiled)

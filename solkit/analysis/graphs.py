@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from solkit.adapters import fake_cuda, fake_triton, launch_recording
-from solkit.adapters.fake_triton import Choice, Recording
+from solkit.adapters.launch_recording import Choice, Recording
 from solkit.analysis import cuda, library
 from solkit.analysis.library import LibraryRecording
 from solkit.core import Value

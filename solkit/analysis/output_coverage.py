@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from solkit.adapters.fake_triton import CapturedLaunch, TensorArgument
+from solkit.adapters.launch_recording import CapturedLaunch, TensorArgument
 from solkit.analysis.triton.capture import Output
 from solkit.core import Facts, OutputBytes
 

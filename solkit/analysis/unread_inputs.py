@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from solkit.adapters.fake_triton import CapturedLaunch, TensorArgument
-from solkit.adapters.launch_recording import tensors_of
+from solkit.adapters.launch_recording import CapturedLaunch, TensorArgument, tensors_of
 from solkit.adapters.triton_compiler import Compiled
 from solkit.adapters.triton_ir import parse_module
 from solkit.analysis import cuda

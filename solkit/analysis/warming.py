@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import threading
 
-from solkit.adapters import triton_compiler
+from solkit.adapters import triton_startup
 
 __all__ = ["warm_up"]
 
 
 def warm_up() -> None:
     """Load and compute what every worker needs, so that forks inherit it."""
-    hashing = threading.Thread(target=triton_compiler.prepare)
+    hashing = threading.Thread(target=triton_startup.prepare)
     hashing.start()
     try:
         from solkit.analysis import worker  # imports torch

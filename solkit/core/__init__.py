@@ -14,132 +14,136 @@ in or goes out (`solkit.report.schema`).
 
 from __future__ import annotations
 
-from solkit.core.analysis import (
-    Analysis,
-    AnalysisStatus,
-    Case,
-    Cause,
-    Counters,
-    Demand,
-    FailedShape,
-    Forecast,
-    Gap,
-    GapFactor,
-    KernelAnalysis,
-    KernelModel,
-    OutputBytes,
-    Study,
-    Term,
-)
-from solkit.core.batch import (
-    Batch,
-    BatchItem,
-    BatchSettings,
-    BatchStatus,
-    HeldOut,
-    Triaged,
-    Worth,
-)
-from solkit.core.best import BestAlgorithm, PlanStudy
-from solkit.core.deployments import Deployment, L2State
-from solkit.core.devices import Ceiling, ClockKind, Device, SMLimits
-from solkit.core.diffs import CandidateDiff, Change, Diff, Side, Standing
-from solkit.core.evolution import (
-    Bred,
-    Evolved,
-    EvolveSettings,
-    EvolveStatus,
-    Finalist,
-    Gate,
-    Order,
-    Practised,
-    Variant,
-    variant_id,
-)
-from solkit.core.facts import (
-    CAPTURED_VERSION,
-    FACTS_VERSION,
-    LOWERED_VERSION,
-    PTX_VERSION,
-    SOURCE_DEPTHS,
-    Depth,
-    Facts,
-    Requests,
-    Reuse,
-    Stream,
-)
-from solkit.core.kernel_programs import (
-    Binding,
-    KernelFunction,
-    KernelProgram,
-    Role,
-    TensorLayout,
-)
-from solkit.core.launches import (
-    Access,
-    Contention,
-    InstructionCount,
-    InstructionMix,
-    Launch,
-    Occupancy,
-    Pace,
-    SharedAccess,
-    WarpRole,
-)
-from solkit.core.measurement import Conditions, Measurement, Protocol, Score, Verdict
-from solkit.core.outcomes import (
-    CONFIGURATION,
-    HOPELESS,
-    ROW_KEY,
-    ComparedBase,
-    Configuration,
-    LiveLaunch,
-    Outcome,
-    Source,
-    StoredFacts,
-    canonical,
-)
-from solkit.core.problems import Candidate, KernelFile, Problem, Tolerance, default_tolerance
-from solkit.core.profile import (
-    IdleTime,
-    Profile,
-    ProfiledCase,
-    ProfiledKernel,
-    ProfiledOp,
-    ProfiledProblem,
-)
-from solkit.core.proposals import Brief, Checked, Proposal, Tried
-from solkit.core.reports import Comparison, ComparisonReport, Difference, Ratio, Report, Result
-from solkit.core.settings import MeasureSettings
-from solkit.core.space import Constraint, Count, Params, Space
-from solkit.core.tuning import (
-    BETTER,
-    Final,
-    Stopped,
-    TimedParams,
-    Tuned,
-    TuneProgress,
-    TuneSettings,
-    TuneStatus,
-    TuneVerdict,
-)
-from solkit.core.values import Value
-from solkit.core.work import (
-    Bound,
-    BoundTimes,
-    Chain,
-    Contributor,
-    Fusion,
-    InputNeed,
-    Needed,
-    NeededProducts,
-    OpWork,
-    Part,
-    PartBound,
-    PricedRoute,
-    Resource,
-    Work,
-)
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from solkit.core.analysis import (
+        Analysis,
+        AnalysisStatus,
+        Case,
+        Cause,
+        Counters,
+        Demand,
+        FailedShape,
+        Forecast,
+        Gap,
+        GapFactor,
+        KernelAnalysis,
+        KernelModel,
+        OutputBytes,
+        Study,
+        Term,
+    )
+    from solkit.core.batch import (
+        Batch,
+        BatchItem,
+        BatchSettings,
+        BatchStatus,
+        HeldOut,
+        Triaged,
+        Worth,
+    )
+    from solkit.core.best import BestAlgorithm, PlanStudy
+    from solkit.core.deployments import Deployment, L2State
+    from solkit.core.devices import Ceiling, ClockKind, Device, SMLimits
+    from solkit.core.diffs import CandidateDiff, Change, Diff, Side, Standing
+    from solkit.core.evolution import (
+        Bred,
+        Evolved,
+        EvolveSettings,
+        EvolveStatus,
+        Finalist,
+        Gate,
+        Order,
+        Practised,
+        Variant,
+        variant_id,
+    )
+    from solkit.core.facts import (
+        CAPTURED_VERSION,
+        FACTS_VERSION,
+        LOWERED_VERSION,
+        PTX_VERSION,
+        SOURCE_DEPTHS,
+        Depth,
+        Facts,
+        Requests,
+        Reuse,
+        Stream,
+    )
+    from solkit.core.kernel_programs import (
+        Binding,
+        KernelFunction,
+        KernelProgram,
+        Role,
+        TensorLayout,
+    )
+    from solkit.core.launches import (
+        Access,
+        Contention,
+        InstructionCount,
+        InstructionMix,
+        Launch,
+        Occupancy,
+        Pace,
+        SharedAccess,
+        WarpRole,
+    )
+    from solkit.core.measurement import Conditions, Measurement, Protocol, Score, Verdict
+    from solkit.core.outcomes import (
+        CONFIGURATION,
+        HOPELESS,
+        ROW_KEY,
+        ComparedBase,
+        Configuration,
+        LiveLaunch,
+        Outcome,
+        Source,
+        StoredFacts,
+        canonical,
+    )
+    from solkit.core.problems import Candidate, KernelFile, Problem, Tolerance, default_tolerance
+    from solkit.core.profile import (
+        IdleTime,
+        Profile,
+        ProfiledCase,
+        ProfiledKernel,
+        ProfiledOp,
+        ProfiledProblem,
+    )
+    from solkit.core.proposals import Brief, Checked, Proposal, Tried
+    from solkit.core.reports import Comparison, ComparisonReport, Difference, Ratio, Report, Result
+    from solkit.core.settings import MeasureSettings
+    from solkit.core.space import Constraint, Count, Params, Space
+    from solkit.core.tuning import (
+        BETTER,
+        Final,
+        Stopped,
+        TimedParams,
+        Tuned,
+        TuneProgress,
+        TuneSettings,
+        TuneStatus,
+        TuneVerdict,
+    )
+    from solkit.core.values import Value
+    from solkit.core.work import (
+        Bound,
+        BoundTimes,
+        Chain,
+        Contributor,
+        Fusion,
+        InputNeed,
+        Needed,
+        NeededProducts,
+        OpWork,
+        Part,
+        PartBound,
+        PricedRoute,
+        Resource,
+        Work,
+    )
 
 __all__ = [
     "BETTER",
@@ -277,3 +281,62 @@ __all__ = [
     "default_tolerance",
     "variant_id",
 ]
+
+
+_NAMES = {
+    "analysis": (
+        "Analysis AnalysisStatus Case Cause Counters Demand FailedShape Forecast Gap "
+        "GapFactor KernelAnalysis KernelModel OutputBytes Study Term"
+    ),
+    "batch": "Batch BatchItem BatchSettings BatchStatus HeldOut Triaged Worth",
+    "best": "BestAlgorithm PlanStudy",
+    "deployments": "Deployment L2State",
+    "devices": "Ceiling ClockKind Device SMLimits",
+    "diffs": "CandidateDiff Change Diff Side Standing",
+    "evolution": (
+        "Bred EvolveSettings EvolveStatus Evolved Finalist Gate Order Practised Variant variant_id"
+    ),
+    "facts": (
+        "CAPTURED_VERSION Depth FACTS_VERSION Facts LOWERED_VERSION PTX_VERSION Requests "
+        "Reuse SOURCE_DEPTHS Stream"
+    ),
+    "kernel_programs": "Binding KernelFunction KernelProgram Role TensorLayout",
+    "launches": (
+        "Access Contention InstructionCount InstructionMix Launch Occupancy Pace SharedAccess "
+        "WarpRole"
+    ),
+    "measurement": "Conditions Measurement Protocol Score Verdict",
+    "outcomes": (
+        "CONFIGURATION ComparedBase Configuration HOPELESS LiveLaunch Outcome ROW_KEY Source "
+        "StoredFacts canonical"
+    ),
+    "problems": "Candidate KernelFile Problem Tolerance default_tolerance",
+    "profile": "IdleTime Profile ProfiledCase ProfiledKernel ProfiledOp ProfiledProblem",
+    "proposals": "Brief Checked Proposal Tried",
+    "reports": "Comparison ComparisonReport Difference Ratio Report Result",
+    "settings": "MeasureSettings",
+    "space": "Constraint Count Params Space",
+    "tuning": (
+        "BETTER Final Stopped TimedParams TuneProgress TuneSettings TuneStatus TuneVerdict Tuned"
+    ),
+    "values": "Value",
+    "work": (
+        "Bound BoundTimes Chain Contributor Fusion InputNeed Needed NeededProducts OpWork "
+        "Part PartBound PricedRoute Resource Work"
+    ),
+}
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a noun's page on first use: making all classes takes a tenth of a second."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return the names of the module, those not yet imported as well."""
+    return sorted({*globals(), *__all__})

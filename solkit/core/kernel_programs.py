@@ -14,7 +14,7 @@ from typing import Literal
 
 from solkit.core.values import Value
 
-__all__ = ["Binding", "KernelFunction", "KernelProgram", "Role", "TensorLayout"]
+__all__ = ["Binding", "FunctionOrigin", "KernelFunction", "KernelProgram", "Role", "TensorLayout"]
 
 Role = Literal["", "input", "output", "temporary"]
 """Part that a tensor plays in a call; empty if unknown."""
@@ -94,6 +94,21 @@ class KernelFunction:
 
     source: str
     names: Mapping[str, Binding] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FunctionOrigin:
+    """Where a program has a function from; Triton's cache tells functions apart by their line.
+
+    Attributes:
+        module: that defines it.
+        line: of its file on which it begins, decorators with it.
+        key: what Triton knew it by in the recorded process; empty if it was not asked.
+    """
+
+    module: str
+    line: int
+    key: str = ""
 
 
 @dataclass(frozen=True)

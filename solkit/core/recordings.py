@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from solkit.core.codec import to_json
+from solkit.core.kernel_programs import FunctionOrigin
 from solkit.core.launches import Launch
 from solkit.core.outcomes import canonical
 from solkit.core.tuned import Launcher
 from solkit.core.values import Value
 
-__all__ = ["ChoiceAnswer", "FunctionOrigin", "PrecompiledKernel", "RecordedLaunch", "TensorRecipe"]
+__all__ = ["ChoiceAnswer", "PrecompiledKernel", "RecordedLaunch", "TensorRecipe"]
 
 
 @dataclass(frozen=True)
@@ -33,21 +34,6 @@ class TensorRecipe:
     high: float | None = None
     minus_infinity_share: float = 0.0
     values: str = ""
-
-
-@dataclass(frozen=True)
-class FunctionOrigin:
-    """Where a program has a function from; Triton's cache tells functions apart by their line.
-
-    Attributes:
-        module: that defines it.
-        line: of its file on which it begins, decorators with it.
-        key: what Triton knew it by in the recorded process; empty if it was not asked.
-    """
-
-    module: str
-    line: int
-    key: str = ""
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from typing import Any
 
 from triton.runtime.driver import driver
 
-from solkit.adapters.live_autotuner import specialise
 from solkit.adapters.live_calls import RequestedLaunch
+from solkit.adapters.live_captures import specialise
 from solkit.adapters.tilings import retiled_grid, tiled_axis
 from solkit.adapters.triton_compiler import Specialisation, ttgir_text
 from solkit.core import KernelProgram

@@ -125,7 +125,8 @@ def compile_recording(
     import triton
 
     from solkit.adapters import fake_cuda, warm_launches
-    from solkit.adapters.triton_compiler import compiler_name, gpu_target, prepare
+    from solkit.adapters.triton_compiler import compiler_name, gpu_target
+    from solkit.adapters.triton_startup import prepare
     from solkit.integrations import applying
 
     recording = read_launch_recording(folder)

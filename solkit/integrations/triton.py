@@ -26,15 +26,17 @@ import threading
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Union
 
 from solkit.adapters import live_autotuner
-from solkit.core import Device
+from solkit.adapters.triton_startup import hash_meanwhile
 from solkit.errors import InputError
-from solkit.integrations.launches import Launch, compile_ahead, promising_launches
-from solkit.roofline import nvml
-from solkit.roofline.calibration import calibrated
-from solkit.surrogate.model import Surrogate
+from solkit.spans import span
+
+if TYPE_CHECKING:
+    from solkit.core import Device
+    from solkit.integrations.launches import Launch
+    from solkit.surrogate.model import Surrogate
 
 __all__ = ["LEAST_RANKED", "TOP_K", "attach", "detach", "install", "uninstall"]
 
@@ -43,7 +45,7 @@ TOP_K = 8
 LEAST_RANKED = 16
 """Length of a list from which on it is ranked unless told otherwise."""
 
-_Model = Surrogate | str | os.PathLike[str] | None
+_Model = Union["Surrogate", str, os.PathLike[str], None]
 
 
 def attach(kernel: Any, top_k: int | None = None, surrogate: _Model = None) -> Any:
@@ -62,6 +64,7 @@ def attach(kernel: Any, top_k: int | None = None, surrogate: _Model = None) -> A
         InputError: the kernel is not autotuned, or `top_k` is not a positive number.
     """
     live_autotuner.wrap_tuner(kernel, _Pruner(_check_top_k(top_k), surrogate))
+    hash_meanwhile()
     return kernel
 
 
@@ -85,6 +88,7 @@ def install(top_k: int | None = None, surrogate: _Model = None) -> None:
         InputError: `top_k` is not a positive number.
     """
     live_autotuner.wrap_all_tuners(_Pruner(_check_top_k(top_k), surrogate))
+    hash_meanwhile()
 
 
 def uninstall() -> None:
@@ -131,7 +135,7 @@ class _Pruner:
                 return self._keep_promising(call, configs, number)
         except Exception as error:  # the user's tuning goes on, whatever went wrong
             if not self.warned & {"", call.kernel}:
-                self.warned.add(call.kernel if isinstance(self.model, Surrogate) else "")
+                self.warned.add("" if self._is_unread() else call.kernel)
                 warnings.warn(
                     f"SolKit ranked nothing, all {len(configs)} configurations of {call.kernel} "
                     f"are timed: {type(error).__name__}: {error}",
@@ -140,8 +144,13 @@ class _Pruner:
                 )
             return configs
 
+    def _is_unread(self) -> bool:
+        return self.model is None or isinstance(self.model, str | os.PathLike)
+
     def _load_model(self) -> Surrogate:
-        if not isinstance(self.model, Surrogate):
+        if self._is_unread():
+            from solkit.surrogate.model import Surrogate
+
             self.model = Surrogate.load(self.model)
         return self.model
 
@@ -149,28 +158,45 @@ class _Pruner:
         """Compile what Triton will time; where that fails, Triton does it as ever."""
         if len(configs) > 1:
             with self.lock, contextlib.suppress(Exception):
-                device = _live_device(live_autotuner.device_index())
-                compile_ahead([_config_launch(call, config) for config in configs], device)
+                launches, device = _captured_launches(call, configs)
+                from solkit.integrations.launches import compile_ahead
+
+                compile_ahead(launches, device)
 
     def _keep_promising(
         self, call: live_autotuner.Call, configs: Sequence[Any], number: int
     ) -> Sequence[Any]:
-        device = _live_device(live_autotuner.device_index())
-        launches = [_config_launch(call, config) for config in configs]
+        launches, device = _captured_launches(call, configs)
+        from solkit.integrations.launches import compile_ahead, promising_launches
+
         kept = promising_launches(launches, device, self._load_model, number)
         compile_ahead([launches[place] for place in kept], device)
         return [configs[place] for place in kept]
 
 
+def _captured_launches(
+    call: live_autotuner.Call, configs: Sequence[Any]
+) -> tuple[list[Launch], Device]:
+    """Return the launch of each configuration, and where it would run."""
+    with span("captures", "tuner"):
+        device = _live_device(live_autotuner.device_index())
+        return [_config_launch(call, config) for config in configs], device
+
+
 def _config_launch(call: live_autotuner.Call, config: Any) -> Launch:
     """Return a configuration's launch; Triton will tell why if it cannot be captured."""
+    from solkit.adapters.live_captures import capture_launch
+    from solkit.integrations.launches import Launch
+
     params = live_autotuner.config_params(config)
     try:
-        return Launch(live_autotuner.capture_launch(call, config), params)
+        return Launch(capture_launch(call, config), params)
     except Exception:
         return Launch(None, params)
 
 
 @functools.cache
 def _live_device(index: int) -> Device:
-    return calibrated(nvml.live_device(index), nvml.driver_version())
+    from solkit.roofline import nvml
+
+    return nvml.live_device(index)

@@ -21,7 +21,8 @@ from triton.backends.nvidia.compiler import CUDABackend
 from solkit.adapters import cache_transfer, warm_launches
 from solkit.adapters.live_compiles import CompileWatch
 from solkit.core import Binding, KernelFunction, KernelProgram, Launch, TensorLayout
-from solkit.core.recordings import FunctionOrigin, RecordedLaunch
+from solkit.core.kernel_programs import FunctionOrigin
+from solkit.core.recordings import RecordedLaunch
 from solkit.core.tuned import TunedEntry, TunedFolder, bucket_of_launch
 from solkit.datasets.launch_recordings import LaunchRecording, read_launch_recording
 from solkit.datasets.tuned_folder import write_tuned_folder

@@ -18,10 +18,10 @@ from triton.runtime.driver import driver as triton_driver
 from triton.runtime.jit import JITFunction
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from solkit.adapters import fake_triton, live_autotuner, triton_compiler
+from solkit.adapters import fake_triton, live_autotuner, live_captures, triton_compiler
 from solkit.core import Depth
 from solkit.errors import InputError
-from solkit.integrations import launches
+from solkit.integrations import launch_forecasts, launches
 from solkit.integrations import triton as integration
 from solkit.roofline import devices
 from solkit.surrogate.model import Surrogate
@@ -229,7 +229,7 @@ def test_a_configuration_that_cannot_be_captured_is_left_to_others(gpu):
 
 @pytest.mark.slow
 def test_no_fewer_than_asked_are_timed_although_most_are_believed_to_fail(gpu, monkeypatch):
-    monkeypatch.setattr(launches, "_cannot_run", lambda facts, _: facts is not None)
+    monkeypatch.setattr(launch_forecasts, "_cannot_run", lambda facts, _: facts is not None)
     kernel, tried = tuner(gpu)
     integration.install(top_k=4, surrogate=model())
     run(kernel)
@@ -256,7 +256,7 @@ def test_the_first_is_timed_even_if_it_is_believed_to_fail(gpu, monkeypatch):
     def cannot_run(facts, _):
         return facts is not None and facts.launch.constants["BLOCK"] == 32
 
-    monkeypatch.setattr(launches, "_cannot_run", cannot_run)
+    monkeypatch.setattr(launch_forecasts, "_cannot_run", cannot_run)
     kernel, tried = tuner(gpu)
     integration.install(top_k=2, surrogate=model())
     run(kernel)
@@ -356,7 +356,7 @@ def test_triton_finds_what_was_compiled_ahead_in_its_cache(monkeypatch, tmp_path
     x = torch.zeros(4096)
     result = call(kernel, (4,), x, x, 4096)
     reported_launches = [
-        launches.Launch(live_autotuner.capture_launch(result, config), {}) for config in configs
+        launches.Launch(live_captures.capture_launch(result, config), {}) for config in configs
     ]
     monkeypatch.setattr(launches, "fill_cache", triton_compiler.fill_cache)
     monkeypatch.setattr(launches, "_usable_cores", lambda: 2)
@@ -383,7 +383,7 @@ def test_a_launch_is_captured_as_triton_would_specialise_it():
     kernel = triton.autotune(configs, key=[])(scale_kernel)
     x = torch.zeros(1000, dtype=torch.float16)
     result = call(kernel, lambda meta: (triton.cdiv(meta["n"], meta["BLOCK"]), 2), x, x, 1000)
-    results = live_autotuner.capture_launch(result, configs[0])
+    results = live_captures.capture_launch(result, configs[0])
     assert results.launch.grid == (16, 2, 1)
     assert (results.launch.num_warps, results.launch.num_stages) == (2, 5)
     assert results.launch.constants == {"BLOCK": 64}
@@ -392,7 +392,7 @@ def test_a_launch_is_captured_as_triton_would_specialise_it():
     assert results.arguments["x"].shape == (1000,)
     assert results.arguments["n"] == 1000
     result = call(kernel, (1,), torch.arange(1000), x, 1000)
-    assert live_autotuner.capture_launch(result, configs[0]).arguments["x"].contents is None
+    assert live_captures.capture_launch(result, configs[0]).arguments["x"].contents is None
 
 
 def test_heuristics_and_hooks_are_heard():
@@ -401,7 +401,7 @@ def test_heuristics_and_hooks_are_heard():
     inner = triton.heuristics({"BLOCK": lambda result: triton.next_power_of_2(result["n"])})
     kernel = triton.autotune(configs, key=[])(inner(scale_kernel))
     x = torch.zeros(100)
-    results = live_autotuner.capture_launch(call(kernel, (7,), x, x, 100), configs[0])
+    results = live_captures.capture_launch(call(kernel, (7,), x, x, 100), configs[0])
     assert results.launch.constants == {"BLOCK": 128}
     assert results.launch.grid == (7, 1, 1)
     assert hooked == [100]
@@ -416,7 +416,7 @@ def test_the_blocks_of_tma_descriptors_are_those_that_the_hook_sets():
     x = torch.zeros((256, 256), dtype=torch.float16)
     descriptor = TensorDescriptor.from_tensor(x, [1, 1])
     requests = call(kernel, lambda meta: (256 // meta["BLOCK"], 4), descriptor, torch.zeros(8))
-    results = [live_autotuner.capture_launch(requests, config) for config in configs]
+    results = [live_captures.capture_launch(requests, config) for config in configs]
     assert [result.arguments["desc"].block for result in results] == [(32, 64), (128, 64)]
     assert [result.launch.signature["desc"] for result in results] == [
         "tensordesc<fp16[32, 64]>",
@@ -424,7 +424,7 @@ def test_the_blocks_of_tma_descriptors_are_those_that_the_hook_sets():
     ]
     (facts,) = launches._lower_launches([launches.Launch(results[1], {})], H100)
     assert facts.error is None
-    problem = launches._launch_problem(launches.Launch(results[1], {}), [facts], H100)
+    problem = launch_forecasts._launch_problem(launches.Launch(results[1], {}), [facts], H100)
     assert problem.read_bytes == 2 * 256 * 256
 
 
@@ -437,10 +437,10 @@ def test_the_problem_is_the_kernels_own_work():
     c = torch.zeros((m, n))
     result = call(kernel, lambda meta: (m // meta["BLOCK"], n // meta["BLOCK"]), a, b, c, k)
     reported_launches = [
-        launches.Launch(live_autotuner.capture_launch(result, config), {}) for config in configs
+        launches.Launch(live_captures.capture_launch(result, config), {}) for config in configs
     ]
     facts = launches._lower_launches(reported_launches, H100)
-    launch_problem = launches._launch_problem(reported_launches[0], facts, H100)
+    launch_problem = launch_forecasts._launch_problem(reported_launches[0], facts, H100)
     assert launch_problem.operations["tensor.fp16"] == 2 * m * n * k
     assert launch_problem.read_bytes == 2 * (m * k + k * n)
     assert launch_problem.write_bytes == 4 * m * n
@@ -450,7 +450,9 @@ def test_the_problem_is_the_kernels_own_work():
     )
     tensor_ms = 1e3 * 2 * m * n * k / H100.ceilings["tensor.fp16"].value
     assert launch_problem.sol_ms == pytest.approx(max(dram_ms, tensor_ms))
-    blind = launches._launch_problem(reported_launches[0], [], H100)  # nothing could be lowered
+    blind = launch_forecasts._launch_problem(
+        reported_launches[0], [], H100
+    )  # nothing could be lowered
     assert (blind.read_bytes, blind.write_bytes) == (
         launch_problem.read_bytes,
         launch_problem.write_bytes,
@@ -464,7 +466,7 @@ def test_a_process_that_dies_costs_its_share_alone(monkeypatch):
     x = torch.zeros(4096)
     result = call(kernel, (4,), x, x, 4096)
     reported_launches = [
-        launches.Launch(live_autotuner.capture_launch(result, config), {}) for config in configs
+        launches.Launch(live_captures.capture_launch(result, config), {}) for config in configs
     ]
     real = launches.lower_for
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solkit.adapters.fake_triton import TensorArgument
+from solkit.adapters.launch_recording import TensorArgument
 from solkit.analysis.common.ptx_code import ADDRESS, Statement
 from solkit.analysis.common.regions import SECTOR
 from solkit.analysis.interpreter.front_end import Bulk

@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from solkit.adapters import fake_cuda
-from solkit.adapters.fake_triton import Argument, TensorArgument, argument_of
+from solkit.adapters.fake_triton import argument_of
+from solkit.adapters.launch_recording import Argument, TensorArgument
 from solkit.analysis.cuda.source import Function, Token, closing_bracket, split_arguments
 from solkit.analysis.cuda.token_walk import HostLaunch, Returned, Walk
 from solkit.analysis.cuda.values import (

@@ -10,8 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from solkit.adapters.fake_triton import Argument, TensorArgument
-from solkit.adapters.launch_recording import PackedArgument
+from solkit.adapters.launch_recording import Argument, PackedArgument, TensorArgument
 from solkit.analysis.common.ptx_code import ADDRESS, Statement
 from solkit.analysis.common.ptx_numbers import as_bits, operation, type_of
 from solkit.analysis.common.regions import ADDRESS_BITS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from solkit.adapters.fake_triton import Argument
+from solkit.adapters.launch_recording import Argument
 from solkit.adapters.triton_compiler import Compiled
 from solkit.analysis.cuda.ptx_front_end import PTXFrontEnd
 from solkit.analysis.cuda.ptx_kernel import read_kernel, stored_registers

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from solkit.adapters.fake_triton import Argument
+from solkit.adapters.launch_recording import Argument
 from solkit.analysis.cuda.source import Function, Source, Token, closing_bracket
 from solkit.analysis.cuda.values import UNKNOWN
 from solkit.errors import SolkitError

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Union
 
-from solkit.adapters.fake_triton import TensorArgument
+from solkit.adapters.launch_recording import TensorArgument
 from solkit.analysis.common.regions import ADDRESS_BITS
 from solkit.analysis.interpreter.control_flow import ControlFlow, Instruction
 from solkit.analysis.interpreter.storages import Storages

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from solkit.adapters.fake_triton import TensorArgument
+from solkit.adapters.launch_recording import TensorArgument
 from solkit.analysis.common.regions import ADDRESS_BITS
 from solkit.analysis.interpreter.values import Array
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from solkit.adapters.fake_triton import TensorArgument
+from solkit.adapters.launch_recording import TensorArgument
 from solkit.adapters.triton_ir import Block, Function, Operation
 from solkit.analysis.common.regions import ADDRESS_BITS
 from solkit.analysis.triton.relevance import ACCESSES

@@ -24,8 +24,8 @@ import torch
 import triton
 
 from solkit.adapters import fake_cuda, fake_triton
-from solkit.adapters.fake_triton import CapturedLaunch, Choice
 from solkit.adapters.languages import language_of
+from solkit.adapters.launch_recording import CapturedLaunch, Choice
 from solkit.adapters.launch_records import roles_of_storages, with_records
 from solkit.analysis import cuda, library
 from solkit.analysis.graphs import seeing_graphs

@@ -17,8 +17,8 @@ from solkit.adapters.triton_compiler import (
     fill_cache,
     lower_for,
     machine_codes,
-    prepare,
 )
+from solkit.adapters.triton_startup import prepare
 from solkit.analysis.common.instructions import instruction_mix
 from solkit.core import Depth, Device
 from solkit.processes.parallel_calls import call_in_forks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from solkit.adapters.fake_triton import CapturedLaunch, Choice
+from solkit.adapters.launch_recording import CapturedLaunch, Choice
 from solkit.adapters.triton_compiler import Compiled
 from solkit.processes.host import is_machine_fault
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from solkit.adapters.fake_triton import Argument
+from solkit.adapters.launch_recording import Argument
 from solkit.adapters.triton_ir import Block, Function, Operation
 from solkit.analysis.interpreter.counters import Counters
 from solkit.analysis.interpreter.sampling import spread_out

@@ -25,7 +25,7 @@ import numpy.typing as npt
 import torch
 
 from solkit.adapters import fake_cuda, fake_triton
-from solkit.adapters.fake_triton import Argument, CapturedLaunch, TensorArgument
+from solkit.adapters.launch_recording import Argument, CapturedLaunch, TensorArgument
 from solkit.adapters.launch_records import roles_of_storages, with_records
 from solkit.adapters.recipes import Steps, following_torch, keeping_line, make_stand_in
 from solkit.analysis import cuda, library

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from solkit.adapters.fake_triton import Argument
+from solkit.adapters.launch_recording import Argument
 from solkit.adapters.triton_ir import Function, Operation, parse_module
 from solkit.adapters.triton_ptx import Widths, vector_widths
 from solkit.analysis.common.access_modifiers import ttgir_manner

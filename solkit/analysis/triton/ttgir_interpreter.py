@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from solkit.adapters.fake_triton import Argument, TensorArgument
+from solkit.adapters.launch_recording import Argument, TensorArgument
 from solkit.adapters.triton_ir import Block, Function, Operation
 from solkit.analysis.common.regions import ADDRESS_BITS
 from solkit.analysis.interpreter.counters import Counters

@@ -20,7 +20,7 @@ from typing import Any
 
 from solkit import kernelfiles
 from solkit.adapters import fake_cuda, triton_compiler
-from solkit.adapters.fake_triton import Choice
+from solkit.adapters.launch_recording import Choice
 from solkit.analysis import cuda, library, warming, worker
 from solkit.analysis.facts import extension_facts, launch_facts
 from solkit.analysis.problem import problem_case
