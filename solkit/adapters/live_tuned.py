@@ -23,6 +23,7 @@ from functools import partial, wraps
 from types import ModuleType
 from typing import Any, Protocol
 
+from solkit.adapters.argument_overlaps import distinct_buffers
 from solkit.adapters.tilings import retiled_grid, tiled_axis
 from solkit.core.tuned import LaunchBucket, Launcher, complete_params
 from solkit.core.values import Value
@@ -546,6 +547,36 @@ class _Launch:
 
 
 @dataclass(frozen=True)
+class _Proof:
+    """The code of a kernel for two values of a constant, and what follows from the value.
+
+    Attributes:
+        own, tuned: TTGIR for both values.
+        writes: by position, whether the kernel may write to what a parameter points to.
+        axes: what was proved, by the pointers that are the same.
+    """
+
+    own: str
+    tuned: str
+    writes: tuple[bool, ...]
+    axes: dict[tuple[int, ...], int | None] = field(default_factory=dict)
+
+    def axis_for(self, arguments: Sequence[Any]) -> int | None:
+        """Return the axis that follows for arguments; ``None`` if more does, or may."""
+        complete = len(arguments) == len(self.writes)
+        writes = self.writes if complete else (True,) * len(arguments)
+        try:
+            same = distinct_buffers(zip(arguments, writes))
+        except Exception:  # a tensor without memory, as while a program is traced
+            return None
+        if same is None:
+            return None
+        if same not in self.axes:
+            self.axes[same] = tiled_axis(self.own, self.tuned, same)
+        return self.axes[same]
+
+
+@dataclass(frozen=True)
 class _Tile:
     """Another value of a constant that only says which program computes an element.
 
@@ -553,13 +584,19 @@ class _Tile:
         name, place: the parameter's name and position.
         own, value: as the program launches it, and the tuned one.
         axis: of the grid that follows.
+        proof: that nothing else does.
     """
 
     name: str
     place: int
     own: int
     value: int
-    axis: int
+    axis: int = 0
+    proof: _Proof | None = None
+
+    def holds_for(self, arguments: Sequence[Any]) -> bool:
+        """Tell whether only the grid follows for arguments, by position."""
+        return self.proof is not None and self.proof.axis_for(arguments) == self.axis
 
     def retiled(self, grid: Any) -> tuple[int, ...] | None:
         """Return the grid that does the same with the tuned value; ``None`` if there is none."""
@@ -596,8 +633,11 @@ class _Changes:
         if self.tile is None:
             return _Launch(args, changed)
         grid = kwargs.get("grid")
+        named = _named_arguments(function, args, kwargs)
+        if not self.tile.holds_for(list(named.values())):
+            return None
         if callable(grid):
-            grid = grid({**_named_arguments(function, args, kwargs), **kwargs})
+            grid = grid({**named, **kwargs})
         if grid is None or kwargs.get("warmup"):  # the program launches what it gets by itself
             return None
         retiled = self.tile.retiled(grid)
@@ -623,7 +663,14 @@ class _RetiledKernel:
 
     def __getitem__(self, grid: Any) -> Any:
         retiled = self._tile.retiled(grid)
-        return self._plain[grid] if retiled is None else self._kernel[retiled]
+        if retiled is None:
+            return self._plain[grid]
+
+        def launch(*args: Any, **kwargs: Any) -> Any:
+            holds = self._tile.holds_for(args)
+            return (self._kernel[retiled] if holds else self._plain[grid])(*args, **kwargs)
+
+        return launch
 
     def __getattr__(self, name: str) -> Any:
         return getattr(object.__getattribute__(self, "_plain"), name)  # a copy has none at first
@@ -687,14 +734,18 @@ def _prepare_changes(
     if len(constants) > 1:
         raise ValueError(f"{', '.join(c.name for c in constants)}: one may change, not several")
     (constant,) = constants
-    own = _named_arguments(function, launch.args, launch.kwargs)[constant.name]
-    tile = _Tile(constant.name, constant.num, own, changed[constant.name], 0)
+    from solkit.adapters.triton_writes import may_write
+
+    named = _named_arguments(function, launch.args, launch.kwargs)
+    tile = _Tile(constant.name, constant.num, named[constant.name], changed[constant.name])
     plain = _load_launch(original, function, launch)
     kernel = _load_launch(original, function, tile.put(tuned))
-    axis = tiled_axis(plain.asm["ttgir"], kernel.asm["ttgir"])
+    writes = tuple(may_write(function, name) for name in named)
+    proof = _Proof(plain.asm["ttgir"], kernel.asm["ttgir"], writes)
+    axis = proof.axis_for(list(named.values()))
     if axis is None:
         raise ValueError(f"its code does not show that only the grid follows from {tile.name}")
-    return _Changes(options, replace(tile, axis=axis), plain)
+    return _Changes(options, replace(tile, axis=axis, proof=proof), plain)
 
 
 def _request_of_launch(

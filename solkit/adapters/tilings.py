@@ -9,7 +9,8 @@ Lanes may share nothing: reductions, scans, products, loops, branches, atomics a
 are refused, and so is any use of a lane's number, or of a program's on that axis, but their sum.
 Nothing orders global accesses of different programs, but those of one come in its order more or
 less. So no element may write where another one reads or writes, in a buffer of one argument.
-Arguments that overlap in memory are not seen: lanes that race there may do so in more programs.
+Arguments are taken for different buffers but for those that are said to be the same: see
+`solkit.adapters.argument_overlaps`.
 
 Numbers are sums modulo 2ⁿ. Widening one is a term of its own, except for a program's part of an
 index, a lane and an index, which are below 2³¹ if `MOST_ELEMENTS` holds. Under 32 bits nothing is.
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from solkit.adapters.triton_ir import Function, IrError, Operation, element_bits, parse_module
@@ -62,12 +63,14 @@ class _Terms:
         return ("term", self.numbers.setdefault(term, len(self.numbers)))
 
 
-def tiled_axis(one: str, other: str) -> int | None:
+def tiled_axis(one: str, other: str, same: Sequence[int] = ()) -> int | None:
     """Return the axis of the grid that follows if a constant changes; ``None`` if it must not.
 
     Args:
         one: TTGIR of a launch.
         other: TTGIR of the same launch with another value of a constant.
+        same: for each pointer among the arguments, the place of the first that is the same; all
+            differ by default.
 
     Returns:
         0, 1 or 2: both do the same if programs of this axis times elements of a program are the
@@ -75,7 +78,7 @@ def tiled_axis(one: str, other: str) -> int | None:
     """
     terms = _Terms()
     try:
-        kernels = [_Elements(parse_module(text), terms) for text in (one, other)]
+        kernels = [_Elements(parse_module(text), terms, same) for text in (one, other)]
         effects = [kernel.effects() for kernel in kernels]
     except (IrError, _RefusedError):
         return None
@@ -112,10 +115,12 @@ class _Elements:
         tiled: axes of the grid whose programs' numbers are parts of an index.
     """
 
-    def __init__(self, function: Function, terms: _Terms) -> None:
+    def __init__(self, function: Function, terms: _Terms, same: Sequence[int]) -> None:
         self._function, self._terms = function, terms
+        firsts = _first_pointers(function, same)
         self._values: dict[str, _Sum] = {
-            name: ((terms.number("argument", name), 1),) for name, _ in function.arguments
+            name: ((terms.number("argument", firsts.get(name, name)), 1),)
+            for name, _ in function.arguments
         }
         self._pointers = {
             term
@@ -288,6 +293,24 @@ class _Elements:
             if term[:1] == ("program",):
                 self._by_itself.add(term[1])
         return value
+
+
+def _first_pointers(function: Function, same: Sequence[int]) -> dict[str, str]:
+    """Return the first of the same pointers, by the name of each.
+
+    Raises:
+        _RefusedError: they are not those of the kernel, or point to elements of different types.
+    """
+    pointers = [(name, kind) for name, kind in function.arguments if "ptr" in kind]
+    if all(first == place for place, first in enumerate(same)):
+        return {}
+    if len(same) != len(pointers):
+        raise _RefusedError
+    kinds = [re.match(r"!tt\.ptr<[^>]*>", kind) for _, kind in pointers]
+    texts = ["" if kind is None else kind[0] for kind in kinds]
+    if any(not texts[first] or texts[first] != text for text, first in zip(texts, same)):
+        raise _RefusedError
+    return {name: pointers[first][0] for (name, _), first in zip(pointers, same)}
 
 
 def _holds_places(operation: Operation) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 from triton.runtime.driver import driver
 
+from solkit.adapters.argument_overlaps import distinct_buffers
 from solkit.adapters.live_calls import RequestedLaunch
 from solkit.adapters.live_captures import specialise
 from solkit.adapters.tilings import retiled_grid, tiled_axis
@@ -55,6 +56,15 @@ class _Kernel:
     made_from: Specialisation = field(compare=False)
 
 
+@dataclass(frozen=True)
+class _Proof:
+    """A launch's IR, the axis that follows from the constant, and which pointers are the same."""
+
+    text: str
+    axis: int
+    same: tuple[int, ...]
+
+
 def is_block_size(value: Any) -> bool:
     """Tell whether a value may be the size of a block: a power of two."""
     return type(value) is int and 0 < value <= _MOST_BLOCK and value & (value - 1) == 0
@@ -81,18 +91,21 @@ def _tile(launch: RequestedLaunch, name: str) -> Tile | None:
     own = launch.values[name]
     if not is_block_size(own) or own < _LEAST_ELEMENTS or name in launch.heuristics:
         return None
+    same = distinct_buffers((v, launch.may_write(n)) for n, v in launch.values.items())
+    if same is None:
+        return None
     text = _ttgir(_kernel(launch))
-    axis = tiled_axis(text, text)
+    axis = tiled_axis(text, text, same)
     if axis is None:
         return None
     grid = launch.grid({**launch.values, **launch.options}) if callable(launch.grid) else None
     full = tuple(map(int, launch.grid if grid is None else grid))
-    values = (own, *_proved(launch, name, text, full, axis))
+    values = (own, *_proved(launch, name, _Proof(text, axis, same), full))
     return Tile(name, axis, values) if len(values) > 1 else None
 
 
 def _proved(
-    launch: RequestedLaunch, name: str, text: str, grid: tuple[int, ...], axis: int
+    launch: RequestedLaunch, name: str, proof: _Proof, grid: tuple[int, ...]
 ) -> Iterator[int]:
     """Yield other values, powers of two, for which the compiler makes the same of an element."""
     own = launch.values[name]
@@ -100,13 +113,13 @@ def _proved(
         value = int(own * 2.0**power)
         if value == own or not _LEAST_ELEMENTS <= value <= _MOST_BLOCK:
             continue
-        if retiled_grid(grid, axis, own, value) is None:
+        if retiled_grid(grid, proof.axis, own, value) is None:
             continue
         try:
             other = _ttgir(_kernel(replace(launch, values={**launch.values, name: value})))
         except Exception:  # as an assertion about the constant may have it
             continue
-        if tiled_axis(text, other) != axis:
+        if tiled_axis(proof.text, other, proof.same) != proof.axis:
             return  # another constant, or one that does more
         yield value
 

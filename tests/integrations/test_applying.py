@@ -501,6 +501,37 @@ def test_who_launches_the_compiled_kernel_again_gives_grids_of_his_own(gpu, tmp_
     assert (blocks[1:], [grid[0] for grid in GRIDS[1:]]) == ([256, 64, 64], [8, 33, 7])
 
 
+@triton.jit
+def neighbours_kernel(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + (at + 1) % n))
+
+
+def test_a_tile_stays_where_arguments_share_memory_that_is_written(gpu, tmp_path):
+    use(tmp_path, tiled(neighbours_kernel))
+    pool, x = torch.zeros(N + 4), torch.zeros(N)
+
+    def launch(source, out):
+        return neighbours_kernel[(N // 64,)](source, out, N, BLOCK=64)
+
+    kernel = launch(x, torch.zeros(N))
+    launch(pool[:N], pool[4:])
+    launch(x, x)
+    launch(x, torch.zeros(N))
+    kernel[(32, 1, 1)](pool[:N], pool[4:], N, 64)
+    kernel[(32, 1, 1)](x, torch.zeros(N), N, 64)
+    assert [launch["BLOCK"] for launch in gpu[1:]] == [64, 64, 256, 64, 256]
+    assert [grid[0] for grid in GRIDS[1:]] == [64, 64, 16, 32, 8]
+
+
+def test_a_tile_is_proved_for_what_works_in_place_and_for_what_does_not(gpu, tmp_path):
+    use(tmp_path, tiled())
+    x = torch.zeros(N)
+    for out in (x, torch.zeros(N), x):
+        scale_kernel[(N // 64,)](x, out, N, BLOCK=64)
+    assert [launch["BLOCK"] for launch in gpu] == 3 * [256]
+
+
 def test_a_compiled_kernel_can_be_copied(gpu, tmp_path):
     use(tmp_path, tiled())
     x = torch.zeros(N)

@@ -201,10 +201,53 @@ def at_most_512(x, out, BLOCK: tl.constexpr):
     tl.store(out + at, tl.load(x + at))
 
 
-def launch_request(kernel, grid=(N // B,), block=B, **options):
+@triton.jit
+def counted_blocks(x, out, blocks, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, mask=at < blocks * BLOCK, other=0.0))
+
+
+@triton.jit
+def last_block(x, out, blocks, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at), mask=tl.program_id(0) < blocks - 1)
+
+
+@triton.jit
+def a_size_beside(x, out, blocks, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * blocks + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at))
+
+
+@triton.jit
+def a_whole_beside(x, out, blocks, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at) + blocks)
+
+
+@triton.jit
+def random_by_program(x, out, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at) * tl.rand(tl.program_id(0), tl.arange(0, BLOCK)))
+
+
+@triton.jit
+def assumed_programs(x, out, BLOCK: tl.constexpr):
+    tl.assume(tl.program_id(0) < 16)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at))
+
+
+@triton.jit
+def neighbours(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + (at + 1) % n))
+
+
+def launch_request(kernel, grid=(N // B,), block=B, arguments=(), **options):
     x = torch.zeros(N, dtype=torch.float32)
     out = torch.empty_like(x, dtype=torch.bool if kernel is positive else None)
-    values = {"x": x, "out": out, "n": N, "BLOCK": block}
+    values = {"x": x, "out": out, "n": N, "blocks": N // B, "BLOCK": block, **dict(arguments)}
     values = {name: values[name] for name in kernel.arg_names}
     return RequestedLaunch(kernel, grid, values, ("BLOCK",), {"num_warps": 4}, **options)
 
@@ -267,10 +310,32 @@ def test_a_constant_that_only_cuts_the_elements_is_found_with_its_axis(kernel, g
         *(in_rows, partial_sums, seeded, lanes_alone, scaled_by_block, over_programs, in_steps),
         *(counted, reversed_in_blocks, overlapping, few_programs),
         *(rolled_in_place, counting_calls, one_hot, one_of_two, overlapping_pairs),
+        *(counted_blocks, last_block, a_size_beside, random_by_program, assumed_programs),
     ],
 )
 def test_what_depends_on_borders_between_programs_is_no_tile(kernel):
     assert find_tile(launch_request(kernel), None) is None
+
+
+def test_a_number_of_blocks_that_only_counts_as_a_number_changes_nothing():
+    assert find_tile(launch_request(a_whole_beside), None).values[:3] == (256, 64, 128)
+
+
+POOL = torch.zeros(N + 1)
+
+
+@pytest.mark.parametrize("kernel", [masked, strided, neighbours])
+def test_an_output_that_overlaps_an_input_leaves_the_order_to_the_blocks(kernel):
+    """Whether an element is read before its neighbour is written depends on the borders."""
+    shifted = {"x": POOL[:N], "out": POOL[1:]}
+    assert find_tile(launch_request(kernel, arguments=shifted), None) is None
+
+
+def test_what_works_in_place_is_proved_as_one_buffer():
+    same = {"x": POOL, "out": POOL}
+    assert find_tile(launch_request(masked, arguments=same), None).axis == 0
+    assert find_tile(launch_request(neighbours), None).axis == 0
+    assert find_tile(launch_request(neighbours, arguments=same), None) is None
 
 
 def test_a_value_that_the_kernel_refuses_leaves_the_others():

@@ -1,0 +1,65 @@
+"""Memory that arguments share, on tensors of the CPU."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from solkit.adapters.argument_overlaps import distinct_buffers
+
+POOL = torch.zeros(64)
+OTHER = torch.zeros(64)
+
+
+class Seen:
+    """A tensor seen as another type, as `triton.reinterpret` makes it."""
+
+    def __init__(self, base, dtype):
+        self.base, self.dtype = base, dtype
+
+    def data_ptr(self):
+        return self.base.data_ptr()
+
+
+class Pointer:
+    """An address of memory whose size nobody knows."""
+
+    def __init__(self, tensor):
+        self.address = tensor.data_ptr()
+
+    def data_ptr(self):
+        return self.address
+
+
+@pytest.mark.parametrize(
+    ("arguments", "places"),
+    [
+        ([(POOL, False), (OTHER, True)], (0, 1)),
+        ([(POOL, False), (3, False), (OTHER, True), (None, False)], (0, 1)),
+        ([(POOL, False), (POOL, True)], (0, 0)),
+        ([(OTHER, True), (POOL, False), (POOL[:8], True)], (0, 1, 1)),  # one pointer, one type
+        ([(POOL[:32], False), (POOL[32:], False), (OTHER, True)], (0, 1, 2)),  # both are only read
+        ([(POOL, False), (POOL, False), (OTHER, True)], (0, 1, 2)),
+        ([((POOL, POOL[1:]), False), (OTHER, True)], (0, 1, 2)),
+        ([(Pointer(POOL), True)], (0,)),
+        ([(torch.zeros(0), True), (torch.zeros(0), False)], (0, 1)),
+    ],
+)
+def test_pointers_are_apart_or_the_same(arguments, places):
+    assert distinct_buffers(arguments) == places
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [(POOL, False), (POOL[1:], True)],
+        [(POOL[1:], True), (POOL, False)],
+        [(POOL[:32], False), (POOL[32:], True)],  # a kernel may reach others than the view's
+        [(POOL, False), (Seen(POOL, torch.int32), True)],
+        [((OTHER, POOL), False), (POOL[1:], True)],
+        [(POOL, False), (Pointer(POOL), True)],
+        [(POOL, True), (Pointer(OTHER), False)],
+    ],
+)
+def test_memory_that_is_written_is_reached_by_one_pointer(arguments):
+    assert distinct_buffers(arguments) is None
