@@ -128,7 +128,9 @@ def _begin_trial(tuner: Any, fresh: Any, trials: Trials, request: ChoiceRequest)
         if vars(tuner).get("_cached_launcher") is not None:
             tuner._cached_launcher = None
 
-    trial = LaunchTrial(tuner.launchers[0], fresh.launchers[0], trials.judge, settle, forget)
+    launchers = tuner.launchers[0], fresh.launchers[0]
+    is_pointwise = tuner.heuristic_type.name == "POINTWISE"  # else lanes may be joined
+    trial = LaunchTrial(*launchers, trials.judge, settle, forget, alternates=is_pointwise)
     _take_state(tuner, {**before, "launchers": [trial.launcher()]})
 
 

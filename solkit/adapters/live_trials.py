@@ -6,6 +6,10 @@ for its next launches. Each launch is made once, by one of them, between two eve
 the GPU before them hides how long the host takes to launch. Then the kernel has one launcher again,
 and nothing of the trial stays.
 
+Where lanes do something together, as in sums, the last bits may depend on the launcher. So those of
+one launcher come first, then those of the other: a program sees other bits once, or twice where its
+own launcher comes back, and not at every other launch.
+
 While a CUDA graph is captured nothing is timed, and the tuned launcher is used.
 """
 
@@ -34,6 +38,8 @@ _WAIT_CYCLES = 100_000
 """About 50 µs on an H100: longer than the host takes to launch a kernel."""
 _TURNS = (False, True, True, False)
 """Which launches the tuned launcher makes. It is first in every other pair: drift favours none."""
+_OWN_FIRST = 24
+"""Launches of Inductor's launcher before the first tuned one, where they do not alternate."""
 
 
 @dataclass
@@ -45,6 +51,7 @@ class LaunchTrial:
         judge: looks at the times.
         settle: gets whether the tuned launcher stays, once; its errors are not the launch's.
         forget: called where a launch still comes here after the end.
+        alternates: whether both launchers write the same bits, so that they may take turns.
     """
 
     own: Callable[..., Any]
@@ -52,12 +59,12 @@ class LaunchTrial:
     judge: Judge
     settle: Callable[[bool], None]
     forget: Callable[[], None] = lambda: None
+    alternates: bool = True
     _winner: Callable[..., Any] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _ending: threading.Lock = field(default_factory=threading.Lock)
-    _launches: list[tuple[tuple[int, ...], Any, Any]] = field(default_factory=list)
-    _launches_of: Counter[tuple[int, ...]] = field(default_factory=Counter)
-    _pairs: int = 0
+    _launches: list[tuple[tuple[int, ...], bool, Any, Any]] = field(default_factory=list)
+    _launches_of: Counter[tuple[tuple[int, ...], bool]] = field(default_factory=Counter)
     _looks: list[int] = field(default_factory=lambda: list(_LOOKS))
     _due: int = 0
 
@@ -89,13 +96,19 @@ class LaunchTrial:
 
     def _timed_launch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         sizes = tuple(arg for arg in args if type(arg) is int)  # pairs do equal work
-        is_tuned = _TURNS[self._launches_of[sizes] % len(_TURNS)]
+        is_tuned = self._is_tuned_next(sizes)
         begin = self._event_behind(_WAIT_CYCLES)
         result = self._tuned_or_own(args, kwargs) if is_tuned else self.own(*args, **kwargs)
         end = self._event_behind(0)
         if self._winner is None:
-            self._note_launch(sizes, begin, end)
+            self._note_launch(sizes, is_tuned, begin, end)
         return result
+
+    def _is_tuned_next(self, sizes: tuple[int, ...]) -> bool:
+        if not self.alternates:
+            return len(self._launches) >= _OWN_FIRST
+        made = self._launches_of[sizes, False] + self._launches_of[sizes, True]
+        return _TURNS[made % len(_TURNS)]
 
     def _event_behind(self, cycles: int) -> Any:
         """Return an event that the GPU passes after a wait; if it refuses, the trial is over."""
@@ -117,12 +130,13 @@ class LaunchTrial:
             self._end(is_faster=False)
             return self.own(*args, **kwargs)
 
-    def _note_launch(self, sizes: tuple[int, ...], begin: Any, end: Any) -> None:
-        self._launches.append((sizes, begin, end))
-        self._launches_of[sizes] += 1
-        self._pairs += self._launches_of[sizes] % 2 == 0
+    def _note_launch(self, sizes: tuple[int, ...], is_tuned: bool, begin: Any, end: Any) -> None:
+        self._launches.append((sizes, is_tuned, begin, end))
+        self._launches_of[sizes, is_tuned] += 1
+        counts = self._launches_of
+        pairs = sum(min(counts[key, False], counts[key, True]) for key in {k for k, _ in counts})
         is_last = len(self._launches) >= _MOST_TIMED
-        if self._looks and (self._pairs >= self._looks[0] or is_last):
+        if self._looks and (pairs >= self._looks[0] or is_last):
             self._looks = [] if is_last else self._looks[1:]
             self._due = len(self._launches)
 
@@ -131,7 +145,7 @@ class LaunchTrial:
         if not self._due:
             return
         try:
-            if not self._launches[self._due - 1][2].query():
+            if not self._launches[self._due - 1][-1].query():
                 return
             is_faster = self.judge(*self._paired_ms(self._launches[: self._due]))
         except Exception:  # nothing is worth the user's launch
@@ -141,17 +155,14 @@ class LaunchTrial:
             self._end(bool(is_faster))
 
     def _paired_ms(
-        self, launches: Sequence[tuple[Any, Any, Any]]
+        self, launches: Sequence[tuple[Any, bool, Any, Any]]
     ) -> tuple[list[float], list[float]]:
-        times: dict[tuple[int, ...], list[float]] = {}
-        for sizes, begin, end in launches:
-            times.setdefault(sizes, []).append(begin.elapsed_time(end))
-        own_ms: list[float] = []
-        tuned_ms: list[float] = []
-        for values in times.values():
-            for place in range(len(values) // 2 * 2):
-                (tuned_ms if _TURNS[place % len(_TURNS)] else own_ms).append(values[place])
-        return own_ms, tuned_ms
+        """Return times of both launchers in ms; launches of equal sizes are pairs, in order."""
+        times: dict[tuple[int, ...], tuple[list[float], list[float]]] = {}
+        for sizes, is_tuned, begin, end in launches:
+            times.setdefault(sizes, ([], []))[is_tuned].append(begin.elapsed_time(end))
+        pairs = [pair for own, tuned in times.values() for pair in zip(own, tuned)]
+        return [own for own, _ in pairs], [tuned for _, tuned in pairs]
 
     def _end(self, is_faster: bool) -> None:
         with self._ending:  # a launch that is not timed may end it too, in another thread

@@ -148,9 +148,9 @@ class _Pruner:
         return self.model is None or isinstance(self.model, str | os.PathLike)
 
     def _load_model(self) -> Surrogate:
-        if self._is_unread():
-            from solkit.surrogate.model import Surrogate
+        from solkit.surrogate.model import Surrogate
 
+        if not isinstance(self.model, Surrogate):
             self.model = Surrogate.load(self.model)
         return self.model
 

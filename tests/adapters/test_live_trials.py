@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 
 import pytest
@@ -75,6 +76,20 @@ def test_the_faster_launcher_stays_and_each_launch_is_made_once(gpu, own_ms, tun
     names = [name for name, *_ in log]
     assert names[:24].count("own") == names[:24].count("tuned") == 12
     assert set(names[24:]) == {"tuned" if stays else "own"}
+
+
+@pytest.mark.parametrize(("own_ms", "tuned_ms", "stays"), [(2, 1, True), (1, 2, False)])
+def test_launchers_of_other_bits_do_not_alternate(gpu, own_ms, tuned_ms, stays):
+    log, settled = [], []
+    own, tuned = gpu.launcher("own", own_ms, log), gpu.launcher("tuned", tuned_ms, log)
+    launch = LaunchTrial(own, tuned, judge, settled.append, alternates=False).launcher()
+    for turn in range(80):
+        launch("x", 1 + turn % 2, stream=7)
+    assert settled == [stays]
+    names = [name for name, *_ in log]
+    changes = sum(one != other for one, other in itertools.pairwise(names))
+    assert changes == (1 if stays else 2)
+    assert (len(names), names[-1]) == (80, "tuned" if stays else "own")
 
 
 def test_equal_launchers_are_timed_longer_and_inductors_own_stays(gpu):
