@@ -6,10 +6,11 @@
 A case is some operators of a library with the library's own lists. Each side of a case runs in a
 process of its own, with empty caches of Triton and of the library. Wall time begins when the inputs
 are there, before SolKit is imported: the import, the model, ranking, compiling and timing count. It
-is told apart by autotuner, and the import counts for the lists of 16 configurations or more. A last
-process runs each case with what either side chose, alternating, and compares the GPU times of its
-kernels. What stands in the JSON is not run again. Files of SolKit should be compiled, as `pip
-install` does: `python -m compileall -q solkit surrogate roofline tuner datasets`.
+is told apart by autotuner, and the import counts for the lists of 16 configurations or more.
+SolKit's own parts are listed as spans (`solkit.spans`). A last process runs each case with what
+either side chose, alternating, and compares the GPU times of its kernels. What stands in the JSON
+is not run again. Files of SolKit should be compiled, as `pip install` does: `python -m compileall
+-q solkit surrogate roofline tuner datasets`.
 """
 
 from __future__ import annotations
@@ -244,9 +245,10 @@ def run_child(part: str, name: str, side: str, first: dict[str, Any]) -> dict[st
         out = Path(folder, "out.json")
         Path(folder, "first.json").write_text(json.dumps(first))
         command = [sys.executable, __file__, "--part", part, "--cases", name, "--side", side]
+        spans = Path(folder, "spans.jsonl")
         ended = subprocess.run(
             [*command, "--json", str(out)],
-            env={**os.environ, **caches},
+            env={**os.environ, **caches, "SOLKIT_SPANS": str(spans)},
             check=False,
             capture_output=True,
             text=True,
@@ -254,6 +256,8 @@ def run_child(part: str, name: str, side: str, first: dict[str, Any]) -> dict[st
         if not out.exists():
             raise RuntimeError(" | ".join(ended.stderr.strip().splitlines()[-3:]))
         answer: dict[str, Any] = json.loads(out.read_text())
+        if spans.exists():
+            answer["spans"] = [json.loads(line) for line in spans.read_text().splitlines()]
     warned = [line for line in ended.stderr.splitlines() if "SolKit ranked nothing" in line]
     return answer | ({"warned": warned} if warned else {})
 
@@ -274,6 +278,8 @@ def summarise(name: str, case: dict[str, Any]) -> str:
     calls = {side: case[side]["import_s"] + case[side]["call_s"] for side in SIDES}
     parts.append(f"the call {calls['without']:.2f} s, with {calls['with']:.2f} s")
     parts.append(f"import {case['with']['import_s']:.2f} s")
+    for span in case["with"].get("spans", []):
+        parts.append(f"{span['name']} {span['end_s'] - span['start_s']:.2f} s")
     if "steady" in case:
         parts.append(f"steady time {case['steady']['ratio']:.3f}")
     return "; ".join(parts)

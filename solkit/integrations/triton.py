@@ -156,7 +156,7 @@ class _Pruner:
 
     def _compile_all(self, call: live_autotuner.Call, configs: Sequence[Any]) -> None:
         """Compile what Triton will time; where that fails, Triton does it as ever."""
-        if len(configs) > 1:
+        if min(len(configs), len(os.sched_getaffinity(0))) > 1:
             with self.lock, contextlib.suppress(Exception):
                 launches, device = _captured_launches(call, configs)
                 from solkit.integrations.launches import compile_ahead
