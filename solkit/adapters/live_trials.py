@@ -107,8 +107,8 @@ class LaunchTrial:
     def _is_tuned_next(self, sizes: tuple[int, ...]) -> bool:
         if not self.alternates:
             return len(self._launches) >= _OWN_FIRST
-        made = self._launches_of[sizes, False] + self._launches_of[sizes, True]
-        return _TURNS[made % len(_TURNS)]
+        count = self._launches_of[sizes, False] + self._launches_of[sizes, True]
+        return _TURNS[count % len(_TURNS)]
 
     def _event_behind(self, cycles: int) -> Any:
         """Return an event that the GPU passes after a wait; if it refuses, the trial is over."""
