@@ -25,6 +25,7 @@ fail. A share of the choices explores.
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 from collections import Counter
@@ -116,7 +117,7 @@ class Point:
         mean = math.log2(forecast.time_ms or otherwise_ms)
         return Point(variant, configuration, mean, sd, forecast.p_fail)
 
-    @property
+    @functools.cached_property
     def key(self) -> tuple[str, str]:
         """Key that tells candidates of a search apart."""
         return self.variant, canonical(self.configuration.params)
@@ -148,9 +149,11 @@ class Frontier:
         self._dropped: set[str] = set()
         self._dismissed: set[tuple[str, str]] = set()
         self._choices = 0
+        self._scored: tuple[list[Point], Array] | None = None  # until something is learnt
 
     def add(self, points: Iterable[Point]) -> None:
         """Add more candidates; a forecast that is known already stays."""
+        self._scored = None
         for point in points:
             earlier = self._points.get(point.key)
             if earlier is None or earlier.sd == 0:  # it was measured before it was ranked
@@ -163,11 +166,13 @@ class Frontier:
         with the error of the new forecast as its noise.
         """
         if point.key in self._points and point.key not in self._asked:
+            self._scored = None
             self._first.setdefault(point.key, self._points[point.key])
             self._points[point.key] = point
 
     def dismiss(self, point: Point) -> None:
         """Do not measure a candidate; this says nothing of the others of its variant."""
+        self._scored = None
         self._dismissed.add(point.key)
 
     def tell(self, point: Point, time_ms: float | None, is_telling: bool = True) -> None:
@@ -178,6 +183,7 @@ class Frontier:
             time_ms: ``None`` if it failed.
             is_telling: whether other parameters may fail alike: not for want of memory.
         """
+        self._scored = None
         self._points.setdefault(point.key, point)
         self._asked.add(point.key)
         if time_ms is not None:
@@ -190,6 +196,7 @@ class Frontier:
 
     def drop(self, variant: str) -> None:
         """Measure no more of a variant: it is wrong, or cheats."""
+        self._scored = None
         self._dropped.add(variant)
 
     def remaining(self) -> list[Point]:
@@ -214,10 +221,25 @@ class Frontier:
         Args:
             is_open: whether a candidate counts.
         """
-        remaining = [point for point in self.remaining() if is_open(point)]
-        if not remaining or self.best_ms is None:
-            return math.inf if remaining else 0.0
-        return 1.0 - math.pow(2.0, -float(self._improvements(remaining).max()))
+        remaining, improvements = self._scores()
+        places = [place for place, point in enumerate(remaining) if is_open(point)]
+        if not places or self.best_ms is None:
+            return math.inf if places else 0.0
+        return 1.0 - math.pow(2.0, -float(improvements[places].max()))
+
+    def _scores(self) -> tuple[list[Point], Array]:
+        """Return what may be measured, with the expected improvements, or means before any time.
+
+        A search that waits asks several times a second, and nothing changes meanwhile.
+        """
+        if self._scored is None:
+            remaining = self.remaining()
+            score = self._improvements if self.best_ms is not None else self._means
+            self._scored = remaining, score(remaining) if remaining else np.empty(0)
+        return self._scored
+
+    def _means(self, points: Sequence[Point]) -> Array:
+        return self.believed(points)[0]
 
     def better_chance(self, share: float = BETTER) -> float:
         """Return the chance that a candidate is left that saves over `share` of the best time.
@@ -250,6 +272,7 @@ class Frontier:
             return None
         self._choices += 1
         point = self._choose_best(remaining)
+        self._scored = None
         self._asked.add(point.key)
         return point
 
@@ -259,13 +282,10 @@ class Frontier:
         Every fourth is the best candidate of a variant of which nothing was measured, as long as
         there are any: one of these is next if a choice explores.
         """
-        remaining = self.remaining()
-        if not remaining or self._order is Order.RANDOM:
+        if self._order is Order.RANDOM:
             return []
-        if self.best_ms is None:
-            order = np.argsort(self.believed(remaining)[0])
-        else:
-            order = np.argsort(-self._improvements(remaining))
+        remaining, scores = self._scores()
+        order = np.argsort(scores if self.best_ms is None else -scores)
         points = [remaining[int(place)] for place in order]
         for number, point in enumerate(self._best_of_unmeasured(points), start=1):
             points.insert(_EXPLORED_PLACE * number - 1, point)
@@ -324,10 +344,10 @@ class Frontier:
             return self._random.choice(remaining)
         if self._choices % _EXPLORE_EVERY == 0 and (new := self._best_of_unmeasured(remaining)):
             return self._random.choice(new)
-        if self.best_ms is None:
-            mean, _ = self.believed(remaining)
-            return remaining[int(np.argmin(mean))]
-        return remaining[int(np.argmax(self._improvements(remaining)))]
+        score_by_key = {point.key: score for point, score in zip(*self._scores(), strict=True)}
+        scores = [score_by_key[point.key] for point in remaining]
+        best = np.argmin(scores) if self.best_ms is None else np.argmax(scores)
+        return remaining[int(best)]
 
     def _best_of_unmeasured(self, remaining: list[Point]) -> list[Point]:
         """Return the best candidate of each variant of which nothing was measured."""

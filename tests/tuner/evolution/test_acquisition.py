@@ -79,6 +79,28 @@ def test_the_largest_expected_improvement_is_chosen():
     assert frontier.gain() == pytest.approx(1 - 2 ** -sorted(by_hand)[-2], rel=1e-6)
 
 
+def test_whatever_is_learnt_counts_at_once():
+    first, *options = [point(name, 1, mean) for name, mean in zip("fabcd", (0, -0.3, -0.2, 0, 0.1))]
+    steps = [
+        lambda frontier: measured(frontier, [first], [1.0]),
+        lambda frontier: frontier.add(options),
+        lambda frontier: frontier.refine(replace(options[0], mean=0.2, sd=0.1)),
+        lambda frontier: frontier.tell(options[1], 0.7),
+        lambda frontier: frontier.tell(options[2], None),
+        lambda frontier: frontier.dismiss(options[0]),
+        lambda frontier: frontier.drop("d"),
+    ]
+    asked, gains = Frontier(), []
+    for number, step in enumerate(steps, start=1):
+        step(asked)
+        gains.append(asked.gain())
+        fresh = Frontier()
+        for earlier in steps[:number]:
+            earlier(fresh)
+        assert (gains[-1], asked.foremost()) == (fresh.gain(), fresh.foremost())
+    assert len(set(gains[1:])) > 3
+
+
 def test_the_chance_of_something_better_is_that_of_a_normal_by_hand():
     frontier = Frontier(shares=Shares(0.0, 0.0, 1.0))
     measured(frontier, [point("first", 1)], [1.0])
