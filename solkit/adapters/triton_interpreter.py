@@ -16,7 +16,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,34 @@ def install() -> None:
     _count_with_scalars()
     _patch_once_a_launch()
     _take_first_configs()
+    _spare_overflow_checks()
+    _remember_dtypes()
+
+
+def _spare_overflow_checks() -> None:
+    """Do not look for integers that overflow: without ``debug`` Triton drops what it found.
+
+    Each sum and product of integers is computed in int64 and compared for that, which took 30 % of
+    an interpreter's run.
+    """
+    builder: Any = interpreter.interpreter_builder
+    builder.options = replace(builder.options, sanitize_overflow=builder.options.debug)
+
+
+def _remember_dtypes() -> None:
+    """Look up numpy's dtype once for each of Triton's: the interpreter builds a table each time."""
+    original, by_name = interpreter._get_np_dtype, dict[str, Any]()
+    if getattr(original, "remembers", False):
+        return
+
+    def remembered(kind: Any) -> Any:
+        name = kind.scalar.name
+        if name not in by_name:
+            by_name[name] = original(kind)
+        return by_name[name]
+
+    remembered.remembers = True  # type: ignore[attr-defined]
+    interpreter._get_np_dtype = remembered
 
 
 def _take_first_configs() -> None:

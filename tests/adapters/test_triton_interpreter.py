@@ -116,3 +116,42 @@ answer = out.isnan().all().item(), [str(each.message) for each in told]
 
 def test_numpy_says_nothing_of_the_infinities_that_a_kernel_computes(answer):
     assert answer("infinite", INFINITE) == (True, [])
+
+
+INTEGERS = """
+import torch
+import triton
+import triton.language as tl
+from triton.runtime import interpreter
+from solkit.adapters import triton_interpreter
+
+triton_interpreter.install()
+triton_interpreter.install()
+triton_interpreter.watch_launches(60.0)
+compared = []
+less_equal = interpreter.interpreter_semantic.less_equal
+interpreter.interpreter_semantic.less_equal = lambda *a: compared.append(a) or less_equal(*a)
+
+@triton.jit
+def wrapped(x, out, n):
+    at = tl.program_id(0) * 4 + tl.arange(0, 4)
+    value = tl.load(x + at, mask=at < n, other=7)
+    tl.store(out + at, value * value + 1, mask=at < n)
+
+x = torch.tensor([3, 2**31 - 1, -(2**31), 46341, 5, 0], dtype=torch.int32)
+out = torch.zeros(6, dtype=torch.int32)
+wrapped[(2,)](x, out, 6)
+kinds = [tl.int1, tl.int32, tl.float16, tl.bfloat16, tl.pointer_type(tl.float32)]
+kinds += [tl.block_type(kind, [4]) for kind in kinds]
+answer = out.tolist(), len(compared), [interpreter._get_np_dtype(kind).name for kind in kinds]
+"""
+
+
+def test_integers_wrap_as_on_a_gpu_and_nothing_looks_for_it(answer):
+    values = [3, 2**31 - 1, -(2**31), 46341, 5, 0]
+    wrapped = [(v * v + 1 + 2**31) % 2**32 - 2**31 for v in values]
+    assert answer("integers", INTEGERS) == (
+        wrapped,
+        0,
+        ["bool", "int32", "float16", "uint16", "uint64"] * 2,
+    )
