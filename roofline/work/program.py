@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch._library.custom_ops import OPDEFS
+from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -361,6 +362,8 @@ def trace(
 class Recorder(TorchDispatchMode):
     """Records each op with the storages it reads and writes."""
 
+    supports_higher_order_operators = True
+
     def __init__(self, size: Callable[[Any], int] = int) -> None:
         super().__init__()
         self.size = size
@@ -373,6 +376,8 @@ class Recorder(TorchDispatchMode):
     ) -> Any:
         del types
         kwargs = kwargs or {}
+        if isinstance(func, HigherOrderOperator):
+            return self._whole(func, args, kwargs)
         if (parts := taken_apart(self, func, args, kwargs)) is not NotImplemented:
             return parts
         if is_view(func):  # its region is in the uses of what reads it
@@ -384,6 +389,27 @@ class Recorder(TorchDispatchMode):
         op = self.traced(func, before, out)
         if op is not None:
             self.ops += _averages_apart(op) if op.operator.averages else [op]
+        return out
+
+    def _whole(self, func: HigherOrderOperator, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        """Record an operator that calls functions or has code in another language, as one op."""
+        before = self.frozen((args, kwargs))
+        out = func(*args, **kwargs)
+        inputs = tuple(uses_of(before))
+        read = {use.storage for use in inputs}
+        results = [self.use(t) for t in _leaves(out) if isinstance(t, torch.Tensor)]
+        op = TracedOp(
+            name=func.name(),
+            args=before[0],
+            kwargs=before[1],
+            inputs=inputs,
+            outputs=tuple(use for use in results if use.storage not in read),
+            written=(),
+            tags=(),
+            arguments=before[1],
+            line=user_line(),
+        )
+        self.ops.append(op)
         return out
 
     def _inside(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:

@@ -11,6 +11,7 @@ import pytest
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+import triton
 from torch.utils import cpp_extension
 
 from solkit.adapters import fake_cuda
@@ -67,7 +68,7 @@ def test_another_device_reports_its_own_figures(in_child):
 def test_the_vendors_command_names_the_device_and_others_are_missing(in_child, device, own, other):
     def told():
         run = subprocess.run([own, "-L"], capture_output=True, text=True, check=True)
-        by_shell = subprocess.getoutput(f"{own} --query-gpu=name")
+        by_shell = subprocess.getoutput(own)
         try:
             subprocess.run([other], check=False)
         except FileNotFoundError as error:
@@ -81,6 +82,56 @@ def test_the_vendors_command_names_the_device_and_others_are_missing(in_child, d
     assert missing == (errno.ENOENT, other)
     assert code == 127
     assert f"{other}: command not found" in errors
+
+
+def test_nvidia_smi_answers_what_it_is_asked_for(in_child):
+    def told():
+        query = "--query-gpu=name,clocks.max.sm,memory.total,power.draw --format=csv"
+        plain = [s.strip() for s in subprocess.getoutput(f"nvidia-smi {query}").splitlines()]
+        bare = subprocess.check_output(["nvidia-smi", *f"{query},noheader,nounits".split()])
+        return plain, bare.decode().strip(), triton.testing.nvsmi(["clocks.max.sm", "count"])
+
+    plain, bare, numbers = in_child(told, device="h100")
+    name = devices.find("h100").name
+    assert plain == [
+        "name, clocks.max.sm [MHz], memory.total [MiB], power.draw",
+        f"{name}, 1980 MHz, 81920 MiB, [N/A]",  # 80 GiB; 1980 MHz: see the catalogue
+    ]
+    assert bare == f"{name}, 1980, 81920, [N/A]"
+    assert numbers == [1980, 1]
+
+
+def test_nvml_reports_the_device(in_child):
+    def told():
+        import pynvml
+
+        pynvml.nvmlInit()
+        gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+        kinds = pynvml.NVML_CLOCK_SM, pynvml.NVML_CLOCK_MEM
+        clocks = [pynvml.nvmlDeviceGetMaxClockInfo(gpu, kind) for kind in kinds]
+        memory = pynvml.nvmlDeviceGetMemoryInfo(gpu).total
+        capability = pynvml.nvmlDeviceGetCudaComputeCapability(gpu)
+        pynvml.nvmlShutdown()
+        return pynvml.nvmlDeviceGetName(gpu), clocks, memory, capability
+
+    expected = (devices.find("h100").name, [1980, 2619], 80 << 30, (9, 0))
+    assert in_child(told, device="h100") == expected
+
+
+def test_the_accelerator_is_the_fake_gpu(in_child):
+    def told():
+        place = torch.accelerator.current_accelerator()
+        with torch.accelerator.device_index(0):
+            torch.accelerator.synchronize()
+        return (
+            torch.accelerator.is_available(),
+            torch.accelerator.device_count(),
+            torch.accelerator.current_device_index(),
+            torch.get_device_module() is torch.cuda,
+            torch.zeros(2, device=place).is_cuda,
+        )
+
+    assert in_child(told) == (True, 1, 0, True, True)
 
 
 def test_other_programs_run_as_ever(in_child):

@@ -411,6 +411,26 @@ def test_contractions_and_bytes_are_those_derived_by_hand(work, name):
     assert result.unmodelled == ()
 
 
+HIGHER_ORDER = """
+from torch._ops import HigherOrderOperator
+from torch._subclasses.fake_tensor import FakeTensorMode
+class Doubled(HigherOrderOperator):
+    def __call__(self, x): return super().__call__(x)
+doubled = Doubled("doubled_by_hand")
+for key in ("AutogradCUDA", "AutogradCPU"): doubled.fallthrough(getattr(torch._C.DispatchKey, key))
+@doubled.py_impl(FakeTensorMode)
+def _(mode, x):
+    with mode: return torch.empty_like(x)
+return doubled(a0) + 1
+"""
+
+
+def test_a_higher_order_operator_that_is_not_known_is_named_and_its_bytes_count(work):
+    result = work(randn(64, 32), HIGHER_ORDER.strip().replace("\n", "\n    "))
+    assert result.unmodelled == ("doubled_by_hand",)
+    assert (result.dram_read_bytes, result.dram_write_bytes) == (F32 * 64 * 32, F32 * 64 * 32)
+
+
 def test_elementwise_operations(work):
     result = work(f"{randn(64, 32)};{randn(64, 1)}", "return torch.exp(a0) / a1")
     # an exponential per element, a reciprocal per row, a multiplication per element

@@ -45,6 +45,7 @@ import torch
 from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from solkit.adapters.fake_cuda.accelerator import fake_accelerator
 from solkit.adapters.fake_cuda.attention import fake_attention
 from solkit.adapters.fake_cuda.autograd import backward, fake_hooks, grad_of, tensor_backward
 from solkit.adapters.fake_cuda.composites import taken_apart
@@ -84,6 +85,7 @@ from solkit.adapters.fake_cuda.guesses import (
     watching_guesses,
 )
 from solkit.adapters.fake_cuda.normalisation import fake_batch_norm
+from solkit.adapters.fake_cuda.nvml import fake_nvml
 from solkit.adapters.fake_cuda.recurrent import fake_recurrent
 from solkit.adapters.fake_cuda.sparse import fake_sparse
 from solkit.adapters.fake_cuda.spectral import inverse_short_time_fourier
@@ -154,7 +156,9 @@ def install(device: Device) -> None:
     warn_if_untested("torch", torch.__version__)
     prepare()
     fake_torch_cuda(device)
+    fake_accelerator(device)
     fake_driver_commands(device)
+    fake_nvml(device)
     fake_graphs()
     _state.installed = True
 

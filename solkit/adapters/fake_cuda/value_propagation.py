@@ -563,6 +563,8 @@ def _overwrite_contents(
 class KnownValues(TorchDispatchMode):
     """Tracks the values of small tensors, and guesses unknown ones."""
 
+    supports_higher_order_operators = True
+
     def __torch_dispatch__(
         self,
         func: Any,
@@ -571,6 +573,8 @@ class KnownValues(TorchDispatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
+        if isinstance(func, torch._ops.HigherOrderOperator):
+            return func(*args, **kwargs)
         if func in _MEETING_REAL and type(args[0]) in (torch.Tensor, torch.nn.Parameter):
             args = (_lift_real_tensor(args[0]), *args[1:])
         answer = _ANSWERS.get(func)

@@ -23,7 +23,7 @@ from solkit.analysis.interpreter.counters import Counters
 from solkit.analysis.interpreter.front_end import FrontEnd, Motion
 from solkit.analysis.interpreter.values import Array
 
-__all__ = ["Comparison", "Comparisons", "CountedLoopExtrapolator", "LoopExtrapolator"]
+__all__ = ["MOST_TRIPS", "Comparison", "Comparisons", "CountedLoopExtrapolator", "LoopExtrapolator"]
 
 _LONGEST_PERIOD = 64
 _PATIENCE = 96
@@ -352,10 +352,15 @@ Comparisons = dict[Any, list[Array]]
 
 _PROBED, _TAIL = 3, 5
 _MOST_IN_VAIN = 8
+MOST_TRIPS = 1 << 31
+"""Iterations of a loop that its own condition ends: what it counts in has 32 bits."""
 
 
 class CountedLoopExtrapolator:
-    """A loop while it runs, whose iterations are known and differ only by constant steps.
+    """A loop while it runs, whose iterations differ only by constant steps.
+
+    Their number is known, or follows from a condition that fails for good once a value has passed a
+    bound.
 
     Once two successive iterations counted the same and moved by the same steps, so do all up to the
     point where a comparison changes its result, except for the last few, where a software pipeline
@@ -364,10 +369,12 @@ class CountedLoopExtrapolator:
 
     Args:
         counters: of all programs.
-        trips: iterations of each program.
+        trips: iterations of each program, or at most so many.
         relevant: which of the carried values matter.
         compare: gives the comparisons that an iteration would make, from the carried values, the
             loop's variable and the programs that make it; nothing is counted.
+        goes_on: tells from the carried values which programs make another iteration, if `trips`
+            does not say it; nothing is counted.
     """
 
     def __init__(
@@ -376,9 +383,11 @@ class CountedLoopExtrapolator:
         trips: Array,
         relevant: Sequence[bool],
         compare: Callable[[Sequence[Any], Array, Array], Comparisons],
+        goes_on: Callable[[Sequence[Any]], Array] | None = None,
     ) -> None:
         self.counters = counters
         self.trips = trips
+        self.goes_on = goes_on
         self.relevant = relevant
         self.compare = compare
         self.is_possible = bool(trips.max() > _PROBED + _TAIL)
@@ -432,6 +441,8 @@ class CountedLoopExtrapolator:
         self.counted, self.steps = counted, steps
         if not often.any() or not remaining.any():
             return none
+        if self.goes_on is not None:
+            remaining = np.maximum(self.iterations_left(new, remaining) - _TAIL, 0)
         remaining = self._until_changes(remaining, new, comparisons, index, by)
         self.in_vain += not remaining.any()
         self.counters.repeat(counted, remaining)
@@ -446,6 +457,17 @@ class CountedLoopExtrapolator:
             value if step is None else value + step * _by_program(remaining, value)
             for value, step in zip(values, self.steps, strict=True)
         ]
+
+    def iterations_left(self, values: Sequence[Any], most: Array) -> Array:
+        """Count iterations from these values on; 0 if there are `most` or more."""
+        if self.goes_on is None:
+            return most
+        low, high = np.zeros_like(most), most + 1
+        while (high - low > 1).any():
+            middle = (low + high) // 2
+            goes_on = self.goes_on(self.moved(values, middle - 1))
+            low, high = np.where(goes_on, middle, low), np.where(goes_on, high, middle)
+        return np.where(low < most, low, 0)
 
     def _until_changes(
         self,

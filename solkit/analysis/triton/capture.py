@@ -44,6 +44,10 @@ _TRITONS = (AssertionError, KeyError, TypeError, ValueError)
 """Errors with which Triton refuses arguments and options of a launch."""
 
 
+_TRITON = Path(triton.__file__).parent
+_FRONT_END = ("backends", "compiler", "experimental", "language", "runtime")
+
+
 class CaptureError(SolkitError):
     """The candidate could not be run on fake tensors; the message names the user's line.
 
@@ -334,8 +338,9 @@ def _is_candidates(error: BaseException) -> bool:
     if last is None:
         return False
     file = Path(last.tb_frame.f_code.co_filename)
-    if file.is_relative_to(Path(triton.__file__).parent):  # its front end is not faked
-        return isinstance(error, _TRITONS)
+    if file.is_relative_to(_TRITON):
+        # its front end is not faked; `triton.testing` and its tools ask the machine
+        return file.relative_to(_TRITON).parts[0] in _FRONT_END and isinstance(error, _TRITONS)
     is_users = fake_cuda.user_line(last.tb_frame).rpartition(":")[0] == str(file)
     if not is_users or "site-packages" in file.parts or error.__context__ is not None:
         return False  # the cause may be a missing library

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from solkit.adapters.triton_ir import Operation
+import re
+from collections.abc import Sequence, Set
+
+from solkit.adapters.triton_ir import Block, Operation
 from solkit.analysis.triton.relevance import ACCESSES
 
-__all__ = ["PICKS", "is_linear"]
+__all__ = ["PICKS", "carried_pairs", "is_linear", "is_linear_while"]
 
 PICKS = {"arith.minsi", "arith.maxsi"}
 """Operations whose result changes its step when the other operand is picked."""
@@ -19,12 +22,45 @@ _LINEAR = {
 """Operations that keep a step constant, except where a comparison changes."""
 
 
+_ENDLESS = {"eq", "ne"}
+"""Predicates that a value may pass without changing them for good."""
+_EITHER = {"arith.ori", "arith.xori", "scf.if", "scf.for", "scf.while"}
+
+
 def is_linear(operation: Operation, relevant: frozenset[str]) -> bool:
     """Tell whether a loop's iterations differ only by constant steps, except for comparisons."""
     loop = operation.loop
-    carried = {n for n in loop.names if n in relevant}
-    varying = {loop.variable, *carried}
-    for inner in operation.blocks[0].walk():
+    carried = {loop.variable, *relevant.intersection(loop.names)}
+    return _keeps_steps(operation.blocks, carried, relevant)
+
+
+def is_linear_while(operation: Operation, relevant: frozenset[str]) -> bool:
+    """Tell the same of an ``scf.while`` that ends for good once a value has passed a bound."""
+    before, after = operation.blocks
+    if any(inner.name in _EITHER or _predicate(inner) in _ENDLESS for inner in before.operations):
+        return False
+    carried = {*(name for name, _ in carried_pairs(operation)), *after.arguments}
+    return _keeps_steps(operation.blocks, carried & relevant, relevant)
+
+
+def carried_pairs(operation: Operation) -> list[tuple[str, str]]:
+    """Return the names of what an ``scf.while`` carries, each with where it starts."""
+    return re.findall(r"(%[\w$.\-]+) = (%[\w$.\-#]+)", operation.text)
+
+
+def _starts(loop: Operation) -> list[tuple[str, str]]:
+    if loop.name == "scf.while":
+        return carried_pairs(loop)
+    return [*zip(loop.loop.names, loop.loop.starts, strict=False)]
+
+
+def _predicate(operation: Operation) -> str:
+    return operation.text.split(",")[0].strip()[-2:] if operation.name == "arith.cmpi" else ""
+
+
+def _keeps_steps(blocks: Sequence[Block], carried: Set[str], relevant: frozenset[str]) -> bool:
+    varying = set(carried)
+    for inner in (inner for block in blocks for inner in block.walk()):
         if inner.name == "ttg.local_store" and inner.operands[1] in relevant:
             return False
         used = varying.intersection(inner.operands)
@@ -32,9 +68,8 @@ def is_linear(operation: Operation, relevant: frozenset[str]) -> bool:
             continue
         if inner.name == "scf.if":
             return False
-        if inner.name == "scf.for":
-            nested = inner.loop
-            varying.update(n for n, s in zip(nested.names, nested.starts) if s in varying)
+        if inner.name in ("scf.for", "scf.while"):
+            varying.update(name for name, start in _starts(inner) if start in varying)
             varying.update(inner.results)
         elif relevant.intersection(inner.results):
             if inner.name not in _LINEAR:

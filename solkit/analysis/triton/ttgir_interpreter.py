@@ -29,7 +29,11 @@ from solkit.adapters.launch_recording import Argument, TensorArgument
 from solkit.adapters.triton_ir import Block, Function, Operation
 from solkit.analysis.common.regions import ADDRESS_BITS
 from solkit.analysis.interpreter.counters import Counters
-from solkit.analysis.interpreter.loop_extrapolation import Comparisons, CountedLoopExtrapolator
+from solkit.analysis.interpreter.loop_extrapolation import (
+    MOST_TRIPS,
+    Comparisons,
+    CountedLoopExtrapolator,
+)
 from solkit.analysis.interpreter.storages import IN_ORDER, Storages
 from solkit.analysis.interpreter.values import ODD, Array
 from solkit.analysis.triton.arithmetic import (
@@ -47,7 +51,7 @@ from solkit.analysis.triton.arithmetic import (
 )
 from solkit.analysis.triton.assumptions import AssumptionProbe, busier_side, likely_trips, reachable
 from solkit.analysis.triton.floats import float_constant, on_floats
-from solkit.analysis.triton.loop_steps import PICKS, is_linear
+from solkit.analysis.triton.loop_steps import PICKS, carried_pairs, is_linear, is_linear_while
 from solkit.analysis.triton.reductions import FOLDS, fold_region
 from solkit.analysis.triton.relevance import (
     ACCESSES,
@@ -180,6 +184,8 @@ class TTGIRInterpreter:
         name = operation.name
         if name == "scf.for":
             return partial(self._for, operation, is_linear(operation, self.relevant))
+        if name == "scf.while":
+            return partial(self._while, operation, is_linear_while(operation, self.relevant))
         if name in ACCESSES:
             to_box = name in TMA_LOADS or name in TMA_STORES
             return partial(self._box, operation) if to_box else self._access(operation)
@@ -187,7 +193,6 @@ class TTGIRInterpreter:
             return partial(self._guess, _UNSEEN[name], operation)
         regions: Mapping[str, Callable[[Operation], None]] = {
             "scf.if": self._if,
-            "scf.while": self._while,
             "ttg.warp_specialize": self._partitions,
             "ttng.tensormap_create": self._tensormap,
         }
@@ -218,8 +223,8 @@ class TTGIRInterpreter:
 
     # ---------------------------------------------------------------------------- control flow
 
-    def would_compare(self, block: Block, values: Mapping[str, Value]) -> Comparisons:
-        """Return the comparisons that a block would make with some values; nothing is counted."""
+    def _uncounted(self, run: Callable[[], object]) -> Comparisons:
+        """Return the comparisons that are made while something runs; nothing is counted."""
         kept = self.counters, self.sink, self.compared, self.active
         shared = self.shared.copy()
         comparisons: Comparisons = {}
@@ -228,8 +233,7 @@ class TTGIRInterpreter:
             IgnoringSink(),
             comparisons,
         )
-        self.env.update(values)
-        self._block(block)
+        run()
         self.counters, self.sink, self.compared, self.active = kept
         self.shared.restore(shared)
         return comparisons
@@ -335,8 +339,8 @@ class TTGIRInterpreter:
 
         def next_comparisons(values: Sequence[Value], index: Array, active: Array) -> Comparisons:
             self.active = active
-            carried = dict(zip(loop.names, values, strict=True))
-            return self.would_compare(body, {**carried, loop.variable: index})
+            self.env.update({**dict(zip(loop.names, values, strict=True)), loop.variable: index})
+            return self._uncounted(lambda: self._block(body))
 
         skipping = CountedLoopExtrapolator(
             self.counters, trips, [name in self.relevant for name in loop.names], next_comparisons
@@ -347,20 +351,15 @@ class TTGIRInterpreter:
         rounds, tired = 0, False
         while (running := outer & (done < trips)).any():
             if not tired and (tired := self._tired(rounds, operation)):
-                # the rest is like this, and the last
                 remaining = np.where(running, trips - done - 1, 0)
-                for key, amount in self.counters.since(start).items():  # shows where it ends
-                    self.counters.add(key, amount * remaining / np.maximum(done, 1))
-                done = done + remaining
+                done = done + self._count_on(start, remaining, done)
             self.active = running
             self.env[loop.variable] = low + done * step
             self.env.update(zip(loop.names, values, strict=True))
             before = self.counters.snapshot() if skipping.is_possible else {}
             self.compared = {} if skipping.is_possible or compared is not None else None
             self._block(body)
-            if compared is not None and self.compared is not None:
-                for comparison, results in self.compared.items():
-                    compared.setdefault(comparison, []).extend(results)
+            self._hand_on(compared)
             new = self._yields(body, loop.names)
             new = [choose_by_program(running, n, v) for n, v in zip(new, values, strict=True)]
             done = done + running
@@ -421,35 +420,104 @@ class TTGIRInterpreter:
         self._guess(sentence, operation)
         return (trips, parts) if trips is not None else (1, 1)
 
-    def _while(self, operation: Operation) -> None:
+    def _count_on(self, start: Mapping[Any, Array], remaining: Array, done: Array) -> Array:
+        """Count the rest of a loop like what it has done, but for the last, which shows its end."""
+        for key, amount in self.counters.since(start).items():
+            self.counters.add(key, amount * remaining / np.maximum(done, 1))
+        return remaining
+
+    def _hand_on(self, outer: Comparisons | None) -> None:
+        """Add the comparisons of an iteration to those of the loop around."""
+        if outer is not None and self.compared is not None:
+            for comparison, results in self.compared.items():
+                outer.setdefault(comparison, []).extend(results)
+
+    def _while(self, operation: Operation, linear: bool) -> None:
         before, after = operation.blocks
-        pairs = re.findall(r"(%[\w$.\-]+) = (%[\w$.\-#]+)", operation.text)
+        pairs = carried_pairs(operation)
         names = [name for name, _ in pairs]
         values = self._passed([start for _, start in pairs], names)
+        skipping = self._while_extrapolator(operation, names)
+        skipping.is_possible &= linear
         outer = running = self.active
+        compared = self.compared  # as in `_for`
+        done: Array = np.zeros(len(self.active), np.int64)
+        tired, first = False, self.counters.snapshot()
         for rounds in itertools.count():
+            if not tired and rounds and (tired := self._tired(rounds, operation)):
+                if not (linear and skipping.steps):
+                    break
+                ahead = skipping.iterations_left(values, np.where(running, MOST_TRIPS, 0))
+                skipped = self._count_on(first, np.maximum(ahead - 1, 0), done)
+                values, done = skipping.moved(values, skipped), done + skipped
             self.active, start = running, self.counters.snapshot()
-            self.env.update(zip(names, values, strict=True))
-            self._block(before)
-            last = before.operations[-1]  # scf.condition(%c) %values
-            passed = self._passed(last.operands[1:], after.arguments)
-            running = running & self._condition(last)
-            self.env.update(zip(operation.results, passed, strict=False))
-            if not running.any() or self._tired(rounds, operation):
+            self.compared = {} if skipping.is_possible or compared is not None else None
+            goes_on, passed = self._while_goes_on(operation, names, values)
+            running = running & goes_on
+            if not running.any():
+                self._hand_on(compared)
                 break
             self.active = running
-            flag = last.operands[0]
+            flag = before.operations[-1].operands[0]
             unknown = self.env.get(flag) is None or flag in self.guessed  # it would never end
             remaining = self._more_rounds(operation, passed) if unknown else 0
             self.env.update(zip(after.arguments, passed, strict=False))
             self._block(after)
+            self._hand_on(compared)
             new = self._yields(after, names)
-            values = [choose_by_program(running, n, v) for n, v in zip(new, values, strict=True)]
+            new = [choose_by_program(running, n, v) for n, v in zip(new, values, strict=True)]
             if unknown:
                 self.counters.repeat(self.counters.since(start), remaining)
                 break
-        self.active = outer
-        self._passed(last.operands[1:], operation.results)
+            done = done + running
+            skipped = skipping.skippable(
+                start, running, done, values, new, self.compared or {}, done, scalar_value(1)
+            )
+            done, values = done + skipped, skipping.moved(new, skipped)
+        self.active, self.compared = outer, compared
+        self._passed(before.operations[-1].operands[1:], operation.results)
+
+    def _while_goes_on(
+        self, operation: Operation, names: Sequence[str], values: Sequence[Value]
+    ) -> tuple[Array, list[Value]]:
+        """Run what decides over an iteration; tell who makes it, and what it gets."""
+        before, after = operation.blocks
+        self.env.update(zip(names, values, strict=True))
+        self._block(before)
+        last = before.operations[-1]  # scf.condition(%c) %values
+        passed = self._passed(last.operands[1:], after.arguments)
+        goes_on = self._condition(last)
+        self.env.update(zip(operation.results, passed, strict=False))
+        return goes_on, passed
+
+    def _while_extrapolator(
+        self, operation: Operation, names: Sequence[str]
+    ) -> CountedLoopExtrapolator:
+        """Return what skips iterations of an ``scf.while``; its condition says how many."""
+        after = operation.blocks[1]
+
+        def next_comparisons(values: Sequence[Value], _: Array, active: Array) -> Comparisons:
+            def iterate() -> None:
+                passed = self._while_goes_on(operation, names, values)[1]
+                self.env.update(zip(after.arguments, passed, strict=False))
+                self._block(after)
+
+            self.active = active
+            return self._uncounted(iterate)
+
+        def goes_on(values: Sequence[Value]) -> Array:
+            flags: list[Array] = []
+            decide = lambda: flags.append(self._while_goes_on(operation, names, values)[0])  # noqa: E731
+            self._uncounted(decide)
+            return flags[0]
+
+        return CountedLoopExtrapolator(
+            self.counters,
+            np.full(len(self.active), MOST_TRIPS),
+            [name in self.relevant for name in names],
+            next_comparisons,
+            goes_on,
+        )
 
     def _more_rounds(self, operation: Operation, passed: list[Value]) -> int:
         """Count the rounds after the next of a loop that unknown data end."""

@@ -67,6 +67,20 @@ def strides_of_the_grid_kernel(x, out, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def rows_by_hand_kernel(x, out, rows, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    while row < rows:
+        column = 0
+        while (column < columns) & (row < rows):
+            where = column + tl.arange(0, BLOCK)
+            inside = where < columns
+            place = row * columns + where
+            tl.store(out + place, tl.load(x + place, inside), inside)
+            column += BLOCK
+        row += tl.num_programs(0)
+
+
+@triton.jit
 def persistent_kernel(x, out, tiles, BLOCK: tl.constexpr, PROGRAMS: tl.constexpr):
     for tile in range(tl.program_id(0), tiles, PROGRAMS):
         row, half = tile // 2, tile % 2
@@ -275,6 +289,11 @@ def strides_of_the_grid(device, n=30_000):
     strides_of_the_grid_kernel[(7,)](cuda(device, n), cuda(device, 1), n, BLOCK=512)
 
 
+def rows_by_hand(device, rows=40, columns=5000):
+    x, out = cuda(device, rows, columns), cuda(device, rows, columns)
+    rows_by_hand_kernel[(3,)](x, out, rows, columns, BLOCK=128)
+
+
 def persistent(device, tiles=101):
     x, out = cuda(device, (tiles + 1) * 256), cuda(device, (tiles + 1) * 256)
     persistent_kernel[(8,)](x, out, tiles, BLOCK=256, PROGRAMS=8)
@@ -357,6 +376,7 @@ def reshaped(device, n=900):
 
 CASES = {
     **{f.__name__: f for f in (copy, strided, gather, product, triangle, strides_of_the_grid)},
+    **{f.__name__: f for f in (rows_by_hand,)},
     **{f.__name__: f for f in (persistent, early, stencil, transposing, winding)},
     **{f.__name__: f for f in (window, carried_mask, hashed, unsigned_bound, padded_rows)},
     **{f.__name__: f for f in (one_does_more, pipelined_gather, reshaped)},

@@ -56,6 +56,20 @@ def test_bytes_asked_for_are_those_that_the_interpreter_sees(name, launched, cou
     assert not any(access.outside_bytes for access in demand.accesses)
 
 
+def test_while_loops_of_many_iterations_are_counted_to_their_end(launched):
+    # 7 programs, 5,000 iterations each; the last program's last tile has 100 of 512 elements
+    n = 7 * 512 * 5000 - 412
+    assert asked(launched(followed.strides_of_the_grid, n=n).demand, "load") == 4 * n
+
+
+@pytest.mark.parametrize("columns", [10_240, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_nested_while_loops_are_counted_to_their_ends(launched, columns):
+    # 3 programs share 4,000 rows of 79 or 80 tiles; 10,000 columns begin anywhere in a line
+    demand = launched(followed.rows_by_hand, rows=4000, columns=columns).demand
+    for kind in ("load", "store"):
+        assert asked(demand, kind) == pytest.approx(4 * 4000 * columns, rel=1e-3)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("device", ["mi300x", "mi355x"])
 @pytest.mark.parametrize("name", followed.CASES)
