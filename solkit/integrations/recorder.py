@@ -25,6 +25,7 @@ import sys
 import threading
 import time
 import weakref
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -79,7 +80,7 @@ def _exact_mark(uses: _Uses, value: Any, storages: dict[int, Any]) -> Hashable:
     """Return what tells a value from others at a launch; note its tensors."""
     kind = type(value)
     if kind in _SCALARS:  # most arguments are these or tensors
-        return kind, value
+        return kind, value if value == value else "nan"
     if kind is torch.Tensor or isinstance(value, torch.Tensor):
         return _tensor_mark(uses, value, storages)
     if isinstance(value, (tuple, list)):
@@ -119,13 +120,14 @@ def _rough(mark: Any) -> Hashable:
 class _Traffic:
     """Tells how much was read and written since a launch used a tensor.
 
-    The clock counts the tensors of launches, and what PyTorch allocates meanwhile: operators in
-    between write at least that. Programs repeat themselves, so some thousand launches are enough.
+    Each GPU has a clock, since each has a cache. It counts the tensors of launches, and what
+    PyTorch allocates meanwhile: operators in between write at least that. Programs repeat
+    themselves, so some thousand launches are enough.
     """
 
     def __init__(self) -> None:
-        self._launched_bytes = 0
-        self._used: dict[int, int] = {}
+        self._launched_bytes: Counter[int] = Counter()
+        self._used: dict[tuple[int, int], int] = {}
         self._launches = 0
 
     def reuse(self, uses: _Uses) -> list[int | None] | None:
@@ -136,16 +138,22 @@ class _Traffic:
         if self._launches >= _FOLLOWED:
             return None
         self._launches += 1
-        now = self._launched_bytes + _allocated_bytes()
-        before = [self._used.get(address) for address, _ in uses]
+        device = _current_device()
+        now = self._launched_bytes[device] + _allocated_bytes()
+        before = [self._used.get((device, address)) for address, _ in uses]
         for address, size in dict(uses).items():
-            self._used[address] = now
-            self._launched_bytes += size
+            self._used[device, address] = now
+            self._launched_bytes[device] += size
         return [None if last is None else now - last for last in before]
 
 
+def _current_device() -> int:
+    """Return the number of the GPU that a launch of this thread runs on."""
+    return int(torch.cuda.current_device()) if _has_context() else 0
+
+
 def _allocated_bytes() -> int:
-    """Return the bytes that PyTorch allocated on the GPU so far, freed ones included."""
+    """Return the bytes that PyTorch allocated on this GPU so far, freed ones included."""
     if not _has_context():
         return 0
     try:
@@ -301,6 +309,8 @@ class LaunchRecorder:
         self, key: Hashable, pending: PendingLaunch
     ) -> tuple[_Counter, dict[str, TensorRecipe] | None]:
         with self._lock:
+            if key in self._counters:  # another thread's launch of its kind came first
+                return self._counters[key], None
             kernel = id(pending.kernel)
             count = self._keys_of.get(kernel, 0)
             if count >= _EXACT_KEYS:
@@ -415,6 +425,14 @@ class LaunchRecorder:
                 print(f"solkit: {note}", file=sys.stderr)
                 self._write({"note": note})
 
+    def hold(self) -> None:
+        """Let no other thread write until `release`: a fork would inherit half a line."""
+        self._lock.acquire()
+
+    def release(self) -> None:
+        """End `hold`."""
+        self._lock.release()
+
     def begin_in_fork(self) -> None:
         """Go on in a new process with a file of its own."""
         is_over = self._is_over
@@ -457,12 +475,27 @@ def _has_context() -> bool:
 _recorders: weakref.WeakSet[LaunchRecorder] = weakref.WeakSet()
 
 
+_held: list[LaunchRecorder] = []  # during a fork
+
+
+def _hold_all() -> None:
+    for recorder in list(_recorders):
+        recorder.hold()
+        _held.append(recorder)
+
+
+def _release_all() -> None:
+    while _held:
+        _held.pop().release()
+
+
 def _begin_in_forks() -> None:
+    _held.clear()
     for recorder in list(_recorders):
         recorder.begin_in_fork()
 
 
-os.register_at_fork(after_in_child=_begin_in_forks)
+os.register_at_fork(before=_hold_all, after_in_parent=_release_all, after_in_child=_begin_in_forks)
 
 
 def _close_with_worker(recorder: LaunchRecorder) -> None:
@@ -540,6 +573,8 @@ def start_from_environment() -> None:
     Raises:
         InputError: ``SOLKIT_RECORD_SKIP`` or ``SOLKIT_RECORD_CALLS`` is no number.
     """
+    # absolute: the program may change its folder before it starts others
+    os.environ["SOLKIT_RECORD"] = str(Path(os.environ["SOLKIT_RECORD"]).absolute())
     recorder = LaunchRecorder(os.environ["SOLKIT_RECORD"])
     skip, calls = _count_from("SOLKIT_RECORD_SKIP"), _count_from("SOLKIT_RECORD_CALLS")
     if skip or calls is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib.util
+import itertools
 import json
 import multiprocessing
 import os
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -440,6 +442,98 @@ def test_threads_record_together(tmp_path):
             thread.join()
     (launch,) = read_launch_recording(tmp_path).launches
     assert launch.calls == 80
+
+
+def test_launches_of_one_kind_that_begin_together_are_one(tmp_path, monkeypatch):
+    """Neither thread has a counter when it looks; both wait there for the other."""
+    together = threading.Barrier(2)
+    original = LaunchRecorder._new_counter
+
+    def wait(self, key, pending):
+        together.wait(30)
+        return original(self, key, pending)
+
+    monkeypatch.setattr(LaunchRecorder, "_new_counter", wait)
+    with solkit.recording(tmp_path):
+        threads = [threading.Thread(target=add) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    (launch,) = read_launch_recording(tmp_path).launches
+    assert launch.calls == 2
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_waits_for_a_line_that_another_thread_writes(tmp_path):
+    """The fork would flush what it inherits of the line into the parent's file once more."""
+    recorder = LaunchRecorder(tmp_path)
+    recorder.start()
+    add()
+    file, is_within, may_end = recorder._file, threading.Event(), threading.Event()
+
+    class Slow:
+        def write(self, text):
+            file.write(text[:9])
+            is_within.set()
+            may_end.wait(30)
+            file.write(text[9:])
+
+        def __getattr__(self, name):
+            return getattr(file, name)
+
+    recorder._file = Slow()
+    writer = threading.Thread(target=add, args=(2000,))
+    writer.start()
+    is_within.wait(30)
+    threading.Timer(0.1, may_end.set).start()
+    pid = os.fork()
+    if not pid:
+        recorder.close()
+        file.close()
+        os._exit(0)
+    os.waitpid(pid, 0)
+    writer.join()
+    recorder.close()
+    lines = (path.read_text().splitlines() for path in tmp_path.glob("*.jsonl"))
+    (parents,) = [rows for rows in lines if len(rows) > 1]
+    assert all(json.loads(row) for row in parents)
+    assert sum('"launch"' in row for row in parents) == 2
+
+
+def test_each_gpu_has_a_clock_of_its_own(tmp_path, monkeypatch):
+    turns = itertools.cycle([(0, 5 * 10**9), (1, 10**6)])  # device, what was allocated there
+    turn = [(0, 0)]
+
+    def next_device():
+        turn[0] = next(turns)
+        return turn[0][0]
+
+    monkeypatch.setattr(recorder_module, "_current_device", next_device)
+    monkeypatch.setattr(recorder_module, "_allocated_bytes", lambda: turn[0][1])
+    add_to(tmp_path, 8)
+    (launch,) = read_launch_recording(tmp_path).launches
+    assert set(launch.reuse_bytes.values()) == {3 * 4000}
+
+
+def test_a_number_that_equals_nothing_makes_no_kinds(tmp_path):
+    tensors = [torch.zeros(1000) for _ in range(3)]
+    launch = call_kernels.add_kernel[(8,)]
+    nans = [float("nan") for _ in range(3)]
+    recorded(tmp_path, *[partial(launch, *tensors, nan, BLOCK=128, ADD=True) for nan in nans])
+    (found,) = read_launch_recording(tmp_path).launches
+    assert found.calls == 3
+
+
+def test_children_record_into_the_same_folder_wherever_they_start(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SOLKIT_RECORD", "recorded")
+    recorder_module.start_from_environment()
+    try:
+        assert os.environ["SOLKIT_RECORD"] == str(tmp_path / "recorded")
+    finally:
+        for recorder in list(recorder_module._recorders):
+            recorder.close()
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
