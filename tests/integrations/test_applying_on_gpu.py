@@ -62,6 +62,14 @@ def main():
     outs[2].zero_()
     again[(n // 64, 1, 1)](x, outs[2], n, 64)
     torch.testing.assert_close(outs[2], 5 * x)
+    outs[2].copy_(x)
+    tiled_kernel[(n // 64,)](outs[2], outs[2], n, BLOCK=64)  # in place
+    torch.testing.assert_close(outs[2], 5 * x)
+    pool = torch.randn(n + 64, device="cuda")
+    before = pool.clone()
+    again[(n // 64, 1, 1)](pool[:n], pool[n:], 64, 64)  # of one storage, apart
+    torch.testing.assert_close(pool[n:], 5 * before[:64])
+    torch.testing.assert_close(pool[:n], before[:n])
     torch.testing.assert_close(y, compiled(x))
     if "solkit.integrations.applying" in sys.modules:
         import json, solkit

@@ -523,6 +523,8 @@ def test_a_number_that_equals_nothing_makes_no_kinds(tmp_path):
     recorded(tmp_path, *[partial(launch, *tensors, nan, BLOCK=128, ADD=True) for nan in nans])
     (found,) = read_launch_recording(tmp_path).launches
     assert found.calls == 3
+    (path,) = tmp_path.glob("*.jsonl")
+    assert path.read_text().count('"launch"') == 1
 
 
 def test_children_record_into_the_same_folder_wherever_they_start(tmp_path, monkeypatch):

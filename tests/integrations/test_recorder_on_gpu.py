@@ -6,6 +6,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import call_kernels
@@ -70,6 +71,29 @@ def test_a_launch_in_a_graph_is_captured_without_waiting(tmp_path):
     assert torch.allclose(out, 3 * x)
     (launch,) = read_launch_recording(tmp_path).launches
     assert (launch.calls, launch.graph_calls) == (1, 1)
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
+def test_threads_on_two_gpus_record_together(tmp_path):
+    results = {}
+
+    def launch(index):
+        torch.cuda.set_device(index)
+        x, out = torch.randn(1000, device="cuda"), torch.empty(1000, device="cuda")
+        for _ in range(50):
+            add(x, x, out)
+        results[index] = torch.allclose(out, 3 * x)
+
+    with solkit.recording(tmp_path):
+        threads = [threading.Thread(target=launch, args=(index,)) for index in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert results == {0: True, 1: True}
+    (found,) = read_launch_recording(tmp_path).launches
+    assert found.calls == 100
+    assert max(found.reuse_bytes.values()) <= 2 * 2**20  # of one GPU, not of the other's memory
 
 
 def test_kernels_of_torch_compile_compute_the_same(tmp_path):
