@@ -524,6 +524,14 @@ def test_a_tile_stays_where_arguments_share_memory_that_is_written(gpu, tmp_path
     assert [grid[0] for grid in GRIDS[1:]] == [64, 64, 16, 32, 8]
 
 
+def test_a_tile_stays_where_a_hook_of_the_kernel_gets_it(gpu, tmp_path, monkeypatch):
+    use(tmp_path, tiled())
+    monkeypatch.setattr(scale_kernel, "pre_run_hooks", [lambda *_, **__: None])
+    x = torch.zeros(N)
+    scale_kernel[(N // 64,)](x, x, N, BLOCK=64)
+    assert (gpu[-1]["BLOCK"], GRIDS[-1]) == (64, (64, 1, 1))
+
+
 def test_a_tile_is_proved_for_what_works_in_place_and_for_what_does_not(gpu, tmp_path):
     use(tmp_path, tiled())
     x = torch.zeros(N)
