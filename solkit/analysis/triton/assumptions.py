@@ -1,7 +1,8 @@
 """Guesses where unknown data decide: the work is assumed to be done.
 
 Of two ways that an unknown branch may go, the one with more work is taken. A loop of unknown length
-runs as often as the tensors that it walks along allow.
+runs as often as the tensors that it walks along allow. Data are finite, so a branch for what is not
+finite is not taken.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import numpy as np
 from solkit.adapters.launch_recording import TensorArgument
 from solkit.adapters.triton_ir import Block, Function, Operation
 from solkit.analysis.common.regions import ADDRESS_BITS
+from solkit.analysis.triton.arithmetic import PASSED_ON, SHAPES
+from solkit.analysis.triton.floats import float_constant
 from solkit.analysis.triton.relevance import ACCESSES
 from solkit.analysis.triton.tensor_sink import Descriptor
 
-__all__ = ["AssumptionProbe", "busier_side", "likely_trips", "reachable"]
+__all__ = ["AssumptionProbe", "busier_side", "finite_answer", "likely_trips", "reachable"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -31,6 +34,45 @@ def busier_side(sides: Sequence[Sequence[Block]]) -> int:
     """Find the piece of code with the most accesses and products; loops count more."""
     works = [_estimated_work(side) for side in sides]
     return works.index(max(works))
+
+
+_KEEPING_ZERO = {*PASSED_ON, *SHAPES, "arith.extf", "arith.truncf", "arith.negf", "math.absf"}
+_ADDING = {"arith.addf", "arith.subf", "arith.maximumf", "arith.maxnumf", "tt.reduce.return"}
+
+
+def finite_answer(name: str, function: Function) -> bool | None:
+    """Return how a test for data that are not finite ends where all are; ``None`` for other tests.
+
+    Such are ``x == x`` and ``sum(x * 0.0) == 0.0``.
+    """
+    producers = {
+        result: op for block in function.blocks for op in block.walk() for result in op.results
+    }
+    test = producers.get(name)
+    predicate = "" if test is None else test.text.split(",")[0].strip()[-2:]
+    if test is None or test.name != "arith.cmpf" or predicate not in ("eq", "ne"):
+        return None
+    one, other = test.operands[:2]
+    if one != other and not all(_is_zero(side, producers) for side in (one, other)):
+        return None
+    return predicate == "eq"
+
+
+def _is_zero(name: str, producers: Mapping[str, Operation]) -> bool:
+    """Tell whether a value is 0 wherever what it is computed from is finite."""
+    operation = producers.get(name)
+    if operation is None:
+        return False
+    if operation.name == "arith.constant":
+        value = float_constant(operation)
+        return value is not None and not value.any()
+    if operation.name == "arith.mulf":
+        return any(_is_zero(operand, producers) for operand in operation.operands)
+    if operation.name == "tt.reduce":
+        steps = {inner.name for block in operation.blocks for inner in block.operations}
+        return steps <= _ADDING and _is_zero(operation.operands[0], producers)
+    keeps_zero = operation.name in _KEEPING_ZERO or operation.name in _ADDING
+    return keeps_zero and all(_is_zero(operand, producers) for operand in operation.operands)
 
 
 def _estimated_work(blocks: Sequence[Block]) -> int:

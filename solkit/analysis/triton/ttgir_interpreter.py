@@ -49,7 +49,13 @@ from solkit.analysis.triton.arithmetic import (
     make_range,
     scalar_value,
 )
-from solkit.analysis.triton.assumptions import AssumptionProbe, busier_side, likely_trips, reachable
+from solkit.analysis.triton.assumptions import (
+    AssumptionProbe,
+    busier_side,
+    finite_answer,
+    likely_trips,
+    reachable,
+)
 from solkit.analysis.triton.floats import float_constant, on_floats
 from solkit.analysis.triton.loop_steps import PICKS, carried_pairs, is_linear, is_linear_while
 from solkit.analysis.triton.reductions import FOLDS, fold_region
@@ -280,6 +286,10 @@ class TTGIRInterpreter:
         """Tell which programs take a branch; all of them do what is presumed if that is unknown."""
         value = self.env.get(operation.operands[0])
         if value is None or operation.operands[0] in self.guessed:
+            answer = finite_answer(operation.operands[0], self.function)
+            if answer is not None:
+                self._guess("data are assumed to be finite", operation)
+                return np.full_like(self.active, answer)
             self._guess("a branch that depends on data is assumed to do the work", operation)
             return np.full_like(self.active, presumed)
         return np.broadcast_to(value.reshape(-1).astype(bool), self.active.shape)

@@ -66,6 +66,13 @@ def test_where_a_guard_is_not_known_the_work_is_done(launched):
     )
 
 
+def test_a_branch_for_data_that_are_not_finite_is_not_taken(launched):
+    demand = launched(decided.finite_data).demand
+    assert asked(demand, "load") == 64 * 128 * 4  # once
+    assert asked(demand, "store") == 128 * 4
+    assert any("assumed to be finite" in guess for guess in demand.guesses)
+
+
 @pytest.mark.slow
 def test_an_early_return_that_is_not_known_is_not_taken(launched):
     assert asked(launched(decided.hidden_flag).demand, "store") == 900 * 4

@@ -29,15 +29,19 @@ from solkit.tuner.proposers.rewriter._parse import (
     called_name,
     calls_within,
     compact_code,
+    count_uses,
     expression_statement,
     names_within,
     parenthesized,
     parse_expression,
     parse_statement,
     render_code,
+    replace_each,
     single_assignment,
     statements_of,
     substitute_names,
+    walk_statements,
+    with_body,
 )
 
 __all__ = [
@@ -51,6 +55,7 @@ __all__ = [
     "start_of_name",
     "unpacked_statements",
     "with_finite_starts",
+    "with_single_updates",
 ]
 
 WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min", "tl.atomic_cas")
@@ -174,6 +179,65 @@ def _parts_of(value: cst.BaseExpression) -> list[str]:
             args = f"({render_code(call.args[0].value)}, axis={render_code(axis)})"
             return [f"{name}{args}", f"tl.arg{name.removeprefix('tl.')}{args}"]
     return []
+
+
+def with_single_updates(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+    """Return a trip in which a name that is only added to, several times, is as many sums.
+
+    What a branch adds is added as 0 where the branch is not taken.
+    """
+    body = _without_adding_branches(body)
+    sums: dict[str, list[cst.BaseStatement]] = {}
+    for statement in walk_statements(body):
+        if name := _added_to(statement):
+            sums.setdefault(name, []).append(statement)
+    several = {
+        name: own
+        for name, own in sums.items()
+        if len(own) > 1
+        and sum(count_uses(s, name) for s in own) == sum(count_uses(s, name) for s in body)
+    }
+    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [
+        (statement, substitute_names(statement, {name: cst.Name(f"{name}_sum_{place}")}))
+        for name, own in several.items()
+        for place, statement in enumerate(own)
+    ]
+    return [replace_each(statement, pairs) for statement in body]
+
+
+def _without_adding_branches(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+    result: list[cst.BaseStatement] = []
+    for statement in body:
+        inner = statements_of(statement)
+        if isinstance(statement, cst.For):
+            result.append(with_body(statement, _without_adding_branches(inner)))
+        elif (
+            isinstance(statement, cst.If)
+            and statement.orelse is None
+            and all(map(_added_to, inner))
+        ):
+            test = render_code(statement.test)
+            bindings = [b for s in inner if (b := single_assignment(s)) is not None]
+            values = [cst.ensure_type(b.value, cst.BinaryOperation) for b in bindings]
+            result += [
+                parse_statement(f"{b.target} += tl.where({test}, {render_code(v.right)}, 0)")
+                for b, v in zip(bindings, values, strict=True)
+            ]
+        else:
+            result.append(statement)
+    return result
+
+
+def _added_to(statement: cst.BaseStatement) -> str:
+    """Return the name that a statement adds something else to; empty if it does another thing."""
+    binding = single_assignment(statement)
+    if binding is None:
+        return ""
+    name, value, is_sum = binding.target, binding.value, binding.operator in ("+=", "-=")
+    if not isinstance(value, cst.BinaryOperation):
+        return ""
+    is_sum |= isinstance(value.operator, cst.Add) and render_code(value.left) == name
+    return name if is_sum and name not in names_within(value.right) else ""
 
 
 # ------------------------------------------------------------------------------- one trip

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._carried import carried_by, with_single_updates
 from solkit.tuner.proposers.rewriter._parse import (
     EXPONENTIALS,
     Assignment,
@@ -861,22 +862,50 @@ def lifted_loop(
     if loop is None:
         raise CannotLiftError("a loop that is over no range")
     trip = without_running(loop, names_within(*after))
+    if carried_by(with_single_updates(trip), loop.name) is None:
+        raise CannotLiftError("what a trip does with what others carry")
+    forced: set[str] = set()
+    for _ in range(_MOST_RESTARTS):
+        worker = _loop_body(before, loop, trip, width, functions)
+        worker.forced = forced
+        own = set(assigned_names(*trip)) - worker.carried
+        if last := own & names_read_first(after):
+            raise CannotLiftError(f"{', '.join(sorted(last))} of the last trip")
+        try:
+            return _blocked(statement, loop, fresh, width, worker.block(trip))
+        except _RestartError as restart:
+            forced.add(restart.name)
+    raise CannotLiftError("too many names that loops carry")
+
+
+def _loop_body(
+    before: Sequence[cst.BaseStatement],
+    loop: Loop,
+    trip: Sequence[cst.BaseStatement],
+    width: str,
+    functions: Mapping[str, JitFunction],
+) -> _Body:
+    """Return what lifts a loop's trip."""
     ahead = _Body(Lifting(functions), width)
     ahead.block(before)
     kinds = {**ahead.lifting.kinds, loop.name: Kind(0, True)}
     worker = _Body(Lifting(functions, kinds, f"{loop.name}_mask", fills=True), width)
     worker.carried = _carried_names(trip, set(kinds) - {loop.name})
-    own = set(assigned_names(*trip)) - worker.carried
-    if last := own & names_read_first(after):
-        raise CannotLiftError(f"{', '.join(sorted(last))} of the last trip")
     worker.within, worker.mask = set(assigned_names(*trip)), f"{loop.name}_mask"
+    return worker
+
+
+def _blocked(
+    statement: cst.For, loop: Loop, fresh: str, width: str, trip: Sequence[cst.BaseStatement]
+) -> cst.BaseStatement:
+    """Return a loop over blocks, of which each does a lifted trip."""
     step = "" if render_code(loop.step) == "1" else f"{render_code(parenthesized(loop.step))} * "
     body = [
         parse_statement(f"{loop.name} = {fresh} + {step}tl.arange(0, {width})"),
         parse_statement(
             f"{loop.name}_mask = {loop.name} < {render_code(parenthesized(loop.stop))}"
         ),
-        *worker.block(trip),
+        *trip,
     ]
     bounds = f"range({render_code(loop.start)}, {render_code(loop.stop)}, {step}{width})"
     lifted = with_body(statement, body)
@@ -919,11 +948,12 @@ def _trip_count(loop: Loop, more: int) -> str:
 def _carried_names(body: Sequence[cst.BaseStatement], outer: set[str]) -> set[str]:
     """Return names that a trip hands to the next, and those that hold their next values."""
     carried, written = set(), set()
-    for statement in _with_branches(body):
+    for statement in walk_statements(body):
         binding = single_assignment(statement)
         read = names_within(statement if binding is None else binding.value)
         if isinstance(statement, (cst.If, cst.For)):
             read = names_within(statement.test if isinstance(statement, cst.If) else statement.iter)
+            written |= names_within(statement.target) if isinstance(statement, cst.For) else set()
         if binding is not None or isinstance(statement, (cst.If, cst.For)):
             carried |= {n for n in read & outer if n not in written and n in assigned_names(*body)}
             written |= {binding.target} if binding is not None else set()
@@ -936,12 +966,3 @@ def _carried_names(body: Sequence[cst.BaseStatement], outer: set[str]) -> set[st
         ):
             carried.add(binding.value.value)
     return carried
-
-
-def _with_branches(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
-    """Return statements, those of branches too."""
-    branches = [s for s in body if isinstance(s, cst.If)]
-    return [
-        *body,
-        *(inner for branch in branches for inner in walk_statements(statements_of(branch))),
-    ]

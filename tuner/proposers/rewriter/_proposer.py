@@ -22,6 +22,7 @@ _FAVOURED = 1.2
 """A rewrite is favoured if a factor of the gap that it lessens is at least so large."""
 _LAST = ("retile", "constants")
 """Rewrites that end a proposal of several: without them nothing of the rest could be tuned."""
+_SPLIT = "split reduction"
 _MOST_OPENED = 4
 """Files whose new rewrites are tried at once: those that the original does not admit."""
 _TIE = 1e-3  # seeds decide between rewrites that the facts favour equally
@@ -203,16 +204,29 @@ def _applied_once(
 def _opened_steps(
     start: _Step, step: _Step, facts: Facts, applied: dict[tuple[str, str], list[_Step]]
 ) -> Iterator[_Step]:
-    """Yield what a file admits that the original does not, most promising first."""
+    """Yield what a file admits that the original does not, most promising first.
+
+    So it is with a split where programs that take more each are fewer than the device runs at once.
+    """
     if set(step.kinds) & set(_LAST):
         return
     rewrites = [
         rewrite for rewrite in _load_rewrites() if rewrite.kind not in (*step.kinds, *_LAST)
     ]
     for rewrite in sorted(rewrites, key=lambda rewrite: -_expected_promise(rewrite, facts)):
-        if not _applied_once(start, rewrite, start.promise, facts, applied):
+        needed = rewrite.kind == _SPLIT and _leaves_idle(step, facts)
+        if needed or not _applied_once(start, rewrite, start.promise, facts, applied):
             promise = step.promise + _expected_promise(rewrite, facts)
             yield from _applied_once(step, rewrite, promise, facts, applied)
+
+
+def _leaves_idle(step: _Step, facts: Facts) -> bool:
+    """Tell whether a launch of a file starts fewer programs than there are multiprocessors."""
+    from solkit.tuner.proposers.rewriter._parse import parse_kernel
+
+    text = parse_kernel(step.source)
+    programs = [facts.programs(launch) for launch in text.single] if text is not None else []
+    return any(count is not None and count < facts.sms for count in programs)
 
 
 def _apply_rewrite(step: _Step, rewrite: Rewrite, promise: float, facts: Facts) -> Iterator[_Step]:

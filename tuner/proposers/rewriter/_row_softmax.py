@@ -29,6 +29,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     names_read_first,
     names_within,
     nodes_within,
+    parenthesized,
     parse_expression,
     plain_code,
     range_loop,
@@ -46,12 +47,16 @@ from solkit.tuner.proposers.rewriter._values import (
 
 __all__ = [
     "EMPTY",
+    "ROW",
+    "SCORE",
     "Addresses",
     "Atom",
     "OtherLaunchError",
     "Product",
     "Softmax",
+    "column_ends",
     "is_number",
+    "keeps_lowest",
     "parameter_of",
     "require",
     "same_value",
@@ -64,6 +69,8 @@ __all__ = [
 
 EMPTY = ("torch.empty", "torch.empty_like")
 """Allocators of tensors without values."""
+SCORE, ROW = "_score_", "_row_"
+"""What stands for a score, and for its row in a matrix of scores, in what a softmax makes of it."""
 _ALLOWED = (
     *("tl.where", "tl.minimum", "tl.maximum", "tl.abs", "tl.exp", "tl.exp2", "tl.log", "tl.sqrt"),
     *("tl.sigmoid", "tl.load", "tl.arange", "float"),
@@ -405,14 +412,12 @@ class Softmax:
     """The softmax of a row.
 
     Attributes:
-        logits: what is exponentiated, over the load of a score.
-        load: of the score.
-        column: the row's index, as code.
+        logits: what is exponentiated, over `SCORE`, and `ROW` if that depends on the row.
+        column: the index within the row, as code.
         power: the exponential that is used.
     """
 
     logits: cst.BaseExpression
-    load: cst.Call
     column: str
     power: str
 
@@ -436,15 +441,175 @@ def softmax_of_rows(launch: Launch, scores: str, result: str) -> Softmax:
     logits, power, kept = _normalised(value)
     loads = [c for c in calls_within(logits, "tl.load") if raw in names_within(c.args[0].value)]
     require(loads and len({plain_code(c) for c in loads}) == 1)
-    column, size = _whole_row(launch, loads[0].args[0].value, raw)
-    require(_whole_row(launch, pointer, weights) == (column, size))
+    column, size, rows = _whole_row(launch, loads[0].args[0].value, raw)
+    require(_whole_row(launch, pointer, weights) == (column, size, rows))
     _require_fill(launch, logits, loads[0], column, size)
     masks = [*kept, *([] if mask is None else [mask])]
     require(all(_bounds_column(node, column, size, launch) for node in masks))
-    require(_changes_each(logits))
-    for load in calls_within(logits, "tl.load"):
-        require(same_value(load, loads[0]) or _is_bound(load, column, size, launch))
-    return Softmax(logits, loads[0], column, power)
+    plain = _over_score(logits, loads[0], _Bound(launch, column, size))
+    plain = _with_row(plain, rows, launch, shape_of_tensor(launch.arguments[raw], launch))
+    require(_changes_each(plain))
+    for load in calls_within(plain, "tl.load"):
+        require(ROW not in names_within(load) and _is_bound(load, column, size, launch))
+    return Softmax(plain, column, power)
+
+
+_BELOW = {"LessThan": (True, ""), "LessThanEqual": (True, " + 1")}
+_ABOVE = {"GreaterThan": (False, " + 1"), "GreaterThanEqual": (False, "")}
+_SIDES = {**_BELOW, **_ABOVE}
+_FLIPPED = {
+    "LessThan": "GreaterThan",
+    "GreaterThan": "LessThan",
+    "LessThanEqual": "GreaterThanEqual",
+    "GreaterThanEqual": "LessThanEqual",
+}
+
+
+def column_ends(
+    node: cst.BaseExpression, column: str, numbers: set[str]
+) -> list[tuple[bool, str, cst.BaseExpression]]:
+    """Return where columns with weight end, by masks that give all others minus infinity.
+
+    Each is whether it is the upper end, what must be added, and a sum of `ROW` and numbers.
+
+    Args:
+        node: logits.
+        column: the index within a row, as code.
+        numbers: names of numbers.
+    """
+    ends: list[tuple[bool, str, cst.BaseExpression]] = []
+    node = _without_scale(node)
+    while called_name(node) == "tl.where":
+        mask, node, other = (arg.value for arg in cst.ensure_type(node, cst.Call).args[:3])
+        if plain_code(other) not in _LOWEST:
+            break
+        for part in _conjuncts(mask):
+            if isinstance(part, cst.Comparison) and len(part.comparisons) == 1:
+                ends += _end_of(part, column, {ROW, *numbers})
+        node = _without_scale(node)
+    return ends
+
+
+def _without_scale(node: cst.BaseExpression) -> cst.BaseExpression:
+    """Return the scores of a product of scores and a number, in the type that they had.
+
+    Minus infinity times a number that is not above 0 makes no softmax.
+    """
+    node = unwrapped(node)
+    if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Multiply):
+        return node
+    first, second = unwrapped(node.left), unwrapped(node.right)
+    return second if called_name(second) == "tl.where" else first
+
+
+def keeps_lowest(logits: cst.BaseExpression) -> bool:
+    """Tell whether a score that is minus infinity is so in what is exponentiated."""
+    node = _without_scale(logits)
+    while called_name(node) == "tl.where":
+        _, node, other = (arg.value for arg in cst.ensure_type(node, cst.Call).args[:3])
+        if plain_code(other) not in _LOWEST:
+            return False
+        node = _without_scale(node)
+    return render_code(node) == SCORE
+
+
+def _end_of(
+    part: cst.Comparison, column: str, numbers: set[str]
+) -> list[tuple[bool, str, cst.BaseExpression]]:
+    target = part.comparisons[0]
+    sides, kind = (part.left, target.comparator), type(target.operator).__name__
+    index = plain_code(parse_expression(column))
+    if plain_code(sides[1]) == index:
+        sides, kind = sides[::-1], _FLIPPED.get(kind, "")
+    if plain_code(sides[0]) != index or kind not in _SIDES or not _is_sum(sides[1], numbers):
+        return []
+    return [(*_SIDES[kind], parenthesized(sides[1]))]
+
+
+def _is_sum(node: cst.BaseExpression, names: set[str]) -> bool:
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
+        return _is_sum(node.left, names) and _is_sum(node.right, names)
+    return isinstance(node, cst.Integer) or (isinstance(node, cst.Name) and node.value in names)
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """The length of a launch's rows, and the index that stays below it."""
+
+    launch: Launch
+    column: str
+    size: str
+
+    def is_in(self, mask: cst.BaseExpression) -> bool:
+        """Tell whether a part of a mask leaves out what is beyond a row's end."""
+        return len(self.others(mask)) < len(_conjuncts(mask))
+
+    def others(self, mask: cst.BaseExpression) -> list[cst.BaseExpression]:
+        """Return the other parts of a mask."""
+        return [
+            part
+            for part in _conjuncts(mask)
+            if not _bounds_column(part, self.column, self.size, self.launch)
+        ]
+
+
+def _conjuncts(mask: cst.BaseExpression) -> list[cst.BaseExpression]:
+    if isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd):
+        return [*_conjuncts(mask.left), *_conjuncts(mask.right)]
+    return [mask]
+
+
+def _over_score(logits: cst.BaseExpression, load: cst.Call, bound: _Bound) -> cst.BaseExpression:
+    """Return logits over `SCORE` for the load, with what its mask leaves out within a row."""
+    mask, other = argument_of(load, 1, "mask"), argument_of(load, 2, "other")
+    parts = [] if mask is None else bound.others(mask)
+    score: cst.BaseExpression = cst.Name(SCORE)
+    if parts:
+        require(other is not None)
+        assert other is not None
+        test = " & ".join(f"({render_code(part)})" for part in parts)
+        score = parse_expression(f"tl.where({test}, {SCORE}, {render_code(other)})")
+    same = [call for call in calls_within(logits, "tl.load") if same_value(call, load)]
+    return replace_each(logits, [(call, score) for call in same])
+
+
+def _with_row(
+    logits: cst.BaseExpression,
+    rows: Mapping[Atom, Product],
+    launch: Launch,
+    shape: Sequence[Product] | None,
+) -> cst.BaseExpression:
+    """Return logits over `ROW` for a program's row in a matrix of scores.
+
+    That is the index whose stride is a row's length, or what remains of it where one index counts
+    the rows of all matrices.
+    """
+    require(shape is not None and len(shape) > 1)
+    assert shape is not None
+    atom = next(a for a, stride in rows.items() if stride == shape[-1])
+    axis = _program_axis(atom.code)
+    sizes = [] if axis is None else sizes_as_products((launch.axes or ())[axis], launch)
+    is_row = sizes == [shape[-2]]
+    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    for node in nodes_within(logits):
+        index = node
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Modulo):
+            used = names_within(node.right)
+            if is_row or not used <= set(launch.arguments):
+                continue
+            number = substitute_names(node.right, launch.arguments)
+            index = node.left if sizes_as_products(number, launch) == [shape[-2]] else node
+        elif not is_row:
+            continue
+        if isinstance(index, cst.BaseExpression) and _is_program(index, axis):
+            pairs.append((node, cst.Name(ROW)))
+    inner = {id(other) for node, _ in pairs for other in nodes_within(node) if other is not node}
+    return replace_each(logits, [pair for pair in pairs if id(pair[0]) not in inner])
+
+
+def _is_program(node: cst.BaseExpression, axis: int | None) -> bool:
+    call = _without_type(node)
+    return called_name(call) == "tl.program_id" and _program_axis(render_code(call)) == axis
 
 
 def parameter_of(launch: Launch, tensor: str) -> str:
@@ -523,8 +688,10 @@ def _without_start(node: cst.BaseExpression, starts: Sequence[str]) -> cst.BaseE
     return node
 
 
-def _whole_row(launch: Launch, pointer: cst.BaseExpression, base: str) -> tuple[str, str]:
-    """Return the index within a row, and the row's length as the function has it.
+def _whole_row(
+    launch: Launch, pointer: cst.BaseExpression, base: str
+) -> tuple[str, str, dict[Atom, Product]]:
+    """Return the index within a row, the row's length as the function has it, and the rows' digits.
 
     Raises:
         OtherLaunchError: the programs do not take each row of the tensor once.
@@ -539,7 +706,7 @@ def _whole_row(launch: Launch, pointer: cst.BaseExpression, base: str) -> tuple[
     require(_is_every_row(indices, launch, length, shape))
     size = [n for n, v in launch.arguments.items() if sizes_as_products(v, launch) == [length]]
     require(size)
-    return columns[0].code, size[0]
+    return columns[0].code, size[0], {a: stride for a, stride in indices.items() if not a.block}
 
 
 def _is_every_row(
@@ -578,7 +745,7 @@ def _require_fill(
         require(called_name(logits) == "tl.where")
         mask, _, other = (arg.value for arg in cst.ensure_type(logits, cst.Call).args)
     if mask is not None and other is not None:
-        require(_bounds_column(mask, column, size, launch))
+        require(_Bound(launch, column, size).is_in(mask))
         require(plain_code(other) in _LOWEST)
 
 
@@ -605,12 +772,8 @@ def _bounds_column(mask: cst.BaseExpression, column: str, size: str, launch: Lau
 
 
 def _changes_each(logits: cst.BaseExpression) -> bool:
-    """Tell whether scores are changed one by one, by what does not depend on their row."""
-    loads = calls_within(logits, "tl.load")
-    raw = plain_code(loads[0])
-    inside = {id(node) for call in loads if plain_code(call) == raw for node in nodes_within(call)}
-    outside = [node for node in nodes_within(logits) if id(node) not in inside]
-    calls = [node for node in outside if isinstance(node, cst.Call)]
+    """Tell whether scores are changed one by one, by what depends on no program but as `ROW`."""
+    calls = [node for node in nodes_within(logits) if isinstance(node, cst.Call)]
     return all(
         called_name(c) in _ALLOWED
         or (isinstance(c.func, cst.Attribute) and c.func.attr.value == "to")

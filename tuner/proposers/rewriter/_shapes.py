@@ -22,7 +22,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
 )
 
-__all__ = ["Shape", "block_shapes", "elements_of", "operand_shapes", "shape_of"]
+__all__ = ["Shape", "block_shapes", "elements_of", "operand_shapes", "product_shapes", "shape_of"]
 
 Shape = tuple[str, ...]
 
@@ -32,6 +32,15 @@ _SHAPED = {"tl.zeros": 0, "tl.full": 0, "tl.reshape": 1, "tl.broadcast_to": 1, "
 
 def block_shapes(function: JitFunction) -> set[Shape]:
     """Return the shapes of all blocks that a function computes, loads or stores."""
+    return _shapes_in(function).seen
+
+
+def product_shapes(function: JitFunction) -> set[Shape]:
+    """Return the shapes of what ``tl.dot`` makes; an empty one if it is not known."""
+    return _shapes_in(function).products
+
+
+def _shapes_in(function: JitFunction) -> _Shapes:
     worker = _Shapes()
     for statement in walk_statements(function.body):
         binding = single_assignment(statement)
@@ -40,7 +49,7 @@ def block_shapes(function: JitFunction) -> set[Shape]:
         elif isinstance(statement, cst.SimpleStatementLine):
             for call in calls_within(statement):
                 worker.shape_of(call)
-    return worker.seen
+    return worker
 
 
 def operand_shapes(function: JitFunction, *calls: str) -> dict[int, Shape]:
@@ -73,10 +82,12 @@ class _Shapes:
     Attributes:
         names: of names.
         seen: of all expressions.
+        products: of those that are products.
     """
 
     names: dict[str, Shape] = field(default_factory=dict)
     seen: set[Shape] = field(default_factory=set)
+    products: set[Shape] = field(default_factory=set)
 
     def shape_of(self, node: cst.BaseExpression) -> Shape:
         shape = self._shape_of(node)
@@ -116,7 +127,9 @@ class _Shapes:
             return tuple(render_code(element.value) for element in shape.elements)
         if name == "tl.dot":
             one, two = (self.shape_of(arg.value) for arg in node.args[:2])
-            return (*one[:-1], two[-1]) if one and two else ()
+            product = (*one[:-1], two[-1]) if one and two else ()
+            self.products.add(product)
+            return product
         args = [self.shape_of(arg.value) for arg in node.args]
         method = isinstance(node.func, cst.Attribute) and not _is_module(node.func.value)
         if method and isinstance(node.func, cst.Attribute):

@@ -12,6 +12,7 @@ writes a file so that it does the same in that form. What it cannot read stays a
 * ``while i < n: ...; i += step`` becomes a loop over a range.
 * Each launch has a function of its own (`launch_copies`).
 * Block pointers become pointers and masks (`block_pointers`).
+* Indices that have the axes of a tile become vectors (`index_axes`).
 * ``a, b = x, y`` becomes two assignments, and a name that starts anew becomes another name.
 """
 
@@ -44,6 +45,7 @@ from solkit.tuner.proposers.rewriter._parse import (
 from solkit.tuner.proposers.rewriter._values import with_own_names
 from solkit.tuner.proposers.rewriter.block_pointers import with_plain_pointers
 from solkit.tuner.proposers.rewriter.host_classes import with_plain_functions
+from solkit.tuner.proposers.rewriter.index_axes import with_axes_at_uses
 from solkit.tuner.proposers.rewriter.inlining import with_inlined_helpers, with_inlined_launchers
 from solkit.tuner.proposers.rewriter.launch_copies import (
     with_own_functions,
@@ -74,10 +76,11 @@ def canonical_form(source: str) -> str:
     text = read_module(tree)
     if text is None:
         return source
+    launched = {launch.function.name for launch in text.launches}
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [
         (function.node, node)
         for function in text.functions.values()
-        if (node := _plain_function(function)) is not function.node
+        if (node := _plain_function(function, launched)) is not function.node
     ]
     for launcher in {
         launch.launcher.name.value: launch.launcher for launch in text.launches
@@ -133,12 +136,14 @@ def _lines_of(statement: _Statement) -> Iterator[_Statement]:
         yield last.with_changes(trailing_whitespace=statement.trailing_whitespace)
 
 
-def _plain_function(function: JitFunction) -> cst.FunctionDef:
+def _plain_function(function: JitFunction, launched: set[str]) -> cst.FunctionDef:
     body = _unpacked_within(function.body)
     body = _with_counted_loops(body, [], set(function.constants))
     body = with_own_names(body, set(function.params))
     node = with_body(function.node, body)
     node = with_plain_pointers(node)
+    numbers = function.params if function.name in launched else function.constants
+    node = with_body(node, with_axes_at_uses(statements_of(node), set(numbers)))
     return function.node if render_code(node) == render_code(function.node) else node
 
 

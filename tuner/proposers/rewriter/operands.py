@@ -43,7 +43,10 @@ class Operands:
     """
 
     kind = "operands"
-    helps = ("wrong pipe", "scalar product", "wide product", "doubles", "conversions")
+    helps = (
+        *("wrong pipe", "scalar product", "wide product", "doubles", "conversions"),
+        *("instructions", "extra work"),
+    )
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""

@@ -94,7 +94,7 @@ class Tile:
         for launch in text.single:
             name = launch.function.name
             what = "row" if calls_within(launch.function.node, "tl.arange") else "element"
-            for rewritten in _tiled_sources(text, launch, what):
+            for rewritten in _tiled_sources(text, launch, what, facts):
                 yield Variant(
                     rewritten,
                     f"A program of {name} computes one {what}; a tile of them uses "
@@ -102,7 +102,7 @@ class Tile:
                 )
 
 
-def _tiled_sources(text: KernelText, launch: Launch, what: str) -> Iterator[str]:
+def _tiled_sources(text: KernelText, launch: Launch, what: str, facts: Facts) -> Iterator[str]:
     """Yield files with tiles of a function; of a flat grid's indices, once its axes are apart."""
     name = launch.function.name
     for form in (text, separated_axes(text, launch)):
@@ -111,7 +111,7 @@ def _tiled_sources(text: KernelText, launch: Launch, what: str) -> Iterator[str]
         own = form.launches_of(name)[0]
         axes, count = range(len(own.axes or ())), len(own.axes or ())
         if what == "row":
-            for axis in axes:
+            for axis in sorted(axes, key=lambda axis: _is_short_axis(own, axis, facts)):
                 groups = [*group_divisors(own.function, axis), ""]
                 yield from filter(None, (_tall_blocks(form, own, axis, group) for group in groups))
             continue
@@ -119,6 +119,12 @@ def _tiled_sources(text: KernelText, launch: Launch, what: str) -> Iterator[str]
             rewritten = _tile_axes(form, name, pair)
             if rewritten and (_multiplies(rewritten, name) or count == 2):
                 yield rewritten
+
+
+def _is_short_axis(launch: Launch, axis: int, facts: Facts) -> bool:
+    """Tell whether an axis of the grid has too few indices to fill the side of a tile."""
+    size = facts.size((launch.axes or ())[axis], launch)
+    return size is not None and size < _GROUP_SIDE
 
 
 def _tiled_axes(launch: Launch) -> set[int]:

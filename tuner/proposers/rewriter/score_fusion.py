@@ -64,11 +64,15 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 from solkit.tuner.proposers.rewriter._row_softmax import (
     EMPTY,
+    ROW,
+    SCORE,
     Addresses,
     Atom,
     OtherLaunchError,
     Product,
+    column_ends,
     is_number,
+    keeps_lowest,
     parameter_of,
     require,
     same_value,
@@ -84,6 +88,7 @@ from solkit.tuner.proposers.rewriter.fusion import ALLOCATORS, is_harmless, with
 __all__ = ["FuseScores"]
 
 _WORDS = ("tl", "None", "float", "range")
+_COLUMN = "_column_"  # stands for the index within a row
 
 
 class FuseScores:
@@ -100,16 +105,18 @@ class FuseScores:
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
         for chain in _chains(text):
-            try:
-                source = _Fusion(text, chain).source()
-            except OtherLaunchError:
-                continue
             why = facts.explain_factors("extra traffic", "launch")
-            yield Variant(
-                source,
-                f"The scores that {chain.scores.function.name} writes need no memory: "
-                f"{chain.values.function.name} can compute them and their softmax{why}.",
-            )
+            for ends in (True, False):
+                try:
+                    source = _Fusion(text, chain).source(ends)
+                except OtherLaunchError:
+                    continue
+                short = ", but for blocks that no row takes" if ends else ""
+                yield Variant(
+                    source,
+                    f"The scores that {chain.scores.function.name} writes need no memory: "
+                    f"{chain.values.function.name} can compute them and their softmax{short}{why}.",
+                )
 
 
 # ------------------------------------------------------------------------------- launches
@@ -403,18 +410,23 @@ class _Fusion:
         self._taken = set(chain.values.function.names)
         self._arguments = arguments_of(chain.values)
         self._constants = set(chain.values.function.constants)
+        self._strides: Mapping[Atom, Product] = {}
 
-    def source(self) -> str:
+    def source(self, ends: bool) -> str:
         """Return the file.
 
+        Args:
+            ends: whether blocks of columns that masks leave out are not walked over.
+
         Raises:
-            OtherLaunchError: the products are of another form.
+            OtherLaunchError: the products are of another form, or no mask ends the walk.
         """
         last, function = self._chain.values, self._chain.values.function
         place, loop, load = _loop_with(function, self._weights)
         addresses = Addresses(last, single_values(function.body))
         indices = addresses.read(load.args[0].value, self._weights)
         require({atom.axis for atom in indices if atom.block} == {0, 1})
+        self._strides = indices
         rows, columns = (next(a for a in indices if a.axis == axis) for axis in (0, 1))
         require(_is_walked(loop, columns, last, self._shape()[-1]))
         mask = argument_of(load, 1, "mask")
@@ -424,10 +436,14 @@ class _Fusion:
         head, update, shares, divided = self._online(score, rows, columns, sums)
         trip: list[cst.BaseStatement] = []
         for statement in loop.body:
-            is_load = any(call is load for call in calls_within(statement))
+            is_load = bool(_replaced(statement, load, shares))
             trip += [*tile, *update] if is_load else []
             trip.append(_with_weights(statement, load, shares, sums))
         walk = with_body(loop.node, trip)
+        if ends:
+            value = self._marked(score, [*ahead, *tile], rows, columns)
+            bounds, walk = self._with_ends(walk, loop, columns, self._ends(rows, value))
+            head = [*head, *bounds]
         before, behind = function.body[:place], function.body[place + 1 :]
         return self._file([*before, *ahead, *head, walk, divided, *behind])
 
@@ -463,7 +479,7 @@ class _Fusion:
         """Return what begins a softmax, what a trip adds, the weights' name, and the division."""
         words = ("logits", "peak", "top", "shrink", "shares", "total")
         logits, peak, top, shrink, shares, total = (free_name(w, self._taken) for w in words)
-        power, code = self._softmax.power, self._logits_of(score, columns)
+        power, code = self._softmax.power, self._logits_of(score, rows, columns)
         head = parse_statements(
             f"{peak} = tl.full(({rows.block},), {LOWEST}, tl.float32)\n"
             f"{total} = tl.zeros(({rows.block},), tl.float32)\n"
@@ -501,21 +517,87 @@ class _Fusion:
         require(names)
         return min(names, key=lambda name: "." in self._arguments[name])  # no stride, if it can be
 
-    def _logits_of(self, score: str, columns: Atom) -> str:
+    def _logits_of(self, score: str, rows: Atom, columns: Atom) -> str:
         """Return what the softmax exponentiates, over a tile of scores, as code."""
         softmax, launch = self._softmax, self._chain.softmax
         bound = f"{columns.along_tile()} < {self._row_length()}"
-        raw = plain_code(softmax.load)
-        pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
-        for node in nodes_within(softmax.logits):
-            if isinstance(node, cst.Call) and plain_code(node) == raw:
-                pairs.append((node, cst.Name("_score_")))
-        node = replace_each(softmax.logits, pairs)
-        node = _with_code(node, softmax.column, columns.along_tile())
-        names = self._passed(launch, names_within(node) - {*_WORDS, "_score_", columns.code})
-        names["_score_"] = cst.Name(score)
+        node = _with_code(softmax.logits, softmax.column, _COLUMN)
+        require(ROW not in names_within(node) or self._is_row(rows))
+        names = self._passed(launch, names_within(node) - {*_WORDS, SCORE, ROW, _COLUMN})
+        names[SCORE] = cst.Name(score)
+        names[ROW], names[_COLUMN] = (parse_expression(a.along_tile()) for a in (rows, columns))
         logits = render_code(substitute_names(node, names))
         return f"tl.where({bound}, {logits}, {NEGATIVE_INFINITY})"
+
+    def _with_ends(
+        self, walk: cst.For, loop: Loop, columns: Atom, ends: tuple[list[str], list[str]]
+    ) -> tuple[list[cst.BaseStatement], cst.For]:
+        """Return a loop that leaves out blocks in which no score of the tile counts, and its ends.
+
+        As blocks above the diagonal of a causal attention: there all shares are 0.
+
+        Raises:
+            OtherLaunchError: there are none.
+        """
+        blocked = as_blocked_loop(loop, self._chain.values.function)
+        least, most = ends
+        require((least or most) and blocked is not None and not blocked.counts)
+        first, last = free_name("first", self._taken), free_name("last", self._taken)
+        stop = render_code(loop.stop)
+        for code in most:
+            stop = f"tl.minimum({stop}, {code})"
+        start = "0" if least else ""
+        for code in least:
+            start = f"tl.maximum({start}, {code})"
+        code = f"{last} = {stop}\n"
+        if start:
+            code = f"{first} = {start} // {columns.block} * {columns.block}\n{code}"
+        over = parse_expression(f"range({first if start else 0}, {last}, {columns.block})")
+        return parse_statements(code), walk.with_changes(iter=over)
+
+    def _ends(self, rows: Atom, score: cst.BaseExpression) -> tuple[list[str], list[str]]:
+        """Return from which columns on scores of a tile of rows count, and up to which, as code.
+
+        Args:
+            rows: the tile's.
+            score: what is stored as a score, over `ROW` and `_COLUMN`.
+        """
+        launch, logits = self._chain.softmax, self._softmax.logits
+        least, most = list[str](), list[str]()
+        masks = column_ends(logits, self._softmax.column, set(launch.arguments))
+        passed = [self._passed(launch, names_within(e[2]) - {*_WORDS, ROW}) for e in masks]
+        ends = [(*e[:2], substitute_names(e[2], n)) for e, n in zip(masks, passed, strict=True)]
+        if keeps_lowest(logits):
+            ends += column_ends(score, _COLUMN, set(self._arguments))
+        for is_upper, added, node in ends:
+            is_row = ROW in names_within(node)
+            require(not is_row or self._is_row(rows))
+            code = render_code(substitute_names(node, {ROW: cst.Name(rows.code)}))
+            if is_row:
+                code = f"tl.{'max' if is_upper else 'min'}({code}, axis=0)"
+            (most if is_upper else least).append(f"{code}{added}")
+        return least, most
+
+    def _marked(
+        self, score: str, body: Sequence[cst.BaseStatement], rows: Atom, columns: Atom
+    ) -> cst.BaseExpression:
+        """Return a score's value over `ROW` and `_COLUMN`."""
+        values: dict[str, cst.BaseExpression] = {}
+        for statement in body:
+            binding = single_assignment(statement)
+            value = None if binding is None else substitute_names(binding.value, values)
+            values = {n: v for n, v in values.items() if n not in assigned_names(statement)}
+            values |= {} if binding is None or value is None else {binding.target: value}
+        node = substitute_names(parse_expression(score), values)
+        node = _with_code(node, rows.along_tile(), ROW)
+        return _with_code(node, columns.along_tile(), _COLUMN)
+
+    def _is_row(self, rows: Atom) -> bool:
+        """Tell whether an index of the last product is a row's place in its matrix of scores."""
+        shape = self._shape()
+        matrix = tuple(sorted((*shape[-1], *shape[-2])))
+        is_only = len(self._strides) == len(shape) == 2
+        return self._strides[rows] == shape[-1] and (is_only or matrix in self._strides.values())
 
     def _passed(self, launch: Launch, used: set[str]) -> dict[str, cst.BaseExpression]:
         """Return the names of another launch's parameters in the merged function; add new ones."""
@@ -656,13 +738,20 @@ def _with_weights(
     statement: cst.BaseStatement, load: cst.Call, shares: str, sums: _Sums
 ) -> cst.BaseStatement:
     """Return a statement with the weights' name in place of their load, in the product's type."""
-    operand = next((n for n in nodes_within(statement) if n is sums.operand), None)
-    if sums.dtype and operand is not None:
-        inner = replace_each(sums.operand, [(load, cst.Name(shares))])
+    calls = calls_within(statement, "tl.dot") if sums.dtype else []
+    operands = [c.args[0].value for c in calls if same_value(c.args[0].value, sums.operand)]
+    if operands and sums.name in assigned_names(statement):
+        inner = replace_each(operands[0], _replaced(operands[0], load, shares))
         code = f"{render_code(parenthesized(inner))}.to({sums.dtype})"
-        return replace_each(statement, [(operand, parse_expression(code))])
-    is_load = any(call is load for call in calls_within(statement))
-    return replace_each(statement, [(load, cst.Name(shares))]) if is_load else statement
+        return replace_each(statement, [(operands[0], parse_expression(code))])
+    return replace_each(statement, _replaced(statement, load, shares))
+
+
+def _replaced(
+    node: cst.CSTNode, load: cst.Call, shares: str
+) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
+    """Return the load, where it stands, with the weights' name."""
+    return [(c, cst.Name(shares)) for c in calls_within(node, "tl.load") if same_value(c, load)]
 
 
 def _without_pointers(body: Sequence[cst.BaseStatement], param: str) -> list[cst.BaseStatement]:

@@ -47,8 +47,8 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_body,
 )
-from solkit.tuner.proposers.rewriter._shapes import block_shapes, elements_of
-from solkit.tuner.proposers.rewriter._values import as_blocked_loop
+from solkit.tuner.proposers.rewriter._shapes import block_shapes, elements_of, product_shapes
+from solkit.tuner.proposers.rewriter._values import as_blocked_loop, next_power_of_two
 
 __all__ = ["Constants", "Retile", "lifted_constants"]
 
@@ -66,6 +66,8 @@ _MOST_ELEMENTS = 1 << 14
 _LEAST_TRIP = 1 / 8
 """Share of its elements that a trip of a loop keeps at the least: with fewer, more trips wait for
 memory one after the other."""
+_SUMS_OF_WARP = 1024  # 32 a thread
+_PROGRAMS_OF_SM = 8
 _PRODUCT_TILE = {"outer": 128, "inner": 64}
 
 
@@ -684,8 +686,28 @@ def _larger_defaults(launch: Launch, tiles: list[_Tile], facts: Facts) -> Mappin
         usual = _grow_smallest(launch, tiles, facts)
     else:
         usual = {t.name: _ELEMENTS if t.tiles_grid else _TRIP for t in tiles}
-    larger = {t.name: max(t.value, usual[t.name]) for t in tiles}
+    covered = _covered_elements(launch, tiles, facts)
+    larger = {
+        t.name: max(t.value, min(usual[t.name], covered.get(t.name, usual[t.name]))) for t in tiles
+    }
     return _in_registers(launch, tiles, _still_enough(launch, tiles, larger, facts), facts)
+
+
+def _covered_elements(launch: Launch, tiles: list[_Tile], facts: Facts) -> dict[str, int]:
+    """Return how long a block is that covers an axis of the grid, or a loop, as far as known."""
+    values, covered = {tile.name: tile.value for tile in tiles}, dict[str, int]()
+    for name, axis in grid_constants(launch).items():
+        size = None if launch.axes is None else facts.size(launch.axes[axis], launch)
+        if name in values and size is not None:
+            covered[name] = next_power_of_two(size * values[name])
+    for statement in walk_statements(launch.function.body):
+        loop = range_loop(statement)
+        name = "" if loop is None else render_code(loop.step)
+        stop = in_launcher(loop.stop, launch) if loop is not None and name in values else None
+        size = None if stop is None else facts.size(stop, launch)
+        if size is not None and loop is not None and render_code(loop.start) == "0":
+            covered[name] = max(covered.get(name, 1), next_power_of_two(size))
+    return covered
 
 
 def _in_registers(
@@ -798,12 +820,25 @@ def _with_option(call: cst.Call, option: str, name: str) -> cst.Call:
 
 def _warps_of_launch(text: KernelText, launch: Launch, facts: Facts) -> int:
     """Return the warps for a launch's blocks, as large as the file says."""
-    if _is_product(launch):
-        return 8
     tiles = {
         tile.name: _own_default(text, launch.arguments[tile.name]) or tile.value
         for tile in _tile_parameters(text, launch)
     }
-    if not tiles:
-        return 4
-    return warps_for(_largest_block(launch, {**facts.constants(launch), **tiles}))
+    sizes = {**facts.constants(launch), **tiles}
+    if _is_product(launch):
+        return _warps_of_product(launch, sizes, facts)
+    return warps_for(_largest_block(launch, sizes)) if tiles else 4
+
+
+def _warps_of_product(launch: Launch, sizes: Mapping[str, int], facts: Facts) -> int:
+    """Return 8 warps; where programs fill the device, those that have 1,024 of a tile's sums each.
+
+    Few programs need many warps to load what they multiply.
+    """
+    if (facts.programs(launch) or 0) < _PROGRAMS_OF_SM * facts.sms:
+        return 8
+    shapes = product_shapes(launch.function)
+    if any(not shape or not all(s.isdigit() or s in sizes for s in shape) for shape in shapes):
+        return 8
+    sums = max((elements_of(shape, sizes) for shape in shapes), default=0)
+    return min(max(sums // _SUMS_OF_WARP, 1), 8) if sums else 8

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import libcst as cst
 
@@ -22,12 +23,14 @@ from solkit.tuner.proposers.rewriter._parse import (
     Launch,
     Loop,
     calls_within,
+    integer_literal,
     names_within,
     range_loop,
     render_code,
     running_updates,
     single_assignment,
     statements_of,
+    walk_statements,
     with_body,
 )
 from solkit.tuner.proposers.rewriter._values import reads_other_trips
@@ -44,11 +47,11 @@ _LEAST_OF_PRODUCT = 16  # along the axis that is summed
 class Vectorise:
     """Loops over single elements become loops over blocks of them, with a mask for the rest.
 
-    Applies to loops over single elements, or over every n-th of them. The body loads from places
-    that the loop's variable decides, or through pointers that move on by the same each trip. It
-    carries only sums, maxima and minima from trip to trip, online softmax among them, and reads
-    nothing that other trips write. A sum of
-    products of two blocks becomes ``tl.dot``.
+    Applies to loops over single elements, or over every n-th of them; of loops within each other,
+    to the outermost that can be. The body loads from places that the loop's variable decides, or
+    through pointers that move on by the same each trip. It carries only sums, maxima and minima
+    from trip to trip, online softmax among them, and reads nothing that other trips write or
+    carry. A sum of products of two blocks becomes ``tl.dot``.
     """
 
     kind = "vectorise"
@@ -68,35 +71,14 @@ class Vectorise:
 
 
 def vectorised(text: KernelText, launch: Launch) -> str:
-    """Return the file with a launch's loops over single elements turned into loops over blocks."""
+    """Return the file with a launch's loops over single elements turned into loops over blocks.
+
+    Of loops within each other the outermost that can be is. One over a few taps stays.
+    """
     function = launch.function
-    scalar = [
-        loop.node
-        for loop in function.loops
-        if _takes_one(loop, function)
-        and _loads_move(loop)
-        and not reads_other_trips(launch, loop.node)
-    ]
-    if not scalar:
-        return ""
     tall = any(calls_within(function.node, "tl.arange"))
     width = text.fresh("BLOCK_R" if tall else "BLOCK")
-    body: list[cst.BaseStatement] = []
-    done = 0
-    for index, statement in enumerate(function.body):
-        loop = range_loop(statement)
-        if loop is None or loop.node not in scalar:
-            body.append(statement)
-            continue
-        try:
-            before, after = function.body[:index], function.body[index + 1 :]
-            fresh = text.fresh(f"{loop.name}_start")
-            lifted = lifted_loop(before, loop.node, width, fresh, text.functions, after)
-        except CannotLiftError:
-            body.append(statement)
-            continue
-        body.append(lifted)
-        done += 1
+    body, done = _with_blocks(function.body, [], [], _Blocks(text, launch, width))
     if not done:
         return ""
     arguments = {**arguments_of(launch), width: width}
@@ -117,6 +99,76 @@ def vectorised(text: KernelText, launch: Launch) -> str:
     )
 
 
+@dataclass(frozen=True)
+class _Blocks:
+    """How loops of a launch's function become loops over blocks of a width."""
+
+    text: KernelText
+    launch: Launch
+    width: str
+
+    def lift(
+        self, loop: Loop, before: Sequence[cst.BaseStatement], after: Sequence[cst.BaseStatement]
+    ) -> cst.BaseStatement | None:
+        """Return a loop over blocks; ``None`` if that cannot be."""
+        function = self.launch.function
+        if not _takes_one(loop, function) or not _loads_move(loop):
+            return None
+        if reads_other_trips(self.launch, loop.node):
+            return None
+        fresh = self.text.fresh(f"{loop.name}_start")
+        try:
+            return lifted_loop(before, loop.node, self.width, fresh, self.text.functions, after)
+        except CannotLiftError:
+            return None
+
+
+def _with_blocks(
+    body: Sequence[cst.BaseStatement],
+    before: Sequence[cst.BaseStatement],
+    after: Sequence[cst.BaseStatement],
+    blocks: _Blocks,
+) -> tuple[list[cst.BaseStatement], int]:
+    """Return statements with loops over blocks, and how many there are.
+
+    Args:
+        body: the function's statements, or those of a loop.
+        before: what runs ahead of them.
+        after: what may run later.
+        blocks: the width, and where it is.
+    """
+    result: list[cst.BaseStatement] = []
+    done = 0
+    for index, statement in enumerate(body):
+        ahead, behind = [*before, *body[:index]], [*body[index + 1 :], *after]
+        loop = range_loop(statement)
+        is_nest = any(isinstance(inner, cst.For) for inner in statements_of(statement))
+        lifted = None
+        if loop is not None and not ((is_nest or after) and _is_short(loop, blocks.launch)):
+            lifted = blocks.lift(loop, ahead, behind)
+        if lifted is not None:
+            result.append(lifted)
+            done += 1
+            continue
+        if (
+            is_nest
+            and isinstance(statement, cst.For)
+            and not reads_other_trips(blocks.launch, statement)
+        ):
+            own = statements_of(statement)
+            inner, count = _with_blocks(own, ahead, [*own, *behind], blocks)
+            statement, done = with_body(statement, inner) if count else statement, done + count
+        result.append(statement)
+    return result, done
+
+
+def _is_short(loop: Loop, launch: Launch) -> bool:
+    """Tell whether a loop has too few trips for a product, as far as its launch says."""
+    stop = launch.arguments.get(render_code(loop.stop), loop.stop)
+    trips = integer_literal(stop)
+    return trips is not None and trips < _LEAST_OF_PRODUCT
+
+
 def _takes_one(loop: Loop, function: JitFunction) -> bool:
     """Tell whether a trip takes one element: a step of 1, or of parts that others take between."""
     blocks = {render_code(call.args[-1].value) for call in calls_within(loop.node, "tl.arange")}
@@ -128,11 +180,9 @@ def _takes_one(loop: Loop, function: JitFunction) -> bool:
 
 
 def _loads_move(loop: Loop) -> bool:
-    """Tell whether a loop's loads change place from trip to trip, and it has no loop within."""
+    """Tell whether a loop's loads change place from trip to trip."""
     dependent = {loop.name, *(binding.target for binding in running_updates(loop).values())}
-    for statement in statements_of(loop.node):
-        if isinstance(statement, cst.For):
-            return False
+    for statement in walk_statements(loop.body):
         binding = single_assignment(statement)
         if binding is not None and names_within(binding.value) & dependent:
             dependent.add(binding.target)

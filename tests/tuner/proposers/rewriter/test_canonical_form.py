@@ -237,3 +237,54 @@ def test_a_name_that_starts_anew_is_another_name():
     form = canonical_form(HEADER + HELPER.replace("    tl.store(y", "    tl.store(x, s)\n    s = 7\n    tl.store(y"))  # fmt: skip  # noqa: E501
     assert "tl.store(x, s)\n    s_3 = 7\n" in form
     assert "tl.store(y + s_3," in form
+
+
+TILES = """
+def reference(x):
+    return x + 1.0
+
+
+def inputs(M=5, N=37, device="cuda"):
+    return (torch.randn(M, N, device=device),)
+
+
+@triton.jit
+def tiles(x, y, M, N, BLOCK: tl.constexpr):
+    grid_n = tl.cdiv(N, BLOCK)
+    pid = tl.program_id(0)
+    row = pid // grid_n * BLOCK + tl.arange(0, BLOCK)[:, None]
+    col = (pid % grid_n * BLOCK + tl.arange(0, BLOCK))[None, :]
+    inside = (row < M) & (col < N)
+    tl.store(y + row * N + col, tl.load(x + row * N + col, mask=inside) + 1.0, mask=inside)
+
+
+def kernel(x):
+    M, N = x.shape
+    y = torch.empty_like(x)
+    tiles[(triton.cdiv(M, 16) * triton.cdiv(N, 16),)](x, y, M, N, BLOCK=16)
+    return y
+"""
+
+
+def test_indices_get_their_axes_where_they_are_used(is_right):
+    plain = canonical_form(HEADER + TILES)
+    assert "row = pid // grid_n * BLOCK + tl.arange(0, BLOCK)\n" in plain
+    assert "col = (pid % grid_n * BLOCK + tl.arange(0, BLOCK))\n" in plain
+    assert "y + row[:, None] * N + col[None, :]" in plain
+    assert is_right(plain, TILES, M=5, N=37)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    inside =", "    row += 0\n    inside ="),  # no longer assigned once
+        ("    inside =", "    rows = row[:, :]\n    inside ="),
+        ("row = pid // grid_n * BLOCK +", "row = tl.load(x).to(tl.int32) +"),  # may be a block
+        ("tl.arange(0, BLOCK)[:, None]", "tl.arange(0, BLOCK)[:, None].to(tl.int64)"),
+    ],
+)
+def test_indices_that_are_more_than_a_range_keep_their_axes(old, new):
+    assert old in TILES
+    plain = canonical_form(HEADER + TILES.replace(old, new))
+    assert "row[:, None]" not in plain
+    assert "tl.arange(0, BLOCK)[:, None]" in plain

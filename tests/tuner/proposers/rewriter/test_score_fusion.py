@@ -165,3 +165,114 @@ def test_near_misses_are_left_alone(old, new):
     source = ATTENTION.replace(old, new)
     assert source != ATTENTION
     assert not variants(FuseScores(), source, **SHAPE)
+
+
+WINDOW = """
+
+@triton.jit
+def softmax(s, S, width, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    i = row % S
+    c = tl.arange(0, BLOCK)
+    x = tl.load(s + row * S + c, mask=(c < S) & (c > i - width), other=-float("inf"))
+    x = tl.where(c <= i, x, -float("inf"))
+    e = tl.exp(x - tl.max(x, 0))
+    tl.store(s + row * S + c, e / tl.sum(e, 0), mask=c < S)
+"""
+WINDOWED = (
+    ATTENTION.replace(SOFTMAX, WINDOW)
+    .replace("(s, S, BLOCK=32)", "(s, S, 9, BLOCK=triton.next_power_of_2(S))")
+    .replace(
+        "    return torch.softmax",
+        "    ahead = torch.arange(q.shape[1], device=q.device)\n"
+        "    ahead = ahead[:, None] - ahead[None, :]\n"
+        "    scores = scores.masked_fill((ahead < 0) | (ahead >= 9), -float('inf'))\n"
+        "    return torch.softmax",
+    )
+)
+BY_AXES = WINDOWED.replace("softmax[(B * S,)]", "softmax[(S, B)]").replace(
+    "    row = tl.program_id(0)\n    i = row % S\n",
+    "    i = tl.program_id(0)\n    row = tl.program_id(1) * S + i\n",
+)
+
+
+@pytest.mark.parametrize(
+    "source", [WINDOWED, pytest.param(BY_AXES, marks=pytest.mark.slow)], ids=["flat", "axes"]
+)
+def test_masks_of_a_row_and_its_columns_are_taken_along(source, is_right):
+    variant, whole = variants(FuseScores(), source, **SHAPE)
+    assert variant.count("@triton.jit") == 1
+    assert is_right(variant, source, **SHAPE)
+    assert variant.count("tl.where(") == whole.count("tl.where(") == 3
+
+
+def test_blocks_of_columns_that_no_row_takes_are_not_walked_over():
+    variant, whole = variants(FuseScores(), WINDOWED, **SHAPE)
+    assert "range(first, last, BN)" in variant
+    assert "last = tl.minimum(S, tl.max(rm, axis=0) + 1)" in variant  # up to the last row's own
+    assert "tl.min((rm - width), axis=0) + 1" in variant
+    assert "range(0, S, BN)" in whole
+    either = WINDOWED.replace("c <= i,", "(c <= i) | (c < 4),")
+    (variant, _) = variants(FuseScores(), either, **SHAPE)
+    assert "last = tl.minimum" not in variant  # the window's lower end alone
+    finite = WINDOWED.replace('(c <= i, x, -float("inf"))', "(c <= i, x, -10.0)")
+    assert finite != WINDOWED
+    (variant,) = variants(FuseScores(), finite, **SHAPE)
+    assert "range(0, S, BN)" in variant
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("i = row % S", "i = row"),  # a row of all batches
+        ("i = row % S", "i = row // S"),
+        ("i = row % S", "i = row % (S + 1)"),
+        ("i = row % S", "i = row % width"),
+        ('& (c > i - width), other=-float("inf"))', "& (c > i - width), other=0.0)"),
+        ("/ tl.sum(e, 0), mask=c < S)", "/ tl.sum(e, 0), mask=(c < S) & (c <= i))"),
+        ("tl.where(c <= i, x", "tl.where(c <= tl.load(s + row), x"),
+        ("tl.sum(e, 0), mask", "tl.sum(tl.where(c < i, e, 0.0), 0), mask"),
+    ],
+)
+def test_other_indices_and_masks_of_rows_are_left_alone(old, new):
+    assert old in WINDOWED
+    assert not variants(FuseScores(), WINDOWED.replace(old, new), **SHAPE)
+
+
+def test_weights_get_the_type_of_the_values_in_sums_of_any_form():
+    source = ATTENTION.replace("acc = tl.dot(w, x, acc)", "acc += tl.dot(w, x)")
+    (variant,) = variants(FuseScores(), source, **SHAPE)
+    assert "acc += tl.dot(w.to(x.dtype), x)" in variant
+
+
+CAUSAL = ATTENTION.replace(
+    "tl.store(at, acc * scale,",
+    "acc = acc * scale\n"
+    "    acc = tl.where(rn[None, :] <= rm[:, None], acc, float('-inf'))\n"
+    "    tl.store(at, acc,",
+).replace(
+    "    return torch.softmax",
+    "    scores = scores.masked_fill(torch.ones_like(scores[0]).triu(1) > 0, -float('inf'))\n"
+    "    return torch.softmax",
+)
+
+
+@pytest.mark.slow
+def test_masks_of_the_first_product_end_the_walk_too(is_right):
+    variant, _ = variants(FuseScores(), CAUSAL, **SHAPE)
+    assert "last = tl.minimum(S, tl.max(rm, axis=0) + 1)" in variant
+    assert is_right(variant, CAUSAL, **SHAPE)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("acc, float('-inf'))", "acc, 0.0)"),
+        ("rn[None, :] <= rm[:, None]", "rn[None, :] <= 2 * rm[:, None]"),
+        ("tl.store(at, acc,", "tl.store(at, tl.exp(acc),"),
+    ],
+)
+def test_other_masks_of_the_first_product_end_no_walk(old, new):
+    assert old in CAUSAL
+    (variant,) = variants(FuseScores(), CAUSAL.replace(old, new), **SHAPE)
+    assert "range(0, S, BN)" in variant

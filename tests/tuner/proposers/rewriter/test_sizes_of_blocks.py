@@ -71,6 +71,38 @@ def test_blocks_do_not_outgrow_registers():
     assert "num_warps=8" in new_source  # 16 values a thread
 
 
+def test_blocks_are_no_longer_than_what_they_walk_over():
+    short = ROWS_SUM.replace("o, k.shape[0],", "o, 24,")
+    facts = measured(short, (256, 1, 1), {"D": 64, "BN": 16}, M=256, D=64)
+    (variant,) = Retile().variants(function_of(short)[0], facts)
+    assert "BN=32" in variant.source
+
+
+@pytest.mark.parametrize(("columns", "warps"), [(16, 1), (128, 8)])
+def test_small_products_in_many_programs_get_few_warps(columns, warps):
+    source = PRODUCTS.replace("N=16", f"N={columns}")
+    constants = {"M": columns, "N": columns}
+    for programs, expected in ((50_000, warps), (100, 8)):
+        facts = measured(source, (programs, 1, 1), constants, B=programs)
+        (variant,) = Retile().variants(function_of(source)[0], facts)
+        assert f"num_warps={expected}" in variant.source
+
+
+PRODUCTS = """
+@triton.jit
+def bmm(a, b, c, N: tl.constexpr):
+    i = tl.program_id(0) * N * N
+    at = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(c + i + at, tl.dot(tl.load(a + i + at), tl.load(b + i + at)))
+
+
+def kernel(a, b):
+    c = torch.empty_like(a)
+    bmm[(a.shape[0],)](a, b, c, N=16)
+    return c
+"""
+
+
 @pytest.mark.parametrize(("rows", "programs"), [(1, 1000), (8, 125)])
 def test_grids_of_rewritten_files_are_computed(rows, programs):
     facts = measured(ROWS_SUM, (1000, 1, 1), {"D": 64, "BN": 16})
