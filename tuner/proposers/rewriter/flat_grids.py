@@ -196,6 +196,7 @@ def _with_digits(
         elif is_multiple and isinstance(node.operator, cst.FloorDivide):
             for factor in own:
                 more.remove(factor)
-            code = f"({high} // ({' * '.join(more)}))" if more else high
+            rest = more[0] if len(more) == 1 else f"({' * '.join(more)})"
+            code = f"({high} // {rest})" if more else high
             pairs.append((node, parse_expression(code)))
     return replace_each(statement, pairs)

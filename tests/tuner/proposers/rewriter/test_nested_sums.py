@@ -70,6 +70,27 @@ def test_channels_become_the_summed_axis_of_products_by_taps(source, count, is_r
     assert is_right(variant, source, **SIZES)
 
 
+FLAT = CONVOLUTION.replace(
+    """    n = tl.program_id(0)
+    k = tl.program_id(1)
+    at = tl.program_id(2) * BL""",
+    """    pid = tl.program_id(0)
+    n = pid // (B * K)
+    k = (pid // B) % K
+    at = (pid % B) * BL""",
+).replace("C, K, L, TAPS: tl", "C, K, L, B, TAPS: tl")
+FLAT = FLAT.replace(
+    "conv[(N, K, triton.cdiv(L, 16))](x, w, y, C, K, L,",
+    "B = 2\n    conv[(N * K * B,)](x, w, y, C, K, L, B,",
+)
+
+
+def test_outputs_of_a_flat_grid_are_a_products_side_too():
+    variant = next(v for v in variants(Tile(), FLAT, **SIZES) if "tl.dot(" in v)
+    assert "pid_outer" not in variant.replace("pid_outer_outer", "")
+    assert "triton.cdiv(K, BLOCK_M)" in variant
+
+
 @pytest.mark.slow
 def test_what_a_loop_within_starts_anew_is_a_sum_of_each_element(is_right):
     source = CONVOLUTION.replace(
