@@ -8,6 +8,10 @@ So problems are scaled down, to sizes that stay divisible and to awkward ones, a
 once as it is while the others shrink: a branch on a size is then taken as it is on the GPU. The
 smallest sizes, some of them 1, are always run whole, however many sizes a problem has.
 
+A search will run a variant with other parameters, and users with other inputs. So the smallest
+sizes are also run with a few configurations that differ most, and some with inputs of other layouts
+and values, as far as the parent takes these (`solkit.tuner._trial_inputs`).
+
 A candidate without a parent is checked alone. A correct kernel may need sizes that divide, and the
 interpreter computes in fp32 what tensor cores round. So it is called wrong only if it is far off at
 every size that was run, and no awkward size is tried.
@@ -29,13 +33,30 @@ from torch.utils._pytree import tree_map
 
 from solkit.adapters import triton_interpreter
 from solkit.adapters.triton_interpreter import Watch
-from solkit.core import Value
+from solkit.core import Space, Value
+from solkit.errors import SolkitError
 from solkit.kernelfiles import LoadedKernel, Workload, load
 from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking.exact import is_inexact, reference_in
 from solkit.processes.priority import lower_priority
+from solkit.tuner._trial_inputs import (
+    OWN,
+    Change,
+    changed_inputs,
+    has_plain_values,
+    noted_strides,
+)
 
-__all__ = ["TrialSize", "check_alone", "even_sizes", "judge", "prepare", "sizes_to_try", "warm_up"]
+__all__ = [
+    "TrialSize",
+    "check_alone",
+    "differing_configs",
+    "even_sizes",
+    "judge",
+    "prepare",
+    "sizes_to_try",
+    "warm_up",
+]
 
 _SIDE = 128
 """Size that sizes shrink to on average: two tiles of most kernels."""
@@ -62,6 +83,16 @@ OFFSET = 100.0
 full, so that a maximum of what fills them, such as 0, shows; up elsewhere, as for logarithms."""
 
 
+_AT_SMALLEST = "at the smallest sizes"
+_PADDED = (Change("padded"),)
+_VALUES_AND_LAYOUTS = (
+    Change("transposed", is_redrawn=True),
+    Change("padded", is_redrawn=True),
+    Change(is_redrawn=True),
+    Change("transposed"),
+)
+
+
 @dataclass(frozen=True)
 class TrialSize:
     """One size to try.
@@ -71,12 +102,14 @@ class TrialSize:
         why: what it is meant to show, for messages.
         offset: what is added to floating inputs.
         weight: trips that what is no size adds to each program: see `_fixed_weight`.
+        changes: of the inputs; the first that the parent takes is made.
     """
 
     shape: Mapping[str, Value]
     why: str
     offset: float = 0.0
     weight: int = 1
+    changes: tuple[Change, ...] = ()
 
     @property
     def is_tiny_problem(self) -> bool:
@@ -99,7 +132,11 @@ def sizes_to_try(
     """
     distinct: dict[tuple[tuple[tuple[str, Value], ...], float], TrialSize] = {}
     for sized in _all_sizes(shape, list(held_out), weight):
-        distinct.setdefault((tuple(sized.shape.items()), sized.offset), sized)
+        first = distinct.setdefault((tuple(sized.shape.items()), sized.offset), sized)
+        if sized.changes and not first.changes:
+            distinct[tuple(sized.shape.items()), sized.offset] = replace(
+                first, changes=sized.changes
+            )
     return tuple(distinct.values())
 
 
@@ -138,18 +175,20 @@ def _all_sizes(
 ) -> Iterator[TrialSize]:
     product, tiny = _small_product(shape) // weight, _TINY // weight
 
-    def sized(sizes: Mapping[str, Value], why: str, offset: float = 0.0) -> TrialSize:
-        return TrialSize(sizes, why, offset, weight)
+    def sized(
+        sizes: Mapping[str, Value], why: str, offset: float = 0.0, changes: tuple[Change, ...] = ()
+    ) -> TrialSize:
+        return TrialSize(sizes, why, offset, weight, changes)
 
     small, awkward = _scale_down(shape, product), _awkward_sizes(_scale_down(shape, tiny))
     yield sized(small, "scaled down")
     yield sized(_awkward_sizes(small), "at awkward sizes")
-    yield sized(awkward, "at small awkward sizes")
+    yield sized(awkward, "at small awkward sizes", 0.0, _VALUES_AND_LAYOUTS)
     yield sized(awkward, "with offset means", -OFFSET)
     yield sized(small, "with offset means", OFFSET)
     by_size = sorted(_size_values(shape), key=lambda name: -_size_values(shape)[name])
     for sizes, why in _smallest_sizes(shape, by_size, weight):
-        yield sized(sizes, why)
+        yield sized(sizes, why, 0.0, _PADDED if why == _AT_SMALLEST else ())
     for name in by_size[:_MOST_KEPT]:
         yield sized(_scale_down(shape, _KEPT // weight, kept=name), f"with {name} as it is")
     for other in held_out[:_MOST_HELD_OUT]:
@@ -160,7 +199,7 @@ def _smallest_sizes(
     shape: Mapping[str, Value], by_size: list[str], weight: int
 ) -> Iterator[tuple[dict[str, Value], str]]:
     smallest = _scale_down(shape, _SMALLEST // weight, least=_LEAST_OF_SMALLEST)
-    yield smallest, "at the smallest sizes"
+    yield smallest, _AT_SMALLEST
     for name in by_size[:_MOST_SINGLE]:
         odd = _size_values(smallest)[name] + 1
         yield {**smallest, name: odd}, f"at the smallest sizes, {name} odd"
@@ -225,6 +264,17 @@ _PATIENT_S = 4.0
 _ENOUGH_S = 8.0
 """Processor seconds after which no further size is tried, once one was run whole."""
 
+_OTHERS_SHARE, _LEAST_OTHERS_S = 0.15, 0.1
+"""Processor seconds for other parameters: a share of those of its own; and at least so many."""
+
+_SURE_OTHERS, _SURE_S = 2, 0.4
+"""The largest blocks and the smallest run in any case, with at least these seconds a launch."""
+
+_MOST_OTHER_SIZES = 3
+_IRRELEVANT = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+_MOST_ELEMENTS = 1 << 16
+"""Largest product of blocks that are tried: the interpreter holds as much for every value."""
+
 _TIMES_PARENT = 4.0
 """Ratio to its parent's error that a variant may have: 2.1 for the largest of many errors, and 2
 for another order of operations (see `solkit.measure.checking.tolerance`)."""
@@ -262,6 +312,7 @@ class _Case:
             them in any order. Those of a parent with atomics may wait for one another.
         weight: of `TrialSize`.
         place: among the sizes that were to be tried.
+        layout, is_redrawn, leaves: of `Change`.
     """
 
     shape: dict[str, Value]
@@ -274,10 +325,27 @@ class _Case:
     backwards: bool
     weight: int = 1
     place: int = 0
+    layout: str = ""
+    is_redrawn: bool = False
+    leaves: tuple[int, ...] = ()
 
     @property
     def sized(self) -> TrialSize:
         return TrialSize(self.shape, self.why, self.offset, self.weight)
+
+    @property
+    def change(self) -> Change:
+        return Change(self.layout, self.is_redrawn, tuple(self.leaves))
+
+    @property
+    def is_odd(self) -> bool:
+        """True if no block divides some size."""
+        return any(size % 2 and size > 1 for size in _size_values(self.shape).values())
+
+    def describe(self) -> str:
+        """Return size and inputs, in words."""
+        changed = self.change.describe()
+        return f"{self.sized.describe()}{', ' if changed else ''}{changed}"
 
 
 @dataclass(frozen=True)
@@ -356,11 +424,34 @@ def prepare(
 def _case_at_size(
     loaded: LoadedKernel, params: dict[str, Value], sized: TrialSize, narrow: bool
 ) -> _Case:
-    workload = _cpu_workload(loaded, params, sized, narrow)
+    """Return a case with the first change of the inputs that the parent takes, or with none."""
+    case, noted = _case_with(loaded, params, sized, narrow, OWN)
+    if not (sized.changes and sized.is_tiny_problem):
+        return case
+    redraws = has_plain_values(_cpu_workload(loaded, params, sized, narrow))
+    possible = {
+        Change(
+            change.layout if noted else "",
+            change.is_redrawn and redraws,
+            tuple(sorted(noted)) if change.layout else (),
+        ): None
+        for change in sized.changes
+    }
+    for change in (change for change in possible if change != OWN):
+        with contextlib.suppress(Exception):  # the parent needs what the problem's inputs have
+            return _case_with(loaded, params, sized, narrow, change)[0]
+    return case
+
+
+def _case_with(
+    loaded: LoadedKernel, params: dict[str, Value], sized: TrialSize, narrow: bool, change: Change
+) -> tuple[_Case, set[int]]:
+    """Return a case, and the inputs whose strides the parent asks for."""
+    workload = _cpu_workload(loaded, params, sized, narrow, change)
     want = [_detach_output(out) for out in reference_in(workload, torch.float64, _SEED)]
-    ran = _run_kernel(
-        _cpu_workload(loaded, params, sized, narrow), _launch_limit_s(sized, _PARENT_S)
-    )
+    workload = _cpu_workload(loaded, params, sized, narrow, change)
+    with noted_strides(workload, triton_interpreter.is_launching) as noted:
+        ran = _run_kernel(workload, _launch_limit_s(sized, _PARENT_S))
     pairs = list(zip(ran.outputs, want, strict=True))
     errors = [
         _relative_error(got, true, _compared_elements(ran, index))
@@ -369,18 +460,31 @@ def _case_at_size(
     if any(error > _WRONG_PARENT for error in errors):
         raise _FarOffError("its parent's results differ from the reference's here")
     broken = [_broken_elements(got, true) for got, true in pairs]
+    if change != OWN and any(bool(part.any()) for part in broken):
+        raise ValueError("its parent gives what is no number here")
     backwards = not ran.atomics and sized.is_tiny_problem
     size = dict(sized.shape), sized.why, sized.offset
-    return _Case(*size, narrow, want, errors, broken, backwards, sized.weight)
+    case = _Case(*size, narrow, want, errors, broken, backwards, sized.weight)
+    case = replace(case, layout=change.layout, is_redrawn=change.is_redrawn, leaves=change.leaves)
+    return case, noted
 
 
 # ------------------------------------------------------------------------------------ the variant
 
 
-def judge(problem: str, variant: str, saved: Sequence[bytes]) -> tuple[str, str]:
+def judge(
+    problem: str, variant: str, saved: Sequence[bytes], parent: str | None = None
+) -> tuple[str, str]:
     """Run a variant at each of its parent's sizes, as calls of `prepare` gave them.
 
-    The smallest comes first: it costs little, and is run whole by a variant that is slow.
+    The smallest comes first: it costs little, and is run whole by a variant that is slow. What is
+    right with its own parameters is then run with others.
+
+    Args:
+        problem: path of the file with the problem.
+        variant: path of the variant's file.
+        saved: of `prepare`.
+        parent: path of the parent's file, which may be wrong with other parameters, too.
 
     Returns:
         ``"right"``, ``"wrong"`` or ``"unchecked"``, and the reason.
@@ -388,23 +492,136 @@ def judge(problem: str, variant: str, saved: Sequence[bytes]) -> tuple[str, str]
     _arrange_process()
     loaded = load(variant, problem)
     judged, whole, began = 0, 0, time.process_time()
-    for case in _ordered_cases(saved):
+    cases = _ordered_cases(saved)
+    for case in cases:
         if whole and time.process_time() - began > _ENOUGH_S:
             break
-        try:
-            ran, complete = _run_variant(loaded, case)
-        except _UnjudgedError:
-            continue
-        except Exception as error:
-            kind = "unchecked" if _is_lacking(error) else "wrong"
-            return kind, f"{case.sized.describe()}: {_error_text(error)}"
-        difference = _difference(ran, case)
-        if difference:
-            return "wrong", f"{case.sized.describe()}: {difference}"
-        judged, whole = judged + 1, whole + complete
+        kind, why = _judge_case(loaded, case, _own_params(loaded))
+        if kind in ("wrong", "unchecked"):
+            return kind, why
+        judged, whole = judged + (kind != "unjudged"), whole + (kind == "right")
     if not whole:
         return "unchecked", "the interpreter is too slow to run any size whole"
-    return "right", f"it agrees with the reference at {judged} sizes"
+    limit_s = max(_OTHERS_SHARE * (time.process_time() - began), _LEAST_OTHERS_S)
+    wrong = _wrong_with_others(loaded, cases, time.process_time() + limit_s, problem, parent)
+    return (
+        ("wrong", wrong) if wrong else ("right", f"it agrees with the reference at {judged} sizes")
+    )
+
+
+def _judge_case(
+    loaded: LoadedKernel, case: _Case, params: Mapping[str, Value], most_s: float = math.inf
+) -> tuple[str, str]:
+    """Return how a variant does at one size: ``"right"``, or ``"partly"`` if that was cut short.
+
+    Else ``"unjudged"``, or ``"wrong"`` or ``"unchecked"`` with the reason. A launch gets `most_s`
+    processor seconds, if that is less than it gets anyway.
+    """
+    try:
+        ran, complete = _run_variant(loaded, case, params, most_s)
+    except _UnjudgedError:
+        return "unjudged", ""
+    except Exception as error:
+        kind = "unchecked" if _is_lacking(error) else "wrong"
+        return kind, f"{case.describe()}: {_error_text(error)}"
+    difference = _difference(ran, case)
+    if difference:
+        return "wrong", f"{case.describe()}: {difference}"
+    return ("right" if complete else "partly"), ""
+
+
+def _own_params(loaded: LoadedKernel) -> dict[str, Value]:
+    candidate = loaded.description.candidate
+    return dict(candidate.params) if candidate is not None else {}
+
+
+def _wrong_with_others(
+    loaded: LoadedKernel, cases: Sequence[_Case], end_s: float, problem: str, parent: str | None
+) -> str:
+    """Return what is wrong with other parameters, at sizes that are run whole; nothing if right.
+
+    A parent that is as wrong with them blames no variant.
+
+    Args:
+        loaded: the variant.
+        cases: of its parent, those to begin with first.
+        end_s: of the process's time, after which no other run begins.
+        problem: path of the file with the problem.
+        parent: path of the parent's file.
+    """
+    for count, (case, params) in enumerate(_others_to_run(loaded, cases)):
+        left_s = end_s - time.process_time()
+        if count < _SURE_OTHERS:
+            left_s = max(left_s, _SURE_S)
+        elif left_s < 0:
+            break
+        kind, why = _judge_case(loaded, case, params, left_s)
+        if kind == "wrong" and not _is_parents_fault(case, params, problem, parent):
+            own = _own_params(loaded)
+            listed = ", ".join(f"{n}={v}" for n, v in params.items() if v != own.get(n))
+            return f"with {listed}, {why}"
+    return ""
+
+
+def _others_to_run(
+    loaded: LoadedKernel, cases: Sequence[_Case]
+) -> Iterator[tuple[_Case, dict[str, Value]]]:
+    """Yield sizes and other parameters that are legal there: each of these once, then again."""
+    tiny = [case for case in cases if case.sized.is_tiny_problem and not case.offset]
+    tiny.sort(key=lambda case: (not case.is_odd, math.prod(_size_values(case.shape).values())))
+    own = _own_params(loaded)
+    for case in tiny[:_MOST_OTHER_SIZES] if own else ():
+        with contextlib.suppress(SolkitError):  # a constraint that fails at so small a size
+            for params in differing_configs(loaded.space(case.shape), own):
+                yield case, params
+
+
+def _is_parents_fault(
+    case: _Case, params: Mapping[str, Value], problem: str, parent: str | None
+) -> bool:
+    """Tell whether a parent is wrong with those of the parameters that it has, too."""
+    if parent is None:
+        return False
+    loaded = load(parent, problem if problem != parent else None)
+    own = _own_params(loaded)
+    shared = {name: params.get(name, value) for name, value in own.items()}
+    return shared != own and _judge_case(loaded, case, shared)[0] == "wrong"
+
+
+def differing_configs(space: Space, own: Mapping[str, Value]) -> list[dict[str, Value]]:
+    """Return a few legal configurations that differ most from one, without two that are alike.
+
+    They have the largest blocks, which cost least, the smallest, and both by turns. Numbers of
+    warps and of stages stay, since the interpreter knows neither.
+    """
+    varied = {
+        name: sorted(v for v in values if isinstance(v, int) and v is not True)
+        for name, values in space.values.items()
+        if name in own and not any(word in name for word in _IRRELEVANT) and len(values) > 1
+    }
+    varied = {name: values for name, values in varied.items() if values}
+    ends = (-1, -1), (0, 0), (0, -1), (-1, 0)
+    configs: list[dict[str, Value]] = []
+    for even, odd in ends if varied else ():
+        ranked = enumerate(varied.items())
+        sized = {name: v[odd if place % 2 else even] for place, (name, v) in ranked}
+        legal = _legal_towards(space, own, sized)
+        if legal and legal != dict(own) and legal not in configs:
+            configs.append(legal)
+    return configs
+
+
+def _legal_towards(
+    space: Space, own: Mapping[str, Value], sized: Mapping[str, Value]
+) -> dict[str, Value]:
+    """Return a configuration with as many of these values as are legal, a small product of them."""
+    result = dict(own)
+    for name, value in sized.items():
+        tried = {**result, name: value}
+        blocks = (abs(v) for n, v in tried.items() if n in sized and isinstance(v, int))
+        if math.prod(max(v, 1) for v in blocks) <= _MOST_ELEMENTS and tried in space:
+            result = tried
+    return result
 
 
 def _ordered_cases(saved: Sequence[bytes]) -> list[_Case]:
@@ -415,11 +632,11 @@ def _ordered_cases(saved: Sequence[bytes]) -> list[_Case]:
     return [smallest, *(case for case in cases if case is not smallest)]
 
 
-def _run_variant(loaded: LoadedKernel, case: _Case) -> tuple[_RunOutputs, bool]:
-    candidate = loaded.description.candidate
-    params = dict(candidate.params) if candidate is not None else {}
-    limit_s = _launch_limit_s(case.sized, _VARIANT_S)
-    workload = _cpu_workload(loaded, params, case.sized, case.narrow)
+def _run_variant(
+    loaded: LoadedKernel, case: _Case, params: Mapping[str, Value], most_s: float
+) -> tuple[_RunOutputs, bool]:
+    limit_s = min(_launch_limit_s(case.sized, _VARIANT_S), most_s)
+    workload = _cpu_workload(loaded, params, case.sized, case.narrow, case.change)
     ran = _run_kernel(workload, limit_s, backwards=case.backwards)
     return ran, ran.seen is None
 
@@ -475,12 +692,20 @@ def _launch_limit_s(sized: TrialSize, usual_s: float) -> float:
 
 
 def _cpu_workload(
-    loaded: LoadedKernel, params: Mapping[str, Value], sized: TrialSize, narrow: bool
+    loaded: LoadedKernel,
+    params: Mapping[str, Value],
+    sized: TrialSize,
+    narrow: bool,
+    change: Change = OWN,
 ) -> Workload:
     seed_everything(_SEED)
     workload = loaded.workload(sized.shape, params, "cpu")
     arguments = (workload.args, dict(workload.kwargs))
     args, kwargs = tree_map(lambda leaf: _prepare_input(leaf, sized.offset, narrow), arguments)
+    workload = replace(workload, args=args, kwargs=kwargs)
+    if change == OWN:
+        return workload
+    args, kwargs = changed_inputs(workload, change)
     return replace(workload, args=args, kwargs=kwargs)
 
 

@@ -1,8 +1,9 @@
 """Trials of variants in Triton's interpreter, for correctness, before they cost GPU time.
 
 A variant is judged by its parent: at each size both get the same inputs, in fp32 and with and
-without an offset of their means, and the variant may be 4 times as far from the reference in fp64
-as its parent is, plus a rounding allowance. So a problem that is hard in fp32 blames no variant.
+without an offset of their means, at some sizes in other layouts and with other masks. The variant
+may be 4 times as far from the reference in fp64 as its parent is, plus a rounding allowance. So a
+problem that is hard in fp32 blames no variant. Small sizes are run with other parameters, too.
 
 User code runs in child processes: in a sandbox where one can be made, else without the caller's
 tokens in the environment. Both have a time limit. A checker has one sandbox for its parents, as
@@ -120,7 +121,8 @@ class Checker:
             with self._only_showing(parent.files) as folder:
                 variant = folder / f"variant_{abs(hash(source))}.py"
                 variant.write_text(source, encoding="utf-8")
-                args = _problem_path(brief, folder), str(variant), parent.cases
+                paths = _problem_path(brief, folder), str(variant)
+                args = (*paths, parent.cases, str(folder / "parent.py"))
                 answer = self._call_worker(folder, "judge", *args, definition=brief.definition)
         except JobDiedError as error:
             # a timeout says nothing, a crash means a write out of bounds

@@ -29,7 +29,7 @@ from triton.runtime import interpreter
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.interpreter import TensorHandle
 
-__all__ = ["OutsideError", "Watch", "install", "watch_launches"]
+__all__ = ["OutsideError", "Watch", "install", "is_launching", "watch_launches"]
 
 _VALUES: Mapping[str, Callable[..., torch.Tensor]] = {
     **{name: getattr(torch, name) for name in "rsqrt exp exp2 expm1 log1p log2 erf tanh".split()},
@@ -189,6 +189,7 @@ class Watch:
         limit_s: processor seconds for each launch; programs that are left then do not run.
         seed: draws the order of the programs, so that a launch cut short is a sample of its grid.
         backwards: whether the programs of a small grid run from the last to the first.
+        launching: whether one runs, or its arguments are copied.
         launches: how many there were.
         skipped: programs that did not run.
         atomics: whether there were atomic operations.
@@ -198,6 +199,7 @@ class Watch:
     limit_s: float
     seed: int = 0
     backwards: bool = False
+    launching: bool = False
     launches: int = 0
     skipped: int = 0
     atomics: bool = False
@@ -264,6 +266,11 @@ def watch_launches(limit_s: float, seed: int = 0, backwards: bool = False) -> Wa
     return _watch
 
 
+def is_launching() -> bool:
+    """Tell whether a launch runs, or its arguments are copied."""
+    return _watch.launching
+
+
 def _install_watch() -> None:
     builder: Any = interpreter.InterpreterBuilder
     executor: Any = interpreter.GridExecutor
@@ -307,6 +314,14 @@ def _run_watched_grid(self: Any, *args_dev: Any, **kwargs: Any) -> None:
     As in Triton 3.6 and 3.7: arguments to the host, the language patched, a call a program. A GPU
     says nothing of infinities and NaNs that it computes, so numpy does not either.
     """
+    _watch.launching = True
+    try:
+        _launch_watched(self, args_dev, kwargs)
+    finally:
+        _watch.launching = False
+
+
+def _launch_watched(self: Any, args_dev: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     accepted = inspect.getfullargspec(self.fn).args
     kwargs = {name: value for name, value in kwargs.items() if name in accepted}
     args_hst, kwargs_hst = self._init_args_hst(args_dev, kwargs)

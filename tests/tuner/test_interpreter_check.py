@@ -13,12 +13,17 @@ from unittest.mock import Mock
 import pytest
 
 from solkit import kernelfiles
-from solkit.core import Brief, Checked
+from solkit.core import Brief, Checked, Space
 from solkit.errors import InputError, JobDiedError, UnsupportedError, WorkerError
 from solkit.processes.forkserver import ForkServer
 from solkit.roofline import devices
 from solkit.tuner import interpreter_check
-from solkit.tuner._interpreter_trial import _fixed_weight, even_sizes, sizes_to_try
+from solkit.tuner._interpreter_trial import (
+    _fixed_weight,
+    differing_configs,
+    even_sizes,
+    sizes_to_try,
+)
 from solkit.tuner.interpreter_check import Checker, Checkers, _Parent
 
 sys.path.insert(0, str(Path(__file__).parent / "proposers" / "rewriter"))
@@ -292,6 +297,76 @@ def test_parents_share_a_process_that_has_loaded_torch(checker, monkeypatch):
         result, why = checker.check(HEADER + SIGNS, brief(SIGNS, N=width))
         assert result is Checked.RIGHT, why
     assert all(started[1:])
+
+
+# ------------------------------------------------------------------- other parameters and inputs
+
+TUNED_ROWS = """
+SPACE = {"BLOCK": [16, 64, 256], "num_warps": [1, 4]}
+
+def reference(x, weight, keep):
+    return torch.where(keep, x * weight, 0.0)
+
+def inputs(N=64, device="cuda"):
+    keep = torch.ones(N, N, dtype=torch.bool, device=device)
+    return torch.randn(N, N, device=device), torch.ones(N, device=device), keep
+
+@triton.jit
+def weigh(x_ptr, w_ptr, keep_ptr, out_ptr, N, stride, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    for start in range(0, N, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * stride + at, mask=at < N)
+        w = tl.load(w_ptr + at, mask=at < N)
+        keep = tl.load(keep_ptr + row * N + at, mask=at < N) != 0
+        tl.store(out_ptr + row * N + at, tl.where(keep, x * w, 0.0), mask=at < N)
+
+def kernel(x, weight, keep, *, BLOCK=64, num_warps=4):
+    N = x.shape[0]
+    out = torch.empty((N, N), device=x.device)
+    weigh[(N,)](x, weight, keep, out, N, x.stride(0), BLOCK=BLOCK, num_warps=num_warps)
+    return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("", "", ""),
+        ("range(0, N, BLOCK)", "range(0, N, 64)", "with BLOCK=16, "),
+        ("at < N)\n        w", "at < N)\n        x *= BLOCK <= 64\n        w", "with BLOCK=256, "),
+        ("row * stride + at", "row * N + at", "padded inputs"),
+        ("x * w, 0.0", "x, 0.0", "other masks and constants"),
+        ("keep, x * w, 0.0", "at < N, x * w, 0.0", "other masks and constants"),
+        ("keep_ptr + row * N + at", "keep_ptr + at * N + row", "other masks and constants"),
+    ],
+)
+def test_variants_are_right_with_other_parameters_layouts_masks_and_weights(
+    checker, old, new, says
+):
+    result, why = checked(checker, TUNED_ROWS, old, new, N=64)
+    assert result is (Checked.WRONG if says else Checked.RIGHT), why
+    assert says in why
+
+
+def test_what_its_parent_does_not_take_is_not_asked_of_a_variant(checker):
+    """Contiguous rows, weights of one and full masks: the parent needs them as well."""
+    parent = TUNED_ROWS.replace("row * stride", "row * N").replace("keep, x * w, 0", "True, x, 0")
+    result, why = checked(checker, parent, "BLOCK=64", "BLOCK=16", N=64)
+    assert result is Checked.RIGHT, why
+    parent = TUNED_ROWS.replace("range(0, N, BLOCK)", "range(0, N, 64)")
+    result, why = checked(checker, parent, "num_warps=4):", "num_warps=1):", N=64)
+    assert result is Checked.RIGHT, why
+
+
+def test_configurations_that_differ_most_are_legal_and_leave_warps():
+    space = Space({"BM": [16, 32, 256], "BN": [8, 64, 1024], "num_warps": [1, 8]})
+    own = {"BM": 32, "BN": 64, "num_warps": 1}
+    pairs = [(config["BM"], config["BN"]) for config in differing_configs(space, own)]
+    assert pairs == [(256, 64), (16, 8), (16, 1024), (256, 8)]  # 2**18 elements are too many
+    bounded = space.where("BM >= BN", lambda p: p["BM"] >= p["BN"], ["BM", "BN"])
+    assert all(config["BM"] >= config["BN"] for config in differing_configs(bounded, own))
+    assert differing_configs(Space({"num_warps": [1, 8]}), {"num_warps": 1}) == []
 
 
 # ----------------------------------------------------------------------------- without a parent

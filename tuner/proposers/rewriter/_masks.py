@@ -23,7 +23,7 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 from solkit.tuner.proposers.rewriter._values import base_pointer
 
-__all__ = ["unmasked_blocks"]
+__all__ = ["lengths_of_names", "lengths_within", "unmasked_blocks"]
 
 _MASK_PLACES = {"tl.load": 1, "tl.store": 2, "tl.atomic_add": 2, "tl.atomic_max": 2}
 _REDUCTIONS = ("tl.sum", "tl.max", "tl.min", "tl.argmax", "tl.argmin", "tl.reduce")
@@ -38,15 +38,15 @@ def unmasked_blocks(launch: Launch) -> frozenset[str]:
     ``boundary_check``, or to a buffer that the launcher makes as long as blocks are.
     """
     function = launch.function
-    lengths = _lengths_of_names(function)
+    lengths = lengths_of_names(function)
     unmasked: set[str] = set()
     for call in calls_within(function.node, *_MASK_PLACES):
         mask = argument_of(call, _MASK_PLACES[called_name(call)], "mask")
         if argument_of(call, 99, "boundary_check") is not None or not call.args:
             continue
-        bounded = set() if mask is None else _lengths(mask, lengths, is_mask=True)
+        bounded = set() if mask is None else lengths_within(mask, lengths, is_mask=True)
         bounded |= _lengths_of_buffer(launch, call.args[0].value)
-        unmasked |= _lengths(call.args[0].value, lengths) - bounded
+        unmasked |= lengths_within(call.args[0].value, lengths) - bounded
     return frozenset(unmasked & function.constants)
 
 
@@ -67,19 +67,20 @@ def _lengths_of_buffer(launch: Launch, pointer: cst.BaseExpression) -> set[str]:
 
 
 @functools.lru_cache(64)  # each tile of a function asks
-def _lengths_of_names(function: JitFunction) -> Mapping[str, set[str]]:
+def lengths_of_names(function: JitFunction) -> Mapping[str, set[str]]:
     """Return for each name the lengths of the ranges that its value varies along."""
     lengths: dict[str, set[str]] = defaultdict(set)
     bindings = [a for s in walk_statements(function.body) if (a := single_assignment(s))]
     for _ in range(_ROUNDS):
         for binding in bindings:
-            lengths[binding.target] |= _lengths(binding.value, lengths)
+            lengths[binding.target] |= lengths_within(binding.value, lengths)
     return lengths
 
 
-def _lengths(
+def lengths_within(
     node: cst.BaseExpression, lengths: Mapping[str, set[str]], is_mask: bool = False
 ) -> set[str]:
+    """Return the lengths of the ranges that an expression varies along; a mask may limit them."""
     result: set[str] = set()
     pending: list[cst.CSTNode] = [node]
     while pending:

@@ -52,16 +52,24 @@ def _shapes_in(function: JitFunction) -> _Shapes:
     return worker
 
 
-def operand_shapes(function: JitFunction, *calls: str) -> dict[int, Shape]:
-    """Return the shapes of first operands of calls in assignments, by the calls' identities."""
+def operand_shapes(function: JitFunction, *calls: str, in_stores: bool = False) -> dict[int, Shape]:
+    """Return the shapes of first operands of calls in assignments, by the calls' identities.
+
+    Args:
+        function: whose calls they are.
+        calls: names of functions.
+        in_stores: whether calls in other statements count, too.
+    """
     worker, shapes = _Shapes(), dict[int, Shape]()
     for statement in walk_statements(function.body):
         binding = single_assignment(statement)
-        if binding is None:
+        is_store = in_stores and isinstance(statement, cst.SimpleStatementLine)
+        if binding is None and not is_store:
             continue
-        for call in calls_within(binding.value, *calls):
+        for call in calls_within(statement, *calls):
             shapes[id(call)] = worker.shape_of(call.args[0].value) if call.args else ()
-        worker.names[binding.target] = worker.shape_of(binding.value)
+        if binding is not None:
+            worker.names[binding.target] = worker.shape_of(binding.value)
     return shapes
 
 

@@ -26,6 +26,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     program_axis,
     renamed_function,
 )
+from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS, UnknownTypeError, kept_type
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
@@ -54,26 +55,22 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._roots import root_name
 from solkit.tuner.proposers.rewriter._values import argument_aliases, without_repeats
 
 __all__ = [
-    "ALLOCATORS",
     "FuseLaunches",
     "OtherOffsetError",
     "is_harmless",
-    "kept_type",
     "offset_products",
     "with_signature",
 ]
 
-ALLOCATORS = ("torch.empty", "torch.empty_like", "torch.zeros", "torch.zeros_like")
 _HARMLESS = (*ALLOCATORS, "triton.cdiv", "triton.next_power_of_2", "int", "min", "max", "float")
 _METHODS = ("numel", "size", "stride", "dim", "element_size", "new_empty", "get")
 _MOST_COPIES = 3  # of the writer's statements in one reader
 _MOST_LAUNCHES = 12
 _REDUCTIONS = ("tl.sum", "tl.max", "tl.min", "tl.argmax", "tl.argmin", "tl.dot", "tl.cumsum")
-_KEPT_TYPES = ("int", "bool", "float8")
-"""Types of a tensor between launches that change values; a narrower float only rounds them."""
 
 
 class FuseLaunches:
@@ -210,24 +207,29 @@ def _is_free_between(text: KernelText, pair: _Pair) -> bool:
     ]
     if len(places) != 2:
         return False
-    own = set(map(render_code, _tensors(pair.writer, "tl.load").values()))
+    own = _roots(pair.writer, "tl.load")
     launches = {id(launch.statement): launch for launch in text.launches}
     if is_changed_between(between := body[places[0] + 1 : places[1]], pair.writer):
         return False
     for statement in between:
         launch = launches.get(id(statement))
-        if launch is not None and own & set(map(render_code, _tensors(launch, *WRITES).values())):
+        if launch is not None and own & _roots(launch, *WRITES):
             return False
         if launch is None and not all(map(is_harmless, calls_within(statement))):
             return False
-    outputs = set(map(render_code, _tensors(pair.reader, *WRITES).values()))
-    return not own & outputs
+    return not own & _roots(pair.reader, *WRITES)
 
 
 def is_harmless(call: cst.Call) -> bool:
     """Tell whether a launcher's call reads and writes no tensor's elements."""
     method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
     return called_name(call) in _HARMLESS or method in _METHODS
+
+
+def _roots(launch: Launch, *calls: str) -> set[str]:
+    """Return the tensors of a launcher that a launch reads from, or writes to."""
+    tensors = _tensors(launch, *calls).values()
+    return {root_name(value, launch.launcher) for value in tensors}
 
 
 def _tensors(launch: Launch, *calls: str) -> dict[str, cst.BaseExpression]:
@@ -747,7 +749,7 @@ class _Fusion:
             return None
         try:
             body = self._block(self.body, {id(call) for call in loads})
-        except OtherOffsetError:
+        except (OtherOffsetError, UnknownTypeError):
             return None
         return body if self._count <= _MOST_COPIES else None
 
@@ -857,7 +859,8 @@ class _Fusion:
             self._made.append(parse_statement(f"{new} = {render_code(own_value)}"))
         between = free_name("between", self._taken)
         value = render_code(substitute_names(self._producer.value, names))
-        kept = kept_type(self._pair.allocation)
+        others = {n: v for n, v in self.arguments.items() if n != self._pair.read}
+        kept = kept_type(self._pair.allocation, self._pair.writer.launcher, others)
         if not kept and self._producer.is_typed and self.writes_tensor():
             kept = f"{self._pair.read}.dtype.element_ty"
         value = f"({value}).to({kept})" if kept else value
@@ -895,17 +898,6 @@ def _plain_offset(
         return _without_base(pointer, base)
     except OtherOffsetError:
         return _without_base(substitute_names(pointer, values), base)
-
-
-def kept_type(allocation: cst.BaseStatement) -> str:
-    """Return the type of an allocated tensor if that changes values; else empty."""
-    calls = calls_within(allocation, *ALLOCATORS)
-    dtype = argument_of(calls[0], 99, "dtype") if calls else None
-    text = "" if dtype is None else render_code(dtype)
-    name = text.removeprefix("torch.")
-    if not any(word in name for word in _KEPT_TYPES):
-        return ""
-    return f"tl.{'int1' if name == 'bool' else name}"
 
 
 def _fuse_pair(text: KernelText, pair: _Pair) -> str:

@@ -27,6 +27,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     options_of,
     program_axis,
 )
+from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     MOST_STEPS,
@@ -51,7 +52,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
     statements_of,
 )
-from solkit.tuner.proposers.rewriter.fusion import ALLOCATORS, is_harmless, with_signature
+from solkit.tuner.proposers.rewriter.fusion import is_harmless, with_signature
 from solkit.tuner.proposers.rewriter.program_fusion import (
     hides_access,
     touches_memory,

@@ -23,6 +23,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     options_of,
     with_params,
 )
+from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS
 from solkit.tuner.proposers.rewriter._lift import CannotLiftError, Lifting, without_running
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
@@ -57,7 +58,6 @@ from solkit.tuner.proposers.rewriter._values import with_distinct_names
 
 __all__ = ["FuseProducts"]
 
-_ALLOCATORS = ("torch.empty", "torch.empty_like", "torch.zeros", "torch.zeros_like")
 _LIKE = tuple(f"torch.{word}_like" for word in ("empty", "zeros", "ones", "full", "rand", "randn"))
 _ACCESSES = ("tl.load", "tl.store")
 _INDICES = ("tl.program_id", "tl.arange")
@@ -145,7 +145,7 @@ class _Between:
         """Statement that allocates it, if the launcher does."""
         statement = has_assignment(self.first.launcher, self.name)
         binding = None if statement is None else single_assignment(statement)
-        is_own = binding is not None and called_name(binding.value) in _ALLOCATORS
+        is_own = binding is not None and called_name(binding.value) in ALLOCATORS
         return statement if is_own else None
 
     def other_uses(self) -> list[cst.CSTNode]:
@@ -210,7 +210,7 @@ def _nothing_between(first: Launch, second: Launch) -> bool:
         if not isinstance(statement, (cst.SimpleStatementLine, cst.FunctionDef)):
             return False
         for call in calls_within(statement):
-            plain = called_name(call) in (*_ALLOCATORS, "triton.cdiv", "triton.next_power_of_2")
+            plain = called_name(call) in (*ALLOCATORS, "triton.cdiv", "triton.next_power_of_2")
             method = isinstance(call.func, cst.Attribute) and call.func.attr.value in _METADATA
             if not plain and not method:
                 return False
@@ -427,7 +427,7 @@ def _launcher_stride(factors: Sequence[str], launch: Launch) -> str | None:
     text = render_code(code.with_changes(lpar=[], rpar=[]))
     match = _STRIDE.fullmatch(text)
     value = None if match is None else launcher_definition(match[1], launch.launcher)
-    if match is None or not isinstance(value, cst.Call) or called_name(value) not in _ALLOCATORS:
+    if match is None or not isinstance(value, cst.Call) or called_name(value) not in ALLOCATORS:
         return text
     shape = argument_of(value, 0, "size")
     plain = [arg.value for arg in value.args if arg.keyword is None]

@@ -26,9 +26,9 @@ from solkit.tuner.proposers.rewriter._edit import (
     launch_line,
     options_of,
 )
+from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS, UnknownTypeError, kept_type
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
-    MOST_STEPS,
     JitFunction,
     KernelText,
     Launch,
@@ -41,7 +41,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     free_name,
     integer_literal,
     is_changed_between,
-    launcher_definition,
     names_within,
     nodes_within,
     parse_expression,
@@ -54,6 +53,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     with_each,
 )
+from solkit.tuner.proposers.rewriter._roots import root_name
 from solkit.tuner.proposers.rewriter._values import (
     OtherFormError,
     Scope,
@@ -62,9 +62,7 @@ from solkit.tuner.proposers.rewriter._values import (
     without_repeats,
 )
 from solkit.tuner.proposers.rewriter.fusion import (
-    ALLOCATORS,
     is_harmless,
-    kept_type,
     with_signature,
 )
 from solkit.tuner.proposers.rewriter.launch_copies import size_names
@@ -196,7 +194,10 @@ class _Merge:
             if self._is_only_between(tensor)
             and all((a.is_store and not a.is_second) or id(a.call) in loads for a in own)
         ]
-        return self._written(self._merged_body(tensors, kept, gone), gone)
+        try:
+            return self._written(self._merged_body(tensors, kept, gone), gone)
+        except UnknownTypeError:
+            return ""
 
     def _second_names(self) -> dict[str, cst.BaseExpression]:
         """Return the second function's names in the merged one; add its arguments to the others."""
@@ -243,7 +244,9 @@ class _Merge:
         start, stop = (body.index(launch.statement) for launch in (self._one, self._two))
         if is_changed_between(body[start + 1 : stop], self._one):
             return False
-        written = {_root(value, self._one) for value in self._one.arguments.values()} - {""}
+        written = {
+            root_name(value, self._one.launcher) for value in self._one.arguments.values()
+        } - {""}
         for statement in body[start + 1 : stop]:
             if not all(is_harmless(call) for call in calls_within(statement)):
                 return False
@@ -286,7 +289,7 @@ class _Merge:
         ``None`` if a program needs what another one wrote.
         """
         roots = {
-            name: _root(parse_expression(value), self._one)
+            name: root_name(parse_expression(value), self._one.launcher)
             for name, value in self._arguments.items()
         }
         dependent = {}
@@ -366,11 +369,18 @@ class _Merge:
         return [*ahead, *([parse_statement("tl.debug_barrier()")] if waits else []), *behind]
 
     def _kept_type(self, store: _Access, gone: Sequence[str]) -> str:
-        """Return the type that a value has in memory; empty where that only rounds it."""
+        """Return the type that a value has in memory; empty where that only rounds it.
+
+        Raises:
+            UnknownTypeError: no other argument has it.
+        """
         (base,) = store.bases
         tensor = self._arguments[base]
         allocation = has_assignment(self._one.launcher, tensor) if tensor in gone else None
-        return f"{base}.dtype.element_ty" if allocation is None else kept_type(allocation)
+        if allocation is None:
+            return f"{base}.dtype.element_ty"
+        others = {n: v for n, v in self._arguments.items() if v not in gone}
+        return kept_type(allocation, self._one.launcher, others)
 
     def _written(self, body: Sequence[cst.BaseStatement], gone: Sequence[str]) -> str:
         one, two = self._one, self._two
@@ -418,31 +428,6 @@ def hides_access(call: cst.Call) -> bool:
     name = called_name(call)
     is_method = name.endswith((".load", ".store", ".gather", ".scatter")) or ".atomic_" in name
     return "descriptor" in name or (is_method and not touches_memory(call))
-
-
-def _root(value: cst.BaseExpression, launch: Launch) -> str:
-    """Return the launcher's name of the tensor that an argument is, or is a view of."""
-    for _ in range(MOST_STEPS):
-        if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute):
-            if called_name(value).startswith("torch."):
-                return ""
-            value = value.func.value
-        elif isinstance(value, (cst.Subscript, cst.Attribute)):
-            value = value.value
-        elif isinstance(value, cst.Name):
-            defined = launcher_definition(value.value, launch.launcher)
-            plain = defined is None or called_name(defined) in ALLOCATORS
-            if plain or not isinstance(defined, (cst.Call, cst.Subscript, cst.Name)):
-                return value.value
-            if isinstance(defined, cst.Call) and not isinstance(defined.func, cst.Attribute):
-                return value.value
-            if called_name(defined).startswith("torch."):
-                return value.value
-            assert defined is not None
-            value = defined
-        else:
-            return ""
-    return ""
 
 
 def values_read(*parts: cst.CSTNode) -> set[str]:
@@ -493,8 +478,11 @@ def _mask_code(call: cst.Call, scope: Scope, arguments: Mapping[str, str]) -> st
     if mask is None:
         return ""
     mask = _expanded(mask, scope)
-    is_plain = names_within(mask) <= {*arguments, "tl"} and not calls_within(mask, "tl.load")
-    return compact_code(mask) if is_plain else None
+    loops = {n: _range_of(scope, n) for n in names_within(mask) & set(scope.loops)}
+    mask = _expanded(substitute_names(mask, loops), scope)
+    is_plain = names_within(mask) <= {*arguments, "tl", "trips"}
+    is_plain = is_plain and not calls_within(mask, "tl.load")
+    return compact_code(mask.with_changes(lpar=(), rpar=())) if is_plain else None
 
 
 def _expanded_names(node: cst.BaseExpression, scope: Scope | None) -> set[str]:
@@ -580,7 +568,8 @@ def _never_meet(one: _Access, two: _Access, axes: int) -> bool:
     if one.place == two.place:
         spelled = {factor for factors, _ in one.place for factor in factors}
         own = all(_decides(f"tl.program_id({axis})", spelled) for axis in range(axes))
-        return own or not two.is_store  # what is stored twice is the same, or chance decides
+        alike = one.mask == two.mask  # else a window of the first may reach into another program's
+        return (own and alike) or not two.is_store  # stored twice: the same, or chance decides
     counts = Counter(dict(one.place))
     counts.subtract(dict(two.place))
     difference = {factors: times for factors, times in counts.items() if times}

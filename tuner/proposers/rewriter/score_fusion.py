@@ -27,6 +27,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     launch_line,
     options_of,
 )
+from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     MOST_STEPS,
@@ -83,7 +84,7 @@ from solkit.tuner.proposers.rewriter._row_softmax import (
     unwrapped,
 )
 from solkit.tuner.proposers.rewriter._values import as_blocked_loop
-from solkit.tuner.proposers.rewriter.fusion import ALLOCATORS, is_harmless, with_signature
+from solkit.tuner.proposers.rewriter.fusion import is_harmless, with_signature
 
 __all__ = ["FuseScores"]
 

@@ -10,6 +10,10 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._block_meaning import (
+    blocks_with_meaning,
+    numbers_its_blocks,
+)
 from solkit.tuner.proposers.rewriter._edit import (
     WARPS,
     Parameter,
@@ -28,7 +32,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
     called_name,
     calls_within,
-    compact_code,
     in_launcher,
     integer_literal,
     launcher_definition,
@@ -297,6 +300,8 @@ def _with_tiles(text: KernelText, launch: Launch, larger: Facts | None) -> Kerne
         name = render_code(argument) if own else _free_parameter_name(text, tile, argument)
         if _is_bound_by_guard(launch, tile) or not _may_change_alone(text, launch, tile):
             continue
+        if tile.tiles_grid and _has_meaning(launch, tile):
+            continue
         guard = None
         if tile.name in unmasked_blocks(launch):
             guard = _fallback(launch, tile, name)
@@ -312,6 +317,14 @@ def _with_tiles(text: KernelText, launch: Launch, larger: Facts | None) -> Kerne
         text = read_module(tree) or text
         launch = text.launches_of(launch.function.name)[0]
     return text
+
+
+def _has_meaning(launch: Launch, tile: _Tile) -> bool:
+    """Tell whether a tile of the grid is part of what is computed."""
+    function, axis = launch.function, tile.axis
+    if tile.name in blocks_with_meaning(function):
+        return True
+    return axis is not None and numbers_its_blocks(function, tile.name, axis)
 
 
 def _fallback(launch: Launch, tile: _Tile, name: str) -> cst.BaseStatement | None:
@@ -347,11 +360,9 @@ def _size_under_blocks(launch: Launch, tile: _Tile) -> cst.BaseExpression | None
         if not isinstance(axis, cst.BinaryOperation):
             return None
         block = render_code(axis.right)
-        whole = compact_code(axis.left).strip("()").removesuffix(f"+{block}-1")
-        is_plain = isinstance(axis.operator, cst.FloorDivide) and block not in whole
-        return (
-            parse_expression(whole) if is_plain and whole.count("(") == whole.count(")") else None
-        )
+        size = _without_rounding(axis.left, block)
+        is_plain = isinstance(axis.operator, cst.FloorDivide) and block not in render_code(size)
+        return size if is_plain else None
     loops = (range_loop(statement) for statement in walk_statements(launch.function.body))
     blocked = (as_blocked_loop(loop, launch.function) for loop in loops if loop is not None)
     bounds = {
@@ -362,6 +373,17 @@ def _size_under_blocks(launch: Launch, tile: _Tile) -> cst.BaseExpression | None
     if len(bounds) != 1 or tile.tiles_grid:
         return None
     return in_launcher(next(iter(bounds.values())), launch)
+
+
+def _without_rounding(node: cst.BaseExpression, block: str) -> cst.BaseExpression:
+    """Return the size in ``size + block - 1``; others as they are."""
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Subtract):
+        inner = node.left
+        if not isinstance(inner, cst.BinaryOperation) or not isinstance(inner.operator, cst.Add):
+            return node
+        if render_code(node.right) == "1" and render_code(inner.right) == block:
+            return inner.left
+    return node
 
 
 def _with_fallback(

@@ -16,6 +16,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     row_warps,
     with_fixed_parameters,
 )
+from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS
 from solkit.tuner.proposers.rewriter._masks import unmasked_blocks
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
@@ -44,7 +45,6 @@ from solkit.tuner.proposers.rewriter._values import (
     without_repeats,
     without_zeros,
 )
-from solkit.tuner.proposers.rewriter.fusion import ALLOCATORS
 
 __all__ = ["WholeRow"]
 

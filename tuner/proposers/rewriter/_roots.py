@@ -1,0 +1,85 @@
+"""Memory that a launcher's arguments share: the tensor that each of them is, or is a view of.
+
+Two names with one root may be the same memory. A copy has the root of what it was made of, too,
+since ``x.contiguous()`` is often no copy: that is safe, and costs a rewrite at most.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS
+from solkit.tuner.proposers.rewriter._parse import (
+    called_name,
+    launcher_definition,
+    nodes_within,
+    render_code,
+)
+
+__all__ = ["root_name"]
+
+_VIEWS = frozenset(
+    f"torch.{name}"
+    for name in (
+        "as_strided atleast_2d broadcast_to chunk conj diagonal flatten movedim narrow permute "
+        "ravel real reshape select split squeeze swapaxes t tensor_split transpose unbind "
+        "unflatten unsqueeze view_as_real view_as_complex"
+    ).split()
+)
+
+
+def root_name(value: cst.BaseExpression, launcher: cst.FunctionDef) -> str:
+    """Return the launcher's name of the tensor that an expression is, or is a view of.
+
+    An expression that makes a tensor of its own is its own root. Numbers have none: empty.
+    """
+    names: set[str] = set()
+    while True:
+        if isinstance(value, cst.Call):
+            if called_name(value).startswith("torch."):
+                if called_name(value) not in _VIEWS or not value.args:
+                    return render_code(value)
+                value = value.args[0].value
+            elif isinstance(value.func, cst.Attribute):
+                value = value.func.value
+            else:
+                return ""
+        elif isinstance(value, (cst.Subscript, cst.Attribute)):
+            value = value.value
+        elif isinstance(value, cst.Name):
+            definition = _definition(value.value, launcher)
+            if value.value in names or definition is None or not _is_view(definition):
+                return value.value
+            names.add(value.value)
+            value = definition
+        else:
+            return ""
+
+
+def _is_view(definition: cst.BaseExpression) -> bool:
+    if not isinstance(definition, cst.Call):
+        return isinstance(definition, (cst.Subscript, cst.Name, cst.Attribute))
+    name = called_name(definition)
+    if name.startswith("torch."):
+        return name in _VIEWS and name not in ALLOCATORS
+    return isinstance(definition.func, cst.Attribute)
+
+
+def _definition(name: str, launcher: cst.FunctionDef) -> cst.BaseExpression | None:
+    """Return what a name stands for; of a name among several, what all of them are parts of."""
+    definition = launcher_definition(name, launcher)
+    if definition is not None:
+        return definition
+    for node in nodes_within(launcher):
+        if not isinstance(node, cst.Assign) or len(node.targets) != 1:
+            continue
+        target = node.targets[0].target
+        if not isinstance(target, (cst.Tuple, cst.List)):
+            continue
+        places = [render_code(element.value) for element in target.elements]
+        if name not in places:
+            continue
+        values = node.value.elements if isinstance(node.value, cst.Tuple) else ()
+        own = places.index(name)
+        return values[own].value if len(values) == len(places) else node.value
+    return None
