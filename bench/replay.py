@@ -6,6 +6,7 @@
     OPENBLAS_NUM_THREADS=1 python bench/replay.py --cost        # milliseconds of its own
     python bench/replay.py --own-sets --spaces 60               # and with the trees' forecasts
     python bench/replay.py --own-sets --methods random          # of all spaces, some 10 minutes
+    python bench/replay.py FOLDER --ceiling 300  # what the model's choices reach that knows so many
 
 FOLDER holds files for `solkit replay`, e.g. the AutoTuningAssociation's benchmark_hub in columns.
 A figure is the best time of a space over the best found after n measurements, the median over
@@ -496,6 +497,38 @@ def own_sets(count, depth, names, seed=0):
     print(f"{np.mean(shares):.0%} of a space's configurations have a forecast.")
 
 
+# --------------------------------------------------------------------------------------- ceiling
+
+
+def best_forecasts(space, known, seed, counts):
+    """Fraction of the optimum in the lowest forecasts of the search's model that was told `known`.
+
+    These are random points and cost nothing; the forecasts are of all others.
+    """
+    points = random.Random(seed).sample(space.points, len(space.points))
+    search = Search(space.space, seed=seed)
+    for params in points[:known]:
+        search.tell(params, space.time_ms(params))
+    order = np.argsort(search.forecast(points[known:])[0])
+    times = [space.time_ms(points[known + at]) or math.inf for at in order[: max(counts)]]
+    return [space.best_ms / min(times[:count]) for count in counts]
+
+
+def ceiling(spaces, known, seeds, counts=(1, 5, 20)):
+    """How rare good points are, and what a model reaches that knows far more than a search."""
+    table = Table(title=f"{known} random points told, {seeds} draws", title_justify="left")
+    heads = ("space", "points", "within 2 %", "5 %", *(f"best of {count}" for count in counts))
+    for head in heads:
+        table.add_column(head, justify="left" if head == "space" else "right")
+    for space in spaces:
+        times = np.array([time for time in space.times_ms.values() if time is not None])
+        near = [str((times <= space.best_ms * share).sum()) for share in (1.02, 1.05)]
+        rows = [best_forecasts(space, known, seed, counts) for seed in range(seeds)]
+        shares = [f"{value:.3f}" for value in np.mean(rows, axis=0)]
+        table.add_row(space.name, str(len(space.points)), *near, *shares)
+    Console(width=110).print(table)
+
+
 # ------------------------------------------------------------------------------------------ cost
 
 
@@ -557,6 +590,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--own-sets", action="store_true")
     parser.add_argument("--depth", default="compiled", help="of the facts, for --own-sets")
+    parser.add_argument("--ceiling", type=int, default=0, help="points that the model is told")
     parser.add_argument("--cost", action="store_true", help="of the search itself")
     options = parser.parse_args()
     if options.cost:
@@ -580,6 +614,9 @@ def main():
     spaces = read(options.paths, options.sets, options.spaces)
     if not spaces:
         parser.error("no recorded spaces: name files, a folder, or --sets h100")
+    if options.ceiling:
+        ceiling(spaces, options.ceiling, options.seeds)
+        return
     known_value, median, took = compare(
         spaces, names, budgets, options.seeds, options.warm, options.jobs
     )
