@@ -501,9 +501,9 @@ def own_sets(count, depth, names, seed=0):
 
 
 def best_forecasts(space, known, seed, counts):
-    """Fraction of the optimum in the lowest forecasts of the search's model that was told `known`.
+    """Fraction of the optimum in the lowest forecasts of a model that knows `known` other points.
 
-    These are random points and cost nothing; the forecasts are of all others.
+    The model is the search's. Its points are random and cost nothing.
     """
     points = random.Random(seed).sample(space.points, len(space.points))
     search = Search(space.space, seed=seed)
@@ -516,7 +516,7 @@ def best_forecasts(space, known, seed, counts):
 
 def ceiling(spaces, known, seeds, counts=(1, 5, 20)):
     """How rare good points are, and what a model reaches that knows far more than a search."""
-    table = Table(title=f"{known} random points told, {seeds} draws", title_justify="left")
+    table = Table(title=f"{known} random points known, {seeds} draws", title_justify="left")
     heads = ("space", "points", "within 2 %", "5 %", *(f"best of {count}" for count in counts))
     for head in heads:
         table.add_column(head, justify="left" if head == "space" else "right")
@@ -590,7 +590,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--own-sets", action="store_true")
     parser.add_argument("--depth", default="compiled", help="of the facts, for --own-sets")
-    parser.add_argument("--ceiling", type=int, default=0, help="points that the model is told")
+    parser.add_argument("--ceiling", type=int, default=0, help="points that the model knows")
     parser.add_argument("--cost", action="store_true", help="of the search itself")
     options = parser.parse_args()
     if options.cost:
