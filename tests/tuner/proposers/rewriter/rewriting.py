@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from solkit.core import Brief
+from dataclasses import replace
+
+from solkit.core import Brief, Device
 from solkit.roofline import devices
 from solkit.tuner.proposers.rewriter._mutation import Facts, Rewrite
 from solkit.tuner.proposers.rewriter._parse import parse_kernel
 
+H100 = devices.find("h100")
+FEW_SMS = replace(H100, sm_count=4)
+"""For loops that are split: 132 make 64 parts of few rows, each a program to interpret."""
 HEADER = "import torch\nimport triton\nimport triton.language as tl\n\n"
 
 
-def brief(source: str, **shape: int) -> Brief:
-    return Brief(HEADER + source, "naive.py", devices.find("h100"), shape)
+def brief(source: str, device: Device = H100, **shape: int) -> Brief:
+    return Brief(HEADER + source, "naive.py", device, shape)
 
 
-def variants(rewrite: Rewrite, source: str, **shape: int) -> list[str]:
+def variants(rewrite: Rewrite, source: str, device: Device = H100, **shape: int) -> list[str]:
     text = parse_kernel(HEADER + source)
     assert text is not None
-    return [variant.source for variant in rewrite.variants(text, Facts(brief(source, **shape)))]
+    facts = Facts(brief(source, device, **shape))
+    return [variant.source for variant in rewrite.variants(text, facts)]
 
 
-def rewritten(rewrite: Rewrite, source: str, **shape: int) -> str:
+def rewritten(rewrite: Rewrite, source: str, device: Device = H100, **shape: int) -> str:
     """The first variant without the header: a source for another rewrite."""
-    return variants(rewrite, source, **shape)[0].removeprefix(HEADER)
+    return variants(rewrite, source, device, **shape)[0].removeprefix(HEADER)

@@ -1,7 +1,7 @@
 """What loops carry, by the algebra of their updates, and the rewrites that rest on it."""
 
 import pytest
-from rewriting import rewritten, variants
+from rewriting import FEW_SMS, rewritten, variants
 
 from solkit.tuner.proposers.rewriter._carried import CarriedKind, carried_by
 from solkit.tuner.proposers.rewriter._parse import parse_statements
@@ -222,12 +222,12 @@ def kernel(x):
     norm[(x.shape[0],)](x, y, x.shape[1], B=32)
     return y
 """
-ROWS = {"M": 3, "N": 200}
+ROWS = {"M": 2, "N": 70}  # a few trips of each loop
 
 
 @pytest.mark.parametrize("source", [ARGMAX, TWO_ROWS, NORM])
 def test_rows_are_split_whatever_they_carry(source, is_right):
-    (variant,) = variants(Split(), source, **ROWS)
+    (variant,) = variants(Split(), source, FEW_SMS, **ROWS)
     loops = source.count("    for o in range(")
     assert variant.count("@triton.jit") == (3 if source is TWO_ROWS else 2)
     assert variant.count("SPLIT)](") + variant.count("SPLIT,)](") >= loops
@@ -244,7 +244,7 @@ def test_lanes_reduce_once_after_the_loop(source, is_right):
 
 
 def test_lanes_are_split_and_all_launches_have_as_many(is_right):
-    split = rewritten(Split(), rewritten(Lanes(), ARGMAX, **ROWS), **ROWS)
+    split = rewritten(Split(), rewritten(Lanes(), ARGMAX, **ROWS), FEW_SMS, **ROWS)
     (variant,) = variants(Retile(), split, **ROWS)
     assert variant.count("B=B") == 2  # both launches have the parameter
     assert ", B), dtype=torch.float32" in variant
@@ -309,7 +309,7 @@ LOW = TWO_ROWS.replace(
 
 @pytest.mark.parametrize("rewrite", [Split(), Lanes()])
 def test_a_maximum_may_be_far_below_zero(rewrite, is_right):
-    (variant,) = variants(rewrite, LOW, **ROWS)
+    (variant,) = variants(rewrite, LOW, FEW_SMS, **ROWS)
     assert is_right(variant, LOW, **ROWS)
 
 
@@ -320,7 +320,7 @@ def test_a_part_may_see_nothing(is_right):
     masked = masked.replace("tl.where(c < N", "tl.where(c < 20").replace(
         "def reference(x, y):", "def reference(x, y):\n    x, y = x[:, :20], y[:, :20]"
     )
-    (variant,) = variants(Split(), masked, **ROWS)
+    (variant,) = variants(Split(), masked, FEW_SMS, **ROWS)
     assert is_right(variant, masked, **ROWS)
 
 
@@ -376,7 +376,7 @@ def kernel(x):
 
 
 def test_moments_are_split_and_joined(is_right):
-    (variant,) = variants(Split(), MOMENTS, **ROWS)
+    (variant,) = variants(Split(), MOMENTS, FEW_SMS, **ROWS)
     assert is_right(variant, MOMENTS, **ROWS)
 
 
@@ -403,5 +403,5 @@ def kernel(x):
     return out
 """
     )
-    (variant,) = variants(Split(), source, **ROWS)
+    (variant,) = variants(Split(), source, FEW_SMS, **ROWS)
     assert is_right(variant, source, **ROWS)
