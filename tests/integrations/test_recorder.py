@@ -335,16 +335,16 @@ def test_many_sizes_are_told_apart_roughly(tmp_path, monkeypatch):
 # -------------------------------------------------------------------------------- kernel files
 
 
-def test_files_need_none_of_the_programs_modules(tmp_path):
+def launch_kernels_of_modules():
     x, out = torch.randn(256), torch.empty(256)
+    grid = lambda meta: (triton.cdiv(256, meta["BLOCK"]),)  # noqa: E731
+    recorded_kernels.modules_kernel[grid](x, out, 256, BLOCK=64)
+    recorded_kernels.cubed[(4,)](x, out, recorded_kernels.scale, BLOCK=64)
+    recorded_kernels.even_kernel[grid](out, 256, BLOCK=64)
 
-    def all_of_them():
-        grid = lambda meta: (triton.cdiv(256, meta["BLOCK"]),)  # noqa: E731
-        recorded_kernels.modules_kernel[grid](x, out, 256, BLOCK=64)
-        recorded_kernels.cubed[(4,)](x, out, recorded_kernels.scale, BLOCK=64)
-        recorded_kernels.even_kernel[grid](out, 256, BLOCK=64)
 
-    recorded(tmp_path, all_of_them)
+def test_files_need_none_of_the_programs_modules(tmp_path):
+    recorded(tmp_path, launch_kernels_of_modules)
     text = "".join(file.read_text() for file in tmp_path.glob("*.py"))
     assert "import recorded" not in text
     for kernel in ("modules_kernel", "powers", "kernel"):
@@ -354,15 +354,7 @@ def test_files_need_none_of_the_programs_modules(tmp_path):
 @pytest.mark.slow
 def test_files_compute_what_the_kernels_do(tmp_path):
     """By Triton's interpreter, in a process that cannot import the program's modules."""
-    x, out = torch.randn(256), torch.empty(256)
-
-    def all_of_them():
-        grid = lambda meta: (triton.cdiv(256, meta["BLOCK"]),)  # noqa: E731
-        recorded_kernels.modules_kernel[grid](x, out, 256, BLOCK=64)
-        recorded_kernels.cubed[(4,)](x, out, recorded_kernels.scale, BLOCK=64)
-        recorded_kernels.even_kernel[grid](out, 256, BLOCK=64)
-
-    recorded(tmp_path, all_of_them)
+    recorded(tmp_path, launch_kernels_of_modules)
     code = (
         "import importlib.util, pathlib, torch\n"
         f"folder = {str(tmp_path)!r}\n"

@@ -7,6 +7,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
+from solkit import kernelfiles
 from solkit.analysis.analyser import Analyser
 from solkit.analysis.study import StudyPlan
 from solkit.analysis.study import study as study_of
@@ -95,3 +96,12 @@ def study(path: str, candidate: str | None = None, shape: dict[str, Any] | None 
     shapes = None if shape is None else (shape,)
     with Analyser("h100") as analyser:
         return study_of(analyser, StudyPlan(*paths, shapes, analysing=candidate is not None))
+
+
+def on_cpu(problem, candidate=None, shape=None):
+    """The workload on real tensors, as it is measured."""
+    import torch
+
+    loaded = kernelfiles.load(candidate or problem, problem if candidate else None)
+    torch.manual_seed(0)
+    return loaded.workload(shape or loaded.description.problem.shapes[0], device="cpu")

@@ -6,21 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from folders import flashinfer_set, solution, study, workload, write_json, write_safetensors
+from folders import flashinfer_set, on_cpu, solution, study, workload, write_json, write_safetensors
 
 import solkit
-from solkit import kernelfiles
 from solkit.core import AnalysisStatus, Tolerance
 from solkit.errors import KernelFileError, ShapeError
 from solkit.kernelfiles import _flashinfer_bench
-
-
-def on_cpu(path, candidate=None, shape=None):
-    """The workload on real tensors, as it is measured."""
-    loaded = kernelfiles.load(candidate or path, path if candidate else None)
-    torch.manual_seed(0)
-    return loaded.workload(shape or loaded.description.problem.shapes[0], device="cpu")
-
 
 # ----------------------------------------------------------------------------------- problems
 

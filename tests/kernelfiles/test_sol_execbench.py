@@ -8,7 +8,16 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from folders import SCALE, sol_folder, solution, study, workload, write_json, write_safetensors
+from folders import (
+    SCALE,
+    on_cpu,
+    sol_folder,
+    solution,
+    study,
+    workload,
+    write_json,
+    write_safetensors,
+)
 
 import solkit
 from solkit import kernelfiles
@@ -30,13 +39,6 @@ def scale(x, y, factor, n, BLOCK: tl.constexpr):
 def run(x, factor, y):
     scale[(triton.cdiv(x.numel(), BLOCK),)](x, y, factor, x.numel(), BLOCK)
 """
-
-
-def on_cpu(folder, candidate=None, shape=None):
-    """The workload on real tensors, as it is measured."""
-    loaded = kernelfiles.load(candidate or folder, folder if candidate else None)
-    torch.manual_seed(0)
-    return loaded.workload(shape or loaded.description.problem.shapes[0], device="cpu")
 
 
 # ----------------------------------------------------------------------------------- problems

@@ -91,14 +91,6 @@ def analysed(in_child):
     return run
 
 
-@pytest.fixture
-def compiler():
-    try:
-        return nvrtc.find_toolkit()
-    except UnsupportedError as error:
-        pytest.skip(str(error))
-
-
 @pytest.mark.quick("h100")
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from solkit.adapters.fake_triton import TensorArgument
-from solkit.adapters.nvrtc import compile_cuda, find_toolkit
+from solkit.adapters.nvrtc import compile_cuda
 from solkit.adapters.triton_compiler import Compiled
 from solkit.analysis.cuda.requests import cuda_requests
 from solkit.analysis.interpreter import launch_requests as module
 from solkit.analysis.interpreter.thread_groups import Grid
-from solkit.errors import UnsupportedError
 from solkit.roofline import devices
 from solkit.roofline.kernel.dram_traffic import dram_traffic
 from solkit.roofline.kernel.occupancy import occupancy
@@ -149,11 +148,7 @@ NAMES = (
 
 
 @pytest.fixture(scope="module")
-def compiled():
-    try:
-        find_toolkit()
-    except UnsupportedError as error:
-        pytest.skip(str(error))
+def compiled(compiler):  # noqa: ARG001 - skips without one
     return compile_cuda(SOURCE, "kernels.cu", NAMES, ["-arch=sm_90", "-lineinfo"])
 
 

@@ -58,6 +58,7 @@ __all__ = [
     "group_divisors",
     "guarded_launch",
     "has_assignment",
+    "in_place_of",
     "in_statement",
     "launch_line",
     "launcher_size",
@@ -72,6 +73,7 @@ __all__ = [
     "with_defaults",
     "with_fixed_parameters",
     "with_params",
+    "without_param",
 ]
 
 _WIDTH = 96  # of a line of code in a launcher
@@ -789,3 +791,19 @@ def row_warps(text: KernelText, size: str, facts: Facts) -> tuple[Parameter, str
     values = Parameter(text.fresh("VALUES"), default, _ROW_VALUES)
     whole = f"triton.next_power_of_2({size}) // ({_LANES} * {values.name})"
     return values, f"min(max({whole}, 1), {WARPS[-1]})"
+
+
+def without_param(node: cst.FunctionDef, name: str | None) -> cst.FunctionDef:
+    """Return a function without one of its parameters."""
+    params = [param for param in node.params.params if param.name.value != name]
+    if params:
+        params[-1] = params[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+    return node.with_changes(params=node.params.with_changes(params=params))
+
+
+def in_place_of(load: cst.Call, name: str) -> cst.BaseExpression:
+    """Return a value that is held, with the fill of a load that it stands for."""
+    mask, fill = argument_of(load, 1, "mask"), argument_of(load, 2, "other")
+    if mask is None or fill is None:
+        return cst.Name(name)
+    return parse_expression(f"tl.where({render_code(mask)}, {name}, {render_code(fill)})")

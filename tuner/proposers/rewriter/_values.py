@@ -31,6 +31,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     calls_within,
     compact_code,
     expression_statement,
+    free_name,
     names_within,
     nodes_within,
     numbered_name,
@@ -297,11 +298,7 @@ class _State:
         self.loads = {key: load for key, load in self.loads.items() if load.base not in gone}
 
     def fresh(self, name: str) -> str:
-        free, count = name, 2
-        while free in self.taken:
-            free, count = f"{name}_{count}", count + 1
-        self.taken.add(free)
-        return free
+        return free_name(name, self.taken)
 
 
 _WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min", "tl.atomic_cas")

@@ -27,6 +27,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     called_name,
     calls_within,
     expression_statement,
+    free_name,
     in_launcher,
     integer_literal,
     names_within,
@@ -164,20 +165,15 @@ class _Tiles:
             f"[{rows.block}, {columns.block}])"
         )
         if what not in self.names:
-            self.names[what] = self._free(f"{access.place.base.removesuffix('_ptr')}_tiles")
+            self.names[what] = free_name(
+                f"{access.place.base.removesuffix('_ptr')}_tiles", self.taken
+            )
         at = f"[{rows.start.code}, {columns.start.code}]"
         value = (
             argument_of(access.call, 1, "value") if called_name(access.call) == "tl.store" else None
         )
         call = f"load({at})" if value is None else f"store({at}, {render_code(value)})"
         return parse_expression(f"{self.names[what]}.{call}")
-
-    def _free(self, name: str) -> str:
-        free, count = name, 2
-        while free in self.taken:
-            free, count = f"{name}_{count}", count + 1
-        self.taken.add(free)
-        return free
 
 
 def _described(text: KernelText, launch: Launch) -> str:

@@ -17,6 +17,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     options_of,
     program_axis,
     with_params,
+    without_param,
 )
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
@@ -221,7 +222,7 @@ class _Tiling:
         width = render_code(parenthesized(size))
         rows = f"triton.cdiv({flat.total}, {width})"
         node = with_body(launch.function.node, body)
-        node = _without_param(node, flat.block)
+        node = without_param(node, flat.block)
         constants = [self._high, self._wide]
         node = with_params(node, added=[self._count], constants=constants)
         arguments = {n: v for n, v in arguments_of(launch).items() if n != flat.block}
@@ -435,13 +436,6 @@ def _with_mask(call: cst.Call, at: int, mask: str) -> cst.Call:
     if len(call.args) > at + 1 and call.args[at + 1].keyword is None:
         parts[at + 1] = f"other={parts[at + 1]}"
     return cst.ensure_type(parse_expression(f"{called_name(call)}({', '.join(parts)})"), cst.Call)
-
-
-def _without_param(node: cst.FunctionDef, name: str) -> cst.FunctionDef:
-    params = [param for param in node.params.params if param.name.value != name]
-    if params:
-        params[-1] = params[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-    return node.with_changes(params=node.params.with_changes(params=params))
 
 
 def _without_unused(

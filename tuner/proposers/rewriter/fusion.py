@@ -21,6 +21,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
     changed_text,
     has_assignment,
+    in_place_of,
     launch_line,
     options_of,
     program_axis,
@@ -800,7 +801,7 @@ class _Fusion:
                     self._made = []
                     value = self._value_at(call)
                     statements += self._made
-                    pairs.append((call, _fill_masked(call, value)))
+                    pairs.append((call, in_place_of(call, value)))
             statements.append(replace_each(statement, pairs) if pairs else statement)
         return statements
 
@@ -978,10 +979,3 @@ def _without_doubles(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatemen
         names_of[text] = binding.target
         statements.append(changed_to)
     return statements
-
-
-def _fill_masked(call: cst.Call, value: str) -> cst.BaseExpression:
-    mask, fill = argument_of(call, 1, "mask"), argument_of(call, 2, "other")
-    if mask is None or fill is None:
-        return cst.Name(value)
-    return parse_expression(f"tl.where({render_code(mask)}, {value}, {render_code(fill)})")

@@ -22,6 +22,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     launch_line,
     options_of,
     with_params,
+    without_param,
 )
 from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS
 from solkit.tuner.proposers.rewriter._lift import CannotLiftError, Lifting, without_running
@@ -947,7 +948,7 @@ def _rewritten_file(
     """Return the file with one launch of a function in place of two."""
     plain = [name for name in inlined.params if name not in inlined.constants]
     constants = [name for name in inlined.params if name in inlined.constants]
-    node = with_params(_without_param(node, dropped), added=plain, constants=constants)
+    node = with_params(without_param(node, dropped), added=plain, constants=constants)
     arguments = {**arguments_of(product), **inlined.params}
     order = [param.name.value for param in node.params.params]
     statement = launch_line(
@@ -972,10 +973,3 @@ def _rewritten_file(
         functions={product.function.name: node, other.function.name: None},
         launches=launches,
     )
-
-
-def _without_param(node: cst.FunctionDef, name: str | None) -> cst.FunctionDef:
-    params = [param for param in node.params.params if param.name.value != name]
-    if params:
-        params[-1] = params[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-    return node.with_changes(params=node.params.with_changes(params=params))

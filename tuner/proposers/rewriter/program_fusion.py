@@ -23,6 +23,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     changed_text,
     grid_constants,
     has_assignment,
+    in_place_of,
     launch_line,
     options_of,
 )
@@ -360,7 +361,7 @@ class _Merge:
             kind = self._kept_type(store, gone)
             ahead = list(_with_kept_value(ahead, store.call, name, kind))
             for load in (pair.load for pair in kept if pair.store is store):
-                swaps[id(load.call)] = [_in_place_of(load.call, name)]
+                swaps[id(load.call)] = [in_place_of(load.call, name)]
         unread = {id(a.call) for t in gone for a in tensors[t] if a.is_store}
         ahead = [s for s in ahead if not any(id(call) in unread for call in calls_within(s))]
         loads = {id(pair.load.call) for pair in kept}
@@ -619,10 +620,3 @@ def _with_kept_value(
             code = render_code(value)
             yield parse_statement(f"{name} = {f'({code}).to({kind})' if kind else code}")
         yield statement
-
-
-def _in_place_of(load: cst.Call, name: str) -> cst.BaseExpression:
-    mask, fill = argument_of(load, 1, "mask"), argument_of(load, 2, "other")
-    if mask is None or fill is None:
-        return cst.Name(name)
-    return parse_expression(f"tl.where({render_code(mask)}, {name}, {render_code(fill)})")
