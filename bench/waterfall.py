@@ -4,12 +4,14 @@
 
 Runs ``solkit`` with these arguments and Triton's cache empty, and prints the spans of the run with
 the median wall time (`solkit.spans`), by process, with what preceded the first and followed the
-last. The exit code is the command's.
+last. Then the totals of each part, and when the GPU was not measuring: the longest pauses between
+two measurements, with when they began. The exit code is the command's.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import subprocess
@@ -52,6 +54,8 @@ def main() -> int:
     walls = ", ".join(f"{one.wall_s:.1f}" for one in runs)
     print(f"solkit {' '.join(options.command)}: median {run.wall_s:.1f} s of {walls}")
     Console(width=150, highlight=False, markup=False).print(table_of(run, options.least_s))
+    Console(width=150, highlight=False, markup=False).print(totals_of(run))
+    print(f"pauses between measurements: {describe_pauses(run)}")
     if options.json:
         content = {"wall_s": [one.wall_s for one in runs], "spans": run.spans}
         options.json.write_text(json.dumps(content, indent=1))
@@ -92,6 +96,33 @@ def table_of(run: Run, least_s: float) -> Table:
             times = f"{span['start_s']:.2f}", f"{took_s:.2f}"
             table.add_row(f"{span['process']} {span['pid']}", span["name"], *times, bar)
     return table
+
+
+def totals_of(run: Run) -> Table:
+    """Return how often each part ran, and its seconds, the longest in all first."""
+    took_s: dict[tuple[str, str], list[float]] = {}
+    for span in run.spans:
+        key = span["process"], span["name"]
+        took_s.setdefault(key, []).append(span["end_s"] - span["start_s"])
+    table = Table("process", "part", "times", "s", "longest s", box=None)
+    for key, seconds in sorted(took_s.items(), key=lambda item: -sum(item[1])):
+        table.add_row(*key, str(len(seconds)), f"{sum(seconds):.1f}", f"{max(seconds):.1f}")
+    return table
+
+
+def describe_pauses(run: Run, most: int = 8) -> str:
+    """Return the longest pauses between two measurements of the command, and the sum of all."""
+    measured = sorted(
+        (span["start_s"], span["end_s"])
+        for span in run.spans
+        if (span["process"], span["name"]) == ("command", "measuring")
+    )
+    ends = itertools.accumulate((end_s for _, end_s in measured), max)
+    pauses = [(start_s - end_s, end_s) for end_s, (start_s, _) in zip(ends, measured[1:])]
+    longest = sorted(pauses, reverse=True)[:most]
+    listed = ", ".join(f"{pause_s:.1f} s at {at_s:.1f}" for pause_s, at_s in longest)
+    total_s = sum(pause_s for pause_s, _ in pauses)
+    return f"{total_s:.1f} s in all; {listed}" if pauses else "none"
 
 
 def write_picture(run: Run, path: Path) -> None:
