@@ -45,6 +45,7 @@ _LIMIT_S = 180.0
 _TIMED_OUT = Verdict.TIMED_OUT.value  # depends on the machine and the limit, so is not kept
 _METHODS = {Depth.CAPTURED: "capture", Depth.LOWERED: "lower", Depth.COMPILED: "analyse"}
 _TOGETHER = {"capture": 64, "lower": 8, "analyse": 8}
+_FIRST = ("problem", "analyse")  # a measurement may wait for them; others say what comes later
 _AHEAD = 2 * max(_TOGETHER.values())  # requests per worker in the queue, so that none runs dry
 T = TypeVar("T")
 
@@ -356,7 +357,7 @@ class Analyser:
         """Return the answer to a request, from disk or a worker, as `convert` converts it."""
         future: PendingAnswer[T] = PendingAnswer()
         compiles = method in ("lower", "analyse")
-        how = _TOGETHER.get(method, 1), compiles, self.run_limit_s
+        how = _TOGETHER.get(method, 1), compiles, self.run_limit_s, method in _FIRST
         limit_s = self.limit_s
         if method == "describe" and self.run_limit_s is not None:  # it runs the candidate's file
             limit_s = min(limit_s, 2 * self.run_limit_s)

@@ -94,6 +94,7 @@ class Request:
             ends its worker it is asked again with isolated kernels, so that a compiler's crash
             costs only its own kernel's figures.
         run_limit_s: seconds that a candidate may run.
+        goes_first: whether it comes ahead of others, on up to half of the threads.
     """
 
     method: str
@@ -102,6 +103,7 @@ class Request:
     together: int = 1
     compiles: bool = False
     run_limit_s: float | None = None
+    goes_first: bool = False
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,14 @@ class _Task:
             self.future.set_exception(error)
 
 
+def _enqueue(waiting: deque[_Task], task: _Task) -> None:
+    """Add a task behind those that come before it."""
+    place = len(waiting)
+    if task.request.goes_first:
+        place = sum(other.request.goes_first for other in waiting)
+    waiting.insert(place, task)
+
+
 class Pool:
     """Answers requests about kernel files, on several cores.
 
@@ -178,6 +188,7 @@ class Pool:
         self._workers = workers
         self._waiting: dict[Source, deque[_Task]] = {}
         self._queued = self._idle = 0
+        self._serving_first = 0  # threads that serve what goes first
         self._served: Counter[Source] = Counter()  # by how many threads
         self._kept: list[_Worker] = []  # that answer nothing now, the latest last
         self._ready_s: dict[Source, float] = {}  # from the fork to the first answer
@@ -213,7 +224,7 @@ class Pool:
                 raise WorkerError("the analyser is closed")
             future._abandon = self._end_unwanted
             waiting = self._waiting.setdefault(source, deque())
-            waiting.append(_Task(source, request, future, convert))
+            _enqueue(waiting, _Task(source, request, future, convert))
             self._queued += 1
             if self._queued > self._idle and len(self._threads) < self._workers:
                 self._threads.append(threading.Thread(target=self._serve, daemon=True))
@@ -261,6 +272,7 @@ class Pool:
                 self._keep(worker)
             with self._changed:
                 self._served -= Counter([latest])
+                self._serving_first -= tasks[0].request.goes_first
 
     def _next(self, latest: Source | None) -> tuple[list[_Task], _Worker | None] | None:
         """Return the next tasks, all of one file, and the worker kept for it; none if closed."""
@@ -277,6 +289,7 @@ class Pool:
                 del self._waiting[source]
             self._queued -= len(tasks)
             self._served[source] += 1
+            self._serving_first += tasks[0].request.goes_first
             return tasks, self._unkept(source)
 
     def _taken(self, waiting: deque[_Task]) -> list[_Task]:
@@ -291,10 +304,26 @@ class Pool:
 
     def _choice(self, latest: Source | None) -> Source | None:
         """Return the file whose tasks are next; ``None`` if none needs this thread."""
-        held = {worker.source for worker in self._kept} & self._waiting.keys()
-        if latest in held:
-            return latest
-        return min(held or filter(self._is_worth, self._waiting), key=self._need, default=None)
+        kept = {worker.source for worker in self._kept}
+        for sources in self._ordered_files():
+            held = kept.intersection(sources)
+            if latest in held:
+                return latest
+            best = min(held or filter(self._is_worth, sources), key=self._need, default=None)
+            if best is not None:
+                return best
+        return None
+
+    def _ordered_files(self) -> tuple[list[Source], list[Source]]:
+        """Return files with tasks that go first and the others, these first on half the threads.
+
+        Otherwise the tasks that go first, if they keep coming, would be the only ones.
+        """
+        first, others = list[Source](), list[Source]()
+        for source, waiting in self._waiting.items():
+            (first if waiting[0].request.goes_first else others).append(source)
+        is_due = 2 * self._serving_first < self._workers
+        return (first, others) if is_due else (others, first)
 
     def _is_worth(self, source: Source, taking: int = 0) -> bool:
         """Tell whether its tasks will still be waiting when one more worker is ready.

@@ -67,7 +67,7 @@ def opened(monkeypatch):
     assert all(worker.ended for worker in Worker.made)
 
 
-def ask(pool, source, method="lower", together=1):
+def ask(pool, source, method="lower", together=1, goes_first=False):
     future = PendingAnswer()
 
     def told(result):
@@ -75,7 +75,8 @@ def ask(pool, source, method="lower", together=1):
             raise result
         return result.value
 
-    pool.submit(source, Request(method, (), 9.0, together), future, told)
+    request = Request(method, (), 9.0, together, goes_first=goes_first)
+    pool.submit(source, request, future, told)
     return future
 
 
@@ -183,3 +184,28 @@ def test_a_worker_that_is_being_killed_is_not_kept(opened):
     unwanted.cancel()
     assert ask(pool, ONE).result() == "one.py"
     assert sources() == ["one.py"] * 2
+
+
+@pytest.mark.parametrize("file", [ONE, TWO])
+def test_what_a_measurement_waits_for_does_not_wait_for_a_ranking(opened, file):
+    pool, ended = opened(1), []
+    ask(pool, ONE).result()
+    held = ask(pool, ONE, "hold")
+    ranked = [ask(pool, ONE) for _ in range(20)]
+    studied = [ask(pool, file, "analyse", goes_first=True) for _ in range(2)]
+    for name, futures in (("ranked", ranked), ("studied", studied)):
+        for future in futures:
+            future.add_done_callback(lambda _, name=name: ended.append(name))
+    for future in (held, *ranked, *studied):
+        future.result()
+    assert ended[:2] == ["studied"] * 2
+
+
+def test_a_ranking_goes_on_while_studies_keep_coming(opened):
+    pool, ended = opened(2), []
+    studied = [ask(pool, ONE, "hold", goes_first=True) for _ in range(12)]
+    ranked = ask(pool, TWO)
+    ranked.add_done_callback(lambda _: ended.append(sum(one.done() for one in studied)))
+    for future in (ranked, *studied):
+        future.result()
+    assert ended[0] < 12
