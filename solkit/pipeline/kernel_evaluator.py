@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
@@ -85,8 +86,9 @@ _COPIED_SHARE = 1 / 16
 """Share of the GPU's memory: a problem of so many bytes has room for all copies of its inputs."""
 _INTERPRETED_BYTES = 1 << 24
 """Size of a problem that has no smaller size: beyond it, the interpreter takes minutes."""
-_STUDY_S = 10.0
-"""Seconds to wait for kernels of held-out shapes: what takes longer would, on the GPU."""
+_STUDY_S, _STUDY_SHARE = 10.0, 3.0
+"""Seconds to wait for kernels of held-out shapes, at the least, and as a share of what the search's
+own shape took, where cores are busy: what takes longer would, on the GPU."""
 _RANK_S = 5.0
 """Seconds for which a round waits until candidates are lowered: some take 40 s."""
 _TOO_LONG = "Analysing and compiling it takes too long."
@@ -453,14 +455,17 @@ class KernelEvaluator:
             InputError: it cannot be used.
         """
         with span("studying"):
+            begun_s = time.monotonic()
             pair = self.prepared.analysed(configuration, None, None, None, begun)
             if self.overlaps and not (_error_of(pair[1]) or _is_given_up(pair[1])):
-                is_compiled = self._compile_held_out(configuration)
+                own_s = time.monotonic() - begun_s
+                limit_s = max(_STUDY_S, _STUDY_SHARE * own_s)
+                is_compiled = self._compile_held_out(configuration, limit_s)
                 if is_new and not is_compiled:
                     raise InputError("Compiling it for a held-out shape takes too long.")
         return pair
 
-    def _compile_held_out(self, configuration: Configuration) -> bool:
+    def _compile_held_out(self, configuration: Configuration, limit_s: float) -> bool:
         """Compile a candidate at held-out shapes, and tell whether that was done in time.
 
         After the search's own shape: tasks of one file that run out of time together are all done
@@ -469,7 +474,7 @@ class KernelEvaluator:
         held_out = self.original.file.problem.held_out_shapes
         at = [replace(configuration, shape=shape) for shape in held_out]
         futures = [self.prepared.analyser.submit(one) for one in at]
-        late = wait(futures, _STUDY_S).not_done
+        late = wait(futures, limit_s).not_done
         for future in late:
             future.cancel()
         return not late

@@ -23,6 +23,7 @@ from solkit.core import (
 )
 from solkit.errors import InputError
 from solkit.measure.benches import RecordedBench
+from solkit.pipeline import kernel_evaluator
 from solkit.pipeline.evolving import _make_check
 from solkit.pipeline.kernel_evaluator import KernelEvaluator, Original
 from solkit.pipeline.preparing import Preparation
@@ -247,6 +248,26 @@ def test_what_is_not_compiled_for_a_held_out_shape_in_time_is_refused(monkeypatc
         made._study_new(found.configuration, set())
     assert never.cancelled()
     assert made._study(found.configuration)[1] is WELL  # the original, say
+    made.close()
+
+
+@pytest.mark.parametrize(("own_s", "limit_s"), [(2.0, 10.0), (7.0, 21.0)])
+def test_held_out_shapes_have_longer_where_the_own_one_took_long(monkeypatch, own_s, limit_s):
+    clock, limits = iter((100.0, 100.0 + own_s)), []
+
+    def wait(_futures, timeout_s):
+        limits.append(timeout_s)
+        return SimpleNamespace(not_done=set())
+
+    monkeypatch.setattr(kernel_evaluator, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(kernel_evaluator, "wait", wait)
+    prepared = SimpleNamespace(
+        analysed=lambda one, *_: (one, WELL), analyser=SimpleNamespace(submit=lambda _: Future())
+    )
+    found = original([FIRST], held_out=[THIRD])
+    made = KernelEvaluator(prepared, H100, found, NOW, None)
+    made._study(found.configuration)
+    assert limits == [limit_s]
     made.close()
 
 
