@@ -3,7 +3,8 @@
 Rewrites read plain loops over ranges, pointers and masks, and launches in ``kernel``. This module
 writes a file so that it does the same in that form. What it cannot read stays as it was.
 
-* A body on the line of its ``def`` or ``if`` gets lines of its own; so does each import.
+* A body on the line of its ``def`` or ``if`` gets lines of its own; so do each import, and each of
+  several statements on a line.
 * What a model in KernelBench's form or a solution's ``run`` does is ``kernel`` (`model_forward`).
 * Classes that only launch become functions (`host_classes`).
 * Arguments that Python unpacks are written out (`star_arguments`).
@@ -102,16 +103,24 @@ class _Lines(cst.CSTTransformer):
         ]
         return cst.IndentedBlock(lines)
 
+    def leave_SimpleStatementLine(  # noqa: N802
+        self,
+        original_node: cst.SimpleStatementLine,  # noqa: ARG002
+        updated_node: cst.SimpleStatementLine,
+    ) -> cst.SimpleStatementLine | cst.FlattenSentinel[cst.BaseStatement]:
+        if not _has_several(updated_node):
+            return updated_node
+        return cst.FlattenSentinel(
+            [cst.ensure_type(line, cst.SimpleStatementLine) for line in _lines_of(updated_node)]
+        )
+
 
 def _in_lines(tree: cst.Module) -> cst.Module:
-    tree = cst.ensure_type(tree.visit(_Lines()), cst.Module)
-    if not any(_has_several(statement) for statement in tree.body):
-        return tree
-    return tree.with_changes(body=[line for s in tree.body for line in _lines_of(s)])
+    return cst.ensure_type(tree.visit(_Lines()), cst.Module)
 
 
 def _has_several(statement: cst.CSTNode) -> bool:
-    """Tell whether a line of a module has several statements, or imports several modules."""
+    """Tell whether a line has several statements, or imports several modules."""
     if not isinstance(statement, cst.SimpleStatementLine):
         return False
     only = statement.body[0]
@@ -119,7 +128,7 @@ def _has_several(statement: cst.CSTNode) -> bool:
 
 
 def _lines_of(statement: _Statement) -> Iterator[_Statement]:
-    """Yield a line of a module as one for each thing that it does."""
+    """Yield a line as one for each thing that it does."""
     if not isinstance(statement, cst.SimpleStatementLine) or not _has_several(statement):
         yield statement
         return

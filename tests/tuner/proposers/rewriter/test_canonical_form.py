@@ -288,3 +288,9 @@ def test_indices_that_are_more_than_a_range_keep_their_axes(old, new):
     plain = canonical_form(HEADER + TILES.replace(old, new))
     assert "row[:, None]" not in plain
     assert "tl.arange(0, BLOCK)[:, None]" in plain
+
+
+def test_statements_on_one_line_get_lines_of_their_own():
+    joined = TILES.replace("BLOCK)\n    pid", "BLOCK); pid")
+    assert joined != TILES
+    assert canonical_form(HEADER + joined) == canonical_form(HEADER + TILES)
