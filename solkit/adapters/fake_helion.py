@@ -22,7 +22,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from solkit.adapters import helion_configs, launch_recording, versions
-from solkit.adapters.fake_cuda import user_line
+from solkit.adapters.fake_cuda import placing_line, user_line
 from solkit.adapters.listed_configs import ListedTuner
 from solkit.core import Value
 
@@ -50,7 +50,8 @@ def _call_kernel(kernel: Any, /, *args: Any, **kwargs: Any) -> Any:
         bound = kernel.bind(_stand_ins(args))
         config = _choose_config(kernel, bound)
         run = bound.compile_config(config, allow_print=False)
-    return run(*args)
+    with placing_line(user_line()):  # its host code lies in a cache
+        return run(*args)
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -113,6 +114,19 @@ def test_the_generated_kernel_is_captured_and_its_lines_are_the_files(in_child, 
     assert torch.Size(other.launch.grid).numel() == M * N // (8 * 128)
     assert {access.line for access in one.facts.requests.accesses} == {f"rows.py:{LINE}"}
     assert third.launch.num_warps == point["num_warps"]
+
+
+@needs_helion
+def test_operators_of_the_generated_host_code_have_the_line_of_the_call(in_child, tmp_path):
+    decorator = "config=helion.Config(block_sizes=[4, 256])"
+    path = tmp_path / "rows.py"
+    path.write_text(
+        Path(write(tmp_path, decorator)).read_text().replace("empty_like", "zeros_like")
+    )
+    call = FILE.splitlines().index("    return doubled(x)") + 1
+    kernels = in_child(lambda: analysis_of(loaded_file(str(path)), {})).kernels
+    (zeros,) = [kernel.launch for kernel in kernels if kernel.launch.library]
+    assert zeros.line == f"rows.py:{call}"
 
 
 @needs_helion

@@ -28,3 +28,13 @@ def test_attention_with_relu_in_place_of_a_softmax(work):
         "    return scores.relu() @ a0",
     )
     assert result.operations["contraction.fp32"] == 2 * 10 * (8 + 8)
+
+
+def test_a_gather_by_an_expanded_index_is_no_slower_than_its_index(work):
+    """Each of 65,536 places, 8 different ones, stands for 65,536 columns: 4 billion elements."""
+    result = work(
+        "torch.randn(16, 65536, device=device)",
+        "rows = torch.arange(65536, device=a0.device) % 8\n"
+        "    return a0.gather(0, rows[:, None].expand(-1, 65536)).sum(1)",
+    )
+    assert (result.dram_read_bytes, result.dram_write_bytes) == (4 * 8 * 65536, 4 * 65536)

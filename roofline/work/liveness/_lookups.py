@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -176,13 +177,21 @@ def at_positions(table: TensorUse, dim: int, index: TensorUse) -> TensorUse:
     """Return the elements that a `gather` reads: along `dim` by value, else by position."""
     places: Box = [range(n) for n in index.shape]
     places[dim] = range(table.shape[dim])
-    if index.value is None or table.numel > _MAX_TABLE:
+    named = None if index.value is None else _without_repeats(index.value)
+    if named is None or max(table.numel, named.size) > _MAX_TABLE:
         places[dim] = range(min(table.shape[dim], index.shape[dim], index.choices or index.numel))
         return replace(sliced(table, places), sure=False)
     mask = np.zeros(table.shape, dtype=bool)
     reached = mask[tuple(slice(len(r)) for r in places)]
-    np.put_along_axis(reached, index.value.astype(np.int64), True, axis=dim)
+    lines = np.zeros([*named.shape[:dim], table.shape[dim], *named.shape[dim + 1 :]], dtype=bool)
+    np.put_along_axis(lines, named.astype(np.int64), True, axis=dim)
+    reached |= lines
     return sliced(table, whole(table), mask)
+
+
+def _without_repeats(places: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an index with one element along each axis that repeats it, as an expanded one's do."""
+    return places[tuple(slice(None if stride else 1) for stride in places.strides)]
 
 
 def at_indices(table: TensorUse, indices: Sequence[TensorUse | None]) -> TensorUse:
