@@ -268,6 +268,23 @@ def shifted(device, by, n=3000, offset=0):
     shifted_kernel[(triton.cdiv(n, 1024),)](x, out, n, by, BLOCK=1024)
 
 
+@triton.jit
+def any_row_kernel(x, out, n, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    sums = tl.zeros((ROWS,), tl.float32)
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        others = (at < n)[None, :] & (at[None, :] != rows[:, None])
+        values = tl.load(x + at, tl.max(others.to(tl.int32), axis=0) > 0, 0.0)
+        sums += tl.sum(tl.where(others, values[None, :], 0.0), axis=1)
+    tl.store(out + rows, sums, rows < n)
+
+
+def any_row(device, n=3000, short=0):
+    x, out = cuda(device, n - short), cuda(device, n)
+    any_row_kernel[(triton.cdiv(n, 4),)](x, out, n, ROWS=4, BLOCK=1024)
+
+
 def gather(device, rows=64, D=200, table=1000):
     x, out = cuda(device, table, D), cuda(device, rows, D)
     chosen = (torch.arange(rows, device=device) * 37) % 11

@@ -143,6 +143,10 @@ def test_loads_before_the_start_of_a_tensor_are_seen(launched):
     assert access(launched(followed.shifted, by=2)).outside_bytes == 8
 
 
+def test_a_mask_that_is_reduced_is_compared_with_places_outside(launched):
+    assert access(launched(followed.any_row, n=3000)).outside_bytes == 0
+
+
 def test_places_that_data_decide_are_not_said_to_be_outside(launched):
     assert access(launched(followed.gather, rows=64, D=256, table=5)).outside_bytes == 0
 

@@ -15,7 +15,7 @@ from solkit.tuner.proposers.rewriter.loop_hoisting import Hoist
 from solkit.tuner.proposers.rewriter.mask_removal import EvenSizes
 from solkit.tuner.proposers.rewriter.one_pass import OnePass
 from solkit.tuner.proposers.rewriter.operand_scales import Scales
-from solkit.tuner.proposers.rewriter.operands import Accumulators, Operands
+from solkit.tuner.proposers.rewriter.operands import Accumulators, Operands, Precision
 from solkit.tuner.proposers.rewriter.parallel_loops import ParallelLoops
 from solkit.tuner.proposers.rewriter.persistent import Persistent
 from solkit.tuner.proposers.rewriter.private_sums import PrivateSums
@@ -42,6 +42,7 @@ REWRITES: tuple[Rewrite, ...] = (
     ParallelLoops(),
     Vectorise(),
     Operands(),
+    Precision(),
     Scales(),
     FuseProducts(),
     RepeatedLoads(),
@@ -69,7 +70,7 @@ REWRITES: tuple[Rewrite, ...] = (
 )
 
 _STRUCTURAL = (
-    *(Tile, ParallelLoops, Vectorise, Operands, Scales, FuseLaunches, FusePrograms),
+    *(Tile, ParallelLoops, Vectorise, Operands, Precision, Scales, FuseLaunches, FusePrograms),
     *(FuseProducts, FuseScores, JoinLaunches, RepeatedLoads, WholeRow),
     *(FlatLoops, Unflatten, PrivateSums, Split, RowPasses, Lanes, Rows, OnePass, AlignedRows),
 )

@@ -600,8 +600,19 @@ def _used_once(body: Sequence[cst.BaseStatement], valid: str) -> list[cst.BaseSt
         later = body[place + 1 :]
         for name in _reduced_names(statement):
             if sum(count_uses(other, name) for other in later) > 1:
-                result += parse_statements(f"{name} = tl.where({valid}, {name}, 0)\n")
+                mask = valid + _inner_axes(name, body[:place])
+                result += parse_statements(f"{name} = tl.where({mask}, {name}, 0)\n")
     return result
+
+
+def _inner_axes(name: str, before: Sequence[cst.BaseStatement]) -> str:
+    """Return the index that gives a mask over rows the axes that a block has behind them."""
+    values = [a.value for s in before if (a := single_assignment(s)) and a.target == name]
+    if not values or called_name(values[-1]) not in ("tl.zeros", "tl.full"):
+        return ""
+    shape = argument_of(cst.ensure_type(values[-1], cst.Call), 0, "shape")
+    axes = len(shape.elements) - 1 if isinstance(shape, (cst.Tuple, cst.List)) else 0
+    return f"[:{', None' * axes}]" if axes else ""
 
 
 def _reduced_names(statement: cst.BaseStatement) -> list[str]:

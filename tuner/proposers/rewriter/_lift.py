@@ -72,6 +72,14 @@ _SCALARS = frozenset(
     "tl.program_id tl.num_programs tl.cdiv float int tl.constexpr tl.static_assert len".split()
 )
 _RANGES = ("range", "tl.range", "tl.static_range")
+_INFINITE = ('float("inf")', "float('inf')")
+_FILLS = {
+    **dict.fromkeys(("0", "0.0"), "0"),
+    **{sign + code: sign + code for code in _INFINITE for sign in ("", "-")},
+    **{f"float({q}-inf{q})": 'float("-inf")' for q in "\"'"},
+}
+"""Fills of a load that `tl.where` gives in the type of what is loaded."""
+_LOAD_WORDS = {"mask", "other", "eviction_policy", "cache_modifier"}
 _FRESH = ("tl.zeros", "tl.full", "tl.zeros_like", "tl.arange")
 
 
@@ -289,10 +297,35 @@ class Lifting:
         pointer = self.lift_expression(node.args[0].value)
         if not pointer.kind.lifted:
             if any(self.lift_expression(arg.value).kind.lifted for arg in node.args[1:]):
-                raise CannotLiftError(render_code(node))
+                return self._load_any(node, pointer.kind.rank)
             return Lifted(node, pointer.kind)
         access = self._align_access(node, pointer, skipped=1, mask_at=1)
         return Lifted(access, pointer.kind)
+
+    def _load_any(self, node: cst.Call, rank: int) -> Lifted:
+        """Return a load at places that are the same along the new axis, though its mask is not.
+
+        What any of the new axis reads is read once, and chosen where its own mask holds.
+
+        Raises:
+            CannotLiftError: it has other arguments, or gives another fill than a common number.
+        """
+        mask, fill = argument_of(node, 1, "mask"), argument_of(node, 2, "other")
+        words = [arg.keyword.value for arg in node.args[1:] if arg.keyword is not None]
+        code = "0" if fill is None else render_code(fill)
+        if mask is None or code not in _FILLS or not {*words} <= _LOAD_WORDS:
+            raise CannotLiftError(render_code(node))
+        truth = self.lift_expression(mask)
+        valid = self._valid_mask(truth.kind.rank)
+        whole = parenthesized(truth.node)
+        if valid:
+            whole = parenthesized(parse_expression(f"{valid} & {render_code(whole)}"))
+        any_row = f"tl.max({render_code(whole)}.to(tl.int32), axis=0) > 0"
+        read = replace_each(node, [(mask, parse_expression(any_row))])
+        value = promote_operand(Lifted(read, Kind(rank, False)), rank)
+        chosen = promote_operand(Lifted(whole, truth.kind), rank)
+        text = f"tl.where({render_code(chosen)}, {render_code(value)}, {_FILLS[code]})"
+        return Lifted(parse_expression(text), Kind(rank, True))
 
     def store(self, node: cst.Call) -> cst.Call:
         """Return a store or an atomic operation.

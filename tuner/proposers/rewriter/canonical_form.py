@@ -11,6 +11,7 @@ writes a file so that it does the same in that form. What it cannot read stays a
 * A launcher's own functions, and Triton functions that a kernel calls, are inlined.
 * Configurations of ``triton.autotune`` become arguments: the first one, since SolKit tunes sizes.
 * ``while i < n: ...; i += step`` becomes a loop over a range.
+* Loops begin at 0, and grow nothing that nobody reads (`loop_forms`).
 * Each launch has a function of its own (`launch_copies`).
 * Block pointers become pointers and masks (`block_pointers`).
 * Indices that have the axes of a tile become vectors (`index_axes`).
@@ -53,6 +54,7 @@ from solkit.tuner.proposers.rewriter.launch_copies import (
     without_decided_branches,
     without_host_loops,
 )
+from solkit.tuner.proposers.rewriter.loop_forms import with_plain_loops
 from solkit.tuner.proposers.rewriter.model_forward import with_model_function
 from solkit.tuner.proposers.rewriter.star_arguments import with_plain_arguments
 
@@ -148,6 +150,7 @@ def _lines_of(statement: _Statement) -> Iterator[_Statement]:
 def _plain_function(function: JitFunction, launched: set[str]) -> cst.FunctionDef:
     body = _unpacked_within(function.body)
     body = _with_counted_loops(body, [], set(function.constants))
+    body = with_plain_loops(body, set(function.params))
     body = with_own_names(body, set(function.params))
     node = with_body(function.node, body)
     node = with_plain_pointers(node)

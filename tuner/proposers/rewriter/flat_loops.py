@@ -22,7 +22,7 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._carried import WRITES, unpacked_statements
 from solkit.tuner.proposers.rewriter._edit import changed_text
-from solkit.tuner.proposers.rewriter._lift import CannotLiftError, without_running
+from solkit.tuner.proposers.rewriter._lift import CannotLiftError, scalar_names, without_running
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
@@ -33,6 +33,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     called_name,
     calls_within,
     compact_code,
+    count_uses,
     names_within,
     nodes_within,
     parenthesized,
@@ -55,6 +56,8 @@ __all__ = ["FlatLoops"]
 _REDUCTIONS = ("tl.sum", "tl.max", "tl.min")
 _ZEROS = ("0", "0.0")
 _LEAST = ('float("-inf")', "float('-inf')", '-float("inf")', "-float('inf')")
+_REDUCED = {"tl.maximum": "tl.max", "tl.minimum": "tl.min"}
+"""What makes one value of lanes that a loop updates by a function; of other updates, the sum."""
 _FILLS = {"tl.maximum": _LEAST, "tl.minimum": tuple(code.replace("-", "") for code in _LEAST)}
 
 
@@ -63,7 +66,7 @@ class FlatLoops:
 
     Applies where the outer loop counts rows, the inner one is its last statement, each access of
     the inner one is masked by the row's end, and what is carried are sums of what is 0 beyond the
-    row, or extrema of what is infinite there.
+    row, or extrema of what is infinite there. Of a block, only its whole sum or extremum is read.
     """
 
     kind = "flat loops"
@@ -131,7 +134,21 @@ def _flat_loop(
     carried = {name for name, _ in _updates(nest)}
     if read & ({nest.row, *assigned_names(*nest.ahead), *assigned_names(*nest.body)} - carried):
         return None
+    lanes = carried - scalar_names(function, {})
+    if not all(_is_reduced(name, value, after) for name, value in _updates(nest) if name in lanes):
+        return None
     return _written(function, nest)
+
+
+def _is_reduced(name: str, value: cst.BaseExpression, after: Sequence[cst.BaseStatement]) -> bool:
+    """Tell whether all that is read of a block is its whole sum or extremum: lanes change."""
+    reduction = _REDUCED.get(called_name(value), "tl.sum")
+    whole = 0
+    for call in (call for statement in after for call in calls_within(statement, reduction)):
+        axis, operand = argument_of(call, 1, "axis"), argument_of(call, 0, "input")
+        is_own = operand is not None and render_code(operand) == name
+        whole += is_own and (axis is None or render_code(axis) in ("0", "None"))
+    return whole == sum(count_uses(statement, name) for statement in after)
 
 
 def _may_be_read(after: Sequence[cst.BaseStatement]) -> set[str]:

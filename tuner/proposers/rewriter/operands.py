@@ -28,7 +28,7 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 from solkit.tuner.proposers.rewriter._products import as_product
 
-__all__ = ["Accumulators", "Operands", "with_products", "without_widening"]
+__all__ = ["Accumulators", "Operands", "Precision", "with_products", "without_widening"]
 
 _WIDE = ("tl.float32", "tl.float64")
 _NARROW_SUMS = ("tl.float16", "tl.bfloat16", "tl.float64")
@@ -80,6 +80,68 @@ class Accumulators:
             yield Variant(
                 changed_text(text, functions=new), f"Sums in {', '.join(new)} are in fp32."
             )
+
+
+class Precision:
+    """Products of fp32 operands take passes of tf32, where the referee accepts their errors.
+
+    Applies to ``tl.dot`` that asks for ``"ieee"`` products, or for no tf32. The bound tells which
+    routes the file's tolerance admits for the products of its reference; each has to admit it.
+    tf32 holds all factors that 16 bits hold.
+    """
+
+    kind = "precision"
+    helps = ("wrong pipe", "scalar product", "wide product")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        for precision, route in _admitted_precisions(facts):
+            new = {}
+            for name, function in text.functions.items():
+                node = _with_precision(function, precision)
+                if node is not function.node:
+                    new[name] = node
+            if new:
+                names, why = ", ".join(new), facts.explain_factors("wrong pipe")
+                yield Variant(
+                    changed_text(text, functions=new),
+                    f"Products in {names} run as {route}, which the tolerance admits{why}.",
+                )
+
+
+_PRECISIONS = (("tf32", ("tf32",)), ("tf32x3", ("tf32 in 2 passes", "tf32 in 3 passes")))
+"""Precisions of Triton, the fastest first, and the bound's words for them."""
+_NARROW_PIPES = {"tensor.bf16", "tensor.fp16", "tensor.int8", "tensor.fp8"}
+
+
+def _admitted_precisions(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Yield Triton's names of the precisions that each product of the reference admits."""
+    result = facts.brief.result
+    if result is None:
+        return
+    kinds = {route.kind for route in result.bound.routes}
+    narrow = not kinds and bool(_NARROW_PIPES & result.bound.flops_by_pipe.keys())
+    for precision, words in _PRECISIONS:
+        priced = [r for r in result.bound.routes if r.route in words and r.is_accepted and r.rate]
+        if narrow or (kinds and {route.kind for route in priced} == kinds):
+            yield precision, words[-1]
+
+
+def _with_precision(function: JitFunction, precision: str) -> cst.FunctionDef:
+    """Return a function whose exact products are in another precision."""
+    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    for call in calls_within(function.node, "tl.dot"):
+        for arg in call.args:
+            word = "" if arg.keyword is None else arg.keyword.value
+            code = render_code(arg.value)
+            if (word, code.strip("\"'")) in _EXACT:
+                name = cst.Name("input_precision")
+                value = parse_expression(f'"{precision}"')
+                pairs.append((arg, arg.with_changes(keyword=name, value=value)))
+    return replace_each(function.node, pairs) if pairs else function.node
+
+
+_EXACT = (("input_precision", "ieee"), ("allow_tf32", "False"))
 
 
 def with_products(text: KernelText) -> str:
