@@ -116,8 +116,8 @@ def _loop_from_zero(
 def _other_term(node: cst.BaseExpression, term: str) -> cst.BaseExpression | None:
     """Return what a sum of two terms adds to one of them; ``None`` if it is no such sum."""
     terms = _terms(node)
-    found = [i for i, one in enumerate(terms) if render_code(_bare(one)) == term]
-    return terms[1 - found[0]] if found else None
+    places = [i for i, one in enumerate(terms) if render_code(_bare(one)) == term]
+    return terms[1 - places[0]] if places else None
 
 
 def _bare(node: cst.BaseExpression) -> cst.BaseExpression:
