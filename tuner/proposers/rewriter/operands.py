@@ -95,7 +95,8 @@ class Precision:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        for precision, route in _admitted_precisions(facts):
+        exact = [f for f in text.functions.values() if _with_precision(f, "tf32") is not f.node]
+        for precision, route in _admitted_precisions(facts) if exact else ():
             new = {}
             for name, function in text.functions.items():
                 node = _with_precision(function, precision)
