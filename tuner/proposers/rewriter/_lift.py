@@ -72,10 +72,9 @@ _SCALARS = frozenset(
     "tl.program_id tl.num_programs tl.cdiv float int tl.constexpr tl.static_assert len".split()
 )
 _RANGES = ("range", "tl.range", "tl.static_range")
-_INFINITE = ('float("inf")', "float('inf')")
 _FILLS = {
     **dict.fromkeys(("0", "0.0"), "0"),
-    **{sign + code: sign + code for code in _INFINITE for sign in ("", "-")},
+    **{f"{sign}float({q}inf{q})": f'{sign}float("inf")' for sign in ("", "-") for q in "\"'"},
     **{f"float({q}-inf{q})": 'float("-inf")' for q in "\"'"},
 }
 """Fills of a load that `tl.where` gives in the type of what is loaded."""
@@ -316,8 +315,7 @@ class Lifting:
         if mask is None or code not in _FILLS or not {*words} <= _LOAD_WORDS:
             raise CannotLiftError(render_code(node))
         truth = self.lift_expression(mask)
-        valid = self._valid_mask(truth.kind.rank)
-        whole = parenthesized(truth.node)
+        whole, valid = parenthesized(truth.node), self._valid_mask(truth.kind.rank)
         if valid:
             whole = parenthesized(parse_expression(f"{valid} & {render_code(whole)}"))
         any_row = f"tl.max({render_code(whole)}.to(tl.int32), axis=0) > 0"
