@@ -229,18 +229,13 @@ def is_harmless(call: cst.Call) -> bool:
 
 def _roots(launch: Launch, *calls: str) -> set[str]:
     """Return the tensors of a launcher that a launch reads from, or writes to."""
-    tensors = _tensors(launch, *calls).values()
-    return {root_name(value, launch.launcher) for value in tensors}
-
-
-def _tensors(launch: Launch, *calls: str) -> dict[str, cst.BaseExpression]:
-    """Return the arguments of a launch that its function reads from, or writes to."""
     function = launch.function
     values = _values_of(function)
     touched: set[str] = set()
     for call in calls_within(function.node, *calls):
         touched |= _bases_of(substitute_names(call.args[0].value, values))
-    return {name: value for name, value in launch.arguments.items() if name in touched}
+    tensors = (value for name, value in launch.arguments.items() if name in touched)
+    return {root_name(value, launch.launcher) for value in tensors}
 
 
 def _bases_of(pointer: cst.BaseExpression) -> set[str]:
@@ -646,6 +641,13 @@ def _is_bound(mask: cst.BaseExpression, indices: _Indices) -> bool:
     return is_below and indices.sizes.get(index) == compact_code(size)
 
 
+def _bounded(mask: cst.BaseExpression, indices: _Indices) -> set[str]:
+    """Return the indices that a mask keeps below their number."""
+    if isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd):
+        return _bounded(mask.left, indices) | _bounded(mask.right, indices)
+    return names_within(mask) & set(indices.places) if _is_bound(mask, indices) else set()
+
+
 def _used_statements(
     statements: Sequence[cst.BaseStatement], value: cst.BaseExpression
 ) -> list[cst.BaseStatement]:
@@ -813,7 +815,8 @@ class _Fusion:
         code = render_code(_plain_offset(call.args[0].value, self._pair.read, self._values))
         producer = self._producer
         solved = _solved(producer.indices, producer.offset, marked, code, self._indices)
-        if solved is None or not self._may_differ_in_grid(solved) or not self._covers(solved):
+        fits = solved is not None and self._covers(solved) and self._reads_within(call)
+        if solved is None or not fits or not self._may_differ_in_grid(solved):
             raise OtherOffsetError(render_code(pointer))
         key = repr(sorted(solved.items()))
         if key not in self._copies or not self.is_straight:
@@ -825,6 +828,13 @@ class _Fusion:
         """Tell whether the writer writes all that is read, if something was there before."""
         is_matched = set(solved.values()) <= set(self._indices.places.values())
         return not self._pair.had_values or (is_matched and self._producer.is_whole)
+
+    def _reads_within(self, call: cst.Call) -> bool:
+        """Tell whether a load keeps to the indices that there are, if others have values, too."""
+        blocks = {name for name, code in self._indices.places.items() if "tl.arange" in code}
+        mask = self._whole(argument_of(call, 1, "mask") or cst.Name("None"))
+        within = _bounded(self._indices.marked(mask), self._indices)
+        return not self._pair.had_values or blocks <= within
 
     def _may_differ_in_grid(self, solved: Mapping[str, str]) -> bool:
         """Tell whether the writer may be computed at other indices than its programs have.

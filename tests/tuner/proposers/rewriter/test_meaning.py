@@ -233,3 +233,32 @@ def test_what_a_launch_between_writes_under_another_name_is_written(view):
     assert variants(FuseLaunches(), VIEW_BETWEEN.replace("VIEW", view), N=1000) == []
     apart = VIEW_BETWEEN.replace("VIEW", "same = torch.zeros_like(x)")
     assert len(variants(FuseLaunches(), apart, N=1000)) == 1
+
+
+PADDED = """
+@triton.jit
+def first(x_ptr, between_ptr, N, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.exp(tl.load(x_ptr + at, mask=at < N, other=0.0))
+    tl.store(between_ptr + at, value, mask=at < N)
+
+@triton.jit
+def second(between_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + tl.program_id(0), tl.sum(tl.load(between_ptr + at)))
+
+def kernel(x):
+    N = x.numel()
+    between = torch.zeros(triton.cdiv(N, 64) * 64, device=x.device)
+    out = torch.empty(triton.cdiv(N, 64), device=x.device)
+    first[(triton.cdiv(N, 64),)](x, between, N, BLOCK=64)
+    second[(triton.cdiv(N, 64),)](between, out, N, BLOCK=64)
+    return out
+"""
+
+
+def test_zeros_behind_what_the_first_writes_are_read_by_the_second():
+    """Computed again, they would be exp(0)."""
+    assert variants(FuseLaunches(), PADDED, N=1000) == []
+    masked = PADDED.replace("between_ptr + at)", "between_ptr + at, mask=at < N, other=0.0)")
+    assert len(variants(FuseLaunches(), masked, N=1000)) == 1
