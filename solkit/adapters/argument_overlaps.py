@@ -47,14 +47,14 @@ def distinct_buffers(arguments: Iterable[tuple[Any, bool]]) -> tuple[int, ...] |
     Returns:
         ``None`` if one that is written shares memory with another one, and is not the same.
     """
-    buffers: list[_Buffer] = []
+    buffers = list(_buffers(arguments))
     places: list[int] = []
-    for place, buffer in enumerate(_buffers(arguments)):
-        sharing = [n for n, other in enumerate(buffers) if buffer.shares(other)]
-        if any(not buffer.is_same(buffers[n]) for n in sharing):
+    for place, buffer in enumerate(buffers):
+        sharing = [other for other in buffers if other is not buffer and buffer.shares(other)]
+        if not all(map(buffer.is_same, sharing)):
             return None
-        places.append(places[sharing[0]] if sharing else place)
-        buffers.append(buffer)
+        same = (n for n, other in enumerate(buffers) if buffer.is_same(other))
+        places.append(next(same) if sharing else place)
     return tuple(places)
 
 

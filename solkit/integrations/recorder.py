@@ -475,22 +475,29 @@ def _has_context() -> bool:
 _recorders: weakref.WeakSet[LaunchRecorder] = weakref.WeakSet()
 
 
-_held: list[LaunchRecorder] = []  # during a fork
+class _Held(threading.local):
+    """What a thread holds while it forks: another one may fork at the same time."""
+
+    def __init__(self) -> None:
+        self.recorders: list[LaunchRecorder] = []
+
+
+_held = _Held()
 
 
 def _hold_all() -> None:
     for recorder in list(_recorders):
         recorder.hold()
-        _held.append(recorder)
+        _held.recorders.append(recorder)
 
 
 def _release_all() -> None:
-    while _held:
-        _held.pop().release()
+    while _held.recorders:
+        _held.recorders.pop().release()
 
 
 def _begin_in_forks() -> None:
-    _held.clear()
+    _held.recorders.clear()
     for recorder in list(_recorders):
         recorder.begin_in_fork()
 

@@ -38,6 +38,7 @@ class Pointer:
         ([(POOL, False), (3, False), (OTHER, True), (None, False)], (0, 1)),
         ([(POOL, False), (POOL, True)], (0, 0)),
         ([(OTHER, True), (POOL, False), (POOL[:8], True)], (0, 1, 1)),  # one pointer, one type
+        ([(POOL, False), (POOL, False), (POOL, True)], (0, 0, 0)),  # both see what is written
         ([(POOL[:32], False), (POOL[32:], False), (OTHER, True)], (0, 1, 2)),  # both are only read
         ([(POOL, False), (POOL, False), (OTHER, True)], (0, 1, 2)),
         ([((POOL, POOL[1:]), False), (OTHER, True)], (0, 1, 2)),

@@ -493,6 +493,34 @@ def test_a_fork_waits_for_a_line_that_another_thread_writes(tmp_path):
     assert sum('"launch"' in row for row in parents) == 2
 
 
+def test_two_threads_may_fork_at_once(tmp_path, monkeypatch):
+    """The second holds the recorder as soon as the first lets go, which must not take that away."""
+    recorder, holds, may_end = LaunchRecorder(tmp_path), threading.Event(), threading.Event()
+    monkeypatch.setattr(recorder_module, "_recorders", [recorder])
+    let_go = recorder.release
+
+    def fork_meanwhile():
+        recorder_module._hold_all()
+        holds.set()
+        may_end.wait(30)
+        recorder_module._release_all()
+
+    def release():
+        let_go()
+        holds.wait(30)
+
+    monkeypatch.setattr(recorder, "release", release)
+    recorder_module._hold_all()
+    second = threading.Thread(target=fork_meanwhile)
+    second.start()
+    recorder_module._release_all()
+    monkeypatch.setattr(recorder, "release", let_go)
+    may_end.set()
+    second.join()
+    assert recorder._lock.acquire(timeout=5)
+    recorder._lock.release()
+
+
 def test_each_gpu_has_a_clock_of_its_own(tmp_path, monkeypatch):
     turns = itertools.cycle([(0, 5 * 10**9), (1, 10**6)])  # device, what was allocated there
     turn = [(0, 0)]

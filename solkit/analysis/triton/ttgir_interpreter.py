@@ -84,6 +84,7 @@ _SPARSEST = 16
 
 _MOST_ITERATIONS = 512
 _MOST_OPERATIONS = 60_000  # some seconds' worth
+_LAST_ROUNDS = 8  # that are followed at the end of a loop whose middle is skipped
 
 _UNKNOWN_ADDRESS = "an address that is not known counts a sector for each element"
 _UNSEEN = {
@@ -452,14 +453,17 @@ class TTGIRInterpreter:
         outer = running = self.active
         compared = self.compared  # as in `_for`
         done: Array = np.zeros(len(self.active), np.int64)
-        tired, first = False, self.counters.snapshot()
+        last, first = 0, self.counters.snapshot()  # the last round that is followed, once known
         for rounds in itertools.count():
-            if not tired and rounds and (tired := self._tired(rounds, operation)):
+            if not last and rounds and self._tired(rounds, operation):
                 if not (linear and skipping.steps):
                     break
                 ahead = skipping.iterations_left(values, np.where(running, MOST_TRIPS, 0))
                 skipped = self._count_on(first, np.maximum(ahead - 1, 0), done)
                 values, done = skipping.moved(values, skipped), done + skipped
+                last = rounds + _LAST_ROUNDS
+            if last and rounds > last:  # it waits for what another program does
+                break
             self.active, start = running, self.counters.snapshot()
             self.compared = {} if skipping.is_possible or compared is not None else None
             goes_on, passed = self._while_goes_on(operation, names, values)

@@ -73,6 +73,12 @@ def test_a_branch_for_data_that_are_not_finite_is_not_taken(launched):
     assert any("assumed to be finite" in guess for guess in demand.guesses)
 
 
+def test_a_loop_that_waits_for_another_program_ends(launched):
+    demand = launched(decided.waiting).demand
+    assert asked(demand, "store") == 512 * 4 + 4 * 4
+    assert any("is followed for" in guess for guess in demand.guesses)
+
+
 @pytest.mark.slow
 def test_an_early_return_that_is_not_known_is_not_taken(launched):
     assert asked(launched(decided.hidden_flag).demand, "store") == 900 * 4
