@@ -460,24 +460,29 @@ class KernelEvaluator:
             if self.overlaps and not (_error_of(pair[1]) or _is_given_up(pair[1])):
                 own_s = time.monotonic() - begun_s
                 limit_s = max(_STUDY_S, _STUDY_SHARE * own_s)
-                is_compiled = self._compile_held_out(configuration, limit_s)
+                is_compiled = self._compile_held_out(configuration, limit_s, begun)
                 if is_new and not is_compiled:
                     raise InputError("Compiling it for a held-out shape takes too long.")
         return pair
 
-    def _compile_held_out(self, configuration: Configuration, limit_s: float) -> bool:
+    def _compile_held_out(
+        self, configuration: Configuration, limit_s: float, begun: set[Future[Any]] | None
+    ) -> bool:
         """Compile a candidate at held-out shapes, and tell whether that was done in time.
 
         After the search's own shape: tasks of one file that run out of time together are all done
-        again, one by one.
+        again, one by one. `begun` gets what is under way, so that giving up the study ends it.
         """
         held_out = self.original.file.problem.held_out_shapes
         at = [replace(configuration, shape=shape) for shape in held_out]
         futures = [self.prepared.analyser.submit(one) for one in at]
-        late = wait(futures, limit_s).not_done
-        for future in late:
+        if begun is not None:
+            for future in futures:
+                begun.add(future)
+        late = wait(list(map(_end_of, futures)), limit_s).not_done
+        for future in futures:
             future.cancel()
-        return not late
+        return not late and not any(future.cancelled() for future in futures)
 
     def spent_s(self) -> float:
         """GPU seconds that measuring took, up to now: a log's row has its own measurement's."""
@@ -870,6 +875,13 @@ def recorded_rows(
     if not (at_shape := [row for row in rows if canonical(row.shape) == at]):
         raise InputError("not_recorded: the recording has no such source at this shape")
     return at_shape
+
+
+def _end_of(future: Future[T]) -> Future[Future[T]]:
+    """Return a future that ends with another, also if that is cancelled, which `wait` overlooks."""
+    end: Future[Future[T]] = Future()
+    future.add_done_callback(end.set_result)
+    return end
 
 
 def _suspicions(variant: Variant) -> Sequence[Any]:

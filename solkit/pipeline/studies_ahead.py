@@ -29,20 +29,42 @@ __all__ = ["StudiesAhead"]
 _LEAST_SLOTS, _SLOTS_SHARE = 3, 0.5
 """Candidates that are studied at a time: at the least, and as a share of the cores."""
 _LATE_S, _LATE_SHARE = 8.0, 4.0
-"""A study is late after so many seconds, and so many times the median of those that ended: most
-take 1 to 5 s, and what takes longer mostly spills."""
+"""A study is late after so many seconds, and so many times the median of those before: most take 1
+to 5 s, and what takes longer mostly spills. One that was given up counts as long as it ran. If it
+did not, cores that others use would have all of them given up."""
 
 T = TypeVar("T")
 
 
+class _Awaited(set[Future[Any]]):
+    """Futures that a study waits for; what is added after it was given up is cancelled."""
+
+    is_given_up = False
+
+    def add(self, future: Future[Any]) -> None:
+        """Add a future."""
+        super().add(future)
+        if self.is_given_up:
+            future.cancel()
+
+    def give_up(self) -> None:
+        """Cancel all, and what is added from now on."""
+        self.is_given_up = True
+        for future in tuple(self):
+            future.cancel()
+
+
 @dataclass
 class _Running:
-    """A study that has not ended: of what, since when, and what it waits for."""
+    """A study that has not ended: of what, what it waits for, and since when it has a thread."""
 
     point: Point
-    begun_s: float
-    begun: set[Future[Any]]
-    is_given_up: bool = False
+    awaited: _Awaited
+    begun_s: float | None = None
+
+    @property
+    def is_given_up(self) -> bool:
+        return self.awaited.is_given_up
 
 
 class StudiesAhead(Generic[T]):
@@ -79,13 +101,17 @@ class StudiesAhead(Generic[T]):
             if self._busy() >= self._slots:
                 self._give_up(self._is_late)
                 return
-            name, begun = _key_of(point.configuration), set[Future[Any]]()
-            self._running[name] = _Running(point, self._clock_s(), begun)
-            self._futures[name] = self._threads.submit(self._study, point.configuration, begun)
+            name, running = _key_of(point.configuration), _Running(point, _Awaited())
+            self._running[name] = running
+            self._futures[name] = self._threads.submit(self._run, running)
+
+    def _run(self, running: _Running) -> T:
+        running.begun_s = self._clock_s()
+        return self._study(running.point.configuration, running.awaited)
 
     def _busy(self) -> int:
         """Count the studies that hold a slot."""
-        running = self._running.items()
+        running = tuple(self._running.items())
         return sum(not one.is_given_up and not self._futures[name].done() for name, one in running)
 
     def clear(self) -> None:
@@ -93,28 +119,30 @@ class StudiesAhead(Generic[T]):
         self._give_up(lambda _: True)
 
     def _give_up(self, is_unwanted: Callable[[_Running], bool]) -> None:
-        for name, running in self._running.items():
-            if is_unwanted(running) and not self._futures[name].done():
-                running.is_given_up = True
-                self._given_up.add(name)
-                self._futures[name].cancel()
-                for future in tuple(running.begun):
-                    future.cancel()
+        for name, running in tuple(self._running.items()):
+            if running.is_given_up or self._futures[name].done() or not is_unwanted(running):
+                continue
+            if self._is_late(running):
+                self._took_s.append(self._age_s(running))
+            self._given_up.add(name)
+            self._futures[name].cancel()
+            running.awaited.give_up()
 
     def ended(self) -> list[tuple[Point, Future[T] | None]]:
         """Return the candidates whose studies ended since the last call.
 
         Those that were given up come without a study.
         """
-        names = [name for name in self._running if self._futures[name].done()]
+        names = [name for name in tuple(self._running) if self._futures[name].done()]
         ended = [(self._running.pop(name), self._futures[name]) for name in names]
-        now_s = self._clock_s()
-        self._took_s += [now_s - one.begun_s for one, _ in ended if not one.is_given_up]
+        for running, study in ended:
+            if not running.is_given_up and study.exception() is None:  # a refusal may be quick
+                self._took_s.append(self._age_s(running))
         return [(one.point, None if one.is_given_up else study) for one, study in ended]
 
     def running(self) -> list[Future[T]]:
         """Return the studies that did not end by the last call of `ended`."""
-        return [self._futures[name] for name in self._running]
+        return [self._futures[name] for name in tuple(self._running)]
 
     def is_late(self, configuration: Configuration) -> bool:
         """Tell whether a study takes longer than the search should wait."""
@@ -123,7 +151,11 @@ class StudiesAhead(Generic[T]):
 
     def _is_late(self, running: _Running) -> bool:
         usual_s = median(self._took_s) if self._took_s else 0.0
-        return self._clock_s() - running.begun_s > max(_LATE_S, _LATE_SHARE * usual_s)
+        return self._age_s(running) > max(_LATE_S, _LATE_SHARE * usual_s)
+
+    def _age_s(self, running: _Running) -> float:
+        """Return the seconds that a study has had a thread."""
+        return 0.0 if running.begun_s is None else self._clock_s() - running.begun_s
 
     def is_done(self, configuration: Configuration) -> bool:
         """Tell whether a candidate is studied: not if that was given up."""

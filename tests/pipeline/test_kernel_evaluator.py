@@ -251,6 +251,26 @@ def test_what_is_not_compiled_for_a_held_out_shape_in_time_is_refused(monkeypatc
     made.close()
 
 
+def test_giving_up_a_study_ends_what_it_compiles_for_held_out_shapes():
+    asked, never = threading.Event(), Future()
+
+    def submit(_):
+        asked.set()
+        return never
+
+    analyser = SimpleNamespace(submit=submit, captured=lambda _: [SimpleNamespace(analysis=None)])
+    prepared = SimpleNamespace(analysed=lambda one, *_: (one, WELL), analyser=analyser)
+    found = original([FIRST], held_out=[THIRD])
+    made = KernelEvaluator(prepared, H100, found, NOW, None)
+    made.foresee([Point("id", found.configuration, 0.0, 0.0)])
+    assert asked.wait(5)
+    (study,) = made._ahead.running()
+    made.clear_ahead()
+    assert isinstance(study.exception(5), InputError)
+    assert never.cancelled()
+    made.close()
+
+
 @pytest.mark.parametrize(("own_s", "limit_s"), [(2.0, 10.0), (7.0, 21.0)])
 def test_held_out_shapes_have_longer_where_the_own_one_took_long(monkeypatch, own_s, limit_s):
     clock, limits = iter((100.0, 100.0 + own_s)), []

@@ -22,10 +22,10 @@ class Gate:
     """A study that goes on when it may, and notes what began."""
 
     def __init__(self):
-        self.may_go_on, self.began = threading.Event(), []
+        self.may_go_on, self.began = threading.Event(), threading.Semaphore(0)
 
     def __call__(self, configuration, _):
-        self.began.append(configuration.params["BLOCK"])
+        self.began.release()
         assert self.may_go_on.wait(5)
         return configuration.params["BLOCK"]
 
@@ -60,6 +60,7 @@ def test_what_takes_long_is_late_until_it_ends():
     now_s, gate, points = [0.0], Gate(), candidates(2)
     studies = StudiesAhead(gate, slots=1, clock_s=lambda: now_s[0])
     studies.foresee(points)
+    assert gate.began.acquire(timeout=5)
     assert not studies.is_late(points[0].configuration)
     now_s[0] = 60.0
     assert studies.is_late(points[0].configuration)
@@ -151,3 +152,101 @@ def test_what_runs_is_given_up_in_the_end():
     studies.close()
     assert running.exception(5) is None
     assert [answer.cancelled() for answer in answers] == [True]
+
+
+class SlowStudies:
+    """Studies that end when they may, though they were given up, with a clock that is set."""
+
+    def __init__(self, slots):
+        self.now_s, self.began, self.may_end = 0.0, threading.Semaphore(0), threading.Event()
+        self.ahead = StudiesAhead(self.study, slots, lambda: self.now_s)
+
+    def study(self, configuration, _):
+        if configuration.params["BLOCK"] < 0:
+            raise InputError("It launches what another does.")
+        self.began.release()
+        assert self.may_end.wait(5)
+
+    def ages_given_up(self, points, ages_s):
+        """Return when studies were given up, which began at 0 s."""
+        ages = []
+        for age_s in ages_s:
+            self.now_s = age_s
+            before = len(self.ahead._given_up)
+            self.ahead.foresee(points)
+            ages += [age_s] * (len(self.ahead._given_up) - before)
+        return ages
+
+
+def test_where_all_studies_take_long_all_but_one_have_longer():
+    slow, points = SlowStudies(slots=3), candidates(9)
+    slow.ahead.foresee(points[:3])
+    assert all(slow.began.acquire(timeout=5) for _ in range(3))
+    assert slow.ages_given_up(points[:4], (7.0, 9.0)) == [9.0]
+    slow.ahead.foresee(points[:4])  # it takes the slot
+    assert slow.ages_given_up(points, (20.0, 30.0)) == []
+    assert slow.ages_given_up(points, (40.0,)) == [40.0]
+    slow.may_end.set()
+    slow.ahead.close()
+
+
+def test_a_study_without_a_thread_is_not_late():
+    slow, points = SlowStudies(slots=1), candidates(3)
+    slow.ahead.foresee(points[:1])
+    assert slow.began.acquire(timeout=5)
+    slow.now_s = 9.0
+    slow.ahead.foresee(points[:2])
+    slow.ahead.foresee(points[:2])  # the first is given up, but still has the thread
+    slow.now_s = 99.0
+    assert not slow.ahead.is_late(points[1].configuration)
+    slow.may_end.set()
+    wait(slow.ahead.running(), 5)
+    assert slow.ahead.is_done(points[1].configuration)
+    slow.ahead.close()
+
+
+def test_what_is_refused_at_once_does_not_make_others_late():
+    slow = SlowStudies(slots=2)
+    quick = [
+        Point("id", Configuration("k.py", "kernel", {}, {"BLOCK": -n}), 0.0, 0.0) for n in (1, 2, 3)
+    ]
+    (first, second) = candidates(2)
+    slow.ahead.foresee([first])
+    assert slow.began.acquire(timeout=5)
+    slow.now_s = 7.0
+    slow.may_end.set()
+    wait(slow.ahead.running(), 5)
+    slow.ahead.ended()
+    slow.may_end.clear()
+    for point in quick:
+        slow.ahead.foresee([point])
+        wait(slow.ahead.running(), 5)
+        slow.ahead.ended()
+    slow.ahead.foresee([second])
+    assert slow.began.acquire(timeout=5)
+    slow.now_s = 34.0
+    assert not slow.ahead.is_late(second.configuration)
+    slow.now_s = 36.0
+    assert slow.ahead.is_late(second.configuration)
+    slow.may_end.set()
+    slow.ahead.close()
+
+
+def test_what_a_study_waits_for_after_it_was_given_up_is_cancelled():
+    entered, may_add, answers = threading.Event(), threading.Event(), []
+
+    def study(_, awaited):
+        entered.set()
+        assert may_add.wait(5)
+        answers.append(Future())
+        awaited.add(answers[0])
+
+    studies = StudiesAhead(study, slots=1)
+    studies.foresee(candidates(1))
+    assert entered.wait(5)
+    (running,) = studies.running()
+    studies.clear()
+    may_add.set()
+    assert running.exception(5) is None
+    assert answers[0].cancelled()
+    studies.close()
