@@ -8,30 +8,20 @@ are the same tensor, as where an operator works in place, one pointer is the oth
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from itertools import combinations
+from typing import Any, NamedTuple
 
 __all__ = ["distinct_buffers"]
 
 
-@dataclass(frozen=True)
-class _Buffer:
+class _Buffer(NamedTuple):
     """A tensor: where it begins, its elements' type, and the memory that its storage has."""
 
     address: int
-    dtype: str
+    dtype: Any
     first: int
     end: int
     is_written: bool
-
-    def shares(self, other: _Buffer) -> bool:
-        """Tell whether writes through one of both may be seen through the other."""
-        is_written = self.is_written or other.is_written
-        return is_written and self.first < other.end and other.first < self.end
-
-    def is_same(self, other: _Buffer) -> bool:
-        """Tell whether both are one pointer to elements of one type."""
-        return (self.address, self.dtype) == (other.address, other.dtype)
 
 
 def distinct_buffers(arguments: Iterable[tuple[Any, bool]]) -> tuple[int, ...] | None:
@@ -48,14 +38,20 @@ def distinct_buffers(arguments: Iterable[tuple[Any, bool]]) -> tuple[int, ...] |
         ``None`` if one that is written shares memory with another one, and is not the same.
     """
     buffers = list(_buffers(arguments))
-    places: list[int] = []
-    for place, buffer in enumerate(buffers):
-        sharing = [other for other in buffers if other is not buffer and buffer.shares(other)]
-        if not all(map(buffer.is_same, sharing)):
-            return None
-        same = (n for n, other in enumerate(buffers) if buffer.is_same(other))
-        places.append(next(same) if sharing else place)
-    return tuple(places)
+    shared: set[tuple[int, Any]] = set()
+    for one, other in combinations(buffers, 2):
+        is_written = one.is_written or other.is_written
+        if is_written and one.first < other.end and other.first < one.end:
+            if one[:2] != other[:2]:
+                return None
+            shared.add(one[:2])
+    if not shared:
+        return tuple(range(len(buffers)))
+    firsts: dict[tuple[int, Any], int] = {}
+    return tuple(
+        firsts.setdefault(buffer[:2], place) if buffer[:2] in shared else place
+        for place, buffer in enumerate(buffers)
+    )
 
 
 def _buffers(arguments: Iterable[tuple[Any, bool]]) -> Iterator[_Buffer]:
@@ -71,5 +67,4 @@ def _buffers(arguments: Iterable[tuple[Any, bool]]) -> Iterator[_Buffer]:
             storage = tensor.untyped_storage()
             first = int(storage.data_ptr())
             end = first + int(storage.nbytes())
-        dtype = str(getattr(value, "dtype", ""))
-        yield _Buffer(address, dtype, first, end, is_written)
+        yield _Buffer(address, getattr(value, "dtype", None), first, end, is_written)

@@ -459,12 +459,16 @@ class CountedLoopExtrapolator:
         ]
 
     def iterations_left(self, values: Sequence[Any], most: Array) -> Array:
-        """Count iterations from these values on; 0 if there are `most` or more."""
+        """Count iterations from these values on; 0 if there are `most` or more.
+
+        None is looked at that is over a quarter behind the last: what the condition computes there
+        would pass 32 bits, and it might hold again.
+        """
         if self.goes_on is None:
             return most
         low, high = np.zeros_like(most), most + 1
         while (high - low > 1).any():
-            middle = (low + high) // 2
+            middle = np.minimum(low + np.maximum(low // 4, 1), (low + high) // 2)
             goes_on = self.goes_on(self.moved(values, middle - 1))
             low, high = np.where(goes_on, middle, low), np.where(goes_on, high, middle)
         return np.where(low < most, low, 0)

@@ -137,6 +137,7 @@ class TTGIRInterpreter:
         self.active: Array = np.ones(len(numbers), bool)
         self.guesses: dict[str, None] = {}
         self.is_assuming = False  # of some flag that is not known
+        self.finite_answers: dict[str, bool | None] = {}  # of flags that data decide
         self.operations = 0
         self.guessed: dict[str, int] = {}  # with the elements of the tensor that they stand for
         self.served: dict[int, Array] = {}  # by a counter's address
@@ -285,9 +286,12 @@ class TTGIRInterpreter:
 
     def _condition(self, operation: Operation, presumed: bool = True) -> Array:
         """Tell which programs take a branch; all of them do what is presumed if that is unknown."""
-        value = self.env.get(operation.operands[0])
-        if value is None or operation.operands[0] in self.guessed:
-            answer = finite_answer(operation.operands[0], self.function)
+        flag = operation.operands[0]
+        value = self.env.get(flag)
+        if value is None or flag in self.guessed:
+            if flag not in self.finite_answers:  # to find one reads the whole function
+                self.finite_answers[flag] = finite_answer(flag, self.function)
+            answer = self.finite_answers[flag]
             if answer is not None:
                 self._guess("data are assumed to be finite", operation)
                 return np.full_like(self.active, answer)

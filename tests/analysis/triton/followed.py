@@ -81,6 +81,15 @@ def rows_by_hand_kernel(x, out, rows, columns, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def whole_tiles_kernel(x, out, n, BLOCK: tl.constexpr):
+    tile = tl.program_id(0)
+    while (tile + 1) * BLOCK <= n:
+        place = tile * BLOCK + tl.arange(0, BLOCK)
+        tl.store(out + place, tl.load(x + place))
+        tile += tl.num_programs(0)
+
+
+@triton.jit
 def persistent_kernel(x, out, tiles, BLOCK: tl.constexpr, PROGRAMS: tl.constexpr):
     for tile in range(tl.program_id(0), tiles, PROGRAMS):
         row, half = tile // 2, tile % 2
@@ -311,6 +320,10 @@ def rows_by_hand(device, rows=40, columns=5000):
     rows_by_hand_kernel[(3,)](x, out, rows, columns, BLOCK=128)
 
 
+def whole_tiles(device, n=30_000):
+    whole_tiles_kernel[(7,)](cuda(device, n), cuda(device, n), n, BLOCK=512)
+
+
 def persistent(device, tiles=101):
     x, out = cuda(device, (tiles + 1) * 256), cuda(device, (tiles + 1) * 256)
     persistent_kernel[(8,)](x, out, tiles, BLOCK=256, PROGRAMS=8)
@@ -393,7 +406,7 @@ def reshaped(device, n=900):
 
 CASES = {
     **{f.__name__: f for f in (copy, strided, gather, product, triangle, strides_of_the_grid)},
-    **{f.__name__: f for f in (rows_by_hand,)},
+    **{f.__name__: f for f in (rows_by_hand, whole_tiles)},
     **{f.__name__: f for f in (persistent, early, stencil, transposing, winding)},
     **{f.__name__: f for f in (window, carried_mask, hashed, unsigned_bound, padded_rows)},
     **{f.__name__: f for f in (one_does_more, pipelined_gather, reshaped)},

@@ -62,6 +62,12 @@ def test_while_loops_of_many_iterations_are_counted_to_their_end(launched):
     assert asked(launched(followed.strides_of_the_grid, n=n).demand, "load") == 4 * n
 
 
+def test_the_end_of_a_while_loop_that_is_computed_is_where_it_is_first(launched):
+    """Two thousand million iterations on, the product that decides is small again in 32 bits."""
+    n = 512 * 35_000 + 100
+    assert asked(launched(followed.whole_tiles, n=n).demand, "load") == 4 * 512 * 35_000
+
+
 @pytest.mark.parametrize("columns", [10_240, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_nested_while_loops_are_counted_to_their_ends(launched, columns):
     # 3 programs share 4,000 rows of 79 or 80 tiles; 10,000 columns begin anywhere in a line
