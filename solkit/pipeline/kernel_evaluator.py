@@ -48,7 +48,7 @@ from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.solutions import is_record, reference_of_definition, text_of_solution
 from solkit.pipeline.studies_ahead import StudiesAhead
 from solkit.pipeline.studying import Shape
-from solkit.pipeline.tuning_context import recorded_default
+from solkit.pipeline.tuning_context import describe_values, list_values, recorded_default
 from solkit.spans import span
 
 if TYPE_CHECKING:
@@ -872,8 +872,13 @@ def recorded_rows(
     """
     kernel, at = kernel_of_file(file).kernel_id, canonical(shape)
     rows = [row for row in bench.recording if row.kernel_id == kernel]
-    if not (at_shape := [row for row in rows if canonical(row.shape) == at]):
-        raise InputError("not_recorded: the recording has no such source at this shape")
+    at_shape, name = [row for row in rows if canonical(row.shape) == at], Path(file.path).name
+    if not rows:
+        raise InputError(f"not_recorded: the recording has no such source as {name}")
+    if not at_shape:
+        shapes = list_values(list(dict.fromkeys(describe_values(row.shape) for row in rows)))
+        where = f"{name} is not recorded at {describe_values(shape)}"
+        raise InputError(f"not_recorded: {where}; choose one with --shape: {shapes}")
     return at_shape
 
 

@@ -29,7 +29,14 @@ if TYPE_CHECKING:
     from solkit.tuner.search import Prior
     from solkit.tuner.tuning_problem import TuningProblem
 
-__all__ = ["TuningContext", "live_ground", "recorded_default", "recorded_ground"]
+__all__ = [
+    "TuningContext",
+    "describe_values",
+    "list_values",
+    "live_ground",
+    "recorded_default",
+    "recorded_ground",
+]
 
 _MOST_LISTED = 8
 _PLANNED = 24
@@ -236,7 +243,7 @@ def _recorded_kernel_id(what: str, reference: str | None, kernels: Mapping[str, 
         named = [k for k in [kernel_at_path(what, reference=reference).kernel_id] if k in kernels]
     if len(named) != 1:
         why = f"{len(named)} kernels are called {what!r}" if named else f"no kernel {what!r}"
-        names = _list_values([f"{name} ({kernel_id})" for kernel_id, name in kernels.items()])
+        names = list_values([f"{name} ({kernel_id})" for kernel_id, name in kernels.items()])
         raise NotRecordedError(f"{why}; recorded: {names}")
     return named[0]
 
@@ -252,8 +259,8 @@ def _cell_at_shape(shape: Shape | None, cells: Sequence[Workload]) -> Workload:
     ]
     if len(fits) == 1:
         return fits[0]
-    why = "several shapes are recorded" if fits else f"{_describe_values(sizes)} is not recorded"
-    shapes = _list_values([_describe_values(cell.default.shape) for cell in cells])
+    why = "several shapes are recorded" if fits else f"{describe_values(sizes)} is not recorded"
+    shapes = list_values([describe_values(cell.default.shape) for cell in cells])
     raise NotRecordedError(f"{why}; choose one with --shape: {shapes}")
 
 
@@ -276,17 +283,19 @@ def recorded_default(rows: Sequence[Outcome], space: Space, params: Shape) -> Ma
     chosen = {**named.params, **params}
     if chosen not in space:
         values = "; ".join(
-            f"{name} of {_list_values(list(listed))}" for name, listed in space.values.items()
+            f"{name} of {list_values(list(listed))}" for name, listed in space.values.items()
         )
-        raise ParamsError(f"{_describe_values(chosen)} is not recorded; recorded: {values}")
+        raise ParamsError(f"{describe_values(chosen)} is not recorded; recorded: {values}")
     return chosen
 
 
-def _describe_values(values: Mapping[str, Value]) -> str:
+def describe_values(values: Mapping[str, Value]) -> str:
+    """Return sizes or parameters as `A=1, B=2`."""
     return ", ".join(f"{name}={value}" for name, value in values.items()) or "the default shape"
 
 
-def _list_values(values: Sequence[object]) -> str:
+def list_values(values: Sequence[object]) -> str:
+    """Return the first values, and how many more there are."""
     shown = "; ".join(map(str, values[:_MOST_LISTED]))
     hidden = len(values) - _MOST_LISTED
     return f"{shown}; and {hidden} more" if hidden > 0 else shown

@@ -423,6 +423,11 @@ def test_settings_are_checked(result, message):
     [
         ({"seconds": 0}, "gpu_seconds is 0; expected a budget above 0"),
         ({"settings": EvolveSettings(params={"NOPE": 1})}, "has no parameter 'NOPE'"),
+        (
+            {"shape": {**SHAPE, "M": 1}},
+            "three_pass.py is not recorded at M=1, N=1024, dtype=float16; choose one with --shape: "
+            "M=8192, N=1024, dtype=float16",
+        ),
         pytest.param(  # loads Inductor
             *({"path": PROBLEM, "reference": None}, "not_recorded"), marks=pytest.mark.slow
         ),
