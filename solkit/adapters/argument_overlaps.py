@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 
 __all__ = ["distinct_buffers"]
 
+_NUMBERS = frozenset((bool, int, float, str, type(None)))
+"""Types of most arguments that are no tensors."""
+
 
 class _Buffer(NamedTuple):
     """A tensor: where it begins, its elements' type, and the memory that its storage has."""
@@ -56,13 +59,19 @@ def distinct_buffers(arguments: Iterable[tuple[Any, bool]]) -> tuple[int, ...] |
 
 def _buffers(arguments: Iterable[tuple[Any, bool]]) -> Iterator[_Buffer]:
     for value, is_written in arguments:
+        if type(value) in _NUMBERS:
+            continue
         if isinstance(value, tuple | list):
             yield from _buffers((item, is_written) for item in value)
             continue
-        tensor = getattr(value, "base", value)  # a descriptor's, or a tensor seen as another type
+        # a descriptor's, or a tensor seen as another type
+        tensor: Any = getattr(value, "base", None)
         if not hasattr(tensor, "data_ptr"):
+            tensor = value
+        pointer = value if hasattr(value, "data_ptr") else tensor
+        if not hasattr(pointer, "data_ptr"):
             continue
-        address, first, end = int(tensor.data_ptr()), 0, 2**64
+        address, first, end = int(pointer.data_ptr()), 0, 2**64
         if hasattr(tensor, "untyped_storage"):
             storage = tensor.untyped_storage()
             first = int(storage.data_ptr())

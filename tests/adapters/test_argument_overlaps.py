@@ -21,6 +21,13 @@ class Seen:
         return self.base.data_ptr()
 
 
+class Part(Seen):
+    """A tensor seen from one of its elements on; `base` is ``None`` in an array of its own."""
+
+    def data_ptr(self):
+        return POOL.data_ptr() + 64
+
+
 class Pointer:
     """An address of memory whose size nobody knows."""
 
@@ -60,6 +67,8 @@ def test_pointers_are_apart_or_the_same(arguments, places):
         [((OTHER, POOL), False), (POOL[1:], True)],
         [(POOL, False), (Pointer(POOL), True)],
         [(POOL, True), (Pointer(OTHER), False)],
+        [(POOL, False), (Part(POOL, torch.float32), True)],
+        [(POOL, False), (Part(None, torch.float32), True)],
     ],
 )
 def test_memory_that_is_written_is_reached_by_one_pointer(arguments):
