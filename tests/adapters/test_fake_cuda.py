@@ -89,9 +89,16 @@ def test_nvidia_smi_answers_what_it_is_asked_for(in_child):
         query = "--query-gpu=name,clocks.max.sm,memory.total,power.draw --format=csv"
         plain = [s.strip() for s in subprocess.getoutput(f"nvidia-smi {query}").splitlines()]
         bare = subprocess.check_output(["nvidia-smi", *f"{query},noheader,nounits".split()])
-        return plain, bare.decode().strip(), triton.testing.nvsmi(["clocks.max.sm", "count"])
+        apart = [
+            subprocess.getoutput("nvidia-smi --query-gpu='index, count' --format=csv,noheader"),
+            subprocess.getoutput("nvidia-smi --query-gpu index,count --format csv,noheader"),
+            subprocess.check_output(["nvidia-smi", "--query-gpu=index, count", "--format=csv"]),
+        ]
+        numbers = triton.testing.nvsmi(["clocks.max.sm", "count"])
+        return plain, bare.decode().strip(), numbers, apart
 
-    plain, bare, numbers = in_child(told, device="h100")
+    plain, bare, numbers, apart = in_child(told, device="h100")
+    assert apart == ["0, 1", "0, 1", b"index, count\n0, 1\n"]
     name = devices.find("h100").name
     assert plain == [
         "name, clocks.max.sm [MHz], memory.total [MiB], power.draw",

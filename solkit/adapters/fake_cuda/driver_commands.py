@@ -35,7 +35,7 @@ DRIVER_VERSION = "580.65.06"
 _WHEN = ("max.", "current.", "")
 _SM_CLOCKS = [f"clocks.{when}{of}" for when in _WHEN for of in ("sm", "graphics", "gr")]
 _MEMORY_CLOCKS = [f"clocks.{when}{of}" for when in _WHEN for of in ("memory", "mem")]
-_FIELD = re.compile(r"--query-gpu[= ](\S+)")
+_FIELDS = re.compile(r"""--query-gpu[= ]['"]?([\w.]+(?:, *[\w.]+)*)""")
 
 
 def fake_driver_commands(device: Device) -> None:
@@ -62,12 +62,12 @@ def fake_driver_commands(device: Device) -> None:
 def _answer(device: Device, args: Any) -> str:
     """Return what the vendor's command prints; without a query the name, as ``-L`` does."""
     line = args if isinstance(args, str) else " ".join(map(str, args))
-    query = _FIELD.search(line)
+    query = _FIELDS.search(line)
     if device.vendor != "NVIDIA" or query is None:
         return f"GPU 0: {device.name}"
-    fields = query.group(1).strip("'\"").split(",")
+    fields = [field.strip() for field in query.group(1).split(",")]
     values = _figures(device)
-    answers = [values.get(field.strip(), ("[N/A]", "")) for field in fields]
+    answers = [values.get(field, ("[N/A]", "")) for field in fields]
     bare = "nounits" in line
     row = ", ".join(value if bare or not unit else f"{value} {unit}" for value, unit in answers)
     if "noheader" in line:
