@@ -171,6 +171,7 @@ class Analyser:
         configuration: Configuration,
         depth: Depth,
         read: dict[int, Stamps] | None = None,
+        goes_first: bool = False,
     ) -> Future[Analysed]:
         """Submit a configuration; `read` gets what its worker had read, by identity."""
 
@@ -182,7 +183,8 @@ class Analyser:
             return Analysed(configuration, answer.value, seconds=answer.seconds)
 
         args = dict(configuration.shape), dict(configuration.params)
-        return self._ask_from(source, _METHODS[depth], args, converted)
+        method = _METHODS[depth]
+        return self._ask_from(source, method, args, converted, goes_first or method in _FIRST)
 
     def analysed(
         self, configurations: Iterable[Configuration], depth: Depth = Depth.COMPILED
@@ -203,15 +205,16 @@ class Analyser:
         configurations: Iterable[Configuration],
         depth: Depth,
         read: dict[int, Stamps] | None = None,
+        goes_first: bool = False,
     ) -> Iterator[Analysed]:
-        """Yield as `analysed` does; `read` is as for `_submit_from`."""
+        """Yield as `analysed` does; `read` and `goes_first` are as for `_submit_from`."""
         done: queue.SimpleQueue[Future[Analysed]] = queue.SimpleQueue()
         pending: set[Future[Analysed]] = set()
         source_of = functools.cache(Source.here)  # it reads the whole environment
         try:
             for configuration in configurations:
                 source = source_of(configuration.path, configuration.reference)
-                future = self._submit_from(source, configuration, depth, read)
+                future = self._submit_from(source, configuration, depth, read, goes_first)
                 pending.add(future)
                 future.add_done_callback(done.put)
                 while not done.empty() or len(pending) > _AHEAD * self._workers:
@@ -245,7 +248,8 @@ class Analyser:
         if cached is not None:
             return [Analysed(*pair) for pair in zip(group, cached, strict=True)]
         read: dict[int, Stamps] = {}
-        results = list(self._analysed(group, Depth.CAPTURED, read))
+        is_alone = len(group) == 1  # a measurement may wait for it: a ranking captures many
+        results = list(self._analysed(group, Depth.CAPTURED, read, is_alone))
         values = {id(result.configuration): result.analysis for result in results}
         answers = [values[id(configuration)] for configuration in group]
         if all(answer is not None and answer.failure != _TIMED_OUT for answer in answers):
@@ -345,7 +349,8 @@ class Analyser:
         convert: Callable[[Answer | SolkitError], T],
     ) -> Future[T]:
         """Return the answer to a request about a file in the present surroundings."""
-        return self._ask_from(Source.here(path, reference), method, args, convert)
+        source = Source.here(path, reference)
+        return self._ask_from(source, method, args, convert, method in _FIRST)
 
     def _ask_from(
         self,
@@ -353,11 +358,12 @@ class Analyser:
         method: str,
         args: tuple[Any, ...],
         convert: Callable[[Answer | SolkitError], T],
+        goes_first: bool,
     ) -> Future[T]:
         """Return the answer to a request, from disk or a worker, as `convert` converts it."""
         future: PendingAnswer[T] = PendingAnswer()
         compiles = method in ("lower", "analyse")
-        how = _TOGETHER.get(method, 1), compiles, self.run_limit_s, method in _FIRST
+        how = _TOGETHER.get(method, 1), compiles, self.run_limit_s, goes_first
         limit_s = self.limit_s
         if method == "describe" and self.run_limit_s is not None:  # it runs the candidate's file
             limit_s = min(limit_s, 2 * self.run_limit_s)

@@ -402,6 +402,27 @@ def nvrtc():
 
 
 @pytest.mark.slow
+def test_what_a_measurement_may_wait_for_goes_ahead_of_rankings(analyser, write, monkeypatch):
+    order = []
+
+    def refuse(_source, request, future, convert):
+        order.append((request.method, request.goes_first))
+        future.set_result(convert(WorkerError("There is no worker.")))
+
+    monkeypatch.setattr(analyser._pool, "submit", refuse)
+    one, other = configurations(write(KERNEL), [{"NUMBER": 1}, {"NUMBER": 2}])
+    analyser.captured([one])
+    analyser.captured([one, other])
+    analyser.submit(one)
+    analyser.submit(one, Depth.LOWERED)
+    assert order == [
+        ("capture", True),  # before it is studied
+        *[("capture", False)] * 2,  # of a ranking
+        ("analyse", True),
+        ("lower", False),
+    ]
+
+
 @pytest.mark.usefixtures("nvrtc")
 def test_cuda_is_compiled_where_triton_is_lowered(analyser, write):
     def facts(path, depth):
