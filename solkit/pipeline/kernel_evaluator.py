@@ -309,6 +309,7 @@ class KernelEvaluator:
         end_checks: ends what `checks` runs.
         advise: gives advice on a result.
         earlier_s: GPU seconds of the run that is resumed.
+        is_closed: whether nobody waits for anything any more: the gate times.
     """
 
     prepared: Preparation
@@ -322,6 +323,7 @@ class KernelEvaluator:
     end_checks: Callable[[], None] = lambda: None
     advise: Advise = lambda *_: ()
     earlier_s: float = 0.0
+    is_closed: bool = False
     _own_s: float = 0.0
     _begun_s: float | None = None  # of what is being measured, by the bench's clock
     _prospects: dict[int, PreparedCandidate] = field(default_factory=dict)
@@ -801,6 +803,7 @@ class KernelEvaluator:
 
     def close(self) -> None:
         """Give up the work that nobody waits for."""
+        self.is_closed = True
         self._ahead.close()
         for pool in (self._checkers, self._planner):
             pool.shutdown(wait=False, cancel_futures=True)

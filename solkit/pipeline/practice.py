@@ -57,7 +57,8 @@ class Practice:
         """Return the shapes that the original can run, as many as finalists practise at."""
         from solkit.tuner.evolution.evolution_search import MOST_SHAPES
 
-        accepted = filter(self.world.accepts_shape, self.shapes())
+        shapes = itertools.takewhile(lambda _: not self.world.is_closed, self.shapes())
+        accepted = filter(self.world.accepts_shape, shapes)
         return list(itertools.islice(accepted, MOST_SHAPES))
 
     def kept_s(self) -> float:

@@ -26,6 +26,7 @@ from solkit.measure.benches import RecordedBench
 from solkit.pipeline import kernel_evaluator
 from solkit.pipeline.evolving import _make_check
 from solkit.pipeline.kernel_evaluator import KernelEvaluator, Original
+from solkit.pipeline.practice import Practice
 from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.studies_ahead import StudiesAhead
 from solkit.roofline.devices import find
@@ -317,6 +318,22 @@ def test_checks_that_run_end_before_the_gate():
     made.end_checks = lambda: ended.append(made._checkers._shutdown)
     made.close()
     assert ended == [True]  # no other begins
+
+
+@pytest.mark.parametrize(("closes", "count"), [(True, 1), (False, 3)])
+def test_practice_is_prepared_no_further_once_the_gate_may_begin(closes, count):
+    made, looked_at = world(), []
+    made.original, made.is_closed = original([FIRST], held_out=[THIRD]), False
+
+    def accepts_shape(shape):
+        looked_at.append(shape)
+        if closes:
+            made.close()
+        return True
+
+    made.accepts_shape = accepts_shape
+    Practice(made, 20.0).prepare()
+    assert len(looked_at) == count
 
 
 def test_a_replay_does_nothing_beside_measuring():
