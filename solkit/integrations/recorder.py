@@ -580,8 +580,6 @@ def start_from_environment() -> None:
     Raises:
         InputError: ``SOLKIT_RECORD_SKIP`` or ``SOLKIT_RECORD_CALLS`` is no number.
     """
-    # absolute: the program may change its folder before it starts others
-    os.environ["SOLKIT_RECORD"] = str(Path(os.environ["SOLKIT_RECORD"]).absolute())
     recorder = LaunchRecorder(os.environ["SOLKIT_RECORD"])
     skip, calls = _count_from("SOLKIT_RECORD_SKIP"), _count_from("SOLKIT_RECORD_CALLS")
     if skip or calls is not None:

@@ -44,8 +44,8 @@ STARTERS: Mapping[str, str] = {
     "SOLKIT_APPLY": "solkit.integrations.applying:apply_from_environment",
     "SOLKIT_RECORD": "solkit.integrations.recorder:start_from_environment",
 }
-"""By variable of the environment, a function ``module:name`` that is called without arguments once
-torch and triton are there."""
+"""By variable of the environment, which names a folder, a function ``module:name`` that is called
+without arguments once torch and triton are there."""
 
 _SHIM = Path(__file__).with_name("startup_shim")
 _AWAITED = ("torch", "triton")
@@ -150,6 +150,9 @@ def start_with_program() -> None:
     """Call the starters whose variables are set, once the program has imported torch and triton."""
     for variable, place in STARTERS.items():
         if _asks(variable):
+            # absolute: the program may change its folder before that, or starts others
+            with contextlib.suppress(OSError):  # its own may be deleted
+                os.environ[variable] = str(Path(os.environ[variable]).absolute())
             call_after_imports(_AWAITED, functools.partial(_call_starter, place), place)
 
 

@@ -544,18 +544,7 @@ def test_a_number_that_equals_nothing_makes_no_kinds(tmp_path):
     (found,) = read_launch_recording(tmp_path).launches
     assert found.calls == 3
     (path,) = tmp_path.glob("*.jsonl")
-    assert path.read_text().count('"launch"') == 1
-
-
-def test_children_record_into_the_same_folder_wherever_they_start(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SOLKIT_RECORD", "recorded")
-    recorder_module.start_from_environment()
-    try:
-        assert os.environ["SOLKIT_RECORD"] == str(tmp_path / "recorded")
-    finally:
-        for recorder in list(recorder_module._recorders):
-            recorder.close()
+    assert sum('"launch"' in row for row in path.read_text().splitlines()) == 1
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

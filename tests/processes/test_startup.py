@@ -51,8 +51,15 @@ def run_program(folder, code, starter="starter:begin", **variables):
 def test_a_starter_waits_for_both_libraries(folder):
     code = "print('first'); import torch; print('second'); import triton; print('third')"
     assert run_program(folder, code).stdout.split() == [
-        "own", "first", "second", "begun", "in", "test", "third",
+        "own", "first", "second", "begun", "in", str(Path("test").absolute()), "third",
     ]  # fmt: skip
+
+
+def test_a_starters_folder_stays_where_the_program_changes_its_own(folder):
+    """Also for what the program starts then, whether or not it has the libraries itself."""
+    code = f"import os; os.chdir({str(folder)!r}); import torch, triton"
+    begun = run_program(folder, code).stdout.split()[-1]
+    assert begun == str(Path("test").absolute())
 
 
 def test_nothing_begins_without_the_libraries(folder):
