@@ -566,7 +566,8 @@ class EvolutionSearch:
         """Yield the proposals that the bandit chooses, so many of each proposer."""
         for proposer, proposals in answers:
             if isinstance(proposals, SolkitError):
-                self.notes.append(f"{proposer.name} was not asked again: {proposals}")
+                name = proposer.name or "The model"  # a file of no answers names none
+                self.notes.append(f"{name} was not asked again: {proposals}")
                 self._open.remove(proposer)
                 continue
             for proposal in self._bandit.chosen(self._new_proposals(proposals), number):

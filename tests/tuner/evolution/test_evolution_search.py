@@ -262,10 +262,13 @@ def test_a_proposer_is_told_what_was_tried_and_what_it_gave():
     assert below[0].kind == "tile"  # what led to the parent
 
 
-def test_a_proposer_that_cannot_go_on_is_not_asked_again_and_the_others_are():
-    breeding, _, _ = bred(Broken(), Proposer("0.4 fuse"))
+@pytest.mark.parametrize(("name", "named"), [("broken", "broken"), ("", "The model")])
+def test_a_proposer_that_cannot_go_on_is_not_asked_again_and_the_others_are(name, named):
+    broken = Broken()
+    broken.name = name
+    breeding, _, _ = bred(broken, Proposer("0.4 fuse"))
     assert breeding.archive.best.variant.source == "0.4 fuse"
-    assert breeding.notes == ["broken was not asked again: no key"]
+    assert breeding.notes == [f"{named} was not asked again: no key"]
 
 
 def test_proposals_that_are_there_already_end_the_search():
