@@ -21,10 +21,19 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
 )
 
-__all__ = ["ALLOCATORS", "UnknownTypeError", "kept_type"]
+__all__ = ["ALLOCATORS", "UnknownTypeError", "kept_type", "memory_type"]
 
 ALLOCATORS = ("torch.empty", "torch.empty_like", "torch.zeros", "torch.zeros_like")
-_KEPT_TYPES = ("int", "bool", "float8")
+_ROUNDED = ("tl.float16", "tl.bfloat16", "tl.float32", "tl.float64")
+_OTHER_NAMES = {
+    **{"half": "float16", "float": "float32", "double": "float64", "bool": "int1"},
+    **{"short": "int16", "int": "int32", "long": "int64"},
+    **{"float8_e4m3fn": "float8e4nv", "float8_e5m2": "float8e5"},
+}
+"""Types of torch that Triton has by another name."""
+_SAME_NAMES = frozenset(
+    "float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
+)
 _SAME_TYPE = (
     *("contiguous", "view", "reshape", "flatten", "squeeze", "unsqueeze", "transpose", "permute"),
     *("t", "detach", "clone", "expand", "narrow", "select"),
@@ -52,15 +61,27 @@ def kept_type(
     Raises:
         UnknownTypeError: it is that of a tensor that no argument is.
     """
+    kind = memory_type(allocation, launcher, arguments)
+    return "" if kind in _ROUNDED else kind
+
+
+def memory_type(
+    allocation: cst.BaseStatement, launcher: cst.FunctionDef, arguments: Mapping[str, str]
+) -> str:
+    """Return the type of an allocated tensor, as device code; for the rest see `kept_type`.
+
+    Returns:
+        The type; empty if nothing is allocated.
+    """
     binding = single_assignment(allocation)
-    calls = calls_within(allocation, *ALLOCATORS)
-    if binding is None or not calls:
+    if binding is None or not calls_within(allocation, *ALLOCATORS):
         return ""
-    origin = _type_of(calls[0], launcher)
+    origin = _origin(binding.value, launcher)
     if isinstance(origin, str):
-        if not any(word in origin for word in _KEPT_TYPES):
-            return ""
-        return f"tl.{'int1' if origin == 'bool' else origin}"
+        name = _OTHER_NAMES.get(origin, origin)
+        if origin not in {*_OTHER_NAMES, *_SAME_NAMES}:
+            raise UnknownTypeError(origin)
+        return f"tl.{name}"
     code = render_code(origin)
     for name, argument in arguments.items():
         other = _origin(parse_expression(argument), launcher)
@@ -97,7 +118,8 @@ def _origin(node: cst.BaseExpression, launcher: cst.FunctionDef) -> str | cst.Ba
         elif isinstance(node, cst.Call) and called_name(node) in ALLOCATORS:
             return _type_of(node, launcher)
         elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-            is_view = node.func.attr.value in _SAME_TYPE and "torch" not in render_code(node)
+            names_type = any("torch" in render_code(arg) for arg in node.args)
+            is_view = node.func.attr.value in _SAME_TYPE and not names_type
             if not is_view:
                 return node
             node = node.func.value

@@ -27,7 +27,12 @@ from solkit.tuner.proposers.rewriter._edit import (
     launch_line,
     options_of,
 )
-from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS, UnknownTypeError, kept_type
+from solkit.tuner.proposers.rewriter._kept_types import (
+    ALLOCATORS,
+    UnknownTypeError,
+    kept_type,
+    memory_type,
+)
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
@@ -49,6 +54,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     parse_statement,
     plain_code,
     render_code,
+    replace_each,
     single_assignment,
     statements_of,
     substitute_names,
@@ -367,7 +373,40 @@ class _Merge:
         loads = {id(pair.load.call) for pair in kept}
         waits = any(_must_wait(own, loads) for t, own in tensors.items() if t not in gone)
         behind = [with_each(statement, swaps) for statement in self._behind]
-        return [*ahead, *([parse_statement("tl.debug_barrier()")] if waits else []), *behind]
+        body = [*ahead, *([parse_statement("tl.debug_barrier()")] if waits else []), *behind]
+        return self._without_types_of(gone, body)
+
+    def _without_types_of(
+        self, gone: Sequence[str], body: Sequence[cst.BaseStatement]
+    ) -> list[cst.BaseStatement]:
+        """Return statements in which types of tensors that are no arguments have names.
+
+        Raises:
+            UnknownTypeError: no other argument has one of them.
+        """
+        kinds = {
+            f"{name}.dtype.element_ty": value
+            for name, value in self._arguments.items()
+            if value in gone
+        }
+        types = [node for node in nodes_within(*body) if isinstance(node, cst.Attribute)]
+        pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [
+            (node, parse_expression(self._memory_type(kinds[code], gone)))
+            for node in types
+            if (code := render_code(node)) in kinds
+        ]
+        return [replace_each(statement, pairs) for statement in body]
+
+    def _memory_type(self, tensor: str, gone: Sequence[str]) -> str:
+        """Return the type of a tensor that is no argument any more, as device code."""
+        allocation = has_assignment(self._one.launcher, tensor)
+        if allocation is None:
+            raise UnknownTypeError(tensor)
+        return memory_type(allocation, self._one.launcher, self._remaining(gone))
+
+    def _remaining(self, gone: Sequence[str]) -> dict[str, str]:
+        """Return the arguments but for tensors that are gone."""
+        return {n: v for n, v in self._arguments.items() if v not in gone}
 
     def _kept_type(self, store: _Access, gone: Sequence[str]) -> str:
         """Return the type that a value has in memory; empty where that only rounds it.
@@ -380,12 +419,11 @@ class _Merge:
         allocation = has_assignment(self._one.launcher, tensor) if tensor in gone else None
         if allocation is None:
             return f"{base}.dtype.element_ty"
-        others = {n: v for n, v in self._arguments.items() if v not in gone}
-        return kept_type(allocation, self._one.launcher, others)
+        return kept_type(allocation, self._one.launcher, self._remaining(gone))
 
     def _written(self, body: Sequence[cst.BaseStatement], gone: Sequence[str]) -> str:
         one, two = self._one, self._two
-        arguments = {n: v for n, v in self._arguments.items() if v not in gone}
+        arguments = self._remaining(gone)
         body = without_repeats(body, _aliases(arguments), list(arguments))
         body = with_own_names(body, set(arguments))
         ordered = {n: v for n, v in arguments.items() if n not in self._constants}

@@ -257,6 +257,29 @@ def test_a_kept_value_is_of_its_tensors_type(kept, kind):
     assert f"kept = (tl.sum(v, axis=0) * times).to({kind})" in one
 
 
+@pytest.mark.parametrize(
+    ("kind", "device_kind"),
+    [("long", "int64"), ("int", "int32"), ("bool", "int1"), ("float8_e5m2", "float8e5")],
+)
+def test_a_type_has_the_name_that_triton_has_for_it(kind, device_kind):
+    source = SCALED.replace("torch.zeros(M,", f"torch.zeros(M, dtype=torch.{kind},")
+    (one,) = merged(source)
+    assert f"kept = (tl.sum(v, axis=0) * times).to(tl.{device_kind})" in one
+
+
+def test_values_of_a_type_that_nothing_tells_stay_in_memory():
+    chosen = "torch.zeros(M, dtype=torch.int32 if M > 4 else torch.float32,"
+    assert not merged(SCALED.replace("torch.zeros(M,", chosen))
+
+
+def test_a_type_outlives_its_tensor_if_other_values_have_it():
+    typed = "tl.sum(v, axis=0).to(sum_ptr.dtype.element_ty)"
+    source = SCALED.replace("tl.sum(v, axis=0)", typed)
+    (one,) = merged(source.replace("torch.zeros(M,", "torch.zeros(M, dtype=torch.float16,"))
+    assert "sum_ptr" not in one
+    assert "kept = tl.sum(v, axis=0).to(tl.float16) * times" in one
+
+
 SWEPT = """
 @triton.jit
 def copy(x_ptr, y_ptr, n):

@@ -636,12 +636,13 @@ def test_blocks_are_said_to_be_contiguous(is_right):
     assert not variants(Contiguous(), SCALED, **ROWS)
 
 
-def _only_by_descriptors(result):
-    """The file whose original launch fails: it is right only where descriptors are used."""
+def _only_by_descriptors(result, *tensors):
+    """The file whose original launch takes other layouts alone: else it is right by descriptors."""
     before, original = result.split("    else:\n", 1)
-    launch, _, rest = original.partition("    return ")
-    assert "_kernel[" in launch
-    return f"{before}    else:\n        raise ValueError\n    return {rest}"
+    assert "_kernel[" in original.partition("    return ")[0]
+    plain = " and ".join(f"{name}.is_contiguous()" for name in tensors)
+    refused = f'        if {plain}:\n            raise ValueError("no descriptors")\n'
+    return f"{before}    else:\n{refused}{original}"
 
 
 def _new_kernel(result):
@@ -658,7 +659,7 @@ def test_tiles_are_moved_by_descriptors(is_right):
     assert not any(word in new for word in ("tl.load", "tl.store", "mask", "tl.arange"))
     assert "fits_descriptor(x, x.stride(0), x.stride(1))" in variant
     assert "fits_descriptor(out, N)" in variant
-    assert is_right(_only_by_descriptors(variant), TILED_ADD, M=8, N=48)
+    assert is_right(_only_by_descriptors(variant, "x", "y"), TILED_ADD, M=8, N=48)
 
 
 def test_operands_and_results_of_products_are_moved_by_descriptors(is_right):
@@ -677,7 +678,7 @@ def test_pointers_that_move_on_follow_the_loop(is_right):
     assert "b_tiles.load([k * BLOCK_K, (pid % wide) * BLOCK_N])" in new
     assert "(a_ptr, [M, K], [stride_am, 1], [BLOCK_M, BLOCK_K])" in new
     assert "+=" not in new.replace("acc +=", "")
-    assert is_right(_only_by_descriptors(variant), MOVING_MATMUL, **SIDES)
+    assert is_right(_only_by_descriptors(variant, "a", "b"), MOVING_MATMUL, **SIDES)
 
 
 def test_a_loop_says_the_size_that_no_mask_says():
