@@ -849,10 +849,11 @@ _DTYPES = ("tl.float32", "tl.int32", "tl.int64")
 def start_of_name(name: str, before: Sequence[cst.BaseStatement]) -> Start | None:
     """Return the first value of a name by its last assignment; ``None`` if it is of another form.
 
-    It is fp32 or an integer.
+    It is fp32 or an integer. What a loop or a branch left in the name is of another form.
     """
-    bindings = [a for s in before if (a := single_assignment(s)) is not None and a.target == name]
-    return _start_of_value(bindings[-1].value) if bindings else None
+    assigning = [statement for statement in before if name in assigned_names(statement)]
+    binding = single_assignment(assigning[-1]) if assigning else None
+    return None if binding is None else _start_of_value(binding.value)
 
 
 def _start_of_value(value: cst.BaseExpression) -> Start | None:

@@ -91,6 +91,7 @@ def kernel(x):
 FROM_ZEROS = BIAS_RELU.replace("y = torch.empty_like(x)", "y = torch.zeros_like(x)")
 BIASED = "bias_ptr + offs % N, mask=mask), mask=mask)"
 ROLLED = COLUMN_SUM.replace("total += tl.load(", "x = tl.load(")
+SUMMED = COLUMN_SUM[COLUMN_SUM.index("    for row") : COLUMN_SUM.index("    tl.store(")]
 STORING = "        total += x\n        tl.store(out_ptr + row * N + cols, x)\n"
 ADDING = "        tl.store(out_ptr + row * N + cols, x + tl.load(out_ptr + row * N - N + cols))\n"
 SCATTERING = "        at = tl.load(x_ptr + row)\n        tl.store(out_ptr + at + row + cols, x)\n"
@@ -117,6 +118,9 @@ def with_trip(statements):
         # what trips read or write is that of other trips
         (Split(), with_trip(STORING), STORING, STORING + ADDING),
         (Split(), with_trip(STORING), STORING, STORING + SCATTERING),
+        # a sum that goes on from what a loop or a branch left
+        (Split(), COLUMN_SUM, SUMMED, SUMMED + SUMMED.replace("row", "other")),
+        (Split(), COLUMN_SUM, SUMMED, "    if N > 5:\n        total += 1.0\n" + SUMMED),
         (Vectorise(), SHIFTED, "(x, out, N", "(out, out, N"),
     ],
 )  # fmt: skip
