@@ -32,6 +32,7 @@ def warm_up() -> None:
 def _prepare_triton() -> None:
     """Hash and import; without Triton, candidates that use it say so."""
     try:
-        importlib.import_module("solkit.adapters.triton_compiler").prepare()
+        from solkit.adapters import triton_startup
     except ImportError:
         return
+    triton_startup.prepare()
