@@ -39,6 +39,7 @@ def profile_of(folder, step, computing, times=2, flow=True):
     session.export_chrome_trace(str(path))
     flow_path.write_text(json.dumps(tensor_flow(session)))
     document = json.loads(path.read_text())
+    even_out(document["traceEvents"])
     ops = [e for e in document["traceEvents"] if e.get("cat") == "cpu_op"]
     at = max(op["ts"] + op["dur"] for op in ops)
     for number, op in enumerate(ops, 1):
@@ -48,6 +49,16 @@ def profile_of(folder, step, computing, times=2, flow=True):
     path.write_text(json.dumps(document))
     chosen = str(flow_path) if flow else ""
     return profiling._profile_trace(str(path), None, "tolerance", 0, chosen)
+
+
+def even_out(events):
+    """Let the host take a tenth of a µs from each begin or end to the next: the GPU never waits."""
+    lasting = [event for event in events if "dur" in event]
+    times = sorted({t for event in lasting for t in (event["ts"], event["ts"] + event["dur"])})
+    ranks = {t: times[0] + 0.1 * rank for rank, t in enumerate(times)}
+    for event in lasting:
+        begin, end = event["ts"], event["ts"] + event["dur"]
+        event |= {"ts": ranks[begin], "dur": ranks[end] - ranks[begin]}
 
 
 def launch(op, number, at):
