@@ -500,30 +500,30 @@ def own_sets(count, depth, names, seed=0):
 # --------------------------------------------------------------------------------------- ceiling
 
 
-def best_forecasts(space, known, seed, counts):
-    """Fraction of the optimum in the lowest forecasts of a model that knows `known` other points.
+def best_forecasts(space, learnt, seed, counts):
+    """Fraction of the optimum in the lowest forecasts of a model that knows `learnt` other points.
 
     The model is the search's. Its points are random and cost nothing.
     """
     points = random.Random(seed).sample(space.points, len(space.points))
     search = Search(space.space, seed=seed)
-    for params in points[:known]:
+    for params in points[:learnt]:
         search.tell(params, space.time_ms(params))
-    order = np.argsort(search.forecast(points[known:])[0])
-    times = [space.time_ms(points[known + at]) or math.inf for at in order[: max(counts)]]
+    order = np.argsort(search.forecast(points[learnt:])[0])
+    times = [space.time_ms(points[learnt + at]) or math.inf for at in order[: max(counts)]]
     return [space.best_ms / min(times[:count]) for count in counts]
 
 
-def ceiling(spaces, known, seeds, counts=(1, 5, 20)):
-    """How rare good points are, and what a model reaches that knows far more than a search."""
-    table = Table(title=f"{known} random points known, {seeds} draws", title_justify="left")
+def ceiling(spaces, learnt, seeds, counts=(1, 5, 20)):
+    """Print how many points are good, and what a model reaches that learnt many others first."""
+    table = Table(title=f"{learnt} random points known, {seeds} draws", title_justify="left")
     heads = ("space", "points", "within 2 %", "5 %", *(f"best of {count}" for count in counts))
     for head in heads:
         table.add_column(head, justify="left" if head == "space" else "right")
     for space in spaces:
         times = np.array([time for time in space.times_ms.values() if time is not None])
         near = [str((times <= space.best_ms * share).sum()) for share in (1.02, 1.05)]
-        rows = [best_forecasts(space, known, seed, counts) for seed in range(seeds)]
+        rows = [best_forecasts(space, learnt, seed, counts) for seed in range(seeds)]
         shares = [f"{value:.3f}" for value in np.mean(rows, axis=0)]
         table.add_row(space.name, str(len(space.points)), *near, *shares)
     Console(width=110).print(table)

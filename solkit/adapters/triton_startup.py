@@ -1,4 +1,4 @@
-"""What a process does once before Triton compiles: done ahead, so that nothing waits for it."""
+"""Work that a process does once before Triton compiles, done ahead so that nothing waits."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class KernelFunction:
 
 @dataclass(frozen=True)
 class FunctionOrigin:
-    """Where a program has a function from; Triton's cache tells functions apart by their line.
+    """Place of a function in a program; Triton's cache tells functions apart by their line.
 
     Attributes:
         module: that defines it.

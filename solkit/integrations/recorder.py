@@ -476,7 +476,7 @@ _recorders: weakref.WeakSet[LaunchRecorder] = weakref.WeakSet()
 
 
 class _Held(threading.local):
-    """What a thread holds while it forks: another one may fork at the same time."""
+    """Recorders that a thread holds while it forks: another thread may fork at the same time."""
 
     def __init__(self) -> None:
         self.recorders: list[LaunchRecorder] = []

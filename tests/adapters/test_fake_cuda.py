@@ -34,7 +34,7 @@ def gradients_of_shape(outputs, *inputs):
 
 
 def test_torch_cuda_reports_the_device(in_child):
-    def told():
+    def answers():
         properties = torch.cuda.get_device_properties(0)
         return (
             torch.cuda.is_available(),
@@ -46,7 +46,7 @@ def test_torch_cuda_reports_the_device(in_child):
             properties.shared_memory_per_block_optin,
         )
 
-    available, count, capability, name, sms, l2, shared = in_child(told)
+    available, count, capability, name, sms, l2, shared = in_child(answers)
     assert (available, count, capability, sms) == (True, 1, (9, 0), 132)
     assert "H100" in name
     # 227 KiB and 50 MiB: NVIDIA H100 whitepaper
@@ -54,11 +54,11 @@ def test_torch_cuda_reports_the_device(in_child):
 
 
 def test_another_device_reports_its_own_figures(in_child):
-    def told():
+    def answers():
         return torch.cuda.get_device_capability(), torch.cuda.is_bf16_supported()
 
-    assert in_child(told, device="a100-80gb-sxm") == ((8, 0), True)
-    assert in_child(told, device="t4") == ((7, 5), False)
+    assert in_child(answers, device="a100-80gb-sxm") == ((8, 0), True)
+    assert in_child(answers, device="t4") == ((7, 5), False)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_another_device_reports_its_own_figures(in_child):
     [("b200", "nvidia-smi", "rocm-smi"), ("mi300x", "/opt/rocm/bin/rocm-smi", "nvidia-smi")],
 )
 def test_the_vendors_command_names_the_device_and_others_are_missing(in_child, device, own, other):
-    def told():
+    def answers():
         run = subprocess.run([own, "-L"], capture_output=True, text=True, check=True)
         by_shell = subprocess.getoutput(own)
         try:
@@ -76,7 +76,7 @@ def test_the_vendors_command_names_the_device_and_others_are_missing(in_child, d
         asked = subprocess.run(other, shell=True, capture_output=True, text=True, check=False)
         return run.stdout, by_shell, lacking, asked.returncode, asked.stderr
 
-    line, by_shell, missing, code, errors = in_child(told, device=device)
+    line, by_shell, missing, code, errors = in_child(answers, device=device)
     name = devices.find(device).name
     assert line.strip() == by_shell == f"GPU 0: {name}"
     assert missing == (errno.ENOENT, other)
@@ -85,7 +85,7 @@ def test_the_vendors_command_names_the_device_and_others_are_missing(in_child, d
 
 
 def test_nvidia_smi_answers_what_it_is_asked_for(in_child):
-    def told():
+    def answers():
         query = "--query-gpu=name,clocks.max.sm,memory.total,power.draw --format=csv"
         plain = [s.strip() for s in subprocess.getoutput(f"nvidia-smi {query}").splitlines()]
         bare = subprocess.check_output(["nvidia-smi", *f"{query},noheader,nounits".split()])
@@ -97,7 +97,7 @@ def test_nvidia_smi_answers_what_it_is_asked_for(in_child):
         numbers = triton.testing.nvsmi(["clocks.max.sm", "count"])
         return plain, bare.decode().strip(), numbers, apart
 
-    plain, bare, numbers, apart = in_child(told, device="h100")
+    plain, bare, numbers, apart = in_child(answers, device="h100")
     assert apart == ["0, 1", "0, 1", b"index, count\n0, 1\n"]
     name = devices.find("h100").name
     assert plain == [
@@ -109,7 +109,7 @@ def test_nvidia_smi_answers_what_it_is_asked_for(in_child):
 
 
 def test_nvml_reports_the_device(in_child):
-    def told():
+    def answers():
         import pynvml
 
         pynvml.nvmlInit()
@@ -122,11 +122,11 @@ def test_nvml_reports_the_device(in_child):
         return pynvml.nvmlDeviceGetName(gpu), clocks, memory, capability
 
     expected = (devices.find("h100").name, [1980, 2619], 80 << 30, (9, 0))
-    assert in_child(told, device="h100") == expected
+    assert in_child(answers, device="h100") == expected
 
 
 def test_the_accelerator_is_the_fake_gpu(in_child):
-    def told():
+    def answers():
         place = torch.accelerator.current_accelerator()
         with torch.accelerator.device_index(0):
             torch.accelerator.synchronize()
@@ -138,7 +138,7 @@ def test_the_accelerator_is_the_fake_gpu(in_child):
             torch.zeros(2, device=place).is_cuda,
         )
 
-    assert in_child(told) == (True, 1, 0, True, True)
+    assert in_child(answers) == (True, 1, 0, True, True)
 
 
 def test_other_programs_run_as_ever(in_child):
@@ -431,7 +431,7 @@ def test_untested_versions_are_named(version, warned):
 
 
 def test_queries_of_torch_cuda_need_no_gpu(in_child):
-    def told():
+    def answers():
         torch.cuda.set_sync_debug_mode("warn")
         torch.cuda.ExternalStream(0).synchronize()
         properties = torch.cuda.get_device_properties(0)
@@ -447,7 +447,7 @@ def test_queries_of_torch_cuda_need_no_gpu(in_child):
             torch.cuda.clock_rate(),
         )
 
-    *first, clock = in_child(told)
+    *first, clock = in_child(answers)
     assert first == [0, 0, False, "native", (0, 0), True, 5120]
     assert 1000 < clock < 3000  # MHz
 

@@ -326,7 +326,7 @@ POOL = torch.zeros(N + 1)
 
 @pytest.mark.parametrize("kernel", [masked, strided, neighbours])
 def test_an_output_that_overlaps_an_input_leaves_the_order_to_the_blocks(kernel):
-    """Whether an element is read before its neighbour is written depends on the borders."""
+    """The borders decide whether an element is read before its neighbour is written."""
     shifted = {"x": POOL[:N], "out": POOL[1:]}
     assert find_tile(launch_request(kernel, arguments=shifted), None) is None
 

@@ -541,8 +541,8 @@ def test_a_number_that_equals_nothing_makes_no_kinds(tmp_path):
     launch = call_kernels.add_kernel[(8,)]
     nans = [float("nan") for _ in range(3)]
     recorded(tmp_path, *[partial(launch, *tensors, nan, BLOCK=128, ADD=True) for nan in nans])
-    (found,) = read_launch_recording(tmp_path).launches
-    assert found.calls == 3
+    (launch,) = read_launch_recording(tmp_path).launches
+    assert launch.calls == 3
     (path,) = tmp_path.glob("*.jsonl")
     assert sum('"launch"' in row for row in path.read_text().splitlines()) == 1
 

@@ -91,9 +91,9 @@ def test_threads_on_two_gpus_record_together(tmp_path):
         for thread in threads:
             thread.join()
     assert results == {0: True, 1: True}
-    (found,) = read_launch_recording(tmp_path).launches
-    assert found.calls == 100
-    assert max(found.reuse_bytes.values()) <= 2 * 2**20  # of one GPU, not of the other's memory
+    (launch,) = read_launch_recording(tmp_path).launches
+    assert launch.calls == 100
+    assert max(launch.reuse_bytes.values()) <= 2 * 2**20  # of one GPU, not of the other's memory
 
 
 def test_kernels_of_torch_compile_compute_the_same(tmp_path):

@@ -50,14 +50,14 @@ def original(shapes, held_out=(), **told):
     return Original("k.py", "k.py", file, FIRST, {}, Variant("id", ""), **told)
 
 
-def sizes(found):
-    assert all(each["N"] == 2 for each in found)
-    return [each["M"] for each in found]
+def sizes(shapes):
+    assert all(shape["N"] == 2 for shape in shapes)
+    return [shape["M"] for shape in shapes]
 
 
 def test_the_files_own_shapes_come_first_then_those_made_of_the_searchs():
-    found = original([FIRST, SECOND], held_out=[THIRD])
-    assert sizes(found.practice(NOW)) == [3072, *MADE]
+    base = original([FIRST, SECOND], held_out=[THIRD])
+    assert sizes(base.practice(NOW)) == [3072, *MADE]
 
 
 def test_shapes_that_are_held_out_for_want_of_others_are_not_practised_at():
@@ -99,14 +99,16 @@ def world(**failures):
         analysis = SimpleNamespace(failure=failure, status=status, own=(kernel,))
         return configuration, SimpleNamespace(result=SimpleNamespace(work=work, analysis=analysis))
 
-    made = KernelEvaluator(SimpleNamespace(analysed=analysed), H100, original([FIRST]), NOW, None)
-    made.close()
-    return made
+    evaluator = KernelEvaluator(
+        SimpleNamespace(analysed=analysed), H100, original([FIRST]), NOW, None
+    )
+    evaluator.close()
+    return evaluator
 
 
-def accepted(made, first, shape):
-    made.original = replace(made.original, shape={"M": first})
-    return made.accepts_shape({"M": shape})
+def accepted(evaluator, first, shape):
+    evaluator.original = replace(evaluator.original, shape={"M": first})
+    return evaluator.accepts_shape({"M": shape})
 
 
 def test_a_shape_may_need_what_the_searchs_does_or_a_sixteenth_of_the_memory():
@@ -125,19 +127,20 @@ def test_a_shape_that_the_problem_or_the_original_refuses_is_left_out():
 
 
 @pytest.mark.parametrize(
-    ("own", "recorded", "found"),
+    ("own", "recorded", "takes_too_long"),
     [("", False, True), ("timed_out", False, False), ("", True, False)],
 )
 @pytest.mark.parametrize("failure", ["timed_out", "given_up", "unfinished"])
-def test_only_what_the_original_does_faster_takes_too_long(failure, own, recorded, found):
-    made = world(at_2=failure, at_3=own)
-    made.original = replace(made.original, shape={"M": 3})
-    made.bench = object.__new__(RecordedBench) if recorded else None
+def test_only_what_the_original_does_faster_takes_too_long(failure, own, recorded, takes_too_long):
+    evaluator = world(at_2=failure, at_3=own)
+    evaluator.original = replace(evaluator.original, shape={"M": 3})
+    evaluator.bench = object.__new__(RecordedBench) if recorded else None
     slow, fast = (
-        made.prospect_of(replace(made.original.configuration, shape={"M": m})) for m in (2, 3)
+        evaluator.prospect_of(replace(evaluator.original.configuration, shape={"M": m}))
+        for m in (2, 3)
     )
-    assert made._takes_too_long(slow) is found
-    assert not made._takes_too_long(fast)
+    assert evaluator._takes_too_long(slow) is takes_too_long
+    assert not evaluator._takes_too_long(fast)
 
 
 @pytest.mark.parametrize(
@@ -147,18 +150,19 @@ def test_only_what_the_original_does_faster_takes_too_long(failure, own, recorde
 def test_what_the_compiler_refuses_is_not_measured_unless_it_refuses_the_original(
     own, recorded, refused
 ):
-    made = world(at_2="too much shared memory", at_3=own)
-    made.original = replace(made.original, shape={"M": 3})
-    made.bench = object.__new__(RecordedBench) if recorded else None
+    evaluator = world(at_2="too much shared memory", at_3=own)
+    evaluator.original = replace(evaluator.original, shape={"M": 3})
+    evaluator.bench = object.__new__(RecordedBench) if recorded else None
     bad, good = (
-        made.prospect_of(replace(made.original.configuration, shape={"M": m})) for m in (2, 3)
+        evaluator.prospect_of(replace(evaluator.original.configuration, shape={"M": m}))
+        for m in (2, 3)
     )
-    assert made._compile_error(bad) == ("too much shared memory" if refused else "")
-    assert made._compile_error(good) == ""
+    assert evaluator._compile_error(bad) == ("too much shared memory" if refused else "")
+    assert evaluator._compile_error(good) == ""
 
 
 class Checks:
-    """Notes what it was asked."""
+    """Notes what it was asked to check."""
 
     def __init__(self):
         self.prepared, self.checked = [], []
@@ -173,41 +177,41 @@ class Checks:
 
 def checking(size, **told):
     """A world of a problem of so many GB, and its checks."""
-    made = world()
-    made._checkers = ThreadPoolExecutor(1)
-    variant, found = Variant("id", "original"), original([FIRST], **told)
-    made.original = replace(found, shape={"M": size}, variant=variant)
-    asked = Checks()
-    made.checks = asked.check
-    if not made.uninterpretable:
-        made.prepare_checks(asked.prepare)
-    return made, asked
+    evaluator = world()
+    evaluator._checkers = ThreadPoolExecutor(1)
+    variant, base = Variant("id", "original"), original([FIRST], **told)
+    evaluator.original = replace(base, shape={"M": size}, variant=variant)
+    checks = Checks()
+    evaluator.checks = checks.check
+    if not evaluator.uninterpretable:
+        evaluator.prepare_checks(checks.prepare)
+    return evaluator, checks
 
 
 def test_the_original_is_run_in_the_interpreter_before_any_variant_asks():
-    made, asked = checking(3)
-    told = made.check(Variant("new", "variant"), SimpleNamespace())
-    made._checkers.shutdown()
-    assert (asked.prepared, asked.checked) == (["original"], ["variant"])
+    evaluator, checks = checking(3)
+    told = evaluator.check(Variant("new", "variant"), SimpleNamespace())
+    evaluator._checkers.shutdown()
+    assert (checks.prepared, checks.checked) == (["original"], ["variant"])
     assert (told.checked, told.why) == (Checked.RIGHT, "it agrees")
 
 
 def test_what_fits_one_large_shape_alone_is_not_tried_in_the_interpreter():
-    made, _ = checking(3, compiled="reference.py")
+    evaluator, _ = checking(3, compiled="reference.py")
     with Checkers(1) as checkers:
-        check = _make_check(checkers, made)
+        check = _make_check(checkers, evaluator)
     checked, why = check("variant", SimpleNamespace())
     assert checked is Checked.UNCHECKED
     assert "too slow for this problem" in why
-    made._checkers.shutdown()
+    evaluator._checkers.shutdown()
 
 
 def test_what_fits_one_small_shape_alone_is_tried():
-    made, asked = checking(0, compiled="reference.py")
-    assert made.uninterpretable == ""
-    assert made.check(Variant("new", "variant"), SimpleNamespace()).checked is Checked.RIGHT
-    made._checkers.shutdown()
-    assert asked.prepared == ["original"]
+    evaluator, checks = checking(0, compiled="reference.py")
+    assert evaluator.uninterpretable == ""
+    assert evaluator.check(Variant("new", "variant"), SimpleNamespace()).checked is Checked.RIGHT
+    evaluator._checkers.shutdown()
+    assert checks.prepared == ["original"]
 
 
 def test_what_may_be_measured_next_is_studied_once_and_compiled_for_held_out_shapes():
@@ -223,53 +227,53 @@ def test_what_may_be_measured_next_is_studied_once_and_compiled_for_held_out_sha
         done.set_result(None)
         return done
 
-    found = original([FIRST], held_out=[THIRD])
+    base = original([FIRST], held_out=[THIRD])
     unknown = SimpleNamespace(analysis=None)
     analyser = SimpleNamespace(submit=submit, captured=lambda _: [unknown])
     prepared = SimpleNamespace(analysed=analysed, analyser=analyser)
-    made = KernelEvaluator(prepared, H100, found, NOW, None)
-    point = Point("id", found.configuration, 0.0, 0.0)
-    made.foresee([point])
-    made.foresee([point])
-    begun = made._ahead.get(found.configuration)
-    assert begun.result()[0] == found.configuration
+    evaluator = KernelEvaluator(prepared, H100, base, NOW, None)
+    point = Point("id", base.configuration, 0.0, 0.0)
+    evaluator.foresee([point])
+    evaluator.foresee([point])
+    begun = evaluator._ahead.get(base.configuration)
+    assert begun.result()[0] == base.configuration
     assert (studied, compiled) == ([FIRST], [THIRD])
-    made.close()
+    evaluator.close()
 
 
 def test_what_is_not_compiled_for_a_held_out_shape_in_time_is_refused(monkeypatch):
     monkeypatch.setattr("solkit.pipeline.kernel_evaluator._STUDY_S", 0.01)
-    found, never = original([FIRST], held_out=[THIRD]), Future()
+    base, never = original([FIRST], held_out=[THIRD]), Future()
     analyser = SimpleNamespace(
         submit=lambda _: never, captured=lambda _: [SimpleNamespace(analysis=None)]
     )
     prepared = SimpleNamespace(analysed=lambda one, *_: (one, WELL), analyser=analyser)
-    made = KernelEvaluator(prepared, H100, found, NOW, None)
+    evaluator = KernelEvaluator(prepared, H100, base, NOW, None)
     with pytest.raises(InputError, match="held-out shape takes too long"):
-        made._study_new(found.configuration, set())
+        evaluator._study_new(base.configuration, set())
     assert never.cancelled()
-    assert made._study(found.configuration)[1] is WELL  # the original, say
-    made.close()
+    assert evaluator._study(base.configuration)[1] is WELL  # the original, say
+    evaluator.close()
 
 
 def test_giving_up_a_study_ends_what_it_compiles_for_held_out_shapes():
-    asked, never = threading.Event(), Future()
+    has_begun, never = threading.Event(), Future()
 
     def submit(_):
-        asked.set()
+        has_begun.set()
         return never
 
     analyser = SimpleNamespace(submit=submit, captured=lambda _: [SimpleNamespace(analysis=None)])
     prepared = SimpleNamespace(analysed=lambda one, *_: (one, WELL), analyser=analyser)
-    found = original([FIRST], held_out=[THIRD])
-    made = KernelEvaluator(prepared, H100, found, NOW, None)
-    made.foresee([Point("id", found.configuration, 0.0, 0.0)])
-    assert asked.wait(5)
-    (study,) = made._ahead.running()
-    made.clear_ahead()
+    base = original([FIRST], held_out=[THIRD])
+    evaluator = KernelEvaluator(prepared, H100, base, NOW, None)
+    evaluator.foresee([Point("id", base.configuration, 0.0, 0.0)])
+    assert has_begun.wait(5)
+    (study,) = evaluator._ahead.running()
+    evaluator.clear_ahead()
     assert isinstance(study.exception(5), InputError)
     assert never.cancelled()
-    made.close()
+    evaluator.close()
 
 
 @pytest.mark.parametrize(("own_s", "limit_s"), [(2.0, 10.0), (7.0, 21.0)])
@@ -285,63 +289,65 @@ def test_held_out_shapes_have_longer_where_the_own_one_took_long(monkeypatch, ow
     prepared = SimpleNamespace(
         analysed=lambda one, *_: (one, WELL), analyser=SimpleNamespace(submit=lambda _: Future())
     )
-    found = original([FIRST], held_out=[THIRD])
-    made = KernelEvaluator(prepared, H100, found, NOW, None)
-    made._study(found.configuration)
+    base = original([FIRST], held_out=[THIRD])
+    evaluator = KernelEvaluator(prepared, H100, base, NOW, None)
+    evaluator._study(base.configuration)
     assert limits == [limit_s]
-    made.close()
+    evaluator.close()
 
 
 def test_what_is_measured_now_waits_for_no_candidate_that_may_be_measured_later():
-    made = world()
-    made._ahead = StudiesAhead(made._study_new, slots=1)
+    evaluator = world()
+    evaluator._ahead = StudiesAhead(evaluator._study_new, slots=1)
     going_on = threading.Event()
-    made._ahead._threads.submit(going_on.wait)
-    found = made.original
+    evaluator._ahead._threads.submit(going_on.wait)
+    base = evaluator.original
     file = SimpleNamespace(problem=SimpleNamespace(held_out_shapes=()))
-    made.original = replace(found, file=file)
-    point = Point("id", found.configuration, 0.0, 0.0)
-    made.foresee([point])
-    made._takes_too_long = lambda _: False
-    made._measure_safely = lambda *_: SimpleNamespace(verdict=Verdict.CORRECT, time_ms=None)
-    measured = threading.Thread(target=made.measure, args=(point, Variant("id", "")), daemon=True)
+    evaluator.original = replace(base, file=file)
+    point = Point("id", base.configuration, 0.0, 0.0)
+    evaluator.foresee([point])
+    evaluator._takes_too_long = lambda _: False
+    evaluator._measure_safely = lambda *_: SimpleNamespace(verdict=Verdict.CORRECT, time_ms=None)
+    measured = threading.Thread(
+        target=evaluator.measure, args=(point, Variant("id", "")), daemon=True
+    )
     measured.start()
     measured.join(5)
     ended = not measured.is_alive()
     going_on.set()
-    made.close()
+    evaluator.close()
     assert ended
 
 
 def test_checks_that_run_end_before_the_gate():
-    made, ended = world(), []
-    made.end_checks = lambda: ended.append(made._checkers._shutdown)
-    made.close()
+    evaluator, ended = world(), []
+    evaluator.end_checks = lambda: ended.append(evaluator._checkers._shutdown)
+    evaluator.close()
     assert ended == [True]  # no other begins
 
 
 @pytest.mark.parametrize(("closes", "count"), [(True, 1), (False, 3)])
 def test_practice_is_prepared_no_further_once_the_gate_may_begin(closes, count):
-    made, looked_at = world(), []
-    made.original, made.is_closed = original([FIRST], held_out=[THIRD]), False
+    evaluator, looked_at = world(), []
+    evaluator.original, evaluator.is_closed = original([FIRST], held_out=[THIRD]), False
 
     def accepts_shape(shape):
         looked_at.append(shape)
         if closes:
-            made.close()
+            evaluator.close()
         return True
 
-    made.accepts_shape = accepts_shape
-    Practice(made, 20.0).prepare()
+    evaluator.accepts_shape = accepts_shape
+    Practice(evaluator, 20.0).prepare()
     assert len(looked_at) == count
 
 
 def test_a_replay_does_nothing_beside_measuring():
-    made = world()
-    made.bench = object.__new__(RecordedBench)
-    made.foresee([Point("id", made.original.configuration, 0.0, 0.0)])
-    assert made._ahead.running() == []
-    assert made.begin(lambda: 7).done()
+    evaluator = world()
+    evaluator.bench = object.__new__(RecordedBench)
+    evaluator.foresee([Point("id", evaluator.original.configuration, 0.0, 0.0)])
+    assert evaluator._ahead.running() == []
+    assert evaluator.begin(lambda: 7).done()
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ def test_attention_with_relu_in_place_of_a_softmax(work):
 
 
 def test_a_gather_by_an_expanded_index_is_no_slower_than_its_index(work):
-    """Each of 65,536 places, 8 different ones, stands for 65,536 columns: 4 billion elements."""
+    """An index of 65,536 places, 8 different ones, is expanded to 65,536 columns."""
     result = work(
         "torch.randn(16, 65536, device=device)",
         "rows = torch.arange(65536, device=a0.device) % 8\n"

@@ -90,14 +90,14 @@ def test_whatever_is_learnt_counts_at_once():
         lambda frontier: frontier.dismiss(options[0]),
         lambda frontier: frontier.drop("d"),
     ]
-    asked, gains = Frontier(), []
+    queried, gains = Frontier(), []
     for number, step in enumerate(steps, start=1):
-        step(asked)
-        gains.append(asked.gain())
+        step(queried)
+        gains.append(queried.gain())
         fresh = Frontier()
         for earlier in steps[:number]:
             earlier(fresh)
-        assert (gains[-1], asked.foremost()) == (fresh.gain(), fresh.foremost())
+        assert (gains[-1], queried.foremost()) == (fresh.gain(), fresh.foremost())
     assert len(set(gains[1:])) > 3
 
 

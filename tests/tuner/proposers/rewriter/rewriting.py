@@ -11,7 +11,7 @@ from solkit.tuner.proposers.rewriter._parse import parse_kernel
 
 H100 = devices.find("h100")
 FEW_SMS = replace(H100, sm_count=4)
-"""For loops that are split: 132 make 64 parts of few rows, each a program to interpret."""
+"""Few multiprocessors: with 132, a split loop has 64 parts of few rows to interpret."""
 HEADER = "import torch\nimport triton\nimport triton.language as tl\n\n"
 
 

@@ -1,4 +1,4 @@
-"""What looks like a size, a copy or a row of its own, and is part of what a kernel computes."""
+"""Kernels in which a block, a copy or a row is part of what they compute: it stays."""
 
 import re
 
