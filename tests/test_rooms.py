@@ -136,6 +136,8 @@ OPTIONAL = {
     "service": ("solkit.service",),
     "language regressor": ("solkit.surrogate.language",),
     "rewriting": (
+        "solkit.pipeline.evolve_log",
+        "solkit.pipeline.evolve_original",
         "solkit.pipeline.evolving",
         "solkit.pipeline.kernel_evaluator",
         "solkit.pipeline.practice",

@@ -53,16 +53,9 @@ from solkit.measure.benches import Bench, RecordedBench
 from solkit.pipeline.best_algorithm import best, planned_reference
 from solkit.pipeline.compiling import first_parent, write_compile_peer
 from solkit.pipeline.environment import environment
-from solkit.pipeline.kernel_evaluator import (
-    LINEAGE,
-    Advise,
-    Check,
-    EvolveLog,
-    KernelEvaluator,
-    Original,
-    leave_unchecked,
-    variant_of,
-)
+from solkit.pipeline.evolve_log import LINEAGE, EvolveLog, variant_of
+from solkit.pipeline.evolve_original import Original
+from solkit.pipeline.kernel_evaluator import Advise, Check, KernelEvaluator, leave_unchecked
 from solkit.pipeline.measuring import prepared_session
 from solkit.pipeline.practice import SIZE_GUARD, Practice
 from solkit.pipeline.preparing import Preparation

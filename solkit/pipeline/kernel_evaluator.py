@@ -1,10 +1,9 @@
-"""Base of a search over variants: the original, the log, and what ranks and measures."""
+"""Ranking, checking and measuring of variants for a search, and what is made ready ahead of it."""
 
 from __future__ import annotations
 
-import itertools
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,33 +21,24 @@ from solkit.core import (
     EvolveSettings,
     KernelFile,
     Outcome,
-    Problem,
     Result,
-    Source,
-    Space,
-    StoredFacts,
     Tried,
     Value,
     Variant,
     Verdict,
     canonical,
-    variant_id,
 )
-from solkit.datasets import outcomelog
 from solkit.datasets.kernels import kernel_of_file
-from solkit.datasets.outcomelog import OutcomeLog
-from solkit.errors import InputError, NotRecordedError, ShapeError
+from solkit.errors import InputError, NotRecordedError
 from solkit.measure.anti_cheating.source_suspicion import suspicions
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.measure.memory_needs import least_memory_bytes
 from solkit.measure.outcomes import PreparedCandidate, score_result
-from solkit.pipeline.compiling import choose_configurations, first_parent
+from solkit.pipeline.evolve_log import EvolveLog
+from solkit.pipeline.evolve_original import Original, recorded_rows
 from solkit.pipeline.launch_keys import are_same_launches, has_unseen_choices, key_of_launches
 from solkit.pipeline.preparing import Preparation
-from solkit.pipeline.solutions import is_record, reference_of_definition, text_of_solution
 from solkit.pipeline.studies_ahead import StudiesAhead
-from solkit.pipeline.studying import Shape
-from solkit.pipeline.tuning_context import describe_values, list_values, recorded_default
 from solkit.spans import span
 
 if TYPE_CHECKING:
@@ -58,23 +48,16 @@ if TYPE_CHECKING:
     from solkit.tuner.evolution.evolution_search import Ranking, Study, VariantOutcome
 
 __all__ = [
-    "LINEAGE",
     "Advise",
     "Check",
-    "EvolveLog",
     "KernelEvaluator",
-    "Original",
     "leave_unchecked",
-    "variant_of",
 ]
 
 T = TypeVar("T")
 Studied = tuple[Configuration, PreparedCandidate]
 Advise = Callable[[Result, Device], tuple[str, ...]]
 Check = Callable[[str, Brief], tuple[Checked, str]]
-
-LINEAGE = "evolve"
-"""In `Outcome.extra` of a log: where a variant came from."""
 
 _MOST_CHECKERS = 8
 """Variants that are checked at a time, on as many cores."""
@@ -100,197 +83,6 @@ _TRIES = 2
 def leave_unchecked(_source: str, _brief: Brief) -> tuple[Checked, str]:
     """Nothing is checked: the bench decides."""
     return Checked.UNCHECKED, "It was not checked before it was measured."
-
-
-@dataclass(frozen=True)
-class Original:
-    """Kernel that the search starts from.
-
-    Attributes:
-        path: the kernel file.
-        problem: the file with the reference, which may be the same.
-        file: what it describes.
-        shape: sizes that override the file's defaults.
-        params: every parameter in use.
-        variant: the file as the first variant.
-        notes: what limits the search, each a sentence.
-        compiled: the file that the user gave, if it holds no kernel: `path` is then what
-            `torch.compile` would run, which fits this one shape.
-        record: the JSON that the user gave, if it holds the kernel: `path` is then its source.
-    """
-
-    path: str
-    problem: str
-    file: KernelFile
-    shape: Mapping[str, Value]
-    params: Mapping[str, Value]
-    variant: Variant
-    notes: tuple[str, ...] = ()
-    compiled: str | None = None
-    record: str | None = None
-
-    @staticmethod
-    def read(
-        prepared: Preparation, path: str, problem: str, shape: Shape | None, how: EvolveSettings
-    ) -> Original:
-        """Read a kernel file, or compile a reference.
-
-        Raises:
-            InputError: the file, a shape or a parameter is invalid; or what Inductor makes of a
-                reference cannot be written as a kernel file.
-        """
-        file = prepared.analyser.describe(path, None if problem == path else problem).result()
-        _require_sizes(file.problem, [shape or {}, *(how.held_out or ())])
-        if file.candidate is None and file.problem.is_definition:
-            raise InputError(f"{path} is a problem alone: name what solves it with --solution FILE")
-        if file.candidate is None and path == problem:
-            return Original._of_reference(prepared, path, shape, how)
-        if file.candidate is None:
-            raise InputError(f"{path} holds no kernel to start from")
-        if file.problem.is_definition:
-            text = text_of_solution(path, file)
-            if is_record(path):
-                own = prepared.path(text), file.problem.path, shape, how
-                return replace(Original.read(prepared, *own), record=path)
-            problem = file.problem.path
-        notes: list[str] = []
-        if shape is None:
-            shape = file.problem.shapes[0]
-            if (others := len(file.problem.shapes) - 1) > 0:
-                sizes = ", ".join(f"{name}={value}" for name, value in shape.items())
-                notes.append(f"Searched at the first shape of the file ({sizes}), of {others + 1}.")
-        params = {**file.candidate.params, **how.params}
-        if unknown := set(how.params) - set(file.candidate.params):
-            valid = ", ".join(file.candidate.params) or "none"
-            raise InputError(f"{path} has no parameter {min(unknown)!r}; it has: {valid}")
-        text = Path(path).read_text()
-        variant = Variant(variant_id(text), text, intent="What is in use now.")
-        return Original(path, problem, file, shape, params, variant, tuple(notes))
-
-    @staticmethod
-    def _of_reference(
-        prepared: Preparation, path: str, shape: Shape | None, how: EvolveSettings
-    ) -> Original:
-        """Return what `torch.compile` would run, in the private folder of the search."""
-        parent = first_parent(path, prepared.device, shape)
-        original = Original.read(prepared, prepared.path(parent.text), path, shape, how)
-        of = original.path, path, original.shape
-        params = choose_configurations(parent.choices, original.params, of, prepared.analyser)
-        note = (
-            f"{path} holds no kernel: the search starts from what torch.compile would run, written "
-            "as a kernel file (`solkit inductor`). It fits this shape alone."
-        )
-        choice_note = "The kernel model chose among them."
-        return replace(
-            original,
-            variant=replace(original.variant, intent="What torch.compile would run."),
-            notes=(note, *parent.notes, *([choice_note] if params else []), *original.notes),
-            compiled=path,
-            params={**original.params, **params, **how.params},
-        )
-
-    def recorded(self, bench: RecordedBench, how: EvolveSettings) -> Original:
-        """Read the original with recorded parameters in use: the file's own, if they are recorded.
-
-        Raises:
-            InputError: the file is not recorded at the shape.
-        """
-        rows = recorded_rows(bench, self.file, self.whole_shape)
-        points = {canonical(row.params) for row in rows}
-        if canonical(self.params) in points:
-            return self
-        space = Space.of_points(row.params for row in rows)
-        return replace(self, params=recorded_default(rows, space, how.params))
-
-    @property
-    def named(self) -> str:
-        """File that the user named."""
-        return self.compiled or self.record or self.path
-
-    @property
-    def reference(self) -> str | None:
-        """Text with the reference, if the kernel's file lacks it."""
-        if self.problem == self.path:
-            return None
-        if self.file.problem.is_definition:
-            return reference_of_definition(self.problem)
-        return Path(self.problem).read_text()
-
-    @property
-    def whole_shape(self) -> dict[str, Value]:
-        """Every size."""
-        return self.file.problem.whole_shape(self.shape)
-
-    @property
-    def configuration(self) -> Configuration:
-        """The original with the parameters in use."""
-        return self.of(self.path, self.params, "default")
-
-    def of(self, path: str, params: Mapping[str, Value], chosen_by: str) -> Configuration:
-        """Return a file's candidate at the shape of the search, for this problem."""
-        assert self.file.candidate is not None
-        reference = self.problem if path != self.problem else None
-        name = self.file.candidate.name
-        return Configuration(path, name, self.shape, params, reference, chosen_by)
-
-    def others(self, how: EvolveSettings) -> list[Mapping[str, Value]]:
-        """Return shapes that the search does not see, and that the original can run."""
-        from solkit.tuner.holdout import spread_shapes
-
-        if self.compiled is not None:
-            return []
-        problem = self.file.problem
-        held_out = how.held_out
-        if held_out is None:
-            held_out = problem.held_out_shapes or problem.shapes
-        whole: list[Mapping[str, Value]] = [problem.whole_shape(sizes) for sizes in held_out]
-        others = [shape for shape in whole if canonical(shape) != canonical(self.whole_shape)]
-        is_chosen = how.held_out is not None or bool(problem.held_out_shapes)
-        return others if is_chosen else spread_shapes(others)
-
-    def practice(self, how: EvolveSettings) -> list[Mapping[str, Value]]:
-        """List shapes to practise at, the file's own first: neither the search's nor any held out.
-
-        There are none if none is held out: the search's shape is the only one that counts then.
-        """
-        from solkit.tuner.evolution.evolution_search import shapes_like
-
-        others, problem = self.others(how), self.file.problem
-        if not others:
-            return []
-        held = [problem.whole_shape(shape) for shape in problem.held_out_shapes]
-        barred = {canonical(shape) for shape in (self.whole_shape, *others, *held)}
-        own = [problem.whole_shape(shape) for shape in problem.shapes]
-        every = {canonical(shape): shape for shape in (*own, *shapes_like(self.whole_shape))}
-        return [shape for name, shape in every.items() if name not in barred]
-
-
-class EvolveLog(OutcomeLog):
-    """A log whose rows say where a variant came from, and what the run had spent by then."""
-
-    variants: dict[str, Variant]
-    spent: Callable[[], float]
-
-    def append(
-        self,
-        rows: Iterable[Outcome] = (),
-        sources: Iterable[Source] = (),
-        facts: Iterable[StoredFacts] = (),
-        facts_of: Mapping[outcomelog.RowKey, str] | None = None,
-    ) -> tuple[Outcome, ...]:
-        """As for `OutcomeLog`."""
-        with_lineage = [
-            replace(row, extra={**row.extra, LINEAGE: self._lineage_of_row(row)}) for row in rows
-        ]
-        return super().append(with_lineage, sources, facts, facts_of)
-
-    def _lineage_of_row(self, row: Outcome) -> dict[str, Any]:
-        lineage: dict[str, Any] = {"spent_s": round(self.spent(), 3)}
-        if (variant := self.variants.get((row.source_sha256 or "")[:12])) is not None:
-            names = ("parent", "kind", "intent", "proposer", "why")
-            lineage |= {name: getattr(variant, name) for name in names}
-            lineage["checked"] = variant.checked.value
-        return lineage
 
 
 @dataclass
@@ -829,18 +621,6 @@ class KernelEvaluator:
         )
 
 
-def _require_sizes(problem: Problem, shapes: Iterable[Mapping[str, Value]]) -> None:
-    """Raise `ShapeError` for a size that a problem lacks: at the gate it would be too late."""
-    allowed = {*problem.sizes, *(["uuid"] if problem.is_definition else [])}
-    for name, value in itertools.chain.from_iterable(shape.items() for shape in shapes):
-        if name not in allowed:
-            valid = ", ".join(problem.sizes) or "none"
-            raise ShapeError(
-                f"{problem.path} has no size {name!r} (given as {name}={value}); "
-                f"its sizes are: {valid}"
-            )
-
-
 def _failure_of(prospect: PreparedCandidate) -> str:
     """Return how a candidate fails; an analysis that was given up counts as timed out."""
     analysis = prospect.result.analysis
@@ -863,26 +643,6 @@ def _error_of(prospect: PreparedCandidate) -> str:
     """Return why the first kernel that cannot run on the device cannot; empty if all can."""
     errors = (kernel.error for kernel in prospect.result.analysis.own if kernel.error)
     return next(errors, "")
-
-
-def recorded_rows(
-    bench: RecordedBench, file: KernelFile, shape: Mapping[str, Value]
-) -> list[Outcome]:
-    """Return the rows of a kernel file at a shape.
-
-    Raises:
-        InputError: nothing is.
-    """
-    kernel, at = kernel_of_file(file).kernel_id, canonical(shape)
-    rows = [row for row in bench.recording if row.kernel_id == kernel]
-    at_shape, name = [row for row in rows if canonical(row.shape) == at], Path(file.path).name
-    if not rows:
-        raise InputError(f"not_recorded: the recording has no such source as {name}")
-    if not at_shape:
-        shapes = list_values(list(dict.fromkeys(describe_values(row.shape) for row in rows)))
-        where = f"{name} is not recorded at {describe_values(shape)}"
-        raise InputError(f"not_recorded: {where}; choose one with --shape: {shapes}")
-    return at_shape
 
 
 def _end_of(future: Future[T]) -> Future[Future[T]]:
@@ -912,17 +672,3 @@ def _foremost_points(points: Sequence[Point]) -> list[Point]:
     for point in sorted(points, key=lambda point: (point.p_fail, point.mean)):
         by_variant.setdefault(point.variant, []).append(point)
     return [point for kept in by_variant.values() for point in kept[:_HELD]]
-
-
-def variant_of(name: str, text: str, lineage: Mapping[str, Any]) -> Variant:
-    """Return the variant that a row of a log tells of."""
-    return Variant(
-        name,
-        text,
-        lineage.get("parent"),
-        lineage.get("kind", "original"),
-        lineage.get("intent", ""),
-        lineage.get("proposer", ""),
-        Checked(lineage.get("checked", Checked.UNCHECKED)),
-        lineage.get("why", ""),
-    )

@@ -14,8 +14,8 @@ from solkit.cli import app
 from solkit.core import AnalysisStatus, EvolveSettings, MeasureSettings
 from solkit.errors import InputError
 from solkit.pipeline.compiling import first_parent, write_compile_peer
+from solkit.pipeline.evolve_original import Original
 from solkit.pipeline.evolving import _Run
-from solkit.pipeline.kernel_evaluator import Original
 from solkit.pipeline.preparing import Preparation
 from solkit.roofline.devices import find
 

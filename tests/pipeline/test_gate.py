@@ -31,8 +31,9 @@ from solkit.core import (
 from solkit.errors import InputError, MemoryLimitError
 from solkit.measure.memory_needs import least_memory_bytes
 from solkit.pipeline.comparing import _measure_alone
+from solkit.pipeline.evolve_original import Original
 from solkit.pipeline.evolving import _Run
-from solkit.pipeline.kernel_evaluator import KernelEvaluator, Original
+from solkit.pipeline.kernel_evaluator import KernelEvaluator
 from solkit.roofline.devices import find
 from solkit.tuner.evolution.population_archive import Archive
 

@@ -24,8 +24,9 @@ from solkit.core import (
 from solkit.errors import InputError
 from solkit.measure.benches import RecordedBench
 from solkit.pipeline import kernel_evaluator
+from solkit.pipeline.evolve_original import Original
 from solkit.pipeline.evolving import _make_check
-from solkit.pipeline.kernel_evaluator import KernelEvaluator, Original
+from solkit.pipeline.kernel_evaluator import KernelEvaluator
 from solkit.pipeline.practice import Practice
 from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.studies_ahead import StudiesAhead

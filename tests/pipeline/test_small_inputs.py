@@ -23,7 +23,7 @@ from solkit.core import (
     Variant,
     Verdict,
 )
-from solkit.pipeline.kernel_evaluator import Original
+from solkit.pipeline.evolve_original import Original
 from solkit.pipeline.practice import Practice
 from solkit.tuner.evolution.evolution_search import VariantOutcome
 from solkit.tuner.evolution.population_archive import Archive

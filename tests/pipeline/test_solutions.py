@@ -40,8 +40,9 @@ from solkit.datasets import outcomelog
 from solkit.datasets.identifiers import kernel_id
 from solkit.errors import InputError, ShapeError, UnsupportedError
 from solkit.measure.benches import RecordedBench
+from solkit.pipeline.evolve_original import Original
 from solkit.pipeline.evolving import EvolveParts, evolve
-from solkit.pipeline.kernel_evaluator import KernelEvaluator, Original
+from solkit.pipeline.kernel_evaluator import KernelEvaluator
 from solkit.pipeline.practice import Practice
 from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.solutions import solution_record, text_of_solution

@@ -1,0 +1,58 @@
+"""Log of a search over variants: its rows say where each variant came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from solkit.core import Checked, Outcome, Source, StoredFacts, Variant
+from solkit.datasets import outcomelog
+from solkit.datasets.outcomelog import OutcomeLog
+
+__all__ = ["LINEAGE", "EvolveLog", "variant_of"]
+
+LINEAGE = "evolve"
+"""In `Outcome.extra` of a log: where a variant came from."""
+
+
+class EvolveLog(OutcomeLog):
+    """A log whose rows say where a variant came from, and what the run had spent by then."""
+
+    variants: dict[str, Variant]
+    spent: Callable[[], float]
+
+    def append(
+        self,
+        rows: Iterable[Outcome] = (),
+        sources: Iterable[Source] = (),
+        facts: Iterable[StoredFacts] = (),
+        facts_of: Mapping[outcomelog.RowKey, str] | None = None,
+    ) -> tuple[Outcome, ...]:
+        """As for `OutcomeLog`."""
+        with_lineage = [
+            replace(row, extra={**row.extra, LINEAGE: self._lineage_of_row(row)}) for row in rows
+        ]
+        return super().append(with_lineage, sources, facts, facts_of)
+
+    def _lineage_of_row(self, row: Outcome) -> dict[str, Any]:
+        lineage: dict[str, Any] = {"spent_s": round(self.spent(), 3)}
+        if (variant := self.variants.get((row.source_sha256 or "")[:12])) is not None:
+            names = ("parent", "kind", "intent", "proposer", "why")
+            lineage |= {name: getattr(variant, name) for name in names}
+            lineage["checked"] = variant.checked.value
+        return lineage
+
+
+def variant_of(name: str, text: str, lineage: Mapping[str, Any]) -> Variant:
+    """Return the variant that a row of a log tells of."""
+    return Variant(
+        name,
+        text,
+        lineage.get("parent"),
+        lineage.get("kind", "original"),
+        lineage.get("intent", ""),
+        lineage.get("proposer", ""),
+        Checked(lineage.get("checked", Checked.UNCHECKED)),
+        lineage.get("why", ""),
+    )
