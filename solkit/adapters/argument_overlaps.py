@@ -2,7 +2,8 @@
 
 A proof about a kernel's reads and writes takes its pointers for different buffers. That holds for
 tensors that only one argument reaches, and for those that nothing writes to. Of two arguments that
-are the same tensor, as where an operator works in place, one pointer is the other.
+are the same tensor, as where an operator works in place, one pointer is the other. Of views that
+share a storage the kernel's code has to say that it keeps them apart: see `element_places`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations
 from typing import Any, NamedTuple
 
-__all__ = ["distinct_buffers"]
+__all__ = ["ArgumentBuffers", "argument_buffers"]
 
 _NUMBERS = frozenset((bool, int, float, str, type(None)))
 """Types of most arguments that are no tensors."""
@@ -27,8 +28,21 @@ class _Buffer(NamedTuple):
     is_written: bool
 
 
-def distinct_buffers(arguments: Iterable[tuple[Any, bool]]) -> tuple[int, ...] | None:
-    """Return for each tensor, in order, the place of the first that is the same pointer.
+class ArgumentBuffers(NamedTuple):
+    """Buffers that tensors among a launch's arguments are in.
+
+    Attributes:
+        same: for each tensor, in order, the place of the first that is the same pointer.
+        shared: pairs of tensors that share a storage which one of them may write, and are not the
+            same: their places, and how far the second begins behind the first, in bytes.
+    """
+
+    same: tuple[int, ...]
+    shared: tuple[tuple[int, int, int], ...] = ()
+
+
+def argument_buffers(arguments: Iterable[tuple[Any, bool]]) -> ArgumentBuffers:
+    """Return buffers of arguments.
 
     The whole storage of a tensor counts: kernels get the first element of a view, and reach
     others by strides. One that has none that is known shares memory with all others.
@@ -36,25 +50,25 @@ def distinct_buffers(arguments: Iterable[tuple[Any, bool]]) -> tuple[int, ...] |
     Args:
         arguments: values, tuples among them, and whether the kernel may write to what they point
             to.
-
-    Returns:
-        ``None`` if one that is written shares memory with another one, and is not the same.
     """
     buffers = list(_buffers(arguments))
     shared: set[tuple[int, Any]] = set()
-    for one, other in combinations(buffers, 2):
+    apart: list[tuple[int, int, int]] = []
+    for (n, one), (m, other) in combinations(enumerate(buffers), 2):
         is_written = one.is_written or other.is_written
         if is_written and one.first < other.end and other.first < one.end:
-            if one[:2] != other[:2]:
-                return None
-            shared.add(one[:2])
+            if one[:2] == other[:2]:
+                shared.add(one[:2])
+            else:
+                apart.append((n, m, other.address - one.address))
     if not shared:
-        return tuple(range(len(buffers)))
+        return ArgumentBuffers(tuple(range(len(buffers))), tuple(apart))
     firsts: dict[tuple[int, Any], int] = {}
-    return tuple(
+    same = (
         firsts.setdefault(buffer[:2], place) if buffer[:2] in shared else place
         for place, buffer in enumerate(buffers)
     )
+    return ArgumentBuffers(tuple(same), tuple(apart))
 
 
 def _buffers(arguments: Iterable[tuple[Any, bool]]) -> Iterator[_Buffer]:

@@ -23,8 +23,8 @@ from functools import partial, wraps
 from types import ModuleType
 from typing import Any, Protocol
 
-from solkit.adapters.argument_overlaps import distinct_buffers
-from solkit.adapters.tilings import retiled_grid, tiled_axis
+from solkit.adapters.argument_overlaps import argument_buffers
+from solkit.adapters.tilings import TileProof, retiled_grid
 from solkit.core.tuned import LaunchBucket, Launcher, complete_params
 from solkit.core.values import Value
 from solkit.processes.startup import call_after_imports
@@ -547,42 +547,13 @@ class _Launch:
 
 
 @dataclass(frozen=True)
-class _Proof:
-    """The code of a kernel for two values of a constant, and what follows from the value.
-
-    Attributes:
-        own, tuned: TTGIR for both values.
-        writes: by position, whether the kernel may write to what a parameter points to.
-        axes: what was proved, by the pointers that are the same.
-    """
-
-    own: str
-    tuned: str
-    writes: tuple[bool, ...]
-    axes: dict[tuple[int, ...], int | None] = field(default_factory=dict)
-
-    def axis_for(self, arguments: Sequence[Any]) -> int | None:
-        """Return the axis that follows for arguments; ``None`` if more does, or may."""
-        complete = len(arguments) == len(self.writes)
-        writes = self.writes if complete else (True,) * len(arguments)
-        try:
-            same = distinct_buffers(zip(arguments, writes))
-        except Exception:  # a tensor without memory, as while a program is traced
-            return None
-        if same is None:
-            return None
-        if same not in self.axes:
-            self.axes[same] = tiled_axis(self.own, self.tuned, same)
-        return self.axes[same]
-
-
-@dataclass(frozen=True)
 class _Tile:
     """Another value of a constant that only says which program computes an element.
 
     Attributes:
         name, place: the parameter's name and position.
         own, value: as the program launches it, and the tuned one.
+        writes: of each parameter, whether the kernel may write to what it points to.
         axis: of the grid that follows.
         proof: that nothing else does.
     """
@@ -591,17 +562,32 @@ class _Tile:
     place: int
     own: int
     value: int
+    writes: Mapping[str, bool] = field(default_factory=dict)
     axis: int = 0
-    proof: _Proof | None = None
+    proof: TileProof | None = None
 
-    def holds_for(self, arguments: Sequence[Any]) -> bool:
-        """Tell whether only the grid follows for arguments, by position."""
-        return self.proof is not None and self.proof.axis_for(arguments) == self.axis
+    def axis_for(self, arguments: Sequence[Any], grid: Any) -> int | None:
+        """Return the axis that follows for arguments, by position; ``None`` if more does, or may.
 
-    def retiled(self, grid: Any) -> tuple[int, ...] | None:
+        Args:
+            arguments: of all parameters, or others, which may all be written.
+            grid: as the program has it; ``None`` if it is unknown.
+        """
+        complete = len(arguments) == len(self.writes)
+        named = dict(zip(self.writes, arguments)) if complete else {}
+        writes = self.writes.values() if complete else (True,) * len(arguments)
+        try:
+            buffers = argument_buffers(zip(arguments, writes))
+        except Exception:  # a tensor without memory, as while a program is traced
+            return None
+        whole = None if grid is None else _whole_grid(grid)
+        return None if self.proof is None else self.proof.axis_for(buffers, whole, named)
+
+    def retiled(self, grid: Any, arguments: Sequence[Any]) -> tuple[int, ...] | None:
         """Return the grid that does the same with the tuned value; ``None`` if there is none."""
-        whole = (grid,) if isinstance(grid, int) else tuple(grid)
-        return retiled_grid(whole, self.axis, self.own, self.value)
+        if self.axis_for(arguments, grid) != self.axis:
+            return None
+        return retiled_grid(_whole_grid(grid), self.axis, self.own, self.value)
 
     def put(self, launch: _Launch) -> _Launch:
         """Return a launch with the tuned value."""
@@ -609,6 +595,10 @@ class _Tile:
             return _Launch(launch.args, {**launch.kwargs, self.name: self.value})
         before, after = launch.args[: self.place], launch.args[self.place + 1 :]
         return _Launch((*before, self.value, *after), launch.kwargs)
+
+
+def _whole_grid(grid: Any) -> tuple[int, ...]:
+    return tuple(map(int, (grid,) if isinstance(grid, int) else grid))
 
 
 @dataclass(frozen=True)
@@ -634,13 +624,13 @@ class _Changes:
             return _Launch(args, changed)
         grid = kwargs.get("grid")
         named = _named_arguments(function, args, kwargs)
-        if function.pre_run_hooks or not self.tile.holds_for(list(named.values())):
-            return None  # hooks are host code that gets the constant
+        if function.pre_run_hooks or kwargs.get("warmup"):
+            return None  # hooks are host code that gets the constant; who warms up launches itself
         if callable(grid):
             grid = grid({**named, **kwargs})
-        if grid is None or kwargs.get("warmup"):  # the program launches what it gets by itself
+        if grid is None:
             return None
-        retiled = self.tile.retiled(grid)
+        retiled = self.tile.retiled(grid, list(named.values()))
         if retiled is None:
             return None
         return self.tile.put(_Launch(args, {**changed, "grid": retiled}))
@@ -662,13 +652,10 @@ class _RetiledKernel:
         self._kernel, self._tile, self._plain = kernel, tile, plain
 
     def __getitem__(self, grid: Any) -> Any:
-        retiled = self._tile.retiled(grid)
-        if retiled is None:
-            return self._plain[grid]
-
         def launch(*args: Any, **kwargs: Any) -> Any:
-            holds = self._tile.holds_for(args)
-            return (self._kernel[retiled] if holds else self._plain[grid])(*args, **kwargs)
+            retiled = self._tile.retiled(grid, args)
+            kernel = self._plain[grid] if retiled is None else self._kernel[retiled]
+            return kernel(*args, **kwargs)
 
         return launch
 
@@ -737,15 +724,19 @@ def _prepare_changes(
     from solkit.adapters.triton_writes import may_write
 
     named = _named_arguments(function, launch.args, launch.kwargs)
-    tile = _Tile(constant.name, constant.num, named[constant.name], changed[constant.name])
+    own, value = named[constant.name], changed[constant.name]
+    writes = {name: may_write(function, name) for name in named}
+    tile = _Tile(constant.name, constant.num, own, value, writes)
     plain = _load_launch(original, function, launch)
     kernel = _load_launch(original, function, tile.put(tuned))
-    writes = tuple(may_write(function, name) for name in named)
-    proof = _Proof(plain.asm["ttgir"], kernel.asm["ttgir"], writes)
-    axis = proof.axis_for(list(named.values()))
+    proof = TileProof(plain.asm["ttgir"], kernel.asm["ttgir"], (own, value))
+    tile = replace(tile, proof=proof)
+    grid = launch.kwargs.get("grid")
+    grid = grid({**named, **launch.kwargs}) if callable(grid) else grid
+    axis = tile.axis_for(list(named.values()), grid)
     if axis is None:
         raise ValueError(f"its code does not show that only the grid follows from {tile.name}")
-    return _Changes(options, replace(tile, axis=axis, proof=proof), plain)
+    return _Changes(options, replace(tile, axis=axis), plain)
 
 
 def _request_of_launch(

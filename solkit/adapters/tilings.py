@@ -9,8 +9,8 @@ Lanes may share nothing: reductions, scans, products, loops, branches, atomics a
 are refused, and so is any use of a lane's number, or of a program's on that axis, but their sum.
 Nothing orders global accesses of different programs, but those of one come in its order more or
 less. So no element may write where another one reads or writes, in a buffer of one argument.
-Arguments are taken for different buffers but for those that are said to be the same: see
-`solkit.adapters.argument_overlaps`.
+Arguments are different buffers, or one (`solkit.adapters.argument_overlaps`), or views of one that
+the launch's elements access apart (`solkit.adapters.element_places`).
 
 Numbers are sums modulo 2ⁿ. Widening one is a term of its own, except for a program's part of an
 index, a lane and an index, which are below 2³¹ if `MOST_ELEMENTS` holds. Under 32 bits nothing is.
@@ -22,13 +22,18 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from solkit.adapters.argument_overlaps import ArgumentBuffers
+from solkit.adapters.element_places import Places
 from solkit.adapters.triton_ir import Function, IrError, Operation, element_bits, parse_module
 
-__all__ = ["MOST_ELEMENTS", "retiled_grid", "tiled_axis"]
+__all__ = ["MOST_ELEMENTS", "TileProof", "retiled_grid", "tiled_axis"]
 
 MOST_ELEMENTS = 2**31 - 1
 """Programs of the axis times elements of each, at most."""
+_MOST_LAUNCHES = 256
+"""Kinds of launches with views of one buffer that are looked at: .2 ms each."""
 _MOST_PROGRAMS = (2**31 - 1, 2**16 - 1, 2**16 - 1)
 """By axis. Source: CUDA C++ Programming Guide, technical specifications."""
 
@@ -63,18 +68,73 @@ class _Terms:
         return ("term", self.numbers.setdefault(term, len(self.numbers)))
 
 
-def tiled_axis(one: str, other: str, same: Sequence[int] = ()) -> int | None:
+class TileProof:
+    """The code of a kernel for two values of a constant, and what follows from the value.
+
+    Args:
+        own: TTGIR of a launch.
+        tuned: TTGIR of the same launch with another value of the constant.
+        sizes: both values.
+    """
+
+    def __init__(self, own: str, tuned: str, sizes: tuple[int, int]) -> None:
+        self._own, self._tuned, self._sizes = own, tuned, sizes
+        self._axes: dict[tuple[int, ...], int | None] = {}
+        self._places: dict[int, Places] = {}
+        self._apart: dict[object, bool] = {}
+
+    def axis_for(
+        self,
+        buffers: ArgumentBuffers,
+        grid: Sequence[int] | None,
+        arguments: Mapping[str, Any],
+    ) -> int | None:
+        """Return the axis of the grid that follows for a launch; ``None`` if more does, or may.
+
+        Args:
+            buffers: of its tensors.
+            grid: its own; ``None`` if that is unknown.
+            arguments: its numbers by parameter, and others.
+        """
+        same = buffers.same
+        if same not in self._axes:
+            self._axes[same] = tiled_axis(self._own, self._tuned, self._sizes, same)
+        axis = self._axes[same]
+        if axis is None or not buffers.shared:
+            return axis
+        scalars = {n: v for n, v in arguments.items() if type(v) in (int, bool)}
+        is_apart = grid is not None and self._are_apart(axis, buffers, tuple(grid), scalars)
+        return axis if is_apart else None
+
+    def _are_apart(
+        self, axis: int, buffers: ArgumentBuffers, grid: tuple[int, ...], scalars: dict[str, int]
+    ) -> bool:
+        """Tell whether elements of a launch keep views of one buffer apart."""
+        key = (axis, buffers, grid, *scalars.items())
+        if key not in self._apart:
+            if len(self._apart) >= _MOST_LAUNCHES:  # each launch is of another kind
+                return False
+            if axis not in self._places:
+                self._places[axis] = Places(self._own, axis)
+            self._apart[key] = self._places[axis].are_apart(buffers, grid, scalars)
+        return self._apart[key]
+
+
+def tiled_axis(
+    one: str, other: str, sizes: tuple[int, int], same: Sequence[int] = ()
+) -> int | None:
     """Return the axis of the grid that follows if a constant changes; ``None`` if it must not.
 
     Args:
         one: TTGIR of a launch.
         other: TTGIR of the same launch with another value of a constant.
+        sizes: both values.
         same: for each pointer among the arguments, the place of the first that is the same; all
             differ by default.
 
     Returns:
-        0, 1 or 2: both do the same if programs of this axis times elements of a program are the
-        same number for both, at most `MOST_ELEMENTS`.
+        0, 1 or 2: both do the same if programs of this axis times the constant are the same number
+        for both, and elements are at most `MOST_ELEMENTS`.
     """
     terms = _Terms()
     try:
@@ -83,7 +143,11 @@ def tiled_axis(one: str, other: str, same: Sequence[int] = ()) -> int | None:
     except (IrError, _RefusedError):
         return None
     axes = {axis for kernel in kernels for axis in kernel.tiled}
-    return axes.pop() if effects[0] == effects[1] and len(axes) == 1 else None
+    if effects[0] != effects[1] or len(axes) != 1:
+        return None
+    own, tuned = sizes
+    one_length, other_length = (max(kernel.lengths) for kernel in kernels)
+    return axes.pop() if one_length * tuned == other_length * own else None
 
 
 def retiled_grid(
@@ -113,6 +177,7 @@ class _Elements:
 
     Attributes:
         tiled: axes of the grid whose programs' numbers are parts of an index.
+        lengths: elements of a program on them.
     """
 
     def __init__(self, function: Function, terms: _Terms, same: Sequence[int]) -> None:
@@ -134,6 +199,7 @@ class _Elements:
         self._by_itself: set[object] = set()  # axes whose program's number is used by itself
         self._widened: set[object] = set()  # axes of which a multiple was widened
         self.tiled: set[int] = set()
+        self.lengths: set[int] = set()
 
     def effects(self) -> list[_Term]:
         """Return its reads and writes, in order.
@@ -265,11 +331,13 @@ class _Elements:
         for lane in [term for term in remaining if term[:1] == ("lane",)]:
             for axis in range(len(_AXES)):
                 program, index = ("program", axis), ("index", axis)
-                is_one = remaining[lane] == 1 and remaining.get(program) == lane[1]
-                if is_one and index not in remaining:
+                length = lane[1]
+                is_one = remaining[lane] == 1 and remaining.get(program) == length
+                if isinstance(length, int) and is_one and index not in remaining:
                     del remaining[program], remaining[lane]
                     remaining[index] = 1
                     self.tiled.add(axis)
+                    self.lengths.add(length)
                     break
         kept = ((term, times) for term, times in remaining.items() if times)
         return tuple(sorted(kept, key=repr))

@@ -14,10 +14,10 @@ from typing import Any
 
 from triton.runtime.driver import driver
 
-from solkit.adapters.argument_overlaps import distinct_buffers
+from solkit.adapters.argument_overlaps import ArgumentBuffers, argument_buffers
 from solkit.adapters.live_calls import RequestedLaunch
 from solkit.adapters.live_captures import specialise
-from solkit.adapters.tilings import retiled_grid, tiled_axis
+from solkit.adapters.tilings import TileProof, retiled_grid, tiled_axis
 from solkit.adapters.triton_compiler import Specialisation, ttgir_text
 from solkit.core import KernelProgram
 
@@ -57,12 +57,13 @@ class _Kernel:
 
 
 @dataclass(frozen=True)
-class _Proof:
-    """A launch's IR, the axis that follows from the constant, and which pointers are the same."""
+class _OwnTile:
+    """A launch's IR, its grid and the axis of it that follows from the constant, its buffers."""
 
     text: str
+    grid: tuple[int, ...]
     axis: int
-    same: tuple[int, ...]
+    buffers: ArgumentBuffers
 
 
 def is_block_size(value: Any) -> bool:
@@ -91,35 +92,33 @@ def _tile(launch: RequestedLaunch, name: str) -> Tile | None:
     own = launch.values[name]
     if not is_block_size(own) or own < _LEAST_ELEMENTS or name in launch.heuristics:
         return None
-    same = distinct_buffers((v, launch.may_write(n)) for n, v in launch.values.items())
-    if same is None:
-        return None
+    buffers = argument_buffers((v, launch.may_write(n)) for n, v in launch.values.items())
     text = _ttgir(_kernel(launch))
-    axis = tiled_axis(text, text, same)
-    if axis is None:
+    if tiled_axis(text, text, (own, own), buffers.same) is None:
         return None
     grid = launch.grid({**launch.values, **launch.options}) if callable(launch.grid) else None
     full = tuple(map(int, launch.grid if grid is None else grid))
-    values = (own, *_proved(launch, name, _Proof(text, axis, same), full))
+    axis = TileProof(text, text, (own, own)).axis_for(buffers, full, launch.values)
+    if axis is None:
+        return None
+    values = (own, *_proved(launch, name, _OwnTile(text, full, axis, buffers)))
     return Tile(name, axis, values) if len(values) > 1 else None
 
 
-def _proved(
-    launch: RequestedLaunch, name: str, proof: _Proof, grid: tuple[int, ...]
-) -> Iterator[int]:
+def _proved(launch: RequestedLaunch, name: str, tile: _OwnTile) -> Iterator[int]:
     """Yield other values, powers of two, for which the compiler makes the same of an element."""
     own = launch.values[name]
     for power in _REACH:
         value = int(own * 2.0**power)
         if value == own or not _LEAST_ELEMENTS <= value <= _MOST_BLOCK:
             continue
-        if retiled_grid(grid, proof.axis, own, value) is None:
+        if retiled_grid(tile.grid, tile.axis, own, value) is None:
             continue
         try:
             other = _ttgir(_kernel(replace(launch, values={**launch.values, name: value})))
         except Exception:  # as an assertion about the constant may have it
             continue
-        if tiled_axis(proof.text, other, proof.same) != proof.axis:
+        if tiled_axis(tile.text, other, (own, value), tile.buffers.same) != tile.axis:
             return  # another constant, or one that does more
         yield value
 

@@ -524,6 +524,31 @@ def test_a_tile_stays_where_arguments_share_memory_that_is_written(gpu, tmp_path
     assert [grid[0] for grid in GRIDS[1:]] == [64, 64, 16, 32, 8]
 
 
+@triton.jit
+def columns_kernel(x, out, n, columns, pitch, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    place = at // columns * pitch + at % columns
+    tl.store(out + place, tl.load(x + place, mask=at < n), mask=at < n)
+
+
+def test_views_of_one_projection_are_apart_by_the_sizes_of_each_launch(gpu, tmp_path):
+    use(tmp_path, tiled(columns_kernel, bucket=LaunchBucket({}, {"n": N}, {}, {})))
+    pool = torch.zeros(N // 32, 96)  # columns of three views: 32 of each row
+
+    def launch(source, out, columns):
+        columns_kernel[(N // 64,)](source, out, N, columns, 96, BLOCK=64)
+
+    for columns in (32, 33, 32):
+        launch(pool[:, :32], pool[:, 32:64], columns)
+    launch(pool[:, 64:], pool[:, 32:64], 32)
+    launch(pool[:, 31:], pool[:, 32:64], 32)
+    kernel = columns_kernel[(N // 64,)](torch.zeros(N * 3), pool, N, 32, 96, BLOCK=64)
+    kernel[(N // 64, 1, 1)](pool[:, :32], pool[:, 32:64], N, 32, 96, 64)
+    kernel[(N // 64, 1, 1)](pool[:, :32], pool[:, 31:64], N, 32, 96, 64)
+    blocks = [launch["BLOCK"] for launch in gpu]
+    assert blocks == [256, 64, 256, 256, 64, 256, 256, 64]
+
+
 def test_a_tile_stays_where_a_hook_of_the_kernel_gets_it(gpu, tmp_path, monkeypatch):
     use(tmp_path, tiled())
     monkeypatch.setattr(scale_kernel, "pre_run_hooks", [lambda *_, **__: None])

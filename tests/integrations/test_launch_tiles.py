@@ -321,6 +321,32 @@ def test_a_number_of_blocks_that_only_counts_as_a_number_changes_nothing():
     assert find_tile(launch_request(a_whole_beside), None).values[:3] == (256, 64, 128)
 
 
+@triton.jit
+def as_long_as_its_square(x, out, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK * BLOCK + tl.arange(0, BLOCK * BLOCK)
+    tl.store(out + at, tl.load(x + at))
+
+
+@triton.jit
+def at_most_256_of_them(x, out, BLOCK: tl.constexpr):
+    LANES: tl.constexpr = min(BLOCK, 256)
+    at = tl.program_id(0) * LANES + tl.arange(0, LANES)
+    tl.store(out + at, tl.load(x + at))
+
+
+@triton.jit
+def two_blocks(x, out, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * 2 * BLOCK + tl.arange(0, 2 * BLOCK)
+    tl.store(out + at, tl.load(x + at))
+
+
+def test_elements_of_a_program_are_as_many_times_more_as_the_constant():
+    """The grid is divided by what the constant is multiplied by."""
+    assert find_tile(launch_request(as_long_as_its_square, block=32), None) is None
+    assert find_tile(launch_request(at_most_256_of_them), None).values == (256, 64, 128)
+    assert find_tile(launch_request(two_blocks), None).values[:3] == (256, 64, 128)
+
+
 POOL = torch.zeros(N + 1)
 
 
@@ -329,6 +355,25 @@ def test_an_output_that_overlaps_an_input_leaves_the_order_to_the_blocks(kernel)
     """The borders decide whether an element is read before its neighbour is written."""
     shifted = {"x": POOL[:N], "out": POOL[1:]}
     assert find_tile(launch_request(kernel, arguments=shifted), None) is None
+
+
+HALVES = torch.zeros(2 * N)
+
+
+@pytest.mark.parametrize("kernel", [masked, strided, neighbours])
+def test_views_of_one_buffer_are_apart_if_the_elements_keep_them_apart(kernel):
+    halves = {"x": HALVES[:N], "out": HALVES[N:]}
+    assert find_tile(launch_request(kernel, arguments=halves), None).axis == 0
+    less = {"x": HALVES[1:], "out": HALVES[N:]}
+    assert find_tile(launch_request(kernel, arguments=less), None) is None
+
+
+def test_views_that_the_grid_reaches_beyond_are_not_apart():
+    halves = {"x": HALVES[:N], "out": HALVES[N:]}
+    more = (N // B + 1,)
+    assert find_tile(launch_request(masked, more, arguments=halves), None).axis == 0  # masked off
+    assert find_tile(launch_request(advanced, arguments=halves), None).axis == 0
+    assert find_tile(launch_request(advanced, more, arguments=halves), None) is None
 
 
 def test_what_works_in_place_is_proved_as_one_buffer():
