@@ -139,7 +139,7 @@ CASES = {
     "shifted": (shifted, (3,), 0, {"n": 100, "wide": 50}, set(range(103))),  # 198 // 50 is 3
     "batches": (batches, (5, 2), 1, {"n": 90, "pitch": 300}, batch_places(3, 300, 90)),
 }
-"""Kernel, grid, axis, numbers, and elements that a box of it has: of a row that is not full, all."""
+"""Kernel, grid, axis, numbers, and elements that a box of it has: of a row all."""
 
 
 @pytest.fixture(autouse=True)
