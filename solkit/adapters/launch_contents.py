@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import torch
 
+from solkit.adapters.graph_captures import beside_captures
 from solkit.core.recordings import TensorRecipe
 
 __all__ = ["FunctionsUnseen", "tensor_recipe"]
@@ -50,7 +51,7 @@ def _unseen() -> Iterator[None]:
     if has_alarm:
         torch.cuda.set_sync_debug_mode(0)
     try:
-        with FunctionsUnseen(), torch._C._DisableTorchDispatch():
+        with FunctionsUnseen(), torch._C._DisableTorchDispatch(), beside_captures():
             yield
     finally:
         if has_alarm:

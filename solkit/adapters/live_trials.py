@@ -24,6 +24,8 @@ from typing import Any
 
 import torch
 
+from solkit.adapters.graph_captures import beside_captures, is_capturing
+
 __all__ = ["Judge", "LaunchTrial"]
 
 Judge = Callable[[Sequence[float], Sequence[float]], bool | None]
@@ -113,10 +115,11 @@ class LaunchTrial:
     def _event_behind(self, cycles: int) -> Any:
         """Return an event that the GPU passes after a wait; if it refuses, the trial is over."""
         try:
-            event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-            if cycles:
-                torch.cuda._sleep(cycles)  # type: ignore[no-untyped-call]
-            event.record()
+            with beside_captures():
+                event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+                if cycles:
+                    torch.cuda._sleep(cycles)  # type: ignore[no-untyped-call]
+                event.record()
         except Exception:  # nothing is worth the user's launch
             self._end(is_faster=False)
             return None
@@ -145,9 +148,11 @@ class LaunchTrial:
         if not self._due:
             return
         try:
-            if not self._launches[self._due - 1][-1].query():
-                return
-            is_faster = self.judge(*self._paired_ms(self._launches[: self._due]))
+            with beside_captures():
+                if not self._launches[self._due - 1][-1].query():
+                    return
+                times = self._paired_ms(self._launches[: self._due])
+            is_faster = self.judge(*times)
         except Exception:  # nothing is worth the user's launch
             is_faster = False
         self._due = 0
@@ -176,6 +181,6 @@ class LaunchTrial:
 
 def _can_time(stream: Any) -> bool:
     """Tell whether events of the current stream are around a launch on a stream."""
-    if torch.cuda.is_current_stream_capturing():
+    if is_capturing():
         return False
     return stream is None or bool(torch.cuda.current_stream().cuda_stream == stream)

@@ -505,7 +505,10 @@ def _load(kernel: Any) -> None:
     """Load a compiled kernel, which is when a GPU lacks resources for it."""
     load = getattr(kernel, "_init_handles", None)
     if load is not None:
-        load()
+        from solkit.adapters.graph_captures import beside_captures
+
+        with beside_captures():
+            load()
 
 
 # ------------------------------------------------------------------------------ plain launches

@@ -28,6 +28,7 @@ from typing import Any
 import torch
 
 from solkit.adapters import live_inductor
+from solkit.adapters.graph_captures import is_any_capturing, wait_for_captures, watch_captures
 from solkit.adapters.live_tuned import ChoiceRequest
 from solkit.analysis.pool import usable_cores
 from solkit.core.tuned import TunedEntry, TunedFolder
@@ -265,6 +266,7 @@ class _Session:
     def _record(self, tuned: TunedFolder) -> None:
         recorder = LaunchRecorder(self.folder, known_programs=tuned.known_programs())
         recorder.start()
+        watch_captures()
         self._recorder, self._recordings = recorder, self._recordings + 1
 
     def _read_folder(self) -> TunedFolder:
@@ -307,7 +309,7 @@ class _Session:
         calls = self._calls[graph]
         self._calls[graph] += 1
         is_due = calls >= (_MOST_CALLS if self._awaits_backward else 1)
-        if is_due and not _is_capturing():  # waiting for the GPU would end the user's capture
+        if is_due and not is_any_capturing():  # waiting for the GPU would end a capture
             with self._lock:
                 recorder, self._recorder = self._recorder, None
             if recorder is not None:
@@ -352,6 +354,7 @@ class _Session:
             self._tuned = (self._tuned or self._read_folder()).extended(seen)
             write_tuned_folder(self.folder, self._tuned)  # so that it is said once
             raise InputError(f"nothing can be launched again. {' '.join(reasons)}")
+        wait_for_captures()
         torch.cuda.synchronize()
         torch.cuda.empty_cache()  # the search has processes of its own
         self._search = self._search or _start_search()
@@ -371,6 +374,7 @@ class _Session:
         if self._tuned is None or not self._tuned.entries:
             return 0
         applying.apply_further(_applied(self._tuned, with_trials=True), self.folder)
+        wait_for_captures()  # of other threads, since the search began: Inductor waits for the GPU
         if self._changed == self._kept + self._dropped:
             self._changed = self._kept = self._dropped = 0
         with span("kernels replaced", "program"):
@@ -465,11 +469,6 @@ def _session_of(folder: Path) -> _Session:
 
 def _has_gpu() -> bool:
     return torch.cuda.is_available()
-
-
-def _is_capturing() -> bool:
-    is_initialized = bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
-    return is_initialized and torch.cuda.is_current_stream_capturing()
 
 
 def _device_index() -> int:

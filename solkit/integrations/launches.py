@@ -24,6 +24,7 @@ from solkit.adapters.triton_compiler import fill_cache, is_in_cache, lower_for
 from solkit.adapters.triton_startup import import_launching, prepare
 from solkit.core import Depth, Device, Facts, Value
 from solkit.errors import SolkitError
+from solkit.processes.imports import other_thread_imports
 from solkit.processes.parallel_calls import call_in_forks
 from solkit.spans import span
 
@@ -132,6 +133,8 @@ def compile_ahead(launches: Sequence[Launch], device: Device) -> None:
         for launch in captured
         if not is_in_cache(launch.kernel, device)
     ]
+    if calls and other_thread_imports():
+        calls.pop(0)()  # with all imports, which forks might wait for
     if _may_fork_process() and min(_usable_cores(), len(calls)) > 1:
         with span("compiling", "tuner"):
             call_in_forks(calls, lambda _: None, _job_count(len(calls)), _LIMIT_S)
@@ -173,6 +176,18 @@ def _lower_launches(
     if not _may_fork_process():
         meanwhile()
         return _share_facts(launches, device)
+    if not other_thread_imports():
+        return _lower_in_forks(launches, device, meanwhile)
+    first = _share_facts(launches[:1], device)  # with all imports, which forks might wait for
+    if len(launches) > 1:
+        return [*first, *_lower_in_forks(launches[1:], device, meanwhile)]
+    meanwhile()
+    return first
+
+
+def _lower_in_forks(
+    launches: Sequence[Launch], device: Device, meanwhile: Callable[[], None]
+) -> list[Facts | None]:
     jobs = _job_count(len(launches) // _LEAST_SHARE)
     shares = [launches[place::jobs] for place in range(jobs)]
 

@@ -37,6 +37,7 @@ import torch
 import triton
 from triton.runtime.driver import driver
 
+from solkit.adapters.graph_captures import is_capturing
 from solkit.adapters.launch_contents import FunctionsUnseen, tensor_recipe
 from solkit.adapters.live_calls import INDUCTOR_MODULE, LaunchHooks, PendingLaunch, tensor_behind
 from solkit.adapters.model_calls import ModelCalls
@@ -326,7 +327,7 @@ class LaunchRecorder:
             if is_known:
                 return counter, None
             self._number += 1
-        recipes = {} if _is_capturing() else _recipes(pending)
+        recipes = {} if is_capturing() else _recipes(pending)
         if self._observe is not None:
             self._observe("before", counter.number, pending)
         return counter, recipes
@@ -352,7 +353,7 @@ class LaunchRecorder:
         last_s, self._last.at_s = self._last.at_s, time.monotonic()
         counter.calls += 1
         counter.host_s += begun_s - last_s if last_s is not None else 0.0
-        if _is_capturing():
+        if is_capturing():
             counter.graph_calls += 1
         if begun_s - self._counted_s > _COUNTS_EVERY_S:
             with self._lock:
@@ -449,10 +450,6 @@ def _recipe(tensor: torch.Tensor) -> TensorRecipe:
         return tensor_recipe(tensor)
     except NotImplementedError:  # torch converts no values of some dtypes
         return TensorRecipe()
-
-
-def _is_capturing() -> bool:
-    return _has_context() and torch.cuda.is_current_stream_capturing()
 
 
 def _device_name() -> str:

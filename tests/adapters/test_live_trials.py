@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from types import SimpleNamespace
 
@@ -46,7 +47,7 @@ def gpu(monkeypatch):
     gpu = Gpu()
     monkeypatch.setattr(torch.cuda, "Event", lambda **_: gpu.event())
     monkeypatch.setattr(torch.cuda, "_sleep", lambda _: None)
-    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: gpu.is_capturing)
+    monkeypatch.setattr(live_trials, "is_capturing", lambda: gpu.is_capturing)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(cuda_stream=7))
     return gpu
 
@@ -127,6 +128,38 @@ def test_the_host_does_not_wait_for_the_gpu(gpu):
     gpu.lags = False
     launch("x", 1, stream=7)
     assert settled == [True]
+
+
+def test_events_of_a_trial_are_no_reason_for_another_threads_capture_to_fail(gpu, monkeypatch):
+    """In CUDA's default mode a capture fails if any thread asks for an event."""
+    modes = []
+
+    @contextlib.contextmanager
+    def beside_captures():
+        modes.append("relaxed")
+        yield
+        modes.pop()
+
+    def event(**_):
+        event = gpu.event()
+        for name in ("record", "query", "elapsed_time"):
+            setattr(event, name, relaxed(getattr(event, name)))
+        return event
+
+    def relaxed(call):
+        def checked(*args):
+            assert modes
+            return call(*args)
+
+        return checked
+
+    monkeypatch.setattr(live_trials, "beside_captures", beside_captures)
+    monkeypatch.setattr(torch.cuda, "Event", event)
+    launch, _, settled = start_trial(gpu, 2, 1)
+    for _ in range(60):
+        launch("x", 1, stream=7)
+    assert settled == [True]
+    assert modes == []
 
 
 @pytest.mark.parametrize("is_capturing", [False, True])

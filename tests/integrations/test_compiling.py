@@ -129,6 +129,31 @@ def test_no_search_begins_while_the_user_captures_a_cuda_graph(
         assert len(tuned_by_batch) == searches
 
 
+class Graph:
+    """As torch's own."""
+
+    def capture_begin(self):
+        pass
+
+    def capture_end(self):
+        pass
+
+
+def test_no_search_begins_while_another_thread_captures_a_cuda_graph(
+    tmp_path, tuned_by_batch, monkeypatch
+):
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
+    run = calls_of(session_of(tmp_path, 5.0), lambda: 0)
+    graph = Graph()
+    graph.capture_begin()
+    for _ in range(3):
+        run()
+    assert tuned_by_batch == []
+    graph.capture_end()
+    run()
+    assert len(tuned_by_batch) == 1
+
+
 def test_graphs_of_one_folder_are_tuned_together(tmp_path, tuned_by_batch):
     first, second = (calls_of(session_of(tmp_path, 5.0), lambda: 0) for _ in range(2))
     for run in (first, second):
@@ -385,7 +410,6 @@ def launches(monkeypatch, compiled):
     event = SimpleNamespace(record=lambda: None, query=lambda: True, elapsed_time=lambda _: 1.0)
     monkeypatch.setattr(torch.cuda, "Event", lambda **_: event)
     monkeypatch.setattr(torch.cuda, "_sleep", lambda _: None)
-    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
 
     def launch():
         for _ in range(25):

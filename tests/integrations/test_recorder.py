@@ -1092,7 +1092,7 @@ def test_how_far_back_each_tensor_was_used_is_recorded(tmp_path):
 
 
 def test_a_kernel_file_says_how_it_is_deployed(tmp_path, monkeypatch):
-    monkeypatch.setattr(recorder_module, "_is_capturing", lambda: True)
+    monkeypatch.setattr(recorder_module, "is_capturing", lambda: True)
     recorded(tmp_path, *[chain()] * 2)
     for path in tmp_path.glob("add_kernel_*.py"):
         loaded = kernelfiles.load(str(path))

@@ -272,6 +272,31 @@ def test_a_daemonic_process_ranks_by_itself(gpu, monkeypatch):
     assert tried == [32, 512, 1024]
 
 
+def test_forks_import_nothing_that_another_thread_is_importing(gpu, monkeypatch, tmp_path):
+    """What a fork would wait for is imported here: one launch is lowered, and one compiled."""
+    lowered, own = [], os.getpid()
+    lower = launches.lower_for
+
+    def noting_lower(kernel, device):
+        lowered.append(kernel)
+        return lower(kernel, device)
+
+    def compiled(kernel, _):
+        (tmp_path / f"{os.getpid() == own}-{kernel.constexprs[3,]}").touch()
+
+    monkeypatch.setattr(launches, "lower_for", noting_lower)
+    monkeypatch.setattr(launches, "fill_cache", compiled)
+    monkeypatch.setattr(launches, "_usable_cores", lambda: 2)
+    monkeypatch.setattr(launches, "other_thread_imports", lambda: True)
+    kernel, tried = tuner(gpu)
+    integration.install(top_k=3, surrogate=model())
+    run(kernel)
+    assert tried == [32, 512, 1024]
+    assert len(lowered) == 1  # those of forks are noted there
+    names = sorted(path.name for path in tmp_path.glob("*-*"))
+    assert names == ["False-1024", "False-512", "True-32"]
+
+
 @pytest.mark.slow
 def test_captured_forecasts_that_err_to_the_low_side_do_not_win(gpu, monkeypatch):
     def forecast(_, table, depth):
