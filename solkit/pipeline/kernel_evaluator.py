@@ -118,6 +118,7 @@ class KernelEvaluator:
     is_closed: bool = False
     _own_s: float = 0.0
     _begun_s: float | None = None  # of what is being measured, by the bench's clock
+    _ended_s: float = field(default_factory=time.monotonic)  # when the last measurement did
     _prospects: dict[int, PreparedCandidate] = field(default_factory=dict)
     _begun: dict[str, Future[tuple[Checked, str]]] = field(default_factory=dict)
     _checkers: ThreadPoolExecutor = field(
@@ -284,6 +285,11 @@ class KernelEvaluator:
         if self._begun_s is not None:
             running_s = self.bench.clock.gpu_s() - self._begun_s
         return self.earlier_s + self._own_s + running_s
+
+    def idle_s(self) -> float:
+        """Return the seconds since the last measurement; 0 in a replay, where nothing waits."""
+        is_idle = self.overlaps and self._begun_s is None
+        return time.monotonic() - self._ended_s if is_idle else 0.0
 
     def prospect(self, configuration: Configuration) -> PreparedCandidate:
         """Return what is known of a configuration that is being measured."""
@@ -550,7 +556,7 @@ class KernelEvaluator:
                 ((_, outcome),) = bench.outcomes()
         finally:
             self._own_s += bench.clock.gpu_s() - begun_s
-            self._begun_s = None
+            self._begun_s, self._ended_s = None, time.monotonic()
             self._prospects.pop(id(configuration), None)
         if self.log is not None and isinstance(bench, RecordedBench):
             self.log.append([outcome], kernel_of_file(prospect.file).files)

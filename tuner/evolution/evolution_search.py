@@ -96,6 +96,9 @@ _READY_SHARE = 0.5
 _PATIENCE_S = 0.5
 """Seconds that the GPU waits for what promises more: about those of a measurement."""
 _LOOK_S = 1.0  # how often it looks, while it waits, whether what it waits for is late
+_IDLE_S, _IDLE_ROUNDS = 30.0, 2
+"""The search ends once the GPU has had nothing to do for so long, and in so many rounds since its
+last measurement nobody proposed what promises a gain: one went on for four minutes, on 16 cores."""
 _MOST_TOLD = 24  # of earlier attempts, in a brief
 _BLAMED = (Verdict.WRONG, Verdict.CHEATING, Verdict.IMPOSSIBLE)
 """Verdicts on a variant whatever its parameters."""
@@ -201,6 +204,9 @@ class VariantEvaluator(Protocol):
     def await_any(self, others: Sequence[Future[Any]], timeout_s: float | None) -> bool:
         """Wait until a study, a check or one of `others` ends; false if there is none."""
 
+    def idle_s(self) -> float:
+        """Return the seconds since the last measurement; 0 in a replay, where nothing waits."""
+
     def expect(self, variants: Sequence[tuple[Variant, Brief]]) -> None:
         """Expect variants to be checked soon, the most promising first, with their briefs."""
 
@@ -277,6 +283,7 @@ class EvolutionSearch:
         self.prepare_practice: Callable[[], object] = lambda: None
         self._round: Generator[Future[Any], None, None] | None = None
         self._awaited: Future[Any] | None = None  # what the round cannot go on without
+        self._rounds_since = 0  # that ended since the last measurement
         self._own_ranking: Future[Ranking] | None = None  # of what is known already
         self._original_ended: Future[None] = Future()  # when it is measured
         self._compiled: dict[tuple[str, str], Study] = {}  # candidates that may be hopeless
@@ -439,12 +446,21 @@ class EvolutionSearch:
             return Stopped.SPEED_OF_LIGHT
         if self._world.spent_s() >= self._budget_s - self._practice_budget_s():
             return Stopped.BUDGET
+        if self._waits_in_vain():
+            waited = f"The GPU waited {self._world.idle_s():.0f} s in a row"
+            self.notes.append(f"{waited}, and {self._rounds_since} rounds promised no gain.")
+            return Stopped.EXPECTED_GAIN
         is_busy = self._round is not None or self._own_ranking is not None
         if is_busy or self._promises_gain() or self._can_propose():
             return None
         if not self._may_be_better():
             return Stopped.EXPECTED_GAIN if self._frontier.remaining() else Stopped.EXHAUSTED
         return None
+
+    def _waits_in_vain(self) -> bool:
+        """Tell whether proposals go on and on, and nothing that is known promises a gain."""
+        is_long = self._rounds_since >= _IDLE_ROUNDS and self._world.idle_s() > _IDLE_S
+        return is_long and not self._promises_gain()
 
     def _practice_budget_s(self) -> float:
         has_choice = self.kept_s > 0 and len(finalists(self.archive, self.first_ms)) > 1
@@ -496,6 +512,7 @@ class EvolutionSearch:
         self._awaited = next(self._round, None)
         if self._awaited is None:
             self._round = None
+            self._rounds_since += 1
 
     def _run_round(self, parent: Bred) -> Generator[Future[Any], None, None]:
         """Run one round: proposals for one parent, ranked. They are checked when measured."""
@@ -658,6 +675,7 @@ class EvolutionSearch:
     def _learn_measurement(self, point: Point, variant: Variant, result: VariantOutcome) -> None:
         """Learn from a measurement."""
         self.measured += 1
+        self._rounds_since = 0
         self.failed += result.time_ms is None
         if point.key == self._first.key:
             self.first_ms = result.time_ms

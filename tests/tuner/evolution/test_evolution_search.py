@@ -93,6 +93,9 @@ class World:
         wait(others, timeout_s, return_when=FIRST_COMPLETED)
         return bool(others)
 
+    def idle_s(self):
+        return 0.0
+
     def check(self, variant, brief):
         self.checked.append(variant.source)
         word = Checked.WRONG if "broken" in variant.source else Checked.UNCHECKED
@@ -359,6 +362,28 @@ class Overlapping(World):
         if len(self.measured) >= 12:
             self.enough.set()
         return super().measure(point, variant)
+
+
+@pytest.mark.parametrize("idle_s", [0.0, 31.0])
+def test_it_ends_when_the_gpu_waits_while_one_round_after_the_other_promises_nothing(idle_s):
+    class Persistent(Proposer):
+        def propose(self, brief):
+            self.asked += 1
+            for number in range(4 if self.asked <= 6 else 0):
+                yield Proposal(f"9.0 slow {self.asked} of {number}", "slow", "why", Checked.RIGHT)
+
+    class Waiting(Overlapping):
+        def idle_s(self):
+            return idle_s
+
+    proposer = Persistent()
+    breeding, stopped, world = bred(proposer, world=Waiting(), proposals=4)
+    assert {source for source, _ in world.measured[:2]} == {"1.0 plain"}
+    if idle_s:
+        assert (stopped, proposer.asked, len(world.measured)) == (Stopped.EXPECTED_GAIN, 2, 2)
+        assert breeding.notes[-1] == "The GPU waited 31 s in a row, and 2 rounds promised no gain."
+    else:
+        assert proposer.asked > 6
 
 
 def test_the_first_proposals_are_made_while_the_original_is_measured():
