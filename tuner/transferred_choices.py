@@ -79,9 +79,10 @@ def _rows_of(path: str) -> Sequence[Outcome]:
 
 @lru_cache(maxsize=64)
 def _read_choices(path: str, _modified_ns: int) -> Sequence[Outcome]:
-    from solkit.datasets.formats import read
+    from solkit.datasets.formats import Labels, read
 
-    rows = [row for row in read(path).rows if _is_choice(row)]
+    labels = Labels(device="another")  # whichever: some files name none
+    rows = [row for row in read(path, labels=labels).rows if _is_choice(row)]
     if not rows:
         raise InputError(f"{path} has no configurations that another tool chose")
     return rows

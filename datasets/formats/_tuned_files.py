@@ -28,7 +28,7 @@ PARAMS = (
 )
 """Parameters of a configuration; files of some kernels have more."""
 
-_SETTING = re.compile(r"(\w+)=((?:\[[^\]]*\]|[^,])+)")
+_SETTING = re.compile(r"(\w+)=((?:\[[^\]]*\]|[^,])*)")
 _ABOUT = ("device_name", "dtype")
 _DOWN = "_down"  # SGLang: of the second product only
 

@@ -94,7 +94,8 @@ def emit(
         chosen = emitters.emitter_named(form)
         labels = _catalogue_key(device)
         findings = _select_findings(
-            logged_results.read_results(result, labels, kernel), kernel, shape, labels
+            logged_results.read_results(result, labels, kernel, _base.print_complaint),
+            *(kernel, shape, labels),
         )
         written = emitters.emit(
             findings,
@@ -150,7 +151,7 @@ def _select_findings(
         finding
         for finding in findings
         if kernel in (None, finding.kernel, finding.key.kernel_id, Path(finding.kernel).name)
-        and device in (None, finding.key.device)
+        and device in (None, finding.key.device, _catalogue_key(finding.key.device))
         and (shapes is None or any(s.items() <= finding.shape.items() for s in shapes))
     ]
     if findings and not kept:

@@ -25,6 +25,7 @@ from solkit.tuner.emitters._base import (
     Files,
     Request,
     chosen_of,
+    gpu_driver_name,
     looked_up,
     shape_text,
     source_of,
@@ -36,10 +37,13 @@ __all__ = [
     "Table",
     "batch_size_files",
     "block_shape",
+    "device_name",
     "device_word",
     "dtype_word",
     "nearest_batch_size",
     "needed_batch_sizes",
+    "other_settings",
+    "product_settings",
     "serves_batch_size",
     "size_text",
 ]
@@ -90,6 +94,22 @@ ALIASES = {
     "GROUP_SIZE_M": ("GROUP_M", "GROUP", "group_m", "group_size_m"),
 }
 """Names that kernels have for sizes and parameters, by the format's."""
+
+_BLOCK = (128, 128)
+"""Weights that share a scale, if nothing says so."""
+
+_OPTIONS = {
+    "nvidia": ("num_ctas", "maxnreg"),
+    "amd": ("waves_per_eu", "matrix_instr_nonkdim", "kpack", "schedule_hint"),
+    "intel": ("grf_mode", "one_matrix_per_load_for_bt"),
+}
+"""Options of Triton's compilers by vendor, which each kernel takes beside its own parameters.
+Source: ``CUDAOptions``, ``HIPOptions`` and ``XPUOptions`` of Triton's backends."""
+
+_SETTINGS = ("E", "N", "K", "M", "dtype", "block_shape", "per_channel_quant", "projection")
+"""What emitters write into a file's name themselves, and the batch size."""
+
+_WORD = re.compile(r"\w+_w\d+a\d+\w*")
 
 _DTYPES: Mapping[str, str | None] = {
     "bfloat16": None,
@@ -171,18 +191,60 @@ def _results_by_size(
     return sizes
 
 
-def _format_config(form: str, finding: TuningResult, request: Request) -> dict[str, int]:
-    """Return the configuration under the format's names."""
-    config = {name: _integer_size(form, finding, name, request) for name in _tuned_files.PARAMS}
-    used = {source_of(finding, name, request, ALIASES.get(name, ())) for name in config}
-    unused = [n for n in chosen_of(finding).params if n not in used and n not in request.drop]
+def _format_config(form: str, finding: TuningResult, request: Request) -> dict[str, Value]:
+    """Return the configuration under the format's names.
+
+    A project's own choice keeps what its file has, and lacks what that lacks: its kernels differ.
+    """
+    is_own = is_own_choice(form, finding)
+    sources = {
+        name: source_of(finding, name, request, ALIASES.get(name, ()))
+        for name in _tuned_files.PARAMS
+    }
+    names = [n for n, source in sources.items() if source or n in request.constants or not is_own]
+    config: dict[str, Value] = {n: _integer_size(form, finding, n, request) for n in names}
+    others = {
+        name: value
+        for name, value in chosen_of(finding).params.items()
+        if name not in sources.values() and name not in request.drop
+    }
+    unused = [name for name in others if not _is_taken(name, is_own, finding, request)]
     if unused:
         raise InputError(
             f"{form} has no place for {', '.join(unused)} of {finding.kernel}: its kernel takes "
             f"{', '.join(_tuned_files.PARAMS)}; leave out what it does not need "
-            f"(--drop {unused[0]})"
+            f"({' '.join(f'--drop {name}' for name in unused)})"
         )
-    return config
+    return {**config, **others}
+
+
+def _is_taken(name: str, is_own: bool, finding: TuningResult, request: Request) -> bool:
+    """Tell whether a format's kernels take a further parameter on the GPU that the file is for."""
+    vendors = [vendor for vendor, options in _OPTIONS.items() if name in options]
+    return _vendor(device_name(finding, request)) in vendors if vendors else is_own
+
+
+def _vendor(device: str) -> str:
+    match = re.match(r"(?P<amd>AMD|MI\d)|(?P<intel>Intel)", device, re.IGNORECASE)
+    return "nvidia" if match is None or match.lastgroup is None else match.lastgroup
+
+
+def is_own_choice(form: str, finding: TuningResult) -> bool:
+    """Tell whether a finding is a choice in a file of the project that the format is for."""
+    row = finding.row
+    return row is not None and row.chosen_by == "tuned" and form.startswith(f"{row.origin}-")
+
+
+def other_settings(form: str, finding: TuningResult) -> dict[str, str]:
+    """Return what else the name of a project's own file says, as ``out_dtype=bfloat16``."""
+    if not is_own_choice(form, finding):
+        return {}
+    return {name: str(value) for name, value in finding.shape.items() if name not in _SETTINGS}
+
+
+def device_name(finding: TuningResult, request: Request) -> str:
+    """Return the GPU that a file is for, as its driver calls it."""
+    return str(request.constants.get("device_name", gpu_driver_name(finding)))
 
 
 def _integer_size(form: str, finding: TuningResult, name: str, request: Request) -> int:
@@ -194,7 +256,7 @@ def _integer_size(form: str, finding: TuningResult, name: str, request: Request)
     return value
 
 
-def _table_text(table: Table, configs: Mapping[int, Mapping[str, int]], version: Value) -> str:
+def _table_text(table: Table, configs: Mapping[int, Mapping[str, Value]], version: Value) -> str:
     head: dict[str, object] = {}
     if table.version and version is not None:
         head["triton_version"] = version
@@ -206,7 +268,7 @@ def _table_notes(
     older: Sequence[TuningResult],
     sizes: Mapping[int, TuningResult],
     kept: Sequence[int],
-    configs: Mapping[int, Mapping[str, int]],
+    configs: Mapping[int, Mapping[str, Value]],
 ) -> list[str]:
     notes = []
     if older:
@@ -221,7 +283,8 @@ def _table_notes(
             "as well"
         )
     blocks = re.search(r"block_shape=\[\d+, ?(\d+)\]", table.path)
-    wide = [m for m, c in configs.items() if blocks and int(blocks[1]) % c["BLOCK_SIZE_K"]]
+    step = int(blocks[1]) if blocks else 0
+    wide = [m for m, c in configs.items() if step % int(c.get("BLOCK_SIZE_K") or 1)]
     if wide:
         notes.append(
             f"{table.path}: at M of {', '.join(map(str, wide))} a step of BLOCK_SIZE_K spans "
@@ -252,10 +315,39 @@ def dtype_word(form: str, finding: TuningResult, request: Request) -> str | None
         value = finding.shape.get(request.names.get("dtype", "dtype"))
     if value is None or value in _DTYPES:
         return None if value is None else _DTYPES[str(value)]
-    if isinstance(value, str) and re.fullmatch(r"\w+_w\d+a\d+\w*", value):
+    if isinstance(value, str) and _WORD.fullmatch(value):
         return value
     valid = ", ".join((*_DTYPES, "or a word such as fp8_w8a8"))
     raise InputError(f"{form}: no file is named after dtype {value!r}; expected {valid}")
+
+
+def product_settings(
+    form: str, finding: TuningResult, request: Request, separator: str
+) -> dict[str, str]:
+    """Return the settings in the name of a file for a quantised product.
+
+    Args:
+        form: the format, for messages.
+        finding: what to write.
+        request: how names belong together.
+        separator: between the numbers of a block.
+    """
+    value = finding.shape.get(request.names.get("dtype", "dtype"))
+    word = _DTYPES.get(str(value), value)
+    own = str(word) if _WORD.fullmatch(str(word)) else "fp8_w8a8"
+    settings = {
+        "N": size_text(form, finding, "N", request),
+        "K": size_text(form, finding, "K", request),
+        "device_name": device_word(device_name(finding, request)),
+        "dtype": str(request.constants.get("dtype", own)),
+        **other_settings(form, finding),
+    }
+    blocks = block_shape(finding, request)
+    if blocks is None and not is_own_choice(form, finding):
+        blocks = _BLOCK
+    if blocks:
+        settings["block_shape"] = f"[{blocks[0]}{separator}{blocks[1]}]"
+    return settings
 
 
 def block_shape(finding: TuningResult, request: Request) -> tuple[int, int] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,10 @@ TUNE_SCHEMA = "solkit.tune/1"
 
 
 def read_results(
-    path: str | os.PathLike[str], device: str | None = None, kernel: str | None = None
+    path: str | os.PathLike[str],
+    device: str | None = None,
+    kernel: str | None = None,
+    complain: Callable[[str], object] = lambda _: None,
 ) -> tuple[TuningResult, ...]:
     """Return what tuning found, as a file or folder holds it.
 
@@ -45,6 +48,7 @@ def read_results(
         device: the GPU, if the file of another tool does not name it; of a database, only results
             of this GPU.
         kernel: of a database, only this kernel, by its name or its id.
+        complain: gets a sentence for each record of a file that cannot be read.
 
     Raises:
         InputError: it cannot be read.
@@ -71,8 +75,15 @@ def read_results(
     from solkit.datasets.formats import read as imported
     from solkit.datasets.outcomelog import is_outcome_log
 
-    labels = Labels() if is_outcome_log(path) else Labels(device=device)
-    return results_of_runs(imported(path, labels=labels).rows)
+    try:
+        whole = imported(path, labels=Labels())
+    except InputError:
+        if device is None or is_outcome_log(path):
+            raise
+        whole = imported(path, labels=Labels(device=device))
+    for fault in whole.faults:
+        complain(fault)
+    return results_of_runs(whole.rows)
 
 
 def results_of_tuned_folder(tuned: TunedFolder, folder: Path) -> tuple[TuningResult, ...]:

@@ -22,20 +22,22 @@ from collections.abc import Sequence
 
 from solkit.datasets.formats._tuned_files import PARAMS, file_name, folder_name
 from solkit.errors import InputError
-from solkit.tuner.emitters._base import Emitter, Files, Request, gpu_driver_name, shape_text
+from solkit.tuner.emitters._base import Emitter, Files, Request, shape_text
 from solkit.tuner.emitters._batch_size_tables import (
     Table,
     batch_size_files,
     block_shape,
+    device_name,
     device_word,
     dtype_word,
+    other_settings,
+    product_settings,
     size_text,
 )
 from solkit.tuner.tuning_results import TuningResult
 
 __all__ = ["FP8", "MOE"]
 
-_BLOCK = (128, 128)
 _NAMES = ("device_name", "dtype", "block_shape", "triton_version")
 _FLAGS = ("per_channel_quant", "projection")
 
@@ -47,10 +49,11 @@ def _fused_moe_files(findings: Sequence[TuningResult], request: Request) -> File
         settings = {
             "E": size_text(MOE.name, finding, "E", request),
             "N": size_text(MOE.name, finding, "N", request),
-            "device_name": _device_word(finding, request),
+            "device_name": device_word(device_name(finding, request)),
         }
         if dtype := dtype_word(MOE.name, finding, request):
             settings["dtype"] = dtype
+        settings |= other_settings(MOE.name, finding)
         if blocks := block_shape(finding, request):
             settings["block_shape"] = f"[{blocks[0]}, {blocks[1]}]"
         flags = {**finding.shape, **request.constants}
@@ -66,21 +69,10 @@ def _fp8_gemm_files(findings: Sequence[TuningResult], request: Request) -> Files
     request.check(FP8.name, ("M", "N", "K", *PARAMS, *_NAMES))
 
     def table_path(finding: TuningResult) -> Table:
-        blocks = block_shape(finding, request) or _BLOCK
-        settings = {
-            "N": size_text(FP8.name, finding, "N", request),
-            "K": size_text(FP8.name, finding, "K", request),
-            "device_name": _device_word(finding, request),
-            "dtype": str(request.constants.get("dtype", "fp8_w8a8")),
-            "block_shape": f"[{blocks[0]}, {blocks[1]}]",
-        }
+        settings = product_settings(FP8.name, finding, request, ", ")
         return Table(f"configs/{file_name(settings)}")
 
     return batch_size_files(FP8.name, findings, request, table_path)
-
-
-def _device_word(finding: TuningResult, request: Request) -> str:
-    return device_word(str(request.constants.get("device_name", gpu_driver_name(finding))))
 
 
 def _triton_version(finding: TuningResult, request: Request) -> str:

@@ -23,13 +23,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from solkit.datasets.formats._tuned_files import PARAMS, file_name
-from solkit.tuner.emitters._base import Emitter, Files, Request, gpu_driver_name
+from solkit.tuner.emitters._base import Emitter, Files, Request
 from solkit.tuner.emitters._batch_size_tables import (
     Table,
     batch_size_files,
     block_shape,
+    device_name,
     device_word,
     dtype_word,
+    other_settings,
+    product_settings,
     size_text,
 )
 from solkit.tuner.tuning_results import TuningResult
@@ -37,7 +40,6 @@ from solkit.tuner.tuning_results import TuningResult
 __all__ = ["FP8", "MOE"]
 
 _FAMILY = "H200"
-_BLOCK = (128, 128)
 _NAMES = ("device_name", "dtype", "block_shape", "triton_version")
 
 
@@ -45,7 +47,7 @@ def _fused_moe_files(findings: Sequence[TuningResult], request: Request) -> File
     request.check(MOE.name, ("M", "E", "N", *PARAMS, *_NAMES))
 
     def table_path(finding: TuningResult) -> Table:
-        device = device_word(str(request.constants.get("device_name", gpu_driver_name(finding))))
+        device = device_word(device_name(finding, request))
         settings = {
             "E": size_text(MOE.name, finding, "E", request),
             "N": size_text(MOE.name, finding, "N", request),
@@ -53,6 +55,7 @@ def _fused_moe_files(findings: Sequence[TuningResult], request: Request) -> File
         }
         if dtype := dtype_word(MOE.name, finding, request):
             settings["dtype"] = dtype
+        settings |= other_settings(MOE.name, finding)
         if blocks := block_shape(finding, request):
             settings["block_shape"] = f"[{blocks[0]},{blocks[1]}]"
         return Table(file_name(settings), version=True)
@@ -64,16 +67,7 @@ def _fp8_gemm_files(findings: Sequence[TuningResult], request: Request) -> Files
     request.check(FP8.name, ("M", "N", "K", *PARAMS, *_NAMES))
 
     def table_path(finding: TuningResult) -> Table:
-        blocks = block_shape(finding, request) or _BLOCK
-        device = str(request.constants.get("device_name", gpu_driver_name(finding)))
-        settings = {
-            "N": size_text(FP8.name, finding, "N", request),
-            "K": size_text(FP8.name, finding, "K", request),
-            "device_name": device_word(device),
-            "dtype": str(request.constants.get("dtype", "fp8_w8a8")),
-            "block_shape": f"[{blocks[0]},{blocks[1]}]",
-        }
-        return Table(file_name(settings))
+        return Table(file_name(product_settings(FP8.name, finding, request, ",")))
 
     return batch_size_files(FP8.name, findings, request, table_path)
 
