@@ -3,11 +3,14 @@
     python bench/rewrites.py bench/naive/*.py
     python bench/rewrites.py bench/naive/matmul_plain.py --depth 2 --most 30 --unchecked
     python bench/rewrites.py bench/naive/*.py --follow 4      # the best child is the next parent
+    python bench/rewrites.py bench/naive/*.py --points 64     # the best of each variant's space
     python bench/rewrites.py bench/naive/*.py --sweep log.jsonl --seconds 60 --jobs 8
 
 For each file: the gap before, then a line for each proposal with its kind, whether Triton's
 interpreter finds it right, and its modelled time. ``--follow`` repeats that with the best proposal
 that is not wrong as the next parent. The last table sums up log(gap after) / log(gap before).
+``--points`` ranks a sample of each variant's space by the kernel model, as a search does, and takes
+the best of it for the variant's defaults; without, a variant counts as its own defaults do.
 
 ``--sweep`` models no variant: it checks those of all files in the interpreter, at configurations of
 their spaces as well, and adds a line for each to its log. Run again with the same log, it goes on:
@@ -36,10 +39,11 @@ from pathlib import Path
 from mutations import mutants
 
 import solkit
-from solkit.core import Brief, Proposal, Result, Value
+from solkit.core import Brief, Configuration, Proposal, Result, Value
 from solkit.errors import SolkitError
 from solkit.kernelfiles import load
 from solkit.roofline import devices
+from solkit.surrogate.ranking import RankSettings
 from solkit.tuner.interpreter_check import NO_PARENT, Checker
 from solkit.tuner.proposers.rewriter import Rewriter
 from solkit.tuner.proposers.rewriter._edit import with_defaults
@@ -79,6 +83,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--depth", type=int, default=1)
     parser.add_argument("--follow", type=int, default=1)
     parser.add_argument("--most", type=int, default=20, help="proposals for each parent")
+    parser.add_argument("--points", type=int, default=0, help="of each variant's space")
     parser.add_argument("--unchecked", action="store_true", help="leave the interpreter out")
     parser.add_argument("--sweep", type=Path, help="log of the variants that were checked")
     parser.add_argument("--seconds", type=float, default=60, help="of the sweep, for each file")
@@ -117,11 +122,40 @@ def _best_child(
         depth=options.depth, checker=checker, checks=not options.unchecked, wrong=True
     )
     for proposal in islice(rewriter.propose(brief), options.most):
-        scored = _scored(proposal.source, options.device)
+        source, scored = _best_sizes(proposal.source, result.shape, options)
         _print(proposal, scored)
         if scored is not None and proposal.checked.value != "wrong" and _gap(scored) < best.gap:
-            best = Step(proposal.source, _gap(scored), (*parent.kinds, proposal.kind))
+            best = Step(source, _gap(scored), (*parent.kinds, proposal.kind))
     return best
+
+
+def _best_sizes(
+    source: str, shape: Mapping[str, Value], options: argparse.Namespace
+) -> tuple[str, Result | None]:
+    """Return a variant with the best sizes of a sample of its space as defaults, and its result."""
+    text, scored = parse_kernel(source), [(source, _scored(source, options.device))]
+    if options.points and text is not None:
+        for params in _ranked_params(source, shape, options):
+            other = with_defaults(text, params)
+            scored.append((other, _scored(other, options.device)))
+    return min(scored, key=lambda pair: math.inf if pair[1] is None else _gap(pair[1]))
+
+
+def _ranked_params(
+    source: str, shape: Mapping[str, Value], options: argparse.Namespace
+) -> list[Mapping[str, Value]]:
+    """Return the parameters in a sample of a variant's space that the kernel model likes best."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "candidate.py"
+        path.write_text(source, encoding="utf-8")
+        settings = RankSettings("lowered", explained=0, patience_s=_RANK_S)
+        try:
+            drawn = load(str(path)).space(shape).sample(options.points, "0")
+            points = [Configuration(str(path), "kernel", shape, params) for params in drawn]
+            (plan,) = solkit.rank(points, device=options.device, shapes=[shape], settings=settings)
+        except (SolkitError, ValueError):
+            return []
+    return [row.configuration.params for row in plan.ranked[:_COMPILED] if row.forecast.p_fail < 1]
 
 
 def _scored(source: str, device: str) -> Result | None:
@@ -157,6 +191,9 @@ def _print(proposal: Proposal, result: Result | None) -> None:
     print(f"  {proposal.kind:28} {proposal.checked.value:10} {_time(result)} {why}", flush=True)
 
 
+_COMPILED = 3
+"""Configurations of a sample that are compiled: the ranking before knows of no spills."""
+_RANK_S = 20.0
 _CONFIGS = 2
 """Configurations of each variant's space that are swept besides its defaults."""
 _DEEP_SHARE = 3

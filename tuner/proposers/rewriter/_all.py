@@ -11,6 +11,7 @@ from solkit.tuner.proposers.rewriter.flat_loops import FlatLoops
 from solkit.tuner.proposers.rewriter.fusion import FuseLaunches
 from solkit.tuner.proposers.rewriter.joined_launches import JoinLaunches
 from solkit.tuner.proposers.rewriter.lanes import Lanes
+from solkit.tuner.proposers.rewriter.loop_ends import LoopEnds
 from solkit.tuner.proposers.rewriter.loop_hoisting import Hoist
 from solkit.tuner.proposers.rewriter.mask_removal import EvenSizes
 from solkit.tuner.proposers.rewriter.one_pass import OnePass
@@ -44,6 +45,7 @@ REWRITES: tuple[Rewrite, ...] = (
     Operands(),
     Precision(),
     Scales(),
+    LoopEnds(),
     FuseProducts(),
     RepeatedLoads(),
     FlatLoops(),
@@ -70,8 +72,8 @@ REWRITES: tuple[Rewrite, ...] = (
 )
 
 _STRUCTURAL = (
-    *(Tile, ParallelLoops, Vectorise, Operands, Precision, Scales, FuseLaunches, FusePrograms),
-    *(FuseProducts, FuseScores, JoinLaunches, RepeatedLoads, WholeRow),
+    *(Tile, ParallelLoops, Vectorise, Operands, Precision, Scales, LoopEnds, FuseLaunches),
+    *(FusePrograms, FuseProducts, FuseScores, JoinLaunches, RepeatedLoads, WholeRow),
     *(FlatLoops, Unflatten, PrivateSums, Split, RowPasses, Lanes, Rows, OnePass, AlignedRows),
 )
 STRUCTURAL = frozenset(rewrite.kind for rewrite in _STRUCTURAL)

@@ -22,7 +22,15 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
 )
 
-__all__ = ["Shape", "block_shapes", "elements_of", "operand_shapes", "product_shapes", "shape_of"]
+__all__ = [
+    "Shape",
+    "block_shapes",
+    "elements_of",
+    "mixes_lengths",
+    "operand_shapes",
+    "product_shapes",
+    "shape_of",
+]
 
 Shape = tuple[str, ...]
 
@@ -38,6 +46,11 @@ def block_shapes(function: JitFunction) -> set[Shape]:
 def product_shapes(function: JitFunction) -> set[Shape]:
     """Return the shapes of what ``tl.dot`` makes; an empty one if it is not known."""
     return _shapes_in(function).products
+
+
+def mixes_lengths(function: JitFunction, one: str, other: str) -> bool:
+    """Tell whether a function has an operation on two blocks with two lengths along one axis."""
+    return any({one, other} <= lengths for lengths in _shapes_in(function).mixed)
 
 
 def _shapes_in(function: JitFunction) -> _Shapes:
@@ -91,11 +104,13 @@ class _Shapes:
         names: of names.
         seen: of all expressions.
         products: of those that are products.
+        mixed: pairs of lengths along one axis of an operation.
     """
 
     names: dict[str, Shape] = field(default_factory=dict)
     seen: set[Shape] = field(default_factory=set)
     products: set[Shape] = field(default_factory=set)
+    mixed: set[frozenset[str]] = field(default_factory=set)
 
     def shape_of(self, node: cst.BaseExpression) -> Shape:
         shape = self._shape_of(node)
@@ -106,10 +121,10 @@ class _Shapes:
         if isinstance(node, cst.Name):
             return self.names.get(node.value, ())
         if isinstance(node, (cst.BinaryOperation, cst.BooleanOperation)):
-            return _broadcast([self.shape_of(node.left), self.shape_of(node.right)])
+            return self._broadcast([self.shape_of(node.left), self.shape_of(node.right)])
         if isinstance(node, cst.Comparison):
             others = [self.shape_of(target.comparator) for target in node.comparisons]
-            return _broadcast([self.shape_of(node.left), *others])
+            return self._broadcast([self.shape_of(node.left), *others])
         if isinstance(node, cst.UnaryOperation):
             return self.shape_of(node.expression)
         if isinstance(node, cst.Subscript):
@@ -147,7 +162,12 @@ class _Shapes:
             return _reduced(args[0], argument_of(node, 0 if method else 1, "axis"))
         if word in ("trans", "T"):
             return args[0][::-1] if args else ()
-        return _broadcast(args)
+        return self._broadcast(args)
+
+    def _broadcast(self, shapes: Sequence[Shape]) -> Shape:
+        for sizes in zip(*(shape for shape in shapes if shape), strict=False):
+            self.mixed.add(frozenset(sizes) - {"1"})
+        return _broadcast(shapes)
 
 
 def _is_module(node: cst.BaseExpression) -> bool:

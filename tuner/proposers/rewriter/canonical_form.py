@@ -15,6 +15,7 @@ writes a file so that it does the same in that form. What it cannot read stays a
 * Each launch has a function of its own (`launch_copies`).
 * Block pointers become pointers and masks (`block_pointers`).
 * Indices that have the axes of a tile become vectors (`index_axes`).
+* Axes of reductions are counted from the first, and none is kept (`reduction_axes`).
 * ``a, b = x, y`` becomes two assignments, and a name that starts anew becomes another name.
 """
 
@@ -56,6 +57,7 @@ from solkit.tuner.proposers.rewriter.launch_copies import (
 )
 from solkit.tuner.proposers.rewriter.loop_forms import with_plain_loops
 from solkit.tuner.proposers.rewriter.model_forward import with_model_function
+from solkit.tuner.proposers.rewriter.reduction_axes import with_plain_reductions
 from solkit.tuner.proposers.rewriter.star_arguments import with_plain_arguments
 
 __all__ = ["canonical_form"]
@@ -156,6 +158,7 @@ def _plain_function(function: JitFunction, launched: set[str]) -> cst.FunctionDe
     node = with_plain_pointers(node)
     numbers = function.params if function.name in launched else function.constants
     node = with_body(node, with_axes_at_uses(statements_of(node), set(numbers)))
+    node = with_plain_reductions(node, set(numbers))
     return function.node if render_code(node) == render_code(function.node) else node
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import libcst as cst
 
@@ -87,7 +88,8 @@ class Precision:
 
     Applies to ``tl.dot`` that asks for ``"ieee"`` products, or for no tf32. The bound tells which
     routes the file's tolerance admits for the products of its reference; each has to admit it.
-    tf32 holds all factors that 16 bits hold.
+    Products before an exponential and others may take different ones. tf32 holds all factors that
+    16 bits hold.
     """
 
     kind = "precision"
@@ -108,6 +110,13 @@ class Precision:
                     changed_text(text, functions=new),
                     f"Products in {names} run as {route}, which the tolerance admits{why}.",
                 )
+        if exact and (source := _with_two_precisions(text, facts)):
+            why = facts.explain_factors("wrong pipe")
+            yield Variant(
+                source,
+                "Products before an exponential run in passes of tf32, and others in one, as the "
+                f"tolerance admits{why}.",
+            )
 
 
 _PRECISIONS = (("tf32", ("tf32",)), ("tf32x3", ("tf32 in 2 passes", "tf32 in 3 passes")))
@@ -128,10 +137,54 @@ def _admitted_precisions(facts: Facts) -> Iterator[tuple[str, str]]:
             yield precision, words[-1]
 
 
-def _with_precision(function: JitFunction, precision: str) -> cst.FunctionDef:
-    """Return a function whose exact products are in another precision."""
+_SENSITIVE = "before an exponential"
+"""In the bound's words for products whose errors grow in an exponential."""
+
+
+def _with_two_precisions(text: KernelText, facts: Facts) -> str:
+    """Return the file with one pass of tf32 where no exponential follows; empty if none can be."""
+    one, three = (
+        {is_sensitive for is_sensitive in (True, False) if _admits(facts, words, is_sensitive)}
+        for _, words in _PRECISIONS
+    )
+    if one != {False} or True not in three:
+        return ""
+    new = {}
+    for name, function in text.functions.items():
+        node = _with_precision(function, "tf32x3", _before_exponentials(function))
+        new[name] = _with_precision(replace(function, node=node), "tf32")
+    codes = {render_code(node) for node in new.values()}
+    is_both = all(any(f'"{word}"' in code for code in codes) for word, _ in _PRECISIONS)
+    return changed_text(text, functions=new) if is_both else ""
+
+
+def _admits(facts: Facts, words: Sequence[str], is_sensitive: bool) -> bool:
+    """Tell whether all of the reference's products of a sort admit a route, and there are some."""
+    routes = () if facts.brief.result is None else facts.brief.result.bound.routes
+    own = [route for route in routes if (_SENSITIVE in route.kind) is is_sensitive]
+    priced = {r.kind for r in own if r.route in words and r.is_accepted and r.rate}
+    return bool(own) and priced == {route.kind for route in own}
+
+
+def _before_exponentials(function: JitFunction) -> list[cst.Call]:
+    """Return the products of a function that exponents follow from."""
+    bindings = [b for s in walk_statements(function.body) if (b := single_assignment(s))]
+    exponentials = calls_within(function.node, *EXPONENTIALS)
+    exponents, count = names_within(*exponentials), 0
+    while count != len(exponents):
+        count = len(exponents)
+        for binding in bindings:
+            exponents |= names_within(binding.value) if binding.target in exponents else set()
+    values = [binding.value for binding in bindings if binding.target in exponents]
+    return [call for node in (*exponentials, *values) for call in calls_within(node, "tl.dot")]
+
+
+def _with_precision(
+    function: JitFunction, precision: str, products: Sequence[cst.Call] | None = None
+) -> cst.FunctionDef:
+    """Return a function whose exact products, or some of them, are in another precision."""
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
-    for call in calls_within(function.node, "tl.dot"):
+    for call in calls_within(function.node, "tl.dot") if products is None else products:
         for arg in call.args:
             word = "" if arg.keyword is None else arg.keyword.value
             code = render_code(arg.value)

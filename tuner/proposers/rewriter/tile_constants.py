@@ -52,6 +52,7 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 from solkit.tuner.proposers.rewriter._shapes import block_shapes, elements_of, product_shapes
 from solkit.tuner.proposers.rewriter._values import as_blocked_loop, next_power_of_two
+from solkit.tuner.proposers.rewriter.own_steps import with_own_steps
 
 __all__ = ["Constants", "Retile", "lifted_constants"]
 
@@ -152,6 +153,7 @@ def _as_they_are(tree: cst.Module) -> str:
 def _lift_constants(text: KernelText, larger: Facts | None) -> str:
     before = render_module(text.tree)
     for name in [launch.function.name for launch in text.single]:
+        text = with_own_steps(text, text.launches_of(name)[0])
         text = _with_own_numbers(text, text.launches_of(name)[0])
         text = _with_tiles(text, text.launches_of(name)[0], larger)
         text = _with_options(text, text.launches_of(name)[0], larger)

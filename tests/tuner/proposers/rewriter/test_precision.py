@@ -82,3 +82,37 @@ def test_factors_of_16_bits_are_exact_in_tf32():
 )
 def test_products_that_ask_for_nothing_exact_stay(words):
     assert offered(PRODUCT.replace('input_precision="ieee"', words), [ONE, THREE]) == []
+
+
+SCORES = """
+@triton.jit
+def attend(q, k, v, o, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    at = i[:, None] * BLOCK + i[None, :]
+    scores = tl.dot(tl.load(q + at), tl.load(k + at), input_precision="ieee")
+    top = tl.max(scores, axis=1)
+    weights = tl.exp(scores - top[:, None])
+    tl.store(o + at, tl.dot(weights, tl.load(v + at), input_precision="ieee"))
+
+
+def kernel(q, k, v):
+    o = torch.empty_like(q)
+    attend[(1,)](q, k, v, o, BLOCK=16)
+    return o
+"""
+BEFORE = "fp32 before an exponential"
+
+
+def test_products_before_an_exponential_take_more_passes_than_others():
+    sensitive = priced("tf32", 2e-3, BEFORE), priced("tf32 in 3 passes", 1e-5, BEFORE)
+    three, both = offered(SCORES, [ONE, THREE, *sensitive])
+    assert three.count("tf32x3") == 2
+    assert 'tl.load(k + at), input_precision="tf32x3")' in both
+    assert 'tl.load(v + at), input_precision="tf32")' in both
+
+
+def test_two_precisions_need_products_of_both_sorts():
+    sensitive = priced("tf32", 2e-3, BEFORE), priced("tf32 in 3 passes", 1e-5, BEFORE)
+    assert len(offered(PRODUCT, [ONE, THREE, *sensitive])) == 1
+    coarse = priced("tf32", 2e-3), THREE
+    assert len(offered(SCORES, [*coarse, *sensitive])) == 1

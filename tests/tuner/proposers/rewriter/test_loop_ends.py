@@ -1,0 +1,230 @@
+"""Loops that end where masks leave nothing, axes of reductions, and steps of loops."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from rewriting import HEADER, variants
+
+from solkit.tuner.proposers.rewriter._parse import parse_kernel
+from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
+from solkit.tuner.proposers.rewriter.loop_ends import LoopEnds
+from solkit.tuner.proposers.rewriter.tile_constants import Constants, Retile
+
+CAUSAL = """
+TOLERANCE = {"rtol": 1e-3, "atol": 1e-3}
+
+
+def reference(q, k, v):
+    s = q @ k.T
+    above = torch.ones_like(s, dtype=torch.bool).triu(1)
+    return torch.softmax(s.masked_fill(above, float("-inf")), -1) @ v
+
+
+def inputs(S=40, device="cuda"):
+    return tuple(torch.randn(S, 16, device=device) for _ in range(3))
+
+
+@triton.jit
+def attend(Q, K, V, O, S, D: tl.constexpr, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    rows = pid * BLOCK + tl.arange(0, BLOCK)
+    d = tl.arange(0, D)
+    q = tl.load(Q + rows[:, None] * D + d[None, :], mask=rows[:, None] < S, other=0.0)
+    top = tl.full((BLOCK,), float("-inf"), tl.float32)
+    total = tl.zeros((BLOCK,), tl.float32)
+    acc = tl.zeros((BLOCK, D), tl.float32)
+    for start in range(0, S, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        k = tl.load(K + cols[:, None] * D + d[None, :], mask=cols[:, None] < S, other=0.0)
+        scores = tl.dot(q, tl.trans(k), input_precision="ieee")
+        scores = tl.where(rows[:, None] >= cols[None, :], scores, float("-inf"))
+        new = tl.maximum(top, tl.max(scores, axis=-1))
+        p = tl.exp(scores - new[:, None])
+        shrink = tl.exp(top - new)
+        total = total * shrink + tl.sum(p, axis=-1)
+        v = tl.load(V + cols[:, None] * D + d[None, :], mask=cols[:, None] < S, other=0.0)
+        acc = acc * shrink[:, None] + tl.dot(p, v, input_precision="ieee")
+        top = new
+    tl.store(O + rows[:, None] * D + d[None, :], acc / total[:, None], mask=rows[:, None] < S)
+
+
+def kernel(q, k, v):
+    out = torch.empty_like(q)
+    attend[(triton.cdiv(q.shape[0], 16),)](q, k, v, out, q.shape[0], D=16, BLOCK=16)
+    return out
+"""
+MASK = 'tl.where(rows[:, None] >= cols[None, :], scores, float("-inf"))'
+END = "tl.minimum(S, pid * BLOCK + (BLOCK - 1) + 1)"
+
+
+def ends(source):
+    return [
+        line.split(" = ")[1].replace("(pid * BLOCK)", "pid * BLOCK")
+        for text in variants(LoopEnds(), canonical_form(HEADER + source).removeprefix(HEADER))
+        for line in text.splitlines()
+        if line.strip().startswith("last = ")
+    ]
+
+
+def test_keys_above_the_diagonal_are_left_out(is_right):
+    (variant,) = variants(LoopEnds(), CAUSAL)
+    assert ends(CAUSAL) == [END]
+    assert is_right(variant, CAUSAL, S=40)
+
+
+@pytest.mark.parametrize(
+    ("mask", "end"),
+    [
+        ('tl.where(cols[None, :] > rows[:, None], float("-inf"), scores)', END),
+        ('scores + tl.where(rows[:, None] - cols[None, :] >= 0, 0.0, float("-inf"))', END),
+        ('tl.where((rows[:, None] >= cols[None, :]) & (cols < S)[None, :], scores, -float("inf"))',
+         END),
+        ('tl.where(rows[:, None] > cols[None, :], scores, float("-inf"))',
+         "tl.minimum(S, pid * BLOCK + (BLOCK - 1))"),
+    ],
+)  # fmt: skip
+def test_a_mask_may_be_written_otherwise(mask, end):
+    assert ends(CAUSAL.replace(MASK, mask)) == [end]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (MASK, "tl.where(rows[:, None] >= cols[None, :], scores, -1e9)"),  # a row may have no key
+        (MASK, "tl.where(rows[:, None] <= cols[None, :], scores, float('-inf'))"),  # the others
+        (MASK, "tl.where(rows[:, None] >= cols[None, :], float('-inf'), scores)"),
+        (MASK, "tl.where((rows[:, None] >= cols[None, :]) | (cols < 4)[None, :], scores, "
+               "float('-inf'))"),
+        (MASK, "scores * (rows[:, None] >= cols[None, :])"),  # a score of 0 has a weight
+        ("        top = new\n", "        top = new\n        total += 1\n"),
+        ("        top = new\n", "        top = new\n        tl.store(O + start, 0.0)\n"),
+        ("        top = new\n", "        top = new\n        rows = rows + 0\n"),
+        ("        top = new\n", "        top = new\n        tl.atomic_add(O, 0.0)\n"),
+        ("acc / total[:, None]", "acc / total[:, None] + start"),
+        ("range(0, S, BLOCK)", "range(S - BLOCK, -1, -BLOCK)"),  # the first trips are masked
+        ("acc / total[:, None]", "acc / total[:, None] + tl.sum(scores)"),
+        ("cols = start + tl", "cols = (start + BLOCK) % S + tl"),  # columns do not grow
+        ("new = tl.maximum(top, tl.max(scores, axis=-1))",
+         "new = tl.maximum(top, tl.max(tl.dot(q, tl.trans(k)), axis=-1))"),  # of all keys
+    ],
+)  # fmt: skip
+def test_a_loop_whose_last_trips_may_count_keeps_its_end(old, new):
+    assert old in CAUSAL
+    assert ends(CAUSAL.replace(old, new)) == []
+
+
+PREFIX = """
+TOLERANCE = {"rtol": 1e-3, "atol": 1e-3}
+
+
+def reference(x, counts):
+    places = torch.arange(x.shape[1], device=x.device)
+    return torch.where(places < counts[:, None], x, 0.0).sum(1)
+
+
+def inputs(B=3, N=70, device="cuda"):
+    counts = torch.randint(1, N, (B,), dtype=torch.int32, device=device)
+    return torch.randn(B, N, device=device), counts
+
+
+@triton.jit
+def total(x, counts, y, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    count = tl.load(counts + row)
+    sums = tl.zeros((BLOCK,), tl.float32)
+    for block in range(tl.cdiv(N, BLOCK)):
+        at = block * BLOCK + tl.arange(0, BLOCK)
+        sums += tl.load(x + row * N + at, mask=(at < count) & (at < N), other=0.0)
+    tl.store(y + row, tl.sum(sums, axis=0))
+
+
+def kernel(x, counts):
+    y = torch.empty(x.shape[0], device=x.device)
+    total[(x.shape[0],)](x, counts, y, x.shape[1], BLOCK=16)
+    return y
+"""
+
+
+def test_a_row_ends_with_its_own_length(is_right):
+    (variant,) = variants(LoopEnds(), canonical_form(HEADER + PREFIX).removeprefix(HEADER))
+    assert ends(PREFIX) == ["tl.minimum(tl.cdiv(N, BLOCK), tl.cdiv(count, BLOCK))"]
+    assert is_right(variant, PREFIX, B=3, N=70)
+
+
+def test_what_is_loaded_where_a_mask_is_false_must_be_neutral():
+    assert ends(PREFIX.replace("other=0.0", "other=1.0")) == []
+    assert ends(PREFIX.replace(", other=0.0", "")) == []  # it may be anything
+
+
+# ------------------------------------------------------------------------------- axes
+
+
+@pytest.mark.parametrize(
+    ("code", "plain"),
+    [
+        ("tl.max(scores, axis=-1)", "tl.max(scores, axis=1)"),
+        ("tl.max(scores, -2)", "tl.max(scores, 0)"),
+        ("tl.sum(scores, axis=-1, keep_dims=True)", "tl.sum(scores, axis=1)[:, None]"),
+        ("tl.max(scores, keep_dims=True, axis=0)", "tl.max(scores, axis=0)[None, :]"),
+        ("tl.sum(tl.exp(rows), axis=-1)", "tl.sum(tl.exp(rows), axis=0)"),
+        ("tl.max(tl.sum(scores, axis=-1, keep_dims=True), axis=-2)",
+         "tl.max(tl.sum(scores, axis=1)[:, None], axis=0)"),
+        ("tl.max(unknown(scores), axis=-1)", "tl.max(unknown(scores), axis=-1)"),
+        ("tl.max(rows, axis=-2)", "tl.max(rows, axis=-2)"),  # it has no such axis
+    ],
+)  # fmt: skip
+def test_axes_are_counted_from_the_first(code, plain):
+    form = canonical_form(HEADER + CAUSAL.replace("new = ", f"new = {code} + "))
+    line = next(line for line in form.splitlines() if " new = " in line)
+    assert line.split(" = ", 1)[1].startswith(f"{plain} + ")
+
+
+def test_axes_of_a_name_with_two_ranks_stay():
+    source = CAUSAL.replace("    for start", "    if D == 16:\n        rows = q\n    for start")
+    form = canonical_form(HEADER + source.replace("new = ", "new = tl.sum(rows, axis=-1) + "))
+    assert "tl.sum(rows, axis=-1)" in form
+
+
+# ------------------------------------------------------------------------------- steps
+
+
+def space_of(source):
+    for statement in ast.parse(source).body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "SPACE":
+            return ast.literal_eval(statement.value)
+    return {}
+
+
+def test_keys_and_queries_get_sizes_of_their_own(is_right):
+    form = canonical_form(HEADER + CAUSAL)
+    (variant,) = variants(Constants(), form.removeprefix(HEADER))
+    assert {"BLOCK", "BLOCK_STEP"} <= space_of(variant).keys()
+    other = variant.replace("BLOCK=16", "BLOCK=32").replace("BLOCK_STEP=16", "BLOCK_STEP=64")
+    assert is_right(other, CAUSAL, S=40)
+
+
+def test_a_range_that_rows_and_columns_share_is_written_twice(is_right):
+    shared = CAUSAL.replace("    d = tl", "    offs = tl.arange(0, BLOCK)\n    d = tl")
+    shared = shared.replace("cols = start + tl.arange(0, BLOCK)", "cols = start + offs")
+    shared = shared.replace("pid * BLOCK + tl.arange(0, BLOCK)", "pid * BLOCK + offs")
+    shared = shared.replace("    rows =", "    offs = tl.arange(0, BLOCK)\n    rows =", 1)
+    shared = shared.replace("    offs = tl.arange(0, BLOCK)\n    d = tl", "    d = tl")
+    (variant,) = variants(Retile(), canonical_form(HEADER + shared).removeprefix(HEADER))
+    assert "BLOCK_STEP" in space_of(variant)
+    assert is_right(variant, shared, S=40)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("        top = new\n", "        top = new + tl.zeros((BLOCK,), tl.float32)\n"),
+        ("cols = start + tl", "cols = start + rows * 0 + tl"),
+    ],
+)
+def test_sizes_that_a_loop_mixes_stay_one(old, new):
+    form = canonical_form(HEADER + CAUSAL.replace(old, new))
+    assert parse_kernel(form) is not None
+    (variant,) = variants(Constants(), form.removeprefix(HEADER))
+    assert "BLOCK_STEP" not in space_of(variant)

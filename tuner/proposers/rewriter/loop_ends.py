@@ -1,0 +1,557 @@
+"""Loops end where their masks leave nothing: later trips change nothing that is read.
+
+A causal attention's loop may take all keys. Above the diagonal all scores are minus infinity, all
+shares are 0, and a trip leaves maximum, sum and output as they were. A trip is followed on values
+that are known to be 0, 1, minus infinity, true, false, or what they were before the trip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._carried import unpacked_statements
+from solkit.tuner.proposers.rewriter._edit import changed_text
+from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._parse import (
+    EXPONENTIALS,
+    JitFunction,
+    KernelText,
+    Loop,
+    argument_of,
+    assigned_names,
+    called_name,
+    calls_within,
+    expression_statement,
+    free_name,
+    integer_literal,
+    names_read_first,
+    names_within,
+    nodes_within,
+    parenthesized,
+    parse_expression,
+    parse_statement,
+    plain_code,
+    range_loop,
+    render_code,
+    replace_each,
+    single_assignment,
+    substitute_names,
+)
+from solkit.tuner.proposers.rewriter._values import as_blocked_loop
+
+__all__ = ["LoopEnds"]
+
+_FALSE, _TRUE, _ZERO, _ONE = "false", "true", "0", "1"
+_LOWEST, _POSITIVE, _UNKNOWN = "minus infinity", "positive", ""
+_SAME = "as before: "  # then the name
+_LOWEST_CODES = frozenset(
+    f"{sign}{value}"
+    for sign, value in (
+        *(("", f"float({quote}-inf{quote})") for quote in "\"'"),
+        *(("-", f"float({quote}inf{quote})") for quote in "\"'"),
+        *(("-", f"{module}.inf") for module in ("torch", "math", "np", "numpy")),
+    )
+)
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_NEGATED = {"<": ">=", "<=": ">"}
+_OTHER_CALLS = ("min", "max", "range", "float")
+_EFFECTS = ("tl.store", "tl.atomic", "tl.inline_asm", "tl.device_", "tl.debug_barrier")
+_ELEMENTWISE = ("tl.broadcast_to", "tl.trans", "tl.expand_dims", "tl.ravel", "tl.view")
+_METADATA = ("tl.multiple_of", "tl.max_contiguous", "tl.max_constancy")
+
+
+class LoopEnds:
+    """Loops end where their masks leave nothing.
+
+    Applies to loops over blocks with a mask that compares the column with a row that the loop does
+    not change, if a trip in which the mask is false everywhere leaves all that is read after the
+    loop as it was. Data are taken to be finite, as where scores are fused: 0 times infinity is no
+    number.
+    """
+
+    kind = "loop ends"
+    helps = ("extra work", "extra traffic", "wrong pipe", "latency", "instructions")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        for name, function in text.functions.items():
+            if (node := _with_ends(function)) is not None:
+                why = facts.explain_factors("extra work", "extra traffic")
+                yield Variant(
+                    changed_text(text, functions={name: node}),
+                    f"The last trips of the loop in {name} are masked: they change nothing{why}.",
+                )
+
+
+def _with_ends(function: JitFunction) -> cst.FunctionDef | None:
+    """Return a function whose loops end early; ``None`` if none can."""
+    pairs, taken, added = [], set(function.names), dict[int, cst.BaseStatement]()
+    for place, statement in enumerate(function.body):
+        loop = range_loop(statement)
+        stop = None if loop is None else _end_of(loop, function, place)
+        if loop is None or stop is None:
+            continue
+        last = free_name("last", taken)
+        taken.add(last)
+        added[id(statement)] = parse_statement(f"{last} = {stop}")
+        over = cst.ensure_type(loop.node.iter, cst.Call)
+        ranged = parse_expression(f"f({render_code(loop.start)}, {last}, {render_code(loop.step)})")
+        kept = [arg for arg in over.args if arg.keyword is not None]
+        args = [*cst.ensure_type(ranged, cst.Call).args, *kept]
+        args = [
+            arg.with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
+            for arg in args[:-1]
+        ] + [args[-1]]
+        pairs.append((loop.node, loop.node.with_changes(iter=over.with_changes(args=args))))
+    if not pairs:
+        return None
+    new = {id(old): changed for old, changed in pairs}
+    body = []
+    for statement in function.body:
+        body += [added[id(statement)]] if id(statement) in added else []
+        body.append(new.get(id(statement), statement))
+    return function.node.with_changes(body=function.node.body.with_changes(body=body))
+
+
+@dataclass(frozen=True)
+class _Mask:
+    """A comparison of a loop's column with a row.
+
+    Attributes:
+        node: as written.
+        end: the first column from which on it is the same for every row, as code over what the
+            function has before the loop.
+        value: what it is then.
+    """
+
+    node: cst.Comparison
+    end: str
+    value: str
+
+
+def _end_of(loop: Loop, function: JitFunction, place: int) -> str | None:
+    """Return where a loop may end, as code for the statement before it; ``None`` if not earlier."""
+    body = unpacked_statements(loop.body)
+    read_later = names_read_first(function.body[place + 1 :])
+    blocked = as_blocked_loop(loop, function)
+    own = render_code(loop.stop if blocked is None else blocked.bound)
+    ends = [
+        mask.end
+        for mask in _masks_of(loop, body, function, place)
+        if mask.end != own and _is_neutral(body, mask, read_later)
+    ]
+    if not ends or loop.name in read_later:
+        return None
+    stop = render_code(loop.stop)
+    for end in dict.fromkeys(ends):
+        counted = blocked is not None and blocked.counts
+        end = f"tl.cdiv({end}, {blocked.block})" if counted and blocked is not None else end
+        stop = f"tl.minimum({stop}, {end})"
+    return stop
+
+
+# ------------------------------------------------------------------------------- masks
+
+
+def _masks_of(
+    loop: Loop, body: Sequence[cst.BaseStatement], function: JitFunction, place: int
+) -> Iterator[_Mask]:
+    """Yield the comparisons that are the same in all trips from some column on."""
+    before = function.body[:place]
+    values = _single_values(body)
+    columns = _Columns(loop, values, _single_values(before), function)
+    if not columns.is_known:
+        return
+    moving = {loop.name, *assigned_names(*loop.body)}
+    fixed = {*function.params, *assigned_names(*before)} - moving
+    late = names_read_first(body)  # in a trip they are what the last one made
+    for statement in body:
+        for node in nodes_within(statement):
+            if not isinstance(node, cst.Comparison) or len(node.comparisons) != 1:
+                continue
+            mask = _mask_in(node, columns, values, fixed, function, before)
+            if mask is not None and not _all_names(node, values) & late & moving - {loop.name}:
+                yield mask
+
+
+def _all_names(node: cst.CSTNode, values: Mapping[str, cst.BaseExpression]) -> set[str]:
+    """Return the names that an expression follows from."""
+    pending, seen = names_within(node), set[str]()
+    while pending:
+        name = pending.pop()
+        if name not in seen:
+            seen.add(name)
+            pending |= names_within(values[name]) if name in values else set()
+    return seen
+
+
+class _Columns:
+    """Indices that grow with a loop: its first element's index, and a range.
+
+    Args:
+        loop: the loop.
+        values: what its names are.
+        outer: what names before it are.
+        function: the loop is in it.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        values: Mapping[str, cst.BaseExpression],
+        outer: Mapping[str, cst.BaseExpression],
+        function: JitFunction,
+    ) -> None:
+        self._loop, self._values, self._outer = loop, values, outer
+        blocked = as_blocked_loop(loop, function)
+        counts = blocked is not None and blocked.counts
+        first = f"{loop.name}*{blocked.block}" if counts and blocked is not None else loop.name
+        step = integer_literal(loop.step) or 0
+        self.is_known = step > 0 or render_code(loop.step) in function.constants
+        self._firsts = {first, "*".join(reversed(first.split("*")))}
+
+    def has(self, node: cst.BaseExpression) -> bool:
+        """Tell whether an expression is a block of columns from a trip's first on, or that one."""
+        node = _without_axes(node)
+        if self._is_first(node):
+            return True
+        if isinstance(node, cst.Name) and node.value in self._values:
+            return self.has(self._values[node.value])
+        if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Add):
+            return False
+        sides = (node.left, node.right)
+        return any(
+            self._is_first(one) and self._is_range(other) for one, other in (sides, sides[::-1])
+        )
+
+    def _is_first(self, node: cst.BaseExpression) -> bool:
+        if isinstance(node, cst.Name) and node.value in self._values:
+            return self._is_first(self._values[node.value])
+        return plain_code(_without_hints(node)) in self._firsts
+
+    def _is_range(self, node: cst.BaseExpression) -> bool:
+        node = _without_axes(node)
+        if isinstance(node, cst.Name):
+            value = self._values.get(node.value, self._outer.get(node.value))
+            return value is not None and self._is_range(value)
+        if called_name(node) != "tl.arange":
+            return False
+        return render_code(cst.ensure_type(node, cst.Call).args[0].value) == "0"
+
+
+def _without_hints(node: cst.BaseExpression) -> cst.BaseExpression:
+    while called_name(node) in _METADATA:
+        node = cst.ensure_type(node, cst.Call).args[0].value
+    return node
+
+
+def _without_axes(node: cst.BaseExpression) -> cst.BaseExpression:
+    """Return ``x`` for ``x[:, None]``."""
+    node = _without_hints(node)
+    while isinstance(node, cst.Subscript):
+        if any(isinstance(part.slice, cst.Index) and not _is_none(part) for part in node.slice):
+            return node
+        node = node.value
+    return node
+
+
+def _is_none(part: cst.SubscriptElement) -> bool:
+    return render_code(part).strip(" ,") == "None"
+
+
+def _mask_in(
+    node: cst.Comparison,
+    columns: _Columns,
+    values: Mapping[str, cst.BaseExpression],
+    fixed: set[str],
+    function: JitFunction,
+    before: Sequence[cst.BaseStatement],
+) -> _Mask | None:
+    """Return the column from which on a comparison is the same; ``None`` if there is none.
+
+    ``row >= column`` is false beyond the largest row, and so is ``row - column >= 0``.
+    """
+    first, sign = node.left, render_code(node.comparisons[0].operator).strip()
+    second = node.comparisons[0].comparator
+    difference = _without_axes(first)
+    if isinstance(difference, cst.Name):
+        difference = values.get(difference.value, difference)
+    if isinstance(difference, cst.BinaryOperation) and isinstance(
+        difference.operator, cst.Subtract
+    ):
+        if render_code(second) != "0":
+            return None
+        first, second = difference.left, difference.right
+    if columns.has(first) and sign in _FLIPPED:
+        first, second, sign = second, first, _FLIPPED[sign]
+    is_false = sign in (">", ">=")
+    sign = sign if is_false else _NEGATED.get(sign, "")
+    if not sign or not columns.has(second):
+        return None
+    row = _expanded(first, values)
+    if not names_within(row) - {"tl"} <= fixed or not _is_sum(row):
+        return None
+    code = _largest(row, _Blocks(_single_values(before), function))
+    end = f"{code} + 1" if sign == ">=" else code
+    return _Mask(node, end, _FALSE if is_false else _TRUE)
+
+
+def _expanded(
+    node: cst.BaseExpression, values: Mapping[str, cst.BaseExpression]
+) -> cst.BaseExpression:
+    """Return a row without axes, over what the function has before the loop."""
+    node = _without_axes(node)
+    for _ in range(8):
+        moving = names_within(node) & set(values)
+        if not moving:
+            break
+        node = substitute_names(node, {n: parenthesized(values[n]) for n in moving})
+    pairs = [
+        (part, _without_axes(part))
+        for part in nodes_within(node)
+        if isinstance(part, cst.Subscript)
+    ]
+    return replace_each(node, pairs)
+
+
+def _is_sum(node: cst.BaseExpression) -> bool:
+    """Tell whether an expression is a sum of names, numbers, products and ranges."""
+    if isinstance(node, cst.BinaryOperation):
+        kinds = (cst.Add, cst.Subtract, cst.Multiply)
+        return isinstance(node.operator, kinds) and _is_sum(node.left) and _is_sum(node.right)
+    return isinstance(node, (cst.Name, cst.Integer)) or called_name(node) in (
+        "tl.arange",
+        "tl.program_id",
+    )
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """Tells blocks from numbers.
+
+    Attributes:
+        values: what names are that get a value once before a loop.
+        function: they are in it.
+    """
+
+    values: Mapping[str, cst.BaseExpression]
+    function: JitFunction
+
+    def has(self, node: cst.BaseExpression) -> bool:
+        """Tell whether an expression may be a block of one axis."""
+        names = _all_names(node, self.values) - {"tl", "triton"}
+        unknown = names - set(self.values) - set(self.function.params)
+        nodes = (node, *(self.values[name] for name in names & set(self.values)))
+        return bool(unknown) or any(calls_within(part, "tl.arange") for part in nodes)
+
+
+def _largest(node: cst.BaseExpression, blocks: _Blocks) -> str:
+    """Return the largest element of a row, as code.
+
+    Without a reduction, if it can be: a block that is reduced may be what is computed.
+    """
+    if not blocks.has(node):
+        return render_code(parenthesized(node))
+    if isinstance(node, cst.Name) and node.value in blocks.values:
+        return _largest(_without_axes(blocks.values[node.value]), blocks)
+    if called_name(node) == "tl.arange":
+        return f"({render_code(cst.ensure_type(node, cst.Call).args[1].value)} - 1)"
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+        return f"{_largest(node.left, blocks)} + {_largest(node.right, blocks)}"
+    is_less = isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Subtract)
+    if is_less and isinstance(node, cst.BinaryOperation) and not blocks.has(node.right):
+        return f"{_largest(node.left, blocks)} - {render_code(parenthesized(node.right))}"
+    return f"tl.max({render_code(node)}, axis=0)"
+
+
+def _single_values(body: Sequence[cst.BaseStatement]) -> dict[str, cst.BaseExpression]:
+    """Return what names are that get a value once, and do not name themselves in it."""
+    names = assigned_names(*body)
+    values = {}
+    for statement in body:
+        binding = single_assignment(statement)
+        if binding is None or names.count(binding.target) > 1:
+            continue
+        if binding.target not in names_within(binding.value):
+            values[binding.target] = binding.value
+    return values
+
+
+# ------------------------------------------------------------------------------- trips
+
+
+def _is_neutral(body: Sequence[cst.BaseStatement], mask: _Mask, read_later: set[str]) -> bool:
+    """Tell whether a trip in which a mask is the same changes nothing that is read later."""
+    trip = _Trip(mask)
+    if not trip.run(body):
+        return False
+    return all(
+        trip.values[name] == _SAME + name for name in set(assigned_names(*body)) & read_later
+    )
+
+
+class _Trip:
+    """Follows a trip in which all elements of a mask are the same.
+
+    Args:
+        mask: the comparison.
+    """
+
+    def __init__(self, mask: _Mask) -> None:
+        self._mask, self._mask_value = plain_code(mask.node), mask.value
+        self.values: dict[str, str] = {}
+
+    def run(self, body: Sequence[cst.BaseStatement]) -> bool:
+        """Follow statements; false if one may do more than assign names."""
+        leaves = (cst.Return, cst.Break, cst.Continue, cst.Raise, cst.Assert)
+        for statement in body:
+            if self._is_store_of_nothing(statement):
+                continue
+            if not all(map(_only_computes, calls_within(statement))):
+                return False
+            if any(isinstance(node, leaves) for node in nodes_within(statement)):
+                return False
+            binding = single_assignment(statement)
+            if binding is not None:
+                self.values[binding.target] = self.of(binding.value)
+            else:
+                self.values |= dict.fromkeys(assigned_names(statement), _UNKNOWN)
+        return True
+
+    def _is_store_of_nothing(self, statement: cst.BaseStatement) -> bool:
+        call = expression_statement(statement)
+        if call is None or called_name(call) != "tl.store":
+            return False
+        mask = argument_of(cst.ensure_type(call, cst.Call), 2, "mask")
+        return mask is not None and self.of(mask) == _FALSE
+
+    def of(self, node: cst.BaseExpression) -> str:
+        """Return what is known of a value."""
+        if isinstance(node, cst.Name):
+            return self.values.get(node.value, _SAME + node.value)
+        if isinstance(node, (cst.Integer, cst.Float)):
+            number = float(node.value.replace("_", "")) if "x" not in node.value else 2.0
+            return {0.0: _ZERO, 1.0: _ONE}.get(number, _POSITIVE)
+        if plain_code(node) in _LOWEST_CODES:
+            return _LOWEST
+        if isinstance(node, cst.Comparison):
+            return self._of_comparison(node)
+        if isinstance(node, cst.UnaryOperation):
+            return self._of_unary(node)
+        if isinstance(node, cst.Subscript):
+            value = self.of(node.value)
+            return value if _without_axes(node) is not node and _is_plain(value) else _UNKNOWN
+        if isinstance(node, cst.BinaryOperation):
+            return _combined(node, self.of(node.left), self.of(node.right))
+        return self._of_call(node) if isinstance(node, cst.Call) else _UNKNOWN
+
+    def _of_unary(self, node: cst.UnaryOperation) -> str:
+        value = self.of(node.expression)
+        if isinstance(node.operator, (cst.BitInvert, cst.Not)):
+            return {_FALSE: _TRUE, _TRUE: _FALSE}.get(value, _UNKNOWN)
+        is_zero = isinstance(node.operator, cst.Minus) and value == _ZERO
+        return _ZERO if is_zero else _UNKNOWN
+
+    def _of_comparison(self, node: cst.Comparison) -> str:
+        if plain_code(node) == self._mask:
+            return self._mask_value
+        if len(node.comparisons) != 1 or not isinstance(node.comparisons[0].operator, cst.Equal):
+            return _UNKNOWN
+        sides = self.of(node.left), self.of(node.comparisons[0].comparator)
+        is_lowest = _LOWEST in sides and any(side.startswith(_SAME) for side in sides)
+        return _FALSE if is_lowest else _UNKNOWN  # a row that has scores has a finite maximum
+
+    def _of_call(self, node: cst.Call) -> str:
+        name, args = called_name(node), [self.of(arg.value) for arg in node.args]
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "to":
+            value = self.of(node.func.value)
+            is_number = "int1" not in render_code(node)
+            number = {_FALSE: _ZERO, _TRUE: _ONE}.get(value, value) if is_number else value
+            return number if _is_plain(value) else _UNKNOWN
+        if name == "tl.load":
+            mask, other = argument_of(node, 1, "mask"), argument_of(node, 2, "other")
+            is_off = mask is not None and other is not None and self.of(mask) == _FALSE
+            return self.of(other) if is_off and other is not None else _UNKNOWN
+        if name == "tl.where" and len(args) == 3:
+            if args[0] in (_FALSE, _TRUE):
+                return args[1 if args[0] == _TRUE else 2]
+            return args[1] if args[1] == args[2] else _UNKNOWN
+        if name in ("tl.maximum", "max") and len(args) == 2:
+            others = [value for value in args if value != _LOWEST]
+            return others[0] if len(others) == 1 else args[0] if args[0] == args[1] else _UNKNOWN
+        if name == "tl.fma" and len(args) == 3:
+            return _sum_of(_product_of(args[0], args[1]), args[2])
+        return self._of_block(node, name, args)
+
+    def _of_block(self, node: cst.Call, name: str, args: list[str]) -> str:
+        if name == "tl.dot":
+            sums = argument_of(node, 2, "acc")
+            product = _ZERO if _ZERO in args[:2] else _UNKNOWN
+            return product if sums is None else _sum_of(product, self.of(sums))
+        if name in EXPONENTIALS and args:
+            return {_ZERO: _ONE, _LOWEST: _ZERO}.get(args[0], _UNKNOWN)
+        if name in ("tl.max", "tl.sum") and args and "return_indices" not in render_code(node):
+            kept = _LOWEST if name == "tl.max" else _ZERO
+            return kept if args[0] == kept else _UNKNOWN
+        if name == "tl.zeros":
+            return _ZERO
+        if name in (*_ELEMENTWISE, "tl.reshape") and args:
+            return args[0] if _is_plain(args[0]) else _UNKNOWN
+        return _UNKNOWN
+
+
+def _only_computes(call: cst.Call) -> bool:
+    """Tell whether a call writes nothing."""
+    name = called_name(call)
+    if name.startswith("tl."):
+        return not name.startswith(_EFFECTS)
+    return name in _OTHER_CALLS or name.endswith(".to")
+
+
+def _is_plain(value: str) -> bool:
+    """Tell whether all elements are the same: no matter how a block is shaped."""
+    return value in (_FALSE, _TRUE, _ZERO, _ONE, _LOWEST, _POSITIVE)
+
+
+def _combined(node: cst.BinaryOperation, first: str, second: str) -> str:
+    kind, values = type(node.operator), (first, second)
+    if kind in (cst.BitAnd, cst.BitOr):
+        ends, neutral = (_FALSE, _TRUE) if kind is cst.BitAnd else (_TRUE, _FALSE)
+        if ends in values:
+            return ends
+        return neutral if first == second == neutral else _UNKNOWN
+    first, second = ({_FALSE: _ZERO, _TRUE: _ONE}.get(value, value) for value in values)
+    if kind is cst.Add:
+        return _sum_of(first, second)
+    if kind is cst.Subtract:
+        if second == _ZERO:
+            return first
+        if first == _LOWEST:
+            return _LOWEST if second != _LOWEST else _UNKNOWN
+        return _ZERO if first == second and first.startswith(_SAME) else _UNKNOWN
+    if kind is cst.Multiply:
+        return _product_of(first, second)
+    if kind is cst.Divide:
+        return first if first == _ZERO or second == _ONE else _UNKNOWN
+    return _UNKNOWN
+
+
+def _sum_of(first: str, second: str) -> str:
+    if _ZERO in (first, second):
+        return second if first == _ZERO else first
+    return _LOWEST if _LOWEST in (first, second) else _UNKNOWN
+
+
+def _product_of(first: str, second: str) -> str:
+    """Return a product: data are finite, and a softmax's scale is above 0."""
+    if _ZERO in (first, second):
+        return _ZERO if _LOWEST not in (first, second) else _UNKNOWN
+    if _ONE in (first, second):
+        return second if first == _ONE else first
+    if _LOWEST in (first, second):
+        other = second if first == _LOWEST else first
+        return _LOWEST if other.startswith(_SAME) or other == _POSITIVE else _UNKNOWN
+    return _UNKNOWN
