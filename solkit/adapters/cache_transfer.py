@@ -14,8 +14,11 @@ import contextlib
 import json
 import os
 import secrets
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+from solkit.errors import UnsupportedError
 
 __all__ = [
     "CACHE",
@@ -70,14 +73,31 @@ def add_folder_to_cache(source: Path, folder: Path) -> int:
 
     Raises:
         OSError: the other cannot be written.
+        UnsupportedError: its disk would be full; nothing is put there then.
     """
     if folder.exists() and source.samefile(folder):
         return 0
-    added = 0
-    for place in source.iterdir():
-        if place.is_dir() and not any((folder / place.name).glob(f"{_GROUP}*")):
-            added += add_to_cache(_files_below(place, source), folder)
-    return added
+    places = [
+        place
+        for place in source.iterdir()
+        if place.is_dir() and not any((folder / place.name).glob(f"{_GROUP}*"))
+    ]
+    _check_space(places, folder)
+    return sum(add_to_cache(_files_below(place, source), folder) for place in places)
+
+
+def _check_space(places: Iterable[Path], folder: Path) -> None:
+    """Refuse to take the room that the program itself needs to compile.
+
+    Raises:
+        UnsupportedError: less than twice what is missing is free.
+    """
+    needed = sum(file.stat().st_size for place in places for file in place.iterdir())
+    there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    free = shutil.disk_usage(there).free
+    if free < 2 * needed:
+        sizes = f"{free / 1e6:.1f} MB are free at {there}, and {needed / 1e6:.1f} MB are missing"
+        raise UnsupportedError(f"{sizes}, twice of which must be free")
 
 
 def versions_of_cache(folder: Path) -> set[str]:
@@ -97,8 +117,13 @@ def _write_new_file(place: Path, content: bytes) -> bool:
     if place.name.startswith(_GROUP):
         content = _relocated_group(content, place.parent)
     part = place.with_name(f"tmp.{secrets.token_hex(8)}")  # as Triton writes: others see it whole
-    part.write_bytes(content)
-    part.replace(place)
+    try:
+        part.write_bytes(content)
+        part.replace(place)
+    except OSError:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)  # what little there is of it takes room
+        raise
     return True
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from solkit.adapters.cache_transfer import add_folder_to_cache, cache_folder, versions_of_cache
 from solkit.adapters.live_tuned import INDUCTOR
+from solkit.errors import UnsupportedError
 from solkit.processes.startup import call_after_imports
 
 __all__ = ["CompileWatch"]
@@ -51,6 +52,8 @@ class CompileWatch:
             add_folder_to_cache(self.cache, cache_folder())
         except (OSError, ValueError) as error:
             self.why = f"{type(error).__name__}: {error}"
+        except UnsupportedError as error:
+            self.why = str(error)
         call_after_imports([_KNOBS], self._watch)
         call_after_imports([INDUCTOR], self._watch_inductor)
 

@@ -35,6 +35,7 @@ import torch
 import triton
 import triton.language as tl
 from triton import knobs
+from triton.compiler.compiler import make_backend
 from triton.runtime.autotuner import Autotuner, OutOfResources
 from triton.runtime.driver import driver as triton_driver
 from triton.runtime.errors import PTXASError
@@ -49,6 +50,7 @@ from solkit.adapters.triton_compiler import (
 )
 from solkit.core import Binding, Device, Value
 from solkit.core.recordings import PrecompiledKernel, RecordedLaunch
+from solkit.core.tuned import complete_params
 from solkit.datasets.launch_files import TORCH_DTYPES, kernel_file_text
 from solkit.errors import UnsupportedError
 
@@ -268,6 +270,9 @@ def warm_launch(record: RecordedLaunch, launchable: Launchable) -> PrecompiledKe
     with _noted_compiles() as events:
         try:
             _warm(record, launchable)
+        except OSError as error:  # as of a full disk; one sentence for all launches
+            why = f"the cache cannot be written: {error.strerror or error}"
+            return PrecompiledKernel(name, launcher, *_keys(events), why)
         except Exception as error:  # libraries, compilers and pruning functions raise anything
             why = f"{type(error).__name__}: {error}".partition("\n")[0]
             return PrecompiledKernel(name, launcher, *_keys(events), why)
@@ -371,11 +376,25 @@ def _warm_once(record: RecordedLaunch, launchable: Launchable) -> None:
         name: _value_of(binding, launchable.functions)
         for name, binding in record.launch.arguments.items()
     }
-    if not isinstance(outer, Autotuner):
-        options = {n: v for n, v in record.options.items() if n not in named and v is not None}
-        outer.run(grid=(1, 1, 1), warmup=True, **named, **options)
+    if isinstance(outer, Autotuner):
+        _warm_tuner(outer, record, named)
         return
-    _warm_tuner(outer, record, named)
+    options = {n: v for n, v in record.options.items() if n not in named and v is not None}
+    for choice in _possible_options(options):
+        outer.run(grid=(1, 1, 1), warmup=True, **named, **choice)
+
+
+def _possible_options(options: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return options as the program may pass them; twice where the target has other defaults.
+
+    A recording has those that `complete_params` adds, whether the program passed them or not.
+    """
+    assert _STATE.device is not None
+    own = make_backend(gpu_target(_STATE.device)).parse_options({})
+    added = complete_params({})
+    others = {n for n, v in added.items() if options.get(n) == v != getattr(own, n, v)}
+    fewer = {name: value for name, value in options.items() if name not in others}
+    return [dict(options), fewer] if others else [dict(options)]
 
 
 def _warm_tuner(tuner: Any, record: RecordedLaunch, named: Mapping[str, Any]) -> None:

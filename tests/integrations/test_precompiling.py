@@ -18,7 +18,7 @@ from inductor_tuners import make_tuner
 from triton._C.libtriton import native_specialize_impl
 from triton.backends.nvidia.compiler import CUDABackend
 
-from solkit.adapters import cache_transfer, warm_launches
+from solkit.adapters import cache_transfer, live_compiles, warm_launches
 from solkit.adapters.live_compiles import CompileWatch
 from solkit.core import Binding, KernelFunction, KernelProgram, Launch, TensorLayout
 from solkit.core.kernel_programs import FunctionOrigin
@@ -227,6 +227,36 @@ def test_whatever_a_library_or_compiler_raises_is_why_that_launch_is_not_compile
     assert (result.kernel, result.why) == ("kernel", "RuntimeError: PassManager::run failed")
 
 
+def test_a_cache_that_cannot_be_written_is_one_reason_for_all_launches(monkeypatch):
+    def fail(*_):
+        raise OSError(30, "Read-only file system", "/recorded/triton_cache/KEY")
+
+    monkeypatch.setattr(warm_launches, "find_launchable", lambda _: None)
+    monkeypatch.setattr(warm_launches, "_warm", fail)
+    record = SimpleNamespace(launch=SimpleNamespace(name="kernel"), launcher="jit")
+    result = precompiling._compile(record)
+    assert result.why == "the cache cannot be written: Read-only file system"
+
+
+@pytest.mark.parametrize(
+    ("gpu", "recorded_options", "choices"),
+    [
+        ("b200", {"num_warps": 4, "num_stages": 3}, [{"num_warps": 4, "num_stages": 3}]),
+        (
+            "mi300x",  # its compiler has 2 stages where none are passed
+            {"num_warps": 4, "num_stages": 3},
+            [{"num_warps": 4, "num_stages": 3}, {"num_warps": 4}],
+        ),
+        ("mi300x", {"num_warps": 4, "num_stages": 1}, [{"num_warps": 4, "num_stages": 1}]),
+    ],
+)
+def test_options_that_the_program_may_not_have_passed_are_compiled_without(
+    monkeypatch, gpu, recorded_options, choices
+):
+    monkeypatch.setattr(warm_launches._STATE, "device", devices.find(gpu))
+    assert warm_launches._possible_options(recorded_options) == choices
+
+
 def test_a_text_without_any_key_that_holds_is_said(monkeypatch):
     monkeypatch.setattr(warm_launches._STATE, "is_same_triton", False)
     program = KernelProgram("f", {"f": KernelFunction("def f(): pass\n")})
@@ -286,6 +316,33 @@ def test_a_filled_cache_is_put_where_triton_looks(tmp_path):
     for name, text in (("half", "{"), ("list", "[]")):
         (target / "damaged" / f"{name}.json").write_text(text)
     assert cache_transfer.versions_of_cache(target) == {"2.0.0"}
+
+
+@pytest.mark.parametrize(("free", "is_put"), [(100, False), (4000, True)])
+def test_a_disk_that_the_program_needs_itself_is_not_filled(tmp_path, monkeypatch, free, is_put):
+    source, target = filled_cache(tmp_path / "source"), tmp_path / "below" / "target"
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=free))
+    watch = CompileWatch(source)
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(target))
+    monkeypatch.setattr(live_compiles, "call_after_imports", lambda *_: None)
+    watch.start()
+    assert target.exists() == is_put
+    expected = "0.0 MB are missing, twice of which must be free"
+    assert (expected in watch.sentence()) != is_put
+
+
+def test_what_cannot_be_written_leaves_no_part_of_itself(tmp_path, monkeypatch):
+    source, target = filled_cache(tmp_path / "source"), tmp_path / "target"
+    write = Path.write_bytes
+
+    def write_some(path, content):
+        write(path, content[:10])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", write_some)
+    with pytest.raises(OSError, match="No space left"):
+        cache_transfer.add_folder_to_cache(source, target)
+    assert not [path for path in target.rglob("*") if path.is_file()]
 
 
 @pytest.fixture
