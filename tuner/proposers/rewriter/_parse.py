@@ -270,30 +270,42 @@ def count_uses(node: cst.CSTNode, name: str) -> int:
     return at - sum(keyword.value == name for keyword in keywords)
 
 
-class _Substitution(cst.CSTTransformer):
-    def __init__(self, values: Mapping[str, cst.BaseExpression]) -> None:
-        self._values = values
+@functools.cache
+def _all_fields(kind: type[cst.CSTNode]) -> tuple[tuple[str, bool], ...]:
+    """Return the fields of a kind of node, and whether they hold code."""
+    code = _code_fields(kind)
+    return tuple((field.name, field.name in code) for field in fields(kind))
 
-    def leave_Name(  # noqa: N802
-        self, original_node: cst.Name, updated_node: cst.Name
-    ) -> cst.BaseExpression:
-        value = self._values.get(original_node.value)
-        return updated_node if value is None else parenthesized(value.deep_clone())
 
-    def leave_Attribute(  # noqa: N802
-        self, original_node: cst.Attribute, updated_node: cst.Attribute
-    ) -> cst.Attribute:
-        return updated_node.with_changes(attr=original_node.attr)
+_NAMED = {cst.Attribute: "attr", cst.Arg: "keyword"}
+"""Fields with a name that stands for no value."""
+_NO_VALUES: Mapping[str, cst.BaseExpression] = {}
 
-    def leave_Arg(  # noqa: N802
-        self, original_node: cst.Arg, updated_node: cst.Arg
-    ) -> cst.Arg:
-        return updated_node.with_changes(keyword=original_node.keyword)
+
+def _copy(node: cst.CSTNode, values: Mapping[str, cst.BaseExpression]) -> cst.CSTNode:
+    """Return a copy with names replaced; blanks and punctuation are shared.
+
+    libcst's own `visit` validates each node again, and takes some ten times as long.
+    """
+    kind = type(node)
+    if kind is cst.Name and (other := values.get(cast("cst.Name", node).value)) is not None:
+        return parenthesized(cast("cst.BaseExpression", _copy(other, _NO_VALUES)))
+    copy = object.__new__(kind)
+    for name, holds_code in _all_fields(kind):
+        value: object = getattr(node, name)
+        if holds_code:
+            within = _NO_VALUES if name == _NAMED.get(kind) else values
+            if _is_node(value):
+                value = _copy(value, within)
+            elif isinstance(value, (list, tuple)):
+                value = [_copy(item, within) if _is_node(item) else item for item in value]
+        object.__setattr__(copy, name, value)  # nodes are frozen
+    return copy
 
 
 def substitute_names(node: Node, values: Mapping[str, cst.BaseExpression]) -> Node:
-    """Return the node with names replaced by expressions, in targets too if these are names."""
-    return cast("Node", node.visit(_Substitution(values)))
+    """Return a copy of the node with names replaced by expressions, in targets too."""
+    return cast("Node", _copy(node, values))
 
 
 def replace_each(node: Node, pairs: Sequence[tuple[cst.CSTNode, cst.CSTNode]]) -> Node:
@@ -351,7 +363,12 @@ def integer_literal(node: cst.CSTNode | None) -> int | None:
 
 def called_name(node: cst.CSTNode) -> str:
     """Return the dotted name of what a call calls, such as ``"tl.load"``; empty for other nodes."""
-    return render_code(node.func) if isinstance(node, cst.Call) else ""
+    if not isinstance(node, cst.Call):
+        return ""
+    func, attributes = node.func, ""
+    while type(func) is cst.Attribute and not func.lpar:
+        func, attributes = func.value, f".{func.attr.value}{attributes}"
+    return f"{func.value}{attributes}" if type(func) is cst.Name else render_code(node.func)
 
 
 def calls_within(node: cst.CSTNode, *functions: str) -> list[cst.Call]:
@@ -415,9 +432,14 @@ def single_assignment(statement: cst.CSTNode) -> Assignment | None:
 
 def assigned_names(*within: cst.CSTNode) -> list[str]:
     """Return the names that statements assign, once for each time."""
+    return [name for node in within for name in _assigned_within(node)]
+
+
+@functools.lru_cache(1024)  # rewrites ask the same statements some hundred times
+def _assigned_within(within: cst.CSTNode) -> tuple[str, ...]:
     kinds = (cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.For)
-    targets = (node.target for node in nodes_within(*within) if isinstance(node, kinds))
-    return [name for target in targets for name in names_within(target)]
+    targets = (node.target for node in nodes_within(within) if isinstance(node, kinds))
+    return tuple(name for target in targets for name in names_within(target))
 
 
 def expression_statement(statement: cst.CSTNode) -> cst.BaseExpression | None:

@@ -83,7 +83,7 @@ def _written_out(
             continue
         for trip in trips:
             value = {name: cst.Integer(str(trip))}
-            yield from (substitute_names(s.deep_clone(), value) for s in statements_of(statement))
+            yield from (substitute_names(s, value) for s in statements_of(statement))
 
 
 def _trips(statement: cst.BaseStatement) -> range | None:

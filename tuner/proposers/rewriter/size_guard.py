@@ -337,7 +337,7 @@ def _renamed(
     statement: cst.BaseStatement, names: Mapping[str, cst.BaseExpression]
 ) -> cst.BaseStatement:
     """Return a statement under other names: what it binds of its own keeps its name."""
-    copy = substitute_names(statement.deep_clone(), names)
+    copy = substitute_names(statement, names)
     if isinstance(copy, (cst.FunctionDef, cst.ClassDef)) and copy.name.value in names:
         copy = copy.with_changes(name=names[copy.name.value])
     return copy
