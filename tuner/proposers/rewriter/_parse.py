@@ -366,9 +366,9 @@ def called_name(node: cst.CSTNode) -> str:
     if not isinstance(node, cst.Call):
         return ""
     func, attributes = node.func, ""
-    while type(func) is cst.Attribute and not func.lpar:
+    while isinstance(func, cst.Attribute) and not func.lpar:
         func, attributes = func.value, f".{func.attr.value}{attributes}"
-    return f"{func.value}{attributes}" if type(func) is cst.Name else render_code(node.func)
+    return f"{func.value}{attributes}" if isinstance(func, cst.Name) else render_code(node.func)
 
 
 def calls_within(node: cst.CSTNode, *functions: str) -> list[cst.Call]:
