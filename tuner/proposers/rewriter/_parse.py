@@ -367,7 +367,8 @@ def called_name(node: cst.CSTNode) -> str:
         return ""
     func, attributes = node.func, ""
     while isinstance(func, cst.Attribute) and not func.lpar:
-        func, attributes = func.value, f".{func.attr.value}{attributes}"
+        attributes = f".{func.attr.value}{attributes}"
+        func = func.value
     return f"{func.value}{attributes}" if isinstance(func, cst.Name) else render_code(node.func)
 
 
