@@ -258,7 +258,8 @@ class Checker:
 class Checkers:
     """Checkers that share the parents: checks of one need not wait for a slow one of another.
 
-    Each loads torch when its first parent comes, or when it is started.
+    Each loads torch when it is started: the others once the first variant comes, since their own
+    first parents would wait for that, which took 5 s beside a search.
 
     Args:
         count: how many; one for eight cores by default, and one more.
@@ -268,6 +269,7 @@ class Checkers:
         count = count or 1 + usable_cores() // _CORES_PER_CHECKER
         self._checkers = [Checker() for _ in range(count)]
         self._places: dict[tuple[str, str], int] = {}
+        self._has_checked = False
         self._placing = threading.Lock()
 
     def __enter__(self) -> Checkers:
@@ -287,11 +289,19 @@ class Checkers:
 
     def check(self, source: str, brief: Brief) -> tuple[Checked, str]:
         """As for `Checker`."""
+        self._start_others()
         return self._checker_of(brief).check(source, brief)
 
     def prepare(self, brief: Brief) -> None:
         """As for `Checker`."""
         self._checker_of(brief).prepare(brief)
+
+    def _start_others(self) -> None:
+        with self._placing:
+            is_first, self._has_checked = not self._has_checked, True
+        for checker in self._checkers[1:] if is_first else ():
+            with contextlib.suppress(SolkitError):  # the check that needs it says so
+                checker.start()
 
     def _checker_of(self, brief: Brief) -> Checker:
         with self._placing:

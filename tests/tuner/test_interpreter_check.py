@@ -446,6 +446,7 @@ def test_checkers_share_the_parents_and_each_keeps_its_own(monkeypatch):
     asked = []
     monkeypatch.setattr(Checker, "check", lambda own, source, _: asked.append((own, source)))
     monkeypatch.setattr(Checker, "prepare", lambda own, _: asked.append((own, "prepare")))
+    monkeypatch.setattr(Checker, "start", lambda _: None)
     first, second = brief(COLUMN_SUM), brief(SOFTMAX)
     with Checkers(2) as several:
         several.prepare(first)
@@ -454,6 +455,21 @@ def test_checkers_share_the_parents_and_each_keeps_its_own(monkeypatch):
     one, other = asked[0][0], asked[1][0]
     assert one is not other
     assert asked == [(one, "prepare"), (other, "a"), (one, "b"), (other, "c")]
+
+
+def test_the_other_checkers_load_once_the_first_variant_comes(monkeypatch):
+    started = []
+    monkeypatch.setattr(Checker, "start", lambda own: started.append(own))
+    monkeypatch.setattr(Checker, "check", lambda *_: (Checked.RIGHT, ""))
+    monkeypatch.setattr(Checker, "prepare", lambda *_: None)
+    with Checkers(3) as several:
+        several.start()
+        several.prepare(brief(COLUMN_SUM))
+        assert len(started) == 1
+        for source in ("a", "b"):
+            several.check(source, brief(COLUMN_SUM))
+    assert len(started) == 3
+    assert len(set(map(id, started))) == 3
 
 
 def test_a_checker_that_was_started_shows_the_folder_of_its_parents(monkeypatch):
