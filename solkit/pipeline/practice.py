@@ -6,9 +6,21 @@ import contextlib
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from solkit.core import Bred, Finalist, Outcome, Value, Variant, Verdict, canonical, variant_id
+from solkit.core import (
+    Bred,
+    Configuration,
+    Finalist,
+    Outcome,
+    Practised,
+    Value,
+    Variant,
+    Verdict,
+    canonical,
+    variant_id,
+)
 from solkit.errors import SolkitError
 from solkit.pipeline.kernel_evaluator import KernelEvaluator
 from solkit.pipeline.studying import Shape
@@ -90,8 +102,11 @@ class Practice:
             self.world.foresee(
                 [self._point_at(bred, shape) for shape in shapes for bred in (original, rivals[0])]
             )
+            leaves = partial(self._may_leave, breeding)
             practised = (
-                practise_finalists(original, rivals, shapes, self._measure_once) if shapes else ()
+                practise_finalists(original, rivals, shapes, self._measure_once, leaves)
+                if shapes
+                else ()
             )
         except KeyboardInterrupt:
             self.notes.append("The practice was interrupted: the fastest variant went to the gate.")
@@ -101,6 +116,23 @@ class Practice:
             return ()
         self._note_choice(breeding, practised)
         return practised
+
+    def _may_leave(self, breeding: EvolutionSearch, finalist: Finalist) -> bool:
+        """Tell whether a finalist's file can leave the shapes at which it was slower."""
+        bred = breeding.archive[finalist.id]
+        bounds = self._bounds(bred, [finalist])
+        slower = [trial.shape for trial in finalist.practised if _is_slower_at(trial)]
+        if not self._are_outside(slower, bounds) or (joined := self._joined(bred, bounds)) is None:
+            return False
+        return self.world.holds(self._configuration_of(joined, finalist.params))
+
+    def _configuration_of(self, joined: Variant, params: Mapping[str, Value]) -> Configuration:
+        return self.world.original.of(self.world.path(joined), params, "search")
+
+    def _are_outside(self, shapes: Sequence[Shape], bounds: Sequence[SizeBound]) -> bool:
+        """Tell whether some bound leaves each of the shapes to the original."""
+        sizes = [self._tensor_sizes(shape) for shape in shapes]
+        return not any(all(bound.holds(at) for bound in bounds) for at in sizes)
 
     def leave_small_inputs(
         self, breeding: EvolutionSearch, best: Bred, finalists: Sequence[Finalist]
@@ -129,9 +161,7 @@ class Practice:
         the original's launches ran there already.
         """
         own = breeding.archive[self.winner_of(best)]
-        sizes = [self._tensor_sizes(shape) for shape in slower]
-        bounds = self._bounds(own, finalists, slower)
-        if any(all(bound.holds(at) for bound in bounds) for at in sizes):
+        if not self._are_outside(slower, self._bounds(own, finalists, slower)):
             return None
         joined = self.join_unmeasured(breeding, own, finalists, slower)
         if joined is None:
@@ -174,11 +204,10 @@ class Practice:
         self, best: Bred, finalists: Sequence[Finalist], slower: Sequence[Shape] = ()
     ) -> tuple[SizeBound, ...]:
         """Return sizes for which a winner's launches run; empty if no tensor's is known."""
-        from solkit.tuner.evolution.evolution_search import is_slower
         from solkit.tuner.proposers.rewriter.size_guard import bounds_of
 
         trials = [trial for f in finalists if f.id == best.variant.id for trial in f.practised]
-        tried = [(trial.shape, is_slower(trial.loss)) for trial in trials]
+        tried = [(trial.shape, _is_slower_at(trial)) for trial in trials]
         tried += [(shape, True) for shape in slower]
         here = self._tensor_sizes(self.world.original.shape)
         return bounds_of(here, [(self._tensor_sizes(at), is_slow) for at, is_slow in tried])
@@ -214,7 +243,7 @@ class Practice:
 
     def _take_over(self, breeding: EvolutionSearch, best: Bred, joined: Variant) -> Bred:
         """Return a file in the winner's place if it is right and as fast."""
-        configuration = self.world.original.of(self.world.path(joined), best.params, "search")
+        configuration = self._configuration_of(joined, best.params)
         if best.time_ms is None or not self.world.holds(configuration):
             return best
         outcome = self._time_at_shape(Bred(joined, params=best.params), configuration.shape)
@@ -275,3 +304,9 @@ class Practice:
         self.notes.append(
             f"The fastest variant did not hold in practice ({outcome} at {at}): {kind} was taken."
         )
+
+
+def _is_slower_at(trial: Practised) -> bool:
+    from solkit.tuner.evolution.evolution_search import is_slower
+
+    return is_slower(trial.loss)

@@ -28,8 +28,9 @@ are timed, beside the original, at practice shapes, which are neither the search
                           ▲                                     │ yes
                           └───────────── the next one ──────────┘
 
-If each is slower somewhere, the one that loses least goes to the gate. The gate alone decides
-whether it replaces the original.
+One that is clearly faster than the first that holds is taken all the same if its file can leave
+what it loses to the original. If each is slower somewhere, the one that loses least goes to the
+gate. The gate alone decides whether it replaces the original.
 """
 
 from __future__ import annotations
@@ -777,6 +778,8 @@ _SLACK, _CLEAR = 0.02, 0.1
 """A ratio of two single times that is further above 1 is a loss if a second look agrees; from the
 larger on without one. Of 5,898 configurations that the shipped H100 set holds twice, 16 % differ by
 more than 2 %, and 0.3 % by more than 10 %."""
+_WORTH = 1.1
+"""How many times as fast a finalist has to be that leaves some shapes to the original."""
 _LARGE = 256
 """Sizes below it stay as they are: a head's dimension, groups, the k of a top-k."""
 
@@ -830,7 +833,11 @@ def finalists(archive: Archive, first_ms: float | None) -> list[Bred]:
 
 
 def practise_finalists(
-    original: Bred, rivals: Sequence[Bred], shapes: Iterable[Shape], measure: Measure
+    original: Bred,
+    rivals: Sequence[Bred],
+    shapes: Iterable[Shape],
+    measure: Measure,
+    may_leave: Callable[[Finalist], bool] = lambda _: False,
 ) -> tuple[Finalist, ...]:
     """Time finalists at practice shapes until one is not slower than the original at any.
 
@@ -842,6 +849,7 @@ def practise_finalists(
         shapes: to practise at.
         measure: times a variant with its parameters at a shape, for the first time (0) or the
             second (1). It is asked for the original again for each finalist.
+        may_leave: whether a finalist can leave the shapes at which it was slower to the original.
 
     Returns:
         Those that were tried; one of them is taken.
@@ -856,19 +864,41 @@ def practise_finalists(
         worst = tried.practised[-1].shape  # the next one may well be slower there, too
         order.sort(key=lambda shape: shape is not worst)
     taken = min(finalists, key=lambda finalist: finalist.loss)
+    for place, rival in _far_faster(rivals, finalists):
+        if not may_leave(finalists[place]):
+            continue
+        whole = _practise_finalist(original, rival, order, measure, is_whole=True)
+        if math.isfinite(whole.loss) and may_leave(whole):
+            finalists[place] = taken = whole
+            break
     return tuple(replace(finalist, taken=finalist is taken) for finalist in finalists)
 
 
+def _far_faster(
+    rivals: Sequence[Bred], finalists: Sequence[Finalist]
+) -> Iterator[tuple[int, Bred]]:
+    """Yield finalists that are clearly faster than any that holds everywhere, the fastest first."""
+    holding = [finalist.time_ms for finalist in finalists if not is_slower(finalist.loss)]
+    limit_ms = min(holding, default=math.inf)
+    for place, (rival, finalist) in enumerate(zip(rivals, finalists, strict=False)):
+        if _WORTH * finalist.time_ms < limit_ms and math.isfinite(finalist.loss):
+            yield place, rival
+
+
 def _practise_finalist(
-    original: Bred, rival: Bred, shapes: Sequence[Shape], measure: Measure
+    original: Bred,
+    rival: Bred,
+    shapes: Sequence[Shape],
+    measure: Measure,
+    is_whole: bool = False,
 ) -> Finalist:
-    """Return a finalist at practice shapes, up to the first at which it is slower."""
+    """Return a finalist at practice shapes, up to the first at which it is slower, or at all."""
     practised: list[Practised] = []
     for shape in shapes:
         if (outcome := _compare_at_shape(original, rival, shape, measure)) is None:
             continue
         practised.append(outcome)
-        if is_slower(outcome.loss):
+        if outcome.ratio is None or (is_slower(outcome.loss) and not is_whole):
             break
     return Finalist(rival.variant.id, rival.params, _timed_ms(rival), tuple(practised))
 

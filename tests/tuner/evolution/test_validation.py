@@ -50,8 +50,8 @@ class World:
         return VariantOutcome(Verdict.CORRECT, result)
 
 
-def practised(world, *rivals, shapes=(NEAR, FAR, ODD)):
-    results = practise_finalists(ORIGINAL, rivals, shapes, world)
+def practised(world, *rivals, shapes=(NEAR, FAR, ODD), may_leave=lambda _: False):
+    results = practise_finalists(ORIGINAL, rivals, shapes, world, may_leave)
     (taken,) = [result.id for result in results if result.taken]
     return taken, results
 
@@ -89,6 +89,29 @@ def test_of_those_that_are_all_slower_the_one_that_loses_least_is_taken():
     taken, results = practised(world, FAST, SECOND, THIRD)
     assert taken == "second"
     assert [result.loss for result in results] == [1.5, 1.2, 1.3]
+
+
+def test_one_that_is_far_faster_is_taken_if_it_can_leave_what_it_loses_to_the_original():
+    asked = []
+    world = World(fast={1: 1.0, 2: 11.0, 3: 12.0}, second={1: 9.0, 2: 9.0, 3: 9.0})
+    taken, results = practised(
+        world, FAST, SECOND, may_leave=lambda finalist: not asked.append(finalist)
+    )
+    assert taken == "fast"
+    whole = asked[-1]
+    assert whole.practised == results[0].practised
+    assert {trial.shape["M"]: trial.ratio for trial in whole.practised} == {1: 0.1, 2: 1.1, 3: 1.2}
+    assert practised(world, FAST, bred("second", 1.05), may_leave=lambda _: True)[0] == "second"
+
+
+@pytest.mark.parametrize(
+    ("fast", "may_leave"), [({2: 11.0}, False), ({2: 11.0, 3: Verdict.WRONG}, True)]
+)
+def test_one_that_is_far_faster_gives_way_if_it_is_wrong_or_cannot_leave_what_it_loses(
+    fast, may_leave
+):
+    world = World(fast={1: 1.0, **fast}, second={1: 9.0, 2: 9.0, 3: 9.0})
+    assert practised(world, FAST, SECOND, may_leave=lambda _: may_leave)[0] == "second"
 
 
 @pytest.mark.parametrize("verdict", [Verdict.WRONG, Verdict.OUT_OF_MEMORY, Verdict.IMPOSSIBLE])
