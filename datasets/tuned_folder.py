@@ -36,7 +36,7 @@ def read_tuned_folder(folder: str | os.PathLike[str]) -> TunedFolder:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        why = f"{path} cannot be read: {error.strerror}"
+        why = f"{path} cannot be read: {error.strerror}{_next_step(Path(folder))}"
         raise InputError(f"{folder} is no tuned folder: {why}") from error
     except ValueError as error:
         raise InputError(f"{path} is no JSON: {error}") from error
@@ -47,6 +47,18 @@ def read_tuned_folder(folder: str | os.PathLike[str]) -> TunedFolder:
         return from_json(TunedFolder, document)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path} is damaged: {error}") from error
+
+
+def _next_step(folder: Path) -> str:
+    """Return what makes a tuned folder of a recording; nothing of other folders."""
+    from solkit.datasets.launch_recordings import is_recording
+
+    if not is_recording(folder):
+        return ""
+    return (
+        f"; it is recorded, but neither tuned (`solkit batch {folder} --gpu-minutes 15`) nor "
+        f"compiled ahead (`solkit precompile {folder}`)"
+    )
 
 
 def write_tuned_folder(folder: str | os.PathLike[str], tuned: TunedFolder) -> Path:

@@ -58,6 +58,8 @@ from solkit.cli.watch import watch
 __all__ = ["Exit", "app", "main", "parse_settings"]
 
 _LEARNING = "Learning from measured rows"
+_RUNS_PROGRAM = {"allow_interspersed_args": False}
+"""What follows the program is the program's."""
 app = App(
     name="solkit",
     help="How fast a GPU kernel could run, how far it is from that, and why.",
@@ -74,7 +76,7 @@ app.command()(bound)
 app.command(epilog=JUDGE_EPILOG)(judge)
 app.command()(profile)
 app.command()(rank)
-app.command(epilog=RECORD_EPILOG)(record)
+app.command(epilog=RECORD_EPILOG, context_settings=_RUNS_PROGRAM)(record)
 app.command(epilog=TUNE_EPILOG)(tune)
 app.command(epilog=EVOLVE_EPILOG)(evolve)
 app.command()(inductor)
@@ -83,7 +85,7 @@ app.command(epilog=EMIT_EPILOG)(emit)
 app.command(epilog=BATCH_EPILOG)(batch)
 app.command(epilog=PRECOMPILE_EPILOG)(precompile)
 app.command(epilog=APPLY_EPILOG)(apply)
-app.command()(run)
+app.command(context_settings=_RUNS_PROGRAM)(run)
 app.command()(serve)
 app.command()(mcp)
 app.command(rich_help_panel=_LEARNING)(train)

@@ -28,7 +28,7 @@ _Program = Annotated[
 ]
 _Arguments = Annotated[
     list[str] | None,
-    typer.Argument(metavar="ARGS", help="Its arguments; put `--` before any with dashes."),
+    typer.Argument(metavar="ARGS", help="All that follows the program is its own."),
 ]
 _Out = Annotated[str, typer.Option(metavar="FOLDER", help="Where the launches go.")]
 _Skip = Annotated[int, typer.Option(min=0, metavar="N", help="Skip N calls of its model.")]
@@ -63,7 +63,7 @@ def record(
         variables = {"SOLKIT_RECORD": str(folder)}
         variables |= {"SOLKIT_RECORD_SKIP": str(skip)} if skip else {}
         variables |= {"SOLKIT_RECORD_CALLS": str(calls)} if calls else {}
-        code = run_with_shim([program, *(arguments or ())], **variables)
+        code = run_with_shim([program, *_own_arguments(program, arguments or [])], **variables)
         if code:
             _base.print_complaint(f"{program} ended with exit code {code}")
         if not is_recording(folder):
@@ -75,6 +75,17 @@ def record(
         kernels = write_kernel_files(recorded)
         _show_kernels(_base.rich_console(), out, recorded, kernels)
     raise typer.Exit(Exit.REPORTED)
+
+
+def _own_arguments(program: str, arguments: list[str]) -> list[str]:
+    """Return the program's arguments; `--` may stand before them."""
+    if arguments[:1] == ["--"]:
+        return arguments[1:]
+    for name in sorted({"--out", "--skip", "--calls"} & set(arguments)):
+        _base.print_complaint(
+            f"{name} is {program}'s own; put it first to give it to solkit record"
+        )
+    return arguments
 
 
 def _made_folder(out: str) -> Path:

@@ -14,7 +14,8 @@ from solkit.errors import InputError
 __all__ = ["run"]
 
 _Command = Annotated[
-    list[str], typer.Argument(metavar="-- COMMAND...", help="A program or script, with arguments.")
+    list[str],
+    typer.Argument(metavar="[--] COMMAND...", help="A program or script, with its arguments."),
 ]
 _Apply = Annotated[
     Path,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from typer.testing import CliRunner
 
 from solkit.cli import app
@@ -27,3 +28,27 @@ def test_a_program_without_launches_is_named(tmp_path):
     ran = record(tmp_path, tmp_path / "out")
     assert (ran.exit_code, (tmp_path / "trace").read_text()) == (2, "ran")
     assert "step.py launched no Triton kernel that could be recorded" in ran.output
+
+
+ARGUMENTS = "import pathlib, sys\npathlib.Path(sys.argv[1]).write_text(' '.join(sys.argv[2:]))\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        (["--lr", "3"], "--lr 3"),
+        (["--", "--lr", "3"], "--lr 3"),
+        (["--", "--", "-v"], "-- -v"),
+        (["--skip", "2", "x"], "--skip 2 x"),
+    ],
+)
+def test_what_follows_the_program_is_its_own(tmp_path, words, arguments):
+    script, trace = tmp_path / "step.py", tmp_path / "trace"
+    script.write_text(ARGUMENTS)
+    separator = words[:1] if words[0] == "--" else []
+    words = [*separator, str(trace), *words[len(separator) :]]
+    command = ["record", "--out", str(tmp_path / "out"), str(script), *words]
+    ran = CliRunner().invoke(app, command)
+    assert trace.read_text() == arguments
+    own = f"--skip is {script}'s own; put it first to give it to solkit record"
+    assert (own in ran.output.replace("\n", " ")) == ("--skip" in words)

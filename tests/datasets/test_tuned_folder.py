@@ -64,7 +64,7 @@ def test_a_damaged_or_foreign_folder_is_named(tmp_path, text, message):
 
 
 def test_a_folder_that_is_missing_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"nowhere is no tuned folder: .*No such file"):
+    with pytest.raises(InputError, match=r"nowhere is no tuned folder: .*No such file[^;]*$"):
         read_tuned_folder(tmp_path / "nowhere")
 
 
@@ -142,3 +142,9 @@ def test_an_extended_folder_keeps_what_it_knows_itself():
     assert both.entries == (own, further)
     assert both.programs == ("p", "q", "r")
     assert both.known_programs() == {"p", "q", "r"}
+
+
+def test_a_recording_that_is_not_tuned_yet_says_how_to_go_on(tmp_path):
+    (tmp_path / "launches-1-0-a.jsonl").touch()
+    with pytest.raises(InputError, match=r"; it is recorded, but neither tuned \(`solkit batch"):
+        read_tuned_folder(tmp_path)
