@@ -74,7 +74,7 @@ def test_the_files_are_told(log, tmp_path):
     ("words", "why"),
     [
         (["--format", "toml"], "unknown format 'toml'; choose one of: vllm-moe, vllm-fp8"),
-        (["--format", "vllm-moe"], "holds one kernel, and there are 2: moe.py (moe), softmax"),
+        (["--format", "vllm-moe"], "holds one kernel, and there are 2: moe.py, softmax"),
         (["--format", "vllm-moe", "--kernel", "k"], "vllm-moe needs E; the sizes of softmax"),
         (["--format", "vllm-moe", "--kernel", "x"], "no result is of that kernel, shape and GPU"),
         (["--format", "vllm-moe", "--shape", "T=5"], "there are: moe.py: softmax/E=8,I=512,T=1"),

@@ -133,8 +133,12 @@ def emit(
         raise InputError(f"{chosen.name}: there are no parameters to write")
     kernels = {finding.key.kernel_id: finding.kernel for finding in held}
     if chosen.one_kernel and len(kernels) > 1:
-        listed = ", ".join(f"{name} ({which})" for which, name in kernels.items())
-        raise InputError(f"{chosen.name} holds one kernel, and there are {len(kernels)}: {listed}")
+        is_distinct = len(set(kernels.values())) == len(kernels)
+        listed = ", ".join(n if is_distinct else f"{n} ({which})" for which, n in kernels.items())
+        raise InputError(
+            f"{chosen.name} holds one kernel, and there are {len(kernels)}: {listed}; choose one "
+            "(solkit emit RESULT --kernel NAME)"
+        )
     rendered = chosen.files(held, form_of)
     paths = [
         (_destination_of(Path(out), file, rendered.files), file.text) for file in rendered.files
