@@ -23,7 +23,6 @@ import contextlib
 import io
 import math
 import time
-import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -31,7 +30,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map
 
-from solkit.adapters import triton_interpreter
+from solkit.adapters import seeming_gpu, triton_interpreter
+from solkit.adapters.seeming_gpu import SeemingGpu
 from solkit.adapters.triton_interpreter import Watch
 from solkit.core import Space, Value
 from solkit.errors import SolkitError
@@ -39,6 +39,7 @@ from solkit.kernelfiles import LoadedKernel, Workload, load
 from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking.exact import is_inexact, reference_in
 from solkit.processes.priority import lower_priority
+from solkit.roofline import devices
 from solkit.tuner._trial_inputs import (
     OWN,
     Change,
@@ -286,7 +287,7 @@ _WRONG_PARENT = 0.05
 """A parent that is off by more computes something else here than on a GPU."""
 
 _SEED = 0
-_FEW_SMS = 32
+_LIKE, _FEW_SMS = "h100", 32
 
 Outputs = list[torch.Tensor]
 
@@ -396,7 +397,7 @@ def prepare(
         Why there are no cases, or nothing; and the cases, for `judge`, if there are any.
     """
     _arrange_process()
-    loaded = load(kernel, problem if problem != kernel else None)
+    loaded = _load_file(kernel, problem if problem != kernel else None)
     held_out = loaded.description.problem.held_out_shapes
     cases: list[_Case] = []
     failures: list[str] = []
@@ -448,7 +449,7 @@ def _case_with(
 ) -> tuple[_Case, set[int]]:
     """Return a case, and the inputs whose strides the parent asks for."""
     workload = _cpu_workload(loaded, params, sized, narrow, change)
-    want = [_detach_output(out) for out in reference_in(workload, torch.float64, _SEED)]
+    want = [_detach_output(out) for out in _reference_in(workload, torch.float64, _SEED)]
     workload = _cpu_workload(loaded, params, sized, narrow, change)
     with noted_strides(workload, triton_interpreter.is_launching) as noted:
         ran = _run_kernel(workload, _launch_limit_s(sized, _PARENT_S))
@@ -490,7 +491,7 @@ def judge(
         ``"right"``, ``"wrong"`` or ``"unchecked"``, and the reason.
     """
     _arrange_process()
-    loaded = load(variant, problem)
+    loaded = _load_file(variant, problem)
     judged, whole, began = 0, 0, time.process_time()
     cases = _ordered_cases(saved)
     for case in cases:
@@ -582,7 +583,7 @@ def _is_parents_fault(
     """Tell whether a parent is wrong with those of the parameters that it has, too."""
     if parent is None:
         return False
-    loaded = load(parent, problem if problem != parent else None)
+    loaded = _load_file(parent, problem if problem != parent else None)
     own = _own_params(loaded)
     shared = {name: params.get(name, value) for name, value in own.items()}
     return shared != own and _judge_case(loaded, case, shared)[0] == "wrong"
@@ -669,22 +670,17 @@ def _arrange_process() -> None:
     """
     lower_priority()
     torch.use_deterministic_algorithms(True, warn_only=True)
-    properties = types.SimpleNamespace(multi_processor_count=_FEW_SMS, major=9, minor=0)
-    cuda: Any = torch.cuda
-    cuda.get_device_properties = lambda *_: properties
-    cuda.get_device_capability = lambda *_: (9, 0)
-    cuda.device = lambda *_: contextlib.nullcontext()
+    seeming_gpu.answer_as(replace(devices.find(_LIKE), sm_count=_FEW_SMS))
 
 
-@contextlib.contextmanager
-def _seeming_gpu() -> Iterator[None]:
-    """Let tensors say that they are on a GPU, as launchers assert."""
-    tensor: Any = torch.Tensor
-    tensor.is_cuda = property(lambda _: True)
-    try:
-        yield
-    finally:
-        del tensor.is_cuda  # that of its base class is seen again
+def _load_file(kernel: str, problem: str | None) -> LoadedKernel:
+    with SeemingGpu():
+        return load(kernel, problem)
+
+
+def _reference_in(workload: Workload, dtype: torch.dtype, seed: int) -> list[torch.Tensor]:
+    with SeemingGpu():
+        return reference_in(workload, dtype, seed)
 
 
 def _launch_limit_s(sized: TrialSize, usual_s: float) -> float:
@@ -699,7 +695,8 @@ def _cpu_workload(
     change: Change = OWN,
 ) -> Workload:
     seed_everything(_SEED)
-    workload = loaded.workload(sized.shape, params, "cpu")
+    with SeemingGpu():
+        workload = loaded.workload(sized.shape, params, "cpu")
     arguments = (workload.args, dict(workload.kwargs))
     args, kwargs = tree_map(lambda leaf: _prepare_input(leaf, sized.offset, narrow), arguments)
     workload = replace(workload, args=args, kwargs=kwargs)
@@ -724,7 +721,7 @@ def _run_kernel(
 ) -> _RunOutputs:
     seen = triton_interpreter.watch_launches(limit_s, _SEED, backwards)
     seed_everything(_SEED)
-    with _seeming_gpu():
+    with SeemingGpu():
         outputs = [_detach_output(out) for out in workload.run_kernel()]
     if must_launch and not seen.launches:
         raise ValueError("it launches no Triton kernel")
@@ -819,7 +816,7 @@ def check_alone(
         ``"right"``, ``"wrong"`` or ``"unchecked"``, and the reason.
     """
     _arrange_process()
-    loaded = load(kernel, problem if problem != kernel else None)
+    loaded = _load_file(kernel, problem if problem != kernel else None)
     held_out = loaded.description.problem.held_out_shapes
     wrong, lacking, agreed = "", "", 0
     for sized in even_sizes(loaded.full_shape(shape), held_out):
@@ -855,11 +852,11 @@ def _compare_alone(
     workload = _cpu_workload(loaded, params, sized, narrow)
     if workload.check is not None:
         raise _NoVerdictError("the file compares by its own check()")
-    want = [out.detach() for out in reference_in(workload, torch.float64, 0)]
+    want = [out.detach() for out in _reference_in(workload, torch.float64, 0)]
     again = _cpu_workload(loaded, params, sized, narrow)
     if any(
         _differs_inexactly(a.detach(), b)
-        for a, b in zip(reference_in(again, torch.float64, 1), want)
+        for a, b in zip(_reference_in(again, torch.float64, 1), want)
     ):
         raise _NoVerdictError("the reference draws random numbers")
     workload = _cpu_workload(loaded, params, sized, narrow)

@@ -127,7 +127,7 @@ def test_what_the_interpreter_lacks_is_unchecked(checker):
 
 def test_a_parent_that_the_interpreter_cannot_run_leaves_all_unchecked(checker):
     parent = brief(
-        SOFTMAX.replace("M, N = x.shape", "assert x.get_device() == 0\n    M, N = x.shape"), **ROWS
+        SOFTMAX.replace("M, N = x.shape", "assert x.get_device() == 1\n    M, N = x.shape"), **ROWS
     )
     result, why = checker.check(parent.source, parent)
     assert result is Checked.UNCHECKED
@@ -149,6 +149,38 @@ def test_autotuned_parents_and_those_that_assert_a_gpu_are_run(checker):
     parent = brief(AUTOTUNED, **ROWS)
     result, why = checker.check(parent.source, parent)
     assert result is Checked.RIGHT, why
+
+
+DEVICE_OF_MODULE = """
+DEVICE = triton.runtime.driver.active.get_active_torch_device()
+LIMITS = triton.runtime.driver.active.utils.get_device_properties(DEVICE.index)
+BUFFER = torch.zeros(1, device="cuda")
+
+
+"""
+LAUNCHER_OF_TUTORIAL = """
+    assert x.device == DEVICE and x.is_cuda and not x.is_cpu and x.get_device() == 0
+    assert torch.cuda.is_available() and torch.cuda.get_device_capability() >= (8, 0)
+    assert torch.cuda.get_device_properties(x.device).multi_processor_count > 0
+    BUFFER.add_(torch.ones(1, device=torch.device("cuda")))
+    M, N = x.to("cuda").cuda().shape
+    out = torch.empty(x.shape, device=DEVICE)
+    compiled = softmax_kernel.warmup(x, out, N, BLOCK=64, grid=(1,))
+    compiled._init_handles()
+    assert LIMITS["max_num_regs"] // (compiled.n_regs * LIMITS["warpSize"] * 4) > 0
+    assert LIMITS["max_shared_mem"] // compiled.metadata.shared > 0
+    compiled[(M, 1, 1)](x, out, N, 64)
+    return out
+"""
+
+
+def test_launchers_may_ask_for_the_gpu_and_allocate_there(checker):
+    own = SOFTMAX.replace("@triton.jit", DEVICE_OF_MODULE + "@triton.jit")
+    own = own[: own.index("    M, N = x.shape")] + LAUNCHER_OF_TUTORIAL
+    wrong = own.replace("x - peak) / total", "x - peak) / total * 2")
+    for source, verdict in ((own, Checked.RIGHT), (wrong, Checked.WRONG)):
+        result, why = checker.check(HEADER + source, brief(own, **ROWS))
+        assert result is verdict, why
 
 
 SIGNS = """

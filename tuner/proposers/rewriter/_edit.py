@@ -20,6 +20,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     KernelText,
     Launch,
     argument_of,
+    assigned_names,
     called_name,
     calls_within,
     count_uses,
@@ -39,6 +40,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     single_assignment,
     statements_of,
     substitute_names,
+    walk_statements,
     with_body,
     with_each,
 )
@@ -220,10 +222,35 @@ def options_of(launch: Launch) -> dict[str, str]:
 
 
 def device_tensor(launch: Launch) -> str:
-    """Return a tensor of the launcher, for its device: a parameter that is passed to the kernel."""
+    """Return a tensor of the launcher, for its device: one that is passed to the kernel.
+
+    A parameter, or what its launcher calls by a name of its own, such as ``x.contiguous()``.
+    """
     own = [p.name.value for p in launch.launcher.params.params]
     passed = [render_code(value) for value in launch.arguments.values()]
-    return next((name for name in own if name in passed), "")
+    found = next((name for name in own if name in passed), "")
+    return found or next((name for name in passed if _is_tensor(name, launch.launcher)), "")
+
+
+def _is_tensor(name: str, launcher: cst.FunctionDef) -> bool:
+    """Tell whether each value that a launcher gives a name is a tensor's: new, or of another."""
+    bindings = [single_assignment(s) for s in walk_statements(statements_of(launcher))]
+    values = [b.value for b in bindings if b is not None and b.target == name]
+    whole = len(values) == assigned_names(*statements_of(launcher)).count(name) > 0
+    return whole and all(_makes_tensor(value) for value in values)
+
+
+def _makes_tensor(node: cst.BaseExpression) -> bool:
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return False
+    method = node.func.attr.value
+    return method in (_NEW_TENSORS if render_code(node.func.value) == "torch" else _SAME_TENSORS)
+
+
+_NEW_TENSORS = frozenset(
+    "empty zeros ones full empty_like zeros_like ones_like full_like empty_strided".split()
+)
+_SAME_TENSORS = frozenset("contiguous reshape view flatten float half bfloat16 permute".split())
 
 
 def guarded_launch(

@@ -131,7 +131,7 @@ def parse_statement(text: str) -> cst.BaseStatement:
 EXPONENTIALS = ("tl.exp", "tl.exp2", "tl.math.exp", "tl.math.exp2")
 """Functions that take one number to a positive one."""
 
-_ATOMS = (cst.Name, cst.Integer, cst.Float, cst.Call, cst.Attribute, cst.Subscript, cst.Tuple)
+_ATOMS = (cst.Name, cst.Integer, cst.Float, cst.Call, cst.Attribute, cst.Subscript)
 
 
 def parenthesized(node: cst.BaseExpression) -> cst.BaseExpression:
@@ -658,17 +658,36 @@ class KernelText:
 
     @cached_property
     def single(self) -> tuple[Launch, ...]:
-        """The launches whose function is launched only there, called nowhere, and not autotuned."""
+        """The launches whose function is launched only there, called nowhere, and not autotuned.
+
+        ``kernel`` reaches them: what only a test or a benchmark of the file launches is left alone.
+        """
         inner = {
             called_name(call) for f in self.functions.values() for call in calls_within(f.node)
         }
         return tuple(
             launch
             for launch in self.launches
-            if len(self.launches_of(launch.function.name)) == 1
+            if launch.launcher.name.value in self._reached
+            and len(self.launches_of(launch.function.name)) == 1
             and launch.function.name not in inner
             and not launch.function.tuned
         )
+
+    @cached_property
+    def _reached(self) -> set[str]:
+        """Names of the functions that ``kernel`` calls, those that they call, and its own."""
+        bodies = {
+            node.name.value: names_within(node.body)
+            for node in self.tree.body
+            if isinstance(node, cst.FunctionDef)
+        }
+        reached, pending = set[str](), [self.launcher.name.value]
+        while pending:
+            name = pending.pop()
+            reached.add(name)
+            pending += sorted((bodies.get(name, set()) & bodies.keys()) - reached)
+        return reached
 
     def constant(self, name: str) -> cst.BaseExpression | None:
         """Return the value of a module's constant that is assigned once."""

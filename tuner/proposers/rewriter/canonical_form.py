@@ -6,6 +6,7 @@ writes a file so that it does the same in that form. What it cannot read stays a
 * A body on the line of its ``def`` or ``if`` gets lines of its own; so do each import, and each of
   several statements on a line.
 * What a model in KernelBench's form or a solution's ``run`` does is ``kernel`` (`model_forward`).
+* Methods and layers that `ModelNew.forward` calls become functions (`model_methods`).
 * Classes that only launch become functions (`host_classes`).
 * Arguments that Python unpacks are written out (`star_arguments`).
 * A launcher's own functions, and Triton functions that a kernel calls, are inlined.
@@ -57,6 +58,7 @@ from solkit.tuner.proposers.rewriter.launch_copies import (
 )
 from solkit.tuner.proposers.rewriter.loop_forms import with_plain_loops
 from solkit.tuner.proposers.rewriter.model_forward import with_model_function
+from solkit.tuner.proposers.rewriter.model_methods import with_plain_methods
 from solkit.tuner.proposers.rewriter.reduction_axes import with_plain_reductions
 from solkit.tuner.proposers.rewriter.star_arguments import with_plain_arguments
 
@@ -73,7 +75,7 @@ def canonical_form(source: str) -> str:
     except cst.ParserSyntaxError:
         return source
     written_out = (with_plain_arguments, with_plain_functions, with_plain_arguments)
-    changes = (_in_lines, with_model_function, *written_out)
+    changes = (_in_lines, with_plain_methods, with_model_function, *written_out)
     own = (without_host_loops, with_own_functions, without_decided_branches)
     inlined = (with_inlined_launchers, with_inlined_helpers)
     for change in (*changes, *inlined, _with_first_configuration, *own):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import libcst as cst
 
@@ -58,6 +59,7 @@ def with_inlined_launchers(tree: cst.Module) -> cst.Module:
         if text is None:
             return tree
         launching = {launch.launcher.name.value for launch in text.launches}
+        launching |= {f.name.value for f in tree.body if _launches_argument(f)}
         plain = {
             node.name.value: node
             for node in tree.body
@@ -72,6 +74,14 @@ def with_inlined_launchers(tree: cst.Module) -> cst.Module:
             return _without_unused(tree, plain)
         tree = replace_each(tree, [(text.launcher, node)])
     return tree
+
+
+def _launches_argument(node: cst.CSTNode) -> TypeGuard[cst.FunctionDef]:
+    """Tell whether a function launches what it is given, as in ``fn[grid](x)``."""
+    if not isinstance(node, cst.FunctionDef):
+        return False
+    launched = (c.func.value for c in calls_within(node.body) if isinstance(c.func, cst.Subscript))
+    return any(isinstance(fn, cst.Name) and fn.value in _params_of(node) for fn in launched)
 
 
 def _callers(tree: cst.Module, names: set[str]) -> set[str]:

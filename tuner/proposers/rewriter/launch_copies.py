@@ -103,7 +103,10 @@ def _trips(statement: cst.BaseStatement) -> range | None:
 
 
 def with_own_functions(tree: cst.Module) -> cst.Module:
-    """Return the module in which no two launches of ``kernel`` share a function."""
+    """Return the module in which no two launches of ``kernel`` share a function.
+
+    Nor do they share one with launches elsewhere, as of a test: that keeps the function.
+    """
     text = read_module(tree)
     if text is None:
         return tree
@@ -112,11 +115,14 @@ def with_own_functions(tree: cst.Module) -> cst.Module:
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
     taken = set(text.names)
     for name, function in text.functions.items():
-        launches = text.launches_of(name)
+        every = text.launches_of(name)
+        launches = [launch for launch in every if launch.launcher is text.launcher]
+        has_others = len(launches) < len(every)
         is_own = not function.tuned and name not in inner
-        if not is_own or not _are_plain(launches, text):
+        is_single = len(launches) == 1 and has_others
+        if not is_own or not (is_single or _are_plain(launches, text)):
             continue
-        for launch in launches[1:]:
+        for launch in launches if has_others else launches[1:]:
             copy = numbered_name(name, taken)
             place = body.index(function.node) + 1
             body.insert(place, function.node.deep_clone().with_changes(name=cst.Name(copy)))

@@ -15,7 +15,7 @@ Benchmarks that count the arguments of ``run`` do not count ``**params``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
@@ -34,6 +34,8 @@ from solkit.tuner.proposers.rewriter._parse import (
 
 __all__ = ["with_model_function"]
 
+_WHOLE, _NAME_OF_WHOLE = "", "model"
+"""Replaces an attribute's name for the object itself, where ``forward`` passes it to functions."""
 _MODEL, _FORWARD, _FUNCTION = "ModelNew", "forward", "kernel"
 _RUN = "run"
 _OTHER_FORMS = {"reference", "inputs", "LAUNCH"}
@@ -120,8 +122,9 @@ def _parts_of_model(model: cst.ClassDef, taken: set[str]) -> list[cst.BaseStatem
     attributes = _read_attributes(forward, owner, _names_of_methods(model))
     if attributes is None:
         return None
-    names = _free_names(attributes, taken | {_FUNCTION})
-    passed = [*inputs, *(f"{owner}.{name}" for name in names)]
+    whole = _passed_whole(forward, owner)
+    names = _free_names({**attributes, **({_WHOLE: whole} if whole else {})}, taken | {_FUNCTION})
+    passed = [*inputs, *(f"{owner}.{name}" if name else owner for name in names)]
     in_class = replace_each(model, [(forward, _calling(forward, passed))])
     return [_function_of(forward, inputs, names), in_class]
 
@@ -168,6 +171,7 @@ def _read_attributes(
         and node.value.value == owner
     ]
     uses = sum(isinstance(node, cst.Name) and node.value == owner for node in nodes)
+    uses -= len(_passed_whole(forward, owner))
     set_ = {
         id(target)
         for node in nodes
@@ -187,14 +191,21 @@ def _read_attributes(
     return places
 
 
+def _passed_whole(forward: cst.FunctionDef, owner: str) -> list[cst.Name]:
+    """Return where a method passes its object first to a function, as to one that was a method."""
+    calls = (node for node in nodes_within(forward.body) if isinstance(node, cst.Call))
+    firsts = [c.args[0].value for c in calls if isinstance(c.func, cst.Name) and c.args]
+    return [node for node in firsts if isinstance(node, cst.Name) and node.value == owner]
+
+
 def _free_names(
-    attributes: dict[str, list[cst.Attribute]], taken: set[str]
-) -> dict[str, tuple[str, list[cst.Attribute]]]:
+    attributes: Mapping[str, Sequence[cst.BaseExpression]], taken: set[str]
+) -> dict[str, tuple[str, Sequence[cst.BaseExpression]]]:
     """Return a name of an argument for each attribute, with where it is read."""
-    names: dict[str, tuple[str, list[cst.Attribute]]] = {}
+    names: dict[str, tuple[str, Sequence[cst.BaseExpression]]] = {}
     used = set(taken)
     for attribute, places in attributes.items():
-        name = attribute
+        name = attribute or _NAME_OF_WHOLE
         while name in used:
             name = f"{name}_of_model"
         used.add(name)
@@ -205,7 +216,7 @@ def _free_names(
 def _function_of(
     entry: cst.FunctionDef,
     inputs: Sequence[str],
-    names: dict[str, tuple[str, list[cst.Attribute]]],
+    names: Mapping[str, tuple[str, Sequence[cst.BaseExpression]]],
 ) -> cst.FunctionDef:
     """Return the function: the entry point's arguments, then the attributes that it reads."""
     pairs = [(place, cst.Name(name)) for name, places in names.values() for place in places]

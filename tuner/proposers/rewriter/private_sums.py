@@ -16,6 +16,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
     changed_text,
     grid_with,
+    guarded_launch,
     launch_line,
     options_of,
     program_axis,
@@ -106,6 +107,8 @@ class _Addition:
         dtype: of Triton.
         bins: how many elements a row of the tensor has, if the offset is data; else empty.
         row: where the bins begin, as code, if the tensor has several rows; else empty.
+        counted: how many bins there are, as code of the launcher, if only that knows it: `bins` is
+            then a parameter.
     """
 
     statement: cst.BaseStatement
@@ -116,6 +119,13 @@ class _Addition:
     dtype: str
     bins: str = ""
     row: str = ""
+    counted: str = ""
+
+    @property
+    def most_bins(self) -> int:
+        """The most bins whose sums a program holds."""
+        is_weighted = isinstance(parse_expression(self.value), cst.Name)
+        return _MOST_WEIGHTED_BINS if is_weighted else _MOST_BINS
 
 
 def _with_private_sums(text: KernelText, launch: Launch, axis: int, facts: Facts) -> str:
@@ -205,20 +215,20 @@ def _addition_in(
     fixed = [term for term in terms if not names_within(parse_expression(term)) & moving]
     places = [term for term in terms if term not in fixed]
     is_block = len(places) == 1 and places[0] not in scalars and places[0] in moving
-    bins = size[-1] if fixed or len(size) == 1 else None
+    has_bins = bool(fixed) or len(size) == 1
     if not all(names_within(parse_expression(term)) <= {*scalars, "tl"} for term in fixed):
         return None  # a block of rows has as many tables
     weighted = not names_within(value) <= {*scalars, "tl"}
-    most = _MOST_WEIGHTED_BINS if weighted else _MOST_BINS
-    if (
-        not is_block
-        or bins is None
-        or bins > most
-        or (weighted and not isinstance(value, cst.Name))
-    ):
+    if not is_block or not has_bins or (weighted and not isinstance(value, cst.Name)):
         return None
-    row = " + ".join(fixed)
-    return _Addition(statement, bases[0], places[0], *codes, dtype, str(bins), row)
+    row, bins = " + ".join(fixed), size[-1]
+    parts = (statement, bases[0], places[0], *codes, dtype)
+    if bins is None:
+        name = free_name(f"n_{bases[0].removesuffix('_ptr')}_bins", set(launch.function.names))
+        counted = f"{render_code(launch.arguments[bases[0]])}.shape[-1]"
+        return _Addition(*parts, name, row, counted)
+    found = _Addition(*parts, str(bins), row)
+    return found if bins <= found.most_bins else None
 
 
 def _terms(node: cst.BaseExpression) -> list[str]:
@@ -283,7 +293,7 @@ def _written(
         total = free_name(f"{addition.base.removesuffix('_ptr')}_sums", taken)
         if addition.bins:
             bins = free_name(f"{total.upper()}_BINS", taken)
-            constants[bins] = f"triton.next_power_of_2({addition.bins})"
+            constants[bins] = f"triton.next_power_of_2({addition.counted or addition.bins})"
             begin += parse_statements(
                 f"{total} = tl.zeros(({bins},), {addition.dtype})\n"
                 f"{total}_bins = tl.arange(0, {bins})\n"
@@ -309,10 +319,14 @@ def _written(
     )
     trips = with_each(with_body(loop, rest), swaps)
     body = [*ahead, *begin, trips, *map(parse_statement, finish)]
-    node = with_params(with_body(function.node, body), added=[count], constants=list(constants))
-    return _with_few_programs(
-        text, launch, axis, node, {count: "", **constants}, Parameter(programs, *_programs(facts))
+    counted = {a.bins: a.counted for a in additions if a.counted}
+    node = with_params(
+        with_body(function.node, body), added=[count, *counted], constants=list(constants)
     )
+    passed = {count: render_code((launch.axes or ())[axis]), **counted, **constants}
+    limits = [f"{a.counted} <= {a.most_bins}" for a in additions if a.counted]
+    few = Parameter(programs, *_programs(facts))
+    return _with_few_programs(text, launch, axis, node, (passed, set(constants), limits), few)
 
 
 def _programs(facts: Facts) -> tuple[int, tuple[int, ...]]:
@@ -324,23 +338,34 @@ def _with_few_programs(
     launch: Launch,
     axis: int,
     node: cst.FunctionDef,
-    added: dict[str, str],
+    added: tuple[dict[str, str], set[str], list[str]],
     programs: Parameter,
 ) -> str:
-    """Return the file whose launch has a parameter's number of programs along an axis."""
-    axes = launch.axes or ()
-    size = render_code(axes[axis])
-    passed = {name: value or size for name, value in added.items()}
+    """Return the file whose launch has a parameter's number of programs along an axis.
+
+    What is added: arguments, which of them are compile-time constants, and conditions: where one
+    does not hold, the original is launched.
+    """
+    axes, (passed, new_constants, limits) = launch.axes or (), added
+    size, function = render_code(axes[axis]), launch.function
     order = [param.name.value for param in node.params.params]
     arguments = {**arguments_of(launch), **passed}
-    constants = {*launch.function.constants, *(name for name, value in added.items() if value)}
+    name = text.fresh(f"{function.name}_by_bins") if limits else function.name
     statement = launch_line(
-        launch.function.name,
+        name,
         grid_with(axes, axis, f"min({size}, {programs.name})"),
         {name: arguments[name] for name in order if name in arguments},
         options_of(launch),
-        constants,
+        {*function.constants, *new_constants},
     ).with_changes(leading_lines=launch.statement.leading_lines)
+    if limits:
+        both = guarded_launch(" and ".join(limits), statement, launch.statement)
+        return changed_text(
+            text,
+            added={function.name: [node.with_changes(name=cst.Name(name))]},
+            launches=[(launch.statement, both)],
+            parameters=[programs],
+        )
     return changed_text(
         text,
         functions={launch.function.name: node},

@@ -57,6 +57,7 @@ from solkit.tuner.proposers.rewriter.own_steps import with_own_steps
 __all__ = ["Constants", "Retile", "lifted_constants"]
 
 _STAGES = (1, 2, 3, 4, 5)
+_POWER_OF_TWO = "triton.next_power_of_2"
 _LEAST_OF_PRODUCT = 16  # what tl.dot takes
 _LINE = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
 _SIDES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
@@ -202,9 +203,52 @@ def _tile_parameters(text: KernelText, launch: Launch) -> list[_Tile]:
         value = None if argument is None else launcher_integer(argument, launch.launcher, text)
         own = _own_default(text, argument)
         value = own if value is None else value
+        if value is None and (cap := _cap_of(argument, launch)) is not None:
+            value = integer_literal(cap.number)
         if value is not None:
             tiles.append(_Tile(name, axis, value, axis is not None or name in grouped))
     return tiles
+
+
+@dataclass(frozen=True)
+class _Cap:
+    """A block's size that a size of the problem caps, as in ``BLOCK = min(1024, N)``.
+
+    Attributes:
+        node: the expression.
+        number: the size where the other one is larger.
+        size: the other one.
+    """
+
+    node: cst.Call
+    number: cst.BaseExpression
+    size: cst.BaseExpression
+
+    def with_name(self, name: str) -> cst.BaseExpression:
+        """Return the expression whose number is a name's value.
+
+        Sizes below are blocks as they were: what is no power of two is no block.
+        """
+        size = render_code(self.size)
+        if called_name(self.size) == _POWER_OF_TWO:
+            return parse_expression(f"min({name}, {size})")
+        bound = render_code(parenthesized(self.size))
+        return parse_expression(f"{name} if {name} <= {bound} else {render_code(self.node)}")
+
+
+def _cap_of(argument: cst.BaseExpression | None, launch: Launch) -> _Cap | None:
+    """Return what an argument stands for in the launcher, if a size of the problem caps it."""
+    if not isinstance(argument, cst.Name):
+        return None
+    value = launcher_definition(argument.value, launch.launcher)
+    if not isinstance(value, cst.Call) or called_name(value) != "min" or len(value.args) != 2:
+        return None
+    first, second = (arg.value for arg in value.args)
+    number, size = (second, first) if integer_literal(second) is not None else (first, second)
+    calls = {called_name(call) for call in calls_within(size)}
+    is_known = (integer_literal(number) or 0) > 0 and integer_literal(size) is None
+    plain = calls <= {_POWER_OF_TWO} and not any(arg.keyword or arg.star for arg in value.args)
+    return _Cap(value, number, size) if is_known and plain else None
 
 
 def _is_of_the_problem(text: KernelText, name: str) -> bool:
@@ -299,7 +343,7 @@ def _with_tiles(text: KernelText, launch: Launch, larger: Facts | None) -> Kerne
         while any(size % default for size in groups if size) and default > tile.value:
             default //= 2
         own = _own_default(text, argument) is not None
-        name = render_code(argument) if own else _free_parameter_name(text, tile, argument)
+        name = render_code(argument) if own else _free_parameter_name(text, launch, tile)
         if _is_bound_by_guard(launch, tile) or not _may_change_alone(text, launch, tile):
             continue
         if tile.tiles_grid and _has_meaning(launch, tile):
@@ -427,9 +471,11 @@ def _group_sizes(text: KernelText, launch: Launch, block: str) -> set[int | None
     return sizes
 
 
-def _free_parameter_name(text: KernelText, tile: _Tile, argument: cst.BaseExpression) -> str:
+def _free_parameter_name(text: KernelText, launch: Launch, tile: _Tile) -> str:
     """Return the parameter's name: the constant's, unless the launcher uses it otherwise."""
-    local = render_code(argument) if isinstance(argument, cst.Name) else ""
+    argument = launch.arguments[tile.name]
+    is_gone = isinstance(argument, cst.Name) and _cap_of(argument, launch) is None
+    local = render_code(argument) if is_gone else ""
     taken = {p.name.value for p in text.launcher.params.kwonly_params}
     taken |= names_within(*statements_of(text.launcher)) - {local}
     if local and local not in {p.name.value for p in text.launcher.params.kwonly_params}:
@@ -445,6 +491,8 @@ def _replace_constant(
         return text.tree
     argument = launch.arguments[tile.name]
     launcher = launch.launcher
+    if (cap := _cap_of(argument, launch)) is not None:
+        return in_statement(text.tree, launcher, [(cap.node, cap.with_name(name))])
     if isinstance(argument, cst.Name):
         statement = has_assignment(launcher, argument.value)
         if statement is None:

@@ -78,8 +78,7 @@ def test_an_attribute_whose_name_is_taken_gets_another():
     [
         ("y = self.linear(x)", "self.seen = x\n        y = self.linear(x)"),
         ("y = self.linear(x)", "self.count += 1\n        y = self.linear(x)"),
-        ("self.linear(x)", "self.helper(x)"),
-        ("self.linear(x)", "shifted(self, x)"),
+        ("self.linear(x)", "shifted(x, by=self)"),
         ("x, bias=1.0", "*x, bias=1.0"),
         ("return x + by", "return F.pad(x, kernel=by)\n\n\ndef kernel(x):\n    return x"),
     ],

@@ -93,19 +93,35 @@ def test_bins_of_rows_are_counted_row_by_row_and_others_added_as_before(is_right
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("torch.zeros(20,", "torch.zeros(1 << 20,"),  # no small table
-        ("torch.zeros(20,", "torch.zeros(values.shape[0],"),
+        ("torch.zeros(20,", "torch.zeros(1048576,"),  # no small table
         ("dtype=torch.int32, device=values.device)\n    count",
          "dtype=torch.float64, device=values.device)\n    count"),
         ("bins = tl.load", "old = tl.load(counts)\n    bins = tl.load"),  # it is read meanwhile
         ("    bins = tl.load", "    if tl.program_id(0) > 5:\n        return\n    bins = tl.load"),
     ],
-    ids=["large", "unknown", "doubles", "read", "returns"],
+    ids=["large", "doubles", "read", "returns"],
 )  # fmt: skip
 def test_other_additions_stay(old, new):
     source = COUNTS.replace(old, new)
     assert source != COUNTS
     assert not variants(PrivateSums(), source, n=300)
+
+
+BINS_OF_INPUT = COUNTS.replace("minlength=20", "minlength=bins").replace(
+    "reference(values)", "reference(values, bins)"
+).replace("def kernel(values):", "def kernel(values, bins):").replace(
+    "torch.zeros(20,", "torch.zeros((bins,),"
+).replace("inputs(n=300,", "inputs(n=300, bins=20,").replace(
+    "dtype=torch.int32, device=device),)", "dtype=torch.int32, device=device), bins)"
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("bins", [20, 5000])  # 5,000 are too many: the original counts them
+def test_a_table_whose_size_only_the_launcher_knows_is_small_where_it_says_so(is_right, bins):
+    (variant,) = variants(PrivateSums(), BINS_OF_INPUT, n=300, bins=bins)
+    assert "if counts.shape[-1] <= 4096:" in variant
+    assert "counts_sums_bins < n_counts_bins" in variant
+    assert is_right(variant, BINS_OF_INPUT, n=300, bins=bins)
 
 
 COLUMNS = """
@@ -252,3 +268,45 @@ def test_a_condition_within_a_loop_masks_rows(is_right):
 def test_a_condition_within_a_loop_masks_a_block_of_its_trips(is_right):
     (blocks,) = variants(Vectorise(), WINDOW, M=7, N=20)
     assert is_right(blocks, WINDOW, M=7, N=20)
+
+
+MEAN = """
+def reference(x):
+    return x.sum() / x.shape[0], torch.tensor(x.shape[0], dtype=torch.int32)
+
+
+def inputs(M=40, N=20, device="cuda"):
+    return (torch.randn(M, N, device=device),)
+
+
+@triton.jit
+def add_up(x, total, count, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    value = tl.sum(tl.load(x + row * N + cols, mask=cols < N, other=0.0), axis=0)
+    tl.atomic_add(total, value)
+    tl.atomic_add(count, 1)
+
+
+def kernel(x):
+    M, N = x.shape
+    total = torch.zeros((), device=x.device)
+    count = torch.zeros((), dtype=torch.int32, device=x.device)
+    add_up[(M,)](x, total, count, N, BLOCK=triton.next_power_of_2(N))
+    return total / M, count
+"""
+
+
+def test_rows_that_count_themselves_are_counted_together(is_right):
+    first, *_ = variants(Rows(), MEAN, M=41, N=20)
+    assert "tl.atomic_add(count, tl.sum(tl.where(row_mask, 1, 0), axis=0))" in first
+    assert is_right(first, MEAN, M=41, N=20)
+
+
+def test_what_else_rows_do_at_one_place_stays():
+    for old, new in (
+        ("tl.atomic_add(count, 1)", "tl.atomic_max(count, 1)"),
+        ("tl.atomic_add(count, 1)", "tl.store(count, 1)"),
+        ("tl.atomic_add(count, 1)", "tl.atomic_add(count, 1, mask=row < 5)"),
+    ):
+        assert not variants(Rows(), MEAN.replace(old, new), M=41, N=20)

@@ -285,3 +285,50 @@ def test_a_number_that_divides_more_than_is_changed_stays(old, new):
         source = source.replace("* triton.cdiv(N, 32),", "* t,")
     assert source != FLAT_SQUARES
     assert not any('"BLOCK": [' in v for v in variants(Constants(), source, M=80, N=96, K=64))
+
+
+CAPPED = """
+def reference(x):
+    return x * 2
+
+
+def inputs(n=300, device="cuda"):
+    return (torch.randn(n, device=device),)
+
+
+@triton.jit
+def double(x, out, n, B: tl.constexpr):
+    at = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(out + at, tl.load(x + at, mask=at < n) * 2, mask=at < n)
+
+
+def kernel(x):
+    n = x.shape[0]
+    block = min(32, triton.next_power_of_2(n))
+    out = torch.empty_like(x)
+    double[(triton.cdiv(n, block),)](x, out, n, B=block)
+    return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "capped"),
+    [
+        ("triton.next_power_of_2(n)", "block = min(B, triton.next_power_of_2(n))"),
+        ("n", "block = B if B <= n else min(32, n)"),  # n itself may be no block
+    ],
+)
+def test_a_block_that_a_size_caps_is_tuned_up_to_that_size(is_right, size, capped):
+    source = CAPPED.replace("triton.next_power_of_2(n)", size)
+    (first,) = variants(Retile(), source, n=4096)
+    assert capped in first
+    assert "B=1024" in first
+    assert is_right(first, source, n=4096)
+
+
+@pytest.mark.parametrize(
+    "block", ["min(32, len(x))", "min(n, 2 * n)", "max(32, n)", "min(32, n, 64)", "min(n, 0)"]
+)
+def test_other_blocks_that_depend_on_a_size_stay(block):
+    source = CAPPED.replace("min(32, triton.next_power_of_2(n))", block)
+    assert not any("block = " not in v or " if B <= n" in v for v in variants(Retile(), source))

@@ -1,0 +1,148 @@
+"""Methods and layers that a model's `forward` calls are read as functions."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+pytest.importorskip("libcst")
+from rewriting import HEADER
+
+from solkit.tuner.proposers.rewriter._parse import parse_kernel, render_code
+from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
+
+MODEL = """
+class Scale(torch.nn.Module):
+    def __init__(self, by):
+        super().__init__()
+        self.by = by
+
+    def forward(self, x, shift=0.0):
+        return launch(x) * self.by + shift
+
+
+class Block(torch.nn.Module):
+    def __init__(self, by):
+        super().__init__()
+        self.scale = Scale(by)
+        self.weight = torch.nn.Parameter(torch.arange(3.0))
+
+    def forward(self, x):
+        x = x + self.weight
+        return self.scale(x, shift=1.0)
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, by):
+        super(ModelNew, self).__init__()
+        self.block = Block(by)
+        self.model = 5.0
+
+    @staticmethod
+    def halved(x):
+        return x / 2
+
+    def joined(self, x, y):
+        return self.halved(x) + y * self.model
+
+    def forward(self, x):
+        y = self.block(x)
+        return self.joined(x, y) + self.model
+
+
+def launch(x):
+    return x * x
+"""
+
+
+def run(source, by=2.0):
+    own = {"torch": torch}
+    exec(compile(source.replace(HEADER, ""), "model.py", "exec"), own)
+    return own["ModelNew"](by)(torch.arange(6.0).reshape(2, 3))
+
+
+def test_methods_and_layers_become_functions_that_compute_the_same():
+    source = canonical_form(HEADER + MODEL)
+    assert "self.block(x)" not in source
+    assert "self.joined(" not in source
+    assert torch.equal(run(source), run(MODEL))
+
+
+LAUNCHING = (
+    """
+@triton.jit
+def square(x, out, n, B: tl.constexpr):
+    at = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(out + at, tl.load(x + at, mask=at < n) * 2, mask=at < n)
+
+"""
+    + MODEL.split("def launch")[0]
+    + """
+def launch(x):
+    out = torch.empty_like(x)
+    square[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), B=64)
+    return out
+"""
+)
+
+
+def test_the_launch_of_a_layer_within_a_layer_is_one_of_kernel():
+    text = parse_kernel(canonical_form(HEADER + LAUNCHING))
+    (launch,) = text.single
+    assert launch.launcher.name.value == "kernel"
+    assert [render_code(axis) for axis in launch.axes] == ["triton.cdiv(x_2.numel(), 64)"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    return launch(x) * self", "    self.seen = 1\n        return launch(x) * self"),
+        ("    return launch(x) * self", "    return len(super().__repr__()) * self"),
+        ("    def forward(self, x, shift", "    @torch.no_grad()\n    def forward(self, x, shift"),
+        ("self.scale = Scale(by)", "self.scale = Scale(by)\n        self.scale = Scale(1)"),
+        ("self.scale = Scale(by)", "self.scale = Scale(by) if by else Scale(1)"),
+        ("class Scale(torch.nn.Module)", "class Scale(torch.nn.Linear)"),
+    ],
+    ids=["sets", "super", "decorated", "bound twice", "chosen", "another base"],
+)  # fmt: skip
+def test_a_layer_that_needs_more_of_itself_stays_a_layer(old, new):
+    assert MODEL.count(old) == 1
+    source = canonical_form(HEADER + MODEL.replace(old, new))
+    assert "Scale_forward" not in source
+    assert "self.scale(x, shift" in source
+
+
+ARGUMENT = """
+@triton.jit
+def square(x, out, n, B: tl.constexpr):
+    at = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(out + at, tl.load(x + at, mask=at < n) * 2, mask=at < n)
+
+
+def started(fn, x, block):
+    out = torch.empty_like(x)
+    fn[(triton.cdiv(x.numel(), block),)](x, out, x.numel(), B=block)
+    return out, x
+
+
+def kernel(x):
+    return started(square, x, 64)[0]
+
+
+def test_run(x):
+    square[(1,)](x, x, x.numel(), B=128)
+"""
+
+
+def test_a_launcher_that_is_given_the_function_is_inlined_with_its_tuple():
+    text = parse_kernel(canonical_form(HEADER + ARGUMENT))
+    (launch,) = text.single
+    assert launch.launcher.name.value == "kernel"
+    assert "return (out, x)[0]" in render_code(text.launcher)
+
+
+def test_a_function_that_a_test_launches_too_gets_a_copy_for_kernel():
+    source = ARGUMENT + "\n\nTESTS = [test_run]\n"
+    text = parse_kernel(canonical_form(HEADER + source))
+    assert sorted(launch.function.name for launch in text.launches) == ["square", "square_2"]
+    assert [launch.function.name for launch in text.single] == ["square_2"]
