@@ -228,8 +228,8 @@ def device_tensor(launch: Launch) -> str:
     """
     own = [p.name.value for p in launch.launcher.params.params]
     passed = [render_code(value) for value in launch.arguments.values()]
-    found = next((name for name in own if name in passed), "")
-    return found or next((name for name in passed if _is_tensor(name, launch.launcher)), "")
+    of_caller = next((name for name in own if name in passed), "")
+    return of_caller or next((name for name in passed if _is_tensor(name, launch.launcher)), "")
 
 
 def _is_tensor(name: str, launcher: cst.FunctionDef) -> bool:

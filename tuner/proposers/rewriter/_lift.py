@@ -341,27 +341,14 @@ class Lifting:
         narrowed = mask is not None and self.lift_expression(mask).kind.lifted
         if reduction is None or value is None or narrowed:
             raise CannotLiftError(f"{called_name(node)} at one place")
-        lifted = self.lift_expression(value)
-        if not lifted.kind.lifted:
-            return replace_each(node, [(value, self._times_rows(node, lifted))])
-        name, fill = reduction
+        lifted, (name, fill) = self.lift_expression(value), reduction
         valid = self._valid_mask(lifted.kind.rank)
-        code = render_code(lifted.node)
+        if not lifted.kind.lifted and not (name == "tl.sum" and valid):  # added once a row
+            raise CannotLiftError(f"{called_name(node)} of one value")
+        code = render_code(promote_operand(lifted, lifted.kind.rank))
         masked = f"tl.where({valid}, {code}, {fill})" if valid else code
         reduced = parse_expression(f"{name}({masked}, axis=0)")
         return replace_each(node, [(value, reduced)])
-
-    def _times_rows(self, node: cst.Call, value: Lifted) -> cst.BaseExpression:
-        """Return what all of the new axis add that each adds the same value, such as a count of 1.
-
-        Raises:
-            CannotLiftError: it is no addition, or nothing says which of the new axis there are.
-        """
-        valid = self._valid_mask(value.kind.rank)
-        if called_name(node) != _ATOMIC_ADD or not valid:
-            raise CannotLiftError(f"{called_name(node)} of one value")
-        code = render_code(promote_operand(value, value.kind.rank))
-        return parse_expression(f"tl.sum(tl.where({valid}, {code}, 0), axis=0)")
 
     def _align_access(
         self, node: cst.Call, pointer: Lifted, skipped: int, mask_at: int
@@ -450,9 +437,8 @@ def _unqualified_name(name: str) -> str:
 
 
 _WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min")
-_ATOMIC_ADD = "tl.atomic_add"
 _ATOMIC_REDUCTIONS = {
-    _ATOMIC_ADD: ("tl.sum", "0"),
+    "tl.atomic_add": ("tl.sum", "0"),
     "tl.atomic_max": ("tl.max", 'float("-inf")'),
     "tl.atomic_min": ("tl.min", 'float("inf")'),
 }

@@ -113,9 +113,9 @@ def _parts_made(
         if not isinstance(small, cst.Assign) or len(small.targets) != 1:
             continue
         target, value = render_code(small.targets[0].target), small.value
-        made = render_code(value.func) if isinstance(value, cst.Call) else ""
-        if made in names and target.startswith(f"{own}.") and bound.count(target) == 1:
-            yield target.removeprefix(f"{own}."), made
+        constructor = render_code(value.func) if isinstance(value, cst.Call) else ""
+        if constructor in names and target.startswith(f"{own}.") and bound.count(target) == 1:
+            yield target.removeprefix(f"{own}."), constructor
 
 
 def _owner(method: cst.FunctionDef) -> str:
@@ -159,10 +159,10 @@ def _with_functions(
     for call in nodes_within(method.body):
         if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
             continue
-        found = _method_called(call.func, _owner(method), owner, classes)
-        if found is None or len(functions) > _MOST:
+        method_called = _method_called(call.func, _owner(method), owner, classes)
+        if method_called is None or len(functions) > _MOST:
             continue
-        of, target, object_code = found
+        of, target, object_code = method_called
         name = f"{of.node.name.value}_{target.name.value}".replace("__", "_")
         if name not in functions:
             if name in taken:

@@ -227,8 +227,8 @@ def _addition_in(
         name = free_name(f"n_{bases[0].removesuffix('_ptr')}_bins", set(launch.function.names))
         counted = f"{render_code(launch.arguments[bases[0]])}.shape[-1]"
         return _Addition(*parts, name, row, counted)
-    found = _Addition(*parts, str(bins), row)
-    return found if bins <= found.most_bins else None
+    small = _Addition(*parts, str(bins), row)
+    return small if bins <= small.most_bins else None
 
 
 def _terms(node: cst.BaseExpression) -> list[str]:
