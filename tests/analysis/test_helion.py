@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -87,9 +88,15 @@ def test_a_file_whose_language_is_not_installed_names_the_extra(tmp_path, monkey
         kernelfiles.load(write(tmp_path), None)
 
 
-@needs_helion
-def test_the_generated_kernel_is_captured_and_its_lines_are_the_files(in_child, tmp_path):
-    path = write(tmp_path, "config=helion.Config(block_sizes=[4, 256], num_warps=2)")
+@pytest.fixture(scope="module")
+def helion_analyses(in_child, tmp_path_factory):
+    """Analyses of three files and of parameters: one child, since to load Helion takes seconds."""
+    fixed, host, listed = (tmp_path_factory.mktemp(name) for name in ("fixed", "host", "listed"))
+    path = write(fixed, "config=helion.Config(block_sizes=[4, 256], num_warps=2)")
+    zeroed = Path(write(host, "config=helion.Config(block_sizes=[4, 256])"))
+    zeroed.write_text(zeroed.read_text().replace("empty_like", "zeros_like"))
+    two = "helion.Config(block_sizes=[4, 256]), helion.Config(block_sizes=[16, 64])"
+    several = write(listed, f"configs=[{two}]")
 
     def child():
         loaded = loaded_file(path)
@@ -99,49 +106,51 @@ def test_the_generated_kernel_is_captured_and_its_lines_are_the_files(in_child, 
         drawn = analysis_of(loaded, point)
         with pytest.raises(ParamsError, match="block_sizes_9"):
             analysis_of(loaded, {"block_sizes_9": 8})
-        return fixed, tiled, point, drawn
+        file = loaded_file(several)
+        own = file.description.candidate.params
+        return SimpleNamespace(
+            fixed=fixed,
+            tiled=tiled,
+            drawn=drawn,
+            point=point,
+            zeroed=analysis_of(loaded_file(str(zeroed)), {}),
+            own=own,
+            points=list(file.space({}).shuffled(1)),
+            first=analysis_of(file, own),
+        )
 
-    fixed, tiled, point, drawn = in_child(child)
-    for result in (fixed, tiled, drawn):
+    return in_child(child)
+
+
+@needs_helion
+def test_the_generated_kernel_is_captured_and_its_lines_are_the_files(helion_analyses):
+    analyses = [helion_analyses.fixed, helion_analyses.tiled, helion_analyses.drawn]
+    for result in analyses:
         assert result.kernels, result.notes
         (kernel,) = result.kernels
         assert (result.status, kernel.error) == (AnalysisStatus.COMPLETE, None)
         assert result.outputs == f"1 output float32[{M}, {N}]"
         assert kernel.demand.dram_read_bytes == kernel.demand.dram_write_bytes == 4 * M * N
-    (one,), (other,), (third,) = fixed.kernels, tiled.kernels, drawn.kernels
+    (one,), (other,), (third,) = (analysis.kernels for analysis in analyses)
     assert (one.launch.name, one.launch.num_warps) == ("_helion_doubled", 2)
     assert torch.Size(one.launch.grid).numel() == M * N // (4 * 256)
     assert torch.Size(other.launch.grid).numel() == M * N // (8 * 128)
     assert {access.line for access in one.facts.requests.accesses} == {f"rows.py:{LINE}"}
-    assert third.launch.num_warps == point["num_warps"]
+    assert third.launch.num_warps == helion_analyses.point["num_warps"]
 
 
 @needs_helion
-def test_operators_of_the_generated_host_code_have_the_line_of_the_call(in_child, tmp_path):
-    decorator = "config=helion.Config(block_sizes=[4, 256])"
-    path = tmp_path / "rows.py"
-    path.write_text(
-        Path(write(tmp_path, decorator)).read_text().replace("empty_like", "zeros_like")
-    )
+def test_operators_of_the_generated_host_code_have_the_line_of_the_call(helion_analyses):
     call = FILE.splitlines().index("    return doubled(x)") + 1
-    kernels = in_child(lambda: analysis_of(loaded_file(str(path)), {})).kernels
-    (zeros,) = [kernel.launch for kernel in kernels if kernel.launch.library]
+    launches = [kernel.launch for kernel in helion_analyses.zeroed.kernels]
+    (zeros,) = [launch for launch in launches if launch.library]
     assert zeros.line == f"rows.py:{call}"
 
 
 @needs_helion
-@pytest.mark.slow
-def test_listed_configurations_are_the_space_and_the_first_is_shown(in_child, tmp_path):
-    listed = "helion.Config(block_sizes=[4, 256]), helion.Config(block_sizes=[16, 64])"
-    path = write(tmp_path, f"configs=[{listed}]")
-
-    def child():
-        loaded = loaded_file(path)
-        own = loaded.description.candidate.params
-        assert (own["block_sizes_0"], own["block_sizes_1"]) == (4, 256)
-        return list(loaded.space({}).shuffled(1)), analysis_of(loaded, own)
-
-    points, result = in_child(child)
+def test_listed_configurations_are_the_space_and_the_first_is_shown(helion_analyses):
+    own, points, first = helion_analyses.own, helion_analyses.points, helion_analyses.first
+    assert (own["block_sizes_0"], own["block_sizes_1"]) == (4, 256)
     assert {(p["block_sizes_0"], p["block_sizes_1"]) for p in points} == {(4, 256), (16, 64)}
-    assert torch.Size(result.kernels[0].launch.grid).numel() == M * N // (4 * 256)
-    assert any("2 configurations" in note for note in result.notes)
+    assert torch.Size(first.kernels[0].launch.grid).numel() == M * N // (4 * 256)
+    assert any("2 configurations" in note for note in first.notes)

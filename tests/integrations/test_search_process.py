@@ -66,9 +66,13 @@ def test_what_fails_while_it_loads_is_said_to_who_asks_later(tmp_path, monkeypat
             search.tune(str(tmp_path), None, 12.0, 60.0)
 
 
-def test_a_search_is_interrupted_before_its_time_is_over(tmp_path):
+def test_a_search_is_interrupted_before_its_time_is_over(tmp_path, monkeypatch):
     (tmp_path / "long").mkdir()
-    assert tune(tmp_path / "long", limit_s=5.0)
+    monkeypatch.setattr(search_process, "_SEARCHING", 1 / 120)  # half a second of its minute
+    monkeypatch.setenv("NOTES_START", str(tmp_path / "loaded"))
+    with closing(SearchProcess("cuda:1")) as search:
+        await_that((tmp_path / "loaded").exists)
+        assert search.tune(str(tmp_path / "long"), TunedFolder("h100-sxm"), 12.0, 60.0)
 
 
 def test_finals_that_have_begun_are_not_interrupted(tmp_path):

@@ -588,13 +588,13 @@ def test_what_earlier_attempts_spent_is_not_there_again():
 
 
 def test_a_reference_whose_wide_arithmetic_is_slow_leaves_time_to_measure(check):
-    slow = "    __import__('time').sleep(1.5 * (x.dtype == torch.float64))\n    return x * 2"
+    slow = "    __import__('time').sleep(0.5 * (x.dtype == torch.float64))\n    return x * 2"
     head = HEAD.replace("    return x * 2", slow)
     start = time.monotonic()
     with pytest.raises(UnsupportedError, match="only a CUDA device can be timed"):  # it was right
-        check("def kernel(x): return x * 2", head, time_limit_s=20.0)
-    assert time.monotonic() - start < 20.0
-    outcome = check("def kernel(x): return x * 2.2", head, time_limit_s=20.0)
+        check("def kernel(x): return x * 2", head, time_limit_s=7.0)
+    assert time.monotonic() - start < 7.0
+    outcome = check("def kernel(x): return x * 2.2", head, time_limit_s=7.0)
     assert outcome.verdict is Verdict.WRONG
 
 
