@@ -31,7 +31,7 @@ COMMANDS = {
     "bound": ("{out}", None),
     "judge": ("{json}", None),
     "profile": ("{out}", None),
-    "record": ("{out}.py", None),
+    "record": ("{program}", None),
     "precompile": ("{out}", None),
     "apply": ("{out}", None),
     "run": ("--apply {out} -- {out}", None),
@@ -104,10 +104,12 @@ def command_results(tmp_path_factory):
     """Exit code, output and exception of each command without any extra."""
     folder = tmp_path_factory.mktemp("base")
     (folder / "recorded.json").write_text("{}", encoding="utf-8")
+    (folder / "program.py").touch()
     names = {
         "kernel": str(ROOT / "examples" / "softmax.py"),
         "bare": str(ROOT / "examples" / "tutorial" / "bare.py"),
         "json": str(folder / "recorded.json"),
+        "program": str(folder / "program.py"),
         "out": str(folder / "out"),
     }
     words = {name: item.format(**names).split() for name, (item, _) in COMMANDS.items()}

@@ -102,9 +102,14 @@ class Sandbox:
         return {**harmless_variables(env), "HOME": _SCRATCH, "TMPDIR": _SCRATCH, "USER": "sandbox"}
 
     def shows(self, paths: Iterable[str]) -> bool:
-        """Tell whether they are visible without replacing the server, which would end its forks."""
-        shown = _all_shown_for(paths) <= self._shown and _working_directory() == self._folder
-        return self._server is None or shown
+        """Tell whether they are visible without replacing the server, which would end its forks.
+
+        A folder within one that is shown is visible, too.
+        """
+        if self._server is None:
+            return True
+        visible = (self._shown & {path, *path.parents} for path in _all_shown_for(paths))
+        return all(visible) and _working_directory() == self._folder
 
     def server(self, paths: Iterable[str]) -> ForkServer:
         """Return the fork server inside; a new one if the files or folders are not visible yet.

@@ -29,6 +29,7 @@ PROGRAM = """
 """
 
 
+@pytest.mark.quick("-False")
 @pytest.mark.parametrize(("before", "loaded"), [("", False), ("import torch._dynamo", True)])
 def test_a_mode_sees_operators_and_does_not_load_the_compiler(before, loaded):
     program = dedent(PROGRAM).format(before=before, loaded=loaded)

@@ -12,7 +12,7 @@ from solkit.analysis.dependencies import Stamps
 from solkit.analysis.pool import Answer, PendingAnswer, Pool, Request, Source
 from solkit.errors import SolkitError
 
-READY_S, TASK_S = 0.2, 0.002
+READY_S, TASK_S = 0.12, 0.002
 ONE, TWO, THREE = (Source(f"{name}.py", None, ()) for name in ("one", "two", "three"))
 
 

@@ -405,9 +405,11 @@ def test_configurations_that_differ_most_are_legal_and_leave_warps():
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory):
-    """One folder for all: a sandbox that shows another loads torch again."""
-    return tmp_path_factory.mktemp("alone")
+def alone(checker):
+    """A folder that the checker's sandbox shows: one that shows another loads torch again."""
+    folder = Path(checker._root().name, "alone")
+    folder.mkdir()
+    return folder
 
 
 WHOLE_BLOCKS = """
@@ -545,12 +547,14 @@ def run(x, factor, y):
 
 @pytest.mark.quick("sol-execbench")
 @pytest.mark.parametrize("form", ["sol-execbench", "flashinfer-bench"])
-def test_solutions_are_judged_by_their_benchmarks_definition(checker, tmp_path, form):
+def test_solutions_are_judged_by_their_benchmarks_definition(checker, form):
     workloads = [workload("a", M=16), workload("b", M=8)]
+    folder = Path(checker._root().name, form)  # its sandbox shows it: another would load torch
+    folder.mkdir()
     if form == "sol-execbench":
-        definition = str(Path(sol_folder(tmp_path, workloads), "definition.json"))
+        definition = str(Path(sol_folder(folder, workloads), "definition.json"))
     else:
-        definition = flashinfer_set(tmp_path, workloads)
+        definition = flashinfer_set(folder, workloads)
     about = replace(brief("", M=16), source=SOLUTION, reference="of another", definition=definition)
     wrong = SOLUTION.replace("* factor", "+ factor")
     result, why = checker.check(wrong, about)

@@ -8,14 +8,14 @@ from rewriting import HEADER, variants
 from solkit.tuner.proposers.rewriter._parse import undefined_names
 from solkit.tuner.proposers.rewriter.score_fusion import FuseScores
 
-SHAPE = {"B": 2, "S": 80}
+SHAPE = {"B": 2, "S": 40}
 REFERENCE = """
 def reference(q, k, v):
     scores = q @ k.transpose(1, 2) * 0.25
     return torch.softmax(scores, -1) @ v
 
 
-def inputs(B=2, S=80, device="cuda"):
+def inputs(B=2, S=40, device="cuda"):
     return tuple(torch.randn(B, S, 16, device=device) for _ in range(3))
 """
 SCORES = """
