@@ -274,7 +274,7 @@ class KernelEvaluator:
         if begun is not None:
             for future in futures:
                 begun.add(future)
-        late = wait(list(map(_end_of, futures)), limit_s).not_done
+        late = wait(list(map(_completion_of, futures)), limit_s).not_done
         for future in futures:
             future.cancel()
         return not late and not any(future.cancelled() for future in futures)
@@ -651,7 +651,7 @@ def _error_of(prospect: PreparedCandidate) -> str:
     return next(errors, "")
 
 
-def _end_of(future: Future[T]) -> Future[Future[T]]:
+def _completion_of(future: Future[T]) -> Future[Future[T]]:
     """Return a future that ends with another, also if that is cancelled, which `wait` overlooks."""
     end: Future[Future[T]] = Future()
     future.add_done_callback(end.set_result)

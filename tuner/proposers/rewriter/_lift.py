@@ -296,12 +296,12 @@ class Lifting:
         pointer = self.lift_expression(node.args[0].value)
         if not pointer.kind.lifted:
             if any(self.lift_expression(arg.value).kind.lifted for arg in node.args[1:]):
-                return self._load_any(node, pointer.kind.rank)
+                return self._load_shared_places(node, pointer.kind.rank)
             return Lifted(node, pointer.kind)
         access = self._align_access(node, pointer, skipped=1, mask_at=1)
         return Lifted(access, pointer.kind)
 
-    def _load_any(self, node: cst.Call, rank: int) -> Lifted:
+    def _load_shared_places(self, node: cst.Call, rank: int) -> Lifted:
         """Return a load at places that are the same along the new axis, though its mask is not.
 
         What any of the new axis reads is read once, and chosen where its own mask holds.

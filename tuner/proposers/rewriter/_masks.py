@@ -89,7 +89,8 @@ def lengths_within(
             result |= lengths.get(part.value, set())
         elif isinstance(part, cst.Call):
             result |= _lengths_of_call(part)
-            pending += child_nodes(part) if _hands_on(called_name(part), is_mask) else []
+            if _varies_with_operands(called_name(part), is_mask):
+                pending += child_nodes(part)
         elif is_mask or not _is_remainder(part):
             pending += child_nodes(part)
     return result
@@ -103,7 +104,7 @@ def _lengths_of_call(call: cst.Call) -> set[str]:
     return set() if shape is None else names_within(shape)
 
 
-def _hands_on(name: str, is_mask: bool) -> bool:
+def _varies_with_operands(name: str, is_mask: bool) -> bool:
     """Tell whether what a function gives varies along the ranges of what it gets."""
     return name not in (*_REDUCTIONS, "tl.arange") and (name not in _LIMITS or is_mask)
 

@@ -51,6 +51,7 @@ __all__ = [
     "SCORE",
     "Addresses",
     "Atom",
+    "ColumnEnd",
     "OtherLaunchError",
     "Product",
     "Softmax",
@@ -465,19 +466,30 @@ _FLIPPED = {
 }
 
 
-def column_ends(
-    node: cst.BaseExpression, column: str, numbers: set[str]
-) -> list[tuple[bool, str, cst.BaseExpression]]:
-    """Return where columns with weight end, by masks that give all others minus infinity.
+@dataclass(frozen=True)
+class ColumnEnd:
+    """A place where columns with weight begin or end.
 
-    Each is whether it is the upper end, what must be added, and a sum of `ROW` and numbers.
+    Attributes:
+        is_upper: whether they end there.
+        added: what must be added to `place`, as code.
+        place: a sum of `ROW` and numbers.
+    """
+
+    is_upper: bool
+    added: str
+    place: cst.BaseExpression
+
+
+def column_ends(node: cst.BaseExpression, column: str, numbers: set[str]) -> list[ColumnEnd]:
+    """Return where columns with weight end, by masks that give all others minus infinity.
 
     Args:
         node: logits.
         column: the index within a row, as code.
         numbers: names of numbers.
     """
-    ends: list[tuple[bool, str, cst.BaseExpression]] = []
+    ends: list[ColumnEnd] = []
     node = _without_scale(node)
     while called_name(node) == "tl.where":
         mask, node, other = (arg.value for arg in cst.ensure_type(node, cst.Call).args[:3])
@@ -485,7 +497,7 @@ def column_ends(
             break
         for part in _conjuncts(mask):
             if isinstance(part, cst.Comparison) and len(part.comparisons) == 1:
-                ends += _end_of(part, column, {ROW, *numbers})
+                ends += _ends_by_comparison(part, column, {ROW, *numbers})
         node = _without_scale(node)
     return ends
 
@@ -513,9 +525,8 @@ def keeps_lowest(logits: cst.BaseExpression) -> bool:
     return render_code(node) == SCORE
 
 
-def _end_of(
-    part: cst.Comparison, column: str, numbers: set[str]
-) -> list[tuple[bool, str, cst.BaseExpression]]:
+def _ends_by_comparison(part: cst.Comparison, column: str, numbers: set[str]) -> list[ColumnEnd]:
+    """Return the end that a comparison of the column with a sum sets; none for another."""
     target = part.comparisons[0]
     sides, kind = (part.left, target.comparator), type(target.operator).__name__
     index = plain_code(parse_expression(column))
@@ -523,7 +534,7 @@ def _end_of(
         sides, kind = sides[::-1], _FLIPPED.get(kind, "")
     if plain_code(sides[0]) != index or kind not in _SIDES or not _is_sum(sides[1], numbers):
         return []
-    return [(*_SIDES[kind], parenthesized(sides[1]))]
+    return [ColumnEnd(*_SIDES[kind], parenthesized(sides[1]))]
 
 
 def _is_sum(node: cst.BaseExpression, names: set[str]) -> bool:

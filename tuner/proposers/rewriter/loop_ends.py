@@ -91,7 +91,7 @@ def _with_ends(function: JitFunction) -> cst.FunctionDef | None:
     pairs, taken, added = [], set(function.names), dict[int, cst.BaseStatement]()
     for place, statement in enumerate(function.body):
         loop = range_loop(statement)
-        stop = None if loop is None else _end_of(loop, function, place)
+        stop = None if loop is None else _earlier_stop(loop, function, place)
         if loop is None or stop is None:
             continue
         last = free_name("last", taken)
@@ -132,7 +132,7 @@ class _Mask:
     value: str
 
 
-def _end_of(loop: Loop, function: JitFunction, place: int) -> str | None:
+def _earlier_stop(loop: Loop, function: JitFunction, place: int) -> str | None:
     """Return where a loop may end, as code for the statement before it; ``None`` if not earlier."""
     body = unpacked_statements(loop.body)
     read_later = names_read_first(function.body[place + 1 :])

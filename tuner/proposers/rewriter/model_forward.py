@@ -49,7 +49,7 @@ def with_model_function(tree: cst.Module) -> cst.Module:
     for more than to read attributes: to set them, or to call other methods of the class.
     """
     statement = _entry_statement(tree)
-    if statement is None or _hands_on(statement, tree):
+    if statement is None or _passes_parameters(statement, tree):
         return tree
     freed = _with_free_name(tree)
     statement = None if freed is None else _entry_statement(freed)
@@ -81,7 +81,7 @@ def _plain_lines(tree: cst.Module) -> list[cst.SimpleStatementLine]:
     return [s for s in tree.body if isinstance(s, cst.SimpleStatementLine)]
 
 
-def _hands_on(entry: cst.CSTNode, tree: cst.Module) -> bool:
+def _passes_parameters(entry: cst.CSTNode, tree: cst.Module) -> bool:
     """Tell whether an entry point gives ``kernel`` its parameters: all that come, or each by name.
 
     Only a ``kernel`` that has keyword-only parameters is given them by name.

@@ -10,7 +10,7 @@ divides once at its end.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -566,17 +566,19 @@ class _Fusion:
         launch, logits = self._chain.softmax, self._softmax.logits
         least, most = list[str](), list[str]()
         masks = column_ends(logits, self._softmax.column, set(launch.arguments))
-        passed = [self._passed(launch, names_within(e[2]) - {*_WORDS, ROW}) for e in masks]
-        ends = [(*e[:2], substitute_names(e[2], n)) for e, n in zip(masks, passed, strict=True)]
+        ends = []
+        for mask in masks:
+            passed = self._passed(launch, names_within(mask.place) - {*_WORDS, ROW})
+            ends.append(replace(mask, place=substitute_names(mask.place, passed)))
         if keeps_lowest(logits):
             ends += column_ends(score, _COLUMN, set(self._arguments))
-        for is_upper, added, node in ends:
-            is_row = ROW in names_within(node)
+        for end in ends:
+            is_row = ROW in names_within(end.place)
             require(not is_row or self._is_row(rows))
-            code = render_code(substitute_names(node, {ROW: cst.Name(rows.code)}))
+            code = render_code(substitute_names(end.place, {ROW: cst.Name(rows.code)}))
             if is_row:
-                code = f"tl.{'max' if is_upper else 'min'}({code}, axis=0)"
-            (most if is_upper else least).append(f"{code}{added}")
+                code = f"tl.{'max' if end.is_upper else 'min'}({code}, axis=0)"
+            (most if end.is_upper else least).append(f"{code}{end.added}")
         return least, most
 
     def _marked(

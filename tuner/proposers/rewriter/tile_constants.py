@@ -406,7 +406,7 @@ def _size_under_blocks(launch: Launch, tile: _Tile) -> cst.BaseExpression | None
         if not isinstance(axis, cst.BinaryOperation):
             return None
         block = render_code(axis.right)
-        size = _without_rounding(axis.left, block)
+        size = _size_before_rounding(axis.left, block)
         is_plain = isinstance(axis.operator, cst.FloorDivide) and block not in render_code(size)
         return size if is_plain else None
     loops = (range_loop(statement) for statement in walk_statements(launch.function.body))
@@ -421,7 +421,7 @@ def _size_under_blocks(launch: Launch, tile: _Tile) -> cst.BaseExpression | None
     return in_launcher(next(iter(bounds.values())), launch)
 
 
-def _without_rounding(node: cst.BaseExpression, block: str) -> cst.BaseExpression:
+def _size_before_rounding(node: cst.BaseExpression, block: str) -> cst.BaseExpression:
     """Return the size in ``size + block - 1``; others as they are."""
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Subtract):
         inner = node.left
