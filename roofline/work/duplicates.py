@@ -6,7 +6,8 @@ alone (a causal mask, a table of frequencies) can be computed ahead.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,29 +23,96 @@ __all__ = ["merged"]
 
 def merged(program: Program) -> Program:
     """Return the program without repeated ops: their readers read the first one's results."""
-    rewritten = {use.storage for op in program.ops for use in op.written}
+    rewrites = _Rewrites(program)
     renamed: dict[int, int] = {}
-    first: dict[Any, TracedOp] = {}
+    first: dict[Any, tuple[int, TracedOp]] = {}
     writes: Counter[int] = Counter()
     kept: list[TracedOp] = []
+    done: set[int] = set()
 
     def rename(leaf: Any) -> Any:
         if isinstance(leaf, TensorUse) and leaf.storage in renamed:
             return replace(leaf, storage=renamed[leaf.storage])
         return leaf
 
-    for op in program.ops:
+    for position, op in enumerate(program.ops):
+        if position in done:
+            continue
         if any(use.storage in renamed for use in op.inputs):
             op = op.mapped(rename)
-        key = _key(op, rewritten, writes)
-        before = first.setdefault(key, op) if key is not None else op
-        if before is op:
+        key = _key(op, rewrites.keys_of(op, rename), writes)
+        end, before = first.setdefault(key, (rewrites.end(op), op)) if key is not None else (0, op)
+        if before is op or end > position:
             kept.append(op)
         else:
             renamed |= {new.storage: old.storage for new, old in zip(op.outputs, before.outputs)}
+            done |= rewrites.positions(op)
         writes.update(use.storage for use in op.written)
     results = tuple(map(rename, program.results))
     return _without_constants(replace(program, ops=tuple(kept), results=results))
+
+
+class _Rewrites:
+    """What a program writes in place into what its ops make, as in ``x.mean().add_(1e-6)``."""
+
+    def __init__(self, program: Program) -> None:
+        self.ops = program.ops
+        self.storages = {use.storage for op in program.ops for use in op.written}
+        self.touching: defaultdict[int, list[int]] = defaultdict(list)
+        for position, op in enumerate(program.ops):
+            uses = {use.storage for use in (*op.inputs, *op.written)}
+            for storage in uses & self.storages:
+                self.touching[storage].append(position)
+
+    def positions(self, op: TracedOp) -> set[int]:
+        """Return the ops that write into what an op makes, by their numbers."""
+        made = {use.storage for use in op.outputs} & self.storages
+        return {
+            position
+            for storage in made
+            for position in self.touching[storage]
+            if any(use.storage == storage for use in self.ops[position].written)
+        }
+
+    def end(self, op: TracedOp) -> int:
+        """Return the number of the last op that writes into what an op makes; 0 without one."""
+        return max(self.positions(op), default=0)
+
+    def keys_of(self, op: TracedOp, rename: Callable[[Any], Any]) -> tuple[Any, ...] | None:
+        """Return a key of what is written into what an op makes.
+
+        Returns:
+            ``None`` if others read that before the last write, or if it is written with what else
+            the program writes in place: what two such ops make may part ways.
+        """
+        made = {use.storage: place for place, use in enumerate(op.outputs)}
+        writing = sorted(self.positions(op))
+        touching = {at for storage in made for at in self.touching.get(storage, ())}
+        if any(at <= max(writing, default=-1) for at in touching - set(writing)):
+            return None
+        keys = []
+        for position in writing:
+            write = self.ops[position]
+            others = {use.storage for use in (*write.inputs, *write.written)} - made.keys()
+            if write.outputs or torch.Tag.nondeterministic_seeded in write.tags:
+                return None
+            if not others.isdisjoint(self.storages):
+                return None
+            keys.append(_call(write, lambda leaf: _placed(rename(leaf), made)))
+        return tuple(keys)
+
+
+def _placed(leaf: Any, made: Mapping[int, int]) -> Any:
+    """Return an argument with the storages that an op makes by their place among its results."""
+    if isinstance(leaf, TensorUse) and leaf.storage in made:
+        return replace(leaf, storage=~made[leaf.storage])
+    return leaf
+
+
+def _call(op: TracedOp, changed: Callable[[Any], Any]) -> Any:
+    """Return a key that ops share if they are called with the same, after `changed`."""
+    leaves, structure = tree_flatten((op.args, dict(op.kwargs)), is_leaf=_is_use)
+    return op.name, tuple(_plain(changed(leaf)) for leaf in leaves), str(structure)
 
 
 def _without_constants(program: Program) -> Program:
@@ -73,16 +141,15 @@ def _is_constant(op: TracedOp, constants: set[int]) -> bool:
     return op.name.startswith("aten.") and all(use.storage in constants for use in op.inputs)
 
 
-def _key(op: TracedOp, rewritten: set[int], writes: Counter[int]) -> Any:
+def _key(op: TracedOp, rewrites: tuple[Any, ...] | None, writes: Counter[int]) -> Any:
     """Return a key that ops share if they compute the same; ``None`` if an op is never merged."""
     if op.written or not op.inputs or torch.Tag.nondeterministic_seeded in op.tags:
         return None
-    if any(use.storage in rewritten for use in op.outputs):
-        return None  # the copies part ways
-    leaves, structure = tree_flatten((op.args, dict(op.kwargs)), is_leaf=_is_use)
+    if rewrites is None:
+        return None
     state = tuple(writes[use.storage] for use in op.inputs)
     shapes = tuple((use.shape, use.stride, use.dtype) for use in op.outputs)
-    return op.name, tuple(map(_plain, leaves)), str(structure), state, shapes
+    return _call(op, lambda leaf: leaf), rewrites, state, shapes
 
 
 def _is_use(leaf: Any) -> bool:

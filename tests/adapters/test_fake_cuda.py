@@ -480,6 +480,16 @@ cuda.cu(9): error: nor this
 cuda.cu(12): error: nor that"""
 
 
+def test_conditions_may_be_bytes_as_on_a_gpu(in_child):
+    def shapes():
+        with fake_cuda.fake_tensors():
+            x, mask = torch.empty(4, 3, device="cuda"), torch.ones(4, 1, device="cuda").byte()
+            chosen = torch.where(mask, x, 0.0), x.where(mask, x), torch.where(mask, x, x[:1])
+            return [tuple(tensor.shape) for tensor in chosen]
+
+    assert in_child(shapes) == [(4, 3)] * 3
+
+
 def test_extensions_are_built_where_that_is_wanted(in_child):
     def build():
         built = []

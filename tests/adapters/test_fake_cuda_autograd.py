@@ -128,6 +128,22 @@ def test_checkpoints_compute_twice(in_child, reentrant):
     assert in_child(names).count("aten.exp") == 2
 
 
+def test_checkpoints_are_computed_again_once_for_all_that_they_kept(in_child):
+    def names():
+        def run():
+            x = cuda(4, requires_grad=True)
+            y = checkpoint(lambda t: t.exp().sin().cos() * t.tanh(), x, use_reentrant=False)
+            y.sum().backward()
+            first, x.grad = x.grad, None
+            checkpoint(lambda t: t.erf().exp(), x, use_reentrant=False).sum().backward()
+            return [first, x.grad]
+
+        return ops_of(run)
+
+    ops = in_child(names)
+    assert (ops.count("aten.sin"), ops.count("aten.tanh"), ops.count("aten.erf")) == (3, 2, 2)
+
+
 @pytest.mark.quick("GRU")
 @pytest.mark.parametrize("layer", [nn.LSTM, nn.GRU, nn.RNN])
 def test_recurrent_layers_are_one_op_each_way(in_child, layer):

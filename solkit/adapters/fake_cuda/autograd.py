@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import itertools
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -32,7 +34,7 @@ def _run_backwards(
         _add_gradient(arrived.setdefault(edge.node, {}), edge.output_nr, seed)
     waiting = _dependencies(list(arrived))
     ready = [node for node in arrived if not waiting[node]]
-    with torch.set_grad_enabled(create_graph):
+    with torch.set_grad_enabled(create_graph), _one_task():
         while ready:
             node = ready.pop()
             outputs = _run_node(node, _apply_tensor_hooks(node, arrived.setdefault(node, {})))
@@ -46,6 +48,27 @@ def _run_backwards(
                 if not waiting[following]:
                     ready.append(following)
     return arrived
+
+
+@contextlib.contextmanager
+def _one_task() -> Iterator[None]:
+    """Let `torch.utils.checkpoint` compute again once a backward pass, not once a saved tensor."""
+    _tasks.append(next(_task_numbers))
+    try:
+        yield
+    finally:
+        _tasks.pop()
+
+
+_tasks: list[int] = []
+"""Numbers of the backward passes that run, the innermost last."""
+_task_numbers = itertools.count(1 << 32)  # apart from the C++ engine's
+_engine_task = torch._C._current_graph_task_id
+
+
+def _current_task() -> int:
+    """`torch._C._current_graph_task_id`."""
+    return _tasks[-1] if _tasks else _engine_task()
 
 
 def _gradient_edge(tensor: torch.Tensor) -> Any:
@@ -214,6 +237,7 @@ def fake_hooks() -> None:
     Node hooks work only for `torch.autograd.Function`, which modules' hooks use; the types of
     torch's own nodes cannot be changed.
     """
+    torch._C._current_graph_task_id = _current_task
     torch.Tensor.register_hook = _register_hook  # type: ignore[method-assign]
     torch.Tensor.retain_grad = _retain_grad  # type: ignore[method-assign,assignment]
     torch.Tensor.register_post_accumulate_grad_hook = _register_leaf_hook  # type: ignore[method-assign]

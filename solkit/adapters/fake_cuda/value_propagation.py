@@ -596,6 +596,9 @@ _MEETING_REAL = (_aten.lift_fresh.default, _aten._to_copy.default)
 """Ops that take real tensors: ``torch.tensor([...])``, ``torch.from_numpy(x).cuda()``."""
 
 
+_CHOOSING = (_aten.where.self, _aten.where.self_out)
+
+
 def _lift_real_tensor(tensor: torch.Tensor) -> torch.Tensor:
     """Return a fake of a real tensor; torch's own way imports its compiler, which takes 1 s."""
     lifted = torch.empty_strided(
@@ -614,6 +617,8 @@ def _call_on_fakes(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     out = try_at_once(func, args, kwargs)
     if out is not None:
         return out
+    if func in _CHOOSING and args[0].dtype is torch.uint8:
+        args = (args[0].bool(), *args[1:])  # kernels take bytes, torch's shapes of fakes do not
     try:
         return func(*args, **kwargs)
     except (DynamicOutputShapeException, DataDependentOutputException) as error:

@@ -113,7 +113,7 @@ def _compile_one_source(
     start = time.perf_counter()
     major, minor = device.compute_capability
     text = std + _header_replacements(source) + source.device_text(100 * major + 10 * minor)
-    options = [f"-arch={_architecture(source, device)}", *_OPTIONS, *filter(_changes_output, flags)]
+    options = [f"-arch={_architecture(source, device)}", *_OPTIONS, *_options_of(flags)]
     try:
         cubin = compile_cuda(text, "cuda", kernels, options)
     except CudaCompileError as error:
@@ -194,9 +194,28 @@ def _architecture(source: Source, device: Device) -> str:
     return f"sm_{major}{minor}{'a' if special else ''}"
 
 
-def _changes_output(flag: str) -> bool:
-    """Tell whether an option of nvcc changes NVRTC's output: speed, definitions, registers."""
-    return flag.lstrip("-").startswith(("use_fast_math", "D", "U", "maxrregcount", "fmad", "ftz"))
+_CHANGING = (
+    *("use_fast_math", "D", "U", "define-macro", "undefine-macro", "maxrregcount"),
+    *("fmad", "ftz", "prec-div", "prec-sqrt"),
+)
+"""Options of nvcc that change NVRTC's output: speed, definitions, registers."""
+
+
+def _options_of(flags: Sequence[str]) -> list[str]:
+    """Return nvcc's options that change NVRTC's output, as NVRTC takes them.
+
+    A value may be the next word (``--fmad false``, ``-D NAME``), which NVRTC does not take.
+    """
+    options: list[str] = []
+    for flag, following in zip(flags, [*flags[1:], "-"], strict=False):
+        name = flag.lstrip("-")
+        if not flag.startswith("-") or not name.startswith(_CHANGING):
+            continue
+        has_value = "=" in flag or (len(name) > 1 and name[0] in "DU") or name == "use_fast_math"
+        if not has_value and not following.startswith("-"):
+            flag += following if name in ("D", "U") else f"={following}"
+        options.append(flag)
+    return options
 
 
 def _first_errors(log: str, kernel: str) -> str:

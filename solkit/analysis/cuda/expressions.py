@@ -73,11 +73,15 @@ class Expressions(Walk):
     """Evaluates tokens; subclasses implement `run` for statements."""
 
     def type_of(self, tokens: Sequence[Token]) -> Type:
-        """Return a type with aliases and template parameters replaced."""
+        """Return a type with aliases, template parameters and constants in brackets replaced."""
         texts: list[str] = []
-        for token in tokens:
+        for place, token in enumerate(tokens):
             value = self.scope.get(token.text)
-            texts.append(value.name if isinstance(value, Type) else token.text)
+            is_argument = place > 0 and tokens[place - 1].text in ("<", ",")
+            if isinstance(value, bool | int) and is_argument:
+                texts.append(str(value).lower())
+            else:
+                texts.append(value.name if isinstance(value, Type) else token.text)
         return Type(re.sub(r"(?<=\w) (?=\W)|(?<=\W) ", "", " ".join(texts)))
 
     def expression(self) -> Any:

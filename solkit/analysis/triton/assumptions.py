@@ -8,7 +8,7 @@ finite is not taken.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from solkit.adapters.triton_ir import Block, Function, Operation
 from solkit.analysis.common.regions import ADDRESS_BITS
 from solkit.analysis.triton.arithmetic import PASSED_ON, SHAPES
 from solkit.analysis.triton.floats import float_constant
-from solkit.analysis.triton.relevance import ACCESSES
+from solkit.analysis.triton.relevance import ACCESSES, TMA_LOADS, TMA_STORES
 from solkit.analysis.triton.tensor_sink import Descriptor
 
 __all__ = ["AssumptionProbe", "busier_side", "finite_answer", "likely_trips", "reachable"]
@@ -31,8 +31,11 @@ _IN_LOOP = 8
 
 
 def busier_side(sides: Sequence[Sequence[Block]]) -> int:
-    """Find the piece of code with the most accesses and products; loops count more."""
-    works = [_estimated_work(side) for side in sides]
+    """Find the piece of code with the most accesses and products of tensors; loops count more.
+
+    Of those with as many, scalars decide.
+    """
+    works = [(_estimated_work(side, _is_of_tensors), _estimated_work(side)) for side in sides]
     return works.index(max(works))
 
 
@@ -75,12 +78,24 @@ def _is_zero(name: str, producers: Mapping[str, Operation]) -> bool:
     return keeps_zero and all(_is_zero(operand, producers) for operand in operation.operands)
 
 
-def _estimated_work(blocks: Sequence[Block]) -> int:
+def _is_work(operation: Operation) -> bool:
+    return operation.name in ACCESSES or operation.name.startswith(_DOTS)
+
+
+def _is_of_tensors(operation: Operation) -> bool:
+    """Tell whether an operation accesses or multiplies more than a number, such as a lock's."""
+    scalar = (
+        operation.name in ACCESSES - TMA_LOADS - TMA_STORES and not operation.all_types[0].shape
+    )
+    return _is_work(operation) and not scalar
+
+
+def _estimated_work(blocks: Sequence[Block], counts: Callable[[Operation], bool] = _is_work) -> int:
     total = 0
     for operation in (operation for block in blocks for operation in block.operations):
         loops = operation.name in ("scf.for", "scf.while")
-        total += operation.name in ACCESSES or operation.name.startswith(_DOTS)
-        total += _estimated_work(operation.blocks) * (_IN_LOOP if loops else 1)
+        total += counts(operation)
+        total += _estimated_work(operation.blocks, counts) * (_IN_LOOP if loops else 1)
     return total
 
 

@@ -8,7 +8,15 @@ from collections.abc import Sequence, Set
 from solkit.adapters.triton_ir import Block, Operation
 from solkit.analysis.triton.relevance import ACCESSES
 
-__all__ = ["PICKS", "carried_pairs", "is_linear", "is_linear_while"]
+__all__ = [
+    "PICKS",
+    "alternatives_in_condition",
+    "carried_pairs",
+    "is_linear",
+    "is_linear_while",
+    "meetings_in_condition",
+    "predicate_of",
+]
 
 PICKS = {"arith.minsi", "arith.maxsi"}
 """Operations whose result changes its step when the other operand is picked."""
@@ -22,9 +30,9 @@ _LINEAR = {
 """Operations that keep a step constant, except where a comparison changes."""
 
 
-_ENDLESS = {"eq", "ne"}
-"""Predicates that a value may pass without changing them for good."""
-_EITHER = {"arith.ori", "arith.xori", "scf.if", "scf.for", "scf.while"}
+_MET = {"eq", "ne"}
+"""Predicates that change where a value meets another one, and back behind it."""
+_ON_FLAGS = {"arith.ori", "arith.xori"}
 
 
 def is_linear(operation: Operation, relevant: frozenset[str]) -> bool:
@@ -35,12 +43,31 @@ def is_linear(operation: Operation, relevant: frozenset[str]) -> bool:
 
 
 def is_linear_while(operation: Operation, relevant: frozenset[str]) -> bool:
-    """Tell the same of an ``scf.while`` that ends for good once a value has passed a bound."""
+    """Tell the same of an ``scf.while``, whose condition may not branch."""
     before, after = operation.blocks
-    if any(inner.name in _EITHER or _predicate(inner) in _ENDLESS for inner in before.operations):
+    if any(inner.blocks for inner in before.operations):
         return False
     carried = {*(name for name, _ in carried_pairs(operation)), *after.arguments}
     return _keeps_steps(operation.blocks, carried & relevant, relevant)
+
+
+def meetings_in_condition(operation: Operation) -> list[Operation]:
+    """Return the comparisons for equality in the condition of an ``scf.while``."""
+    return [inner for inner in operation.blocks[0].operations if predicate_of(inner) in _MET]
+
+
+def alternatives_in_condition(operation: Operation) -> list[Operation]:
+    """Return the comparisons of an ``scf.while`` that goes on if any of some flags is set."""
+    condition = operation.blocks[0].operations
+    names = {inner.name for inner in condition}
+    if "arith.ori" not in names or "arith.xori" in names:
+        return []
+    return [inner for inner in condition if predicate_of(inner)]
+
+
+def predicate_of(operation: Operation) -> str:
+    """Return the predicate of a comparison of integers; empty for other operations."""
+    return operation.text.split(",")[0].strip()[-2:] if operation.name == "arith.cmpi" else ""
 
 
 def carried_pairs(operation: Operation) -> list[tuple[str, str]]:
@@ -52,10 +79,6 @@ def _starts(loop: Operation) -> list[tuple[str, str]]:
     if loop.name == "scf.while":
         return carried_pairs(loop)
     return [*zip(loop.loop.names, loop.loop.starts, strict=False)]
-
-
-def _predicate(operation: Operation) -> str:
-    return operation.text.split(",")[0].strip()[-2:] if operation.name == "arith.cmpi" else ""
 
 
 def _keeps_steps(blocks: Sequence[Block], carried: Set[str], relevant: frozenset[str]) -> bool:
@@ -72,7 +95,8 @@ def _keeps_steps(blocks: Sequence[Block], carried: Set[str], relevant: frozenset
             varying.update(name for name, start in _starts(inner) if start in varying)
             varying.update(inner.results)
         elif relevant.intersection(inner.results):
-            if inner.name not in _LINEAR:
+            joins_flags = inner.name in _ON_FLAGS and inner.result_type.element == "i1"
+            if inner.name not in _LINEAR and not joins_flags:
                 return False
             varying.update(inner.results)
     return True

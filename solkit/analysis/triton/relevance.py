@@ -22,6 +22,7 @@ __all__ = [
     "mask_operand",
     "may_read",
     "other_of",
+    "pointer_roots",
     "relevant_values",
     "scattered_values",
     "steering_values",
@@ -81,6 +82,13 @@ def values_behind(blocks: Sequence[Block], names: Iterable[str]) -> frozenset[st
     """Return these values and all that they derive from, through memory as well."""
     operations = [operation for block in blocks for operation in block.walk()]
     return _reached_names(_feeds_of_loads(operations), names)
+
+
+def pointer_roots(function: Function) -> Callable[[str], frozenset[str]]:
+    """Return a function that gives the pointer arguments that a pointer is computed from."""
+    feeds = _sources_by_result([inner for block in function.blocks for inner in block.walk()])
+    pointers = {name for name, kind in function.arguments if "ptr" in str(kind)}
+    return functools.cache(lambda name: _reached_names(feeds, [name]) & pointers)
 
 
 def _feeds_of_loads(operations: Sequence[Operation]) -> Mapping[str, Sequence[str]]:

@@ -327,7 +327,8 @@ def _largest_tensor(function: Function, whole: frozenset[str]) -> int:
 
 
 def _operation_counts(operation: Operation, followed: _Followed) -> AccessCounts:
-    place = int(followed.counts.extent(operation).low.max()) >> ADDRESS_BITS
+    low = int(followed.counts.extent(operation).low.max())
+    place = low >> ADDRESS_BITS if low >= 0 else followed.programs.place_of(operation)
     storage = followed.programs.storages.at_place(place)
     path = "staged" if operation in followed.staged else access_path(operation)
     return followed.counts.of_access(

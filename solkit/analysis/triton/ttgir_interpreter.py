@@ -57,7 +57,15 @@ from solkit.analysis.triton.assumptions import (
     reachable,
 )
 from solkit.analysis.triton.floats import float_constant, on_floats
-from solkit.analysis.triton.loop_steps import PICKS, carried_pairs, is_linear, is_linear_while
+from solkit.analysis.triton.loop_steps import (
+    PICKS,
+    alternatives_in_condition,
+    carried_pairs,
+    is_linear,
+    is_linear_while,
+    meetings_in_condition,
+    predicate_of,
+)
 from solkit.analysis.triton.reductions import FOLDS, fold_region
 from solkit.analysis.triton.relevance import (
     ACCESSES,
@@ -69,6 +77,7 @@ from solkit.analysis.triton.relevance import (
     from_memory,
     mask_operand,
     other_of,
+    pointer_roots,
 )
 from solkit.analysis.triton.shared_values import SharedValues, SharedView, Stored
 from solkit.analysis.triton.tensor_sink import Descriptor, IgnoringSink, TensorSink
@@ -150,7 +159,12 @@ class TTGIRInterpreter:
         self.plans: dict[Block, list[Callable[[], None]]] = {}
         self.shared = SharedValues(choose_by_program)
         self.compared: Comparisons | None = None  # while a loop asks for it
+        self.is_ahead = False  # of the iteration that runs
+        self.last: dict[Operation, Array] = {}  # flags and signs in conditions of loops
+        self.roots = pointer_roots(function)
         self._bind(arguments)
+        operations = [inner for block in function.blocks for inner in block.walk()]
+        self.counters_at = {self.place_of(inner) for inner in operations if inner.name in ATOMICS}
 
     def run(self) -> None:
         """Follow them from entry to return."""
@@ -186,6 +200,16 @@ class TTGIRInterpreter:
                 self.env[name] = np.array([argument], np.float32)
             elif rest:  # a descriptor is followed by its shape and strides
                 self.env[name] = rest.pop(0)
+
+    def place_of(self, operation: Operation) -> int:
+        """Return the number of the storage that an access is made in; 0 if several may be."""
+        addresses = [self.env.get(name) for name in self.roots(operation.operands[0])]
+        places = {
+            int(address.flat[0]) >> ADDRESS_BITS
+            for address in addresses
+            if isinstance(address, np.ndarray)
+        }
+        return places.pop() if len(places) == len(addresses) == 1 else 0
 
     def _step(self, operation: Operation) -> Callable[[], None] | None:
         """Return a step that follows an operation; ``None`` if no address depends on it."""
@@ -425,7 +449,7 @@ class TTGIRInterpreter:
         """
         within = from_memory(blocks)
         trips = likely_trips(probes[0], probes[1], self.active, self.storages, within)
-        parts = max(*(self.guessed.get(name, 2) - 1 for name in starts), 1)
+        parts = max([1, *(self.guessed.get(name, 2) - 1 for name in starts)])
         how = "once" if trips is None else "to the end of its tensors"
         sentence = f"a loop whose length depends on data is assumed to run {how}"
         if trips is not None and parts > 1:
@@ -513,6 +537,9 @@ class TTGIRInterpreter:
     ) -> CountedLoopExtrapolator:
         """Return what skips iterations of an ``scf.while``; its condition says how many."""
         after = operation.blocks[1]
+        none: Array = np.zeros(0, np.int64)
+        looked_at = meetings_in_condition(operation) + alternatives_in_condition(operation)
+        self.last.update(dict.fromkeys(looked_at, none))
 
         def next_comparisons(values: Sequence[Value], _: Array, active: Array) -> Comparisons:
             def iterate() -> None:
@@ -526,7 +553,9 @@ class TTGIRInterpreter:
         def goes_on(values: Sequence[Value]) -> Array:
             flags: list[Array] = []
             decide = lambda: flags.append(self._while_goes_on(operation, names, values)[0])  # noqa: E731
+            self.is_ahead = True
             self._uncounted(decide)
+            self.is_ahead = False
             return flags[0]
 
         return CountedLoopExtrapolator(
@@ -598,6 +627,9 @@ class TTGIRInterpreter:
             return None
         places = address >> ADDRESS_BITS
         contents: Value = None
+        is_counter = element.shape == () and not self.counters_at.isdisjoint(places.flat)
+        if is_counter:  # what was there at first decides nothing: other programs change it
+            return None
         for place in np.unique(places).tolist():
             part = self._contents(operation, address, int(place))
             if part is None:  # a masked element may lie before the first byte
@@ -811,6 +843,10 @@ class TTGIRInterpreter:
             return integer_operation(operation)
         if name == "arith.cmpi":
             compared = integer_comparison(operation)
+            if operation in self.last:
+                return lambda a, b: self._noted(
+                    operation, flags := self._flags(operation, compared(a, b), a, b), flags
+                )
             return lambda a, b: self._noted(operation, flags := compared(a, b), flags)
         if name == "tt.addptr":
             size = operation.all_types[0].pointee_bits // 8
@@ -820,6 +856,22 @@ class TTGIRInterpreter:
         if name in PASSED_ON:
             return lambda value, *_: value
         return on_floats(operation) or (lambda *_: None)
+
+    def _flags(self, operation: Operation, flags: Array, a: Array, b: Array) -> Array:
+        """Return flags in the condition of a loop, as they are or as they are foreseen.
+
+        What moves by constant steps meets another value where their order changes, and a flag that
+        is off is taken to stay so: the loop is asked again where another one goes off.
+        """
+        is_meeting = predicate_of(operation) in ("eq", "ne")
+        state = np.sign(np.subtract(*aligned_ranks([a, b]))) if is_meeting else flags
+        if not self.is_ahead:
+            self.last[operation] = state
+            return flags
+        if not is_meeting:
+            return flags & self.last[operation]
+        is_same: Array = state == self.last[operation]
+        return is_same if predicate_of(operation) == "ne" else ~is_same
 
     def _noted(self, operation: Operation, compared: Array, result: Array) -> Array:
         """Return the result; a loop that asks for comparisons gets this one."""

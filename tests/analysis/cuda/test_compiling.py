@@ -207,6 +207,37 @@ def test_options_of_the_users_reach_the_compiler(analysed):
     )  # MUFU.SIN and little else
 
 
+@pytest.mark.usefixtures("compiler")
+def test_the_value_of_an_option_may_be_the_next_word(analysed):
+    """nvcc takes both forms, NVRTC one; without contraction a product and a sum are two."""
+    source = (
+        "__global__ void k(float* x) { x[threadIdx.x] = FACTOR * x[threadIdx.x] + x[threadIdx.x + 32]; }\n"
+        "void f(torch::Tensor x) { k<<<1, 32>>>(x.data_ptr<float>()); }"
+    )
+    flags = ["-D", "FACTOR=3.0f", "--fmad", "false", "-Xptxas", "-v", "-std", "c++17"]
+    two, one = (
+        analysed(lambda ext, x: ext.f(x), source, flags=flags[:end]).kernels[0]
+        for end in (len(flags), 2)
+    )
+    assert two.facts.instructions.total == one.facts.instructions.total + 1
+
+
+@pytest.mark.usefixtures("compiler")
+def test_constants_of_the_host_are_arguments_of_a_types_template(analysed):
+    source = """
+        template <typename T, int N> struct Tuple { T of[N]; };
+        template <typename V> __global__ void k(V* x) { x[threadIdx.x].of[0] = 1; }
+        void f(torch::Tensor x) {
+            constexpr int steps = 4;
+            using Four = Tuple<float, steps>;
+            k<Four><<<1, 32>>>((Four*)x.data_ptr<float>());
+        }"""
+    (kernel,) = analysed(lambda ext, x: ext.f(x), source).kernels
+    assert kernel.launch.name == "k<Tuple<float,4>>"
+    (access,) = kernel.demand.accesses
+    assert access.sectors == 16  # 32 threads, 16 bytes apart
+
+
 def test_without_a_compiler_the_analysis_says_what_to_install(analysed, monkeypatch):
     def none():
         raise UnsupportedError("pip install 'solkit[cuda]'")

@@ -329,6 +329,38 @@ def waiting(device):
     waiting_kernel[(4,)](flag, cuda(device, 512), cuda(device, 512), tries, BLOCK=128)
 
 
+@triton.jit
+def locked_kernel(x, out, lock, n, BLOCK: tl.constexpr):
+    """Sums rows under a lock: the first writes, all others add."""
+    i = tl.arange(0, BLOCK)
+    row = tl.load(x + tl.program_id(0) * n + i, i < n, 0.0)
+    while tl.atomic_cas(lock, 0, 1) == 1:
+        pass
+    if tl.load(lock + 1) == 0:
+        tl.atomic_xchg(lock + 1, 1)
+    else:
+        row += tl.load(out + i, i < n, 0.0)
+    tl.store(out + i, row, i < n)
+    tl.atomic_xchg(lock, 0)
+
+
+def locked(device, rows=40, n=1000):
+    lock = torch.zeros(2, dtype=torch.int32, device=device)
+    locked_kernel[(rows,)](cuda(device, rows, n), cuda(device, n), lock, n, BLOCK=1024)
+
+
+@triton.jit
+def sorted_kernel(x, out, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    key = tl.sort((tl.load(x + i) << 32) | i.to(tl.int64))
+    tl.store(out + (key & 0xFFFFFFFF), (key >> 32).to(tl.int16))
+
+
+def sorted_places(device, n=4096):
+    keys = torch.empty(n, dtype=torch.int64, device=device)
+    sorted_kernel[(n // 256,)](keys, cuda(device, n, dtype=torch.int16), BLOCK=256)
+
+
 def hidden(device, *shape):
     """Integers that are not known."""
     return torch.empty(shape, dtype=torch.int32, device=device)

@@ -90,6 +90,38 @@ def whole_tiles_kernel(x, out, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def until_equal_kernel(x, out, blocks, BLOCK: tl.constexpr):
+    block = tl.program_id(0)
+    while block != blocks + tl.program_id(0):
+        place = block * BLOCK + tl.arange(0, BLOCK)
+        tl.store(out + place, tl.load(x + place))
+        block += tl.num_programs(0)
+
+
+@triton.jit
+def down_to_kernel(x, out, blocks, BLOCK: tl.constexpr):
+    block = blocks - 1
+    while not (block == -1):  # noqa: SIM201 - compiled otherwise
+        place = block * BLOCK + tl.arange(0, BLOCK)
+        tl.store(out + place, tl.load(x + place))
+        block -= 1
+
+
+@triton.jit
+def merged_kernel(x, y, out, m, n, BLOCK: tl.constexpr):
+    """Go on while either has elements left; the first ends before the second, or after it."""
+    left, right = 0, 0
+    while (left < m) or (right < n):
+        here = left + tl.arange(0, BLOCK)
+        there = right + tl.arange(0, BLOCK)
+        a = tl.load(x + here, here < m, 0.0)
+        b = tl.load(y + there, there < n, 0.0)
+        tl.store(out + here, a + b)
+        left += BLOCK
+        right += BLOCK
+
+
+@triton.jit
 def persistent_kernel(x, out, tiles, BLOCK: tl.constexpr, PROGRAMS: tl.constexpr):
     for tile in range(tl.program_id(0), tiles, PROGRAMS):
         row, half = tile // 2, tile % 2
@@ -324,6 +356,20 @@ def whole_tiles(device, n=30_000):
     whole_tiles_kernel[(7,)](cuda(device, n), cuda(device, n), n, BLOCK=512)
 
 
+def until_equal(device, blocks=84):
+    x, out = cuda(device, (blocks + 7) * 256), cuda(device, (blocks + 7) * 256)
+    until_equal_kernel[(7,)](x, out, blocks, BLOCK=256)
+
+
+def down_to(device, blocks=60):
+    down_to_kernel[(1,)](cuda(device, blocks * 256), cuda(device, blocks * 256), blocks, BLOCK=256)
+
+
+def merged(device, m=9000, n=14_000):
+    x, y, out = cuda(device, m), cuda(device, n), cuda(device, max(m, n) + 128)
+    merged_kernel[(1,)](x, y, out, m, n, BLOCK=128)
+
+
 def persistent(device, tiles=101):
     x, out = cuda(device, (tiles + 1) * 256), cuda(device, (tiles + 1) * 256)
     persistent_kernel[(8,)](x, out, tiles, BLOCK=256, PROGRAMS=8)
@@ -406,7 +452,7 @@ def reshaped(device, n=900):
 
 CASES = {
     **{f.__name__: f for f in (copy, strided, gather, product, triangle, strides_of_the_grid)},
-    **{f.__name__: f for f in (rows_by_hand, whole_tiles)},
+    **{f.__name__: f for f in (rows_by_hand, whole_tiles, until_equal, down_to, merged)},
     **{f.__name__: f for f in (persistent, early, stencil, transposing, winding)},
     **{f.__name__: f for f in (window, carried_mask, hashed, unsigned_bound, padded_rows)},
     **{f.__name__: f for f in (one_does_more, pipelined_gather, reshaped)},

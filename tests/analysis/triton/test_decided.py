@@ -85,6 +85,23 @@ def test_an_early_return_that_is_not_known_is_not_taken(launched):
     assert asked(launched(decided.hidden_lengths).demand, "store") == 10 * 8 * 16 * 32 * 4
 
 
+def test_what_programs_change_by_atomics_decides_nothing(launched):
+    kernel = launched(decided.locked)
+    # 40 rows of 1,000 floats; at the lock's numbers, all but the first read the sum so far
+    asked_bytes = {
+        name: sum(a.requested_bytes for a in kernel.demand.accesses if a.argument == name)
+        for name in ("x", "out")
+    }
+    assert asked_bytes == {"x": 40 * 4000, "out": 2 * 40 * 4000}
+
+
+def test_places_that_are_not_known_lie_in_the_tensor_behind_the_pointer(launched):
+    demand = launched(decided.sorted_places).demand
+    (stored,) = [access for access in demand.accesses if access.kind == "store"]
+    assert (stored.argument, stored.unique_bytes) == ("out", 2 * 4096)
+    assert demand.dram_write_bytes == 2 * 4096
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("case", [decided.hidden_rows, decided.hidden_walk])
 def test_loops_of_unknown_lengths_share_the_tensor_that_they_walk_along(launched, case):

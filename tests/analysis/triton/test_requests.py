@@ -68,6 +68,20 @@ def test_the_end_of_a_while_loop_that_is_computed_is_where_it_is_first(launched)
     assert asked(launched(followed.whole_tiles, n=n).demand, "load") == 4 * 512 * 35_000
 
 
+def test_while_loops_that_end_where_two_numbers_meet_are_counted_to_their_end(launched):
+    # 7 programs, 4,000 iterations each
+    demand = launched(followed.until_equal, blocks=7 * 4000).demand
+    assert asked(demand, "load") == 4 * 256 * 7 * 4000
+    assert asked(launched(followed.down_to, blocks=3000).demand, "store") == 4 * 256 * 3000
+
+
+@pytest.mark.parametrize("sizes", [(128 * 900, 128 * 4000 - 50), (128 * 4000, 128 * 900 - 50)])
+def test_while_loops_that_go_on_for_either_of_two_reasons_are_counted_to_their_end(launched, sizes):
+    demand = launched(followed.merged, m=sizes[0], n=sizes[1]).demand
+    assert asked(demand, "load") == 4 * sum(sizes)
+    assert asked(demand, "store") == 4 * 128 * 4000
+
+
 @pytest.mark.parametrize("columns", [10_240, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_nested_while_loops_are_counted_to_their_ends(launched, columns):
     # 3 programs share 4,000 rows of 79 or 80 tiles; 10,000 columns begin anywhere in a line

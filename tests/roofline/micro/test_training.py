@@ -234,6 +234,43 @@ PROBLEMS = {
         F * 96,
         F * 48,
     ),
+    "what is made twice and written in place alike is one": (
+        "R(8, 4)",
+        "one = (a0 * a0).sum(-1, keepdim=True)\none.add_(1.0)\n"
+        "two = (a0 * a0).sum(-1, keepdim=True)\ntwo.add_(1.0)\n"
+        "return one.rsqrt() * a0, two.rsqrt()",
+        {"fp32": 32 + 24 + 8 + 32, "sfu": 8},
+        F * 32,
+        F * 40,
+    ),
+    "what is written in place otherwise is another": (
+        "R(8, 4)",
+        "one = (a0 * a0).sum(-1, keepdim=True)\none.add_(1.0)\n"
+        "two = (a0 * a0).sum(-1, keepdim=True)\ntwo.add_(2.0)\n"
+        "return one.rsqrt() * a0, two.rsqrt()",
+        {"fp32": (32 + 24 + 16 + 32, 32 + 48 + 16 + 32), "sfu": 16},
+        F * 32,
+        F * 40,
+    ),
+    "what is read before it is written in place stays": (
+        "R(8, 4)",
+        "one = a0.exp()\none.mul_(3.0)\ntwo = a0.exp()\nsum = two.sum(-1)\ntwo.mul_(3.0)\n"
+        "return one, two, sum",
+        {"fp32": (32 + 24, 64 + 24), "sfu": 32},
+        F * 32,
+        F * (64 + 8),
+    ),
+    "checkpointed, with its result": (
+        f"{A}; {W}",
+        "from torch.utils.checkpoint import checkpoint\n"
+        "a0.requires_grad_()\na1.requires_grad_()\n"
+        "def layer(x, w):\n    return (F.rms_norm(x, (4,), eps=1.0) @ w).exp()\n"
+        "y = checkpoint(layer, a0, a1, use_reentrant=False).sum()\n"
+        "return y, torch.autograd.grad(y, a1)[0]",
+        {"contraction.fp32": 2 * MM, "fp32": (0, 200), "sfu": 48 + 8},
+        F * (32 + 24),
+        F * (1 + 24),
+    ),
     "gradients clipped to a norm": (
         "R(64); R(32)",
         "g = [a0, a1]\nt = torch.linalg.vector_norm(torch.stack([x.norm() for x in g]))\n"
