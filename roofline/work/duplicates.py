@@ -66,10 +66,10 @@ class _Rewrites:
 
     def positions(self, op: TracedOp) -> set[int]:
         """Return the ops that write into what an op makes, by their numbers."""
-        made = {use.storage for use in op.outputs} & self.storages
+        created = {use.storage for use in op.outputs} & self.storages
         return {
             position
-            for storage in made
+            for storage in created
             for position in self.touching[storage]
             if any(use.storage == storage for use in self.ops[position].written)
         }
@@ -85,27 +85,27 @@ class _Rewrites:
             ``None`` if others read that before the last write, or if it is written with what else
             the program writes in place: what two such ops make may part ways.
         """
-        made = {use.storage: place for place, use in enumerate(op.outputs)}
+        created = {use.storage: place for place, use in enumerate(op.outputs)}
         writing = sorted(self.positions(op))
-        touching = {at for storage in made for at in self.touching.get(storage, ())}
+        touching = {at for storage in created for at in self.touching.get(storage, ())}
         if any(at <= max(writing, default=-1) for at in touching - set(writing)):
             return None
         keys = []
         for position in writing:
             write = self.ops[position]
-            others = {use.storage for use in (*write.inputs, *write.written)} - made.keys()
+            others = {use.storage for use in (*write.inputs, *write.written)} - created.keys()
             if write.outputs or torch.Tag.nondeterministic_seeded in write.tags:
                 return None
             if not others.isdisjoint(self.storages):
                 return None
-            keys.append(_call(write, lambda leaf: _placed(rename(leaf), made)))
+            keys.append(_call(write, lambda leaf: _placed(rename(leaf), created)))
         return tuple(keys)
 
 
-def _placed(leaf: Any, made: Mapping[int, int]) -> Any:
+def _placed(leaf: Any, created: Mapping[int, int]) -> Any:
     """Return an argument with the storages that an op makes by their place among its results."""
-    if isinstance(leaf, TensorUse) and leaf.storage in made:
-        return replace(leaf, storage=~made[leaf.storage])
+    if isinstance(leaf, TensorUse) and leaf.storage in created:
+        return replace(leaf, storage=~created[leaf.storage])
     return leaf
 
 

@@ -10,9 +10,10 @@ function mode takes them) are kept whole, since what they cost follows from thei
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
@@ -32,6 +33,7 @@ from solkit.adapters.fake_cuda import (
     taken_apart,
     user_line,
 )
+from solkit.adapters.launch_watchers import watching_launches
 from solkit.ops import Family, Operator, operator
 
 __all__ = [
@@ -328,13 +330,13 @@ def trace(
             and what the first one makes of nothing is the program's own. ``None`` traces the first.
     """
     recorder = Recorder(size)
-    with choosing_branches(recorder.cheapest_of), _WholeLayers(recorder), recorder:
+    with _recording(recorder):
         results = run()
     if state is not None and (recorder.leaves_state(results) or state.has_changed()):
         del results
         recorder.starts_here()
         state.restore_inputs()
-        with choosing_branches(recorder.cheapest_of), _WholeLayers(recorder), recorder:
+        with _recording(recorder):
             results = run()
     outputs = tuple(recorder.use(t) for t in results)
     drawn = arguments or Drawn()
@@ -357,6 +359,18 @@ def trace(
         recorder.storages_of(drawn.repeated),
         {recorder.use(t).storage: sample for t, sample in drawn.samples},
     )
+
+
+@contextlib.contextmanager
+def _recording(recorder: Recorder) -> Iterator[None]:
+    """Record ops, layers taken whole, and kernels that the reference launches itself."""
+    with (
+        choosing_branches(recorder.cheapest_of),
+        watching_launches(recorder.add_launch),
+        _WholeLayers(recorder),
+        recorder,
+    ):
+        yield
 
 
 class Recorder(TorchDispatchMode):
@@ -508,6 +522,30 @@ class Recorder(TorchDispatchMode):
                 inputs=tuple(uses_of(frozen)),
                 outputs=tuple(self.use(t) for t in outputs),
                 arguments=frozen,
+                line=user_line(),
+            )
+        )
+
+    def add_launch(
+        self,
+        kernel: str,
+        tensors: Mapping[str, torch.Tensor],
+        written: Set[str],
+        read_back: Set[str],
+    ) -> None:
+        """Record a launch of a kernel, whose operations are not known."""
+        uses = {name: self.use(tensor) for name, tensor in tensors.items()}
+        self.ops.append(
+            TracedOp(
+                name=f"launch.{kernel}",
+                args=(),
+                kwargs=uses,
+                inputs=tuple(
+                    use for name, use in uses.items() if name not in written or name in read_back
+                ),
+                outputs=(),
+                written=tuple(use for name, use in uses.items() if name in written),
+                arguments=uses,
                 line=user_line(),
             )
         )

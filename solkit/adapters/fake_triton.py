@@ -61,6 +61,7 @@ from solkit.adapters.launch_recording import (
     recording_launches,
     tensor_argument,
 )
+from solkit.adapters.launch_watchers import notify_watchers
 from solkit.adapters.recipes import bare_values
 from solkit.adapters.triton_compiler import (
     Specialisation,
@@ -70,7 +71,7 @@ from solkit.adapters.triton_compiler import (
     resource_usage,
     warn_if_untested,
 )
-from solkit.adapters.triton_writes import may_write
+from solkit.adapters.triton_writes import loads_from, may_write
 from solkit.core import Device
 from solkit.errors import SolkitError
 
@@ -270,6 +271,7 @@ def record_launch(kernel: Specialisation, grid: tuple[int, int, int], args: Sequ
     values = [known_arguments.get(id(arg)) or argument_of(arg, known_arguments) for arg in args]
     arguments = dict(zip(kernel.signature, values, strict=False))
     names = [*kernel.signature, *[""] * len(args)]
+    _notify(kernel, args)
     for arg, argument, name in zip(args, values, names):
         if isinstance(argument, TensorArgument) and id(arg) not in known_arguments:
             tensor = getattr(arg, "base", arg)
@@ -302,6 +304,15 @@ def record_launch(kernel: Specialisation, grid: tuple[int, int, int], args: Sequ
         }
         captured = CapturedLaunch(launch, kernel, arguments, storages, seen.choice, parts)
         seen.launches.append(captured)
+
+
+def _notify(kernel: Specialisation, args: Sequence[Any]) -> None:
+    """Tell who watches of a launch."""
+    bases = {name: getattr(arg, "base", arg) for name, arg in zip(kernel.signature, args)}
+    tensors = {name: base for name, base in bases.items() if isinstance(base, torch.Tensor)}
+    written = {name for name in tensors if may_write(kernel.function, name)}
+    read_back = {name for name in written if loads_from(kernel.function, name)}
+    notify_watchers(kernel.function.__name__, tensors, written, read_back)
 
 
 def _argument_storages(arg: Any) -> Iterator[int]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from solkit.analysis.analyser import Analyser
+from solkit.analysis.study import StudyPlan, study
+
 F32, BF16, I64 = 4, 2, 8
 
 
@@ -429,6 +432,32 @@ def test_a_higher_order_operator_that_is_not_known_is_named_and_its_bytes_count(
     result = work(randn(64, 32), HIGHER_ORDER.strip().replace("\n", "\n    "))
     assert result.unmodelled == ("doubled_by_hand",)
     assert (result.dram_read_bytes, result.dram_write_bytes) == (F32 * 64 * 32, F32 * 64 * 32)
+
+
+def test_a_kernel_that_the_reference_launches_is_named_and_its_bytes_count(write):
+    with Analyser("h100", cache=False) as analyser:
+        work = study(analyser, StudyPlan(write(LAUNCHING), analysing=False)).cases[0].work
+    assert work.unmodelled == ("launch.doubling",)
+    # x and y are read; the launch writes all of what it makes
+    assert (work.dram_read_bytes, work.dram_write_bytes) == (2 * F32 * 4096, F32 * 4096)
+
+
+LAUNCHING = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def doubling(x, out, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, 2 * tl.load(x + i))
+
+def reference(x, y):
+    out = torch.empty_like(x)
+    doubling[(4,)](x, out, BLOCK=1024)
+    return out + y
+
+def inputs(device="cuda"):
+    return torch.randn(4096, device=device), torch.randn(4096, device=device)
+"""
 
 
 def test_elementwise_operations(work):

@@ -211,7 +211,8 @@ def test_options_of_the_users_reach_the_compiler(analysed):
 def test_the_value_of_an_option_may_be_the_next_word(analysed):
     """nvcc takes both forms, NVRTC one; without contraction a product and a sum are two."""
     source = (
-        "__global__ void k(float* x) { x[threadIdx.x] = FACTOR * x[threadIdx.x] + x[threadIdx.x + 32]; }\n"
+        "__global__ void k(float* x) "
+        "{ x[threadIdx.x] = FACTOR * x[threadIdx.x] + x[threadIdx.x + 32]; }\n"
         "void f(torch::Tensor x) { k<<<1, 32>>>(x.data_ptr<float>()); }"
     )
     flags = ["-D", "FACTOR=3.0f", "--fmad", "false", "-Xptxas", "-v", "-std", "c++17"]
