@@ -32,8 +32,16 @@ def _zeros(op: TracedOp) -> int:
 
 @rule("scatter add")
 def _scatter(op: TracedOp) -> Cost:
-    """Count one number per index."""
-    return _added(op, op.arguments["index"].distinct)
+    """Count one number per index, also where one is expanded along the numbers of its row."""
+    return _added(op, _named(op.arguments["index"]))
+
+
+def _named(index: TensorUse) -> int:
+    """Count the numbers that an index places."""
+    if index.mask is None:
+        return index.numel
+    repeats = (n for n, size in zip(index.shape, index.mask.shape) if size == 1)
+    return int(index.mask.sum()) * math.prod(repeats)
 
 
 @rule("scatter")

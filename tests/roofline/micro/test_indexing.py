@@ -319,6 +319,14 @@ PROBLEMS = {
         I64 * 8 + F * 8 + F * 19 * 8,
         F * 160,
     ),
+    "scatter_add of rows, by an index that is expanded": (
+        "R(40, 8); I(10, 40)",
+        "i = a1[:, None].expand(-1, 8)\n"
+        "return torch.zeros(10, 8, device='cuda').scatter_add_(0, i, a0 * 2)",
+        {"fp32": (320 + 320 - 80, 640)},
+        F * 320 + I64 * 40,
+        F * 80,
+    ),
     "scatter_reduce": (
         "R(100); arange(100) % 10",
         "return torch.zeros(10, device='cuda').scatter_reduce(0, a1, a0, 'sum')",
