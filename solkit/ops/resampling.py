@@ -31,7 +31,7 @@ OPERATORS: tuple[Operator, ...] = (
     *plain("grid_sampler_2d grid_sampler_3d cudnn_grid_sampler", _F, cost="grid sample",
            needs="grid sample", makes_zeros=True, selects=Selects.SOME, decides=("grid",)),
     *plain("grid_sampler_2d_backward grid_sampler_3d_backward", _F, cost="grid sample backward",
-           makes_zeros=True, selects=None),
+           needs="grid sample backward", makes_zeros=True, selects=None),
     *plain("affine_grid_generator cudnn_affine_grid_generator", _F, cost="affine grid"),
 )  # fmt: skip
 """Records of interpolation."""

@@ -52,8 +52,9 @@ def _scatter_with_reduce(op: TracedOp) -> Cost:
 
 @rule("index add")
 def _index_add(op: TracedOp) -> Cost:
-    """Return a slice per index."""
-    return _added(op, op.arguments["source"].distinct)
+    """Return a slice per index, whose numbers are multiplied first where `alpha` is not one."""
+    factor = 1 if op.arguments.get("alpha", 1) == 1 else 2
+    return _added(op, factor * op.arguments["source"].distinct)
 
 
 @rule("index put", "index put always")

@@ -101,6 +101,21 @@ def _grid_sample(op: TracedOp, region: Region) -> Needs:
     return {id(x): _some(plane, axes, neighbours * points), id(op.outputs[0]): op.outputs[0]}
 
 
+@rule("grid sample backward")
+def _grid_sample_backward(op: TracedOp, region: Region) -> Needs:
+    """Take no element of the input for its own gradient; for the grid's those that are sampled."""
+    del region
+    x, grid = op.arguments["input"], op.arguments["grid"]
+    none = np.zeros((1,) * len(x.shape), dtype=bool)
+    axes = range(2, len(x.shape))
+    count = _GRID_TAPS[op.arguments.get("interpolation_mode", 0)] ** len(axes)
+    count *= math.prod(grid.shape[1:-1])
+    needed = sliced(x, whole(x), None if op.arguments["output_mask"][1] else none)
+    if op.arguments["output_mask"][1] and count < math.prod(x.shape[2:]):
+        needed = _some(needed, axes, count)
+    return {id(x): needed, **{id(output): output for output in op.outputs}}
+
+
 @rule("take")
 def _take(op: TracedOp, region: Region) -> Needs:
     """Return elements of the flattened tensor."""

@@ -271,6 +271,21 @@ PROBLEMS = {
         F * (32 + 24),
         F * (1 + 24),
     ),
+    "of an image that is sampled: no element of it": (
+        "R(1, 4, 16, 16); R(1, 8, 8, 2); R(1, 4, 8, 8)",
+        grad("a0", "F.grid_sample(a0, a1 * 0.3, align_corners=False)", inputs="a2"),
+        {"fp32": (64 * 4 * 4, 64 * 4 * 8 + 64 * 24)},
+        F * (64 * 2 + 64 * 4),
+        F * 4 * 256,
+    ),
+    "of where an image is sampled: the elements there": (
+        "R(1, 4, 64, 64); R(1, 8, 8, 2); R(1, 4, 8, 8)",
+        grad("a1", "F.grid_sample(a0, a1, align_corners=False)", inputs="a2"),
+        {"fp32": (64 * 4 * 4, 64 * 4 * 24 + 64 * 24)},
+        F * (4 * 4 * 64 + 64 * 2 + 64 * 4),
+        F * 64 * 2,
+        "where the grid lies decides which elements",
+    ),
     "gradients clipped to a norm": (
         "R(64); R(32)",
         "g = [a0, a1]\nt = torch.linalg.vector_norm(torch.stack([x.norm() for x in g]))\n"
