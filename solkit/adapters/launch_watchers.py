@@ -1,4 +1,4 @@
-"""Who is told of kernels' launches on the fake GPU, recorded or not: a reference may make some."""
+"""Watchers of kernels' launches on the fake GPU, recorded or not: a reference may make some."""
 
 from __future__ import annotations
 
