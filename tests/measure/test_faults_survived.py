@@ -23,7 +23,7 @@ from solkit.core import MeasureSettings, Verdict
 from solkit.datasets.outcomelog import read
 from solkit.errors import UnsupportedError, WorkerError
 from solkit.measure import Session
-from solkit.measure.guarded.processes import _server
+from solkit.measure.guarded.processes import measuring_server
 from solkit.processes.forkserver import children_of
 
 HEAD = """
@@ -47,9 +47,9 @@ def session():
     with Session(device="cpu") as session:
         yield session
     limit = time.monotonic() + 60
-    while children_of(_server.pid) and time.monotonic() < limit:
+    while children_of(measuring_server.pid) and time.monotonic() < limit:
         time.sleep(0.05)
-    assert children_of(_server.pid) == []
+    assert children_of(measuring_server.pid) == []
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ def test_a_crash_in_import(session, measure, tmp_path):
 @pytest.mark.parametrize("also_the_server", [False, True])
 def test_a_session_survives_the_death_of_its_processes(session, measure, also_the_server):
     measure(WRONG)
-    for pid in (*session.pids, *([_server.pid] if also_the_server else ())):
+    for pid in (*session.pids, *([measuring_server.pid] if also_the_server else ())):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     with contextlib.suppress(WorkerError):  # it is no candidate's fault, if it was noticed at all

@@ -356,10 +356,10 @@ def test_a_kernel_of_its_own(run):
 
 def test_the_server_leaves_cuda_to_those_that_it_forks(run):
     """A process that has initialised CUDA forks none that could use it."""
-    from solkit.measure.guarded.processes import _server
+    from solkit.measure.guarded.processes import measuring_server
 
     assert run(DOUBLE).verdict is Verdict.CORRECT
-    opened = [os.readlink(file) for file in Path(f"/proc/{_server.pid}/fd").iterdir()]  # noqa: PTH115
+    opened = [os.readlink(file) for file in Path(f"/proc/{measuring_server.pid}/fd").iterdir()]  # noqa: PTH115
     assert not any(name.startswith("/dev/nvidia") for name in opened)
 
 

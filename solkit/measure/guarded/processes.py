@@ -31,6 +31,7 @@ __all__ = [
     "QUOTED_LINES",
     "Processes",
     "environment_of",
+    "measuring_server",
     "start_ready_pair",
 ]
 
@@ -57,7 +58,8 @@ ENVIRONMENT = {
 # The referee's large tensors come and go: without it free memory lies in pieces that fit nothing,
 # and cannot be given back. A candidate keeps what torch does by default.
 _ALLOCATOR = ("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
-_server = ForkServer(PREPARE, ENVIRONMENT, borrows=True)
+measuring_server = ForkServer(PREPARE, ENVIRONMENT, borrows=True)
+"""Forks all of a command's processes that measure: each server would load torch again."""
 
 
 class Processes:
@@ -131,7 +133,7 @@ class Processes:
         """
         every = [sandbox.server(paths) for sandbox in self._sandboxes.values()]
         if not {_REFEREE, _CANDIDATE} <= self._sandboxes.keys():
-            every.append(_server)
+            every.append(measuring_server)
         for server in every:
             server.start()
         for server in every:
@@ -273,7 +275,7 @@ class Processes:
             return False
         self._control = pair.control
         self.referee, self.candidates[0] = (
-            Child(Fork(lifeline, _server, pid), output)
+            Child(Fork(lifeline, measuring_server, pid), output)
             for lifeline, pid, output in zip(pair.lifelines, pair.pids, pair.outputs, strict=True)
         )
         self._served[0] = 0
@@ -318,7 +320,7 @@ class Processes:
         args, env = (self._device,), environment_of(function, self._gpu)
         sandbox = self._sandboxes.get(function)
         if sandbox is None:
-            return Child.start(_server, function, args, env=env, descriptors=(descriptor,))
+            return Child.start(measuring_server, function, args, env=env, descriptors=(descriptor,))
         return Child.start(
             sandbox.server(self._paths),
             function,

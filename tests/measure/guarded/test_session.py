@@ -374,7 +374,7 @@ def test_what_processes_need_is_loaded_without_taking_the_gpu(write):
     path = write(WRONG)
     with Session(device="cpu") as session:
         session.load([path])
-        assert processes._server.is_alive
+        assert processes.measuring_server.is_alive
         assert session.pids == ()
         assert session.measure(path, {}, {}).verdict is Verdict.WRONG
 

@@ -114,7 +114,7 @@ def status():
 
 def test_a_session_takes_the_pair_and_the_next_gets_another(path, tmp_path, monkeypatch):
     server = ForkServer(processes.PREPARE, processes.ENVIRONMENT, borrows=True)
-    monkeypatch.setattr(processes, "_server", server)
+    monkeypatch.setattr(processes, "measuring_server", server)
     kernel = tmp_path / "mine.py"
     kernel.write_text(
         HEAD + 'def kernel(x): raise ValueError(os.environ["SOLKIT_X"] + os.getcwd())'
@@ -369,7 +369,7 @@ def kernel(x):
 @pytest.mark.gpu
 def test_on_a_gpu_the_pair_measures_and_idle_ones_are_no_company(path, tmp_path, monkeypatch):
     server = ForkServer(processes.PREPARE, processes.ENVIRONMENT, borrows=True)
-    monkeypatch.setattr(processes, "_server", server)
+    monkeypatch.setattr(processes, "measuring_server", server)
     kernel = tmp_path / "mine.py"
     kernel.write_text(DOUBLING)
     daemon = Daemon(path, gpu=gpu_uuid("0"), device="cuda")

@@ -1,6 +1,7 @@
 """The timing process, from outside: start it, ask it, replace it when a kernel ends it.
 
-It is forked from a server that has torch and triton loaded. A process that `multiprocessing` spawns
+It is forked from the server of the guarded bench's processes, which has torch and triton loaded: a
+final after the search finds it ready. A process that `multiprocessing` spawns
 would run the caller's script again unless that guards its main part: a user's program that tunes as
 it runs (`solkit.compile`) need not.
 """
@@ -26,8 +27,8 @@ from solkit.measure.benches.trusted.timing import (
     Lost,
     shared_numbers,
 )
-from solkit.measure.guarded.processes import ENVIRONMENT, PREPARE
-from solkit.processes.forkserver import Fork, ForkServer
+from solkit.measure.guarded.processes import measuring_server
+from solkit.processes.forkserver import Fork
 
 __all__ = ["LostError", "TimingProcess"]
 
@@ -68,7 +69,6 @@ class TimingProcess:
         self, device: Device, environment: Mapping[str, str], limit_s: float = _LIMIT_S
     ) -> None:
         self._device, self._environment, self._limit_s = device, dict(environment), limit_s
-        self._server = ForkServer(PREPARE, ENVIRONMENT, borrows=True)
         self._now: _Started | None = None
         self._spare: _Started | None = None
         self._asked = 0  # configurations since it started
@@ -82,7 +82,6 @@ class TimingProcess:
         processes = self._now, self._spare
         self._now = self._spare = None
         with contextlib.ExitStack() as stack:
-            stack.callback(self._server.close)
             for process in processes:
                 stack.callback(_kill_process, process, patience_s=0.0)
 
@@ -93,7 +92,7 @@ class TimingProcess:
 
     def load(self) -> None:
         """Begin to load torch and Triton; nothing takes the GPU until `start`."""
-        self._server.start()
+        measuring_server.start()
 
     def start(self) -> Environment:
         """Start a new one; gives its environment.
@@ -119,7 +118,7 @@ class TimingProcess:
     def _spawn_process(self) -> _Started:
         connection, other = Pipe()
         with other, _shared_file() as (shared, called):
-            process = self._server.fork(
+            process = measuring_server.fork(
                 _SERVE,
                 (self._device, self._environment),
                 env={**os.environ, **self._environment},

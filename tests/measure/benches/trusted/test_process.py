@@ -8,7 +8,6 @@ import subprocess
 import sys
 from contextlib import closing
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 import served
@@ -39,8 +38,7 @@ def server():
 
 @pytest.fixture(autouse=True)
 def served_by(monkeypatch, server):
-    shared = SimpleNamespace(fork=server.fork, close=lambda: None)
-    monkeypatch.setattr(timing_process, "ForkServer", lambda *_, **__: shared)
+    monkeypatch.setattr(timing_process, "measuring_server", server)
     monkeypatch.setattr(timing_process, "_SERVE", "served:serve")
     return lambda name: monkeypatch.setattr(timing_process, "_SERVE", f"served:{name}")
 
@@ -101,8 +99,10 @@ from contextlib import closing
 from dataclasses import replace
 import served
 from solkit.measure.benches.trusted import process as timing_process
+from solkit.processes.forkserver import ForkServer
 from solkit.roofline import devices
-timing_process.PREPARE, timing_process._SERVE = "gc:collect", "served:serve"
+timing_process.measuring_server = ForkServer("gc:collect", {})
+timing_process._SERVE = "served:serve"
 device = replace(devices.find("h100-sxm"), uuid="GPU-0")
 with closing(timing_process.TimingProcess(device, {"A": "1"})) as process:
     assert process.start() == served.ENVIRONMENT
@@ -138,8 +138,8 @@ def test_what_was_called_last_is_to_blame_and_another_process_goes_on(
 
 def test_loading_waits_for_nothing_and_starts_no_process(process, monkeypatch):
     started = []
-    monkeypatch.setattr(process._server, "start", lambda: started.append(1), raising=False)
-    monkeypatch.setattr(process._server, "fork", None)
+    monkeypatch.setattr(timing_process.measuring_server, "start", lambda: started.append(1))
+    monkeypatch.setattr(timing_process.measuring_server, "fork", None)
     process.load()
     process.load()
     assert (started, process._now, process._spare) == ([1, 1], None, None)
@@ -207,10 +207,9 @@ def test_one_that_outlives_being_killed_keeps_no_other(monkeypatch):
 
     process = TimingProcess(DEVICE, {})
     process._now, process._spare = "now", "spare"
-    process._server.close = lambda: ended.append("server")
     monkeypatch.setattr(timing_process, "_kill_process", end)
     with pytest.raises(WorkerError, match="still exists"):
         process.close()
-    assert sorted(ended) == ["now", "server", "spare"]
+    assert sorted(ended) == ["now", "spare"]
     process.close()
-    assert ended[3:5] == [None, None]
+    assert ended[2:4] == [None, None]
