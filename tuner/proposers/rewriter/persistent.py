@@ -23,12 +23,14 @@ from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
     calls_within,
     parenthesized,
+    parse_kernel,
     parse_statement,
     render_code,
     single_assignment,
     walk_statements,
     with_body,
 )
+from solkit.tuner.proposers.rewriter.tile_constants import lifted_constants
 
 __all__ = ["Persistent"]
 
@@ -42,7 +44,8 @@ class Persistent:
 
     Applies to grids of one or two axes whose indices are named, in functions that have no
     ``return`` and assign none of their parameters. What is computed ahead of the first use of an
-    index is computed once.
+    index is computed once. Constants become parameters first: how many tiles there are must follow
+    from the same numbers as the blocks.
     """
 
     kind = "persistent"
@@ -50,8 +53,9 @@ class Persistent:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        for launch in text.single:
-            source = _persistent(text, launch)
+        lifted = parse_kernel(lifted_constants(text) or "") or text
+        for launch in lifted.single:
+            source = _persistent(lifted, launch)
             if source:
                 why = facts.explain_factors("dispatch", "tail")
                 yield Variant(

@@ -542,6 +542,7 @@ class _Fusion:
         """
         blocked = as_blocked_loop(loop, self._chain.values.function)
         least, most = ends
+        most = [code for code in most if code.strip("()") != render_code(loop.stop)]
         require((least or most) and blocked is not None and not blocked.counts)
         first, last = free_name("first", self._taken), free_name("last", self._taken)
         stop = render_code(loop.stop)

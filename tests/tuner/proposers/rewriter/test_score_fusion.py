@@ -106,6 +106,13 @@ def test_one_launch_holds_scores_in_registers(is_right):
     assert "torch.empty(" not in variant
 
 
+def test_a_mask_that_is_the_rows_length_ends_no_walk_early():
+    masked = BLOCK_SOFTMAX.replace("* 4\n", "* 4\n    x = tl.where(c < S, x, -float('inf'))\n")
+    source = REFERENCE + SCORES + masked + VALUES + LAUNCHES
+    (variant,) = variants(FuseScores(), source, **SHAPE)
+    assert "tl.minimum" not in variant
+
+
 @pytest.mark.slow
 def test_what_is_done_to_scores_and_other_exponentials_stay(is_right):
     source = ATTENTION.replace(SOFTMAX, BLOCK_SOFTMAX)

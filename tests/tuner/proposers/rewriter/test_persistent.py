@@ -1,0 +1,59 @@
+"""Programs that stay share all tiles, of whatever size these are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rewriting import HEADER, rewritten, variants
+
+from solkit.tuner.proposers.rewriter.persistent import Persistent
+from solkit.tuner.proposers.rewriter.tile_constants import Retile
+
+PRODUCT = """
+TOLERANCE = {"rtol": 1e-3, "atol": 1e-3}
+
+
+def reference(a, b):
+    return a @ b
+
+
+def inputs(M=40, N=72, K=32, device="cuda"):
+    return torch.randn(M, K, device=device), torch.randn(K, N, device=device)
+
+
+@triton.jit
+def product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    pid_m = tl.program_id(0)
+    pid_n = tl.program_id(1)
+    rows = pid_m * BM + tl.arange(0, BM)
+    cols = pid_n * BN + tl.arange(0, BN)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        at = k + tl.arange(0, BK)
+        inside = (rows[:, None] < M) & (at[None, :] < K)
+        x = tl.load(a + rows[:, None] * K + at[None, :], mask=inside, other=0.0)
+        inside = (at[:, None] < K) & (cols[None, :] < N)
+        y = tl.load(b + at[:, None] * N + cols[None, :], mask=inside, other=0.0)
+        acc += tl.dot(x, y, input_precision="ieee")
+    inside = (rows[:, None] < M) & (cols[None, :] < N)
+    tl.store(c + rows[:, None] * N + cols[None, :], acc, mask=inside)
+
+
+def kernel(a, b):
+    M, K = a.shape
+    N = b.shape[1]
+    c = torch.empty((M, N), device=a.device)
+    grid = lambda meta: (triton.cdiv(M, meta["BM"]), triton.cdiv(N, meta["BN"]))
+    product[grid](a, b, c, M, N, K, BM=16, BN=16, BK=16)
+    return c
+"""
+SIZES = {"M": 40, "N": 72, "K": 32}
+
+
+def test_the_number_of_tiles_follows_from_their_size(is_right: Callable[..., bool]) -> None:
+    persistent = rewritten(Persistent(), PRODUCT, **SIZES)
+    (larger,) = variants(Retile(), persistent, **SIZES)
+    assert "BM=128, BN=128" in larger
+    assert "triton.cdiv(M, BM) * triton.cdiv(N, BN)" in larger
+    assert is_right(HEADER + persistent, PRODUCT, **SIZES)
+    assert is_right(larger, PRODUCT, **SIZES)
