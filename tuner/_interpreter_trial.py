@@ -268,7 +268,10 @@ _ENOUGH_S = 8.0
 _OTHERS_SHARE, _LEAST_OTHERS_S = 0.15, 0.1
 """Processor seconds for other parameters: a share of those of its own; and at least so many."""
 
-_SURE_OTHERS, _SURE_S = 2, 0.4
+_LEAST_ENDS = ((0, 0),)
+_ENDS = ((-1, -1), *_LEAST_ENDS, (0, -1), (-1, 0))
+"""Of the values of parameters at even places and at odd ones: the largest, or the smallest."""
+_SURE_OTHERS, _SURE_S = 3, 0.4
 """The largest blocks and the smallest run in any case, with at least these seconds a launch."""
 
 _MOST_OTHER_SIZES = 3
@@ -567,14 +570,29 @@ def _wrong_with_others(
 def _others_to_run(
     loaded: LoadedKernel, cases: Sequence[_Case]
 ) -> Iterator[tuple[_Case, dict[str, Value]]]:
-    """Yield sizes and other parameters that are legal there: each of these once, then again."""
-    tiny = [case for case in cases if case.sized.is_tiny_problem and not case.offset]
-    tiny.sort(key=lambda case: (not case.is_odd, math.prod(_size_values(case.shape).values())))
-    own = _own_params(loaded)
-    for case in tiny[:_MOST_OTHER_SIZES] if own else ():
+    """Yield sizes and other parameters that are legal there: each of these once, then again.
+
+    The smallest blocks come first at a size that has several of them: what counts blocks by another
+    size is right where one is enough.
+    """
+    plain, own = [case for case in cases if not case.offset], _own_params(loaded)
+    if not own:
+        return
+    tiny = [case for case in plain if case.sized.is_tiny_problem]
+    tiny.sort(key=lambda case: (not case.is_odd, _elements_of(case)))
+    large = [case for case in plain if not case.sized.is_tiny_problem]
+    for case in sorted(large, key=_elements_of)[:1]:
+        with contextlib.suppress(SolkitError):
+            yield from (
+                (case, p) for p in differing_configs(loaded.space(case.shape), own, _LEAST_ENDS)
+            )
+    for case in tiny[:_MOST_OTHER_SIZES]:
         with contextlib.suppress(SolkitError):  # a constraint that fails at so small a size
-            for params in differing_configs(loaded.space(case.shape), own):
-                yield case, params
+            yield from ((case, p) for p in differing_configs(loaded.space(case.shape), own))
+
+
+def _elements_of(case: _Case) -> int:
+    return math.prod(_size_values(case.shape).values())
 
 
 def _is_parents_fault(
@@ -589,7 +607,9 @@ def _is_parents_fault(
     return shared != own and _judge_case(loaded, case, shared)[0] == "wrong"
 
 
-def differing_configs(space: Space, own: Mapping[str, Value]) -> list[dict[str, Value]]:
+def differing_configs(
+    space: Space, own: Mapping[str, Value], ends: Sequence[tuple[int, int]] = _ENDS
+) -> list[dict[str, Value]]:
     """Return a few legal configurations that differ most from one, without two that are alike.
 
     They have the largest blocks, which cost least, the smallest, and both by turns. Numbers of
@@ -601,7 +621,6 @@ def differing_configs(space: Space, own: Mapping[str, Value]) -> list[dict[str, 
         if name in own and not any(word in name for word in _IRRELEVANT) and len(values) > 1
     }
     varied = {name: values for name, values in varied.items() if values}
-    ends = (-1, -1), (0, 0), (0, -1), (-1, 0)
     configs: list[dict[str, Value]] = []
     for even, odd in ends if varied else ():
         ranked = enumerate(varied.items())
@@ -615,12 +634,19 @@ def differing_configs(space: Space, own: Mapping[str, Value]) -> list[dict[str, 
 def _legal_towards(
     space: Space, own: Mapping[str, Value], sized: Mapping[str, Value]
 ) -> dict[str, Value]:
-    """Return a configuration with as many of these values as are legal, a small product of them."""
-    result = dict(own)
+    """Return a configuration with as many of these values as are legal, a small product of them.
+
+    The product may be as large as the configuration's own, which was run.
+    """
+
+    def product(params: Mapping[str, Value]) -> int:
+        blocks = (abs(v) for n, v in params.items() if n in sized and isinstance(v, int))
+        return math.prod(max(block, 1) for block in blocks)
+
+    result, most = dict(own), max(_MOST_ELEMENTS, product(own))
     for name, value in sized.items():
         tried = {**result, name: value}
-        blocks = (abs(v) for n, v in tried.items() if n in sized and isinstance(v, int))
-        if math.prod(max(v, 1) for v in blocks) <= _MOST_ELEMENTS and tried in space:
+        if product(tried) <= most and tried in space:
             result = tried
     return result
 
@@ -629,7 +655,7 @@ def _ordered_cases(saved: Sequence[bytes]) -> list[_Case]:
     parts = [torch.load(io.BytesIO(part), weights_only=True) for part in saved]
     cases = [_Case(**fields) for part in parts for fields in part]
     cases.sort(key=lambda case: case.place)
-    smallest = min(cases, key=lambda case: math.prod(_size_values(case.shape).values()))
+    smallest = min(cases, key=_elements_of)
     return [smallest, *(case for case in cases if case is not smallest)]
 
 

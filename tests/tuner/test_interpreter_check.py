@@ -396,6 +396,9 @@ def test_configurations_that_differ_most_are_legal_and_leave_warps():
     own = {"BM": 32, "BN": 64, "num_warps": 1}
     pairs = [(config["BM"], config["BN"]) for config in differing_configs(space, own)]
     assert pairs == [(256, 64), (16, 8), (16, 1024), (256, 8)]  # 2**18 elements are too many
+    large = {"BM": 256, "BN": 1024, "num_warps": 1}  # it was run: smaller ones can be, too
+    pairs = [(config["BM"], config["BN"]) for config in differing_configs(space, large)]
+    assert pairs == [(16, 8), (16, 1024), (256, 8)]
     bounded = space.where("BM >= BN", lambda p: p["BM"] >= p["BN"], ["BM", "BN"])
     assert all(config["BM"] >= config["BN"] for config in differing_configs(bounded, own))
     assert differing_configs(Space({"num_warps": [1, 8]}), {"num_warps": 1}) == []

@@ -686,9 +686,10 @@ def _names_behind_outputs(launch: Launch) -> set[str]:
 
 
 def _nodes_of_grids(text: KernelText, launch: Launch) -> Iterator[cst.CSTNode]:
-    """Yield the parts of launches, and of what the launcher's names in their grids stand for.
+    """Yield the grids of launches, and what the launcher's names in them stand for.
 
-    A launch of what was there before, in an ``else``, is one too.
+    A launch of what was there before, in an ``else``, is one too. Arguments are no grids: a number
+    of tiles that is handed on must follow from their size.
     """
     calls = [
         node.func
@@ -699,10 +700,9 @@ def _nodes_of_grids(text: KernelText, launch: Launch) -> Iterator[cst.CSTNode]:
         part for other in text.launches for part in (other.grid, *(other.axes or ()))
     ]
     grids += [element for call in calls for element in call.slice]
-    own = [other.statement for other in text.launches]
     names = sorted(names_within(*grids))
     values = (launcher_definition(name, launch.launcher) for name in names)
-    for part in (*own, *grids, *filter(None, values)):
+    for part in (*grids, *filter(None, values)):
         yield from nodes_within(part)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rewriting import HEADER, rewritten, variants
+from rewriting import HEADER, brief, rewritten, variants
 
+from solkit.core import Checked
+from solkit.tuner.interpreter_check import Checker
 from solkit.tuner.proposers.rewriter.persistent import Persistent
 from solkit.tuner.proposers.rewriter.tile_constants import Retile
 
@@ -57,3 +59,24 @@ def test_the_number_of_tiles_follows_from_their_size(is_right: Callable[..., boo
     assert "triton.cdiv(M, BM) * triton.cdiv(N, BN)" in larger
     assert is_right(HEADER + persistent, PRODUCT, **SIZES)
     assert is_right(larger, PRODUCT, **SIZES)
+
+
+def test_a_number_of_tiles_that_follows_from_another_size_is_wrong_with_small_blocks(
+    checker: Checker,
+) -> None:
+    (larger,) = variants(Retile(), rewritten(Persistent(), PRODUCT, **SIZES), **SIZES)
+    counts = "triton.cdiv(M, BM),\n        triton.cdiv(N, BN),"
+    assert counts in larger
+    stale = larger.replace(counts, "triton.cdiv(M, 128),\n        triton.cdiv(N, 128),")
+    result, why = checker.check(stale, brief(PRODUCT, M=512, N=512, K=256))
+    assert result is Checked.WRONG
+    assert why.startswith("with ")
+    assert "BM=16" in why
+
+
+def test_a_grid_whose_tiles_are_counted_elsewhere_keeps_its_size() -> None:
+    handed_on = PRODUCT.replace("K, BM: tl", "K, tiles, BM: tl").replace(
+        "c, M, N, K, BM=16", "c, M, N, K, triton.cdiv(M, 16), BM=16"
+    )
+    (variant,) = variants(Retile(), handed_on, **SIZES)
+    assert "BM=16, BN=16" in variant  # nothing says whose number it is
