@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._parse import argument_of, called_name, render_code
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    argument_of,
+    called_name,
+    calls_within,
+    names_within,
+    render_code,
+    single_assignment,
+    statements_of,
+    walk_statements,
+)
 
-__all__ = ["as_product"]
+__all__ = ["as_product", "has_chained_products"]
 
 _AXES = {(":", ":", "None"), (":", "None", ":"), ("None", ":", ":")}
 Factor = tuple[cst.BaseExpression, tuple[str, ...]]
@@ -25,6 +35,26 @@ def _product_factors(node: cst.BaseExpression) -> tuple[Factor, Factor] | None:
             return None
         parts.append((side.value, axes))
     return parts[0], parts[1]
+
+
+def has_chained_products(function: JitFunction) -> bool:
+    """Tell whether a loop has a product with an operand that follows from another one's sums."""
+    loops = (node for node in walk_statements(function.body) if isinstance(node, cst.For))
+    return any(_chains(list(walk_statements(statements_of(loop)))) for loop in loops)
+
+
+def _chains(body: list[cst.BaseStatement]) -> bool:
+    sums = set[str]()
+    for statement in body:
+        binding = single_assignment(statement)
+        if binding is None:
+            continue
+        products = calls_within(binding.value, "tl.dot")
+        if any(names_within(*call.args[:2]) & sums for call in products):
+            return True
+        if products or names_within(binding.value) & sums:
+            sums.add(binding.target)
+    return False
 
 
 def as_product(node: cst.BaseExpression, axis: int = 0) -> str:

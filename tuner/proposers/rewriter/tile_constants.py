@@ -50,6 +50,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._products import has_chained_products
 from solkit.tuner.proposers.rewriter._shapes import block_shapes, elements_of, product_shapes
 from solkit.tuner.proposers.rewriter._values import as_blocked_loop, next_power_of_two
 from solkit.tuner.proposers.rewriter.own_steps import with_own_steps
@@ -74,6 +75,12 @@ memory one after the other."""
 _SUMS_OF_WARP = 1024  # 32 a thread
 _PROGRAMS_OF_SM = 8
 _PRODUCT_TILE = {"outer": 128, "inner": 64}
+_CHAINED_TILE = {"outer": 64, "inner": 32}
+"""Where a product's sums are an operand of the next, registers hold both, and what goes in.
+
+Measured on an H200 for two causal attentions: 59.0 and 53.9 us; with 128 and 64 58.0 and 70.6.
+"""
+_CHAINED_WARPS = 4
 
 
 @dataclass(frozen=True)
@@ -750,8 +757,9 @@ def _larger_defaults(launch: Launch, tiles: list[_Tile], facts: Facts) -> Mappin
     """Return larger values for the constants that are below what they usually are."""
     if _is_product(launch):
         steps = {render_code(loop.step) for loop in launch.function.loops}
+        tile = _CHAINED_TILE if has_chained_products(launch.function) else _PRODUCT_TILE
         usual = {
-            t.name: _PRODUCT_TILE["outer" if t.tiles_grid and t.name not in steps else "inner"]
+            t.name: tile["outer" if t.tiles_grid and t.name not in steps else "inner"]
             for t in tiles
         }
     elif _has_two_axes(launch):
@@ -905,8 +913,10 @@ def _warps_of_launch(text: KernelText, launch: Launch, facts: Facts) -> int:
 def _warps_of_product(launch: Launch, sizes: Mapping[str, int], facts: Facts) -> int:
     """Return 8 warps; where programs fill the device, those that have 1,024 of a tile's sums each.
 
-    Few programs need many warps to load what they multiply.
+    Few programs need many warps to load what they multiply. Chained products have small tiles.
     """
+    if has_chained_products(launch.function):
+        return _CHAINED_WARPS
     if (facts.programs(launch) or 0) < _PROGRAMS_OF_SM * facts.sms:
         return 8
     shapes = product_shapes(launch.function)
