@@ -43,52 +43,21 @@ LANGUAGES = {"tilelang": "tilelang", "cuda.tile": "cuda-tile", "cutlass": "nvidi
 """The distribution of each language, by what a kernel file imports."""
 
 LAUNCHER = """
-import ctypes, json
+import ctypes, functools, json
 from pathlib import Path
+from solkit.adapters.binary_kernels import BinaryLaunch, launch_packed, read_binary
 
 HERE = Path(__file__).parent
 CONFIGS = json.loads((HERE / "{name}.json").read_text())
 SPACE = {{"config": list(range(len(CONFIGS)))}}
 DTYPES = {{str(d): d for d in vars(torch).values() if isinstance(d, torch.dtype)}}
-_functions = {{}}
-_cuda = None
+_binary = functools.cache(read_binary)
 
 
-def _check(code, what):
+def _encode(*arguments):
+    code = ctypes.CDLL("libcuda.so.1").cuTensorMapEncodeTiled(*arguments)
     if code:
-        raise RuntimeError(f"{{what}}: CUDA error {{code}}")
-
-
-def _driver():
-    global _cuda
-    if _cuda is None:
-        _cuda = ctypes.CDLL("libcuda.so.1")
-    return _cuda
-
-
-def _function(file, entry, shared):
-    key = file, entry
-    if key not in _functions:
-        module, function = ctypes.c_void_p(), ctypes.c_void_p()
-        image = (HERE / file).read_bytes()
-        _check(_driver().cuModuleLoadData(ctypes.byref(module), image), "cuModuleLoadData")
-        _check(_driver().cuModuleGetFunction(ctypes.byref(function), module, entry.encode()), entry)
-        _check(_driver().cuFuncSetAttribute(function, 8, shared), "shared memory")
-        _check(_driver().cuFuncSetAttribute(function, 14, 1), "cluster size")
-        _functions[key] = function
-    return _functions[key]
-
-
-class _Attribute(ctypes.Structure):
-    _fields_ = [("id", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_uint * 16)]
-
-
-class _Config(ctypes.Structure):
-    _fields_ = [
-        ("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("shared", ctypes.c_uint),
-        ("stream", ctypes.c_void_p), ("attributes", ctypes.POINTER(_Attribute)),
-        ("count", ctypes.c_uint),
-    ]
+        raise RuntimeError(f"cuTensorMapEncodeTiled: CUDA error {{code}}")
 
 
 def _packed(argument, tensors, align=64):
@@ -104,13 +73,10 @@ def _packed(argument, tensors, align=64):
         settings = rest[4 * rank :]
         address = int.from_bytes(data[:8], "little")
         u64, u32 = ctypes.c_uint64, ctypes.c_uint32
-        _check(
-            _driver().cuTensorMapEncodeTiled(
-                ctypes.c_void_p(ctypes.addressof(raw) + at), kind, rank, ctypes.c_void_p(address),
-                (u64 * rank)(*sizes), (u64 * rank)(*strides[1:], 0), (u32 * rank)(*box),
-                (u32 * rank)(*steps), *settings,
-            ),
-            "cuTensorMapEncodeTiled",
+        _encode(
+            ctypes.c_void_p(ctypes.addressof(raw) + at), kind, rank, ctypes.c_void_p(address),
+            (u64 * rank)(*sizes), (u64 * rank)(*strides[1:], 0), (u32 * rank)(*box),
+            (u32 * rank)(*steps), *settings,
         )
     else:
         raw[at : at + len(data)] = bytes(data)
@@ -130,17 +96,11 @@ def kernel(*inputs, config=0):
         [tensor.data_ptr() for tensor in inputs]  # which would read there
         return results[0] if len(results) == 1 else tuple(results)
     for launch in chosen["launches"]:
-        function = _function(launch["file"], launch["entry"], launch["shared"])
         packed = [_packed(argument, tensors) for argument in launch["arguments"]]
-        pointers = (ctypes.c_void_p * len(packed))(*[at for _, at in packed])
-        attribute = _Attribute(4, 0, (ctypes.c_uint * 16)(*launch["cluster"]))
-        settings = _Config(
-            (ctypes.c_uint * 3)(*launch["grid"]), (ctypes.c_uint * 3)(*launch["block"]),
-            launch["shared"], torch.cuda.current_stream().cuda_stream,
-            ctypes.pointer(attribute), int(launch["cluster"] != [1, 1, 1]),
-        )
-        launched = _driver().cuLaunchKernelEx(ctypes.byref(settings), function, pointers, None)
-        _check(launched, "cuLaunchKernelEx")
+        sizes = (tuple(launch[name]) for name in ("grid", "block", "cluster"))
+        how = BinaryLaunch(*sizes, launch["shared"])
+        binary = _binary(str(HERE / launch["file"]), launch["entry"])
+        launch_packed(binary, how, [at for _, at in packed])
     return results[0] if len(results) == 1 else tuple(results)
 """
 

@@ -34,7 +34,7 @@ from solkit.core import Device
 from solkit.core.kernel_programs import KernelFunction, KernelProgram
 from solkit.errors import KernelFileError, UnsupportedError
 
-__all__ = ["BinaryKernel", "BinaryLaunch", "launch", "read_binary"]
+__all__ = ["BinaryKernel", "BinaryLaunch", "launch", "launch_packed", "read_binary"]
 
 _LANES = 32
 _TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
@@ -356,17 +356,31 @@ def _launch_by_driver(kernel: BinaryKernel, how: BinaryLaunch, values: Sequence[
     if own not in (None, how.cluster):
         listed = " x ".join(map(str, own or ()))
         raise UnsupportedError(f"{kernel.entry} must be launched with clusters of {listed} blocks")
-    driver = ctypes.CDLL("libcuda.so.1")
-    torch.cuda.current_stream()  # makes the context
-    handles, key = _functions.setdefault(kernel, {}), (torch.cuda.current_device(), how)
-    if key not in handles:
-        handles[key] = _loaded(driver, kernel, how)
     sizes = kernel.parameter_sizes()
     if len(sizes) != len(values):
         raise UnsupportedError(f"{kernel.entry} takes {len(sizes)} arguments, got {len(values)}")
     packed = [_packed(value, size) for value, size in zip(values, sizes)]
-    pointers = (ctypes.c_void_p * len(packed))(*(ctypes.addressof(p) for p in packed))
-    config = _launch_config(kernel, how, torch.cuda.current_stream().cuda_stream)
+    launch_packed(kernel, how, [ctypes.addressof(value) for value in packed])
+
+
+def launch_packed(kernel: BinaryKernel, how: BinaryLaunch, addresses: Sequence[int]) -> None:
+    """Launch a kernel on the current stream of the current GPU, in its own clusters if it has any.
+
+    Args:
+        kernel: of a file; loaded at its first launch.
+        how: grid, block and shared memory.
+        addresses: where each argument's bytes lie, as C has them.
+
+    Raises:
+        UnsupportedError: the driver refuses it.
+    """
+    driver = ctypes.CDLL("libcuda.so.1")
+    stream = torch.cuda.current_stream()  # makes the context
+    handles, key = _functions.setdefault(kernel, {}), (torch.cuda.current_device(), how)
+    if key not in handles:
+        handles[key] = _loaded(driver, kernel, how)
+    pointers = (ctypes.c_void_p * len(addresses))(*addresses)
+    config = _launch_config(kernel, how, stream.cuda_stream)
     code = driver.cuLaunchKernelEx(ctypes.byref(config), handles[key], pointers, None)
     _checked(code, kernel)
 
@@ -380,7 +394,7 @@ def _loaded(driver: Any, kernel: BinaryKernel, how: BinaryLaunch) -> Any:
     _checked(driver.cuModuleGetFunction(ctypes.byref(function), module, name), kernel)
     if how.shared_bytes:
         _checked(driver.cuFuncSetAttribute(function, _SHARED_LIMIT, how.shared_bytes), kernel)
-    if math.prod(how.cluster) > _PORTABLE:
+    if math.prod(kernel.cluster() or how.cluster) > _PORTABLE:
         _checked(driver.cuFuncSetAttribute(function, _NON_PORTABLE, 1), kernel)
     return function
 

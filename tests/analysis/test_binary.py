@@ -24,37 +24,7 @@ from solkit.roofline import devices
 
 DATA = Path(__file__).parents[1] / "adapters/data"
 N = 1 << 20
-PTX = """
-.version 7.0
-.target sm_80
-.address_size 64
-.visible .entry doubled(.param .u64 x, .param .u64 out, .param .u32 n)
-{
-    .reg .pred %p<2>;
-    .reg .f32 %f<3>;
-    .reg .b32 %r<6>;
-    .reg .b64 %rd<8>;
-    ld.param.u64 %rd1, [x];
-    ld.param.u64 %rd2, [out];
-    ld.param.u32 %r1, [n];
-    mov.u32 %r2, %ctaid.x;
-    mov.u32 %r3, %ntid.x;
-    mov.u32 %r4, %tid.x;
-    mad.lo.s32 %r5, %r2, %r3, %r4;
-    setp.ge.s32 %p1, %r5, %r1;
-    @%p1 bra $done;
-    mul.wide.s32 %rd3, %r5, 4;
-    cvta.to.global.u64 %rd4, %rd1;
-    add.s64 %rd5, %rd4, %rd3;
-    ld.global.f32 %f1, [%rd5];
-    add.f32 %f2, %f1, %f1;
-    cvta.to.global.u64 %rd6, %rd2;
-    add.s64 %rd7, %rd6, %rd3;
-    st.global.f32 [%rd7], %f2;
-$done:
-    ret;
-}
-"""
+PTX = (DATA / "doubled.ptx").read_text(encoding="utf-8")
 TOML = """
 sizes = { N = 1048576 }
 args = { x = "fp32[N]", out = "fp32[N]", n = "N" }

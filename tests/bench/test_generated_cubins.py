@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import json
+import shutil
 from dataclasses import replace
 from datetime import datetime, timezone
+from pathlib import Path
 
 import generated_cubins
 import pytest
@@ -27,16 +28,57 @@ ROW = Outcome(
 )  # fmt: skip
 
 
+DOUBLED = Path(__file__).parents[1] / "adapters/data/doubled.ptx"
+
+
 @pytest.fixture
-def launcher():
-    """The names of an exported kernel file, whose driver is made up."""
-    text = generated_cubins.LAUNCHER.format(name="none")
-    functions = text[text.index("DTYPES") :]
+def launcher(tmp_path):
+    """The names of an exported kernel file, beside the binary of a kernel that doubles."""
     import torch
 
-    names = {"ctypes": ctypes, "torch": torch}
-    exec(functions, names)
+    folder = tmp_path / "exported"
+    folder.mkdir()
+    shutil.copy(DOUBLED, folder / "doubled_0.ptx")
+    launch = {
+        "file": "doubled_0.ptx", "entry": "doubled", "grid": [2, 1, 1], "block": [128, 1, 1],
+        "cluster": [1, 1, 1], "shared": 0,
+        "arguments": [argument({0: [0, 0]}), argument({0: [1, 0]}), argument({}, 200)],
+    }  # fmt: skip
+    config = {"outputs": [[1, [[200], "torch.float32"]]], "zeroed": False, "launches": [launch]}
+    (folder / "doubled.json").write_text(json.dumps([config]))
+    names = {"__file__": str(folder / "doubled.py"), "torch": torch}
+    exec(generated_cubins.LAUNCHER.format(name="doubled"), names)
     return names
+
+
+def argument(tensors, number=0):
+    """An argument of 8 bytes, with the tensors whose addresses stand in it."""
+    data = number.to_bytes(8, "little").hex()
+    return {"data": data, "tensors": [*map(list, tensors.items())], "map": []}
+
+
+def test_a_file_launches_its_binary_with_the_tensors_addresses(launcher, monkeypatch):
+    import torch
+
+    launches = []
+
+    def note(binary, how, addresses):
+        words = [ctypes.c_uint64.from_address(at).value for at in addresses]
+        launches.append((binary.entry, how.grid, how.block, words))
+
+    monkeypatch.setitem(launcher, "launch_packed", note)
+    x = torch.ones(200)
+    out = launcher["kernel"](x)
+    words = [x.data_ptr(), out.data_ptr(), 200]
+    assert launches == [("doubled", (2, 1, 1), (128, 1, 1), words)]
+
+
+@pytest.mark.gpu
+def test_a_file_launches_its_binary_on_a_gpu(launcher):
+    import torch
+
+    x = torch.randn(200, device="cuda")
+    torch.testing.assert_close(launcher["kernel"](x), 2 * x)
 
 
 def test_arguments_are_packed_as_c_has_them():
@@ -61,17 +103,13 @@ def test_a_tensor_map_has_room_for_all_of_it(launcher):
     """A driver writes 128 bytes, aligned to 64: less room is the next argument's memory."""
     import torch
 
-    class Driver:
-        def cuTensorMapEncodeTiled(self, address, *_):  # noqa: N802 - CUDA's name
-            self.start = address.value
-            return 0
-
-    launcher["_driver"] = functools.lru_cache(Driver)
+    starts = []
+    launcher["_encode"] = lambda start, *_: starts.append(start.value)
     argument = {"data": "00" * 8, "tensors": [[0, [0, 0]]]}
     maps = [*(9, 2), *(8, 4), *(4, 32), *(8, 4), *(1, 1), *(0, 0, 0, 0)]
     raw, at = launcher["_packed"]({**argument, "map": maps}, {0: torch.zeros(32)})
     start = ctypes.addressof(raw)
-    assert launcher["_driver"]().start == at
+    assert starts == [at]
     assert at % 64 == 0
     assert start <= at
     assert at + 128 <= start + ctypes.sizeof(raw)
