@@ -125,6 +125,7 @@ class KernelEvaluator:
         default_factory=lambda: ThreadPoolExecutor(min(max(usable_cores() - 1, 1), _MOST_CHECKERS))
     )
 
+    _prepare_check: Callable[[Brief], None] = lambda _: None
     _samples: dict[str, Future[list[Mapping[str, Value]]]] = field(default_factory=dict)
     _timed: dict[str, str] = field(default_factory=dict)  # variants by what they launch
     _planner: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_PLANNED))
@@ -565,9 +566,18 @@ class KernelEvaluator:
     # ----------------------------------------------------------------------------------- proposing
 
     def prepare_checks(self, prepare: Callable[[Brief], None]) -> None:
-        """Begin to run the original where its variants will be checked: that takes a while."""
+        """Begin to run the original where its variants will be checked, and later other parents.
+
+        That takes seconds, in which their variants are written.
+        """
+        self._prepare_check = prepare
         original = Bred(self.original.variant, params=self.original.params)
-        self._checkers.submit(prepare, self.brief(original, None, ()))
+        self.expect_parent(self.brief(original, None, ()))
+
+    def expect_parent(self, brief: Brief) -> None:
+        """Begin to run a kernel where its variants will be checked."""
+        if self.overlaps:
+            self._checkers.submit(self._prepare_check, brief)
 
     @property
     def uninterpretable(self) -> str:

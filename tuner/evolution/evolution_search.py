@@ -208,6 +208,9 @@ class VariantEvaluator(Protocol):
     def idle_s(self) -> float:
         """Return the seconds since the last measurement; 0 in a replay, where nothing waits."""
 
+    def expect_parent(self, brief: Brief) -> None:
+        """Expect variants of a brief's kernel, by which they will be judged, to be checked soon."""
+
     def expect(self, variants: Sequence[tuple[Variant, Brief]]) -> None:
         """Expect variants to be checked soon, the most promising first, with their briefs."""
 
@@ -521,6 +524,7 @@ class EvolutionSearch:
         name = parent.variant.id
         brief = self._world.brief(parent, self.results.get(name), self._earlier_attempts(parent))
         self._briefs[name] = brief
+        self._world.expect_parent(brief)
         streams = [(proposer, self._proposals(proposer, brief)) for proposer in self._open]
         portions = self._portions()
         answering, is_barren = self._begin_asking(streams, portions[0]), True

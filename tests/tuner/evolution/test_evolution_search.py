@@ -36,7 +36,7 @@ class World:
 
     def __init__(self, wrong_forecasts=0.0):
         self.measured, self.ranked, self.briefs = [], [], []
-        self.hopeless_ms = []
+        self.hopeless_ms, self.expected_parents = [], []
         self.checked, self.expected, self.foreseen = [], [], []
         self._wrong = wrong_forecasts
 
@@ -76,6 +76,9 @@ class World:
 
     def foresee(self, points):
         self.foreseen += [point.variant for point in points]
+
+    def expect_parent(self, brief):
+        self.expected_parents.append(brief.source)
 
     def expect(self, variants):
         self.expected += [variant.source for variant, _ in variants]
@@ -172,6 +175,18 @@ def test_an_original_that_fails_ends_it_with_the_reason_and_what_would_fix_it():
     assert (stopped, len(world.measured)) == (Stopped.NOTHING_RUNS, 1)
     assert breeding.notes[0].startswith("The original fails: it is wrong. ")
     assert breeding.better_chance() is None
+
+
+def test_a_parent_is_run_for_the_checks_of_its_variants_before_these_are_written():
+    class Watching(Proposer):
+        def propose(self, brief):
+            expected.append((brief.source, list(world.expected_parents)))
+            return super().propose(brief)
+
+    expected, world = [], World()
+    bred(Watching("0.5 tile"), world=world)
+    assert all(parents[-1] == source for source, parents in expected)
+    assert [source for source, _ in expected] == world.expected_parents
 
 
 def test_what_is_expected_to_be_slow_is_not_measured():
@@ -380,7 +395,8 @@ def test_it_ends_when_the_gpu_waits_while_one_round_after_the_other_promises_not
     breeding, stopped, world = bred(proposer, world=Waiting(), proposals=4)
     assert {source for source, _ in world.measured[:2]} == {"1.0 plain"}
     if idle_s:
-        assert (stopped, proposer.asked, len(world.measured)) == (Stopped.EXPECTED_GAIN, 2, 2)
+        assert (stopped, len(world.measured)) == (Stopped.EXPECTED_GAIN, 2)
+        assert proposer.asked <= 3  # the first round may end before the original is measured
         assert breeding.notes[-1] == "The GPU waited 31 s in a row, and 2 rounds promised no gain."
     else:
         assert proposer.asked > 6
