@@ -37,6 +37,7 @@ __all__ = ["Answer", "PendingAnswer", "Pool", "Request", "Source", "usable_cores
 
 _FUNCTION = "solkit.analysis.worker:serve"
 _LOOK_S = 0.5  # how often an idle thread looks whether tasks that wait need it
+_MOST_IN_A_ROW = 4  # tasks that go first, while others wait for a pool's only thread
 _MOST_READY_S = 10.0  # that a worker is taken to need for its imports
 T = TypeVar("T")
 
@@ -94,7 +95,8 @@ class Request:
             ends its worker it is asked again with isolated kernels, so that a compiler's crash
             costs only its own kernel's figures.
         run_limit_s: seconds that a candidate may run.
-        goes_first: whether it comes ahead of others, on up to half of the threads.
+        goes_first: whether it comes ahead of others, on up to half of the threads; on a single
+            one, four times in a row.
     """
 
     method: str
@@ -189,6 +191,7 @@ class Pool:
         self._waiting: dict[Source, deque[_Task]] = {}
         self._queued = self._idle = 0
         self._serving_first = 0  # threads that serve what goes first
+        self._first_in_a_row = 0  # tasks taken that went first, since one that did not
         self._served: Counter[Source] = Counter()  # by how many threads
         self._kept: list[_Worker] = []  # that answer nothing now, the latest last
         self._ready_s: dict[Source, float] = {}  # from the fork to the first answer
@@ -289,7 +292,9 @@ class Pool:
                 del self._waiting[source]
             self._queued -= len(tasks)
             self._served[source] += 1
-            self._serving_first += tasks[0].request.goes_first
+            goes_first = tasks[0].request.goes_first
+            self._serving_first += goes_first
+            self._first_in_a_row = self._first_in_a_row + 1 if goes_first else 0
             return tasks, self._unkept(source)
 
     def _taken(self, waiting: deque[_Task]) -> list[_Task]:
@@ -323,6 +328,8 @@ class Pool:
         for source, waiting in self._waiting.items():
             (first if waiting[0].request.goes_first else others).append(source)
         is_due = 2 * self._serving_first < self._workers
+        if self._workers == 1:  # which serves nothing now
+            is_due = self._first_in_a_row < _MOST_IN_A_ROW
         return (first, others) if is_due else (others, first)
 
     def _is_worth(self, source: Source, taking: int = 0) -> bool:

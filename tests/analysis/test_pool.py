@@ -201,8 +201,9 @@ def test_what_a_measurement_waits_for_does_not_wait_for_a_ranking(opened, file):
     assert ended[:2] == ["studied"] * 2
 
 
-def test_a_ranking_goes_on_while_studies_keep_coming(opened):
-    pool, ended = opened(2), []
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_ranking_goes_on_while_studies_keep_coming(opened, workers):
+    pool, ended = opened(workers), []
     studied = [ask(pool, ONE, "hold", goes_first=True) for _ in range(12)]
     ranked = ask(pool, TWO)
     ranked.add_done_callback(lambda _: ended.append(sum(one.done() for one in studied)))
