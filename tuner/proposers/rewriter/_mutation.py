@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -25,7 +25,9 @@ from solkit.tuner.proposers.rewriter._parse import (
     parse_kernel,
 )
 
-__all__ = ["Facts", "Rewrite", "Variant"]
+__all__ = ["Facts", "Fused", "Rewrite", "Variant", "fused_repeatedly"]
+
+_MOST_FUSED = 12  # pairs of launches in one file
 
 
 @dataclass(frozen=True)
@@ -145,3 +147,30 @@ class Rewrite(Protocol):
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """Return the changed files; none if it does not apply."""
+
+
+Fused = tuple[str, tuple[str, str]]
+"""A file in which two launches are one, and their functions' names."""
+
+
+def fused_repeatedly(
+    text: KernelText, fuse: Callable[[KernelText], Fused | None]
+) -> tuple[str, list[str]]:
+    """Return a file in which pairs of launches were fused until none can be, and all their names.
+
+    Args:
+        text: the file.
+        fuse: fuses its first pair that can be.
+
+    Returns:
+        The new file, empty if there is no such pair; and names of functions, in their order.
+    """
+    source, names = "", list[str]()
+    for _ in range(_MOST_FUSED):
+        fused = fuse(text)
+        following = None if fused is None else parse_kernel(fused[0])
+        if fused is None or following is None:
+            break
+        source, text = fused[0], following
+        names += [name for name in fused[1] if name not in names]
+    return source, names

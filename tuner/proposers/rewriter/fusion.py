@@ -28,7 +28,7 @@ from solkit.tuner.proposers.rewriter._edit import (
     renamed_function,
 )
 from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS, UnknownTypeError, kept_type
-from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._mutation import Facts, Fused, Variant, fused_repeatedly
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     KernelText,
@@ -46,7 +46,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     nodes_within,
     parenthesized,
     parse_expression,
-    parse_kernel,
     parse_statement,
     plain_code,
     render_code,
@@ -70,7 +69,6 @@ __all__ = [
 _HARMLESS = (*ALLOCATORS, "triton.cdiv", "triton.next_power_of_2", "int", "min", "max", "float")
 _METHODS = ("numel", "size", "stride", "dim", "element_size", "new_empty", "get")
 _MOST_COPIES = 3  # of the writer's statements in one reader
-_MOST_LAUNCHES = 12
 _REDUCTIONS = ("tl.sum", "tl.max", "tl.min", "tl.argmax", "tl.argmin", "tl.dot", "tl.cumsum")
 
 
@@ -88,15 +86,7 @@ class FuseLaunches:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        names: list[str] = []
-        source = ""
-        for _ in range(_MOST_LAUNCHES):
-            fused = _fuse_first_pair(text)
-            following = None if fused is None else parse_kernel(fused[0])
-            if fused is None or following is None:
-                break
-            source, text = fused[0], following
-            names += [name for name in fused[1] if name not in names]
+        source, names = fused_repeatedly(text, _fuse_first_pair)
         if source:
             why = facts.explain_factors("extra traffic", "launch")
             yield Variant(
@@ -106,7 +96,7 @@ class FuseLaunches:
             )
 
 
-def _fuse_first_pair(text: KernelText) -> tuple[str, tuple[str, str]] | None:
+def _fuse_first_pair(text: KernelText) -> Fused | None:
     """Return the file with the first two launches fused that can be, and their names."""
     for writer in text.single:
         for reader in text.single:

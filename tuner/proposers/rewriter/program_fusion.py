@@ -33,7 +33,7 @@ from solkit.tuner.proposers.rewriter._kept_types import (
     kept_type,
     memory_type,
 )
-from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._mutation import Facts, Fused, Variant, fused_repeatedly
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     KernelText,
@@ -50,7 +50,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     names_within,
     nodes_within,
     parse_expression,
-    parse_kernel,
     parse_statement,
     plain_code,
     render_code,
@@ -76,7 +75,6 @@ from solkit.tuner.proposers.rewriter.launch_copies import size_names
 
 __all__ = ["FusePrograms", "hides_access", "touches_memory", "values_read"]
 
-_MOST_LAUNCHES = 12
 _SHAPES = ("shape", "dtype", "device", "ndim")
 _LOADS_AND_STORES = ("tl.load", "tl.store")
 _Place = frozenset[tuple[tuple[str, ...], int]]
@@ -94,14 +92,7 @@ class FusePrograms:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        source, names = "", list[str]()
-        for _ in range(_MOST_LAUNCHES):
-            merged = _merge_first_pair(text)
-            following = None if merged is None else parse_kernel(merged[0])
-            if merged is None or following is None:
-                break
-            source, text = merged[0], following
-            names += [name for name in merged[1] if name not in names]
+        source, names = fused_repeatedly(text, _merge_first_pair)
         if source:
             why = facts.explain_factors("extra traffic", "launch")
             yield Variant(
@@ -111,7 +102,7 @@ class FusePrograms:
             )
 
 
-def _merge_first_pair(text: KernelText) -> tuple[str, tuple[str, str]] | None:
+def _merge_first_pair(text: KernelText) -> Fused | None:
     top = {id(statement) for statement in statements_of(text.launcher)}
     launches = [launch for launch in text.launches if id(launch.statement) in top]
     for one, two in itertools.pairwise(launches):
