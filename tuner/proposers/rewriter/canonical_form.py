@@ -10,7 +10,7 @@ writes a file so that it does the same in that form. What it cannot read stays a
 * Classes that only launch become functions (`host_classes`).
 * Arguments that Python unpacks are written out (`star_arguments`).
 * A launcher's own functions, and Triton functions that a kernel calls, are inlined.
-* Configurations of ``triton.autotune`` become arguments: the first one, since SolKit tunes sizes.
+* What ``triton.autotune`` and ``triton.heuristics`` give is an argument (`decorated_arguments`).
 * ``while i < n: ...; i += step`` becomes a loop over a range.
 * Loops begin at 0, and grow nothing that nobody reads (`loop_forms`).
 * Each launch has a function of its own (`launch_copies`).
@@ -23,16 +23,13 @@ writes a file so that it does the same in that form. What it cannot read stays a
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._carried import unpacked_statements
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
-    KernelText,
-    Launch,
-    argument_of,
     assigned_names,
     called_name,
     names_within,
@@ -48,6 +45,7 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 from solkit.tuner.proposers.rewriter._values import with_own_names
 from solkit.tuner.proposers.rewriter.block_pointers import with_plain_pointers
+from solkit.tuner.proposers.rewriter.decorated_arguments import with_decorated_arguments
 from solkit.tuner.proposers.rewriter.host_classes import with_plain_functions
 from solkit.tuner.proposers.rewriter.index_axes import with_axes_at_uses
 from solkit.tuner.proposers.rewriter.inlining import with_inlined_helpers, with_inlined_launchers
@@ -78,7 +76,7 @@ def canonical_form(source: str) -> str:
     changes = (_in_lines, with_plain_methods, with_model_function, *written_out)
     own = (without_host_loops, with_own_functions, without_decided_branches)
     inlined = (with_inlined_launchers, with_inlined_helpers)
-    for change in (*changes, *inlined, _with_first_configuration, *own):
+    for change in (*changes, *inlined, with_decorated_arguments, *own):
         tree = change(tree)
     text = read_module(tree)
     if text is None:
@@ -319,76 +317,3 @@ def _may_read(statements: Sequence[cst.BaseStatement], name: str) -> bool:
         if name in names_within(statement):
             return True
     return False
-
-
-# ------------------------------------------------------------------------------- autotuning
-
-
-def _with_first_configuration(tree: cst.Module) -> cst.Module:
-    """Return the module whose autotuned functions get their first configuration as arguments."""
-    text = read_module(tree)
-    if text is None:
-        return tree
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
-    for function in text.functions.values():
-        pairs += _fixed(function, text) if function.tuned else []
-    return replace_each(tree, pairs) if pairs else tree
-
-
-def _fixed(function: JitFunction, text: KernelText) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
-    """Return changes that take ``triton.autotune`` off a function; none if it says more."""
-    marks = list(function.node.decorators)
-    tuned = [m for m in marks if called_name(m.decorator) in ("triton.autotune", "autotune")]
-    others = [m for m in marks if m not in tuned]
-    launches = text.launches_of(function.name)
-    if len(tuned) != 1 or len(others) != 1 or "jit" not in render_code(others[0]) or not launches:
-        return []
-    first = _first_configuration(cst.ensure_type(tuned[0].decorator, cst.Call), text)
-    if first is None or any(set(first) & {*e.arguments, *e.options} for e in launches):
-        return []
-    plain = function.node.with_changes(decorators=others)
-    return [(function.node, plain), *((e.call, _with_arguments(e, first)) for e in launches)]
-
-
-def _with_arguments(launch: Launch, added: Mapping[str, str]) -> cst.Call:
-    args = [
-        render_code(arg.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for arg in launch.call.args
-    ]
-    args += [f"{name}={value}" for name, value in added.items()]
-    line = parse_statement(f"{render_code(launch.call.func)}({', '.join(args)})")
-    return next(node for node in nodes_within(line) if isinstance(node, cst.Call))
-
-
-def _first_configuration(call: cst.Call, text: KernelText) -> dict[str, str] | None:
-    """Return the arguments of the first configuration, as code."""
-    words = {arg.keyword.value for arg in call.args if arg.keyword is not None}
-    configs = argument_of(call, 0, "configs")
-    if not words <= {"configs", "key", "warmup", "rep", "use_cuda_graph"} or configs is None:
-        return None
-    if isinstance(configs, cst.Name):
-        configs = text.constant(configs.value)
-    if not isinstance(configs, cst.List) or not configs.elements:
-        return None
-    first = configs.elements[0].value
-    if called_name(first) not in ("triton.Config", "Config"):
-        return None
-    return _config_values(cst.ensure_type(first, cst.Call))
-
-
-def _config_values(config: cst.Call) -> dict[str, str] | None:
-    kwargs = argument_of(config, 0, "kwargs")
-    if not isinstance(kwargs, cst.Dict):
-        return None
-    values = dict(_entries(kwargs))
-    for name, place in (("num_warps", 1), ("num_stages", 2)):
-        if (option := argument_of(config, place, name)) is not None:
-            values[name] = render_code(option)
-    words = {arg.keyword.value for arg in config.args if arg.keyword is not None}
-    plain = words <= {"kwargs", "num_warps", "num_stages"} and len(values) >= len(kwargs.elements)
-    return values if plain and all(value.isdigit() for value in values.values()) else None
-
-
-def _entries(node: cst.Dict) -> Iterator[tuple[str, str]]:
-    for element in node.elements:
-        if isinstance(element, cst.DictElement) and isinstance(element.key, cst.SimpleString):
-            yield str(element.key.evaluated_value), render_code(element.value)

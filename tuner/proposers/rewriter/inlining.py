@@ -147,12 +147,25 @@ def _with_one_inlined(
             fixed = (
                 constants.get(called_name(call), set()) if isinstance(constants, Mapping) else set()
             )
-            captured = _free_names(function) & _bound_names(caller)
-            inlined = None if captured else _inlined(call, function, names_within(caller), fixed)
+            if _free_names(function) & _bound_names(caller):
+                continue
+            is_tail = isinstance(constants, set) and _is_returned(statement, call)
+            inlined = _inlined(call, function, names_within(caller), fixed, is_tail)
             swapped = None if inlined is None else _swapped(statement, call, inlined)
             if swapped is not None:
                 return with_each(caller, {id(statement): swapped})
     return None
+
+
+def _is_returned(statement: cst.BaseStatement, call: cst.Call) -> bool:
+    """Tell whether a statement only returns a call's value."""
+    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    return isinstance(small, cst.Return) and small.value is call
+
+
+def _returns(statement: cst.BaseStatement) -> bool:
+    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    return isinstance(small, cst.Return)
 
 
 def _bound_names(function: cst.FunctionDef) -> set[str]:
@@ -206,7 +219,8 @@ def _swapped(
         return None
     if inlined.value is None:
         if is_all and isinstance(small, cst.Return):
-            return [*inlined.statements, parse_statement("return None")]
+            ends = [*inlined.statements[-1:], parse_statement("return None")]
+            return [*inlined.statements[:-1], *(ends[:1] if _returns(ends[0]) else ends)]
         alone = is_all and isinstance(small, cst.Expr)
         return list(inlined.statements) if alone else None
     if is_all and isinstance(small, cst.Expr):
@@ -216,10 +230,19 @@ def _swapped(
 
 
 def _inlined(
-    call: cst.Call, function: cst.FunctionDef, taken: set[str], constants: set[str]
+    call: cst.Call,
+    function: cst.FunctionDef,
+    taken: set[str],
+    constants: set[str],
+    is_tail: bool = False,
 ) -> _Inlined | None:
-    """Return a call as statements; ``None`` if the function is of another form."""
+    """Return a call as statements; ``None`` if the function is of another form.
+
+    Of a call whose value its caller returns, ``return`` may be anywhere.
+    """
     body, value = _parts(function)
+    if body is None and is_tail:
+        body = _whole_body(function)
     arguments = _bound(call, function)
     if body is None or arguments is None:
         return None
@@ -284,6 +307,14 @@ def _parts(
     if len(cst.ensure_type(last, cst.SimpleStatementLine).body) > 1:
         return None, None
     return body[:-1], only.value
+
+
+def _whole_body(function: cst.FunctionDef) -> list[cst.BaseStatement] | None:
+    """Return statements that return for their caller; ``None`` for a generator and the like."""
+    body = [statement for statement in statements_of(function) if not _is_docstring(statement)]
+    kinds = (cst.Yield, cst.Global, cst.Nonlocal)
+    others = any(isinstance(node, kinds) for s in body for node in _without_functions(s))
+    return None if others else body
 
 
 def _without_functions(node: cst.CSTNode) -> Iterator[cst.CSTNode]:

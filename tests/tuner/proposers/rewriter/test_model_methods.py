@@ -146,3 +146,40 @@ def test_a_function_that_a_test_launches_too_gets_a_copy_for_kernel():
     text = parse_kernel(canonical_form(HEADER + source))
     assert sorted(launch.function.name for launch in text.launches) == ["square", "square_2"]
     assert [launch.function.name for launch in text.single] == ["square_2"]
+
+
+EARLY = """
+@triton.jit
+def square(x, out, n, B: tl.constexpr):
+    at = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(out + at, tl.load(x + at, mask=at < n) * 2, mask=at < n)
+
+
+def started(x):
+    if x.numel() == 0:
+        return x
+    out = torch.empty_like(x)
+    square[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), B=64)
+    if x.dim() > 5:
+        return out.reshape(-1)
+    return out
+
+
+def kernel(x):
+    return started(x)
+"""
+
+
+def test_a_launcher_that_returns_early_is_inlined_where_its_value_is_returned():
+    text = parse_kernel(canonical_form(HEADER + EARLY))
+    (launch,) = text.single
+    assert launch.launcher.name.value == "kernel"
+    code = render_code(text.launcher)
+    assert code.count("return") == 3
+    assert "None" not in code
+
+
+@pytest.mark.parametrize("use", ["y = started(x)\n    return y", "return started(x) + 1"])
+def test_a_launcher_that_returns_early_stays_where_more_is_done(use):
+    text = parse_kernel(canonical_form(HEADER + EARLY.replace("return started(x)", use)))
+    assert "started(x)" in render_code(text.launcher)
