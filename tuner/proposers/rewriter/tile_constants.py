@@ -128,7 +128,8 @@ class Retile:
     """Larger blocks: constants as for "constants", with defaults of GPU kernels that run well.
 
     Applies where such a constant is below its usual size: 1024 elements of an elementwise block,
-    2048 of a trip over a row, tiles of 128 x 128 x 64 for ``tl.dot``.
+    2048 of a trip over a row, tiles of 128 x 128 x 64 for ``tl.dot``; or where a trip takes more
+    than a row has.
     """
 
     kind = "retile"
@@ -754,7 +755,10 @@ def _has_two_axes(launch: Launch) -> bool:
 
 
 def _larger_defaults(launch: Launch, tiles: list[_Tile], facts: Facts) -> Mapping[str, int]:
-    """Return larger values for the constants that are below what they usually are."""
+    """Return larger values for the constants that are below what they usually are.
+
+    Those of loops are smaller where a trip would be longer than the loop.
+    """
     if _is_product(launch):
         steps = {render_code(loop.step) for loop in launch.function.loops}
         tile = _CHAINED_TILE if has_chained_products(launch.function) else _PRODUCT_TILE
@@ -770,6 +774,10 @@ def _larger_defaults(launch: Launch, tiles: list[_Tile], facts: Facts) -> Mappin
     larger = {
         t.name: max(t.value, min(usual[t.name], covered.get(t.name, usual[t.name]))) for t in tiles
     }
+    for tile in tiles:  # a trip takes no more than there is
+        if not tile.tiles_grid and tile.name in covered:
+            least = max(covered[tile.name], _LEAST_OF_PRODUCT)
+            larger[tile.name] = min(larger[tile.name], least)
     return _in_registers(launch, tiles, _still_enough(launch, tiles, larger, facts), facts)
 
 
