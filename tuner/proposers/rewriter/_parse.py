@@ -668,14 +668,14 @@ class KernelText:
         return tuple(
             launch
             for launch in self.launches
-            if launch.launcher.name.value in self._reached
+            if launch.launcher.name.value in self.reached
             and len(self.launches_of(launch.function.name)) == 1
             and launch.function.name not in inner
             and not launch.function.tuned
         )
 
     @cached_property
-    def _reached(self) -> set[str]:
+    def reached(self) -> set[str]:
         """Names of the functions that ``kernel`` calls, those that they call, and its own."""
         bodies = {
             node.name.value: names_within(node.body)

@@ -13,7 +13,8 @@ writes a file so that it does the same in that form. What it cannot read stays a
 * What ``triton.autotune`` and ``triton.heuristics`` give is an argument (`decorated_arguments`).
 * ``while i < n: ...; i += step`` becomes a loop over a range.
 * Loops begin at 0, and grow nothing that nobody reads (`loop_forms`).
-* Each launch has a function of its own (`launch_copies`).
+* What other code of the file launches is a copy, and each launch has a function of its own
+  (`launch_copies`).
 * Block pointers become pointers and masks (`block_pointers`).
 * Indices that have the axes of a tile become vectors (`index_axes`).
 * Axes of reductions are counted from the first, and none is kept (`reduction_axes`).
@@ -53,6 +54,7 @@ from solkit.tuner.proposers.rewriter.launch_copies import (
     with_own_functions,
     without_decided_branches,
     without_host_loops,
+    without_shared_functions,
 )
 from solkit.tuner.proposers.rewriter.loop_forms import with_plain_loops
 from solkit.tuner.proposers.rewriter.model_forward import with_model_function
@@ -75,7 +77,7 @@ def canonical_form(source: str) -> str:
     written_out = (with_plain_arguments, with_plain_functions, with_plain_arguments)
     changes = (_in_lines, with_plain_methods, with_model_function, *written_out)
     own = (without_host_loops, with_own_functions, without_decided_branches)
-    inlined = (with_inlined_launchers, with_inlined_helpers)
+    inlined = (with_inlined_launchers, with_inlined_helpers, without_shared_functions)
     for change in (*changes, *inlined, with_decorated_arguments, *own):
         tree = change(tree)
     text = read_module(tree)

@@ -42,6 +42,7 @@ __all__ = [
     "with_own_functions",
     "without_decided_branches",
     "without_host_loops",
+    "without_shared_functions",
 ]
 
 _MOST_TRIPS = 8
@@ -102,11 +103,44 @@ def _trips(statement: cst.BaseStatement) -> range | None:
     return trips if len(trips) <= _MOST_TRIPS else None
 
 
-def with_own_functions(tree: cst.Module) -> cst.Module:
-    """Return the module in which no two launches of ``kernel`` share a function.
+def without_shared_functions(tree: cst.Module) -> cst.Module:
+    """Return the module whose ``kernel`` launches functions that no code beside it names.
 
-    Nor do they share one with launches elsewhere, as of a test: that keeps the function.
+    A test, or a layer's method that is also part of ``kernel``, gets a copy of the function as it
+    was, with its decorators. ``kernel`` keeps the name, by which launches were recorded.
     """
+    text = read_module(tree)
+    if text is None:
+        return tree
+    launched = {e.function.name for e in text.launches if e.launcher.name.value in text.reached}
+    functions = {id(f.node) for f in text.functions.values()}
+    apart = {
+        id(s): s
+        for s in tree.body
+        if id(s) not in functions
+        and not (isinstance(s, cst.FunctionDef) and s.name.value in text.reached)
+    }
+    taken, copies = set(text.names), dict[str, cst.FunctionDef]()
+    for name in sorted(launched):
+        others = [f.node for f in text.functions.values() if f.name != name]
+        if name in names_within(*apart.values()) and name not in names_within(*others):
+            copy = cst.Name(numbered_name(name, taken))
+            taken.add(copy.value)
+            copies[name] = text.functions[name].node.deep_clone().with_changes(name=copy)
+    if not copies:
+        return tree
+    names = {name: copy.name for name, copy in copies.items()}
+    body: list[cst.BaseStatement | cst.SimpleStatementLine] = []
+    for statement in tree.body:
+        is_apart = id(statement) in apart and names_within(statement) & names.keys()
+        body.append(substitute_names(statement, names) if is_apart else statement)
+        own = statement.name.value if isinstance(statement, cst.FunctionDef) else ""
+        body += [copies[own]] if own in copies else []
+    return tree.with_changes(body=body)
+
+
+def with_own_functions(tree: cst.Module) -> cst.Module:
+    """Return the module in which no two launches of ``kernel`` share a function."""
     text = read_module(tree)
     if text is None:
         return tree
@@ -115,14 +149,11 @@ def with_own_functions(tree: cst.Module) -> cst.Module:
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
     taken = set(text.names)
     for name, function in text.functions.items():
-        every = text.launches_of(name)
-        launches = [launch for launch in every if launch.launcher is text.launcher]
-        has_others = len(launches) < len(every)
+        launches = text.launches_of(name)
         is_own = not function.tuned and name not in inner
-        is_single = len(launches) == 1 and has_others
-        if not is_own or not (is_single or _are_plain(launches, text)):
+        if not is_own or not _are_plain(launches, text):
             continue
-        for launch in launches if has_others else launches[1:]:
+        for launch in launches[1:]:
             copy = numbered_name(name, taken)
             place = body.index(function.node) + 1
             body.insert(place, function.node.deep_clone().with_changes(name=cst.Name(copy)))

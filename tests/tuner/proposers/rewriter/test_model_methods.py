@@ -8,7 +8,7 @@ import torch
 pytest.importorskip("libcst")
 from rewriting import HEADER
 
-from solkit.tuner.proposers.rewriter._parse import parse_kernel, render_code
+from solkit.tuner.proposers.rewriter._parse import parse_kernel, render_code, render_module
 from solkit.tuner.proposers.rewriter.canonical_form import canonical_form
 
 MODEL = """
@@ -141,11 +141,36 @@ def test_a_launcher_that_is_given_the_function_is_inlined_with_its_tuple():
     assert "return (out, x)[0]" in render_code(text.launcher)
 
 
-def test_a_function_that_a_test_launches_too_gets_a_copy_for_kernel():
+def test_a_function_that_a_test_launches_too_has_a_copy_for_the_test():
     source = ARGUMENT + "\n\nTESTS = [test_run]\n"
     text = parse_kernel(canonical_form(HEADER + source))
     assert sorted(launch.function.name for launch in text.launches) == ["square", "square_2"]
-    assert [launch.function.name for launch in text.single] == ["square_2"]
+    assert [launch.function.name for launch in text.single] == ["square"]
+    assert "square_2[(1,)](x, x" in render_module(text.tree)
+
+
+TUNED_LAYER = (
+    LAUNCHING.replace(
+        "@triton.jit", "@triton.autotune([triton.Config({'B': 64})], [])\n@triton.jit"
+    )
+    .replace(", B=64)", ")")
+    .replace("(triton.cdiv(x.numel(), 64),)", "lambda meta: (triton.cdiv(x.numel(), meta['B']),)")
+)
+
+
+def test_a_method_whose_launch_is_also_in_kernel_keeps_its_function_and_configurations():
+    method = TUNED_LAYER.split("def launch(x):")[1].replace("\n    ", "\n        ")
+    own = TUNED_LAYER.split("\ndef launch")[0].replace(
+        "        return launch(x) * self.by + shift",
+        f"{method.rstrip().rsplit('return', 1)[0][1:]}return out * self.by + shift",
+    )
+    source = canonical_form(HEADER + own)
+    text = parse_kernel(source)
+    (launch,) = text.single
+    assert launch.function.name == "square"
+    assert render_code(launch.arguments["B"]) == "64"
+    assert source.count("@triton.autotune(") == 1  # of the copy that the method launches
+    assert "square_2[lambda meta:" in source
 
 
 EARLY = """
