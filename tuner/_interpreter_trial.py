@@ -692,9 +692,9 @@ def _difference(ran: _RunOutputs, case: _Case) -> str:
 def _arrange_process() -> None:
     """Fill unwritten memory with NaN; answer launchers that ask for the GPU or choose one.
 
-    Candidates may be measured meanwhile, so others come first.
+    Candidates may be measured meanwhile, so others come first; what is compiled comes after.
     """
-    lower_priority()
+    lower_priority(is_awaited=True)
     torch.use_deterministic_algorithms(True, warn_only=True)
     seeming_gpu.answer_as(replace(devices.find(_LIKE), sm_count=_FEW_SMS))
 

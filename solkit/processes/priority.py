@@ -6,9 +6,14 @@ import os
 
 __all__ = ["lower_priority"]
 
-_NICENESS = 10
+_NICENESS, _AWAITED_NICENESS = 10, 5
 
 
-def lower_priority() -> None:
-    """Leave the cores to processes that measure: their launches must not wait."""
-    os.nice(max(_NICENESS - os.nice(0), 0))
+def lower_priority(is_awaited: bool = False) -> None:
+    """Leave the cores to processes that measure: their launches must not wait.
+
+    Args:
+        is_awaited: whether others that leave the cores wait for this one. All candidates of a
+            variant wait for its check, and on busy cores for a minute while twenty were compiled.
+    """
+    os.nice(max((_AWAITED_NICENESS if is_awaited else _NICENESS) - os.nice(0), 0))
