@@ -86,7 +86,7 @@ def evolved(rows, *proposers, seconds=1e6, settings=HOW, path=ORIGINAL, check=No
 
 
 @pytest.fixture(scope="module")
-def found(rows):
+def evolution(rows):
     return evolved(rows, Recorded("rows_tile", "whole_row"))
 
 
@@ -99,23 +99,23 @@ def fastest(rows, *names):
     return min(first.values())
 
 
-def test_the_fastest_recorded_variant_is_the_winner(found, rows):
-    assert found.verdict is TuneVerdict.FASTER
-    assert found.best_params.time_ms == fastest(rows, *KERNELS)
-    assert found.winner.variant.kind in ("rows_tile", "whole_row")
-    assert found.winner.variant.parent == variant_id(ORIGINAL.read_text())
-    assert found.winner.gap == pytest.approx(found.best_params.time_ms / found.sol_ms)
-    assert found.stopped in (Stopped.EXPECTED_GAIN, Stopped.EXHAUSTED)
+def test_the_fastest_recorded_variant_is_the_winner(evolution, rows):
+    assert evolution.verdict is TuneVerdict.FASTER
+    assert evolution.best_params.time_ms == fastest(rows, *KERNELS)
+    assert evolution.winner.variant.kind in ("rows_tile", "whole_row")
+    assert evolution.winner.variant.parent == variant_id(ORIGINAL.read_text())
+    assert evolution.winner.gap == pytest.approx(evolution.best_params.time_ms / evolution.sol_ms)
+    assert evolution.stopped in (Stopped.EXPECTED_GAIN, Stopped.EXHAUSTED)
 
 
-def test_the_gate_compares_it_with_the_original(found):
-    assert found.gate.passed
-    assert found.gate.final.how == "recorded"
-    assert found.gate.final.ratio.value < 1
+def test_the_gate_compares_it_with_the_original(evolution):
+    assert evolution.gate.passed
+    assert evolution.gate.final.how == "recorded"
+    assert evolution.gate.final.ratio.value < 1
 
 
-def test_json_holds_every_variant_with_its_source(found):
-    data = json.loads(page.dumps(found))
+def test_json_holds_every_variant_with_its_source(evolution):
+    data = json.loads(page.dumps(evolution))
     assert data["schema"] == "solkit.evolve/1"
     assert [variant["kind"] for variant in data["variants"]] == [
         "original",
@@ -123,14 +123,16 @@ def test_json_holds_every_variant_with_its_source(found):
         "whole_row",
     ]
     assert data["variants"][0]["source"] == ORIGINAL.read_text()
-    assert data["best"]["id"] == found.best
-    assert data["speedup"]["value"] == pytest.approx(1 / found.gate.ratio.value)
+    assert data["best"]["id"] == evolution.best
+    assert data["speedup"]["value"] == pytest.approx(1 / evolution.gate.ratio.value)
 
 
-def test_the_page_shows_the_lineage_and_what_each_variant_changed(found):
-    html = lineage_page(page.as_json(found), written=datetime(2026, 11, 26, tzinfo=timezone.utc))
+def test_the_page_shows_the_lineage_and_what_each_variant_changed(evolution):
+    html = lineage_page(
+        page.as_json(evolution), written=datetime(2026, 11, 26, tzinfo=timezone.utc)
+    )
     assert "three_pass.py" in html
-    for item in found.variants[1:]:
+    for item in evolution.variants[1:]:
         assert f'id="v{item.variant.id}"' in html
     assert 'class="added"' in html
     assert "<script" not in html
@@ -196,13 +198,13 @@ UNEVEN = {"M": 5121, "N": 641, "dtype": "float16"}  # five eighths of each size,
 
 
 @pytest.fixture
-def moved(rows, found):
+def moved(rows, evolution):
     """The rows at another shape, where some kernels take several times as long as they did."""
 
     def rows_at(shape, **times):
         for row in rows:
             name = row.implementation.removeprefix("softmax/")
-            in_use = name == "three_pass" and row.params == found.original.params
+            in_use = name == "three_pass" and row.params == evolution.original.params
             longer = 1.0 if in_use else times.get(name, 1.0)
             samples = tuple(longer * item for item in row.samples_ms)
             yield replace(row, shape=shape, time_ms=longer * row.time_ms, samples_ms=samples)

@@ -45,10 +45,10 @@ WELL = SimpleNamespace(
 )
 
 
-def original(shapes, held_out=(), **told):
+def original(shapes, held_out=(), **fields):
     problem = Problem("p", "k.py", "native", "reference", {"M": 7, "N": 2}, shapes, held_out)
     file = SimpleNamespace(problem=problem, candidate=SimpleNamespace(name="kernel"))
-    return Original("k.py", "k.py", file, FIRST, {}, Variant("id", ""), **told)
+    return Original("k.py", "k.py", file, FIRST, {}, Variant("id", ""), **fields)
 
 
 def sizes(shapes):
@@ -65,12 +65,12 @@ def test_shapes_that_are_held_out_for_want_of_others_are_not_practised_at():
     assert sizes(original([FIRST, SECOND, {"M": 128}]).practice(NOW)) == [641, 2048, 512]
 
 
-@pytest.mark.parametrize("told", [[{"M": 641}], [{"M": 641, "N": 2}]])
-def test_a_made_shape_that_is_held_out_is_left_out(told):
-    assert sizes(original([FIRST], held_out=told).practice(NOW)) == MADE[1:]
-    given = EvolveSettings(held_out=told)
-    assert sizes(original([FIRST]).practice(given)) == MADE[1:]
-    assert sizes(original([FIRST], held_out=[{"M": 128}]).practice(given)) == MADE[2:]
+@pytest.mark.parametrize("held_out", [[{"M": 641}], [{"M": 641, "N": 2}]])
+def test_a_made_shape_that_is_held_out_is_left_out(held_out):
+    assert sizes(original([FIRST], held_out=held_out).practice(NOW)) == MADE[1:]
+    settings = EvolveSettings(held_out=held_out)
+    assert sizes(original([FIRST]).practice(settings)) == MADE[1:]
+    assert sizes(original([FIRST], held_out=[{"M": 128}]).practice(settings)) == MADE[2:]
 
 
 def test_a_problem_with_one_shape_has_no_practice():
@@ -176,11 +176,11 @@ class Checks:
         return Checked.RIGHT, "it agrees"
 
 
-def checking(size, **told):
+def checking(size, **fields):
     """A world of a problem of so many GB, and its checks."""
     evaluator = world()
     evaluator._checkers = ThreadPoolExecutor(1)
-    variant, base = Variant("id", "original"), original([FIRST], **told)
+    variant, base = Variant("id", "original"), original([FIRST], **fields)
     evaluator.original = replace(base, shape={"M": size}, variant=variant)
     checks = Checks()
     evaluator.checks = checks.check
@@ -191,10 +191,10 @@ def checking(size, **told):
 
 def test_the_original_is_run_in_the_interpreter_before_any_variant_asks():
     evaluator, checks = checking(3)
-    told = evaluator.check(Variant("new", "variant"), SimpleNamespace())
+    checked = evaluator.check(Variant("new", "variant"), SimpleNamespace())
     evaluator._checkers.shutdown()
     assert (checks.prepared, checks.checked) == (["original"], ["variant"])
-    assert (told.checked, told.why) == (Checked.RIGHT, "it agrees")
+    assert (checked.checked, checked.why) == (Checked.RIGHT, "it agrees")
 
 
 def test_what_fits_one_large_shape_alone_is_not_tried_in_the_interpreter():

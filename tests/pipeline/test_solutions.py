@@ -101,10 +101,10 @@ def test_a_record_is_written_with_the_new_source_and_is_loaded(tmp_path):
     folder = folder_of(tmp_path)
     written = solution_record(record(tmp_path), RUN)
     (tmp_path / "out.json").write_text(written)
-    made = json.loads(written)
-    assert (made["name"], made["definition"]) == ("mine-evolved", "scale")
-    assert made["spec"]["entry_point"] == "main.py::run"
-    assert made["sources"] == [{"path": "main.py", "content": RUN}]
+    solution = json.loads(written)
+    assert (solution["name"], solution["definition"]) == ("mine-evolved", "scale")
+    assert solution["spec"]["entry_point"] == "main.py::run"
+    assert solution["sources"] == [{"path": "main.py", "content": RUN}]
     loaded = kernelfiles.load(str(tmp_path / "out.json"), folder)
     assert loaded.description.candidate.name == "run"
 
@@ -326,12 +326,12 @@ def test_the_winner_of_a_search_is_written_as_a_solution(tmp_path, form, out):
     )
     assert (evolved.verdict, evolved.kernel) == (TuneVerdict.FASTER, str(path))
     assert [held.shape for held in evolved.gate.held_out] == [{"M": 8}]
-    found = tmp_path / f"out.{out}"
-    _write_winner(evolved, str(path), str(found))
-    loaded = kernelfiles.load(str(found), folder)
+    written = tmp_path / f"out.{out}"
+    _write_winner(evolved, str(path), str(written))
+    loaded = kernelfiles.load(str(written), folder)
     assert loaded.description.candidate.name == "run"
     if out == "json":
-        assert json.loads(found.read_text())["sources"][0]["content"] == wider.source
+        assert json.loads(written.read_text())["sources"][0]["content"] == wider.source
 
 
 def test_nothing_is_written_of_a_record_that_is_kept(tmp_path):
@@ -363,12 +363,12 @@ def test_what_is_found_for_a_solution_is_one_that_is_right_and_faster(tmp_path, 
     assert result.exit_code == 0, result.output
     assert out.exists(), result.output
     shapes = ["--shape", f"M={1 << 17}", "--shape", "M=333"]
-    found, before = (
+    after, before = (
         CliRunner().invoke(app, ["score", folder, "--solution", s, *shapes, "--json", "-"])
         for s in (str(out), path)
     )
-    assert found.exit_code == before.exit_code == 0, found.output + before.output
-    reports = [json.loads(side.stdout)["results"] for side in (found, before)]
+    assert after.exit_code == before.exit_code == 0, after.output + before.output
+    reports = [json.loads(side.stdout)["results"] for side in (after, before)]
     assert all(one["verdict"] == "correct" for report in reports for one in report)
     first = [report[0]["measurement"]["median_ms"] for report in reports]
     assert first[0] < 0.8 * first[1]

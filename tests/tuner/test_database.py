@@ -21,46 +21,46 @@ SOURCE = source_of(b"def kernel(): ...", "kernel.py")
 
 
 def test_what_is_added_is_found_by_kernel_shape_and_gpu(tmp_path):
-    found = Database(tmp_path / "new" / "tuning")
-    assert found.findings() == ()
+    database = Database(tmp_path / "new" / "tuning")
+    assert database.findings() == ()
     small = {"M": 8, "N": 1024}
-    found.add([row({"B": 1}, 1.0, 0), row({"B": 1}, 2.0, 1, shape=small)])
-    found.add([row({"B": 2}, 0.5, 2, run="two", kernel="other", device="h200")])
-    assert [each.winner.time_ms for each in found.findings()] == [1.0, 2.0, 0.5]
-    assert [each.winner.time_ms for each in found.findings("k", small)] == [2.0]
-    assert [each.winner.time_ms for each in found.findings(shape={"N": 1024}, device="h200")] == [
-        0.5
-    ]
-    assert found.findings("k", device="h200") == ()
-    assert list(found.measured("k", SHAPE, "h100-sxm")) == [({"B": 1}, 1.0)]
+    database.add([row({"B": 1}, 1.0, 0), row({"B": 1}, 2.0, 1, shape=small)])
+    database.add([row({"B": 2}, 0.5, 2, run="two", kernel="other", device="h200")])
+    assert [finding.winner.time_ms for finding in database.findings()] == [1.0, 2.0, 0.5]
+    assert [finding.winner.time_ms for finding in database.findings("k", small)] == [2.0]
+    assert [
+        finding.winner.time_ms for finding in database.findings(shape={"N": 1024}, device="h200")
+    ] == [0.5]
+    assert database.findings("k", device="h200") == ()
+    assert list(database.measured("k", SHAPE, "h100-sxm")) == [({"B": 1}, 1.0)]
 
 
 def test_it_is_a_store_and_adding_again_adds_nothing(tmp_path):
     rows = [row({"B": 1}, 1.0, 0), row({"B": 2}, 0.5, 1)]
-    found = Database(tmp_path / "tuning")
-    assert found.add(rows[:1], [SOURCE]).rows == 1
-    again = found.add(rows, [SOURCE])
+    database = Database(tmp_path / "tuning")
+    assert database.add(rows[:1], [SOURCE]).rows == 1
+    again = database.add(rows, [SOURCE])
     assert (again.rows, again.known, again.sources) == (1, 1, 0)
     store = Store(tmp_path / "tuning")
-    assert sorted(each.time_ms for each in store.rows()) == [0.5, 1.0]
+    assert sorted(finding.time_ms for finding in store.rows()) == [0.5, 1.0]
 
 
 def test_a_row_that_differs_from_a_known_one_is_refused_and_nothing_lost(tmp_path):
-    found = Database(tmp_path / "tuning")
-    found.add([row({"B": 1}, 1.0)])
+    database = Database(tmp_path / "tuning")
+    database.add([row({"B": 1}, 1.0)])
     with pytest.raises(InputError, match="differ from rows of the same run"):
-        found.add([row({"B": 1}, 0.1)])
-    assert found.findings()[0].winner.time_ms == 1.0
+        database.add([row({"B": 1}, 0.1)])
+    assert database.findings()[0].winner.time_ms == 1.0
 
 
 def test_a_log_is_merged_once(tmp_path):
     with OutcomeLog(tmp_path / "run.jsonl") as log:
         log.append([row({"B": 1}, 1.0), row({"B": 2}, None)], [SOURCE])
-        found = Database(tmp_path / "tuning")
-        assert found.merge(log.path).rows == 2
+        database = Database(tmp_path / "tuning")
+        assert database.merge(log.path).rows == 2
         log.append([row({"B": 4}, 0.5)])
-        assert (found.merge(log.path).rows, found.merge(log.path).rows) == (1, 0)
-    (result,) = found.findings()
+        assert (database.merge(log.path).rows, database.merge(log.path).rows) == (1, 0)
+    (result,) = database.findings()
     assert result.run_id == log.run_id
     assert result.measured == 3
 
@@ -75,24 +75,28 @@ def test_runs_that_write_at_once_lose_nothing(tmp_path):
     folder = tmp_path / "tuning"
     context = multiprocessing.get_context("spawn")  # polars does not survive a fork
     writers = [context.Process(target=_writer, args=(folder, f"run{i}", 5)) for i in range(3)]
-    for each in writers:
-        each.start()
-    for each in writers:
-        each.join()
-    assert [each.exitcode for each in writers] == [0, 0, 0]
-    found = Database(folder).findings()
-    assert {each.run_id: each.measured for each in found} == {"run0": 5, "run1": 5, "run2": 5}
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0, 0, 0]
+    findings = Database(folder).findings()
+    assert {finding.run_id: finding.measured for finding in findings} == {
+        "run0": 5,
+        "run1": 5,
+        "run2": 5,
+    }
 
 
 def test_what_another_shape_and_gpu_took_warms_a_search(tmp_path):
-    found = Database(tmp_path / "tuning")
+    database = Database(tmp_path / "tuning")
     there = {"shape": {"M": 8192, "N": 1024}, "device": "h200", "run": "there"}
-    found.add([row({"B": b}, 10.0 / b, b, **there) for b in (16, 32, 64)])
-    found.add([row({"B": 16}, 1.0, run="here")])
-    known = found.known("k", SHAPE, "h100-sxm")
-    assert known.seeds(1) == [{"B": 64}]
-    assert known.measured == (({"B": 16}, 1.0),)
-    assert found.known("unheard of", SHAPE, "h100-sxm").seeds(1) == []
+    database.add([row({"B": b}, 10.0 / b, b, **there) for b in (16, 32, 64)])
+    database.add([row({"B": 16}, 1.0, run="here")])
+    prior = database.known("k", SHAPE, "h100-sxm")
+    assert prior.seeds(1) == [{"B": 64}]
+    assert prior.measured == (({"B": 16}, 1.0),)
+    assert database.known("unheard of", SHAPE, "h100-sxm").seeds(1) == []
 
 
 def test_another_place_takes_its_part():
@@ -104,12 +108,12 @@ def test_another_place_takes_its_part():
             self.held += rows
 
         def rows_of(self, kernel_id, _):
-            return (each for each in self.held if kernel_id in (None, each.kernel_id))
+            return (outcome for outcome in self.held if kernel_id in (None, outcome.kernel_id))
 
-    found = Database(Place())
-    found.add([row({"B": 1}, 1.0)])
-    assert found.findings("k")[0].winner.time_ms == 1.0
-    assert found.findings("other") == ()
+    database = Database(Place())
+    database.add([row({"B": 1}, 1.0)])
+    assert database.findings("k")[0].winner.time_ms == 1.0
+    assert database.findings("other") == ()
 
 
 def test_a_folder_with_other_files_is_refused(tmp_path):
@@ -140,7 +144,7 @@ def test_a_url_is_a_server_and_results_can_be_emitted_from_it(tmp_path):
     url = f"sqlite:///{tmp_path / 'shared.sqlite'}"
     rows = [row({"B": 1}, 1.0, 0), row({"B": 2}, 0.5, 1), row({"B": 2}, 0.4, 2, device="h200")]
     assert Database(url).add(rows).rows == 3
-    assert [each.winner.time_ms for each in Database(url).findings()] == [0.5, 0.4]
+    assert [finding.winner.time_ms for finding in Database(url).findings()] == [0.5, 0.4]
     assert Database(url).known("k", SHAPE, "h200").seeds(1) == [{"B": 2}]
-    (found,) = logged_results.read_results(url, device="h200")
-    assert found.chosen.time_ms == 0.4
+    (result,) = logged_results.read_results(url, device="h200")
+    assert result.chosen.time_ms == 0.4

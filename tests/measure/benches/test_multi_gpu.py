@@ -31,14 +31,14 @@ def at(block):
     return Configuration(KERNEL, "kernel", {"M": 64, "N": 32}, {"BLOCK": block})
 
 
-def rows(device="h100-sxm", count=40, **told):
-    return [outcome(n, device=device, **told) for n in range(count)]
+def rows(device="h100-sxm", count=40, **fields):
+    return [outcome(n, device=device, **fields) for n in range(count)]
 
 
 def drained(bench, configurations):
     """The outcomes with the virtual times at which they came."""
     bench.submit(configurations)
-    return [(asked, got, bench.clock.now_s()) for asked, got in bench.outcomes()]
+    return [(config, got, bench.clock.now_s()) for config, got in bench.outcomes()]
 
 
 # --------------------------------------------------------------------------------- virtual time
@@ -46,12 +46,12 @@ def drained(bench, configurations):
 
 def test_two_gpus_take_half_the_time_of_one():
     costs = {"compile_s": 0.0}
-    asked = [at(n) for n in range(32)]
+    requested = [at(n) for n in range(32)]
     one = RecordedBench(rows(**costs))
-    alone = drained(one, asked)
+    alone = drained(one, requested)
     many = ManyBench([RecordedBench(rows(**costs)) for _ in range(2)])
-    both = drained(many, asked)
-    assert Counter(id(each) for each, _, _ in both) == Counter(map(id, asked))
+    both = drained(many, requested)
+    assert Counter(id(config) for config, _, _ in both) == Counter(map(id, requested))
     assert alone[-1][2] == pytest.approx(16.0)  # 32 of 0.5 s
     assert both[-1][2] == pytest.approx(8.0)
     assert many.clock.gpu_s() == pytest.approx(16.0)  # of two GPUs
@@ -63,19 +63,19 @@ def test_outcomes_come_in_the_order_of_one_time_and_always_the_same_one():
         quick = RecordedBench(rows(compile_s=1.0))
         bench, left = ManyBench([slow, quick]), [at(n) for n in range(40)]
         bench.submit([left.pop() for _ in range(12)])
-        found = []
-        for asked, got in bench.outcomes():
-            found.append((asked.params["BLOCK"], got.device, bench.clock.now_s()))
+        measured = []
+        for config, got in bench.outcomes():
+            measured.append((config.params["BLOCK"], got.device, bench.clock.now_s()))
             if left:
                 bench.submit([left.pop()])
-        return found
+        return measured
 
-    found = run()
-    times = [when for _, _, when in found]
+    measured = run()
+    times = [when for _, _, when in measured]
     assert times == sorted(times)
-    assert len(found) == 40
-    assert {device for _, device, _ in found} == {"h100-sxm", "a100-sxm-80gb"}
-    assert run() == run() == found
+    assert len(measured) == 40
+    assert {device for _, device, _ in measured} == {"h100-sxm", "a100-sxm-80gb"}
+    assert run() == run() == measured
 
 
 def test_what_is_submitted_while_another_gpu_times_starts_at_that_time():
@@ -106,15 +106,15 @@ def test_nothing_begins_after_the_time_given_and_all_gpus_stop_at_it():
 
 def test_after_discarding_nothing_is_pending_and_the_same_may_be_submitted_again():
     bench = ManyBench([RecordedBench(rows(compile_s=0.0, first_call_s=t)) for t in (0.45, 3.0)])
-    asked = [at(n) for n in range(32)]
-    bench.submit(asked)
+    requested = [at(n) for n in range(32)]
+    bench.submit(requested)
     next(bench.outcomes())
     bench.discard()
     assert bench.pending == 0
     assert list(bench.outcomes()) == []
-    bench.submit(asked[:16])
-    found = [each for each, _ in bench.outcomes()]
-    assert Counter(map(id, found)) == Counter(map(id, asked[:16]))
+    bench.submit(requested[:16])
+    measured = [config for config, _ in bench.outcomes()]
+    assert Counter(map(id, measured)) == Counter(map(id, requested[:16]))
     assert bench.pending == 0
 
 
@@ -122,30 +122,30 @@ def test_what_is_submitted_together_is_timed_on_one_gpu_and_single_ones_on_all()
     def gpus(submitted):
         members = [RecordedBench(rows(compile_s=0.0, device_uuid=f"GPU-{n}")) for n in range(2)]
         bench = ManyBench(members)
-        for each in submitted:
-            bench.submit(each)
+        for group in submitted:
+            bench.submit(group)
         return [got.device_uuid for _, got in bench.outcomes()]
 
     pairs = [[at(2 * n), at(2 * n + 1)] for n in range(4)]
-    found = gpus(pairs)
-    assert all(found.count(gpu) == 4 for gpu in ("GPU-0", "GPU-1"))
-    assert found[::2] == found[1::2]
+    gpus_used = gpus(pairs)
+    assert all(gpus_used.count(gpu) == 4 for gpu in ("GPU-0", "GPU-1"))
+    assert gpus_used[::2] == gpus_used[1::2]
     assert sorted(gpus([[at(0)], [at(1)]])) == ["GPU-0", "GPU-1"]
 
 
 def test_models_keep_their_results_apart():
     both = RecordedBench(rows()), RecordedBench(rows("a100-sxm-80gb"))
     bench = ManyBench(both)
-    assert [each.key for each in bench.devices] == ["h100-sxm", "a100-sxm-80gb"]
+    assert [device.key for device in bench.devices] == ["h100-sxm", "a100-sxm-80gb"]
     bench.submit([at(n) for n in range(9)], on="a100-sxm-80gb")
     assert {got.device for _, got in bench.outcomes()} == {"a100-sxm-80gb"}
     with pytest.raises(UnknownDeviceError, match="no member has a GPU 'l4'; they have: h10"):
         bench.submit([at(0)], on="l4")
-    each = ManyBench(both, each_model=True)
-    each.submit([at(3), at(4)])
-    assert each.pending == 4
-    found = {(asked.params["BLOCK"], got.device) for asked, got in each.outcomes()}
-    assert found == {(n, each) for n in (3, 4) for each in ("h100-sxm", "a100-sxm-80gb")}
+    by_model = ManyBench(both, each_model=True)
+    by_model.submit([at(3), at(4)])
+    assert by_model.pending == 4
+    measured = {(config.params["BLOCK"], got.device) for config, got in by_model.outcomes()}
+    assert measured == {(n, device) for n in (3, 4) for device in ("h100-sxm", "a100-sxm-80gb")}
 
 
 def test_what_is_not_recorded_is_refused_and_nothing_is_queued():
@@ -170,11 +170,11 @@ class Dying(RecordedBench):
         self.left, self.lives, self.recorded = after, lives, recorded
 
     def outcomes(self, until_s=None):
-        for found in super().outcomes(until_s):
+        for result in super().outcomes(until_s):
             if self.left == 0:
                 raise WorkerError("its worker was killed")
             self.left -= 1
-            yield found
+            yield result
 
     def reopened(self):
         if not self.lives:
@@ -183,43 +183,45 @@ class Dying(RecordedBench):
 
 
 def test_a_member_that_ends_gives_the_rest_to_others():
-    told = []
+    messages = []
     dying = Dying(rows(compile_s=0.0), 3)
-    bench = ManyBench([dying, RecordedBench(rows(compile_s=0.0))], tell=told.append)
-    asked = [at(n) for n in range(40)]
-    found = drained(bench, asked)
-    assert Counter(id(each) for each, _, _ in found) == Counter(map(id, asked))
+    bench = ManyBench([dying, RecordedBench(rows(compile_s=0.0))], tell=messages.append)
+    requested = [at(n) for n in range(40)]
+    measured = drained(bench, requested)
+    assert Counter(id(config) for config, _, _ in measured) == Counter(map(id, requested))
     gpu = "NVIDIA H100 SXM5 80GB"  # it had three handfuls
-    assert told == [f"{gpu}: its worker was killed; 21 configurations are given away"]
+    assert messages == [f"{gpu}: its worker was killed; 21 configurations are given away"]
     assert bench.benches != ()
     # the ended GPU was held for 4 s, the other one until the end
     assert bench.clock.gpu_s() == pytest.approx(4.0 + bench.clock.now_s())
 
 
 def test_a_member_is_replaced_while_it_has_lives():
-    told = []
-    bench = ManyBench([Dying(rows(compile_s=0.0), 3, lives=9)], tell=told.append)
-    asked = [at(n) for n in range(20)]
-    found = drained(bench, asked)
-    assert Counter(id(each) for each, _, _ in found) == Counter(map(id, asked))
-    assert sum("is back" in each for each in told) == 6  # after 3, 6, 9, 12, 15 and 18
+    messages = []
+    bench = ManyBench([Dying(rows(compile_s=0.0), 3, lives=9)], tell=messages.append)
+    requested = [at(n) for n in range(20)]
+    measured = drained(bench, requested)
+    assert Counter(id(config) for config, _, _ in measured) == Counter(map(id, requested))
+    assert sum("is back" in message for message in messages) == 6  # after 3, 6, 9, 12, 15 and 18
     assert bench.clock.gpu_s() == pytest.approx(bench.clock.now_s())
 
 
 def test_with_no_member_left_the_rest_stays_pending_and_the_error_says_why():
     bench = ManyBench([Dying(rows(), 3), Dying(rows(), 5)])
     bench.submit([at(n) for n in range(20)])
-    found = bench.outcomes()
-    assert len([next(found) for _ in range(8)]) == 8
+    outcomes = bench.outcomes()
+    assert len([next(outcomes) for _ in range(8)]) == 8
     with pytest.raises(WorkerError, match=r"no GPU is left for 12 .*80GB: its node is gone"):
-        next(found)
+        next(outcomes)
     assert bench.pending == 12
 
 
 def test_a_configuration_that_ends_every_member_is_blamed_and_no_other(tmp_path):
     class Poisoned(Dying):
         def outcomes(self, until_s=None):
-            if any(each.params == {"BLOCK": 5} for h in self._waiting for each in h.configurations):
+            if any(
+                config.params == {"BLOCK": 5} for h in self._waiting for config in h.configurations
+            ):
                 raise WorkerError("its worker was killed")
             yield from super().outcomes(until_s)
 
@@ -228,10 +230,10 @@ def test_a_configuration_that_ends_every_member_is_blamed_and_no_other(tmp_path)
 
     with OutcomeLog(tmp_path / "log.jsonl") as log:
         bench = ManyBench([Poisoned(rows(), -1, 9), Poisoned(rows(), -1, 9)], log=log)
-        found = drained(bench, [at(n) for n in range(30)])
-    verdicts = {asked.params["BLOCK"]: got.verdict for asked, got, _ in found}
-    assert len(found) == len(verdicts) == 30
-    assert {n for n, each in verdicts.items() if each is not Verdict.CORRECT} == {5}
+        measured = drained(bench, [at(n) for n in range(30)])
+    verdicts = {config.params["BLOCK"]: got.verdict for config, got, _ in measured}
+    assert len(measured) == len(verdicts) == 30
+    assert {n for n, verdict in verdicts.items() if verdict is not Verdict.CORRECT} == {5}
     (blamed,) = read(tmp_path / "log.jsonl").rows
     assert (blamed.verdict, blamed.params) == (Verdict.NOT_MEASURED, {"BLOCK": 5})
     assert (
@@ -275,7 +277,7 @@ class Timed:
         return len(self.queue)
 
     def submit(self, configurations):
-        if any(each.params["BLOCK"] < 0 for each in configurations):
+        if any(config.params["BLOCK"] < 0 for config in configurations):
             raise InputError("no such file")
         self.queue.extend(configurations)
 
@@ -287,8 +289,8 @@ class Timed:
             if self.count in self.fails:
                 raise self.fails.pop(self.count)
             time.sleep(self.takes_s)
-            asked = self.queue.pop(0)
-            yield asked, outcome(asked.params["BLOCK"], device=self.device.key)
+            config = self.queue.pop(0)
+            yield config, outcome(config.params["BLOCK"], device=self.device.key)
 
     def discard(self):
         self.queue.clear()
@@ -301,18 +303,18 @@ class Timed:
 @pytest.mark.slow
 def test_real_benches_work_at_the_same_time():
     members = [Timed(0.05) for _ in range(3)]
-    asked = [at(n) for n in range(30)]
+    requested = [at(n) for n in range(30)]
     with ManyBench(members) as bench:
         assert bench.capacity == 24
         begun = time.monotonic()
-        bench.submit(asked)
-        found = list(bench.outcomes())
+        bench.submit(requested)
+        measured = list(bench.outcomes())
         assert time.monotonic() - begun < 1.2  # one would take 1.5 s
         assert bench.clock.gpu_s() > 2 * 0.4
-    assert Counter(id(each) for each, _ in found) == Counter(map(id, asked))
-    assert all(got.params == each.params for each, got in found)
-    assert all(each.closed for each in members)
-    assert len({thread for each in members for thread in each.threads}) == 3
+    assert Counter(id(config) for config, _ in measured) == Counter(map(id, requested))
+    assert all(got.params == config.params for config, got in measured)
+    assert all(member.closed for member in members)
+    assert len({thread for member in members for thread in member.threads}) == 3
 
 
 def test_nothing_is_begun_before_the_driver_waits_and_after_its_time():
@@ -345,12 +347,12 @@ def test_members_go_on_while_the_driver_thinks():
 @pytest.mark.parametrize("error", [WorkerError("killed"), GpuBusyError("busy"), OSError("no file")])
 def test_a_real_member_that_ends_gives_the_rest_to_others(error):
     members = [Timed(fails={3: error}), Timed(0.02)]
-    asked = [at(n) for n in range(12)]
+    requested = [at(n) for n in range(12)]
     with ManyBench(members) as bench:
-        bench.submit(asked)
-        found = list(bench.outcomes())
+        bench.submit(requested)
+        measured = list(bench.outcomes())
         assert bench.benches == (members[1],)
-    assert Counter(id(each) for each, _ in found) == Counter(map(id, asked))
+    assert Counter(id(config) for config, _ in measured) == Counter(map(id, requested))
     assert members[0].closed
 
 
@@ -359,12 +361,12 @@ def test_a_full_disk_reaches_the_driver_and_nothing_is_lost():
     with ManyBench([member]) as bench:
         bench.submit([at(n) for n in range(8)])
         outcomes = bench.outcomes()
-        found = [next(outcomes) for _ in range(3)]
+        measured = [next(outcomes) for _ in range(3)]
         with pytest.raises(TraceError, match="disk full"):
             next(outcomes)
         assert bench.benches == (member,)
-        found += bench.outcomes()
-    assert sorted(asked.params["BLOCK"] for asked, _ in found) == list(range(8))
+        measured += bench.outcomes()
+    assert sorted(asked.params["BLOCK"] for asked, _ in measured) == list(range(8))
 
 
 def test_a_fault_of_the_code_reaches_the_driver():

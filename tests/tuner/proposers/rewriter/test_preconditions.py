@@ -34,24 +34,24 @@ THREE_BLOCKS = {"M": 3, "N": 192}
 @pytest.mark.parametrize("rewrite", [WholeRow(), Retile()])
 def test_blocks_without_masks_stay_where_others_do_not_divide_the_row(is_right, rewrite):
     assert "mask" not in MASKLESS
-    (made,) = variants(rewrite, MASKLESS, **THREE_BLOCKS)
-    assert "N == triton.next_power_of_2(N)" in made or "N % BLOCK != 0" in made
-    assert is_right(made, MASKLESS, **THREE_BLOCKS)
+    (variant,) = variants(rewrite, MASKLESS, **THREE_BLOCKS)
+    assert "N == triton.next_power_of_2(N)" in variant or "N % BLOCK != 0" in variant
+    assert is_right(variant, MASKLESS, **THREE_BLOCKS)
 
 
 def test_blocks_with_masks_need_no_such_guard():
-    (made,) = variants(Retile(), SOFTMAX, **THREE_BLOCKS)
-    assert "% BLOCK" not in made
-    (made,) = variants(WholeRow(), SOFTMAX, **THREE_BLOCKS)
-    assert "== triton.next_power_of_2(N)" not in made
+    (variant,) = variants(Retile(), SOFTMAX, **THREE_BLOCKS)
+    assert "% BLOCK" not in variant
+    (variant,) = variants(WholeRow(), SOFTMAX, **THREE_BLOCKS)
+    assert "== triton.next_power_of_2(N)" not in variant
 
 
 def test_blocks_whose_size_the_launcher_does_not_know_get_parts_of_their_own():
     unknown = MASKLESS.replace("N, BLOCK: tl.constexpr", "n_ptr, BLOCK: tl.constexpr")
     unknown = unknown.replace("start = tl", "N = tl.load(n_ptr)\n    start = tl")
     unknown = unknown.replace("x, out, N, BLOCK", "x, out, torch.full((1,), N), BLOCK")
-    for made in variants(Constants(), unknown, **THREE_BLOCKS):
-        (space,) = re.findall(r'"BLOCK": \[(.*?)\]', made)
+    for variant in variants(Constants(), unknown, **THREE_BLOCKS):
+        (space,) = re.findall(r'"BLOCK": \[(.*?)\]', variant)
         assert all(64 % int(size) == 0 for size in space.split(", "))
 
 
@@ -153,9 +153,11 @@ def test_pointers_with_names_are_to_the_tensor_that_they_start_from(place):
 
 
 def test_offsets_that_start_between_multiples_get_no_hint():
-    (made,) = variants(Contiguous(), MATMUL.replace("m = pid_m", "m = M + pid_m"), **THREE_BLOCKS)
-    assert made.count("tl.multiple_of(") == 1
-    assert "tl.multiple_of(pid_n * BLOCK_N" in made
+    (variant,) = variants(
+        Contiguous(), MATMUL.replace("m = pid_m", "m = M + pid_m"), **THREE_BLOCKS
+    )
+    assert variant.count("tl.multiple_of(") == 1
+    assert "tl.multiple_of(pid_n * BLOCK_N" in variant
 
 
 PARTS = """
@@ -184,14 +186,14 @@ def kernel(x):
 
 
 def test_a_grid_that_is_named_ahead_follows_from_its_block():
-    (made,) = variants(Constants(), PARTS, N=1000)
-    assert "blocks = triton.cdiv(n, BLOCK)" in made
+    (variant,) = variants(Constants(), PARTS, N=1000)
+    assert "blocks = triton.cdiv(n, BLOCK)" in variant
 
 
 def test_blocks_that_decide_how_long_a_buffer_is_stay():
     twice = PARTS.replace("torch.empty(blocks", "torch.empty(triton.cdiv(n, 256)")
-    (made,) = variants(Constants(), twice, N=1000)
-    assert '"BLOCK": [' not in made
+    (variant,) = variants(Constants(), twice, N=1000)
+    assert '"BLOCK": [' not in variant
 
 
 def test_blocks_that_decide_the_shape_of_an_output_stay():
@@ -199,9 +201,9 @@ def test_blocks_that_decide_the_shape_of_an_output_stay():
     for source in (PARTS, named.replace("BLOCK=256", "BLOCK=B")):
         whole = source.replace("return parts.sum()", "return parts")
         (tuned,) = variants(Constants(), source, N=1000)
-        (made,) = variants(Constants(), whole, N=1000)
+        (variant,) = variants(Constants(), whole, N=1000)
         assert tuned.count('": [') == 2
-        assert made.count('": [') == 1  # warps alone
+        assert variant.count('": [') == 1  # warps alone
 
 
 def test_a_number_of_blocks_that_two_launches_share_follows_from_the_block_of_each():
@@ -211,6 +213,6 @@ def test_a_number_of_blocks_that_two_launches_share_follows_from_the_block_of_ea
     )
     function = PARTS[PARTS.index("@triton.jit") : PARTS.index("def kernel")]
     shared = shared.replace("def kernel", function.replace("part_", "other_") + "def kernel")
-    (made,) = variants(Constants(), shared, N=1000)
-    assert "part_kernel[(triton.cdiv(n, BLOCK),)]" in made
-    assert "BLOCK=BLOCK_2" in made
+    (variant,) = variants(Constants(), shared, N=1000)
+    assert "part_kernel[(triton.cdiv(n, BLOCK),)]" in variant
+    assert "BLOCK=BLOCK_2" in variant
