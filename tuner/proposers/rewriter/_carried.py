@@ -159,13 +159,19 @@ def _unpacked(statement: cst.BaseStatement) -> list[cst.BaseStatement]:
         return [statement]
     names = [render_code(element.value) for element in target.elements]
     values = _parts_of(assign.value)
-    is_plain = len(values) == len(names) and all(name.isidentifier() for name in names)
+    is_plain = len(values) == len(names) and all(map(_is_place, names))
     read = [names_within(parse_expression(value)) for value in values]
-    is_late = any(used & set(names[:place]) for place, used in enumerate(read))
+    bound = [name.split(".")[0] for name in names]
+    is_late = any(used & set(bound[:place]) for place, used in enumerate(read))
     if not is_plain or (len(set(names)) < len(names)) or is_late:
         return [statement]
     parts = [parse_statement(f"{n} = {v}") for n, v in zip(names, values, strict=True)]
     return [parts[0].with_changes(leading_lines=statement.leading_lines), *parts[1:]]
+
+
+def _is_place(target: str) -> bool:
+    """Tell whether a target is a name, or an attribute of one."""
+    return all(part.isidentifier() for part in target.split(".")) and target.count(".") < 2
 
 
 def _parts_of(value: cst.BaseExpression) -> list[str]:

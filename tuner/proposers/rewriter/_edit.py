@@ -689,14 +689,17 @@ def lifted_axis(
         programs = f"triton.cdiv({size}, {of}) * triton.cdiv({of}, {width.name})"
         quotient = text.fresh(f"{name}_group")
         body = [_with_quotient(statement, name, group, quotient) for statement in body]
-        head = _head_of_group(name, quotient, valid, count, axis, width.name, group)
+        low = text.fresh(f"{name}_member")
+        body = [_with_member(statement, name, group, low) for statement in body]
+        head = _head_of_group(name, quotient, low, valid, count, axis, width.name, group)
     else:
         head = parse_statements(
             f"{name} = tl.program_id({axis}) * {width.name} + tl.arange(0, {width.name})\n"
             f"{valid} = {name} < {count}\n"
         )
+    seeds = [name, low] if group else [name]
     rest = lifted_body(
-        [*body[:place], *body[place + 1 :]], [name], width.name, valid, text.functions
+        [*body[:place], *body[place + 1 :]], seeds, width.name, valid, text.functions
     )
     tail = _used_once(rest[place:], valid)
     new_body = [*rest[:place], *head, *tail]
@@ -720,31 +723,48 @@ def lifted_axis(
 
 
 def _head_of_group(
-    name: str, quotient: str, valid: str, count: str, axis: int, width: str, group: str
+    name: str, quotient: str, low: str, valid: str, count: str, axis: int, width: str, group: str
 ) -> list[cst.BaseStatement]:
     """Return the statements that give a program its group, and some of the group's members."""
     members = render_code(parenthesized(parse_expression(group)))
     blocks = f"tl.cdiv({group}, {width})"
     return parse_statements(
         f"{quotient} = tl.program_id({axis}) // {blocks}\n"
-        f"{name} = tl.program_id({axis}) % {blocks} * {width} + tl.arange(0, {width})\n"
-        f"{valid} = ({name} < {members}) & ({quotient} * {members} + {name} < {count})\n"
-        f"{name} = {quotient} * {members} + {name}\n"
+        f"{low} = tl.program_id({axis}) % {blocks} * {width} + tl.arange(0, {width})\n"
+        f"{valid} = ({low} < {members}) & ({quotient} * {members} + {low} < {count})\n"
+        f"{name} = {quotient} * {members} + {low}\n"
     )
 
 
 def _with_quotient(
     statement: cst.BaseStatement, name: str, group: str, quotient: str
 ) -> cst.BaseStatement:
-    pairs = [
-        (node, cst.Name(quotient))
+    """Return a statement with a name for the index's quotient by the group's size."""
+    pairs = [(node, cst.Name(quotient)) for node in _quotients(statement, name, group, True)]
+    return replace_each(statement, pairs)
+
+
+def _with_member(
+    statement: cst.BaseStatement, name: str, group: str, low: str
+) -> cst.BaseStatement:
+    """Return a statement with a name for what remains of the index within its group."""
+    pairs = [(node, cst.Name(low)) for node in _quotients(statement, name, group, False)]
+    return replace_each(statement, pairs)
+
+
+def _quotients(
+    statement: cst.BaseStatement, name: str, group: str, is_quotient: bool
+) -> list[cst.BinaryOperation]:
+    """Return the quotients, or the remainders, of an index by a group's size."""
+    sign = cst.FloorDivide if is_quotient else cst.Modulo
+    return [
+        node
         for node in nodes_within(statement)
         if isinstance(node, cst.BinaryOperation)
-        and isinstance(node.operator, cst.FloorDivide)
+        and isinstance(node.operator, sign)
         and render_code(node.left) == name
         and render_code(node.right) == group
     ]
-    return replace_each(statement, pairs)
 
 
 def _with_count(statement: cst.BaseStatement, axis: int, count: str) -> cst.BaseStatement:

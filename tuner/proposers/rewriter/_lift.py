@@ -28,6 +28,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     called_name,
     calls_within,
     expression_statement,
+    free_name,
     integer_literal,
     names_read_first,
     names_within,
@@ -558,7 +559,12 @@ class _Body:
             dtype = "tl.int32" if text.lstrip("-").isdigit() else "tl.float32"
             if _is_number(text):
                 return Lifted(parse_expression(f"tl.full(({self.width},), {text}, {dtype})"), kind)
-            return Lifted(parse_expression(f"{text} + tl.zeros(({self.width},), tl.float32)"), kind)
+            if called_name(node) == "tl.full" and isinstance(node, cst.Call):
+                args = [arg.with_changes(comma=cst.MaybeSentinel.DEFAULT) for arg in node.args[1:]]
+                rest = ", ".join(map(render_code, args))
+                return Lifted(parse_expression(f"tl.full(({self.width},), {rest})"), kind)
+            repeated = f"{render_code(parenthesized(node))} + tl.zeros(({self.width},), tl.int1)"
+            return Lifted(parse_expression(repeated), kind)  # no sum with a bit changes its type
         if called_name(node) in ("tl.zeros", "tl.full"):
             call = cst.ensure_type(node, cst.Call)
             shape = call.args[0].value
@@ -896,13 +902,13 @@ def lifted_loop(
         raise CannotLiftError("what a trip does with what others carry")
     forced: set[str] = set()
     for _ in range(_MOST_RESTARTS):
-        worker = _loop_body(before, loop, trip, width, functions)
+        worker = _loop_body(before, loop, trip, after, width, functions)
         worker.forced = forced
         own = set(assigned_names(*trip)) - worker.carried
         if last := own & names_read_first(after):
             raise CannotLiftError(f"{', '.join(sorted(last))} of the last trip")
         try:
-            return _blocked(statement, loop, fresh, width, worker.block(trip))
+            return _blocked(statement, loop, fresh, width, worker.mask, worker.block(trip))
         except _RestartError as restart:
             forced.add(restart.name)
     raise CannotLiftError("too many names that loops carry")
@@ -912,28 +918,35 @@ def _loop_body(
     before: Sequence[cst.BaseStatement],
     loop: Loop,
     trip: Sequence[cst.BaseStatement],
+    after: Sequence[cst.BaseStatement],
     width: str,
     functions: Mapping[str, JitFunction],
 ) -> _Body:
-    """Return what lifts a loop's trip."""
+    """Return what lifts a loop's trip, with a name for its mask that none around it has."""
     ahead = _Body(Lifting(functions), width)
     ahead.block(before)
     kinds = {**ahead.lifting.kinds, loop.name: Kind(0, True)}
-    worker = _Body(Lifting(functions, kinds, f"{loop.name}_mask", fills=True), width)
+    mask = free_name(f"{loop.name}_mask", names_within(*before, *trip, *after))
+    worker = _Body(Lifting(functions, kinds, mask, fills=True), width)
     worker.carried = _carried_names(trip, set(kinds) - {loop.name})
-    worker.within, worker.mask = set(assigned_names(*trip)), f"{loop.name}_mask"
+    worker.within, worker.mask = set(assigned_names(*trip)), mask
     return worker
 
 
 def _blocked(
-    statement: cst.For, loop: Loop, fresh: str, width: str, trip: Sequence[cst.BaseStatement]
+    statement: cst.For,
+    loop: Loop,
+    fresh: str,
+    width: str,
+    mask: str,
+    trip: Sequence[cst.BaseStatement],
 ) -> cst.BaseStatement:
     """Return a loop over blocks, of which each does a lifted trip."""
     step = "" if render_code(loop.step) == "1" else f"{render_code(parenthesized(loop.step))} * "
     body = [
         parse_statement(f"{loop.name} = {fresh} + {step}tl.arange(0, {width})"),
         parse_statement(
-            f"{loop.name}_mask = {loop.name} < {render_code(parenthesized(loop.stop))}"
+            f"{mask} = {loop.name} < {render_code(parenthesized(loop.stop))}"
         ),
         *trip,
     ]

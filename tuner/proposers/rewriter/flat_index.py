@@ -44,11 +44,14 @@ from solkit.tuner.proposers.rewriter._parse import (
     substitute_names,
     with_body,
 )
+from solkit.tuner.proposers.rewriter._values import next_power_of_two
 
 __all__ = ["Unflatten"]
 
 _ROWS, _COLUMNS = (1, 2, 4, 8, 16, 32, 64, 128), (16, 32, 64, 128, 256, 512)
 _FEW, _MANY = 32, 64
+_IN_LOOPS, _MOST_COLUMNS = 1024, 256
+"""Elements of a tile whose values loops load again and again, such as taps: long rows of it."""
 _MOST_DIVISORS = 2
 _RANGES = ("range", "tl.range", "tl.static_range")
 _ROUNDS = 2
@@ -82,13 +85,27 @@ class Unflatten:
         for launch in text.single:
             flat = _flat_index(launch)
             for divisor in [] if flat is None else _divisors(launch, flat.name)[:_MOST_DIVISORS]:
-                if flat is not None and (source := _Tiling(text, launch, flat, divisor).source()):
+                if flat is None:
+                    continue
+                shape = _tile_shape(launch, divisor, facts)
+                if source := _Tiling(text, launch, flat, divisor, shape).source():
                     why = facts.explain_factors("extra traffic", "instructions")
                     yield Variant(
                         source,
                         f"{launch.function.name} divides a flat index by {divisor}; a tile of rows "
                         f"and columns reads and writes along both{why}.",
                     )
+
+
+def _tile_shape(launch: Launch, divisor: str, facts: Facts) -> tuple[int, int]:
+    """Return the rows and columns of a tile to begin with."""
+    if not any(isinstance(statement, cst.For) for statement in launch.function.body):
+        return _FEW, _MANY
+    size = in_launcher(parse_expression(divisor), launch)
+    length = None if size is None else facts.size(size, launch)
+    wide = next_power_of_two(length or _MOST_COLUMNS)
+    wide = min(max(wide, _COLUMNS[0]), _MOST_COLUMNS)
+    return _IN_LOOPS // wide, wide
 
 
 @dataclass(frozen=True)
@@ -137,11 +154,22 @@ def _flat_index(launch: Launch) -> _Flat | None:
 
 
 def _is_plain(statement: cst.BaseStatement) -> bool:
-    """Tell whether a statement is simple, or a loop of such ones over a range."""
+    """Tell whether a statement is simple, or a branch or a loop over a range of such ones."""
     if isinstance(statement, cst.For) and statement.orelse is None:
         is_range = called_name(statement.iter) in _RANGES
         return is_range and all(map(_is_plain, statements_of(statement)))
+    if isinstance(statement, cst.If):
+        branches = [statement, *([] if statement.orelse is None else [statement.orelse])]
+        return not isinstance(statement.orelse, cst.If) and all(
+            _is_plain(inner) and not _leaves(inner)
+            for branch in branches
+            for inner in statements_of(branch)
+        )
     return isinstance(statement, cst.SimpleStatementLine)
+
+
+def _leaves(statement: cst.BaseStatement) -> bool:
+    return any(isinstance(node, cst.Return) for node in nodes_within(statement))
 
 
 def _scalar_values(launch: Launch) -> dict[str, cst.BaseExpression]:
@@ -201,10 +229,19 @@ class _Tiling:
         launch: of the function.
         flat: its index.
         divisor: the size of a row, as code of the function.
+        shape: of the tile to begin with.
     """
 
-    def __init__(self, text: KernelText, launch: Launch, flat: _Flat, divisor: str) -> None:
+    def __init__(
+        self,
+        text: KernelText,
+        launch: Launch,
+        flat: _Flat,
+        divisor: str,
+        shape: tuple[int, int] = (_FEW, _MANY),
+    ) -> None:
         self._text, self._launch, self._flat, self._divisor = text, launch, flat, divisor
+        self._shape = shape
         taken = {*text.names}
         self._row, self._column = (free_name(n, taken) for n in ("tile_row", "tile_column"))
         self._count = free_name("n_rows", taken)
@@ -241,8 +278,8 @@ class _Tiling:
             functions={launch.function.name: node},
             launches=[(launch.statement, [statement])],
             parameters=[
-                Parameter(self._high, _FEW, _ROWS),
-                Parameter(self._wide, _MANY, _COLUMNS),
+                Parameter(self._high, self._shape[0], _ROWS),
+                Parameter(self._wide, self._shape[1], _COLUMNS),
             ],
         )
 
@@ -274,11 +311,12 @@ class _Tiling:
             if binding is not None and binding.target == self._flat.name:
                 statements += [parse_statement(line) for line in head]
                 continue
+            changed: cst.BaseStatement | None
             if isinstance(statement, cst.For):
                 inner = self._tiled(statements_of(statement), head)
-                changed: cst.BaseStatement | None = (
-                    None if inner is None else with_body(statement, inner)
-                )
+                changed = None if inner is None else with_body(statement, inner)
+            elif isinstance(statement, cst.If):
+                changed = self._branch(statement, head)
             else:
                 changed = self._narrowed(self._divided(statement))
             if changed is None:
@@ -289,6 +327,19 @@ class _Tiling:
                 axes = self._axes_of(binding.value) | self._within.get(binding.target, set())
                 self._within[binding.target] = axes
         return statements
+
+    def _branch(self, statement: cst.If, head: Sequence[str]) -> cst.If | None:
+        """Return a branch over the tile; ``None`` if its test is about more than the program."""
+        inner = self._tiled(statements_of(statement), head)
+        if inner is None or self._axes_of(statement.test) or calls_within(statement.test):
+            return None
+        other = statement.orelse
+        if other is not None:
+            behind = self._tiled(statements_of(other), head)
+            other = None if behind is None else with_body(other, behind)
+            if other is None:
+                return None
+        return with_body(statement.with_changes(orelse=other), inner)
 
     def _axes_of(self, node: cst.CSTNode) -> set[str]:
         """Return which of the tile's axes an expression varies along."""

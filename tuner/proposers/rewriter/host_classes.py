@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._carried import unpacked_statements
 from solkit.tuner.proposers.rewriter._parse import (
     assigned_names,
     called_name,
@@ -248,7 +249,7 @@ def _attributes_set(init: cst.FunctionDef) -> Iterator[tuple[str, str] | None]:
     """Yield names of attributes with the code of their values; ``None`` for what is more."""
     own = init.params.params[0].name.value
     params = {p.name.value: cst.Name(f"own_{p.name.value}") for p in init.params.params[1:]}
-    for statement in statements_of(init):
+    for statement in unpacked_statements(statements_of(init)):
         text = render_code(statement).strip()
         if text == "super().__init__()" or text.startswith(('"""', "pass")):
             continue

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._edit import (
     Parameter,
+    axis_name,
     block_constants,
     grid_constants,
     group_divisors,
@@ -18,15 +19,19 @@ from solkit.tuner.proposers.rewriter._edit import (
 from solkit.tuner.proposers.rewriter._lift import CannotLiftError
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
     KernelText,
     Launch,
     assigned_names,
     calls_within,
+    in_launcher,
+    parse_expression,
     parse_kernel,
     render_code,
     render_module,
     statements_of,
 )
+from solkit.tuner.proposers.rewriter._values import OtherFormError, tile_accesses
 from solkit.tuner.proposers.rewriter.flat_grids import separated_axes
 from solkit.tuner.proposers.rewriter.operands import with_products
 from solkit.tuner.proposers.rewriter.vectorise import vectorised
@@ -35,11 +40,13 @@ __all__ = ["Rows", "Tile"]
 
 _ROWS = (1, 2, 4, 8, 16, 32, 64)
 _FEW_ROWS = 4
+_STRIDED_ROWS = 32  # a line of 128 bytes of fp32
 _ELEMENTS = (128, 256, 512, 1024, 2048, 4096)
 _MANY = 1024
 _SIDES = (16, 32, 64, 128, 256)
 _SIDE = 64
 _GROUP_SIDE = 16  # the least that a product takes; groups are small
+_WIDE_GROUP = 64  # of fewer, blocks would hold little else than what their masks leave out
 _SHAPE = re.compile(r"[\w.]+\.shape(\[-?\d+\])?")
 """A tensor's sizes, or one of them, as a launcher reads them."""
 
@@ -50,7 +57,8 @@ class Rows:
     Applies along an axis of the grid where a program has one index, no constant tiles it but one
     that a tensor's shape gives, and all that depends on the index is elementwise, a reduction along
     other axes, a load or a store. A branch on the index becomes a mask. Where programs have no
-    block at all, they become one.
+    block at all, they become one. Where the index is divided by a size that is large enough, the
+    rows of a program have one quotient: they follow each other in memory.
     """
 
     kind = "rows"
@@ -64,8 +72,9 @@ class Rows:
             for axis in range(len(launch.axes or ())):
                 if axis in tiled:
                     continue
-                rewritten = _lift_axis(text, launch, axis, _width_parameter(text, scalar))
-                if rewritten:
+                groups = _wide_groups(launch, axis, facts)
+                width = _width_parameter(text, scalar, _is_strided(launch.function, axis, groups))
+                for rewritten in _lifted_rows(text, launch, axis, width, groups):
                     what = "one element" if scalar else "one row"
                     why = facts.explain_factors("latency", "dispatch", "extra traffic")
                     yield Variant(
@@ -165,15 +174,58 @@ def _is_tensor_size(launch: Launch, constant: str) -> bool:
     return False
 
 
-def _width_parameter(text: KernelText, scalar: bool) -> Parameter:
+def _width_parameter(text: KernelText, scalar: bool, strided: bool) -> Parameter:
     if scalar:
         return Parameter(text.fresh("BLOCK"), _MANY, _ELEMENTS)
-    return Parameter(text.fresh("ROWS"), _FEW_ROWS, _ROWS)
+    return Parameter(text.fresh("ROWS"), _STRIDED_ROWS if strided else _FEW_ROWS, _ROWS)
 
 
-def _lift_axis(text: KernelText, launch: Launch, axis: int, width: Parameter) -> str:
+def _is_strided(function: JitFunction, axis: int, groups: Sequence[str]) -> bool:
+    """Tell whether neighbours along an axis of the grid, and not along blocks, meet in memory.
+
+    So it is with a reduction along rows of a matrix that is stored row by row.
+    """
+    index = f"tl.program_id({axis})"
+    names = {index, axis_name(function, axis)}
+    own = {(name,) for name in names} | {(f"({name} % {g})",) for name in names for g in groups}
+    for call, scope in tile_accesses(function):
+        try:
+            terms = scope.expanded(scope.terms(call.args[0].value)).terms
+        except OtherFormError:
+            continue
+        if any(t.block and t.factors for t in terms) and own & {t.factors for t in terms}:
+            return True
+    return False
+
+
+def _wide_groups(launch: Launch, axis: int, facts: Facts) -> list[str]:
+    """Return divisors of an axis's index whose groups are wide, at the shape at hand.
+
+    Indices of one quotient are neighbours in memory, as the columns of a matrix in a stack.
+    """
+    sizes = {
+        group: in_launcher(parse_expression(group), launch)
+        for group in group_divisors(launch.function, axis)
+    }
+    widths = {g: facts.size(size, launch) for g, size in sizes.items() if size is not None}
+    return [group for group, width in widths.items() if (width or 0) >= _WIDE_GROUP]
+
+
+def _lifted_rows(
+    text: KernelText, launch: Launch, axis: int, width: Parameter, groups: Sequence[str]
+) -> Iterator[str]:
+    """Yield files with several rows a program: of one quotient first, since these lie together."""
+    for group in (*groups, ""):
+        if source := _lift_axis(text, launch, axis, width, group):
+            yield source
+            return
+
+
+def _lift_axis(
+    text: KernelText, launch: Launch, axis: int, width: Parameter, group: str = ""
+) -> str:
     try:
-        return lifted_axis(text, launch, axis, width)
+        return lifted_axis(text, launch, axis, width, group)
     except CannotLiftError:
         return ""
 
