@@ -52,6 +52,7 @@ __all__ = [
     "CarriedKind",
     "Start",
     "carried_by",
+    "carried_names",
     "start_of_name",
     "unpacked_statements",
     "with_finite_starts",
@@ -244,6 +245,29 @@ def _added_to(statement: cst.BaseStatement) -> str:
         return ""
     is_sum |= isinstance(value.operator, cst.Add) and render_code(value.left) == name
     return name if is_sum and name not in names_within(value.right) else ""
+
+
+def carried_names(body: Sequence[cst.BaseStatement], outer: set[str]) -> set[str]:
+    """Return names that a trip hands to the next, and those that hold their next values."""
+    carried, written = set(), set()
+    for statement in walk_statements(body):
+        binding = single_assignment(statement)
+        read = names_within(statement if binding is None else binding.value)
+        if isinstance(statement, (cst.If, cst.For)):
+            read = names_within(statement.test if isinstance(statement, cst.If) else statement.iter)
+            written |= names_within(statement.target) if isinstance(statement, cst.For) else set()
+        if binding is not None or isinstance(statement, (cst.If, cst.For)):
+            carried |= {n for n in read & outer if n not in written and n in assigned_names(*body)}
+            written |= {binding.target} if binding is not None else set()
+    for statement in reversed(body):
+        binding = single_assignment(statement)
+        if (
+            binding is not None
+            and binding.target in carried
+            and isinstance(binding.value, cst.Name)
+        ):
+            carried.add(binding.value.value)
+    return carried
 
 
 # ------------------------------------------------------------------------------- one trip

@@ -17,7 +17,11 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._carried import carried_by, with_single_updates
+from solkit.tuner.proposers.rewriter._carried import (
+    carried_by,
+    carried_names,
+    with_single_updates,
+)
 from solkit.tuner.proposers.rewriter._parse import (
     EXPONENTIALS,
     Assignment,
@@ -928,7 +932,7 @@ def _loop_body(
     kinds = {**ahead.lifting.kinds, loop.name: Kind(0, True)}
     mask = free_name(f"{loop.name}_mask", names_within(*before, *trip, *after))
     worker = _Body(Lifting(functions, kinds, mask, fills=True), width)
-    worker.carried = _carried_names(trip, set(kinds) - {loop.name})
+    worker.carried = carried_names(trip, set(kinds) - {loop.name})
     worker.within, worker.mask = set(assigned_names(*trip)), mask
     return worker
 
@@ -945,9 +949,7 @@ def _blocked(
     step = "" if render_code(loop.step) == "1" else f"{render_code(parenthesized(loop.step))} * "
     body = [
         parse_statement(f"{loop.name} = {fresh} + {step}tl.arange(0, {width})"),
-        parse_statement(
-            f"{mask} = {loop.name} < {render_code(parenthesized(loop.stop))}"
-        ),
+        parse_statement(f"{mask} = {loop.name} < {render_code(parenthesized(loop.stop))}"),
         *trip,
     ]
     bounds = f"range({render_code(loop.start)}, {render_code(loop.stop)}, {step}{width})"
@@ -986,26 +988,3 @@ def _trip_count(loop: Loop, more: int) -> str:
     if step != "1":
         passed = f"({passed} // {render_code(parenthesized(loop.step))})"
     return f"({passed} + 1)" if more else passed
-
-
-def _carried_names(body: Sequence[cst.BaseStatement], outer: set[str]) -> set[str]:
-    """Return names that a trip hands to the next, and those that hold their next values."""
-    carried, written = set(), set()
-    for statement in walk_statements(body):
-        binding = single_assignment(statement)
-        read = names_within(statement if binding is None else binding.value)
-        if isinstance(statement, (cst.If, cst.For)):
-            read = names_within(statement.test if isinstance(statement, cst.If) else statement.iter)
-            written |= names_within(statement.target) if isinstance(statement, cst.For) else set()
-        if binding is not None or isinstance(statement, (cst.If, cst.For)):
-            carried |= {n for n in read & outer if n not in written and n in assigned_names(*body)}
-            written |= {binding.target} if binding is not None else set()
-    for statement in reversed(body):
-        binding = single_assignment(statement)
-        if (
-            binding is not None
-            and binding.target in carried
-            and isinstance(binding.value, cst.Name)
-        ):
-            carried.add(binding.value.value)
-    return carried

@@ -433,10 +433,11 @@ class _Tiling:
 
     def _is_end(self, mask: cst.BaseExpression) -> bool:
         """Tell whether a mask only says where the flat index ends."""
+        names = assigned_names(*self._launch.function.body)
         values: dict[str, cst.BaseExpression] = {}
         for statement in self._launch.function.body:
             binding = single_assignment(statement)
-            if binding is not None:
+            if binding is not None and names.count(binding.target) == 1:
                 values[binding.target] = binding.value
         while isinstance(mask, cst.Name) and mask.value in values:
             mask = values[mask.value]

@@ -76,6 +76,14 @@ def test_arguments_of_the_object_are_kept():
     assert "own_at_block = 32" in canonical_form(HEADER + CALLED)
 
 
+def test_attributes_may_be_set_together():
+    together = "def __init__(self, block=64, n=2):\n        self.block, self.n = block, n"
+    alone = "def __init__(self, block=64):\n        self.block = block"
+    assert launches(CALLED.replace(alone, together)) == [("double", "kernel")]
+    crossed = together.replace("= block, n", "= n, self.block")
+    assert launches(CALLED.replace(alone, crossed)) != [("double", "kernel")]
+
+
 @pytest.mark.parametrize(
     ("source", "old", "new"),
     [
