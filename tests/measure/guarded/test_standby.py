@@ -115,6 +115,7 @@ def status():
 def test_a_session_takes_the_pair_and_the_next_gets_another(path, tmp_path, monkeypatch):
     server = ForkServer(processes.PREPARE, processes.ENVIRONMENT, borrows=True)
     monkeypatch.setattr(processes, "measuring_server", server)
+    monkeypatch.setattr("solkit.processes.jobs.PREPARE", "gc:collect")  # nothing is analysed
     kernel = tmp_path / "mine.py"
     kernel.write_text(
         HEAD + 'def kernel(x): raise ValueError(os.environ["SOLKIT_X"] + os.getcwd())'
