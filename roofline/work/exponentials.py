@@ -29,7 +29,7 @@ def with_shared_exponentials(
         costs: of each; ``None`` if unknown.
     """
     makers: dict[int, list[TracedOp]] = defaultdict(list)
-    computed: dict[TensorUse, int] = {}
+    computed: dict[tuple[TensorUse, int], int] = {}
     shared: list[Cost | None] = []
     for op, cost in zip(ops, costs, strict=True):
         for use in (*op.outputs, *op.written):
@@ -38,7 +38,8 @@ def with_shared_exponentials(
         if cost is None or not isinstance(operand, TensorUse) or operand.dtype.is_complex:
             shared.append(cost)
             continue
-        source = _without_shifts(operand, makers)
+        tensor = _without_shifts(operand, makers)
+        source = tensor, len(makers.get(tensor.storage, ()))  # another one after a write in place
         already = min(computed.get(source, 0), operand.distinct)
         computed[source] = max(computed.get(source, 0), operand.distinct)
         shared.append(_with_fewer(cost, already) if already else cost)

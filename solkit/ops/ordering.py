@@ -9,9 +9,10 @@ __all__ = ["OPERATORS"]
 _F = Family.ORDER
 
 OPERATORS: tuple[Operator, ...] = (
-    *copied("sort", _F, cost="along lines", selects=Selects.AFTER_EITHER),
+    *copied("sort", _F, cost="along lines", needs="sorted line", selects=Selects.AFTER_EITHER),
     *copied("msort", _F, cost="along lines", selects=Selects.AFTER_EITHER),
-    *copied("topk", _F, cost="along lines", chooses=True, selects=Selects.AFTER_EITHER),
+    *copied("topk", _F, cost="along lines", needs="sorted line", chooses=True,
+            selects=Selects.AFTER_EITHER),
     *plain("searchsorted bucketize", _F, cost="search", selects=Selects.SOME, limits="bins"),
     *plain("isin", _F, cost="free", selects=Selects.AFTER_ONE),
     *copied("unique _unique _unique2 unique_consecutive unique_dim unique_dim_consecutive", _F,

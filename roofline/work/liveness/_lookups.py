@@ -116,6 +116,27 @@ def _grid_sample_backward(op: TracedOp, region: Region) -> Needs:
     return {id(x): needed, **{id(output): output for output in op.outputs}}
 
 
+@rule("masked scatter")
+def _masked_scatter(op: TracedOp, region: Region) -> Needs:
+    """Take of the target what the mask leaves; all that the source has is taken to be placed."""
+    x, mask, source = (op.arguments[name] for name in ("self", "mask", "source"))
+    is_whole = region.mask is None and all(map(_is_all, region.box, op.outputs[0].shape))
+    if not is_whole or x.shape != op.outputs[0].shape:
+        return {id(x): sliced(x, region.box, region.mask)} if x.shape == op.outputs[0].shape else {}
+    if mask.value is not None:
+        chosen = np.broadcast_to(mask.value.astype(bool), x.shape)
+        return {id(x): sliced(x, whole(x), ~chosen)}
+    if not 0 < source.numel < x.numel:
+        return {}
+    *leading, last = x.shape
+    rows = np.arange(math.prod(leading)) < (x.numel - source.numel) // last
+    return {id(x): replace(sliced(x, whole(x), rows.reshape(*leading, 1)), sure=False)}
+
+
+def _is_all(places: range, size: int) -> bool:
+    return len(places) == size
+
+
 @rule("take")
 def _take(op: TracedOp, region: Region) -> Needs:
     """Return elements of the flattened tensor."""

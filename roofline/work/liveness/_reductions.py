@@ -25,6 +25,18 @@ def _along_a_dimension(op: TracedOp, region: Region) -> Needs:
     return {id(use): sliced(use, box, lines) for use in (*aligned, output)}
 
 
+@rule("sorted line")
+def _sorted_line(op: TracedOp, region: Region) -> Needs:
+    """Return a wanted place of a sorted line needs all of the line."""
+    x, dim = op.inputs[0], op.arguments.get("dim", -1)
+    if not x.shape:
+        return {}
+    box: list[range | None] = list(region.box)
+    box[dim] = None
+    lines = None if region.mask is None else both(any_along(region.mask, dim))
+    return {id(x): sliced(x, box, lines)}
+
+
 @rule("scan")
 def _scan(op: TracedOp, region: Region) -> Needs:
     """Return a wanted element needs its line up to itself."""

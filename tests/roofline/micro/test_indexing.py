@@ -327,6 +327,22 @@ PROBLEMS = {
         F * 320 + I64 * 40,
         F * 80,
     ),
+    "images among a text's tokens: what they replace is not read": (
+        "R(2, 16, 8); arange(32).view(2, 16) % 4; R(8, 8)",
+        "return a0.masked_scatter((a1 == 1)[..., None].expand(-1, -1, 8), a2)",
+        {"int32": (0, 32)},
+        F * (256 - 64) + I64 * 32 + F * 64,
+        F * 256,
+        "small changes of a token make no image of it",
+    ),
+    "images at places that nobody knows": (
+        "R(2, 16, 8); R(2, 16); R(8, 8)",
+        "return a0.masked_scatter((a1 > 0)[..., None].expand(-1, -1, 8), a2)",
+        {"fp32": (0, 32)},
+        F * (256 - 64) + F * 32 + F * 64,
+        F * 256,
+        "the mask needs as many places as there are images",
+    ),
     "scatter_reduce": (
         "R(100); arange(100) % 10",
         "return torch.zeros(10, device='cuda').scatter_reduce(0, a1, a0, 'sum')",

@@ -20,6 +20,13 @@ PROBLEMS = {
         4 * 4 * F,
     ),
     "sorted values": (X, "return a0.sort(-1)[0]", {"fp32": (N - 4, 7 * N)}, F * N, F * N),
+    "columns of what is sorted by column": (
+        "R(8, 6)",
+        "return a0.sort(0)[0][:, 2:5].clone(), a0.topk(2, 0).values[:, 2:4].clone()",
+        {"fp32": (0, 7 * 48)},
+        F * 24,
+        F * (24 + 4),
+    ),
     "argsort": (X, "return a0.argsort(-1)", {"fp32": (N - 4, 7 * N)}, F * N, I64 * N),
     "argmax": (X, "return a0.argmax(-1)", {"fp32": N - 4}, F * N, I64 * 4),
     "the largest and where": (X, "return a0.max(-1)", {"fp32": N - 4}, F * N, 4 * (F + I64)),

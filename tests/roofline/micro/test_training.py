@@ -260,6 +260,13 @@ PROBLEMS = {
         F * 32,
         F * (64 + 8),
     ),
+    "an exponential before and after a write in place": (
+        "R(8, 4)",
+        "x = a0.exp()\none = x.exp()\nx.mul_(a0)\nreturn x, one, x.exp()",
+        {"fp32": 32, "sfu": 96},
+        F * 32,
+        F * 96,
+    ),
     "checkpointed, with its result": (
         f"{A}; {W}",
         "from torch.utils.checkpoint import checkpoint\n"
