@@ -48,6 +48,7 @@ _WHOLE_COPY = 3  # operands of a cp.async that copies all of its bytes: target, 
 _SPECIAL = re.compile(
     r"%(tid|ntid|ctaid|nctaid|clusterid|nclusterid|cluster_ctaid|cluster_nctaid)\.([xyz])"
 )
+_OF_THREAD = ("%tid", "%laneid", "%lanemask", "%warpid", "%clock", "%globaltimer")
 _DESCRIPTORS = max(WINDOWS.values()) + 1
 """Storage number of addresses of parameters, which hold TMA descriptors."""
 _PARAMETER_BYTES = 1 << 13
@@ -127,6 +128,10 @@ class PTXFrontEnd(FrontEnd):
     def is_flag(self, register: str) -> bool:
         """See `FrontEnd`."""
         return register.startswith("%p")
+
+    def is_of_thread(self, register: str) -> bool:
+        """See `FrontEnd`."""
+        return register.startswith(_OF_THREAD)
 
     def unseen(self, instruction: Instruction) -> str:
         """See `FrontEnd`."""

@@ -6,7 +6,7 @@ What a block's threads access there in one run of a basic block is one execution
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +48,7 @@ class Site:
         depth: loops around it.
         parameters: that its addresses are computed from, and global variables.
         gathered: whether its addresses depend on loaded values.
+        by_thread: whether its addresses may differ between the threads of a block.
         element_bytes: of an element.
         manner: how it is made.
     """
@@ -60,6 +61,7 @@ class Site:
     depth: int
     parameters: tuple[str, ...]
     gathered: bool
+    by_thread: bool
     element_bytes: int
     manner: AccessModifiers
 
@@ -77,8 +79,15 @@ class SharedSite:
     line: str
 
 
-def sites_of(flow: ControlFlow) -> dict[Instruction, Site]:
-    """Return the site of each instruction that may access global memory."""
+def sites_of(
+    flow: ControlFlow, is_of_thread: Callable[[str], bool] = lambda _: True
+) -> dict[Instruction, Site]:
+    """Return the site of each instruction that may access global memory.
+
+    Args:
+        flow: the code.
+        is_of_thread: as in `FrontEnd`.
+    """
     sites: dict[Instruction, Site] = {}
     for block in flow.blocks:
         for instruction in block.instructions:
@@ -99,10 +108,21 @@ def sites_of(flow: ControlFlow) -> dict[Instruction, Site]:
                 depth=len(block.loops),
                 parameters=pointers_behind(flow, use.registers),
                 gathered=gathered,
+                by_thread=any(map(is_of_thread, behind)) or _is_made_by_thread(flow, behind),
                 element_bytes=use.element_bytes,
                 manner=use.manner,
             )
     return sites
+
+
+def _is_made_by_thread(flow: ControlFlow, registers: frozenset[str]) -> bool:
+    """Tell whether an atomic, or memory of a thread's own, gives one of some registers."""
+    loading = (
+        i.memory
+        for i in flow.instructions
+        if i.loads == "memory" and not registers.isdisjoint(i.written)
+    )
+    return any(use is not None and (use.kind == "atomic" or not use.is_global) for use in loading)
 
 
 def pointers_behind(flow: ControlFlow, registers: Iterable[str]) -> tuple[str, ...]:
@@ -254,9 +274,19 @@ class Lanes:
         return np.broadcast_to(self.joint[key], (blocks,))
 
     def _unknown(self, site: Site, active: Active) -> None:
-        """Add lanes at unknown places: random in the storage, if its size is known."""
+        """Add lanes at unknown places: random in the storage, if its size is known.
+
+        Threads whose addresses are computed alike are at one place.
+        """
         whole = max(map(self.front_end.pointer_bytes, site.parameters), default=0) / SECTOR
         warps = np.maximum(active.warps, 1)
+        if not site.by_thread:
+            sectors = -(-site.width_bytes // SECTOR)
+            for name in ("sectors", "lines"):
+                self._add(site, name, sectors * active.warps)
+            for name in ("distinct", "paired", "fresh"):
+                self._add(site, name, sectors * np.minimum(active.warps, 1))
+            return
         of_warp = warps * _expected_distinct_places(active.lanes / warps, whole)
         of_block = _expected_distinct_places(active.lanes, whole)
         for name, amount in (("sectors", of_warp), ("lines", of_warp)):

@@ -218,6 +218,11 @@ class FrontEnd(ABC):
         del storage
         return []
 
+    def is_of_thread(self, register: str) -> bool:
+        """Tell whether a register tells threads of a block apart, as their index does."""
+        del register
+        return True
+
     def pointer_bytes(self, pointer: str) -> int:
         """Return the bytes of the storage behind a pointer; 0 if unknown."""
         del pointer

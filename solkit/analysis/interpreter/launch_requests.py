@@ -147,7 +147,7 @@ def launch_requests(
 
 def _follow_launch(front_end: FrontEnd, grid: Grid) -> _Followed:
     blocks, threads = math.prod(grid.blocks), math.prod(grid.threads)
-    sites = sites_of(front_end.flow)
+    sites = sites_of(front_end.flow, front_end.is_of_thread)
     everyone = np.arange(threads)
 
     def by_lanes(numbers: Array) -> tuple[_Run, Lanes]:

@@ -239,6 +239,27 @@ def test_constants_of_the_host_are_arguments_of_a_types_template(analysed):
     assert access.sectors == 16  # 32 threads, 16 bytes apart
 
 
+@pytest.mark.usefixtures("compiler")
+def test_threads_that_read_one_number_go_to_one_place_though_nobody_knows_where(analysed):
+    source = """
+        __global__ void k(const float* x, float* y) {
+            __shared__ int places[32];
+            places[threadIdx.x & 31] = (int)(100 * x[threadIdx.x]);
+            __syncthreads();
+            float first = x[places[0]];
+            float own = x[places[threadIdx.x & 31]];
+            y[blockIdx.x * 256 + threadIdx.x] = first + own;
+        }
+        void f(torch::Tensor x, torch::Tensor y) {
+            k<<<4, 256>>>(x.data_ptr<float>(), y.data_ptr<float>());
+        }"""
+    (kernel,) = analysed(lambda ext, x: ext.f(x, torch.empty_like(x)), source).kernels
+    given, first, own = (a for a in kernel.demand.accesses if a.kind == "load")
+    assert given.sectors == 4 * 32
+    assert (first.requests, first.sectors) == (32, 32)  # 8 warps of 4 blocks
+    assert own.sectors > 900  # of 1,024 lanes in 875 sectors, 32 at a time
+
+
 def test_without_a_compiler_the_analysis_says_what_to_install(analysed, monkeypatch):
     def none():
         raise UnsupportedError("pip install 'solkit[cuda]'")
