@@ -141,6 +141,7 @@ class _Columns:
     def _of_ranges(self) -> dict[str, cst.BaseStatement]:
         """Return names ahead of the loop that are a range of the block, with no program's index."""
         values, numbers = dict[str, cst.BaseStatement](), set[str]()
+        of_program = set[str]()  # where its block begins, and what follows from that
         assigned = assigned_names(*self._before)
         for statement in self._before:
             binding = single_assignment(statement)
@@ -154,7 +155,9 @@ class _Columns:
                 for node in nodes_within(binding.value)
             )
             is_own = assigned.count(binding.target) == 1 and (is_range or used & values.keys())
-            if is_own and not self._block_of_program(binding.value, numbers):
+            if used & of_program or self._block_of_program(binding.value, numbers):
+                of_program.add(binding.target)
+            elif is_own:
                 values[binding.target] = statement
         return values
 

@@ -181,7 +181,9 @@ def _with_own_numbers(text: KernelText, launch: Launch) -> KernelText:
         argument = launch.arguments[tile.name]
         is_shared = isinstance(argument, cst.Name) and counts[argument.value] > 1
         if is_shared and not tile.tiles_grid and _own_default(text, argument) is None:
-            pairs.append((argument, cst.Integer(str(tile.value))))
+            cap = _cap_of(argument, launch)
+            own = cst.Integer(str(tile.value)) if cap is None else cap.node.deep_clone()
+            pairs.append((argument, own))
     replaced = read_module(in_statement(text.tree, launch.launcher, pairs)) if pairs else None
     return replaced or text
 
@@ -246,9 +248,9 @@ class _Cap:
 
 def _cap_of(argument: cst.BaseExpression | None, launch: Launch) -> _Cap | None:
     """Return what an argument stands for in the launcher, if a size of the problem caps it."""
-    if not isinstance(argument, cst.Name):
-        return None
-    value = launcher_definition(argument.value, launch.launcher)
+    value = argument
+    if isinstance(argument, cst.Name):
+        value = launcher_definition(argument.value, launch.launcher)
     if not isinstance(value, cst.Call) or called_name(value) != "min" or len(value.args) != 2:
         return None
     first, second = (arg.value for arg in value.args)
@@ -338,11 +340,13 @@ def _own_default(text: KernelText, argument: cst.BaseExpression | None) -> int |
 
 def _with_tiles(text: KernelText, launch: Launch, larger: Facts | None) -> KernelText:
     tiles = _tile_parameters(text, launch)
+    capped = {t.name for t in tiles if _cap_of(launch.arguments[t.name], launch) is not None}
     defaults = {} if larger is None else _larger_defaults(launch, tiles, larger)
     for tile in tiles:
         argument = launch.arguments[tile.name]
         groups = _group_sizes(text, launch, tile.name)
-        if None in groups:
+        is_done = tile.name in capped and _cap_of(argument, launch) is None
+        if None in groups or is_done:
             continue
         values = tuple(
             v for v in _tile_values(launch, tile) if all(g % v == 0 for g in groups if g)

@@ -332,3 +332,44 @@ def test_a_block_that_a_size_caps_is_tuned_up_to_that_size(is_right, size, cappe
 def test_other_blocks_that_depend_on_a_size_stay(block):
     source = CAPPED.replace("min(32, triton.next_power_of_2(n))", block)
     assert not any("block = " not in v or " if B <= n" in v for v in variants(Retile(), source))
+
+
+BOTH_WAYS = """
+def reference(q, k):
+    return torch.cos(q[:, None] * k[None, :]).sum(1)
+
+
+def inputs(n=96, device="cuda"):
+    return torch.randn(n, device=device), torch.randn(n, device=device)
+
+
+@triton.jit
+def waves(q, k, out, n, B: tl.constexpr):
+    begin = tl.program_id(0) * B
+    rows = begin + tl.arange(0, B)
+    x = tl.load(q + rows, mask=rows < n, other=0.0)
+    total = tl.zeros([B], tl.float32)
+    for start in range(0, n, B):
+        cols = start + tl.arange(0, B)
+        y = tl.load(k + cols, mask=cols < n, other=0.0)
+        total += tl.sum(tl.where(cols[None, :] < n, tl.cos(x[:, None] * y[None, :]), 0.0), axis=1)
+    tl.store(out + rows, total, mask=rows < n)
+
+
+def kernel(q, k):
+    n = q.shape[0]
+    block = min(16, n)
+    out = torch.empty_like(q)
+    waves[(triton.cdiv(n, block),)](q, k, out, n, B=block)
+    return out
+"""
+
+
+def test_a_capped_block_of_rows_and_of_a_trip_becomes_two_parameters(is_right):
+    (first,) = variants(Retile(), BOTH_WAYS, n=4096)
+    (line,) = (line for line in first.splitlines() if line.startswith("def kernel"))
+    assert "B=" in line
+    assert "B_STEP=" in line
+    assert "block = B if B <= n else min(16, n)" in first
+    assert "B_STEP=B_STEP if B_STEP <= n else min(16, n)" in first
+    assert is_right(first, BOTH_WAYS, n=96)
