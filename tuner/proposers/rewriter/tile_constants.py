@@ -778,10 +778,9 @@ def _larger_defaults(launch: Launch, tiles: list[_Tile], facts: Facts) -> Mappin
     larger = {
         t.name: max(t.value, min(usual[t.name], covered.get(t.name, usual[t.name]))) for t in tiles
     }
-    for tile in tiles:  # a trip takes no more than there is
-        if not tile.tiles_grid and tile.name in covered:
-            least = max(covered[tile.name], _LEAST_OF_PRODUCT)
-            larger[tile.name] = min(larger[tile.name], least)
+    steps_of_loops = [t.name for t in tiles if not t.tiles_grid and t.name in covered]
+    for name in steps_of_loops:  # a trip takes no more than there is
+        larger[name] = min(larger[name], max(covered[name], _LEAST_OF_PRODUCT))
     return _in_registers(launch, tiles, _still_enough(launch, tiles, larger, facts), facts)
 
 
