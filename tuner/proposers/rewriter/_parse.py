@@ -824,7 +824,8 @@ def launcher_definition(name: str, launcher: cst.FunctionDef) -> cst.BaseExpress
             definitions.append(binding.value)
         if isinstance(statement, cst.FunctionDef) and statement.name.value == name:
             definitions += _as_lambda(statement)
-    return definitions[0] if len(definitions) == 1 else None
+    is_only = assigned_names(launcher).count(name) <= 1  # others may be in an ``else``, or a tuple
+    return definitions[0] if len(definitions) == 1 and is_only else None
 
 
 def is_changed_between(between: Sequence[cst.BaseStatement], first: Launch) -> bool:

@@ -53,6 +53,7 @@ from solkit.tuner.proposers.rewriter._parse import (
 from solkit.tuner.proposers.rewriter._products import has_chained_products
 from solkit.tuner.proposers.rewriter._shapes import block_shapes, elements_of, product_shapes
 from solkit.tuner.proposers.rewriter._values import as_blocked_loop, next_power_of_two
+from solkit.tuner.proposers.rewriter.chosen_sizes import choices_of, without_choice
 from solkit.tuner.proposers.rewriter.own_steps import with_own_steps
 
 __all__ = ["Constants", "Retile", "lifted_constants"]
@@ -162,12 +163,39 @@ def _as_they_are(tree: cst.Module) -> str:
 def _lift_constants(text: KernelText, larger: Facts | None) -> str:
     before = render_module(text.tree)
     for name in [launch.function.name for launch in text.single]:
+        text = _without_choices(text, name, larger)
         text = with_own_steps(text, text.launches_of(name)[0])
         text = _with_own_numbers(text, text.launches_of(name)[0])
         text = _with_tiles(text, text.launches_of(name)[0], larger)
         text = _with_options(text, text.launches_of(name)[0], larger)
     after = render_module(text.tree)
     return after if after != before else ""
+
+
+def _without_choices(text: KernelText, name: str, facts: Facts | None) -> KernelText:
+    """Return the file in which branches choose no tiles of a launch, nor its warps and stages.
+
+    Other numbers, such as a block that holds a whole row, must follow from the shape.
+    """
+    launch = text.launches_of(name)[0]
+    if facts is None or launch.launcher is not text.launcher:
+        return text
+    for choice in choices_of(text, launch, facts):
+        changed = without_choice(text, choice)
+        if changed is None or not changed.launches_of(name):
+            continue
+        other = changed.launches_of(name)[0]
+        tiles = {
+            render_code(other.arguments[tile.name])
+            for tile in _tile_parameters(changed, other)
+            if _may_change_alone(changed, other, tile)
+            and not (tile.tiles_grid and _has_meaning(other, tile))
+            and tile.name not in unmasked_blocks(other)
+        }
+        options = {render_code(value) for value in other.options.values()}
+        if set(choice.values) <= tiles | options and set(choice.values) & tiles:
+            return changed
+    return text
 
 
 def _with_own_numbers(text: KernelText, launch: Launch) -> KernelText:
