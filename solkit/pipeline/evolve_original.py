@@ -182,7 +182,7 @@ class Original:
 
         There are none if none is held out: the search's shape is the only one that counts then.
         """
-        from solkit.tuner.evolution.evolution_search import shapes_like
+        from solkit.tuner.evolution.practising import shapes_like
 
         others, problem = self.others(how), self.file.problem
         if not others:

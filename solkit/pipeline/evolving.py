@@ -541,7 +541,7 @@ class _Run:
 
         Sizes below those of the search are left to the original: it was tried nowhere else.
         """
-        from solkit.tuner.evolution.evolution_search import finalists, is_slower
+        from solkit.tuner.evolution.practising import finalists, is_slower
 
         self._judged.add(self.practice.winner_of(self._choose_winner(breeding)))
         barred = self._judged | {f.id for f in self.finalists if is_slower(f.loss)}

@@ -67,7 +67,7 @@ class Practice:
 
     def _accepted_shapes(self) -> list[Mapping[str, Value]]:
         """Return the shapes that the original can run, as many as finalists practise at."""
-        from solkit.tuner.evolution.evolution_search import MOST_SHAPES
+        from solkit.tuner.evolution.practising import MOST_SHAPES
 
         shapes = itertools.takewhile(lambda _: not self.world.is_closed, self.shapes())
         accepted = filter(self.world.accepts_shape, shapes)
@@ -88,7 +88,7 @@ class Practice:
 
         An interrupt (Ctrl-C) ends it, and the fastest goes to the gate.
         """
-        from solkit.tuner.evolution.evolution_search import finalists, practise_finalists
+        from solkit.tuner.evolution.practising import finalists, practise_finalists
 
         rivals = finalists(breeding.archive, breeding.first_ms)
         if len(rivals) < 2:
@@ -307,6 +307,6 @@ class Practice:
 
 
 def _is_slower_at(trial: Practised) -> bool:
-    from solkit.tuner.evolution.evolution_search import is_slower
+    from solkit.tuner.evolution.practising import is_slower
 
     return is_slower(trial.loss)

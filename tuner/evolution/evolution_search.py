@@ -21,16 +21,7 @@ moment if something else promises far more::
                  │                  ▼
                  └──► checked ─► ready ─► measured
 
-Then the practice: the fastest variant may be fast at the shape of the search alone. So finalists
-are timed, beside the original, at practice shapes, which are neither the search's nor the gate's::
-
-    archive ─► finalists, the fastest first ─► slower than the original somewhere? ─ no ─► the gate
-                          ▲                                     │ yes
-                          └───────────── the next one ──────────┘
-
-One that is clearly faster than the first that holds is taken all the same if its file can leave
-what it loses to the original. If each is slower somewhere, the one that loses least goes to the
-gate. The gate alone decides whether it replaces the original.
+Then the practice (`solkit.tuner.evolution.practising`) chooses who meets the original at the gate.
 """
 
 from __future__ import annotations
@@ -38,7 +29,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -51,15 +42,12 @@ from solkit.core import (
     Checked,
     EvolveSettings,
     EvolveStatus,
-    Finalist,
     Order,
-    Practised,
     Proposal,
     Result,
     Stopped,
     Tried,
     TuneProgress,
-    Value,
     Variant,
     Verdict,
     variant_id,
@@ -72,19 +60,15 @@ from solkit.tuner.early_stopping import TaskSettings
 from solkit.tuner.evolution.acquisition import Frontier, Point, Shares
 from solkit.tuner.evolution.bandit import Bandit
 from solkit.tuner.evolution.population_archive import Archive
+from solkit.tuner.evolution.practising import finalists
 from solkit.tuner.proposers import Proposer
 
 __all__ = [
-    "MOST_SHAPES",
     "EvolutionSearch",
     "Ranking",
     "Study",
     "VariantEvaluator",
     "VariantOutcome",
-    "finalists",
-    "is_slower",
-    "practise_finalists",
-    "shapes_like",
 ]
 
 _PER_ROUND = 6
@@ -125,12 +109,9 @@ class VariantOutcome:
 
 
 T = TypeVar("T")
-Shape = Mapping[str, Value]
 Streams = Sequence[tuple[Proposer, Iterator[Proposal]]]
 Answers = list[tuple[Proposer, "list[Proposal] | SolkitError"]]
 """What each proposer gave, or why it gave nothing."""
-Measure = Callable[[Bred, Shape, int], VariantOutcome]
-"""Times a variant at a shape, for the first time (0) or the second (1)."""
 
 
 @dataclass(frozen=True)
@@ -569,10 +550,11 @@ class EvolutionSearch:
         """Begin to forecast what each proposer gave; ``None`` if all of it goes on anyway."""
         if not self._world.overlaps or self._how.order is Order.RANDOM:
             return None
-        given = [(p, self._new_proposals(g)) for p, g in answers if not isinstance(g, SolkitError)]
+        answered = [(p, a) for p, a in answers if not isinstance(a, SolkitError)]
+        by_proposer = [(p, self._new_proposals(proposals)) for p, proposals in answered]
         variants = [
             _variant_of_proposal(proposal, parent, proposer.name)
-            for proposer, proposals in given
+            for proposer, proposals in by_proposer
             if len(proposals) > portion.chosen
             for proposal in proposals
             if proposal.checked is not Checked.WRONG
@@ -803,8 +785,8 @@ def _fastest_expected(
     proposals: Sequence[Proposal], expected_ms: Mapping[str, float], number: int
 ) -> list[Proposal]:
     """Return the proposals with the shortest times expected, where any is."""
-    known = [p for p in proposals if variant_id(p.source) in expected_ms]
-    return sorted(known, key=lambda p: expected_ms[variant_id(p.source)])[:number]
+    forecast = [p for p in proposals if variant_id(p.source) in expected_ms]
+    return sorted(forecast, key=lambda p: expected_ms[variant_id(p.source)])[:number]
 
 
 def _variant_of_proposal(proposal: Proposal, parent: str, proposer: str) -> Variant:
@@ -818,167 +800,3 @@ def _variant_of_proposal(proposal: Proposal, parent: str, proposer: str) -> Vari
         proposal.checked,
         proposal.why,
     )
-
-
-# --------------------------------------------------------------------------------------- practice
-
-MOST_SHAPES = 3
-"""Shapes to practise at."""
-_MOST_FINALISTS = 4
-_SLACK, _CLEAR = 0.02, 0.1
-"""A ratio of two single times that is further above 1 is a loss if a second look agrees; from the
-larger on without one. Of 5,898 configurations that the shipped H100 set holds twice, 16 % differ by
-more than 2 %, and 0.3 % by more than 10 %."""
-_WORTH = 1.1
-"""How many times as fast a finalist has to be that leaves some shapes to the original."""
-_LARGE = 256
-"""Sizes below it stay as they are: a head's dimension, groups, the k of a top-k."""
-
-_SAYS_NOTHING = (Verdict.NOT_MEASURED, Verdict.UNSTABLE, Verdict.DEGENERATE_PROBLEM)
-"""Verdicts that speak neither for nor against a finalist."""
-
-
-def shapes_like(shape: Shape) -> list[Shape]:
-    """Return shapes that differ from one in kind, the most telling first; no two alike.
-
-    Uneven ones; ones whose longest side is short and whose shortest is long; and the reverse. Those
-    that follow are tamer, for kernels that accept few sizes. Most have fewer elements.
-    """
-    every = {name: value for name, value in shape.items() if type(value) is int and value > 1}
-    least = min(_LARGE, max(every.values(), default=0))
-    sizes = sorted((n for n, value in every.items() if value >= least), key=lambda n: -every[n])
-    if not sizes:
-        return []
-    first, last = sizes[0], sizes[-1]
-    changes = [
-        {name: 5 * every[name] // 8 | 1 for name in sizes},
-        {last: 4 * every[last], first: every[first] // 8},
-        {last: every[last] // 8, first: 2 * every[first]},
-        {name: every[name] // 2 for name in sizes},
-        *({name: every[name] // 2} for name in sizes),
-    ]
-    shapes: list[Shape] = []
-    for change in changes:
-        varied = {**shape, **change}
-        if min(change.values()) > 0 and varied != shape and varied not in shapes:
-            shapes.append(varied)
-    return shapes
-
-
-def finalists(archive: Archive, first_ms: float | None) -> list[Bred]:
-    """Return variants that may go to the gate, the fastest first; empty if nothing was timed.
-
-    The best one always is among them. The others are faster than the original beyond noise; the
-    fastest of each behaviour come first, since variants that resemble each other fail together.
-
-    Args:
-        archive: of the search.
-        first_ms: what the original takes with the parameters in use; ``None`` if it fails.
-    """
-    timed = sorted((bred for bred in archive if bred.time_ms is not None), key=_timed_ms)
-    faster = [e for e in timed if first_ms is None or _timed_ms(e) * (1 + _SLACK) < first_ms]
-    elites = {elite.variant.id for elite in archive.behaviour_elites()}
-    faster.sort(key=lambda bred: bred.variant.id not in elites)
-    distinct = {bred.variant.id: bred for bred in (*timed[:1], *faster)}
-    return sorted(list(distinct.values())[:_MOST_FINALISTS], key=_timed_ms)
-
-
-def practise_finalists(
-    original: Bred,
-    rivals: Sequence[Bred],
-    shapes: Iterable[Shape],
-    measure: Measure,
-    may_leave: Callable[[Finalist], bool] = lambda _: False,
-) -> tuple[Finalist, ...]:
-    """Time finalists at practice shapes until one is not slower than the original at any.
-
-    A shape says nothing where the original fails, or where either was not measured.
-
-    Args:
-        original: with the parameters in use.
-        rivals: the finalists, in the order in which they are tried.
-        shapes: to practise at.
-        measure: times a variant with its parameters at a shape, for the first time (0) or the
-            second (1). It is asked for the original again for each finalist.
-        may_leave: whether a finalist can leave the shapes at which it was slower to the original.
-
-    Returns:
-        Those that were tried; one of them is taken.
-    """
-    order = list(shapes)
-    finalists: list[Finalist] = []
-    for rival in rivals:
-        tried = _practise_finalist(original, rival, order, measure)
-        finalists.append(tried)
-        if not is_slower(tried.loss):
-            break
-        worst = tried.practised[-1].shape  # the next one may well be slower there, too
-        order.sort(key=lambda shape: shape is not worst)
-    taken = min(finalists, key=lambda finalist: finalist.loss)
-    for place, rival in _far_faster(rivals, finalists):
-        if not may_leave(finalists[place]):
-            continue
-        whole = _practise_finalist(original, rival, order, measure, is_whole=True)
-        if math.isfinite(whole.loss) and may_leave(whole):
-            finalists[place] = taken = whole
-            break
-    return tuple(replace(finalist, taken=finalist is taken) for finalist in finalists)
-
-
-def _far_faster(
-    rivals: Sequence[Bred], finalists: Sequence[Finalist]
-) -> Iterator[tuple[int, Bred]]:
-    """Yield finalists that are clearly faster than any that holds everywhere, the fastest first."""
-    holding = [finalist.time_ms for finalist in finalists if not is_slower(finalist.loss)]
-    limit_ms = min(holding, default=math.inf)
-    for place, (rival, finalist) in enumerate(zip(rivals, finalists, strict=False)):
-        if _WORTH * finalist.time_ms < limit_ms and math.isfinite(finalist.loss):
-            yield place, rival
-
-
-def _practise_finalist(
-    original: Bred,
-    rival: Bred,
-    shapes: Sequence[Shape],
-    measure: Measure,
-    is_whole: bool = False,
-) -> Finalist:
-    """Return a finalist at practice shapes, up to the first at which it is slower, or at all."""
-    practised: list[Practised] = []
-    for shape in shapes:
-        if (outcome := _compare_at_shape(original, rival, shape, measure)) is None:
-            continue
-        practised.append(outcome)
-        if outcome.ratio is None or (is_slower(outcome.loss) and not is_whole):
-            break
-    return Finalist(rival.variant.id, rival.params, _timed_ms(rival), tuple(practised))
-
-
-def _compare_at_shape(
-    original: Bred, rival: Bred, shape: Shape, measure: Measure
-) -> Practised | None:
-    """Return a finalist beside the original at a shape; ``None`` if that says nothing."""
-    base_ms = measure(original, shape, 0).time_ms
-    if base_ms is None:
-        return None
-    outcome = measure(rival, shape, 0)
-    if outcome.verdict in _SAYS_NOTHING:
-        return None
-    if outcome.time_ms is None:
-        return Practised(shape, outcome.verdict, None)
-    ratio = outcome.time_ms / base_ms
-    if 1 + _SLACK < ratio < 1 + _CLEAR:
-        again_ms, base_again_ms = (measure(e, shape, 1).time_ms for e in (rival, original))
-        if again_ms is not None and base_again_ms is not None:  # what disturbs only adds time
-            ratio = min(outcome.time_ms, again_ms) / min(base_ms, base_again_ms)
-    return Practised(shape, outcome.verdict, ratio)
-
-
-def is_slower(loss: float) -> bool:
-    """Tell whether a ratio to the original's time is above 1 beyond noise."""
-    return loss > 1 + _SLACK
-
-
-def _timed_ms(bred: Bred) -> float:
-    assert bred.time_ms is not None
-    return bred.time_ms

@@ -7,13 +7,9 @@ import math
 import pytest
 
 from solkit.core import Bred, Variant, Verdict
-from solkit.tuner.evolution.evolution_search import (
-    VariantOutcome,
-    finalists,
-    practise_finalists,
-    shapes_like,
-)
+from solkit.tuner.evolution.evolution_search import VariantOutcome
 from solkit.tuner.evolution.population_archive import Archive
+from solkit.tuner.evolution.practising import finalists, practise_finalists, shapes_like
 
 NEAR, FAR, ODD = {"M": 1}, {"M": 2}, {"M": 3}
 ORIGINAL = Bred(Variant("original", ""), time_ms=10.0)
