@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from urllib.parse import quote
 
 from solkit.core import Source, Value
-from solkit.core.outcomes import finite
+from solkit.core.values import finite
 from solkit.errors import InputError
 
 __all__ = ["MESSAGE_LIMIT", "kernel_id", "problem_id", "source_of"]

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from solkit.core import Outcome, Source, StoredFacts
-from solkit.core.outcomes import SCHEMA_VERSION
+from solkit.core.values import SCHEMA_VERSION
 from solkit.datasets.outcomelog import sync_folder
 from solkit.datasets.tables import arrow_schema, pyarrow_module
 from solkit.datasets.version1 import LAUNCHES

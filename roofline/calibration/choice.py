@@ -145,8 +145,7 @@ def _issued(readings: Iterable[Reading]) -> Iterator[Reading]:
     """Rates of the schedulers, from fp32's: a multiply-add is one instruction."""
     for reading in readings:
         if reading.ceiling == "fp32":
-            changed = {"ceiling": "issue", "unit": "op/s", "value": reading.value / 2}
-            yield reading.model_copy(update=changed)
+            yield replace(reading, ceiling="issue", unit="op/s", value=reading.value / 2)
 
 
 def _ceiling(reading: Reading, calibration: Calibration) -> Ceiling:

@@ -1,4 +1,6 @@
-"""The record of one calibration, ``solkit.calibration/1``: fields may be added, never renamed.
+"""The record of one calibration, ``solkit.calibration/1``.
+
+Fields may be added, with defaults; none is ever renamed.
 
 ::
 
@@ -9,10 +11,11 @@
 from __future__ import annotations
 
 import enum
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal
-
-from pydantic import BaseModel, ConfigDict, Field
 
 from solkit.core import Conditions
 
@@ -45,13 +48,8 @@ class Regime(str, enum.Enum):
     """Launches of an empty kernel, timed by the host."""
 
 
-class _Part(BaseModel):
-    """Unknown fields are ignored, since later versions may add some."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
-
-
-class Reading(_Part):
+@dataclass(frozen=True, kw_only=True)
+class Reading:
     """One measured figure.
 
     Attributes:
@@ -74,18 +72,31 @@ class Reading(_Part):
     ceiling: str | None = None
     regime: Regime
     unit: str
-    value: float = Field(gt=0)
+    value: float
     low: float
     high: float
-    samples: int = Field(gt=0)
+    samples: int
     timer: Timer
     detail: str = ""
     size_bytes: int | None = None
     sm_clock_mhz: float | None = None
     conditions: Conditions | None = None
 
+    def __post_init__(self) -> None:
+        """Check the figures.
 
-class Gpu(_Part):
+        Raises:
+            ValueError: one is not finite, or one that must be above 0 is not.
+        """
+        for name in ("value", "samples"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name}: expected a number above 0, not {getattr(self, name)!r}")
+        if not math.isfinite(self.low + self.high):
+            raise ValueError(f"low, high: expected numbers, not {self.low!r} and {self.high!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gpu:
     """The GPU that was measured.
 
     Attributes:
@@ -106,7 +117,8 @@ class Gpu(_Part):
     notes: tuple[str, ...] = ()
 
 
-class Software(_Part):
+@dataclass(frozen=True, kw_only=True)
+class Software:
     """The software of a measurement."""
 
     solkit: str
@@ -118,11 +130,12 @@ class Software(_Part):
     platform: str
 
 
-class Calibration(_Part):
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
     """The highest rates that were measured on one GPU.
 
     Attributes:
-        schema_: of this record.
+        schema: of this record.
         created: when it was finished, in UTC.
         seconds: total duration.
         quick: whether ``--quick`` shortened it.
@@ -131,9 +144,7 @@ class Calibration(_Part):
         warnings: for the reader.
     """
 
-    model_config = ConfigDict(populate_by_name=True)
-
-    schema_: Literal["solkit.calibration/1"] = Field(alias="schema")
+    schema: Literal["solkit.calibration/1"]
     created: datetime
     seconds: float
     quick: bool
@@ -141,7 +152,7 @@ class Calibration(_Part):
     software: Software
     idle: Conditions
     readings: tuple[Reading, ...]
-    skipped: dict[str, str] = Field(default_factory=dict)
+    skipped: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
     def find(self, name: str, regime: Regime) -> Reading | None:

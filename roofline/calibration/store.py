@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from solkit import userdata
+from solkit.core.codec import from_json, to_json
 from solkit.errors import InputError
 from solkit.roofline.calibration.record import Calibration
 
@@ -59,7 +59,7 @@ def save(calibration: Calibration, path: Path | None = None) -> Path:
         InputError: the file exists already, or cannot be written.
     """
     target = folder() / _name(calibration) if path is None else path
-    text = calibration.model_dump_json(by_alias=True, indent=1) + "\n"
+    text = json.dumps(to_json(calibration, complete=True), indent=1) + "\n"
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         _write_once(target, text)
@@ -77,13 +77,11 @@ def read(path: Path) -> Calibration:
         InputError: it cannot be read, or is not a calibration.
     """
     try:
-        return Calibration.model_validate_json(path.read_bytes())
+        return from_json(Calibration, json.loads(path.read_bytes()))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "JSON"
-        raise InputError(f"{path} is not a calibration: {place}: {first['msg']}") from error
+    except ValueError as error:
+        raise InputError(f"{path} is not a calibration: {error}") from error
 
 
 def own() -> tuple[tuple[Calibration, ...], tuple[str, ...]]:

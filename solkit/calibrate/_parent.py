@@ -9,10 +9,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from pydantic import ValidationError
-
 import solkit.errors
 from solkit.core import Device
+from solkit.core.codec import from_json, to_json
 from solkit.errors import SolkitError, UnsupportedError, WorkerError
 from solkit.measure.timing.gpu_lock import exclusive_gpu
 from solkit.processes.host import Program, python_command, python_path
@@ -45,7 +44,7 @@ def calibrate(device: Device, *, quick: bool = False) -> Calibration:
 
 
 def _run_child(device: Device, uuid: str, quick: bool) -> Calibration:
-    gpu = _describe_gpu(device).model_dump(mode="json")
+    gpu = to_json(_describe_gpu(device))
     request = {"gpu": gpu, "quick": quick, "start_s": time.monotonic()}
     with tempfile.TemporaryDirectory(prefix="solkit-calibrate-") as scratch:
         answer = Path(scratch) / "answer.json"
@@ -87,8 +86,8 @@ def _read_answer(answer: str) -> Calibration:
         kind: type[SolkitError] = getattr(solkit.errors, reply["error"])
         raise kind(reply["message"])
     try:
-        return Calibration.model_validate(reply)
-    except ValidationError as error:
+        return from_json(Calibration, reply)
+    except ValueError as error:
         raise WorkerError(
             f"the answer of the calibrating process makes no sense: {error}"
         ) from error

@@ -23,6 +23,7 @@ from solkit.calibrate.kernels import empty_kernel
 from solkit.calibrate.pipes import PIPES
 from solkit.calibrate.stopwatch import Probe, Single, Stopwatch, summarise_samples
 from solkit.core import Conditions
+from solkit.core.codec import from_json, to_json
 from solkit.errors import SolkitError, UnsupportedError
 from solkit.measure.timing.clocks import ConditionSampler
 from solkit.roofline import nvml
@@ -270,9 +271,9 @@ def main(request: str, answer: str) -> None:
     settings = json.loads(request)
     try:
         calibration = _measure_gpu(
-            Gpu.model_validate(settings["gpu"]), settings["quick"], settings["start_s"]
+            from_json(Gpu, settings["gpu"]), settings["quick"], settings["start_s"]
         )
-        text = calibration.model_dump_json(by_alias=True)
+        text = json.dumps(to_json(calibration))
     except SolkitError as error:
         text = json.dumps({"error": type(error).__name__, "message": str(error)})
     Path(answer).write_text(text, encoding="utf-8")

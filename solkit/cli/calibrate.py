@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json as jsonlib
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -44,8 +45,9 @@ def calibrate(
             gpu = live_device(MeasureSettings(on=on).gpu_index)
             result = measuring.calibrate(gpu, quick=quick)
             kept = calibration.save(result, path)
+        from solkit.core.codec import to_json
         from solkit.report import calibration as page
 
         _base.print_complaint(f"saved to {kept}")
-        dumps = partial(result.model_dump_json, by_alias=True, indent=2)
+        dumps = partial(jsonlib.dumps, to_json(result, complete=True), indent=2)
         _base.show_page_or_json(json, partial(page.render, result, gpu), dumps)

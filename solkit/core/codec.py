@@ -23,8 +23,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from datetime import datetime, timezone
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from solkit.core.outcomes import SCHEMA_VERSION, finite
-from solkit.core.values import Value
+from solkit.core.values import SCHEMA_VERSION, Value, finite
 
 __all__ = ["chosen_fields", "from_json", "json_value", "to_json"]
 
@@ -173,6 +172,8 @@ def _reader(hint: Any) -> _Reader:
         return lambda value: None if value is None else read_some(value)
     if origin is Literal:
         return functools.partial(_one_of, args)
+    if origin in (Union, types.UnionType) and all(get_origin(kind) is Literal for kind in args):
+        return functools.partial(_one_of, tuple(word for kind in args for word in get_args(kind)))
     if origin is tuple:
         return _reader_of_tuple(args)
     if isinstance(origin, type) and issubclass(origin, Mapping):
@@ -219,7 +220,8 @@ def _number(value: Any) -> float:
 
 
 def _instant(value: Any) -> datetime:
-    return datetime.fromisoformat(_typed(str, value)).astimezone(timezone.utc)
+    text = _typed(str, value).replace("Z", "+00:00")  # Python 3.10 does not read Z
+    return datetime.fromisoformat(text).astimezone(timezone.utc)
 
 
 def _one_of(choices: tuple[Any, ...], value: Any) -> Any:

@@ -9,7 +9,6 @@ renamed, removed or changes its unit or meaning.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,13 +16,12 @@ from typing import Any
 
 from solkit.core.measurement import Verdict
 from solkit.core.reports import Difference, Ratio
-from solkit.core.values import Value
+from solkit.core.values import SCHEMA_VERSION, Value, finite
 
 __all__ = [
     "CONFIGURATION",
     "HOPELESS",
     "ROW_KEY",
-    "SCHEMA_VERSION",
     "ComparedBase",
     "Configuration",
     "LiveLaunch",
@@ -31,11 +29,7 @@ __all__ = [
     "Source",
     "StoredFacts",
     "canonical",
-    "finite",
 ]
-
-SCHEMA_VERSION = 2
-"""The version of new rows."""
 
 CONFIGURATION = ("kernel_id", "problem_id", "params", "device")
 """The columns that name a row's configuration: rows that share them are repeats."""
@@ -344,14 +338,3 @@ def canonical(values: Any) -> str:
         return _ENCODER.encode(dict(values) if isinstance(values, Mapping) else values)
     except ValueError:  # rarely: a number that is not finite
         return _ENCODER.encode(finite(values))
-
-
-def finite(value: Any) -> Any:
-    """Turn non-finite numbers, which JSON lacks, into words."""
-    if isinstance(value, Mapping):
-        return {name: finite(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value

@@ -59,8 +59,7 @@ def dumps(catalogue: Sequence[Device], live: Sequence[Device], measured: Measure
     lists = {"machine": live, "catalogue": catalogue}
     described = {name: [_described(d) for d in some] for name, some in lists.items()}
     described["calibrations"] = [
-        {"from": origin, **calibrated.model_dump(mode="json", by_alias=True)}
-        for calibrated, origin in measured
+        {"from": origin, **to_json(calibrated, complete=True)} for calibrated, origin in measured
     ]
     return json.dumps({"schema": "solkit.devices/1", **described}, indent=2, allow_nan=False)
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from pydantic import TypeAdapter
 
 from solkit.core import ClockKind
 from solkit.errors import UnknownDeviceError
@@ -33,6 +34,11 @@ def deviation(device, pipe, figure, clock_mhz):
 
 def ids(case):
     return f"{case[0].key}-{case[1]}"
+
+
+def test_the_catalogue_has_no_key_and_no_pipe_that_nothing_reads():
+    tables = devices._read_tables()
+    assert TypeAdapter(devices._Catalogue).validate_python(tables) == devices._load()
 
 
 @pytest.mark.parametrize("case", [c for c in figures() if not c[3]], ids=ids)

@@ -83,6 +83,32 @@ def test_what_is_broken_is_told_and_left_out(folder):
     assert "cut.json" in faults[0]
 
 
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"value": 0}, "readings: value: expected a number above 0, not 0.0"),
+        ({"value": "Infinity"}, "readings: value: expected a number above 0, not inf"),
+        ({"low": "NaN"}, "readings: low, high: expected numbers, not nan"),
+        ({"samples": 0}, "readings: samples: expected a number above 0, not 0"),
+        ({"regime": "hurried"}, "readings: regime: 'hurried' is not a valid Regime"),
+    ],
+)
+def test_a_figure_that_none_can_be_is_named(change, why):
+    path = calibration.save(record(reading("fp32", 6e13, "fp32")))
+    document = json.loads(path.read_text())
+    document["readings"][0] |= change
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputError, match=f"{path.name} is not a calibration: {why}"):
+        calibration.read(path)
+
+
+def test_times_of_earlier_versions_are_read():
+    path = calibration.save(record())
+    path.write_text(path.read_text().replace("T12:00:00.000000+00:00", "T12:00:00Z"))
+    assert '12:00:00Z"' in path.read_text()
+    assert calibration.read(path) == record()
+
+
 def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="cannot write"):
