@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from solkit.core import Depth
-from solkit.datasets.store import RIGHT, Store
 from solkit.surrogate.conformal_intervals import group_folds
-from solkit.surrogate.evaluation.regret_metrics import median_time_error, spearman
 from solkit.surrogate.features import Array
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import BoostedTrees, Settings, columns_of, grow_ensemble
 
 if TYPE_CHECKING:
     import polars
+
+    from solkit.datasets.store import Store
 
 __all__ = [
     "FIELDS",
@@ -132,6 +132,8 @@ def evaluate_costs(
         By field of `Costs`: ``rows``, ``spearman``, ``error_median`` and ``error_of_a_constant``,
         the last two as medians of exp |ln(forecast / true)| - 1.
     """
+    from solkit.surrogate.evaluation.regret_metrics import median_time_error, spearman
+
     folds = group_folds(table.about["family"])
     by_field = {}
     for what in fields:
@@ -171,6 +173,8 @@ def costs_of_rows(stores: Sequence[Store], table: Table) -> Costs:
 
 def _median_costs(store: Store) -> polars.DataFrame:
     import polars as pl
+
+    from solkit.datasets.store import RIGHT
 
     rows = store.scan().filter(pl.col("verdict").is_in(RIGHT))
     seconds = [pl.col(name).filter(pl.col(name) > 0).median().alias(name) for name in FIELDS]

@@ -28,7 +28,6 @@ from solkit.datasets.facts import (
     facts_key,
     tools_made_with,
 )
-from solkit.datasets.store import RIGHT, Store
 from solkit.datasets.version1 import LAUNCHES
 from solkit.errors import InputError
 from solkit.roofline.calibration import calibrated
@@ -49,6 +48,8 @@ from solkit.surrogate.launch_calls import DistinctPrograms, program_of_text
 
 if TYPE_CHECKING:
     import polars
+
+    from solkit.datasets.store import Store
 
 __all__ = ["Entry", "Table", "table_of_entries", "table_of_stores"]
 
@@ -435,6 +436,8 @@ def _load_mapping(text: str) -> Mapping[str, Any]:
 def _configurations(store: Store) -> polars.DataFrame:
     """Return one row a configuration, with the median time of its repeats."""
     import polars as pl
+
+    from solkit.datasets.store import RIGHT
 
     rows = store.scan().filter(
         pl.col("verdict").is_in(RIGHT),

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         Worth,
     )
     from solkit.core.best import BestAlgorithm, PlanStudy
+    from solkit.core.conditions import Conditions
     from solkit.core.deployments import Deployment, L2State
     from solkit.core.devices import Ceiling, ClockKind, Device, SMLimits
     from solkit.core.diffs import CandidateDiff, Change, Diff, Side, Standing
@@ -90,7 +91,7 @@ if TYPE_CHECKING:
         SharedAccess,
         WarpRole,
     )
-    from solkit.core.measurement import Conditions, Measurement, Protocol, Score, Verdict
+    from solkit.core.measurement import Measurement, Protocol, Score, Verdict
     from solkit.core.outcomes import (
         CONFIGURATION,
         HOPELESS,
@@ -290,6 +291,7 @@ _NAMES = {
     ),
     "batch": "Batch BatchItem BatchSettings BatchStatus HeldOut Triaged Worth",
     "best": "BestAlgorithm PlanStudy",
+    "conditions": "Conditions",
     "deployments": "Deployment L2State",
     "devices": "Ceiling ClockKind Device SMLimits",
     "diffs": "CandidateDiff Change Diff Side Standing",
@@ -305,7 +307,7 @@ _NAMES = {
         "Access Contention InstructionCount InstructionMix Launch Occupancy Pace SharedAccess "
         "WarpRole"
     ),
-    "measurement": "Conditions Measurement Protocol Score Verdict",
+    "measurement": "Measurement Protocol Score Verdict",
     "outcomes": (
         "CONFIGURATION ComparedBase Configuration HOPELESS LiveLaunch Outcome ROW_KEY Source "
         "StoredFacts canonical"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from solkit.core.analysis import KernelAnalysis
 
-__all__ = ["Conditions", "Measurement", "Protocol", "Score", "Verdict"]
+__all__ = ["Measurement", "Protocol", "Score", "Verdict"]
 
 
 class Verdict(str, enum.Enum):
@@ -85,31 +84,6 @@ class Protocol:
     name: str = "cold"
     launched: str = "eager"
     timed_inputs: str = "same"
-
-
-@dataclass(frozen=True)
-class Conditions:
-    """Readings of NVML during a run; ``None`` for a figure that it refused.
-
-    Attributes:
-        samples: number of queries.
-        sm_clock_mhz: median SM clock.
-        sm_clock_low_mhz: lowest SM clock.
-        memory_clock_mhz: median memory clock.
-        power_w: median power.
-        power_high_w: highest power.
-        temperature_c: highest temperature.
-        reasons: throttle reasons, each with its share of the samples.
-    """
-
-    samples: int
-    sm_clock_mhz: float | None = None
-    sm_clock_low_mhz: float | None = None
-    memory_clock_mhz: float | None = None
-    power_w: float | None = None
-    power_high_w: float | None = None
-    temperature_c: float | None = None
-    reasons: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
