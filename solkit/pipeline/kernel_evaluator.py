@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -22,7 +21,6 @@ from solkit.core import (
     EvolveSettings,
     KernelFile,
     Outcome,
-    Params,
     Result,
     Tried,
     Value,
@@ -76,10 +74,6 @@ _STUDY_S, _STUDY_SHARE = 10.0, 3.0
 own shape took, where cores are busy: what takes longer would, on the GPU."""
 _RANK_S = 5.0
 """Seconds for which a round waits until candidates are lowered: some take 40 s."""
-_GLANCED, _GLANCE_S = 3, 3.0
-"""Further parameters of a proposal that are forecast before some go on, and seconds for all."""
-_GLANCING_CORES = 8
-"""On fewer cores, what goes on is ranked sooner if nothing else is."""
 _TOO_LONG = "Analysing and compiling it takes too long."
 _PLANNED = 3  # at a time: proposals are written, others ranked, and the original's parameters
 _TRIES = 2
@@ -312,87 +306,50 @@ class KernelEvaluator:
 
     def rank(self, variants: Sequence[Variant], otherwise_ms: float) -> Ranking:
         """Return forecasts of variants' candidates, without a GPU."""
+        from solkit.surrogate.ranking import RankSettings, Request, rank
         from solkit.tuner.evolution.acquisition import Point
         from solkit.tuner.evolution.evolution_search import Ranking
 
-        points, refused = self._read_params(variants)
-        if not points:
-            return Ranking([], refused)
-        of = {self.path(variant): variant.id for variant in variants}
-        try:
-            with span("ranking"):
-                forecasts = self._forecast(points, _RANK_S)
-        except InputError as error:
-            return Ranking([], {**refused, **{of[path]: str(error) for path in points}})
-        candidates = [
-            Point.of(of[path], self.original.of(path, params, "search"), forecast, otherwise_ms)
-            for path, params, forecast in forecasts
-        ]
-        refused |= _unusable_variants(candidates)
-        return Ranking(_foremost_points(candidates), refused)
-
-    def glance(self, variants: Sequence[Variant]) -> Mapping[str, float]:
-        """Return the least time in ms that a few candidates of each are expected to take.
-
-        Nothing of those that cannot be read, or that may not run; nothing at all on few cores.
-        """
-        if usable_cores() < _GLANCING_CORES:
-            return {}
-        points, _ = self._read_params(variants, _GLANCED)
-        of = {self.path(variant): variant.id for variant in variants}
-        least: dict[str, float] = {}
-        try:
-            with span("glancing"):
-                forecasts = self._forecast(points, _GLANCE_S) if points else []
-        except InputError:
-            return least
-        for path, _, forecast in forecasts:
-            if forecast.time_ms and forecast.p_fail < 1:
-                least[of[path]] = min(least.get(of[path], math.inf), forecast.time_ms)
-        return least
-
-    def _read_params(
-        self, variants: Sequence[Variant], most: int = _MOST_POINTS
-    ) -> tuple[dict[str, list[Mapping[str, Value]]], dict[str, str]]:
-        """Return parameters to forecast, by the variant's file, and why others have none."""
         refused: dict[str, str] = {}
+        points = {}
         begun: dict[str, Future[KernelFile]] = {}
         for variant in variants:
             try:
                 begun[variant.id] = self._begin_reading(variant)
             except InputError as error:
                 refused[variant.id] = str(error)
-        points: dict[str, list[Mapping[str, Value]]] = {}
         for variant in variants:
             if variant.id in begun:
                 try:
                     file = begun[variant.id].result()
-                    points[self.path(variant)] = self._params_to_rank(variant, file)[: most + 1]
+                    points[self.path(variant)] = self._params_to_rank(variant, file)
                 except InputError as error:
                     refused[variant.id] = str(error)
-        return points, refused
-
-    def _forecast(
-        self, points: Mapping[str, list[Mapping[str, Value]]], patience_s: float
-    ) -> list[tuple[str, Params, Forecast]]:
-        """Return forecasts of files' parameters at the search's shape.
-
-        Raises:
-            InputError: none can be forecast.
-        """
-        from solkit.surrogate.ranking import RankSettings, Request, rank
-
-        reference = None if points.keys() == {self.original.problem} else self.original.problem
-        settings = RankSettings(
-            self._rank_depth, explained=0, patience_s=patience_s if self.overlaps else None
-        )
-        in_use = self.original.path in points
+        if not points:
+            return Ranking([], refused)
+        of = {self.path(variant): variant.id for variant in variants}
+        reference = None if of.keys() == {self.original.problem} else self.original.problem
+        patience_s = _RANK_S if self.overlaps else None
+        settings = RankSettings(self._rank_depth, explained=0, patience_s=patience_s)
+        in_use = self.original.variant.id in of.values()
         arguments = list(points), reference, [self.original.shape], points, 1, settings, in_use
-        (plan,) = rank(Request(*arguments), self.prepared.analyser, self.surrogate)
-        return [
-            (ranked.configuration.path, ranked.configuration.params, ranked.forecast)
+        request = Request(*arguments)
+        try:
+            with span("ranking"):
+                (plan,) = rank(request, self.prepared.analyser, self.surrogate)
+        except InputError as error:
+            return Ranking([], {**refused, **{of[path]: str(error) for path in points}})
+        candidates = [
+            Point.of(
+                of[ranked.configuration.path],
+                self.original.of(ranked.configuration.path, ranked.configuration.params, "search"),
+                ranked.forecast,
+                otherwise_ms,
+            )
             for ranked in plan.ranked
         ]
+        refused |= _unusable_variants(candidates)
+        return Ranking(_foremost_points(candidates), refused)
 
     @property
     def _rank_depth(self) -> Depth:
@@ -414,7 +371,7 @@ class KernelEvaluator:
             raise InputError(f"it is not measured: {proofs[0].evidence}")
         path, analyser = self.path(variant), self.prepared.analyser
         apart = None if path == self.original.problem else self.original.problem
-        if self.overlaps and variant.id not in self._samples:
+        if self.overlaps:
             self._samples[variant.id] = analyser.points(path, apart, *self._sample)
         return analyser.describe(path, apart)
 
@@ -437,7 +394,7 @@ class KernelEvaluator:
         if isinstance(self.bench, RecordedBench):
             rows = recorded_rows(self.bench, file, self.original.whole_shape)
             return list({canonical(row.params): row.params for row in rows}.values())
-        sampled = self._samples[variant.id].result()
+        sampled = self._samples.pop(variant.id).result()
         distinct = {canonical(params): params for params in (own, *sampled)}
         return list(distinct.values())
 

@@ -457,27 +457,3 @@ def test_what_launches_the_same_at_the_shape_of_the_search_is_not_timed_again(
             assert evaluator._study_new(configuration, set()) == "studied"
         assert evaluator.are_same(first.configuration, configuration) == launches_alike
         evaluator.close()
-
-
-@pytest.mark.slow
-def test_a_glance_tells_a_slow_variant_from_its_parent_and_leaves_out_what_cannot_be_read(
-    monkeypatch,
-):
-    """Rows of which each program stores every element 64 times take far longer."""
-    path = Path(__file__).parents[2] / "examples" / "softmax.py"
-    own = path.read_text(encoding="utf-8")
-    last = next(line for line in own.splitlines() if line.strip().startswith("tl.store("))
-    slow = own.replace(last, f"    for _ in range(64):\n    {last}")
-    broken = own.replace("tl.store(", "tl.store((")
-    with contextlib.closing(Preparation(H100, MeasureSettings())) as prepared:
-        first = Original.read(prepared, str(path), str(path), None, NOW)
-        evaluator = KernelEvaluator(prepared, H100, first, NOW, None)
-        sources = {"own": own, "slow": slow, "broken": broken}
-        variants = [Variant(n, text, "x") for n, text in sources.items()]
-        monkeypatch.setattr(kernel_evaluator, "usable_cores", lambda: 2)
-        assert evaluator.glance(variants) == {}
-        monkeypatch.setattr(kernel_evaluator, "usable_cores", lambda: 8)
-        expected_ms = evaluator.glance(variants)
-        evaluator.close()
-    assert expected_ms.keys() == {"own", "slow"}
-    assert expected_ms["slow"] > 4 * expected_ms["own"]

@@ -158,9 +158,6 @@ class VariantEvaluator(Protocol):
     def rank(self, variants: Sequence[Variant], otherwise_ms: float) -> Ranking:
         """Return what is expected of variants; `otherwise_ms` where nothing is known."""
 
-    def glance(self, variants: Sequence[Variant]) -> Mapping[str, float]:
-        """Return the times in ms that are roughly expected of variants, by id, where known."""
-
     def measure(self, point: Point, variant: Variant) -> VariantOutcome:
         """Check a candidate and time it."""
 
@@ -517,11 +514,7 @@ class EvolutionSearch:
             answers = answering.result()
             if following is not None:  # they are written while the first are ranked
                 answering = self._begin_asking(streams, following)
-            expected = self._begin_glance(answers, name, portion)
-            if expected is not None:
-                yield expected
-            expected_ms = {} if expected is None else expected.result()
-            new = self._add_variants(answers, name, portion, expected_ms)
+            new = self._add_variants(answers, name, portion)
             is_barren &= not new
             yield from self._rank_group(new, name)
         if is_barren:
@@ -544,32 +537,9 @@ class EvolutionSearch:
     def _begin_asking(self, streams: Streams, portion: _Portion) -> Future[Answers]:
         return self._world.begin(partial(_ask_proposers, streams, portion.looked_at))
 
-    def _begin_glance(
-        self, answers: Answers, parent: str, portion: _Portion
-    ) -> Future[Mapping[str, float]] | None:
-        """Begin to forecast what each proposer gave; ``None`` if all of it goes on anyway."""
-        if not self._world.overlaps or self._how.order is Order.RANDOM:
-            return None
-        answered = [(p, a) for p, a in answers if not isinstance(a, SolkitError)]
-        by_proposer = [(p, self._new_proposals(proposals)) for p, proposals in answered]
-        variants = [
-            _variant_of_proposal(proposal, parent, proposer.name)
-            for proposer, proposals in by_proposer
-            if len(proposals) > portion.chosen
-            for proposal in proposals
-            if proposal.checked is not Checked.WRONG
-        ]
-        return self._world.begin(partial(self._world.glance, variants)) if variants else None
-
-    def _add_variants(
-        self,
-        answers: Answers,
-        parent: str,
-        portion: _Portion,
-        expected_ms: Mapping[str, float],
-    ) -> list[Variant]:
+    def _add_variants(self, answers: Answers, parent: str, portion: _Portion) -> list[Variant]:
         """Take in the variants that go on, and have them checked."""
-        chosen = self._chosen_variants(answers, parent, portion.chosen, expected_ms)
+        chosen = self._chosen_variants(answers, parent, portion.chosen)
         new = [variant for variant in chosen if variant.id not in self.archive]
         for variant in new:
             self.archive.add(variant)
@@ -595,25 +565,15 @@ class EvolutionSearch:
         """Yield what a proposer makes of a brief, until the search ends."""
         yield from itertools.takewhile(lambda _: not self._is_over, proposer.propose(brief))
 
-    def _chosen_variants(
-        self, answers: Answers, parent: str, number: int, expected_ms: Mapping[str, float]
-    ) -> Iterator[Variant]:
-        """Yield the proposals that go on, so many of each proposer.
-
-        Half of them are those expected to be fastest. The bandit chooses among the others: it
-        knows what forecasts miss, and nothing of a kind that was never tried.
-        """
+    def _chosen_variants(self, answers: Answers, parent: str, number: int) -> Iterator[Variant]:
+        """Yield the proposals that the bandit chooses, so many of each proposer."""
         for proposer, proposals in answers:
             if isinstance(proposals, SolkitError):
                 name = proposer.name or "The model"  # a file of no answers names none
                 self.notes.append(f"{name} was not asked again: {proposals}")
                 self._open.remove(proposer)
                 continue
-            new = self._new_proposals(proposals)
-            promising = _fastest_expected(new, expected_ms, number // 2)
-            others = [proposal for proposal in new if proposal not in promising]
-            going_on = [*promising, *self._bandit.chosen(others, number - len(promising))]
-            for proposal in sorted(going_on, key=new.index):
+            for proposal in self._bandit.chosen(self._new_proposals(proposals), number):
                 yield _variant_of_proposal(proposal, parent, proposer.name)
 
     def _new_proposals(self, proposals: Sequence[Proposal]) -> list[Proposal]:
@@ -779,14 +739,6 @@ def _ask_proposers(streams: Streams, number: int) -> Answers:
         except SolkitError as error:
             answers.append((proposer, error))
     return answers
-
-
-def _fastest_expected(
-    proposals: Sequence[Proposal], expected_ms: Mapping[str, float], number: int
-) -> list[Proposal]:
-    """Return the proposals with the shortest times expected, where any is."""
-    forecast = [p for p in proposals if variant_id(p.source) in expected_ms]
-    return sorted(forecast, key=lambda p: expected_ms[variant_id(p.source)])[:number]
 
 
 def _variant_of_proposal(proposal: Proposal, parent: str, proposer: str) -> Variant:

@@ -36,7 +36,7 @@ class World:
 
     def __init__(self, wrong_forecasts=0.0):
         self.measured, self.ranked, self.briefs = [], [], []
-        self.hopeless_ms, self.expected_parents, self.glanced = [], [], []
+        self.hopeless_ms, self.expected_parents = [], []
         self.checked, self.expected, self.foreseen = [], [], []
         self._wrong = wrong_forecasts
 
@@ -55,10 +55,6 @@ class World:
                 mean = math.log2(self._time_ms(variant, {"BLOCK": block})) + self._wrong
                 points.append(Point(variant.id, configuration, mean, 0.3))
         return Ranking(points, refused)
-
-    def glance(self, variants):
-        self.glanced.append([item.source for item in variants])
-        return {v.id: self._time_ms(v, {"BLOCK": 2}) for v in variants if "new" not in v.source}
 
     def measure(self, point, variant):
         self.hopeless_ms.append(point.configuration.hopeless_ms)
@@ -450,15 +446,6 @@ def test_the_first_proposals_are_ranked_while_the_others_are_written():
     assert waited == [True]
     assert texts[:2] in world.ranked  # without the bandit, which knows nothing yet
     assert {bred.variant.source for bred in breeding.archive} == {"1.0 plain", *texts}
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_half_of_a_round_is_what_a_glance_expects_to_be_fastest(seed):
-    texts = ["0.9 a", "0.9 b", "0.8 c", "0.9 d", "0.7 new", "0.3 e"]
-    _, _, world = bred(Proposer(*texts), world=Overlapping(), proposals=4, seed=seed)
-    assert world.glanced[0] == texts[2:]  # the first two go on anyway
-    going_on = [sources for sources in world.ranked if len(sources) == 2 and "0.9 a" not in sources]
-    assert "0.3 e" in going_on[0]
 
 
 @pytest.mark.parametrize("overlaps", [True, False])  # a replay has nothing ready ahead
