@@ -82,8 +82,9 @@ _PATIENCE_S = 0.5
 """Seconds that the GPU waits for what promises more: about those of a measurement."""
 _LOOK_S = 1.0  # how often it looks, while it waits, whether what it waits for is late
 _IDLE_S, _IDLE_ROUNDS = 30.0, 2
-"""The search ends once the GPU has had nothing to do for so long, and in so many rounds since its
-last measurement nobody proposed what promises a gain: one went on for four minutes, on 16 cores."""
+"""The search waits for no more proposals once the GPU has had nothing to do for so long, and in so
+many rounds since its last measurement nobody proposed what promises a gain: one went on for four
+minutes, on 16 cores. What may be faster all the same is then measured, and opens the next round."""
 _MOST_TOLD = 24  # of earlier attempts, in a brief
 _BLAMED = (Verdict.WRONG, Verdict.CHEATING, Verdict.IMPOSSIBLE)
 """Verdicts on a variant whatever its parameters."""
@@ -303,6 +304,8 @@ class EvolutionSearch:
         while (stopped := self._stop_reason()) is None:
             waits = not self._world.overlaps
             self._advance_round(waits and (len(self.archive) == 1 or not self._promises_gain()))
+            if self._waits_in_vain() and not self._may_be_better():
+                continue  # that a round ended is what ends the search
             if (point := self._next_point()) is not None:
                 self._measure_point(point)
             elif self._is_exhausted():
@@ -338,7 +341,8 @@ class EvolutionSearch:
         if not self._world.overlaps:
             return self._frontier.choose()
         self._look_ahead()
-        pending = [work for work in (self._awaited, self._own_ranking) if work is not None]
+        awaited = None if self._waits_in_vain() else self._awaited
+        pending = [work for work in (awaited, self._own_ranking) if work is not None]
         if self._how.order is Order.RANDOM:  # nothing is studied ahead
             if (point := self._frontier.choose()) is None and pending:
                 self._world.await_any(pending, _LOOK_S)
@@ -431,14 +435,14 @@ class EvolutionSearch:
             return Stopped.SPEED_OF_LIGHT
         if self._world.spent_s() >= self._budget_s - self._practice_budget_s():
             return Stopped.BUDGET
-        if self._waits_in_vain():
-            waited = f"The GPU waited {self._world.idle_s():.0f} s in a row"
-            self.notes.append(f"{waited}, and {self._rounds_since} rounds promised no gain.")
-            return Stopped.EXPECTED_GAIN
-        is_busy = self._round is not None or self._own_ranking is not None
+        in_vain = self._waits_in_vain()
+        is_busy = (self._round is not None and not in_vain) or self._own_ranking is not None
         if is_busy or self._promises_gain() or self._can_propose():
             return None
         if not self._may_be_better():
+            if in_vain:
+                waited = f"The GPU waited {self._world.idle_s():.0f} s in a row"
+                self.notes.append(f"{waited}, and {self._rounds_since} rounds promised no gain.")
             return Stopped.EXPECTED_GAIN if self._frontier.remaining() else Stopped.EXHAUSTED
         return None
 
@@ -472,7 +476,8 @@ class EvolutionSearch:
         return due and self._can_propose()
 
     def _can_propose(self) -> bool:
-        return bool(self._open) and self.archive.parent_is_open
+        is_open = bool(self._open) and self.archive.parent_is_open
+        return is_open and not self._waits_in_vain()
 
     # ---------------------------------------------------------------------------------- proposing
 

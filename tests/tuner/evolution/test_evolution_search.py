@@ -379,20 +379,35 @@ class Overlapping(World):
         return super().measure(point, variant)
 
 
+class Persistent(Proposer):
+    """Gives four new variants of one speed in each of its first rounds."""
+
+    def __init__(self, time_ms, rounds=6):
+        super().__init__()
+        self._time_ms, self._rounds = time_ms, rounds
+
+    def propose(self, brief):
+        self.asked += 1
+        for number in range(4 if self.asked <= self._rounds else 0):
+            text = f"{self._time_ms} slow {self.asked} of {number}"
+            yield Proposal(text, "slow", "why", Checked.RIGHT)
+
+
+class Waiting(Overlapping):
+    """The GPU has had nothing to do for so long, at any time."""
+
+    def __init__(self, idle_s=31.0):
+        super().__init__()
+        self._idle_s = idle_s
+
+    def idle_s(self):
+        return self._idle_s
+
+
 @pytest.mark.parametrize("idle_s", [0.0, 31.0])
 def test_it_ends_when_the_gpu_waits_while_one_round_after_the_other_promises_nothing(idle_s):
-    class Persistent(Proposer):
-        def propose(self, brief):
-            self.asked += 1
-            for number in range(4 if self.asked <= 6 else 0):
-                yield Proposal(f"9.0 slow {self.asked} of {number}", "slow", "why", Checked.RIGHT)
-
-    class Waiting(Overlapping):
-        def idle_s(self):
-            return idle_s
-
-    proposer = Persistent()
-    breeding, stopped, world = bred(proposer, world=Waiting(), proposals=4)
+    proposer = Persistent(9.0)
+    breeding, stopped, world = bred(proposer, world=Waiting(idle_s), proposals=4)
     assert {source for source, _ in world.measured[:2]} == {"1.0 plain"}
     if idle_s:
         assert (stopped, len(world.measured)) == (Stopped.EXPECTED_GAIN, 2)
@@ -400,6 +415,13 @@ def test_it_ends_when_the_gpu_waits_while_one_round_after_the_other_promises_not
         assert breeding.notes[-1] == "The GPU waited 31 s in a row, and 2 rounds promised no gain."
     else:
         assert proposer.asked > 6
+
+
+def test_what_may_be_faster_all_the_same_is_measured_before_the_wait_ends_the_search():
+    proposer = Persistent(0.95, rounds=2)
+    breeding, stopped, _ = bred(proposer, world=Waiting(), proposals=4, least_gain=0.9)
+    assert breeding.archive.best.time_ms == 0.95
+    assert stopped in (Stopped.EXPECTED_GAIN, Stopped.EXHAUSTED)
 
 
 def test_the_first_proposals_are_made_while_the_original_is_measured():
