@@ -304,8 +304,8 @@ class EvolutionSearch:
         while (stopped := self._stop_reason()) is None:
             waits = not self._world.overlaps
             self._advance_round(waits and (len(self.archive) == 1 or not self._promises_gain()))
-            if self._waits_in_vain() and not self._may_be_better():
-                continue  # that a round ended is what ends the search
+            if self._world.overlaps and (stopped := self._stop_reason()) is not None:
+                break  # for want of anything in the round that has ended
             if (point := self._next_point()) is not None:
                 self._measure_point(point)
             elif self._is_exhausted():
