@@ -211,8 +211,9 @@ class Finalist:
         id: the variant's.
         params, time_ms: its best in the search.
         practised: what it did at practice shapes, up to the first at which it was slower than the
-            original; empty if none could be measured.
-        taken: whether it went to the gate.
+            original, or at all if it leaves such shapes to it; empty if none could be measured.
+        taken: whether it was chosen for the gate. A file that leaves sizes to the original has an
+            id of its own, and the finalist's as its parent.
     """
 
     id: str

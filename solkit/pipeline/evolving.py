@@ -409,17 +409,27 @@ class _Run:
 
     def _leave_small_inputs(self, breeding: EvolutionSearch) -> str:
         """Return the id of the file that goes to the gate; empty if the winner goes as it is."""
+        joined = self._join_winner(breeding)
+        least = self.finalists if joined else self.practice.give_way(breeding, self.finalists)
+        if least == self.finalists:
+            return joined
+        self.finalists = least
+        return self._join_winner(breeding)
+
+    def _join_winner(self, breeding: EvolutionSearch) -> str:
+        """Return the id of the winner's file joined with the original's; empty if it is not."""
         best = self._choose_winner(breeding)
         is_original = best.variant.id == self.original.variant.id
         if is_original and canonical(best.params) == canonical(self.original.params):
             return ""
         try:
-            return self.practice.leave_small_inputs(breeding, best, self.finalists).variant.id
+            joined = self.practice.leave_small_inputs(breeding, best, self.finalists).variant.id
         except KeyboardInterrupt:
             return ""
         except SolkitError as error:
             self.notes.append(f"Small inputs could not be left to the original: {error}")
             return ""
+        return "" if joined == best.variant.id else joined
 
     def _first_point(self) -> Point:
         from solkit.tuner.evolution.acquisition import Point

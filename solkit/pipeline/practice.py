@@ -102,11 +102,8 @@ class Practice:
             self.world.foresee(
                 [self._point_at(bred, shape) for shape in shapes for bred in (original, rivals[0])]
             )
-            leaves = partial(self._may_leave, breeding)
             practised = (
-                practise_finalists(original, rivals, shapes, self._measure_once, leaves)
-                if shapes
-                else ()
+                practise_finalists(original, rivals, shapes, self._measure_once) if shapes else ()
             )
         except KeyboardInterrupt:
             self.notes.append("The practice was interrupted: the fastest variant went to the gate.")
@@ -114,8 +111,54 @@ class Practice:
         except SolkitError as error:
             self.notes.append(f"The practice could not be finished: {error}")
             return ()
+        practised = self._take_far_faster(breeding, (original, *rivals), practised, shapes)
         self._note_choice(breeding, practised)
         return practised
+
+    def _take_far_faster(
+        self,
+        breeding: EvolutionSearch,
+        practising: Sequence[Bred],
+        practised: tuple[Finalist, ...],
+        shapes: Sequence[Shape],
+    ) -> tuple[Finalist, ...]:
+        """Return the finalists with a far faster one taken that may leave shapes to the original.
+
+        What fails here takes nothing from the one that holds. The original is the first of
+        `practising`.
+        """
+        from solkit.tuner.evolution.practising import take_far_faster
+
+        original, *rivals = practising
+        may_leave = partial(self._may_leave, breeding)
+        try:
+            return take_far_faster(
+                original, rivals, practised, shapes, self._measure_once, may_leave
+            )
+        except KeyboardInterrupt:
+            self.notes.append(
+                "The practice was interrupted: the finalist that loses least was taken."
+            )
+        except SolkitError as error:
+            self.notes.append(f"The practice could not be finished: {error}")
+        return practised
+
+    def give_way(
+        self, breeding: EvolutionSearch, practised: tuple[Finalist, ...]
+    ) -> tuple[Finalist, ...]:
+        """Return the finalists of a winner that cannot leave to the original what it loses.
+
+        The one that loses least is taken: the winner was only for the shapes that it would leave.
+        """
+        from solkit.tuner.evolution.practising import take_least_loss
+
+        least = take_least_loss(practised)
+        if least != practised:
+            lost, taken = (_kind_taken(breeding, some) for some in (practised, least))
+            self.notes.append(
+                f"{lost} could not leave the sizes at which it is slower: {taken} was taken."
+            )
+        return least
 
     def _may_leave(self, breeding: EvolutionSearch, finalist: Finalist) -> bool:
         """Tell whether a finalist's file can leave the shapes at which it was slower."""
@@ -294,8 +337,7 @@ class Practice:
         """Say so if another than the fastest was taken."""
         if not practised or practised[0].taken:
             return
-        taken = next(finalist for finalist in practised if finalist.taken)
-        kind = breeding.archive[taken.id].variant.kind
+        kind = _kind_taken(breeding, practised)
         lost = practised[0].practised[-1]
         at = ", ".join(f"{name}={value}" for name, value in lost.shape.items())
         outcome = (
@@ -304,6 +346,11 @@ class Practice:
         self.notes.append(
             f"The fastest variant did not hold in practice ({outcome} at {at}): {kind} was taken."
         )
+
+
+def _kind_taken(breeding: EvolutionSearch, finalists: Sequence[Finalist]) -> str:
+    (taken,) = (finalist for finalist in finalists if finalist.taken)
+    return breeding.archive[taken.id].variant.kind
 
 
 def _is_slower_at(trial: Practised) -> bool:

@@ -23,7 +23,9 @@ from solkit.core import (
     Variant,
     Verdict,
 )
+from solkit.errors import WorkerError
 from solkit.pipeline.evolve_original import Original
+from solkit.pipeline.evolving import _Run
 from solkit.pipeline.practice import Practice
 from solkit.tuner.evolution.evolution_search import VariantOutcome
 from solkit.tuner.evolution.population_archive import Archive
@@ -154,3 +156,72 @@ def test_several_shapes_are_left_to_the_original_at_once():
 @pytest.mark.parametrize("size", [3, 1000])
 def test_nothing_changes_where_the_original_ran_or_nothing_tells_a_shape_apart(size):
     assert narrowed(World(RIGHT), size)[0] is None
+
+
+def chosen(outcome, *, loss=0.9):
+    """What meets the original if a far faster variant was to leave M = 2000 to it.
+
+    Its joined file has an outcome; that of the other finalist is right.
+    """
+    world = World(RIGHT)
+    world.measure = lambda _, variant: outcome if "4096" in variant.source else RIGHT
+    archive = Archive(world.original.variant)
+    for name, source in (("second", AFTER), ("third", FILE.replace("16", "64"))):
+        archive.add(Variant(name, source, "first", name))
+        archive.note(name, verdict=Verdict.CORRECT, time_ms=1.0, gap=2.0)
+    run = _Run(world, world.original, 20.0, world.how, lambda _: None)
+    run.finalists = (
+        Finalist("second", {}, 0.5, (at(500, 0.7), at(2000, 1.4)), taken=True),
+        Finalist("third", {}, 1.0, (at(500, 0.7), at(2000, loss))),
+    )
+    run.winner = run._leave_small_inputs(SimpleNamespace(archive=archive))
+    return run, archive[run.winner].variant
+
+
+def test_a_far_faster_variant_is_taken_with_the_original_where_it_is_slower():
+    run, variant = chosen(RIGHT)
+    assert variant.parent == "second"
+    assert "if x.numel() < 500 or x.numel() > 1000:" in variant.source
+    assert [finalist.taken for finalist in run.finalists] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "outcome", [VariantOutcome(Verdict.CORRECT, 1.2), VariantOutcome(Verdict.WRONG, why="It is.")]
+)
+def test_it_gives_way_to_the_one_that_holds_if_its_file_cannot_leave_that(outcome):
+    run, variant = chosen(outcome)
+    assert variant.parent == "third"
+    assert "if x.numel() < 500:" in variant.source
+    assert [finalist.taken for finalist in run.finalists] == [False, True]
+    assert run.practice.notes[1] == (
+        "second could not leave the sizes at which it is slower: third was taken."
+    )
+
+
+def test_it_gives_way_to_the_one_that_loses_least_where_none_holds():
+    _, variant = chosen(VariantOutcome(Verdict.WRONG, why="It is."), loss=1.2)
+    assert variant.parent == "third"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), WorkerError("lost")])
+def test_one_that_holds_stays_if_a_far_faster_one_cannot_be_tried(error):
+    world = World(RIGHT)
+
+    def measure(_point, _variant):
+        raise error
+
+    world.measure, world.spent_s = measure, lambda: 0.0
+    archive = Archive(world.original.variant)
+    for name, source in (("second", AFTER), ("third", FILE.replace("16", "64"))):
+        archive.add(Variant(name, source, "first", name))
+        archive.note(name, verdict=Verdict.CORRECT, time_ms=1.0)
+    practising = [archive["first"], archive["second"], archive["third"]]
+    held = (
+        Finalist("second", {}, 0.5, (at(2000, 1.4),)),
+        Finalist("third", {}, 1.0, (at(2000, 0.9),), taken=True),
+    )
+    practice, shapes = Practice(world, 20.0), [{"M": 2000}]
+    result = practice._take_far_faster(SimpleNamespace(archive=archive), practising, held, shapes)
+    assert result == held
+    (note,) = practice.notes
+    assert "practice" in note

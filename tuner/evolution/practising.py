@@ -25,7 +25,15 @@ from solkit.tuner.evolution.population_archive import Archive
 if TYPE_CHECKING:
     from solkit.tuner.evolution.evolution_search import VariantOutcome
 
-__all__ = ["MOST_SHAPES", "finalists", "is_slower", "practise_finalists", "shapes_like"]
+__all__ = [
+    "MOST_SHAPES",
+    "finalists",
+    "is_slower",
+    "practise_finalists",
+    "shapes_like",
+    "take_far_faster",
+    "take_least_loss",
+]
 
 Shape = Mapping[str, Value]
 Measure = Callable[[Bred, Shape, int], "VariantOutcome"]
@@ -93,11 +101,7 @@ def finalists(archive: Archive, first_ms: float | None) -> list[Bred]:
 
 
 def practise_finalists(
-    original: Bred,
-    rivals: Sequence[Bred],
-    shapes: Iterable[Shape],
-    measure: Measure,
-    may_leave: Callable[[Finalist], bool] = lambda _: False,
+    original: Bred, rivals: Sequence[Bred], shapes: Iterable[Shape], measure: Measure
 ) -> tuple[Finalist, ...]:
     """Time finalists at practice shapes until one is not slower than the original at any.
 
@@ -109,7 +113,6 @@ def practise_finalists(
         shapes: to practise at.
         measure: times a variant with its parameters at a shape, for the first time (0) or the
             second (1). It is asked for the original again for each finalist.
-        may_leave: whether a finalist can leave the shapes at which it was slower to the original.
 
     Returns:
         Those that were tried; one of them is taken.
@@ -123,15 +126,43 @@ def practise_finalists(
             break
         worst = tried.practised[-1].shape  # the next one may well be slower there, too
         order.sort(key=lambda shape: shape is not worst)
-    taken = min(finalists, key=lambda finalist: finalist.loss)
+    return take_least_loss(finalists)
+
+
+def take_least_loss(finalists: Sequence[Finalist]) -> tuple[Finalist, ...]:
+    """Return finalists, of which the one that loses least is taken as it is."""
+    least = min(finalists, key=lambda finalist: finalist.loss, default=None)
+    return tuple(replace(finalist, taken=finalist is least) for finalist in finalists)
+
+
+def take_far_faster(
+    original: Bred,
+    rivals: Sequence[Bred],
+    finalists: Sequence[Finalist],
+    shapes: Sequence[Shape],
+    measure: Measure,
+    may_leave: Callable[[Finalist], bool],
+) -> tuple[Finalist, ...]:
+    """Return finalists, of which one that leaves shapes to the original is taken if it pays.
+
+    It is clearly faster than any that holds everywhere, and right at all practice shapes.
+
+    Args:
+        original: as for `practise_finalists`.
+        rivals: as for `practise_finalists`.
+        finalists: those of them that were tried, in the same order.
+        shapes: to practise at.
+        measure: as for `practise_finalists`.
+        may_leave: whether a finalist can leave the shapes at which it was slower to the original.
+    """
     for place, rival in _far_faster(rivals, finalists):
         if not may_leave(finalists[place]):
             continue
-        whole = _practise_finalist(original, rival, order, measure, is_whole=True)
+        whole = _practise_finalist(original, rival, shapes, measure, is_whole=True)
         if math.isfinite(whole.loss) and may_leave(whole):
-            finalists[place] = taken = whole
-            break
-    return tuple(replace(finalist, taken=finalist is taken) for finalist in finalists)
+            others = [replace(finalist, taken=False) for finalist in finalists]
+            return *others[:place], replace(whole, taken=True), *others[place + 1 :]
+    return tuple(finalists)
 
 
 def _far_faster(

@@ -9,7 +9,12 @@ import pytest
 from solkit.core import Bred, Variant, Verdict
 from solkit.tuner.evolution.evolution_search import VariantOutcome
 from solkit.tuner.evolution.population_archive import Archive
-from solkit.tuner.evolution.practising import finalists, practise_finalists, shapes_like
+from solkit.tuner.evolution.practising import (
+    finalists,
+    practise_finalists,
+    shapes_like,
+    take_far_faster,
+)
 
 NEAR, FAR, ODD = {"M": 1}, {"M": 2}, {"M": 3}
 ORIGINAL = Bred(Variant("original", ""), time_ms=10.0)
@@ -47,7 +52,8 @@ class World:
 
 
 def practised(world, *rivals, shapes=(NEAR, FAR, ODD), may_leave=lambda _: False):
-    results = practise_finalists(ORIGINAL, rivals, shapes, world, may_leave)
+    results = practise_finalists(ORIGINAL, rivals, shapes, world)
+    results = take_far_faster(ORIGINAL, rivals, results, shapes, world, may_leave)
     (taken,) = [result.id for result in results if result.taken]
     return taken, results
 
