@@ -42,7 +42,7 @@ from solkit.tuner.proposers.rewriter._parse import (
 )
 from solkit.tuner.proposers.rewriter._values import as_blocked_loop
 
-__all__ = ["LoopEnds"]
+__all__ = ["LoopEnds", "neutral_ends"]
 
 _FALSE, _TRUE, _ZERO, _ONE = "false", "true", "0", "1"
 _LOWEST, _POSITIVE, _UNKNOWN = "minus infinity", "positive", ""
@@ -134,15 +134,10 @@ class _Mask:
 
 def _earlier_stop(loop: Loop, function: JitFunction, place: int) -> str | None:
     """Return where a loop may end, as code for the statement before it; ``None`` if not earlier."""
-    body = unpacked_statements(loop.body)
     read_later = names_read_first(function.body[place + 1 :])
     blocked = as_blocked_loop(loop, function)
     own = render_code(loop.stop if blocked is None else blocked.bound)
-    ends = [
-        mask.end
-        for mask in _masks_of(loop, body, function, place)
-        if mask.end != own and _is_neutral(body, mask, read_later)
-    ]
+    ends = [end for end in neutral_ends(loop, function, place) if end != own]
     if not ends or loop.name in read_later:
         return None
     stop = render_code(loop.stop)
@@ -151,6 +146,20 @@ def _earlier_stop(loop: Loop, function: JitFunction, place: int) -> str | None:
         end = f"tl.cdiv({end}, {blocked.block})" if counted and blocked is not None else end
         stop = f"tl.minimum({stop}, {end})"
     return stop
+
+
+def neutral_ends(loop: Loop, function: JitFunction, place: int) -> list[str]:
+    """Return columns from which on a mask leaves nothing of a loop, as code ahead of the loop.
+
+    Args:
+        loop: over columns, a statement of the function itself.
+        function: the loop is in it.
+        place: of the loop among its statements.
+    """
+    body = unpacked_statements(loop.body)
+    read_later = names_read_first(function.body[place + 1 :])
+    masks = _masks_of(loop, body, function, place)
+    return [mask.end for mask in masks if _is_neutral(body, mask, read_later)]
 
 
 # ------------------------------------------------------------------------------- masks
@@ -433,7 +442,7 @@ class _Trip:
         if isinstance(node, cst.Name):
             return self.values.get(node.value, _SAME + node.value)
         if isinstance(node, (cst.Integer, cst.Float)):
-            number = float(node.value.replace("_", "")) if "x" not in node.value else 2.0
+            number = float(node.evaluated_value)
             return {0.0: _ZERO, 1.0: _ONE}.get(number, _POSITIVE)
         if plain_code(node) in _LOWEST_CODES:
             return _LOWEST

@@ -29,6 +29,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     free_name,
     names_within,
     nodes_within,
+    parse_expression,
     parse_statement,
     plain_code,
     range_loop,
@@ -40,9 +41,12 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
 )
 from solkit.tuner.proposers.rewriter._shapes import mixes_lengths
-from solkit.tuner.proposers.rewriter._values import as_blocked_loop
+from solkit.tuner.proposers.rewriter._values import BlockedLoop, as_blocked_loop
+from solkit.tuner.proposers.rewriter.loop_ends import neutral_ends
 
 __all__ = ["with_own_steps"]
+
+_OF_LENGTH = ("tl.arange", "tl.zeros", "tl.full")
 
 
 def with_own_steps(text: KernelText, launch: Launch) -> KernelText:
@@ -82,7 +86,8 @@ def _with_step(function: JitFunction, block: str, step: str) -> list[cst.BaseSta
             continue
         outside = [*body[:place], *body[place + 1 :]]
         columns = _Columns(loop, body[:place], outside, block, step)
-        if not columns.rewrite(taken):
+        ends = neutral_ends(loop, function, place)
+        if not columns.keep_meaning(blocked, ends) or not columns.rewrite(blocked, taken):
             return None
         swaps |= columns.swaps
     return [new for old in body for new in swaps.get(id(old), [old])] if swaps else None
@@ -114,7 +119,45 @@ class _Columns:
         self._range = f"tl.arange(0, {block})"
         self.swaps: dict[int, list[cst.BaseStatement]] = {}
 
-    def rewrite(self, taken: set[str]) -> bool:
+    def keep_meaning(self, blocked: BlockedLoop, ends: Sequence[str]) -> bool:
+        """Tell whether the loop follows from the block's size by its step and its ranges alone.
+
+        Its bound may follow from where a program's block ends, if masks end the columns there, too.
+        """
+        fixed, of_program, numbers = self._numbers_of_block()
+        bound, read = names_within(blocked.bound), names_within(*self._loop.body)
+        if (read | bound) & fixed:
+            return False
+        parts = [blocked.bound, *map(parse_expression, ends)]
+        of_rows = [_follows_program(part, numbers) for part in parts]
+        is_of_block = self._block in bound or bool(bound & of_program)
+        if is_of_block and not (of_rows[0] and any(of_rows[1:])):
+            return False
+        moved = {
+            binding.target
+            for statement in self._loop.body
+            if (binding := single_assignment(statement)) is not None and binding.operator == "+="
+            if self._block in names_within(binding.operand)
+        }
+        return not moved & names_within(*self._outside[len(self._before) :])
+
+    def _numbers_of_block(self) -> tuple[set[str], set[str], set[str]]:
+        """Return names by what they follow from: a block's size, that and a program, a program.
+
+        A range, and a block of zeros, only has the size as its length.
+        """
+        fixed, of_program, numbers = set[str](), set[str](), set[str]()
+        for statement in self._before:
+            sized = calls_within(statement, *_OF_LENGTH)
+            plain = replace_each(statement, [(call, cst.Integer("0")) for call in sized])
+            used, targets = names_within(plain), set(assigned_names(statement))
+            if calls_within(statement, "tl.program_id") or used & numbers:
+                numbers |= targets
+            if self._block in used or used & (fixed | of_program):
+                (of_program if targets & numbers else fixed).update(targets)
+        return fixed, of_program, numbers
+
+    def rewrite(self, blocked: BlockedLoop, taken: set[str]) -> bool:
         """Find new statements; false if a name of the columns' length cannot get another."""
         values = self._of_ranges()
         columns = self._only_in_loop(values)
@@ -129,14 +172,38 @@ class _Columns:
             taken.add(own)
             names[name] = cst.Name(own)
             ahead.append(parse_statement(f"{own} = {render_code(value.value)}"))
+        if any(self._block in names_within(self._without_ranges(values[n])) for n in columns):
+            return False
         for name in columns:
             self.swaps[id(values[name])] = [substitute_names(values[name], self._step)]
         inner = [self._in_loop(substitute_names(s, names)) for s in self._loop.body]
-        over = substitute_names(self._loop.node.iter, self._step)
+        over = self._with_bound(substitute_names(self._loop.node.iter, self._step), blocked)
         loop = with_body(self._loop.node, inner).with_changes(iter=over)
         ahead = [substitute_names(statement, self._step) for statement in ahead]
         self.swaps[id(self._loop.node)] = [*ahead, loop]
         return not any(self._block in names_within(statement) for statement in inner)
+
+    def _with_bound(self, over: cst.BaseExpression, blocked: BlockedLoop) -> cst.BaseExpression:
+        """Return a range of the new step that ends where it did."""
+        if self._block not in names_within(blocked.bound):
+            return over
+        bound = render_code(blocked.bound)
+        step = render_code(self._step[self._block])
+        ends = f"tl.cdiv({bound}, {step})" if blocked.counts else f"0, {bound}, {step}"
+        call = cst.ensure_type(over, cst.Call)
+        kept = [arg for arg in call.args if arg.keyword is not None]
+        args = cst.ensure_type(parse_expression(f"f({ends})"), cst.Call).args
+        comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+        args = [*args[:-1], args[-1].with_changes(comma=comma)] if kept else args
+        return call.with_changes(args=[*args, *kept])
+
+    def _without_ranges(self, statement: cst.BaseStatement) -> cst.BaseStatement:
+        ranges = [
+            (node, cst.Integer("0"))
+            for node in nodes_within(statement)
+            if isinstance(node, cst.Call) and render_code(node) == self._range
+        ]
+        return replace_each(statement, ranges)
 
     def _of_ranges(self) -> dict[str, cst.BaseStatement]:
         """Return names ahead of the loop that are a range of the block, with no program's index."""
@@ -195,6 +262,10 @@ class _Columns:
             or (isinstance(node, cst.BinaryOperation) and plain_code(node) in firsts)
         ]
         return replace_each(statement, pairs) if pairs else statement
+
+
+def _follows_program(node: cst.BaseExpression, numbers: set[str]) -> bool:
+    return bool(calls_within(node, "tl.program_id") or names_within(node) & numbers)
 
 
 def _is_product(node: cst.BaseExpression) -> bool:

@@ -29,6 +29,7 @@ __all__ = ["with_plain_reductions"]
 _REDUCTIONS = ("tl.sum", "tl.max", "tl.min", "tl.argmax", "tl.argmin", "tl.xor_sum")
 _SCANS = ("tl.cumsum", "tl.cumprod")
 _BY_SHAPE = {"tl.zeros": 0, "tl.full": 0, "tl.reshape": 1, "tl.view": 1, "tl.broadcast_to": 1}
+_PLACES = 2  # of a reduction's arguments: what is reduced, and the axis
 _NUMBERS = ("tl.program_id", "tl.num_programs", "float", "int", "min", "max")
 _OF_FIRST = ("tl.trans", "tl.dot", "tl.zeros_like", "tl.full_like", "tl.cast", *_SCANS)
 _EACH = frozenset(
@@ -109,7 +110,7 @@ class _Ranks(cst.CSTTransformer):
         if name not in (*_REDUCTIONS, *_SCANS) or not updated_node.args:
             return updated_node
         rank, place = self._of(updated_node.args[0].value), _place_of(updated_node)
-        if rank is None or place is None or not -rank <= place < rank:
+        if rank is None or place is None or not -rank <= place < rank or _has_more(updated_node):
             return updated_node
         is_kept = _is_true(argument_of(updated_node, 99, "keep_dims"))
         if place >= 0 and not is_kept:
@@ -172,6 +173,8 @@ class _Ranks(cst.CSTTransformer):
             words = {arg.keyword.value for arg in node.args if arg.keyword is not None}
             if rank is None or words - {"axis", "dtype"} or (place is None and len(args) > 1):
                 return None
+            if _has_more(node):
+                return None
             return 0 if place is None else rank - 1
         if name in _OF_FIRST and args:
             return self._of(args[0])
@@ -180,6 +183,12 @@ class _Ranks(cst.CSTTransformer):
         if isinstance(node.func, cst.Attribute) and node.func.attr.value == "to":
             return self._of(node.func.value)
         return None
+
+
+def _has_more(call: cst.Call) -> bool:
+    """Tell whether a reduction may give two values, or keep its axis without saying so by name."""
+    words = [arg.keyword.value for arg in call.args if arg.keyword is not None]
+    return "return_indices" in words or len(call.args) - len(words) > _PLACES
 
 
 def _axis_of(call: cst.Call) -> cst.Arg | None:

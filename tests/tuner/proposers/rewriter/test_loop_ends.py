@@ -158,6 +158,10 @@ def test_what_is_loaded_where_a_mask_is_false_must_be_neutral():
     assert ends(PREFIX.replace(", other=0.0", "")) == []  # it may be anything
 
 
+def test_numbers_may_be_of_any_base():
+    assert ends(CAUSAL.replace("shrink = tl.exp(", "shrink = 0b1 * tl.exp(")) == [END]
+
+
 # ------------------------------------------------------------------------------- axes
 
 
@@ -173,6 +177,9 @@ def test_what_is_loaded_where_a_mask_is_false_must_be_neutral():
          "tl.max(tl.sum(scores, axis=1)[:, None], axis=0)"),
         ("tl.max(unknown(scores), axis=-1)", "tl.max(unknown(scores), axis=-1)"),
         ("tl.max(rows, axis=-2)", "tl.max(rows, axis=-2)"),  # it has no such axis
+        ("tl.max(scores, -1, return_indices=True, keep_dims=True)[0]",
+         "tl.max(scores, -1, return_indices=True, keep_dims=True)[0]"),  # these are two values
+        ("tl.max(tl.sum(scores, 1, True), -1)", "tl.max(tl.sum(scores, 1, True), -1)"),
     ],
 )  # fmt: skip
 def test_axes_are_counted_from_the_first(code, plain):
@@ -214,6 +221,68 @@ def test_a_range_that_rows_and_columns_share_is_written_twice(is_right):
     (variant,) = variants(Retile(), canonical_form(HEADER + shared).removeprefix(HEADER))
     assert "BLOCK_STEP" in space_of(variant)
     assert is_right(variant, shared, S=40)
+
+
+def stepped(source):
+    (variant,) = variants(Constants(), canonical_form(HEADER + source).removeprefix(HEADER))
+    return variant if "BLOCK_STEP" in space_of(variant) else ""
+
+
+def with_bound(bound, before="", source=CAUSAL):
+    loop = f"{before}    for start in range(0, {bound}, BLOCK)"
+    return source.replace("    for start in range(0, S, BLOCK)", loop)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        with_bound("(pid + 1) * BLOCK"),
+        with_bound("tl.minimum(S, pid * BLOCK + BLOCK)"),
+        with_bound("end", "    end = (pid + 1) * BLOCK\n"),
+        with_bound("tl.cdiv((pid + 1) * BLOCK, BLOCK)")
+        .replace("BLOCK), BLOCK):", "BLOCK)):")
+        .replace("cols = start +", "cols = start * BLOCK +"),
+    ],
+)
+@pytest.mark.parametrize(("block", "step"), [(64, 16), (16, 64)])
+def test_a_loop_to_a_blocks_end_still_ends_there(is_right, source, block, step):
+    variant = stepped(source)
+    other = variant.replace("BLOCK=16", f"BLOCK={block}")
+    other = other.replace("BLOCK_STEP=16", f"BLOCK_STEP={step}")
+    assert variant
+    assert is_right(other, source, S=40)
+
+
+POINTERS = CAUSAL.replace(
+    "    for start",
+    "    n = tl.arange(0, BLOCK)\n    K += n[:, None] * D + d[None, :]\n    for start",
+).replace("tl.load(K + cols[:, None] * D + d[None, :]", "tl.load(at")
+POINTERS = POINTERS.replace("    K += n", "    at = K + n")
+POINTERS = POINTERS.replace("        top = new\n", "        top = new\n        at += BLOCK * D\n")
+
+
+def test_pointers_move_with_a_step_of_their_own(is_right):
+    other = stepped(POINTERS).replace("BLOCK_STEP=16", "BLOCK_STEP=32")
+    assert other
+    assert is_right(other, POINTERS, S=40)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        POINTERS.replace("    for start", "    far = BLOCK * D\n    for start").replace(
+            "at += BLOCK * D", "at += far"
+        ),
+        POINTERS.replace("at = K + n[:, None] * D", "at = K + (n[:, None] + BLOCK - BLOCK) * D"),
+        with_bound("whole", "    whole = tl.cdiv(S, BLOCK) * BLOCK\n"),
+        with_bound("(pid + 1) * BLOCK").replace(MASK, "scores"),  # rows of a block see all of it
+        CAUSAL.replace("    for start", "    seen = 0\n    for start")
+        .replace("        top = new\n", "        top = new\n        seen += BLOCK\n")
+        .replace("acc / total[:, None]", "acc / total[:, None] * (seen / seen)"),
+    ],
+)
+def test_what_else_follows_from_the_size_keeps_one_size(source):
+    assert not stepped(source)
 
 
 @pytest.mark.parametrize(
