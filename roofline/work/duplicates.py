@@ -82,8 +82,9 @@ class _Rewrites:
         """Return a key of what is written into what an op makes.
 
         Returns:
-            ``None`` if others read that before the last write, or if it is written with what else
-            the program writes in place: what two such ops make may part ways.
+            ``None`` if others read that before the last write, if it is written with what else the
+            program writes in place, or if a launch does, of which numbers are not known: what two
+            such ops make may part ways.
         """
         created = {use.storage: place for place, use in enumerate(op.outputs)}
         writing = sorted(self.positions(op))
@@ -95,6 +96,8 @@ class _Rewrites:
             write = self.ops[position]
             others = {use.storage for use in (*write.inputs, *write.written)} - created.keys()
             if write.outputs or torch.Tag.nondeterministic_seeded in write.tags:
+                return None
+            if write.name.startswith("launch."):
                 return None
             if not others.isdisjoint(self.storages):
                 return None

@@ -81,7 +81,8 @@ def _own_arguments(program: str, arguments: list[str]) -> list[str]:
     """Return the program's arguments; `--` may stand before them."""
     if arguments[:1] == ["--"]:
         return arguments[1:]
-    for name in sorted({"--out", "--skip", "--calls"} & set(arguments)):
+    names = {argument.partition("=")[0] for argument in arguments}
+    for name in sorted({"--out", "--skip", "--calls"} & names):
         _base.print_complaint(
             f"{name} is {program}'s own; put it first to give it to solkit record"
         )

@@ -130,7 +130,7 @@ def _record(form: Any, values: Mapping[str, Any]) -> Any:
         if name in values:
             try:
                 arguments[name] = read(values[name])
-            except (TypeError, ValueError) as error:
+            except (TypeError, ValueError, OverflowError) as error:  # an int may be beyond floats
                 raise ValueError(f"{name}: {error}") from None
         elif required:
             raise ValueError(f"{name} is missing")

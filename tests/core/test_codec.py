@@ -201,6 +201,7 @@ def test_columns_leave_out_what_all_records_have_by_default():
         ({"several": {"share": [0.5]}}, "several: size is missing"),
         ({"depth": "deep"}, "depth: 'deep' is not a valid Depth"),
         ({"kept": 1}, "kept: expected bool, not 1"),
+        ({"inner": {"size": 1, "share": 10**400}}, "inner: share: int too large"),
     ],
 )
 def test_a_value_of_another_type_is_named_with_its_field(change, message):

@@ -460,6 +460,34 @@ def inputs(device="cuda"):
 """
 
 
+def test_launches_that_differ_in_a_number_are_two(write):
+    with Analyser("h100", cache=False) as analyser:
+        work = study(analyser, StudyPlan(write(LAUNCHING_TWICE), analysing=False)).cases[0].work
+    # x is read, and two results are written
+    assert (work.dram_read_bytes, work.dram_write_bytes) == (F32 * 4096, 2 * F32 * 4096)
+
+
+LAUNCHING_TWICE = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def scaling(out, factor, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, factor * tl.load(out + i))
+
+def scaled(x, factor):
+    out = x + 1
+    scaling[(4,)](out, factor, BLOCK=1024)
+    return out
+
+def reference(x):
+    return scaled(x, 2.0), scaled(x, 3.0)
+
+def inputs(device="cuda"):
+    return (torch.randn(4096, device=device),)
+"""
+
+
 def test_elementwise_operations(work):
     result = work(f"{randn(64, 32)};{randn(64, 1)}", "return torch.exp(a0) / a1")
     # an exponential per element, a reciprocal per row, a multiplication per element
