@@ -268,11 +268,11 @@ _ENOUGH_S = 8.0
 _OTHERS_SHARE, _LEAST_OTHERS_S = 0.15, 0.1
 """Processor seconds for other parameters: a share of those of its own; and at least so many."""
 
-_LEAST_ENDS = ((0, 0),)
-_ENDS = ((-1, -1), *_LEAST_ENDS, (0, -1), (-1, 0))
+_LEAST_ENDS, _MOST_ENDS, _MIXED_ENDS = ((0, 0),), ((-1, -1),), ((0, -1), (-1, 0))
+_ENDS = (*_MOST_ENDS, *_LEAST_ENDS, *_MIXED_ENDS)
 """Of the values of parameters at even places and at odd ones: the largest, or the smallest."""
-_SURE_OTHERS, _SURE_S = 3, 0.4
-"""The largest blocks and the smallest run in any case, with at least these seconds a launch."""
+_SURE_OTHERS, _SURE_S = 4, 0.4
+"""Ends of each sort run in any case, with at least these seconds a launch."""
 
 _MOST_OTHER_SIZES = 3
 _IRRELEVANT = ("num_warps", "num_stages", "num_ctas", "maxnreg")
@@ -572,8 +572,8 @@ def _others_to_run(
 ) -> Iterator[tuple[_Case, dict[str, Value]]]:
     """Yield sizes and other parameters that are legal there: each of these once, then again.
 
-    The smallest blocks come first at a size that has several of them: what counts blocks by another
-    size is right where one is enough.
+    The smallest blocks, and small ones beside large ones, come early at a size that has several of
+    the small ones: what counts blocks by another size is right where one is enough.
     """
     plain, own = [case for case in cases if not case.offset], _own_params(loaded)
     if not own:
@@ -581,14 +581,16 @@ def _others_to_run(
     tiny = [case for case in plain if case.sized.is_tiny_problem]
     tiny.sort(key=lambda case: (not case.is_odd, _elements_of(case)))
     large = [case for case in plain if not case.sized.is_tiny_problem]
-    for case in sorted(large, key=_elements_of)[:1]:
-        with contextlib.suppress(SolkitError):
-            yield from (
-                (case, p) for p in differing_configs(loaded.space(case.shape), own, _LEAST_ENDS)
-            )
-    for case in tiny[:_MOST_OTHER_SIZES]:
-        with contextlib.suppress(SolkitError):  # a constraint that fails at so small a size
-            yield from ((case, p) for p in differing_configs(loaded.space(case.shape), own))
+    several = sorted(large, key=_elements_of)[:1] or sorted(tiny, key=_elements_of)[-1:]
+    early = (several, _LEAST_ENDS), (tiny[:1], _MOST_ENDS), (several, _MIXED_ENDS)
+    done: list[tuple[_Case, dict[str, Value]]] = []
+    for group, ends in (*early, (tiny[:_MOST_OTHER_SIZES], _ENDS)):
+        for case in group:
+            with contextlib.suppress(SolkitError):  # a constraint that fails at so small a size
+                for params in differing_configs(loaded.space(case.shape), own, ends):
+                    if not any(case is other and params == same for other, same in done):
+                        done.append((case, params))
+                        yield case, params
 
 
 def _elements_of(case: _Case) -> int:

@@ -381,6 +381,46 @@ def test_variants_are_right_with_other_parameters_layouts_masks_and_weights(
     assert says in why
 
 
+PREFIXES = """
+SPACE = {"ROWS": [16, 128], "STEP": [16, 128]}
+
+def reference(x, weight):
+    return x.cumsum(1) * weight.sum()
+
+def inputs(B=2, M=48, D=32, device="cuda"):
+    return torch.randn(B, M, device=device), torch.randn(D, device=device)
+
+@triton.jit
+def add(x_ptr, w_ptr, out_ptr, M, D: tl.constexpr, ROWS: tl.constexpr, STEP: tl.constexpr):
+    first = tl.program_id(1) * M
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    total = tl.zeros((ROWS,), tl.float32)
+    for start in range(0, (tl.program_id(0) + 1) * ROWS, STEP):
+        at = start + tl.arange(0, STEP)
+        x = tl.load(x_ptr + first + at, mask=at < M, other=0.0)
+        total += tl.sum(tl.where(at[None, :] <= rows[:, None], x[None, :], 0.0), 1)
+    total *= tl.sum(tl.load(w_ptr + tl.arange(0, D)))
+    tl.store(out_ptr + first + rows, total, mask=rows < M)
+
+def kernel(x, weight, *, ROWS=16, STEP=16):
+    (B, M), out = x.shape, torch.empty_like(x)
+    add[(triton.cdiv(M, ROWS), B)](x, weight, out, M, weight.numel(), ROWS=ROWS, STEP=STEP)
+    return out
+"""
+
+
+FEW = {"B": 2, "M": 48, "D": 32}
+
+
+def test_small_blocks_beside_large_ones_run_where_there_are_several(checker):
+    """For 13 rows one block is enough, whatever counts it."""
+    result, why = checked(checker, PREFIXES, "+ 1) * ROWS", "+ 1) * STEP", **FEW)
+    assert result is Checked.WRONG, why
+    assert "with ROWS=128, " in why
+    result, why = checked(checker, PREFIXES, "+ 1) * ROWS", "+ 1) * (ROWS + 0)", **FEW)
+    assert result is Checked.RIGHT, why
+
+
 def test_what_its_parent_does_not_take_is_not_asked_of_a_variant(checker):
     """Contiguous rows, weights of one and full masks: the parent needs them as well."""
     parent = TUNED_ROWS.replace("row * stride", "row * N").replace("keep, x * w, 0", "True, x, 0")
