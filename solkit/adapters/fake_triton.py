@@ -272,10 +272,11 @@ def record_launch(kernel: Specialisation, grid: tuple[int, int, int], args: Sequ
     arguments = dict(zip(kernel.signature, values, strict=False))
     names = [*kernel.signature, *[""] * len(args)]
     _notify(kernel, args)
-    for arg, argument, name in zip(args, values, names):
-        if isinstance(argument, TensorArgument) and id(arg) not in known_arguments:
-            tensor = getattr(arg, "base", arg)
-            if id(tensor) not in known_arguments and may_write(kernel.function, name):
+    for arg, name in zip(args, names):
+        tensors = [] if id(arg) in known_arguments else _tensors_of(name, arg).values()
+        unknown = [tensor for tensor in tensors if id(tensor) not in known_arguments]
+        if unknown and may_write(kernel.function, name):
+            for tensor in unknown:
                 fake_cuda.forget_contents(tensor)
     if seen is None:
         return
@@ -308,11 +309,25 @@ def record_launch(kernel: Specialisation, grid: tuple[int, int, int], args: Sequ
 
 def _notify(kernel: Specialisation, args: Sequence[Any]) -> None:
     """Tell who watches of a launch."""
-    bases = {name: getattr(arg, "base", arg) for name, arg in zip(kernel.signature, args)}
-    tensors = {name: base for name, base in bases.items() if isinstance(base, torch.Tensor)}
-    written = {name for name in tensors if may_write(kernel.function, name)}
-    read_back = {name for name in written if loads_from(kernel.function, name)}
+    tensors: dict[str, torch.Tensor] = {}
+    written: set[str] = set()
+    read_back: set[str] = set()
+    for name, arg in zip(kernel.signature, args):
+        own = _tensors_of(name, arg)
+        tensors |= own
+        if own and may_write(kernel.function, name):
+            written |= own.keys()
+            read_back |= own.keys() if loads_from(kernel.function, name) else set()
     notify_watchers(kernel.function.__name__, tensors, written, read_back)
+
+
+def _tensors_of(name: str, arg: Any) -> dict[str, torch.Tensor]:
+    """Return the tensors of an argument by place: its own, a descriptor's, or a tuple's."""
+    if isinstance(arg, (tuple, list)):
+        parts = [_tensors_of(f"{name}.{place}", part) for place, part in enumerate(arg)]
+        return {place: tensor for part in parts for place, tensor in part.items()}
+    tensor = getattr(arg, "base", arg)
+    return {name: tensor} if isinstance(tensor, torch.Tensor) else {}
 
 
 def _argument_storages(arg: Any) -> Iterator[int]:

@@ -488,6 +488,41 @@ def inputs(device="cuda"):
 """
 
 
+def test_tensors_in_a_tuple_that_a_launch_gets_count(write):
+    text = LAUNCHING.replace("doubling(x, out,", "doubling(both,")
+    text = text.replace("out + i, 2 * tl.load(x + i)", "both[1] + i, 2 * tl.load(both[0] + i)")
+    text = text.replace("(x, out, BLOCK=1024)", "((x, out), BLOCK=1024)")
+    with Analyser("h100", cache=False) as analyser:
+        work = study(analyser, StudyPlan(write(text), analysing=False)).cases[0].work
+    assert work.unmodelled == ("launch.doubling",)
+    assert (work.dram_read_bytes, work.dram_write_bytes) == (2 * F32 * 4096, F32 * 4096)
+
+
+def test_what_a_launch_writes_through_a_tuple_is_no_longer_known(write):
+    with Analyser("h100", cache=False) as analyser:
+        work = study(analyser, StudyPlan(write(INDEXING), analysing=False)).cases[0].work
+    # zeros would name one row, what the launch writes names any
+    assert work.dram_read_bytes == F32 * 256 * 64
+
+
+INDEXING = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def counting(pointers, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(pointers[0] + i, i.to(tl.int64))
+
+def reference(x):
+    index = torch.zeros(256, dtype=torch.int64, device=x.device)
+    counting[(1,)]((index,), BLOCK=256)
+    return x[index]
+
+def inputs(device="cuda"):
+    return (torch.randn(256, 64, device=device),)
+"""
+
+
 def test_elementwise_operations(work):
     result = work(f"{randn(64, 32)};{randn(64, 1)}", "return torch.exp(a0) / a1")
     # an exponential per element, a reciprocal per row, a multiplication per element
