@@ -270,14 +270,9 @@ def record_launch(kernel: Specialisation, grid: tuple[int, int, int], args: Sequ
     known_arguments = seen.arguments if seen else {}
     values = [known_arguments.get(id(arg)) or argument_of(arg, known_arguments) for arg in args]
     arguments = dict(zip(kernel.signature, values, strict=False))
-    names = [*kernel.signature, *[""] * len(args)]
-    _notify(kernel, args)
-    for arg, name in zip(args, names):
-        tensors = [] if id(arg) in known_arguments else _tensors_of(name, arg).values()
-        unknown = [tensor for tensor in tensors if id(tensor) not in known_arguments]
-        if unknown and may_write(kernel.function, name):
-            for tensor in unknown:
-                fake_cuda.forget_contents(tensor)
+    if math.prod(grid) > 0:  # else nothing is launched
+        _notify(kernel, args)
+        _forget_written(kernel, args, known_arguments)
     if seen is None:
         return
     if math.prod(grid) <= 0:  # Triton's `_launch` does nothing
@@ -305,6 +300,18 @@ def record_launch(kernel: Specialisation, grid: tuple[int, int, int], args: Sequ
         }
         captured = CapturedLaunch(launch, kernel, arguments, storages, seen.choice, parts)
         seen.launches.append(captured)
+
+
+def _forget_written(
+    kernel: Specialisation, args: Sequence[Any], known_arguments: Mapping[int, TensorArgument]
+) -> None:
+    """Forget the contents of tensors that a launch may write to, but for a case's inputs."""
+    for name, arg in zip([*kernel.signature, *[""] * len(args)], args):
+        tensors = [] if id(arg) in known_arguments else _tensors_of(name, arg).values()
+        unknown = [tensor for tensor in tensors if id(tensor) not in known_arguments]
+        if unknown and may_write(kernel.function, name):
+            for tensor in unknown:
+                fake_cuda.forget_contents(tensor)
 
 
 def _notify(kernel: Specialisation, args: Sequence[Any]) -> None:

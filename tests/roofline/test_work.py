@@ -488,6 +488,13 @@ def inputs(device="cuda"):
 """
 
 
+def test_a_launch_of_no_programs_is_none(write):
+    text = LAUNCHING.replace("[(4,)]", "[(0,)]").replace("empty_like", "zeros_like")
+    with Analyser("h100", cache=False) as analyser:
+        work = study(analyser, StudyPlan(write(text), analysing=False)).cases[0].work
+    assert (work.unmodelled, work.dram_read_bytes) == ((), F32 * 4096)  # only y is read
+
+
 def test_tensors_in_a_tuple_that_a_launch_gets_count(write):
     text = LAUNCHING.replace("doubling(x, out,", "doubling(both,")
     text = text.replace("out + i, 2 * tl.load(x + i)", "both[1] + i, 2 * tl.load(both[0] + i)")
