@@ -646,8 +646,8 @@ def _legal_towards(
         return math.prod(max(block, 1) for block in blocks)
 
     result, most = dict(own), max(_MOST_ELEMENTS, product(own))
-    for name, value in sized.items():
-        tried = {**result, name: value}
+    for name in sorted(sized, key=lambda name: product({name: sized[name]})):  # room for large ones
+        tried = {**result, name: sized[name]}
         if product(tried) <= most and tried in space:
             result = tried
     return result

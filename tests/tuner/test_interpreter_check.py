@@ -444,6 +444,12 @@ def test_configurations_that_differ_most_are_legal_and_leave_warps():
     assert differing_configs(Space({"num_warps": [1, 8]}), {"num_warps": 1}) == []
 
 
+def test_a_large_block_is_tried_with_a_small_one_that_stands_behind_it():
+    space = Space({"BLOCK": [64, 8192], "SPLIT": [2, 16, 64]})
+    configs = differing_configs(space, {"BLOCK": 64, "SPLIT": 16})
+    assert {"BLOCK": 8192, "SPLIT": 2} in configs  # with 16 there are 2**17 elements
+
+
 # ----------------------------------------------------------------------------- without a parent
 
 
