@@ -53,7 +53,7 @@ def merged(program: Program) -> Program:
 
 
 class _Rewrites:
-    """What a program writes in place into what its ops make, as in ``x.mean().add_(1e-6)``."""
+    """Writes of a program into results of its own ops, as in ``x.mean().add_(1e-6)``."""
 
     def __init__(self, program: Program) -> None:
         self.ops = program.ops

@@ -184,7 +184,7 @@ class Places:
 
 
 _Accesses = dict[str, list[tuple[bool, Box | None]]]
-"""For each pointer whether bytes are written, and which; ``None`` if that is unknown."""
+"""Bytes of each pointer, and whether they are written; ``None`` if that is unknown."""
 
 
 def _may_meet(box: Box | None, other: Box | None, by: int) -> bool:

@@ -31,7 +31,7 @@ __all__ = [
 _RELAXED = 2
 """`CU_STREAM_CAPTURE_MODE_RELAXED`, and HIP's."""
 _PATIENCE_S, _LOOK_S = 30.0, 0.01
-"""How long a whole model's capture may be waited for, and how often it is looked at."""
+"""Seconds to wait for the capture of a whole model, and between two looks at it."""
 
 
 def is_capturing() -> bool:

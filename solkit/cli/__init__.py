@@ -59,7 +59,7 @@ __all__ = ["Exit", "app", "main", "parse_settings"]
 
 _LEARNING = "Learning from measured rows"
 _RUNS_PROGRAM = {"allow_interspersed_args": False}
-"""What follows the program is the program's."""
+"""Settings of commands that start a program, whose arguments follow its name."""
 app = App(
     name="solkit",
     help="How fast a GPU kernel could run, how far it is from that, and why.",

@@ -273,7 +273,7 @@ def test_a_daemonic_process_ranks_by_itself(gpu, monkeypatch):
 
 
 def test_forks_import_nothing_that_another_thread_is_importing(gpu, monkeypatch, tmp_path):
-    """What a fork would wait for is imported here: one launch is lowered, and one compiled."""
+    """One launch is lowered and one compiled in the process, so no fork waits for an import."""
     lowered, own = [], os.getpid()
     lower = launches.lower_for
 

@@ -159,7 +159,7 @@ def test_nothing_changes_where_the_original_ran_or_nothing_tells_a_shape_apart(s
 
 
 def chosen(outcome, *, loss=0.9):
-    """What meets the original if a far faster variant was to leave M = 2000 to it.
+    """Return the file for the gate: a far faster variant was to leave M = 2000 to the original.
 
     Its joined file has an outcome; that of the other finalist is right.
     """

@@ -413,7 +413,7 @@ FEW = {"B": 2, "M": 48, "D": 32}
 
 
 def test_small_blocks_beside_large_ones_run_where_there_are_several(checker):
-    """For 13 rows one block is enough, whatever counts it."""
+    """One block is enough for 13 rows, whatever counts it."""
     result, why = checked(checker, PREFIXES, "+ 1) * ROWS", "+ 1) * STEP", **FEW)
     assert result is Checked.WRONG, why
     assert "with ROWS=128, " in why

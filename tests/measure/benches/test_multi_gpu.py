@@ -366,7 +366,7 @@ def test_a_full_disk_reaches_the_driver_and_nothing_is_lost():
             next(outcomes)
         assert bench.benches == (member,)
         measured += bench.outcomes()
-    assert sorted(asked.params["BLOCK"] for asked, _ in measured) == list(range(8))
+    assert sorted(configuration.params["BLOCK"] for configuration, _ in measured) == list(range(8))
 
 
 def test_a_fault_of_the_code_reaches_the_driver():
@@ -385,7 +385,7 @@ def test_what_a_member_does_not_take_is_dropped_and_the_driver_hears_why():
             found.extend(bench.outcomes())
         found += bench.outcomes()
         assert bench.pending == 0
-    assert [asked.params["BLOCK"] for asked, _ in found] in ([1], [])
+    assert [configuration.params["BLOCK"] for configuration, _ in found] in ([1], [])
 
 
 def test_after_discarding_what_is_being_timed_is_not_heard_of():

@@ -94,13 +94,13 @@ def test_of_those_that_are_all_slower_the_one_that_loses_least_is_taken():
 
 
 def test_one_that_is_far_faster_is_taken_if_it_can_leave_what_it_loses_to_the_original():
-    asked = []
+    finalists_seen = []
     world = World(fast={1: 1.0, 2: 11.0, 3: 12.0}, second={1: 9.0, 2: 9.0, 3: 9.0})
     taken, results = practised(
-        world, FAST, SECOND, may_leave=lambda finalist: not asked.append(finalist)
+        world, FAST, SECOND, may_leave=lambda finalist: not finalists_seen.append(finalist)
     )
     assert taken == "fast"
-    whole = asked[-1]
+    whole = finalists_seen[-1]
     assert whole.practised == results[0].practised
     assert {trial.shape["M"]: trial.ratio for trial in whole.practised} == {1: 0.1, 2: 1.1, 3: 1.2}
     assert practised(world, FAST, bred("second", 1.05), may_leave=lambda _: True)[0] == "second"

@@ -122,7 +122,7 @@ def kernel(x):
 
 @pytest.mark.parametrize("rewrite", [FuseLaunches(), FusePrograms()])
 def test_a_tensor_like_another_has_its_type(is_right, rewrite):
-    """Of -49 * 1.5 = -73.5, memory keeps -73."""
+    """Memory keeps -73 of -49 * 1.5 = -73.5."""
     (variant,) = variants(rewrite, THROUGH_INTEGERS, N=1000)
     assert "between_ptr" not in variant
     assert "dtype.element_ty)" in variant
