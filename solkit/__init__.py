@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         ask_tell,
         bound,
         bounds,
+        close,
         compare,
         devices,
         fusion,
@@ -110,6 +111,7 @@ __all__ = [
     "best",
     "bound",
     "bounds",
+    "close",
     "compare",
     "compile",
     "devices",
@@ -128,10 +130,10 @@ __version__ = "0.1.0"
 
 _HOMES = {
     **dict.fromkeys(
-        ("Evaluation", "Lab", "analyse", "bound", "bounds", "compare", "devices", "fusion"),
+        ("Evaluation", "Lab", "analyse", "bound", "bounds", "close", "compare", "devices"),
         "solkit.pipeline",
     ),
-    **dict.fromkeys(("ask_tell", "load", "rank", "score"), "solkit.pipeline"),
+    **dict.fromkeys(("ask_tell", "fusion", "load", "rank", "score"), "solkit.pipeline"),
     "Surrogate": "solkit.surrogate.model",
     **dict.fromkeys(("applied", "apply"), "solkit.integrations.applying"),
     "batch": "solkit.pipeline.batch",

@@ -18,8 +18,8 @@ Analysis Batch BatchSettings BestAlgorithm Bound Comparison ComparisonReport Dev
 Evaluation EvolveSettings Evolved Fusion InputError KernelFile KernelFileError Lab MeasureSettings
 ParamsError Profile Report Result Score ShapeError SolkitError Surrogate TuneSettings Tuned
 UnknownDeviceError UnsupportedError Verdict WorkerError
-analyse applied apply ask_tell batch best bound bounds compare compile devices evolve fusion load
-profile rank recording score tune tune_call
+analyse applied apply ask_tell batch best bound bounds close compare compile devices evolve fusion
+load profile rank recording score tune tune_call
 """.split()
 
 
@@ -27,7 +27,7 @@ def test_the_public_names_are_these():
     assert sorted(solkit.__all__) == sorted(PUBLIC)
     assert all(getattr(solkit, name) is not None for name in PUBLIC)
     functions = [name for name in PUBLIC if name.islower()]
-    assert len(functions) == 20
+    assert len(functions) == 21
     assert all(callable(getattr(solkit, name)) for name in functions)
 
 

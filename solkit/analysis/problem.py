@@ -5,14 +5,13 @@ Runs in a worker of the `Analyser` or a job, since it needs a patched torch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
 
 from solkit.adapters import fake_cuda
-from solkit.adapters.launch_recording import CapturedLaunch, recording_launches
-from solkit.adapters.triton_writes import loads_from
+from solkit.adapters.launch_recording import recording_launches
 from solkit.analysis.call_state import CallState
 from solkit.analysis.triton.capture import described
 from solkit.core import (
@@ -130,37 +129,19 @@ def _program_and_work(
     program = narrowed(traced, workload.tolerance or problem.tolerance)
     work = replace(work_of_live(program), needs=_needed_arguments(workload, arguments, program))
     if launched.launches and not work.dram_read_bytes + work.dram_write_bytes:
-        work = _work_of_launches(workload, outputs, launched.launches)
+        work = _work_of_hidden_launches(workload, outputs)
     return program, _without_hard_part(work, tuple(guesses)) if guesses else work, outputs
 
 
-def _work_of_launches(
-    workload: Workload, outputs: list[torch.Tensor], launches: Sequence[CapturedLaunch]
-) -> Work:
-    """Return the work of a reference that only launches kernels: what these compute is unknown.
+def _work_of_hidden_launches(workload: Workload, outputs: list[torch.Tensor]) -> Work:
+    """Return the work of a reference whose launches get addresses alone: what they do is unknown.
 
-    A tensor that is written is read as well, if the first launch that gets it loads from it.
+    An argument that is an output is taken to be written alone.
     """
-    written, loaded = {id(tensor) for tensor in outputs}, _first_loaded(launches)
+    written = {id(tensor) for tensor in outputs}
     distinct = {id(tensor): tensor for tensor in workload.tensors()}  # one may be passed twice
-    inputs = [
-        tensor
-        for key, tensor in distinct.items()
-        if key not in written or tensor.untyped_storage()._cdata in loaded
-    ]
+    inputs = [tensor for key, tensor in distinct.items() if key not in written]
     return work_of_arguments(inputs, outputs, "The reference launches kernels of its own")
-
-
-def _first_loaded(launches: Sequence[CapturedLaunch]) -> set[int]:
-    """Return the storages that the first launch which gets them loads from."""
-    seen: set[int] = set()
-    loaded: set[int] = set()
-    for launch in launches:
-        for parameter, storages in launch.by_parameter.items():
-            if loads_from(launch.kernel.function, parameter):
-                loaded |= storages - seen
-        seen |= launch.storages
-    return loaded
 
 
 def _needed_arguments(

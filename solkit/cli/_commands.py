@@ -1,4 +1,4 @@
-"""A command whose help shows square brackets as they are written."""
+"""A command whose help shows square brackets as they are written, and whose errors help."""
 
 from __future__ import annotations
 
@@ -30,6 +30,22 @@ class Command(typer.core.TyperCommand):
         for param in self.params:
             if getattr(param, "help", None):
                 param.help = _without_markup(param.help)  # type: ignore[attr-defined]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse arguments; a command that runs a program says how it runs a module."""
+        words = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:  # `NoSuchOption` is click's own, or that of typer's copy
+            if ctx.allow_interspersed_args or getattr(error, "option_name", None) != "-m":
+                raise
+            raise typer.BadParameter(_advice_on_module(ctx, words), ctx) from None
+
+
+def _advice_on_module(ctx: Any, words: list[str]) -> str:
+    place = next(place for place, word in enumerate(words) if word.startswith("-m"))
+    command = " ".join([ctx.command_path, *words[:place], "python", *words[place:]])
+    return f"-m is Python's option, so name Python before it: {command}"
 
 
 class App(typer.Typer):

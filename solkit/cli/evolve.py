@@ -193,7 +193,7 @@ def evolve(
             device=gpu,
             reference=reference,
             shape=sizes,
-            bench=_open_recording(recorded, device, reference or kernel) if recorded else None,
+            bench=_open_recording(recorded, device, kernel, reference) if recorded else None,
             settings=_evolve_settings(plain, params, held_out, log, resume),
         )
         evolved = _write_winner(_run_search(search, llm_options, seed, rewriter), kernel, out)
@@ -306,7 +306,9 @@ def _open_chat(llm_options: _Asked) -> Chat | None:
     return LocalModel(llm_options.model)
 
 
-def _open_recording(path: str, device: str | None, problem: str) -> RecordedBench:
+def _open_recording(
+    path: str, device: str | None, kernel: str, reference: str | None
+) -> RecordedBench:
     """Open the recording; of a store, only the rows of the problem."""
     import hashlib
 
@@ -314,12 +316,16 @@ def _open_recording(path: str, device: str | None, problem: str) -> RecordedBenc
 
     if not Path(path).is_dir():
         return RecordedBench.read(path, device=device)
+    problem = reference or kernel
     digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in _problem_files(problem)]
     quoted = ", ".join(f"'{digest}'" for digest in digests)
     try:
         return RecordedBench.read(path, where=f"problem_sha256 in ({quoted})", device=device)
     except InputError as error:
-        raise InputError(f"{path}: {error}; looked for rows of the problem in {problem}") from error
+        advice = "" if reference else "; if its reference is in another file, give --reference FILE"
+        raise InputError(
+            f"{path}: {error}; looked for rows of the problem in {problem}{advice}"
+        ) from error
 
 
 def _problem_files(problem: str) -> list[Path]:

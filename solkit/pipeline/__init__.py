@@ -14,7 +14,7 @@ from __future__ import annotations
 from solkit.pipeline.bounding import bound, bounds, fusion, symbolic_bound
 from solkit.pipeline.comparing import compare
 from solkit.pipeline.evaluation import Evaluation
-from solkit.pipeline.lab import Lab
+from solkit.pipeline.lab import Lab, close
 from solkit.pipeline.ranking import ask_tell, rank
 from solkit.pipeline.scoring import score
 from solkit.pipeline.studying import analyse, load
@@ -28,6 +28,7 @@ __all__ = [
     "ask_tell",
     "bound",
     "bounds",
+    "close",
     "compare",
     "devices",
     "fusion",

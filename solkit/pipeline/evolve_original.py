@@ -218,7 +218,10 @@ def recorded_rows(
     rows = [row for row in bench.recording if row.kernel_id == kernel]
     at_shape, name = [row for row in rows if canonical(row.shape) == at], Path(file.path).name
     if not rows:
-        raise InputError(f"not_recorded: the recording has no such source as {name}")
+        recorded = list_values(list(dict.fromkeys(row.implementation for row in bench.recording)))
+        raise InputError(
+            f"not_recorded: the recording has no such source as {name}; it has: {recorded}"
+        )
     if not at_shape:
         shapes = list_values(list(dict.fromkeys(describe_values(row.shape) for row in rows)))
         where = f"{name} is not recorded at {describe_values(shape)}"

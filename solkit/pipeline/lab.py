@@ -21,9 +21,10 @@ from solkit.pipeline.environment import environment
 from solkit.pipeline.evaluation import Evaluation, Given, Text
 from solkit.pipeline.preparing import Preparation, Studied, Values
 from solkit.pipeline.target import target_device
+from solkit.processes.forkserver import close_servers
 from solkit.roofline.calibration import calibrated
 
-__all__ = ["Lab"]
+__all__ = ["Lab", "close"]
 
 
 class Lab:
@@ -266,6 +267,15 @@ class Lab:
             outcome=outcome,
             result=score_result(evaluation.result, outcome, self.device),
         )
+
+
+def close() -> None:
+    """End the processes that SolKit keeps, with torch loaded, until the program ends.
+
+    They make the next call fast, and hold torch's memory; that call starts them again. Close Labs
+    and benches first: what still runs in one of these processes ends as if it had been killed.
+    """
+    close_servers()
 
 
 def _take_finished(jobs: set[Future[Studied]], wait_for_one: bool) -> set[Future[Studied]]:

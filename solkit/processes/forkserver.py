@@ -67,6 +67,7 @@ __all__ = [
     "ForkServer",
     "adopt_surroundings",
     "children_of",
+    "close_servers",
     "working_directory",
 ]
 
@@ -357,7 +358,8 @@ class Fork:
         return int(_NUMBER.unpack(answer)[0])
 
 
-def _close_servers() -> None:
+def close_servers() -> None:
+    """End all servers of this process, with their forks; each starts again when it is needed."""
     for server in list(_servers):
         server.close()
 
@@ -368,7 +370,7 @@ def _forget_servers() -> None:
         server.forget()
 
 
-atexit.register(_close_servers)
+atexit.register(close_servers)
 os.register_at_fork(after_in_child=_forget_servers)
 
 

@@ -141,6 +141,23 @@ def test_bad_options_are_named(recording, options, message):
     assert message in " ".join(result.output.split())
 
 
+def test_a_file_without_its_problem_is_said_to_need_the_reference():
+    command = ["evolve", str(FOLDER / "three_pass.py"), "--recorded", "h100"]
+    refused = RUN.invoke(app, command)
+    assert refused.exit_code == 2
+    assert "no recorded row to replay" in refused.stderr
+    assert "if its reference is in another file, give --reference FILE" in refused.stderr
+
+
+def test_a_file_that_is_not_recorded_is_told_from_those_that_are(recording, tmp_path):
+    other = tmp_path / "other.py"
+    other.write_text((FOLDER / "three_pass.py").read_text() + "# changed\n")
+    command = ["--recorded", recording, "--reference", str(FOLDER / "problem.py")]
+    refused = RUN.invoke(app, ["evolve", str(other), *command])
+    assert refused.exit_code == 2
+    assert "no such source as other.py; it has: softmax/three_pass" in refused.stderr
+
+
 def test_without_a_recording_a_gpu_is_needed():
     result = RUN.invoke(app, ["evolve", str(FOLDER / "three_pass.py"), "--device", "h100"])
     assert result.exit_code == 2

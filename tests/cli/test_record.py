@@ -53,3 +53,22 @@ def test_what_follows_the_program_is_its_own(tmp_path, words, arguments):
     assert trace.read_text() == arguments
     own = f"--skip is {script}'s own; put it first to give it to solkit record"
     assert (own in ran.output.replace("\n", " ")) == ("--skip" in " ".join(words))
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (["record", "-m", "train", "--lr", "3"], "solkit record python -m train --lr 3"),
+        (["record", "--skip", "1", "-mtrain"], "solkit record --skip 1 python -mtrain"),
+        (["run", "--apply", "tuned", "-m", "train"], "solkit run --apply tuned python -m train"),
+    ],
+)
+def test_a_module_is_run_by_python(words, command):
+    refused = CliRunner().invoke(app, words, prog_name="solkit", terminal_width=200)
+    assert refused.exit_code == 2
+    assert f"name Python before it: {command}" in " ".join(refused.output.replace("│", "").split())
+
+
+def test_other_options_that_are_unknown_are_named():
+    refused = CliRunner().invoke(app, ["record", "-x", "train.py"])
+    assert (refused.exit_code, "No such option: -x" in refused.output) == (2, True)

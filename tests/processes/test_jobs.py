@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+import solkit
 from solkit.errors import JobDiedError, UnsupportedError, WorkerError
+from solkit.processes import forkserver
 from solkit.processes import jobs as worker
 from solkit.processes.forkserver import ForkServer
 from solkit.processes.host import python_command
@@ -93,6 +95,16 @@ def test_a_dead_server_is_an_error_and_is_replaced():
     worker.call("os:getpid")
     os.kill(worker.shared_jobs().server.pid, signal.SIGKILL)
     wait_until_dead(worker.shared_jobs().server)
+    assert worker.call("math:hypot", 3.0, 4.0) == 5.0
+
+
+def test_a_program_ends_what_is_kept_and_starts_it_again(monkeypatch):
+    server = worker.shared_jobs().server
+    monkeypatch.setattr(forkserver, "_servers", [server])  # those of other tests stay
+    worker.call("os:getpid")
+    solkit.close()
+    assert not server.is_alive
+    solkit.close()
     assert worker.call("math:hypot", 3.0, 4.0) == 5.0
 
 

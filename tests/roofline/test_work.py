@@ -434,9 +434,13 @@ def test_a_higher_order_operator_that_is_not_known_is_named_and_its_bytes_count(
     assert (result.dram_read_bytes, result.dram_write_bytes) == (F32 * 64 * 32, F32 * 64 * 32)
 
 
-def test_a_kernel_that_the_reference_launches_is_named_and_its_bytes_count(write):
+def work_of_file(path):
     with Analyser("h100", cache=False) as analyser:
-        work = study(analyser, StudyPlan(write(LAUNCHING), analysing=False)).cases[0].work
+        return study(analyser, StudyPlan(path, analysing=False)).cases[0].work
+
+
+def test_a_kernel_that_the_reference_launches_is_named_and_its_bytes_count(write):
+    work = work_of_file(write(LAUNCHING))
     assert work.unmodelled == ("launch.doubling",)
     # x and y are read; the launch writes all of what it makes
     assert (work.dram_read_bytes, work.dram_write_bytes) == (2 * F32 * 4096, F32 * 4096)
@@ -461,8 +465,7 @@ def inputs(device="cuda"):
 
 
 def test_launches_that_differ_in_a_number_are_two(write):
-    with Analyser("h100", cache=False) as analyser:
-        work = study(analyser, StudyPlan(write(LAUNCHING_TWICE), analysing=False)).cases[0].work
+    work = work_of_file(write(LAUNCHING_TWICE))
     # x is read, and two results are written
     assert (work.dram_read_bytes, work.dram_write_bytes) == (F32 * 4096, 2 * F32 * 4096)
 
@@ -490,8 +493,7 @@ def inputs(device="cuda"):
 
 def test_a_launch_of_no_programs_is_none(write):
     text = LAUNCHING.replace("[(4,)]", "[(0,)]").replace("empty_like", "zeros_like")
-    with Analyser("h100", cache=False) as analyser:
-        work = study(analyser, StudyPlan(write(text), analysing=False)).cases[0].work
+    work = work_of_file(write(text))
     assert (work.unmodelled, work.dram_read_bytes) == ((), F32 * 4096)  # only y is read
 
 
@@ -499,15 +501,23 @@ def test_tensors_in_a_tuple_that_a_launch_gets_count(write):
     text = LAUNCHING.replace("doubling(x, out,", "doubling(both,")
     text = text.replace("out + i, 2 * tl.load(x + i)", "both[1] + i, 2 * tl.load(both[0] + i)")
     text = text.replace("(x, out, BLOCK=1024)", "((x, out), BLOCK=1024)")
-    with Analyser("h100", cache=False) as analyser:
-        work = study(analyser, StudyPlan(write(text), analysing=False)).cases[0].work
+    work = work_of_file(write(text))
     assert work.unmodelled == ("launch.doubling",)
     assert (work.dram_read_bytes, work.dram_write_bytes) == (2 * F32 * 4096, F32 * 4096)
 
 
+def test_a_launch_that_gets_addresses_alone_moves_the_arguments_once(write):
+    text = LAUNCHING.replace("(x, out, BLOCK=1024)", "(x.data_ptr(), y.data_ptr(), BLOCK=1024)")
+    text = text.replace("    out = torch.empty_like(x)\n", "").replace("    return out + y\n", "")
+    text = text.replace("    i = tl", "    x = x.to(tl.pointer_type(tl.float32))\n    i = tl")
+    text = text.replace("    i = tl", "    out = out.to(tl.pointer_type(tl.float32))\n    i = tl")
+    work = work_of_file(write(text + 'OUTPUTS = ("y",)\n'))
+    assert (work.dram_read_bytes, work.dram_write_bytes) == (F32 * 4096, F32 * 4096)
+    assert (work.hard_read_bytes, work.hard_write_bytes) == (0, 0)  # what it does is not known
+
+
 def test_what_a_launch_writes_through_a_tuple_is_no_longer_known(write):
-    with Analyser("h100", cache=False) as analyser:
-        work = study(analyser, StudyPlan(write(INDEXING), analysing=False)).cases[0].work
+    work = work_of_file(write(INDEXING))
     # zeros would name one row, what the launch writes names any
     assert work.dram_read_bytes == F32 * 256 * 64
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["AccessModifiers", "ptx_manner", "ttgir_manner"]
+__all__ = ["AccessModifiers", "ptx_modifiers", "ttgir_modifiers"]
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ _OPERATIONS = frozenset(
 _ALIASES = {"fadd": "add", "umax": "max", "umin": "min"}
 
 
-def ttgir_manner(name: str, text: str, is_returned: bool) -> AccessModifiers:
-    """Return the manner of an operation of Triton's IR.
+def ttgir_modifiers(name: str, text: str, is_returned: bool) -> AccessModifiers:
+    """Return the modifiers of an operation of Triton's IR.
 
     Cache policies are attributes of their own up to Triton 3.7 (``cacheModifier = cg``), and one
     from 3.8 on (``cachePolicy = #tt.cache_policy<cache_modifier = cg, eviction_policy = ...>``).
@@ -67,8 +67,8 @@ def _first_match(pattern: str, text: str) -> str:
     return match.group(1) if match else ""
 
 
-def ptx_manner(name: str, modifiers: Sequence[str]) -> AccessModifiers:
-    """Return the manner of a PTX instruction: from its name and its modifiers, in their order.
+def ptx_modifiers(name: str, modifiers: Sequence[str]) -> AccessModifiers:
+    """Return the modifiers of a PTX instruction: from its name and its modifiers, in their order.
 
     Source: PTX ISA, ld, st, atom and red: an atomic without semantics is relaxed, one without scope
     has that of the GPU.

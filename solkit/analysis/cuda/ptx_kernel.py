@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from solkit.adapters.ptx_entries import Parameter, entries_of
-from solkit.analysis.common.access_modifiers import ptx_manner
+from solkit.analysis.common.access_modifiers import ptx_modifiers
 from solkit.analysis.common.ptx_code import ADDRESS, Statement, read_ptx
 from solkit.analysis.common.ptx_numbers import operation, type_of
 from solkit.analysis.cuda.bulk_copies import SECTOR_BYTES, bulk_copy_of
@@ -287,7 +287,7 @@ def _memory_use(statement: Statement) -> MemoryUse | None:
             path="tma",
             width_bytes=SECTOR_BYTES,
             registers=tuple(_REGISTER.findall(bulk.address)),
-            manner=ptx_manner(statement.name, statement.modifiers),
+            modifiers=ptx_modifiers(statement.name, statement.modifiers),
         )
     if not _is_access(statement):
         return None
@@ -304,7 +304,7 @@ def _memory_use(statement: Statement) -> MemoryUse | None:
         registers=tuple(bases[-1:] if statement.name == "cp" else bases[:1]),
         is_global=not is_matrix and {"param", "local", "const"}.isdisjoint(statement.modifiers),
         lanes=8 * int(matrices[1] if matrices else 1) if is_matrix else 32,
-        manner=ptx_manner(statement.name, statement.modifiers),
+        modifiers=ptx_modifiers(statement.name, statement.modifiers),
     )
 
 

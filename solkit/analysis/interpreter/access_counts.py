@@ -55,7 +55,7 @@ class AccessCounts:
         per_program, moves: how often each does so, and how often at another place than before.
         moved: bytes that each touches, once for each of those.
         fresh: share of them that it has not touched before.
-        manner: how it is made.
+        modifiers: of the instruction that makes it.
         meetings: of an atomic, where the few that were followed make it; ``None`` if unknown.
         followed: how many those are.
         outside_bytes: as in `solkit.core.Access`.
@@ -78,7 +78,7 @@ class AccessCounts:
     per_program: Array
     moves: Array
     moved: Array
-    manner: AccessModifiers
+    modifiers: AccessModifiers
     fresh: float = 1.0
     meetings: AtomicContention | None = None
     followed: int = 1
@@ -131,7 +131,7 @@ class AccessCounts:
             vector_bytes=self.vector_bytes,
             contention=self._contention(unique) if self.kind == "atomic" else None,
             outside_bytes=self.outside_bytes,
-            **vars(self.manner),
+            **vars(self.modifiers),
         )
 
     def _contention(self, unique: float) -> Contention:

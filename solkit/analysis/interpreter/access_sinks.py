@@ -50,7 +50,7 @@ class Site:
         gathered: whether its addresses depend on loaded values.
         by_thread: whether its addresses may differ between the threads of a block.
         element_bytes: of an element.
-        manner: how it is made.
+        modifiers: of the instruction that makes it.
     """
 
     kind: str
@@ -63,7 +63,7 @@ class Site:
     gathered: bool
     by_thread: bool
     element_bytes: int
-    manner: AccessModifiers
+    modifiers: AccessModifiers
 
     @property
     def plain(self) -> bool:
@@ -110,7 +110,7 @@ def sites_of(
                 gathered=gathered,
                 by_thread=any(map(is_of_thread, behind)) or _is_made_by_thread(flow, behind),
                 element_bytes=use.element_bytes,
-                manner=use.manner,
+                modifiers=use.modifiers,
             )
     return sites
 

@@ -27,7 +27,7 @@ class MemoryUse:
         registers: that the address in global memory is computed from.
         is_global: whether that may be in global memory.
         lanes: of a warp, from the first on, that give an address.
-        manner: how it is made.
+        modifiers: of the instruction that makes it.
     """
 
     kind: str
@@ -37,7 +37,7 @@ class MemoryUse:
     element_bytes: int = 4
     is_global: bool = True
     lanes: int = 32
-    manner: AccessModifiers = field(default_factory=AccessModifiers)
+    modifiers: AccessModifiers = field(default_factory=AccessModifiers)
 
 
 @dataclass(frozen=True, eq=False)

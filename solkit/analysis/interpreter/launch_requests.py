@@ -233,7 +233,7 @@ def _site_counts(site: Site, followed: _Followed) -> AccessCounts:
         storage_bytes=size,
         gathered=site.gathered,
         depth=site.depth,
-        manner=site.manner,
+        modifiers=site.modifiers,
         outside_bytes=0 if site.gathered else _site_bytes_outside(site, followed),
     )
 

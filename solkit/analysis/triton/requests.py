@@ -16,7 +16,7 @@ import numpy.typing as npt
 from solkit.adapters.launch_recording import Argument
 from solkit.adapters.triton_ir import Function, Operation, parse_module
 from solkit.adapters.triton_ptx import Widths, vector_widths
-from solkit.analysis.common.access_modifiers import ttgir_manner
+from solkit.analysis.common.access_modifiers import ttgir_modifiers
 from solkit.analysis.common.regions import ADDRESS_BITS
 from solkit.analysis.interpreter.access_counts import AccessCounts, longest_loads, unevenness
 from solkit.analysis.interpreter.access_recorders import Extent
@@ -342,7 +342,7 @@ def _operation_counts(operation: Operation, followed: _Followed) -> AccessCounts
         storage_bytes=storage.storage_bytes if storage else 0,
         gathered=not followed.scattered.isdisjoint(operation.operands),
         depth=followed.depths[operation],
-        manner=ttgir_manner(
+        modifiers=ttgir_modifiers(
             operation.name, operation.text, _is_result_used(operation, followed.function)
         ),
         outside_bytes=followed.outside.get(operation, 0),
