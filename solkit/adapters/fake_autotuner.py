@@ -9,7 +9,7 @@ from typing import Any
 from triton.runtime.autotuner import Autotuner
 
 from solkit.adapters import fake_cuda, launch_recording
-from solkit.adapters.launch_recording import AutotuneSpace, Choice
+from solkit.adapters.launch_recording import AutotuneSpace, Choice, Recording
 from solkit.adapters.recipes import Steps
 from solkit.core import Value
 from solkit.errors import ParamsError
@@ -22,6 +22,8 @@ def run_autotuned(self: Autotuner, *args: Any, **kwargs: Any) -> Any:
     self.nargs = dict(zip(self.arg_names, args, strict=False))
     pruned = _prune_configs(self, kwargs)
     seen, key = launch_recording.current_recording(), _tuning_key(self, kwargs)
+    if seen is not None and seen.every_choice:
+        return _run_every_choice(self, pruned, seen, args, kwargs)
     config = self.best_config = _choose_config(self, pruned, seen.params if seen else {}, key)
     tuned, steps = config.all_kwargs(), launch_recording.current_steps()
     if steps is not None:
@@ -35,6 +37,59 @@ def run_autotuned(self: Autotuner, *args: Any, **kwargs: Any) -> Any:
         result = self.fn.run(*args, **kwargs, **tuned)
     self.nargs = None
     return result
+
+
+def _run_every_choice(
+    self: Autotuner,
+    pruned: Sequence[Any],
+    seen: Recording,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> Any:
+    """Launch each configuration as `Autotuner.run` would to time it, with its hooks."""
+    configs = _matching_configs(self.base_fn.__name__, pruned, _params_of_tuner(self, seen.params))
+    if is_timed := len(configs) > 1:
+        seen.autotuning.setdefault(_autotuning_text(self, seen))
+    result = None
+    for config in configs:
+        tuned = config.all_kwargs()
+        values = {**self.nargs, **kwargs, **tuned}
+        self.best_config = _Watched(config, seen) if is_timed else config
+        if config.pre_hook is not None:
+            config.pre_hook(values)
+        if is_timed:
+            self.pre_hook(values)
+        result = self.fn.run(*args, **kwargs, **tuned)
+        if is_timed:
+            self.post_hook(values, exception=None)
+    self.nargs = None
+    return result
+
+
+def _autotuning_text(self: Autotuner, seen: Recording) -> str:
+    """Return what decides when an autotuner times again, and how; remark what no text shows."""
+    own, name = vars(self), self.base_fn.__name__
+    settings = [own.get(setting) for setting in _TIMING]
+    if own.get("_do_bench") is not None and not any(settings):
+        seen.remarks.setdefault(f"the autotuner of {name} times by a function of its own")
+    if type(self) is not Autotuner:
+        seen.remarks.setdefault(f"{name} has an autotuner of its own, {type(self).__name__}")
+    names = self.keys, self.reset_to_zero, self.restore_value
+    return repr((*map(list, names), settings, own.get("cache_results")))
+
+
+_TIMING = ("num_warmups", "num_reps", "use_cuda_graph")
+
+
+class _Watched:
+    """One of several configurations as an autotuner's choice; reading it is remarked."""
+
+    def __init__(self, config: Any, seen: Recording) -> None:
+        self._config, self._seen = config, seen
+
+    def __getattr__(self, name: str) -> Any:
+        self._seen.remarks.setdefault("the launcher reads an autotuner's choice")
+        return getattr(self._config, name)
 
 
 @contextlib.contextmanager
@@ -87,6 +142,7 @@ def _choose_config(
 ) -> Any:
     """Return the configuration that runs; the recording keeps all."""
     seen, name = launch_recording.current_recording(), self.base_fn.__name__
+    params = _params_of_tuner(self, params)
     every = getattr(self, "every_config", self.configs)
     names = {name for config in every for name in config.all_kwargs()} & params.keys()
     matching = [c for c in every if all(c.all_kwargs().get(k) == params[k] for k in names)]
@@ -103,6 +159,12 @@ def _choose_config(
     seen.kept.setdefault(name, {}).update({id(config): config for config in pruned})
     seen.spaces[name] = AutotuneSpace(name, listed, config.all_kwargs(), skipped)
     return config
+
+
+def _params_of_tuner(self: Autotuner, params: Mapping[str, Value]) -> Mapping[str, Value]:
+    """Return parameters without those that the launcher takes itself: see `restrict_autotuners`."""
+    taken = vars(self).get("taken_elsewhere", ())
+    return {name: value for name, value in params.items() if name not in taken}
 
 
 def _matching_configs(name: str, configs: Sequence[Any], params: Mapping[str, Value]) -> list[Any]:

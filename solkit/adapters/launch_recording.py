@@ -186,6 +186,8 @@ class Recording:
         steps: records uses of the parameters, if wanted.
         arguments: those of some tensors by identity, regardless of later launches.
         is_repeating: whether a step of an earlier run launches now.
+        every_choice: whether autotuners launch each configuration that they would time.
+        autotuning: how they choose among these, an ordered set of texts.
     """
 
     params: Mapping[str, Value]
@@ -200,6 +202,8 @@ class Recording:
     steps: Steps | None = None
     arguments: Mapping[int, TensorArgument] = field(default_factory=dict)
     is_repeating: bool = False
+    every_choice: bool = False
+    autotuning: dict[str, None] = field(default_factory=dict)
 
     def counts_again(
         self,
@@ -251,6 +255,7 @@ def recording_launches(
     params: Mapping[str, Value],
     steps: Steps | None = None,
     skipped: frozenset[Choice] = frozenset(),
+    every_choice: bool = False,
 ) -> Iterator[Recording]:
     """Record launches.
 
@@ -259,11 +264,13 @@ def recording_launches(
             empty takes the first configuration.
         steps: also records launches and autotuners that take stand-ins.
         skipped: choices that autotuners pass over.
+        every_choice: as in `Recording`.
 
     Yields:
         The record so far.
     """
-    with recording_into(Recording(params, skipped, steps=steps)) as record:
+    record = Recording(params, skipped, steps=steps, every_choice=every_choice)
+    with recording_into(record):
         yield record
 
 

@@ -311,6 +311,16 @@ class Analyser:
         """
         return self._ask(path, reference, "points", (dict(shape), most, seed), _value)
 
+    def launch_identity(self, configuration: Configuration) -> Future[str]:
+        """Return a text that two configurations share if the GPU is asked for the same by both.
+
+        Returns:
+            The text, empty if not all is seen; or an error, as for `problem`.
+        """
+        args = dict(configuration.shape), dict(configuration.params)
+        path, reference = configuration.path, configuration.reference
+        return self._ask(path, reference, "launch_identity", args, _value)
+
     def plan(
         self, path: str, reference: str | None, shape: Mapping[str, Value], limit_s: float
     ) -> PlanStudy:

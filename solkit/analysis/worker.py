@@ -23,6 +23,7 @@ from solkit.adapters import fake_cuda, fake_triton
 from solkit.analysis.autotuned_configs import find_launched_space, left_by_pruning
 from solkit.analysis.candidate import analyse_all, captured_only
 from solkit.analysis.dependencies import Reads
+from solkit.analysis.launch_identity import launch_identity
 from solkit.analysis.problem import problem_case
 from solkit.analysis.triton.recipes import Recipes
 from solkit.core import Analysis, Case, Depth, Device, KernelFile, Value, canonical
@@ -200,6 +201,13 @@ class _File:
         """Capture shapes and parameters: see `captured_only`."""
         return [
             captured_only(self._recipes(shape), params, self.device) for shape, params in requests
+        ]
+
+    def launch_identity(self, requests: Sequence[tuple[Shape, Shape]]) -> list[str]:
+        """Return what tells the launches of calls apart: see `launch_identity`."""
+        return [
+            launch_identity(seeded_workload(self._loaded, shape, params), params)
+            for shape, params in requests
         ]
 
     def _recipes(self, shape: Shape) -> Recipes:

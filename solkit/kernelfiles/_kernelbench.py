@@ -147,7 +147,7 @@ class KernelBenchKernel(LoadedKernel):
                 )
             return {}
         own = {n: v for n, v in params.items() if n in handed_params(self._module)}
-        unknown = set(params) - set(own) - restrict_autotuners(self._module, params)
+        unknown = set(params) - set(own) - restrict_autotuners(self._module, params, own)
         if unknown:
             raise ParamsError(
                 f"{file_of_module(self._module)}: no autotuned kernel has a parameter "

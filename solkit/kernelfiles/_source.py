@@ -223,8 +223,9 @@ def restrict_autotuners(
     Args:
         module: of the file.
         params: the requested values.
-        own_names: parameters that the launcher takes itself. It may launch the function under an
-            autotuner (``tuner.fn``) with them, so none of its configurations has to match.
+        own_names: parameters that the launcher takes itself. They select no configuration: an
+            autotuner beside it may have others of the same names. `taken_elsewhere` tells a
+            capture.
 
     Returns:
         The parameters that some autotuner knows.
@@ -244,20 +245,22 @@ def restrict_autotuners(
         own.values()
     ):  # a launch says which of these are used, and what is odd
         tuner.configs = vars(tuner).setdefault("every_config", tuner.configs)
+        vars(tuner)["taken_elsewhere"] = frozenset(own_names)
         every = [(config, config.all_kwargs()) for config in tuner.configs]
-        selected = {key: params[key] for key in params if any(key in kw for _, kw in every)}
+        selected = {key: others[key] for key in others if any(key in kw for _, kw in every)}
         kept = [c for c, kw in every if all(kw.get(k) == v for k, v in selected.items())]
         restricted |= set(selected)
         tuner.configs = kept or tuner.configs
     for name, tuner in own.items():
         tuner.configs = vars(tuner).setdefault("every_config", tuner.configs)
+        vars(tuner)["taken_elsewhere"] = frozenset(own_names)
         configs = [(config, config.all_kwargs()) for config in tuner.configs]
-        selected = {key: params[key] for key in params if any(key in kw for _, kw in configs)}
+        selected = {key: others[key] for key in others if any(key in kw for _, kw in configs)}
         kept = [c for c, kw in configs if all(kw.get(k) == v for k, v in selected.items())]
         restricted |= set(selected)
         matched |= bool(selected and kept)
         tuner.configs = kept or tuner.configs
-        if not kept and not selected.keys() <= set(own_names):
+        if not kept:
             listed = "; ".join(str(kw) for _, kw in configs[:8])
             lacking.append(
                 f"{file_of_module(module)}: autotuned kernel {name} has no configuration with "

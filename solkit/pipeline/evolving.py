@@ -99,8 +99,7 @@ _MOST_GATES = 3
 """Times that a winner is judged at the gate, each with more left to the original."""
 _TIMED = (Difference.SLOWER, Difference.NOT_SHOWN, Difference.FASTER)
 """What a comparison shows where both are right and the conditions were."""
-_MOST_APART = 1.1
-"""Ratio up to which two processes may differ that make the same launches of a few microseconds."""
+_SAME = "Its launches there are the original's: there is nothing to time."
 _MOST_SMALLER = 3
 """Sizes of a held-out shape that are tried where the GPU's memory is too small for it."""
 _SMALLER_SHARE = 1 / 8
@@ -600,8 +599,8 @@ class _Run:
         if failed:
             at = _name_sizes(failed[0].shape)
             return Gate(False, last, held, alone, f"At {at}: {failed[0].why}")
-        where = "no other shape is held out" if alone else f"and at {len(held)} shapes it never saw"
-        return Gate(True, last, held, alone, f"It is faster on fresh inputs; {where}.")
+        why = f"It is faster on fresh inputs; {_where_it_held(held)}."
+        return Gate(True, last, held, alone, why)
 
     def _judge_held_out(
         self,
@@ -612,7 +611,9 @@ class _Run:
     ) -> HeldOut | None:
         """Compare the two at a held-out shape, or at the next smaller one that fits the GPU.
 
-        ``None`` where nothing can be compared: it does not fit, or a recording lacks it.
+        Nothing is timed where the winner's file makes the original's launches: what two processes
+        differ by says nothing of it, nor what their autotuners choose. ``None`` where nothing can
+        be compared: it does not fit, or a recording lacks it.
         """
         from solkit.tuner.holdout import pass_gate, smaller_shapes
 
@@ -620,8 +621,11 @@ class _Run:
         for at in (shape, *smaller_shapes(shape)):
             if canonical(at) == canonical(self.original.whole_shape) or tries == _MOST_SMALLER:
                 break
-            if not self.world.holds(replace(base, shape=at), replace(rival, shape=at)):
+            pair = replace(base, shape=at), replace(rival, shape=at)
+            if not self.world.holds(*pair):
                 return None
+            if self.world.are_same(*pair):
+                return HeldOut(at, True, Difference.NOT_SHOWN, None, _SAME)
             if not self.world.may_fit(at, 1.0 if at is shape else _SMALLER_SHARE):
                 continue
             tries += 1
@@ -629,7 +633,6 @@ class _Run:
                 (held,) = pass_gate(base, rival, [(at, True)], judge)
             except MemoryLimitError:
                 continue
-            held = self._pass_original(held, replace(base, shape=at), replace(rival, shape=at))
             if at is not shape:
                 self.notes.append(
                     f"{_NO_ROOM.format(_name_sizes(shape))} it met {_name_sizes(at)} instead."
@@ -637,19 +640,6 @@ class _Run:
             return held
         self.notes.append(f"{_NO_ROOM.format(_name_sizes(shape))} it was left out.")
         return None
-
-    def _pass_original(self, held: HeldOut, base: Configuration, rival: Configuration) -> HeldOut:
-        """Let a winner pass where its file makes the original's launches.
-
-        The GPU is asked for the same there, so what was measured is what two processes differ by.
-        The launches are captured, not believed; and a large ratio has another reason.
-        """
-        if held.passed or held.difference not in _TIMED or held.ratio is None:
-            return held
-        if held.ratio.value > _MOST_APART or not self.world.are_same(base, rival):
-            return held
-        why = f"{held.why} Its launches there are the original's: that is how far processes differ."
-        return replace(held, passed=True, why=why)
 
     def conclude_search(
         self, breeding: EvolutionSearch, stopped: Stopped, gate: Gate | None
@@ -687,6 +677,15 @@ class _Run:
             finalists=self.finalists,
             better_chance=breeding.better_chance(),
         )
+
+
+def _where_it_held(held: Sequence[HeldOut]) -> str:
+    """Return at how many shapes a winner holds, and at how many of them the original runs."""
+    if not held:
+        return "no other shape is held out"
+    same = sum(check.why == _SAME for check in held)
+    own = f", the original's launches at {same} of them" if same else ""
+    return f"and at {len(held)} shapes it never saw{own}"
 
 
 def _is_wrong(gate: Gate) -> bool:

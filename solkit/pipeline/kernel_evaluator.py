@@ -29,14 +29,14 @@ from solkit.core import (
     canonical,
 )
 from solkit.datasets.kernels import kernel_of_file
-from solkit.errors import InputError, NotRecordedError
+from solkit.errors import InputError, NotRecordedError, SolkitError
 from solkit.measure.anti_cheating.source_suspicion import suspicions
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.measure.memory_needs import least_memory_bytes
 from solkit.measure.outcomes import PreparedCandidate, score_result
 from solkit.pipeline.evolve_log import EvolveLog
 from solkit.pipeline.evolve_original import Original, recorded_rows
-from solkit.pipeline.launch_keys import are_same_launches, has_unseen_choices, key_of_launches
+from solkit.pipeline.launch_keys import key_of_launches
 from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.studies_ahead import StudiesAhead
 from solkit.spans import span
@@ -223,18 +223,19 @@ class KernelEvaluator:
         return key_of_launches(launches, text, configuration.params)
 
     def are_same(self, one: Configuration, other: Configuration) -> bool:
-        """Tell whether two candidates are seen to launch the same: see `are_same_launches`.
+        """Tell whether two candidates are seen to ask the GPU for the same, whatever it chooses.
 
-        Options such as ``maxnreg`` are not seen, nor what an autotuner chooses: a file with any of
-        these is never the same.
+        False where not all of their launches is seen: see `solkit.analysis.launch_identity`.
         """
-        analyses = [c.analysis for c in self.prepared.analyser.captured([one, other])]
-        whole = [a for a in analyses if a is not None and a.is_whole]
-        launches = [[kernel.launch for kernel in analysis.kernels] for analysis in whole]
-        if len(launches) < 2 or not are_same_launches(*launches):
+        if not self.overlaps:  # a replay looks up what was compared
             return False
-        texts = [Path(c.path).read_text(encoding="utf-8") for c in (one, other)]
-        return not any(map(has_unseen_choices, launches, texts))
+        analyser = self.prepared.analyser
+        begun = [analyser.launch_identity(configuration) for configuration in (one, other)]
+        try:
+            first, second = (future.result() for future in begun)
+        except SolkitError:  # comparing them says what is wrong
+            return False
+        return bool(first) and first == second
 
     def _study(
         self,

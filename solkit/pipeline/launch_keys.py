@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from solkit.core import KernelProgram, Launch, Value, canonical
+from solkit.core import Launch, Value, canonical
 from solkit.core.parsing import syntax_tree
 
-__all__ = ["are_same_launches", "has_unseen_choices", "key_of_launches"]
+__all__ = ["key_of_launches"]
 
 _RECORDED = ("num_warps", "num_stages", "num_ctas")
 
@@ -33,64 +32,6 @@ def key_of_launches(launches: Sequence[Launch], source: str, params: Mapping[str
         return ""
     hidden = {name: value for name, value in params.items() if name not in seen}
     return repr((keys, sorted(options), canonical(hidden)))
-
-
-def has_unseen_choices(launches: Sequence[Launch], source: str) -> bool:
-    """Tell whether a file launches with options that records of launches lack, or may.
-
-    Or with a configuration that an autotuner chooses on the GPU: records have its first.
-
-    Args:
-        launches: of the candidate, all of them.
-        source: its file.
-    """
-    tree = syntax_tree(source)
-    names = {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(tree)}
-    return "autotune" in names or any(True for _ in _options(tree, _seen_names(launches, tree)))
-
-
-def are_same_launches(ours: Sequence[Launch], theirs: Sequence[Launch]) -> bool:
-    """Tell whether two candidates launch the same on equal tensors, under whatever names.
-
-    They do if grids, options, constants, arguments and code are equal, in the same order. What a
-    launch runs must be known. What records lack, such as ``maxnreg``, is not compared: see
-    `has_unseen_choices`.
-    """
-    keys = [[_nameless_key(launch) for launch in launches] for launches in (ours, theirs)]
-    return bool(ours) and all(keys[0]) and keys[0] == keys[1]
-
-
-def _nameless_key(launch: Launch) -> str:
-    """Return what a launch runs, without the names of its functions; empty if unknown."""
-    if launch.library:
-        return f"{launch.count} of {launch.name}"
-    if launch.program is None:
-        return ""
-    return repr((_nameless_code(launch.program), *_run_with(launch)))
-
-
-def _nameless_code(program: KernelProgram) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return functions from the launched one on, with numbers for names, and what else is named."""
-    order = [program.entry]
-    for key in order:  # it grows
-        names = program.functions[key].names
-        called = [names[name].text for name in sorted(names) if names[name].kind == "function"]
-        order += [name for name in dict.fromkeys(called) if name not in order]
-    return [_nameless_function(program, key, order) for key in order]
-
-
-def _nameless_function(
-    program: KernelProgram, key: str, order: Sequence[str]
-) -> tuple[str, list[tuple[str, str]]]:
-    function = program.functions[key]
-    code = re.sub(r"\A(\s*def\s+)\w+", rf"\g<1>f{order.index(key)}", function.source)
-    others = []
-    for name, bound in sorted(function.names.items()):
-        if bound.kind == "function":
-            code = re.sub(rf"(?<![\w.]){re.escape(name)}\b", f"f{order.index(bound.text)}", code)
-        else:
-            others.append((name, repr(bound)))
-    return code, others
 
 
 def _key_of_launch(launch: Launch) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import textwrap
 
 import pytest
@@ -85,6 +86,36 @@ def test_a_function_under_its_tuner_takes_values_that_the_tuner_lacks(in_child, 
     params = {"BLOCK": 512, "num_warps": 2}  # the tuner has 256 and 1024, with 4 and 8 warps
     (launch,), _ = in_child(launched, tmp_path, files, params)
     assert (launch.grid[0], launch.num_warps) == (8, 2)
+
+
+BESIDE_ANOTHER = """
+    import torch, triton
+    from {module} import add
+    SPACE = {{"BLOCK": [512, 1024], "num_warps": [2, 4]}}
+    def reference(x): return x
+    def inputs(N=4096, device="cuda"): return torch.randn(N, device=device)
+    def kernel(x, *, BLOCK=512, num_warps=2):
+        out = torch.empty_like(x)
+        if x.numel() < 5000:
+            add[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, out, x.numel())
+        else:
+            add.fn[(triton.cdiv(x.numel(), BLOCK),)](
+                x, out, x.numel(), BLOCK=BLOCK, num_warps=num_warps)
+        return out
+"""
+
+
+def test_what_a_launcher_takes_itself_selects_no_configuration_of_a_tuner(in_child, tmp_path):
+    files = {"beside_another.py": KERNEL, "file.py": BESIDE_ANOTHER.format(module="beside_another")}
+    params = {"BLOCK": 1024, "num_warps": 4}  # the tuner has 1024, too
+
+    def launched_and_kept():
+        (launch,), _ = launched(tmp_path, files, params)
+        return launch, len(sys.modules["beside_another"].add.configs)
+
+    launch, kept = in_child(launched_and_kept)
+    assert (launch.grid[0], launch.constants["BLOCK"]) == (16, 256)  # the first, as without any
+    assert kept == 4
 
 
 @pytest.mark.quick("launch")

@@ -95,6 +95,7 @@ class Captured:
             no output: what a kernel does not write of it is part of the result.
         is_whole: whether all of its work is seen: it started no thread, say.
         is_unanalysed: whether it launches kernels in a language that is not analysed.
+        autotuning: how autotuners choose, where each of their configurations is launched.
     """
 
     launches: tuple[CapturedLaunch, ...]
@@ -105,6 +106,7 @@ class Captured:
     unread: Mapping[int, int] = field(default_factory=dict)
     is_whole: bool = True
     is_unanalysed: bool = False
+    autotuning: tuple[str, ...] = ()
 
 
 def capture(
@@ -113,6 +115,7 @@ def capture(
     limit_s: float | None = None,
     extensions: cuda.CudaRecording | None = None,
     skipped: frozenset[Choice] = frozenset(),
+    every_choice: bool = False,
 ) -> Captured:
     """Call the candidate and record what it launches, at a later call than the first.
 
@@ -126,6 +129,7 @@ def capture(
         limit_s: seconds that the candidate may run; only in a process's main thread.
         extensions: gets its launches of CUDA C++.
         skipped: configurations that autotuned kernels pass over.
+        every_choice: whether autotuners launch each configuration that they would time.
 
     Raises:
         CaptureError: the candidate's own code failed, or ran for too long.
@@ -134,12 +138,12 @@ def capture(
     into = cuda.CudaRecording() if extensions is None else extensions
     start = time.perf_counter()
     if workload.again is None:
-        return _capture_call(workload, params, limit_s, into, skipped)
+        return _capture_call(workload, params, limit_s, into, skipped, every_choice)
     with fake_cuda.fake_tensors():
         earlier = workload.again()
     first_into = cuda.CudaRecording()
     try:
-        first = _capture_call(earlier, params, limit_s, first_into, skipped)
+        first = _capture_call(earlier, params, limit_s, first_into, skipped, every_choice)
     finally:
         into.take(first_into)
     spent_s = time.perf_counter() - start
@@ -148,7 +152,7 @@ def capture(
     rest_s = None if limit_s is None else limit_s - spent_s
     later_into = cuda.CudaRecording()
     try:
-        later = _capture_call(workload, params, rest_s, later_into, skipped)
+        later = _capture_call(workload, params, rest_s, later_into, skipped, every_choice)
     except CaptureError:
         return first
     counts = _count_launches(first, first_into), _count_launches(later, later_into)
@@ -178,6 +182,7 @@ def _capture_call(
     limit_s: float | None,
     into: cuda.CudaRecording,
     skipped: frozenset[Choice],
+    every_choice: bool,
 ) -> Captured:
     """Capture one call, its launches of CUDA C++ in `into`."""
     with fake_cuda.fake_tensors():
@@ -185,7 +190,7 @@ def _capture_call(
     with (
         fake_cuda.fake_tensors(),
         fake_cuda.watching_guesses() as guesses,
-        fake_triton.recording_launches(params, skipped=skipped) as seen,
+        fake_triton.recording_launches(params, None, skipped, every_choice) as seen,
         seeing_graphs(params, skipped),
         cuda.recording(into),
         library.recording(lambda: len(seen.launches) + len(into.launches)) as operators,
@@ -211,6 +216,7 @@ def _capture_call(
         _unread_storages(workload, outputs, operators.read | addresses) if is_whole else {},
         is_whole,
         bool(seen.unanalysed),
+        tuple(seen.autotuning),
     )
 
 

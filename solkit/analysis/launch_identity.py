@@ -1,0 +1,108 @@
+"""Whether two files ask the GPU for the same, whatever their functions are called.
+
+::
+
+    call ─ each configuration that an autotuner would time ─► launches, operators ─► text
+
+The text has all that a compiler, a launch and an autotuner get: code, constants, options,
+properties of arguments, grids, tensors by their place among inputs and outputs, and the operators
+of PyTorch in between. Names of functions and modules are not in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from triton.runtime.jit import JITFunction
+
+from solkit.adapters.launch_recording import CapturedLaunch
+from solkit.analysis import cuda
+from solkit.analysis.triton.capture import Captured, CaptureError, capture
+from solkit.core import KernelProgram, Launch, Value, canonical
+from solkit.kernelfiles import Workload
+
+__all__ = ["captured_identity", "launch_identity"]
+
+
+def launch_identity(workload: Workload, params: Mapping[str, Value]) -> str:
+    """Return what tells the launches of a call apart; empty if not all of them is seen.
+
+    Args:
+        workload: with inputs that are fake tensors.
+        params: of the candidate.
+
+    Raises:
+        ParamsError: no configuration of an autotuned kernel matches `params`.
+    """
+    if workload.kernel is None:
+        return ""
+    with cuda.recording() as extensions:
+        try:
+            captured = capture(workload, params, None, extensions, every_choice=True)
+        except CaptureError:
+            return ""
+    if extensions.launches or extensions.unseen or extensions.remarks:
+        return ""
+    return captured_identity(captured)
+
+
+def captured_identity(captured: Captured) -> str:
+    """Return the text of a call in which autotuners launched each of their configurations.
+
+    Any note makes it unknown: something was guessed, or is chosen by what only a GPU tells.
+    """
+    launches = [_identity_of_launch(launch) for launch in captured.launches]
+    if captured.notes or not captured.is_whole or not launches or not all(launches):
+        return ""
+    operators = [
+        (replace(operator.op, line=""), operator.after, operator.count)
+        for operator in captured.library
+    ]
+    text = repr((launches, operators, captured.outputs, captured.autotuning))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _identity_of_launch(captured: CapturedLaunch) -> str:
+    """Return all that a launch asks for, without names of functions; empty if it is unknown."""
+    kernel, launch = captured.kernel, captured.launch
+    if launch.program is None or not isinstance(kernel.function, JITFunction):
+        return ""
+    compiled = (
+        list(map(str, kernel.signature.values())),
+        sorted(map(repr, kernel.attrs.items())),
+        sorted((name, repr(value)) for name, value in kernel.options.items()),
+    )
+    return repr((_nameless_code(launch.program), *_run_with(launch), compiled))
+
+
+def _run_with(launch: Launch) -> tuple[object, ...]:
+    """Return what a launch gives its program: grid, constants and arguments, and how often."""
+    arguments = sorted((name, repr(bound)) for name, bound in launch.arguments.items())
+    return launch.grid, launch.count, canonical(launch.constants), arguments
+
+
+def _nameless_code(program: KernelProgram) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return functions from the launched one on, with numbers for names, and what else is named."""
+    order = [program.entry]
+    for key in order:  # it grows
+        names = program.functions[key].names
+        called = [names[name].text for name in sorted(names) if names[name].kind == "function"]
+        order += [name for name in dict.fromkeys(called) if name not in order]
+    return [_nameless_function(program, key, order) for key in order]
+
+
+def _nameless_function(
+    program: KernelProgram, key: str, order: Sequence[str]
+) -> tuple[str, list[tuple[str, str]]]:
+    function = program.functions[key]
+    code = re.sub(r"\A(\s*def\s+)\w+", rf"\g<1>f{order.index(key)}", function.source)
+    others = []
+    for name, bound in sorted(function.names.items()):
+        if bound.kind == "function":
+            code = re.sub(rf"(?<![\w.]){re.escape(name)}\b", f"f{order.index(bound.text)}", code)
+        else:
+            others.append((name, repr(bound)))
+    return code, others

@@ -1,0 +1,168 @@
+"""Which launchers ask the GPU for the same, whatever their functions are called."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+import triton.testing
+
+from solkit.analysis.launch_identity import launch_identity
+from solkit.kernelfiles import Workload
+
+CONFIGS = [
+    triton.Config({"BLOCK": 64}, num_warps=2),
+    triton.Config({"BLOCK": 128}, num_warps=4),
+    triton.Config({"BLOCK": 256}, num_warps=8),
+]
+
+
+@triton.jit
+def plus(x):
+    return x + 1
+
+
+@triton.jit
+def add(x, out, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, plus(tl.load(x + at, mask=EVEN or at < n)), mask=EVEN or at < n)
+
+
+def is_even(args):
+    return args["n"] % args["BLOCK"] == 0
+
+
+def zero_out(args):
+    args["out"].zero_()
+
+
+def drop_large(configs, named, **_):
+    return [config for config in configs if config.kwargs["BLOCK"] <= named["n"]]
+
+
+def tuned(function=add, even=is_even, configs=CONFIGS, key=("n",), **options):
+    """An autotuner above heuristics."""
+    return triton.autotune(list(configs), list(key), **options)(
+        triton.heuristics({"EVEN": even})(function)
+    )
+
+
+def launcher(kernel, *, before=lambda _: None, grid=None, factor=1, **options):
+    """What launches a kernel over a tensor."""
+
+    def launch(x):
+        out, n = torch.empty_like(x), x.numel()
+        before(x)
+        blocks = grid or (lambda meta: (triton.cdiv(n, meta["BLOCK"]) * factor,))
+        kernel[blocks](x, out, n, **options)
+        return out
+
+    return launch
+
+
+def identity(kernel, params=None, n=200, **options):
+    launch = launcher(kernel, **options) if hasattr(kernel, "run") else kernel
+    x = torch.randn(n, device="cuda")
+    return launch_identity(Workload((x,), {}, None, launch), params or {})
+
+
+@triton.jit
+def plus_before(x):
+    return x + 1
+
+
+@triton.jit
+def add_before(x, out, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, plus_before(tl.load(x + at, mask=EVEN or at < n)), mask=EVEN or at < n)
+
+
+@triton.jit
+def add_twice(x, out, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    twice = plus(plus(tl.load(x + at, mask=EVEN or at < n)))
+    tl.store(out + at, twice, mask=EVEN or at < n)
+
+
+def own_timer(kernel_call, quantiles):
+    kernel_call()
+    return [1.0] * len(quantiles)
+
+
+def choice_reader(kernel):
+    """What launches by what an autotuner has chosen."""
+
+    def launch(x):
+        out = launcher(kernel)(x)
+        if kernel.best_config.num_warps == 4:
+            out.zero_()
+        return out
+
+    return launch
+
+
+PRUNED = {"prune_configs_by": {"early_config_prune": drop_large}}
+ALIKE = [
+    ((tuned(), {}), (tuned(), {})),
+    ((tuned(), {}), (tuned(add_before), {})),  # other names, also of what it calls
+    ((tuned(), {}), (tuned(even=lambda args: not args["n"] % args["BLOCK"]), {})),
+    ((tuned(), {"n": 256}), (tuned(**PRUNED), {"n": 256})),  # it prunes nothing there
+    ((tuned(**PRUNED), {}), (tuned(configs=CONFIGS[:2]), {})),
+    ((tuned(configs=CONFIGS[1:2]), {}), (tuned(), {"params": {"BLOCK": 128}})),
+    ((tuned(reset_to_zero=["out"]), {}), (tuned(add_before, reset_to_zero=["out"]), {})),
+]
+HOOKED = [triton.Config(c.kwargs, num_warps=c.num_warps, pre_hook=zero_out) for c in CONFIGS]
+FEWER_REGISTERS = [triton.Config({"BLOCK": 64}, num_warps=2, maxnreg=32), *CONFIGS[1:]]
+DIFFERENT = [
+    (tuned(add_twice), {}),
+    (tuned(configs=CONFIGS[:2]), {}),
+    (tuned(configs=CONFIGS[::-1]), {}),
+    (tuned(configs=HOOKED), {}),
+    (tuned(configs=FEWER_REGISTERS), {}),
+    (tuned(key=()), {}),
+    (tuned(reset_to_zero=["out"]), {}),
+    (tuned(restore_value=["out"]), {}),
+    (tuned(even=lambda args: args["BLOCK"] > 1000), {"n": 256}),
+    (tuned(), {"params": {"BLOCK": 128}}),
+    (tuned(), {"factor": 2}),
+    (tuned(), {"before": torch.clone}),
+    (tuned(), {"launch_pdl": True}),
+]
+UNSEEN = [
+    tuned(do_bench=own_timer),
+    choice_reader(tuned()),
+    lambda x: x + 1,  # no launch of its own
+    lambda x: launcher(tuned())(x * triton.testing.do_bench(lambda: None)),
+    None,
+]
+
+
+@pytest.fixture(scope="module")
+def identities(in_child):
+    """Those of all, in one child that has no GPU."""
+
+    def compute():
+        alike = [(identity(k, **how), identity(j, **other)) for (k, how), (j, other) in ALIKE]
+        bases = {n: identity(tuned(), n=n) for n in (200, 256)}
+        different = [(identity(k, **how), bases[how.get("n", 200)]) for k, how in DIFFERENT]
+        return alike, different, list(map(identity, UNSEEN))
+
+    return in_child(compute)
+
+
+@pytest.mark.parametrize("place", range(len(ALIKE)))
+def test_launchers_that_ask_for_the_same_share_an_identity(identities, place):
+    one, other = identities[0][place]
+    assert one == other != ""
+
+
+@pytest.mark.parametrize("place", range(len(DIFFERENT)))
+def test_what_the_gpu_is_asked_for_tells_launchers_apart(identities, place):
+    changed, base = identities[1][place]
+    assert changed not in (base, "")
+
+
+@pytest.mark.parametrize("place", range(len(UNSEEN)))
+def test_launchers_whose_choices_are_not_seen_have_no_identity(identities, place):
+    assert identities[2][place] == ""
