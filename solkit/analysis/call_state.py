@@ -16,7 +16,7 @@ import torch
 
 from solkit.adapters.fake_cuda import InputContents
 
-__all__ = ["CallState"]
+__all__ = ["CallState", "held_tensors"]
 
 _SIMPLE = (int, float, complex, str, bytes, bool, type(None))
 _CONTAINERS = (dict, list, set, tuple)
@@ -42,6 +42,21 @@ class CallState:
     def restore_inputs(self) -> None:
         """Give the inputs the contents that they had."""
         self._inputs.restore()
+
+
+def held_tensors(function: Callable[..., Any]) -> list[torch.Tensor]:
+    """Return parameters, buffers and other tensors that a reference holds; no lone numbers of its.
+
+    A number that is no parameter may be a constant of the program, such as what a mask fills in.
+    """
+    held: dict[int, torch.Tensor] = {}
+    for variables in _variables(function, set()):
+        for value in variables.values():
+            things = value if type(value) in (list, tuple) else [value]
+            for tensor in filter(torch.is_tensor, things):
+                if tensor.numel() > 1 or isinstance(tensor, torch.nn.Parameter):
+                    held[id(tensor)] = tensor
+    return list(held.values())
 
 
 def _snapshot(function: Callable[..., Any]) -> list[tuple[int, Any, Any]]:

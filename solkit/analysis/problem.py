@@ -12,7 +12,7 @@ import torch
 
 from solkit.adapters import fake_cuda
 from solkit.adapters.launch_recording import recording_launches
-from solkit.analysis.call_state import CallState
+from solkit.analysis.call_state import CallState, held_tensors
 from solkit.analysis.triton.capture import described
 from solkit.core import (
     Analysis,
@@ -84,7 +84,9 @@ def _problem_alone(loaded: LoadedKernel, shape: Shape, params: Shape) -> tuple[W
 
     def make() -> list[torch.Tensor]:
         workloads.append(seeded_workload(loaded, shape, {}))
-        return workloads[0].tensors()
+        tensors, reference = workloads[0].tensors(), workloads[0].reference
+        fake_cuda.hold_as_state([*tensors, *(held_tensors(reference) if reference else ())])
+        return tensors
 
     loaded.description = replace(description, candidate=None)
     try:

@@ -52,6 +52,7 @@ from solkit.adapters.fake_cuda.composites import taken_apart
 from solkit.adapters.fake_cuda.contents import (
     InputContents,
     forget_contents,
+    hold_as_state,
     known_value,
     presumed_value,
 )
@@ -118,6 +119,7 @@ __all__ = [
     "forget_contents",
     "guesses_so_far",
     "has_tensors",
+    "hold_as_state",
     "install",
     "is_installed",
     "known_value",

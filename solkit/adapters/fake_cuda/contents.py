@@ -10,7 +10,7 @@ Contents belong to a storage, so writes through one view are seen through all. C
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
@@ -32,6 +32,7 @@ __all__ = [
     "contents_of_storage",
     "forget_contents",
     "has_room_for",
+    "hold_as_state",
     "is_constant",
     "known_value",
     "most_elements",
@@ -244,6 +245,25 @@ def forget_contents(tensor: torch.Tensor) -> None:
     contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
     if contents is not None:
         contents.hold_elements(None, (), False)
+
+
+_STARTS_AT_ZERO = "State that starts at zero was taken to be zero where it decides what runs."
+_INDICES = (torch.bool, torch.int32, torch.int64)
+
+
+def hold_as_state(tensors: Iterable[torch.Tensor]) -> None:
+    """Let tensors that are zero all over stand for any state, such as a cache or a moment.
+
+    Their contents still decide what runs, as a guess. Truths and integers that may name places are
+    data.
+    """
+    for tensor in tensors:
+        contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
+        if contents is None or contents.flat is None or contents.flat.dtype in _INDICES:
+            continue
+        with computing_really():
+            if not contents.flat.any():
+                contents.guesses = (*contents.guesses, _STARTS_AT_ZERO)
 
 
 def remember_contents(tensor: FakeTensor, fact: KnownContents) -> None:

@@ -21,8 +21,8 @@ PROBLEMS = {
                 "return out",
             )
         ),
-        # the first state is zeros
-        (T - 1, 0, (T - 1) * PRODUCT),
+        # the first state is the caller's, zeros or not
+        (T, 0, T * PRODUCT),
     ),
     "states in one tensor": (
         STATES,

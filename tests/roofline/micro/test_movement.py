@@ -311,6 +311,59 @@ PROBLEMS = {
         F * N,  # 63 rows and the new one
         F * 32,
     ),
+    # arguments that are zero stand for any state: a cache, a moment, an accumulator
+    "a cache that starts at zero": (
+        "zeros(64, 32); R(4, 32); torch.randperm(64, device=DEV)[:4]",
+        "c = a0.clone()\nc[a2] = a1\nreturn c",
+        {},
+        F * N + 4 * 8,  # 60 rows are kept, and 4 are new
+        F * N,
+    ),
+    "a product with a state of zeros": (
+        "zeros(64, 32); R(32, 16)",
+        "return a0 @ a1",
+        {"contraction.fp32": 2 * N * 16},
+        F * (N + 512),
+        F * 64 * 16,
+        "zeros hide what they are multiplied with",
+    ),
+    "a moment that starts at zero": (
+        f"torch.zeros_like({X}); {X}",
+        "return a0 * 0.9 + a1",
+        {"fp32": 2 * N},
+        F * 2 * N,
+        F * N,
+    ),
+    "a cache of codes that starts at zero": (
+        "torch.zeros(64, 32, dtype=i8, device=DEV); zeros(32)",
+        "return torch.cat([a0.float() * a1, a0.float()])",
+        {"fp32": N},
+        N + F * 32,
+        F * 2 * N,
+        "zeros hide what they are multiplied with",
+    ),
+    "a gate that starts at zero": (
+        f"zeros(1); {X}; R(32, 16)",
+        "return a0 * (a1 @ a2)",
+        {"contraction.fp32": 2 * N * 16, "fp32": 64 * 16},
+        F * (N + 512 + 1),
+        F * 64 * 16,
+        "zeros hide what they are multiplied with",
+    ),
+    "zeros that the program makes": (
+        X,
+        "return a0 * torch.zeros_like(a0)",
+        {},
+        0,
+        F * N,
+    ),
+    "indices that are zero name one row": (
+        "R(64, 32); torch.zeros(8, dtype=i64, device=DEV)",
+        "return a0[a1]",
+        {},
+        F * 32 + 8 * 8,
+        F * 8 * 32,
+    ),
     "a loop that reads its own output": (
         "R(64)",
         "y = torch.zeros(65, device='cuda')\nfor i in range(64): y[i + 1] = y[i] + a0[i]\nreturn y",
