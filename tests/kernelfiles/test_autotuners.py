@@ -206,6 +206,35 @@ def test_calls_of_several_configurations_that_take_turns_keep_their_own(text, in
     assert in_child(take_turns) == [[260], [1032], [260], every, [1032], every]
 
 
+HANDED = """
+    import torch, triton
+    from {module} import add
+    SPACE = {{"BLOCK": [512], "num_warps": [2]}}
+    class Layer(torch.nn.Module):  # the original's, under its tuner
+        def forward(self, x):
+            add[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, x, x.numel())
+    def kernel(x, *, BLOCK=512, num_warps=2):
+        return torch.tensor([BLOCK + num_warps])
+    class Model(torch.nn.Module):
+        def forward(self, x): return x
+    class ModelNew(torch.nn.Module):
+        def forward(self, x, **params): return kernel(x, **params)
+    def get_inputs(): return [torch.ones(1)]
+"""
+
+
+def test_a_model_takes_parameters_itself_that_an_autotuner_of_its_file_lacks(in_child, tmp_path):
+    """As a rewritten file does, which keeps the original's layer and its autotuner."""
+
+    def handed():
+        loaded = load(tmp_path, {"handed.py": KERNEL, "file.py": HANDED.format(module="handed")})
+        workload = loaded.workload({}, {"BLOCK": 512, "num_warps": 2}, "cpu")
+        again = loaded.with_params(workload, {"BLOCK": 512, "num_warps": 2})
+        return [bound.run_kernel()[0].tolist() for bound in (workload, again)]
+
+    assert in_child(handed) == [[514], [514]]
+
+
 # ------------------------------------------------------------------------------- spaces
 
 

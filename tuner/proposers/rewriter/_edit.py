@@ -44,7 +44,11 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
     with_each,
 )
-from solkit.tuner.proposers.rewriter._values import is_runtime_size, next_power_of_two
+from solkit.tuner.proposers.rewriter._values import (
+    accessed_params,
+    is_runtime_size,
+    next_power_of_two,
+)
 
 __all__ = [
     "WARPS",
@@ -227,9 +231,16 @@ def device_tensor(launch: Launch) -> str:
     A parameter, or what its launcher calls by a name of its own, such as ``x.contiguous()``.
     """
     own = [p.name.value for p in launch.launcher.params.params]
-    passed = [render_code(value) for value in launch.arguments.values()]
-    of_caller = next((name for name in own if name in passed), "")
-    return of_caller or next((name for name in passed if _is_tensor(name, launch.launcher)), "")
+    accessed = accessed_params(launch.function)
+    passed = {
+        render_code(value): name in accessed
+        for name, value in launch.arguments.items()
+        if name not in launch.function.constants
+    }
+    of_caller = [name for name in own if name in passed]
+    tensors = [name for name in of_caller if passed[name]]
+    tensors += [name for name in passed if _is_tensor(name, launch.launcher)]
+    return next(iter([*tensors, *of_caller]), "")  # the last of these may be numbers
 
 
 def _is_tensor(name: str, launcher: cst.FunctionDef) -> bool:

@@ -57,6 +57,7 @@ __all__ = [
     "Scope",
     "Sum",
     "Term",
+    "accessed_params",
     "argument_aliases",
     "as_blocked_loop",
     "base_pointer",
@@ -314,6 +315,15 @@ def base_pointer(pointer: cst.BaseExpression, params: Sequence[str]) -> str:
     while _is_operation(node, *_SUMS):
         node = cst.ensure_type(node, cst.BinaryOperation).left
     return render_code(node)
+
+
+def accessed_params(function: JitFunction) -> set[str]:
+    """Return the parameters that a function's loads and stores start from, where that is plain."""
+    values = _pointer_names(function)
+    calls = calls_within(function.node, "tl.load", *_WRITES)
+    pointers = [substitute_names(call.args[0].value, values) for call in calls if call.args]
+    bases = {base_pointer(pointer, function.params) for pointer in pointers}
+    return bases & set(function.params)
 
 
 def reads_other_trips(launch: Launch, loop: cst.For) -> bool:

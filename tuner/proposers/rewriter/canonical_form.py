@@ -18,6 +18,7 @@ writes a file so that it does the same in that form. What it cannot read stays a
 * Block pointers become pointers and masks (`block_pointers`).
 * Indices that have the axes of a tile become vectors (`index_axes`).
 * Axes of reductions are counted from the first, and none is kept (`reduction_axes`).
+* Loads leave out what no store writes (`store_masks`).
 * ``a, b = x, y`` becomes two assignments, and a name that starts anew becomes another name.
 """
 
@@ -61,6 +62,7 @@ from solkit.tuner.proposers.rewriter.model_forward import with_model_function
 from solkit.tuner.proposers.rewriter.model_methods import with_plain_methods
 from solkit.tuner.proposers.rewriter.reduction_axes import with_plain_reductions
 from solkit.tuner.proposers.rewriter.star_arguments import with_plain_arguments
+from solkit.tuner.proposers.rewriter.store_masks import with_masks_of_stores
 
 __all__ = ["canonical_form"]
 
@@ -160,7 +162,7 @@ def _plain_function(function: JitFunction, launched: set[str]) -> cst.FunctionDe
     node = with_plain_pointers(node)
     numbers = function.params if function.name in launched else function.constants
     node = with_body(node, with_axes_at_uses(statements_of(node), set(numbers)))
-    node = with_plain_reductions(node, set(numbers))
+    node = with_masks_of_stores(with_plain_reductions(node, set(numbers)))
     return function.node if render_code(node) == render_code(function.node) else node
 
 

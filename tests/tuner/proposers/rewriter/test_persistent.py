@@ -8,6 +8,8 @@ from rewriting import HEADER, brief, rewritten, variants
 
 from solkit.core import Checked
 from solkit.tuner.interpreter_check import Checker
+from solkit.tuner.proposers.rewriter._edit import device_tensor
+from solkit.tuner.proposers.rewriter._parse import parse_kernel
 from solkit.tuner.proposers.rewriter.persistent import Persistent
 from solkit.tuner.proposers.rewriter.tile_constants import Retile
 
@@ -80,3 +82,36 @@ def test_a_grid_whose_tiles_are_counted_elsewhere_keeps_its_size() -> None:
     )
     (variant,) = variants(Retile(), handed_on, **SIZES)
     assert "BM=16, BN=16" in variant  # nothing says whose number it is
+
+
+POOLED = """
+def reference(x, size):
+    return x.view(-1, size).amax(1)
+
+
+def inputs(N=40, size=4, device="cuda"):
+    return torch.randn(N * size, device=device), size
+
+
+@triton.jit
+def largest(x, out, n, size, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    best = tl.full((BLOCK,), float("-inf"), tl.float32)
+    for tap in range(size):
+        best = tl.maximum(best, tl.load(x + at * size + tap, mask=at < n, other=0.0))
+    tl.store(out + at, best, mask=at < n)
+
+
+def kernel(x, size):
+    y = x.contiguous()
+    out = torch.empty(y.numel() // size, device=y.device)
+    grid = (triton.cdiv(out.numel(), 16),)
+    largest[grid](y, out, out.numel(), size, BLOCK=16)
+    return out
+"""
+
+
+def test_the_device_is_asked_of_a_tensor_and_not_of_a_number_of_the_launcher() -> None:
+    text = parse_kernel(HEADER + POOLED)
+    assert text is not None
+    assert device_tensor(text.launches[0]) in ("y", "out")
