@@ -184,26 +184,35 @@ class Trials:
         for twin in (distribution for distribution in DISTRIBUTIONS if distribution.is_twin):
             yield from self._distributed(twin, self.seed, usual)
 
-    def common_trials(self, held_out: Sequence[Mapping[str, Value]], usual: int) -> Iterator[Trial]:
+    def common_trials(
+        self, held_out: Sequence[Mapping[str, Value]], usual: int, after: str = ""
+    ) -> Iterator[Trial]:
         """Yield the trials that candidates may share and are never timed on.
 
         Args:
             held_out: shapes that the file holds out; they come before `DISTRIBUTIONS`.
             usual: number of output elements that may be infinite or NaN, as for ``inputs()``.
+            after: name of the last one that is there already; empty for none.
         """
-        for place, sizes in enumerate(held_out, start=_SEEDS):
-            name = "held-out " + ", ".join(f"{name}={value}" for name, value in sizes.items())
-            if name not in self.skip:
-                try:
-                    inputs = self._make_inputs(self.seed + place, sizes)
-                except MemoryLimitError:  # that says nothing about a candidate
-                    self.left_out.append(name)
-                    continue
-                yield self._run_reference(name, self.seed + place, inputs, sizes)
-                del inputs
+        shapes = [_name_of_shape(sizes) for sizes in held_out]
         others = [distribution for distribution in DISTRIBUTIONS if not distribution.is_twin]
-        for place, distribution in enumerate(others, start=_SEEDS + len(held_out)):
-            yield from self._distributed(distribution, self.seed + place, usual)
+        order = [*shapes, *(distribution.name for distribution in others)]
+        begin = order.index(after) + 1 if after else 0
+        for place, (name, sizes) in enumerate(zip(shapes, held_out, strict=True)):
+            if place >= begin and name not in self.skip:
+                yield from self._held_out_trial(name, self.seed + _SEEDS + place, sizes)
+        for place, distribution in enumerate(others, start=len(shapes)):
+            if place >= begin:
+                yield from self._distributed(distribution, self.seed + _SEEDS + place, usual)
+
+    def _held_out_trial(self, name: str, seed: int, sizes: Mapping[str, Value]) -> Iterator[Trial]:
+        """Yield the trial at a held-out shape, if it fits into memory."""
+        try:
+            inputs = self._make_inputs(seed, sizes)
+        except MemoryLimitError:  # that says nothing about a candidate
+            self.left_out.append(name)
+            return
+        yield self._run_reference(name, seed, inputs, sizes)
 
     def _note_structures(self, workload: Workload) -> None:
         """Note what these inputs have in common with earlier ones, tensor by tensor."""
@@ -303,6 +312,10 @@ class Trials:
                 sound = _inputs_decide(trial)
             if sound and not (distribution.subnormal and not _may_be_flushed(trial)):
                 yield trial
+
+
+def _name_of_shape(sizes: Mapping[str, Value]) -> str:
+    return "held-out " + ", ".join(f"{name}={value}" for name, value in sizes.items())
 
 
 def _needed_bytes(trial: Trial, is_over: bool) -> float:
@@ -520,67 +533,91 @@ def cache_bytes(memory_bytes: float) -> float:
     )
 
 
+@dataclass(frozen=True)
+class _Kept:
+    """The first trials of a problem.
+
+    Attributes:
+        trials: in their order.
+        size: bytes of their tensors.
+        is_whole: whether there are no others.
+    """
+
+    trials: tuple[Trial, ...]
+    size: int
+    is_whole: bool = False
+
+
 class TrialCache:
     """The trials of the most recently used problems, up to `most_bytes` of tensors in all.
 
-    Of a problem that needs more, only the correct outputs are kept, which cost most, and its inputs
-    are made once more. None is kept that needs more even so, nor one whose trials lack what memory
-    was short for.
+    Each is kept as soon as it is made: a candidate that has no time for all leaves the others less
+    to do. Of a problem that needs more memory, only the correct outputs are kept, which cost most,
+    and its inputs are made once more. Where even these need more, the first that fit are kept, up
+    to one that lacks what memory was short for.
     """
 
     def __init__(self, most_bytes: float = _MOST_BYTES) -> None:
         self._most_bytes = most_bytes
-        self._kept: OrderedDict[Hashable, tuple[tuple[Trial, ...], int]] = OrderedDict()
+        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
 
     def cached_trials(
         self,
         key: Hashable,
-        make: Callable[[], Iterator[Trial]],
+        make: Callable[[str], Iterator[Trial]],
         remake_inputs: Callable[[Trial], Workload],
     ) -> Iterator[Trial]:
-        """Yield the trials of a key; made one at a time, and kept if all were requested.
+        """Yield the trials of a key, in their order; what is not kept is made one at a time.
 
         Args:
             key: holds everything that the trials depend on.
-            make: makes them.
+            make: makes those after the one of a name; of an empty name, all.
             remake_inputs: makes the inputs of one that was kept without them.
         """
         yielded: set[str] = set()
-        if key in self._kept:
+        kept = self._kept.get(key, _Kept((), 0))
+        for trial in kept.trials:
             self._kept.move_to_end(key)
-            for kept in self._kept[key][0]:
-                whole = (
-                    kept.with_inputs(remake_inputs(kept)) if kept.inputs_marks is not None else kept
-                )
-                if whole is None:  # the seed gives other inputs than before
-                    break
-                yielded.add(kept.name)
-                yield whole
-                del whole  # while the next one is made, memory may be short
-            else:
-                return
-            del self._kept[key]
-        for trial in self._made_trials(key, make):
+            whole = (
+                trial.with_inputs(remake_inputs(trial)) if trial.inputs_marks is not None else trial
+            )
+            if whole is None:  # the seed gives other inputs than before
+                kept = _Kept((), 0)
+                self._kept.pop(key, None)
+                break
+            yielded.add(trial.name)
+            yield whole
+            del whole  # while the next one is made, memory may be short
+        if kept.is_whole:
+            return
+        for trial in self._made_trials(key, make, kept.trials):
             if trial.name not in yielded:
                 yield trial
             del trial
 
-    def _made_trials(self, key: Hashable, make: Callable[[], Iterator[Trial]]) -> Iterator[Trial]:
-        """Make trials one at a time, and keep them if all were requested."""
-        taken: list[Trial] = []
-        size = outputs = 0.0
-        for trial in make():
-            size += trial.size_bytes
-            outputs = math.inf if trial.is_short else outputs + trial.outputs_bytes
-            if outputs > self._most_bytes:
-                taken.clear()
-            elif size <= self._most_bytes:
-                taken.append(trial)
-            else:
-                taken[:] = [one.without_inputs() for one in (*taken, trial)]
+    def _made_trials(
+        self, key: Hashable, make: Callable[[str], Iterator[Trial]], first: tuple[Trial, ...]
+    ) -> Iterator[Trial]:
+        """Make the trials after the first one at a time, and keep as many as there is room for."""
+        taken, has_room = first, True
+        for trial in make(first[-1].name if first else ""):
+            if has_room := has_room and not trial.is_short and self._keep(key, (*taken, trial)):
+                taken = self._kept[key].trials
             yield trial
             del trial  # while the next one is made, memory may be short
-        if outputs <= self._most_bytes:
-            self._kept[key] = tuple(taken), int(size if size <= self._most_bytes else outputs)
-            while sum(size for _, size in self._kept.values()) > self._most_bytes:
-                self._kept.popitem(last=False)
+        if has_room and taken:
+            self._kept[key] = replace(self._kept[key], is_whole=True)
+
+    def _keep(self, key: Hashable, trials: tuple[Trial, ...]) -> bool:
+        """Keep trials, if need be without their inputs; false if there is no room for them."""
+        size = sum(trial.size_bytes for trial in trials)
+        if size > self._most_bytes or any(trial.inputs_marks is not None for trial in trials):
+            size = sum(trial.outputs_bytes for trial in trials)
+            if size > self._most_bytes:
+                return False
+            trials = tuple(trial.without_inputs() for trial in trials)
+        self._kept[key] = _Kept(trials, size)
+        self._kept.move_to_end(key)
+        while sum(kept.size for kept in self._kept.values()) > self._most_bytes:
+            self._kept.popitem(last=False)
+        return True

@@ -21,8 +21,8 @@ def trial(name, elements=100, short=(), outputs=100):
 @pytest.fixture
 def maker():
     def maker(*names, **options):
-        def make():
-            for name in names:
+        def make(after=""):
+            for name in names[names.index(after) + 1 if after else 0 :]:
                 maker.made.append(name)
                 yield trial(name, **options)
 
@@ -48,15 +48,26 @@ def test_trials_of_a_key_are_made_once(maker):
     assert names(cache, "other", maker("c")) == ["c"]
 
 
-def test_those_that_were_not_all_asked_for_are_made_again(maker):
+@pytest.mark.parametrize("asked", [1, 2])
+def test_a_candidate_without_time_for_all_leaves_the_others_less_to_do(maker, asked):
     cache = TrialCache()
-    next(cache.cached_trials("k", maker("a", "b"), cannot_remake))
-    assert names(cache, "k", maker("a", "b")) == ["a", "b"]
-    assert maker.made == ["a", "a", "b"]
+    begun = cache.cached_trials("k", maker("a", "b", "c"), cannot_remake)
+    assert [next(begun).name for _ in range(asked)] == ["a", "b"][:asked]
+    assert names(cache, "k", maker("a", "b", "c")) == ["a", "b", "c"]
+    assert maker.made == ["a", "b", "c"]
 
 
-def test_a_problem_that_is_too_large_is_not_kept(maker):
-    cache = TrialCache(most_bytes=700)  # a trial has 800: 100 elements of 4 bytes, twice
+def test_of_a_problem_that_is_too_large_the_first_that_fit_are_kept(maker):
+    cache = TrialCache(most_bytes=900)  # outputs have 400 bytes, inputs as many
+    for _ in range(2):
+        got = list(cache.cached_trials("k", maker("a", "b", "c"), lambda _: inputs(100)))
+        assert [item.name for item in got] == ["a", "b", "c"]
+        assert all(len(item.workload.args) == 1 for item in got)
+    assert maker.made == ["a", "b", "c", "c"]
+
+
+def test_a_problem_whose_first_outputs_are_too_large_is_not_kept(maker):
+    cache = TrialCache(most_bytes=300)
     for _ in range(2):
         assert names(cache, "k", maker("a", "b")) == ["a", "b"]
     assert maker.made == ["a", "b", "a", "b"]
@@ -100,9 +111,9 @@ def test_trials_that_memory_was_short_for_are_made_again(maker):
     cache = TrialCache()
     for _ in range(2):
         assert names(cache, "k", maker("a", "b", "c", short={"b"})) == ["a", "b", "c"]
-    names(cache, "k", maker("a", "b"))
-    names(cache, "k", maker("a", "b"))
-    assert maker.made == ["a", "b", "c"] * 2 + ["a", "b"]
+    for _ in range(2):
+        assert names(cache, "k", maker("a", "b")) == ["a", "b"]
+    assert maker.made == ["a", "b", "c", "b", "c", "b"]
 
 
 def test_what_was_not_asked_for_longest_makes_room(maker):
@@ -112,15 +123,18 @@ def test_what_was_not_asked_for_longest_makes_room(maker):
     assert maker.made == ["x", "y", "z", "y"]
 
 
-def test_a_reference_that_fails_keeps_nothing(maker):
-    def failing():
-        yield trial("a")
+def test_a_reference_that_fails_keeps_what_went_before(maker):
+    def failing(after):
+        if not after:
+            yield trial("a")
         raise ValueError
 
     cache = TrialCache()
-    with pytest.raises(ValueError):  # noqa: PT011
-        names(cache, "k", failing)
-    assert names(cache, "k", maker("b")) == ["b"]
+    for _ in range(2):
+        with pytest.raises(ValueError):  # noqa: PT011
+            names(cache, "k", failing)
+    assert names(cache, "k", maker("a", "b")) == ["a", "b"]
+    assert maker.made == ["b"]
 
 
 def test_a_sixteenth_of_a_gpus_memory_is_for_trials_and_a_gigabyte_elsewhere():
