@@ -23,6 +23,7 @@ import contextlib
 import io
 import math
 import time
+import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -501,8 +502,8 @@ def judge(
         if whole and time.process_time() - began > _ENOUGH_S:
             break
         kind, why = _judge_case(loaded, case, _own_params(loaded))
-        if kind in ("wrong", "unchecked"):
-            return kind, why
+        if kind in ("wrong", "refused", "unchecked"):
+            return ("wrong" if kind == "refused" else kind), why
         judged, whole = judged + (kind != "unjudged"), whole + (kind == "right")
     if not whole:
         return "unchecked", "the interpreter is too slow to run any size whole"
@@ -518,8 +519,9 @@ def _judge_case(
 ) -> tuple[str, str]:
     """Return how a variant does at one size: ``"right"``, or ``"partly"`` if that was cut short.
 
-    Else ``"unjudged"``, or ``"wrong"`` or ``"unchecked"`` with the reason. A launch gets `most_s`
-    processor seconds, if that is less than it gets anyway.
+    Else ``"unjudged"``, or ``"wrong"``, ``"refused"`` or ``"unchecked"`` with the reason: Triton
+    refuses parameters before anything runs. A launch gets `most_s` processor seconds, if that is
+    less than it gets anyway.
     """
     try:
         ran, complete = _run_variant(loaded, case, params, most_s)
@@ -527,6 +529,7 @@ def _judge_case(
         return "unjudged", ""
     except Exception as error:
         kind = "unchecked" if _is_lacking(error) else "wrong"
+        kind = "refused" if _is_refused(error) else kind
         return kind, f"{case.describe()}: {_error_text(error)}"
     difference = _difference(ran, case)
     if difference:
@@ -819,6 +822,13 @@ def _is_lacking(error: Exception) -> bool:
     """Tell whether the interpreter lacks an operation, as its messages have it."""
     text = f"{type(error).__name__}: {error}"
     return any(word in text for word in _LACKING)
+
+
+def _is_refused(error: Exception) -> bool:
+    """Tell whether Triton refuses the shape of a block, as its compiler does for a GPU."""
+    source = error.__cause__ or error  # the interpreter wraps what a kernel raises
+    frames = traceback.extract_tb(source.__traceback__)
+    return bool(frames) and frames[-1].name == "validate_block_shape"
 
 
 def _error_text(error: Exception) -> str:

@@ -381,6 +381,15 @@ def test_variants_are_right_with_other_parameters_layouts_masks_and_weights(
     assert says in why
 
 
+@pytest.mark.parametrize(("columns", "result"), [(8192, Checked.RIGHT), (32768, Checked.WRONG)])
+def test_other_parameters_that_triton_refuses_make_no_variant_wrong(checker, columns, result):
+    """A block has 1,048,576 elements at most: 64 rows of 8,192 are legal, and 256 are not."""
+    wide = f"at < N)\n        x += tl.sum(tl.zeros((BLOCK, {columns}), tl.float32), 1)\n        w"
+    outcome, why = checked(checker, TUNED_ROWS, "at < N)\n        w", wide, N=64)
+    assert outcome is result, why
+    assert ("exceeds triton maximum tensor numel" in why) == (result is Checked.WRONG)
+
+
 PREFIXES = """
 SPACE = {"ROWS": [16, 128], "STEP": [16, 128]}
 
