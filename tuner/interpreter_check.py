@@ -2,8 +2,9 @@
 
 A variant is judged by its parent: at each size both get the same inputs, in fp32 and with and
 without an offset of their means, at some sizes in other layouts and with other masks. The variant
-may be 4 times as far from the reference in fp64 as its parent is, plus a rounding allowance. So a
-problem that is hard in fp32 blames no variant. Small sizes are run with other parameters, too.
+may be 4 times as far from the reference in fp64 as its parent is, or twice as far as the reference
+in fp32 is, plus a rounding allowance. So a problem that is hard in fp32 blames no variant. Small
+sizes are run with other parameters, too.
 
 User code runs in child processes: in a sandbox where one can be made, else without the caller's
 tokens in the environment. Both have a time limit. A checker has one sandbox for its parents, as

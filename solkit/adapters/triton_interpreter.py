@@ -26,6 +26,7 @@ import triton.language as tl
 from torch._inductor.runtime import triton_helpers
 from triton import next_power_of_2
 from triton.language.extra import libdevice
+from triton.language.extra.cuda import libdevice as cuda_libdevice
 from triton.runtime import interpreter
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.interpreter import TensorHandle
@@ -36,6 +37,12 @@ _VALUES: Mapping[str, Callable[..., torch.Tensor]] = {
     **{name: getattr(torch, name) for name in "rsqrt exp exp2 expm1 log1p log2 erf tanh".split()},
     **{name: getattr(torch, name) for name in "sin cos atan2 hypot pow trunc floor ceil".split()},
     **{name: getattr(torch, name) for name in "sqrt log acos asin atan lgamma fmod".split()},
+    **{name: getattr(torch, name) for name in "erfc erfinv tan sinh cosh asinh acosh".split()},
+    **{name: getattr(torch, name) for name in "atanh log10 fmax fmin copysign".split()},
+    "fabs": torch.abs,
+    "exp10": lambda x: torch.pow(10.0, x),
+    "fast_expf": torch.exp,
+    "fast_tanhf": torch.tanh,
     "nearbyint": torch.round,
     "rint": torch.round,
     "fdiv_rn": torch.div,
@@ -50,13 +57,15 @@ _TESTS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 def install() -> None:
     """Compute libdevice's floating-point functions with torch, and count with scalars."""
-    library: Any = libdevice
-    for name, function in _VALUES.items():
-        setattr(library, name, _elementwise(function, None))
-    for name, function in _TESTS.items():
-        setattr(library, name, _elementwise(function, tl.int32))
+    libraries: tuple[Any, ...] = (libdevice, cuda_libdevice)
+    for library in libraries:  # kernels name the common one, or CUDA's itself
+        for name, function in _VALUES.items():
+            setattr(library, name, _elementwise(function, None))
+        for name, function in _TESTS.items():
+            setattr(library, name, _elementwise(function, tl.int32))
     triton_helpers.constexpr_next_power_of_2 = next_power_of_2
     _count_with_scalars()
+    _take_booleans()
     _patch_once_a_launch()
     _take_first_configs()
     _answer_warm_ups()
@@ -142,6 +151,21 @@ def _count_with_scalars() -> None:
 
     patched.counts = True  # type: ignore[attr-defined]
     interpreter._patch_lang_tensor = patched
+
+
+def _take_booleans() -> None:
+    """Take ``True`` and ``False`` as arguments: Triton makes integers of them that do not fit."""
+    original = interpreter._implicit_cvt
+    if getattr(original, "takes_booleans", False):
+        return
+
+    def converted(arg: Any) -> Any:
+        if isinstance(arg, bool):
+            return tl.tensor(TensorHandle(np.array([arg]), tl.int1), tl.int1)
+        return original(arg)
+
+    converted.takes_booleans = True  # type: ignore[attr-defined]
+    interpreter._implicit_cvt = converted
 
 
 class _Patched:

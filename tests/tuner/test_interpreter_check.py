@@ -102,6 +102,59 @@ def test_a_parent_that_cancels_as_much_blames_no_variant(checker):
     assert result is Checked.RIGHT, why
 
 
+LARGE_SCORES = """
+def reference(x, w):
+    return torch.softmax(x @ w, 1) @ w
+
+
+def inputs(M=4, K=128, device="cuda"):
+    return torch.randn(M, K, device=device), torch.randn(K, K, device=device)
+
+
+@triton.jit
+def weights_kernel(x, w, out, K: tl.constexpr, PARTS: tl.constexpr):
+    k, row = tl.arange(0, K), tl.program_id(0)
+    scores = tl.zeros((K,), tl.float32)
+    for part in range(PARTS):
+        own = part * (K // PARTS) + tl.arange(0, K // PARTS)
+        a = tl.load(x + row * K + own)
+        b = tl.load(w + own[:, None] * K + k[None, :])
+        scores += tl.sum(a[:, None] * b, 0)
+    p = tl.exp(scores - tl.max(scores, 0))
+    p = p / tl.sum(p, 0)
+    b = tl.load(w + k[:, None] * K + k[None, :])
+    tl.store(out + row * K + k, tl.sum(p[:, None] * b, 0))
+
+
+def kernel(x, w):
+    M, K = x.shape
+    out = torch.empty_like(x)
+    weights_kernel[(M,)](x, w, out, K=K, PARTS=1)
+    return out
+"""
+
+
+@pytest.mark.slow
+def test_another_order_of_sums_is_right_where_the_reference_in_fp32_is_as_far_off(checker):
+    """Scores of a million round to sixteenths: each order of their sums has errors of its own."""
+    result, why = checked(checker, LARGE_SCORES, "PARTS=1)", "PARTS=64)", M=4)
+    assert result is Checked.RIGHT, why
+
+
+FLAGGED = SOFTMAX.replace("N, BLOCK: tl.constexpr", "N, flag, BLOCK: tl.constexpr").replace(
+    "x, out, N, BLOCK=64", "x, out, N, True, BLOCK=64"
+)
+
+
+def test_boolean_arguments_and_cudas_own_libdevice_are_interpreted(checker):
+    assert "N, True" in FLAGGED
+    with_both = FLAGGED.replace(
+        "    total = 0.0\n", "    total = 0.0\n    if flag:\n        total = 0.0\n"
+    ).replace("tl.exp(x - peak) / total", "tl.extra.cuda.libdevice.exp(x - peak) / total")
+    result, why = checker.check(HEADER + with_both + "\n", brief(with_both, **ROWS))
+    assert result is Checked.RIGHT, why
+
+
 @pytest.mark.slow
 def test_large_problems_are_run_by_sampled_programs(checker):
     shape = {"M": 1 << 16, "N": 64}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
@@ -15,15 +15,20 @@ from solkit.tuner.proposers.rewriter._parse import (
     called_name,
     calls_within,
     child_nodes,
+    compact_code,
     launcher_definition,
     names_within,
+    parenthesized,
+    parse_expression,
     render_code,
+    replace_each,
     single_assignment,
+    substitute_names,
     walk_statements,
 )
 from solkit.tuner.proposers.rewriter._values import base_pointer
 
-__all__ = ["lengths_of_names", "lengths_within", "unmasked_blocks"]
+__all__ = ["conjuncts", "lengths_of_names", "lengths_within", "masked_loads", "unmasked_blocks"]
 
 _MASK_PLACES = {"tl.load": 1, "tl.store": 2, "tl.atomic_add": 2, "tl.atomic_max": 2}
 _REDUCTIONS = ("tl.sum", "tl.max", "tl.min", "tl.argmax", "tl.argmin", "tl.reduce")
@@ -111,3 +116,78 @@ def _varies_with_operands(name: str, is_mask: bool) -> bool:
 
 def _is_remainder(node: cst.CSTNode) -> bool:
     return isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Modulo)
+
+
+# ------------------------------------------------------------------------------- further conditions
+
+
+def conjuncts(mask: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """Return the parts of a mask that all have to be true."""
+    if isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd):
+        return [*conjuncts(mask.left), *conjuncts(mask.right)]
+    return [mask]
+
+
+def masked_loads(
+    node: cst.BaseExpression,
+    further: Sequence[cst.BaseExpression],
+    values: Mapping[str, cst.BaseExpression],
+) -> cst.BaseExpression:
+    """Return an expression whose loads have further conditions, where their pointers vary as these.
+
+    Args:
+        node: the expression.
+        further: conditions, as their function may write them.
+        values: what the function's names stand for.
+    """
+    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    for call in calls_within(node, "tl.load"):
+        pointer, mask = argument_of(call, 0, "pointer"), argument_of(call, 1, "mask")
+        if pointer is None:
+            continue
+        varies = _ranges_within(substitute_names(pointer, values))
+        own = (
+            {}
+            if mask is None
+            else dict.fromkeys(map(compact_code, conjuncts(_whole(mask, values))))
+        )
+        added = [
+            part
+            for part in further
+            if _ranges_within(whole := _whole(part, values)) <= varies
+            and compact_code(whole) not in own
+        ]
+        if added:
+            parts = [*([] if mask is None else [mask]), *added]
+            pairs.append((call, _with_mask(call, mask, " & ".join(map(_in_parentheses, parts)))))
+    return replace_each(node, pairs) if pairs else node
+
+
+def _whole(
+    node: cst.BaseExpression, values: Mapping[str, cst.BaseExpression]
+) -> cst.BaseExpression:
+    return substitute_names(node, values).with_changes(lpar=[], rpar=[])
+
+
+def _in_parentheses(node: cst.BaseExpression) -> str:
+    return render_code(parenthesized(node))
+
+
+def _with_mask(call: cst.Call, mask: cst.BaseExpression | None, code: str) -> cst.Call:
+    """Return a load with another mask in place of its own, or with one behind its pointer."""
+    if mask is not None:
+        return replace_each(call, [(mask, parse_expression(code))])
+    head, *others = call.args
+    added = cst.ensure_type(parse_expression(f"f(mask={code})"), cst.Call).args[0]
+    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    added = added.with_changes(comma=comma if others else cst.MaybeSentinel.DEFAULT)
+    return call.with_changes(args=[head.with_changes(comma=comma), added, *others])
+
+
+def _ranges_within(node: cst.CSTNode, spread: str = "") -> set[tuple[str, str]]:
+    """Return the ranges that an expression varies along, and how they are spread over axes."""
+    if isinstance(node, cst.Call) and called_name(node) == "tl.arange":
+        return {(compact_code(node), spread)}
+    if isinstance(node, cst.Subscript):
+        return _ranges_within(node.value, compact_code(node).rpartition("[")[2])
+    return {part for child in child_nodes(node) for part in _ranges_within(child, spread)}

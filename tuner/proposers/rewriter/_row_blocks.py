@@ -18,6 +18,7 @@ from dataclasses import replace
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._distinct_names import with_distinct_names
 from solkit.tuner.proposers.rewriter._parse import (
     Body,
     argument_of,
@@ -53,7 +54,7 @@ from solkit.tuner.proposers.rewriter._row_writer import (
     sum_code,
     without_unused,
 )
-from solkit.tuner.proposers.rewriter._values import OtherFormError, Scope, Sum, with_distinct_names
+from solkit.tuner.proposers.rewriter._values import OtherFormError, Scope, Sum
 
 __all__ = ["BlockWriter"]
 

@@ -66,7 +66,6 @@ __all__ = [
     "next_power_of_two",
     "tile_accesses",
     "tile_place",
-    "with_distinct_names",
     "with_own_names",
     "without_repeats",
     "without_zeros",
@@ -140,41 +139,6 @@ def is_runtime_size(node: cst.BaseExpression, function: JitFunction) -> bool:
 def next_power_of_two(size: int) -> int:
     """Return the least power of two that is not below."""
     return 1 << max(size - 1, 0).bit_length()
-
-
-def with_distinct_names(
-    statements: Sequence[cst.BaseStatement], outside: set[str]
-) -> list[cst.BaseStatement]:
-    """Return straight code in which names that are assigned again get other names.
-
-    Those that are used outside, or read ahead of their first assignment, stay as they are.
-    """
-    body = list(statements)
-    counts = Counter(assigned_names(*body))
-    straight = all(isinstance(statement, cst.SimpleStatementLine) for statement in body)
-    reused = {name for name, count in counts.items() if count > 1 and name not in outside}
-    if not straight or not reused:
-        return body
-    taken = names_within(*body) | outside
-    current: dict[str, cst.BaseExpression] = {}
-    result = []
-    for statement in body:
-        binding = single_assignment(statement)
-        if binding is None or binding.target not in reused:
-            result.append(substitute_names(statement, current))
-            continue
-        value = substitute_names(binding.value, current)
-        name = binding.target
-        if name in current:
-            name, count = f"{binding.target}_2", 2
-            while name in taken:
-                name, count = f"{binding.target}_{count + 1}", count + 1
-            taken.add(name)
-        elif name in names_within(binding.value):
-            return body  # it is handed on from the trip before
-        current[binding.target] = cst.Name(name)
-        result.append(parse_statement(f"{name} = {render_code(value)}"))
-    return result
 
 
 def with_own_names(body: Sequence[cst.BaseStatement], params: set[str]) -> list[cst.BaseStatement]:

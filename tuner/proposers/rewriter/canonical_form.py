@@ -17,6 +17,7 @@ writes a file so that it does the same in that form. What it cannot read stays a
   (`launch_copies`).
 * Block pointers become pointers and masks (`block_pointers`).
 * Indices that have the axes of a tile become vectors (`index_axes`).
+* ``k.trans(1, 0)``, ``k.T`` and such are ``tl.trans(k)`` (`method_calls`).
 * Axes of reductions are counted from the first, and none is kept (`reduction_axes`).
 * Loads leave out what no store writes (`store_masks`).
 * ``a, b = x, y`` becomes two assignments, and a name that starts anew becomes another name.
@@ -26,6 +27,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import libcst as cst
 
@@ -58,6 +60,7 @@ from solkit.tuner.proposers.rewriter.launch_copies import (
     without_shared_functions,
 )
 from solkit.tuner.proposers.rewriter.loop_forms import with_plain_loops
+from solkit.tuner.proposers.rewriter.method_calls import with_function_calls
 from solkit.tuner.proposers.rewriter.model_forward import with_model_function
 from solkit.tuner.proposers.rewriter.model_methods import with_plain_methods
 from solkit.tuner.proposers.rewriter.reduction_axes import with_plain_reductions
@@ -154,11 +157,12 @@ def _lines_of(statement: _Statement) -> Iterator[_Statement]:
 
 
 def _plain_function(function: JitFunction, launched: set[str]) -> cst.FunctionDef:
-    body = _unpacked_within(function.body)
+    own = replace(function, node=with_function_calls(function))
+    body = _unpacked_within(own.body)
     body = _with_counted_loops(body, [], set(function.constants))
     body = with_plain_loops(body, set(function.params))
     body = with_own_names(body, set(function.params))
-    node = with_body(function.node, body)
+    node = with_body(own.node, body)
     node = with_plain_pointers(node)
     numbers = function.params if function.name in launched else function.constants
     node = with_body(node, with_axes_at_uses(statements_of(node), set(numbers)))

@@ -24,6 +24,7 @@ from solkit.tuner.proposers.rewriter._carried import WRITES, unpacked_statements
 from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._lift import CannotLiftError, scalar_names, without_running
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
+from solkit.tuner.proposers.rewriter._offset_products import OtherOffsetError, offset_products
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     KernelText,
@@ -49,7 +50,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_each,
 )
 from solkit.tuner.proposers.rewriter._values import as_blocked_loop, is_runtime_size
-from solkit.tuner.proposers.rewriter.fusion import OtherOffsetError, offset_products
 
 __all__ = ["FlatLoops"]
 

@@ -28,7 +28,14 @@ from solkit.tuner.proposers.rewriter._edit import (
     renamed_function,
 )
 from solkit.tuner.proposers.rewriter._kept_types import ALLOCATORS, UnknownTypeError, kept_type
+from solkit.tuner.proposers.rewriter._masks import conjuncts, masked_loads
 from solkit.tuner.proposers.rewriter._mutation import Facts, Fused, Variant, fused_repeatedly
+from solkit.tuner.proposers.rewriter._offset_products import (
+    OtherOffsetError,
+    Product,
+    offset_products,
+    unspread,
+)
 from solkit.tuner.proposers.rewriter._parse import (
     JitFunction,
     KernelText,
@@ -60,9 +67,7 @@ from solkit.tuner.proposers.rewriter._values import argument_aliases, without_re
 
 __all__ = [
     "FuseLaunches",
-    "OtherOffsetError",
     "is_harmless",
-    "offset_products",
     "with_signature",
 ]
 
@@ -265,68 +270,6 @@ def _count_uses(node: cst.CSTNode, name: str) -> int:
 # ------------------------------------------------------------------------------- offsets
 
 
-_Product = tuple[str, ...]
-
-
-class OtherOffsetError(Exception):
-    """An offset is no sum of products."""
-
-
-def offset_products(node: cst.BaseExpression) -> list[_Product]:
-    """Return an expression as a sum of products of factors' codes.
-
-    Raises:
-        OtherOffsetError: it is none.
-    """
-    if isinstance(node, cst.BinaryOperation):
-        if isinstance(node.operator, cst.Add):
-            return [*offset_products(node.left), *offset_products(node.right)]
-        if isinstance(node.operator, cst.Multiply):
-            return [
-                tuple(sorted((*one, *two)))
-                for one in offset_products(node.left)
-                for two in offset_products(node.right)
-            ]
-        if isinstance(node.operator, cst.Subtract):
-            raise OtherOffsetError(render_code(node))
-    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.args:
-        is_wider = node.func.attr.value == "to" and "int" in render_code(node.args[0])
-        if is_wider:
-            return offset_products(node.func.value)
-    if isinstance(node, cst.Subscript) and (spread := _spread(node)):
-        return [_with_spread(product, spread) for product in offset_products(node.value)]
-    text = compact_code(node)
-    if isinstance(node, cst.Integer):
-        return [] if text == "0" else [() if text == "1" else (text,)]
-    return [(text,)]
-
-
-def _spread(node: cst.Subscript) -> str:
-    """Return the axes that a subscript adds, such as ``"[:,None]"``; empty for other ones."""
-    entries = [render_code(element.slice) for element in node.slice]
-    return f"[{','.join(entries)}]" if set(entries) <= {":", "None"} else ""
-
-
-def _with_spread(product: _Product, spread: str) -> _Product:
-    """Return a product of one block's elements, spread along more axes.
-
-    Raises:
-        OtherOffsetError: several factors may be the block, or it has been spread before.
-    """
-    blocks = [factor for factor in product if factor.startswith("_index_")]
-    if not blocks:
-        return (f"({'*'.join(product)}){spread}",)
-    if len(blocks) != 1 or "[" in "".join(product):
-        raise OtherOffsetError(" * ".join(product) + spread)
-    return tuple(sorted(f"{f}{spread}" if f == blocks[0] else f for f in product))
-
-
-def _unspread(factor: str) -> tuple[str, str]:
-    """Return an index and the axes that it is spread along."""
-    name, bracket, axes = factor.partition("[")
-    return name, bracket + axes
-
-
 @dataclass
 class _Indices:
     """The indices of a launch's programs, as its function computes them.
@@ -442,8 +385,8 @@ def _solved(
     writes = offset_products(_in_launcher(offset, stored.launch))
     factors, spreads = {}, {}
     for product in writes:
-        own = [factor for factor in product if _unspread(factor)[0] in stored.places]
-        name, spread = _unspread(own[0]) if len(own) == 1 else ("", "")
+        own = [factor for factor in product if unspread(factor)[0] in stored.places]
+        name, spread = unspread(own[0]) if len(own) == 1 else ("", "")
         if not name or name in factors:
             return None
         factors[name], spreads[name] = tuple(f for f in product if f != own[0]), spread
@@ -461,8 +404,8 @@ def _solved(
 
 
 def _matched_indices(
-    writes: tuple[Mapping[str, _Product], Mapping[str, str]],
-    loads: list[_Product],
+    writes: tuple[Mapping[str, Product], Mapping[str, str]],
+    loads: list[Product],
     stored: _Indices,
     read: _Indices,
 ) -> dict[str, str] | None:
@@ -472,11 +415,11 @@ def _matched_indices(
         return None
     result: dict[str, str] = {}
     for product in loads:
-        own = [factor for factor in product if _unspread(factor)[0] in read.places]
+        own = [factor for factor in product if unspread(factor)[0] in read.places]
         if len(own) != 1:
             return None
         rest = tuple(f for f in product if f != own[0])
-        name, spread = _unspread(own[0])
+        name, spread = unspread(own[0])
         matches = [n for n, f in factors.items() if f == rest and n not in result]
         if len(matches) != 1 or stored.sizes[matches[0]] != read.sizes[name]:
             return None
@@ -487,7 +430,7 @@ def _matched_indices(
 
 
 def _divided_indices(
-    factors: Mapping[str, _Product], stored: _Indices, code: str
+    factors: Mapping[str, Product], stored: _Indices, code: str
 ) -> dict[str, str] | None:
     """Return the row and column of an offset in rows that are contiguous."""
     inner = [name for name, factor in factors.items() if not factor]
@@ -565,6 +508,16 @@ class _Producer:
     is_typed: bool
     is_whole: bool
 
+    def keeps_within(self, value: cst.BaseExpression) -> bool:
+        """Tell whether a value's loads are masked by all of the indices that they vary with."""
+        values = _values_once(self.statements)
+        for call in calls_within(value, "tl.load"):
+            places = names_within(substitute_names(call.args[0].value, values))
+            mask = substitute_names(argument_of(call, 1, "mask") or cst.Name("None"), values)
+            if places & set(self.indices.places) - _bounded(mask, self.indices):
+                return False
+        return True
+
 
 def _producer(pair: _Pair) -> _Producer | None:
     writer = pair.writer
@@ -625,7 +578,7 @@ def _is_bound(mask: cst.BaseExpression, indices: _Indices) -> bool:
     if not isinstance(mask, cst.Comparison) or len(mask.comparisons) != 1:
         return False
     target = mask.comparisons[0]
-    index, _ = _unspread(compact_code(mask.left))
+    index, _ = unspread(compact_code(mask.left))
     size = _in_launcher(target.comparator, indices.launch)
     is_below = isinstance(target.operator, cst.LessThan)
     return is_below and indices.sizes.get(index) == compact_code(size)
@@ -810,7 +763,8 @@ class _Fusion:
             raise OtherOffsetError(render_code(pointer))
         key = repr(sorted(solved.items()))
         if key not in self._copies or not self.is_straight:
-            self._copies[key] = self._repeat(solved)
+            mask = argument_of(call, 1, "mask")
+            self._copies[key] = self._repeat(solved, [] if mask is None else conjuncts(mask))
             self._count += 1
         return self._copies[key]
 
@@ -840,8 +794,12 @@ class _Fusion:
         grids = [[plain_code(axis) for axis in launch.axes or ()] for launch in (one, two)]
         return grids[0] == grids[1] and set(solved.values()) <= set(self._indices.places.values())
 
-    def _repeat(self, solved: Mapping[str, str]) -> str:
-        """Add the writer's statements for these indices; return the name of the value."""
+    def _repeat(self, solved: Mapping[str, str], within: Sequence[cst.BaseExpression]) -> str:
+        """Add the writer's statements for these indices; return the name of the value.
+
+        The writer's programs end with its grid, and its masks need not say so. Its loads are
+        repeated where the reader loads, so they keep to ``within``, the reader's conditions.
+        """
         names = dict(self._params)
         own = {plain_code(value): name for name, value in self._values.items()}
         marks = {f"{_WRITERS}{name}": value for name, value in self._params.items()}
@@ -849,6 +807,7 @@ class _Fusion:
             place = parse_expression(code)
             held = own.get(plain_code(place), "") if self.is_straight else ""
             names[index] = cst.Name(held) if held else substitute_names(place, marks)
+        known_values = dict(self._values)
         for statement in self._producer.statements:
             binding = single_assignment(statement)
             assert binding is not None
@@ -857,6 +816,11 @@ class _Fusion:
                 substitute_names(binding.value, names),
             )
             names[binding.target] = cst.Name(new)
+            if not self._producer.keeps_within(binding.value):
+                self._require_known(within)
+                own_value = masked_loads(own_value, within, known_values)
+            if not calls_within(own_value, "tl.load"):
+                known_values[new] = substitute_names(own_value, known_values)
             self._made.append(parse_statement(f"{new} = {render_code(own_value)}"))
         between = free_name("between", self._taken)
         value = render_code(substitute_names(self._producer.value, names))
@@ -867,6 +831,14 @@ class _Fusion:
         value = f"({value}).to({kept})" if kept else value
         self._made.append(parse_statement(f"{between} = {value}"))
         return between
+
+    def _require_known(self, conditions: Sequence[cst.BaseExpression]) -> None:
+        """Raise `OtherOffsetError` if it is not known along which ranges a condition varies."""
+        loops = [node for node in nodes_within(*self.body) if isinstance(node, cst.For)]
+        counts = {loop.target.value for loop in loops if isinstance(loop.target, cst.Name)}
+        for condition in conditions:
+            if names_within(self._whole(condition)) & set(self._assigned) - counts:
+                raise OtherOffsetError(render_code(condition))
 
 
 def _head(statement: cst.BaseStatement) -> cst.CSTNode:

@@ -38,11 +38,12 @@ from solkit.tuner.proposers.rewriter._parse import (
     render_code,
     replace_each,
     single_assignment,
+    statements_of,
     substitute_names,
 )
 from solkit.tuner.proposers.rewriter._values import as_blocked_loop
 
-__all__ = ["LoopEnds", "neutral_ends"]
+__all__ = ["LoopEnds", "chooses_larger", "neutral_ends"]
 
 _FALSE, _TRUE, _ZERO, _ONE = "false", "true", "0", "1"
 _LOWEST, _POSITIVE, _UNKNOWN = "minus infinity", "positive", ""
@@ -424,11 +425,28 @@ class _Trip:
             if any(isinstance(node, leaves) for node in nodes_within(statement)):
                 return False
             binding = single_assignment(statement)
-            if binding is not None:
+            if isinstance(statement, cst.If):
+                if not self._run_branches(statement):
+                    return False
+            elif binding is not None:
                 self.values[binding.target] = self.of(binding.value)
             else:
                 self.values |= dict.fromkeys(assigned_names(statement), _UNKNOWN)
         return True
+
+    def _run_branches(self, statement: cst.If) -> bool:
+        """Follow both ways; what they leave different is not known."""
+        before, other = dict(self.values), statement.orelse
+        runs = self.run(unpacked_statements(statements_of(statement)))
+        taken, self.values = self.values, before
+        if isinstance(other, cst.If):
+            runs = runs and self._run_branches(other)
+        elif other is not None:
+            runs = runs and self.run(unpacked_statements(statements_of(other)))
+        for name in taken.keys() | self.values.keys():
+            values = [way.get(name, _SAME + name) for way in (taken, self.values)]
+            self.values[name] = values[0] if values[0] == values[1] else _UNKNOWN
+        return runs
 
     def _is_store_of_nothing(self, statement: cst.BaseStatement) -> bool:
         call = expression_statement(statement)
@@ -487,10 +505,11 @@ class _Trip:
         if name == "tl.where" and len(args) == 3:
             if args[0] in (_FALSE, _TRUE):
                 return args[1 if args[0] == _TRUE else 2]
+            if chooses_larger(node):
+                return _larger_of(args[1:])
             return args[1] if args[1] == args[2] else _UNKNOWN
         if name in ("tl.maximum", "max") and len(args) == 2:
-            others = [value for value in args if value != _LOWEST]
-            return others[0] if len(others) == 1 else args[0] if args[0] == args[1] else _UNKNOWN
+            return _larger_of(args)
         if name == "tl.fma" and len(args) == 3:
             return _sum_of(_product_of(args[0], args[1]), args[2])
         return self._of_block(node, name, args)
@@ -510,6 +529,22 @@ class _Trip:
         if name in (*_ELEMENTWISE, "tl.reshape") and args:
             return args[0] if _is_plain(args[0]) else _UNKNOWN
         return _UNKNOWN
+
+
+def chooses_larger(node: cst.Call) -> bool:
+    """Tell whether a call is ``tl.where(x > y, x, y)``, or the same the other way round."""
+    test, *chosen = (arg.value for arg in node.args)
+    if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
+        return False
+    sign = render_code(test.comparisons[0].operator).strip()
+    sides = [plain_code(test.left), plain_code(test.comparisons[0].comparator)]
+    order = {">": sides, ">=": sides, "<": sides[::-1], "<=": sides[::-1]}.get(sign)
+    return order == [plain_code(part) for part in chosen]
+
+
+def _larger_of(values: Sequence[str]) -> str:
+    others = [value for value in values if value != _LOWEST]
+    return others[0] if len(others) == 1 else values[0] if len(set(values)) == 1 else _UNKNOWN
 
 
 def _only_computes(call: cst.Call) -> bool:
@@ -544,7 +579,8 @@ def _combined(node: cst.BinaryOperation, first: str, second: str) -> str:
     if kind is cst.Multiply:
         return _product_of(first, second)
     if kind is cst.Divide:
-        return first if first == _ZERO or second == _ONE else _UNKNOWN
+        is_same = first == second and first.startswith(_SAME)  # a row that has scores has a sum
+        return _ONE if is_same else first if first == _ZERO or second == _ONE else _UNKNOWN
     return _UNKNOWN
 
 

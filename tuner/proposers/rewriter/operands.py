@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._distinct_names import with_distinct_values
 from solkit.tuner.proposers.rewriter._edit import changed_text
 from solkit.tuner.proposers.rewriter._mutation import Facts, Variant
 from solkit.tuner.proposers.rewriter._parse import (
@@ -28,6 +29,7 @@ from solkit.tuner.proposers.rewriter._parse import (
     walk_statements,
 )
 from solkit.tuner.proposers.rewriter._products import as_product
+from solkit.tuner.proposers.rewriter.loop_ends import chooses_larger
 
 __all__ = ["Accumulators", "Operands", "Precision", "with_products", "without_widening"]
 
@@ -206,12 +208,13 @@ def with_products(text: KernelText) -> str:
 
 def _suited_functions(text: KernelText) -> dict[str, cst.FunctionDef]:
     """Return the functions that change."""
-    narrowed = {n: _narrow_product(_with_products(f)) for n, f in text.functions.items()}
-    return {
-        n: node
-        for n, node in narrowed.items()
-        if render_code(node) != render_code(text.functions[n].node)
-    }
+    new = {}
+    for name, function in text.functions.items():
+        plain = with_distinct_values(function)
+        node = _narrow_product(_with_products(replace(function, node=plain)))
+        if render_code(node) != render_code(plain):
+            new[name] = node
+    return new
 
 
 def _with_products(function: JitFunction) -> cst.FunctionDef:
@@ -284,20 +287,59 @@ def _narrowed_as(
 
 
 def _is_weight(value: cst.BaseExpression, values: dict[str, list[cst.BaseExpression]]) -> bool:
-    """Tell whether it is ``exp(x - m)`` where ``m`` is a maximum that ``x`` is in."""
+    """Tell whether it is ``exp(x - m)`` where ``m`` is a maximum that ``x`` is in.
+
+    Or that over a sum with it, as where each trip divides.
+    """
+    if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Divide):
+        return _is_share(value, values)
+    if called_name(value) == "tl.where":
+        inner, other = (argument_of(cst.ensure_type(value, cst.Call), at) for at in (1, 2))
+        is_off = other is not None and render_code(other) in ("0", "0.0", "0.")
+        return is_off and inner is not None and _is_weight(_followed(inner, values), values)
     if called_name(value) not in EXPONENTIALS:
         return False
     exponent = argument_of(cst.ensure_type(value, cst.Call), 0)
+    exponent = None if exponent is None else _followed(exponent, values)
     if not isinstance(exponent, cst.BinaryOperation):
         return False
     if not isinstance(exponent.operator, cst.Subtract):
         return False
     scores = names_within(exponent.left) - {"tl"}
     peaks = [peak for name in names_within(exponent.right) for peak in values.get(name, [])]
-    return bool(peaks) and all(
-        called_name(peak) in ("tl.max", "tl.maximum") and names_within(peak) & scores
-        for peak in peaks
+    return bool(peaks) and all(_is_peak(peak, scores, values) for peak in peaks)
+
+
+def _followed(
+    value: cst.BaseExpression, values: dict[str, list[cst.BaseExpression]]
+) -> cst.BaseExpression:
+    """Return what a name stands for that has one value; others as they are."""
+    own = values.get(value.value, []) if isinstance(value, cst.Name) else []
+    return own[0] if len(own) == 1 else value
+
+
+def _is_peak(
+    peak: cst.BaseExpression, scores: set[str], values: dict[str, list[cst.BaseExpression]]
+) -> bool:
+    """Tell whether it is a maximum that scores are in, or of another one that they are in."""
+    is_larger = called_name(peak) == "tl.where" and chooses_larger(cst.ensure_type(peak, cst.Call))
+    if not is_larger and called_name(peak) not in ("tl.max", "tl.maximum"):
+        return False
+    if names_within(peak) & scores:
+        return True
+    inner = [own[0] for n in names_within(peak) if len(own := values.get(n, [])) == 1]
+    return any(called_name(part) == "tl.max" and names_within(part) & scores for part in inner)
+
+
+def _is_share(value: cst.BinaryOperation, values: dict[str, list[cst.BaseExpression]]) -> bool:
+    """Tell whether it is a weight over sums of weights that it is one of: at most 1."""
+    weight = value.left
+    totals = [t for name in names_within(value.right) for t in values.get(name, [])]
+    is_summed = bool(totals) and all(
+        render_code(weight) in names_within(*calls_within(total, "tl.sum")) for total in totals
     )
+    own = _followed(weight, values)
+    return is_summed and own is not weight and _is_weight(own, values)
 
 
 def _unwidened(

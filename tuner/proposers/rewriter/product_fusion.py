@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
+from solkit.tuner.proposers.rewriter._distinct_names import with_distinct_names
 from solkit.tuner.proposers.rewriter._edit import (
     arguments_of,
     changed_text,
@@ -55,7 +56,6 @@ from solkit.tuner.proposers.rewriter._parse import (
     with_body,
     with_each,
 )
-from solkit.tuner.proposers.rewriter._values import with_distinct_names
 
 __all__ = ["FuseProducts"]
 

@@ -297,3 +297,54 @@ def test_sizes_that_a_loop_mixes_stay_one(old, new):
     assert parse_kernel(form) is not None
     (variant,) = variants(Constants(), form.removeprefix(HEADER))
     assert "BLOCK_STEP" not in space_of(variant)
+
+
+DIVIDED = CAUSAL.replace("tl.trans(k)", "k.trans(1, 0)").replace(
+    """        new = tl.maximum(top, tl.max(scores, axis=-1))
+""",
+    """        own = tl.max(scores, axis=-1)
+        new = tl.where(own > top, own, top)
+""",
+)
+DIVIDED = DIVIDED.replace(
+    """        total = total * shrink + tl.sum(p, axis=-1)
+""",
+    """        sums = total * shrink + tl.sum(p, axis=-1)
+        kept = total * shrink / sums
+        p = p / sums[:, None]
+        total = sums
+""",
+)
+DIVIDED = DIVIDED.replace("acc * shrink[:, None]", "acc * kept[:, None]")
+DIVIDED = DIVIDED.replace("acc / total[:, None]", "acc")
+BRANCHED = DIVIDED.replace("O, S, D:", "O, S, dropped, D:").replace(
+    "        total = sums\n",
+    """        total = sums
+        if dropped > 0.0:
+            p = tl.where(tl.rand(7, cols)[None, :] > dropped, p, 0.0)
+""",
+)
+BRANCHED = BRANCHED.replace("q.shape[0], D=16", "q.shape[0], 0.0, D=16")
+
+
+def canonical(source):
+    return canonical_form(HEADER + source).removeprefix(HEADER)
+
+
+def test_trips_may_divide_choose_the_larger_and_branch(is_right):
+    (variant,) = variants(LoopEnds(), canonical(BRANCHED))
+    assert "last = tl.minimum(S, " in variant
+    assert is_right(variant, BRANCHED, S=40)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("tl.where(own > top, own, top)", "tl.where(own > top, top, own)"),
+        ("p = tl.where(tl.rand(7, cols)[None, :] > dropped, p, 0.0)", "acc = acc * 2.0"),
+        ("kept = total * shrink / sums", "kept = sums / (total * shrink + 1.0)"),
+    ],
+)
+def test_trips_that_choose_branch_or_divide_otherwise_count(old, new):
+    assert old in BRANCHED
+    assert not variants(LoopEnds(), canonical(BRANCHED.replace(old, new)))

@@ -216,3 +216,64 @@ def test_a_number_of_blocks_that_two_launches_share_follows_from_the_block_of_ea
     (variant,) = variants(Constants(), shared, N=1000)
     assert "part_kernel[(triton.cdiv(n, BLOCK),)]" in variant
     assert "BLOCK=BLOCK_2" in variant
+
+
+UNPACK = """
+@triton.jit
+def unpack(p, s, w, K, N, BLOCK: tl.constexpr):
+    k = tl.program_id(0)
+    n = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    b = tl.load(p + (k // 2) * N + n, mask=n < N, other=0)
+    scale = tl.load(s + (k // 8) * N + n, mask=n < N, other=0.0)
+    tl.store(w + k * N + n, ((b >> ((k % 2) * 4)) & 15) * scale, mask=n < N)
+
+
+@triton.jit
+def product(x, w, out, M, K, N, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, K, BK):
+        k = start + tl.arange(0, BK)
+        inner = k < K
+        rows, columns = m[:, None] < M, n[None, :] < N
+        a = tl.load(x + m[:, None] * K + k[None, :], mask=rows & inner[None, :], other=0.0)
+        b = tl.load(w + k[:, None] * N + n[None, :], mask=inner[:, None] & columns, other=0.0)
+        acc += tl.dot(a, b)
+    tl.store(out + m[:, None] * N + n[None, :], acc, mask=(m[:, None] < M) & (n[None, :] < N))
+
+
+def kernel(x, p, s):
+    M, K, N = *x.shape, p.shape[1]
+    w = torch.empty((K, N), dtype=torch.float32, device=x.device)
+    unpack[(K, triton.cdiv(N, 32))](p, s, w, K, N, BLOCK=32)
+    out = torch.empty((M, N), dtype=x.dtype, device=x.device)
+    product[(triton.cdiv(M, 16), triton.cdiv(N, 16))](x, w, out, M, K, N, BM=16, BN=16, BK=32)
+    return out
+
+
+def inputs(M=5, K=24, N=19, device="cpu"):
+    p = torch.randint(0, 256, (K // 2, N), dtype=torch.uint8, device=device)
+    return torch.randn(M, K, device=device), p, torch.rand(K // 8, N, device=device)
+
+
+def reference(x, p, s):
+    w = torch.stack([p & 15, p >> 4], 1).reshape(-1, p.shape[1]) * s.repeat_interleave(8, 0)
+    return x @ w
+"""
+
+
+def test_a_writer_whose_grid_ends_where_no_mask_does_reads_no_further_in_its_reader(is_right):
+    plain = UNPACK.replace("rows, columns = m[:, None] < M, n[None, :] < N", TWO_LINES)
+    (variant,) = variants(FuseLaunches(), plain, M=5, K=24, N=19)
+    loads = [line for line in variant.splitlines() if "p +" in line or "s +" in line]
+    assert len(loads) == 2
+    assert all("inner[:, None]" in line and "columns" in line for line in loads)
+    assert is_right(variant, plain, M=5, K=24, N=19)
+
+
+TWO_LINES = "rows = m[:, None] < M\n        columns = n[None, :] < N"
+
+
+def test_a_reader_whose_mask_is_not_known_keeps_that_writer():
+    assert not variants(FuseLaunches(), UNPACK, M=5, K=24, N=19)

@@ -1,0 +1,42 @@
+"""Operands that were widened under the name that they were loaded with, and weights of trips."""
+
+from __future__ import annotations
+
+import pytest
+from rewriting import variants
+from test_loop_ends import CAUSAL, DIVIDED, canonical
+
+from solkit.tuner.proposers.rewriter.operands import Operands
+
+
+def widened(source):
+    """The same with operands in fp32 under the names of what was loaded."""
+    for name in "kv":
+        pointer = f"{name.upper()} + cols[:, None] * D + d[None, :]"
+        load = f"{name} = tl.load({pointer}, mask=cols[:, None] < S, other=0.0)"
+        assert load in source
+        source = source.replace(load, f"{load}\n        {name} = {name}.to(tl.float32)")
+    rows = "mask=rows[:, None] < S, other=0.0)\n    top"
+    assert rows in source
+    return source.replace(rows, rows.replace("\n", "\n    q = q.to(tl.float32)\n"))
+
+
+@pytest.mark.parametrize("source", [CAUSAL, DIVIDED])
+def test_operands_stay_as_they_were_loaded(is_right, source):
+    wide = widened(source)
+    (variant,) = variants(Operands(), canonical(wide), S=40)
+    assert ".to(tl.float32)" not in variant
+    assert ".to(v_2.dtype)" in variant  # the weights
+    assert is_right(variant, wide, S=40)
+
+
+def test_what_else_reads_the_wide_value_keeps_it():
+    wide = widened(CAUSAL).replace("        top = new\n", "        top = new + 0.0 * tl.sum(k)\n")
+    narrowed = variants(Operands(), canonical(wide), S=40)
+    assert all("k.to(tl.float32)" in variant for variant in narrowed)
+
+
+def test_weights_over_another_sum_may_be_large():
+    wide = widened(DIVIDED).replace("p / sums[:, None]", "p / total[:, None]")
+    narrowed = variants(Operands(), canonical(wide), S=40)
+    assert all("v.to(tl.float32)" in variant for variant in narrowed)

@@ -1,0 +1,65 @@
+"""Methods of blocks become functions: ``k.trans(1, 0)`` and ``k.T`` are ``tl.trans(k)``."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._parse import (
+    JitFunction,
+    assigned_names,
+    called_name,
+    names_within,
+    nodes_within,
+    parse_expression,
+    render_code,
+    replace_each,
+)
+
+__all__ = ["with_function_calls"]
+
+_METHODS = frozenset(
+    ("trans", "sum", "max", "min", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sigmoid")
+)
+"""Methods of Triton's blocks that are functions of the same name with the block ahead."""
+
+
+def with_function_calls(function: JitFunction) -> cst.FunctionDef:
+    """Return a function that calls no such method of a block, and names no block's ``T``."""
+    own = {*function.params, *assigned_names(*function.body)} - function.constants
+    node = function.node
+    while True:  # a method's block may be what another one returns
+        pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+        for part in nodes_within(node.body):
+            if code := _function_code(part, own):
+                pairs = [(part, parse_expression(code))]
+        if not pairs:
+            return node
+        node = replace_each(node, pairs)
+
+
+def _function_code(node: cst.CSTNode, own: set[str]) -> str:
+    """Return a method's call as a function's; empty if a node is none."""
+    if isinstance(node, cst.Attribute) and node.attr.value == "T":
+        return f"tl.trans({render_code(node.value)})" if _is_block(node.value, own) else ""
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return ""
+    name, block = node.func.attr.value, node.func.value
+    if name not in _METHODS or not _is_block(block, own):
+        return ""
+    others = [render_code(arg.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for arg in node.args]
+    if name == "trans" and others in (["1", "0"], ["(1, 0)"]):
+        others = []
+    return f"tl.{name}({', '.join([render_code(block), *others])})"
+
+
+def _is_block(node: cst.BaseExpression, own: set[str]) -> bool:
+    """Tell whether an expression may be a block: a name of the function, or what is made of some.
+
+    Attributes such as ``x.dtype`` are none.
+    """
+    if isinstance(node, cst.Name):
+        return node.value in own
+    if isinstance(node, cst.Call):
+        is_cast = isinstance(node.func, cst.Attribute) and node.func.attr.value in ("to", "trans")
+        return is_cast or called_name(node).startswith("tl.")
+    return isinstance(node, (cst.BinaryOperation, cst.Subscript)) and bool(names_within(node) & own)
